@@ -130,42 +130,42 @@ impl From<PlannerError> for Failure {
     fn from(refusal: PlannerError) -> Self {
         let code = match &refusal {
             PlannerError::Parse(error) => return error.clone().into(),
-            PlannerError::NotPlanned | PlannerError::UnknownTask { .. } | PlannerError::UnknownQuestion { .. } => {
+            PlannerError::NotPlanned | PlannerError::UnknownTask(..) | PlannerError::UnknownQuestion(..) => {
                 Code::Nothing
             }
             PlannerError::AlreadyPlanned
-            | PlannerError::QuestionClosed { .. }
-            | PlannerError::CheckpointTaken { .. }
+            | PlannerError::QuestionClosed(..)
+            | PlannerError::CheckpointTaken(..)
             | PlannerError::BeingUndone
             | PlannerError::PlanEnded
-            | PlannerError::TaskUnderWay { .. }
-            | PlannerError::TaskEnded { .. } => Code::Conflict,
-            PlannerError::NotRetryable { status, .. }
-            | PlannerError::NotAskable { status, .. }
-            | PlannerError::NotDelayed { status, .. }
+            | PlannerError::TaskUnderWay(..)
+            | PlannerError::TaskEnded(..) => Code::Conflict,
+            PlannerError::NotRetryable(_, status)
+            | PlannerError::NotAskable(_, status)
+            | PlannerError::NotDelayed(_, status)
                 if status.is_end() =>
             {
                 Code::Conflict
             }
-            PlannerError::LabelTaken { .. }
-            | PlannerError::LabelName { .. }
-            | PlannerError::NoDescription { .. }
-            | PlannerError::TaskTooLong { .. }
-            | PlannerError::TooMany { .. }
+            PlannerError::LabelTaken(..)
+            | PlannerError::LabelName(..)
+            | PlannerError::NoDescription(..)
+            | PlannerError::TaskTooLong(..)
+            | PlannerError::TooMany(..)
             | PlannerError::QuestionsHaveNoLimit => Code::User,
-            PlannerError::NotOfAgent { .. } | PlannerError::TooDeep { .. } => Code::Parse,
-            PlannerError::TooManyForks { .. }
-            | PlannerError::CheckpointName { .. }
-            | PlannerError::TooManyCheckpoints { .. }
+            PlannerError::NotOfAgent(..) | PlannerError::TooDeep(..) => Code::Parse,
+            PlannerError::TooManyForks(..)
+            | PlannerError::CheckpointName(..)
+            | PlannerError::TooManyCheckpoints(..)
             | PlannerError::PlanPaused
-            | PlannerError::NotDelayed { .. }
-            | PlannerError::NotWithdrawable { .. }
-            | PlannerError::NotAskable { .. }
-            | PlannerError::QuestionTooLong { .. }
-            | PlannerError::TooManyQuestions { .. }
-            | PlannerError::AnswerNotUnderstood { .. }
-            | PlannerError::AnswerTooLong { .. }
-            | PlannerError::NotRetryable { .. }
+            | PlannerError::NotDelayed(..)
+            | PlannerError::NotWithdrawable(..)
+            | PlannerError::NotAskable(..)
+            | PlannerError::QuestionTooLong(..)
+            | PlannerError::TooManyQuestions(..)
+            | PlannerError::AnswerNotUnderstood(..)
+            | PlannerError::AnswerTooLong(..)
+            | PlannerError::NotRetryable(..)
             | PlannerError::Setting { .. } => Code::User,
         };
         Self::new(code, refusal.to_string())

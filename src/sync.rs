@@ -236,7 +236,7 @@ impl<'a> Kept<'a> {
             match order(&mut planner, Command::Amend { amendments, reason: "its file was changed".to_owned() }).await {
                 Ok(executed) => self.seen = if executed.events.is_empty() { self.seen } else { head },
                 // A task has begun meanwhile.
-                Err(ExecuteError::Refused(PlannerError::TaskUnderWay { .. } | PlannerError::TaskEnded { .. })) => {
+                Err(ExecuteError::Refused(PlannerError::TaskUnderWay(..) | PlannerError::TaskEnded(..))) => {
                     return Ok(false);
                 }
                 Err(ExecuteError::Refused(PlannerError::Parse(error))) => {
@@ -252,7 +252,7 @@ impl<'a> Kept<'a> {
             match human::report(&mut claim, task.attempts, &life, self.store.now(), ending).await {
                 Ok(()) => self.seen = head,
                 // Somebody was faster, which the next round sees.
-                Err(ExecuteError::Refused(TaskError::Held { .. } | TaskError::AttemptEnded { .. })) => {}
+                Err(ExecuteError::Refused(TaskError::Held { .. } | TaskError::AttemptEnded(_))) => {}
                 Err(error) => return Err(error.into()),
             }
         }

@@ -61,7 +61,7 @@ pub(crate) async fn claim_task(
                         dead_epoch = Some(epoch);
                         continue;
                     }
-                    Err(ExecuteError::Refused(TaskError::AttemptEnded { .. } | TaskError::StaleEpoch { .. })) => {
+                    Err(ExecuteError::Refused(TaskError::AttemptEnded(_) | TaskError::StaleEpoch(_))) => {
                         return Claimed::Gone;
                     }
                     // Another was faster each time.

@@ -359,17 +359,11 @@ pub enum TaskError {
         epoch: u64,
     },
     /// This dispatch has its end already.
-    #[error("attempt {attempt} of the task has ended")]
-    AttemptEnded {
-        /// The dispatch.
-        attempt: u32,
-    },
+    #[error("attempt {0} of the task has ended")]
+    AttemptEnded(u32),
     /// A newer claim has taken its place.
-    #[error("the claim with epoch {epoch} no longer holds the task")]
-    StaleEpoch {
-        /// The epoch given.
-        epoch: u64,
-    },
+    #[error("the claim with epoch {0} no longer holds the task")]
+    StaleEpoch(u64),
 }
 
 /// The holder of a task.
@@ -467,7 +461,7 @@ impl TaskLease {
         dead_epoch: Option<u64>,
     ) -> Result<TaskEvent, TaskError> {
         if attempt < self.attempt || (attempt == self.attempt && self.attempt_is_ended) {
-            return Err(TaskError::AttemptEnded { attempt });
+            return Err(TaskError::AttemptEnded(attempt));
         }
         if let Some(holder) = &self.holder {
             let is_free = holder.lease_until <= now || dead_epoch == Some(self.epoch);
@@ -487,7 +481,7 @@ impl TaskLease {
     }
 
     fn check_holder(&self, epoch: u64) -> Result<(), TaskError> {
-        if self.holder.is_some() && epoch == self.epoch { Ok(()) } else { Err(TaskError::StaleEpoch { epoch }) }
+        if self.holder.is_some() && epoch == self.epoch { Ok(()) } else { Err(TaskError::StaleEpoch(epoch)) }
     }
 }
 

@@ -136,13 +136,13 @@ async fn a_lease_that_has_run_out_is_claimed_anew_and_the_late_holder_is_refused
         usage: Usage::default(),
         ending: Ending::Completed { result: "ok".into(), run: None },
     };
-    let stale = Err(TaskError::StaleEpoch { epoch: 1 });
+    let stale = Err(TaskError::StaleEpoch(1));
     assert_eq!(order(&mut late, done(1)).await, stale);
     assert_eq!(order(&mut late, TaskCommand::Start { epoch: 1, prompt: None }).await, stale);
     assert_eq!(order(&mut late, TaskCommand::Renew { epoch: 1, now: store.now() }).await, stale);
     assert_eq!(order(&mut late, done(2)).await, Ok(()));
-    assert_eq!(order(&mut late, done(2)).await, Err(TaskError::StaleEpoch { epoch: 2 }), "it has ended");
-    assert_eq!(claim(&store, "third").await, Err(TaskError::AttemptEnded { attempt: 1 }));
+    assert_eq!(order(&mut late, done(2)).await, Err(TaskError::StaleEpoch(2)), "it has ended");
+    assert_eq!(claim(&store, "third").await, Err(TaskError::AttemptEnded(1)));
 }
 
 #[tokio::test]
@@ -189,7 +189,7 @@ async fn a_person_cannot_report_for_a_living_worker_and_need_not_wait_for_a_dead
     });
     assert_eq!(epochs.collect::<Vec<_>>(), [1, 2]);
     let again = report_done(&rig, &person).await;
-    assert!(matches!(again, Err(ExecuteError::Refused(TaskError::AttemptEnded { attempt: 1 }))), "{again:?}");
+    assert!(matches!(again, Err(ExecuteError::Refused(TaskError::AttemptEnded(1)))), "{again:?}");
 }
 
 #[tokio::test]

@@ -137,10 +137,10 @@ fn amendments_have_limits() {
     let amend = |amendments| Command::Amend { amendments, reason: String::new() };
     let too_many = vec![Amendment::Skip { task: TaskId(1), keeps_order: true }; AMENDMENTS_MAX + 1];
     let (value, max) = (AMENDMENTS_MAX + 1, AMENDMENTS_MAX);
-    assert_eq!(planner.process(amend(too_many)), Err(PlannerError::TooMany { what: "amendments", value, max }));
+    assert_eq!(planner.process(amend(too_many)), Err(PlannerError::TooMany("amendments", value, max)));
     let notes = vec!["x".repeat(1 << 20); 17];
     let long = vec![Amendment::Edit { task: TaskId(2), edits: vec![Edit::Notes(notes)] }];
-    assert!(matches!(planner.process(amend(long)), Err(PlannerError::TaskTooLong { task: TaskId(2), .. })));
+    assert!(matches!(planner.process(amend(long)), Err(PlannerError::TaskTooLong(TaskId(2), _, _))));
     assert_eq!(planner.process(amend(Vec::new())), Ok(Vec::new()));
 }
 
@@ -159,7 +159,7 @@ fn definitions_of_another_program_keep_the_same_rules() {
     let events = planner.process(define(vec![task(5, &[2])])).unwrap();
     assert_eq!(events, [Event::TasksAmended { tasks: vec![task(5, &[2])], reason: String::new(), source: None }]);
     let gap = planner.process(define(vec![task(4, &[])]));
-    assert_eq!(gap, Err(PlannerError::UnknownTask { task: TaskId(4) }), "no number below the last is given again");
+    assert_eq!(gap, Err(PlannerError::UnknownTask(TaskId(4))), "no number below the last is given again");
     assert_eq!(planner.state().next_id(), 6);
 }
 
@@ -183,7 +183,7 @@ fn a_new_task_is_not_called_by_the_number_of_another() {
     let new = TaskPlan { label: Some("1".into()), ..TaskPlan::new(TaskId(3), NodeKind::ToolCall, "Run it") };
     let amendments = vec![Amendment::Define { tasks: vec![new] }];
     let refused = planner.process(Command::Amend { amendments, reason: String::new() }).unwrap_err();
-    assert_eq!(refused, PlannerError::LabelTaken { label: "1".into(), task: TaskId(1) });
+    assert_eq!(refused, PlannerError::LabelTaken("1".into(), TaskId(1)));
 }
 
 #[test]

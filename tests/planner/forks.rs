@@ -123,7 +123,7 @@ fn questions_that_were_open_are_asked_anew_and_answers_stay() {
     // The answers to those of the parent are for the parent.
     let late = Command::Answer { question: QuestionId(1), answer: "red".into() };
     let refused = fork.clone().process(late).unwrap_err();
-    assert_eq!(refused, PlannerError::QuestionClosed { question: QuestionId(1), answer: None });
+    assert_eq!(refused, PlannerError::QuestionClosed(QuestionId(1), None));
     // An answer that was given before the fork is known to it.
     let asker = asked(&parent).into_iter().find(|question| question.purpose == Purpose::Task).unwrap();
     let mut parent = parent;
@@ -228,7 +228,7 @@ fn forks_of_forks_end_at_a_limit_and_nothing_is_forked_twice_or_from_nothing() {
         plan.process(fork(&format!("p{depth}"), 1)).unwrap();
         assert_eq!(plan.process(fork(&format!("p{depth}"), 1)), Err(PlannerError::AlreadyPlanned));
     }
-    assert_eq!(plan.process(fork("last", 1)), Err(PlannerError::TooManyForks { max: FORK_DEPTH_MAX }));
+    assert_eq!(plan.process(fork("last", 1)), Err(PlannerError::TooManyForks(FORK_DEPTH_MAX)));
 }
 
 #[test]
@@ -237,10 +237,10 @@ fn a_checkpoint_has_a_name_of_its_own_that_is_no_number() {
     let name = |name: &str| Command::NameCheckpoint { name: name.into() };
     let named = plan.process(name("before-lunch")).unwrap();
     assert_eq!(named, [Event::CheckpointNamed { name: "before-lunch".into() }]);
-    let taken = PlannerError::CheckpointTaken { name: "before-lunch".into() };
+    let taken = PlannerError::CheckpointTaken("before-lunch".into());
     assert_eq!(plan.process(name("before-lunch")), Err(taken));
     for bad in ["", "12", "-3", "a b", "a@b", "a\nb", &"x".repeat(65)] {
-        assert_eq!(plan.process(name(bad)), Err(PlannerError::CheckpointName { name: bad.into() }));
+        assert_eq!(plan.process(name(bad)), Err(PlannerError::CheckpointName(bad.into())));
     }
     plan.process(name("v1.2_rc-3")).unwrap();
     let (fork, _) = forked(&plan);

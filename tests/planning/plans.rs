@@ -457,14 +457,14 @@ fn the_planner_refuses_tools_and_requests_of_plans_that_were_not_checked() {
     };
     assert!(changed(|_| {}).is_ok());
     let refusal = changed(|proposal| proposal.origin = Origin::default()).unwrap_err();
-    assert_eq!(refusal, PlannerError::NotOfAgent { task: TaskId(1) });
+    assert_eq!(refusal, PlannerError::NotOfAgent(TaskId(1)));
     let refusal = changed(|proposal| {
         proposal.origin = Origin::default();
         proposal.tasks.iter_mut().for_each(|task| task.tool = None);
     });
-    assert_eq!(refusal.unwrap_err(), PlannerError::NotOfAgent { task: TaskId(3) }, "it asks an agent");
+    assert_eq!(refusal.unwrap_err(), PlannerError::NotOfAgent(TaskId(3)), "it asks an agent");
     let refusal = changed(|proposal| proposal.tasks[1].tool = Some("search_code".into()));
-    assert_eq!(refusal.unwrap_err(), PlannerError::NotOfAgent { task: TaskId(2) }, "a tool of others");
+    assert_eq!(refusal.unwrap_err(), PlannerError::NotOfAgent(TaskId(2)), "a tool of others");
 }
 
 #[test]
@@ -476,7 +476,7 @@ fn a_sub_plan_below_too_many_others_is_refused() {
     };
     assert!(at_depth(SUB_PLAN_DEPTH_MAX).is_ok());
     let refusal = at_depth(SUB_PLAN_DEPTH_MAX + 1).unwrap_err();
-    assert_eq!(refusal, PlannerError::TooDeep { depth: SUB_PLAN_DEPTH_MAX + 1, max: SUB_PLAN_DEPTH_MAX });
+    assert_eq!(refusal, PlannerError::TooDeep(SUB_PLAN_DEPTH_MAX + 1, SUB_PLAN_DEPTH_MAX));
 }
 
 #[test]

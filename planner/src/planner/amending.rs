@@ -82,29 +82,29 @@ impl<'a> Draft<'a> {
                 Ok(())
             }
             Amendment::Skip { task, keeps_order } => {
-                let status = self.state.task(task).ok_or(PlannerError::UnknownTask { task })?.status;
+                let status = self.state.task(task).ok_or(PlannerError::UnknownTask(task))?.status;
                 if status.is_end() {
-                    return Err(PlannerError::TaskEnded { task, status });
+                    return Err(PlannerError::TaskEnded(task, status));
                 }
                 if self.done.contains(&task) {
-                    return Err(PlannerError::TaskEnded { task, status: TaskStatus::Completed });
+                    return Err(PlannerError::TaskEnded(task, TaskStatus::Completed));
                 }
                 *self.skipped.entry(task).or_default() |= keeps_order;
                 Ok(())
             }
             Amendment::Done { task } => {
-                let status = self.state.task(task).ok_or(PlannerError::UnknownTask { task })?.status;
+                let status = self.state.task(task).ok_or(PlannerError::UnknownTask(task))?.status;
                 match status {
                     TaskStatus::Planned | TaskStatus::NeedsClarification if self.skipped.contains_key(&task) => {
-                        return Err(PlannerError::TaskEnded { task, status: TaskStatus::Skipped });
+                        return Err(PlannerError::TaskEnded(task, TaskStatus::Skipped));
                     }
                     TaskStatus::Planned | TaskStatus::NeedsClarification => _ = self.done.insert(task),
-                    TaskStatus::Running => return Err(PlannerError::TaskUnderWay { task, status }),
+                    TaskStatus::Running => return Err(PlannerError::TaskUnderWay(task, status)),
                     TaskStatus::Completed
                     | TaskStatus::Failed
                     | TaskStatus::TimedOut
                     | TaskStatus::Cancelled
-                    | TaskStatus::Skipped => return Err(PlannerError::TaskEnded { task, status }),
+                    | TaskStatus::Skipped => return Err(PlannerError::TaskEnded(task, status)),
                 }
                 Ok(())
             }
@@ -122,14 +122,14 @@ impl<'a> Draft<'a> {
                     // New tasks are numbered on, and what only planning gives a task is changed by nobody.
                     let numbers = self.next_id()..=self.next_id().saturating_add(TASKS_MAX as u64);
                     if known.is_none() && !numbers.contains(&task.id.0) {
-                        return Err(PlannerError::UnknownTask { task: task.id });
+                        return Err(PlannerError::UnknownTask(task.id));
                     }
                     let plain = TaskPlan::new(task.id, task.kind, "");
                     let before = known.unwrap_or(&plain);
                     let is_kept = (&task.tool, &task.sub_plan, task.compensates)
                         == (&before.tool, &before.sub_plan, before.compensates);
                     if !is_kept {
-                        return Err(PlannerError::NotOfAgent { task: task.id });
+                        return Err(PlannerError::NotOfAgent(task.id));
                     }
                     self.tasks.insert(task.id, task);
                 }
@@ -149,7 +149,7 @@ impl<'a> Draft<'a> {
         match self.tasks.entry(id) {
             std::collections::btree_map::Entry::Occupied(known) => Ok(known.into_mut()),
             std::collections::btree_map::Entry::Vacant(vacant) => {
-                let task = self.state.task(id).ok_or(PlannerError::UnknownTask { task: id })?;
+                let task = self.state.task(id).ok_or(PlannerError::UnknownTask(id))?;
                 Ok(vacant.insert(task.plan.clone()))
             }
         }
@@ -287,7 +287,7 @@ impl<'a> Draft<'a> {
             match status {
                 TaskStatus::Planned => {}
                 TaskStatus::Running | TaskStatus::NeedsClarification => {
-                    return Err(PlannerError::TaskUnderWay { task: id, status });
+                    return Err(PlannerError::TaskUnderWay(id, status));
                 }
                 TaskStatus::Completed
                 | TaskStatus::Failed
@@ -295,17 +295,17 @@ impl<'a> Draft<'a> {
                 | TaskStatus::Cancelled
                 | TaskStatus::Skipped => {
                     if linked_as_before != known.plan {
-                        return Err(PlannerError::TaskEnded { task: id, status });
+                        return Err(PlannerError::TaskEnded(id, status));
                     }
                 }
             }
         }
         if task.description.trim().is_empty() {
-            return Err(PlannerError::NoDescription { task: id });
+            return Err(PlannerError::NoDescription(id));
         }
         let value = n_bytes(task);
         if value > TEXT_BYTES_MAX {
-            return Err(PlannerError::TaskTooLong { task: id, value, max: TEXT_BYTES_MAX });
+            return Err(PlannerError::TaskTooLong(id, value, TEXT_BYTES_MAX));
         }
         Ok(())
     }
@@ -329,11 +329,11 @@ impl<'a> Draft<'a> {
             let plan_of = |id: &TaskId| self.tasks.get(id).or_else(|| self.state.task(*id).map(|task| &task.plan));
             let is_name = |number: &TaskId| plan_of(number).is_some_and(|other| other.label.is_none());
             if let Some(task) = number.filter(|number| is_given && is_name(number)) {
-                return Err(PlannerError::LabelTaken { label: label.clone(), task });
+                return Err(PlannerError::LabelTaken(label.clone(), task));
             }
             let kept = self.state.labels.get(&small).filter(|other| !self.tasks.contains_key(*other));
             if let Some(task) = kept.copied().or_else(|| given.insert(small, task)) {
-                return Err(PlannerError::LabelTaken { label: label.clone(), task });
+                return Err(PlannerError::LabelTaken(label.clone(), task));
             }
         }
         Ok(())
@@ -383,7 +383,7 @@ fn is_number(label: &str) -> bool {
 fn check_label(label: &str) -> Result<(), PlannerError> {
     let is_plain = |char: char| char.is_alphanumeric() || "-_.:/#".contains(char);
     let is_name = (1..=LABEL_CHARS_MAX).contains(&label.chars().count()) && label.chars().all(is_plain);
-    if is_name { Ok(()) } else { Err(PlannerError::LabelName { label: label.chars().take(LABEL_CHARS_MAX).collect() }) }
+    if is_name { Ok(()) } else { Err(PlannerError::LabelName(label.chars().take(LABEL_CHARS_MAX).collect())) }
 }
 
 fn check_limit(limit: &'static str, value: usize, max: usize) -> Result<(), PlannerError> {

@@ -10,14 +10,14 @@ impl Planner {
     /// A task that is the question is skipped and lets what depends on it go; a task whose executor asked is dispatched
     /// again, without an answer.
     pub(super) fn withdraw(&self, id: QuestionId, reason: &str) -> Result<Vec<Event>, PlannerError> {
-        let question = self.state.question(id).ok_or(PlannerError::UnknownQuestion { question: id })?;
+        let question = self.state.question(id).ok_or(PlannerError::UnknownQuestion(id))?;
         if question.is_withdrawn {
             return Ok(Vec::new());
         }
         if question.answer.is_some() {
-            return Err(PlannerError::QuestionClosed { question: id, answer: question.answer.clone() });
+            return Err(PlannerError::QuestionClosed(id, question.answer.clone()));
         }
-        let task = self.state.task(question.task).ok_or(PlannerError::UnknownTask { task: question.task })?;
+        let task = self.state.task(question.task).ok_or(PlannerError::UnknownTask(question.task))?;
         let follows = match question.purpose {
             Purpose::Task | Purpose::Executor if self.is_asked_more(task.plan.id, id) => Vec::new(),
             Purpose::Task => match self.answers_of(task, None) {
@@ -25,12 +25,9 @@ impl Planner {
                 None => vec![end(task.plan.id, TaskStatus::Skipped, None, Some(reason.to_owned()), true)],
             },
             Purpose::Executor => vec![end(task.plan.id, TaskStatus::Planned, None, None, false)],
-            Purpose::Condition => return Err(PlannerError::NotWithdrawable { question: id, allowed: "yes, no" }),
+            Purpose::Condition => return Err(PlannerError::NotWithdrawable(id, "yes, no")),
             Purpose::Failure => {
-                return Err(PlannerError::NotWithdrawable {
-                    question: id,
-                    allowed: "retry, done, skip, continue, stop",
-                });
+                return Err(PlannerError::NotWithdrawable(id, "retry, done, skip, continue, stop"));
             }
         };
         let withdrawn =
@@ -45,13 +42,13 @@ impl Planner {
         question: String,
         default: Option<DefaultAnswer>,
     ) -> Result<Vec<Event>, PlannerError> {
-        let task = self.state.task(id).ok_or(PlannerError::UnknownTask { task: id })?;
+        let task = self.state.task(id).ok_or(PlannerError::UnknownTask(id))?;
         let value = question.len().max(default.as_ref().map_or(0, |default| default.answer.len()));
         if value > QUESTION_BYTES_MAX {
-            return Err(PlannerError::QuestionTooLong { value, max: QUESTION_BYTES_MAX });
+            return Err(PlannerError::QuestionTooLong(value, QUESTION_BYTES_MAX));
         }
         if self.state.open.len() >= QUESTIONS_OPEN_MAX {
-            return Err(PlannerError::TooManyQuestions { max: QUESTIONS_OPEN_MAX });
+            return Err(PlannerError::TooManyQuestions(QUESTIONS_OPEN_MAX));
         }
         let may_be_asked = match task.status {
             TaskStatus::Planned => true,
@@ -64,7 +61,7 @@ impl Planner {
             | TaskStatus::Skipped => false,
         };
         if !may_be_asked {
-            return Err(PlannerError::NotAskable { task: id, status: task.status });
+            return Err(PlannerError::NotAskable(id, task.status));
         }
         let is_question = task.plan.kind == NodeKind::Clarification && task.status == TaskStatus::NeedsClarification;
         let is_its_own =
@@ -80,15 +77,15 @@ impl Planner {
         answer: String,
         further: String,
     ) -> Result<Vec<Event>, PlannerError> {
-        let question = self.state.question(id).ok_or(PlannerError::UnknownQuestion { question: id })?;
+        let question = self.state.question(id).ok_or(PlannerError::UnknownQuestion(id))?;
         if !question.is_open() {
-            return Err(PlannerError::QuestionClosed { question: id, answer: question.answer.clone() });
+            return Err(PlannerError::QuestionClosed(id, question.answer.clone()));
         }
         if answer.len() > ANSWER_BYTES_MAX {
             let (value, max) = (answer.len(), ANSWER_BYTES_MAX);
-            return Err(PlannerError::AnswerTooLong { question: id, value, max });
+            return Err(PlannerError::AnswerTooLong(id, value, max));
         }
-        let task = self.state.task(question.task).ok_or(PlannerError::UnknownTask { task: question.task })?;
+        let task = self.state.task(question.task).ok_or(PlannerError::UnknownTask(question.task))?;
         let asked = self.ask_of(task.plan.id, further, None)?;
         // Nothing but the task's own status follows from what is answered here, and that waits for the other question.
         if question.purpose == Purpose::Condition {

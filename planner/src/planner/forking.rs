@@ -34,7 +34,7 @@ impl Planner {
             return Err(PlannerError::AlreadyPlanned);
         }
         if self.state.n_ancestors >= FORK_DEPTH_MAX {
-            return Err(PlannerError::TooManyForks { max: FORK_DEPTH_MAX });
+            return Err(PlannerError::TooManyForks(FORK_DEPTH_MAX));
         }
         let changed = config.filter(|config| **config != self.state.config);
         changed.as_deref().map(check_config).transpose()?;
@@ -61,13 +61,13 @@ impl Planner {
 
     pub(super) fn name_checkpoint(&self, name: String) -> Result<Vec<Event>, PlannerError> {
         if !is_checkpoint_name(&name) {
-            return Err(PlannerError::CheckpointName { name });
+            return Err(PlannerError::CheckpointName(name));
         }
         if self.state.checkpoints.contains(&name) {
-            return Err(PlannerError::CheckpointTaken { name });
+            return Err(PlannerError::CheckpointTaken(name));
         }
         if self.state.checkpoints.len() >= CHECKPOINTS_MAX {
-            return Err(PlannerError::TooManyCheckpoints { max: CHECKPOINTS_MAX });
+            return Err(PlannerError::TooManyCheckpoints(CHECKPOINTS_MAX));
         }
         Ok(vec![Event::CheckpointNamed { name }])
     }

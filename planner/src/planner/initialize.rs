@@ -37,7 +37,7 @@ impl Planner {
         let is_allowed =
             |task: &&TaskPlan| task.tool.as_ref().is_none_or(may_use) && (task.request().is_none() || agent.is_some());
         if let Some(task) = proposal.tasks.iter().find(|task| !is_allowed(task)) {
-            return Err(PlannerError::NotOfAgent { task: task.id });
+            return Err(PlannerError::NotOfAgent(task.id));
         }
         take_up(proposal, attachments, config)
     }
@@ -57,7 +57,7 @@ fn take_up(
 ) -> Result<Vec<Event>, PlannerError> {
     let depth = proposal.origin.depth;
     if depth > SUB_PLAN_DEPTH_MAX {
-        return Err(PlannerError::TooDeep { depth, max: SUB_PLAN_DEPTH_MAX });
+        return Err(PlannerError::TooDeep(depth, SUB_PLAN_DEPTH_MAX));
     }
     validate(&proposal.tasks)?;
     Ok(planned(proposal, attachments, config))

@@ -9,7 +9,7 @@ use crate::state::Phase;
 
 impl Planner {
     pub(super) fn cancel_task(&self, id: TaskId, reason: &str) -> Result<Vec<Event>, PlannerError> {
-        let task = self.state.task(id).ok_or(PlannerError::UnknownTask { task: id })?;
+        let task = self.state.task(id).ok_or(PlannerError::UnknownTask(id))?;
         if task.status.is_end() {
             return Ok(Vec::new());
         }
@@ -59,15 +59,15 @@ impl Planner {
     }
 
     pub(super) fn pause_task(&self, id: TaskId, reason: String) -> Result<Vec<Event>, PlannerError> {
-        let task = self.state.task(id).ok_or(PlannerError::UnknownTask { task: id })?;
+        let task = self.state.task(id).ok_or(PlannerError::UnknownTask(id))?;
         if task.status.is_end() {
-            return Err(PlannerError::TaskEnded { task: id, status: task.status });
+            return Err(PlannerError::TaskEnded(id, task.status));
         }
         Ok(if task.is_paused { Vec::new() } else { vec![Event::TaskPaused { task_id: id, reason }] })
     }
 
     pub(super) fn resume_task(&self, id: TaskId) -> Result<Vec<Event>, PlannerError> {
-        let task = self.state.task(id).ok_or(PlannerError::UnknownTask { task: id })?;
+        let task = self.state.task(id).ok_or(PlannerError::UnknownTask(id))?;
         Ok(if task.is_paused { vec![Event::TaskResumed { task_id: id }] } else { Vec::new() })
     }
 
@@ -78,10 +78,10 @@ impl Planner {
         let mut reopened = vec![false; self.state.tasks.len()];
         match task {
             Some(id) => {
-                let index = self.state.index(id).ok_or(PlannerError::UnknownTask { task: id })?;
+                let index = self.state.index(id).ok_or(PlannerError::UnknownTask(id))?;
                 let status = self.state.tasks[index].status;
                 if !is_retryable(status) {
-                    return Err(PlannerError::NotRetryable { task: id, status });
+                    return Err(PlannerError::NotRetryable(id, status));
                 }
                 for (other, task) in self.state.tasks.iter().enumerate() {
                     reopened[other] = other == index || task.stopped_by == Some(id);
@@ -125,12 +125,12 @@ impl Planner {
 
     /// Tries a task again at once that waits for the delay of its retry.
     pub(super) fn retry_now(&self, id: TaskId) -> Result<Vec<Event>, PlannerError> {
-        let task = self.state.task(id).ok_or(PlannerError::UnknownTask { task: id })?;
+        let task = self.state.task(id).ok_or(PlannerError::UnknownTask(id))?;
         if self.state.phase == Phase::Paused {
             return Err(PlannerError::PlanPaused);
         }
         if task.retry_ms.is_none() {
-            return Err(PlannerError::NotDelayed { task: id, status: task.status });
+            return Err(PlannerError::NotDelayed(id, task.status));
         }
         Ok(vec![Event::RetryHastened { task_id: id }])
     }

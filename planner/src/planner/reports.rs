@@ -29,13 +29,13 @@ impl Planner {
 
     /// The task, if this attempt of it is the one that runs. What is reported late or twice changes nothing.
     pub(super) fn running(&self, id: TaskId, attempt: u32) -> Result<Option<&Task>, PlannerError> {
-        let task = self.state.task(id).ok_or(PlannerError::UnknownTask { task: id })?;
+        let task = self.state.task(id).ok_or(PlannerError::UnknownTask(id))?;
         Ok((task.status == TaskStatus::Running && task.attempts == attempt).then_some(task))
     }
 
     /// What was used up counts also when the task has ended meanwhile, or the plan.
     fn record_usage(&self, id: TaskId, attempt: u32, usage: Usage) -> Result<Vec<Event>, PlannerError> {
-        let task = self.state.task(id).ok_or(PlannerError::UnknownTask { task: id })?;
+        let task = self.state.task(id).ok_or(PlannerError::UnknownTask(id))?;
         let is_known = (1..=task.attempts).contains(&attempt) && !usage.is_nothing();
         Ok(if is_known { vec![Event::UsageRecorded { task_id: id, attempt, usage }] } else { Vec::new() })
     }
@@ -149,18 +149,18 @@ impl Planner {
     }
 
     pub(super) fn answer(&self, id: QuestionId, answer: String) -> Result<Vec<Event>, PlannerError> {
-        let question = self.state.question(id).ok_or(PlannerError::UnknownQuestion { question: id })?;
+        let question = self.state.question(id).ok_or(PlannerError::UnknownQuestion(id))?;
         if question.answer.as_ref() == Some(&answer) {
             return Ok(Vec::new());
         }
         if answer.len() > ANSWER_BYTES_MAX {
             let (value, max) = (answer.len(), ANSWER_BYTES_MAX);
-            return Err(PlannerError::AnswerTooLong { question: id, value, max });
+            return Err(PlannerError::AnswerTooLong(id, value, max));
         }
         if !question.is_open() {
-            return Err(PlannerError::QuestionClosed { question: id, answer: question.answer.clone() });
+            return Err(PlannerError::QuestionClosed(id, question.answer.clone()));
         }
-        let task = self.state.task(question.task).ok_or(PlannerError::UnknownTask { task: question.task })?;
+        let task = self.state.task(question.task).ok_or(PlannerError::UnknownTask(question.task))?;
         let follows = self.follow_answer(question, task, &answer)?;
         let received =
             Event::ClarificationReceived { task_id: question.task, question_id: id, answer, is_default: false };
@@ -173,7 +173,7 @@ impl Planner {
         task: &Task,
         answer: &str,
     ) -> Result<Vec<Event>, PlannerError> {
-        let not_understood = |allowed| PlannerError::AnswerNotUnderstood { question: question.id, allowed };
+        let not_understood = |allowed| PlannerError::AnswerNotUnderstood(question.id, allowed);
         match question.purpose {
             // It waits for other answers too.
             Purpose::Task | Purpose::Executor if self.is_asked_more(task.plan.id, question.id) => Ok(Vec::new()),

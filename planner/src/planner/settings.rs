@@ -37,7 +37,7 @@ pub(super) fn check_config(config: &PlannerConfig) -> Result<(), PlannerError> {
 }
 
 pub(super) fn check_count(what: &'static str, value: usize, max: usize) -> Result<(), PlannerError> {
-    if value > max { Err(PlannerError::TooMany { what, value, max }) } else { Ok(()) }
+    if value > max { Err(PlannerError::TooMany(what, value, max)) } else { Ok(()) }
 }
 
 fn set(config: &mut PlannerConfig, change: Setting) {
