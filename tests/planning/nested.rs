@@ -73,11 +73,11 @@ async fn a_plan_within_a_plan_may_use_what_the_one_above_has_left_and_no_more() 
     for (store, _on) in logs().await {
         let think = "- Think about one\n- Think about two\n- Think about three\n";
         let tasks = vec![left_to(1, "- Think first\n", None), left_to(2, think, None)];
-        let rig = Rig::on(store, tasks, of_tokens(1_300)).await;
+        let rig = Rig::on(store, tasks, of_tokens(1_200)).await;
         let crew = Crew::of(&rig, Some(USES_400));
         // The second waits for the first to end: what is left is given to one at a time.
         let reason = paused(&rig, "p.2-1").await;
-        assert!(reason.contains("the budget of 900 tokens does not suffice: 800 tokens spent"), "{reason}");
+        assert!(reason.contains("the budget of 800 tokens is used up: 800 tokens spent"), "{reason}");
         let state = state_of(&rig, PLAN).await;
         assert_eq!((tokens(&state.spent()), state.phase()), (400, Phase::Active));
         rig.order(Command::Cancel { task: None, reason: "it is too dear".into() }).await;
