@@ -38,6 +38,7 @@ pub(crate) async fn read_plan(store: &EventStore, plan: &str, tags: Vec<String>)
         }
     }
 }
+
 /// Gives a plan a command, however long the log takes, and returns its refusal if it refuses.
 pub(crate) async fn execute_retrying(
     planner: &mut Runner<Planner>,

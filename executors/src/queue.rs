@@ -37,6 +37,9 @@ impl Dispatch {
 
     /// Nothing for an event that dispatches no task, or a question, which is for people.
     fn of(recorded: &Recorded) -> Result<Option<Self>, Error> {
+        if recorded.event_type != "TaskDispatched" {
+            return Ok(None);
+        }
         let Event::TaskDispatched { task_id, attempt, command } = recorded.decode()? else { return Ok(None) };
         Ok(match command {
             PlannerCmd::ExecuteTask { kind, parameters, .. } => Some(Self {
@@ -68,25 +71,18 @@ impl Worked {
         let history = History::of(store, plan).await?;
         let mut worked = Self::default();
         let mut records = pin!(history.records(store, &Query::all(), Range::up_to(up_to)));
-        let mut dispatched: HashMap<TaskId, Recorded> = HashMap::new();
+        let mut dispatched: HashMap<TaskId, Dispatch> = HashMap::new();
         while let Some(recorded) = records.try_next().await? {
             worked.view.apply(&recorded).unwrap_or_else(|error| passed_over(&error));
-            if recorded.stream_id == event::STREAM
-                && recorded.event_type == "TaskDispatched"
-                && let Ok(Event::TaskDispatched { task_id, .. }) = recorded.decode()
-            {
-                dispatched.insert(task_id, recorded);
-            }
-        }
-        for recorded in dispatched.into_values() {
             // What the plan that it was forked from has dispatched is not this plan's.
             if recorded.aggregate_id == plan
-                && let Some(dispatch) = Dispatch::of(&recorded)?
+                && let Ok(Some(dispatch)) = Dispatch::of(&recorded)
             {
-                worked.insert(dispatch);
+                dispatched.insert(dispatch.task, dispatch);
             }
         }
-        worked.drop_ended();
+        dispatched.retain(|task, dispatch| is_running(&worked.view, *task, dispatch.attempt));
+        dispatched.into_values().for_each(|dispatch| worked.insert(dispatch));
         Ok(worked)
     }
 
@@ -220,7 +216,7 @@ impl Plans {
     /// The leases that others hold on dispatched tasks.
     pub(crate) fn leases(&self) -> impl Iterator<Item = (&Dispatch, &Lease)> {
         self.0.values().flat_map(|worked| {
-            worked.view.leases().filter_map(|(task, lease)| Some((worked.dispatched.get(&task)?, lease)))
+            worked.dispatched.values().filter_map(|dispatch| Some((dispatch, worked.view.lease(dispatch.task)?)))
         })
     }
 }

@@ -24,6 +24,7 @@ use tokio::sync::watch;
 
 use crate::backoff::Backoff;
 use crate::liveness::LeaderLock;
+use crate::run::is_set;
 
 /// How many events are read at a time.
 const PAGE: usize = 500;
@@ -71,11 +72,6 @@ async fn wait_for_leadership(folder: &Path, name: &str) -> io::Result<LeaderLock
         }
         tokio::time::sleep(SEAT_POLL).await;
     }
-}
-
-/// Returns when it is set, or nobody is left to set it.
-async fn is_set(stop: &mut watch::Receiver<bool>) {
-    let _ = stop.wait_for(|is_set| *is_set).await;
 }
 
 /// What a process makes of the log up to a position, for looking: `tell` is given each thing that follows with its cause.

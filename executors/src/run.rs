@@ -142,6 +142,11 @@ pub(crate) async fn run(
     }
 }
 
+/// Returns when it is set, or nobody is left to set it.
+pub(crate) async fn is_set(stop: &mut watch::Receiver<bool>) {
+    let _ = stop.wait_for(|is_set| *is_set).await;
+}
+
 /// Resolves when a stop is wanted; never if nobody is left to want one.
 pub(crate) async fn wanted(stop: &mut watch::Receiver<Option<Stop>>) -> Stop {
     let wanted = stop.wait_for(Option::is_some).await.ok().and_then(|stop| stop.clone());

@@ -29,7 +29,7 @@ use crate::plans::wait_to_retry;
 use crate::prompts;
 use crate::queue::{Dispatch, Key, Lost, Plans};
 use crate::roster::{Actor, Roster};
-use crate::run::{Job, Stop, wanted};
+use crate::run::{Job, Stop, is_set, wanted};
 use crate::subplans::{SubPlanRun, family};
 
 /// How often a holder renews its lease.
@@ -114,6 +114,9 @@ impl Worker {
         let store = self.store.clone();
         let mut events = std::pin::pin!(store.follow(&query, Start::After(at)));
         let mut crew = Crew::new(Arc::new(self), plans, at);
+        // Events that keep coming must not put it off.
+        let mut looks = tokio::time::interval(LEASE_INTERVAL);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             crew.start();
             tokio::select! {
@@ -123,7 +126,7 @@ impl Worker {
                     None => break,
                 },
                 Some(ended) = crew.jobs.join_next() => crew.end(ended),
-                () = tokio::time::sleep(LEASE_INTERVAL), if crew.watches_leases() => crew.look_at_leases().await,
+                _ = looks.tick(), if crew.watches_leases() => crew.look_at_leases().await,
                 () = is_set(&mut stop) => break,
             }
         }
@@ -283,6 +286,7 @@ impl Worker {
 
 /// A task that is being carried out here.
 struct Running {
+    job: tokio::task::Id,
     attempt: u32,
     stop: watch::Sender<Option<Stop>>,
     /// The agent whose place it takes.
@@ -301,11 +305,6 @@ impl Running {
             is_first
         });
     }
-}
-
-/// Returns when it is set, or nobody is left to set it.
-async fn is_set(stop: &mut watch::Receiver<bool>) {
-    let _ = stop.wait_for(|is_set| *is_set).await;
 }
 
 /// A worker at work.
@@ -337,8 +336,9 @@ impl Crew {
             let takes_place = !actor.only_waits();
             let agent = actor.jobs().map(|_| actor.name().to_owned());
             let (stop, receiver) = watch::channel(None);
-            self.running.insert(key, Running { attempt: dispatch.attempt, stop, agent, takes_place });
-            self.jobs.spawn(Arc::clone(&self.worker).carry_out(dispatch, seen, receiver));
+            let attempt = dispatch.attempt;
+            let job = self.jobs.spawn(Arc::clone(&self.worker).carry_out(dispatch, seen, receiver)).id();
+            self.running.insert(key, Running { job, attempt, stop, agent, takes_place });
         }
     }
 
@@ -394,7 +394,11 @@ impl Crew {
                 // The view shows the end, or the other's claim, as soon as its event has come.
                 self.refused.insert(key);
             }
-            Err(error) => tracing::error!(%error, "a job of the worker failed"),
+            Err(error) => {
+                tracing::error!(%error, "a job of the worker failed");
+                // Its place is free again; its lease runs out.
+                self.running.retain(|_, running| running.job != error.id());
+            }
         }
     }
 

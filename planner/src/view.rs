@@ -251,8 +251,7 @@ impl PlanView {
         if !self.failed.is_empty() {
             return Vec::new();
         }
-        let lease = |task| self.times.get(&task).and_then(|times| times.holder.as_ref());
-        self.state().startable(|task| is_held(task, lease(task)))
+        self.state().startable(|task| is_held(task, self.lease(task)))
     }
 
     /// The dispatched tasks that may start now and that nobody holds.
@@ -261,9 +260,10 @@ impl PlanView {
         self.startable(|_, lease| lease.is_some())
     }
 
-    /// The leases on tasks of the plan.
-    pub fn leases(&self) -> impl Iterator<Item = (TaskId, &Lease)> {
-        self.times.iter().filter_map(|(task, times)| Some((*task, times.holder.as_ref()?)))
+    /// The lease on a task, while somebody holds it.
+    #[must_use]
+    pub fn lease(&self, task: TaskId) -> Option<&Lease> {
+        self.times.get(&task)?.holder.as_ref()
     }
 
     /// The position of the last event taken in.
