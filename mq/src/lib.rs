@@ -203,6 +203,7 @@ mod ids;
 mod import;
 mod judge;
 mod law;
+mod layer;
 mod memory;
 mod pages;
 mod position;

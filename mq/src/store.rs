@@ -12,6 +12,7 @@ use crate::cell::Cell;
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
 use crate::event::{Envelope, Event};
+use crate::layer::Layered;
 use crate::pages::Pages;
 use crate::position::{Expected, Position};
 use crate::query::{Query, Range};
@@ -19,7 +20,7 @@ use crate::record::Metadata;
 use crate::record::{Append, Appended, Checked, Imported, NewEvent, Page, Recorded, Stats};
 use crate::sharing::{SharedFields, Sharing};
 use crate::stream::{EventStream, Followed, Start};
-use crate::veil::{Veil, Veiled};
+use crate::veil::Veil;
 
 impl std::fmt::Debug for EventStore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -93,13 +94,13 @@ impl EventStore {
     #[must_use]
     pub fn veiled(self, veil: Arc<dyn Veil>) -> Self {
         let below = self.as_stored().backend;
-        Self { backend: Arc::new(Veiled::new(Arc::clone(&below), veil)), below: Some(below) }
+        Self { backend: Arc::new(Layered::new(Arc::clone(&below), veil)), below: Some(below) }
     }
 
     /// The same log, where these fields of events refer to the texts of their causes in place of a copy.
     #[must_use]
     pub fn sharing(self, fields: SharedFields) -> Self {
-        let backend: Arc<dyn Backend> = Arc::new(Sharing::new(Arc::clone(&self.backend), fields));
+        let backend: Arc<dyn Backend> = Arc::new(Layered::new(Arc::clone(&self.backend), Sharing(fields)));
         Self { backend, below: Some(self.as_stored().backend) }
     }
 
