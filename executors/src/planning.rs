@@ -357,12 +357,12 @@ async fn look(planner: &mut Runner<Planner>) {
 /// Sets and fires the timers of a planner that are due. False when that helps nothing until something else happens: then
 /// the plan is blocked, and its host must not retry forever.
 async fn run_timers(store: &EventStore, planner: &mut Runner<Planner>) -> bool {
-    let mut backoff = Backoff::new();
+    let (mut backoff, mut set) = (Backoff::new(), SetTimers::default());
     for _ in 0..TIMERS_MAX {
         if due_at(planner).is_none_or(|due| due > store.now()) {
             return true;
         }
-        if let Err(error) = run_timer(store, planner).await
+        if let Err(error) = run_timer(store, planner, &mut set).await
             && !wait_to_retry(&error, &mut backoff).await
         {
             return false;
@@ -373,15 +373,19 @@ async fn run_timers(store: &EventStore, planner: &mut Runner<Planner>) -> bool {
 
 /// Gives the timers due times that have none, or fires the one that is due. What follows from a timer has derived ids: its
 /// cause is the event that set it.
-async fn run_timer(store: &EventStore, planner: &mut Runner<Planner>) -> Result<(), Error> {
+async fn run_timer(store: &EventStore, planner: &mut Runner<Planner>, set: &mut SetTimers) -> Result<(), Error> {
     let state = planner.handler().state();
     let (command, cause) = match state.next_timer() {
         Some((due, timer)) if !state.has_unset_timers() => {
-            let cause = set_by(store, planner.aggregate_id(), timer, due).await?;
-            let cause = cause.map_or_else(Cause::request, |recorded| Cause::reaction(TIMERS, &recorded));
+            let cause = set.by(store, planner.aggregate_id(), timer, due).await?;
+            let cause = cause.map_or_else(Cause::request, |recorded| Cause::reaction(TIMERS, recorded));
             (Command::FireTimer { timer, due }, cause)
         }
-        Some(_) | None => (Command::SetTimers { now: store.now() }, Cause::request()),
+        Some(_) | None => {
+            // What is set now is newer than all that was read.
+            *set = SetTimers::default();
+            (Command::SetTimers { now: store.now() }, Cause::request())
+        }
     };
     let cause = cause.keeping(command.recorded());
     match planner.execute(command, &cause).await {
@@ -396,16 +400,38 @@ async fn run_timer(store: &EventStore, planner: &mut Runner<Planner>) -> Result<
     }
 }
 
-/// The event that set a timer.
-async fn set_by(store: &EventStore, plan: &str, timer: Timer, due: Timestamp) -> Result<Option<Recorded>, Error> {
-    let set = Query::aggregate(event::STREAM, plan).of_type("TimerSet");
-    let mut events = std::pin::pin!(store.records(&set, Range::default().backwards()));
-    while let Some(recorded) = events.try_next().await? {
-        if recorded.decode::<Event>()? == (Event::TimerSet { timer, due }) {
-            return Ok(Some(recorded));
+/// The events that set timers of a plan, read back from the newest as far as they were needed: many timers that are due at
+/// once cost one reading.
+#[derive(Default)]
+struct SetTimers {
+    events: BTreeMap<(Timer, Timestamp), Recorded>,
+    /// The oldest position that was read.
+    read_from: Option<Position>,
+}
+
+impl SetTimers {
+    /// The event that set a timer.
+    async fn by(
+        &mut self,
+        store: &EventStore,
+        plan: &str,
+        timer: Timer,
+        due: Timestamp,
+    ) -> Result<Option<&Recorded>, Error> {
+        let set = Query::aggregate(event::STREAM, plan).of_type("TimerSet");
+        let up_to = self.read_from.map(|position| Position(position.0 - 1));
+        let mut older = std::pin::pin!(store.records(&set, Range { up_to, ..Range::default().backwards() }));
+        while !self.events.contains_key(&(timer, due))
+            && let Some(recorded) = older.try_next().await?
+        {
+            self.read_from = Some(recorded.position);
+            if let Event::TimerSet { timer, due } = recorded.decode()? {
+                // Of two events that set the same, the newer one counts.
+                self.events.entry((timer, due)).or_insert(recorded);
+            }
         }
+        Ok(self.events.get(&(timer, due)))
     }
-    Ok(None)
 }
 
 /// Sets and fires the timers of a plan that are due. It is for those who act on a plan that nobody may host.
@@ -414,7 +440,11 @@ async fn set_by(store: &EventStore, plan: &str, timer: Timer, due: Timestamp) ->
 /// A fault of the log.
 pub async fn keep_time(planner: &mut Runner<Planner>, store: &EventStore) -> Result<(), Error> {
     planner.catch_up().await?;
-    if due_at(planner).is_some_and(|due| due <= store.now()) { run_timer(store, planner).await } else { Ok(()) }
+    if due_at(planner).is_some_and(|due| due <= store.now()) {
+        run_timer(store, planner, &mut SetTimers::default()).await
+    } else {
+        Ok(())
+    }
 }
 
 /// The plans that have not ended, with their tags. Of the query its tags count.

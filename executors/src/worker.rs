@@ -177,8 +177,7 @@ impl Worker {
                 && self.interrupted == InterruptedTask::Report
                 && !actor.only_waits() =>
             {
-                let (error, class) = ("its worker was lost while it ran".into(), FailureClass::OutcomeUnknown);
-                (Ending::Failed { error, class, run: None }, Usage::default())
+                (Ending::worker_lost(), Usage::default())
             }
             None => match self.prepared(actor, dispatch).await {
                 Err(ending) => (ending, Usage::default()),

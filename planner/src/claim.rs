@@ -266,6 +266,18 @@ pub enum Ending {
     },
 }
 
+impl Ending {
+    /// The end of a run whose worker was lost: nobody can say whether it did its work.
+    #[must_use]
+    pub fn worker_lost() -> Self {
+        Self::Failed {
+            error: "its worker was lost while it ran".into(),
+            class: FailureClass::OutcomeUnknown,
+            run: None,
+        }
+    }
+}
+
 impl Default for Ending {
     fn default() -> Self {
         Self::Released { reason: String::new() }
@@ -439,16 +451,11 @@ impl TaskLease {
 
     /// Nothing while somebody holds the task. What a lost holder has begun is reported as such.
     fn withdraw(&self, attempt: u32, now: Timestamp) -> Option<TaskEvent> {
-        let has_ended = attempt < self.attempt || (attempt == self.attempt && self.attempt_is_ended);
-        if has_ended || self.holder.as_ref().is_some_and(|holder| now < holder.lease_until) {
+        if self.has_ended(attempt) || self.holder.as_ref().is_some_and(|holder| now < holder.lease_until) {
             return None;
         }
-        let was_begun = self.is_cut_off || self.holder.as_ref().is_some_and(|holder| holder.has_started);
-        Some(match was_begun && attempt == self.attempt {
-            true => {
-                let (error, class) = ("its worker was lost while it ran".into(), FailureClass::OutcomeUnknown);
-                TaskEvent::TaskFailed { attempt, epoch: self.epoch, error, class, run: None }
-            }
+        Some(match self.was_begun() && attempt == self.attempt {
+            true => ended(attempt, self.epoch, Ending::worker_lost()),
             false => TaskEvent::TaskWithdrawn { attempt },
         })
     }
@@ -460,7 +467,7 @@ impl TaskLease {
         now: Timestamp,
         dead_epoch: Option<u64>,
     ) -> Result<TaskEvent, TaskError> {
-        if attempt < self.attempt || (attempt == self.attempt && self.attempt_is_ended) {
+        if self.has_ended(attempt) {
             return Err(TaskError::AttemptEnded(attempt));
         }
         if let Some(holder) = &self.holder {
@@ -470,14 +477,22 @@ impl TaskLease {
                 return Err(TaskError::Held { executor, lease_until, epoch: self.epoch });
             }
         }
-        let has_begun = self.is_cut_off || self.holder.as_ref().is_some_and(|holder| holder.has_started);
         Ok(TaskEvent::TaskClaimed {
             attempt,
             executor,
             lease_until: now.plus(LEASE),
             epoch: self.epoch.saturating_add(1),
-            cut_off: attempt == self.attempt && has_begun,
+            cut_off: attempt == self.attempt && self.was_begun(),
         })
+    }
+
+    fn has_ended(&self, attempt: u32) -> bool {
+        attempt < self.attempt || (attempt == self.attempt && self.attempt_is_ended)
+    }
+
+    /// True when somebody who does not hold it any more, or whose lease has run out, may have had effects.
+    fn was_begun(&self) -> bool {
+        self.is_cut_off || self.holder.as_ref().is_some_and(|holder| holder.has_started)
     }
 
     fn check_holder(&self, epoch: u64) -> Result<(), TaskError> {
