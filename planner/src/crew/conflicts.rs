@@ -286,43 +286,18 @@ impl Conflicts {
 
     fn take_of_plan(&mut self, recorded: &Recorded) -> Result<(), Error> {
         let of = |task: TaskId| TaskRef { plan: recorded.aggregate_id.clone(), task };
-        match recorded.decode::<Event>()? {
-            Event::TaskDispatched { task_id, command, .. } => {
-                self.withdraw(&of(task_id));
-                if let PlannerCmd::ExecuteTask { kind, parameters, .. } = command {
-                    let (writes, patterns) = (writes(kind, &parameters), patterns_of(&parameters));
-                    let project = project_of(recorded).to_owned();
-                    self.running.insert(of(task_id), Running { project, writes, patterns, hold: None });
-                }
+        let event = recorded.decode::<Event>()?;
+        if let Event::TaskDispatched { task_id, command, .. } = event {
+            self.withdraw(&of(task_id));
+            if let PlannerCmd::ExecuteTask { kind, parameters, .. } = command {
+                let (writes, patterns) = (writes(kind, &parameters), patterns_of(&parameters));
+                let project = project_of(recorded).to_owned();
+                self.running.insert(of(task_id), Running { project, writes, patterns, hold: None });
             }
-            Event::TaskStatusUpdated { task_id, status, .. } => {
-                if status != TaskStatus::Running {
-                    self.withdraw(&of(task_id));
-                }
-            }
-            Event::TasksPlanned { .. }
-            | Event::ClarificationRequested { .. }
-            | Event::ClarificationReceived { .. }
-            | Event::ContextCompacted { .. }
-            | Event::PlanForked { .. }
-            | Event::TasksAmended { .. }
-            | Event::SettingsChanged { .. }
-            | Event::TaskPaused { .. }
-            | Event::TaskResumed { .. }
-            | Event::TimerSet { .. }
-            | Event::TimerFired { .. }
-            | Event::RetryScheduled { .. }
-            | Event::RetryHastened { .. }
-            | Event::PlanStopped { .. }
-            | Event::UsageRecorded { .. }
-            | Event::ClarificationWithdrawn { .. }
-            | Event::CheckpointNamed { .. }
-            | Event::CompactionRequested { .. }
-            | Event::PlanPaused { .. }
-            | Event::PlanResumed {}
-            | Event::PlanCancelled { .. }
-            | Event::TasksReopened { .. }
-            | Event::PlanningCompleted { .. } => {}
+        } else if let Event::TaskStatusUpdated { task_id, status, .. } = event
+            && status != TaskStatus::Running
+        {
+            self.withdraw(&of(task_id));
         }
         Ok(())
     }

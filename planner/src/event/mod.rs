@@ -347,49 +347,44 @@ pub enum Event {
 /// What an event changes, for readers that need no more detail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum About<'a> {
-    /// The plan has begun, or is open again.
-    Beginning,
-    /// Definitions, settings, or whether the plan may go on.
-    Plan,
-    /// The plan has ended.
-    End,
     /// The status of these tasks, or whether they are paused.
     Tasks(&'a [TaskId]),
-    /// A question of a task.
-    Question(TaskId, QuestionId),
-    /// Timers, usage, checkpoints and compaction: no status changes.
-    Bookkeeping,
+    /// The plan has ended.
+    End,
+    /// Neither.
+    Rest,
 }
 
 impl Event {
-    /// What it changes.
+    /// What it changes. It names every event, so that readers need not.
     #[must_use]
     pub fn about(&self) -> About<'_> {
         match self {
-            // A standing plan that has ended goes on with what is added.
-            Self::TasksPlanned { .. } | Self::PlanForked { .. } | Self::TasksAmended { .. } => About::Beginning,
-            Self::SettingsChanged { .. }
-            | Self::PlanPaused { .. }
-            | Self::PlanResumed {}
-            | Self::PlanStopped { .. }
-            | Self::PlanCancelled { .. } => About::Plan,
-            Self::PlanningCompleted { .. } => About::End,
             Self::TasksReopened { task_ids } => About::Tasks(task_ids),
             Self::TaskDispatched { task_id, .. }
             | Self::TaskStatusUpdated { task_id, .. }
             | Self::TaskPaused { task_id, .. }
             | Self::TaskResumed { task_id } => About::Tasks(std::slice::from_ref(task_id)),
-            Self::ClarificationRequested { task_id, question_id, .. }
-            | Self::ClarificationReceived { task_id, question_id, .. }
-            | Self::ClarificationWithdrawn { task_id, question_id, .. } => About::Question(*task_id, *question_id),
-            Self::TimerSet { .. }
+            Self::PlanningCompleted { .. } => About::End,
+            Self::TasksPlanned { .. }
+            | Self::PlanForked { .. }
+            | Self::TasksAmended { .. }
+            | Self::SettingsChanged { .. }
+            | Self::PlanPaused { .. }
+            | Self::PlanResumed {}
+            | Self::PlanStopped { .. }
+            | Self::PlanCancelled { .. }
+            | Self::ClarificationRequested { .. }
+            | Self::ClarificationReceived { .. }
+            | Self::ClarificationWithdrawn { .. }
+            | Self::TimerSet { .. }
             | Self::TimerFired { .. }
             | Self::RetryScheduled { .. }
             | Self::RetryHastened { .. }
             | Self::UsageRecorded { .. }
             | Self::CheckpointNamed { .. }
             | Self::CompactionRequested { .. }
-            | Self::ContextCompacted { .. } => About::Bookkeeping,
+            | Self::ContextCompacted { .. } => About::Rest,
         }
     }
 
