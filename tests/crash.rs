@@ -151,8 +151,8 @@ struct Wreck {
 
 impl Wreck {
     fn of(scene: &Scene) -> Self {
-        let events = if scene.path(".crewlog/log.db").exists() { scene.events() } else { Vec::new() };
-        Self { events, side: side(scene) }
+        // Of a log that is not there yet there are none.
+        Self { events: scene.events(), side: side(scene) }
     }
 
     /// The runs that had ended, as the side file names them: task and attempt.
@@ -185,10 +185,10 @@ fn what_follows<R: Reactor>(scene: &Scene) -> Vec<(Uuid, R::Event)> {
 }
 
 fn read<T>(scene: &Scene, read: impl AsyncFnOnce(EventStore) -> T) -> T {
-    let path = scene.path(".crewlog/log.db");
+    let file = scene.path(".crewlog/log.db");
+    let store = scene.env("CREWLOG_STORE").unwrap_or_else(|| file.to_str().expect("it is text"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime starts");
-    runtime
-        .block_on(async { read(EventStore::open(path.to_str().expect("it is text")).await.expect("it opens")).await })
+    runtime.block_on(async { read(EventStore::open(store).await.expect("it opens")).await })
 }
 
 /// The runs of commands, one `task attempt` for each.
@@ -236,6 +236,8 @@ mod sweep {
 
     use super::*;
     use crate::cli::scene::{Ran, Running};
+    use crate::cli::server::on_server;
+    use crate::log::cluster::Database;
 
     const TEXT: &str = "\
 # Sweep
@@ -249,7 +251,20 @@ mod sweep {
 ";
     #[test]
     fn a_plan_killed_at_any_event_ends_as_one_that_was_not() {
-        let reference = Scene::new();
+        sweep(|| (Scene::new(), None));
+    }
+
+    #[test]
+    fn a_plan_on_a_server_killed_at_any_event_ends_as_one_that_was_not() {
+        sweep(|| {
+            let database = Database::new();
+            (on_server(&database), Some(database))
+        });
+    }
+
+    /// Each scene is one of its own. What it needs beside lives as long.
+    fn sweep(begin: impl Fn() -> (Scene, Option<Database>) + Sync) {
+        let (reference, _database) = begin();
         reference.write("plan.md", TEXT);
         let plan = reference.run(&["run", "plan.md", "--yes", "-q"]).expect(5).stdout.trim().to_owned();
         reference.run(&["answer", &plan, "q1", "blue"]).expect(0);
@@ -259,23 +274,25 @@ mod sweep {
         assert_eq!(side(&reference).len(), 5, "four commands, one of them twice");
         let head = i64::try_from(reference.events().len()).expect("a short log");
 
-        let n_deaths = at_every_position(1..=head, |kill| survives(kill, &expected));
+        let n_deaths = at_every_position(1..=head, |kill| {
+            let (scene, _database) = begin();
+            survives(&scene, kill, &expected)
+        });
         assert_eq!(n_deaths, 2 * head, "each position of an uninterrupted run was died at");
     }
 
     /// Runs a plan with a kill in it, resumes it, and compares. True when something died.
-    fn survives(kill: &str, expected: &Value) -> bool {
-        let scene = Scene::new();
+    fn survives(scene: &Scene, kill: &str, expected: &Value) -> bool {
         scene.write("plan.md", TEXT);
-        let is_dead = until_death(&scene, kill);
-        let wreck = Wreck::of(&scene);
-        let plan = recover(&scene);
+        let is_dead = until_death(scene, kill);
+        let wreck = Wreck::of(scene);
+        let plan = recover(scene);
         let events = scene.events();
         for (index, event) in events.iter().enumerate() {
             assert_eq!(event["position"], index + 1, "{kill}: the log has a gap");
         }
         assert_eq!(events[..wreck.events.len()], wreck.events[..], "{kill}: something acknowledged was lost");
-        let (before, after) = (count(&wreck.side), side(&scene));
+        let (before, after) = (count(&wreck.side), side(scene));
         let after = count(&after);
         for run in wreck.ended() {
             assert_eq!(after.get(run.as_str()), before.get(run.as_str()), "{kill}: {run} was run again");
@@ -289,9 +306,9 @@ mod sweep {
         assert_eq!(scene.events_of_type("TimerFired"), set, "{kill}: the retry was due once, when the log says");
         assert_eq!(set.len(), 1, "{kill}: there is one retry");
         scene.run(&["work", "--until-idle", "-q"]).expect(0);
-        let (said, follows) = (said::<Statistics>(&scene), what_follows::<Statistics>(&scene));
+        let (said, follows) = (said::<Statistics>(scene), what_follows::<Statistics>(scene));
         assert_eq!(said, follows, "{kill}: each figure is in the log once, in the order of its causes");
-        nothing_is_left(&scene, &plan);
+        nothing_is_left(scene, &plan);
         is_dead
     }
 

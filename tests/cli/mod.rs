@@ -24,7 +24,7 @@ mod results;
 pub(crate) mod scene;
 #[cfg(feature = "sealing")]
 mod sealed;
-mod server;
+pub mod server;
 mod sync;
 mod sync_generated;
 mod terminal;

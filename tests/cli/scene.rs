@@ -60,6 +60,11 @@ impl Scene {
         self
     }
 
+    /// What a variable is set to by [`Scene::with_env`].
+    pub fn env(&self, name: &str) -> Option<&str> {
+        self.env.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
     /// The working directory.
     pub fn folder(&self) -> &Path {
         &self.folder
