@@ -2,7 +2,7 @@
 
 #[cfg(feature = "faults")]
 mod nested;
-#[cfg(feature = "faults")]
+
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::Path;
