@@ -1,4 +1,4 @@
-//! What it costs to follow, and the latency of a wake-up: followers in this process, in another, and idle ones. The other
+//! Cost of following the log and wake-up latency, with followers in this process, in another, and idle ones. The other
 //! processes are the bench itself, told by its environment what to do.
 
 use std::io::{BufRead, BufReader, Lines, Write};

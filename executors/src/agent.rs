@@ -43,7 +43,7 @@ pub struct Agent {
     pub timeout: Option<Duration>,
     /// How many tasks it carries out at once in one worker.
     pub jobs: usize,
-    /// What a failed run prints, in letters of either case, when it is rate limited.
+    /// Output of a failed run that means a rate limit, in letters of any case.
     pub rate_limited: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Planning inside agents: each type plans what it is given, with its own role and tools, by rule or by a model.
+//! Planning by agents: each type plans with its own role and tools, by rule or by a model.
 //!
 //! There is no central planner. A plan is compiled and checked here before it is proposed. Nothing here runs a plan.
 
@@ -33,7 +33,7 @@ pub enum PlanningError {
 pub struct PlansByModel {
     /// The model and its settings.
     pub terms: Terms,
-    /// Asks it, and records requests and answers. What was asked before is answered from the log.
+    /// Asks the model and records requests and answers. A repeated request is answered from the log.
     pub asker: Asker,
 }
 
@@ -57,7 +57,7 @@ impl Agents {
         Self { model: Some(Arc::new(model)), ..self }
     }
 
-    /// The plan that an agent makes of words. `context` is what it is shown of the parent plan.
+    /// The plan that an agent makes from a text. `context` is the part of the parent plan in its prompt.
     ///
     /// # Errors
     /// [`PlanningError`]; it never panics.

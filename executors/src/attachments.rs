@@ -30,7 +30,7 @@ pub(crate) async fn checked(input: &TaskInput, links: Option<Links>) -> Result<(
     })
 }
 
-/// Checks a task's attachments, or what people named in their place. Links are judged by their form alone.
+/// Checks a task's attachments, or the replacements that people named. Links are only checked for their form.
 ///
 /// # Errors
 /// The question to ask, when something is missing.

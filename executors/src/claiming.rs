@@ -1,4 +1,4 @@
-//! How a worker comes to hold a dispatched task, against others who want it too.
+//! How a worker claims a dispatched task in competition with others.
 
 use crewlog_mq::{EventStore, ExecuteError, Position, Query, Range, Runner};
 use crewlog_planner::claim::{self, TaskCommand, TaskError, TaskLease};
@@ -10,7 +10,7 @@ use crate::liveness::LivenessLock;
 use crate::plans::wait_to_retry;
 use crate::queue::Dispatch;
 
-/// The events of a plan after which a task that might have started may not start any more.
+/// Events of a plan that can hold back a task that might have started before.
 const HOLDING: [&str; 4] = ["PlanPaused", "PlanStopped", "TaskPaused", "SettingsChanged"];
 
 /// A task's aggregate on a log.
@@ -26,14 +26,14 @@ pub(crate) enum Claimed {
     Won(u64),
     /// Somebody else holds it.
     Held,
-    /// The plan has changed since it was read: whether the task may start has to be asked again.
+    /// The plan has changed since it was read: ask again whether the task may start.
     Stale,
-    /// Nobody can hold this dispatch any more.
+    /// This dispatch can no longer be claimed.
     Gone,
 }
 
-/// Claims a task under a name, unless its plan has changed since it was read up to `seen`. A holder that is proven dead
-/// does not stand in the way. A fault of the log is waited out.
+/// Claims a task under a name, unless its plan has changed since position `seen`. A lease whose holder is proven dead is taken
+/// over. Faults of the log are retried.
 pub(crate) async fn claim_task(
     store: &EventStore,
     life: &LivenessLock,
@@ -64,7 +64,7 @@ pub(crate) async fn claim_task(
                     Err(ExecuteError::Refused(TaskError::AttemptEnded(_) | TaskError::StaleEpoch(_))) => {
                         return Claimed::Gone;
                     }
-                    // Another was faster each time.
+                    // Another process appended first; decide again.
                     Err(ExecuteError::Contended { .. }) => continue,
                     Err(ExecuteError::Store(error)) => error,
                 }

@@ -36,7 +36,7 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 const TIMERS_MAX: usize = 10_000;
 /// The events of a plan that its sub-plans follow.
 const STEPS: [&str; 3] = [PAUSED, "PlanResumed", "PlanningCompleted"];
-/// What a plan that is paused with its parent looks up at once more.
+/// After this event a sub-plan that was paused with its parent checks the parent again.
 const PAUSED: &str = "PlanPaused";
 
 /// The events of a plan's tasks.
@@ -68,7 +68,7 @@ pub async fn catch_up(store: &EventStore, plan: &str, tags: Vec<String>) -> Resu
     Ok(planner)
 }
 
-/// Withdraws what a plan that has stopped had dispatched and nobody has begun. Gives what the tasks say now.
+/// Withdraws the dispatched tasks of a stopped plan that nobody has started. Returns the new events of its tasks.
 async fn withdraw_unstarted(store: &EventStore, plan: &str, planner: &Runner<Planner>) -> Result<Vec<Recorded>, Error> {
     let state = planner.handler().state();
     if state.stopped_by().is_none() {
@@ -80,7 +80,7 @@ async fn withdraw_unstarted(store: &EventStore, plan: &str, planner: &Runner<Pla
         let command = TaskCommand::Withdraw { attempt: task.attempts, now: store.now() };
         let cause = Cause::request().keeping(command.recorded());
         match claim.execute(command, &cause).await {
-            // Who was faster has begun it, or ended it.
+            // Another process started it or ended it first.
             Ok(_) | Err(ExecuteError::Refused(_) | ExecuteError::Contended { .. }) => {}
             Err(ExecuteError::Store(error)) => return Err(error),
         }
@@ -88,7 +88,7 @@ async fn withdraw_unstarted(store: &EventStore, plan: &str, planner: &Runner<Pla
     store.records(&task_events(plan), Range::after(head)).try_collect().await
 }
 
-/// The same, however long the log takes. The subscription brings what the tasks say.
+/// [`withdraw_unstarted`], retried. The subscription delivers the new events.
 async fn withdraw_with_retry(store: &EventStore, plan: &str, planner: &Runner<Planner>) {
     let mut backoff = Backoff::new();
     while let Err(error) = withdraw_unstarted(store, plan, planner).await {
@@ -371,8 +371,8 @@ async fn run_timers(store: &EventStore, planner: &mut Runner<Planner>) -> bool {
     false
 }
 
-/// Gives the timers due times that have none, or fires the one that is due. What follows from a timer has derived ids: its
-/// cause is the event that set it.
+/// Sets the timers that have no due time, or fires the one that is due. The ids of the resulting events derive from the event
+/// that set the timer.
 async fn run_timer(store: &EventStore, planner: &mut Runner<Planner>, set: &mut SetTimers) -> Result<(), Error> {
     let state = planner.handler().state();
     let (command, cause) = match state.next_timer() {
@@ -382,7 +382,7 @@ async fn run_timer(store: &EventStore, planner: &mut Runner<Planner>, set: &mut 
             (Command::FireTimer { timer, due }, cause)
         }
         Some(_) | None => {
-            // What is set now is newer than all that was read.
+            // The new events are newer than those in the cache.
             *set = SetTimers::default();
             (Command::SetTimers { now: store.now() }, Cause::request())
         }
@@ -400,12 +400,11 @@ async fn run_timer(store: &EventStore, planner: &mut Runner<Planner>, set: &mut 
     }
 }
 
-/// The events that set timers of a plan, read back from the newest as far as they were needed: many timers that are due at
-/// once cost one reading.
+/// A cache of the events that set a plan's timers, read backwards on demand, so that many timers due at once cost one scan.
 #[derive(Default)]
 struct SetTimers {
     events: BTreeMap<(Timer, Timestamp), Recorded>,
-    /// The oldest position that was read.
+    /// The oldest position read so far.
     read_from: Option<Position>,
 }
 
@@ -434,7 +433,7 @@ impl SetTimers {
     }
 }
 
-/// Sets and fires the timers of a plan that are due. It is for those who act on a plan that nobody may host.
+/// Sets and fires due timers of a plan, for commands that act on a plan without a host.
 ///
 /// # Errors
 /// A fault of the log.

@@ -1,4 +1,4 @@
-//! Plans on the log: opening, reading and commanding one, and retrying what the log could not do just now.
+//! Opens, reads and commands a plan on the log, with retries.
 
 use crewlog_mq::{Cause, Error, EventStore, ExecuteError, Runner};
 use crewlog_planner::event::{self, Command};

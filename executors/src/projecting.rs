@@ -64,7 +64,7 @@ impl<P: Projection> Projected<P> {
         Ok(Self { state, at: up_to, snapshots, last: last.filter(|_| may_keep) })
     }
 
-    /// Counts events that were folded beside, for something that is in the state now.
+    /// Counts events that were folded separately for a part of the state.
     pub fn fold(&mut self, n_events: usize) {
         self.snapshots.fold(n_events);
     }

@@ -1,4 +1,4 @@
-//! The plans that a worker works for, each as one view that its events keep up to date, and the task that starts next.
+//! The plans of a worker, each as one up-to-date view, and the choice of the task that starts next.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::pin::pin;
@@ -74,7 +74,7 @@ impl Worked {
         let mut dispatched: HashMap<TaskId, Dispatch> = HashMap::new();
         while let Some(recorded) = records.try_next().await? {
             worked.view.apply(&recorded).unwrap_or_else(|error| passed_over(&error));
-            // What the plan that it was forked from has dispatched is not this plan's.
+            // Dispatches of the plan that it was forked from do not count.
             if recorded.aggregate_id == plan
                 && let Ok(Some(dispatch)) = Dispatch::of(&recorded)
             {
@@ -183,8 +183,7 @@ impl Plans {
         }
     }
 
-    /// Why a task is no longer to be carried out, if it is not: what the plan says about its end, or nothing when it was
-    /// dispatched again.
+    /// Why a running task must stop: the error of its end, or an empty text when it was dispatched again.
     pub(crate) fn ended(&self, (plan, task): &Key, attempt: u32) -> Option<String> {
         let Some(worked) = self.0.get(plan) else { return Some("the plan has ended".to_owned()) };
         let error = || worked.view.state().task(*task).and_then(|task| task.error.clone()).unwrap_or_default();

@@ -18,7 +18,7 @@ pub struct Roster {
     pub takes_commands: bool,
     /// For the others; of several that could take a task, the first does.
     pub agents: Vec<Agent>,
-    /// The tools by which agents plan; without them, nobody here takes tasks with a sub-plan.
+    /// The tools of the agents that plan; without them, this worker takes no tasks with a sub-plan.
     pub registry: Option<ToolRegistry>,
 }
 

@@ -142,7 +142,7 @@ pub(crate) async fn run(
     }
 }
 
-/// Returns when it is set, or nobody is left to set it.
+/// Returns when the flag is set or its sender is gone.
 pub(crate) async fn is_set(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|is_set| *is_set).await;
 }

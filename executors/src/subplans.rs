@@ -112,7 +112,7 @@ impl SubPlanRun<'_> {
         stop.ending()
     }
 
-    /// What the sub-plan has used.
+    /// The usage of the sub-plan.
     async fn usage(self) -> Usage {
         let plan = self.plan();
         match read_plan(self.store, &plan, Vec::new()).await {

@@ -114,7 +114,7 @@ impl Worker {
         let store = self.store.clone();
         let mut events = std::pin::pin!(store.follow(&query, Start::After(at)));
         let mut crew = Crew::new(Arc::new(self), plans, at);
-        // Events that keep coming must not put it off.
+        // An interval, since a steady stream of events would restart a sleep for ever.
         let mut looks = tokio::time::interval(LEASE_INTERVAL);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -201,7 +201,7 @@ impl Worker {
         append(claim, TaskCommand::End { epoch, usage, ending }, &dispatch.cause).await;
     }
 
-    /// What an agent is asked, once the attachments of the task exist; otherwise how the task ends.
+    /// The prompt of an agent, once the attachments of the task exist; otherwise how the task ends.
     async fn prepared(&self, actor: Actor<'_>, dispatch: &Dispatch) -> Result<Option<Prompt>, Ending> {
         let checked = attachments::checked(&dispatch.parameters, self.links.clone()).await;
         checked.map_err(|question| Ending::Asked { question, default: None })?;
@@ -283,15 +283,15 @@ impl Worker {
     }
 }
 
-/// A task that is being carried out here.
+/// A task that runs in this worker.
 struct Running {
     job: tokio::task::Id,
     attempt: u32,
     stop: watch::Sender<Option<Stop>>,
     /// The agent whose place it takes.
     agent: Option<String>,
-    /// Whether it takes one of the worker's places. What only waits, for a plan of its own, takes none: what it waits for
-    /// may need it.
+    /// Whether it takes one of the worker's places. A task that waits for its sub-plan takes none, since the sub-plan may need
+    /// it.
     takes_place: bool,
 }
 
@@ -312,10 +312,10 @@ struct Crew {
     plans: Plans,
     position: Position,
     running: HashMap<Key, Running>,
-    /// Tasks whose claim was refused since the last event: the view will show why.
+    /// Tasks whose claim was refused since the last event of their plan; the next event shows why.
     refused: HashSet<Key>,
     lost: Lost,
-    /// By plan: up to where it has to be read before more of it starts, since a task has just ended there.
+    /// By plan: the position of the last end of a task here. No more of its tasks start before the view has reached it.
     read_to: HashMap<String, Position>,
     jobs: JoinSet<(Key, Position)>,
 }
@@ -327,7 +327,7 @@ impl Crew {
         Self { worker, plans, position, running, refused, lost, read_to, jobs: JoinSet::new() }
     }
 
-    /// Starts what may start, as far as there are places.
+    /// Starts tasks while there are free places.
     fn start(&mut self) {
         while let Some((dispatch, seen)) = self.next() {
             let key = dispatch.key();
@@ -390,12 +390,12 @@ impl Crew {
                     let read_to = self.read_to.entry(key.0.clone()).or_default();
                     *read_to = position.max(*read_to);
                 }
-                // The view shows the end, or the other's claim, as soon as its event has come.
+                // Retried once the view has the event of the end, or of the other claim.
                 self.refused.insert(key);
             }
             Err(error) => {
                 tracing::error!(%error, "a job of the worker failed");
-                // Its place is free again; its lease runs out.
+                // Free its place; its lease expires.
                 self.running.retain(|_, running| running.job != error.id());
             }
         }
@@ -411,7 +411,7 @@ impl Crew {
         self.plans.leases().filter(move |(_, lease)| is_foreign(lease))
     }
 
-    /// Notes which holders are proven dead, and fires the timers of leases that have run out.
+    /// Records which holders are proven dead, and fires the timers of expired leases.
     async fn look_at_leases(&mut self) {
         self.refused.clear();
         let mut lost = Lost::default();

@@ -15,7 +15,7 @@ use crate::query::{Query, Range};
 use crate::record::{Append, Appended, Checked, Imported, Page, Recorded, Stats};
 use crate::tail::Tail;
 
-/// What a layer changes.
+/// The changes that a layer makes.
 pub(crate) trait Layer: Send + Sync + 'static {
     /// The append for the log below.
     fn stored<'a>(&'a self, below: &'a dyn Backend, append: Append) -> BoxFuture<'a, Result<Append>>;
@@ -23,7 +23,7 @@ pub(crate) trait Layer: Send + Sync + 'static {
     /// Changes events of the log below into what readers get.
     fn restore<'a>(&'a self, below: &'a dyn Backend, events: &'a mut [Recorded]) -> BoxFuture<'a, Result<()>>;
 
-    /// False for an event that readers get as it is stored.
+    /// False for an event that readers get unchanged.
     fn changes(&self, event: &Recorded) -> bool;
 
     /// As [`Backend::keeps_snapshots`].

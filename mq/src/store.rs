@@ -35,7 +35,7 @@ const LOAD_PAGE: usize = 1000;
 #[derive(Clone)]
 pub struct EventStore {
     backend: Arc<dyn Backend>,
-    /// What is below the layers, when there are some.
+    /// The backend below the layers, if there are any.
     below: Option<Arc<dyn Backend>>,
 }
 

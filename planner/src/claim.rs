@@ -166,7 +166,7 @@ pub enum TaskEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         default: Option<DefaultAnswer>,
     },
-    /// The plan stopped before anybody began this dispatch, and nobody will.
+    /// The plan stopped before this dispatch started, and withdrew it.
     TaskWithdrawn {
         /// The dispatch.
         attempt: u32,
@@ -267,7 +267,7 @@ pub enum Ending {
 }
 
 impl Ending {
-    /// The end of a run whose worker was lost: nobody can say whether it did its work.
+    /// The end of a run whose worker was lost: its outcome is unknown.
     #[must_use]
     pub fn worker_lost() -> Self {
         Self::Failed {
@@ -341,7 +341,7 @@ pub enum TaskCommand {
         #[serde(skip)]
         ending: Ending,
     },
-    /// The plan has stopped: withdraw a dispatch that nobody has begun.
+    /// Withdraw a dispatch of a stopped plan that nobody has started.
     Withdraw {
         /// The dispatch.
         attempt: u32,
@@ -449,7 +449,7 @@ impl TaskLease {
         }
     }
 
-    /// Nothing while somebody holds the task. What a lost holder has begun is reported as such.
+    /// None while somebody holds the task. A run that a lost holder had started ends as lost.
     fn withdraw(&self, attempt: u32, now: Timestamp) -> Option<TaskEvent> {
         if self.has_ended(attempt) || self.holder.as_ref().is_some_and(|holder| now < holder.lease_until) {
             return None;
@@ -490,7 +490,7 @@ impl TaskLease {
         attempt < self.attempt || (attempt == self.attempt && self.attempt_is_ended)
     }
 
-    /// True when somebody who does not hold it any more, or whose lease has run out, may have had effects.
+    /// True when an earlier holder, or one whose lease has expired, may have had effects.
     fn was_begun(&self) -> bool {
         self.is_cut_off || self.holder.as_ref().is_some_and(|holder| holder.has_started)
     }

@@ -1,4 +1,4 @@
-//! The list of all plans as a projection: which there are, which are open, and what a list shows of each.
+//! A projection that lists all plans: which are open, and a summary of each.
 
 use std::collections::BTreeMap;
 
@@ -52,7 +52,7 @@ pub struct PlanSummary {
     pub status: PlanStatus,
     /// When it was made.
     pub created_at: Timestamp,
-    /// What a fork goes on from.
+    /// The point of another plan where a fork begins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<Parent>,
     /// Whether nothing more is started because of its budget.

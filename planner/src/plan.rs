@@ -1,6 +1,6 @@
 //! The plan as data: tasks, kinds, attachments and dependencies, as a text or a model proposes them.
 //!
-//! It never says what happened to a task: that is in the planner's state.
+//! The state of a task is in the planner's state, not here.
 
 use serde::{Deserialize, Serialize};
 
@@ -142,8 +142,8 @@ pub struct Condition {
     /// The task whose outcome decides it: it holds when that task completes. Without a command there, a person is asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome_of: Option<TaskId>,
-    /// The first task that the text gives this condition. Tasks that share it share one question; the same words elsewhere
-    /// are a condition of their own. Unset: the task's own.
+    /// The first task with this condition. Tasks that share it share one question; the same words elsewhere are a separate
+    /// condition. Unset: this task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first: Option<TaskId>,
 }
@@ -156,7 +156,7 @@ impl Condition {
     }
 }
 
-/// What tells conditions apart: the task that decides it, or else the first that has it, and its text.
+/// Identifies a condition: the task that decides it, or else the first task that has it, and its text.
 pub type ConditionKey = (TaskId, String);
 
 impl TaskPlan {

@@ -35,7 +35,7 @@ pub(crate) fn record(command: &impl Serialize) -> Value {
     }
 }
 
-/// Reads a command and lets `fill` add what the events of its append repeat.
+/// Reads a command and lets `fill` add the fields that the events of its append repeat.
 pub(crate) fn restore<C: DeserializeOwned>(
     recorded: &Value,
     fill: impl FnOnce(&mut C) -> Option<()>,
@@ -174,7 +174,7 @@ impl ExecutorEvent {
 /// Amendments without their long texts: definitions of no tasks and a source without text are filled from the event.
 fn abridged(amendments: &[Amendment]) -> Vec<Amendment> {
     let short = amendments.iter().filter_map(|amendment| match amendment {
-        // The definitions already say what was handed on by a skip.
+        // The definitions already include the dependencies that a skip handed on.
         Amendment::Skip { task, .. } => Some(Amendment::Skip { task: *task, keeps_order: false }),
         Amendment::Done { .. } => Some(amendment.clone()),
         Amendment::Source { .. } => Some(Amendment::Source { text: String::new() }),

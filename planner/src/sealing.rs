@@ -6,7 +6,7 @@ use crate::crew::{conflicts, statistics};
 use crate::sealed::{PREFIX, STREAM};
 use crate::{claim, event, model};
 
-/// Whether a string may be seen by whoever has the log.
+/// Whether a string is stored in clear or sealed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Visibility {
     /// An id, a kind, a state, a path, a name of an executor: what folds and readers without a key need.
@@ -54,7 +54,7 @@ pub fn must_seal(path: &str, written: &str) -> bool {
 #[must_use]
 pub fn plan_of<'a>(stream_id: &str, aggregate_id: &'a str, tags: &'a [String]) -> Option<&'a str> {
     match stream_id {
-        // A text that is asked about and is no plan is a session of its own.
+        // A text about which a model is asked, and which is no plan, is a session of its own.
         event::STREAM | model::STREAM => Some(aggregate_id),
         claim::STREAM => claim::split_aggregate_id(aggregate_id).map(|(plan, _)| plan),
         // They hold ids, counts and paths, and are folds of the log that need no key.

@@ -28,7 +28,7 @@ pub struct Task {
     pub is_inherited: bool,
     /// The number that a question of its last dispatch would have; only later ones are about that.
     pub first_question: Option<QuestionId>,
-    /// While it waits for its next try: the delay of the retry, in milliseconds.
+    /// The delay of the scheduled retry, in milliseconds.
     pub retry_ms: Option<u64>,
     /// The task whose failure stopped the plan, when that is why this one was skipped.
     pub stopped_by: Option<TaskId>,

@@ -285,7 +285,7 @@ fn delegated(step: &str, notes: &[String]) -> String {
         line.starts_with(['-', '*', '+', '#', '|'])
             || rest.len() < line.len() && (rest.starts_with(". ") || rest.starts_with(") "))
     };
-    // Beside a list of notes, plain prose would be read as their introduction.
+    // Next to a list of notes, plain prose would be read as its introduction.
     let is_list = step.lines().any(is_item);
     let step = if is_list { step.to_owned() } else { format!("- {}", step.replace('\n', "\n  ")) };
     let notes = notes.iter().map(|note| format!("- {}", note.replace('\n', " "))).collect::<Vec<_>>();

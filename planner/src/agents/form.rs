@@ -99,7 +99,7 @@ pub struct Step {
     pub undo: Option<String>,
 }
 
-/// What the steps of a plan need.
+/// The requirements of the steps of a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Resources {

@@ -1,6 +1,6 @@
 //! The registry of tools: which agent plans with which, what each becomes as a task, and which requests agents answer.
 //!
-//! It is data that was checked when it was made. No tool is ever run here.
+//! It is data, checked on construction. No tool runs here.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -19,7 +19,7 @@ pub enum Part {
     Resolution,
 }
 
-/// What a type of agent may do.
+/// The abilities of a type of agent.
 #[derive(Debug)]
 pub struct Role {
     /// The type.
@@ -36,7 +36,7 @@ pub struct Role {
     pub delegates_to: &'static [AgentType],
     /// The agents it may ask.
     pub asks: &'static [AgentType],
-    /// What it answers where nothing else is configured.
+    /// The requests that it answers by default.
     pub answers: &'static [Ability],
     /// When it plans words by rule: who gets the steps that look something up, and who the others. It does them itself,
     /// by its tools, where unset.

@@ -192,7 +192,7 @@ impl Project {
         }
     }
 
-    /// What was never dispatched has done nothing, whatever its box says.
+    /// Tasks that were never dispatched do not count, whatever their boxes say.
     fn update(&mut self, aggregate_id: &str, status: TaskStatus, now: Timestamp) {
         let Some(task) = self.tasks.get_mut(aggregate_id) else { return };
         if status == TaskStatus::Running {

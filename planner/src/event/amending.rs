@@ -31,7 +31,7 @@ pub enum Amendment {
     Skip {
         /// The task.
         task: TaskId,
-        /// Whether what depends on it waits for what it waited for, as far as that has not ended.
+        /// Whether its dependents inherit its unfinished dependencies.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         keeps_order: bool,
     },

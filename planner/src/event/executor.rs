@@ -1,4 +1,4 @@
-//! What executors get for a task, and what they report.
+//! The input of executors and their reports.
 
 use serde::{Deserialize, Serialize};
 
@@ -169,7 +169,7 @@ pub enum ExecutorEvent {
         #[serde(skip)]
         default: Option<DefaultAnswer>,
     },
-    /// Nobody had begun the task when its plan stopped, and nobody will.
+    /// The task had not started when its plan stopped, and was withdrawn.
     TaskWithdrawn {
         /// The task.
         node_id: TaskId,

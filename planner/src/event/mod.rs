@@ -42,7 +42,7 @@ pub fn sub_plan_tags(plan: &str, parent: &str, tags: &[String]) -> Vec<String> {
 pub enum TaskStatus {
     /// Known, and not dispatched.
     Planned,
-    /// Dispatched; the task's own aggregate says who holds it.
+    /// Dispatched; its holder is in the task's own aggregate.
     Running,
     /// Waits for an answer.
     NeedsClarification,
@@ -214,7 +214,7 @@ pub enum Event {
         /// The delay, in milliseconds.
         delay_ms: u64,
     },
-    /// A person does not wait for the delay of a retry.
+    /// A person skipped the delay of a retry.
     RetryHastened {
         /// The task.
         task_id: TaskId,
@@ -318,7 +318,7 @@ pub enum Event {
     },
     /// Tasks are started again.
     PlanResumed {},
-    /// A failure stopped the plan: nothing more is started, and nothing is tried again.
+    /// A failure stopped the plan: no more tasks start, and none is retried.
     PlanStopped {
         /// The task that failed.
         because: TaskId,
@@ -356,7 +356,7 @@ pub enum About<'a> {
 }
 
 impl Event {
-    /// What it changes. It names every event, so that readers need not.
+    /// What it changes. Readers ask this instead of listing every event.
     #[must_use]
     pub fn about(&self) -> About<'_> {
         match self {

@@ -73,7 +73,7 @@ pub fn read_agent_plan(
         let Some((to, text)) = delegated(task) else { continue };
         if let Some(request) = task.request() {
             let answer = plan_answer(to, request, registry).and_then(|plan| plan.compile(to, registry));
-            // Some tools take what is asked as an argument of their command.
+            // Some tools take the request as an argument of their command.
             if answer.is_ok_and(|answer| answer.tasks.iter().any(|task| task.command.is_some())) {
                 check_argument(&id, request.text(), words)?;
             }

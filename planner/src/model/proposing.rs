@@ -116,7 +116,7 @@ struct ProposedTask {
     default_answer: Option<ProposedDefault>,
 }
 
-/// The answer of the text for when nobody gives one.
+/// The default answer in the text.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ProposedDefault {

@@ -121,7 +121,7 @@ pub(super) fn quoted(name: &str, text: &str) -> String {
 }
 
 /// JSON with its keys in order, so that the same is asked whether or not a build keeps them as they were made: answers are found
-/// again by the bytes of what was asked.
+/// again by the bytes of the request.
 pub(super) fn sorted(json: &Value) -> String {
     match json {
         Value::Object(fields) => {

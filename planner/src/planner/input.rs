@@ -6,7 +6,7 @@ use crate::planner::Planner;
 use crate::state::Task;
 
 impl Planner {
-    /// What the executor of a task gets with its dispatch, apart from its budget.
+    /// The input of a task's executor, without its budget.
     pub(super) fn input(&self, task: &Task) -> TaskInput {
         let places = self.state.index(task.plan.id).map(|index| self.state.answers_for(index)).unwrap_or_default();
         let (plan, config) = (&task.plan, &self.state.config);

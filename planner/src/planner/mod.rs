@@ -127,7 +127,7 @@ impl Handler for Planner {
                 self.state.apply(event);
             }
             n_applied = events.len();
-            // The prompt of what is dispatched next has the compacted history.
+            // Tasks dispatched next get the compacted history in their prompts.
             match prompt::due(&self.state) {
                 Some(compacted) => events.push(compacted),
                 None => events.extend(self.schedule()),

@@ -27,7 +27,7 @@ impl Planner {
         [Event::PlanCancelled { reason: reason.to_owned() }].into_iter().chain(cancelled).collect()
     }
 
-    /// A plan that is cancelled already is left to undo what it did.
+    /// A plan that is already cancelled may go on compensating.
     pub(super) fn cancel_from_parent(&self, reason: &str) -> Vec<Event> {
         if self.state.is_cancelled() { Vec::new() } else { self.cancel_plan(reason) }
     }

@@ -54,7 +54,7 @@ impl Planner {
         self.fail(task, error, FailureClass::Task)
     }
 
-    /// A dispatched task that nobody began and nobody will: skipped, unless the plan goes on meanwhile.
+    /// The new status of a withdrawn task: skipped, unless the plan was resumed meanwhile.
     fn withdrawn(&self, id: TaskId) -> Event {
         match self.state.stopped_by() {
             Some(because) => end(id, TaskStatus::Skipped, None, Some(self.not_started(because)), false),

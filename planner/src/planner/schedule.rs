@@ -108,7 +108,7 @@ impl Planner {
         }
     }
 
-    /// What a person is asked about the condition of a task.
+    /// The question about the condition of a task.
     fn condition_question(&self, task: &TaskPlan) -> String {
         let before = task.depends_on.iter().filter_map(|before| self.state.task(before.task));
         let before = before.map(|before| before.plan.name()).collect::<Vec<_>>().join(", ");
@@ -172,7 +172,7 @@ impl Planner {
 struct ReadyQueue<'a> {
     queues: Vec<(ConcurrencyGroup, Peekable<btree_set::Iter<'a, Priority>>)>,
     config: &'a PlannerConfig,
-    /// With what was dispatched since.
+    /// The running tasks, with those dispatched since.
     running: Running,
 }
 

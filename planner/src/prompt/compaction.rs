@@ -87,7 +87,7 @@ pub(crate) fn compact(state: &PlannerState, max_tokens: usize) -> Option<Event> 
 /// The compaction by a summary that a model wrote, while it is requested. Decisions that it omits come before it, and it
 /// is cut to the room that they leave.
 pub(crate) fn compact_by(state: &PlannerState, summary: &str, task_ids: &[TaskId]) -> Option<Event> {
-    // A late summary, of an earlier request, misses what happened since.
+    // A late summary of an earlier request lacks the events since.
     let requested = state.summary.requested.as_ref().filter(|requested| requested.task_ids == task_ids)?;
     let room = summary_chars_max(state);
     let decisions = lines(state).into_iter().filter(|line| line.starts_with(DECIDED)).collect::<Vec<_>>();
@@ -206,7 +206,7 @@ pub(super) fn fit(mut lines: Vec<String>, room: usize) -> Vec<String> {
     mark.into_iter().chain(kept).collect()
 }
 
-/// What is kept first when not all lines fit.
+/// The lines kept first when not all fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     Decision,

@@ -16,7 +16,7 @@ const JUDGED_CHARS_MAX: usize = 1_000;
 /// A line is cut to no less than this.
 const LINE_CHARS_MIN: usize = 40;
 
-/// What a text is, which decides the lines to keep.
+/// The kind of a text, which decides the lines to keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content {
     /// An error: types, paths and line numbers.
@@ -168,7 +168,7 @@ fn of_result(line: &str, profile: Profile) -> Relevance {
 const ERRORS: &str = "error errors exception fatal panic panicked failed failure denied undefined";
 /// How the names of error types end.
 const ERROR_TYPES: [&str; 5] = ["Error", "Exception", "Failure", "Warning", "Panic"];
-/// Words of a line that says what was expected, or why.
+/// Words of lines about an expected value or a cause.
 const CAUSES: &str = "expected actual found caused cause because reason cannot missing help left right got";
 /// Words of a line that states a finding or gives advice.
 const FINDINGS: &str = "found finding findings therefore because conclusion concluded shows showed means recommend \

@@ -47,7 +47,7 @@ impl Prompt {
 
 /// The prompt of a task, from the state right after its dispatch; none for a command or a question.
 ///
-/// The task, its notes and its answers are never shortened. All else fits into what they leave of the token budget:
+/// The task, its notes and its answers are never shortened. The rest of the token budget is divided:
 /// failed attempts get up to a third, results of direct dependencies up to two thirds of the rest, the plan what is left.
 #[must_use]
 pub fn render(state: &PlannerState, task: &Task) -> Option<Prompt> {
@@ -178,7 +178,7 @@ enum Overflow {
     KeepFirst,
 }
 
-/// The plan: its title and context, its history but for what the prompt says already, and what is open.
+/// The plan: its title and context, the history that the prompt does not have yet, and the open tasks and questions.
 fn plan_section(state: &PlannerState, task: &Task, told: &BTreeSet<String>, room: usize) -> String {
     let heading = section("The plan so far");
     let Some(room) = room.checked_sub(n_chars(&heading)).filter(|room| *room >= CONTEXT_CHARS_MIN) else {

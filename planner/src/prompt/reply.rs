@@ -6,7 +6,7 @@ use crate::plan::DefaultAnswer;
 pub const QUESTION: &str = "QUESTION:";
 /// The beginning of the last line of an agent that could not do the task.
 pub const FAILED: &str = "FAILED:";
-/// The beginning of the answer that counts when nobody answers in time.
+/// The prefix of a default answer in an agent's question.
 const DEFAULT: &str = "(default:";
 
 /// The section that explains it.
@@ -20,7 +20,7 @@ pub(super) fn section() -> String {
     )
 }
 
-/// The question of an agent without what it says of a default, and that: `Which colour? (default: blue after 10m)`.
+/// Splits an agent's question into the question and its default answer: `Which colour? (default: blue after 10m)`.
 #[must_use]
 pub fn split_default(question: &str) -> (String, Option<DefaultAnswer>) {
     let unchanged = || (question.to_owned(), None);

@@ -1,4 +1,4 @@
-//! Amended and added tasks: what follows for their names, references and answers.
+//! Amends and adds tasks: updates names, references and answers.
 
 use crate::event::{Order, PlannerConfig};
 use crate::plan::{AttachmentKind, TaskPlan};

@@ -1,4 +1,4 @@
-//! What a plan has used up, and whether its budget lets more be started.
+//! The budget of a plan: usage, reservations and admission of tasks.
 
 use crate::event::{Budget, TaskStatus, Usage, money};
 use crate::plan::{TaskId, TaskPlan};
@@ -79,7 +79,7 @@ pub fn words_for(usage: &Usage) -> String {
     some.map(|measure| measure.words_of(usage)).collect::<Vec<_>>().join(", ")
 }
 
-/// Why nothing more is started: a measure of the budget is used up, or reserved for what runs.
+/// An exhausted measure of the budget: used up, or reserved for running tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shortage {
     /// Of what.
@@ -88,7 +88,7 @@ pub struct Shortage {
     pub limit: u64,
     /// Used up so far.
     pub spent: u64,
-    /// What those that run are expected to use.
+    /// The expected usage of the running tasks.
     pub reserved: u64,
 }
 
@@ -141,7 +141,7 @@ pub(crate) struct Spending {
     by_lane: [LaneUse; N_LANES],
 }
 
-/// What the tasks of one lane used, without those that a plan of their own carried out.
+/// Usage of the tasks of one lane, without tasks that are sub-plans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct LaneUse {
     total: Usage,
@@ -150,7 +150,7 @@ struct LaneUse {
 }
 
 impl LaneUse {
-    /// What one run uses on average.
+    /// The average usage of a run.
     fn mean(&self) -> Usage {
         let mean = |total: u64| total / self.n_ended.max(1);
         Usage {
@@ -163,13 +163,13 @@ impl LaneUse {
     }
 }
 
-/// What is spoken for while tasks are chosen to be started.
+/// Reservations while tasks are admitted.
 pub(crate) struct Ledger {
-    /// What the tasks that run are expected to use.
+    /// The expected usage of the running tasks.
     reserved: Usage,
     /// By lane: whether a task runs.
     runs: [bool; N_LANES],
-    /// Why the first task that was refused was.
+    /// Why the first refused task was refused.
     held: Option<HeldByBudget>,
 }
 
@@ -185,7 +185,7 @@ impl PlannerState {
         let Some(index) = self.index(task) else { return };
         let plan = &self.tasks[index].plan;
         self.spending.total.add(usage);
-        // What a whole plan used says nothing about a single task.
+        // The usage of a sub-plan says nothing about a single task.
         if !plan.is_delegated() {
             self.spending.by_lane[lane(plan) as usize].total.add(usage);
         }
@@ -208,7 +208,7 @@ impl PlannerState {
         }
     }
 
-    /// Why nothing more is started, when that is the budget: nothing runs, and it is used up.
+    /// The exhausted measure of the budget, when nothing runs and nothing more may start.
     #[must_use]
     pub fn shortage(&self) -> Option<Shortage> {
         if self.runs_tasks() {
@@ -220,7 +220,7 @@ impl PlannerState {
         }
     }
 
-    /// Why of what is ready nothing is started, when that is the budget, also while something runs.
+    /// Why the budget starts none of the ready tasks, also while others run.
     #[must_use]
     pub fn held_by_budget(&self) -> Option<HeldByBudget> {
         if self.config.budget.is_unlimited() {
@@ -277,8 +277,8 @@ impl PlannerState {
         self.left_of(&self.ledger_of(|task| !task.plan.is_delegated()))
     }
 
-    /// True when the budget lets a task start, for which it is then reserved what such tasks use on average. Until that is
-    /// known, one of a lane runs at a time. What undoes something is not limited.
+    /// True when the budget admits a task; then the average usage of such tasks is reserved for it. Until an average is known,
+    /// one task of a lane runs at a time. Compensating tasks are not limited.
     pub(crate) fn admit(&self, ledger: &mut Ledger, task: &Task) -> bool {
         let own = lane(&task.plan);
         if self.config.budget.is_unlimited() || task.plan.compensates.is_some() || own == Lane::Questions {
@@ -306,8 +306,8 @@ impl PlannerState {
         true
     }
 
-    /// What a task is expected to use: what such tasks use on average; its estimated time, where the plan says it. A plan
-    /// of its own may use all that is left.
+    /// The expected usage of a task: the average of its lane, with its estimated time if it has one. A sub-plan may use all
+    /// that is left.
     fn expected(&self, task: &Task) -> Usage {
         if task.plan.is_delegated() {
             let Budget { tokens, cost_micros, duration_ms } = self.config.budget;

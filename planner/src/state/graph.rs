@@ -159,8 +159,8 @@ impl Running {
         self.0.iter().filter(|(group, _)| which(group)).map(|(_, n)| n).sum()
     }
 
-    /// True when one more task of a group may be dispatched beside these. A standing plan dispatches all that is ready:
-    /// what nobody has claimed takes no place, and who starts is decided when somebody claims.
+    /// True when one more task of a group may be dispatched. A standing plan dispatches everything that is ready, since its
+    /// unclaimed tasks do not count against its parallelism.
     pub(crate) fn may_dispatch(&self, group: ConcurrencyGroup, config: &PlannerConfig) -> bool {
         config.standing || self.have_room(group, config)
     }
@@ -180,8 +180,8 @@ impl Running {
 }
 
 impl PlannerState {
-    /// The dispatched tasks that may start now, in the order in which they should. Those that somebody holds take their
-    /// places first. Nothing starts while the plan is paused or has stopped.
+    /// The dispatched tasks that may start now, in order of priority. Held tasks count against the limits first. Nothing starts
+    /// while the plan is paused or stopped.
     #[must_use]
     pub fn startable(&self, is_held: impl Fn(TaskId) -> bool) -> Vec<TaskId> {
         if self.phase != Phase::Active || self.stopped.is_some() {

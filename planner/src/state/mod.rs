@@ -200,7 +200,7 @@ impl PlannerState {
         &self.timers
     }
 
-    /// The task whose failure stopped the plan: nothing more is started, and nothing is tried again.
+    /// The task whose failure stopped the plan: no more tasks start, and none is retried.
     #[must_use]
     pub fn stopped_by(&self) -> Option<TaskId> {
         self.stopped
