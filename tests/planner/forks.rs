@@ -12,6 +12,7 @@ use crewlog_planner::event::{
 };
 use crewlog_planner::plan::{FailurePolicy, TaskId};
 use crewlog_planner::planner::{FORK_DEPTH_MAX, Planner, PlannerError};
+use crewlog_planner::prompt::render as render_prompt;
 use crewlog_planner::state::{Phase, PlannerState, Task};
 use crewlog_planner::view::{PlanStatus, PlanView};
 use futures::TryStreamExt;
@@ -89,6 +90,28 @@ fn a_fork_undoes_nothing_that_the_other_plan_did() {
     fork.process(Command::HandleExecutorEvent(failed)).unwrap();
     let undoing = fork.state().tasks().iter().filter_map(|task| task.plan.compensates).collect::<Vec<_>>();
     assert_eq!(undoing, [TaskId(2)], "task 1 was done by the other plan");
+}
+
+#[test]
+fn a_prompt_in_a_fork_of_an_undone_plan_lists_the_undone_task_as_open_only() {
+    let config = PlannerConfig { compensate: true, ..PlannerConfig::default() };
+    let user_input = "1. Make alpha with `a` (undo: `x`)\n2. Run `b`\n".to_owned();
+    let begin = Command::Initialize { user_input, attachments: Vec::new(), config, parallel: false };
+    let failed =
+        ExecutorEvent::TaskFailed { node_id: TaskId(2), attempt: 1, error: "no".into(), class: FailureClass::Task };
+    let failed = Command::HandleExecutorEvent(failed);
+    let parent = planner(vec![begin, completed(1, 1, "alpha is there"), failed, completed(3, 1, "alpha is gone")]);
+    let mut fork = parent.clone();
+    let review = Amendment::Add { text: "Review the sources".into(), after: Vec::new(), before: Vec::new() };
+    fork.process(fork_with("parent", 9, vec![review])).unwrap();
+    let added = fork.state().tasks().last().unwrap();
+    let prompt = render_prompt(fork.state(), added).unwrap().text;
+    let lines = prompt.lines().filter(|line| line.contains("alpha")).collect::<Vec<_>>();
+    assert_eq!(
+        lines,
+        ["3 Completed: Undo 1: Make alpha with `a` -> alpha is gone", "- 1 Running: Make alpha with `a`"],
+        "{prompt}"
+    );
 }
 
 #[test]
