@@ -21,7 +21,7 @@ use crate::usage::{split, with_estimate};
 pub const PLACEHOLDER: &str = "{prompt}";
 /// The longest argument, in bytes: what Linux takes as one word (128 KiB, of which one byte ends it).
 pub const ARGUMENT_BYTES_MAX: usize = (128 << 10) - 1;
-/// What an error says of the end of each output, in characters.
+/// Characters of each output's end that an error quotes.
 pub const SAID_CHARS_MAX: usize = 4_000;
 /// The exit code by which a program says that it is rate limited: `EX_TEMPFAIL` of `sysexits.h`.
 pub const TEMPORARY_FAILURE: i32 = 75;
@@ -31,23 +31,23 @@ pub const TEMPORARY_FAILURE: i32 = 75;
 pub struct Agent {
     /// Under which it acts, and by which tasks are assigned to it.
     pub name: String,
-    /// What it takes; everything, if empty.
+    /// The kinds of tasks it takes; all, if empty.
     pub kinds: Vec<NodeKind>,
-    /// What is started.
+    /// The program it starts.
     pub program: Program,
     /// How it gets its prompt.
     pub prompt: PromptBy,
-    /// What it finds in its environment, besides what tells of the task.
+    /// Environment variables, besides those that describe the task.
     pub env: Vec<(String, String)>,
-    /// When a run is stopped unless its task says otherwise; as for commands, if unset.
+    /// The timeout of a run unless its task sets another; that of commands, if unset.
     pub timeout: Option<Duration>,
-    /// How many tasks it carries out at once in one worker.
+    /// Tasks at once in one worker.
     pub jobs: usize,
     /// Output of a failed run that means a rate limit, in letters of any case.
     pub rate_limited: Vec<String>,
 }
 
-/// What is started.
+/// The program it starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Program {
     /// A program and its arguments, as they are.
@@ -66,8 +66,9 @@ pub enum PromptBy {
 }
 
 impl Agent {
-    /// Carries out a task by its prompt, or until `stop` says otherwise, under the same supervisor, in the same surroundings and with
-    /// the same longest time as the commands of `shell`. How it ended, and what it says that it used up. No child of it is left when this returns.
+    /// Carries out a task by its prompt until it ends or `stop` asks to stop it. Supervisor, environment and timeout are
+    /// those of the commands of `shell`. Returns its ending and the usage it reported. No child process is left when this
+    /// returns.
     pub async fn run(
         &self,
         shell: &Shell,
@@ -144,7 +145,7 @@ impl Program {
     }
 }
 
-/// What an agent that exited with 0 meant: its last line may say that it asks or gave up.
+/// The ending of an agent that exited with 0: its last line may ask a question or report failure.
 fn answered(finished: Finished, text: &str) -> Ending {
     let text = text.trim();
     let is_answer = |line: &str| [QUESTION, FAILED].iter().any(|begin| line.trim_start().starts_with(begin));

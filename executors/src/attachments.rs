@@ -7,7 +7,7 @@ use crewlog_planner::event::TaskInput;
 
 use crate::links::Links;
 
-/// The answer with which a task goes on without what it was asked for.
+/// The answer that lets a task start without the missing file.
 pub const GO_ON: &str = "go on";
 
 /// Checks a task's attachments on a blocking thread. Links must answer when there is something to ask them with.
@@ -68,7 +68,7 @@ fn check_by(input: &TaskInput, reach: &dyn Fn(&str) -> Result<(), String>) -> Re
     Ok(())
 }
 
-/// True of an answer that begins with those words, whatever a person adds to them.
+/// True if an answer begins with those words.
 fn says_go_on(answer: &str) -> bool {
     let begins = answer.get(..GO_ON.len()).is_some_and(|begins| begins.eq_ignore_ascii_case(GO_ON));
     begins && !answer[GO_ON.len()..].starts_with(char::is_alphanumeric)

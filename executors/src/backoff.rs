@@ -19,7 +19,7 @@ impl Backoff {
         Self { next: FIRST }
     }
 
-    /// How long to wait now.
+    /// The next wait.
     pub(crate) fn pause(&mut self) -> Duration {
         let pause = self.next;
         self.next = (pause * 2).min(LONGEST);

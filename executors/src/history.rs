@@ -6,7 +6,7 @@ use crewlog_planner::event::{self, Event, plan_tag};
 use crewlog_planner::planner::FORK_DEPTH_MAX;
 use futures::{Stream, StreamExt, stream};
 
-/// What a history consists of. Their positions rise from one to the next.
+/// The parts of a history, by rising position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Stretch {
     plan: String,
@@ -30,7 +30,7 @@ pub struct ForkPoint {
     pub parent: String,
     /// The position, at which an append ends.
     pub at: Position,
-    /// What the planner of a fork folds first.
+    /// The events that the planner of a fork folds first.
     pub prefix: Vec<Prefix>,
 }
 
@@ -70,14 +70,14 @@ impl History {
         Some((plan, (*up_to)?))
     }
 
-    /// What the planner of the plan folds before the plan's own events.
+    /// The events that the planner folds before the plan's own.
     #[must_use]
     pub fn prefix(&self) -> Vec<Prefix> {
         let shared = self.stretches.iter().filter_map(|stretch| Some((stretch, stretch.up_to?)));
         shared.map(|(Stretch { plan, .. }, up_to)| Prefix { query: of_planner(plan), up_to }).collect()
     }
 
-    /// The point of this history from which a fork at a position goes on; none where nothing had been planned yet.
+    /// The point of this history where a fork at a position begins; `None` where nothing had been planned yet.
     ///
     /// # Errors
     /// A fault of the log.

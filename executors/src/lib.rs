@@ -1,10 +1,10 @@
 //! The executors of crewlog: what does happen.
 //!
-//! A [`worker`] follows the dispatched tasks, claims each by an append that only one can win, lets an executor act, and
-//! appends how it ended. Which executor, the [`roster`] says: the [`shell`] for what has a command, a configured
-//! [`agent`] for what has none; what is left is for people. The planner's host ([`planning`]) follows what they append
-//! and feeds it to the pure planner; [`history`] reads all that a plan has gone through; [`reacting`] hosts the processes that watch over all plans. Nobody calls anybody,
-//! and nothing here decides what comes next.
+//! A [`worker`] follows the dispatched tasks, claims each by an append that only one worker can win, lets an executor
+//! act, and appends how the task ended. The [`roster`] picks the executor: the [`shell`] for a task with a command, a
+//! configured [`agent`] for one without; people do the rest. The planner's host ([`planning`]) follows these events and
+//! feeds them to the pure planner. [`history`] reads a plan's events, its ancestors' included. [`reacting`] hosts the
+//! processes that follow all plans. These parts communicate through the log alone, and none decides what comes next.
 
 pub mod agent;
 pub mod agents;

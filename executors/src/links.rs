@@ -1,5 +1,5 @@
 //! Whether links answer: one HEAD request for each, within a limit of time. Nothing of what they lead to is read, and
-//! nobody looks at a link unless it was configured.
+//! links are checked only if configured.
 
 use std::time::{Duration, Instant};
 
@@ -13,10 +13,10 @@ use crate::web;
 pub const LINK_TIME_MAX: Duration = Duration::from_secs(10);
 /// The longest that all links of a task are looked at; those that are left count as there.
 pub const LINKS_TIME_MAX: Duration = Duration::from_secs(30);
-/// How often a link may lead to another.
+/// The most redirects of one link.
 const REDIRECTS_MAX: usize = 5;
 
-/// What looks at links.
+/// Checks links.
 #[derive(Debug, Clone)]
 pub struct Links {
     web: reqwest::Client,
@@ -44,10 +44,10 @@ impl Links {
             Ok(answer) => answer.status(),
             Err(error) if error.is_timeout() => return Err(format!("did not answer within {} ms", time.as_millis())),
             Err(error) if error.is_redirect() => return Err("leads to another link, over and over".to_owned()),
-            // What is said of a connection can hold more of the link than anybody should read.
+            // The error text can quote parts of the link that must stay secret.
             Err(_error) => return Err("cannot be reached".to_owned()),
         };
-        // Who does not know the request, or has too many of them, is there all the same.
+        // A server that rejects the method, or has too many requests, is there all the same.
         let there = [StatusCode::METHOD_NOT_ALLOWED, StatusCode::NOT_IMPLEMENTED, StatusCode::TOO_MANY_REQUESTS];
         if answer.is_success() || answer.is_redirection() || there.contains(&answer) {
             return Ok(());

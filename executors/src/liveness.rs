@@ -12,7 +12,7 @@ use std::time::Duration;
 use crewlog_mq::new_event_id;
 use crewlog_planner::claim::Executor;
 
-/// How old the file of a dead worker has to be before anybody who passes removes it.
+/// The age from which any process removes a dead worker's file.
 const SWEEP_AGE: Duration = Duration::from_secs(3600);
 
 /// This worker's own liveness lock.
@@ -70,7 +70,7 @@ impl LivenessLock {
         let path = lock_path(&self.folder, &executor.worker);
         match File::options().write(true).open(&path).map(|file| file.try_lock()) {
             Ok(Ok(())) => {
-                // Nobody will ask for it again: the name is never used twice.
+                // The name is never used again.
                 let _ = std::fs::remove_file(&path);
                 true
             }
@@ -120,7 +120,7 @@ impl LeaderLock {
     }
 }
 
-/// Removes what long dead workers left. A fresh file may be that of a worker which is about to lock it.
+/// Removes files of workers that died long ago. A fresh file may be that of a worker which is about to lock it.
 fn sweep(folder: &Path) {
     let Ok(entries) = std::fs::read_dir(folder) else { return };
     for path in entries.flatten().map(|entry| entry.path()) {
@@ -141,7 +141,7 @@ fn id_of(folder: &Path) -> io::Result<String> {
     if let Ok(id) = std::fs::read_to_string(&path) {
         return Ok(id);
     }
-    // Written apart and then linked, so that nobody reads a half.
+    // Written under another name and then linked, so that no reader sees half a file.
     let id = new_event_id().simple().to_string();
     let new = folder.join(format!("{id}.id"));
     // Its end is random, its beginning is the time.

@@ -1,4 +1,4 @@
-//! What a program wrote, bounded: the middle of too much of it is dropped. Nothing here knows what it means.
+//! A program's output, bounded: when it is too long, its middle is dropped.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -6,12 +6,12 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::oneshot;
 
-/// The most of a command's output that is kept, or of each output of an agent: half of it from the beginning, half from
+/// The bytes kept of a command's output, or of each output of an agent: half of it from the beginning, half from
 /// the end.
 pub const OUTPUT_BYTES_MAX: usize = 64 << 10;
-/// What is kept of the beginning of a line, beside the text.
+/// The bytes kept of the beginning of a line, in addition to the text.
 const LINE_BYTES_MAX: usize = 64;
-/// How long output may still come after the program is gone. What left its session may hold the pipes for ever.
+/// How long output may still come after the program is gone. A process that left its session may hold the pipes for ever.
 const OUTPUT_GRACE: Duration = Duration::from_secs(1);
 
 /// Whether the two outputs of a program are one text or two.
@@ -23,7 +23,7 @@ pub(crate) enum Outputs {
     Apart,
 }
 
-/// What a program wrote.
+/// A program's output.
 #[derive(Debug, Default)]
 pub(crate) struct Written {
     /// Its standard output; when mixed, all.
@@ -48,7 +48,7 @@ impl Written {
     }
 }
 
-/// A text as it came; the middle of too much of it is dropped.
+/// The text; when it is too long, its middle is dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Output {
     head: Vec<u8>,
@@ -85,7 +85,7 @@ impl Output {
         self.n_bytes > (self.head.len() + self.tail.len()) as u64
     }
 
-    /// The beginning of the last line that is not blank, if that is no longer in the text.
+    /// The beginning of the last line that is not blank, if it was dropped from the text.
     pub(crate) fn lost_last_line(&self) -> Option<String> {
         let mut rest = self.tail.iter().rev().skip_while(|byte| byte.is_ascii_whitespace());
         let is_lost = self.is_cut() && !rest.any(|byte| *byte == b'\n');

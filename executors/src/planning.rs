@@ -1,7 +1,7 @@
 //! The planner's host: it follows what executors and people append, and feeds it to the pure planner.
 //!
 //! Any number of processes may host the planner of one plan, or of all plans. The ids of what it appends are derived from the cause, so
-//! a report that is taken in twice, in two places or after a crash, changes nothing.
+//! a report that is handled twice, by two hosts or after a crash, changes nothing.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -30,9 +30,9 @@ const PROCESS: &str = "planner";
 const WARM_MAX: usize = 64;
 /// The name under which the planner fires timers.
 const TIMERS: &str = "timers";
-/// How often a host that waits for a due time looks at the log's time, which may leap.
+/// How often a host that waits for a due time reads log time, which may leap.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
-/// How many timers of a plan are set and fired in a row.
+/// The most timers of one plan set and fired in a row.
 const TIMERS_MAX: usize = 10_000;
 /// The events of a plan that its sub-plans follow.
 const STEPS: [&str; 3] = [PAUSED, "PlanResumed", "PlanningCompleted"];
@@ -44,7 +44,7 @@ fn task_events(plan: &str) -> Query {
     Query { stream_id: claim::STREAM.into(), tags: vec![plan_tag(plan)], ..Query::default() }
 }
 
-/// Takes in all that is reported of a plan up to now, and returns the planner as it then stands.
+/// Handles all reports of a plan up to now, and returns its planner.
 ///
 /// # Errors
 /// A fault of the log.
@@ -68,7 +68,7 @@ pub async fn catch_up(store: &EventStore, plan: &str, tags: Vec<String>) -> Resu
     Ok(planner)
 }
 
-/// Withdraws the dispatched tasks of a stopped plan that nobody has started. Returns the new events of its tasks.
+/// Withdraws the dispatched tasks of a stopped plan that have not started. Returns the new events of its tasks.
 async fn withdraw_unstarted(store: &EventStore, plan: &str, planner: &Runner<Planner>) -> Result<Vec<Recorded>, Error> {
     let state = planner.handler().state();
     if state.stopped_by().is_none() {
@@ -123,7 +123,7 @@ async fn host_one(
     let query = Query::tag(plan_tag(&plan));
     let mut planner = planner_of(&store, &plan, tags).await?;
     let mut events = std::pin::pin!(store.follow_marked(&query, Start::Beginning));
-    // What is long past is not acted on bit by bit: time counts from where the log has been read.
+    // Until the history is read, act on nothing: events that are long past must not be acted on one by one.
     let (mut is_live, mut keeps_time) = (false, true);
     loop {
         tokio::select! {
@@ -181,7 +181,7 @@ pub async fn host_all(store: EventStore, taken_in: watch::Sender<Position>) -> R
 async fn host_matching(store: EventStore, query: Query, taken_in: watch::Sender<Position>) -> Result<(), Error> {
     let head = store.head().await?;
     let mut hosted = Hosted { store, warm: HashMap::new(), due: BTreeMap::new() };
-    // What was reported of a plan that is over could no longer change it.
+    // Reports cannot change a plan that has ended.
     let plans = Query { stream_id: event::STREAM.into(), ..query.clone() };
     for (plan, tags) in open_plans(&hosted.store, &plans, head).await? {
         if let Some(mut planner) = catch_up_with_retry(&hosted.store, &plan, tags.clone()).await {
@@ -212,11 +212,11 @@ async fn host_matching(store: EventStore, query: Query, taken_in: watch::Sender<
     }
 }
 
-/// The planners of all plans, as far as they are warm, and when each is next due.
+/// The warm planners of plans, and when each has its next timer.
 struct Hosted {
     store: EventStore,
     warm: HashMap<String, Runner<Planner>>,
-    /// By plan: the moment, and the tags of its events.
+    /// By plan: the due time, and the tags of its events.
     due: BTreeMap<String, (Timestamp, Vec<String>)>,
 }
 
@@ -273,7 +273,7 @@ impl Hosted {
             look(&mut planner).await;
         }
         withdraw_with_retry(&self.store, &plan, &planner).await;
-        // The parent plan may have been paused, or have ended, while this one was made; or gone on while it was paused.
+        // The parent plan may have been paused or ended while this one was made, or resumed while this one was paused.
         if begins || (pauses && planner.handler().state().is_paused_from_parent()) {
             follow_with_retry(&self.store, &plan, &mut planner).await;
         }
@@ -334,7 +334,7 @@ fn due_at(planner: &Runner<Planner>) -> Option<Timestamp> {
     if state.has_unset_timers() { Some(Timestamp(i64::MIN)) } else { state.next_timer().map(|(due, _)| due) }
 }
 
-/// Returns when log time has come to a moment; never when there is none. Log time may leap, so that it is looked at now
+/// Returns when log time reaches a moment; never without one. Log time may leap, so it is read now
 /// and again.
 async fn wait_until(store: &EventStore, moment: Option<Timestamp>) {
     let Some(moment) = moment else { return std::future::pending().await };
@@ -394,7 +394,7 @@ async fn run_timer(store: &EventStore, planner: &mut Runner<Planner>, set: &mut 
             tracing::info!(%refusal, "the planner passes a timer over");
             Ok(())
         }
-        // Another got ahead, so the plan as a whole goes on.
+        // Each conflict means that another process made progress.
         Err(ExecuteError::Contended { .. }) => Ok(()),
         Err(ExecuteError::Store(error)) => Err(error),
     }
@@ -425,7 +425,7 @@ impl SetTimers {
         {
             self.read_from = Some(recorded.position);
             if let Event::TimerSet { timer, due } = recorded.decode()? {
-                // Of two events that set the same, the newer one counts.
+                // Of two events that set one timer, the newer counts.
                 self.events.entry((timer, due)).or_insert(recorded);
             }
         }
@@ -513,7 +513,7 @@ async fn take_in(planner: &mut Runner<Planner>, recorded: &Recorded, report: Exe
     let cause = Cause::reaction(PROCESS, recorded);
     loop {
         let report = Command::HandleExecutorEvent(report.clone());
-        // Of what came before all that the planner has read most has been taken in: nothing is read again for that.
+        // Most events before the planner's position are handled already: do not read them again.
         let taken_in = if recorded.position <= planner.position() {
             planner.execute_as_read(report, &cause).await
         } else {
@@ -525,14 +525,14 @@ async fn take_in(planner: &mut Runner<Planner>, recorded: &Recorded, report: Exe
                 log_refusal(recorded, &refusal);
                 return Ok(());
             }
-            // Each time another got ahead, so the plan as a whole goes on.
+            // Each conflict means that another process made progress.
             Err(ExecuteError::Contended { .. }) => {}
             Err(ExecuteError::Store(error)) => return Err(error),
         }
     }
 }
 
-/// What an event of a task reports to the planner, if anything.
+/// The report to the planner that an event of a task is, if any.
 fn report_of(recorded: &Recorded) -> Result<Option<ExecutorEvent>, Error> {
     let Some((_, task)) = claim::split_aggregate_id(&recorded.aggregate_id) else { return Ok(None) };
     Ok(recorded.decode::<TaskEvent>()?.report(task))

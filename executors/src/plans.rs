@@ -7,7 +7,7 @@ use crewlog_planner::planner::{Planner, PlannerError};
 use crate::backoff::Backoff;
 use crate::history::{ForkPoint, History};
 
-/// The planner of a plan on a log. That of a fork goes on from the history that it shares.
+/// The planner of a plan on a log. A fork's planner begins with the history it shares with its parent.
 ///
 /// # Errors
 /// A fault of the log while the plan's line is looked for.

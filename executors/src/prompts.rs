@@ -13,7 +13,7 @@ use crate::backoff::Backoff;
 use crate::history::History;
 use crate::plans::wait_to_retry;
 
-/// Why there is no prompt.
+/// A prompt that cannot be rendered.
 #[derive(Debug, thiserror::Error)]
 pub enum PromptError {
     /// The log failed, or has an event that cannot be read.

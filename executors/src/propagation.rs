@@ -11,7 +11,7 @@ use crate::plans::{execute_retrying, is_permanent, read_plan};
 
 /// The most commands given to one sub-plan while its parent plan keeps changing.
 const COMMANDS_MAX: usize = 100;
-/// How many events are read at a time.
+/// Events read at a time.
 const PAGE: usize = 1000;
 
 /// A sub-plan that cannot be read and was left as it is.

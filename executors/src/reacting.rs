@@ -26,13 +26,13 @@ use crate::backoff::Backoff;
 use crate::liveness::LeaderLock;
 use crate::run::is_set;
 
-/// How many events are read at a time.
+/// Events read at a time.
 const PAGE: usize = 500;
-/// How many are read at a time to find where a process was left off: the newest of its stream is almost always it.
+/// Events read at a time to find where a process left off: it is almost always the newest of its stream.
 const LEFT_OFF_PAGE: usize = 16;
-/// How often a host that waits looks whether the leader lock is free.
+/// How often a waiting host tries to take the leader lock.
 const SEAT_POLL: Duration = Duration::from_millis(100);
-/// How long a host that is to end may take for what is in the log by then.
+/// How long a stopping host may take to handle the events already in the log.
 const LAST_CATCH_UP_MAX: Duration = Duration::from_secs(5);
 /// How many events a host that is to end may still have to fold before it has anything to append: about half of what
 /// fits into that time. What it folds beyond would be thrown away.
@@ -74,8 +74,7 @@ async fn wait_for_leadership(folder: &Path, name: &str) -> io::Result<LeaderLock
     }
 }
 
-/// What a process makes of the log up to a position, for looking: `tell` is given each thing that follows with its cause.
-/// Nothing is appended.
+/// Folds the log up to a position without appending: `tell` gets each output of the process with its cause.
 ///
 /// # Errors
 /// A fault of the log.
@@ -93,7 +92,7 @@ pub async fn fold<R: Reactor>(
     Ok(reading.reactor)
 }
 
-/// A process on a log. Its futures may be dropped at any time; the next call goes on where it was.
+/// A process on a log. Its futures may be dropped at any time; the next call continues where the last one stopped.
 pub struct Reacting<R: Reactor> {
     store: EventStore,
     reading: Reading<R>,
@@ -102,7 +101,7 @@ pub struct Reacting<R: Reactor> {
     has_begun: bool,
 }
 
-/// How far a process has read, and what it has to say.
+/// How far a process has read, and its pending output.
 struct Reading<R: Reactor> {
     reactor: R,
     read_to: Position,
@@ -128,7 +127,7 @@ impl<R: Reactor> Reading<R> {
         let page = store.read(&Query::all(), Range { after: self.read_to, up_to, ..Range::default() }, PAGE).await?;
         let Some(last) = page.events.last() else { return Ok(0) };
         let n_events = page.events.len();
-        // Only of the last it cannot be seen in the page whether its append goes on.
+        // The page does not show whether the last append in it is complete.
         let last_is_end = store.whole(last.position).await? == last.position;
         let mut events = page.events.into_iter().peekable();
         while let Some(recorded) = events.next() {
@@ -162,7 +161,7 @@ impl<R: Reactor> Reacting<R> {
     /// Takes in the log up to a position, or up to its head, and appends what follows.
     ///
     /// # Errors
-    /// A fault of the log; a further call goes on from there.
+    /// A fault of the log; another call continues from there.
     pub async fn catch_up(&mut self, up_to: Option<Position>) -> Result<(), Error> {
         self.begin(up_to).await?;
         loop {
@@ -261,7 +260,7 @@ async fn emitted_up_to<R: Reactor>(store: &EventStore) -> Result<Position, Error
     while let Some(range) = rest {
         let page = store.read(&own, range, LEFT_OFF_PAGE).await?;
         for recorded in &page.events {
-            // What names no cause is not of this process.
+            // An event without a cause is not from this process.
             let Some(cause) = recorded.metadata().ok().and_then(|metadata| metadata.causation_id) else { continue };
             let found = store.read(&Query::event(cause), Range::default(), 1).await?;
             // A cause comes before its consequences, so all up to there was seen even if it is not in the log.
@@ -277,7 +276,7 @@ async fn back_off<R: Reactor>(error: &Error, backoff: &mut Backoff) {
     backoff.wait().await;
 }
 
-/// What follows from a cause as one append, with a write for each project.
+/// The output for one cause as one append, with a write for each project.
 fn reaction<R: Reactor>(cause: &Recorded, emitted: &[Emitted<R::Event>]) -> Result<Append, Error> {
     let follows = Cause::reaction(R::NAME, cause);
     let mut writes: Vec<(&str, Vec<NewEvent>)> = Vec::new();

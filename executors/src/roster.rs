@@ -1,5 +1,5 @@
-//! Who carries out which task: the shell what has a command, a configured agent what has none. What is for nobody here
-//! is left to people and to other machines.
+//! Which executor carries out which task: the shell those with a command, a configured agent the others. The rest is
+//! left to people and to other machines.
 
 use crewlog_planner::agents::registry::ToolRegistry;
 use crewlog_planner::event::TaskInput;
@@ -34,8 +34,9 @@ pub enum Actor<'a> {
 }
 
 impl Roster {
-    /// Who takes a dispatched task: its sub-plan if it has one; the shell if it has a command; the agent that it is assigned
-    /// to, whatever its kinds, and nobody else; or the first whose kinds include `kind`. A question is for people.
+    /// The executor of a dispatched task: its sub-plan if it has one; the shell if it has a command; the agent it is
+    /// assigned to, whatever that agent's kinds; without assignee the first agent whose kinds include `kind`. Questions
+    /// are for people.
     #[must_use]
     pub fn actor<'a>(&'a self, kind: NodeKind, parameters: &'a TaskInput) -> Option<Actor<'a>> {
         let TaskInput { command, assignee, sub_plan, .. } = parameters;
@@ -76,7 +77,7 @@ impl Roster {
     }
 }
 
-/// What of a task says who takes it, beside its kind.
+/// The fields of a task, besides its kind, that decide who takes it.
 #[derive(Clone, Copy)]
 struct Way<'a> {
     has_command: bool,
@@ -102,7 +103,7 @@ impl Actor<'_> {
         }
     }
 
-    /// How many tasks it carries out at once in one worker, if it has a limit of its own.
+    /// Its own limit of tasks at once in one worker, if it has one.
     #[must_use]
     pub fn jobs(&self) -> Option<usize> {
         match self {

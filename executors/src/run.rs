@@ -14,7 +14,7 @@ use crate::supervisor::{Exit, Spec, Supervised, SupervisorProgram};
 
 /// Between asking a program to end and killing it.
 const STOP_GRACE: Duration = Duration::from_secs(2);
-/// How long after a program that was signalled its worker may learn that it is to stop too.
+/// How long after its program was signalled a worker may still receive its own stop signal.
 const SIGNAL_GRACE: Duration = Duration::from_millis(500);
 
 /// Why a run is to stop.
@@ -32,7 +32,7 @@ pub enum Stop {
 }
 
 impl Stop {
-    /// How a run ends that is stopped for this.
+    /// The ending of a run that is stopped for this reason.
     pub(crate) fn ending(self) -> Ending {
         match self {
             Self::Cancelled { reason } => Ending::Stopped { reason },
@@ -52,14 +52,14 @@ pub struct Job<'a> {
     pub attempt: u32,
     /// The claim; above 1 the task may have been run before.
     pub epoch: u64,
-    /// What to do.
+    /// The task's description.
     pub parameters: &'a TaskInput,
     /// The worker's liveness lock.
     pub lock: PathBuf,
 }
 
 impl Job<'_> {
-    /// What is started for this, in the plan's folder and with what tells of the task in the environment.
+    /// The program as it is started: in the plan's folder, with variables that describe the task.
     pub(crate) fn spec(self, argv: Vec<String>, input: Option<String>, mut env: Vec<(String, String)>) -> Spec {
         // The answers of an outer plan are none of this one's.
         let outer = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
@@ -94,8 +94,8 @@ impl Finished {
     }
 }
 
-/// Runs a program to its end, or until `stop` says otherwise: then, and when it could not start, ran too long or was
-/// ended by a signal, the error is how the task ends. No child of it is left when this returns.
+/// Runs a program until it ends or `stop` asks to stop it: then, and when it could not start, ran too long or was
+/// ended by a signal, the error is the task's ending. No child process is left when this returns.
 pub(crate) async fn run(
     supervisor: &SupervisorProgram,
     spec: &Spec,
@@ -147,7 +147,7 @@ pub(crate) async fn is_set(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|is_set| *is_set).await;
 }
 
-/// Resolves when a stop is wanted; never if nobody is left to want one.
+/// Resolves when a stop is requested; never if all senders are gone.
 pub(crate) async fn wanted(stop: &mut watch::Receiver<Option<Stop>>) -> Stop {
     let wanted = stop.wait_for(Option::is_some).await.ok().and_then(|stop| stop.clone());
     match wanted {

@@ -17,16 +17,17 @@ pub const SHELL: &str = "shell";
 /// How commands are run.
 #[derive(Debug, Clone)]
 pub struct Shell {
-    /// What supervises them.
+    /// The supervisor's program.
     pub supervisor: SupervisorProgram,
-    /// What they find in their environment, besides what tells of the task.
+    /// Environment variables, besides those that describe the task.
     pub env: Vec<(String, String)>,
-    /// When a run is stopped unless its task says otherwise.
+    /// The timeout of a run, unless its task sets another.
     pub timeout: Duration,
 }
 
 impl Shell {
-    /// Runs a task's command to its end, or until `stop` says otherwise; how it ended, and what it says that it used up. No child of it is left when this returns.
+    /// Runs a task's command until it ends or `stop` asks to stop it. Returns its ending and the usage it reported. No child
+    /// process is left when this returns.
     pub async fn run(&self, job: Job<'_>, stop: &mut watch::Receiver<Option<Stop>>) -> (Ending, Usage) {
         let Some(command) = &job.parameters.command else {
             let error = "the task has no command".to_owned();

@@ -74,7 +74,7 @@ impl SubPlanRun<'_> {
         }
     }
 
-    /// The sub-plan that answers a request goes on: a late answer is recorded.
+    /// The sub-plan that answers a request keeps running: a late answer is recorded.
     async fn timed_out(self, timeout: Duration) -> Ending {
         let Self { sub_plan, .. } = self;
         if sub_plan.request.is_none() {

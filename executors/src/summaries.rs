@@ -1,6 +1,6 @@
-//! Who has summaries written: it follows the requests for them, asks a model, and hands the planner what it wrote.
+//! Writes summaries: follows the requests for them, asks a model and hands its answer to the planner.
 //!
-//! Where the model gives no usable summary, the planner compacts by rule. It decides nothing about plans:
+//! Where the model gives no usable summary, the planner compacts by rule. This module decides nothing about plans:
 //! whether a summary is still wanted when it comes, the planner says.
 
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::worker::Scope;
 
 /// The name under which summaries are handed in.
 const PROCESS: &str = "summaries";
-/// How many summaries are asked for at once: a model that takes its time must not hold up all other plans.
+/// Summaries requested at once: a slow model must not hold up all other plans.
 const AT_ONCE_MAX: usize = 8;
 /// The most characters of the history that a model summarizes.
 const HISTORY_CHARS_MAX: usize = 100_000;
@@ -27,9 +27,9 @@ const HISTORY_CHARS_MAX: usize = 100_000;
 /// A model, and how it is asked.
 #[derive(Clone)]
 pub struct Summarizer {
-    /// Who writes.
+    /// The model.
     pub model: Arc<dyn Model>,
-    /// How often it is asked again.
+    /// When it is asked again.
     pub retry_policy: RetryPolicy,
     /// Which model, and how.
     pub terms: Terms,
@@ -43,7 +43,7 @@ pub async fn host(store: EventStore, scope: Scope, summarizer: Summarizer) -> Re
     let requested = |query: Query| query.of_type("CompactionRequested");
     let requests = match &scope {
         Scope::Plan(plan) => store.subscribe::<Event>(&requested(family(event::STREAM, plan)))?,
-        // What was wanted before that is compacted by rule when it gets too long.
+        // An earlier request is compacted by rule when the text gets too long.
         Scope::All => {
             let head = store.head().await?;
             store.subscribe_from::<Event>(&requested(Query::stream(event::STREAM)), Start::After(head))?

@@ -45,10 +45,10 @@ use tokio::process::{ChildStderr, ChildStdout};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::Instant;
 
-/// What a supervisor may take beyond the grace of a stop.
+/// How long a supervisor may take beyond the grace of a stop.
 const STOP_MARGIN: Duration = Duration::from_secs(5);
 
-/// What to run. Travels as one JSON line, so paths and variables are UTF-8.
+/// A program to run. Travels as one JSON line, so paths and variables are UTF-8.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spec {
     /// The program and its arguments, as they are: there is no shell between, unless the program is one. A name without
@@ -76,7 +76,7 @@ impl Spec {
     }
 
     /// The words that run a task's command by `sh`. It stops at the first line that fails or uses an unset variable:
-    /// nobody wants what follows a build that failed.
+    /// steps after a failed build are useless.
     pub fn shell_script(command: &str) -> Vec<String> {
         let mut words = Self::shell_line(command, []);
         words.insert(1, "-eu".to_owned());
@@ -93,7 +93,7 @@ pub enum Exit {
     Signal(i32),
     /// It never ran.
     NotStarted {
-        /// What was in the way, such as a missing working directory.
+        /// The reason, such as a missing working directory.
         reason: String,
     },
 }

@@ -18,7 +18,7 @@ const SAID_CHARS_MAX: usize = 100;
 /// Tokens that coding agents count apart and that were told to the model like the others.
 const CACHED: [&str; 2] = ["cache_creation_input_tokens", "cache_read_input_tokens"];
 
-/// What a program printed without what it says of its usage, and that. Three forms are understood at the end: a line that
+/// A program's output without its report of usage, and that report. Three forms are understood at the end: a line that
 /// begins with [`USAGE`]; the document of Claude Code's JSON output; the last event of Codex's JSON output. Of the latter
 /// two what remains is the agent's last message.
 #[must_use]
@@ -58,7 +58,7 @@ pub fn with_estimate(usage: Usage, is_wanted: bool, prompt: &str, output: &str) 
     Usage { input_tokens, output_tokens, estimated_tokens: input_tokens + output_tokens, ..usage }
 }
 
-/// What is no number of tokens and no price is not counted, and said to be none.
+/// A value that is neither a number of tokens nor a price is not counted, and a warning says so.
 fn usage_of(said: &Value, cost: Option<&Value>) -> Usage {
     let count = |key: &str| said.get(key).map_or(0, |value| number(key, value.as_u64(), value, TOKENS_MAX));
     let cached = CACHED.iter().map(|key| count(key)).fold(0, u64::saturating_add);

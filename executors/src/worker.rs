@@ -1,8 +1,8 @@
 //! A worker: it keeps a view of each plan that it works for, claims the first task that may start and that it can carry
 //! out, and appends how it ended.
 //!
-//! Tasks run beside the subscription, so a long one delays no other; a task that the plan ends meanwhile is stopped. What
-//! may start, and in which order, is in the plan's state: the worker decides nothing.
+//! Tasks run concurrently with the subscription, so a long one delays no other; a task that the plan ends meanwhile is
+//! stopped. The plan's state says what may start, and in which order: the worker decides nothing.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -37,7 +37,7 @@ const RENEW_INTERVAL: Duration = Duration::from_secs(60);
 /// How often a worker checks whether the holders of tasks that it could carry out are dead, or their leases have run out.
 const LEASE_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Whose tasks a worker takes.
+/// The plans a worker works for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
     /// Those of one plan, and of its sub-plans.
@@ -46,7 +46,7 @@ pub enum Scope {
     All,
 }
 
-/// What becomes of a task whose holder was lost while it ran, so that it may have done all, some or nothing of its work.
+/// The handling of a task whose holder was lost while it ran: it may have done all, some or none of its work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InterruptedTask {
     /// It is run again: somebody wants that.
@@ -55,7 +55,7 @@ pub enum InterruptedTask {
     Report,
 }
 
-/// What a worker works with.
+/// A worker's configuration.
 pub struct Worker {
     store: EventStore,
     roster: Roster,
@@ -63,9 +63,9 @@ pub struct Worker {
     /// The most tasks at once.
     jobs: usize,
     interrupted: InterruptedTask,
-    /// Who plans what another plan carries out.
+    /// The planner of sub-plans.
     agents: Agents,
-    /// What looks whether links answer, where that is wanted.
+    /// Checks whether links answer, if configured.
     links: Option<Links>,
 }
 
@@ -130,7 +130,7 @@ impl Worker {
                 () = is_set(&mut stop) => break,
             }
         }
-        // What the plan has ended meanwhile is stopped for that reason, and not given back.
+        // A task that the plan ended meanwhile is stopped for that reason, and not given back.
         let rest = crew.worker.store.records(&query, Range::after(crew.position)).try_collect::<Vec<_>>().await;
         for recorded in rest.unwrap_or_default() {
             crew.take(&recorded).await;
@@ -201,7 +201,7 @@ impl Worker {
         append(claim, TaskCommand::End { epoch, usage, ending }, &dispatch.cause).await;
     }
 
-    /// The prompt of an agent, once the attachments of the task exist; otherwise how the task ends.
+    /// An agent's prompt, once the task's attachments exist; otherwise the task's ending.
     async fn prepared(&self, actor: Actor<'_>, dispatch: &Dispatch) -> Result<Option<Prompt>, Ending> {
         let checked = attachments::checked(&dispatch.parameters, self.links.clone()).await;
         checked.map_err(|question| Ending::Asked { question, default: None })?;
@@ -257,7 +257,7 @@ impl Worker {
                 }
             }
         };
-        // Beside the run, so that a slow log delays neither its time-out nor its stop. A renewal that is dropped on its
+        // Concurrent with the run, so that a slow log delays neither its time-out nor its stop. A renewal that is dropped on its
         // way leaves a runner that reads again, and one that is appended all the same comes before the end.
         let renewing = async {
             let mut renewals = renewals(Instant::now());

@@ -13,15 +13,15 @@ use super::{KeyError, cipher};
 
 /// The version of a key file's form.
 const FORM: u32 = 1;
-/// How the name of a key file ends.
+/// The suffix of a key file's name.
 const ENDING: &str = ".json";
 /// The most bytes of a file with a key.
 const FILE_BYTES_MAX: u64 = 64 << 10;
-/// How the name of a file begins that is not in its place yet.
+/// The prefix of a temporary file's name.
 const UNPLACED: &str = "new-";
-/// How each key file begins. An operator's key never does, whatever its name is.
+/// The first bytes of each key file. An operator's key file never begins with them.
 const BEGINNING: &[u8] = b"{\"form\":";
-/// How many letters and digits name a key.
+/// Characters in a key's name: letters and digits.
 const NAME_BYTES: usize = 32;
 
 /// A session's key as it is kept.
@@ -50,7 +50,7 @@ impl KeyFile {
         Self { form: FORM, session, log, wrapped }
     }
 
-    /// Whether it is the file of this key, and not that of another under its name: one that is destroyed must not speak for
+    /// Whether the file belongs to this key, and not to another under its name: a destroyed key must not speak for
     /// another. Of which log a damaged key was that was destroyed is not known.
     fn is_called(&self, name: &str) -> bool {
         let is_destroyed_wreck = self.log.is_nil() && self.wrapped.is_none();
@@ -58,7 +58,7 @@ impl KeyFile {
     }
 }
 
-/// By which a file is known to be another than it was.
+/// The stamp that tells whether a file has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Mark {
     inode: u64,
@@ -80,7 +80,7 @@ impl Files {
         &self.folder
     }
 
-    /// The file of a key; none for what is no name of one, since it may come from an import.
+    /// The file of a key; `None` for an invalid name, which an import may bring.
     fn path(&self, name: &str) -> Option<PathBuf> {
         let is_name = name.len() == NAME_BYTES && name.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
         is_name.then(|| self.path_of(name))
@@ -112,7 +112,7 @@ impl Files {
         }
     }
 
-    /// Where a key's file is, or would be.
+    /// The path of a key's file.
     pub(super) fn path_of(&self, name: &str) -> PathBuf {
         self.folder.join(format!("{name}{ENDING}"))
     }
@@ -122,7 +122,7 @@ impl Files {
         let Some(path) = self.path(name) else { return Ok(()) };
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.folder);
         made.map_err(fault("made", &self.folder))?;
-        // What is not in its place yet is swept away under the lock.
+        // Temporary files are removed under the lock.
         let _lock = self.lock()?;
         let new = self.written(file)?;
         let linked = match fs::hard_link(&new, &path) {
@@ -142,7 +142,7 @@ impl Files {
         self.sync()
     }
 
-    /// Leaves the word that a key is destroyed in its place, and overwrites what was there, as far as the disk does that.
+    /// Replaces a key by a mark that it was destroyed, and overwrites the old bytes, if the disk does so.
     pub(super) fn destroy(&self, lock: &Lock, name: &str, file: &KeyFile) -> Result<(), KeyError> {
         let Some(path) = self.path(name) else { return Ok(()) };
         let mut old = File::options().write(true).open(&path).map_err(fault("opened", &path))?;
@@ -164,7 +164,7 @@ impl Files {
         self.sync()
     }
 
-    /// Lets nobody else replace a key as long as it is held.
+    /// A lock that keeps other processes from replacing a key.
     pub(super) fn lock(&self) -> Result<Lock, KeyError> {
         let path = self.folder.join("lock");
         let opened = File::options().write(true).create(true).truncate(false).mode(0o600).open(&path);
@@ -189,7 +189,7 @@ impl Files {
         Ok(names)
     }
 
-    /// A file beside the others, on disk, under a name that is no key's.
+    /// Writes a temporary file to the folder, synced to disk.
     fn written(&self, file: &KeyFile) -> Result<PathBuf, KeyError> {
         let path = self.folder.join(format!("{UNPLACED}{}", crewlog_mq::new_event_id()));
         let text = serde_json::to_string(file).expect("names are JSON") + "\n";
@@ -222,7 +222,7 @@ pub(super) struct Lock {
     _file: File,
 }
 
-/// What a file with a key holds.
+/// The content of a key file.
 pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path)?.take(FILE_BYTES_MAX).read_to_end(&mut bytes)?;
@@ -235,7 +235,7 @@ pub(super) fn is_open_to_others(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| found.is_file() && found.mode() & OTHERS != 0)
 }
 
-/// Puts nothing in the place of what a file holds, as far as the disk does that.
+/// Overwrites a file's content with blanks, if the disk does so.
 fn overwrite(file: &mut File) -> io::Result<()> {
     let n_bytes = file.metadata()?.len();
     io::copy(&mut io::repeat(b' ').take(n_bytes), file)?;

@@ -26,7 +26,7 @@ const READ_CLOSED_MAX: usize = 1 << 16;
 /// Keys of which it is said one by one that they open nothing.
 const TOLD_MAX: usize = 20;
 
-/// What is wrong with keys.
+/// A failure with keys.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     /// A text must be sealed, and the operator's key was not given.
@@ -64,7 +64,7 @@ pub enum KeyError {
         plan: String,
         /// The name of the key.
         key: String,
-        /// Where it was looked for.
+        /// The path.
         folder: PathBuf,
     },
     /// The session's key was destroyed.
@@ -97,7 +97,7 @@ pub enum KeyError {
     /// A file cannot be used.
     #[error("{} cannot be {doing}: {source}", path.display())]
     File {
-        /// What was being done.
+        /// The operation.
         doing: &'static str,
         /// The file.
         path: PathBuf,
@@ -158,18 +158,18 @@ impl Operator {
     }
 }
 
-/// The keys of one log, as far as they are at hand. As a [`crewlog_mq::Veil`] it seals the texts of each new plan when it has
-/// an operator's key, goes on sealing those of plans that are sealed, and opens what it can.
+/// The keys of one log that this process has. As a [`crewlog_mq::Veil`] it seals the texts of each new plan when it has
+/// an operator's key, keeps sealing those of sealed plans, and opens those whose key it has.
 pub struct Keys {
     files: Files,
     operator: Option<Operator>,
     known: Mutex<Known>,
 }
 
-/// What was found out so far.
+/// The keys and plans seen so far.
 #[derive(Default)]
 struct Known {
-    /// By name. Of a key that was destroyed nothing is kept but that.
+    /// By name. Of a destroyed key only that fact is kept.
     keys: HashMap<String, (Mark, Option<Arc<SessionKey>>)>,
     /// By plan: the name of its key, if it is sealed.
     plans: HashMap<String, Option<String>>,
@@ -179,7 +179,7 @@ struct Known {
     told: HashSet<String>,
 }
 
-/// What can be done with a session's texts.
+/// Whether a session's texts can be read.
 #[derive(Clone)]
 enum Access {
     Open(Arc<SessionKey>),
@@ -197,11 +197,11 @@ pub struct KeyReport {
     pub session: String,
     /// The log of that plan.
     pub log: Uuid,
-    /// What can be done with it.
+    /// Whether it can be used.
     pub state: KeyState,
 }
 
-/// What can be done with a session's key.
+/// Whether a session's key can be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeyState {
     /// It opens with the operator's key that was given.
@@ -210,7 +210,7 @@ pub enum KeyState {
     Wrapped(String),
     /// It is destroyed.
     Destroyed,
-    /// It is no key any more, or its file cannot be read.
+    /// It was destroyed, or its file cannot be read.
     Damaged,
 }
 

@@ -17,7 +17,7 @@ use super::{Access, KNOWN_MAX, KeyError, Keys, READ_CLOSED_MAX};
 /// The event that begins a fork.
 const FORKED: &str = "PlanForked";
 
-/// What the beginning of a fork says.
+/// The first event of a fork.
 #[derive(Deserialize)]
 struct Forked {
     parent: String,
@@ -117,7 +117,7 @@ impl Keys {
         }
         let first = below.read(&Query::aggregate(event::STREAM, plan), Range::default(), 1).await?;
         let Some(first) = first.events.first() else {
-            // What was asked before there is a plan goes on as it began, also when it never becomes one.
+            // Requests about a text keep the mode they began with, even if it never becomes a plan.
             let asked = below.read(&Query::aggregate(model::STREAM, plan), Range::default(), 1).await?;
             let key = asked.events.first().and_then(|asked| sealed::key_of(&asked.tags));
             return Ok(key.map(|key| Some(key.to_owned())));
@@ -153,7 +153,7 @@ impl Keys {
                         let place = Place { event_id, stream_id, aggregate_id, event_type, field };
                         Some(format!("{PREFIX}{}", key.seal(&place, written)))
                     }
-                    // What cannot be sealed any more is not said: the plan goes on to its end without it.
+                    // A text that can no longer be encrypted is dropped: the plan continues without it.
                     Access::Destroyed => Some(SHREDDED.to_owned()),
                     Access::NoOperatorKey | Access::NoSessionKey => {
                         is_kept_out = true;
@@ -214,7 +214,7 @@ impl Keys {
         if is_closed && let (Some(access), Some(name)) = (access, sealed::key_of(&recorded.tags)) {
             let plan = sealing::plan_of(&recorded.stream_id, &recorded.aggregate_id, &recorded.tags);
             let plan = plan.unwrap_or(&recorded.aggregate_id);
-            // Whose the key is does not matter when there is none to open it.
+            // Without an operator's key the owner of the plan's key does not matter.
             let told_of = if matches!(access, Access::NoOperatorKey) { "" } else { name };
             self.tell(told_of, || self.why_closed(access, name, plan));
         }
@@ -234,7 +234,7 @@ impl Keys {
         });
     }
 
-    /// Who reads the first event again that was read closed reads all that follow it again too.
+    /// A reader that repeats the first event it could not decrypt repeats all later ones too.
     fn note_opened(&self, recorded: &Recorded) {
         self.known(|known| {
             if known.read_closed.is_empty() {

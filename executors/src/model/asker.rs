@@ -1,6 +1,6 @@
 //! Asking with a memory: what is asked and answered is recorded, and what has an answer in the log is not asked again.
 //!
-//! So a plan that is made again after a crash, and a replay, need no network. It decides nothing about plans.
+//! So a plan that is made again after a crash, and a replay, need no network. This module decides nothing about plans.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crewlog_planner::sealed::is_undecryptable;
 use crewlog_planner::text::estimate_tokens;
 use tokio::time::Instant;
 
-/// How many answers to one request are looked at for one that can be read.
+/// Answers to one request that are tried until one can be read.
 const ANSWERS_LOOKED_AT_MAX: usize = 100;
 
 use super::error::ModelError;
@@ -31,7 +31,7 @@ pub fn hash(request: &Request) -> String {
     blake3::hash(&bytes).to_hex().to_string()
 }
 
-/// The aggregate of what is asked of a text that is no plan yet.
+/// The aggregate of requests about a text that is not a plan yet.
 #[must_use]
 pub fn text_aggregate(text: &str) -> String {
     format!("text-{}", &blake3::hash(text.as_bytes()).to_hex()[..12])
@@ -44,7 +44,7 @@ pub struct Answered {
     pub request: String,
     /// The answer.
     pub answer: Answer,
-    /// It was in the log: nobody was asked.
+    /// The answer was in the log already.
     pub from_log: bool,
 }
 
@@ -62,10 +62,10 @@ pub enum AskError {
     Log(#[from] crewlog_mq::Error),
 }
 
-/// What an answer says, and what it took.
+/// An answer with its usage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Read<T> {
-    /// What it says.
+    /// Its text.
     pub value: T,
     /// The request that it answers: the first, or the one that was mended.
     pub answered: Answered,
@@ -200,7 +200,7 @@ impl Asker {
         };
         for recorded in self.store.read(&query, Range::default(), ANSWERS_LOOKED_AT_MAX).await?.events {
             match recorded.decode::<CallEvent>()? {
-                // What this process cannot read, of a plan that is sealed otherwise or was shredded, is no answer to it.
+                // This process cannot use an answer that it cannot decrypt.
                 CallEvent::ModelAnswered { answer, .. } if is_undecryptable(&answer.text) => {}
                 CallEvent::ModelAnswered { answer, .. } => return Ok(Some(answer)),
                 CallEvent::ModelAsked { .. } | CallEvent::ModelFailed { .. } => {}
@@ -261,7 +261,7 @@ async fn execute(
         match calls.execute(command.clone(), &cause).await {
             Ok(executed) => return Ok(executed),
             Err(ExecuteError::Refused(refusal)) => return Err(AskError::Refused(refusal)),
-            // Each time another got ahead, so all as a whole goes on.
+            // Each conflict means that another process made progress.
             Err(ExecuteError::Contended { .. }) => {}
             Err(ExecuteError::Store(error)) => return Err(error.into()),
         }

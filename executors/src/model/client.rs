@@ -18,7 +18,7 @@ use super::error::ModelError;
 use super::{ANSWER_BYTES_MAX, Model, Reply};
 use crate::web;
 
-/// So many characters of what a provider says of an error are kept.
+/// Characters kept of a provider's error text.
 const MESSAGE_CHARS_MAX: usize = 500;
 /// Shown in place of a key.
 const HIDDEN: &str = "[key]";
@@ -29,7 +29,7 @@ pub fn is_provider(name: &str) -> bool {
     AdapterKind::from_lower_str(name).is_some()
 }
 
-/// Where the key of a provider is.
+/// Where to find a provider's key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Key {
     /// None is sent.
@@ -38,17 +38,17 @@ pub enum Key {
     Variable(String),
 }
 
-/// What a million tokens cost, in millionths of a currency.
+/// The price of a million tokens, in millionths of a currency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Prices {
-    /// Of what is asked.
+    /// Input tokens.
     pub input: u64,
-    /// Of what is answered.
+    /// Output tokens.
     pub output: u64,
 }
 
 impl Prices {
-    /// What an answer cost, rounded up; unset when tokens are not known.
+    /// The cost of an answer, rounded up; `None` when its tokens are not known.
     #[must_use]
     pub fn cost_micros(&self, usage: CountedTokens) -> Option<u64> {
         let of = |tokens: u64, price: u64| u128::from(tokens) * u128::from(price);
@@ -57,20 +57,20 @@ impl Prices {
     }
 }
 
-/// How a provider is spoken to.
+/// A provider's protocol, address and limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// Its name: `openai`, `anthropic`, or another that [`is_provider`] knows.
     pub provider: String,
     /// The beginning of its URLs; the provider's own when unset.
     pub endpoint: Option<String>,
-    /// Where its key is.
+    /// Where to find its key.
     pub key: Key,
     /// The most time for an answer.
     pub timeout: Duration,
     /// Whether the answer is taken piece by piece.
     pub stream: bool,
-    /// What tokens cost.
+    /// Its prices.
     pub prices: Option<Prices>,
 }
 
@@ -103,7 +103,7 @@ impl Secret {
 }
 
 impl Client {
-    /// A client with its key read from the environment. Nobody is spoken to yet.
+    /// A client with its key read from the environment. It does not connect yet.
     ///
     /// # Errors
     /// [`ModelError::NotConfigured`] when the provider is not known or the key is not there.
@@ -208,7 +208,7 @@ impl Client {
         Err(ModelError::CutOff { message: format!("the stream ended after {} characters", text.chars().count()) })
     }
 
-    /// What an error of the protocol means.
+    /// Maps a protocol error.
     fn error(&self, error: &genai::Error) -> ModelError {
         match error {
             genai::Error::HttpError { status, body, headers, .. } => self.refusal(*status, body, Some(headers)),
@@ -243,7 +243,7 @@ impl Client {
         }
     }
 
-    /// What a status other than success means.
+    /// Maps an HTTP status other than success.
     fn refusal(&self, status: StatusCode, body: &str, headers: Option<&HeaderMap>) -> ModelError {
         let retry_after = headers.and_then(retry_after);
         let message = self.shown(&said_in(body));
@@ -257,7 +257,7 @@ impl Client {
         }
     }
 
-    /// What an error within a stream means.
+    /// Maps an error within a stream.
     fn event(&self, body: &serde_json::Value) -> ModelError {
         let error = body.get("error").unwrap_or(body);
         let text = |key: &str| error.get(key).and_then(serde_json::Value::as_str).unwrap_or_default();
@@ -294,7 +294,7 @@ impl Client {
         ModelError::Malformed { message: self.shown(message) }
     }
 
-    /// What a provider or a library says, short and without the key.
+    /// A message of a provider or a library, shortened and without the key.
     fn shown(&self, text: &str) -> String {
         let text = self.secret.hidden_in(text);
         let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -340,7 +340,7 @@ fn usage_of(usage: &genai::chat::Usage) -> CountedTokens {
     }
 }
 
-/// How long a provider says to wait. A date is not understood.
+/// The wait a provider asks for. Dates are not supported.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let number = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse::<f64>().ok();
     let seconds = number("retry-after-ms").map(|ms| ms / 1_000.0).or_else(|| number("retry-after"))?;

@@ -18,7 +18,7 @@ pub enum ModelError {
     /// It has too much to do.
     #[error("the model has too much to do{}: {message}", waits(.retry_after))]
     Overloaded {
-        /// How long to wait, if it says so.
+        /// The wait it asks for, if any.
         retry_after: Option<Duration>,
         /// In the provider's words.
         message: String,
@@ -40,7 +40,7 @@ pub enum ModelError {
     /// The connection ended before the answer did.
     #[error("the model's answer was cut off: {message}")]
     CutOff {
-        /// How.
+        /// The cause.
         message: String,
     },
     /// The answer is longer than it may be.
@@ -49,10 +49,10 @@ pub enum ModelError {
         /// Than what.
         what: String,
     },
-    /// What came was no answer of its protocol.
+    /// The response does not follow the protocol.
     #[error("what came from the model's provider is no answer: {message}")]
     Malformed {
-        /// What was wrong with it.
+        /// The difference.
         message: String,
     },
     /// The key, the request or the content was refused.
@@ -61,7 +61,7 @@ pub enum ModelError {
         /// In the provider's words.
         message: String,
     },
-    /// Nobody is there.
+    /// The provider cannot be reached.
     #[error("the model's provider cannot be reached: {message}")]
     Unreachable {
         /// Why.
@@ -70,7 +70,7 @@ pub enum ModelError {
     /// Something is missing that asking needs.
     #[error("the model is not configured: {message}")]
     NotConfigured {
-        /// What.
+        /// The setting.
         message: String,
     },
 }
@@ -91,7 +91,7 @@ pub enum Wait {
 }
 
 impl ModelError {
-    /// What sort of failure it is, as it is recorded.
+    /// The recorded class of failure.
     #[must_use]
     pub fn fault(&self) -> Fault {
         match self {

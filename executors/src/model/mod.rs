@@ -1,4 +1,4 @@
-//! Asking a model: one narrow trait, the client behind it, and what is recorded of it.
+//! Asking a model: one narrow trait, the client behind it, and the record of its requests.
 //!
 //! A [`Model`] takes a request and gives a text or a typed error. [`Client`] is the one that speaks to providers. An
 //! [`Asker`] asks with retries, records all that was asked and answered, and answers from the log what is there already.
@@ -29,7 +29,7 @@ pub trait Model: Send + Sync {
     fn ask<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Reply, ModelError>>;
 }
 
-/// What a model answered.
+/// A model's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reply {
     /// Its text.

@@ -1,13 +1,13 @@
-//! How often a model is asked again, and how long to wait before. It asks nothing itself.
+//! When a failed request to a model is repeated, and after what wait.
 
 use std::time::Duration;
 
 use super::error::{ModelError, Wait};
 
-/// How often a model is asked again, and how long to wait before.
+/// When a failed request to a model is repeated, and after what wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// How often it is asked again.
+    /// The most retries of one request.
     pub retries_max: u32,
     /// The wait before the first of these; it doubles from one to the next.
     pub first: Duration,
@@ -22,7 +22,7 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// How long to wait before asking again after so many retries; nothing when it is not worth it.
+    /// The wait before the next retry; `None` when a retry cannot help.
     #[must_use]
     pub fn pause(&self, error: &ModelError, n_retries: u32) -> Option<Duration> {
         if n_retries >= self.retries_max {

@@ -223,7 +223,7 @@ fn sh(command: &str) -> Spec {
     Spec { argv: Spec::shell_line(command, []), input: None, cwd: None, env: vec![], lock: None }
 }
 
-/// The example beside this test binary: a test binary's own `main` cannot become a supervisor.
+/// The example built with this test binary: a test binary's own `main` cannot become a supervisor.
 fn program() -> SupervisorProgram {
     let target = std::env::current_exe().unwrap().parent().unwrap().with_file_name("examples");
     SupervisorProgram { path: target.join("supervise"), args: vec!["supervise".into()] }
