@@ -1,4 +1,4 @@
-//! What a kill leaves: the real binary is killed at every event of a plan, and resumed.
+//! Kills the real binary at every event of a plan and resumes it.
 
 #[cfg(feature = "faults")]
 mod nested;
@@ -20,10 +20,10 @@ use uuid::Uuid;
 
 use crate::cli::scene::{Gate, Scene, named_pipe};
 
-/// How long a claim holds without a renewal, in seconds; a resume on the same host must not wait for it.
+/// Lease duration in seconds, without a renewal; a resume on the same host must not wait for it.
 const LEASE_SECONDS: u64 = 180;
 
-/// How often it is looked whether what watches has caught up.
+/// How often the test checks whether the conflict and statistics hosts have caught up.
 const LOOKS_MAX: usize = 500;
 
 #[test]
@@ -80,7 +80,7 @@ fn a_supervisor_that_is_killed_leaves_a_question_and_the_log_whole() {
     gate.wait_until_free();
 }
 
-/// The first of two workers has the seats of what watches. It dies with `kill -9`, and the other goes on.
+/// The first of two workers holds the leader locks. It dies with `kill -9`, and the other takes over.
 #[test]
 fn what_watches_goes_on_in_another_process_when_its_own_is_killed() {
     let scene = Scene::new();
@@ -109,7 +109,7 @@ fn what_watches_goes_on_in_another_process_when_its_own_is_killed() {
         scene.run(&["answer", &plan, question, "done"]).expect(0);
     }
     other.stderr.until("2 completed");
-    // It takes the leader lock of the dead one in its own time.
+    // It takes the leader lock of the dead worker at its next attempt.
     let is_level = || {
         said::<Conflicts>(&scene) == what_follows::<Conflicts>(&scene)
             && said::<Statistics>(&scene) == what_follows::<Statistics>(&scene)
@@ -151,11 +151,11 @@ struct Wreck {
 
 impl Wreck {
     fn of(scene: &Scene) -> Self {
-        // Of a log that is not there yet there are none.
+        // A log that does not exist yet has none.
         Self { events: scene.events(), side: side(scene) }
     }
 
-    /// The runs that had ended, as the side file names them: task and attempt.
+    /// The runs that have ended, from the side file: task and attempt.
     fn ended(&self) -> Vec<String> {
         let is_end = |event: &&Value| matches!(event["event_type"].as_str(), Some("TaskCompleted" | "TaskFailed"));
         let name = |event: &Value| {
@@ -166,7 +166,7 @@ impl Wreck {
     }
 }
 
-/// What a process that watches has said: cause and event, in the order of the log.
+/// The events that a process appended: cause and event, in log order.
 fn said<R: Reactor>(scene: &Scene) -> Vec<(Uuid, R::Event)> {
     read(scene, async |store| {
         let envelopes = store.load::<R::Event>(&Query::stream(R::STREAM), Range::default()).await.expect("it is there");
@@ -174,7 +174,7 @@ fn said<R: Reactor>(scene: &Scene) -> Vec<(Uuid, R::Event)> {
     })
 }
 
-/// What follows from the log for a process that watches and begins anew.
+/// The events that a new host of the process derives from the log.
 fn what_follows<R: Reactor>(scene: &Scene) -> Vec<(Uuid, R::Event)> {
     read(scene, async |store| {
         let (head, mut follows) = (store.head().await.expect("it is there"), Vec::new());
@@ -204,9 +204,9 @@ fn count(lines: &[String]) -> BTreeMap<&str, usize> {
     counts
 }
 
-/// Kills right before and right after the commit of each position, and says how often that was a death.
+/// Kills right before and right after the commit of each position, and returns the number of deaths.
 fn at_every_position(positions: RangeInclusive<i64>, dies: impl Fn(&str) -> bool + Sync) -> i64 {
-    /// Cases at once: they mostly wait.
+    /// Concurrent cases: they mostly wait.
     const N_THREADS: usize = 6;
     let (next, n_deaths) = (AtomicI64::new(*positions.start()), AtomicI64::new(0));
     std::thread::scope(|threads| {
@@ -262,7 +262,7 @@ mod sweep {
         });
     }
 
-    /// Each scene is one of its own. What it needs beside lives as long.
+    /// Each scene is separate; the resources it needs live as long.
     fn sweep(begin: impl Fn() -> (Scene, Option<Database>) + Sync) {
         let (reference, _database) = begin();
         reference.write("plan.md", TEXT);
@@ -312,7 +312,7 @@ mod sweep {
         is_dead
     }
 
-    /// Run, answer and resume, each told to kill itself, until one has. False when none did.
+    /// Run, answer and resume, each with an order to kill itself, until one dies. False if none did.
     fn until_death(scene: &Scene, kill: &str) -> bool {
         let killed = |words: &[&str]| -> Result<Ran, ()> {
             let ran = Running::start(Command::env(&mut scene.crewlog(words), "CREWLOG_KILL", kill)).finish();
@@ -331,7 +331,7 @@ mod sweep {
         steps().is_err_and(|()| true)
     }
 
-    /// Brings what is left to its end, and returns the plan.
+    /// Runs the rest of the plan to its end, and returns the plan.
     fn recover(scene: &Scene) -> String {
         let plans = scene.run(&["ls", "-o", "json"]);
         let known =
@@ -355,7 +355,7 @@ mod sweep {
         plan
     }
 
-    /// What must be the same whenever it happened, whoever did it and however often it was tried.
+    /// The facts that must not depend on time, executor or number of attempts.
     fn shape(mut shown: Value) -> Value {
         let object = shown.as_object_mut().expect("a plan");
         object.remove("plan");

@@ -1,6 +1,6 @@
-//! The pages: every test that they name exists, every link leads somewhere, and no page stands alone.
+//! The pages: every test that they name exists, every link leads somewhere, and every page is linked.
 //!
-//! Names are looked up in the text of the sources. That a test shows what its page says is for people to judge.
+//! Names are looked up in the text of the sources. Whether a test shows what its page claims is for people to judge.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 
 /// The pages whose tests are looked up.
 const PAGES_WITH_TESTS: [&str; 2] = ["docs/guarantees.md", "docs/mapping.md"];
-/// How a name begins, and the folder and root of the modules that follow: no crate means the tests of this binary.
+/// The prefix of a name, and the folder and root of its modules: without a crate, the tests of this binary.
 const SOURCES: [(&str, &str, &str); 5] = [
     ("crewlog-mq ", "mq/src", "lib.rs"),
     ("crewlog-planner ", "planner/src", "lib.rs"),
@@ -16,7 +16,7 @@ const SOURCES: [(&str, &str, &str); 5] = [
     ("crewlog ", "src", "main.rs"),
     ("", "tests", "main.rs"),
 ];
-/// Fewer would mean that they are not found.
+/// With fewer the search itself is broken.
 const N_NAMES_MIN: usize = 100;
 
 fn root() -> &'static Path {
@@ -66,7 +66,7 @@ fn every_page_is_linked_from_another() {
         targets.into_iter().filter(|target| target != Path::new(page)).collect::<Vec<_>>()
     });
     let linked = linked.collect::<BTreeSet<PathBuf>>();
-    // Who links a folder links what is in it.
+    // A link to a folder counts for its files.
     let is_linked = |page: &Path| linked.contains(page) || page.parent().is_some_and(|folder| linked.contains(folder));
     let alone = pages.iter().filter(|page| *page != "README.md" && !is_linked(Path::new(page))).collect::<Vec<_>>();
     assert!(alone.is_empty(), "no page links these: {alone:?}");
@@ -90,7 +90,7 @@ fn pages() -> Vec<String> {
     pages
 }
 
-/// The lines of a page that stand in no fence.
+/// The lines of a page outside fences.
 fn prose(page: &str) -> impl Iterator<Item = &str> {
     let mut is_fenced = false;
     page.lines().filter(move |line| {
@@ -100,7 +100,7 @@ fn prose(page: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The code in backticks of a page that names a test: a path in small letters, perhaps behind the name of a crate.
+/// The code in backticks of a page that names a test: a path in small letters, perhaps after the name of a crate.
 /// Other functions are written with their parentheses.
 fn test_names(page: &str) -> Vec<String> {
     let is_small = |char: char| char.is_ascii_lowercase() || char.is_ascii_digit() || "_:".contains(char);
@@ -116,7 +116,7 @@ fn source_of(name: &str) -> (&'static str, &'static str, &str) {
     found.expect("the last takes any name")
 }
 
-/// Looks for the test that a name means; says what is missing.
+/// Looks for the test that a name refers to; says what is missing.
 fn find_test(name: &str) -> Result<(), String> {
     let (folder, root_file, path) = source_of(name);
     let mut modules = path.split("::").collect::<Vec<_>>();
@@ -128,7 +128,7 @@ fn find_test(name: &str) -> Result<(), String> {
             return Err(format!("no module {module} in {place}"));
         }
         place = format!("{place}/{module}");
-        // Without a file of its own the module stands in the one above.
+        // Without its own file the module is in its parent.
         for file in [format!("{place}.rs"), format!("{place}/mod.rs")] {
             if root().join(&file).exists() {
                 text = read(&file);
@@ -146,7 +146,7 @@ fn declares(text: &str, module: &str) -> bool {
     })
 }
 
-/// Whether the text has the function, with an attribute that makes it a test.
+/// Whether the text has the function, with a test attribute.
 fn has_test(text: &str, function: &str) -> bool {
     let lines = text.lines().map(str::trim).collect::<Vec<_>>();
     let starts = [format!("fn {function}("), format!("async fn {function}(")];
@@ -169,7 +169,7 @@ fn links(page: &str) -> Vec<String> {
     links
 }
 
-/// Where a link of a page leads, from the root.
+/// The target of a link of a page, from the root.
 fn target(page: &str, link: &str) -> PathBuf {
     let mut target = Path::new(page).parent().unwrap_or(Path::new("")).to_path_buf();
     for part in Path::new(link.split('#').next().unwrap_or_default()).components() {
@@ -225,13 +225,13 @@ fn the_page_of_json_names_every_event_type_and_recorded_command() {
         .collect::<Vec<_>>();
     assert!(difference.is_empty(), "recorded commands without a row, or rows without a command: {difference:?}");
     let mut documented = names_in_tables(&page, "| stream | type | keys of `data` |", 1);
-    // It has no enum: the log itself appends it.
+    // It has no enum, because the log itself appends it.
     assert!(documented.remove("ClockStepped"));
     let difference = events.symmetric_difference(&documented).collect::<Vec<_>>();
     assert!(difference.is_empty(), "event types without a row, or rows without an event: {difference:?}");
 }
 
-/// The variants of every enum with an `impl` whose first line, or whose body, says this.
+/// The variants of every enum with an `impl` whose first line or body contains this.
 fn logged(head: &str, body: &str) -> BTreeSet<String> {
     let mut variants = BTreeSet::new();
     for folder in ["mq/src", "planner/src", "executors/src", "src"] {
@@ -263,7 +263,7 @@ fn sources(folder: &str) -> Vec<String> {
     texts
 }
 
-/// As rustfmt writes them: a line each, indented once.
+/// As rustfmt writes them: one per line, indented once.
 fn variants_of(source: &str, name: &str) -> Vec<String> {
     let Some((_, rest)) = source.split_once(&format!("\npub enum {name} {{\n")) else { return Vec::new() };
     let block = rest.split("\n}\n").next().unwrap_or_default();

@@ -1,6 +1,6 @@
-//! The house rules that a compiler does not know, checked on every file of the repository.
+//! The house rules that a compiler cannot check, applied to every file of the repository.
 //!
-//! What breaks a rule today and is allowed to is listed in `tests/house_rules.txt`, whose limits may only shrink.
+//! Allowed violations are listed in `tests/house_rules.txt`; their limits may only shrink.
 
 mod source;
 
@@ -11,7 +11,7 @@ use source::{File, code_only, first_test_line, functions, lines_with, names_afte
 
 const FILE_LINES_MAX: usize = 600;
 const FN_LINES_MAX: usize = 80;
-/// Lines of production code that parts of the repository may have, comments and blank lines counted.
+/// Maximum lines of production code in parts of the repository, including comments and blank lines.
 const CEILINGS: [(&str, &[&str], usize); 2] = [
     ("the reader of plan files", &["planner/src/parse/"], 4_000),
     ("keeping plan files in step", &["src/sync.rs", "src/matching.rs"], 800),
@@ -20,7 +20,7 @@ const FOLDERS: [&str; 10] =
     [".ci", "benches", "docs", "examples", "executors", "mq", "planner", "src", "tests", "assets"];
 const NAMES_REFUSED: [&str; 10] =
     ["common", "utils", "util", "helper", "helpers", "misc", "info", "manager", "service", "services"];
-/// Wordings that plain English has a shorter one for, counted in comments and pages.
+/// Stilted wordings with a plainer form, counted in comments and pages.
 const STILTED: [&str; 19] = [
     "what of it",
     "of what it ",
@@ -54,13 +54,13 @@ fn the_repository_keeps_its_house_rules() {
     assert!(broken.is_empty(), "{} house rules are broken:\n{}", broken.len(), broken.join("\n"));
 }
 
-/// One place that breaks a rule.
+/// One violation of a rule.
 struct Finding {
     rule: &'static str,
     /// A path, or `path:name` for a function.
     place: String,
     line: usize,
-    /// A size for rules on size, else 1: what an exception's limit is compared with, summed by rule and place.
+    /// A size for rules on size, else 1: compared with an exception's limit, summed by rule and location.
     measure: usize,
     says: String,
 }
@@ -101,7 +101,7 @@ fn ceilings(files: &[File]) -> Vec<Finding> {
     found
 }
 
-/// What is broken beyond its exception, and the exceptions that are larger than needed.
+/// The violations beyond their exceptions, and the exceptions that are too large.
 fn judge(findings: &[Finding], exceptions: &str) -> Vec<String> {
     let mut broken = Vec::new();
     let mut limits: BTreeMap<(&str, &str), usize> = BTreeMap::new();
@@ -163,7 +163,7 @@ fn walk(root: &Path, folder: &Path, files: &mut Vec<File>) {
     }
 }
 
-/// Nothing for what is not UTF-8: an image, a font.
+/// Empty for a file that is not UTF-8: an image, a font.
 fn read(root: &Path, path: &Path) -> Option<File> {
     let text = std::fs::read_to_string(path).ok()?;
     Some(File { path: path.strip_prefix(root).ok()?.to_str()?.to_owned(), text })
@@ -294,7 +294,7 @@ fn shared_locks(file: &File, code: &str) -> Vec<Finding> {
         .collect()
 }
 
-/// The modules at the top of a crate use each other in one direction: what leads back to itself is one circle.
+/// The modules at the top of a crate use each other in one direction: any path back is a cycle.
 fn circles(files: &[File]) -> Vec<Finding> {
     let mut found = Vec::new();
     for root in ["planner/src/", "executors/src/", "src/"] {
@@ -324,7 +324,7 @@ fn circles(files: &[File]) -> Vec<Finding> {
     found
 }
 
-/// The modules that a path behind `crate::` begins with: one, or those of a group in braces.
+/// The modules that a path after `crate::` begins with: one, or those of a group in braces.
 fn modules_at(path: &str) -> Vec<String> {
     let name = |text: &str| text.chars().take_while(|char| char.is_alphanumeric() || *char == '_').collect::<String>();
     match path.strip_prefix('{') {
@@ -353,7 +353,7 @@ fn crate_arrows(file: &File) -> Vec<Finding> {
     found
 }
 
-/// The planner knows no clock, source of ids, input, output or waiting; the log knows nothing above it.
+/// The planner has no clock, id source, I/O or waiting; the log knows no crate above it.
 fn purity(file: &File, code: &str) -> Vec<Finding> {
     let patterns: &[&str] = match file.path.split_once("/src/") {
         Some(("planner", _)) => &[
@@ -387,7 +387,7 @@ fn purity(file: &File, code: &str) -> Vec<Finding> {
     found
 }
 
-/// A migration that has run somewhere must never change: `frozen.txt` holds a hash of each.
+/// A migration that may have run must never change: `frozen.txt` holds a hash of each.
 fn frozen_migrations(files: &[File]) -> Vec<Finding> {
     let list_path = format!("{MIGRATIONS}frozen.txt");
     let list = files.iter().find(|file| file.path == list_path).map_or("", |file| &file.text);

@@ -4,7 +4,7 @@ use rustix::process::Signal;
 
 use super::scene::{Gate, Scene, named_pipe};
 
-/// A script that behaves as an agent, made of these lines of shell; it finds what it was told in `$told`.
+/// A script that acts as an agent, made of these lines of shell; its prompt is in `$told`.
 fn agent(scene: &Scene, name: &str, lines: &str) {
     scene.write(format!("{name}.sh"), format!("told=$(cat)\n{lines}\n"));
     let config = format!("[executors.{name}]\ncommand = [\"sh\", \"{name}.sh\"]\njobs = 4\n");
@@ -91,7 +91,7 @@ fn a_worker_may_be_only_some_of_the_executors() {
     results(["second", "shell", "first"]);
 }
 
-/// Whoever typed `work` has not said that anything may be done twice.
+/// Running `work` gives no consent to run anything twice.
 #[test]
 fn what_a_killed_worker_had_begun_is_asked_about_and_not_done_again_unasked() {
     let scene = Scene::new();
@@ -149,7 +149,7 @@ fn a_person_takes_over_from_a_dead_worker_in_one_append() {
     worker.signal(Signal::KILL);
     worker.finish();
     gate.wait_until_free();
-    // Its supervisor lives a moment longer than what it watched over.
+    // Its supervisor outlives the command for a moment.
     let mut tries = std::iter::repeat_with(|| scene.run(&["done", &plan, "1", "by hand"])).take(100);
     tries.find(|ran| ran.status.code() != Some(9)).expect("the supervisor ends").expect(0);
     assert_eq!(scene.events_of_type("TaskReleased"), Vec::<serde_json::Value>::new());

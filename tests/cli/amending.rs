@@ -1,8 +1,8 @@
-//! Plans that are changed from any terminal while they wait, or while somebody carries them out.
+//! Plans changed from any terminal while they wait or run.
 
 use super::scene::{Scene, named_pipe};
 
-/// A plan whose first task waits for a person, so that the rest of it can be changed.
+/// A plan whose first task waits for a person, so the rest of it can be changed.
 const TEXT: &str =
     "- A: Paint the door\n- B: Run `echo b > b.txt` (depends on A)\n- C: Run `echo c > c.txt` (depends on B)\n";
 
@@ -24,7 +24,7 @@ fn a_plan_is_amended_and_runs_as_it_then_is() {
     let args = ["amend", &plan, "--edit", "B", "--command", "echo other > b.txt", "--priority", "high"];
     scene.run(&args).expect(1).says(&["echo other > b.txt", "nothing was done", "say --yes"]);
     scene.run(&[&args[..], &["--yes"]].concat()).expect(0);
-    // What runs as before is not asked about.
+    // Unchanged commands need no new consent.
     scene.run(&["amend", &plan, "--edit", "B", "--note", "soon"]).expect(0);
     let skipped = scene.run(&["amend", &plan, "--skip", "C", "--reason", "not needed", "-o", "json"]).expect(0).json();
     assert_eq!(skipped["tasks"], serde_json::json!([]));
@@ -56,7 +56,7 @@ fn what_cannot_be_amended_is_refused_with_what_to_do() {
     check(&["--skip", "Z"], 4, "has no task \"Z\"");
     check(&["--add", "Run `echo x`"], 1, "then say --yes");
     check(&["--edit", "B", "--priority", "weird"], 2, "no such priority: p0, critical, urgent");
-    // Words that mean a file are no task when it is not there.
+    // A text that looks like a file name is not a task if the file does not exist.
     for path in ["missing-plan.md", "plans/next", "../plan.txt"] {
         check(&["--add", path], 1, &format!("there is no file {path:?}"));
     }
@@ -97,7 +97,7 @@ fn settings_are_changed_and_told() {
     let diff = scene.run(&["diff", &format!("{plan}@1"), &plan]).expect(0).stdout;
     assert!(diff.contains("plan settings: parallelism of Analysis 1, on failure stop"), "{diff}");
     assert!(scene.run(&["set", &plan, "--parallelism", "0"]).expect(1).stderr.contains("must be from 1 to 1000"));
-    // Money is told as it is given.
+    // Costs are printed in the unit in which they were given.
     let said = scene.run(&["set", &plan, "--budget-cost", "2.5"]).expect(0).stdout;
     assert!(said.contains("at most a cost of 2.500000"), "{said}");
     scene.run(&["set", &plan]).expect(2);
@@ -141,7 +141,7 @@ fn a_name_that_was_mistyped_makes_no_standing_plan() {
     add(&["--plan", "chores"]).expect(4).says(&["no plan has the id \"chores\"", "--plan chores --new"]);
     assert_eq!(add(&["--plan", "chores", "--new"]).expect(0).stdout, "chores: task 1\n");
     assert_eq!(add(&["--plan", "chores"]).expect(0).stdout, "chores: task 2\n");
-    // The beginning of an id is enough, as everywhere.
+    // A prefix of an id is enough, as everywhere.
     assert_eq!(add(&["--plan", "cho"]).expect(0).stdout, "chores: task 3\n");
     add(&["--plan", "chroes"]).expect(4).says(&["the newest are chores", "--plan chroes --new"]);
     add(&["--plan", "chores", "--new"]).expect(9).says(&["there is a plan chores already"]);

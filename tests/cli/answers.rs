@@ -1,4 +1,4 @@
-//! What people say from outside: one answer counts, what is no answer is refused, and a plan keeps its tags.
+//! Answers from outside: one answer counts, an invalid one is refused, and a plan keeps its tags.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Logs that leave the house: an export is imported elsewhere whole or not at all, and a log can be checked.
+//! Export, import and check: an export is imported completely or not at all, and a log can be checked.
 
 use std::fs::File;
 use std::io::Write;
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::scene::{Ran, Running, Scene, named_pipe};
 
-/// A plan that asked, failed and was tried again, up to where it waits for a person; its export and its id.
+/// A plan that asked, failed and was retried, up to where it waits for a person; its export and its id.
 fn lived(scene: &Scene) -> (String, String) {
     let (plan, _) = scene.plan("# Paint\n1. Which colour is it?\n2. Run `test -e fixed`\n3. Paint it\n");
     scene.run(&["answer", &plan, "q1", "blue"]).expect(0);
@@ -22,7 +22,7 @@ fn lived(scene: &Scene) -> (String, String) {
     (scene.run(&["export"]).expect(0).stdout, plan)
 }
 
-/// Appends events of these data from outside the program.
+/// Appends events with this data from outside the program.
 fn append(scene: &Scene, stream_id: &str, event_type: &str, all_data: &[String]) {
     let path = scene.path(".crewlog/log.db");
     let event = |data: &String| NewEvent::from_json(event_type, "1.0", data.clone(), &Metadata::default());
@@ -42,8 +42,8 @@ fn import(scene: &Scene, export: &str) -> Ran {
     scene.run(&["import", "export.jsonl"])
 }
 
-/// Every value of every table of the log, which a refused import must leave as it is. The file itself may be tidied by
-/// who opens it.
+/// Every value of every table of the log, which a refused import must not change. Opening the file may still tidy
+/// its layout.
 fn tables(scene: &Scene) -> Vec<String> {
     let database = rusqlite::Connection::open(scene.path(".crewlog/log.db")).expect("it is a database");
     let rows_of = |table: &str| {
@@ -140,16 +140,16 @@ fn data_of_several_lines_keep_their_bytes_and_an_error_names_its_line() {
     assert_eq!(there.run(&["export"]).expect(0).stdout, export);
     import(&here, &export).expect(0);
     let mut piped = Running::start(there.crewlog(&["import", "-", "-q"]).stdin(Stdio::piped()));
-    // Between values any white space may stand, or none.
+    // Any white space, or none, may separate values.
     piped.types(&export.replace("}\n{\"position\"", "} \t{\"position\""));
     piped.close_input();
     assert!(piped.finish().expect(0).stdout.starts_with("0 events added, 5 known"));
 }
 
-/// One edit of the lines of a good export, and what is said of it.
+/// One edit of the lines of a valid export, and the expected error.
 type Edit = (&'static str, fn(&mut Vec<String>), &'static [&'static str]);
 
-/// The same in a line: `lines[at]` with `from` replaced.
+/// The same within a line: `lines[at]` with `from` replaced.
 fn edit(lines: &mut [String], at: usize, from: &str, to: &str) {
     let edited = lines[at].replacen(from, to, 1);
     assert_ne!(edited, lines[at], "the edit changes the line");
@@ -240,7 +240,7 @@ const HOSTILE: &[Edit] = &[
 fn what_no_log_could_have_written_is_refused_and_leaves_the_log_byte_for_byte() {
     let (here, there) = (Scene::new(), Scene::new());
     let (export, _) = lived(&here);
-    // What is there already: the first whole append.
+    // The log already has the first complete append.
     let lines: Vec<_> = export.lines().map(str::to_owned).collect();
     let n_first = lines.iter().skip(1).take_while(|line| value(line, "append_start") == 1).count();
     let head = format!("\"head\":{}}}", lines.len() - 1);
@@ -320,13 +320,13 @@ fn a_value_without_end_is_refused_before_it_fills_the_memory() {
     ran.expect(1).says(&["a value is longer than 3", " bytes, the most of an event"]);
 }
 
-/// Appends more than a pipe and all buffers hold: who has typed three of these lines knows that the second was read.
+/// Appends more than a pipe and all buffers hold: after typing three of these lines, the second was certainly read.
 fn append_long_lines(scene: &Scene) {
     let data = (0..4).map(|n| format!("\"{n}{}\"", "x".repeat(1 << 20))).collect::<Vec<_>>();
     append(scene, "raw", "Noted", &data);
 }
 
-/// A scene with a folder for temporary files, beside its working directory.
+/// A scene with a folder for temporary files, next to its working directory.
 fn scene_with_temporary_folder() -> (Scene, PathBuf) {
     let scene = Scene::new();
     let folder = scene.around().join("temporary");
@@ -400,7 +400,7 @@ fn a_pipe_that_cannot_be_kept_is_refused_with_what_to_do() {
     append_long_lines(&here);
     there.write("export.jsonl", here.run(&["export"]).expect(0).stdout);
     let program = env!("CARGO_BIN_EXE_crewlog");
-    // A file may have no more than some blocks, as on a disk that is full.
+    // The file size is limited to some blocks, as on a full disk.
     let full = format!("trap '' XFSZ; ulimit -f 64; cat export.jsonl | {program} import -");
     let nowhere = format!("cat export.jsonl | TMPDIR=/nowhere {program} import -");
     for (line, said) in [(full, "File too large"), (nowhere, "/nowhere")] {

@@ -1,4 +1,4 @@
-//! `plan check`: how a plan file is read, which of its code runs and why the rest does not.
+//! `plan check`: how a plan file is read, which code runs and why the rest does not.
 
 use serde_json::{Value, json};
 
@@ -265,7 +265,7 @@ fn parallel_leaves_only_written_dependencies() {
     assert_eq!(edges(&["--parallel"]), json!([[], [], ["1"]]));
 }
 
-/// Two sections with steps of one name.
+/// Two sections with steps of the same name.
 const DOUBLES: &str = "\
 # Names
 ## Build
@@ -299,7 +299,7 @@ fn a_dependency_on_a_name_written_twice_is_refused_with_candidates() {
     assert_eq!(checked(&scene, &["plan.md"])["tasks"][3]["depends_on"], json!(["Deploy/2"]));
 }
 
-/// Plain Markdown whose boxes take the steps from two numbered items and a fence.
+/// Plain Markdown whose boxes hide two numbered items and a fence.
 const LOSING: &str = "\
 # Ship
 

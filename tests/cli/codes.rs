@@ -1,4 +1,4 @@
-//! Every exit code that something returns, and what is said with it.
+//! Every exit code that a command returns, with its message.
 
 use super::scene::{Gate, Scene, named_pipe};
 

@@ -1,4 +1,4 @@
-//! `stats` and `conflicts`: what they say of a plan whose tasks meet, as text and as the page has it.
+//! `stats` and `conflicts`: their output for a plan with conflicting tasks, as text and in the documented form.
 
 use serde_json::Value;
 
@@ -29,7 +29,7 @@ pub fn form(heading: &str) -> Value {
     serde_json::from_str(form.split_once("\n```").expect("it ends").0).expect("the form is JSON")
 }
 
-/// Two commands on one file, which meet for certain: each waits for the other to begin.
+/// Two commands on one file that certainly overlap: each waits for the other to start.
 fn two_that_meet(scene: &Scene) -> String {
     super::scene::named_pipe(scene, "one");
     let text = "- [P] Run `echo a > one; touch shared.txt`\n- [P] Run `read a < one; touch shared.txt`\n";

@@ -1,4 +1,4 @@
-//! `db stats`, `db backup`, `db migrate`: what they say, what they make, and that they change nothing.
+//! `db stats`, `db backup`, `db migrate`: their output and files, and that they change nothing.
 
 use serde_json::Value;
 
@@ -27,7 +27,7 @@ fn a_backup_is_the_same_log_in_one_file() {
     assert_eq!(keys(&made), keys_of_form("`db backup FILE`"));
     assert_eq!(made["head"], scene.events().len());
 
-    // Whoever takes the one file elsewhere has all of it.
+    // The one file contains the whole log.
     scene.run(&["init"]).expect(0);
     std::fs::create_dir(scene.path("elsewhere")).expect("a folder can be made");
     std::fs::copy(scene.path("copy.db"), scene.path("elsewhere/log.db")).expect("it can be copied");

@@ -23,7 +23,7 @@ fn blocks() -> BTreeMap<&'static str, &'static str> {
     blocks
 }
 
-/// What is different each time made the same.
+/// Replaces values that differ each time.
 fn redacted(value: &Value) -> Value {
     match value {
         Value::Object(map) => Value::Object(map.iter().map(redacted_pair).collect::<Map<_, _>>()),
@@ -35,7 +35,7 @@ fn redacted(value: &Value) -> Value {
 
 fn redacted_pair((key, value): (&String, &Value)) -> (String, Value) {
     let value = match (key.as_str(), value) {
-        // Where an event lands depends on what the processes that watch append meanwhile.
+        // The position of an event depends on what other processes append in the meantime.
         ("duration_ms" | "lease_until" | "at" | "position" | "head" | "append_start", Value::Number(_)) => 0.into(),
         ("host" | "worker", Value::String(_)) => "".into(),
         ("store" | "config", Value::String(path)) => path.rsplit('/').next().into(),

@@ -1,4 +1,4 @@
-//! `crewlog executors`: which configuration counts where, and what is said of one that cannot be read.
+//! `crewlog executors`: which configuration applies, and the errors for an unreadable one.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ fn config(name: &str) -> String {
     format!("[executors.{name}]\ncommand = ['true']\n")
 }
 
-/// The names of the executors that count in a folder.
+/// The names of the executors that apply in a folder.
 fn names(scene: &Scene, folder: &Path, words: &[&str]) -> Vec<String> {
     let ran = run_in(scene, folder, words).expect(0).json();
     let executors = ran["executors"].as_array().expect("a list").clone();
@@ -86,7 +86,7 @@ fn a_configuration_that_is_named_is_the_only_one() {
     assert_eq!(names(&scene, scene.folder(), &["--config", "option.toml"]), ["option"]);
     let missing = run_in(&scene, scene.folder(), &["--config", "gone.toml"]).expect(1);
     missing.says(&["gone.toml cannot be read: No such file", "--config or CREWLOG_CONFIG"]);
-    // Also where nobody is looked for in it.
+    // Also if the command needs no executor.
     scene.run(&["ls", "--config", "gone.toml"]).expect(1).says(&["gone.toml cannot be read: No such file"]);
 }
 

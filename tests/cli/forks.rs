@@ -1,4 +1,4 @@
-//! Forks and checkpoints, as a person makes and sees them.
+//! Forks and checkpoints on the command line.
 
 use serde_json::Value;
 
@@ -79,7 +79,7 @@ fn a_fork_is_not_made_beyond_the_log_nor_with_words_that_would_change_nothing() 
     scene.run(&["fork", &plan, "--after", "1"]).expect(2).says(&["--add"]);
     scene.run(&["amend", &plan, "--skip", "3", "--after", "1"]).expect(2);
     assert_eq!(scene.run(&["events", "-o", "jsonl"]).expect(0).stdout.lines().count(), head, "nothing was made");
-    // Where all has ended, resuming it would do nothing.
+    // With all tasks ended, resuming it would do nothing.
     scene.run(&["fork", &plan]).expect(0).says(&["0 tasks to go", "crewlog retry"]);
     scene.run(&["fork", &plan, "--before", "2"]).expect(0).says(&["crewlog resume"]);
 }
@@ -220,12 +220,12 @@ fn two_ways_from_one_point_are_compared_and_plans_without_one_say_so() {
     assert_eq!(changed.collect::<Vec<_>>(), [result.each_ref()], "whatever time each took");
     assert_eq!((&siblings["one"]["status"], &siblings["other"]["status"]), (&"Completed".into(), &"Completed".into()));
     assert!(siblings["one"]["duration_ms"].is_u64());
-    // A plan and its fork; and what is asked the other way round is answered so.
+    // A plan and its fork, in both directions.
     let with_parent = compare(&plan, &boat);
     assert_eq!(with_parent["parted"], siblings["parted"]);
     assert_eq!(with_parent["one"]["status"], "Failed");
     assert_eq!(compare(&boat, &plan)["other"], with_parent["one"]);
-    // Cousins part where their lines do.
+    // Cousins diverge where their ancestors do.
     let of_train = fork(&scene, &[&train]);
     assert_eq!(compare(&of_train, &boat)["parted"], siblings["parted"]);
     assert_eq!(compare(&of_train, &train)["parted"]["plan"], train.as_str());
@@ -280,7 +280,7 @@ fn a_fork_whose_parent_is_not_there_is_found_and_its_export_alone_is_no_log() {
     );
     scene.run(&["show", &fork, "--store", "other.db"]).expect(0);
     scene.run(&["resume", &fork, "--store", "other.db"]).expect(4).says(&["there is no such plan"]);
-    // What is exported of one plan can be read, and is refused as a log.
+    // The export of one plan can be read, but is refused as a log.
     let (other, _) = scene.plan("1. Run `echo between`\n");
     let late = scene.run(&["fork", &other]).expect(0).stdout.trim().to_owned();
     scene.write("fork.jsonl", scene.run(&["export", &late]).expect(0).stdout);

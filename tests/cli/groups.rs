@@ -1,4 +1,4 @@
-//! `groups`, and the filters of `events`: what a person sees of a program's subscription, and may ask of it.
+//! `groups`, and the filters of `events`: views of a program's subscription, and commands to it.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::crew::{form, keys};
 use super::scene::Scene;
 
-/// Orders of which number 2 of `bad` cannot be handled, handled as far as they can be.
+/// Orders of which number 2 of `bad` always fails, handled as far as possible.
 fn handled(scene: &Scene) -> tokio::runtime::Runtime {
     scene.run(&["init"]).expect(0);
     let runtime = tokio::runtime::Runtime::new().expect("a runtime starts");

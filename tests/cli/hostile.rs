@@ -1,4 +1,4 @@
-//! What nobody should give the program: it says what is wrong or does it right, and never panics or does half of it.
+//! Hostile input: the program handles it or refuses it with a reason, and never panics or does half of it.
 
 use std::process::{Command, Stdio};
 

@@ -1,8 +1,8 @@
-//! Deadlines, budgets, undoing and what is asked, on the command line.
+//! Deadlines, budgets, compensation and questions, on the command line.
 
 use super::scene::Scene;
 
-/// An agent that says that it used up so many tokens.
+/// An agent that reports this many tokens.
 fn agent(scene: &Scene, tokens: u32) {
     let said = format!("cat > /dev/null\necho done\necho 'USAGE: {{\"input_tokens\": {tokens}, \"cost\": 0.5}}'\n");
     scene.write("worker.sh", said);
@@ -151,7 +151,7 @@ fn a_plan_whose_budget_does_not_suffice_says_so_also_while_a_person_has_somethin
     assert!(scene.run(&["ls"]).expect(0).stdout.contains("(held back by its budget)"));
     assert_eq!(scene.run(&["ls", "-o", "json"]).expect(0).json()["plans"][0]["is_held_by_budget"], true);
     scene.run(&["cancel", &plan]).expect(0);
-    // What was dispatched before the budget was set is known to use too much.
+    // The task dispatched before the budget was set is known to use too much.
     let text = "- A: Review the design\n- B: Write poem one\n- C: Write poem two (depends on B)\n";
     let (plan, _) = begin(text, &["--parallel", "--detach"]);
     scene.run(&["set", &plan, "--budget-tokens", "1500"]).expect(0);

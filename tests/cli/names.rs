@@ -1,10 +1,10 @@
-//! The names that an author writes (`T001`, `2.1`), and the addresses in the place of doubles, in every command.
+//! The names that an author writes (`T001`, `2.1`), and the addresses that replace duplicates, in every command.
 
 use serde_json::Value;
 
 use super::scene::Scene;
 
-/// Two tasks with names of their own, a question with a number, and two tasks with one name.
+/// Two named tasks, a question with a number, and two tasks with one name.
 const TEXT: &str = "\
 # Shop
 ## Build
@@ -151,7 +151,7 @@ fn a_name_that_no_task_has_changes_nothing() {
     let scene = Scene::new();
     let plan = waiting(&scene);
     let n_events = scene.events().len();
-    // The number of a named task, a name written twice, an address of nobody, a part of a name.
+    // The number of a named task, a duplicate name, an unknown address, a part of a name.
     for name in ["1", "T003", "Deploy/9", "T00", "2"] {
         let says = [format!("has no task {name:?}"), format!("crewlog show {plan}")];
         for words in [

@@ -1,4 +1,4 @@
-//! Where the log is: worktrees, folders, names given, and files that are no log.
+//! Where the log is: worktrees, folders, explicit locations, and files that are not logs.
 
 use rusqlite::Connection;
 
@@ -115,7 +115,7 @@ fn a_log_that_may_not_be_written_says_so() {
     scene.write("plan.md", "Run `touch ran`");
     scene.plan("Run `echo ok`");
     let log = scene.path(".crewlog");
-    // The superuser may write anywhere, so that another user looks.
+    // The superuser may write anywhere, so another user runs it.
     let (is_superuser, program) = (rustix::process::geteuid().is_root(), scene.around().join("crewlog"));
     std::fs::copy(env!("CARGO_BIN_EXE_crewlog"), &program).expect("the program can be copied");
     for path in [scene.around(), scene.folder(), &program] {
@@ -153,7 +153,7 @@ fn nothing_is_made_out_of_what_is_left_of_a_log() {
     let scene = Scene::new();
     scene.write("plan.md", "Run `true`");
     scene.run(&["--store", "a.db", "run", "plan.md", "--yes"]).expect(0);
-    // A database whose tables all stood in a -wal file that is not there; and nothing at all.
+    // A database whose tables were all in a missing -wal file; and an empty file.
     let part = Connection::open(scene.path("part.db")).expect("it opens");
     part.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(())).expect("it can be written");
     drop(part);

@@ -1,4 +1,4 @@
-//! `plan export`: a plan as Markdown that is read as the same plan.
+//! `plan export`: a plan as Markdown that reads back as the same plan.
 
 use super::sync::{Kept, order_of};
 
@@ -17,7 +17,7 @@ fn an_exported_plan_is_the_same_plan() {
     };
     kept.scene.write("exported.md", kept.exported());
     assert_eq!(facts("exported.md"), facts("plan.md"));
-    // The same of a plan that has gone on.
+    // The same for a plan that has progressed.
     let last = kept.scene.events().last().expect("there are some")["position"].to_string();
     kept.run(&["amend", &kept.plan, "--add", "- N1: Sweep", "--after", "2"]).expect(0);
     kept.run(&["cancel", &kept.plan, "3"]).expect(0);

@@ -1,10 +1,10 @@
-//! Which plans are of one project: those of a repository with all its worktrees, of clones that name one, of a folder.
+//! Which plans share a project: those of a repository with all its worktrees, of clones that name one, of a folder.
 
 use std::path::Path;
 
 use super::scene::{Ran, Running, Scene};
 
-/// Makes a plan in a folder, on a log of the scene, and gives the project that its events carry.
+/// Makes a plan in a folder, on a log of the scene, and returns the project in its events.
 fn project_in(scene: &Scene, folder: &Path) -> String {
     std::fs::write(scene.around().join("plan.md"), "Run `echo ok`").expect("a file can be written");
     let log = scene.around().join("log.db").display().to_string();

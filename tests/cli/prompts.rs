@@ -1,10 +1,10 @@
-//! `show PLAN TASK --prompt`: the prompt that an agent got, or that another version of the program gave it.
+//! `show PLAN TASK --prompt`: the prompt that an agent got, or a warning that it got a different one.
 
 use super::scene::Scene;
 
 const AGENT: &str = "[executors.parrot]\ncommand = [\"sh\", \"-c\", \"cat > prompt-$CREWLOG_TASK; echo painted\"]\n";
 
-/// A plan of two tasks that an agent has carried out, and its id.
+/// A plan of two tasks that an agent has completed, and its id.
 fn ran(scene: &Scene) -> String {
     scene.write("crewlog.toml", AGENT);
     scene.write("plan.md", "1. Paint the wall\n2. Paint the door (depends on 1)\n3. Run `true`\n");

@@ -1,5 +1,5 @@
-//! Stepping through a plan and comparing plans: what is shown of each event, where orders lead, and that nothing is
-//! done.
+//! Stepping through a plan and comparing plans: the output for each event, the commands, and that nothing is
+//! executed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -11,7 +11,7 @@ use super::scene::{Ran, Running, Scene};
 
 const PAGE: &str = include_str!("../../docs/json.md");
 
-/// A plan to which all happens: it fails, is answered, done, paused, retried and cancelled. Another stands between.
+/// A plan with every kind of event: it fails, is answered, done, paused, retried and cancelled. Another plan runs in between.
 fn rich(scene: &Scene) -> String {
     let text = "# Ship\n1. [P] Run `echo built >> side; test -e fixed`\n2. [P] Paint it\n3. [P] Which colour is it?\n4. Run `echo never` (after 1)\n";
     let (plan, ran) = scene.plan(text);
@@ -29,7 +29,7 @@ fn rich(scene: &Scene) -> String {
     plan
 }
 
-/// Runs a replay that reads these orders.
+/// Runs a replay that reads these commands.
 fn stepping(scene: &Scene, words: &[&str], orders: &str) -> Ran {
     let mut running = Running::start(scene.crewlog(&[&["replay", "--step"], words].concat()).stdin(Stdio::piped()));
     for order in orders.lines() {
@@ -39,7 +39,7 @@ fn stepping(scene: &Scene, words: &[&str], orders: &str) -> Ran {
     running.finish()
 }
 
-/// The steps that are shown, by the line that begins one: position and text.
+/// The printed steps, by their first line: position and text.
 fn steps(text: &str) -> Vec<(i64, String)> {
     let mut steps: Vec<(i64, String)> = Vec::new();
     for line in text.lines() {
@@ -224,7 +224,7 @@ fn a_replay_appends_and_executes_nothing() {
     assert_eq!((scene.read("side"), scene.events()), (side, events));
 }
 
-/// Of each fact what it is at first and at last, where these differ.
+/// The first and the last value of each fact, where they differ.
 fn sum<'a>(changes: impl IntoIterator<Item = &'a Value>) -> BTreeMap<String, (Value, Value)> {
     let mut summed: BTreeMap<String, (Value, Value)> = BTreeMap::new();
     for change in changes {
@@ -342,7 +342,7 @@ fn documented(section: &str) -> Value {
     serde_json::from_str(example).expect("the example is JSON")
 }
 
-/// The paths of all keys, of arrays those of the first item.
+/// The paths of all keys; for arrays those of the first item.
 fn keys(value: &Value, path: &str, found: &mut BTreeSet<String>) {
     match value {
         Value::Object(fields) => {

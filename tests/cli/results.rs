@@ -1,4 +1,4 @@
-//! What a task reported: it is in the log once, and everywhere it is shown.
+//! The report of a task: stored in the log once, and shown everywhere.
 
 use rusqlite::Connection;
 
@@ -6,7 +6,7 @@ use super::scene::Scene;
 
 const MARK: &str = "a line that no other text of the log has, as nobody would write the same twice by chance";
 
-/// How many events hold the text, as the database has them.
+/// How many events in the database contain the text.
 fn n_stored(scene: &Scene, log: &str) -> i64 {
     let log = Connection::open(scene.path(log)).expect("it opens");
     let sql = "SELECT count(*) FROM events WHERE data LIKE '%' || ?1 || '%'";

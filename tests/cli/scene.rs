@@ -1,5 +1,5 @@
-//! A folder, a home and the real binary in them. Every process that is started here has a deadline, and none outlives
-//! the test that started it.
+//! A folder, a home and the real binary in them. Every process started here has a deadline, and none outlives
+//! its test.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -13,10 +13,10 @@ use rustix::process::{Pid, Signal};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Far more than anything here takes, so that only what hangs meets it.
+/// Far more than any step takes, so only a hang reaches it.
 pub const DEADLINE: Duration = Duration::from_secs(120);
 
-/// What would tell the program of more than its scene.
+/// Variables that would leak the outer environment into the scene.
 const OWN_VARIABLES: [&str; 9] = [
     "CREWLOG_STORE",
     "CREWLOG_CONFIG",
@@ -29,7 +29,7 @@ const OWN_VARIABLES: [&str; 9] = [
     "CI",
 ];
 
-/// A working directory of its own, with a home beside it.
+/// A separate working directory, with a home next to it.
 pub struct Scene {
     root: TempDir,
     folder: PathBuf,
@@ -37,7 +37,7 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// In no repository.
+    /// Outside any repository.
     pub fn new() -> Self {
         let root = tempfile::tempdir().expect("a temporary folder can be made");
         let folder = root.path().join("tree");
@@ -54,13 +54,13 @@ impl Scene {
         scene
     }
 
-    /// The same place with a variable set.
+    /// The same scene with a variable set.
     pub fn with_env(mut self, name: &str, value: impl Into<String>) -> Self {
         self.env.push((name.to_owned(), value.into()));
         self
     }
 
-    /// What a variable is set to by [`Scene::with_env`].
+    /// Sets the variable of [`Scene::with_env`].
     pub fn env(&self, name: &str) -> Option<&str> {
         self.env.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
@@ -70,7 +70,7 @@ impl Scene {
         &self.folder
     }
 
-    /// What holds the working directory and the home, and is neither.
+    /// The folder that contains the working directory and the home.
     pub fn around(&self) -> &Path {
         self.root.path()
     }
@@ -90,7 +90,7 @@ impl Scene {
         std::fs::read_to_string(self.path(name)).unwrap_or_default()
     }
 
-    /// The program in the working directory, with these words.
+    /// The program in the working directory, with these arguments.
     pub fn crewlog(&self, words: &[&str]) -> Command {
         self.crewlog_in(&self.folder, words)
     }
@@ -116,14 +116,14 @@ impl Scene {
         Running::start(&mut self.crewlog(words))
     }
 
-    /// Makes a plan of a text, and lets it run; the plan's id and how the run ended.
+    /// Makes a plan from a text and runs it; returns the plan's id and the outcome of the run.
     pub fn plan(&self, text: &str) -> (String, Ran) {
         self.write("plan.md", text);
         let ran = self.run(&["run", "plan.md", "--yes"]);
         (ran.stdout.trim().to_owned(), ran)
     }
 
-    /// A plan as `show -o json` has it.
+    /// A plan as printed by `show -o json`.
     pub fn show(&self, plan: &str) -> Value {
         self.run(&["show", plan, "-o", "json"]).expect(0).json()
     }
@@ -150,10 +150,10 @@ impl Scene {
     }
 }
 
-/// How a process ended, and what it wrote.
+/// The outcome of a process, and its output.
 #[derive(Debug)]
 pub struct Ran {
-    /// How.
+    /// Its exit status.
     pub status: ExitStatus,
     /// Its standard output.
     pub stdout: String,
@@ -162,7 +162,7 @@ pub struct Ran {
 }
 
 impl Ran {
-    /// Itself, if it ended with this exit code and did not panic.
+    /// Returns itself if it ended with this exit code and did not panic.
     #[track_caller]
     pub fn expect(self, code: i32) -> Self {
         let Self { status, stdout, stderr } = &self;
@@ -171,7 +171,7 @@ impl Ran {
         self
     }
 
-    /// Itself, if all of these are said on standard error.
+    /// Returns itself if standard error contains all of these.
     #[track_caller]
     pub fn says(&self, parts: &[&str]) -> &Self {
         for part in parts {
@@ -187,7 +187,7 @@ impl Ran {
     }
 }
 
-/// A process on its way.
+/// A running process.
 pub struct Running {
     pid: Pid,
     ended: Receiver<ExitStatus>,
@@ -195,7 +195,7 @@ pub struct Running {
     input: Option<Box<dyn Write + Send>>,
     /// Its standard output.
     pub stdout: Output,
-    /// Its standard error, or with a terminal all that it shows.
+    /// Its standard error, or with a terminal everything it shows.
     pub stderr: Output,
 }
 
@@ -209,21 +209,21 @@ impl Running {
         Self::of(child, input, stdout, stderr)
     }
 
-    /// With a standard error that nobody reads any more.
+    /// With a standard error whose reader is gone.
     pub fn start_unheard(command: &mut Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).stderr(closed_pipe()).spawn().expect("the program starts");
         let stdout = Output::of(child.stdout.take().expect("it is piped"));
         Self::of(child, None, stdout, Output::of(std::io::empty()))
     }
 
-    /// With a standard output that nobody reads any more.
+    /// With a standard output whose reader is gone.
     pub fn start_unread(command: &mut Command) -> Self {
         let mut child = command.stdout(closed_pipe()).stderr(Stdio::piped()).spawn().expect("the program starts");
         let stderr = Output::of(child.stderr.take().expect("it is piped"));
         Self::of(child, None, Output::of(std::io::empty()), stderr)
     }
 
-    /// With a terminal as standard input and error, as under a person's hands with the output redirected.
+    /// With a terminal as standard input and error, like an interactive run with redirected output.
     pub fn start_on_terminal(command: &mut Command) -> Self {
         use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
         let person: OwnedFd = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("there are terminals");
@@ -233,7 +233,7 @@ impl Running {
         let terminal = File::options().read(true).write(true).open(name).expect("the terminal opens");
         command.stdin(terminal.try_clone().expect("it can be shared")).stderr(terminal);
         let mut child = command.stdout(Stdio::piped()).spawn().expect("the program starts");
-        // Only the program holds the terminal's other side from here on, so that its end is seen.
+        // From here on only the program holds the terminal's other side, so its end is detected.
         command.stdin(Stdio::null()).stderr(Stdio::null());
         let stdout = Output::of(child.stdout.take().expect("it is piped"));
         let person = File::from(person);
@@ -254,7 +254,7 @@ impl Running {
         input.write_all(format!("{line}\n").as_bytes()).expect("it reads");
     }
 
-    /// Ends its input.
+    /// Closes its input.
     pub fn close_input(&mut self) {
         self.input = None;
     }
@@ -284,7 +284,7 @@ impl Drop for Running {
     }
 }
 
-/// What a process writes, as it comes.
+/// The output of a process, as it arrives.
 pub struct Output {
     chunks: Receiver<Vec<u8>>,
     seen: Vec<u8>,
@@ -295,7 +295,7 @@ impl Output {
         let (sender, chunks) = channel();
         std::thread::spawn(move || {
             let mut buffer = [0; 4096];
-            // A terminal whose other side is gone gives an error, which is its end.
+            // A terminal whose other side is gone gives an error, which marks its end.
             while let Ok(n_read @ 1..) = from.read(&mut buffer) {
                 if sender.send(buffer[..n_read].to_vec()).is_err() {
                     break;
@@ -305,12 +305,12 @@ impl Output {
         Self { chunks, seen: Vec::new() }
     }
 
-    /// What has been seen.
+    /// The output seen so far.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.seen).into_owned()
     }
 
-    /// Waits until a text has been written, and forgets all up to its end.
+    /// Waits until a text has been written, and drops everything up to its end.
     #[track_caller]
     pub fn until(&mut self, text: &str) {
         let started = Instant::now();
@@ -326,7 +326,7 @@ impl Output {
         }
     }
 
-    /// Waits for a whole line, and gives it.
+    /// Waits for a whole line, and returns it.
     #[track_caller]
     pub fn line(&mut self) -> String {
         let started = Instant::now();
@@ -342,7 +342,7 @@ impl Output {
         }
     }
 
-    /// All that was not taken yet, to the end.
+    /// All remaining output, to the end.
     #[track_caller]
     fn rest(&mut self) -> String {
         loop {
@@ -355,7 +355,7 @@ impl Output {
     }
 }
 
-/// A named pipe that a command opens to say that it runs, and whose end says that nothing of it runs any more.
+/// A named pipe that a command opens to show that it runs; its end shows that all its processes are gone.
 pub struct Gate {
     output: Output,
 }
@@ -377,7 +377,7 @@ impl Gate {
         Self { output: Output { chunks, seen: Vec::new() } }
     }
 
-    /// The beginning of a shell command that passes the gate of this name and holds it for its life.
+    /// The start of a shell command that passes the gate of this name and holds it while it lives.
     pub fn pass(name: &str) -> String {
         format!("exec 9>{name}; echo passed >&9")
     }

@@ -1,13 +1,13 @@
-//! Sealed plans under people's hands: with the operator's key, without it, and when the plan's own key is destroyed.
+//! Sealed plans on the command line: with the operator's key, without it, and after the plan's own key is destroyed.
 
 use std::os::unix::fs::PermissionsExt;
 
 use super::scene::{Scene, named_pipe};
 
-/// Stands in texts of the plan, and in nothing else.
+/// Occurs only in texts of the plan.
 const MARK: &str = "xyzzy";
 
-/// Texts of every sort, and a question in the middle.
+/// Texts of every kind, and a question in the middle.
 const TEXT: &str = "\
 # Find xyzzy
 
@@ -30,7 +30,7 @@ fn with<'a>(key: &'a str, words: &[&'a str]) -> Vec<&'a str> {
     [&["--key-file", key], words].concat()
 }
 
-/// Runs the plan to its question, answers it, and carries the plan on in another process to its end.
+/// Runs the plan to its question, answers it, and continues the plan in another process to its end.
 fn sealed_plan(scene: &Scene) -> String {
     scene.write("plan.md", TEXT);
     let plan = scene.run(&with("a.key", &["run", "plan.md", "--yes"])).expect(5).stdout.trim().to_owned();
@@ -39,7 +39,7 @@ fn sealed_plan(scene: &Scene) -> String {
     plan
 }
 
-/// Every file below a folder that holds the mark.
+/// Every file below a folder that contains the mark.
 fn marked_files(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
     let entries = std::fs::read_dir(folder).expect("a folder can be listed");
     let paths = entries.map(|entry| entry.expect("it can be read").path());
@@ -74,7 +74,7 @@ fn a_sealed_plan_runs_and_goes_on_and_neither_log_nor_export_nor_backup_holds_it
         let words = key.map_or(vec!["db", "check"], |key| with(key, &["db", "check"]));
         scene.run(&words).expect(0);
     }
-    // An imported copy opens with the same keys, which must be brought to it.
+    // An imported copy opens with the same keys, which must be copied to it.
     scene.run(&["--store", "copy.db", "import", "export.jsonl"]).expect(0);
     let show = ["--store", "copy.db", "--key-file", "a.key", "show", plan.as_str()];
     let closed = scene.run(&show).expect(0);
@@ -295,7 +295,7 @@ fn what_is_sealed_or_shredded_is_passed_over_when_a_log_is_decided_again_and_a_d
     assert!(said.contains(&format!("{n_sealed} appends sealed, and not decided again")), "{said}");
     assert_eq!(said.matches("--key-file FILE").count(), 1, "{said}");
 
-    // Behind them somebody has changed what was decided.
+    // A later decision has been changed.
     let export = scene.run(&["export"]).expect(0).stdout;
     let (from, to) = (r#""status":"Completed","result":"built""#, r#""status":"Completed","result":"other""#);
     assert!(export.contains(from), "{open} was built");
@@ -303,7 +303,7 @@ fn what_is_sealed_or_shredded_is_passed_over_when_a_log_is_decided_again_and_a_d
     scene.run(&["--store", "copy.db", "import", "export.jsonl"]).expect(0);
     let found = scene.run(&[&["--store", "copy.db"], &verify[..]].concat()).expect(10).json();
     assert_eq!(found["difference"]["aggregate_id"], open);
-    // Also in the sealed plan itself, where no text is needed to see it.
+    // Also in the sealed plan itself, where it shows without any text.
     let (from, to) = (r#"{"Start":{"epoch":1}}"#, r#"{"Start":{"epoch":9}}"#);
     assert!(export.contains(from));
     scene.write("export.jsonl", export.replacen(from, to, 1));
@@ -329,7 +329,7 @@ fn an_operators_key_that_is_open_to_others_is_warned_of() {
     set(0o600);
     assert_eq!(scene.run(&with("a.key", &["ls"])).expect(0).stderr, "");
 
-    // To close any file that is named by mistake is no advice.
+    // The hint must not suggest closing an arbitrary file.
     std::fs::write(&file, "no key").expect("it is ours");
     set(0o644);
     let said = scene.run(&with("a.key", &["ls"])).expect(1).stderr;

@@ -1,4 +1,4 @@
-//! The program on a log on a PostgreSQL server: every command works there as it does on a file.
+//! The program with a log on a PostgreSQL server: every command works as on a file.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ pub fn on_server(database: &Database) -> Scene {
 const TEXT: &str =
     "1. Run `echo one > one`\n2. Run `cat one` (retry 1)\n3. Which colour is it?\n4. Run `echo $CREWLOG_ANSWER`\n";
 
-/// A plan that asks, is answered and goes on.
+/// A plan that asks, is answered and continues.
 fn carried_out(scene: &Scene) -> String {
     scene.write("plan.md", TEXT);
     let ran = scene.run(&["run", "plan.md", "--yes"]).expect(5);
@@ -27,7 +27,7 @@ fn carried_out(scene: &Scene) -> String {
     plan
 }
 
-/// The plan of a tactical agent: a command, and a question to another agent after it.
+/// The plan of a tactical agent: a command, then a question to another agent.
 const AGENTS_PLAN: &str = r#"{
   "steps": [
     { "id": "run", "description": "Run it", "tool": "run_command", "command": "echo ran", "retry": 1 },
@@ -55,7 +55,7 @@ fn what_an_agent_proposes_is_carried_out_and_asked_about_on_a_server_as_in_a_fil
     assert_eq!(carried_out(&on_server(&database)), carried_out(&Scene::new()));
 }
 
-/// Stream, type and data of the events of a log, without what differs each time.
+/// Stream, type and data of the events of a log, without values that differ each time.
 fn history(exported: &str) -> Vec<(String, String)> {
     let events = exported.lines().skip(1).map(|line| serde_json::from_str::<Value>(line).expect("a line is JSON"));
     let text = |event: &Value, key: &str| event[key].as_str().expect("text").to_owned();
@@ -105,7 +105,7 @@ fn an_export_has_the_same_bytes_from_a_server_and_from_a_file() {
     assert_eq!(scene.run(&["--store", &to.url(), "export"]).expect(0).stdout, exported, "on another server");
     scene.run(&["db", "backup", "backup.db"]).expect(0);
     assert_eq!(scene.run(&["--store", "backup.db", "export"]).expect(0).stdout, exported, "in a backup");
-    // What was written apart is refused.
+    // A diverged copy is refused.
     scene.run(&["--store", &to.url(), "run", "plan.md", "--yes", "--detach"]).expect(0);
     scene.run(&["run", "plan.md", "--yes", "--detach"]).expect(0);
     let forked = scene.run(&["export"]).expect(0).stdout;

@@ -1,4 +1,4 @@
-//! Plans and their files, each kept in step with the other: boxes that are written, and changes that are taken over.
+//! Plans kept in sync with their files: boxes that are written, and changes that are adopted.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
@@ -11,7 +11,7 @@ use super::scene::{Gate, Ran, Running, Scene, named_pipe};
 use super::server::on_server;
 use crate::log::cluster::Database;
 
-/// A plan that nobody carries out, and its file.
+/// A plan without a worker, and its file.
 pub struct Kept {
     pub scene: Scene,
     path: &'static str,
@@ -96,7 +96,7 @@ pub fn write(scene: &Scene, path: &str, text: &str) {
     scene.write(path, text);
 }
 
-/// Tasks with what they wait for: `B<A`.
+/// Tasks with their dependencies: `B<A`.
 pub fn order_of(scene: &Scene, plan: &str) -> String {
     let shown = scene.show(plan);
     let tasks = shown["tasks"].as_array().expect("a list").iter().map(|task| {
@@ -106,7 +106,7 @@ pub fn order_of(scene: &Scene, plan: &str) -> String {
     tasks.collect::<Vec<_>>().join(" ")
 }
 
-/// A plan whose tasks people end one by one, and its file then.
+/// A plan whose tasks people end one by one, and the resulting file.
 #[track_caller]
 fn check_ticks(path: &'static str, text: &str, done: &[&str], expected: &str) {
     let kept = Kept::within(Scene::new(), path, text);
@@ -115,7 +115,7 @@ fn check_ticks(path: &'static str, text: &str, done: &[&str], expected: &str) {
     kept.done(done);
     kept.sync().expect(0);
     let written = kept.read();
-    // The year says that it is the time of writing.
+    // The year shows that it is the current time.
     let times = written.split('"').filter(|part| part.starts_with("20") && part.contains('T')).collect::<BTreeSet<_>>();
     let time = times.last().filter(|_| expected.contains("NOW")).copied().unwrap_or("NOW");
     assert_eq!(written.replace(time, "NOW"), expected);
@@ -195,7 +195,7 @@ fn a_run_writes_what_begins_and_what_ends() {
     let ended = text.replace("[ ] Build", "[x] Build").replacen("[ ] Run `until", "[x] Run `until", 1);
     let ended = ended.replace("[ ] Run `true`", "[x] Run `true`").replace("[ ] Run `echo", "[-] Run `echo");
     assert_eq!(scene.read("plan.md"), ended.replace("[ ] If", "[-] If"));
-    // What was given up is open again, and what is done stays so.
+    // The cancelled task is open again, and the completed one stays completed.
     let plan = ran.stdout.trim();
     scene.run(&["retry", plan]).expect(0);
     scene.run(&["plan", "sync", plan]).expect(0);
@@ -280,7 +280,7 @@ fn a_task_that_has_begun_is_neither_edited_nor_removed() {
     kept.done(&["A"]);
     let refused = kept.sync().expect(9);
     refused.says(&["plan.md:1: warning: the line of task A was changed", "Completed", "not in step: ", "plan.md:1"]);
-    // Another change of the file does not make the plan forget what it has read.
+    // A further change of the file does not make the plan forget the earlier one.
     let edited = text.replace("Paint", "Paint it red") + "- [ ] D: Sell\n";
     kept.write(&edited);
     kept.sync().expect(9).says(&["plan.md:1: warning: the line of task A"]);
@@ -301,7 +301,7 @@ fn a_task_that_has_begun_is_neither_edited_nor_removed() {
 fn a_box_ticked_by_hand_ends_a_task_that_nobody_holds() {
     let text = "- [ ] Group\n  - [ ] A: Paint\n  - [ ] B: Dry\n- [ ] C: Sell\n- [ ] D: Sweep\n- [ ] E: Rest\n";
     let kept = Kept::new(text);
-    // One that runs, one that has not begun, and one that is given up.
+    // One running task, one not started, and one cancelled.
     let ticked = text.replace("[ ] A", "[x] A").replace("[ ] B", "[X] B").replace("[ ] D", "[-] D");
     kept.write(&ticked);
     assert_eq!(
@@ -313,7 +313,7 @@ fn a_box_ticked_by_hand_ends_a_task_that_nobody_holds() {
     let by_person = ends.iter().filter(|end| end["result"] == "done by a person").count();
     assert_eq!(by_person, 2, "{ends:?}");
     assert_eq!(kept.status(), ["A Completed", "B Completed", "C Running", "D Skipped", "E Planned"]);
-    // A box that is cleared opens nothing, and stays as the person left it.
+    // A cleared box reopens nothing, and stays as the person left it.
     let cleared = kept.read().replace("[x] A", "[ ] A");
     kept.write(&cleared);
     for _ in 0..2 {
@@ -391,12 +391,12 @@ fn a_box_cleared_after_a_retry_is_ticked_when_the_task_is_done() {
 fn numbers_follow_the_file_and_nothing_runs_twice() {
     let kept = Kept::new("1. Paint\n2. Dry\n3. Sell\n4. Rest\n");
     kept.done(&["1"]);
-    // One before what runs, and one after it.
+    // One before the running task, and one after it.
     kept.write("1. Paint\n2. Prime\n3. Dry\n4. Wait\n5. Sell\n6. Rest\n");
     let said = kept.sync().expect(0);
     said.says(&["plan.md:2: warning: 2 is the name of a task that has begun: this one is called added/5"]);
     assert_eq!(said.stdout, "added: added/5, 4\nedited: 5, 6\n");
-    // What has begun is 2, and what comes after it waits for what was put before it, too.
+    // The started task is 2, and the later ones also wait for the task inserted before it.
     assert_eq!(kept.order(), "1< 2<1 5<4 6<5 added/5<1 4<2,added/5");
     kept.syncs("nothing to change\n");
     kept.takes("1. Paint\n2. Prime\n3. Dry\n4. Sell\n5. Rest\n", "edited: 4, 5\nleft out: 4\n");
@@ -410,7 +410,7 @@ fn a_renamed_heading_and_equal_texts_are_told_apart() {
     kept.write("## First\n- [ ] Test\n- [ ] Test\n- [ ] Check\n\n## Two\n- [ ] Test\n");
     assert_eq!(kept.sync().expect(0).stdout.lines().next(), Some("added: 4"));
     kept.is("## First\n- [x] Test\n- [ ] Test\n- [ ] Check\n\n## Two\n- [ ] Test\n");
-    // The same text in another group that is there already is another task.
+    // The same text in another existing group is another task.
     kept.takes(
         "## First\n- [x] Test\n- [ ] Test\n\n## Two\n- [ ] Test\n- [ ] Check\n",
         "added: 5\nedited: 3\nleft out: 4\n",
@@ -446,7 +446,7 @@ fn a_file_that_is_no_plan_changes_nothing() {
     let edited = "- [ ] A: Paint\n- [ ] B: Dry (after C)\n- [ ] C: Sell (after B)\n";
     check(&kept, edited, &["plan.md:2: tasks wait", "circle"]);
     check(&kept, "nothing here.\n", &["plan.md:1: the plan is empty"]);
-    // The plan has an order that the file does not know.
+    // The plan has an order that is not in the file.
     let kept = Kept::new("- [ ] A: Paint\n- [ ] B: Dry (after A)\n- [ ] C: Sell (after A)\n");
     kept.run(&["amend", &kept.plan, "--reorder", "B", "--after", "A,C"]).expect(0);
     let edited = "- [ ] A: Paint\n- [ ] B: Dry (after A)\n- [ ] C: Sell (after B)\n";
@@ -460,7 +460,7 @@ fn new_commands_are_asked_about_first() {
     let n_events = kept.n_events();
     kept.run(&["plan", "sync", &kept.plan]).expect(1).says(&["touch bad", "nothing was done"]);
     assert_eq!(kept.n_events(), n_events);
-    // Another order runs nothing new.
+    // A different order runs nothing new.
     kept.write("- [ ] A: Paint\n- [ ] C: Dry\n- [ ] B: Run `true`\n");
     kept.run(&["plan", "sync", &kept.plan]).expect(0);
 }
@@ -552,7 +552,7 @@ fn a_killed_sync_leaves_the_old_file_or_the_new_one() {
         let left = kept.read();
         assert!(left == text || left == ticked, "{left}");
     }
-    // What a killed one left over is gone after the next one has written.
+    // The next write removes the leftovers of a killed one.
     kept.write(&text);
     kept.scene.write(".plan.md.crewlog", "half");
     kept.writes(&ticked);

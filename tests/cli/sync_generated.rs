@@ -1,4 +1,4 @@
-//! Generated files with groups and optional parts: a run writes exactly the boxes of what ends.
+//! Generated files with groups and optional parts: a run writes exactly the boxes of ended tasks.
 
 use super::scene::Scene;
 use super::sync::write;
@@ -11,7 +11,7 @@ struct Item {
     succeeds: bool,
 }
 
-/// Numbers that are the same in each run.
+/// Numbers that are the same in every run.
 struct Numbers(u64);
 
 impl Numbers {
@@ -55,14 +55,14 @@ impl Item {
         after.push_str(&format!("{indent}- [{}]{star} {own}\n{parts_after}", mark(is_done)));
     }
 
-    /// True of a step that is done, and of a group whose steps are, the optional ones aside.
+    /// True for a step that is done, and for a group whose non-optional steps are.
     fn ended(&self) -> bool {
         let required = self.parts.iter().filter(|part| !part.is_optional).collect::<Vec<_>>();
         let counted = if required.is_empty() { self.parts.iter().collect() } else { required };
         if self.parts.is_empty() {
             return self.was_done || self.succeeds;
         }
-        // A group that was complete before the run is not marked, and holds the group around it open.
+        // A group that was complete before the run is not marked, and keeps its parent group open.
         counted.iter().all(|part| part.ended() && (part.parts.is_empty() || part.n_ended_now() > 0))
     }
 

@@ -1,4 +1,4 @@
-//! Several processes at one plan, and a run that is asked to end.
+//! Several processes on one plan, and a run that is asked to end.
 
 use std::fs::File;
 use std::io::Write;
@@ -10,10 +10,10 @@ use serde_json::Value;
 
 use super::scene::{Gate, Ran, Running, Scene, named_pipe};
 
-/// The most that a run takes to end when the log takes nothing more.
+/// The longest a run takes to end while the log accepts nothing.
 const BOUND: Duration = Duration::from_secs(40);
 
-/// A plan whose first command waits, with the gate that it has passed and the pipe that lets it go on.
+/// A plan whose first command waits, with the gate it has passed and the pipe that releases it.
 struct Waiting {
     scene: Scene,
     plan: String,
@@ -70,7 +70,7 @@ fn an_interrupted_run_gives_its_task_back_and_says_how_to_go_on() {
     }
 }
 
-/// A command that a shell begins with SIGHUP ignored, as `nohup` would.
+/// A command that a shell starts with SIGHUP ignored, like `nohup`.
 fn deaf_to_hang_ups(command: &Command) -> Command {
     let mut shell = Command::new("sh");
     shell.args(["-c", "trap '' HUP; exec \"$0\" \"$@\""]).arg(command.get_program()).args(command.get_args());

@@ -1,10 +1,10 @@
-//! Deciding a log again: the same is decided, or the first difference is named.
+//! Verification of a log: replay makes the same decisions, or names the first difference.
 
 use serde_json::Value;
 
 use super::scene::{Ran, Scene};
 
-/// A plan that failed, was forked where it did, and went on otherwise; both ids.
+/// A plan that failed, was forked at the failure, and continued differently; both ids.
 fn two_plans(scene: &Scene) -> (String, String) {
     let (plan, ran) = scene.plan("# Ship\n1. Run `echo built`\n2. Run `test -e fixed`\n3. Which colour is it?\n");
     ran.expect(100);
@@ -42,7 +42,7 @@ fn what_this_version_wrote_it_decides_again_plan_by_plan_and_all_together() {
     scene.run(&["replay", "nothing", "--verify"]).expect(4);
 }
 
-/// The same log, but for one text in its export, verified.
+/// The same log with one text of its export replaced, verified.
 fn falsified(scene: &Scene, store: &str, from: &str, to: &str) -> Ran {
     let export = scene.run(&["export"]).expect(0).stdout.clone();
     assert!(export.contains(from), "{from} is not in the log");
@@ -55,7 +55,7 @@ fn falsified(scene: &Scene, store: &str, from: &str, to: &str) -> Ran {
 fn the_first_decision_that_would_be_another_is_named_and_exits_with_10() {
     let scene = Scene::new();
     two_plans(&scene);
-    // The planner did not take in what was reported.
+    // The planner did not process the report.
     let ran = falsified(
         &scene,
         "a.db",
@@ -69,11 +69,11 @@ fn the_first_decision_that_would_be_another_is_named_and_exits_with_10() {
     let position = difference["position"].as_i64().expect("a number");
     let found = scene.events().into_iter().find(|event| event["position"] == position).expect("it is in the log");
     assert_eq!(found["event_type"], "TaskStatusUpdated");
-    // A command that could not have led to anything.
+    // A command that cannot have led to these events.
     let ran = falsified(&scene, "b.db", r#"{"Start":{"epoch":1}}"#, r#"{"Start":{"epoch":9}}"#);
     let difference = &verified(&ran.expect(10))["difference"];
     assert!(difference["what"].as_str().expect("text").contains("this version refuses it"), "{difference}");
-    // A command that nobody knows.
+    // An unknown command.
     let ran = falsified(&scene, "c.db", r#"{"Start":{"epoch":1}}"#, r#"{"Begin":{"epoch":1}}"#);
     let difference = &verified(&ran.expect(10))["difference"];
     assert!(difference["what"].as_str().expect("text").contains("has an unknown form"), "{difference}");

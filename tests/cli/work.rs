@@ -1,4 +1,4 @@
-//! `work`: processes that share the tasks of one log, and readers that follow it beside them.
+//! `work`: processes that share the tasks of one log, and readers that follow it.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::scene::{Gate, Running, Scene, named_pipe};
 
-/// A command that passes the gate of its task and then waits to be let go.
+/// A command that passes the gate of its task and then waits for its release.
 fn waits(task: u32) -> String {
     format!("echo {task} >> side; {}; read line < go{task}; echo done {task}", Gate::pass(&format!("gate{task}")))
 }
@@ -52,7 +52,7 @@ fn several_workers_share_the_tasks_of_one_log_and_each_task_runs_once() {
     let items = (1..=3).map(|task| format!("- [P] Run `{}`\n", waits(task))).collect::<String>();
     let plan = leave(&scene, &items);
     let workers = [(); 3].map(|()| scene.start(&["work", "--jobs", "1", "--until-idle"]));
-    // Each carries out one task at a time, so all three are at work when all three gates are passed.
+    // Each runs one task at a time, so three passed gates mean that all three work.
     gates.iter_mut().for_each(Gate::wait);
     for task in 1..=3 {
         let_go(&scene, task);
@@ -152,7 +152,7 @@ fn a_worker_that_has_nothing_to_do_says_for_whom_the_plans_wait() {
     assert_eq!(ran.json()["plans"][0]["status"], "Failed");
 }
 
-/// The log ends with a report whose author died before the planner could take it in.
+/// The log ends with a report whose author died before the planner processed it.
 #[test]
 fn a_worker_takes_in_what_nobody_has_before_it_says_that_it_is_idle() {
     let (scene, there) = (Scene::new(), Scene::new());

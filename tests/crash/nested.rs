@@ -1,22 +1,22 @@
-//! Plans within plans, and forks that run: every process dies by itself right before or right after the commit of a given
-//! position, and what is resumed ends as what was never killed.
+//! Plans with sub-plans, and running forks: every process kills itself right before or right after the commit of a given
+//! position, and the resumed plan ends like an uninterrupted one.
 
 use std::os::unix::process::ExitStatusExt;
 
 use super::{Scene, Value, at_every_position, nothing_is_left, side};
 use crate::cli::scene::Running;
 
-/// Beside the plan there are processes that watch it: by how many events a run may be shorter than another.
+/// Other processes append events too: by how many events a run may be shorter than another.
 const SHORTER_MAX: i64 = 3;
-/// Says whose command ran.
+/// Prints whose command ran.
 const MARK: &str = "echo $CREWLOG_PLAN $CREWLOG_TASK >> side";
 
-/// What is begun, after what has been prepared.
+/// The command to start, after the preparation.
 struct Case {
     prepare: fn(&Scene) -> Vec<String>,
-    /// Whether an id is that of the plan that is begun.
+    /// Whether an id is that of the started plan.
     is_it: fn(&str) -> bool,
-    /// The lines that the commands leave; the plan that is begun is called `it` in them.
+    /// The lines that the commands write; the started plan is called `it` in them.
     side: &'static [&'static str],
 }
 
@@ -73,7 +73,7 @@ fn dies_anywhere(case: &Case) {
     assert!(n_deaths >= 2 * (head - before - SHORTER_MAX), "{n_deaths} deaths at {} events", head - before);
 }
 
-/// Kills what is begun, resumes it, and compares. True when it died.
+/// Kills the started command, resumes it, and compares. True if it died.
 fn survives(case: &Case, kill: &str, expected: &str) -> bool {
     let scene = Scene::new();
     let begin = (case.prepare)(&scene);
@@ -109,7 +109,7 @@ fn survives(case: &Case, kill: &str, expected: &str) -> bool {
     is_dead
 }
 
-/// The plan that was begun, if it is in the log.
+/// The started plan, if it is in the log.
 fn found(case: &Case, scene: &Scene) -> Option<String> {
     let listed = scene.run(&["ls", "-o", "json"]);
     let plans = listed.status.success().then(|| listed.json())?;
@@ -117,12 +117,12 @@ fn found(case: &Case, scene: &Scene) -> Option<String> {
     ids.map(str::to_owned).find(|plan| (case.is_it)(plan))
 }
 
-/// What the commands of the plan, and of those within it, have left.
+/// The output of the commands of the plan and its sub-plans.
 fn lines(scene: &Scene, plan: &str) -> Vec<String> {
     side(scene).iter().map(|line| line.replace(plan, "it")).collect()
 }
 
-/// The plan, and the plans within it, without what may be otherwise each time.
+/// The plan and its sub-plans, without values that differ each time.
 fn shape(scene: &Scene, plan: &str) -> String {
     let listed = scene.run(&["ls", "-o", "json"]).expect(0).json();
     let all = listed["plans"].as_array().expect("plans").iter().filter_map(|plan| plan["plan"].as_str());

@@ -1,4 +1,4 @@
-//! Conflicts, as a transcript of a log and of what is said of it.
+//! Conflicts, as a transcript of a log and the resulting events.
 
 use crewlog_mq::TAGS_MAX;
 use crewlog_planner::crew::conflicts::{ConflictEvent, Conflicts, HOLDERS_MAX, NAMES_MAX, PATTERNS_MAX};
@@ -219,7 +219,7 @@ p/2 stopped
     );
 }
 
-/// What is said of a line, with its tags.
+/// The events for a line, with their tags.
 fn say(log: &mut Log, conflicts: &mut Conflicts, line: &str) -> Vec<crewlog_planner::crew::Emitted<ConflictEvent>> {
     for recorded in log.append(line) {
         conflicts.handle(&recorded).unwrap();
@@ -319,7 +319,7 @@ fn names_that_come_to_the_same_are_one_pattern() {
     assert_eq!([1, 2, 3].map(&mut is_conflict), [true, true, false]);
 }
 
-/// With work for each project at each append this would never end.
+/// With work for every project at every append this would never end.
 #[test]
 fn an_append_costs_what_it_changes_however_many_projects_there_are() {
     let (mut log, mut conflicts) = (Log::default(), Conflicts::default());

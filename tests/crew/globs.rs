@@ -1,9 +1,9 @@
-//! Patterns of paths: an overlap is said exactly when there is a path in both, as a plain matcher finds it.
+//! Patterns of paths: two patterns overlap exactly if a path matches both, according to a plain matcher.
 
 use crewlog_planner::crew::globs::{GLOB_ALTERNATIVES_MAX, GLOB_BYTES_MAX, GLOB_COMPONENTS_MAX, Pattern};
 use proptest::prelude::*;
 
-/// The plain matcher: by trying, on the text, one character after the other.
+/// The plain matcher: tries one character of the text after the other.
 fn covers(pattern: &str, path: &str) -> bool {
     let names = path.split('/').collect::<Vec<_>>();
     braceless(pattern).iter().any(|pattern| {
@@ -51,7 +51,7 @@ fn overlap(a: &str, b: &str) -> bool {
     does
 }
 
-/// Small patterns over `a` and `b`, with all that a pattern can have.
+/// Small patterns over `a` and `b`, with every feature of a pattern.
 fn patterns() -> impl Strategy<Value = String> {
     let step = prop_oneof![
         3 => Just("a"), 3 => Just("b"), 2 => Just("*"), 1 => Just("?"), 1 => Just("[a-b]"), 1 => Just("[!a]"),
@@ -62,7 +62,7 @@ fn patterns() -> impl Strategy<Value = String> {
     prop::collection::vec(name, 1..4).prop_map(|names| names.join("/"))
 }
 
-/// Every path of up to three names of up to three characters, of which `c` stands for all that no pattern has.
+/// Every path of up to three names of up to three characters; `c` represents all characters outside the patterns.
 fn paths() -> Vec<String> {
     let mut names = vec![String::new()];
     let mut all_names = Vec::new();
@@ -102,7 +102,7 @@ proptest! {
     }
 }
 
-/// Patterns so small that what two of them share has a path among [`paths`].
+/// Patterns so small that if two overlap, a path among [`paths`] matches both.
 fn small_patterns() -> impl Strategy<Value = String> {
     let step = prop_oneof![
         3 => Just("a"), 3 => Just("b"), 2 => Just("*"), 1 => Just("?"), 1 => Just("[!a]"), 1 => Just("{a,b}"),
@@ -200,7 +200,7 @@ fn past_a_limit_a_pattern_stands_for_its_folder() {
     assert!(Pattern::new(None, &"\u{e4}".repeat(5_000)).shown().chars().count() <= GLOB_BYTES_MAX);
 }
 
-/// Each way of trying one place after the other would never end.
+/// Trying one place after the other would never end.
 #[test]
 fn hostile_patterns_are_decided_in_few_steps() {
     let decided = |a: &str, b: &str| {

@@ -1,5 +1,5 @@
-//! Hosts: wherever one is ended and another goes on, and however many there are, what is appended is what one host in
-//! peace appends.
+//! Hosts: wherever one ends and another continues, and however many run, they append the same as one undisturbed
+//! host.
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -24,7 +24,7 @@ use uuid::Uuid;
 
 use super::recorded::{Scripted, append_again, appends, everything, rich_log};
 
-/// What must be the same of two events: all but where it stands, and when it was written.
+/// The part of two events that must be equal: everything except position and time.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Said {
     id: Uuid,
@@ -35,7 +35,7 @@ pub(super) struct Said {
     metadata: Metadata,
 }
 
-/// What is in the streams of both processes, each in order.
+/// The events of both processes, each in order.
 pub(super) type Both = [Vec<Said>; 2];
 
 pub(super) async fn said(store: &EventStore) -> Both {
@@ -65,13 +65,13 @@ pub(super) async fn log_of(appends: &[&[Recorded]]) -> (EventStore, Scripted) {
     (store, clock)
 }
 
-/// A host of both processes, until they have taken in the log up to a position.
+/// A host of both processes, until they have processed the log up to a position.
 pub(super) async fn catch_up(store: &EventStore, up_to: Option<Position>) -> Result<()> {
     Reacting::<Conflicts>::new(store.clone()).catch_up(up_to).await?;
     Reacting::<Statistics>::new(store.clone()).catch_up(up_to).await
 }
 
-/// What one host in peace appends to a log.
+/// The events that one undisturbed host appends to a log.
 pub(super) async fn in_peace(log: &[Recorded]) -> Both {
     let (store, _clock) = log_of(&appends(log)).await;
     catch_up(&store, None).await.unwrap();
@@ -95,7 +95,7 @@ async fn the_log_of_these_tests_is_rich() {
     }
     let ids = conflicts.iter().chain(&figures).map(|said| said.id).collect::<BTreeSet<_>>();
     assert_eq!(ids.len(), conflicts.len() + figures.len());
-    // Only the last event of an append is ever a cause: half an append is no state of the log.
+    // Only the last event of an append is ever a cause: part of an append is not a state of the log.
     let causes = appends(&log).iter().map(|append| append[append.len() - 1].event_id).collect::<BTreeSet<_>>();
     for said in conflicts.iter().chain(&figures) {
         assert!(causes.contains(&said.metadata.causation_id.unwrap()) && said.metadata.correlation_id.is_some());
@@ -161,22 +161,22 @@ async fn two_hosts_at_once_append_everything_once() {
     }
 }
 
-/// A log that is hard to use: short pages, faults, and appends of which nobody hears.
+/// A difficult log: short pages, faults, and appends without a reply.
 struct Hard {
     below: EventStore,
     page_events_max: usize,
-    /// One in so many reads and appends fails; 0 for none.
+    /// One in this many reads and appends fails; 0 for none.
     fails_every: usize,
     n_calls: AtomicUsize,
-    /// This append is made and never acknowledged.
+    /// This append is stored and never acknowledged.
     unheard: Option<usize>,
     n_appends: AtomicUsize,
     is_unheard: Arc<Notify>,
-    /// The first so many reads of the whole log never return.
+    /// The first reads of the whole log, up to this number, never return.
     n_reads_stuck: usize,
     n_reads: Arc<AtomicUsize>,
     is_stuck: Arc<Notify>,
-    /// So much farther ahead stands what is read of a single stream.
+    /// How far ahead a read of a single stream is.
     ahead: i64,
 }
 
@@ -201,7 +201,7 @@ impl Hard {
 
     fn may_fail(&self) -> Result<()> {
         let n_calls = self.n_calls.fetch_add(1, Ordering::Relaxed) + 1;
-        // Spread, so that no caller falls into step with it.
+        // Spread out, so that no caller falls into step with it.
         let spread = n_calls.wrapping_mul(0x9E37_79B9) >> 7;
         if self.fails_every > 0 && spread.is_multiple_of(self.fails_every) {
             return Err(Error::storage("trying", std::io::Error::other("not now")));
@@ -417,7 +417,7 @@ async fn what_is_folded_on_demand_is_what_is_appended() {
     assert_eq!(folded, appended);
 }
 
-/// Waits until a log has all that is expected.
+/// Waits until a log has all expected events.
 async fn until(store: &EventStore, expected: &Both) {
     for (of_one, stream) in expected.iter().zip([conflicts::STREAM, statistics::STREAM]) {
         let events = store.follow(&Query::stream(stream), Start::Beginning).take(of_one.len());
@@ -510,8 +510,8 @@ async fn a_host_that_waits_for_its_seat_ends_when_told_to() {
     Hosting::start(&store, place.path()).stop().await;
 }
 
-/// Stops a host of a log that its predecessors have taken in to a half, while its first read of the whole log is under
-/// way. Returns how often it read the whole log, and what is said.
+/// Stops a host whose predecessors have processed half of a log, during its first read of the whole log.
+/// Returns how often it read the whole log, and the events it appended.
 async fn stopped_while_it_folds(log: &[Recorded], ahead: i64) -> (usize, Both) {
     let (place, (store, clock)) = (tempfile::tempdir().unwrap(), log_of(&appends(log)[..20]).await);
     catch_up(&store, None).await.unwrap();

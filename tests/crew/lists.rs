@@ -1,4 +1,4 @@
-//! What readers of the whole log read: what came after their last snapshot, and the same as without one.
+//! Readers of the whole log read only the events after their last snapshot, with the same result as without one.
 
 use crewlog_executors::projecting::Projected;
 use crewlog_mq::{Append, Cause, CellChange, EventStore, Expected, NewEvent, Position, Query};
@@ -16,7 +16,7 @@ use super::recorded::{Scripted, append_again, appends, everything, rich_log};
 use crate::log::backends::logs;
 use crate::log::counting::counted;
 
-/// A log with so many events that none of these readers looks at: a plan that ended, and one that is open.
+/// A log with many events that these readers ignore: an ended plan, and an open one.
 async fn lengthen(store: &EventStore, n_events: usize) {
     append_again(store, &Scripted::default(), &appends(&rich_log().await)).await;
     let renewed = TaskEvent::LeaseRenewed { epoch: 1, lease_until: store.now() };
@@ -83,7 +83,7 @@ async fn the_first_reader_starts_from_what_a_host_has_kept() {
     assert_eq!(state_of(&conflicts), afresh::<Conflicts>(&store, None).await);
 }
 
-/// What the plan's own fold says as of a position: whether it is open, and its summary.
+/// The result of the plan's own fold as of a position: whether it is open, and its summary.
 async fn folded(store: &EventStore, plan: &str, at: Position) -> (bool, Option<PlanSummary>) {
     let mut view = PlanView::default();
     for recorded in everything(store, &Query::tag(plan_tag(plan))).await {

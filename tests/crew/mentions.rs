@@ -38,7 +38,7 @@ fn a_command_names_what_it_works_on_and_not_the_machine() {
     }
 }
 
-/// Each of these is so long that work in the square of its length would never end.
+/// Each text is so long that quadratic work would never end.
 #[test]
 fn a_hostile_text_costs_no_more_than_its_length() {
     let word = |of: &str, n_bytes: usize| of.repeat(n_bytes / of.len());

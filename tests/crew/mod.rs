@@ -1,4 +1,4 @@
-//! The processes that watch over all plans: what they make of a log, and that any host makes the same of it.
+//! The processes that react to all plans: the events they derive from a log, identical for any host.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails, also outside of its own function")]
 

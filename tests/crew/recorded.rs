@@ -1,4 +1,4 @@
-//! A rich log that real handlers have made, and what is needed to make it again, event by event. It checks nothing.
+//! A rich log made by real handlers, and the means to recreate it event by event. It checks nothing.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crewlog_planner::claim::{self, Ending, Executor, TaskCommand, TaskLease};
 use crewlog_planner::event::{Command, FailureClass, PlannerConfig, QuestionId, Usage, plan_tag};
 use crewlog_planner::plan::{FailurePolicy, TaskId};
 
-/// A clock that stands until it is moved.
+/// A clock that moves only on request.
 #[derive(Clone, Default)]
 pub struct Scripted(Arc<AtomicI64>);
 
@@ -43,7 +43,7 @@ impl Clock for Scripted {
     }
 }
 
-/// A log on which things happen, one some time after the other.
+/// A log with events some time apart.
 struct World {
     store: EventStore,
     clock: Scripted,
@@ -144,7 +144,7 @@ impl World {
     }
 }
 
-/// Several plans in two projects: overlapping files, failures, a cancel, questions, a lease that runs out, a retry.
+/// Several plans in two projects: overlapping files, failures, a cancel, questions, an expired lease, a retry.
 pub async fn rich_log() -> Vec<Recorded> {
     let mut world = World::new().await;
     let text = "# One\n\n- [x] Prepare the ground\n- [ ] Implement it in `src/a.rs`\n- [ ] Refactor src/*.rs\n- [ ] Run `touch src/b.rs`\n- [ ] Describe it in docs/a.md\n";
@@ -175,7 +175,7 @@ pub async fn rich_log() -> Vec<Recorded> {
     world.claim("two", 3, "ben").await;
     world.fail("two", 2, FailureClass::Task).await;
     world.clock.pass(200_000);
-    // The lease of the first has run out.
+    // The lease of the first has expired.
     world.claim("three", 1, "eve").await;
     world.fail("three", 2, FailureClass::Task).await;
     world.retry("one").await;
@@ -198,7 +198,7 @@ pub fn appends(log: &[Recorded]) -> Vec<&[Recorded]> {
     log.chunk_by(|a, b| a.append_start == b.append_start).collect()
 }
 
-/// Makes appends again: the same ids, contents and times.
+/// Repeats appends: the same ids, contents and times.
 pub async fn append_again(store: &EventStore, clock: &Scripted, appends: &[&[Recorded]]) {
     for events in appends {
         clock.set(events[0].created_at);

@@ -1,5 +1,5 @@
-//! Snapshots of the processes: a host that goes on from one appends what one does that folds the log from its beginning,
-//! and reads the tail alone.
+//! Snapshots of the processes: a host that resumes from one appends the same as a fold of the whole log, and reads
+//! only the tail.
 
 use crewlog_executors::reacting::{Reacting, fold};
 use crewlog_mq::{
@@ -15,7 +15,7 @@ use super::hosts::{catch_up, in_peace, log_of, said};
 use super::recorded::{append_again, appends, rich_log};
 use crate::log::counting::counted;
 
-/// The same process, of which a snapshot is kept as often as can be.
+/// The same process, with a snapshot as often as possible.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Often<R>(R);
 
@@ -46,7 +46,7 @@ async fn catch_up_often(store: &EventStore, up_to: Option<Position>) {
     Reacting::<Often<Statistics>>::new(store.clone()).catch_up(up_to).await.unwrap();
 }
 
-/// Where the snapshot of a process stands.
+/// The position of a process's snapshot.
 async fn snapshot_at<R: Snapshot>(store: &EventStore) -> Option<i64> {
     let cell = store.cell(&format!("snapshot:{}:{}", R::FOLD, R::VERSION), "{}").await.unwrap()?;
     serde_json::from_str::<serde_json::Value>(&cell.value).unwrap()["position"].as_i64()
@@ -58,14 +58,14 @@ async fn a_host_that_goes_on_from_a_snapshot_appends_what_one_does_that_folds_al
     let expected = in_peace(&log).await;
     let mut n_snapshots = 0;
     for position in 0..=log.len() as i64 {
-        // What is said of the first part stands behind the whole log, so behind events of which nothing is said yet.
+        // The events for the first part are at the end of the log, after events that have none yet.
         let (store, _clock) = log_of(&appends(&log)).await;
         catch_up_often(&store, Some(Position(position))).await;
         n_snapshots += usize::from(snapshot_at::<Conflicts>(&store).await.is_some());
         catch_up_often(&store, None).await;
         assert_eq!(said(&store).await, expected, "ended at {position}");
     }
-    // None is kept where it would be of half an append.
+    // There is no snapshot of part of an append.
     assert!((log.len() / 3..log.len()).contains(&n_snapshots), "{n_snapshots} of {}", log.len());
 }
 
@@ -105,7 +105,7 @@ async fn a_host_that_starts_again_reads_its_tail_alone() {
     let tail = store.head().await.unwrap().0 - snapshot_at::<Conflicts>(&store).await.unwrap();
     let n_read = counts.take_events() as i64;
     assert!(before < 1000 && tail >= before, "the snapshot is near the head: {before}, {tail}");
-    // Beside the tail: the last event of the snapshot, a few of its own, and their cause.
+    // Besides the tail: the last event of the snapshot, a few of its own, and their cause.
     assert!(n_read <= tail + 1 + 16 + 1, "{n_read} events for a tail of {tail}");
     catch_up(&store, None).await.unwrap();
     let (plain, _clock) = log_of(&appends(&log)).await;
@@ -157,7 +157,7 @@ async fn a_state_that_lacks_an_event_which_could_not_be_read_is_not_kept() {
     append_again(&store, &clock, &appends(&log)[20..]).await;
     for _ in 0..2 {
         catch_up_often(&store, None).await;
-        // A newer program may read it, and must find it still to be read.
+        // A newer program may be able to read it, and must find it unread.
         assert_eq!(snapshot_at::<Conflicts>(&store).await, before);
     }
     assert_eq!(said(&store).await, in_peace(&log).await);

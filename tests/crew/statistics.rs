@@ -1,4 +1,4 @@
-//! The figures of projects, as a transcript of a log and of what is said of it.
+//! The statistics of projects, as a transcript of a log and the resulting events.
 
 use crewlog_planner::crew::statistics::{Figures, Statistics, StatisticsEvent};
 use crewlog_planner::crew::{Projection, Reactor};

@@ -1,5 +1,5 @@
-//! A log as a transcript: each line an append, its events parted by `;`, and below it, indented, what a process then
-//! says. It checks no rule of the planner: what is written is what is in the log.
+//! A log as a transcript: each line an append, its events separated by `;`, and below it, indented, the events of a
+//! process. It checks no rule of the planner: the log is exactly as written.
 //!
 //! ```text
 //! p planned 2               p/1 dispatched KIND PATTERNS     p/1 claimed ana
@@ -7,7 +7,7 @@
 //! p ended Completed 2       p/1 is Cancelled                 after 1500 ms
 //! ```
 //!
-//! Among the patterns `$` says that the task has a command, and `<` that it reads only.
+//! Among the patterns `$` means that the task has a command, and `<` that it only reads.
 //!
 //! A plan `p@y` is of project `y`, one without `@` of project `x`, and `p@` of none.
 
@@ -19,7 +19,7 @@ use crewlog_planner::event::{
 };
 use crewlog_planner::plan::{NodeKind, TaskId, TaskPlan};
 
-/// Carries out the lines of `transcript`, and compares what the process says.
+/// Runs the lines of `transcript`, and compares the events of the process.
 #[track_caller]
 pub fn check<R: Reactor>(transcript: &str, tell: fn(&str, &R::Event) -> String) {
     let (mut log, mut reactor, mut told) = (Log::default(), R::default(), String::new());
@@ -47,7 +47,7 @@ pub struct Log {
 }
 
 impl Log {
-    /// With commands in this folder.
+    /// With commands that run in this folder.
     pub fn in_folder(folder: &str) -> Self {
         Self { folder: Some(folder.to_owned()), ..Self::default() }
     }
@@ -150,7 +150,7 @@ fn of_plan(verb: &str, rest: &str) -> Event {
     }
 }
 
-/// A kind, then patterns; after a colon, words that are no patterns but the text of the task.
+/// A kind, then patterns; after a colon, the text of the task.
 fn execute(node_id: TaskId, rest: &str, folder: Option<String>) -> PlannerCmd {
     let (kind, rest) = rest.split_once(' ').unwrap_or((rest, ""));
     let kind = if kind.is_empty() { NodeKind::Processing } else { serde_json::from_value(kind.into()).unwrap() };

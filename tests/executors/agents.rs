@@ -1,4 +1,4 @@
-//! Real scripts as agents under the real supervisor: what they are told, how they answer, what is left of them.
+//! Real scripts as agents under the real supervisor: their input, their answers, and the processes they leave.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use super::rig::{first_line, rest};
 
 const KIND: NodeKind = NodeKind::CodeImplementation;
 
-/// An agent that is started with these words.
+/// An agent with this command line.
 fn agent(words: &[&str]) -> Agent {
     Agent {
         name: "claude".into(),
@@ -72,12 +72,12 @@ fn roster(agents: Vec<Agent>) -> Roster {
     Roster { shell, takes_commands: true, agents, registry: None }
 }
 
-/// A prompt that says only what is to be done.
+/// A prompt with only the task.
 fn prompt(input: &TaskInput) -> Prompt {
     Prompt { text: input.description.clone() }
 }
 
-/// How a run ends that whoever is in charge carries out, unless it is stopped.
+/// The outcome of a run with no interference, unless it is stopped.
 async fn run_until(
     agent: Agent,
     parameters: &TaskInput,
@@ -319,7 +319,7 @@ async fn an_agent_that_is_stopped_leaves_no_process() {
         let rig = Rig::new().await;
         let pipe = rig.pipe("pipe");
         let (wanted, mut stopped) = watch::channel(None);
-        // Far more than a pipe holds, so that whoever writes it is still at it.
+        // Far more than a pipe holds, so the writer is still busy.
         let told = task(&"wait ".repeat(100_000));
         let stopping = async {
             let (line, pipe) = first_line(pipe).await;
@@ -366,7 +366,7 @@ fn a_task_goes_to_the_shell_to_its_assignee_or_to_the_first_who_takes_its_kind()
     assert!(own.actor(NodeKind::Analysis, &task("do")).is_none(), "nobody takes it, so a person does");
 }
 
-/// So that a failure names the script and not a missing file.
+/// A failure then names the script and not a missing file.
 #[test]
 fn every_agent_of_the_tests_can_be_started() {
     use std::os::unix::fs::PermissionsExt;

@@ -1,4 +1,4 @@
-//! What a task reads is there before it begins, or a person is asked for it.
+//! Files that a task reads exist before it starts, or a person is asked for them.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
@@ -12,7 +12,7 @@ use crewlog_planner::plan::TaskId;
 use crewlog_planner::planner::Planner;
 use tempfile::TempDir;
 
-/// What the executor of the only task of a text is told, in a folder.
+/// The prompt of the only task of a text, in a folder.
 fn told(text: &str, folder: &TempDir) -> TaskInput {
     all_told(text, folder).remove(0)
 }
@@ -48,10 +48,10 @@ fn a_file_that_is_not_there_is_asked_for_until_it_is_or_somebody_says_to_go_on()
     std::fs::write(folder.path().join("third.csv"), "1").unwrap();
     assert_eq!(check(&parameters), Ok(()), "the answer is in the prompt");
     std::fs::remove_file(folder.path().join("third.csv")).unwrap();
-    // The same names once more lead to the same question, and never round and round.
+    // The same names again lead to the same question, without a loop.
     answer(&mut parameters, "docs/data.csv");
     assert!(check(&parameters).is_err());
-    // What begins so is no name of a file.
+    // A text that starts like this is not a file name.
     let mut other = parameters.clone();
     answer(&mut other, "Go on without it, please");
     assert!(check(&other).is_ok());
@@ -86,7 +86,7 @@ fn what_a_task_is_to_make_or_an_earlier_one_names_is_not_asked_for() {
     assert_eq!(needs("- Review report.md\n- Review src/*.rs\n"), [vec!["report.md".to_owned()], Vec::new()]);
 }
 
-/// A server that answers each path in its own way, as often as it is asked; what it was asked comes back as lines.
+/// A server with a separate answer for each path, any number of times; its requests are returned as lines.
 fn server() -> (String, std::sync::mpsc::Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
@@ -142,13 +142,13 @@ async fn a_link_that_does_not_answer_is_asked_for_where_links_are_looked_at() {
         assert!(question.starts_with(&format!("{link} {why}")), "{question}");
     }
     assert!(looked(parameters("http://127.0.0.1:1/a")).await.unwrap_err().contains(" cannot be reached. "));
-    // Another link that is given in its place is looked at as well.
+    // A replacement link is checked as well.
     let mut given = parameters(&format!("{address}/gone"));
     let question = looked(given.clone()).await.unwrap_err();
     given.answers.push(Answered { task: TaskId(1), label: None, question, answer: format!("{address}/there") });
     assert_eq!(looked(given).await, Ok(()));
     assert!(lines.try_iter().all(|line| line.starts_with("HEAD ")));
-    // Nobody is asked where it is not wanted.
+    // Without `check_links` there is no request.
     assert!(check(&parameters(&format!("{address}/gone"))).is_ok());
     assert!(lines.try_recv().is_err());
 }

@@ -1,4 +1,4 @@
-//! Of any number of racing executors one wins; a lease runs out; a dead holder stands in nobody's way.
+//! Of several racing executors one wins; a lease expires; a dead holder blocks nobody.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -35,7 +35,7 @@ async fn order(
     }
 }
 
-/// Lets 16 workers claim one task, spread over the stores, and gives the number of those that won.
+/// Lets 16 workers claim one task, spread over the stores, and returns the number of winners.
 async fn race(stores: &[EventStore]) -> usize {
     let racers = (0..16).map(|n| {
         let store = stores[n % stores.len()].clone();
@@ -159,7 +159,7 @@ async fn a_lease_that_is_renewed_holds() {
     assert!(matches!(claim(&store, "second").await, Err(TaskError::Held { .. })));
 }
 
-/// The task claimed by the worker that `holder` stands for.
+/// The task claimed by the worker of `holder`.
 async fn claimed_by(rig: &Rig, holder: &LivenessLock) {
     let mut claim = claim_of(&rig.store, PLAN, TASK, tags());
     let command =
@@ -296,7 +296,7 @@ async fn the_tasks_of_a_killed_program_are_finished_by_another_at_once() {
     assert_eq!(told.collect::<Vec<_>>(), expected);
 }
 
-/// The log's time is moved past the lease, as the holder would find it after a long stop.
+/// Log time moves past the lease, as the holder would find it after a long stop.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_worker_stopped_past_its_lease_loses_its_task_and_its_command() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! What becomes of a command: its output, its code, its time, its environment.
+//! The result of a command: its output, exit code, duration and environment.
 
 use crewlog_executors::output::OUTPUT_BYTES_MAX;
 use crewlog_planner::claim::{RunDetails, TaskEvent};
@@ -7,12 +7,12 @@ use crewlog_planner::plan::{TaskId, TaskPlan};
 
 use super::rig::{Rig, soon, step};
 
-/// The plan's settings for runs in which each failure is the last.
+/// Settings for runs in which each failure is final.
 fn once() -> PlannerConfig {
     PlannerConfig { retries_max: 0, ..PlannerConfig::default() }
 }
 
-/// The last event of a task that is run alone.
+/// The last event of a task that runs alone.
 async fn run(task: TaskPlan) -> TaskEvent {
     let rig = Rig::with_plan(vec![task], once()).await;
     run_in(&rig).await

@@ -1,5 +1,5 @@
-//! What others add to a log: an executor of their own, events of their own kind and a projection. Nothing that is there
-//! already needs to know.
+//! Third-party extensions of a log: an executor, an event type and a projection. Existing code does not need to
+//! know them.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::rig::{PLAN, Rig, executor, soon, step, tags};
 
-/// What no part of the project has heard of.
+/// An event that no part of the project knows.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 enum Review {
     Noted { task: u64, stars: u8 },
@@ -23,7 +23,7 @@ impl crewlog_mq::Event for Review {
     const EVENT_VERSION: &'static str = "1.0";
 }
 
-/// Carries out the first task that is dispatched without a command, and notes what it thinks of it, on the same log and
+/// Runs the first dispatched task without a command, and records a review of it, on the same log and
 /// under the plan's tag.
 async fn reviewer(store: EventStore) {
     let mut events = store.subscribe::<Event>(&Query::aggregate(event::STREAM, PLAN)).unwrap();
@@ -53,7 +53,7 @@ async fn reviewer(store: EventStore) {
     }
 }
 
-/// How many events of each type there are, of whatever stream: a fold that asks nothing of anybody.
+/// The number of events of each type, of any stream: a fold without dependencies.
 async fn census(store: &EventStore) -> BTreeMap<String, usize> {
     let page = store.read(&Query::all(), Range::default(), 1_000).await.unwrap();
     let mut n_of = BTreeMap::new();

@@ -1,5 +1,5 @@
-//! Executors on a real log: who wins a task, what the planner takes in, what commands leave behind. The supervisor is
-//! the real program, and nothing here waits by sleeping.
+//! Executors on a real log: claims, the planner's input, leftovers of commands. The supervisor is
+//! the real program, and nothing waits by sleeping.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails, also outside of its own function")]
 

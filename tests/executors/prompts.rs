@@ -1,4 +1,4 @@
-//! The prompts that a worker hands to agents: rendered from the log, recorded by their hash, and the same again later.
+//! The prompts that a worker passes to agents: rendered from the log, recorded by their hash, and reproducible.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use tokio::sync::watch;
 use super::rig::{PLAN, Rig, step, supervisor};
 use crate::log::backends::logs;
 
-/// A plan of three tasks, each after the one before, that an agent has carried out which prints its prompt.
+/// A plan of three consecutive tasks, completed by an agent that prints its prompt.
 async fn ran(store: EventStore) -> Rig {
     let think = |id: u64| TaskPlan {
         command: None,

@@ -1,4 +1,4 @@
-//! A log with a plan on it, and what acts on a plan. It decides nothing and checks nothing.
+//! A log with a plan, and the processes that work on it. It decides nothing and checks nothing.
 
 use std::fs::File;
 use std::future::Future;
@@ -28,22 +28,22 @@ use tokio::task::JoinHandle;
 
 pub const PLAN: &str = "p";
 
-/// Far longer than anything here takes; what passes it hangs.
+/// Far longer than any step takes; only a hang exceeds it.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What `future` gives; a panic when it hangs.
+/// The output of `future`; a panic if it hangs.
 pub async fn soon<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, future).await.expect("it hangs")
 }
 
-/// What `work` gives, which may block; when it hangs, it holds nothing up but its own thread.
+/// The result of `work`, which may block; if it hangs, it blocks only its own thread.
 pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let (sender, result) = oneshot::channel();
     std::thread::spawn(move || sender.send(work()));
     soon(result).await.unwrap()
 }
 
-/// The first line that comes through a pipe, and the rest of it.
+/// The first line that arrives through a pipe, and the rest of it.
 pub async fn first_line(pipe: PathBuf) -> (String, BufReader<File>) {
     blocking(move || {
         let mut reader = BufReader::new(File::open(pipe).unwrap());
@@ -54,7 +54,7 @@ pub async fn first_line(pipe: PathBuf) -> (String, BufReader<File>) {
     .await
 }
 
-/// Reads a pipe to its end, which comes when the last process that has it open is gone.
+/// Reads a pipe to its end, which comes when the last process closes it.
 pub async fn rest(mut reader: BufReader<File>) -> String {
     blocking(move || {
         let mut rest = String::new();
@@ -64,7 +64,7 @@ pub async fn rest(mut reader: BufReader<File>) -> String {
     .await
 }
 
-/// A command, and the tasks that it waits for.
+/// A command, and its dependencies.
 pub fn step(id: u64, command: &str, waits_for: &[u64]) -> TaskPlan {
     let depends_on =
         waits_for.iter().map(|before| Dependency { task: TaskId(*before), strength: Strength::Hard }).collect();
@@ -81,14 +81,14 @@ pub struct Rig {
 }
 
 impl Rig {
-    /// A log on disk, with nothing on it.
+    /// An empty log on disk.
     pub async fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("log");
         Self { store: EventStore::open(log.to_str().unwrap()).await.unwrap(), folder }
     }
 
-    /// A log on disk under a clock of the test's, with a plan that has begun.
+    /// A log on disk with the test's clock and a started plan.
     pub async fn timed(clock: &Scripted, tasks: Vec<TaskPlan>, config: PlannerConfig) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("log");
@@ -99,7 +99,7 @@ impl Rig {
         rig
     }
 
-    /// A log on disk with a plan that has begun. Its commands run in the folder.
+    /// A log on disk with a started plan. Its commands run in the folder.
     pub async fn with_plan(tasks: Vec<TaskPlan>, config: PlannerConfig) -> Self {
         let rig = Self::new().await;
         let config = PlannerConfig { folder: Some(rig.folder.path().to_str().unwrap().to_owned()), ..config };
@@ -107,7 +107,7 @@ impl Rig {
         rig
     }
 
-    /// A log of another's, with a plan that has begun. Its commands run in a folder of the rig's.
+    /// An existing log with a started plan. Its commands run in a folder of the rig.
     pub async fn on(store: EventStore, tasks: Vec<TaskPlan>, config: PlannerConfig) -> Self {
         let rig = Self { store, folder: tempfile::tempdir().unwrap() };
         let config = PlannerConfig { folder: Some(rig.folder.path().to_str().unwrap().to_owned()), ..config };
@@ -133,7 +133,7 @@ impl Rig {
         std::fs::read_to_string(self.path(name)).unwrap_or_default()
     }
 
-    /// A pipe with a name, which a command opens and a test reads to its end.
+    /// A named pipe, which a command opens and a test reads to its end.
     pub fn pipe(&self, name: &str) -> PathBuf {
         let path = self.path(name);
         assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
@@ -171,7 +171,7 @@ impl Rig {
         self.worker_of(Scope::Plan(PLAN.to_owned()), self.life(), jobs, env)
     }
 
-    /// A worker of all plans, which sees whether those of the real program on this log live.
+    /// A worker of all plans, which sees whether real workers on this log are alive.
     pub fn worker_of_all(&self) -> RunningWorker {
         let life = LivenessLock::begin(&self.path("log-workers")).unwrap();
         self.worker_of(Scope::All, life, 1, Vec::new())
@@ -185,23 +185,23 @@ impl Rig {
         RunningWorker { task: tokio::spawn(worker.run(scope, is_stopped)), stop }
     }
 
-    /// Waits until the plan has ended, and gives its events.
+    /// Waits until the plan has ended, and returns its events.
     pub async fn end(&self) -> Vec<Event> {
         let query = Query::aggregate(crewlog_planner::event::STREAM, PLAN);
         self.follow(&query, |event| matches!(event, Event::PlanningCompleted { .. })).await
     }
 
-    /// Waits for an event of the plan, and gives its events up to it.
+    /// Waits for an event of the plan, and returns its events up to it.
     pub async fn until_plan(&self, is_it: impl Fn(&Event) -> bool) -> Vec<Event> {
         self.follow(&Query::aggregate(crewlog_planner::event::STREAM, PLAN), is_it).await
     }
 
-    /// Waits for an event of a task, and gives those of the task up to it.
+    /// Waits for an event of a task, and returns the task's events up to it.
     pub async fn until(&self, task: u64, is_it: impl Fn(&TaskEvent) -> bool) -> Vec<TaskEvent> {
         self.follow(&task_query(task), is_it).await
     }
 
-    /// Waits for an event that matches a query, and gives those up to it.
+    /// Waits for an event that matches a query, and returns the matching events up to it.
     pub async fn follow<E: crewlog_mq::Event>(&self, query: &Query, is_last: impl Fn(&E) -> bool) -> Vec<E> {
         let mut events = self.store.subscribe::<E>(query).unwrap();
         let mut seen = Vec::new();
@@ -246,21 +246,21 @@ pub fn executor(worker: &str) -> Executor {
     Executor { name: "shell".into(), host: "elsewhere".into(), worker: worker.into() }
 }
 
-/// A worker under way.
+/// A running worker.
 pub struct RunningWorker {
     stop: watch::Sender<bool>,
     task: JoinHandle<Result<(), Error>>,
 }
 
 impl RunningWorker {
-    /// Asks it to end, and waits until it has.
+    /// Asks it to end, and waits until it has ended.
     pub async fn stop(self) {
         self.stop.send_replace(true);
         soon(self.task).await.unwrap().unwrap();
     }
 }
 
-/// A clock that moves when told to.
+/// A clock that moves only on request.
 #[derive(Clone, Default)]
 pub struct Scripted(Arc<AtomicI64>);
 

@@ -1,4 +1,4 @@
-//! Signals from elsewhere: to the supervisor that a worker relies on, and to a command together with its worker.
+//! Signals from outside: to the supervisor of a worker, and to a command together with its worker.
 
 use std::path::Path;
 
@@ -34,7 +34,7 @@ async fn a_task_whose_command_is_signalled_together_with_its_worker_is_given_bac
     let pipe = rig.pipe("pipe");
     let (host, first) = (rig.host(), rig.worker(1));
     let supervisor = Path::new("/proc").join(first_line(pipe).await.0.trim());
-    // Gone once its worker has waited for it, and so knows how the command ended before it is itself told to.
+    // It is gone once its worker has waited for it, so the worker knows the outcome before its own signal.
     let gone = async {
         while supervisor.exists() {
             tokio::task::yield_now().await;

@@ -1,4 +1,4 @@
-//! The planner's host: what is reported is taken in once, however often and in however many places it is read.
+//! The planner's host: a report is processed once, however often and in however many places it is read.
 
 use std::collections::HashSet;
 
@@ -13,7 +13,7 @@ use crewlog_planner::plan::TaskId;
 use super::rig::{PLAN, Rig, step, tags};
 use crate::log::counting::counted;
 
-/// Says as a person that the first attempt of a task is done.
+/// Reports as a person that the first attempt of a task is done.
 async fn done(rig: &Rig, task: u64) {
     let mut claim = claim_of(&rig.store, PLAN, TaskId(task), tags());
     let ending = Ending::Completed { result: format!("{task} is done"), run: None };
@@ -106,7 +106,7 @@ async fn every_event_names_its_cause_and_the_request_that_it_follows_from() {
     }
 }
 
-/// The type of the event that an event of that run follows from.
+/// The type of the cause of an event of that run.
 fn expected_cause(recorded: &Recorded) -> &'static str {
     match (recorded.event_type.as_str(), recorded.data.as_str()) {
         ("TaskClaimed" | "TaskStarted" | "TaskCompleted" | "TaskFailed", _) => "TaskDispatched",

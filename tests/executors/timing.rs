@@ -1,5 +1,5 @@
-//! Hosts tell the planner the time of the log: when something is due, after a restart, and several at once. And what
-//! holders say that they used up, and tries that somebody does not wait for.
+//! Hosts fire timers by log time: when due, after a restart, and several at once. Also usage reported by
+//! holders, and retries that a person starts early.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Workers on one plan: none runs a task twice, each stops what it should, and another goes on where one left.
+//! Workers on one plan: no task runs twice, each worker stops when it should, and another continues its tasks.
 
 use crewlog_executors::claiming::claim_of;
 use crewlog_mq::{Append, Cause, Expected, NewEvent, Position, Query};
@@ -37,7 +37,7 @@ async fn two_workers_run_every_task_once() {
     }
 }
 
-/// Each of two tasks waits for the other, and each worker has one place.
+/// Two tasks wait for each other, and each worker has one slot.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_worker_does_not_wait_for_one_task_while_another_is_free() {
     let tasks = vec![step(1, "echo a > pipe", &[]), step(2, "cat pipe", &[])];
@@ -51,7 +51,7 @@ async fn a_worker_does_not_wait_for_one_task_while_another_is_free() {
     host.abort();
 }
 
-/// A command that holds `pipe` open, with a child, until both are gone.
+/// A command that holds `pipe` open, with a child, until both have ended.
 const HOLDS_PIPE: &str = "exec 9> pipe; echo up >&9; sleep 1000 & wait";
 
 #[tokio::test]
@@ -133,11 +133,11 @@ async fn what_was_dispatched_before_its_plan_was_paused_is_not_begun_until_the_p
     let (host, worker) = (rig.host(), rig.worker(1));
     rig.until(1, |event| matches!(event, TaskEvent::TaskStarted { .. })).await;
     rig.order(Command::Pause { reason: "lunch".into() }).await;
-    // What runs goes on to its end, and leaves its place free.
+    // The running task finishes and leaves its slot free.
     blocking(move || std::fs::write(pipe, "go on").unwrap()).await;
     rig.until(1, |event| matches!(event, TaskEvent::TaskCompleted { .. })).await;
     worker.stop().await;
-    // One that starts later has not seen the pause come.
+    // A worker that starts later has not seen the pause arrive.
     let worker = rig.worker(1);
     rig.until_plan(|event| {
         matches!(event, Event::TaskStatusUpdated { task_id: TaskId(1), status: TaskStatus::Completed, .. })
@@ -199,7 +199,7 @@ async fn what_was_held_back_is_begun_when_more_may_run_again() {
     let (host, worker) = (rig.host(), rig.worker(2));
     rig.until(1, |event| matches!(event, TaskEvent::TaskStarted { .. })).await;
     rig.order(at_once(2)).await;
-    // While the first still runs.
+    // While the first is still running.
     rig.until(2, |event| matches!(event, TaskEvent::TaskCompleted { .. })).await;
     blocking(move || std::fs::write(pipe, "go on").unwrap()).await;
     rig.end().await;
@@ -216,7 +216,7 @@ fn test_of(id: u64) -> TaskPlan {
     TaskPlan { kind: NodeKind::UnitTest, ..step(id, "true", &[]) }
 }
 
-/// No event of the plan tells that a holder has given its task back.
+/// The plan has no event for a released task.
 #[tokio::test]
 async fn what_was_held_back_is_begun_when_what_had_its_place_is_given_back() {
     let rig = Rig::with_plan(vec![test_of(1), test_of(2), step(3, "true", &[])], side_by_side(3)).await;
@@ -226,7 +226,7 @@ async fn what_was_held_back_is_begun_when_what_had_its_place_is_given_back() {
     held.execute(claim, &Cause::request()).await.unwrap();
     rig.order(at_once_of_tests(1)).await;
     let worker = rig.worker(3);
-    // By then it has looked at the first, which has to wait.
+    // By then it has looked at the first task, which has to wait.
     rig.until(3, |event| matches!(event, TaskEvent::TaskCompleted { .. })).await;
     assert_eq!(rig.task_events(1).await, []);
     let ending = Ending::Released { reason: "the worker was interrupted".into() };

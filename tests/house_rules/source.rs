@@ -1,4 +1,4 @@
-//! Just enough of Rust's syntax for the house rules: what is code, where functions begin and end, what is a test.
+//! Just enough of Rust's syntax for the house rules: code and comments, the extent of functions, tests.
 
 /// A Rust file, or any other text, under its path from the root of the repository.
 pub(crate) struct File {
@@ -8,7 +8,7 @@ pub(crate) struct File {
 
 pub(crate) struct Function {
     pub(crate) name: String,
-    /// Of the word `fn`, counted from 1.
+    /// The line of the word `fn`, counted from 1.
     pub(crate) line: usize,
     /// From the word `fn` to the closing brace; 1 for a declaration.
     pub(crate) n_lines: usize,
@@ -76,7 +76,7 @@ fn quoted_end(chars: &[char], from: usize, quote: char) -> usize {
     (at + 1).min(chars.len())
 }
 
-/// `from` is behind the `r`; a raw identifier is no string.
+/// `from` is after the `r`; a raw identifier is not a string.
 fn raw_string_end(chars: &[char], from: usize) -> Option<usize> {
     let n_hashes = chars[from..].iter().take_while(|char| **char == '#').count();
     let open = from + n_hashes;
@@ -86,7 +86,7 @@ fn raw_string_end(chars: &[char], from: usize) -> Option<usize> {
     })
 }
 
-/// The lines on which the pattern stands in the code, and not as a part of a longer word.
+/// The lines with the pattern in code, as a whole word.
 pub(crate) fn lines_with(code: &str, pattern: &str) -> Vec<usize> {
     let stands_alone = |at: usize| {
         let before = code[..at].chars().next_back().filter(|_| pattern.starts_with(is_word));
@@ -133,7 +133,7 @@ fn function(code: &str, at: usize) -> Option<Function> {
     (!name.is_empty()).then(|| Function { name, line: line_of(code, at), n_lines, signature })
 }
 
-/// The line from which on a file is a test: 1 where all of it is, behind the last line where nothing is.
+/// The first line of test code: 1 if all of the file is, after the last line if nothing is.
 pub(crate) fn first_test_line(path: &str, code: &str) -> usize {
     let folders = ["tests", "benches"];
     if path.split('/').any(|part| folders.contains(&part) || part == "tests.rs") {

@@ -1,4 +1,4 @@
-//! Appending: places, expectations, and all or nothing.
+//! Appending: positions, expectations, and atomicity.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! The backends that every test of the log runs on, and how each comes by logs.
+//! The backends that every test of the log runs on, and how each opens logs.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -24,7 +24,7 @@ pub fn rigs() -> Vec<Rig> {
     rigs
 }
 
-/// A new log on each of them. What comes with it must be kept as long as the log, and says on which backend a test failed.
+/// A new log on each of them. The guard must live as long as the log, and names the backend of a failed test.
 pub async fn logs() -> Vec<(EventStore, On)> {
     let mut logs = Vec::new();
     for rig in rigs() {
@@ -34,11 +34,11 @@ pub async fn logs() -> Vec<(EventStore, On)> {
     logs
 }
 
-/// The backend that a test is on.
+/// The backend of the current test.
 pub struct On(Rig);
 
 thread_local! {
-    /// What is dropped first when a test fails is what it is on.
+    /// On a failure the guard that is dropped first belongs to the current backend.
     static IS_SAID: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -64,7 +64,7 @@ async fn open_file(folder: Arc<TempDir>, log: String, options: Options) -> Resul
     EventStore::open_with(&super::text(&folder.path().join(log)), options).await
 }
 
-/// A file that two have open: what is asked goes to the one and to the other in turn.
+/// A file opened by two stores: operations alternate between them.
 fn sqlite_shared() -> Rig {
     let folder = folder();
     Rig::new("SQLite in a file that two stores share", move |log, options| {
@@ -85,7 +85,7 @@ fn memory() -> Rig {
     kept("memory", |options| async { Ok(EventStore::on(Memory::new(options))) }.boxed())
 }
 
-/// What cannot be opened twice is kept, and cloned.
+/// A backend that cannot be opened twice is kept, and cloned.
 fn kept(name: &str, make: fn(Options) -> BoxFuture<'static, Result<EventStore>>) -> Rig {
     let known: Arc<Mutex<HashMap<String, EventStore>>> = Arc::default();
     Rig::new(name, move |log, options| {
@@ -102,7 +102,7 @@ fn kept(name: &str, make: fn(Options) -> BoxFuture<'static, Result<EventStore>>)
     })
 }
 
-/// PostgreSQL: directly, behind a pooler, and both at once on one log, as two processes have it.
+/// PostgreSQL: directly, behind a pooler, and both at once on one log, as in two processes.
 fn servers() -> [Rig; 3] {
     let rig = |name: &str, of: fn(&Database) -> Vec<String>| {
         let prefix = Uuid::now_v7().simple().to_string();
@@ -127,7 +127,7 @@ fn servers() -> [Rig; 3] {
     ]
 }
 
-/// Two stores of one log, as two processes have them, each asked in turn.
+/// Two stores of one log, as in two processes, used in turn.
 struct InTurn {
     stores: [EventStore; 2],
     n_asked: AtomicUsize,
@@ -186,7 +186,7 @@ impl Backend for InTurn {
     }
 
     fn now(&self) -> Timestamp {
-        // What one of them has learned, one process knows.
+        // A process knows the commits that one of its stores has seen.
         self.stores[0].now().max(self.stores[1].now())
     }
 

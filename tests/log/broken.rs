@@ -1,5 +1,5 @@
-//! Files that are not what they were: cut off, of another log, deleted or replaced while they are in use. What can be read is the
-//! beginning of the history, ending with a whole append; or the refusal says what is wrong. Nothing is ever invented.
+//! Damaged files: truncated, of another log, deleted or replaced while in use. The readable part is
+//! a prefix of the history that ends with a complete append; or a refusal names the problem. Nothing is ever invented.
 
 use std::path::{Path, PathBuf};
 
@@ -36,7 +36,7 @@ async fn small_log() -> (Vec<u8>, Vec<u8>, Vec<Recorded>) {
     (database, wal, everything(&store).await)
 }
 
-/// Opens what is left of a log, and says how many events it has, or with which error it was refused.
+/// Opens the remains of a log, and returns the number of events, or the error of the refusal.
 async fn look(database: &[u8], wal: &[u8], whole: &[Recorded]) -> Result<usize, Error> {
     let place = Place::new();
     std::fs::write(place.path(), database).expect("it is the test's own");
@@ -131,7 +131,7 @@ async fn what_is_no_file_is_refused_at_once() {
     }
 }
 
-/// Its commits are whole and their checksums right, so that SQLite would take them for those of the log.
+/// Its commits are complete and their checksums correct, so SQLite would accept them for this log.
 #[tokio::test]
 async fn the_wal_file_of_another_log_is_refused() {
     let (one, other) = (Place::new(), Place::new());
@@ -146,7 +146,7 @@ async fn the_wal_file_of_another_log_is_refused() {
     assert_eq!(everything(&one.open().await).await.len(), 1);
 }
 
-/// Brings all of a log into its one file, when the last store is gone.
+/// Moves the whole log into its one file, once the last store is gone.
 async fn close(place: &Place) {
     let connection = Connection::open(place.path()).expect("it is the test's own");
     in_time("the end of the store", async {
@@ -189,7 +189,7 @@ async fn a_log_that_is_deleted_or_replaced_while_it_is_open_takes_no_more() {
     check_history(&everything(&store).await);
 }
 
-/// The body of a process that may not write; in the run of the tests themselves it does nothing.
+/// The body of a process without write permission; does nothing in a normal test run.
 #[test]
 fn opens_what_it_may_not_write() {
     let Some((_, url)) = child::role() else { return };
@@ -199,7 +199,7 @@ fn opens_what_it_may_not_write() {
             Ok(store) => store,
             Err(error) => return error,
         };
-        // Where the index of the -wal file can be made beside it, the log can at least be read.
+        // If the index of the -wal file can be created next to it, the log can at least be read.
         assert_eq!(everything(&store).await.len(), 1);
         store.append(noting("a", 2)).await.expect_err("the file may not be written")
     });
@@ -215,12 +215,12 @@ async fn who_may_not_write_is_told_so() {
     close(&place).await;
     let before = std::fs::read(place.path()).unwrap();
     let set = |path: &Path, mode: u32| std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
-    // Who may pass over the bits of files gives that up.
+    // A user with these capabilities drops them.
     let bound = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search"];
     let by: &[&str] = if rustix::process::geteuid().is_root() { &bound } else { &[] };
     for (folder, file) in [(0o700, 0o400), (0o500, 0o600), (0o500, 0o400)] {
         for suffix in ["-lock", "-shm", "-wal"] {
-            // What is there already needs no new file.
+            // An existing file would need no creation.
             let _ = std::fs::remove_file(beside(&place.path(), suffix));
         }
         set(&place.path(), file);

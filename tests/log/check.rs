@@ -1,4 +1,4 @@
-//! What a check finds: nothing in a sound log, and each thing that no crewlog could have written.
+//! The findings of a check: none in a sound log, and each inconsistency that no crewlog can write.
 
 use crewlog_mq::{Append, Checked, EventStore, Expected, FINDINGS_MAX, Finding, Metadata, NewEvent, Position};
 use rusqlite::Connection;
@@ -31,7 +31,7 @@ async fn a_log_that_was_only_written_to_is_sound() {
     }
 }
 
-/// What the check says after a statement was run on a good log, from behind.
+/// The findings of the check after a statement ran directly on a good log.
 async fn check_after(sql: &str) -> Vec<(Option<i64>, String)> {
     let place = Place::new();
     fill(&place.open().await).await;
@@ -44,7 +44,7 @@ async fn check_after(sql: &str) -> Vec<(Option<i64>, String)> {
     checked.findings.into_iter().map(place_of).collect()
 }
 
-/// A statement, and where and what is found after it.
+/// A statement, and the expected position and finding.
 type Case = (&'static str, &'static [(Option<i64>, &'static str)]);
 
 const CASES: &[Case] = &[

@@ -1,19 +1,19 @@
-//! Other processes: the test binary runs itself, and is told by its environment what to do.
+//! Other processes: the test binary runs itself, with its role in the environment.
 
 use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::thread::JoinHandle;
 
-/// What a child process is told to do, and where.
+/// The role of a child process, and its log.
 const ROLE: &str = "CREWLOG_TEST_CHILD";
 const STORE: &str = "CREWLOG_TEST_CHILD_STORE";
 
-/// What this process was started to do, and on which log; nothing in the run of the tests themselves.
+/// The role of this process, and its log; none in a normal test run.
 pub(super) fn role() -> Option<(String, String)> {
     Some((std::env::var(ROLE).ok()?, std::env::var(STORE).ok()?))
 }
 
-/// Says a line that the parent can tell from those of the test harness, which leaves a line open before.
+/// Prints a line that the parent can tell from those of the test harness, which leaves a line open before.
 pub(super) fn say(line: &str) {
     let mut out = std::io::stdout().lock();
     writeln!(out, "\n{MARK}{line}").expect("the parent listens");
@@ -22,7 +22,7 @@ pub(super) fn say(line: &str) {
 
 const MARK: &str = "said: ";
 
-/// A child process that does no more when dropped.
+/// A child process that is killed when dropped.
 pub(super) struct Other {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
@@ -35,7 +35,7 @@ impl Other {
         Self::start_by(&[], body, role, url, environment)
     }
 
-    /// The same by way of another program, which gets the command line at its end.
+    /// The same through another program, which gets the command line as its last arguments.
     pub(super) fn start_by(by: &[&str], body: &str, role: &str, url: &str, environment: &[(&str, &str)]) -> Self {
         let binary = std::env::current_exe().expect("the test binary has a path");
         let mut words: Vec<_> = by.iter().map(std::ffi::OsString::from).collect();
@@ -54,14 +54,14 @@ impl Other {
         let mut errors = child.stderr.take().expect("it is piped");
         let complaints = std::thread::spawn(move || {
             let mut text = String::new();
-            // What is cut off by a kill is nobody's loss.
+            // A line truncated by a kill does not matter.
             let _ = errors.read_to_string(&mut text);
             text
         });
         Self { child, lines, complaints: Some(complaints) }
     }
 
-    /// What it says next; none when it has ended.
+    /// Its next line; none once it has ended.
     pub(super) fn next(&mut self) -> Option<String> {
         for line in self.lines.by_ref() {
             if let Some(said) = line.expect("the pipe can be read").strip_prefix(MARK) {
@@ -79,13 +79,13 @@ impl Other {
         self.child.kill().expect("it can be killed");
     }
 
-    /// Waits for its end, which must be a bad one.
+    /// Waits for its end, which must be a failure.
     #[track_caller]
     pub(super) fn fails(mut self) {
         assert!(!self.child.wait().expect("it can be waited for").success());
     }
 
-    /// Waits for its end, which must be a good one; with what it has still said.
+    /// Waits for its end, which must be a success; returns its remaining output.
     #[track_caller]
     pub(super) fn succeeds(mut self) -> Vec<String> {
         let said = self.all();
@@ -103,7 +103,7 @@ impl Drop for Other {
     }
 }
 
-/// The name of the test `body` in the module that says it.
+/// The name of the test `body` in the module of the caller.
 macro_rules! body {
     ($name:ident) => {
         &format!("{}::{}", module_path!().split_once("::").expect("a test is in a module").1, stringify!($name))
@@ -111,13 +111,13 @@ macro_rules! body {
 }
 pub(super) use body;
 
-/// How many rounds are made: few in the checks, as many as are asked for by `./test crash`.
+/// The number of rounds: few by default, more with `./test crash`.
 pub(super) fn n_rounds(in_the_checks: u64) -> u64 {
     let asked = std::env::var("CREWLOG_CRASH_ROUNDS").ok();
     asked.map_or(in_the_checks, |asked| asked.parse().expect("CREWLOG_CRASH_ROUNDS is a number"))
 }
 
-/// Random numbers from a seed, which is said when a test fails and can be given by `CREWLOG_CRASH_SEED`.
+/// Random numbers from a seed, which a failing test prints and `CREWLOG_CRASH_SEED` can set.
 pub(super) struct Chance {
     seed: u64,
     state: u64,
@@ -141,7 +141,7 @@ impl Chance {
         (mixed ^ (mixed >> 31)) % n
     }
 
-    /// Lets some time go by, busily: up to so many microseconds, so that a kill meets the other anywhere.
+    /// Lets some time pass, busily: up to this many microseconds, so that a kill hits the other process anywhere.
     pub(super) fn linger(&mut self, micros_max: u64) {
         let micros = self.below(micros_max);
         let began = std::time::Instant::now();

@@ -1,7 +1,7 @@
-//! Logs on a PostgreSQL server, for tests: each test has a schema of its own.
+//! Logs on a PostgreSQL server, for tests: each test has its own schema.
 //!
-//! `./test` starts the server and a pooler, and says where they are. By hand: name a server that is there for tests by
-//! `CREWLOG_TEST_POSTGRES=postgres://USER@HOST:PORT/DATABASE`, and pgbouncer before it, in transaction mode, by
+//! `./test` starts the server and a pooler, and passes their addresses. By hand: name a test server with
+//! `CREWLOG_TEST_POSTGRES=postgres://USER@HOST:PORT/DATABASE`, and pgbouncer in front of it, in transaction mode, with
 //! `CREWLOG_TEST_POOLER`.
 
 use std::net::TcpListener;
@@ -15,7 +15,7 @@ use sqlx::{AssertSqlSafe, Connection};
 use tempfile::TempDir;
 use uuid::Uuid;
 
-/// A place on the server that no other test uses.
+/// A schema on the server that no other test uses.
 pub struct Database {
     pub schema: String,
 }
@@ -25,18 +25,18 @@ impl Database {
         Self::named(&Uuid::now_v7().simple().to_string())
     }
 
-    /// The place of a log that has a name.
+    /// The location of a named log.
     pub fn named(name: &str) -> Self {
         let name: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
         Self { schema: format!("t{name}") }
     }
 
-    /// Its URL, at which there is no log yet.
+    /// Its URL, which has no log yet.
     pub fn url(&self) -> String {
         format!("{}?schema={}", server(), self.schema)
     }
 
-    /// The same place through the pooler.
+    /// The same location through the pooler.
     pub fn pooled_url(&self) -> String {
         format!("{}?schema={}&pooler=transaction", pooler(), self.schema)
     }
@@ -49,7 +49,7 @@ impl Database {
         EventStore::open(&self.pooled_url()).await.expect("the log opens through the pooler")
     }
 
-    /// The log, for what only PostgreSQL can do.
+    /// The log as a PostgreSQL backend.
     pub async fn postgres(&self) -> Postgres {
         Postgres::open(&self.url(), Options::default()).await.expect("the log opens")
     }
@@ -82,7 +82,7 @@ fn variable(name: &str, what: &str) -> String {
     })
 }
 
-/// A server of a test's own, which it may stop.
+/// A server for one test, which may stop it.
 pub struct Cluster {
     folder: TempDir,
     port: u16,
@@ -108,7 +108,7 @@ impl Cluster {
         format!("postgres://crewlog@127.0.0.1:{}/postgres", self.port)
     }
 
-    /// `start`, `stop` or `restart`, at once.
+    /// `start`, `stop` or `restart`, immediately.
     pub fn go(&self, order: &str) {
         let folder = super::text(self.folder.path());
         let options =
@@ -155,7 +155,7 @@ impl Drop for Cluster {
     }
 }
 
-/// Who runs a server when the tests run as root.
+/// The user that runs a server when the tests run as root.
 fn nobody() -> Option<u32> {
     rustix::process::geteuid().is_root().then_some(65534)
 }

@@ -1,4 +1,4 @@
-//! Many writers and readers at once: every history that anybody sees is a prefix of the one that all agree on.
+//! Many writers and readers at once: every reader sees a prefix of one common history.
 
 use crewlog_mq::{Append, Error, EventStore, Expected, Position, Query, Range};
 use futures::future::join_all;
@@ -11,7 +11,7 @@ const N_ROUNDS: i64 = 12;
 const N_AGGREGATES: i64 = 5;
 const N_READERS: usize = 3;
 
-/// Events of one writer: two appends in three have one event, the others three over two aggregates.
+/// Events of one writer: two appends in three have one event, the others have three in two aggregates.
 async fn write(store: EventStore, writer: i64) -> i64 {
     let mut n_events = 0;
     for round in 0..N_ROUNDS {
@@ -32,7 +32,7 @@ async fn write(store: EventStore, writer: i64) -> i64 {
     n_events
 }
 
-/// Reads the whole log over and over until it is told that nothing more comes, and then once more.
+/// Reads the whole log over and over until writing has stopped, and then once more.
 async fn watch_history(store: EventStore, end: watch::Receiver<bool>) -> usize {
     let mut n_seen = 0;
     loop {
@@ -105,7 +105,7 @@ async fn two_stores_on_one_file_write_one_history() {
     }
 }
 
-/// Appends have three events each, so every place where one ends is a multiple of three.
+/// Appends have three events each, so every append ends at a multiple of three.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_view_never_shows_half_an_append_while_others_write() {
     for (store, _place) in logs().await {

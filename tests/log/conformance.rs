@@ -5,7 +5,7 @@ use crewlog_mq::conformance::{BLOCKS, check_block};
 use super::backends::rigs;
 use super::in_time;
 
-/// One, unless the surroundings ask for more: then each block runs with the seeds from 1 to this.
+/// One, unless the environment asks for more: then each block runs with the seeds from 1 to this.
 fn n_seeds() -> u64 {
     let asked = std::env::var("CREWLOG_TEST_SEEDS").ok();
     asked.map_or(1, |asked| asked.parse().expect("CREWLOG_TEST_SEEDS is a number"))

@@ -1,4 +1,4 @@
-//! What is stored is what was given, byte for byte.
+//! Events are stored exactly as given, byte for byte.
 
 use crewlog_mq::{Append, Cause, CellChange, Error, EventStore, Expected, Metadata, NewEvent, Position, Query, Range};
 use serde_json::json;
@@ -62,7 +62,7 @@ async fn names_of_any_characters_are_kept_and_distinguished() {
     }
 }
 
-/// Not every database can keep one.
+/// Not every database can store one.
 #[tokio::test]
 async fn a_name_with_a_zero_byte_is_refused() {
     for (store, _place) in logs().await {

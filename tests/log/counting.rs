@@ -1,4 +1,4 @@
-//! A backend that counts what is read of the one below, and may come between a reading and an append.
+//! A backend that counts reads of the one below, and can insert an append between a read and an append.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +10,7 @@ use crewlog_mq::{
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-/// How many events were read, by how many reads, and how many appends were made.
+/// The numbers of events read, of reads, and of appends.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Counts {
     n_reads: Arc<AtomicUsize>,
@@ -19,17 +19,17 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// Events that were read since it was last asked.
+    /// Events read since the last call.
     pub(crate) fn take_events(&self) -> usize {
         self.n_events.swap(0, Ordering::Relaxed)
     }
 
-    /// Reads that were made since it was last asked.
+    /// Reads since the last call.
     pub(crate) fn take_reads(&self) -> usize {
         self.n_reads.swap(0, Ordering::Relaxed)
     }
 
-    /// Appends that were made since it was last asked.
+    /// Appends since the last call.
     pub(crate) fn take_appends(&self) -> usize {
         self.n_appends.swap(0, Ordering::Relaxed)
     }
@@ -47,7 +47,7 @@ pub(crate) fn counted(below: &EventStore) -> (EventStore, Counts) {
     intruded(below, None)
 }
 
-/// The same log, counted, where somebody else appends this right before the first append.
+/// The same log, counted; another writer appends this right before the first append.
 pub(crate) fn intruded(below: &EventStore, intruder: Option<Append>) -> (EventStore, Counts) {
     let counts = Counts::default();
     let (below, intruder) = (below.clone(), intruder.into());

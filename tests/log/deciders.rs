@@ -1,4 +1,4 @@
-//! Decisions over queries: facts of many aggregates, and no two decisions that contradict each other.
+//! Decisions over queries: facts of many aggregates, and no two contradictory decisions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::counting::{counted, intruded};
 use super::{everything, in_time, logs, noting};
 
-/// The seats of a course, and the most courses of a student.
+/// The seats of a course, and the maximum courses of a student.
 const SEATS: usize = 3;
 const COURSES_MAX: usize = 2;
 
@@ -30,7 +30,7 @@ fn tags_of(event: &Enrolment) -> Vec<String> {
     vec![format!("course:{course}"), format!("student:{student}")]
 }
 
-/// All that matters to whether some student may have a seat in some course.
+/// All facts that decide whether a student may take a seat in a course.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Seats {
     by_course: BTreeMap<String, BTreeSet<String>>,
@@ -112,7 +112,7 @@ fn new_event(course: &str, student: &str) -> NewEvent {
     NewEvent::of(&event, &Metadata::default()).expect("it is JSON").with_tags(tags_of(&event))
 }
 
-/// An enrolment by somebody who asks nobody.
+/// An enrolment by a writer without a condition.
 fn enrolling(aggregate_id: &str, course: &str, student: &str) -> Append {
     Append::to("enrolments", aggregate_id, Expected::Any, vec![new_event(course, student)])
 }
@@ -139,7 +139,7 @@ async fn who_was_overtaken_decides_anew_on_what_came_meanwhile() {
     for student in ["ada", "bob"] {
         enrol(&store, "chess", student).await.unwrap();
     }
-    // What does not match is in nobody's way; what does takes the last seat.
+    // An append that does not match causes no conflict; one that matches takes the last seat.
     let (unrelated, counts) = intruded(&store, Some(enrolling("elsewhere", "dance", "zoe")));
     decider(&unrelated, "music", "eve").execute(wanted("music", "eve"), &Cause::request()).await.unwrap();
     assert_eq!(counts.take_appends(), 1);
@@ -190,7 +190,7 @@ async fn a_warm_decider_reads_only_what_is_new_and_a_cold_one_begins_with_a_snap
     }
     let mut cold = all().with_snapshots();
     cold.catch_up().await.unwrap();
-    // The snapshot went with the last event, and was of the state before.
+    // The snapshot was written with the last event, from the state before it.
     assert_eq!((cold.handler(), counts.take_events()), (warm.handler(), 2));
 }
 
@@ -209,7 +209,7 @@ async fn a_repeated_reaction_of_a_decider_leaves_the_state_right() {
     let store = EventStore::in_memory().await.unwrap();
     store.append(noting("cause", 1)).await.unwrap();
     let cause = everything(&store).await.remove(0);
-    // Another host carries the reaction out first, and right before it somebody else has enrolled.
+    // Another host performs the reaction first, and right before it someone else enrols.
     let id = crewlog_mq::derived_event_id("enroller", cause.created_at, cause.event_id, 0);
     let twice = enrolling("elsewhere", "chess", "bob").and(
         "enrolments",

@@ -26,7 +26,7 @@ async fn the_file_is_durable_and_says_whose_it_is() {
     assert!(connection.prepare("PRAGMA foreign_key_check").unwrap().query([]).unwrap().next().unwrap().is_none());
 }
 
-/// A change of the schema changes this list and needs a new migration.
+/// Changing the schema changes this list and needs a new migration.
 #[tokio::test]
 async fn the_schema_is_this() {
     let place = Place::new();
@@ -163,7 +163,7 @@ async fn stores_that_open_a_new_file_at_once_make_one_log() {
     }
 }
 
-/// Between the making of the table of migrations and the first migration a process may die.
+/// A process may die between creating the table of migrations and the first migration.
 #[tokio::test]
 async fn a_log_whose_making_was_cut_off_is_made_to_the_end() {
     let place = Place::new();
@@ -205,7 +205,7 @@ async fn a_closed_log_is_one_file_and_refuses_what_comes_later() {
     assert_eq!(everything(&alone.open().await).await.len(), n_kept + 1);
 }
 
-/// So much that the thread that brings the -wal file into the database has begun.
+/// Enough to start the thread that checkpoints the -wal file.
 #[tokio::test]
 async fn closing_closes_every_connection_and_the_whole_log_is_in_one_file() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! Following a log: history, then live, by one stream.
+//! Following a log: history, then live events, in one stream.
 
 use std::time::Duration;
 
@@ -131,7 +131,7 @@ async fn a_stream_sees_what_another_store_on_the_same_file_commits() {
     }
 }
 
-/// The store of the reader never writes, so nothing but its own look at the file can wake the stream.
+/// The reader's store never writes, so only its own poll of the file can wake the stream.
 #[tokio::test]
 async fn a_stream_outlives_the_handle_it_was_made_with() {
     let place = Place::new();
@@ -156,7 +156,7 @@ async fn a_stream_from_a_time_begins_with_the_first_event_that_was_made_then_or_
         assert_eq!(first(Timestamp(0)).await.position, Position(1));
         let expected = made.iter().position(|at| *at == made[3]).unwrap() as i64 + 1;
         assert_eq!(first(made[3]).await.position, Position(expected));
-        // Of a time that is to come, what is made before does not count.
+        // Events before a start time in the future are skipped.
         let soon = store.now().plus(Duration::from_millis(50));
         let writing = async {
             let mut ticks = tokio::time::interval(Duration::from_millis(5));
@@ -185,7 +185,7 @@ async fn who_wants_to_is_told_when_a_stream_has_caught_up_and_again_after_it_fel
         assert_eq!([told().await, told().await, told().await], [2, 3, -3]);
         store.append(noting("a", 3)).await.unwrap();
         assert_eq!(told().await, 4, "a live event is no news of that kind");
-        // More at once than memory holds for those who are slow.
+        // More at once than memory keeps for slow readers.
         store.append(Append::to("facts", "a", Expected::Any, notes(0..3000))).await.unwrap();
         for n in 5..=3004 {
             assert_eq!(told().await, n);

@@ -1,8 +1,8 @@
-//! A disk that is full: a clear error, nothing half made, all that was is readable, and when there is room the same store
-//! goes on.
+//! A full disk: a clear error, no partial writes, all data readable, and the same store continues once space is
+//! free.
 //!
-//! Where the rights suffice it is a small file system of a process's own, which is gone with it; and everywhere the longest
-//! file that a process may write.
+//! If permissions allow, it is a small file system of one process, which ends with it; and everywhere the
+//! file size limit of a process.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use super::{Place, check_history, everything, text};
 const MOUNT: &str = "mount -t tmpfs -o size=12m crewlog \"$0\" && exec \"$@\"";
 const IGNORE_LIMIT: &str = "trap '' XFSZ; exec \"$@\"";
 
-/// The body of a process whose disk is full now and then; in the run of the tests themselves it does nothing.
+/// The body of a process whose disk is sometimes full; does nothing in a normal test run.
 #[test]
 fn fills_its_disk() {
     let Some((role, url)) = child::role() else { return };
@@ -44,7 +44,7 @@ fn fills_its_disk() {
 
 const ALL: [&str; 4] = ["appends", "opening", "import", "checkpoint"];
 
-/// What can be full.
+/// The resource that is full.
 enum Disk {
     Small { folder: PathBuf, filler: PathBuf },
     Limit { folder: PathBuf },
@@ -61,7 +61,7 @@ impl Disk {
         text(&self.path(name))
     }
 
-    /// Leaves room for so many bytes more at the most: on the disk, or in the longest file of a log.
+    /// Leaves at most this many more bytes: on the disk, or in the longest file of a log.
     fn fill_up_to(&self, n_left: u64, log: &str) {
         match self {
             Self::Small { filler, .. } => {
@@ -97,7 +97,7 @@ fn limit(longest_file: Option<u64>) {
     setrlimit(Resource::Fsize, Rlimit { current: longest_file, maximum }).expect("a softer limit may be set");
 }
 
-/// The `n`-th append: three events of 20,000 bytes over two aggregates.
+/// The `n`-th append: three events of 20,000 bytes in two aggregates.
 fn nth_append(n: u64) -> Append {
     let data = format!("\"{}\"", "x".repeat(20_000));
     let mut events = (0..3).map(|index| {
@@ -112,7 +112,7 @@ async fn open(disk: &Disk, name: &str) -> EventStore {
     EventStore::open(&disk.url(name)).await.expect("the log opens")
 }
 
-/// A log with so many appends.
+/// A log with this many appends.
 async fn log_of(disk: &Disk, name: &str, n_appends: u64) -> EventStore {
     let store = open(disk, name).await;
     for n in 0..n_appends {
@@ -146,7 +146,7 @@ async fn appends(disk: &Disk) {
     let idle = open(disk, "appends.db").await;
     let mut n_appends = 5;
     for round in 0..3 {
-        // So that it is full at one time in the first frame of a commit, and at others within.
+        // So that it fills up sometimes in the first frame of a commit and sometimes later.
         disk.fill_up_to(round * 17_000, "appends.db");
         let refused = loop {
             match store.append(nth_append(n_appends)).await {
@@ -200,7 +200,7 @@ async fn import(disk: &Disk) {
     check_sound(&into).await;
 }
 
-/// All stands in the -wal file, and the database cannot grow.
+/// All data is in the -wal file, and the database cannot grow.
 async fn checkpoint(disk: &Disk) {
     let store = log_of(disk, "kept.db", 10).await;
     match disk {
@@ -235,7 +235,7 @@ fn a_disk_that_is_full_loses_nothing_and_the_same_store_goes_on_when_there_is_ro
         let probe = Command::new(unshare[0]).args(&unshare[1..]).args(["sh", "-c", MOUNT, &folder, "true"]).output();
         probe.is_ok_and(|probe| probe.status.success())
     };
-    // The mount is the process's own, and gone with it, however it ends.
+    // The mount belongs to the process and ends with it.
     let unshares: [&[&str]; 2] = [&["unshare", "-m"], &["unshare", "-Urm"]];
     let Some(unshare) = unshares.into_iter().find(|unshare| may_mount(unshare)) else {
         eprintln!("no file system can be mounted here: a full disk is tested by the longest file alone");

@@ -115,7 +115,7 @@ async fn two_identical_appends_in_one_commit_are_one() {
     assert_eq!(store.head().await.unwrap(), Position(2));
 }
 
-/// Polled once, an append is on its way; dropping its future must neither tear it nor make a retry unsafe.
+/// After one poll an append is under way; dropping its future must neither tear it nor make a retry unsafe.
 #[tokio::test]
 async fn an_append_whose_future_is_dropped_lands_whole_and_can_be_repeated() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! Taking in a copy of a log: whole, once, equal in every field, or not at all.
+//! Importing a copy of a log: complete, once, equal in every field, or not at all.
 
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -12,7 +12,7 @@ use futures::StreamExt;
 
 use super::{Fact, Place, check_history, everything, in_time, logs, note, noting};
 
-/// A log of six events: an append of one, one of three over two aggregates, and two of one.
+/// A log of six events: an append of one, one of three in two aggregates, and two of one.
 async fn source() -> EventStore {
     let store = EventStore::in_memory().await.expect("a log in memory");
     let mut causes = Metadata { extra: Some(serde_json::json!({ "a": [1, "é"] })), ..Metadata::default() };
@@ -104,7 +104,7 @@ async fn white_space_around_data_that_an_export_leaves_out_is_no_difference() {
     assert_eq!(import(&source, identity, records).await.unwrap(), imported(0, 6, 6));
 }
 
-/// One edit of a good export, and what is said of it.
+/// One edit of a valid export, and the expected error.
 type Edit = (&'static str, fn(&mut LogIdentity, &mut Vec<Recorded>), &'static str);
 
 const HOSTILE: &[Edit] = &[
@@ -194,7 +194,7 @@ async fn what_no_log_could_have_written_is_refused_and_the_log_stays_as_it_was()
     }
 }
 
-/// A field, and an edit of it alone.
+/// A field, and an edit of only that field.
 type Fork = (&'static str, fn(&mut Recorded));
 
 #[tokio::test]
@@ -307,7 +307,7 @@ async fn other_writers_wait_for_an_import_and_go_on() {
     check_history(&everything(&other).await);
 }
 
-/// A wall clock that stands at its beginning.
+/// A wall clock that stays at its beginning.
 struct Stopped;
 
 impl Clock for Stopped {

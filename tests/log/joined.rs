@@ -1,4 +1,4 @@
-//! Appends together with a caller's own statements: both or neither, and no harm to the log.
+//! Appends joined with a caller's own SQL: both or neither, and no harm to the log.
 
 use crewlog_mq::{Append, Error, EventStore, Expected, JOINED_TIME_MAX, JoinedError, Options, Position, Query, Sqlite};
 use futures::StreamExt;
@@ -29,7 +29,7 @@ async fn n_taken(sqlite: &Sqlite) -> i64 {
         connection.execute_batch(TABLE)?;
         connection.query_row("SELECT coalesce(sum(n), 0) FROM stock", [], |row| row.get(0))
     };
-    // It is refused, so that looking leaves no event.
+    // It is refused, so that the query appends no event.
     let (seen, found) = std::sync::mpsc::channel();
     let look = move |connection: &Transaction<'_>| look(connection).map(|n: i64| seen.send(n));
     let append = Append::to("looks", "none", Expected::Sequence(7), vec![note(0)]);
@@ -188,7 +188,7 @@ async fn work_that_loses_its_transaction_leaves_nothing_also_when_it_says_that_a
         sqlite.append_with(noting("a", 1), take_one).await.unwrap();
         let losing = |connection: &Transaction<'_>| {
             connection.execute("INSERT OR ROLLBACK INTO stock VALUES ('tea', 7)", []).expect_err("there is tea");
-            // In a transaction of its own, if it were let.
+            // It would run in its own transaction, if allowed.
             Ok::<_, rusqlite::Error>(connection.execute("UPDATE stock SET n = 9", []).is_ok())
         };
         let two = Append::to("facts", "a", Expected::Any, vec![note(2), note(3)]);

@@ -1,6 +1,6 @@
-//! Writers that are killed at random points: what was acknowledged is there, where its writer was told, and no append is torn.
+//! Writers killed at random points: every acknowledged append is at its reported position, and no append is torn.
 //!
-//! Few rounds in the checks; `./test crash ROUNDS` makes thousands.
+//! Few rounds by default; `./test crash ROUNDS` runs thousands.
 
 use std::collections::BTreeMap;
 
@@ -14,11 +14,11 @@ use super::{Place, check_history, everything};
 
 const N_PROCESSES: u64 = 3;
 const N_THREADS: u64 = 4;
-/// The most events of one append.
+/// The maximum events of one append.
 const N_EVENTS_MAX: u64 = 5;
 
-/// The `n`-th append of a writer: from one to five events over one, two or three aggregates; each says how many they are. One in
-/// three changes the writer's cell, which no other does, and one in three has a condition that holds.
+/// The `n`-th append of a writer: one to five events in one, two or three aggregates; each contains their number. One in
+/// three changes the writer's own cell, and one in three has a condition that holds.
 fn nth_append(writer: u64, n: u64) -> (Append, u64) {
     let n_events = 1 + (writer + n) % N_EVENTS_MAX;
     let mut events = (0..n_events).map(|index| {
@@ -38,7 +38,7 @@ fn nth_append(writer: u64, n: u64) -> (Append, u64) {
     (append, n_events)
 }
 
-/// The body of a process that writes until it is killed; in the run of the tests themselves it does nothing.
+/// The body of a process that writes until it is killed; does nothing in a normal test run.
 #[test]
 fn writes_until_it_is_killed() {
     let Some((role, url)) = child::role() else { return };
@@ -60,17 +60,17 @@ fn writes_until_it_is_killed() {
     });
 }
 
-/// Told by a writer: its number, that of the append, and the first position.
+/// Reported by a writer: its number, that of the append, and the first position.
 type Told = (u64, u64, Position);
 
 fn told(line: &str) -> Option<Told> {
-    // The last line of a killed process may be cut off: then nobody was told.
+    // The last line of a killed process may be truncated: then it reported nothing.
     let mut numbers = line.split(' ').map(str::parse);
     let mut number = || numbers.next()?.ok();
     Some((number()?, number()?, Position(i64::try_from(number()?).ok()?)))
 }
 
-/// Kills the processes of one round at random points, and gives what was acknowledged.
+/// Kills the processes of one round at random points, and returns the acknowledged appends.
 fn kill_all(place: &Place, round: u64, chance: &mut Chance) -> Vec<Told> {
     let start = |process: u64| {
         let first = (1 + round) * 100 + process * N_THREADS;
@@ -80,7 +80,7 @@ fn kill_all(place: &Place, round: u64, chance: &mut Chance) -> Vec<Told> {
     let mut acknowledged = Vec::new();
     let mut hear = |other: &mut Other, lines: usize| {
         let heard: Vec<_> = std::iter::from_fn(|| other.next()).take(lines).collect();
-        // A position that was cut off may still be a number: the last line of all is taken only when it is known whole.
+        // A truncated position may still be a number: the last line counts only if it is known to be complete.
         acknowledged.extend(heard.iter().filter_map(|line| told(line.strip_suffix('.')?)));
     };
     for other in &mut others {
@@ -94,7 +94,7 @@ fn kill_all(place: &Place, round: u64, chance: &mut Chance) -> Vec<Told> {
     acknowledged
 }
 
-/// Whatever was begun is there whole or not at all; what was acknowledged is there, in its place.
+/// Every started append is complete or absent; every acknowledged one is at its position.
 fn check_appends(history: &[Recorded], acknowledged: &[Told]) {
     check_history(history);
     let mut appends: BTreeMap<Position, Vec<Uuid>> = BTreeMap::new();
@@ -113,7 +113,7 @@ fn check_appends(history: &[Recorded], acknowledged: &[Told]) {
     }
 }
 
-/// Each cell is as the last append in the log that changed it left it.
+/// Each cell has the value of the last append in the log that changed it.
 async fn check_cells(store: &EventStore, history: &[Recorded]) {
     let mut expected: BTreeMap<String, String> = BTreeMap::new();
     for event in history.iter().filter(|event| event.position == event.append_start) {
@@ -138,12 +138,12 @@ async fn writers_killed_at_random_points_lose_nothing_and_tear_nothing() {
     let mut chance = Chance::new();
     let (mut place, mut acknowledged) = (Place::new(), Vec::new());
     for round in 0..n_rounds(6) {
-        // A long log would make a round long.
+        // A long log would slow down a round.
         if round % 50 == 49 {
             (place, acknowledged) = (Place::new(), Vec::new());
         }
         acknowledged.extend(kill_all(&place, round, &mut chance));
-        // The killed were the only ones: the -wal file is taken up anew.
+        // Only the killed processes used it: the -wal file is recovered.
         let store = place.open().await;
         let history = everything(&store).await;
         check_appends(&history, &acknowledged);

@@ -1,4 +1,4 @@
-//! Creating a log: whole or not at all, whoever is killed and however many begin it at once.
+//! Creating a log: completely or not at all, with killed and concurrent creators.
 
 use crewlog_mq::EventStore;
 
@@ -13,7 +13,7 @@ async fn check_usable(place: &Place) {
     assert_eq!((checked.findings, checked.more), (vec![], false));
 }
 
-/// Runs in another process, which opens a log; in the run of the tests themselves it does nothing.
+/// Opens a log in another process; does nothing in a normal test run.
 #[test]
 fn opens_a_log() {
     let Some((_, url)) = child::role() else { return };
@@ -31,7 +31,7 @@ async fn a_migration_that_is_killed_anywhere_is_made_by_the_next_who_opens() {
     let orders: &[(&str, &str)] = if cfg!(feature = "faults") { &[("CREWLOG_KILL", "migrated")] } else { &[] };
     for round in 0..n_rounds(10) {
         let place = Place::new();
-        // One dies when all is written and nothing committed, the others anywhere.
+        // One dies after writing everything and before the commit, the others anywhere.
         let environment = if round == 0 { orders } else { &[] };
         let mut other = Other::start(body!(opens_a_log), "open", &place.url(), environment);
         assert_eq!(other.next().as_deref(), Some("opening"));

@@ -1,4 +1,4 @@
-//! The contract of the event store, on every backend that there is, in one process and in several.
+//! The contract of the event store, on every backend, in one process and in several.
 
 mod append;
 pub(crate) mod backends;
@@ -63,7 +63,7 @@ impl Event for Fact {
     }
 }
 
-/// A new event that says `n`.
+/// A new event with the number `n`.
 fn note(n: i64) -> NewEvent {
     NewEvent::of(&Fact::Noted { n }, &Metadata::default()).expect("a fact can be written as JSON")
 }
@@ -72,12 +72,12 @@ fn notes(n: impl IntoIterator<Item = i64>) -> Vec<NewEvent> {
     n.into_iter().map(note).collect()
 }
 
-/// An append of one event to one aggregate of stream `facts`, whatever it holds.
+/// An append of one event to one aggregate of stream `facts`, without an expectation.
 fn noting(aggregate_id: &str, n: i64) -> Append {
     Append::to("facts", aggregate_id, Expected::Any, vec![note(n)])
 }
 
-/// A folder of a test's own with a place for a log in it.
+/// A folder for one test with a location for a log.
 struct Place {
     folder: TempDir,
 }
@@ -126,8 +126,8 @@ async fn everything(store: &EventStore) -> Vec<Recorded> {
     }
 }
 
-/// The places of a history, and how many events each append has, are as the log promises them for a history from
-/// its beginning on.
+/// The positions of a history, and the sizes of its appends, keep the log's promises for a history from
+/// its beginning.
 #[track_caller]
 fn check_history(history: &[Recorded]) {
     let mut sequences: HashMap<(&str, &str), i64> = HashMap::new();
@@ -147,7 +147,7 @@ fn check_history(history: &[Recorded]) {
     assert!(history.is_sorted_by_key(|event| event.created_at), "log time never runs backwards");
 }
 
-/// What comes in time; a test must not hang.
+/// The result of a future in time; a test must not hang.
 async fn in_time<F: Future>(what: &str, future: F) -> F::Output {
     match tokio::time::timeout(Duration::from_secs(30), future).await {
         Ok(output) => output,

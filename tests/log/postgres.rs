@@ -1,4 +1,4 @@
-//! What is PostgreSQL's own: its lock, its pooler, its plans, SQL of the caller's beside an append, and how it is opened.
+//! Specific to PostgreSQL: its lock, its pooler, its query plans, a caller's SQL in an append, and opening.
 
 use std::sync::Arc;
 
@@ -63,7 +63,7 @@ async fn a_stream_sees_what_another_store_commits_directly_and_through_the_poole
     }
 }
 
-/// As a writer that was stopped in its middle: it has the lock and has written an event that is not committed.
+/// Like a stopped writer: it has the lock and has inserted an event without a commit.
 async fn hold(connection: &mut PgConnection, position: i64) {
     execute(connection, "BEGIN; SELECT one FROM append_lock FOR UPDATE").await;
     let sql = format!(
@@ -185,7 +185,7 @@ impl From<Error> for Failed {
     }
 }
 
-/// An append beside which a row is written to a table of the caller's.
+/// An append that also writes a row to a table of the caller.
 async fn with_order(store: &Postgres, append: Append, fails: bool) -> Result<(Position, &'static str), Failed> {
     let done = store.append_with(append, |connection| {
         async move {
@@ -228,7 +228,7 @@ async fn temporary_tables_of_a_caller_stand_behind_those_of_the_log() {
         let append = Append::to("facts", "a", Expected::Any, vec![note(n).with_tags(["x"])]);
         let done = store.append_with(append, |connection| {
             async move {
-                // The second finds what the first has left on the connection.
+                // The second finds the first one's leftovers on the connection.
                 let made = sqlx::raw_sql(AssertSqlSafe(sql)).execute(connection).await;
                 assert_eq!(made.is_ok(), n == 1);
                 if n == 1 { Ok::<_, Error>(()) } else { Err(Error::Closed) }
@@ -249,7 +249,7 @@ async fn work_beside_an_append_keeps_nobody_from_appending_and_has_an_end() {
     let other = EventStore::on(store.clone());
     let error = store.append_with(noting("a", 1), |_| {
         async move {
-            // The lock is taken after the work.
+            // The lock is taken after the caller's SQL.
             assert_eq!(other.append(noting("b", 1)).await.unwrap().last(), Position(1));
             tokio::time::pause();
             std::future::pending::<Result<(), Error>>().await
@@ -269,7 +269,7 @@ async fn refusal(url: &str) -> Error {
     }
 }
 
-/// Whether an error is the one that is expected.
+/// Whether an error is the expected one.
 type IsIt = fn(&Error) -> bool;
 
 #[tokio::test]
@@ -387,7 +387,7 @@ async fn who_reads_the_store_for_each_record_of_it_holds_up_nobody() {
     for n in 0..3 {
         store.append(Append::to("facts", "a", Expected::Any, notes(n * 500..(n + 1) * 500))).await.unwrap();
     }
-    // As many as may read at once, and all of them have begun before any reads anything else.
+    // As many as may read at once, and all have started before any of them reads anything else.
     let all_have_begun = Arc::new(tokio::sync::Barrier::new(4));
     let readers = (0..4).map(|_| {
         let (store, all_have_begun) = (store.clone(), Arc::clone(&all_have_begun));

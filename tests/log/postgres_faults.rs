@@ -1,5 +1,5 @@
-//! Faults of a PostgreSQL server and of the way to it: nothing that was acknowledged is lost, nothing comes twice, and all who
-//! follow go on by themselves.
+//! Faults of a PostgreSQL server and of the connection: no acknowledged append is lost or repeated, and all
+//! followers recover by themselves.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use super::cluster::{Cluster, Database, execute, server};
 use super::{check_history, everything, in_time, note, noting};
 
-/// Appends until it is told to end, each event until it is acknowledged. Says what was acknowledged where.
+/// Appends until stopped, each event until it is acknowledged. Returns the acknowledged positions.
 async fn write(store: EventStore, writer: i64, end: watch::Receiver<bool>) -> BTreeMap<i64, uuid::Uuid> {
     let mut acknowledged = BTreeMap::new();
     for n in 0.. {
@@ -40,7 +40,7 @@ async fn write(store: EventStore, writer: i64, end: watch::Receiver<bool>) -> BT
     acknowledged
 }
 
-/// Writers and a follower while `disturb` does its worst; then all that was acknowledged is where it was said to be.
+/// Writers and a follower while `disturb` runs; afterwards every acknowledged append is at its position.
 async fn under_load(writing: [EventStore; 2], reading: EventStore, disturb: impl AsyncFnOnce()) {
     let (end, ended) = watch::channel(false);
     let writers = (0..8).map(|n| tokio::spawn(write(writing[n % 2].clone(), n as i64, ended.clone())));
@@ -49,7 +49,7 @@ async fn under_load(writing: [EventStore; 2], reading: EventStore, disturb: impl
     let follower = tokio::spawn(async move {
         let mut seen = Vec::new();
         while let Some(item) = live.next().await {
-            // A fault is told, and the stream goes on.
+            // The stream reports the fault and continues.
             let Ok(event) = item else { continue };
             let is_last = event.stream_id == "end";
             seen.push(event);
@@ -167,7 +167,7 @@ async fn a_session_that_listens_and_is_ended_is_looked_for_and_listens_again() {
     }
 }
 
-/// The way to the server, which loses the answer to the next commit when it is told to.
+/// A proxy to the server that can drop the reply of the next commit.
 struct Lossy {
     address: SocketAddr,
     loses_next: Arc<AtomicBool>,
@@ -204,7 +204,7 @@ impl Lossy {
     }
 }
 
-/// Carries both ways. A commit whose answer is to be lost reaches the server, and is answered with the end of the connection.
+/// Forwards in both directions. A commit with a dropped reply reaches the server, and the connection ends.
 async fn carry(client: TcpStream, server: TcpStream, loses: Arc<AtomicBool>) {
     let (mut from_client, mut to_client) = client.into_split();
     let (mut from_server, mut to_server) = server.into_split();

@@ -1,4 +1,4 @@
-//! Several processes on one file, and processes that are killed: nothing acknowledged is lost, nothing is torn.
+//! Several processes on one file, and killed processes: no acknowledged append is lost, none is torn.
 //!
 //! The test binary runs itself as the other processes.
 
@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::child::{self, Other, body, say};
 use super::{Fact, Place, check_history, everything, in_time, note};
 
-/// The body of a child process; in the run of the tests themselves it does nothing.
+/// The body of a child process; does nothing in a normal test run.
 #[test]
 fn child_process_body() {
     let Some((role, url)) = child::role() else { return };
@@ -30,7 +30,7 @@ const N_WRITERS: u64 = 4;
 const N_APPENDS: u64 = 60;
 const N_EVENTS: i64 = 3;
 
-/// The `n`-th append of a writer: always the same ids, over one aggregate of its own and one of all.
+/// The `n`-th append of a writer: always the same ids, in its own aggregate and a shared one.
 fn nth_append(writer: u64, n: u64) -> Append {
     let event = |index: u64| {
         let id = Uuid::from_u64_pair(writer + 1, 4 * n + index);
@@ -44,7 +44,7 @@ fn nth_append(writer: u64, n: u64) -> Append {
     )
 }
 
-/// Appends, and tells of each acknowledgement in a line of its own.
+/// Appends, and reports each acknowledgement on its own line.
 async fn write(url: &str, writer: u64, numbers: std::ops::Range<u64>) {
     let store = EventStore::open(url).await.expect("the log opens");
     for n in numbers {
@@ -57,9 +57,9 @@ fn start(place: &Place, role: &str, environment: &[(&str, &str)]) -> Other {
     Other::start(body!(child_process_body), role, &place.url(), environment)
 }
 
-/// The number and the first position of the next acknowledged append; none when the process has ended.
+/// The number and the first position of the next acknowledged append; none once the process has ended.
 fn next(other: &mut Other) -> Option<(u64, Position)> {
-    // The last line of a killed process may be cut off: then nobody was told.
+    // The last line of a killed process may be truncated: then it reported nothing.
     let said = other.next()?;
     let (n, position) = said.split_once(' ')?;
     Some((n.parse().ok()?, Position(position.parse().ok()?)))
@@ -69,7 +69,7 @@ fn all(other: &mut Other) -> Vec<(u64, Position)> {
     std::iter::from_fn(|| next(other)).collect()
 }
 
-/// Every append is whole, and each acknowledged one stands where its writer was told.
+/// Every append is complete, and each acknowledged one is at its reported position.
 fn check_appends(history: &[Recorded], acknowledged: &[(u64, u64, Position)]) {
     check_history(history);
     let mut appends: BTreeMap<Position, Vec<&Recorded>> = BTreeMap::new();
@@ -115,7 +115,7 @@ async fn a_process_killed_at_any_moment_loses_nothing_that_was_acknowledged() {
     let mut acknowledged = Vec::new();
     for round in 0..20u64 {
         let mut other = start(&place, &format!("write-on {round}"), &[]);
-        // Where in its work the process is hit depends on the scheduler; how far it has come, on the round.
+        // The scheduler decides where in its work the process is hit; the round decides how far it has come.
         for _ in 0..=(round * 37 % 23) {
             let (n, position) = next(&mut other).expect("it writes until it is killed");
             acknowledged.push((round, n, position));
@@ -130,7 +130,7 @@ async fn a_process_killed_at_any_moment_loses_nothing_that_was_acknowledged() {
     }
 }
 
-/// Opens a log by a relative path, goes elsewhere, and must still be on the same log.
+/// Opens a log by a relative path, changes the directory, and must still use the same log.
 async fn move_and_read(url: &str, folder: &str) {
     let (home, name) = url.rsplit_once('/').expect("the path is absolute");
     std::env::set_current_dir(home).expect("it is a folder");
@@ -148,7 +148,7 @@ async fn a_log_opened_by_a_relative_path_stays_the_same_when_the_process_moves()
     assert_eq!(everything(&place.open().await).await.len() as i64, N_EVENTS);
 }
 
-/// The second append holds position 4.
+/// The second append has position 4.
 #[cfg(feature = "faults")]
 #[tokio::test]
 async fn a_process_that_dies_around_a_commit_leaves_all_of_it_or_nothing() {
@@ -167,7 +167,7 @@ async fn a_process_that_dies_around_a_commit_leaves_all_of_it_or_nothing() {
     }
 }
 
-/// A process that was stopped in the middle of a commit keeps the append lock.
+/// A process stopped in the middle of a commit holds the append lock.
 #[tokio::test]
 async fn a_lock_that_is_kept_is_an_error_in_time_and_is_passed_over_afterwards() {
     let place = Place::new();

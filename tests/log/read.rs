@@ -1,4 +1,4 @@
-//! Reading: queries against a naive filter, bounds, pages, and views that show no half append.
+//! Reading: queries against a naive filter, limits, pages, and views without partial appends.
 
 use crewlog_mq::{Append, EventStore, Expected, Metadata, NewEvent, Page, Position, Query, Range, Recorded};
 use futures::StreamExt;
@@ -7,10 +7,10 @@ use proptest::test_runner::{Config, TestRunner};
 
 use super::{Fact, everything, logs, note, notes, noting};
 
-/// What one event of a random log is made of: stream, aggregate, type, tags.
+/// The parts of one event of a random log: stream, aggregate, type, tags.
 type Traits = (&'static str, &'static str, Fact, Vec<&'static str>);
 
-/// So many events stand before the random ones, since a short range may be read in another way than a long one.
+/// The number of events before the random ones, since a short range may be read differently from a long one.
 const N_BEFORE: i64 = 300;
 const STREAMS: [&str; 2] = ["s", "t"];
 const AGGREGATES: [&str; 3] = ["1", "2", "3"];
@@ -73,7 +73,7 @@ async fn log_of(traits: &[Traits]) -> EventStore {
     store
 }
 
-/// Reads page after page; every page keeps what a page promises.
+/// Reads page after page; every page keeps its promises.
 async fn in_pages(store: &EventStore, query: &Query, mut range: Range, limit: usize) -> Vec<Recorded> {
     let mut all = Vec::new();
     loop {
@@ -197,7 +197,7 @@ async fn a_view_as_of_a_position_ends_with_the_last_whole_append() {
     }
 }
 
-/// Each read that nobody waits for any more goes on; so long it must count as one.
+/// A cancelled read continues in the background; until it ends it must count as one.
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn reads_that_are_cancelled_leave_few_connections() {
@@ -214,10 +214,10 @@ async fn reads_that_are_cancelled_leave_few_connections() {
     };
     for _ in 0..200 {
         let mut read = Box::pin(store.records(&Query::all(), Range::default()).collect::<Vec<_>>());
-        // It begins, and is dropped.
+        // It starts, and is dropped.
         let _ = futures::poll!(&mut read);
     }
-    // What waits has its turn before what comes now.
+    // Queued reads come before new ones.
     futures::future::join_all((0..8).map(|_| store.head())).await;
     assert!(n_open() <= 6, "{} connections", n_open());
 }

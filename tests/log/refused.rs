@@ -1,4 +1,4 @@
-//! Places that are no log, or that cannot be used now: each gives its own error and stays as it was.
+//! Locations that are not logs, or cannot be used now: each gives its own error and stays unchanged.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
@@ -10,7 +10,7 @@ use rusqlite::Connection;
 
 use super::{Fact, Place, check_history, everything, in_time, noting, text};
 
-/// Every file of a folder with its size and a hash of its bytes; `-shm` is a cache of SQLite's and is passed over.
+/// Every file of a folder with its size and a hash of its bytes, except `-shm`, a cache of SQLite.
 fn contents(folder: &Path) -> BTreeMap<String, (usize, u64)> {
     let files = std::fs::read_dir(folder).expect("it is a folder").map(|entry| entry.expect("it has a name").path());
     let files = files.filter(|path| path.is_file() && !text(path).ends_with("-shm"));
@@ -24,7 +24,7 @@ async fn refusal(url: &str) -> Error {
     EventStore::open(url).await.err().unwrap_or_else(|| panic!("{url} is refused"))
 }
 
-/// What is made at the place is refused in a way that says so, and nothing in its folder changes.
+/// The file at the location is refused with this error, and nothing in its folder changes.
 async fn check(what: &str, make: impl FnOnce(&Path), is_right: impl FnOnce(&Error) -> bool, says: &str) {
     let place = Place::new();
     make(&place.path());
@@ -172,7 +172,7 @@ async fn a_place_that_names_no_file_is_refused_with_what_to_give_instead() {
     }
 }
 
-/// Permission bits bind nobody who may override them, so the case runs where a write is truly refused.
+/// Permission bits do not restrict a privileged user, so the case runs only if a write really fails.
 #[tokio::test]
 async fn a_log_that_may_not_be_written_is_refused() {
     let place = Place::new();
@@ -201,7 +201,7 @@ async fn a_log_that_may_not_be_written_is_refused() {
     }
 }
 
-/// One test for all that a lock does, since each wait for one takes the whole timeout.
+/// One test for all effects of a lock, since each wait takes the whole timeout.
 #[tokio::test]
 async fn a_log_that_another_program_holds_is_an_error_in_time_and_works_again_afterwards() {
     let place = Place::new();

@@ -1,5 +1,5 @@
-//! Other processes on the same file that are rude, or many: one that checkpoints, one that reads for long, one that takes
-//! SQLite's lock without asking for ours, and thirty-two that append.
+//! Badly behaved or many processes on the same file: one that checkpoints, one that reads for long, one that takes
+//! SQLite's lock without our append lock, and thirty-two that append.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::child::{self, Other, body, n_rounds, say};
 use super::{Place, check_history, everything, in_time, note};
 
-/// The body of another process; in the run of the tests themselves it does nothing. The rude ones go on until they are killed.
+/// The body of another process; does nothing in a normal test run. The badly behaved ones run until killed.
 #[test]
 fn does_as_it_is_told() {
     let Some((role, url)) = child::role() else { return };
@@ -35,7 +35,7 @@ fn does_as_it_is_told() {
     }
 }
 
-/// Without waiting for readers: one that waits holds up all writers for as long.
+/// Does not wait for readers: waiting would block all writers for as long.
 fn checkpoint(connection: &Connection) {
     connection.busy_timeout(Duration::ZERO).expect("it can be set");
     loop {
@@ -47,7 +47,7 @@ fn checkpoint(connection: &Connection) {
     }
 }
 
-/// Takes the lock for a millisecond and gives it back for a moment, over and over.
+/// Takes the lock for a millisecond and releases it for a moment, over and over.
 fn storm(connection: &Connection) {
     loop {
         connection.execute_batch("BEGIN IMMEDIATE").expect("its turn comes");
@@ -82,13 +82,13 @@ async fn append(store: &EventStore, writer: u64, n: u64) -> Result<Appended, Err
     store.append(Append::to("facts", &format!("writer-{writer}"), Expected::Any, events.collect())).await
 }
 
-/// Four writers of one process append while the others do what they do.
+/// Four writers of one process append while the other processes run.
 async fn write(store: &EventStore, n_appends: u64) {
     let writers = (0..4).map(|writer| {
         let store = store.clone();
         tokio::spawn(async move {
             for n in 0..n_appends {
-                // Who had to wait for too long is told so, and may try again.
+                // A writer that waited too long gets an error, and may retry.
                 while let Err(error) = append(&store, writer, n).await {
                     assert!(matches!(error, Error::Locked { .. }), "{error:?}");
                 }

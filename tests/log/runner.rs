@@ -1,4 +1,4 @@
-//! The runner: what it appends, how it meets other writers, and what it leaves behind when it fails.
+//! The runner: its appends, its races with other writers, and its state after a failure.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use futures::FutureExt;
 use super::counting::counted;
 use super::{Fact, Place, check_history, everything, in_time, logs, note, noting};
 
-/// Sums what was noted, up to a bound, until it is closed.
+/// Sums the noted numbers, up to a maximum, until it is closed.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 struct Sum {
     total: i64,
@@ -26,7 +26,7 @@ const TOTAL_MAX: i64 = 1000;
 enum Command {
     /// Notes each in turn; all or none.
     Add(Vec<i64>),
-    /// Notes whatever is left up to the bound.
+    /// Notes the rest up to the maximum.
     Fill,
     Close,
 }
@@ -73,7 +73,7 @@ fn sums(store: &EventStore) -> Sums {
     Runner::new(store.clone(), "sums", "a", vec!["project:p".into()])
 }
 
-/// A warm state is the fold of what the log holds.
+/// A warm state equals the fold of the log.
 async fn check_state(runner: &Sums, store: &EventStore) {
     let history = store.load_events::<Fact>(&Query::aggregate("sums", "a"), None).await.expect("it can be read");
     assert_eq!(*runner.handler(), Sum::fold(&history));
@@ -174,7 +174,7 @@ async fn a_command_on_what_was_read_is_decided_again_only_when_others_are_in_its
         first.execute_as_read(Command::Add(vec![1]), &Cause::request()).await.unwrap();
         assert_eq!(counts.take_reads(), 0, "all is known");
         second.execute(Command::Add(vec![500]), &Cause::request()).await.unwrap();
-        // What changes nothing, or is refused, is so by what was read.
+        // A refused or ineffective command is decided on the state already read.
         let refusal = first.execute_as_read(Command::Add(vec![900]), &Cause::request()).await.unwrap_err();
         assert!(matches!(refusal, ExecuteError::Refused(TooMuch(1001))), "{refusal}");
         assert_eq!(counts.take_reads(), 0);
@@ -214,7 +214,7 @@ async fn check_warm(mut runner: Sums) {
     assert_eq!((runner.handler().total, runner.handler().n_events), (runner.sequence(), runner.sequence()));
 }
 
-/// An aggregate that somebody writes to between each reading and each append of the runner.
+/// An aggregate with a concurrent write between each read and append of the runner.
 #[tokio::test]
 async fn a_runner_that_always_loses_gives_up_and_appends_nothing() {
     let store =
@@ -374,7 +374,7 @@ async fn an_event_that_cannot_be_decoded_stops_the_runner_with_its_position_each
     assert_eq!(store.head().await.unwrap(), Position(3));
 }
 
-/// A caller may give up waiting at any time, for instance by a timeout.
+/// A caller may stop waiting at any time, for instance on a timeout.
 #[tokio::test]
 async fn a_runner_whose_execution_was_dropped_is_right_afterwards() {
     let place = Place::new();
@@ -426,7 +426,7 @@ async fn a_prefix_is_folded_first_and_once_also_when_all_is_read_anew() {
         }
         runner.execute(Command::Add(vec![10]), &Cause::request()).await.unwrap();
         assert_eq!((runner.handler().total, runner.sequence()), (13, 1));
-        // Neither more of the other history nor a lost state changes what the prefix is.
+        // Neither new events of the other history nor a lost state changes the prefix.
         store.append(noting("other", 500)).await.unwrap();
         let mut failing = runner_with(&"x".repeat(1000));
         failing.execute(Command::Add(vec![1]), &Cause::request()).await.unwrap_err();
@@ -435,7 +435,7 @@ async fn a_prefix_is_folded_first_and_once_also_when_all_is_read_anew() {
         failing.catch_up().await.unwrap();
         assert_eq!(failing.handler(), runner.handler());
         assert_eq!((runner.handler().total, runner.sequence()), (113, 2));
-        // It bears on what is decided.
+        // It affects the decision.
         let refused = runner.execute(Command::Add(vec![888]), &Cause::request()).await.unwrap_err();
         assert!(matches!(refused, ExecuteError::Refused(TooMuch(1001))), "{refused}");
     }

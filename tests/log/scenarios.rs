@@ -1,4 +1,4 @@
-//! Given, when, then: scenarios of handlers, what they notice, and how they say it.
+//! Given, when, then: scenarios of handlers, the errors they detect, and their messages.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -7,7 +7,7 @@ use futures::FutureExt;
 
 use super::{Fact, logs};
 
-/// Adds up to ten; in some ways it may be wrong.
+/// Adds up to ten; some variants are wrong.
 #[derive(Debug, Default, PartialEq)]
 struct Adder {
     total: i64,
@@ -17,9 +17,9 @@ struct Adder {
 #[derive(Debug, Clone)]
 enum Ask {
     Add(i64),
-    /// Decides an event and does not apply it.
+    /// Decides an event without applying it.
     Forget,
-    /// Is refused, and counts that.
+    /// Is refused, but counts that.
     CountRefusal,
 }
 
@@ -51,7 +51,7 @@ impl Handler for Adder {
     }
 }
 
-/// What a scenario says when it fails.
+/// The message of a failing scenario.
 fn failure(scenario: impl FnOnce()) -> String {
     let panic = catch_unwind(AssertUnwindSafe(scenario)).expect_err("the scenario fails");
     panic.downcast_ref::<String>().expect("a panic with words").clone()
@@ -101,7 +101,7 @@ fn a_handler_that_breaks_a_law_is_told_of_it_by_any_scenario() {
     assert!(said.contains("law 2") && said.contains("-     n_asked: 0") && said.contains("+     n_asked: 1"), "{said}");
 }
 
-/// Remembers what serde does not write down.
+/// Remembers a value that serde does not serialise.
 #[derive(Debug, Default, PartialEq)]
 struct Forgetful(Vec<Secret>);
 

@@ -1,4 +1,4 @@
-//! A text that an event has from its cause: it is in the log once, and every reader gets it.
+//! A text that an event copies from its cause: stored once, and returned to every reader.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails, also outside of its own function")]
 

@@ -1,4 +1,4 @@
-//! Snapshots: what they save, and that no answer depends on them.
+//! Snapshots: the reads they save, and that no result depends on them.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails, also outside of its own function")]
 
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::counting::counted;
 use super::{Fact, Place, logs, note, notes};
 
-/// How often each number was noted, until it is closed.
+/// How often each number was noted, until closed.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 struct Tally {
     noted: BTreeMap<i64, u64>,
@@ -27,7 +27,7 @@ impl Handler for Tally {
     type Event = Fact;
     type Error = String;
 
-    /// Notes what was not noted five times yet; of nothing it closes.
+    /// Notes the numbers noted fewer than five times; with none left it closes.
     fn process(&mut self, numbers: Vec<i64>) -> Result<Vec<Fact>, String> {
         if self.closed {
             return Err("it is closed".into());
@@ -71,7 +71,7 @@ async fn execute(runner: &mut Runner<Tally>, numbers: &[i64]) {
     runner.execute(numbers.to_vec(), &Cause::request()).await.unwrap();
 }
 
-/// A runner on the log as it is, and how many events it read.
+/// A runner on the current log, and the number of events it read.
 async fn read(store: &EventStore) -> (Runner<Tally>, usize) {
     let (store, counts) = counted(store);
     let mut runner = tallies(&store);
@@ -99,7 +99,7 @@ async fn a_long_aggregate_is_read_from_its_snapshot_and_costs_what_its_tail_does
         let (counted, counts) = counted(&store);
         execute(&mut tallies(&counted), &[1000, 1001]).await;
         assert_eq!((counts.take_events(), counts.take_appends()), (5000, 1), "it goes with the events");
-        // The last event of the snapshot is looked for, and the tail is read.
+        // The last event of the snapshot is looked up, and the tail is read.
         assert_eq!(read(&store).await.1, 1 + 2);
         with_events(&store, 3).await;
         assert_eq!(read(&store).await.1, 1 + 5);
@@ -154,7 +154,7 @@ async fn snapshots_of_a_large_state_are_farther_apart() {
     assert!(n_bytes > 30_000 && versions.len() == 1, "{n_bytes} bytes, {} times", versions.len());
 }
 
-/// Reads with a cell that is another's than the one which a runner has left there.
+/// Reads with a cell different from the one that a runner left there.
 async fn read_with(store: &EventStore, change: impl FnOnce(&mut Value)) -> usize {
     let cell = store.cell(SPACE, KEY).await.unwrap().unwrap();
     let mut value: Value = serde_json::from_str(&cell.value).unwrap();
@@ -194,7 +194,7 @@ async fn a_snapshot_that_is_ahead_of_a_restored_log_is_passed_over() {
     with_events(&store, 100).await;
     execute(&mut tallies(&store), &[1]).await;
     let ahead = store.cell(SPACE, KEY).await.unwrap().unwrap().value;
-    // The same log as of before, and then it went another way.
+    // The same log up to a point, which then diverged.
     let restored = place.open().await;
     let backup = super::everything(&store).await.into_iter().take(90).map(Ok).collect::<Vec<_>>();
     restored.import(store.log().await.unwrap(), backup.into_iter()).await.unwrap();
@@ -204,7 +204,7 @@ async fn a_snapshot_that_is_ahead_of_a_restored_log_is_passed_over() {
     assert_eq!(read(&restored).await.1, 111, "another event stands where the snapshot ends");
 }
 
-/// The same state, of which a newer program thinks otherwise.
+/// The same state, as interpreted by a newer program.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Newer(Tally);
 
@@ -242,7 +242,7 @@ async fn a_snapshot_of_another_version_is_not_looked_at() {
     assert_eq!(read(&store).await.1, 3, "and the older program has its own");
 }
 
-/// A state that is larger than a cell may be.
+/// A state larger than a cell may be.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Large(String);
 
@@ -283,11 +283,11 @@ async fn a_snapshot_that_is_too_large_is_not_kept_and_fails_no_command() {
     assert_eq!((stats.head, stats.n_cells), (Position(23), 0));
 }
 
-/// What may happen to a log between two commands.
+/// Possible events between two commands.
 #[derive(Debug, Clone)]
 enum Deed {
     Execute(Vec<i64>),
-    /// By somebody who knows of no snapshots.
+    /// By a writer without snapshots.
     Append(Vec<i64>),
     ForgetSnapshots,
     /// The runner's process ends.
@@ -304,7 +304,7 @@ fn some_deed() -> impl Strategy<Value = Deed> {
     ]
 }
 
-/// What the commands come to, and the state after each.
+/// The results of the commands, and the state after each.
 async fn carry_out(deeds: &[Deed], runner_of: fn(&EventStore) -> Runner<Tally>) -> Vec<(usize, Tally)> {
     let store = EventStore::in_memory().await.unwrap();
     let mut runner = runner_of(&store);

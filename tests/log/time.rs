@@ -10,7 +10,7 @@ use super::{Place, check_history, everything, noting};
 
 const SECOND: i64 = 1_000_000;
 
-/// Both hands in microseconds, as a test sets them.
+/// Both clocks in microseconds, as a test sets them.
 #[derive(Default)]
 struct Hands {
     wall: AtomicI64,
@@ -41,8 +41,8 @@ async fn timed(place: &Place) -> (EventStore, Arc<Hands>) {
     (EventStore::open_with(&place.url(), options).await.expect("the log opens"), hands)
 }
 
-/// For each setting of the hands (wall, monotonic) in seconds, the time in tenths of a second at which an append
-/// is recorded, and whether a step is recorded before it.
+/// For each setting of the clocks (wall, monotonic) in seconds, the recorded time of an append in tenths of a second,
+/// and whether a step is recorded before it.
 async fn check(script: &[((f64, f64), i64, bool)]) {
     let place = Place::new();
     let (store, hands) = timed(&place).await;
@@ -104,7 +104,7 @@ async fn a_step_says_how_far_behind_the_clock_was_found() {
     assert_eq!((&*steps[0].event_type, &*steps[0].data), ("ClockStepped", "{\"behind_us\":60000000}"));
 }
 
-/// Leases are judged by it: they must run out also when nobody writes.
+/// Leases use it: they must expire even without writes.
 #[tokio::test]
 async fn log_time_runs_on_while_the_clock_is_behind_and_nobody_writes() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! Events of several versions in one log, and what cannot be read among them.
+//! Events of several versions in one log, including unreadable ones.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails, also outside of its own function")]
 
@@ -23,7 +23,7 @@ impl Event for First {
     const EVENT_VERSION: &'static str = "1.0";
 }
 
-/// As the third program does: amounts are in cents since 1.1, and payments are called deposits since 2.0.
+/// As the third program writes it: amounts are in cents since 1.1, and payments are called deposits since 2.0.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 enum Third {
     Opened,
@@ -124,7 +124,7 @@ async fn events_of_older_versions_are_read_as_those_of_today_and_stay_as_they_ar
     }
 }
 
-/// Each way in which an event cannot be read, and what is said of it.
+/// Each way in which an event can be unreadable, and its error.
 const UNREADABLE: [(&str, &str, &str, &str); 5] = [
     ("Deposited", "3.0", r#"{"cents":1}"#, "version 3.0 is not known, only 2.0"),
     ("Deposited", "0.9", r#"{"cents":1}"#, "version 0.9 is not known"),
@@ -156,7 +156,7 @@ async fn what_cannot_be_read_is_an_item_with_its_position_and_the_others_are_the
     }
 }
 
-/// An error says where the event stands, what it is, why it cannot be read, and what to do.
+/// An error names the event's position, its type, the reason and a hint.
 fn check_unreadable(error: &Error, at: i64) {
     let (event_type, version, _, why) = UNREADABLE[at as usize / 2 - 1];
     let Error::Decode { position, event_type: found, event_version, .. } = error else { panic!("{error}") };

@@ -1,5 +1,5 @@
-//! How those who follow a log learn of commits: from memory in one process, by the doorbell between processes, and by
-//! looking when every hint is lost.
+//! How followers of a log learn of commits: from memory in one process, by the doorbell between processes, and by
+//! polling if every hint is lost.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use futures::{FutureExt, StreamExt};
 
 use super::{Fact, Place, everything, in_time, note, noting};
 
-/// More than could come in time if each were found by looking.
+/// More than could arrive in time if polling found each of them.
 const N_PROMPT: i64 = 400;
 
 async fn next(stream: &mut EventStream<Fact>) -> Result<Envelope<Fact>, Error> {
@@ -19,7 +19,7 @@ fn bell(place: &Place) -> PathBuf {
     place.folder.path().join("log.db-bell")
 }
 
-/// Appends one after another, each when the one before it has come.
+/// Appends one after another, each after the previous one has arrived.
 async fn pass(writer: &EventStore, stream: &mut EventStream<Fact>, n: std::ops::Range<i64>) {
     for n in n {
         writer.append(noting("a", n)).await.expect("an append of any kind is accepted");
@@ -63,7 +63,7 @@ async fn a_doorbell_that_is_taken_away_is_hung_up_again() {
     in_time("what is found by looking would not", pass(&writer, &mut stream, 0..N_PROMPT)).await;
 }
 
-/// A folder in its place can be neither rung nor watched as a bell.
+/// A folder in its place can neither be written nor watched as a doorbell.
 #[tokio::test]
 async fn with_every_hint_lost_all_is_found_by_looking() {
     let place = Place::new();
@@ -112,7 +112,7 @@ async fn a_hundred_followers_of_two_processes_all_get_all_that_both_write() {
     }
 }
 
-/// What a follower gets from memory is what it would have read.
+/// A live event from memory equals the stored one.
 #[tokio::test]
 async fn an_event_that_comes_live_is_the_same_as_when_it_is_read() {
     let place = Place::new();
@@ -129,7 +129,7 @@ async fn an_event_that_comes_live_is_the_same_as_when_it_is_read() {
             vec![note(n)],
         );
         writer.append(append.clone()).await.unwrap();
-        // A repetition and a refusal are no events.
+        // A repeated append and a refusal are not events.
         assert!(writer.append(append).await.unwrap().repeated);
         let refused = Append::to("facts", "a", Expected::NoStream, vec![note(n)]);
         writer.append(refused).await.unwrap_err();
@@ -140,7 +140,7 @@ async fn an_event_that_comes_live_is_the_same_as_when_it_is_read() {
     assert_eq!(told, everything(&store).await);
 }
 
-/// The table of events is taken away and put back, so that looking fails meanwhile though nothing is wrong with the file.
+/// The table of events is renamed and restored, so polling fails in between although the file is fine.
 #[tokio::test]
 async fn trouble_in_looking_is_told_once_and_is_outlived() {
     let place = Place::new();
@@ -177,7 +177,7 @@ async fn a_lock_that_others_keep_holds_up_no_follower() {
         let reader = reader.clone();
         async move { reader.append(noting("a", 9)).await }
     });
-    // While the reader's own writer waits, its followers wait with it, and then get all.
+    // While the reader's own writer waits, its followers wait too, and then receive everything.
     assert!(stream.next().now_or_never().is_none(), "nothing was written");
     lock.unlock().unwrap();
     waiting.await.unwrap().unwrap();

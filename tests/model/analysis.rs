@@ -1,4 +1,4 @@
-//! What the graph of a plan says, against a computation of the plainest sort.
+//! The analysis of a plan's graph, compared with a naive computation.
 
 use crewlog_planner::analysis::Analysis;
 use crewlog_planner::parse::{self, ReadOptions};
@@ -10,7 +10,7 @@ fn ids(ids: &[u64]) -> Vec<TaskId> {
     ids.iter().map(|id| TaskId(*id)).collect()
 }
 
-/// Tasks from 1, each with those that it waits for.
+/// Tasks from 1, each with its dependencies.
 fn tasks(waits: &[Vec<(u64, Strength)>]) -> Vec<TaskPlan> {
     let task = |(n, waits): (usize, &Vec<(u64, Strength)>)| {
         let mut task = TaskPlan::new(TaskId(n as u64 + 1), NodeKind::Processing, "x");
@@ -41,7 +41,7 @@ fn what_is_no_plan_is_not_analysed() {
     assert!(matches!(Analysis::of(&round), Err(InvalidPlan::DependencyCycle(..))));
 }
 
-/// Any graph without a circle, in which a task may wait for one with a higher number.
+/// Any acyclic graph, in which a task may depend on one with a higher number.
 fn graphs() -> impl Strategy<Value = Vec<TaskPlan>> {
     (1..12_usize, any::<u64>(), any::<u64>(), any::<bool>()).prop_map(|(n, edges, hard, is_turned)| {
         let bit = |bits: u64, at: usize| bits.rotate_left(at as u32 * 7 % 61) & 1 == 1;
@@ -60,7 +60,7 @@ fn graphs() -> impl Strategy<Value = Vec<TaskPlan>> {
     })
 }
 
-/// The longest chain that ends with a task, by trying all.
+/// The longest chain that ends with a task, by brute force.
 fn longest(tasks: &[TaskPlan], task: TaskId, only_hard: bool) -> usize {
     let own = tasks.iter().find(|one| one.id == task).expect("it is there");
     let counts = |one: &&Dependency| !only_hard || one.strength == Strength::Hard;
@@ -68,7 +68,7 @@ fn longest(tasks: &[TaskPlan], task: TaskId, only_hard: bool) -> usize {
     before.max().unwrap_or(0) + 1
 }
 
-/// The longest chain that begins with a task, by trying all.
+/// The longest chain that starts with a task, by brute force.
 fn longest_after(tasks: &[TaskPlan], task: TaskId) -> usize {
     let after = tasks.iter().filter(|one| one.depends_on.iter().any(|before| before.task == task));
     after.map(|one| longest_after(tasks, one.id)).max().unwrap_or(0) + 1

@@ -1,4 +1,4 @@
-//! Asking with a memory: what is in the log afterwards, and when nobody is asked any more.
+//! Model requests with the log as memory: the resulting events, and when no request is sent any more.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -82,7 +82,7 @@ async fn of_several_answers_the_first_that_can_be_read_counts() {
 
 #[test]
 fn the_hash_of_what_is_asked_is_the_same_in_every_build() {
-    // Whoever changes it has every answer in every log asked for once more.
+    // Changing it would repeat every request in every log.
     assert_eq!(hash(&question("Really?")), "916ef7de8be559c2dc2fc595774269f8957422939bb0d7a0c97d208b4de235c5");
     let asked = agent_plan_request(&terms(), AgentType::Tactical, "words", "", &ToolRegistry::coding()).unwrap();
     let schema = asked.system.lines().last().unwrap();
@@ -106,7 +106,7 @@ async fn tokens_that_a_provider_does_not_report_are_estimated_by_characters() {
             }
             CallEvent::ModelAsked { .. } | CallEvent::ModelFailed { .. } => None,
         });
-        // "Be brief." has 9 characters, the questions 26 and 13, the answer 10.
+        // "Be brief." has 9 characters, the requests 26 and 13, the answer 10.
         let estimate = CountedBy::Estimate;
         assert_eq!(used.collect::<Vec<_>>(), [(Some(3 + 7), Some(3), estimate), (Some(3 + 4), Some(7), estimate)]);
     }
@@ -166,7 +166,7 @@ async fn a_model_that_goes_on_failing_is_given_up_and_asked_anew_the_next_time()
 async fn what_was_asked_before_a_crash_is_asked_again_and_stands_in_the_log_once() {
     for (store, _on) in logs().await {
         let (lost, _) = asker(&store, "a", vec![]);
-        // The script has nothing to say: whoever asks dies of it.
+        // The script is empty: a caller would panic.
         let crashed = tokio::spawn(async move { lost.ask(&question("Now?")).await.map(|_| ()) }).await;
         assert!(crashed.is_err(), "it died while it waited for the answer");
         let (again, _) = asker(&store, "a", vec![Ok(reply("yes"))]);
@@ -209,7 +209,7 @@ async fn an_answer_that_is_refused_gets_one_more_turn_which_quotes_why() {
         assert_eq!(prompts.len(), 2);
         assert_eq!(prompts[1][..2], ["How many?", "many"]);
         assert!(prompts[1][2].contains("That answer was refused: \"many\" is no number."), "{prompts:?}");
-        // All of it is in the log now.
+        // The log now has all of it.
         let (replayed, _) = asker(&store, "b", vec![]);
         let again = replayed.read(question("How many?"), number).await.unwrap();
         assert_eq!((again.value, again.answered.from_log), (12, true));
@@ -240,7 +240,7 @@ async fn what_was_asked_is_decided_again_from_the_log_alone() {
         }
         let names = decided.iter().map(Decided::name).collect::<Vec<_>>();
         assert_eq!(names, ["ModelAsked", "ModelAnswered", "ModelFailed", "ModelAsked", "ModelAnswered"]);
-        // An answer to what nobody asked is refused, wherever it came from.
+        // An answer without a request is refused.
         let unasked = Verifier::default().verify(&page.events[1..2]).expect_err("nobody asked");
         assert!(unasked.to_string().contains("this version refuses it: the request"), "{unasked}");
     }

@@ -1,4 +1,4 @@
-//! What a model writes for other agents and for tools: code in it counts only when the words have it.
+//! Text that a model writes for other agents and for tools: code in it counts only if the task text contains it.
 
 use crewlog_planner::agents::registry::{Parts, Tool, ToolRegistry};
 use crewlog_planner::model::{AnswerError, read_agent_plan};
@@ -6,7 +6,7 @@ use crewlog_planner::plan::NodeKind;
 use crewlog_planner::protocol::AgentType;
 use serde_json::{Value, json};
 
-/// The tools of a crew, and one more with a command for those who look and for those who do.
+/// The tools of a crew, plus one with a command for the perception and the tactical role.
 fn registry() -> ToolRegistry {
     let mut parts = Parts::from(ToolRegistry::coding());
     let name = "find_text".to_owned();
@@ -60,7 +60,7 @@ fn what_a_model_leaves_to_another_agent_has_no_command_that_the_words_have_not()
         }
         assert_eq!(judged(agent, "1. Look\n2. Run `touch evil`\n", &plan), Ok(()), "{plan}");
     }
-    // Code that is no command may be spoken of, also where somebody hands it down by rule.
+    // Code that is not a command may be mentioned, also when it is delegated by rule.
     let spoken_of = "1. Look around.\n   - Run `touch evil`\n2. Run\n   - `touch evil`\n";
     for agent in [AgentType::Strategic, AgentType::Orchestrator] {
         let plan = if agent == AgentType::Strategic { milestone(EVIL) } else { work(EVIL, "tactical") };
@@ -88,13 +88,13 @@ fn what_undoes_a_step_is_no_command_of_the_words_and_undoes_that_step_alone() {
     const WORDS: &str =
         "1. Migrate the schema of the database (undo: `dropdb prod`)\n2. Run `make test` (undo: `make clean`)\n";
     const RUN: &str = "Run `dropdb prod`";
-    // In words that are left to others it would be a command.
+    // In delegated text it would be a command.
     assert_eq!(judged(AgentType::Strategic, WORDS, &milestone(RUN)), invented("m", "dropdb prod"));
     for agent in ["tactical", "strategic"] {
         assert_eq!(judged(AgentType::Orchestrator, WORDS, &work(RUN, agent)), invented("a", "dropdb prod"));
         assert_eq!(judged(AgentType::Orchestrator, WORDS, &work(WORDS, agent)), Ok(()));
     }
-    // Nor does a command of the words become what undoes something, or move to another step.
+    // Nor can a command of the text become an undo, or move to another step.
     let left = work("1. Migrate the schema of the database (undo: `make test`)", "tactical");
     assert_eq!(judged(AgentType::Orchestrator, WORDS, &left), invented("a", "make test"));
     let left = work("1. Run `make test` (undo: `dropdb prod`)", "tactical");

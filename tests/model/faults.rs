@@ -1,4 +1,4 @@
-//! What goes wrong with a model, what it is taken for, and how long it is waited for.
+//! Faults of a model: their classes, and the waits before a retry.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The mock model itself: its script, the requests it records, and its answer when nothing is scripted.
+//! The mock model itself: its script, the requests it records, and its answer without a reply.
 
 use serde_json::json;
 

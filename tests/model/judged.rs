@@ -1,4 +1,4 @@
-//! What a model's answers mean, and which are refused.
+//! Reading a model's answers: their meaning, and the refused ones.
 
 use crewlog_planner::model::{
     Purpose, Request, dependencies_request, kinds_request, plan_request, read_dependencies, read_kinds, read_plan,
@@ -68,7 +68,7 @@ fn a_proposed_task_becomes_one_of_the_plan_with_all_that_it_says() {
     assert_eq!((task.assignee.as_deref(), task.priority.as_deref()), (Some("ana"), Some("P1")));
 }
 
-/// A text that sets all that a text can set.
+/// A text with every possible setting.
 const SETTING: &str = "\
 1. Bring up the stack (undo: `make down`) (deadline: 2h) (on failure: stop) (rerun: safe)
    ```sh
@@ -102,7 +102,7 @@ fn an_answer_without_a_step_for_which_the_text_sets_something_is_refused() {
     let refusal = read_plan(&answer, &of_text).unwrap_err().to_string();
     let says = "the text sets a deadline, what happens on failure, that it is rerun safe, an undo for the step";
     assert!(refusal.starts_with(says) && refusal.contains("Bring up the stack"), "{refusal}");
-    // What is done already is no step of the plan any more.
+    // A step that is already done is no longer part of the plan.
     let done = parsed("- [x] Bring up the stack (undo: `make down`)\n- [ ] Measure the latency\n");
     assert!(read_plan(&answer, &done).is_ok());
 }

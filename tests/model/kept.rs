@@ -1,4 +1,4 @@
-//! What was asked and answered as a fold: both laws, and commands that can be decided again.
+//! Requests and answers as a fold: both laws, and replayable commands.
 
 use crewlog_mq::Handler;
 use crewlog_planner::model::{Answer, CallError, CallEvent, CountedTokens, Fault, ModelCalls};

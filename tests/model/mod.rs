@@ -1,4 +1,4 @@
-//! Models: what they are asked, how their answers are judged, what is recorded, and the server that plays one.
+//! Models: their requests, the validation of answers, the recorded events, and the mock server.
 
 mod analysis;
 mod asking;

@@ -1,4 +1,4 @@
-//! Plans by a model as people meet them: `run --model`, what is in the log then, and what happens when it fails.
+//! Planning by a model on the command line: `run --model`, the resulting log, and its failures.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ fn task(id: &str, description: &str, command: Option<&str>, depends_on: &[&str])
     })
 }
 
-/// The model sees that sweeping needs no brush.
+/// The model notices that sweeping needs no brush.
 fn door() -> Value {
     let tasks = [
         task("1", "Fetch the brush", Some("echo brush"), &[]),
@@ -29,7 +29,7 @@ fn run(mock: &Mock, words: &[&str]) -> Ran {
     mock.scene.run(&[&["run", "plan.md"], words].concat())
 }
 
-/// Of each task what it says and what it waits for.
+/// The description and dependencies of each task.
 fn tasks(scene: &Scene, plan: &str) -> Vec<(String, Vec<String>)> {
     let shown = scene.show(plan);
     let of = |task: &Value| {
@@ -131,7 +131,7 @@ fn a_provider_that_is_rate_limited_is_asked_again() {
 fn what_was_answered_before_a_crash_or_a_look_is_planned_without_a_network() {
     let mock = Mock::new(&json!([{ "json": door() }]));
     mock.configure("openai", "");
-    // It ends between the answer and the plan: nobody has said that the commands may run.
+    // It ends between the answer and the plan: the commands are not confirmed.
     run(&mock, &[]).expect(1).says(&["3 tasks, 3 with a command", "read them, then say --yes"]);
     let scene = mock.stop();
     assert_eq!(scene.run(&["ls"]).expect(0).stdout, "", "nothing is planned");
@@ -224,7 +224,7 @@ fn a_model_makes_no_command_that_the_text_has_not_as_code() {
     assert!(!mock.scene.path("evil").exists());
 }
 
-/// The provider says the key in every way that it has; nothing here repeats it.
+/// The provider repeats the key in every possible way; nothing here prints it.
 #[test]
 fn the_key_is_sent_and_stands_neither_in_the_log_nor_in_what_is_printed() {
     const SECRET: &str = "sk-4711-very-secret";
@@ -351,7 +351,7 @@ fn a_model_finds_dependencies_and_kinds_which_are_checked_and_shown() {
     assert_eq!(ran.json()["advice"], json!({ "dependencies": null, "kinds": null }));
 }
 
-/// A strategic plan with one part that a tactical agent plans.
+/// A strategic plan with one part for a tactical agent.
 const STRATEGIC: &str = r#"{"steps": [
     {"id": "hello", "description": "Run `echo hello >> said`", "agent": "tactical"}
 ]}"#;

@@ -1,4 +1,4 @@
-//! Both protocols against the mock server, whole and as a stream.
+//! Both protocols against the mock server, with and without streaming.
 
 use crewlog_executors::model::{Model, Reply};
 use crewlog_planner::model::{CountedTokens, plan_request, repair};
@@ -21,7 +21,7 @@ async fn both_protocols_answer_whole_and_as_a_stream() {
     }
 }
 
-/// The text of a content of a message, which is a text or a list of parts.
+/// The text of a message's content, either a text or a list of parts.
 fn text(content: &Value) -> String {
     let parts = content.as_array().into_iter().flatten().filter_map(|part| part["text"].as_str());
     content.as_str().map_or_else(|| parts.collect(), str::to_owned)

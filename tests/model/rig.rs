@@ -1,4 +1,4 @@
-//! A mock model in this process, clients of it, and a model of plain data.
+//! A mock model in this process, clients of it, and a scripted model.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 
 use crate::cli::scene::Scene;
 
-/// Both protocols, whole and as a stream.
+/// Both protocols, with and without streaming.
 pub const WAYS: [(&str, bool); 4] = [("openai", false), ("openai", true), ("anthropic", false), ("anthropic", true)];
 
-/// A mock model that says what a list of replies says.
+/// A mock model with a list of replies.
 pub struct Mock {
     pub scene: Scene,
     server: MockLlm,
@@ -48,19 +48,19 @@ impl Mock {
         Client::new(settings(provider, stream, self.endpoint())).expect("it is configured")
     }
 
-    /// What it was asked so far.
+    /// The requests so far.
     pub fn requests(&self) -> Vec<Value> {
         self.server.requests()
     }
 
-    /// Ends the server, so that nobody is there.
+    /// Stops the server, so it becomes unreachable.
     pub fn stop(self) -> Scene {
         drop(self.server);
         self.scene
     }
 }
 
-/// Three for a million tokens asked, fifteen for a million answered.
+/// Three per million input tokens, fifteen per million output tokens.
 pub fn settings(provider: &str, stream: bool, endpoint: String) -> Settings {
     let prices = Some(Prices { input: 3_000_000, output: 15_000_000 });
     let (provider, endpoint, timeout) = (provider.to_owned(), Some(endpoint), Duration::from_secs(60));
@@ -71,13 +71,13 @@ pub fn terms() -> Terms {
     Terms { model: "mock-1".into(), max_tokens: Some(500), temperature: Some(0.5) }
 }
 
-/// A question without a schema.
+/// A request without a schema.
 pub fn question(text: &str) -> Request {
     let messages = vec![Message { role: Role::User, text: text.into() }];
     Request { purpose: Purpose::Summary, terms: terms(), system: "Be brief.".into(), messages, schema: None }
 }
 
-/// A model that gives these, one after the other.
+/// A model that returns these, one after the other.
 pub struct Scripted {
     left: Mutex<VecDeque<Result<Reply, ModelError>>>,
 }

@@ -1,4 +1,4 @@
-//! Summaries that a model writes: when one is wanted, what becomes of it, and what stands in its place.
+//! Summaries written by a model: when one is requested, its effect, and the fallback.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use super::rig::{Scripted, reply, terms};
 
 const PLAN: &str = "house-1";
 
-/// A plan of tasks for agents, with a question first, whose past is long after a few of them.
+/// A plan of tasks for agents, starting with a question, with a long history after a few of them.
 fn begin() -> Command {
     let steps = (1..=9).map(|n| format!("- S{n}: Build part {n}\n")).collect::<String>();
     let config =
@@ -56,7 +56,7 @@ fn compacted(events: &[Event]) -> Option<(&str, &[TaskId])> {
     })
 }
 
-/// A planner whose past has just become long enough for a summary, and the tasks that it is wanted for.
+/// A planner whose history has just become long enough for a summary, and the tasks to summarise.
 fn waiting() -> (Planner, Vec<TaskId>) {
     let mut planner = Planner::new();
     planner.process(begin()).expect("it is decided");
@@ -97,7 +97,7 @@ fn what_a_summary_says_of_a_task_that_is_opened_again_is_taken_back() {
     let (node_id, class) = (TaskId(failed), FailureClass::Task);
     let report = ExecutorEvent::TaskFailed { node_id, attempt: 1, error, class };
     planner.process(Command::HandleExecutorEvent(report)).unwrap();
-    // While a summary is wanted of what was done: it is wanted anew, without what holds no more.
+    // A summary of these tasks is pending: it is requested again, without outdated tasks.
     planner.process(Command::CompactContext { max_tokens: 100 }).unwrap();
     let before = history(planner.state());
     assert!(before.contains(&format!("S{} Failed", failed - 1)), "{before}");
@@ -172,7 +172,7 @@ fn a_summary_that_is_too_long_is_shortened_to_its_room() {
     assert!(summary.chars().count() <= 560 && summary.starts_with("Decided in Q"), "{summary}");
 }
 
-/// A plan on a log that wants a summary.
+/// A plan on a log that needs a summary.
 async fn plan_that_waits(store: &EventStore, plan: &str, tags: Vec<String>, answer: &str) {
     let mut planner: Runner<Planner> = planner_of(store, plan, tags).await.expect("it goes on");
     for command in [begin(), answered_by(answer)].into_iter().chain((2..=10).map(done)) {
@@ -183,7 +183,7 @@ async fn plan_that_waits(store: &EventStore, plan: &str, tags: Vec<String>, answ
     }
 }
 
-/// What the planner of a plan compacts when a model writes for the first plan and those below it.
+/// The compaction of a plan when a model writes summaries for the first plan and its sub-plans.
 async fn compacted_by(store: &EventStore, plan: &str, model: Arc<dyn Model>) -> String {
     let mut compactions = store
         .subscribe::<Event>(&Query::aggregate(event::STREAM, plan).of_type("ContextCompacted"))
@@ -199,14 +199,14 @@ async fn compacted_by(store: &EventStore, plan: &str, model: Arc<dyn Model>) -> 
     summary
 }
 
-/// The same of one plan, with a model of these replies.
+/// The same for one plan, with a model with these replies.
 async fn hosted(replies: Vec<Result<Reply, ModelError>>) -> String {
     let store = EventStore::in_memory().await.expect("it goes on");
     plan_that_waits(&store, PLAN, vec![event::plan_tag(PLAN)], "Red, as ever").await;
     compacted_by(&store, PLAN, Arc::new(Scripted::new(replies))).await
 }
 
-/// A model that never answers what it is asked of red things.
+/// A model that never answers requests about red things.
 struct Slow;
 
 impl Model for Slow {

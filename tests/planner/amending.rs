@@ -1,4 +1,4 @@
-//! How a plan under way is made otherwise: tasks that are added, edited, skipped, put in another order or paused.
+//! Changing a running plan: tasks that are added, edited, skipped, reordered or paused.
 
 use crewlog_mq::Handler;
 use crewlog_planner::event::{Amendment, Command, Edit, Event, PlannerConfig};
@@ -39,7 +39,7 @@ fn a_text_that_is_added_goes_on_from_the_last_number() {
     );
 }
 
-/// What the tasks wait for that a text adds to a plan of three, of which the third is called B-1; or why it is refused.
+/// The dependencies of tasks added to a plan of three tasks (the third is called B-1), or the refusal.
 #[track_caller]
 fn added(text: &str) -> Result<Vec<Vec<u64>>, String> {
     let source = "1. Run `a`\n2. Run `b`\n3. B-1: Check the rest (depends on 1)\n";

@@ -1,4 +1,4 @@
-//! Budgets: a plan pauses before it has used up more than it may.
+//! Budgets: a plan pauses before it exceeds its budget.
 
 use crewlog_planner::event::{Budget, PlannerConfig, Usage};
 use crewlog_planner::plan::{FailurePolicy, SubPlan, TaskPlan};

@@ -1,4 +1,4 @@
-//! Pauses, standing plans, limits and other programs: what changes a plan beside its texts.
+//! Pauses, standing plans, limits and other programs: changes to a plan other than by text.
 
 use crewlog_mq::Handler;
 use crewlog_planner::event::{Amendment, Command, Edit, Event, ExecutorEvent, PlannerConfig, TaskStatus};

@@ -1,4 +1,4 @@
-//! Questions that are withdrawn, that people ask, and that answers open.
+//! Questions that are withdrawn, asked by people, or opened by answers.
 
 use crewlog_planner::event::PlannerConfig;
 use crewlog_planner::plan::FailurePolicy;

@@ -1,4 +1,4 @@
-//! The compaction of a plan's history: within the token budget, and what matters first.
+//! The compaction of a plan's history: within the token budget, most important lines first.
 
 use crewlog_mq::{Handler, Position};
 use crewlog_planner::event::{Command, Covered, Event, PlannerConfig, Purpose};
@@ -11,14 +11,14 @@ use super::random::{Act, acts, drafts, report};
 
 use super::run::*;
 
-/// Follows a plan event by event: the past is counted right, compacted only when it must be, and never too long.
+/// Follows a plan event by event: the history is measured correctly, compacted only when necessary, and never too long.
 struct Watch {
     planner: Planner,
     is_ordered: bool,
-    /// Whether the summary is another's, which stands for what had happened when it was requested.
+    /// Whether the summary came from a model and covers the history up to its request.
     is_given: bool,
     n_events: u64,
-    /// The last event that a summary stands for.
+    /// The last event that a summary covers.
     covered: u64,
 }
 
@@ -77,7 +77,7 @@ proptest! {
             watch.is_given = matches!(act, Act::Summarise { .. });
             for event in planner.process(command).unwrap_or_default() {
                 watch.take(&event);
-                // A compaction on order is the decision itself; what follows from it is not ordered.
+                // A compaction on command is the decision itself; later ones are automatic.
                 watch.is_ordered = false;
             }
             watch.check();
@@ -171,7 +171,7 @@ fn a_summary_names_the_events_that_it_covers_also_after_a_fork() {
     };
     run.done(1, "part 1 is there");
     run.order(Command::CompactContext { max_tokens: 100 });
-    // It is planned, six are dispatched, one is done.
+    // The plan is made, six tasks are dispatched, one is done.
     assert_eq!(covers(&run), Some((1, 8)));
     run.done(2, "part 2 is there");
     run.order(Command::CompactContext { max_tokens: 100 });

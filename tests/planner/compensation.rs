@@ -1,4 +1,4 @@
-//! Undoing what was done, the last first.
+//! Undoing completed tasks, last first.
 
 use crewlog_mq::Handler;
 use crewlog_planner::event::{Command, ExecutorEvent, PlannerConfig};

@@ -1,4 +1,4 @@
-//! Excerpts of long texts: the lines of errors and of results that are kept.
+//! Excerpts of long texts: which lines of errors and results are kept.
 
 use crewlog_planner::event::Profile;
 use crewlog_planner::prompt::{Content, excerpt};

@@ -1,4 +1,4 @@
-//! What a failure means: retries first, then the policy of the task, else of the plan.
+//! The effect of a failure: retries first, then the policy of the task, else of the plan.
 
 use crewlog_mq::Handler;
 use crewlog_planner::event::{Command, Event, ExecutorEvent, FailureClass, PlannerConfig};
@@ -460,7 +460,7 @@ fn a_task_that_was_paused_and_ended_starts_when_it_is_retried() {
     );
 }
 
-/// The delays of a task that can never be started.
+/// The delays of a task that can never start.
 fn waits(config: PlannerConfig) -> Vec<u64> {
     let planned = Event::planned(vec![TaskPlan::new(TaskId(1), NodeKind::ToolCall, "a")], config);
     let mut planner = Planner::fold(&[planned]);

@@ -1,4 +1,4 @@
-//! Forks: what of another plan's history a plan goes on with, and what it leaves behind.
+//! Forks: which parts of a parent's history a fork keeps, and which it drops.
 
 use crewlog_executors::claiming::claim_of;
 use crewlog_executors::history::History;
@@ -45,7 +45,7 @@ fn statuses(state: &PlannerState) -> Vec<TaskStatus> {
     state.tasks().iter().map(|task| task.status).collect()
 }
 
-/// A planner to which these commands were given.
+/// A planner after these commands.
 fn planner(commands: Vec<Command>) -> Planner {
     let mut planner = Planner::new();
     for command in commands {
@@ -54,7 +54,7 @@ fn planner(commands: Vec<Command>) -> Planner {
     planner
 }
 
-/// The fork of a plan as it stands.
+/// The fork of a plan in its current state.
 fn forked(planner: &Planner) -> (Planner, Vec<Event>) {
     let mut fork_of_it = planner.clone();
     let events = fork_of_it.process(fork("parent", 7)).unwrap();
@@ -143,11 +143,11 @@ fn questions_that_were_open_are_asked_anew_and_answers_stay() {
     assert_eq!(again.iter().map(|question| question.id).collect::<Vec<_>>(), [QuestionId(3), QuestionId(4)]);
     let words = |planner: &Planner| asked(planner).into_iter().map(|question| question.question).collect::<Vec<_>>();
     assert_eq!(words(&fork), words(&parent));
-    // The answers to those of the parent are for the parent.
+    // Answers to the parent's questions do not apply to the fork.
     let late = Command::Answer { question: QuestionId(1), answer: "red".into() };
     let refused = fork.clone().process(late).unwrap_err();
     assert_eq!(refused, PlannerError::QuestionClosed(QuestionId(1), None));
-    // An answer that was given before the fork is known to it.
+    // The fork keeps an answer given before it.
     let asker = asked(&parent).into_iter().find(|question| question.purpose == Purpose::Task).unwrap();
     let mut parent = parent;
     parent.process(Command::Answer { question: asker.id, answer: "blue".to_owned() }).unwrap();
@@ -186,7 +186,7 @@ fn a_fork_of_a_paused_an_ended_or_a_cancelled_plan_is_active() {
     let ended = planner(vec![initialize(text), cancelled, completed(1, 1, "")]);
     assert!(matches!(ended.state().phase(), Phase::Ended(_)));
     let (mut fork, events) = forked(&ended);
-    // Nothing is left to be done, so it ends as the other did, by a decision of its own.
+    // Nothing is left to do, so the fork ends like its parent, by its own decision.
     assert!(matches!(&events[..], [Event::PlanForked { .. }, Event::PlanningCompleted { .. }]), "{events:?}");
     fork.process(Command::Retry { task: Some(TaskId(2)) }).unwrap();
     assert_eq!(statuses(fork.state()), [TaskStatus::Completed, TaskStatus::Running]);
@@ -237,7 +237,7 @@ fn a_fork_that_is_to_have_tasks_otherwise_begins_none_as_it_was() {
     assert_eq!(fork.state().task(TaskId(2)).unwrap().plan.command.as_deref(), Some("other"));
     assert_eq!(parent.state().task(TaskId(2)).unwrap().plan.command.as_deref(), Some("b"), "the parent is as it was");
     assert_eq!(Command::restore(&command.recorded(), &events).unwrap(), command);
-    // What had ended at the point stays as it is, and then nothing is forked.
+    // Tasks that had ended stay unchanged, and then there is nothing to fork.
     let ended = Amendment::Edit { task: TaskId(1), edits: vec![Edit::Command(Some("other".into()))] };
     let refused = parent.clone().process(fork_with("parent", 7, vec![other, ended]));
     assert!(refused.is_err(), "{refused:?}");
@@ -303,7 +303,7 @@ fn run_to_its_end(planner: &mut Planner) {
     panic!("it does not end");
 }
 
-/// The tasks of a fork right behind its first event.
+/// The tasks of a fork right after its first event.
 fn pending(parent: &PlannerState) -> Vec<Task> {
     let fresh = |task: &Task| Task {
         status: TaskStatus::Planned,
@@ -335,7 +335,7 @@ fn pending(parent: &PlannerState) -> Vec<Task> {
     let of_the_fork = |task: &Task| match task.status.is_end() {
         false if task.plan.compensates.is_some() => stopped(task),
         false => fresh(task),
-        // Of a task that failed what its plan did may be undone, too; it stays failed.
+        // A sub-plan's work for a failed task may be undone too; the task stays failed.
         true if task.status == TaskStatus::Completed && is_undone(task) => fresh(task),
         true => kept(task),
     };
@@ -379,7 +379,7 @@ fn tags(plan: &str) -> Vec<String> {
     vec![plan_tag(plan)]
 }
 
-/// A plan on a log, whose first tasks are claimed and reported as it is told.
+/// A plan on a log whose first tasks are claimed and reported as requested.
 async fn order(store: &EventStore, plan: &str, command: Command) -> Result<usize, ExecuteError<PlannerError>> {
     let mut planner = planner_of(store, plan, tags(plan)).await.unwrap();
     let cause = Cause::request().keeping(command.recorded());
@@ -410,7 +410,7 @@ async fn failed(store: &EventStore, plan: &str, task: u64) {
     tell(store, plan, task, TaskCommand::End { epoch: 1, ending, usage: Usage::default() }).await;
 }
 
-/// Forks a plan on its log; how many events that took.
+/// Forks a plan on its log; returns the number of events.
 async fn fork_on_log(store: &EventStore, parent: &str, at: Position, plan: &str) -> usize {
     let history = History::of(store, parent).await.unwrap();
     let point = history.fork_point(store, at).await.unwrap().unwrap();
@@ -448,7 +448,7 @@ async fn a_fork_on_a_log_has_claims_and_results_of_its_own() {
         assert_eq!(statuses(fork.state()), [Completed, Failed, Skipped]);
         assert_eq!((parent.status(), fork.status()), (PlanStatus::Running, PlanStatus::Failed));
         assert_eq!(fork.state(), planner_caught_up(&store, "f").await.state(), "a view and the planner agree");
-        // As of the point they are the same; what lies between it and the fork is none of its history.
+        // As of the fork point they are equal; events between the point and the fork are not part of its history.
         assert_eq!(view(&store, "f", Some(at)).await, view(&store, "p", Some(at)).await);
     }
 }
@@ -491,7 +491,7 @@ async fn forks_of_forks_share_the_histories_of_all_that_they_come_from() {
             view.state().tasks().iter().map(|task| task.result.clone().unwrap_or_default()).collect::<Vec<_>>()
         };
         assert_eq!(results(&view(&store, "c", None).await), ["by a", "by b", "by c", ""]);
-        // A position of the history that a fork shares is the other plan's.
+        // A position in the shared history belongs to the parent.
         let history = History::of(&store, "c").await.unwrap();
         let point = history.fork_point(&store, in_a).await.unwrap().unwrap();
         assert_eq!((point.parent.as_str(), point.at), ("a", in_a));

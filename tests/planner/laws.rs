@@ -1,4 +1,4 @@
-//! What holds for every handler and every event, over random orders.
+//! Laws of every handler and every event, over random commands.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use proptest::prelude::*;
 
 use super::random::{Act, Draft, acts_and_forks, drafts};
 
-/// Gives a handler one order and checks what must hold of any. The events, if it was not refused.
+/// Gives a handler one command and checks the laws. Returns the events, unless it was refused.
 fn give<H>(handler: &mut H, history: &mut Vec<H::Event>, command: H::Command) -> Option<Vec<H::Event>>
 where
     H: Handler + Clone + PartialEq + std::fmt::Debug,
@@ -136,7 +136,7 @@ proptest! {
     }
 }
 
-/// What no event of a claim may break, whoever asked for it.
+/// Invariants of a claim's events, for any command.
 fn check_claim_event(
     event: &TaskEvent,
     holder: Option<&crewlog_planner::claim::Holder>,
@@ -151,7 +151,7 @@ fn check_claim_event(
         TaskEvent::TaskStarted { epoch, .. } | TaskEvent::LeaseRenewed { epoch, .. } => {
             assert!(holder.is_some() && *epoch == epoch_before, "only the holder says {event:?}");
         }
-        // Nobody says what a lost holder did; the plan that has stopped asks.
+        // No one knows what a lost holder did; the stopped plan asks.
         TaskEvent::TaskFailed { class: FailureClass::OutcomeUnknown, epoch, .. } => assert_eq!(*epoch, epoch_before),
         TaskEvent::TaskReleased { epoch, .. }
         | TaskEvent::TaskStopped { epoch, .. }
@@ -171,7 +171,7 @@ fn check_claim_event(
     }
 }
 
-/// An order to a task and the seconds before it. Epochs are shifts from the last one until [`at`] makes them definite.
+/// A command to a task and the seconds before it. Epochs are offsets from the last one until [`at`] resolves them.
 pub(super) fn claim_acts() -> impl Strategy<Value = (TaskCommand, u64)> {
     let executor = (0..3_u8).prop_map(|n| Executor { name: "shell".into(), host: "h".into(), worker: n.to_string() });
     let shift = || prop_oneof![6 => Just(0_u64), 1 => Just(1)];

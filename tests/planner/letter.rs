@@ -1,4 +1,4 @@
-//! A letter of a few sentences: what the planner makes of it, and what it starts.
+//! A letter of a few sentences: its plan, and the tasks that start.
 
 use crewlog_planner::parse::{ReadOptions, read};
 use crewlog_planner::plan::{AttachmentKind, NodeKind};

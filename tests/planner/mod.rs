@@ -1,5 +1,5 @@
-//! The pure planner, seen from outside: commands in, events out. Nothing here knows a process, and only
-//! `recorded` a log, since what it shows is that the log can be decided again.
+//! The pure planner, seen from outside: commands in, events out. These tests use no processes, and only
+//! `recorded` uses a log, to show that it can be replayed.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails, also outside of its own function")]
 

@@ -1,4 +1,4 @@
-//! What people order: cancel, pause, resume, retry, compact.
+//! Commands of people: cancel, pause, resume, retry, compact.
 
 use crewlog_planner::event::PlannerConfig;
 

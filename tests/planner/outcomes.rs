@@ -1,4 +1,4 @@
-//! Steps that run by the outcome of a step before them, and steps that wait because of their box.
+//! Steps that depend on the outcome of a previous step, and steps that wait because of their box.
 
 use crewlog_mq::Handler;
 use crewlog_planner::event::{Command, PlannerConfig};

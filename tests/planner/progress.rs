@@ -1,5 +1,5 @@
-//! A plan never stalls, never starts what it should not, and ends once: random plans against a model that knows
-//! nothing of the planner's own bookkeeping.
+//! A plan never stalls, never starts a task too early, and ends once: random plans against a model that does not
+//! use the planner's own bookkeeping.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,11 +14,11 @@ use proptest::test_runner::TestRunner;
 
 use super::random::{Act, Draft, N_REPORTS, acts_and_forks, drafts, report, words};
 
-/// What the events alone say of a plan.
+/// The state of a plan, derived only from its events.
 #[derive(Default)]
 struct Observed {
     tasks: BTreeMap<TaskId, Standing>,
-    /// By question: the text of the condition that it asks.
+    /// By question: the text of its condition.
     asked: BTreeMap<QuestionId, ConditionKey>,
     conditions: BTreeMap<ConditionKey, bool>,
     config: PlannerConfig,
@@ -49,7 +49,7 @@ impl Observed {
                 self.tasks = tasks.iter().map(|plan| (plan.id, Standing::of(plan))).collect();
             }
             Event::TasksAmended { tasks, .. } => {
-                // What is to be undone is open again.
+                // A task to be undone is open again.
                 self.is_ended = false;
                 for plan in tasks {
                     self.tasks.entry(plan.id).or_insert_with(|| Standing::of(plan)).plan = plan.clone();
@@ -115,8 +115,8 @@ impl Observed {
         }
     }
 
-    /// What had not ended is begun anew, and what was done and had been undone; what was being undone is the other plan's
-    /// matter.
+    /// Unfinished tasks and undone tasks start again; compensating tasks in progress belong to the other
+    /// plan.
     fn fork(&mut self) {
         (self.is_paused, self.is_ended) = (false, false);
         self.asked.clear();
@@ -161,12 +161,12 @@ impl Observed {
         }
     }
 
-    /// Whether a task is planned and everything it waits for has let it go, its condition included.
+    /// Whether a task is planned and all its dependencies have released it, including its condition.
     fn may_start(&self, task: TaskId) -> bool {
         let Standing { plan, status, is_paused, waits, .. } = &self.tasks[&task];
         let mut waits_for = plan.depends_on.iter().map(|dependency| &self.tasks[&dependency.task]);
         let holds = plan.condition.as_ref().is_none_or(|condition| self.holds(plan, condition));
-        // A task whose run depends on an outcome is let go by any end of the task that decides, else by any end.
+        // A task that depends on an outcome is released by any end of the deciding task, else by any end.
         let is_decided_by = |condition: &Condition, before: &Standing| {
             condition.outcome_of.is_none_or(|decides| decides == before.plan.id)
         };
@@ -180,7 +180,7 @@ impl Observed {
             && waits_for.all(|before| before.status.is_end() && lets_go(before))
     }
 
-    /// The outcome of a task with a command decides once it has ended; else a person does.
+    /// A task with a command decides once it has ended; for others a person decides.
     fn holds(&self, plan: &TaskPlan, condition: &Condition) -> bool {
         let decides = condition.outcome_of.map(|task| &self.tasks[&task]);
         let decides = decides.filter(|task| task.plan.command.is_some() && task.status.is_end());
@@ -200,7 +200,7 @@ impl Observed {
         running.filter(|task| which(&task.plan)).count()
     }
 
-    /// Whether one more task may run: of those with or without a command, of its kind, of its assignee.
+    /// Whether one more task may run: by lane, kind and assignee.
     fn has_room(&self, plan: &TaskPlan) -> bool {
         let of_kind = self.config.parallelism_by_kind.get(&plan.kind);
         let of_executor = plan.assignee.as_ref().and_then(|name| self.config.parallelism_by_executor.get(name));
@@ -210,7 +210,7 @@ impl Observed {
                 && of_executor.is_none_or(|max| self.n_running(|other| other.assignee == plan.assignee) < *max)
     }
 
-    /// What could start now and was not started.
+    /// Tasks that could start now but have not.
     fn forgotten(&self) -> Vec<TaskId> {
         let is_on = !self.is_paused && !self.is_ended;
         let ready = self.tasks.values().filter(|task| is_on && self.may_start(task.plan.id));
@@ -218,12 +218,12 @@ impl Observed {
     }
 }
 
-/// Questions to people wait for nothing but their turn.
+/// Questions to people wait only for their turn.
 fn is_limited(task: &TaskPlan) -> bool {
     task.kind != NodeKind::Clarification
 }
 
-/// A plan under way, watched.
+/// A running plan under observation.
 struct Run {
     planner: Planner,
     observed: Observed,
@@ -251,7 +251,7 @@ impl Run {
         self.check_what_it_waits_for();
     }
 
-    /// A plan that has not ended waits for something that it names, and all that it names is there to be waited for.
+    /// An unfinished plan waits for something that it names, and everything it names exists.
     fn check_what_it_waits_for(&self) {
         let (state, observed) = (self.planner.state(), &self.observed);
         let waits = state.waits_for();
@@ -279,7 +279,7 @@ impl Run {
         }
     }
 
-    /// Something that can happen next: the `choice`th running task reports, or somebody answers.
+    /// A possible next step: the `choice`th running task reports, or a person answers.
     fn go_on(&mut self, choice: usize, how: usize) {
         let state = self.planner.state();
         let running = state.tasks().iter().filter(|task| task.status == TaskStatus::Running);
@@ -310,7 +310,7 @@ impl Run {
         self.order(command);
     }
 
-    /// Everybody does what brings the plan to its end; each step must end a task or answer a question.
+    /// Everyone helps the plan to end; each step must end a task or answer a question.
     fn finish(&mut self) {
         let n_tasks = self.planner.state().tasks().len();
         for _ in 0..8 * n_tasks + 16 {

@@ -1,4 +1,4 @@
-//! The prompts of agents: their task whole, and all else within the token budget.
+//! The prompts of agents: the full task, and everything else within the token budget.
 
 use crewlog_mq::Handler;
 use crewlog_planner::event::{Amendment, Command, Edit, Event, PlannerCmd, PlannerConfig, Profile, TaskStatus};
@@ -65,7 +65,7 @@ proptest! {
     }
 }
 
-/// The length of the same prompt with no room but for the task itself.
+/// The length of the same prompt with budget for only the task itself.
 fn alone(history: &[Event], place: usize, task: u64) -> usize {
     let mut history = history[..=place].to_vec();
     let Event::TasksPlanned { config, .. } = &mut history[0] else { panic!("a plan begins with its tasks") };
@@ -275,7 +275,7 @@ fn the_oldest_attempts_are_left_out_first_and_errors_keep_their_place() {
     assert!(n_chars(&prompt) <= 4_000);
 }
 
-/// What one attempt comes to.
+/// The outcome of one attempt.
 #[derive(Debug, Clone)]
 enum Try {
     Fails { n_lines: usize, line: String },

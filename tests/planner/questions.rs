@@ -1,4 +1,4 @@
-//! Questions: of the text, of executors, of conditions. One pauses what depends on it and nothing else.
+//! Questions of the text, of executors and of conditions. A question blocks only its dependents.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! Random plans, and random orders to a plan: right, late, repeated and senseless ones.
+//! Random plans, and random commands to a plan: valid, late, repeated and senseless ones.
 
 use std::collections::BTreeSet;
 
@@ -16,10 +16,10 @@ use crewlog_planner::state::PlannerState;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-/// The most tasks of a random plan.
+/// The maximum tasks of a random plan.
 pub const TASKS_MAX: u64 = 8;
 
-/// A plan that has not begun.
+/// A plan that has not started.
 #[derive(Debug, Clone)]
 pub struct Draft {
     pub tasks: Vec<TaskPlan>,
@@ -27,7 +27,7 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// The order that makes it a plan, by way of the text that says everything.
+    /// The command that creates the plan from its exported text.
     pub fn initialize(&self) -> Command {
         if self.tasks.iter().any(has_limits) {
             let (tasks, title, source) = (self.tasks.clone(), Some("Random".into()), String::new());
@@ -41,7 +41,7 @@ impl Draft {
     }
 }
 
-/// Plans of every shape: what waits for what, conditions, names, boxes, policies and retries.
+/// Plans of every shape: dependencies, conditions, names, boxes, policies and retries.
 pub fn drafts() -> impl Strategy<Value = Draft> {
     let policies =
         [FailurePolicy::SkipDependants, FailurePolicy::Continue, FailurePolicy::Stop, FailurePolicy::Ask].to_vec();
@@ -115,7 +115,7 @@ fn label(index: usize, n_tasks: usize, pick: u8) -> Option<String> {
     }
 }
 
-/// A condition that a person decides, or the outcome of a task that it waits for.
+/// A condition that a person decides, or the outcome of a dependency.
 fn condition_of(what: u8, negated: bool, depends_on: &[Dependency]) -> Condition {
     let decides = depends_on.get(usize::from(what / 2)).filter(|_| what.is_multiple_of(2)).map(|one| one.task);
     let text = decides.map_or_else(
@@ -125,7 +125,7 @@ fn condition_of(what: u8, negated: bool, depends_on: &[Dependency]) -> Condition
     Condition { text, negated, outcome_of: decides, first: Some(TaskId(1)) }
 }
 
-/// What the text cannot say of every task.
+/// Settings that the text cannot express for every task.
 #[derive(Debug, Clone, Default)]
 struct Limits {
     deadline_ms: Option<u64>,
@@ -173,17 +173,17 @@ fn kind_of(n: u8) -> NodeKind {
     }
 }
 
-/// An order that is made definite only when the plan's state is known.
+/// A command that is resolved once the plan's state is known.
 #[derive(Debug, Clone)]
 pub enum Act {
-    /// To the `pick`th running task, or to any task when `is_wild`.
+    /// For the `pick`th running task, or for any task when `is_wild`.
     Report {
         pick: u8,
         is_wild: bool,
         attempt_shift: i8,
         how: u8,
     },
-    /// To the `pick`th open question, or to any question when `is_wild`.
+    /// For the `pick`th open question, or for any question when `is_wild`.
     Answer {
         pick: u8,
         is_wild: bool,
@@ -199,7 +199,7 @@ pub enum Act {
     Resume,
     /// One or several changes to tasks.
     Amend(Vec<Change>),
-    /// To have another limit on something, or another order.
+    /// Changes a limit, or the order.
     Configure {
         what: u8,
         n: u8,
@@ -236,15 +236,15 @@ pub enum Act {
     Compact {
         max_tokens: usize,
     },
-    /// To take up a summary of all that has completed, whether or not one is wanted.
+    /// A summary of all completed tasks, whether or not one is requested.
     Summarise {
         n: u8,
     },
-    /// What comes from the parent plan: a pause, that it goes on, that it is undone.
+    /// From the parent plan: pause, resume, compensation.
     FromParent {
         what: u8,
     },
-    /// To go on as another plan, with a change to its tasks.
+    /// Continues as a fork with a change to its tasks.
     Fork {
         at: u8,
         change: Option<Change>,
@@ -252,7 +252,7 @@ pub enum Act {
     Initialize,
 }
 
-/// A change to the tasks of a plan; tasks are picked among those that there are, and one beyond.
+/// A change to the tasks of a plan; tasks are picked from the existing ones and one beyond.
 #[derive(Debug, Clone)]
 pub enum Change {
     Add { text: u8, after: Vec<u8>, before: Vec<u8> },
@@ -264,7 +264,7 @@ pub enum Change {
     Define { pick: u8, n: u8, after: Vec<u8> },
 }
 
-/// What is added to plans. Together with the most tasks of a draft these are few enough to be picked often.
+/// Texts to add to plans. Together with the maximum tasks of a draft they are few enough to be picked often.
 const ADDED: [&str; 7] = [
     "- Look again",
     "1. Run `echo a`\n2. Run `echo b`\n",
@@ -371,7 +371,7 @@ pub fn acts() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// The same, and forks: after one the plan is another, which goes on from what it was.
+/// The same, and forks: after a fork the plan is the fork, which continues from the previous state.
 pub fn acts_and_forks() -> impl Strategy<Value = Act> {
     let fork = (any::<u8>(), prop::option::of(changes())).prop_map(|(at, change)| Act::Fork { at, change });
     prop_oneof![20 => acts(), 1 => fork]
@@ -442,7 +442,7 @@ impl Act {
     }
 }
 
-/// Orders on what is used up, asked, tried now and undone.
+/// Commands about usage, questions, immediate retries and compensation.
 fn of_time_and_questions() -> impl Strategy<Value = Act> {
     prop_oneof![
         3 => (any::<u8>(), 0..3_000_u16).prop_map(|(pick, tokens)| Act::Use { pick, tokens }),
@@ -519,7 +519,7 @@ fn pick_of<T: Copy>(of: &[T], pick: u8) -> Option<T> {
     (!of.is_empty()).then(|| of[usize::from(pick) % of.len()])
 }
 
-/// In how many ways an executor reports.
+/// The number of ways in which an executor reports.
 pub const N_REPORTS: u8 = 8;
 
 /// One of the ways in which an executor reports.
@@ -537,7 +537,7 @@ pub fn report(node_id: TaskId, attempt: u32, how: u8) -> ExecutorEvent {
     }
 }
 
-/// Words that a question understands; the first brings the plan to its end soonest.
+/// Answers that a question accepts; the first ends the plan soonest.
 pub fn words(purpose: Purpose) -> &'static [&'static str] {
     match purpose {
         Purpose::Task | Purpose::Executor => &["blue"],

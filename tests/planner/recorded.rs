@@ -1,4 +1,4 @@
-//! Recorded commands: every append of a log can be decided again with them, and gives the same events.
+//! Recorded commands: with them every append of a log can be replayed and gives the same events.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -28,7 +28,7 @@ use crate::log::backends::logs;
 
 const PLAN: &str = "p";
 
-/// A plan and its tasks on a log, where every command is kept.
+/// A plan and its tasks on a log that records every command.
 struct Recording {
     store: EventStore,
     plan: &'static str,
@@ -41,7 +41,7 @@ impl Recording {
         Self { store: store.clone(), plan, planner }
     }
 
-    /// Puts a command to the planner, as a request.
+    /// Sends a command to the planner, as a request.
     async fn order(&mut self, command: Command) -> Vec<Event> {
         let cause = Cause::request().keeping(command.recorded());
         match self.planner.execute(command, &cause).await {
@@ -51,7 +51,7 @@ impl Recording {
         }
     }
 
-    /// Puts a command to a task, as a request, and lets the planner react to what comes of it.
+    /// Sends a command to a task, as a request, and lets the planner react to the result.
     async fn tell(&mut self, task: u64, command: TaskCommand) -> Vec<TaskEvent> {
         let mut claim = claim_of(&self.store, self.plan, TaskId(task), vec![plan_tag(self.plan)]);
         let cause = Cause::request().keeping(command.recorded());
@@ -79,8 +79,8 @@ impl Recording {
     }
 }
 
-/// Decides every append of a log again and compares. How many appends each command led to; `given` are those of which
-/// nothing says why they came.
+/// Replays every append of a log and compares. Returns the number of appends per command; `given` counts those without
+/// a command or cause.
 async fn decide_again(store: &EventStore) -> BTreeMap<String, usize> {
     let page = store.read(&Query::all(), Range::default(), 10_000).await.unwrap();
     assert!(!page.more);
@@ -146,7 +146,7 @@ async fn tell_all(log: &mut Recording) {
     log.tell(2, TaskCommand::Withdraw { attempt: 4, now: now(9_100) }).await;
 }
 
-/// Every command that makes a plan under way otherwise; of long amendments only what they made is kept.
+/// Every command that changes a running plan; of long amendments only the results are recorded.
 async fn amend_all(log: &mut Recording) {
     let amend = |amendments, reason: &str| Command::Amend { amendments, reason: reason.to_owned() };
     let (task, later) = (TaskId(5), TaskId(6));
@@ -204,7 +204,7 @@ async fn every_command_is_decided_again_from_its_record_and_its_events() {
     tell_all(&mut log).await;
     amend_all(&mut log).await;
     order_all(&mut log).await;
-    // What a crash kept from being dispatched.
+    // Dispatches prevented by a crash.
     let tasks = vec![TaskPlan::new(TaskId(1), NodeKind::ToolCall, "step")];
     let planned = Event::planned(tasks, PlannerConfig::default());
     let planned = NewEvent::of(&planned, Cause::request().metadata()).unwrap();
@@ -270,7 +270,7 @@ async fn what_a_person_takes_over_from_a_dead_worker_is_decided_again() {
     assert_eq!(counted, [("Claim", 1), ("Report", 1)]);
 }
 
-/// Amendments as a changed file gives them: what a person has done, what is otherwise, and the text.
+/// Amendments as a changed file gives them: completed tasks, changed tasks, and the text.
 fn of_file(task: u64, notes: &str, text: &str) -> Vec<Amendment> {
     let edits = vec![Edit::Notes(vec![notes.to_owned()])];
     let add = Amendment::Add { text: "- [x] Run `x`\n- [~] Run `y`\n".into(), after: Vec::new(), before: Vec::new() };
@@ -400,7 +400,7 @@ fn what_is_no_recorded_command_is_refused_with_the_reason() {
     check(json!({"Answer": {"question": 1}}), "recorded command Answer");
 }
 
-/// A task's part of a report, as a person makes it.
+/// A task's part of a person's report.
 fn as_told(event: ExecutorEvent, now: Timestamp) -> (u64, TaskCommand) {
     let executor = executor("w");
     match event {

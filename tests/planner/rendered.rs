@@ -7,7 +7,7 @@ use proptest::sample::select;
 
 use super::random::{TASKS_MAX, drafts};
 
-/// A text of a task: plain, or with what the exported form must quote.
+/// A text of a task: plain, or with characters that the exported form must quote.
 fn texts() -> impl Strategy<Value = String> {
     let quoted = ["", " ", "\"a\"", "- [x] 2. b", "> c", "# d", "two\nlines", "\u{2028}", "\\", "note: e", "Deploy/2"];
     prop_oneof!["[a-z ]{1,12}", select(quoted.to_vec()).prop_map(str::to_owned), any::<String>()]

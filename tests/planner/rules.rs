@@ -1,4 +1,4 @@
-//! How a plan begins, goes on and ends when nothing goes wrong.
+//! The start, progress and end of a plan without failures.
 
 use crewlog_mq::{Event as _, Handler};
 use crewlog_planner::event::{Command, Event, ExecutorEvent, PlannerConfig, TaskStatus};

@@ -1,4 +1,4 @@
-//! A plan under way, its events, and the prompts of its tasks.
+//! A running plan, its events, and the prompts of its tasks.
 
 use crewlog_mq::Handler;
 use crewlog_planner::event::{
@@ -16,7 +16,7 @@ pub(super) fn budget(token_budget: usize) -> PlannerConfig {
     PlannerConfig { token_budget, parallelism: 1_000, ..PlannerConfig::default() }
 }
 
-/// A plan under way, and all its events.
+/// A running plan, and all its events.
 pub(super) struct Run {
     pub(super) planner: Planner,
     pub(super) history: Vec<Event>,
@@ -37,7 +37,7 @@ impl Run {
         self.history.extend(self.planner.process(command).unwrap());
     }
 
-    /// Takes in a report; what would be tried again later is tried again at once.
+    /// Processes a report; a delayed retry starts at once.
     pub(super) fn hear(&mut self, event: ExecutorEvent) {
         self.order(Command::HandleExecutorEvent(event));
         let waiting = self.state().tasks().iter().find(|task| task.retry_ms.is_some()).map(|task| task.plan.id);
@@ -64,7 +64,7 @@ impl Run {
         compactions.collect()
     }
 
-    /// The last dispatch of a task: its place in the history, and the input of its executor.
+    /// The last dispatch of a task: its index in the history, and the input of its executor.
     pub(super) fn dispatch(&self, task: u64) -> (usize, &TaskInput) {
         let found = self.history.iter().enumerate().rev().find_map(|(place, event)| match event {
             Event::TaskDispatched { command: PlannerCmd::ExecuteTask { node_id, parameters, .. }, .. }
@@ -96,7 +96,7 @@ impl Run {
     }
 }
 
-/// The prompt of a task that the event at a place dispatched.
+/// The prompt of a task dispatched by the event at an index.
 pub(super) fn prompt_at(history: &[Event], place: usize, task: u64) -> Option<String> {
     let planner = Planner::fold(&history[..=place]);
     let state = planner.state();
@@ -121,7 +121,7 @@ pub(super) fn n_tokens(text: &str) -> usize {
     n_chars(text).div_ceil(CHARS_PER_TOKEN)
 }
 
-/// Tasks for agents that wait for nothing.
+/// Independent tasks for agents.
 pub(super) fn list(n_tasks: usize) -> String {
     (1..=n_tasks).fold("# A list\n\n".to_owned(), |text, n| text + &format!("- Write part {n}\n"))
 }

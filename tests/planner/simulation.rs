@@ -1,4 +1,4 @@
-//! The scheduler in simulated time: graphs of tasks whose durations are known, driven through the planner itself.
+//! The scheduler in simulated time: graphs of tasks with known durations, driven through the planner itself.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
@@ -10,10 +10,10 @@ use crewlog_planner::planner::{PARALLELISM_MAX, Planner};
 use crewlog_planner::state::Phase;
 use proptest::prelude::*;
 
-/// By task: the numbers of those it waits for, counted from 1, and its duration in seconds.
+/// By task: its dependencies, counted from 1, and its duration in seconds.
 type Graph = Vec<(Vec<u64>, u64)>;
 
-/// The time at which the last task ends when this many executors take what the planner dispatches at once.
+/// The time at which the last task ends when this many executors take dispatched tasks at once.
 fn makespan(graph: &Graph, n_executors: usize, order: Order) -> u64 {
     let tasks = graph.iter().enumerate().map(|(n, (waits_for, takes))| {
         let task = TaskPlan::new(TaskId(n as u64 + 1), NodeKind::Processing, format!("step {}", n + 1));
@@ -42,7 +42,7 @@ fn makespan(graph: &Graph, n_executors: usize, order: Order) -> u64 {
     now
 }
 
-/// The longest way through the graph; tasks wait only for earlier ones.
+/// The longest path through the graph; tasks depend only on earlier ones.
 fn critical_path(graph: &Graph) -> u64 {
     let mut ends: Vec<u64> = Vec::new();
     for (waits_for, takes) in graph {
@@ -52,7 +52,7 @@ fn critical_path(graph: &Graph) -> u64 {
     ends.into_iter().max().unwrap_or(0)
 }
 
-/// R. L. Graham, "Bounds on Multiprocessing Timing Anomalies" (1969): whoever never lets an executor idle while a task is
+/// R. L. Graham, "Bounds on Multiprocessing Timing Anomalies" (1969): a scheduler that never idles while a task is
 /// ready needs at most work / k + critical path x (k - 1) / k. Both sides are multiplied by k.
 fn is_within_bound(graph: &Graph, makespan: u64, n_executors: u64) -> bool {
     let work = graph.iter().map(|(_, takes)| takes).sum::<u64>();

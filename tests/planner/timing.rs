@@ -1,4 +1,4 @@
-//! Deadlines: of plans, tasks and questions. Time passes where a `tick` says so, in milliseconds.
+//! Deadlines of plans, tasks and questions. A `tick` sets the time, in milliseconds.
 
 use crewlog_mq::{Handler, Timestamp};
 use crewlog_planner::event::{Command, PlannerConfig, Timer};

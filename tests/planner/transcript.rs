@@ -1,7 +1,7 @@
-//! A plan's life as a transcript: each order to the planner, and below it the events that it gave, one to a line.
+//! A plan's life as a transcript: each command to the planner, and below it the resulting events, one per line.
 //!
-//! The orders of the expected transcript are carried out, so that what is read is what was run. After each, both laws
-//! of a handler are checked. It never looks into the planner's state to judge an event.
+//! The commands of the expected transcript are executed, so it shows exactly what ran. After each, both laws
+//! of a handler are checked. The planner's state is never used to judge an event.
 
 use std::fmt::Write;
 
@@ -14,7 +14,7 @@ use crewlog_planner::parse::{ReadOptions, read};
 use crewlog_planner::plan::{DefaultAnswer, FailurePolicy, NodeKind, Origin, Proposal, TaskId, TaskPlan};
 use crewlog_planner::planner::Planner;
 
-/// Carries out the orders of `transcript` on a plan of `text`, and compares.
+/// Runs the commands of `transcript` on a plan of `text`, and compares.
 pub fn check(text: &str, transcript: &str) {
     check_with(PlannerConfig::default(), text, transcript);
 }
@@ -25,7 +25,7 @@ pub fn check_with(config: PlannerConfig, text: &str, transcript: &str) {
     carry_out(start, transcript);
 }
 
-/// [`check_with`] of tasks that are not as the text has them alone.
+/// [`check_with`] of tasks that differ from the text.
 pub fn check_changed(config: PlannerConfig, text: &str, change: impl Fn(&mut [TaskPlan]), transcript: &str) {
     let mut tasks = read(text, ReadOptions::default()).unwrap().tasks;
     change(&mut tasks);
@@ -35,7 +35,7 @@ pub fn check_changed(config: PlannerConfig, text: &str, change: impl Fn(&mut [Ta
     carry_out(start, transcript);
 }
 
-/// A change of tasks after which none waits for another.
+/// A change of tasks that removes all dependencies.
 pub fn unordered(tasks: &mut [TaskPlan]) {
     tasks.iter_mut().for_each(|task| task.depends_on.clear());
 }
@@ -157,7 +157,7 @@ impl Plan {
         }
     }
 
-    /// `1 done RESULT` of the attempt that runs; `1#2 done RESULT` of attempt 2.
+    /// `1 done RESULT` for the running attempt; `1#2 done RESULT` for attempt 2.
     fn report(&self, task: &str, rest: &str) -> ExecutorEvent {
         let (task, attempt) = task.split_once('#').unwrap_or((task, ""));
         let node_id = TaskId(task.parse().expect("an order is a word, a question or a task"));
@@ -256,7 +256,7 @@ fn setting(said: &str) -> Setting {
     }
 }
 
-/// An event in a line.
+/// An event as a line.
 pub fn tell(event: &Event) -> String {
     let told = match event {
         Event::TasksPlanned { tasks, .. } => format!("planned {}", numbers(tasks.iter().map(|task| task.id))),
@@ -279,7 +279,7 @@ pub fn tell(event: &Event) -> String {
         }
         Event::ClarificationRequested { task_id, question_id, question, purpose, .. } => {
             match purpose {
-                // The question is what the text has as the task.
+                // The question equals the task in the text.
                 Purpose::Task => format!("{question_id} of {task_id}, Task"),
                 Purpose::Executor | Purpose::Condition | Purpose::Failure => {
                     format!("{question_id} of {task_id}, {purpose:?}: {question}")
@@ -292,7 +292,7 @@ pub fn tell(event: &Event) -> String {
         Event::ContextCompacted { summary, removed_task_ids, .. } => {
             format!("compacted {}: {summary}", numbers(removed_task_ids.iter().copied()))
         }
-        // What a person can do about it is left out.
+        // The hint for the person is omitted.
         Event::PlanPaused { reason, .. } => format!("paused: {}", reason.split("; ").next().unwrap_or_default()),
         Event::PlanResumed {} => "resumed".to_owned(),
         Event::PlanCancelled { reason } => format!("cancelled: {reason}"),

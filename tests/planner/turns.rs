@@ -1,4 +1,4 @@
-//! Which of the tasks that could start does: by priority, by the way to the end, by place, within every limit.
+//! Which startable task starts: by priority, critical path, position and limits.
 
 use crewlog_mq::Handler;
 use crewlog_planner::event::{Command, Order, PlannerConfig, Setting};

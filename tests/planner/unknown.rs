@@ -1,4 +1,4 @@
-//! Runs that were cut off: nobody knows whether the task did its work.
+//! Interrupted runs: it is unknown whether the task did its work.
 
 use crewlog_planner::event::PlannerConfig;
 use crewlog_planner::plan::FailurePolicy;

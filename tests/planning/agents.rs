@@ -1,4 +1,4 @@
-//! Agents that plan, each alone: by rule and by a model, side by side, from memory; and what they may not read.
+//! Agents plan independently: by rule and by a model, in parallel, from the log; and sealed texts need a key.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -42,7 +42,7 @@ async fn each_agent_plans_the_same_words_alone_by_its_role_with_its_own_tools() 
     assert_eq!(tools(Orchestrator, &team), ["perception", "tactical", "tactical"]);
     let survey = agents.plan(Perception, "Look for where users are kept", "").await.unwrap();
     assert_eq!(tools(Perception, &survey), ["search_code", "record_finding"]);
-    // One that has no tool for a step says so, and no other is asked for one.
+    // An agent without a tool for a step says so, and does not try another.
     let PlanningError::Plan(error) = agents.plan(Perception, WORDS, "").await.unwrap_err() else { panic!() };
     assert_eq!(error.name(), "NoTool");
 }
@@ -85,7 +85,7 @@ async fn failures_to_plan_are_counted_by_agent_and_rule() {
     }
 }
 
-/// A model that says what it was told to say.
+/// A model with a scripted answer.
 struct Says(Mutex<VecDeque<String>>);
 
 impl Model for Says {
@@ -116,7 +116,7 @@ async fn a_model_plans_as_the_agent_and_is_told_once_what_to_mend() {
         let asked = page.events.iter().map(|recorded| recorded.data.clone()).collect::<String>();
         assert!(asked.contains("the tool search_code belongs to perception agents"), "it is told why: {asked}");
         assert_eq!(asked.matches("- search_code:").count(), 0, "nobody is told of tools that are not theirs");
-        // Its answer is in the log: the same words are not asked about again, and others are.
+        // Its answer is in the log: the same text needs no new request, another text does.
         let again = agents.plan(AgentType::Tactical, "Look for it", "").await.unwrap();
         assert_eq!(again, plan);
     }

@@ -1,5 +1,5 @@
-//! Sub-plans and requests between agents, on a real log with real workers: results flow up, ends flow down, time runs out,
-//! and a worker that takes over from another repeats nothing.
+//! Sub-plans and requests between agents, on a real log with real workers: results propagate up, cancellations down, time runs
+//! out, and a worker that takes over from another repeats nothing.
 
 use std::time::Duration;
 
@@ -22,14 +22,14 @@ use tokio::task::JoinHandle;
 use crate::executors::rig::{PLAN, Rig, blocking, first_line, rest, soon, step, supervisor};
 use crate::log::backends::logs;
 
-/// A task that a plan of its own carries out.
+/// A task with a sub-plan.
 pub(super) fn left_to(id: u64, text: &str, agent: Option<AgentType>) -> TaskPlan {
     let agent = agent.map(|agent| agent.as_str().to_owned());
     let sub_plan = Some(SubPlan { text: text.to_owned(), agent, request: None });
     TaskPlan { sub_plan, ..TaskPlan::new(TaskId(id), NodeKind::Processing, format!("step {id}")) }
 }
 
-/// A tactical agent's task that asks the perception agent where something is.
+/// A tactical agent's task that asks the perception agent for a location.
 fn asks(timeout_ms: u64) -> TaskPlan {
     let plan = format!(
         r#"{{"steps": [{{"id": "ask", "description": "ask", "request": {{"target_agent": "perception",
@@ -40,7 +40,7 @@ fn asks(timeout_ms: u64) -> TaskPlan {
     plan.compile(AgentType::Tactical, &ToolRegistry::coding()).unwrap().tasks.remove(0)
 }
 
-/// All that acts on a plan, until it is dropped.
+/// All processes that work on a plan, until dropped.
 pub(super) struct Crew {
     host: JoinHandle<Result<(), Error>>,
     worker: JoinHandle<Result<(), Error>>,
@@ -48,17 +48,17 @@ pub(super) struct Crew {
 }
 
 impl Crew {
-    /// With an agent that is this line for `sh`, if one is given.
+    /// With an agent that runs this line in `sh`, if given.
     pub(super) fn of(rig: &Rig, agent: Option<&str>) -> Self {
         Self::scoped(rig, agent, PLAN)
     }
 
-    /// All that acts on another plan of the rig's log.
+    /// All processes for another plan of the rig's log.
     pub(super) fn scoped(rig: &Rig, agent: Option<&str>, plan: &str) -> Self {
         Self::by(rig, agent, plan, |worker| worker)
     }
 
-    /// All that acts on the rig's plan, where agents plan by a model.
+    /// All processes for the rig's plan, with agents that plan by a model.
     pub(super) fn planning_by(rig: &Rig, model: PlansByModel) -> Self {
         Self::by(rig, None, PLAN, |worker| worker.planning_by(model))
     }
@@ -77,7 +77,7 @@ impl Crew {
         let shell = Shell { supervisor: supervisor(), env: Vec::new(), timeout: Duration::from_secs(60) };
         let agents = agent.into_iter().collect();
         let roster = Roster { shell, takes_commands: true, agents, registry: Some(ToolRegistry::coding()) };
-        // One place: what only waits must not take it.
+        // One slot: a waiting task must not occupy it.
         let worker = equip(Worker::new(rig.store.clone(), roster, rig.life(), 1, InterruptedTask::Report));
         let (stop, is_stopped) = watch::channel(false);
         let scope = Scope::Plan(plan.to_owned());
@@ -97,7 +97,7 @@ pub(super) async fn events<E: crewlog_mq::Event>(store: &EventStore, stream: &st
     store.load_events(&Query::aggregate(stream, aggregate), None).await.unwrap()
 }
 
-/// Waits for an event of an aggregate, and gives those up to it.
+/// Waits for an event of an aggregate, and returns the events up to it.
 pub(super) async fn until<E: crewlog_mq::Event>(
     store: &EventStore,
     stream: &str,
@@ -122,7 +122,7 @@ pub(super) async fn child_end(rig: &Rig, child: &str) -> Outcome {
     *outcome
 }
 
-/// How a task of the plan ended: its status, and its result or error.
+/// The end of a task of the plan: its status, and its result or error.
 pub(super) fn ended(events: &[Event], id: u64) -> (TaskStatus, String) {
     let mut ends = events.iter().filter_map(|event| match event {
         Event::TaskStatusUpdated { task_id, status, result, error, .. } if *task_id == TaskId(id) => {
@@ -299,7 +299,7 @@ async fn a_request_is_answered_by_a_sub_plan_of_the_other_agent() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_without_an_answer_times_out_and_a_late_answer_changes_nothing() {
     for (store, _on) in logs().await {
-        // The last task is somebody else's, so the plan has not ended when the answer comes.
+        // The last task belongs to a person, so the plan has not ended when the answer arrives.
         let asking = TaskPlan { on_failure: Some(FailurePolicy::Continue), ..asks(2_000) };
         let for_ann =
             TaskPlan { assignee: Some("ann".into()), ..TaskPlan::new(TaskId(3), NodeKind::Processing, "look at it") };

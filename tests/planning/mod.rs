@@ -1,4 +1,4 @@
-//! What agents plan: their forms and tools, what they ask of each other, and plans within plans.
+//! Plans of agents: their forms and tools, their requests, and sub-plans.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails, also outside of its own function")]
 

@@ -1,4 +1,4 @@
-//! What a plan and its sub-plans have in common: budget, time, pauses and end; and that each is its own.
+//! What a plan shares with its sub-plans: budget, time, pauses and end; and what is separate.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use super::flows::{Crew, child_end, ended, left_to, plan_of, until};
 use crate::executors::rig::{PLAN, Rig, blocking, first_line, soon, step};
 use crate::log::backends::logs;
 
-/// An agent that says each time that it has used 400 tokens.
+/// An agent that always reports a usage of 400 tokens.
 const USES_400: &str = "echo well; echo 'USAGE: {\"input_tokens\": 300, \"output_tokens\": 100, \"cost\": 0.01}'";
 
 fn of_tokens(tokens: u64) -> PlannerConfig {
@@ -75,14 +75,14 @@ async fn a_plan_within_a_plan_may_use_what_the_one_above_has_left_and_no_more() 
         let tasks = vec![left_to(1, "- Think first\n", None), left_to(2, think, None)];
         let rig = Rig::on(store, tasks, of_tokens(1_200)).await;
         let crew = Crew::of(&rig, Some(USES_400));
-        // The second waits for the first to end: what is left is given to one at a time.
+        // The second waits for the first to end: the remaining budget goes to one at a time.
         let reason = paused(&rig, "p.2-1").await;
         assert!(reason.contains("the budget of 800 tokens is used up: 800 tokens spent"), "{reason}");
         let state = state_of(&rig, PLAN).await;
         assert_eq!((tokens(&state.spent()), state.phase()), (400, Phase::Active));
         rig.order(Command::Cancel { task: None, reason: "it is too dear".into() }).await;
         assert_eq!(child_end(&rig, "p.2-1").await, Outcome::Cancelled);
-        // Whether its worker hears of the end of the task first, or of that of its plan, which the host ends too.
+        // Whether its worker first learns of the end of the task, or of that of its sub-plan, which the host ends too.
         let is_told = |event: &TaskEvent| matches!(event, TaskEvent::TaskStopped { .. } | TaskEvent::TaskFailed { .. });
         let told = rig.until(2, is_told).await;
         crew.stop().await;
@@ -94,7 +94,7 @@ async fn a_plan_within_a_plan_may_use_what_the_one_above_has_left_and_no_more() 
     }
 }
 
-/// Two plans within a plan, of which each has a step that somebody else has to do.
+/// Two sub-plans, each with a step for a person.
 async fn two_within(store: EventStore) -> (Rig, Crew) {
     let ask = "- Prepare it (assignee: ann)\n";
     let rig = Rig::on(store, vec![left_to(1, ask, None), left_to(2, ask, None)], PlannerConfig::default()).await;
@@ -176,7 +176,7 @@ async fn a_plan_that_is_paused_from_parent_too_late_goes_on_again() {
     let rig = plan_of(vec![left_to(1, "- Think about it\n", None)]).await;
     let crew = Crew::of(&rig, None);
     until(&rig.store, event::STREAM, "p.1-1", |event: &Event| matches!(event, Event::TaskDispatched { .. })).await;
-    // As of a host that read the parent plan before it was resumed.
+    // From a host that read the parent plan before it was resumed.
     let mut late = planner_of(&rig.store, "p.1-1", sub_plan_tags("p.1-1", PLAN, &[])).await.unwrap();
     late.execute(Command::PauseFromParent { reason: "plan p is paused".into() }, &Cause::request()).await.unwrap();
     until(&rig.store, event::STREAM, "p.1-1", |event: &Event| matches!(event, Event::PlanResumed {})).await;
@@ -199,7 +199,7 @@ async fn a_fork_makes_plans_of_its_own_and_leaves_those_of_the_other_plan_alone(
         let command = Command::Fork { parent, at, reason, config: None, amendments: Vec::new() };
         fork.execute(command, &Cause::request()).await.unwrap();
         let forked = Crew::scoped(&rig, None, "f");
-        // The one below the fork is another, and the one below the other plan still runs.
+        // The sub-plan of the fork is a new one, and that of the parent still runs.
         until(&rig.store, event::STREAM, "f.2-1", |event: &Event| matches!(event, Event::TaskDispatched { .. })).await;
         fork.execute(Command::Cancel { task: None, reason: "enough".into() }, &Cause::request()).await.unwrap();
         assert_eq!(child_end(&rig, "f.2-1").await, Outcome::Cancelled);
@@ -233,7 +233,7 @@ async fn a_plan_within_a_plan_has_no_more_time_than_its_task() {
     assert!(given.is_some_and(|ms| ms <= 600), "{given:?}");
 }
 
-/// A model that never answers, and says when it is asked.
+/// A model that never answers, and signals each request.
 struct Silent(Arc<Notify>);
 
 impl Model for Silent {

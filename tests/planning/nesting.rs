@@ -1,4 +1,4 @@
-//! The policy of sub-plans: given the states of a plan and of its sub-plan, the command that brings them in line.
+//! The policy of sub-plans: for the states of a plan and its sub-plan, the command that brings them in line.
 
 use crewlog_mq::{Handler, Timestamp};
 use crewlog_planner::claim::Ending;

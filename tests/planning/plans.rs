@@ -1,4 +1,4 @@
-//! Agents' plans: one form for four roles; what each keeps, the tasks it becomes, and what is refused.
+//! Agents' plans: one form for four roles; the fields each keeps, its tasks, and its refusals.
 
 use std::collections::BTreeSet;
 
@@ -87,7 +87,7 @@ fn propose(proposal: Proposal) -> Result<Vec<Event>, PlannerError> {
     Planner::new().process(Command::Propose { proposal, attachments: Vec::new(), config })
 }
 
-/// A plan with one thing changed.
+/// A plan with one change.
 pub fn with(agent: AgentType, at: &str, value: Value) -> Value {
     let mut plan = plan_of(agent);
     let (of, key) = at.rsplit_once('/').unwrap();
@@ -98,7 +98,7 @@ pub fn with(agent: AgentType, at: &str, value: Value) -> Value {
     plan
 }
 
-/// Each task in a line: what it waits for, its kind, and who does it.
+/// Each task as a line: its dependencies, its kind, and its executor.
 fn lines(proposal: &Proposal) -> String {
     let lines = proposal.tasks.iter().map(|task| {
         let after = task.depends_on.iter().map(|on| on.task.to_string()).collect::<Vec<_>>().join(",");
@@ -330,7 +330,7 @@ fn who_may_ask_and_who_may_delegate_is_settled_for_every_pair() {
     let expected: [&[AgentType]; 4] =
         [&[Tactical, Perception], &[Strategic, Perception], &[], &[Strategic, Tactical, Perception]];
     assert_eq!(asks, expected);
-    // Work goes only down, so it never comes back.
+    // Delegation only goes down, so it never forms a cycle.
     let level = |agent| [Perception, Tactical, Strategic, Orchestrator].iter().position(|one| *one == agent);
     for agent in AgentType::ALL {
         let role = Role::of(agent);
@@ -339,7 +339,7 @@ fn who_may_ask_and_who_may_delegate_is_settled_for_every_pair() {
     }
 }
 
-/// Where each role says how failures of a step are handled.
+/// The place in each role's form where failure handling is set.
 const STEPS: [(AgentType, &str); 5] = [
     (AgentType::Strategic, "/steps/3"),
     (AgentType::Tactical, "/steps/0"),
@@ -504,7 +504,7 @@ fn a_schema_has_the_parts_of_its_role_and_only_its_own_tools() {
 
 #[test]
 fn a_schema_names_exactly_the_fields_that_are_read() {
-    // The reader lists its fields where it meets an unknown one.
+    // The JSON reader lists its fields after an unknown one.
     let known = |json: Value| {
         let refused = AgentPlan::read(&json.to_string()).unwrap_err().to_string();
         let list = refused.split("expected one of ").nth(1).unwrap().to_owned();

@@ -1,4 +1,4 @@
-//! Plans of agents by the program: proposed, refused, shown, carried out; and the tools that the configuration gives.
+//! Plans of agents on the command line: proposed, refused, shown, run; and the tools from the configuration.
 
 use serde_json::json;
 
@@ -61,7 +61,7 @@ fn a_strategic_plan_runs_by_plans_of_tactical_agents_and_show_names_them() {
     assert!(shown["tasks"][1]["result"].as_str().is_some_and(|result| result.ends_with(":\nagain")), "{shown}");
     let text = scene.run(&["show", &id]).expect(0).stdout;
     assert!(text.contains(&format!("plan {id}.2-1")), "{text}");
-    // Of every plan the log says whose it is, and no task has a tool that its agent has not.
+    // The log names the agent of every plan, and no task has a tool foreign to its agent.
     for planned in scene.events_of_type("TasksPlanned") {
         let tools = planned["origin"]["agent"]["tools"].as_array().expect("the tools of its agent").clone();
         let used = planned["tasks"].as_array().expect("tasks").iter().filter_map(|task| task.get("tool"));
@@ -105,7 +105,7 @@ fn with_a_plan_end_the_plans_within_it_in_the_same_command() {
 fn prose_in_an_agents_plan_does_not_become_shell_unasked() {
     let scene = Scene::new();
     scene.write("plan.json", plan_of(AgentType::Tactical).to_string());
-    // Nor where it would only be taken up, since any worker would run it.
+    // Nor in a plan that is only accepted, since any worker would run it.
     for run in [&["--run"][..], &[]] {
         let propose = ["plan", "propose", "plan.json", "--agent", "tactical"];
         let refused = scene.run(&[&propose, run].concat()).expect(1);

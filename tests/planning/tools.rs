@@ -1,4 +1,4 @@
-//! Which tools a plan may name: those of its agent, and no others, anywhere in it.
+//! The tools that a plan may name: only those of its agent, anywhere in the plan.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::plans::{compiled, plan_of, plans};
 
-/// All pairs of a type of agent and a tool that it has not.
+/// All pairs of a type of agent and a tool it does not have.
 fn foreign() -> Vec<(AgentType, String)> {
     let registry = ToolRegistry::coding();
     let own = |agent| registry.tools_of(agent).map(|tool| tool.name.clone()).collect::<BTreeSet<_>>();
@@ -23,7 +23,7 @@ fn foreign() -> Vec<(AgentType, String)> {
         .collect()
 }
 
-/// The places of a plan with the name of a tool, and those with free text.
+/// The locations of tool names in a plan, and those of free text.
 fn places(agent: AgentType) -> (&'static str, &'static [&'static str]) {
     match agent {
         AgentType::Strategic => (

@@ -1,4 +1,4 @@
-//! Which strings of events are sealed: each is named as the one or the other, and what is sealed is needed by no fold.
+//! Sealed strings of events: each string field is classified, and no fold needs a sealed one.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crewlog_planner::sealing::{Visibility, must_seal, replaced, rule};
 
 use super::tracer::{TEXT, trace};
 
-/// Texts that whoever has the log may read. Whoever adds one must know why: it is an id, a name or a path.
+/// Texts that anyone with the log may read. Each addition needs a reason: it is an id, a name or a path.
 const CLEAR: [&str; 21] = [
     "agent",
     "assignee",
@@ -146,7 +146,7 @@ fn every_string_of_a_kept_command_is_named_as_clear_or_sealed() {
     );
 }
 
-/// Amendments and edits of every sort, with a text wherever one is secret.
+/// Amendments and edits of every kind, with a text in every secret field.
 fn amendments() -> Vec<Amendment> {
     let attachment = Attachment { kind: AttachmentKind::FileRef("a.rs".into()), label: Some(TEXT.into()) };
     let edits = vec![

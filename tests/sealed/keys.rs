@@ -1,4 +1,4 @@
-//! Keys: whose is whose, and what is said when one is missing or another.
+//! Keys: which key opens what, and the errors for a missing or foreign one.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -140,7 +140,7 @@ async fn what_a_crash_kept_from_its_place_is_swept_away_when_keys_are_replaced()
     let kept = std::fs::read(&of_p).unwrap();
     let left = ring.plans().join(format!("new-{}", crewlog_mq::new_event_id()));
     for (replace, n_bytes) in [("rotate", kept.len()), ("rotate", kept.len() - 3), ("destroy", kept.len())] {
-        // As a crash leaves it between the writing of a file and its taking its place, or while it is written.
+        // A crash leaves it before the file is moved into place, or while it is being written.
         std::fs::write(&left, &kept[..n_bytes]).unwrap();
         match replace {
             "rotate" => assert_eq!(ring.keys(Some("a")).rotate(&ring.operator("b")).unwrap().not_wrapped.len(), 0),
@@ -235,7 +235,7 @@ async fn a_key_that_is_not_there_is_named_and_one_that_was_changed_opens_nothing
     let refused = reader.append(pause("p", "why")).await.unwrap_err();
     assert!(refused.to_string().contains(&key) && refused.to_string().contains("CREWLOG_KEYS"), "{refused}");
 
-    // The key of one plan under the name of another's.
+    // The key of one plan under the name of another plan's key.
     let other = key_of(&of_plan(&store, "q").await[0].tags).unwrap().to_owned();
     std::fs::copy(ring.plans().join(format!("{other}.json")), &file).unwrap();
     assert_eq!(last_reason(&ring.veil(&store, Some("a")), "p").await, SEALED);

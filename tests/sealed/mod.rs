@@ -1,4 +1,4 @@
-//! Sealed texts, from the library's side: what stands in a log, and who can read it.
+//! Sealed texts, from the library's side: the contents of the log, and who can read them.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails, also outside of its own function")]
 
@@ -19,10 +19,10 @@ use crewlog_planner::plan::{NodeKind, Origin, TaskId, TaskPlan};
 use serde_json::json;
 use tempfile::TempDir;
 
-/// Stands in every text that is free, and nowhere else.
+/// Occurs in every free text, and nowhere else.
 const MARK: &str = "xyzzy";
 
-/// A folder with operators' keys, and those of plans.
+/// A folder with the keys of operators and plans.
 struct Ring {
     folder: TempDir,
 }
@@ -50,7 +50,7 @@ impl Ring {
         Keys::open(self.plans(), operator.as_deref()).unwrap()
     }
 
-    /// The log as one sees it who has the keys of plans, and perhaps an operator's.
+    /// The log for a reader with the keys of plans, and optionally an operator's.
     fn veil(&self, store: &EventStore, operator: Option<&str>) -> EventStore {
         store.clone().veiled(Arc::new(self.keys(operator)))
     }
@@ -60,7 +60,7 @@ fn marked(what: &str) -> String {
     format!("{MARK} \"{what}\"\n\\ é")
 }
 
-/// A plan of one task, all of whose texts are marked.
+/// A plan of one task with marks in all its texts.
 fn planned() -> Event {
     let task = TaskPlan {
         command: Some(marked("command")),
@@ -79,7 +79,7 @@ fn planned() -> Event {
     }
 }
 
-/// What happens to the plan then.
+/// Later events of the plan.
 fn happened() -> Vec<Event> {
     let (task_id, question_id) = (TaskId(1), QuestionId(1));
     let update = |status, result, error| Event::TaskStatusUpdated { task_id, status, result, error, unblocks: false };
@@ -92,7 +92,7 @@ fn happened() -> Vec<Event> {
     ]
 }
 
-/// What its task reports.
+/// The reports of its task.
 fn reported() -> Vec<TaskEvent> {
     use crewlog_planner::event::FailureClass;
     vec![
@@ -110,7 +110,7 @@ fn reported() -> Vec<TaskEvent> {
     ]
 }
 
-/// Metadata that keeps a command with a marked text.
+/// Metadata with a recorded command and a marked text.
 fn kept() -> Metadata {
     let command = json!({ "command": { "Cancel": { "task": 1, "reason": marked("kept reason") } } });
     Metadata { correlation_id: Some(crewlog_mq::new_event_id()), causation_id: None, extra: Some(command) }
@@ -160,7 +160,7 @@ fn holds_mark(recorded: &Recorded) -> bool {
     recorded.data.contains(MARK) || recorded.metadata.contains(MARK)
 }
 
-/// The files below a folder that hold the mark.
+/// The files below a folder that contain the mark.
 fn marked_files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {

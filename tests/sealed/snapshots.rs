@@ -1,5 +1,5 @@
-//! Snapshots lie open beside the log, so none is taken of what is sealed; and what watches over all plans says the same
-//! whoever has the keys.
+//! Snapshots are in clear text, so none is made of sealed texts; and conflicts and statistics are the same
+//! with and without the key.
 
 use crewlog_executors::reacting::Reacting;
 use crewlog_mq::{Append, Cause, Event as MqEvent, EventStore, Expected, Handler, NewEvent, Query, Runner, Snapshot};
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Ring, everything, holds_mark, marked, marked_files, new_event, of_plan, planned};
 
-/// All that was noted.
+/// All noted facts.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Notes(Vec<String>);
 
@@ -52,7 +52,7 @@ const SPACE: &str = "snapshot:notes:1";
 
 async fn note_five(store: &EventStore) {
     for n in 0..5 {
-        // A cold reader each second time.
+        // A cold reader every second time.
         let mut notes = Runner::<Notes>::new(store.clone(), "planner", "p", vec![plan_tag("p")]).with_snapshots();
         notes.execute(marked(&n.to_string()), &Cause::request()).await.unwrap();
         notes.execute(marked("warm"), &Cause::request()).await.unwrap();
@@ -71,13 +71,13 @@ async fn of_a_sealed_fold_there_is_no_snapshot_and_of_an_open_one_there_is() {
     note_five(&ring.veil(&store, None)).await;
     assert_eq!(store.cells(SPACE, "", 10).await.unwrap().len(), 1, "what nobody seals is kept as ever");
 
-    // And it goes on so when keys come later: the plan stays open.
+    // Keys that are added later change nothing: the plan stays unsealed.
     let mut notes = Runner::<Notes>::new(ring.veil(&store, Some("a")), "planner", "p", Vec::new()).with_snapshots();
     notes.catch_up().await.unwrap();
     assert_eq!(notes.handler().0.len(), 10);
 }
 
-/// Two sealed plans whose tasks, both held, say that they change one file.
+/// Two sealed plans whose claimed tasks declare that they change the same file.
 async fn conflict(store: &EventStore) {
     for plan in ["p", "q"] {
         let parameters = TaskInput {
@@ -134,7 +134,7 @@ async fn conflicts_and_statistics_are_the_same_with_and_without_the_key_and_hold
     for veiled in [ring.veil(&store, None), ring.veil(&store, Some("a"))] {
         watch::<Conflicts>(&veiled).await;
         watch::<Statistics>(&veiled).await;
-        // Who goes on repeats nothing, and says nothing else.
+        // A resumed host appends nothing more.
         let said = everything(&store).await.split_off(head.0 as usize);
         let types = said.iter().map(|recorded| &*recorded.event_type).collect::<Vec<_>>();
         assert_eq!(types, ["ConflictDetected", "StatisticsProjected"]);

@@ -1,4 +1,4 @@
-//! What stands in a log of a sealed plan, on every backend, and what is read of it.
+//! The log of a sealed plan, on every backend, and what readers get.
 
 use std::collections::BTreeSet;
 
@@ -147,7 +147,7 @@ async fn a_sealed_text_opens_in_no_other_event_and_no_other_field() {
     let last = of_plan(&store, "p").await.pop().unwrap();
     assert!(last.data.contains(PREFIX));
 
-    // The same bytes as another event of the same plan, or in another field of it.
+    // The same bytes in another event of the same plan, or in another field.
     let moved = NewEvent::from_json("PlanPaused", "1.0", last.data.clone(), &Metadata::default()).unwrap();
     let moved = moved.with_tags(last.tags.clone());
     store.append(Append::to("planner", "p", Expected::Any, vec![moved])).await.unwrap();
@@ -240,7 +240,7 @@ async fn each_plan_has_its_own_key_and_its_forks_share_it() {
     assert_ne!(keys("q").await, key);
     assert_eq!((keys("p-fork").await, keys("p-fork-fork").await), (key.clone(), key.clone()));
 
-    // A process that has the key in memory meanwhile is told no more than others.
+    // A process that has the key in memory gets no more than others.
     assert_eq!(last_reason(&sealed, "p-fork").await, marked("of the fork"));
     assert!(ring.keys(None).destroy(&key, "p").unwrap());
     assert!(!ring.keys(None).destroy(&key, "p").unwrap(), "only once");
@@ -261,7 +261,7 @@ async fn each_plan_has_its_own_key_and_its_forks_share_it() {
     }
     assert!(of_plan(&sealed, "q").await.iter().any(holds_mark), "other sessions are untouched");
 
-    // The plan can still go on to its end, only that nobody learns its words.
+    // The plan can still end, but its texts are lost.
     sealed.append(pause("p", &marked("too late"))).await.unwrap();
     assert_eq!(last_reason(&store, "p").await, SHREDDED);
 }

@@ -1,5 +1,5 @@
-//! Finds every string that a type can have when it is written as JSON, by asking the type to be read. Whatever is added to
-//! the type later is found too.
+//! Finds every string that a type can have in JSON, by deserialising the type. Later additions to
+//! the type are found too.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,14 +12,14 @@ use serde::de::{
 };
 use serde::forward_to_deserialize_any;
 
-/// The text of every string.
+/// The value of every string.
 pub const TEXT: &str = "a text";
 /// The aliases of fields of events.
 const ALIASES: [&str; 1] = ["entity_id"];
-/// So often a type is read; each variant of each enum in it has its turn.
+/// How often a type is read; each variant of each enum has its turn.
 const N_READ: usize = 3_000;
 
-/// What was found.
+/// The findings.
 #[derive(Debug, Default)]
 pub struct Found {
     /// The paths of strings.
@@ -28,11 +28,11 @@ pub struct Found {
     pub names: BTreeSet<String>,
     /// The paths of maps whose keys are strings.
     pub maps: BTreeSet<String>,
-    /// By path: how often a variant was chosen, and of how many.
+    /// By path: how often a variant was chosen, and how many there are.
     chosen: BTreeMap<String, (usize, usize)>,
 }
 
-/// Reads an enum of events many times over, whose fields lie under `data`. Gives what was found, and all that was read.
+/// Reads an enum of events many times, with its fields under `data`. Returns the findings, and all values read.
 pub fn trace<T: for<'de> Deserialize<'de>>() -> (Found, Vec<T>) {
     let found = RefCell::default();
     let read = |_| T::deserialize(Tracer { path: "data".into(), is_root: true, found: &found });
@@ -132,7 +132,7 @@ impl<'de> Deserializer<'de> for Tracer<'_> {
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Unreadable> {
         match (&visitor as &dyn Expected).to_string().as_str() {
-            // Its kind is an enum whose tag and content lie among its own fields.
+            // Its kind is an enum whose tag and content are among its own fields.
             "struct Attachment" => {
                 self.found.borrow_mut().names.insert(self.below("kind").path);
                 visitor.visit_map(Fields { of: self, names: &["kind", "ref", "label"], at: 0 })
@@ -212,7 +212,7 @@ impl<'de> MapAccess<'de> for Fields<'_> {
             ["kind", "ref", "label"] if name == "kind" => {
                 seed.deserialize(StrDeserializer::<Unreadable>::new("FileRef"))
             }
-            // What is looked through before it is read gives no type away.
+            // Content that is buffered first reveals no type.
             ["kind", "ref", "label"] if name == "ref" => {
                 let text = self.of.below(name).text();
                 seed.deserialize(StrDeserializer::<Unreadable>::new(text))
@@ -234,7 +234,7 @@ impl<'de> MapAccess<'de> for Entries<'_> {
         if std::mem::replace(&mut self.is_read, true) {
             return Ok(None);
         }
-        // What stands there is no value, so it is not among the texts.
+        // This value is discarded, so it is not among the texts.
         let of_key = RefCell::default();
         seed.deserialize(Tracer { path: String::new(), is_root: false, found: &of_key }).map(Some)
     }
@@ -255,7 +255,7 @@ impl<'de, 'a> EnumAccess<'de> for Variant<'a> {
 
     fn variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<(S::Value, Content<'a>), Unreadable> {
         let name = seed.deserialize(IntoDeserializer::<Unreadable>::into_deserializer(self.name))?;
-        // An event's own name is its type, and its fields alone are its data.
+        // An event's own name is its type, and only its fields are its data.
         let below = if self.of.is_root {
             Tracer { path: self.of.path.clone(), is_root: false, found: self.of.found }
         } else {

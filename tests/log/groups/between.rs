@@ -1,4 +1,4 @@
-//! What comes between a worker and its log, at a moment that is chosen: a fault, or a wait. Time is the runtime's, so that
+//! Faults and delays between a worker and its log at chosen moments. Time is the runtime's, so
 //! seconds pass at once.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ use super::*;
 
 type Before = Box<dyn Fn(&Append) -> BoxFuture<'static, Result<()>> + Send + Sync>;
 
-/// A log in memory where this is done before each append, which is not made when it fails.
+/// An in-memory log that runs this before each append; the append is skipped if it fails.
 struct Between {
     log: Memory,
     before: Before,
@@ -97,7 +97,7 @@ fn in_memory() -> EventStore {
     between(|_| async { Ok(()) }.boxed())
 }
 
-/// Whether a partition of this version writes how far it is, and nothing else.
+/// Whether a partition of this version only writes its checkpoint.
 fn is_of_partition(append: &Append, version: u32) -> bool {
     let cell = format!("space: \"group/facts/{version}\", key: \"partition-");
     append.writes().is_empty() && format!("{append:?}").contains(&cell)
@@ -108,7 +108,7 @@ async fn pass(time: Duration) {
     tokio::time::interval_at(Instant::now() + time, time).tick().await;
 }
 
-/// An event that says the same, with an id of its own.
+/// An event with the same content and its own id.
 fn made(event: &Recorded) -> NewEvent {
     let Ok(Fact::Noted { n }) = event.decode() else { panic!("nothing else is noted") };
     NewEvent::of(&Effect::Made { n }, &crewlog_mq::Metadata::default()).expect("it can be written as JSON")
@@ -129,7 +129,7 @@ async fn a_fault_while_a_lease_is_renewed_ends_no_handler_whose_lease_is_good() 
         let mut is_bad = false;
         if has_begun.load(Ordering::SeqCst) && is_of_partition(append, 1) {
             renewed.send_modify(|n| *n += 1);
-            // The first lease would be over by now.
+            // The first lease would have expired by now.
             is_bad = *renewed.borrow() == 4;
         }
         async move { if is_bad { Err(Error::storage("testing", std::io::Error::other("a fault"))) } else { Ok(()) } }
@@ -196,7 +196,7 @@ async fn a_replay_while_a_new_version_rebuilds_is_no_leave_to_take_over_earlier(
     blue.declare().await.unwrap();
     let fails = AtomicBool::new(true);
     let [replaying, rebuilding] = [0, 20].map(|n| Arc::new(Semaphore::new(n)));
-    // With new ids, so that what is done twice is seen.
+    // With new ids, so that repeated work is detected.
     let old = group_handler(|event, delivery| {
         let (fails, replaying) = (fails.load(Ordering::SeqCst), Arc::clone(&replaying));
         Box::pin(async move {
@@ -243,7 +243,7 @@ async fn a_replay_while_a_new_version_rebuilds_is_no_leave_to_take_over_earlier(
 
 #[tokio::test(start_paused = true)]
 async fn a_new_version_takes_over_while_events_keep_coming() {
-    // What it says of itself is always a little old.
+    // Its own report is always a little old.
     let store = between(|append| match is_of_partition(append, 2) {
         true => pass(Duration::from_millis(150)).map(Ok).boxed(),
         false => async { Ok(()) }.boxed(),
@@ -272,7 +272,7 @@ async fn what_is_read_after_a_take_over_is_handled_with_effects() {
     let (close, closed) = watch::channel(false);
     let (hold, held) = watch::channel(false);
     let (open, opened) = watch::channel(false);
-    // The new version is told late that it has taken over: one of its partitions is busy with its lease meanwhile.
+    // The new version learns late that it has taken over: one of its partitions is busy with its lease.
     let store = between(move |append| {
         if format!("{append:?}").contains("event_type: \"Promoted\"") {
             close.send_replace(true);
@@ -295,7 +295,7 @@ async fn what_is_read_after_a_take_over_is_handled_with_effects() {
     let script = async {
         until_taken_over(&store).await;
         let last = append(&store, "a", 3).await;
-        // Long enough to learn of it, and not so long that the lease would be over.
+        // Long enough to learn of it, and short enough for the lease.
         pass(Duration::from_secs(1)).await;
         open.send_replace(true);
         green.wait_until(last).await.unwrap();

@@ -22,7 +22,7 @@ const N_AGGREGATES: i64 = 12;
 const N_ROUNDS: u64 = 15;
 const N_NEW: i64 = 20;
 
-/// Ends after a number of appends, which is what time is counted in here.
+/// Ends after a number of appends, which serve as the clock here.
 async fn write(store: &EventStore, n: &mut i64) {
     for _ in 0..N_NEW {
         append(store, &format!("a{}", *n % N_AGGREGATES), *n).await;
@@ -51,7 +51,7 @@ async fn turmoil(store: &EventStore, seed: u64, deletes_cells: bool) -> (Seen, i
             ended = workers.next() => panic!("a worker ended in round {round}: {ended:?}"),
             () = write(store, &mut n) => {}
         }
-        // Half of the rounds end in the middle of the work, as if all were killed.
+        // Half of the rounds end in the middle of the work, as if all workers were killed.
         if round % 2 == 0 {
             let floor = Position(n / 2);
             tokio::select! {
@@ -69,7 +69,7 @@ async fn turmoil(store: &EventStore, seed: u64, deletes_cells: bool) -> (Seen, i
             .await
             .expect("it goes well");
     }
-    // In the end nothing fails any more.
+    // At the end nothing fails any more.
     let stop = async {
         let replay = GroupCommand::Replay { version: 1, aggregate: None };
         store.groups().execute("facts", replay).await.expect("it goes well");

@@ -1,4 +1,4 @@
-//! What people may ask of a group: pause, resume, reset; and what it tells of itself.
+//! Commands to a group: pause, resume, reset; and its reports.
 
 use crewlog_mq::{GroupCommand, VersionStatus};
 use tokio::sync::oneshot;
@@ -13,14 +13,14 @@ async fn a_paused_group_is_given_nothing_until_it_is_resumed() {
         group.declare().await.unwrap();
         let command = async |command| store.groups().execute("facts", command).await.unwrap().len();
         assert_eq!((command(GroupCommand::Pause).await, command(GroupCommand::Pause).await), (1, 0));
-        // In a place of its own, as a group runs within: unoptimised, each future around it would have it on the stack.
+        // In its own function, like the body of a group: unoptimised, every enclosing future would have it on the stack.
         let script = Box::pin(async {
             let is_held = |report: &GroupReport| report.versions[0].partitions.iter().all(|held| held.owner.is_some());
             until(&store, "all partitions are held", is_held).await;
             for n in 0..100 {
                 append(&store, "a", n).await;
             }
-            // What is not paused has been given all of it.
+            // The unpaused group has received everything.
             run_to_the_end(&other, &store, Seen::default().noting()).await;
             assert!(seen.sequences().is_empty());
             let report = store.groups().show("facts").await.unwrap();

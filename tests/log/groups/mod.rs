@@ -1,4 +1,4 @@
-//! Durable subscriptions: what their workers are given, in which order, and what is left when they end.
+//! Durable subscriptions: the deliveries to their workers, their order, and the state after workers end.
 
 mod between;
 mod chaos;
@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Fact, in_time, logs, note, noting};
 
-/// What a handler makes of a fact.
+/// A handler's reaction to a fact.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 enum Effect {
     Made { n: i64 },
@@ -37,7 +37,7 @@ impl Event for Effect {
     }
 }
 
-/// What handlers have seen, in order: which worker, which event.
+/// The events seen by handlers, in order: worker and event.
 #[derive(Clone, Default)]
 struct Seen(Arc<Mutex<Vec<(String, Recorded)>>>);
 
@@ -55,12 +55,12 @@ impl Seen {
         sequences
     }
 
-    /// A handler that only takes note.
+    /// A handler that only records.
     fn noting(&self) -> impl GroupHandler + use<> {
         self.handler("", |_, _| Ok(()))
     }
 
-    /// A handler that takes note, and then does this.
+    /// A handler that records, and then does this.
     fn handler<F>(&self, worker: &str, then: F) -> impl GroupHandler + use<F>
     where
         F: Fn(&Recorded, &mut Delivery) -> Result<(), HandlerError> + Send + Sync,
@@ -90,7 +90,7 @@ where
     }
 }
 
-/// A group of facts whose worker does not wait long.
+/// A group of facts with short waits.
 fn group(store: &EventStore) -> Group {
     let (first, max) = (Duration::from_millis(1), Duration::from_millis(20));
     store.group("facts").query(Query::stream("facts")).partitions(4).backoff(first, max)
@@ -111,7 +111,7 @@ fn effect(event: &Recorded, delivery: &mut Delivery) -> Result<(), HandlerError>
     }
 }
 
-/// What the effects of each aggregate say.
+/// The contents of the effects of each aggregate.
 async fn effects(store: &EventStore) -> BTreeMap<String, Vec<i64>> {
     let mut effects = BTreeMap::<_, Vec<i64>>::new();
     let all = store.load::<Effect>(&Query::stream("effects"), Range::default()).await.expect("the log can be read");
@@ -122,7 +122,7 @@ async fn effects(store: &EventStore) -> BTreeMap<String, Vec<i64>> {
     effects
 }
 
-/// Runs a worker until the group has handled all that is in the log now.
+/// Runs a worker until the group has handled every event in the log.
 async fn run_to_the_end(group: &Group, store: &EventStore, handler: impl GroupHandler) {
     let head = store.head().await.expect("the head can be read");
     run_to(group, head, handler).await;
@@ -133,7 +133,7 @@ async fn run_to(group: &Group, position: Position, handler: impl GroupHandler) {
     in_time("the end", group.run_until(handler, stop)).await.expect("the worker goes on");
 }
 
-/// Waits until a group is as it should be.
+/// Waits until a group reaches a state.
 async fn until(store: &EventStore, what: &str, is_so: impl Fn(&GroupReport) -> bool) -> GroupReport {
     in_time(what, async {
         let mut ticks = tokio::time::interval(Duration::from_millis(5));
@@ -152,7 +152,7 @@ fn aggregate(aggregate_id: &str) -> AggregateName {
     AggregateName { stream_id: "facts".into(), aggregate_id: aggregate_id.into() }
 }
 
-/// Deletes every cell of a group, as nobody should.
+/// Deletes every cell of a group, as no one should.
 async fn delete_cells(store: &EventStore) -> usize {
     let mut n_deleted = 0;
     for space in ["group/facts/1", "group/facts/1/workers", "group/facts/2"] {

@@ -1,4 +1,4 @@
-//! Who is given what, and in which order.
+//! Which worker receives which events, and in which order.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -23,7 +23,7 @@ async fn every_event_of_the_query_is_handled_once_and_in_the_order_of_its_aggreg
         run_to_the_end(&group(&store), &store, seen.noting()).await;
         let expected: BTreeMap<_, _> = (0..10).map(|n| (format!("a{n}"), one_to(30))).collect();
         assert_eq!(seen.sequences(), expected);
-        // Another run begins where this one ended.
+        // Another run starts where this one ended.
         append(&store, "a0", 0).await;
         let seen = Seen::default();
         run_to_the_end(&group(&store), &store, seen.noting()).await;
@@ -115,7 +115,7 @@ async fn an_effect_commits_with_the_acknowledgement_and_names_its_cause() {
         let Envelope { event: Effect::Made { n }, metadata, .. } = &all[0];
         let cause = Query::event(metadata.causation_id.expect("it has a cause"));
         assert_eq!(store.load_events::<Fact>(&cause, None).await.unwrap(), [Fact::Noted { n: *n }]);
-        // With all checkpoints gone everything is handled again, and nothing is appended twice.
+        // Without any checkpoint everything is handled again, and nothing is appended twice.
         assert!(delete_cells(&store).await > 0);
         let seen = Seen::default();
         run_to_the_end(&group, &store, seen.handler("", effect)).await;
@@ -124,11 +124,11 @@ async fn an_effect_commits_with_the_acknowledgement_and_names_its_cause() {
     }
 }
 
-/// Appends its effects itself, together with the acknowledgement.
+/// Appends its effects itself, with the acknowledgement.
 struct Acknowledging {
     store: EventStore,
     seen: Seen,
-    /// Whether the same effects are made of the same event.
+    /// Whether the same event has the same effects.
     is_stable: bool,
 }
 
@@ -146,7 +146,7 @@ impl GroupHandler for Acknowledging {
             let append = Append::to("effects", &event.aggregate_id, Expected::Any, vec![made]);
             let append = delivery.acknowledge(append).await;
             delivery.acknowledged(&self.store.append(append).await?);
-            // It is too late for this to be repeated.
+            // It is too late to repeat this.
             Err("after the acknowledgement".into())
         })
     }

@@ -14,7 +14,7 @@ use super::*;
 const STORE: &str = "CREWLOG_TEST_GROUP_CHILD_STORE";
 const LEASE: Duration = Duration::from_millis(500);
 
-/// Handles one event for as long as it is told, and tells what came of its worker.
+/// Handles one event until released, and reports the outcome of its worker.
 struct Slow;
 
 impl GroupHandler for Slow {
@@ -26,7 +26,7 @@ impl GroupHandler for Slow {
         Box::pin(async move {
             effect(event, delivery)?;
             say(&format!("handling {}", event.position));
-            // The parent stops this process here, in the middle of the work, and lets it go on by a line.
+            // The parent stops this process here, in the middle of the work, and releases it with a line.
             let mut line = String::new();
             std::io::stdin().read_line(&mut line)?;
             delivery.append("effects", "late", Expected::Any, &Effect::Made { n: event.position.0 })?;
@@ -43,7 +43,7 @@ fn say(line: &str) {
     out.flush().expect("the parent listens");
 }
 
-/// The body of the child process; in the run of the tests themselves it does nothing.
+/// The body of the child process; does nothing in a normal test run.
 #[test]
 fn child_process_body() {
     let Ok(url) = std::env::var(STORE) else { return };

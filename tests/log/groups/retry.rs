@@ -1,4 +1,4 @@
-//! Events that cannot be handled: tried again, parked, replayed, skipped; and all others flow meanwhile.
+//! Failing events: retried, parked, replayed, skipped, while all others continue.
 
 use crewlog_mq::{GroupCommand, Metadata, NewEvent};
 
@@ -11,7 +11,7 @@ fn n_of(event: &Recorded) -> i64 {
     }
 }
 
-/// What one worker saw, by `n`.
+/// The events of one worker, by `n`.
 fn seen_n(seen: &Seen, aggregate_id: &str) -> Vec<i64> {
     let all = seen.0.lock().expect("it goes well");
     all.iter().filter(|(_, event)| event.aggregate_id == aggregate_id).map(|(_, event)| n_of(event)).collect()
@@ -29,7 +29,7 @@ async fn an_event_that_fails_is_tried_again_and_holds_up_nothing_but_its_own_agg
             let fails = event.aggregate_id == "bad" && n_of(event) == 1 && delivery.attempt() < 3;
             if fails { Err("not yet".into()) } else { effect(event, delivery) }
         });
-        // With one partition it is plain that the others are not held up.
+        // One partition shows that other aggregates are not blocked.
         let group = group(&store).partitions(1).concurrency(1);
         run_to_the_end(&group, &store, failing_twice).await;
         assert_eq!(seen_n(&seen, "bad"), [0, 1, 1, 1, 2]);
@@ -52,7 +52,7 @@ async fn an_event_that_keeps_failing_is_parked_with_all_behind_it_and_replayed_i
             if fails { Err("never".into()) } else { effect(event, delivery) }
         };
         run_to_the_end(&group, &store, seen.handler("", failing)).await;
-        // Also what comes later, and with every cell gone.
+        // Also later events, and with every cell deleted.
         delete_cells(&store).await;
         append(&store, "bad", 4).await;
         run_to_the_end(&group, &store, seen.handler("", failing)).await;

@@ -1,4 +1,4 @@
-//! A new version of a group rebuilds without effects, takes over where the old one is, and the old one ends.
+//! A new version of a group rebuilds without effects, takes over once it has caught up, and the old one ends.
 
 use crewlog_mq::{Ended, GroupCommand, VersionStatus};
 

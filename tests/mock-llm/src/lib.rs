@@ -1,4 +1,4 @@
-//! A local server that speaks the protocols of model providers and answers from a script, faults included.
+//! A local server that speaks the protocols of model providers and replies from a script, including faults.
 
 mod script;
 mod wire;
@@ -23,7 +23,7 @@ pub use script::Script;
 use script::{Fault, Reply};
 use wire::Protocol;
 
-/// The most bytes of a request.
+/// The maximum bytes of a request.
 const REQUEST_BYTES_MAX: usize = 16 << 20;
 
 /// A running server; dropping it closes its connections.
@@ -57,7 +57,7 @@ impl MockLlm {
         let (stop, stopped) = oneshot::channel();
         let served = Arc::clone(&mock);
         let thread = std::thread::spawn(move || {
-            // Dropping the runtime also ends requests that wait for an answer that never comes.
+            // Dropping the runtime also ends requests whose answer never comes.
             runtime.block_on(async {
                 tokio::select! {
                     () = serve(listener, served) => {}
@@ -167,9 +167,9 @@ impl Mock {
         }
     }
 
-    /// Keeps of a key only whether there was one.
+    /// Records whether there was a key, not the key.
     fn record(&self, n: usize, asked: &Asked, uri: &Uri, headers: &HeaderMap, is_scripted: bool) {
-        // Who has no key says "none", since the protocols want the header.
+        // A client without a key sends "none", because the protocols require the header.
         let is_key = |value: &header::HeaderValue| !matches!(value.as_bytes(), b"none" | b"Bearer none");
         let has_key =
             headers.get(header::AUTHORIZATION).is_some_and(is_key) || headers.get("x-api-key").is_some_and(is_key);
@@ -213,7 +213,7 @@ fn cut(asked: &Asked, reply: &Reply, n: usize) -> Response {
         whole.truncate(whole.floor_char_boundary(whole.len() / 2));
         ("application/json", whole)
     };
-    // What came before is only sent when the end is not there at once.
+    // Earlier data is only sent if the end does not follow at once.
     let end = stream::once(async {
         tokio::task::yield_now().await;
         Err(std::io::Error::other("cut off, as the fixture wants it"))

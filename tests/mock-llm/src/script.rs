@@ -1,4 +1,4 @@
-//! The script of a mock model: which reply or fault answers which request, whatever the protocol.
+//! The script of a mock model: which reply or fault answers which request, in any protocol.
 
 use std::sync::Mutex;
 
@@ -14,60 +14,60 @@ const DELAY_MS_MAX: u64 = 3_600_000;
 /// One scripted reply.
 #[derive(Debug, Clone)]
 pub(crate) struct Reply {
-    /// Which requests it is for.
+    /// The requests it matches.
     pub when: When,
-    /// How many requests it is for; any number when unset.
+    /// How many requests it answers; any number when unset.
     times: Option<u32>,
-    /// What comes.
+    /// The answer.
     pub text: String,
-    /// The tokens that it says were used; by a rule of thumb when unset.
+    /// The tokens it reports as used; estimated when unset.
     pub usage: Option<Usage>,
-    /// Why the text ends.
+    /// The finish reason.
     pub finish: Finish,
-    /// What goes wrong.
+    /// The fault.
     pub fault: Option<Fault>,
     /// Seconds to wait before a retry.
     pub retry_after: Option<f64>,
-    /// What is said of a fault, in place of the usual words.
+    /// The message of a fault, instead of the default one.
     pub message: Option<String>,
-    /// How long it takes, in milliseconds.
+    /// The delay, in milliseconds.
     pub delay_ms: u64,
 }
 
-/// Which requests a reply is for; what is unset does not matter.
+/// The requests that a reply matches; an unset field matches any.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct When {
-    /// A part of what is asked, system prompt and messages.
+    /// A part of the system prompt and messages.
     prompt: Option<String>,
-    /// The model that is asked.
+    /// The requested model.
     model: Option<String>,
 }
 
-/// The tokens that a reply says were used.
+/// The tokens that a reply reports.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Usage {
-    /// Of what was asked.
+    /// Of the request.
     pub input: u32,
     /// Of the reply.
     pub output: u32,
 }
 
-/// Why a text ends.
+/// The finish reason of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Finish {
-    /// It is complete.
+    /// The text is complete.
     #[default]
     Stop,
-    /// It has as many tokens as it may have.
+    /// The text reached the token limit.
     Length,
-    /// Its content was refused.
+    /// The content was refused.
     Refusal,
 }
 
-/// What goes wrong.
+/// A fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Fault {
@@ -81,9 +81,9 @@ pub(crate) enum Fault {
     Unauthorized,
     /// No answer ever comes.
     TimeOut,
-    /// The connection ends in the middle of the text.
+    /// The connection ends midway.
     Cut,
-    /// What comes is no JSON.
+    /// The answer is not JSON.
     MalformedJson,
 }
 
@@ -94,7 +94,7 @@ struct File<'a> {
     replies: Vec<&'a RawValue>,
 }
 
-/// A reply as it is written.
+/// A reply as written in the file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
@@ -131,7 +131,7 @@ impl TryFrom<Written> for Reply {
 
     fn try_from(written: Written) -> Result<Self, String> {
         let Written { when, times, text, json, usage, finish, fault, retry_after, message, delay_ms } = written;
-        // These faults are instead of a text, the others happen to one.
+        // These faults replace the text; the others affect it.
         let replaces = |fault: Fault| !matches!(fault, Fault::Cut | Fault::MalformedJson);
         let text = match (text, json, fault) {
             (Some(_), Some(_), _) => return Err("a reply has \"text\" or \"json\", not both".into()),
@@ -166,7 +166,7 @@ impl TryFrom<Written> for Reply {
     }
 }
 
-/// What is wrong with a file, and where: line and column count from 1.
+/// The error of a file, with line and column from 1.
 struct Wrong {
     line: usize,
     column: usize,
@@ -174,7 +174,7 @@ struct Wrong {
 }
 
 impl Wrong {
-    /// What the reader of JSON says of a part of the file that begins there.
+    /// The JSON reader's error for a part of the file that starts there.
     fn of(error: &serde_json::Error, (line, column): (usize, usize)) -> Self {
         let place = format!(" at line {} column {}", error.line(), error.column());
         let column = if error.line() > 1 { error.column() } else { column - 1 + error.column() };
@@ -186,7 +186,7 @@ impl Wrong {
 fn parse(text: &str) -> Result<Vec<Reply>, Wrong> {
     let File { replies } = serde_json::from_str(text).map_err(|error| Wrong::of(&error, (1, 1)))?;
     let reply = |raw: &&RawValue| {
-        // It is a part of the text.
+        // It is part of the text.
         let before = &text[..raw.get().as_ptr() as usize - text.as_ptr() as usize];
         let line_start = before.rfind('\n').map_or(0, |end| end + 1);
         let place = (before.matches('\n').count() + 1, before[line_start..].len() + 1);
@@ -206,7 +206,7 @@ impl Script {
     /// Reads fixtures; the name is that of their file.
     ///
     /// # Errors
-    /// What is wrong with the text, with line and column.
+    /// The error of the text, with line and column.
     pub fn parse(name: &str, text: &str) -> Result<Self, String> {
         let replies = parse(text).map_err(|Wrong { line, column, message }| {
             format!(
@@ -217,9 +217,9 @@ impl Script {
         Ok(Self { left: Mutex::new(replies) })
     }
 
-    /// The first reply that is left for such a request, which is used up a little.
+    /// The first matching reply that is left; one use of it is consumed.
     pub(crate) fn next(&self, asked: &Asked) -> Option<Reply> {
-        // Nothing that holds it can panic.
+        // Its holders cannot panic.
         let mut left = self.left.lock().ok()?;
         let place = left.iter().position(|reply| reply.when.matches(asked))?;
         let reply = left[place].clone();

@@ -1,12 +1,12 @@
-//! The two protocols as they are written on the wire: OpenAI's chat completions and Anthropic's messages. It decides
-//! nothing: what to say comes from the script.
+//! The two protocols on the wire: OpenAI's chat completions and Anthropic's messages. It decides
+//! nothing: the content comes from the script.
 
 use serde_json::{Value, json};
 
 use crate::Asked;
 use crate::script::{Finish, Reply, Usage};
 
-/// How many characters a piece of a stream has.
+/// The number of characters of a stream chunk.
 const PIECE_CHARS: usize = 12;
 
 /// A protocol.
@@ -19,7 +19,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// The name as it is recorded.
+    /// The recorded name.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::OpenAi => "openai",
@@ -27,7 +27,7 @@ impl Protocol {
         }
     }
 
-    /// What a body asks.
+    /// The content of a request body.
     pub fn asked(self, body: Value) -> Asked {
         let text = |key: &str| body.get(key).map(text_of).unwrap_or_default();
         let messages = body.get("messages").and_then(Value::as_array).into_iter().flatten();
@@ -66,7 +66,7 @@ impl Protocol {
         }
     }
 
-    /// A reply piece by piece, as server-sent events.
+    /// A reply in chunks, as server-sent events.
     pub fn pieces(self, asked: &Asked, reply: &Reply, n: usize) -> Vec<String> {
         let Usage { input, output } = usage(asked, reply);
         let finish = self.finish(reply.finish);
@@ -122,7 +122,7 @@ impl Protocol {
         }
     }
 
-    /// A piece of a stream that is no JSON.
+    /// A stream chunk that is not JSON.
     pub const fn broken_piece(self) -> &'static str {
         match self {
             Self::OpenAi => "data: {\"broken\n\n",
@@ -142,7 +142,7 @@ impl Protocol {
     }
 }
 
-/// The text of a content, which is a text or a list of parts.
+/// The text of a content, either a text or a list of parts.
 fn text_of(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
@@ -154,7 +154,7 @@ fn text_of(content: &Value) -> String {
     }
 }
 
-/// The tokens of the fixture, else one for four characters.
+/// The tokens of the fixture, else one per four characters.
 fn usage(asked: &Asked, reply: &Reply) -> Usage {
     let tokens = |text: &str| u32::try_from(text.chars().count().div_ceil(4)).unwrap_or(u32::MAX);
     reply.usage.unwrap_or_else(|| Usage { input: tokens(&asked.prompt), output: tokens(&reply.text) })
