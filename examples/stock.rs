@@ -83,7 +83,7 @@ async fn buy(store: &EventStore) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The projection: a fold of history and then of what happens, until all is seen and nothing is to be ordered.
+/// The projection: a fold of history and then of live events, until it has seen all events and nothing needs ordering.
 async fn show(store: &EventStore) -> Result<(), Box<dyn Error>> {
     let (mut shelf, mut seen, until) = (BTreeMap::<String, Part>::new(), Position(0), store.head().await?);
     let mut stock = store.subscribe(&Query::stream("stock"))?;

@@ -42,7 +42,7 @@ pub struct LogIdentity {
     pub created_at: Timestamp,
 }
 
-/// Events that are to be imported, one after another. An error among them ends the import and is its error.
+/// Events to import, one after another. An error among them ends the import and is returned by it.
 pub type Records = Box<dyn Iterator<Item = Result<Recorded>> + Send>;
 
 /// Storage for a log: plain records in, plain records out.
@@ -92,7 +92,7 @@ pub trait Backend: Send + Sync + 'static {
     /// and reports what kept it from looking.
     fn tail(&self) -> &Arc<Tail>;
 
-    /// An event of the tail as readers are given it: as it stands in the log, unless a [`crate::Veil`] lies over it.
+    /// An event of the tail in the form for readers: as stored, unless a [`crate::Veil`] changes it.
     ///
     /// # Errors
     /// As for [`crate::Veil::open`].

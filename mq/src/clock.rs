@@ -70,8 +70,8 @@ fn at(wall: SystemTime) -> Timestamp {
     Timestamp(i64::try_from(since_epoch.as_micros()).unwrap_or(i64::MAX))
 }
 
-/// The time of one log, for all that ask in a process: it never goes behind an event that is known of. While the wall
-/// clock is behind, it runs on by the monotonic clock.
+/// The time of one log, shared by a process: it never runs behind a known event. While the wall
+/// clock is behind, it follows the monotonic clock.
 pub(crate) struct LogTime {
     clock: Arc<dyn Clock>,
     state: Mutex<State>,

@@ -115,7 +115,7 @@ pub enum Error {
     /// The import has not all events of its log.
     #[error("the import has position {position} where {expected} should be: it is a part of a log, export the whole")]
     ImportGap {
-        /// What stands there.
+        /// The position of the event.
         position: Position,
         /// What should.
         expected: Position,
@@ -348,7 +348,7 @@ pub enum Error {
         /// Why it failed.
         source: Source,
     },
-    /// What lies over the log ([`crate::Veil`]) can neither seal nor open without something that it lacks, such as a key.
+    /// The encryption layer ([`crate::Veil`]) can neither seal nor open without something it lacks, such as a key.
     /// Nothing was written.
     #[error("{0}")]
     Veil(Source),

@@ -141,7 +141,7 @@ pub struct Envelope<T> {
     pub event: T,
     /// Why.
     pub metadata: Metadata,
-    /// Where it stands in the log.
+    /// The stored record.
     pub recorded: Recorded,
 }
 

@@ -117,11 +117,11 @@ where
         &self.handler
     }
 
-    /// Runs the same scenario on a log: what was given is appended to a new aggregate, a runner executes the commands, and
-    /// the events, the refusals and the state must be the same there, also for one who reads it all again.
+    /// Runs the same scenario on a log: the given events are appended to a new aggregate, a runner executes the commands, and
+    /// the events, the refusals and the state must be the same there, also for a reader that loads everything again.
     ///
     /// # Panics
-    /// When they are not, with the difference, or when the log fails.
+    /// If they differ, with the difference, or if the log fails.
     #[track_caller]
     pub fn on(&self, store: &EventStore) -> impl Future<Output = ()>
     where

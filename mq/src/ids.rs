@@ -18,10 +18,10 @@ fn id_made_at(wall: SystemTime) -> Uuid {
 }
 
 /// The id of the `index`-th event with which `process` reacts to `cause`: UUIDv8 from the time of the cause and
-/// a hash of the three, so a repeated reaction bears the same ids and is recognised. A process that reacts to one event
-/// in two aggregates, or twice, must go by two names.
+/// a hash of the three, so a repeated reaction has the same ids and is recognised. A process that reacts to one event
+/// in two aggregates, or twice, must use two names.
 ///
-/// Bytes 0..6 are the milliseconds of `caused_at`, as in UUIDv7; the rest is SHA-1 (by way of UUIDv5 in the
+/// Bytes 0..6 are the milliseconds of `caused_at`, as in UUIDv7; the rest is SHA-1 (through UUIDv5 in the
 /// namespace of the cause).
 #[must_use]
 pub fn derived_event_id(process: &str, caused_at: Timestamp, cause: Uuid, index: usize) -> Uuid {

@@ -7,7 +7,7 @@ use crate::law::{self, FORMAT, Previous};
 use crate::position::Position;
 use crate::record::{Imported, Recorded};
 
-/// One import on its way. The log changes under it only by what it lets in.
+/// An import in progress. Only the import changes the log meanwhile.
 #[derive(Debug)]
 pub(crate) struct Import {
     /// Where the log ended before.
@@ -17,7 +17,7 @@ pub(crate) struct Import {
     pub(crate) adopts: bool,
 }
 
-/// What is to be done with a record.
+/// The action for a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Taken {
     /// The log has an event there: [`Import::compare`] the two.
@@ -49,7 +49,7 @@ impl Import {
         Ok(Self { head, last: None, adopts })
     }
 
-    /// Judges the next record by what came before it.
+    /// Checks the next record against the earlier ones.
     pub(crate) fn take(&mut self, record: &Recorded) -> Result<Taken> {
         let (position, expected) = (record.position, Position(self.position().0 + 1));
         if position != expected {

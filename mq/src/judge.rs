@@ -108,7 +108,7 @@ impl<L: Ledger> Judge<L> {
         Ok(Ok(Appended { places, cells, created_at: self.now, repeated: false }))
     }
 
-    /// Notes in the log that the wall clock was found behind it.
+    /// Records in the log that the wall clock is behind log time.
     pub(crate) fn record_step(&mut self, step: Duration) -> Result<(), L::Fault> {
         let micros = step.as_micros();
         tracing::warn!(behind_us = micros, "the wall clock stepped back; log time runs on");

@@ -35,7 +35,7 @@ impl Previous {
     }
 }
 
-/// What no log could have written of this event, if anything; the first is told. `None` before the first event.
+/// The first inconsistency of this event, if any. `previous` is `None` before the first event.
 pub(crate) fn broken(previous: Option<Previous>, event: &Recorded) -> Option<String> {
     broken_order(previous, event).or_else(|| broken_parts(event))
 }
@@ -50,7 +50,7 @@ fn broken_order(previous: Option<Previous>, event: &Recorded) -> Option<String> 
             let (created_at, before) = (created_at.0, previous.created_at.0);
             Some(format!("created_at runs backwards, from {before} to {created_at} microseconds since 1970"))
         }
-        // Behind a gap nothing is known of the append.
+        // After a gap the append is unknown.
         Some(previous) if begins || previous.position.0.saturating_add(1) != position.0 => None,
         Some(previous) if *append_start != previous.append_start => {
             let before = previous.append_start;

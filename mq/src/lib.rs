@@ -106,7 +106,7 @@
 //! # Handlers
 //!
 //! A [`Handler`] decides: it is pure, takes commands and gives events, and its state is the fold of its events. A [`Runner`]
-//! runs one on a log: it reads what is new, asks the handler, appends what that decided, and asks anew when others were
+//! runs one on a log: it reads new events, asks the handler, appends its decision, and decides again when others were
 //! faster. [`Runner::new`] is for a decision within one aggregate, [`Runner::over`] for one over all events that match a
 //! query. [`given`] tests a handler as data, in memory and on a log, and holds it to its laws.
 //!
@@ -163,9 +163,9 @@
 //!
 //! # Snapshots
 //!
-//! A fold that opts in by [`Snapshot`] is kept in a [`Cell`] from time to time, so that the next reader folds what stands
-//! behind it alone. Snapshots are disposable: one that is missing, of another version or log, ahead of the log or
-//! unreadable is none, and deleting them at any time changes no answer. Who folds a log without a handler uses
+//! A fold that implements [`Snapshot`] is stored in a [`Cell`] from time to time, so that the next reader folds only newer
+//! events. Snapshots are disposable: one that is missing, of another version or log, ahead of the log or
+//! unreadable is ignored, and deleting them at any time changes no result. To fold a log without a handler, use
 //! [`Snapshots`].
 //!
 //! # Older events
@@ -177,8 +177,8 @@
 //!
 //! # Backends
 //!
-//! What lies below is a [`Backend`] of plain records: SQLite (feature `sqlite`, on by default), PostgreSQL (feature
-//! `postgres`), or [`Memory`], which says in plain Rust what every backend does. A test wraps one in a backend of its own by [`EventStore::on`].
+//! The store uses a [`Backend`] of plain records: SQLite (feature `sqlite`, on by default), PostgreSQL (feature
+//! `postgres`), or [`Memory`], which defines in plain Rust what every backend does. A test wraps one in its own backend with [`EventStore::on`].
 //!
 //! # What is promised
 //!

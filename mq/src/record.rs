@@ -216,7 +216,7 @@ impl Append {
         &self.writes
     }
 
-    /// The same append with each event as `change` gives it back, which is told the stream and the aggregate.
+    /// The same append with each event replaced by the result of `change`, which gets the stream and the aggregate.
     ///
     /// # Errors
     /// The first of `change`.
@@ -249,7 +249,7 @@ impl Append {
             }
             for event in &write.events {
                 event.check_limits()?;
-                // A lone one is told from no other.
+                // A single event cannot be a duplicate.
                 if n_events > 1 && !ids.insert(event.event_id) {
                     let reason = format!("event id {} occurs twice", event.event_id);
                     return Err(Error::InvalidAppend { reason });
@@ -325,7 +325,7 @@ impl Page {
     }
 }
 
-/// An event as it stands in the log.
+/// A stored event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recorded {
     /// Place in the log.
@@ -355,8 +355,8 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// Whether an event that is to be written, and has the same id, is this one: then the append is a repetition. The metadata
-    /// may be others, since each try makes its own.
+    /// Whether a new event with the same id equals this one: then the append is a repetition. The metadata
+    /// may differ, since each attempt creates its own.
     pub(crate) fn is_same(&self, write: &Write, event: &NewEvent) -> bool {
         self.stream_id == write.stream_id
             && self.aggregate_id == write.aggregate_id

@@ -1,4 +1,4 @@
-//! The short loop that runs a handler against a log: read what is new, decide, append, and decide anew when others were
+//! The short loop that runs a handler against a log: read new events, decide, append, and decide again when others were
 //! faster. It decides nothing itself.
 
 use uuid::Uuid;
@@ -13,7 +13,7 @@ use crate::record::{Append, Appended, NewEvent};
 use crate::snapshot::{Last, Snapshot, Snapshots};
 use crate::store::EventStore;
 
-/// How often a decision is made anew because others wrote what it depends on meanwhile.
+/// How often a decision is repeated because of concurrent appends.
 const ATTEMPTS_MAX: usize = 16;
 /// How many events are read at a time.
 const CATCH_UP_PAGE: usize = 1000;
@@ -83,7 +83,7 @@ enum Scope<E> {
     Query(fn(&E) -> Vec<String>),
 }
 
-/// What is known of the log.
+/// The known part of the log.
 #[derive(Default)]
 struct State<H> {
     handler: H,
@@ -112,12 +112,12 @@ where
     }
 
     /// A handler on all events that match a query, whatever their aggregates: a decision that spans them, such as a seat in
-    /// a course for a student of few courses. What it decides goes to the aggregate `to`, a stream and an id in it, under
+    /// a course for a student of few courses. Its decisions go to the aggregate `to`, a stream and an id in it, under
     /// the tags that `tags_of` gives each event.
     ///
-    /// Its appends are refused when an event that matches has come meanwhile, and it then decides anew. So of two deciders
-    /// of overlapping facts never both win, and two that share none are never in each other's way, even in one aggregate.
-    /// For that, every event that it decides must match the query itself; one that does not is refused.
+    /// Its appends are refused if a new event matches the query, and it then decides again. So two deciders
+    /// of overlapping facts never both win, and two without common facts never conflict, even in one aggregate.
+    /// For that, every event it decides must match the query itself; another one is refused.
     ///
     /// ```
     /// # use crewlog_mq::{Cause, Event, EventStore, Handler, Query, Runner};
@@ -187,8 +187,8 @@ where
         }
     }
 
-    /// The same, which starts from the newest snapshot and the tail behind it, and keeps another from time to time: with
-    /// what it appends, or after a command that appended nothing.
+    /// The same, starting from the newest snapshot and its tail. It stores a new snapshot from time to time: with
+    /// its appends, or after a command that appended nothing.
     #[must_use]
     pub fn with_snapshots(mut self) -> Self
     where
@@ -270,7 +270,7 @@ where
             self.state = State { handler, last: Some(last), read_to: last.position, has_begun: true };
             return Ok(());
         }
-        // Into a handler of its own: what cannot be read is in no state, and is read anew by the next call.
+        // Into a separate handler: an unreadable event is in no state, and the next call reads it again.
         let (mut handler, mut n_events) = (H::default(), 0);
         for Prefix { query, up_to } in &self.prefix {
             let mut pages = self.store.pages(query, Range::up_to(*up_to), CATCH_UP_PAGE)?;
@@ -319,7 +319,7 @@ where
             // Of the state before the command: where its events will stand only the log knows.
             let snapshot = self.snapshot_due();
             // Decided events are in the state before they are in the log. So the state is put back only when both
-            // agree: a failed append, or a caller that drops this future, leaves one that is read anew.
+            // agree: a failed append, or a caller that drops this future, leaves one that is read again.
             let mut state = std::mem::take(&mut self.state);
             let decided = state.handler.process(command.clone());
             let events = match decided {

@@ -63,7 +63,7 @@ pub struct Snapshots<S> {
     n_bytes: u64,
 }
 
-/// What is known of a state's type; so that only who opts in must be able to keep it.
+/// Functions for a state's type, so that only types that opt in must be serialisable.
 struct Form<S> {
     every: u64,
     write: fn(&S) -> serde_json::Result<Box<RawValue>>,

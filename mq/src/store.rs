@@ -110,7 +110,7 @@ impl EventStore {
         Self { backend: self.below.unwrap_or(self.backend), below: None }
     }
 
-    /// What lies below: for a backend that wraps another, and for what only one backend can do.
+    /// The backend: for one that wraps another, and for features of a single backend.
     #[must_use]
     pub fn backend(&self) -> &Arc<dyn Backend> {
         &self.backend
@@ -231,7 +231,7 @@ impl EventStore {
         crate::stream::records(Arc::clone(&self.backend), query.clone(), start)
     }
 
-    /// [`EventStore::follow`], and it is told when history has been read, and again after the stream has fallen behind.
+    /// [`EventStore::follow`] with markers: when history has been read, and each time the stream has caught up again.
     pub fn follow_marked(&self, query: &Query, start: Start) -> impl Stream<Item = Result<Followed>> + Send + use<> {
         crate::stream::marked(Arc::clone(&self.backend), query.clone(), start)
     }

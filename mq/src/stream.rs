@@ -65,8 +65,8 @@ impl Start {
 pub enum Followed {
     /// The next event that matches.
     Event(Recorded),
-    /// All that was in the log up to here has been told; what follows is live. It is said again whenever the stream has
-    /// fallen behind, so that it had to read pages, and has caught up anew.
+    /// All events up to here have been yielded; later ones are live. It comes again whenever the stream has
+    /// fallen behind, had to read pages, and has caught up again.
     CaughtUp(Position),
 }
 
@@ -113,7 +113,7 @@ pub(crate) fn marked(backend: Arc<dyn Backend>, query: Query, start: Start) -> i
         let mut follower = backend.tail().follow();
         let mut after = None;
         let mut backoff = BACKOFF.0;
-        // Set once the log was read to its end: all that comes after is told.
+        // Set once the log has been read to its end: later events are live.
         let mut is_live = false;
         let mut is_caught_up = false;
         loop {

@@ -16,10 +16,10 @@ const EVENTS_MAX: usize = 2048;
 /// About the most bytes that are kept.
 const BYTES_MAX: usize = 8 << 20;
 
-/// What a follower is told: read again.
+/// A wake-up for a follower: read again.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct News {
-    /// The last position that is known of.
+    /// The last known position.
     pub(crate) head: Position,
     /// How often looking for new events has failed so far.
     pub(crate) n_faults: u64,
@@ -83,7 +83,7 @@ impl Tail {
         });
     }
 
-    /// The last position that is known of.
+    /// The last known position.
     #[must_use]
     pub fn head(&self) -> Position {
         self.news.borrow().head
@@ -105,7 +105,7 @@ impl Tail {
         self.look.notified().await;
     }
 
-    /// Begins to follow. What is told is a hint: it may come late, and says nothing of what was missed before.
+    /// Starts to follow. A wake-up is a hint: it may come late, and says nothing about events missed before.
     pub(crate) fn follow(self: &Arc<Self>) -> Follower {
         if self.n_followers.fetch_add(1, Ordering::Relaxed) == 0 {
             self.ask();

@@ -12,7 +12,7 @@ use crate::store::EventStore;
 /// The most events of one trace.
 pub const TRACE_EVENTS_MAX: usize = 1000;
 
-/// What an event came from and what came of it.
+/// The causes and consequences of an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trace {
     /// All of it in the order of the log: a cause stands before what it caused.

@@ -12,10 +12,10 @@ use crate::layer::Layer;
 use crate::query::Query;
 use crate::record::{Append, Recorded};
 
-/// Hides some of what events say from whoever has the database alone, such as by encryption.
+/// Hides part of the events from readers of the database, for example by encryption.
 ///
-/// Only `data`, what `metadata` has beside its ids, and tags may differ below; queries are answered by what stands there.
-/// An import, and a check, see what stands there too.
+/// It may change only `data`, the `extra` part of `metadata`, and tags; queries match the stored form.
+/// An import and a check see the stored form too.
 pub trait Veil: Send + Sync + 'static {
     /// The append as it is to stand in the log `below`. Equal events must be sealed to equal bytes, or a repeated append
     /// would not be known as one.

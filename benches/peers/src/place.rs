@@ -23,7 +23,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// What `run` has set up is told by the environment; what is not there is told by the rows that need it.
+    /// The resources that `run` has set up, from the environment; a row that needs a missing one says so.
     pub fn find(folder: PathBuf) -> Self {
         let set_up = |name: &str, what: &str| match std::env::var_os(name) {
             Some(path) if Path::new(&path).exists() => Ok(PathBuf::from(path)),

@@ -1,4 +1,4 @@
-//! Peers that cannot be linked here: a program that does one run and prints one line of JSON. It is told the workload,
+//! Peers that cannot be linked here: a program that does one run and prints one line of JSON. Its arguments are the workload,
 //! the seconds and the folder.
 
 use std::path::Path;

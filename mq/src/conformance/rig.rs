@@ -24,9 +24,9 @@ pub struct Rig {
 }
 
 impl Rig {
-    /// A rig of a backend, by its name in messages and by what opens a log. Of a new name (letters, digits and dashes) that
-    /// makes an empty log with the options given. Of a name that was opened before it opens the same log once more, as
-    /// another process would; where there can be no other process, it clones the store.
+    /// A rig of a backend: its name for messages, and a function that opens a log. For a new name (letters, digits and dashes)
+    /// it creates an empty log with the given options. For a known name it opens the same log again, as
+    /// another process would; if no other process can, it clones the store.
     pub fn new<F>(name: impl Into<String>, open: impl Fn(String, Options) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<EventStore>> + Send + 'static,

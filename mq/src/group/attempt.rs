@@ -23,7 +23,7 @@ impl Partition<'_> {
         after: Progress,
     ) -> Result<Attempt, Left> {
         let Shared { handler, permits, store, settings, .. } = self.shared;
-        // Who is told to stop, to pause or to take over while waiting begins nothing more, not even when it is its turn.
+        // A worker that must stop, pause or take over while it waits starts nothing more, even when its turn comes.
         let _permit = loop {
             tokio::select! {
                 biased;

@@ -116,7 +116,7 @@ impl Partition<'_> {
         self.progress.stopped.is_some() || self.progress.behind.len() >= BEHIND_MAX
     }
 
-    /// The aggregate behind that is to be tried now, or when there will be one.
+    /// The failed aggregate to retry now, or the time of the next retry.
     fn next_due(&self, version: &GroupVersion) -> Result<AggregateName, Option<Instant>> {
         let now = Instant::now();
         let mut next = None;
@@ -134,7 +134,7 @@ impl Partition<'_> {
         Err(next)
     }
 
-    /// The next event of the partition that is to be handled now; passes over all others.
+    /// The next event of the partition to handle now; skips all others.
     async fn next_event(&mut self, version: &GroupVersion) -> Next {
         let up_to = *self.up_to.borrow_and_update();
         let checkpoint = self.progress.checkpoint;
@@ -311,7 +311,7 @@ impl Partition<'_> {
             _ = self.known.changed() => self.known.mark_changed(),
             _ = self.up_to.changed() => {}
             _ = self.release.changed() => {}
-            // What kept the backend from looking is told by it; it goes on looking.
+            // The backend reports its own faults and keeps polling.
             _ = self.follower.wait(read_to), if is_idle => {}
             () = tokio::time::sleep_until(until) => {}
         }

@@ -125,8 +125,8 @@ impl Delivery {
     /// The same for events that are made already. Their ids are the caller's: with new ones, an event that is handled again
     /// after its checkpoint was lost or reset has its effects again.
     ///
-    /// What is appended to an aggregate by several calls is one write: the first `expected` is judged, and is to be of
-    /// where the aggregate stood before all of them. The later ones are not looked at.
+    /// Several calls for one aggregate are one write: the first `expected` counts, and refers to
+    /// the aggregate before all of them. Later ones are ignored.
     pub fn write(&mut self, stream_id: &str, aggregate_id: &str, expected: Expected, events: Vec<NewEvent>) {
         let is_it = |write: &&mut Write| write.stream_id == stream_id && write.aggregate_id == aggregate_id;
         match self.writes.iter_mut().find(is_it) {
@@ -143,12 +143,12 @@ impl Delivery {
         self.is_last_attempt = true;
     }
 
-    /// The acknowledgement of this event and all before it goes with an append of the handler's own: both commit, or
-    /// neither does. It is refused when the worker holds the partition no longer, and when the group was reset or another
-    /// version took over meanwhile; the handler then returns that error as it is. An append that has a condition of its own
-    /// ([`Append::none_matching`]) is judged by that alone, and is refused only when the worker holds the partition no longer.
+    /// The acknowledgement of this event and all earlier ones joins the handler's own append: both commit, or
+    /// neither does. It is refused if the worker no longer holds the partition, or if the group was reset or another
+    /// version took over in the meantime; the handler then returns that error. An append with its own condition
+    /// ([`Append::none_matching`]) depends only on that, and is refused only if the worker no longer holds the partition.
     ///
-    /// What came of the append must be told with [`Delivery::acknowledged`]; the change of the partition's cell stays its
+    /// Report the result of the append with [`Delivery::acknowledged`]; the change of the partition's cell must stay its
     /// last one. The lease is not renewed from here until the handler ends.
     pub async fn acknowledge(&mut self, append: Append) -> Append {
         let mut lease = self.lease.lock().await;
@@ -163,7 +163,7 @@ impl Delivery {
         append
     }
 
-    /// Says that what [`Delivery::acknowledge`] gave is in the log, with what came of the append.
+    /// Reports that the append from [`Delivery::acknowledge`] is in the log, with its result.
     pub fn acknowledged(&mut self, appended: &Appended) {
         self.acknowledged = Some(appended.clone());
     }

@@ -57,7 +57,7 @@ pub enum GroupEvent {
     Reset {
         /// The version.
         version: u32,
-        /// All up to here counts as handled, and nothing behind it.
+        /// Events up to here count as handled, and no later ones.
         to: Position,
     },
     /// An event could not be handled. It and all later ones of its aggregate wait until a person decides.
@@ -94,7 +94,7 @@ pub enum GroupEvent {
         /// Up to here.
         up_to: Position,
     },
-    /// A person gave up an event that was parked; those behind it are handled.
+    /// A person skipped a parked event; the later ones are handled.
     Skipped {
         /// The version.
         version: u32,

@@ -82,7 +82,7 @@ pub(super) enum Attempt {
         error: String,
         is_last: bool,
     },
-    /// Something is to be heard first: it did not begin, or its acknowledgement came too late. It does not count.
+    /// A group event must be processed first: the attempt did not start, or its acknowledgement came too late. It does not count.
     Undecided,
 }
 
@@ -100,7 +100,7 @@ pub(super) struct Partition<'a> {
     pub(super) batch: Option<Arc<Batch>>,
     pub(super) follower: Follower,
     pub(super) known: watch::Receiver<Arc<Known>>,
-    /// What of it has been acted upon.
+    /// The part of it that has been acted upon.
     pub(super) heard: Arc<Known>,
     pub(super) up_to: watch::Receiver<Option<Position>>,
     pub(super) release: watch::Receiver<bool>,
@@ -108,7 +108,7 @@ pub(super) struct Partition<'a> {
     pub(super) behind_is_next: bool,
 }
 
-/// What came of an append of effects.
+/// The outcome of an append of effects.
 pub(super) enum Committed {
     Done,
     /// Something was said of the group that comes first.
@@ -178,7 +178,7 @@ impl<'a> Partition<'a> {
                 Err(Error::SequenceMismatch { actual, .. }) => {
                     let heard = self.known.wait_for(|known| known.sequence >= actual);
                     heard.await.map_err(|_| Left::Released)?;
-                    // What was said is to be listened to as well.
+                    // The changes must be acted upon as well.
                     self.known.mark_changed();
                 }
                 Err(error) => self.fault(&error, self.lease.until).await?,
@@ -229,7 +229,7 @@ impl<'a> Partition<'a> {
         }
     }
 
-    /// Waits until what stands there is known of the group; it is listened to next.
+    /// Waits until the group's state includes this position; it is acted upon next.
     pub(super) async fn hear(&mut self, position: Position) -> Result<(), Left> {
         let heard = self.known.wait_for(|known| known.position >= position);
         heard.await.map_err(|_| Left::Released)?;
@@ -251,7 +251,7 @@ impl<'a> Partition<'a> {
         progress.change(space, self.number, CellExpected::Held(self.lease.version), Some(*lease))
     }
 
-    /// The lease runs anew, and nothing is left to acknowledge.
+    /// The lease starts again, and nothing is left to acknowledge.
     pub(super) fn renewed(&mut self, appended: &Appended) {
         self.lease = Lease::of(appended, self.shared.settings.lease);
         (self.n_unacknowledged, self.is_changed, self.acknowledged_at) = (0, false, Instant::now());
@@ -270,7 +270,7 @@ impl<'a> Partition<'a> {
     }
 }
 
-/// The log has judged and will judge so again: the handler must decide anew.
+/// The log has refused and would refuse again: the handler must decide again.
 fn is_refusal(error: &Error) -> bool {
     matches!(
         error,

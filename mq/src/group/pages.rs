@@ -85,7 +85,7 @@ impl Pages {
     }
 }
 
-/// What is told of groups is given to none: a group of all events would else feed itself.
+/// Events of groups are not delivered to groups: a group of all events would feed itself.
 pub(super) fn is_given(event: &Recorded) -> bool {
     event.stream_id != GROUPS_STREAM
 }

@@ -10,7 +10,7 @@ use crate::cell::{Cell, CellChange, CellExpected};
 use crate::ids::fnv1a;
 use crate::position::Position;
 
-/// The most aggregates of a partition that are behind its checkpoint while they are tried again.
+/// The maximum aggregates of a partition that lag behind its checkpoint during retries.
 pub(super) const BEHIND_MAX: usize = 64;
 
 /// The partition of an aggregate: the same on every machine and in every version of this crate.

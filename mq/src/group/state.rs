@@ -44,7 +44,7 @@ pub struct GroupVersion {
     pub parked: BTreeMap<AggregateName, Parked>,
 }
 
-/// An aggregate of which nothing is handled: the first event that waits, and all behind it.
+/// An aggregate with unhandled events: the first one that waits, and all later ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parked {
     /// The first event that is not handled stands here or behind.
@@ -55,7 +55,7 @@ pub struct Parked {
     pub n_attempts: u32,
     /// Why it failed the last time.
     pub error: String,
-    /// Whether it is to be handled again.
+    /// Whether a replay is requested.
     pub is_replayed: bool,
 }
 
@@ -268,7 +268,7 @@ impl GroupState {
                 Ok(vec![GroupEvent::Skipped { version, aggregate, position }])
             }
             GroupCommand::EndReplay { version, aggregate, up_to } => {
-                // What was parked anew meanwhile, or inherited, has not been handled.
+                // Events parked again in the meantime, or inherited, have not been handled.
                 let is_replayed =
                     self.version(version)?.parked.get(&aggregate).is_some_and(|parked| parked.is_replayed);
                 Ok(if is_replayed { vec![GroupEvent::Replayed { version, aggregate, up_to }] } else { vec![] })

@@ -201,7 +201,7 @@ impl Group {
         // Nobody is to wait for what will not be heard any more: the partitions are only given back.
         drop(tell);
         tokio::select! {
-            // First, so that a partition knows that it is given back before it learns that nothing more is told.
+            // First, so that a partition learns of its release before the channel of events closes.
             biased;
             () = worker.leave() => {}
             () = &mut partitions => {}
@@ -311,7 +311,7 @@ struct Worker<'a> {
     group: &'a Group,
     begin: mpsc::UnboundedSender<Run<'a>>,
     left: mpsc::UnboundedReceiver<(u16, Progress)>,
-    /// How each partition that is held is told to be given back.
+    /// Tells each held partition to release itself.
     held: BTreeMap<u16, watch::Sender<bool>>,
     /// How far this worker had brought partitions that it has left: when a cell is deleted, less is repeated.
     remembered: BTreeMap<u16, Progress>,

@@ -1,5 +1,5 @@
-//! One transaction that appends, for the judge of appends: what must be known of the log is asked for at once, before
-//! anything is judged, and what was accepted is written at once, behind it.
+//! One transaction for several appends: it first reads everything the judge needs from the log in one query,
+//! then writes all accepted appends at once.
 
 use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
@@ -28,7 +28,7 @@ const OTHERS_MAX: i64 = 2_000;
 
 type Pair = (String, String);
 
-/// What is known of a log beyond one transaction.
+/// The cached state of a log across transactions.
 #[derive(Debug, Default)]
 pub(super) struct Interned {
     /// Of `(stream, aggregate)`.
@@ -232,7 +232,7 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// What is to be asked for, by columns.
+/// The parameters of the query, by columns.
 #[derive(Default)]
 pub(super) struct Asked<'a> {
     ids: Vec<Uuid>,

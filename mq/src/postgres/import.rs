@@ -31,7 +31,7 @@ const DOING: &str = "importing";
 /// Takes in all of the records, or none.
 pub(super) async fn run(log: Arc<Log>, identity: LogIdentity, records: Records) -> Result<Imported> {
     let (sender, parts) = mpsc::channel(1);
-    // Records may block, and they are told of the end of the import when nobody takes the next part.
+    // Reading records may block; it ends with the import, when nothing takes the next part.
     let reading = tokio::task::spawn_blocking(move || read(records, &sender));
     let imported = transact(&log, &identity, parts).await.map_err(|fault| fault.into_error(&log, DOING));
     reading.await.map_err(|error| Error::storage(DOING, error))?;

@@ -1,6 +1,6 @@
-//! Looking for what other processes commit: told by the server, and at the latest after a while without being told.
+//! Detects commits of other processes: by notifications of the server, and by polling at the latest.
 //!
-//! Nothing ends it but the end of the log: what fails is told to all who follow, and tried again.
+//! It ends only with the log: failures are reported to all followers, and retried.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;

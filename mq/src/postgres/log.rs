@@ -56,7 +56,7 @@ const LOCK: &str = "SELECT one FROM append_lock FOR UPDATE";
 /// What all parts of an open log share.
 pub(super) struct Log {
     pub(super) server: Server,
-    /// On which commits are told.
+    /// The channel that announces commits.
     pub(super) channel: String,
     pub(super) tail: Arc<Tail>,
     pub(super) log_time: LogTime,
@@ -76,7 +76,7 @@ impl Log {
         tail: Arc<Tail>,
         (log_time, clock): (LogTime, Option<Arc<ServerClock>>),
     ) -> Self {
-        // The plan is to be that of a large log also while it is small: by index, and in the order of the index.
+        // Even a small log uses the query plan of a large one: by index, and in the order of the index.
         let off = ["enable_seqscan", "enable_bitmapscan", "enable_hashjoin", "enable_mergejoin", "enable_sort", "jit"]
             .map(|name| format!("set_config('{name}', 'off', true)"))
             .join(", ");

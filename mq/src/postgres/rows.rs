@@ -53,8 +53,8 @@ pub(super) struct Rows {
     aggregates: Vec<(i64, String, String)>,
     kinds: Vec<(i64, String, String)>,
     events: Vec<EventRow>,
-    /// In order; a later change of one cell stands in place of an earlier.
-    /// Each once, as the last change left it.
+    /// In order; a later change of a cell replaces an earlier one.
+    /// Each cell once, after its last change.
     cells: Vec<CellRow>,
     /// Where a cell stands among them, by space and key.
     cell_indexes: HashMap<(String, String), usize>,

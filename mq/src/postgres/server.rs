@@ -63,7 +63,7 @@ impl Server {
         }
         let options: PgConnectOptions = format!("{base}?{}", handed_on.join("&"))
             .parse()
-            // What is wrong is told without the text, which has the password.
+            // The error omits the text, which has the password.
             .map_err(|_| {
                 unsupported(url, "write postgres://USER:PASSWORD@HOST:PORT/DATABASE, and % for what is special")
             })?;

@@ -1,6 +1,6 @@
 //! The one task of a process that writes to a log: it drains what has queued into one commit.
 //!
-//! A commit is never repeated blindly: where its answer is lost, the callers are told that it is not known.
+//! A commit is never repeated blindly: if its reply is lost, the callers get an "outcome unknown" error.
 
 use std::sync::Arc;
 

@@ -41,8 +41,8 @@ impl Bell {
         Some(bell)
     }
 
-    /// Tells all that watch how far the log reaches. It is to be done before the next commit can be made, so that the
-    /// last word is that of the last commit.
+    /// Tells all watchers the head of the log. Call it before the next commit is possible, so that the
+    /// last write is that of the last commit.
     pub(super) fn ring(&mut self, head: Position) {
         let Some(Open { file, .. }) = &mut self.open else { return };
         let rung = file.seek(SeekFrom::Start(0)).and_then(|_| file.write_all(&head.0.to_le_bytes()));
@@ -67,7 +67,7 @@ impl Bell {
         }
     }
 
-    /// Opens the file that bears the name now; makes one if wanted.
+    /// Opens the file that has the name now; creates one if `make` is set.
     fn keep(&mut self, make: bool) {
         let found = std::fs::metadata(&self.path).ok().map(|metadata| identity(&metadata));
         if found.is_some() && self.open.as_ref().map(|open| open.identity) == found {
@@ -116,7 +116,7 @@ fn watch(path: &Path, tail: Arc<Tail>) -> notify::Result<RecommendedWatcher> {
     Ok(watcher)
 }
 
-/// By what a file is told from another of the same name.
+/// The identity of a file, to detect another one with the same name.
 #[cfg(unix)]
 type Identity = (u64, u64);
 
@@ -126,7 +126,7 @@ fn identity(metadata: &Metadata) -> Identity {
     (metadata.dev(), metadata.ino())
 }
 
-/// By what a file is told from another of the same name.
+/// The identity of a file, to detect another one with the same name.
 #[cfg(not(unix))]
 type Identity = Option<std::time::SystemTime>;
 

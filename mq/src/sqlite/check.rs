@@ -120,7 +120,7 @@ fn schema_of(connection: &Connection) -> rusqlite::Result<BTreeMap<String, (Opti
     connection.prepare(SCHEMA)?.query_map([], rows)?.collect()
 }
 
-/// What stands in the columns by which an event is found, behind those of the event.
+/// The correlation and causation columns of an event.
 fn causes_beside(row: &Row<'_>) -> rusqlite::Result<[Option<Vec<u8>>; 2]> {
     Ok([row.get("correlation_id")?, row.get("causation_id")?])
 }

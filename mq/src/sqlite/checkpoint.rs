@@ -48,7 +48,7 @@ impl Checkpoints {
     /// To be called after each commit, when nobody waits for it any more.
     pub(super) fn attend(&mut self, connection: &Connection) {
         let n_pages = N_PAGES.get();
-        // With fewer than before, it has begun anew. A try that brought over nothing is repeated no sooner than others.
+        // With fewer pages than before, the -wal file has restarted. A checkpoint without progress is not repeated earlier.
         if n_pages < self.n_pages || n_pages - self.n_pages >= PAGES {
             self.n_pages = n_pages;
             if n_pages >= PAGES_MAX {

@@ -143,7 +143,7 @@ fn within_bounds<T, E>(
     transaction.authorizer(Some(|context: AuthContext<'_>| {
         if is_permitted(context.action) { Authorization::Allow } else { Authorization::Deny }
     }))?;
-    // A conflict may end the transaction; what is done behind it would then be committed by itself.
+    // A conflict may end the transaction; later statements would then commit on their own.
     transaction.commit_hook(Some(|| true))?;
     let worked = work(transaction);
     transaction.commit_hook(None::<fn() -> bool>)?;

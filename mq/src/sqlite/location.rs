@@ -1,4 +1,4 @@
-//! Where a log lies on SQLite: how it is opened safely, and what its faults mean.
+//! The location of a log on SQLite: how it is opened safely, and the meaning of its faults.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -24,7 +24,7 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone)]
 pub(super) enum Location {
-    /// And which files they were when it was opened: whoever has them open goes on in those, whatever bears their names later.
+    /// Also the files as of opening: open handles keep using them, whatever files have their names later.
     File(PathBuf, Arc<Files>),
     /// A name in SQLite's `memdb`, shared by the connections of this process.
     Memory(String),

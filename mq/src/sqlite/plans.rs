@@ -104,7 +104,7 @@ async fn no_other_statement_scans_or_sorts_events() {
     assert!(n_statements >= 10, "only {n_statements} were found");
 }
 
-/// The statements of a source: what stands in quotes and begins with SELECT.
+/// The statements of a source: quoted texts that begin with SELECT.
 fn statements(source: &str) -> Vec<String> {
     let literals = source.split("\"SELECT ").skip(1).filter_map(|rest| rest.split_once('"'));
     let whole = literals.map(|(sql, _)| format!("SELECT {}", sql.replace("\\\n", " ")));

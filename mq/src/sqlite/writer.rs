@@ -38,7 +38,7 @@ pub(super) struct Start {
     /// Whether a log may be made where there is none.
     pub(super) create: bool,
     pub(super) queue: mpsc::Receiver<Request>,
-    /// Who sends here is told when the log is closed.
+    /// A sender gets a reply when the log is closed.
     pub(super) close: mpsc::Receiver<oneshot::Sender<()>>,
     pub(super) tail: Arc<Tail>,
     pub(super) log_time: Arc<LogTime>,
@@ -80,7 +80,7 @@ struct Writer {
     checkpoints: Checkpoints,
     tail: Arc<Tail>,
     data_version: i64,
-    /// Set when the connection is to be used no more, until there is another.
+    /// Set when the connection must be replaced before further use.
     is_distrusted: bool,
     /// What keeps it from looking, once that was told.
     failing: Option<Discriminant<Error>>,
@@ -309,7 +309,7 @@ impl Writer {
 /// What the thread does next.
 enum Next {
     Append(Box<Request>),
-    /// The log is to be closed, and who asked for it is to be told.
+    /// Close the log, and reply to the sender.
     Close(oneshot::Sender<()>),
     /// Somebody asked for it, or it is time.
     Look,
