@@ -1,8 +1,7 @@
-//! A task's own aggregate: who holds it, and what they report. Of any number of racing executors one wins.
+//! A task's own aggregate: its claim and its reports. Of any number of racing executors one wins.
 //!
-//! A holder has a lease and an epoch. Any event of the holder renews the lease; one that has expired, or whose
-//! holder is proven dead, may be claimed again with a higher epoch, and what the old holder still reports is
-//! refused. Nothing here decides what comes next in the plan.
+//! A holder has a lease and an epoch. Any event of the holder renews the lease; a task whose lease has expired, or whose
+//! holder is proven dead, may be claimed again with a higher epoch, and reports with the old epoch are refused.
 
 use crewlog_mq::{Event as MqEvent, Handler, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -30,14 +29,14 @@ pub fn split_aggregate_id(aggregate_id: &str) -> Option<(&str, TaskId)> {
     Some((plan, TaskId(task.parse().ok()?)))
 }
 
-/// Who acts.
+/// The executor that holds a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Executor {
-    /// What sort: `shell`, `human`.
+    /// Its kind: `shell`, `human`.
     pub name: String,
-    /// The machine.
+    /// Its machine.
     pub host: String,
-    /// The worker process on it; by its lock file its death can be proven.
+    /// Its worker process, which is proven dead by its lock file.
     pub worker: String,
 }
 
@@ -47,24 +46,23 @@ impl std::fmt::Display for Executor {
     }
 }
 
-/// Details of a finished run of a command.
+/// Details of a finished command.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunDetails {
     /// Unset when a signal ended it.
     pub exit_code: Option<i32>,
     /// The signal that ended it, if any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,
     /// How long it ran, in milliseconds.
     pub duration_ms: u64,
-    /// What it wrote, in bytes, kept or not.
+    /// The bytes of its output, including those that were dropped.
     pub output_bytes: u64,
     /// Whether the middle of its output was dropped.
-    #[serde(default)]
     pub output_is_cut: bool,
 }
 
-/// By which a prompt that is rendered again is compared with the one that an agent got.
+/// Identifies the prompt that an agent got, for comparison with one that is rendered again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PromptDigest {
     /// The SHA-256 of its UTF-8 bytes, in hexadecimal.
@@ -73,111 +71,47 @@ pub struct PromptDigest {
     pub n_chars: u64,
 }
 
-/// What happened to a task.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// What happened to a task. `epoch` is that of the holder, and `attempt` the dispatch that it carries out.
+#[serde_with::skip_serializing_none]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
+#[expect(missing_docs, reason = "names and types say what the other fields hold")]
 pub enum TaskEvent {
     /// An executor holds it.
     TaskClaimed {
-        /// The dispatch that is carried out.
         attempt: u32,
-        /// Who.
         executor: Executor,
-        /// Until when, in log time.
+        /// In log time.
         lease_until: Timestamp,
         /// Rises with every claim.
         epoch: u64,
-        /// True when an earlier holder of this attempt had begun and never said how it ended: it may have had effects.
+        /// True when an earlier holder of this attempt started and did not report an end: it may have had effects.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         cut_off: bool,
     },
     /// The holder is about to act: from here on it may have had effects.
     TaskStarted {
-        /// The holder's.
         epoch: u64,
-        /// Of an agent: the prompt that it gets.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        /// The prompt of an agent.
         prompt: Option<PromptDigest>,
     },
     /// The holder is alive.
-    LeaseRenewed {
-        /// The holder's.
-        epoch: u64,
-        /// Until when now.
-        lease_until: Timestamp,
-    },
+    LeaseRenewed { epoch: u64, lease_until: Timestamp },
     /// The holder gave it back unfinished.
-    TaskReleased {
-        /// The holder's.
-        epoch: u64,
-        /// Why.
-        reason: String,
-    },
-    /// The holder stopped because the plan wanted it.
-    TaskStopped {
-        /// The holder's.
-        epoch: u64,
-        /// Why.
-        reason: String,
-    },
-    /// Done.
-    TaskCompleted {
-        /// The dispatch.
-        attempt: u32,
-        /// The holder's.
-        epoch: u64,
-        /// Its outcome.
-        result: String,
-        /// Of a command.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        run: Option<RunDetails>,
-    },
-    /// Not done.
-    TaskFailed {
-        /// The dispatch.
-        attempt: u32,
-        /// The holder's.
-        epoch: u64,
-        /// Why.
-        error: String,
-        /// What sort of failure.
-        class: FailureClass,
-        /// Of a command.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        run: Option<RunDetails>,
-    },
+    TaskReleased { epoch: u64, reason: String },
+    /// The holder stopped at the plan's request.
+    TaskStopped { epoch: u64, reason: String },
+    /// The task is done.
+    TaskCompleted { attempt: u32, epoch: u64, result: String, run: Option<RunDetails> },
+    /// The task could not be done.
+    TaskFailed { attempt: u32, epoch: u64, error: String, class: FailureClass, run: Option<RunDetails> },
     /// The holder's usage; it comes right before the end.
-    UsageReported {
-        /// The dispatch.
-        attempt: u32,
-        /// The holder's.
-        epoch: u64,
-        /// How much.
-        usage: Usage,
-    },
-    /// The executor asks.
-    NeedsClarification {
-        /// The dispatch.
-        attempt: u32,
-        /// The holder's.
-        epoch: u64,
-        /// What.
-        question: String,
-        /// What counts when nobody answers in time.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        default: Option<DefaultAnswer>,
-    },
+    UsageReported { attempt: u32, epoch: u64, usage: Usage },
+    /// The holder needs an answer.
+    NeedsClarification { attempt: u32, epoch: u64, question: String, default: Option<DefaultAnswer> },
     /// The plan stopped before this dispatch started, and withdrew it.
-    TaskWithdrawn {
-        /// The dispatch.
-        attempt: u32,
-    },
-    /// The lease of the holder has run out: it holds the task no more.
-    TimerFired {
-        /// The holder's.
-        epoch: u64,
-        /// When the lease ran out, in log time.
-        due: Timestamp,
-    },
+    TaskWithdrawn { attempt: u32 },
+    /// The lease expired, when it was due: its holder no longer holds the task.
+    TimerFired { epoch: u64, due: Timestamp },
 }
 
 impl TaskEvent {
@@ -212,58 +146,24 @@ impl MqEvent for TaskEvent {
     const EVENT_VERSION: &'static str = "1.0";
 
     fn event_type(&self) -> &'static str {
-        match self {
-            Self::TaskClaimed { .. } => "TaskClaimed",
-            Self::TaskStarted { .. } => "TaskStarted",
-            Self::LeaseRenewed { .. } => "LeaseRenewed",
-            Self::TaskReleased { .. } => "TaskReleased",
-            Self::TaskStopped { .. } => "TaskStopped",
-            Self::TaskCompleted { .. } => "TaskCompleted",
-            Self::TaskFailed { .. } => "TaskFailed",
-            Self::UsageReported { .. } => "UsageReported",
-            Self::NeedsClarification { .. } => "NeedsClarification",
-            Self::TaskWithdrawn { .. } => "TaskWithdrawn",
-            Self::TimerFired { .. } => "TimerFired",
-        }
+        self.into()
     }
 }
 
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the fields are those of the events")]
 pub enum Ending {
     /// With a result.
-    Completed {
-        /// Its outcome.
-        result: String,
-        /// Of a command.
-        run: Option<RunDetails>,
-    },
+    Completed { result: String, run: Option<RunDetails> },
     /// With an error.
-    Failed {
-        /// Why.
-        error: String,
-        /// What sort of failure.
-        class: FailureClass,
-        /// Of a command.
-        run: Option<RunDetails>,
-    },
+    Failed { error: String, class: FailureClass, run: Option<RunDetails> },
     /// With a question.
-    Asked {
-        /// What.
-        question: String,
-        /// What counts when nobody answers in time.
-        default: Option<DefaultAnswer>,
-    },
-    /// Because the plan wanted it.
-    Stopped {
-        /// Why.
-        reason: String,
-    },
-    /// Unfinished; another may take it.
-    Released {
-        /// Why.
-        reason: String,
-    },
+    Asked { question: String, default: Option<DefaultAnswer> },
+    /// At the plan's request.
+    Stopped { reason: String },
+    /// Unfinished; another executor may claim the task.
+    Released { reason: String },
 }
 
 impl Ending {
@@ -284,96 +184,55 @@ impl Default for Ending {
     }
 }
 
-/// What a task is asked.
+/// A command to a task. `now` is log time, `epoch` that of the holder, and `dead_epoch` that of a holder proven dead.
 ///
-/// Its JSON lacks what its events repeat: [`TaskCommand::restore`].
+/// Its JSON omits the fields that its events repeat: [`TaskCommand::restore`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "names and types say what the other fields hold")]
 pub enum TaskCommand {
-    /// Hold it, to carry out a dispatch.
-    Claim {
-        /// The dispatch.
-        attempt: u32,
-        /// Who wants it.
-        executor: Executor,
-        /// Log time.
-        now: Timestamp,
-        /// The epoch of a holder that is proven dead.
-        dead_epoch: Option<u64>,
-    },
+    /// Claim it to carry out a dispatch.
+    Claim { attempt: u32, executor: Executor, now: Timestamp, dead_epoch: Option<u64> },
     /// The holder is about to act.
     Start {
-        /// The holder's.
         epoch: u64,
-        /// Of an agent: the prompt that it gets.
+        /// The prompt of an agent.
         #[serde(skip)]
         prompt: Option<PromptDigest>,
     },
     /// The holder is alive.
-    Renew {
-        /// The holder's.
-        epoch: u64,
-        /// Log time.
-        now: Timestamp,
-    },
+    Renew { epoch: u64, now: Timestamp },
     /// The holder has ended.
     End {
-        /// The holder's.
         epoch: u64,
-        /// What it used up, as far as it is known.
         #[serde(skip)]
         usage: Usage,
-        /// How.
         #[serde(skip)]
         ending: Ending,
     },
-    /// A person claims it and says how it ended, in one.
+    /// A person claims it and reports its end at once.
     Report {
-        /// The dispatch.
         attempt: u32,
-        /// Who.
         executor: Executor,
-        /// Log time.
         now: Timestamp,
-        /// The epoch of a holder that is proven dead.
         dead_epoch: Option<u64>,
-        /// How.
         #[serde(skip)]
         ending: Ending,
     },
-    /// Withdraw a dispatch of a stopped plan that nobody has started.
-    Withdraw {
-        /// The dispatch.
-        attempt: u32,
-        /// Log time.
-        now: Timestamp,
-    },
-    /// The lease of the holder may have run out.
-    FireTimer {
-        /// The holder's.
-        epoch: u64,
-        /// Log time.
-        now: Timestamp,
-    },
+    /// Withdraw a dispatch of a stopped plan that has not started.
+    Withdraw { attempt: u32, now: Timestamp },
+    /// The lease of the holder may have expired.
+    FireTimer { epoch: u64, now: Timestamp },
 }
 
-/// Why a task refuses.
+/// Why a task refuses a command.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum TaskError {
-    /// Somebody else holds it.
     #[error("the task is held by {executor}")]
-    Held {
-        /// Who.
-        executor: Executor,
-        /// Until when, in log time.
-        lease_until: Timestamp,
-        /// The holder's.
-        epoch: u64,
-    },
-    /// This dispatch has its end already.
+    Held { executor: Executor, lease_until: Timestamp, epoch: u64 },
     #[error("attempt {0} of the task has ended")]
     AttemptEnded(u32),
-    /// A newer claim has taken its place.
     #[error("the claim with epoch {0} no longer holds the task")]
     StaleEpoch(u64),
 }
@@ -381,9 +240,9 @@ pub enum TaskError {
 /// The holder of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
-    /// Who.
+    /// The executor that claimed it.
     pub executor: Executor,
-    /// Until when, in log time.
+    /// When its lease expires, in log time.
     pub lease_until: Timestamp,
     /// Whether it may have had effects.
     pub has_started: bool,
@@ -400,7 +259,7 @@ pub struct TaskLease {
 }
 
 impl TaskLease {
-    /// Who holds the task, if anybody.
+    /// The holder of the task, if any.
     #[must_use]
     pub fn holder(&self) -> Option<&Holder> {
         self.holder.as_ref()
@@ -449,7 +308,7 @@ impl TaskLease {
         }
     }
 
-    /// None while somebody holds the task. A run that a lost holder had started ends as lost.
+    /// None while the lease holds. A run that a lost holder had started ends as lost.
     fn withdraw(&self, attempt: u32, now: Timestamp) -> Option<TaskEvent> {
         if self.has_ended(attempt) || self.holder.as_ref().is_some_and(|holder| now < holder.lease_until) {
             return None;

@@ -32,3 +32,8 @@ pub mod text;
 pub mod validity;
 pub mod verify;
 pub mod view;
+
+/// True for a field that JSON leaves out.
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}

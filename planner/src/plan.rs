@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::is_default;
 use crate::protocol::{AgentRequest, AgentType};
 
 /// The number of a task in its plan: 1, 2, 3 ... in the order of planning, never reused.
@@ -17,23 +18,25 @@ impl std::fmt::Display for TaskId {
     }
 }
 
-/// What sort of work a task is; executors subscribe by it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+/// The kind of work that a task is; executors subscribe by it.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, strum::IntoStaticStr,
+)]
 pub enum NodeKind {
     /// A question to a person, and its answer.
     Clarification,
     /// An external command or tool.
     ToolCall,
-    /// Anything that no other kind fits.
+    /// Anything else.
     #[default]
     Processing,
     /// Writing or running tests.
     UnitTest,
     /// Finding or fetching something.
     Retrieval,
-    /// Looking into something and judging it.
+    /// Examining and judging something.
     Analysis,
-    /// Changing the form of code and not what it does.
+    /// Restructuring code without changing its behaviour.
     Refactor,
     /// Writing code.
     CodeImplementation,
@@ -42,17 +45,8 @@ pub enum NodeKind {
 impl NodeKind {
     /// The name as written in events and in JSON.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Clarification => "Clarification",
-            Self::ToolCall => "ToolCall",
-            Self::Processing => "Processing",
-            Self::UnitTest => "UnitTest",
-            Self::Retrieval => "Retrieval",
-            Self::Analysis => "Analysis",
-            Self::Refactor => "Refactor",
-            Self::CodeImplementation => "CodeImplementation",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 
@@ -89,13 +83,13 @@ pub enum Mark {
     /// Not begun, or no box at all.
     #[default]
     Open,
-    /// Begun by somebody.
+    /// Already begun.
     InProgress,
     /// Done before the plan began.
     Done,
     /// Given up before the plan began.
     Cancelled,
-    /// Put off: it does not start before a person says so.
+    /// Postponed: a person has to start it.
     Deferred,
 }
 
@@ -127,24 +121,22 @@ pub enum Strength {
 pub struct Dependency {
     /// The task to wait for.
     pub task: TaskId,
-    /// How firmly.
+    /// Whether it holds under `--parallel`.
     pub strength: Strength,
 }
 
 /// "if TEXT, ..." or, negated, the "otherwise" to it.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Condition {
-    /// What is asked, without the "if".
+    /// Without the "if".
     pub text: String,
     /// True for the branch taken when it does not hold.
-    #[serde(default)]
     pub negated: bool,
     /// The task whose outcome decides it: it holds when that task completes. Without a command there, a person is asked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome_of: Option<TaskId>,
     /// The first task with this condition. Tasks that share it share one question; the same words elsewhere are a separate
     /// condition. Unset: this task.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first: Option<TaskId>,
 }
 
@@ -169,15 +161,17 @@ impl TaskPlan {
     }
 }
 
-/// What happens to the rest when a task has failed for good.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+/// What a final failure of a task means for the rest of the plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum FailurePolicy {
-    /// What depends on it is skipped, the rest goes on.
+    /// Its dependents are skipped, the rest goes on.
     #[default]
+    #[strum(serialize = "skip")]
     SkipDependants,
-    /// What depends on it runs all the same.
+    /// Its dependents run.
     Continue,
-    /// Nothing more is started.
+    /// No more tasks are started.
     Stop,
     /// A person decides.
     Ask,
@@ -186,17 +180,12 @@ pub enum FailurePolicy {
 impl FailurePolicy {
     /// The word for it in texts and on the command line.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::SkipDependants => "skip",
-            Self::Continue => "continue",
-            Self::Stop => "stop",
-            Self::Ask => "ask",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 
-/// An answer that counts when nobody has given one in time.
+/// An answer that counts when no other was given in time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DefaultAnswer {
     /// The answer.
@@ -205,7 +194,7 @@ pub struct DefaultAnswer {
     pub after_ms: u64,
 }
 
-/// Where in the source text something stands: bytes `start..end`.
+/// The bytes `start..end` of the source text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Span {
     /// The first byte.
@@ -214,29 +203,28 @@ pub struct Span {
     pub end: usize,
 }
 
-/// The plan that carries a dispatch of a task out, when another plan does.
+/// The id of the sub-plan that carries out a dispatch of a task.
 #[must_use]
 pub fn sub_plan_id(parent: &ParentTask) -> String {
     format!("{}.{}-{}", parent.plan, parent.task, parent.attempt)
 }
 
-/// True when a plan carries a task out, itself or for a plan that does.
+/// True when a plan is a sub-plan of a task, or below such a sub-plan.
 #[must_use]
 pub fn is_within(plan: &str, parent_plan: &str, task: TaskId) -> bool {
     let rest = plan.strip_prefix(parent_plan).and_then(|rest| rest.strip_prefix(&format!(".{task}-")));
     rest.is_some_and(|rest| rest.split('.').next().is_some_and(|attempt| attempt.parse::<u32>().is_ok()))
 }
 
-/// What another plan is to do for a task.
+/// The input of a sub-plan.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SubPlan {
-    /// The text that it is made of.
+    /// The text to plan.
     pub text: String,
-    /// The agent whose plan it is; anybody's when unset.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The agent that plans it; any when unset.
     pub agent: Option<String>,
-    /// The request that it answers, when another agent asks one. A late answer is recorded and changes nothing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The request of another agent that it answers. A late answer is recorded and changes nothing.
     pub request: Option<AgentRequest>,
 }
 
@@ -251,24 +239,21 @@ pub struct ParentTask {
     pub attempt: u32,
 }
 
-/// Where a plan came from that was not made of a text alone.
+/// The origin of a plan; empty when it was parsed from a text.
+#[serde_with::apply(_ => #[serde(default, skip_serializing_if = "is_default")])]
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Origin {
-    /// Who planned it, when no parser did: the request to a model, an agent type, the format of an import.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Who planned it, if not the parser: the request to a model, an agent type, the format of an import.
     pub planned_by: Option<String>,
     /// The task that it carries out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<ParentTask>,
     /// The number of its ancestors.
-    #[serde(default, skip_serializing_if = "is_zero")]
     pub depth: u32,
-    /// The agent whose plan it is, and the version of its form.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The agent that planned it.
     pub agent: Option<AgentOrigin>,
 }
 
-/// Of an agent's plan: the agent and the version of its form.
+/// The agent that made a plan, and the version of its form.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentOrigin {
     /// The type of agent.
@@ -285,130 +270,103 @@ pub const RETRIES_MAX: u32 = 100;
 /// The most ancestors of a plan.
 pub const SUB_PLAN_DEPTH_MAX: u32 = 8;
 
-fn is_zero(depth: &u32) -> bool {
-    *depth == 0
-}
-
 impl Origin {
-    /// True of a plan that a text alone was made into.
+    /// True for a plan that was parsed from a text.
     #[must_use]
     pub fn is_text(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// A plan that was not made of a text by the parser. It is checked like one that was.
+/// A plan that the parser did not make. It is checked like a parsed one.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Proposal {
     /// The tasks, numbered 1, 2, 3 ...
     pub tasks: Vec<TaskPlan>,
-    /// What it is called.
+    /// Its title.
     pub title: Option<String>,
-    /// What it was made from, for people.
+    /// The text it was made from, for people.
     pub source: String,
-    /// What of that is no task.
-    #[serde(default)]
+    /// The parts of the source that are not tasks.
     pub context: Vec<String>,
-    /// Where it came from.
-    #[serde(default)]
+    /// Its origin.
     pub origin: Origin,
 }
 
 /// One task as planned.
+#[serde_with::apply(_ => #[serde(default, skip_serializing_if = "is_default")])]
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TaskPlan {
     /// Its number.
+    #[serde_with(skip_apply)]
     pub id: TaskId,
     /// The id that the text gives it (`T001`, `A`), by which people name it; unique in the plan.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// The plain text of the step.
+    #[serde_with(skip_apply)]
     pub description: String,
-    /// What sort of work it is.
+    /// Executors subscribe by it.
+    #[serde_with(skip_apply)]
     pub kind: NodeKind,
     /// The box before it.
-    #[serde(default, skip_serializing_if = "Mark::is_open")]
     pub mark: Mark,
-    /// What it waits for; sorted by task, each task once, the graph acyclic.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// Sorted by task, each task once, the graph acyclic.
     pub depends_on: Vec<Dependency>,
     /// In the order of the text.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
-    /// The shell command, as written, when the task is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The shell command, as written.
     pub command: Option<String>,
-    /// When the task runs only if something holds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The task runs only if it holds.
     pub condition: Option<Condition>,
     /// The item or heading above it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
     /// As written: `P1`, `high`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<String>,
     /// As written, without the `@`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assignee: Option<String>,
-    /// Constraints and remarks that belong to the task.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// Constraints and remarks.
     pub notes: Vec<String>,
-    /// How many times it is tried again after a failure of its own, when the text says so.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The most retries after a failure of its own.
     pub retry: Option<u32>,
-    /// Milliseconds after which a run of it is stopped, when the text says so.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The time limit of one attempt, in milliseconds.
     pub timeout_ms: Option<u64>,
     /// Whether neither its group nor a later step waits for it.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub optional: bool,
-    /// Its own failure policy, when the text says so.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Overrides the plan's policy.
     pub on_failure: Option<FailurePolicy>,
-    /// The paths and globs that it says it works on, as written, when the text says so.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// The paths and globs that it works on, as written.
     pub files: Vec<String>,
-    /// Whether it changes none of its files, so that it is in no conflict with others that only read them.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    /// Whether it only reads its files, so that it does not conflict with other readers.
     pub reads_only: bool,
-    /// Whether a run that was cut off may simply be run again.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    /// Whether an interrupted attempt may be repeated.
     pub rerun_safe: bool,
-    /// Milliseconds after its first dispatch by which it must have ended, tries included.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Milliseconds from its first dispatch to its end, retries included.
     pub deadline_ms: Option<u64>,
-    /// How long it is expected to take, in milliseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The expected duration, in milliseconds.
     pub estimate_ms: Option<u64>,
-    /// The shell command that undoes what it did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The shell command that undoes it.
     pub compensate: Option<String>,
-    /// The task that it undoes, when it is there for that alone.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The task that it undoes, if that is its only purpose.
     pub compensates: Option<TaskId>,
-    /// Of a question: what counts when nobody answers in time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The default answer of a question.
     pub default_answer: Option<DefaultAnswer>,
     /// The tool of its agent's registry that it uses, when an agent planned it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// When another plan carries it out: what that one is to do.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The input of the sub-plan that carries it out.
     pub sub_plan: Option<SubPlan>,
     /// The parts of the source it was made from, in order, not overlapping.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub spans: Vec<Span>,
 }
 
 impl TaskPlan {
-    /// A task with nothing but a number, a kind and a text.
+    /// A task with only a number, a kind and a text.
     #[must_use]
     #[inline]
     pub fn new(id: TaskId, kind: NodeKind, description: impl Into<String>) -> Self {
         Self { id, kind, description: description.into(), ..Self::default() }
     }
 
-    /// True when a sub-plan carries it out, or answers it.
+    /// True when a sub-plan carries it out.
     #[must_use]
     pub fn is_delegated(&self) -> bool {
         self.sub_plan.is_some()
@@ -420,7 +378,7 @@ impl TaskPlan {
         self.sub_plan.as_ref()?.request.as_ref()
     }
 
-    /// What people call it: its label, else its number.
+    /// Its label, else its number.
     #[must_use]
     pub fn name(&self) -> String {
         self.label.clone().unwrap_or_else(|| self.id.to_string())

@@ -97,42 +97,32 @@ pub(crate) fn order(edges: &[Vec<Dependency>], counts: impl Fn(&Dependency) -> b
 }
 
 /// Why a text or a list of tasks is not a plan.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, strum::IntoStaticStr)]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum InvalidPlan {
-    /// Nothing in it is a task.
     #[error("the plan is empty: nothing in it is a task; write a list, or sentences that begin with a verb")]
     EmptyPlan,
-    /// Tasks wait for each other in a circle: their names in order of waiting, the first repeated at the end.
+    /// Names in order of waiting, the first repeated at the end.
     #[error("tasks wait for each other in a circle: {names}{at}; remove one of these dependencies", names = listed(.0, " -> "), at = .1)]
     DependencyCycle(Vec<String>, At),
-    /// A dependency names no task.
     #[error("no task is called {0}{1}; name an existing task or remove the dependency")]
     UnknownId(String, At),
-    /// A dependency uses a name that is written twice; the names that each have one task.
+    /// The name, and the names that each have one task.
     #[error("{name}{at} is the name of several tasks; write one of {names} instead", name = .0, names = listed(.1, ", "), at = .2)]
     AmbiguousId(String, Vec<String>, At),
-    /// Two tasks have the same name; where the second and the first are.
+    /// The name, and where the second and the first task are.
     #[error("the id {name} is used twice{at}{first}; rename one of the two", name = .0, at = .1, first = first(*.2))]
     DuplicateId(String, At, At),
-    /// A task waits for itself.
     #[error("task {0} waits for itself{1}; remove that dependency")]
     SelfDependency(String, At),
-    /// The number of a task is not above that of the task before it, 0 for the first task.
+    /// The number of a task, and that of the task before it, 0 for the first task.
     #[error("task {0} comes after task {1}; number the tasks in rising order from 1")]
     IdOrder(u64, u64),
-    /// A file of another tool that is not in its format: the format and the problem.
+    /// The format of another tool, and the problem.
     #[error("this file is not valid {0}: {1}{2}; correct it, or choose another format with --format")]
     BadJson(&'static str, String, At),
-    /// More of something than a plan may have.
     #[error("{value} {limit} are more than {max}; split the plan into several")]
-    LimitPassed {
-        /// What there is too much of.
-        limit: &'static str,
-        /// How much there is.
-        value: usize,
-        /// How much there may be.
-        max: usize,
-    },
+    LimitPassed { limit: &'static str, value: usize, max: usize },
 }
 
 /// Names in an error.
@@ -150,18 +140,8 @@ fn first(at: At) -> String {
 impl InvalidPlan {
     /// The name of the variant, by which programs tell errors apart.
     #[must_use]
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::EmptyPlan => "EmptyPlan",
-            Self::DependencyCycle(..) => "DependencyCycle",
-            Self::UnknownId(..) => "UnknownId",
-            Self::AmbiguousId(..) => "AmbiguousId",
-            Self::DuplicateId(..) => "DuplicateId",
-            Self::SelfDependency(..) => "SelfDependency",
-            Self::IdOrder(..) => "IdOrder",
-            Self::BadJson(..) => "BadJson",
-            Self::LimitPassed { .. } => "LimitPassed",
-        }
+    pub fn name(&self) -> &'static str {
+        self.into()
     }
 
     /// Line and column of what is wrong, both from 1; nothing for what is wrong with the whole or has no text.

@@ -31,7 +31,7 @@ pub enum PlanError {
 impl PlanError {
     /// The name of the variant, by which failures are counted.
     #[must_use]
-    pub const fn name(&self) -> &'static str {
+    pub fn name(&self) -> &'static str {
         match self {
             Self::Form(_) => "Form",
             Self::ForeignTool(..) => "ForeignTool",

@@ -1,4 +1,4 @@
-//! What the planner is asked.
+//! The commands of the planner.
 
 use crewlog_mq::{Position, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -6,190 +6,123 @@ use serde::{Deserialize, Serialize};
 use crate::event::{Amendment, ExecutorEvent, PlannerConfig, QuestionId, Setting, Timer};
 use crate::plan::{Attachment, DefaultAnswer, Proposal, TaskId};
 
-/// What the planner is asked.
+/// A command to the planner.
 ///
-/// Its JSON lacks what its events repeat: [`Command::restore`].
+/// Its JSON omits the fields that its events repeat: [`Command::restore`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "names and types say what the other fields hold")]
 pub enum Command {
     /// Plan a text.
     Initialize {
-        /// The text.
         #[serde(skip)]
         user_input: String,
-        /// What comes with it.
+        /// In addition to those that the text names.
         attachments: Vec<Attachment>,
-        /// The settings.
         #[serde(skip)]
         config: PlannerConfig,
-        /// Whether the mere order of the text binds.
+        /// Whether to ignore the order of lists.
         parallel: bool,
     },
-    /// Take up a plan that no parser made: that of a model, of an agent, of another program.
+    /// Accept a plan from a model, an agent or another program.
     Propose {
-        /// The plan.
         #[serde(skip)]
         proposal: Box<Proposal>,
-        /// What comes with it.
+        /// In addition to those of the proposal.
         attachments: Vec<Attachment>,
-        /// The settings.
         #[serde(skip)]
         config: PlannerConfig,
     },
-    /// Go on, as a plan of its own, from a point of another plan's history, which has been folded before.
+    /// Continue another plan's history, which has been folded before, as a plan of its own.
     Fork {
-        /// The other plan.
         #[serde(skip)]
         parent: String,
-        /// The last position of the history that they share.
+        /// The last position of the shared history.
         #[serde(skip)]
         at: Position,
-        /// Why.
         #[serde(skip)]
         reason: String,
-        /// All of its settings; those of the other plan when unset.
+        /// All settings; those of the parent when unset.
         #[serde(skip)]
         config: Option<Box<PlannerConfig>>,
-        /// Changes to its tasks, applied before any of them starts.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        /// Applied before any task starts.
         amendments: Vec<Amendment>,
     },
-    /// Give this point of the plan's history a name.
-    NameCheckpoint {
-        /// The name.
-        name: String,
-    },
-    /// Take in what an executor or a person reported.
+    /// Give this position of the plan's history a name.
+    NameCheckpoint { name: String },
+    /// React to the report of an executor or a person.
     HandleExecutorEvent(ExecutorEvent),
     /// Go on from the present state.
     Continue,
-    /// Set the timers that have no due time yet.
-    SetTimers {
-        /// Log time.
-        now: Timestamp,
-    },
+    /// Set the timers that have no due time yet. `now` is log time.
+    SetTimers { now: Timestamp },
     /// Fire a timer whose due time has passed.
-    FireTimer {
-        /// The timer.
-        timer: Timer,
-        /// Its due time, in log time.
-        due: Timestamp,
-    },
-    /// Compact the context to at most so many tokens.
+    FireTimer { timer: Timer, due: Timestamp },
+    /// Compact the context.
     CompactContext {
-        /// The most tokens of the summary.
+        /// Of the summary.
         max_tokens: usize,
     },
-    /// Take up a summary that was wanted by `CompactionRequested`; one that is no longer wanted changes nothing.
+    /// Accept a summary that `CompactionRequested` asked for; an outdated one changes nothing.
     Summarise {
-        /// What is to stand for what has happened.
         #[serde(skip)]
         summary: String,
-        /// The tasks for which it was made.
+        /// The tasks that it covers.
         task_ids: Vec<TaskId>,
     },
-    /// End a task, or the whole plan.
-    Cancel {
-        /// The task; the plan when unset.
-        task: Option<TaskId>,
-        /// Why.
-        reason: String,
-    },
-    /// Start nothing more until resumed.
-    Pause {
-        /// Why.
-        reason: String,
-    },
+    /// Cancel a task, or the whole plan when unset.
+    Cancel { task: Option<TaskId>, reason: String },
+    /// Start no task until resumed.
+    Pause { reason: String },
     /// Go on after a pause.
     Resume,
-    /// Start nothing more while the plan is paused whose task this one carries out.
-    PauseFromParent {
-        /// Why.
-        reason: String,
-    },
+    /// Start no task while the parent plan is paused.
+    PauseFromParent { reason: String },
     /// Go on if the last pause came from the parent plan.
     ResumeFromParent,
-    /// End the whole plan because the task that it carries out has ended; once.
-    CancelFromParent {
-        /// Why.
-        reason: String,
-    },
-    /// End the whole plan, and undo what it did as far as its tasks say how.
-    CancelAndUndo {
-        /// Why.
-        reason: String,
-    },
+    /// Cancel the plan once because its task in the parent plan has ended.
+    CancelFromParent { reason: String },
+    /// Cancel the whole plan, and undo what its tasks say how to undo.
+    CancelAndUndo { reason: String },
     /// Answer a question.
     Answer {
-        /// The question.
         question: QuestionId,
-        /// The answer.
         #[serde(skip)]
         answer: String,
     },
-    /// Ask a question no longer.
-    Withdraw {
-        /// The question.
-        question: QuestionId,
-        /// Why.
-        reason: String,
-    },
-    /// Ask something of a task that has not been started, or that waits for an answer already.
+    /// Close a question without an answer.
+    Withdraw { question: QuestionId, reason: String },
+    /// Ask a question about a task that has not been started, or that already waits for an answer.
     Ask {
-        /// The task.
         task: TaskId,
-        /// What.
         #[serde(skip)]
         question: String,
-        /// What counts when nobody answers in time.
         #[serde(skip)]
         default: Option<DefaultAnswer>,
     },
-    /// Answer a question, and ask another one of the same task.
+    /// Answer a question, and ask another one about the same task.
     AnswerAndAsk {
-        /// The question.
         question: QuestionId,
-        /// The answer.
         #[serde(skip)]
         answer: String,
-        /// The other question.
+        /// The new question.
         #[serde(skip)]
         further: String,
     },
-    /// Try a task again at once that waits for the delay of its retry.
-    RetryNow {
-        /// The task.
-        task: TaskId,
-    },
-    /// Open an ended task again, with what was skipped because of it.
-    Retry {
-        /// The task; all that failed, timed out or were cancelled when unset.
-        task: Option<TaskId>,
-    },
-    /// Change the tasks of the plan, all as said or nothing.
+    /// Retry a task now that waits for the delay of its retry.
+    RetryNow { task: TaskId },
+    /// Reopen an ended task, with what was skipped because of it; all that failed, timed out or were cancelled when unset.
+    Retry { task: Option<TaskId> },
+    /// Change the tasks of the plan, all amendments or none.
     Amend {
-        /// In order; each is said of the plan as those before it leave it.
+        /// Each applies to the plan as changed by those before it.
         amendments: Vec<Amendment>,
-        /// Why.
         reason: String,
     },
-    /// Change the settings of the plan, all as said or nothing.
-    Configure {
-        /// In order.
-        changes: Vec<Setting>,
-        /// Why.
-        reason: String,
-    },
-    /// Do not start a task, nor try it again, until it is resumed. If it runs, it goes on.
-    PauseTask {
-        /// The task.
-        task: TaskId,
-        /// Why.
-        reason: String,
-    },
-    /// Let a paused task be started again.
-    ResumeTask {
-        /// The task.
-        task: TaskId,
-    },
+    /// Change the settings of the plan in this order, all or none.
+    Configure { changes: Vec<Setting>, reason: String },
+    /// Neither start nor retry a task until it is resumed. A running task goes on.
+    PauseTask { task: TaskId, reason: String },
+    /// Resume a paused task.
+    ResumeTask { task: TaskId },
 }

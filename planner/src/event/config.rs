@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::is_default;
 use crate::parse::{Format, ReadOptions};
 use crate::plan::{FailurePolicy, NodeKind};
 
@@ -14,48 +15,39 @@ pub struct PlannerConfig {
     pub system_prompt: String,
     /// What compaction keeps.
     pub profile: Profile,
-    /// Tokens that an agent may be told, the task and its context together.
+    /// The most tokens of a prompt, the task and its context together.
     pub token_budget: usize,
-    /// Characters of an error that the plan keeps.
+    /// The most characters of an error that the plan keeps.
     pub error_char_limit: usize,
     /// Tasks that may run at once: of those with a command, and again of those without.
     pub parallelism: usize,
-    /// What a failure means for the rest.
+    /// The policy for tasks without one of their own.
     pub on_failure: FailurePolicy,
-    /// How often a failure to start, a time-out or a rate limit is tried again.
+    /// The most retries after a failure to start, a time-out or a rate limit.
     pub retries_max: u32,
-    /// The wait before the first of these, in milliseconds; it doubles from one to the next.
+    /// The delay before the first of these, in milliseconds; it doubles from one to the next.
     pub backoff_ms: u64,
-    /// The longest such wait, in milliseconds.
+    /// The longest such delay, in milliseconds.
     pub backoff_ms_max: u64,
     /// Where the plan's commands run.
     pub folder: Option<String>,
     /// The file that the plan was read from.
-    #[serde(default, skip_serializing_if = "PlanFile::is_plain")]
     pub file: PlanFile,
-    /// The most that the plan may use up; before more would be, it pauses.
-    #[serde(default, skip_serializing_if = "Budget::is_unlimited")]
+    /// The plan pauses before it would exceed it.
     pub budget: Budget,
-    /// Milliseconds after its first start by which the plan must have ended.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Milliseconds from its first start to its end.
     pub deadline_ms: Option<u64>,
-    /// Whether a plan that failed or was cancelled undoes what it did, as far as its tasks say how.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    /// Whether a plan that failed or was cancelled undoes what its tasks say how to undo.
     pub compensate: bool,
     /// By kind: tasks that may run at once, within `parallelism`.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub parallelism_by_kind: BTreeMap<NodeKind, usize>,
     /// By assignee: tasks that may run at once, within `parallelism`.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub parallelism_by_executor: BTreeMap<String, usize>,
-    /// Which of the tasks that could start does.
-    #[serde(default, skip_serializing_if = "Order::is_by_place")]
+    /// Which of several startable tasks starts first.
     pub order: Order,
-    /// Who writes the summary of what has happened.
-    #[serde(default, skip_serializing_if = "Summaries::is_by_rule")]
+    /// Who writes the summary of the history.
     pub summaries: Summaries,
     /// Whether the plan stays open when all its tasks have ended.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub standing: bool,
 }
 
@@ -75,41 +67,35 @@ impl PlannerConfig {
         }
         say(self.on_failure != default.on_failure, format!("on failure {}", self.on_failure.as_str()));
         say(self.retries_max != default.retries_max, format!("retries {}", self.retries_max));
-        say(!self.order.is_by_place(), "order by the critical path".to_owned());
+        say(self.order == Order::CriticalPath, "order by the critical path".to_owned());
         say(self.standing, "standing".to_owned());
         say(self.token_budget != default.token_budget, format!("token budget {}", self.token_budget));
-        let Budget { tokens, cost_micros, duration_ms } = self.budget;
-        say(tokens.is_some(), format!("at most {} tokens", tokens.unwrap_or(0)));
-        say(cost_micros.is_some(), format!("at most a cost of {}", money(cost_micros.unwrap_or(0))));
-        say(duration_ms.is_some(), format!("at most {} ms of work", duration_ms.unwrap_or(0)));
-        say(self.deadline_ms.is_some(), format!("deadline after {} ms", self.deadline_ms.unwrap_or(0)));
+        let limits = [
+            self.budget.tokens.map(|tokens| format!("at most {tokens} tokens")),
+            self.budget.cost_micros.map(|micros| format!("at most a cost of {}", money(micros))),
+            self.budget.duration_ms.map(|ms| format!("at most {ms} ms of work")),
+            self.deadline_ms.map(|ms| format!("deadline after {ms} ms")),
+        ];
+        limits.into_iter().flatten().for_each(|limit| say(true, limit));
         say(self.compensate, "undoes what it did".to_owned());
-        say(!self.summaries.is_by_rule(), "summaries by a model".to_owned());
+        say(self.summaries == Summaries::Model, "summaries by a model".to_owned());
         words
     }
 }
 
 /// The file that a plan was read from, and how.
+#[serde_with::apply(_ => #[serde(default, skip_serializing_if = "is_default")])]
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct PlanFile {
     /// Its path; unset for standard input.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// The rules it was read by.
-    #[serde(default)]
+    /// The format that it was read as.
     pub format: Format,
     /// The tag of a Task Master file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tag: Option<String>,
 }
 
 impl PlanFile {
-    /// True of plain Markdown without a path.
-    #[must_use]
-    pub fn is_plain(&self) -> bool {
-        *self == Self::default()
-    }
-
     /// How to read it.
     #[must_use]
     pub fn options(&self, parallel: bool) -> ReadOptions<'_> {
@@ -123,35 +109,29 @@ pub fn money(micros: u64) -> String {
     format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000)
 }
 
-/// What has been used up, or may be.
+/// Resources that were used, or may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Usage {
-    /// Tokens that models were told.
+    /// Tokens that models read.
     pub input_tokens: u64,
     /// Tokens that models wrote.
     pub output_tokens: u64,
     /// Millionths of the unit in which prices are given.
     pub cost_micros: u64,
-    /// Milliseconds for which tasks ran, each counted alone.
+    /// Milliseconds that tasks ran, summed over tasks.
     pub duration_ms: u64,
-    /// So many of the tokens were counted by nobody, and are estimated.
-    #[serde(default, skip_serializing_if = "is_none")]
+    /// The number of the tokens that were estimated, because no provider reported them.
     pub estimated_tokens: u64,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes what it asks about by reference")]
-fn is_none(n: &u64) -> bool {
-    *n == 0
-}
-
 impl Usage {
-    /// True when nothing was used up.
+    /// True when nothing was used.
     #[must_use]
     pub fn is_nothing(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Adds what else was used up.
+    /// Adds further usage.
     pub fn add(&mut self, more: &Self) {
         self.estimated_tokens = self.estimated_tokens.saturating_add(more.estimated_tokens);
         self.input_tokens = self.input_tokens.saturating_add(more.input_tokens);
@@ -161,17 +141,15 @@ impl Usage {
     }
 }
 
-/// The most that a plan may use up; what is unset has no limit.
+/// The most that a plan may use; an unset measure has no limit.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Budget {
-    /// Tokens, told and written together.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Tokens, read and written together.
     pub tokens: Option<u64>,
     /// Millionths of the unit in which prices are given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_micros: Option<u64>,
-    /// Milliseconds for which tasks run, each counted alone.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Milliseconds that tasks run, summed over tasks.
     pub duration_ms: Option<u64>,
 }
 
@@ -182,7 +160,7 @@ impl Budget {
         *self == Self::default()
     }
 
-    /// Of each measure the lesser limit.
+    /// The lesser limit of each measure.
     #[must_use]
     pub fn least(self, other: Self) -> Self {
         let least = |one: Option<u64>, other: Option<u64>| one.into_iter().chain(other).min();
@@ -194,7 +172,7 @@ impl Budget {
     }
 }
 
-/// Which of the tasks that could start does, after the priorities that the text gives.
+/// The order of startable tasks, after the priorities that the text gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Order {
@@ -205,31 +183,15 @@ pub enum Order {
     CriticalPath,
 }
 
-impl Order {
-    /// True of the order of the plan.
-    #[must_use]
-    pub fn is_by_place(&self) -> bool {
-        *self == Self::Place
-    }
-}
-
-/// Who writes the summary of what has happened.
+/// The writer of summaries of the history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Summaries {
     /// The planner, by rule.
     #[default]
     Rule,
-    /// A model, when it does so in time; else the planner.
+    /// A model, or the planner when the model is late.
     Model,
-}
-
-impl Summaries {
-    /// True when no model is asked.
-    #[must_use]
-    pub fn is_by_rule(&self) -> bool {
-        *self == Self::Rule
-    }
 }
 
 /// What compaction keeps.

@@ -3,10 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 use crate::event::{Budget, Usage};
+use crate::is_default;
 use crate::plan::{Attachment, DefaultAnswer, NodeKind, SubPlan, TaskId};
 
-/// Events of a plan's history, by their places in it: 1, 2, 3 ... Of a plan that is no fork these are the sequences of its
-/// events; the history of a fork begins with that of the plan that it goes on from.
+/// A range of events of a plan's history by their places in it, from 1. Unless the plan is a fork, these are the sequences of
+/// its events; a fork's history begins with that of its parent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Covered {
     /// The first.
@@ -16,164 +17,111 @@ pub struct Covered {
 }
 
 /// A question with its answer.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "names and types say what the other fields hold")]
 pub struct Answered {
     /// The task that asked.
     pub task: TaskId,
-    /// What people call that task, unless by its number.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The label of that task.
     pub label: Option<String>,
-    /// The question.
     pub question: String,
-    /// The answer.
     pub answer: String,
 }
 
-/// What an executor without the plan's fold needs for a task. An agent's prompt is rendered from the fold.
+/// The input of an executor without the plan's fold. An agent's prompt is rendered from the fold.
+#[serde_with::apply(_ => #[serde(default, skip_serializing_if = "is_default")])]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the other fields are those of the task's plan")]
 pub struct TaskInput {
-    /// What people call the task, unless by its number.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// The plain text of the step.
+    #[serde_with(skip_apply)]
     pub description: String,
-    /// The shell command, when it is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// Constraints and remarks.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// What the task refers to.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
-    /// Answers to its own questions and to those of all that it waited for, near and far, in the order of the questions.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// Answers to its own questions and those of all its dependencies, direct or not, in the order of the questions.
     pub answers: Vec<Answered>,
-    /// Who is to do it, as written, without the `@`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assignee: Option<String>,
-    /// The paths and globs that it says it works on.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
-    /// Whether it changes none of its files.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reads_only: bool,
-    /// Whether a run that was cut off may simply be run again.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub rerun_safe: bool,
-    /// Milliseconds after which a run is stopped.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// Paths and links of what it reads, which must be there before it begins.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// Paths and links of its input, which must exist before it begins.
     pub needs: Vec<String>,
-    /// Whether the plan counts how long it runs.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    /// Whether the plan limits how long its tasks run.
     pub is_timed: bool,
-    /// When another plan carries it out, or answers it: the most that it may use up.
-    #[serde(default, skip_serializing_if = "Budget::is_unlimited")]
+    /// The most that its sub-plan may use.
     pub budget: Budget,
-    /// Whether the plan counts what tokens are used, so that they are estimated when nobody says.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    /// Whether the plan limits tokens, so that they are estimated when no provider reports them.
     pub counts_tokens: bool,
-    /// Where commands run; where the worker is, when unset.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Where commands run; the worker's folder when unset.
     pub folder: Option<String>,
-    /// When another plan carries it out: what that one is to do.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sub_plan: Option<SubPlan>,
 }
 
-/// What the planner asks of executors. It occurs only inside [`TaskDispatched`](crate::event::Event::TaskDispatched).
+/// A request to executors, inside [`TaskDispatched`](crate::event::Event::TaskDispatched).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "names and types say what the other fields hold")]
 pub enum PlannerCmd {
-    /// Carry out a task.
+    /// Run a task.
     ExecuteTask {
-        /// The task.
         node_id: TaskId,
         /// By which executors choose.
         kind: NodeKind,
-        /// What to do.
         parameters: Box<TaskInput>,
     },
-    /// Ask a person or an agent.
-    RequestClarification {
-        /// The task that is the question.
-        node_id: TaskId,
-        /// What to ask.
-        question: String,
-    },
+    /// Ask a person or an agent the question that the task is.
+    RequestClarification { node_id: TaskId, question: String },
 }
 
-/// What sort of failure, which decides whether it is tried again.
+/// The class of a failure, which decides whether the task is retried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FailureClass {
-    /// The task itself failed: tried again only where the text says so.
+    /// The task itself failed: retried only where the text says so.
     Task,
-    /// It could not be started: tried again.
+    /// It could not be started: retried.
     NotStarted,
-    /// It ran too long: tried again.
+    /// It ran too long: retried.
     TimedOut,
-    /// Rate limited: tried again.
+    /// Rate limited: retried.
     RateLimited,
-    /// It was cut off while it ran, and may have done all, some or nothing of its work: a person is asked, unless the
-    /// text says that it may simply be run again.
+    /// It was interrupted and may have done all, some or none of its work: a person is asked, unless it is marked
+    /// `rerun: safe`.
     OutcomeUnknown,
 }
 
-/// What executors and people report. `attempt` is that of the dispatch which they answer.
+/// The report of an executor or a person on the dispatch `attempt`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "names and types say what the fields hold")]
 pub enum ExecutorEvent {
     /// The task is done.
     TaskCompleted {
-        /// The task.
         node_id: TaskId,
-        /// The dispatch.
         attempt: u32,
-        /// Its outcome.
         #[serde(skip)]
         result: String,
     },
     /// The task could not be done.
     TaskFailed {
-        /// The task.
         node_id: TaskId,
-        /// The dispatch.
         attempt: u32,
-        /// Why.
         #[serde(skip)]
         error: String,
-        /// What sort of failure.
         class: FailureClass,
     },
-    /// The executor has used something up.
-    UsageReported {
-        /// The task.
-        node_id: TaskId,
-        /// The dispatch.
-        attempt: u32,
-        /// How much.
-        usage: Usage,
-    },
+    /// The executor reports its usage.
+    UsageReported { node_id: TaskId, attempt: u32, usage: Usage },
     /// The executor cannot go on without an answer.
     NeedsClarification {
-        /// The task.
         node_id: TaskId,
-        /// The dispatch.
         attempt: u32,
-        /// What it asks.
         #[serde(skip)]
         question: String,
-        /// What counts when nobody answers in time.
         #[serde(skip)]
         default: Option<DefaultAnswer>,
     },
-    /// The task had not started when its plan stopped, and was withdrawn.
-    TaskWithdrawn {
-        /// The task.
-        node_id: TaskId,
-        /// The dispatch.
-        attempt: u32,
-    },
+    /// The task was withdrawn because its plan stopped before it started.
+    TaskWithdrawn { node_id: TaskId, attempt: u32 },
 }

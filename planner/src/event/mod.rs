@@ -29,20 +29,20 @@ pub fn ancestor_tag(plan: &str) -> String {
     format!("ancestor:{plan}")
 }
 
-/// The tags of a plan that carries a task of another out: its own, and what the other's say of what it belongs to.
+/// The tags of a sub-plan: its own, and those of its parent plan except for the parent's own tag.
 #[must_use]
 pub fn sub_plan_tags(plan: &str, parent: &str, tags: &[String]) -> Vec<String> {
-    let of_parent = plan_tag(parent);
-    let kept = tags.iter().filter(|tag| **tag != of_parent).cloned();
+    let parent_tag = plan_tag(parent);
+    let kept = tags.iter().filter(|tag| **tag != parent_tag).cloned();
     [plan_tag(plan), ancestor_tag(parent)].into_iter().chain(kept).collect()
 }
 
-/// Where a task stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// The status of a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, strum::IntoStaticStr)]
 pub enum TaskStatus {
-    /// Known, and not dispatched.
+    /// Not dispatched yet.
     Planned,
-    /// Dispatched; its holder is in the task's own aggregate.
+    /// Dispatched; the task's own aggregate has its holder.
     Running,
     /// Waits for an answer.
     NeedsClarification,
@@ -50,7 +50,7 @@ pub enum TaskStatus {
     Completed,
     /// Ended with an error.
     Failed,
-    /// Ended because it ran too long.
+    /// Stopped at its time limit or deadline.
     TimedOut,
     /// Ended by a person.
     Cancelled,
@@ -61,17 +61,8 @@ pub enum TaskStatus {
 impl TaskStatus {
     /// The name as written in events and in JSON.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Planned => "Planned",
-            Self::Running => "Running",
-            Self::NeedsClarification => "NeedsClarification",
-            Self::Completed => "Completed",
-            Self::Failed => "Failed",
-            Self::TimedOut => "TimedOut",
-            Self::Cancelled => "Cancelled",
-            Self::Skipped => "Skipped",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     /// True when only a retry can change it.
@@ -87,9 +78,9 @@ impl TaskStatus {
 /// How a plan ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
-    /// Every task completed, or was left out as the text wanted.
+    /// Every task completed, or was skipped as planned.
     Completed,
-    /// A task failed, timed out, or was cancelled or skipped for such a one.
+    /// A task failed, timed out or was cancelled, or was skipped because of such a task.
     Failed,
     /// A person cancelled the plan.
     Cancelled,
@@ -106,16 +97,16 @@ impl std::fmt::Display for QuestionId {
     }
 }
 
-/// What an answer is for.
+/// The purpose of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Purpose {
     /// The task is the question; the answer is its result.
     Task,
     /// An executor needs it to go on with the task.
     Executor,
-    /// Whether the task's condition holds: yes or no.
+    /// It decides the task's condition: yes or no.
     Condition,
-    /// What to do about the task's failure: retry, done, skip, continue or stop.
+    /// It decides what follows the task's failure: retry, done, skip, continue or stop.
     Failure,
 }
 
@@ -133,187 +124,116 @@ pub enum Timer {
 }
 
 /// What happened to a plan.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde_with::skip_serializing_none]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
+#[expect(missing_docs, reason = "names and types say what the other fields hold")]
 pub enum Event {
-    /// The whole plan.
+    /// The plan was made.
     TasksPlanned {
         /// In the order of planning.
         tasks: Vec<TaskPlan>,
         /// The first heading of the text, if any.
         title: Option<String>,
-        /// The text.
         source: String,
-        /// The settings.
         config: Box<PlannerConfig>,
-        /// What of the text is no task: goals, overview.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        /// Text without tasks: goals, overview.
         context: Vec<String>,
         /// Attachments that no task mentions.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
         attachments: Vec<Attachment>,
-        /// Where it came from, when not from a text alone.
-        #[serde(default, skip_serializing_if = "Origin::is_text")]
         origin: Origin,
     },
-    /// The plan goes on from a point of another plan's history, which is its own up to there.
+    /// The plan continues the history of another plan up to a position as its own.
     PlanForked {
-        /// The other plan.
         parent: String,
-        /// The last position of the history that they share.
+        /// The last position of the shared history.
         at: Position,
-        /// Why.
         reason: String,
     },
-    /// Tasks are redefined, or are new.
+    /// Tasks were redefined or added.
     TasksAmended {
-        /// Their whole definitions; a number that is not known yet is a new task.
+        /// Whole definitions; an unknown id is a new task.
         tasks: Vec<TaskPlan>,
-        /// Why.
         reason: String,
         /// The text of the plan's file, when it changed.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         source: Option<String>,
     },
-    /// The plan has other settings.
+    /// The settings changed.
     SettingsChanged {
         /// All of them.
         config: Box<PlannerConfig>,
-        /// Why.
         reason: String,
     },
     /// A task is not started until it is resumed.
-    TaskPaused {
-        /// The task.
-        task_id: TaskId,
-        /// Why.
-        reason: String,
-    },
+    TaskPaused { task_id: TaskId, reason: String },
     /// A task may be started again.
-    TaskResumed {
-        /// The task.
-        task_id: TaskId,
-    },
-    /// A timer has its due time.
-    TimerSet {
-        /// The timer.
-        timer: Timer,
-        /// When it fires, in log time.
-        due: Timestamp,
-    },
+    TaskResumed { task_id: TaskId },
+    /// A timer has its due time, in log time.
+    TimerSet { timer: Timer, due: Timestamp },
     /// The due time of a timer has passed.
-    TimerFired {
-        /// The timer.
-        timer: Timer,
-        /// When it was due, in log time.
-        due: Timestamp,
-    },
-    /// A failed task is tried again after a delay.
-    RetryScheduled {
-        /// The task.
-        task_id: TaskId,
-        /// The delay, in milliseconds.
-        delay_ms: u64,
-    },
+    TimerFired { timer: Timer, due: Timestamp },
+    /// A failed task is retried after a delay.
+    RetryScheduled { task_id: TaskId, delay_ms: u64 },
     /// A person skipped the delay of a retry.
-    RetryHastened {
-        /// The task.
-        task_id: TaskId,
-    },
-    /// An executor has used something up.
-    UsageRecorded {
-        /// The task.
-        task_id: TaskId,
-        /// The dispatch.
-        attempt: u32,
-        /// How much.
-        usage: Usage,
-    },
-    /// A question is no longer asked.
-    ClarificationWithdrawn {
-        /// The task.
-        task_id: TaskId,
-        /// The question's number.
-        question_id: QuestionId,
-        /// Why.
-        reason: String,
-    },
-    /// This point of the plan's history has a name.
-    CheckpointNamed {
-        /// The name.
-        name: String,
-    },
-    /// The context is long, and a summary is wanted from a model.
+    RetryHastened { task_id: TaskId },
+    /// An executor reported its usage.
+    UsageRecorded { task_id: TaskId, attempt: u32, usage: Usage },
+    /// A question was closed without an answer.
+    ClarificationWithdrawn { task_id: TaskId, question_id: QuestionId, reason: String },
+    /// This position of the plan's history has a name.
+    CheckpointNamed { name: String },
+    /// The context is too long; a model is asked for a summary.
     CompactionRequested {
-        /// The tasks whose lines the summary is to replace.
+        /// The tasks whose lines the summary replaces.
         task_ids: Vec<TaskId>,
-        /// The most tokens of the summary.
+        /// Of the summary.
         max_tokens: usize,
     },
     /// A task may start.
     TaskDispatched {
-        /// The task.
         task_id: TaskId,
-        /// 1 for the first dispatch of the task, and so on.
+        /// Counts the dispatches of the task, from 1.
         attempt: u32,
-        /// What to do.
         command: PlannerCmd,
     },
-    /// A task has another status.
+    /// The status of a task changed.
     TaskStatusUpdated {
-        /// The task.
         task_id: TaskId,
-        /// The new status.
         status: TaskStatus,
-        /// Its outcome.
         result: Option<String>,
         /// Why it failed, or ended otherwise.
         error: Option<String>,
-        /// At an end: whether what depends on it may run.
+        /// At an end: whether its dependents may run.
         #[serde(default)]
         unblocks: bool,
     },
     /// A task waits for an answer.
     ClarificationRequested {
-        /// The task.
         task_id: TaskId,
-        /// The question's number.
         question_id: QuestionId,
-        /// What is asked.
         question: String,
-        /// What the answer is for.
         purpose: Purpose,
-        /// What counts when nobody answers in time.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         default: Option<DefaultAnswer>,
     },
-    /// A question is closed.
+    /// A question was answered.
     ClarificationReceived {
-        /// The task.
         task_id: TaskId,
-        /// The question's number.
         question_id: QuestionId,
-        /// The answer.
         answer: String,
-        /// True when nobody gave it in time, and it counts by default.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        /// True for the default answer, which counts when none came in time.
         is_default: bool,
     },
     /// The context is shorter. Nothing was deleted.
     ContextCompacted {
-        /// The summary.
         summary: String,
-        /// The tasks whose lines it replaces, beside those that the summary before it stood for.
+        /// The tasks whose lines it replaces, in addition to those of the last summary.
         removed_task_ids: Vec<TaskId>,
-        /// The events of the plan that it stands for, beside those that the summary before it did.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        /// The events of the plan that it covers, in addition to those of the last summary.
         covers: Option<Covered>,
     },
-    /// Nothing more is started.
+    /// No task is started until the plan is resumed.
     PlanPaused {
-        /// Why.
         reason: String,
-        /// True when it is because the parent plan is paused; then it goes on when that one does.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        /// True when the parent plan was paused; the plan is resumed with it.
         from_parent: bool,
     },
     /// Tasks are started again.
@@ -324,22 +244,15 @@ pub enum Event {
         because: TaskId,
     },
     /// A person ended the plan.
-    PlanCancelled {
-        /// Why.
-        reason: String,
-    },
+    PlanCancelled { reason: String },
     /// Ended tasks are open again.
-    TasksReopened {
-        /// Which.
-        task_ids: Vec<TaskId>,
-    },
+    TasksReopened { task_ids: Vec<TaskId> },
     /// The plan has ended.
     PlanningCompleted {
-        /// In a sentence.
+        /// One sentence.
         summary: String,
-        /// How.
         outcome: Outcome,
-        /// How many tasks it has, those that undo others apart.
+        /// Without the tasks that undo others.
         n_tasks: u64,
     },
 }
@@ -356,7 +269,7 @@ pub enum About<'a> {
 }
 
 impl Event {
-    /// What it changes. Readers ask this instead of listing every event.
+    /// What the event changes. Readers ask this instead of listing every event.
     #[must_use]
     pub fn about(&self) -> About<'_> {
         match self {
@@ -388,7 +301,7 @@ impl Event {
         }
     }
 
-    /// A plan of these tasks of which nothing else is known: the first event of a history that is made by hand.
+    /// The first event of a plan that has only tasks and settings.
     #[must_use]
     pub fn planned(tasks: Vec<TaskPlan>, config: PlannerConfig) -> Self {
         Self::TasksPlanned {
@@ -407,32 +320,6 @@ impl MqEvent for Event {
     const EVENT_VERSION: &'static str = "1.0";
 
     fn event_type(&self) -> &'static str {
-        match self {
-            Self::TasksPlanned { .. } => "TasksPlanned",
-            Self::PlanForked { .. } => "PlanForked",
-            Self::TasksAmended { .. } => "TasksAmended",
-            Self::SettingsChanged { .. } => "SettingsChanged",
-            Self::TaskPaused { .. } => "TaskPaused",
-            Self::TaskResumed { .. } => "TaskResumed",
-            Self::TimerSet { .. } => "TimerSet",
-            Self::TimerFired { .. } => "TimerFired",
-            Self::RetryScheduled { .. } => "RetryScheduled",
-            Self::RetryHastened { .. } => "RetryHastened",
-            Self::UsageRecorded { .. } => "UsageRecorded",
-            Self::ClarificationWithdrawn { .. } => "ClarificationWithdrawn",
-            Self::CheckpointNamed { .. } => "CheckpointNamed",
-            Self::CompactionRequested { .. } => "CompactionRequested",
-            Self::TaskDispatched { .. } => "TaskDispatched",
-            Self::TaskStatusUpdated { .. } => "TaskStatusUpdated",
-            Self::ClarificationRequested { .. } => "ClarificationRequested",
-            Self::ClarificationReceived { .. } => "ClarificationReceived",
-            Self::ContextCompacted { .. } => "ContextCompacted",
-            Self::PlanPaused { .. } => "PlanPaused",
-            Self::PlanResumed {} => "PlanResumed",
-            Self::PlanStopped { .. } => "PlanStopped",
-            Self::PlanCancelled { .. } => "PlanCancelled",
-            Self::TasksReopened { .. } => "TasksReopened",
-            Self::PlanningCompleted { .. } => "PlanningCompleted",
-        }
+        self.into()
     }
 }
