@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::claim;
 use crate::crew::Projection;
 use crate::event::{self, Event};
+use crate::is_default;
 use crate::plan::TaskPlan;
 use crate::sealed;
 use crate::state::{PlannerState, Wait};
@@ -23,27 +24,24 @@ pub struct PlanList {
 }
 
 /// A plan of the list.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde_with::apply(_ => #[serde(default, skip_serializing_if = "is_default")])]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ListedPlan {
     /// Its id.
     pub id: String,
-    /// What lists show of it; none of a plan that cannot be read.
+    /// None for a plan that cannot be read.
     pub summary: Option<PlanSummary>,
-    /// Whether a reader must fold the plan for its summary: something happened to it since.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    /// Whether the summary is outdated, so that a reader must fold the plan.
     pub has_changed: bool,
     /// Whether it has not ended.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_open: bool,
-    /// Whether its texts are sealed, so that the list never holds them.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    /// Whether its texts are sealed; the list never holds them.
     pub is_sealed: bool,
     /// The tags of its events, while it is open.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
 }
 
-/// What lists show of a plan.
+/// The summary of a plan in lists.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanSummary {
     /// The text's first heading, or its first task.
@@ -55,7 +53,7 @@ pub struct PlanSummary {
     /// The point of another plan where a fork begins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<Parent>,
-    /// Whether nothing more is started because of its budget.
+    /// Whether its budget keeps tasks from starting.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_held_by_budget: bool,
     /// Whether it stays open though all its tasks have ended.
@@ -124,7 +122,7 @@ impl Snapshot for PlanList {
     const VERSION: u32 = 1;
 }
 
-/// The events that open and end plans: of an ended plan they say all that lists show.
+/// The events that open and end plans: they suffice for the summary of an ended plan.
 const ENDS: [&str; 5] = ["TasksPlanned", "PlanForked", "TasksReopened", "TasksAmended", "PlanningCompleted"];
 
 impl Projection for PlanList {
@@ -168,17 +166,13 @@ impl PlanList {
         }
     }
 
-    /// A plan that cannot be read is in the list too: a reader that folds it learns why.
+    /// A plan that cannot be decoded is listed too: a reader that folds it gets the error.
     fn take_of_plan(&mut self, recorded: &Recorded) {
         let id = &recorded.aggregate_id;
-        let place = match self.places.get(id) {
-            Some(place) => *place,
-            None => {
-                self.places.insert(id.clone(), self.plans.len());
-                self.plans.push(ListedPlan::new(id));
-                self.plans.len() - 1
-            }
-        };
+        let place = *self.places.entry(id.clone()).or_insert_with(|| {
+            self.plans.push(ListedPlan { id: id.clone(), has_changed: true, ..ListedPlan::default() });
+            self.plans.len() - 1
+        });
         let event = ENDS.contains(&recorded.event_type.as_str()).then(|| recorded.decode::<Event>().ok()).flatten();
         let title = match &event {
             Some(Event::PlanForked { parent, .. }) => {
@@ -198,19 +192,13 @@ fn first_of(tasks: &[TaskPlan]) -> Option<String> {
 }
 
 impl ListedPlan {
-    fn new(id: &str) -> Self {
-        let (id, tags) = (id.to_owned(), Vec::new());
-        Self { id, summary: None, has_changed: true, is_open: false, is_sealed: false, tags }
-    }
-
     fn take(&mut self, event: Option<&Event>, title: String, recorded: &Recorded) {
         self.is_sealed |= sealed::key_of(&recorded.tags).is_some();
-        let outcome = if let Some(Event::PlanningCompleted { outcome, .. }) = event { Some(*outcome) } else { None };
-        if let Some(outcome) = outcome {
+        if let Some(Event::PlanningCompleted { outcome, .. }) = event {
             (self.is_open, self.tags) = (false, Vec::new());
             self.has_changed = self.is_sealed || self.summary.is_none();
             if let Some(summary) = &mut self.summary {
-                summary.status = PlanStatus::of_outcome(outcome);
+                summary.status = PlanStatus::of_outcome(*outcome);
                 (summary.is_held_by_budget, summary.waits_for_work) = (false, false);
             }
             return;
@@ -220,21 +208,22 @@ impl ListedPlan {
             self.tags.clone_from(&recorded.tags);
         }
         self.has_changed |= self.is_open;
-        let parent = if let Some(Event::PlanForked { parent, at, reason }) = event {
-            Some(Parent { plan: parent.clone(), at: *at, reason: reason.clone() })
-        } else {
-            None
-        };
-        match &mut self.summary {
-            Some(summary) if summary.title.is_empty() => summary.title = title,
-            Some(_) => {}
-            None if event.is_some() => {
-                let (status, created_at) = (PlanStatus::Running, recorded.created_at);
-                let (is_held_by_budget, waits_for_work) = (false, false);
-                self.summary =
-                    Some(PlanSummary { title, status, created_at, parent, is_held_by_budget, waits_for_work });
-            }
-            None => {}
+        if event.is_none() {
+            return;
+        }
+        let summary = self.summary.get_or_insert_with(|| PlanSummary {
+            title: String::new(),
+            status: PlanStatus::Running,
+            created_at: recorded.created_at,
+            parent: None,
+            is_held_by_budget: false,
+            waits_for_work: false,
+        });
+        if summary.title.is_empty() {
+            summary.title = title;
+        }
+        if let Some(Event::PlanForked { parent, at, reason }) = event {
+            summary.parent = Some(Parent { plan: parent.clone(), at: *at, reason: reason.clone() });
         }
     }
 }

@@ -1,44 +1,18 @@
-//! How urgent a task is by the word that its text has for it. It orders tasks and decides nothing else.
+//! The rank of a task by the word for its priority. It only orders tasks.
 
-/// The rank of a task without a word for it.
+/// The rank of a task without a priority.
 const NORMAL: u8 = 2;
 
-/// The words that say how urgent a task is, with their ranks.
-const WORDS: [(&str, u8); 31] = [
-    ("p0", 0),
-    ("critical", 0),
-    ("urgent", 0),
-    ("highest", 0),
-    ("blocker", 0),
-    ("immediate", 0),
-    ("asap", 0),
-    ("!!!", 0),
-    ("🔺", 0),
-    ("p1", 1),
-    ("a", 1),
-    ("high", 1),
-    ("important", 1),
-    ("major", 1),
-    ("!!", 1),
-    ("⏫", 1),
-    ("p2", NORMAL),
-    ("b", NORMAL),
-    ("medium", NORMAL),
-    ("normal", NORMAL),
-    ("!", NORMAL),
-    ("🔼", NORMAL),
-    ("p3", 3),
-    ("c", 3),
-    ("low", 3),
-    ("minor", 3),
-    ("🔽", 3),
-    ("p4", 4),
-    ("lowest", 4),
-    ("trivial", 4),
-    ("⏬", 4),
+/// The words for each rank, the most urgent first.
+const WORDS: [&[&str]; 5] = [
+    &["p0", "critical", "urgent", "highest", "blocker", "immediate", "asap", "!!!", "🔺"],
+    &["p1", "a", "high", "important", "major", "!!", "⏫"],
+    &["p2", "b", "medium", "normal", "!", "🔼"],
+    &["p3", "c", "low", "minor", "🔽"],
+    &["p4", "lowest", "trivial", "⏬"],
 ];
 
-/// The rank of a priority as written, 0 for what comes first. What no word says anything about is in the middle.
+/// The rank of a priority as written, 0 for the most urgent. Unknown words are in the middle.
 ///
 /// `P0`, `critical`, `urgent` and `!!!` rank 0; `P1`, `A`, `high` and `!!` 1; `P2`, `B`, `medium` and `!` 2, as does no
 /// word at all; `P3`, `C` and `low` 3; `P4` and `lowest` 4. Case does not matter.
@@ -47,14 +21,14 @@ pub fn rank(written: Option<&str>) -> u8 {
     written.and_then(known_rank).unwrap_or(NORMAL)
 }
 
-/// The rank of a word that says how urgent a task is; none of any other.
+/// The rank of a word for a priority; none for any other word.
 #[must_use]
 pub fn known_rank(written: &str) -> Option<u8> {
     let word = written.trim();
-    WORDS.iter().find(|(known, _)| known.eq_ignore_ascii_case(word)).map(|(_, rank)| *rank)
+    (0..).zip(WORDS).find(|(_, words)| words.iter().any(|known| known.eq_ignore_ascii_case(word))).map(|(rank, _)| rank)
 }
 
-/// The words that say how urgent a task is, those that say it most first.
+/// The words for priorities, the most urgent first.
 pub fn words() -> impl Iterator<Item = &'static str> {
-    WORDS.iter().map(|(word, _)| *word)
+    WORDS.into_iter().flatten().copied()
 }

@@ -1,4 +1,4 @@
-//! A plan as people and programs look at it: the fold of the plan's own events and of those of its tasks.
+//! The view of a plan: the fold of its events and those of its tasks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,35 +11,28 @@ use crate::plan::TaskId;
 use crate::planner::Planner;
 use crate::state::{Phase, PlannerState, Task};
 
-/// What a person would say of a plan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// The status of a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 pub enum PlanStatus {
-    /// Something runs, or can.
+    /// A task runs, or can.
     Running,
-    /// Nothing can go on without an answer or a person's work.
+    /// No task can go on without an answer or a person's work.
     Waiting,
-    /// Nothing is started until it is resumed.
+    /// No task is started until it is resumed.
     Paused,
-    /// Over, and all is done.
+    /// It ended, and every task is done.
     Completed,
-    /// Over, and not all is done.
+    /// It ended, and not every task is done.
     Failed,
-    /// Ended by a person.
+    /// A person ended it.
     Cancelled,
 }
 
 impl PlanStatus {
     /// The name as written in JSON.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Running => "Running",
-            Self::Waiting => "Waiting",
-            Self::Paused => "Paused",
-            Self::Completed => "Completed",
-            Self::Failed => "Failed",
-            Self::Cancelled => "Cancelled",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     /// The status of an ended plan.
@@ -58,21 +51,16 @@ impl PlanStatus {
         match state.phase() {
             Phase::Ended(outcome) => Self::of_outcome(outcome),
             Phase::Paused => Self::Paused,
-            Phase::Empty | Phase::Active => {
-                if state.runs_commands() || state.awaits_retry() {
-                    Self::Running
-                } else {
-                    Self::Waiting
-                }
-            }
+            Phase::Empty | Phase::Active if state.runs_commands() || state.awaits_retry() => Self::Running,
+            Phase::Empty | Phase::Active => Self::Waiting,
         }
     }
 }
 
-/// When a task ran, and by whom.
+/// When a task ran, and its executors.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TaskTimes {
-    /// The last to hold it.
+    /// The last executor that held it.
     pub executor: Option<String>,
     /// When it was first claimed, in log time.
     pub started_at: Option<Timestamp>,
@@ -80,18 +68,18 @@ pub struct TaskTimes {
     pub claimed_at: Option<Timestamp>,
     /// When it ended, in log time.
     pub ended_at: Option<Timestamp>,
-    /// Who holds it.
+    /// The present claim.
     pub holder: Option<Lease>,
 }
 
 /// The claim of an executor on a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lease {
-    /// Who.
+    /// The executor that claimed it.
     pub executor: Executor,
     /// The epoch of the claim.
     pub epoch: u64,
-    /// Until when it holds unless it is renewed, in log time.
+    /// When it expires unless it is renewed, in log time.
     pub until: Timestamp,
 }
 
@@ -101,57 +89,31 @@ pub struct PlanView {
     planner: Planner,
     times: BTreeMap<TaskId, TaskTimes>,
     n_held: usize,
-    /// The tasks whose failure the planner has not taken in yet: it may stop the plan.
+    /// The tasks whose failure the planner has not handled yet: it may stop the plan.
     failed: BTreeSet<TaskId>,
     at: Position,
     last_report: Position,
     created_at: Option<Timestamp>,
 }
 
-/// An event as a view takes it in.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Taken {
-    /// Of the plan.
-    Plan(Event),
-    /// Of one of its tasks.
-    Task(TaskId, TaskEvent),
-    /// Of something else, which a view passes over.
-    Other,
-}
-
-impl Taken {
-    pub(crate) fn of(recorded: &Recorded) -> Result<Self, Error> {
-        match recorded.stream_id.as_str() {
-            event::STREAM => Ok(Self::Plan(recorded.decode()?)),
-            claim::STREAM => match claim::split_aggregate_id(&recorded.aggregate_id) {
-                Some((_, task)) => Ok(Self::Task(task, recorded.decode()?)),
-                None => Ok(Self::Other),
-            },
-            _another_stream => Ok(Self::Other),
-        }
-    }
-}
-
 impl PlanView {
-    /// Takes in one event of the plan or of its tasks; others are passed over.
+    /// Applies one event of the plan or of its tasks; others are ignored.
     ///
     /// # Errors
     /// [`Error::Decode`] with its position.
     pub fn apply(&mut self, recorded: &Recorded) -> Result<(), Error> {
-        self.take(&Taken::of(recorded)?, recorded);
-        Ok(())
-    }
-
-    pub(crate) fn take(&mut self, taken: &Taken, recorded: &Recorded) {
-        match taken {
-            Taken::Plan(event) => self.apply_to_plan(event, recorded.created_at),
-            Taken::Task(task, event) => {
-                self.last_report = recorded.position;
-                self.apply_to_task(*task, event, recorded.created_at);
+        match recorded.stream_id.as_str() {
+            event::STREAM => self.apply_to_plan(&recorded.decode()?, recorded.created_at),
+            claim::STREAM => {
+                if let Some((_, task)) = claim::split_aggregate_id(&recorded.aggregate_id) {
+                    self.apply_to_task(task, &recorded.decode()?, recorded.created_at);
+                    self.last_report = recorded.position;
+                }
             }
-            Taken::Other => {}
+            _another_stream => {}
         }
         self.at = recorded.position;
+        Ok(())
     }
 
     fn apply_to_plan(&mut self, event: &Event, at: Timestamp) {
@@ -167,14 +129,14 @@ impl PlanView {
             self.failed.remove(id);
             let times = self.times.entry(*id).or_default();
             times.ended_at = if status.is_end() { times.ended_at.or(Some(at)) } else { None };
-            // The plan wins: who holds a task that it has taken, or dispatches again, holds it no more.
+            // The plan wins: a task that it ends or dispatches again has no holder.
             if is_dispatched || status != TaskStatus::Running {
                 self.n_held -= usize::from(times.holder.take().is_some());
             }
         }
     }
 
-    /// A plan of its own from here on: nobody has held what is still to be done, and no report of it has come yet.
+    /// The open tasks of a fork have no holder and no report yet.
     fn fork(&mut self, at: Timestamp) {
         self.created_at = Some(at);
         self.last_report = Position(0);
@@ -232,20 +194,20 @@ impl PlanView {
         self.planner.state()
     }
 
-    /// When a task ran, and by whom.
+    /// When a task ran, and its executors.
     #[must_use]
     pub fn times(&self, task: TaskId) -> TaskTimes {
         self.times.get(&task).cloned().unwrap_or_default()
     }
 
-    /// True while an executor holds a task of it.
+    /// True while an executor holds one of its tasks.
     #[must_use]
     pub fn is_held(&self) -> bool {
         self.n_held > 0
     }
 
-    /// The dispatched tasks that may start now, in the order in which they should. `is_held` says which do not count, since
-    /// somebody holds them or is about to. Nothing may start between a failure and what the plan makes of it.
+    /// The dispatched tasks that may start now, in the order in which they should. `is_held` excludes tasks that have a
+    /// holder or are about to get one. No task may start between a failure and the plan's reaction to it.
     #[must_use]
     pub fn startable(&self, is_held: impl Fn(TaskId, Option<&Lease>) -> bool) -> Vec<TaskId> {
         if !self.failed.is_empty() {
@@ -254,25 +216,25 @@ impl PlanView {
         self.state().startable(|task| is_held(task, self.lease(task)))
     }
 
-    /// The dispatched tasks that may start now and that nobody holds.
+    /// The dispatched tasks that may start now and have no holder.
     #[must_use]
     pub fn free(&self) -> Vec<TaskId> {
         self.startable(|_, lease| lease.is_some())
     }
 
-    /// The lease on a task, while somebody holds it.
+    /// The lease on a task, if it has a holder.
     #[must_use]
     pub fn lease(&self, task: TaskId) -> Option<&Lease> {
         self.times.get(&task)?.holder.as_ref()
     }
 
-    /// The position of the last event taken in.
+    /// The position of the last event applied.
     #[must_use]
     pub fn at(&self) -> Position {
         self.at
     }
 
-    /// The position of the last event of one of its tasks, which the planner may have to take in.
+    /// The position of the last event of one of its tasks, which the planner may have to handle.
     #[must_use]
     pub fn last_report(&self) -> Position {
         self.last_report
@@ -284,7 +246,7 @@ impl PlanView {
         self.created_at
     }
 
-    /// What a person would say of it. What an executor holds goes on by itself.
+    /// Its status. It runs while an executor holds a task.
     #[must_use]
     pub fn status(&self) -> PlanStatus {
         match PlanStatus::of(self.state()) {
