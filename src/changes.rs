@@ -9,7 +9,7 @@ use crewlog_planner::event;
 use crewlog_planner::plan::TaskId;
 use crewlog_planner::view::PlanView;
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::failure::Failure;
 use crate::json::ShownJson;
@@ -17,15 +17,15 @@ use crate::text::one_line;
 
 /// The most characters of a value in the words for a change.
 const VALUE_CHARS_MAX: usize = 120;
-/// Keys that identify a plan, or that another run of the same plan never has the same.
-const NOT_COMPARED: [&str; 11] =
-    ["plan", "at", "parent", "forks", "tasks", "questions", "budget", "id", "started_at", "ended_at", "deadline"];
+/// Keys that identify a plan, or that no two runs of a plan share.
+const NOT_COMPARED: [&str; 10] =
+    ["plan", "at", "parent", "forks", "budget", "id", "started_at", "ended_at", "deadline", "retry_at"];
 
-/// Keys of a task or question that say nothing beside that it is new.
+/// Keys of a new task or question that the text for people leaves out.
 const PLANNED: [&str; 10] =
     ["kind", "command", "condition", "depends_on", "priority", "assignee", "notes", "files", "task", "compensates"];
 
-/// A value that is another afterwards; null where there is none.
+/// A value before and after; null where there is none.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Change {
     /// `plan`, `task` or `question`.
@@ -38,11 +38,8 @@ pub struct Change {
     pub to: Value,
 }
 
-/// `plan`, or a task or question by its name and how many before it have the same.
-type Subject = (&'static str, Option<(String, usize)>);
-
-/// What a subject has, by the keys of the JSON.
-type Facts = Map<String, Value>;
+/// What a plan and its tasks and questions have, by `of`, `name` and `field` of a change.
+type Facts = Vec<((&'static str, Option<String>, String), Value)>;
 
 /// Compares two views. Tasks are matched by name, questions by id.
 pub fn changes(before: &PlanView, after: &PlanView) -> Result<Vec<Change>, Failure> {
@@ -57,8 +54,8 @@ pub fn step(view: &mut PlanView, recorded: &Recorded) -> Result<Vec<Change>, Fai
     Ok(compare(before, facts(view, tasks.as_ref())?))
 }
 
-/// The tasks that an event can change; none stands for all.
-fn tasks_of(recorded: &Recorded) -> Option<BTreeSet<TaskId>> {
+/// The tasks that an event can change; `None` means all.
+pub fn tasks_of(recorded: &Recorded) -> Option<BTreeSet<TaskId>> {
     if recorded.stream_id != event::STREAM {
         let task = claim::split_aggregate_id(&recorded.aggregate_id).filter(|_| recorded.stream_id == claim::STREAM);
         return Some(task.map(|(_, task)| task).into_iter().collect());
@@ -74,30 +71,27 @@ fn tasks_of(recorded: &Recorded) -> Option<BTreeSet<TaskId>> {
 }
 
 /// The facts of a plan, its tasks and its questions, in this order; a plan without events has none.
-fn facts(view: &PlanView, tasks: Option<&BTreeSet<TaskId>>) -> Result<Vec<(Subject, Facts)>, Failure> {
+fn facts(view: &PlanView, tasks: Option<&BTreeSet<TaskId>>) -> Result<Facts, Failure> {
+    let mut facts = Vec::new();
     if view.created_at().is_none() {
-        return Ok(Vec::new());
+        return Ok(facts);
     }
     let is_shown = |task| tasks.is_none_or(|tasks| tasks.contains(&task));
-    let shown = serde_json::to_value(ShownJson::of_tasks("", Position(0), view, is_shown))?;
-    let mut facts = vec![(("plan", None), compared(&shown))];
-    for (of, key) in [("task", "tasks"), ("question", "questions")] {
-        let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
-        for item in shown[key].as_array().into_iter().flatten() {
-            let name = item["id"].as_str().unwrap_or_default();
-            let n_before = seen.entry(name).or_default();
-            *n_before += 1;
-            facts.push(((of, Some((name.to_owned(), *n_before))), compared(item)));
-        }
+    let mut shown = serde_json::to_value(ShownJson::of_tasks("", Position(0), view, is_shown))?;
+    let (tasks, questions) = (shown["tasks"].take(), shown["questions"].take());
+    for (of, item) in [("plan", shown)].into_iter().chain(items("task", tasks)).chain(items("question", questions)) {
+        let Value::Object(fields) = item else { continue };
+        let name = fields.get("id").and_then(Value::as_str).map(str::to_owned);
+        let fields =
+            fields.into_iter().filter(|(key, value)| !NOT_COMPARED.contains(&key.as_str()) && !is_nothing(value));
+        facts.extend(fields.map(|(field, value)| ((of, name.clone(), field), value)));
     }
     Ok(facts)
 }
 
-/// The keys that are compared and say something.
-fn compared(shown: &Value) -> Facts {
-    let keys = shown.as_object().into_iter().flatten();
-    let keys = keys.filter(|(key, value)| !NOT_COMPARED.contains(&key.as_str()) && !is_nothing(value));
-    keys.map(|(key, value)| (key.clone(), value.clone())).collect()
+fn items(of: &'static str, items: Value) -> impl Iterator<Item = (&'static str, Value)> {
+    let items = if let Value::Array(items) = items { items } else { Vec::new() };
+    items.into_iter().map(move |item| (of, item))
 }
 
 fn is_nothing(value: &Value) -> bool {
@@ -111,26 +105,18 @@ fn is_nothing(value: &Value) -> bool {
     }
 }
 
-fn compare(before: Vec<(Subject, Facts)>, after: Vec<(Subject, Facts)>) -> Vec<Change> {
-    let mut subjects = after.iter().map(|(subject, _)| subject.clone()).collect::<Vec<_>>();
-    let (mut before, mut after) =
-        (before.into_iter().collect::<BTreeMap<_, _>>(), after.into_iter().collect::<BTreeMap<_, _>>());
-    subjects.extend(before.keys().filter(|subject| !after.contains_key(*subject)).cloned());
+fn compare(before: Facts, after: Facts) -> Vec<Change> {
+    let mut before = before.into_iter().collect::<BTreeMap<_, _>>();
     let mut changes = Vec::new();
-    for subject in subjects {
-        let (was, mut is) = (before.remove(&subject).unwrap_or_default(), after.remove(&subject).unwrap_or_default());
-        let mut push = |field: String, from: Value, to: Value| {
-            if from != to {
-                let name = subject.1.as_ref().map(|(name, _)| name.clone());
-                changes.push(Change { of: subject.0, name, field, from, to });
-            }
-        };
-        for (field, from) in was {
-            let to = is.remove(&field).unwrap_or_default();
-            push(field, from, to);
+    let mut push = |(of, name, field), from, to| {
+        if from != to {
+            changes.push(Change { of, name, field, from, to });
         }
-        is.into_iter().for_each(|(field, to)| push(field, Value::Null, to));
+    };
+    for (fact, to) in after {
+        push(fact.clone(), before.remove(&fact).unwrap_or_default(), to);
     }
+    before.into_iter().for_each(|(fact, from)| push(fact, from, Value::Null));
     changes
 }
 

@@ -1,5 +1,4 @@
-//! Points of a plan's history: which position of the log is meant, which have names, and where others go on from. It only
-//! reads.
+//! Points of a plan's history: positions, checkpoints and forks. It only reads.
 
 use crewlog_executors::history::History;
 use crewlog_mq::{EventStore, Position, Query, Range};
@@ -15,11 +14,18 @@ use crate::queries::load_view;
 use crate::session::Session;
 use crate::text::rfc3339;
 
-/// Where a point of a plan's history stands.
-pub async fn position_of(session: &Session, store: &EventStore, plan: &str, at: &At) -> Result<Position, Failure> {
+/// The position of a point of a plan's history; `default` where none was typed.
+pub async fn position_of(
+    session: &Session,
+    store: &EventStore,
+    plan: &str,
+    at: Option<&At>,
+    default: Position,
+) -> Result<Position, Failure> {
     let name = match at {
-        At::Position(at) => return Ok(Position(*at)),
-        At::Checkpoint(name) => name,
+        None => return Ok(default),
+        Some(At::Position(at)) => return Ok(Position(*at)),
+        Some(At::Checkpoint(name)) => name,
     };
     let found = checkpoints_of(store, plan).await?.into_iter().find(|checkpoint| checkpoint.name == *name);
     found.map(|checkpoint| checkpoint.at).ok_or_else(|| {
@@ -36,10 +42,7 @@ pub async fn view_at(
     at: Option<&At>,
 ) -> Result<(Position, PlanView), Failure> {
     let head = store.head().await?;
-    let asked = match at {
-        Some(at) => position_of(session, store, plan, at).await?,
-        None => head,
-    };
+    let asked = position_of(session, store, plan, at, head).await?;
     let at = store.whole(asked.min(head)).await?;
     let view = load_view(store, plan, Range::up_to(at)).await?;
     if view.created_at().is_none() {
@@ -49,7 +52,7 @@ pub async fn view_at(
     Ok((at, view))
 }
 
-/// That the log reaches a position.
+/// Refuses a position after the end of the log.
 pub fn check_reached(session: &Session, plan: &str, at: Position, head: Position) -> Result<(), Failure> {
     if at <= head {
         return Ok(());
@@ -70,7 +73,7 @@ pub struct CheckpointJson {
     pub plan: String,
 }
 
-/// The first of each name, in order: of a fork they are those of the history that it shares, too.
+/// The checkpoints of a plan in order; a fork has those of the history that it shares, too.
 pub async fn checkpoints_of(store: &EventStore, plan: &str) -> Result<Vec<CheckpointJson>, Failure> {
     let mut checkpoints = Vec::new();
     let query = Query::stream(event::STREAM).of_type("CheckpointNamed");

@@ -34,14 +34,9 @@ struct Side {
 impl Side {
     async fn load(session: &Session, store: &EventStore, head: Position, typed: &PlanAt) -> Result<Self, Failure> {
         let plan = queries::find_plan(store, &typed.plan).await?;
-        let at = match &typed.at {
-            Some(at) => {
-                let at = position_of(session, store, &plan, at).await?;
-                check_reached(session, &plan, at, head)?;
-                store.whole(at).await?
-            }
-            None => head,
-        };
+        let at = position_of(session, store, &plan, typed.at.as_ref(), head).await?;
+        check_reached(session, &plan, at, head)?;
+        let at = store.whole(at).await?;
         let view = queries::load_view(store, &plan, Range::up_to(at)).await?;
         Ok(Self { plan, at, view })
     }

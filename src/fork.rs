@@ -126,8 +126,9 @@ async fn point_of(session: &Session, store: &EventStore, fork: &Fork) -> Result<
     let plan = find_plan(store, &fork.plan).await?;
     let history = History::of(store, &plan).await?;
     let at = match (&fork.at, &fork.before, &fork.before_failure) {
-        (Some(at), _, _) => {
-            let (at, head) = (position_of(session, store, &plan, at).await?, store.head().await?);
+        (at @ Some(_), _, _) => {
+            let head = store.head().await?;
+            let at = position_of(session, store, &plan, at.as_ref(), head).await?;
             check_reached(session, &plan, at, head)?;
             at
         }

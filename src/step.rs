@@ -1,73 +1,96 @@
-//! One step of a replay: an event, why it came and what it changed, as text and as JSON. It reads no log.
+//! The events of a plan one by one: why each came and what it changed, as text and as JSON.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-use crewlog_mq::{Error, Position, Recorded};
+use crewlog_mq::{Error, EventStore, Position, Query, Range, Recorded};
 use crewlog_planner::claim;
 use crewlog_planner::event::{self, Event, TaskStatus};
+use crewlog_planner::view::PlanView;
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use crate::changes::{Change, in_short};
+use crate::changes::{self, Change, in_short};
 use crate::failure::Failure;
+use crate::queries::for_each_of;
 use crate::text::{one_line, rfc3339, visible};
 
-/// Changes that the text of a step tells; JSON has all of them.
-const CHANGES_TOLD_MAX: usize = 40;
-/// The most characters that the text of a step gives to one field, to all of them, and to a command.
+/// Changes in the text of a step; JSON has all of them.
+const CHANGES_SHOWN_MAX: usize = 40;
+/// Characters of a field, of all fields and of a command in the text of a step.
 const FIELD_CHARS_MAX: usize = 60;
 const FIELDS_CHARS_MAX: usize = 300;
 const COMMAND_CHARS_MAX: usize = 200;
 
-/// Where the events of a plan stand, without what they say.
+/// The events of a plan, and the plan as of one of them.
 #[derive(Default)]
-pub struct Index {
-    events: Vec<Indexed>,
+pub struct Steps {
+    events: Vec<Recorded>,
     by_id: HashMap<Uuid, usize>,
+    /// The places of the events with which a task fails, times out or is cancelled, or an executor reports a failure.
+    pub failures: Vec<usize>,
+    /// The first events that the view has.
+    n_applied: usize,
+    pub view: PlanView,
 }
 
-struct Indexed {
-    position: Position,
-    event_type: String,
-    is_failure: bool,
-}
-
-impl Index {
-    /// Takes in the next event.
-    pub fn push(&mut self, recorded: &Recorded) -> Result<(), Error> {
-        let is_failure = is_failure(recorded)?;
-        let event_type = recorded.event_type.clone();
-        self.by_id.insert(recorded.event_id, self.events.len());
-        self.events.push(Indexed { position: recorded.position, event_type, is_failure });
-        Ok(())
+impl Steps {
+    /// Reads the history of a plan up to a position.
+    pub async fn load(store: &EventStore, plan: &str, up_to: Position) -> Result<Self, Failure> {
+        let mut steps = Self::default();
+        for_each_of(store, plan, &Query::all(), Range::up_to(up_to), |recorded| {
+            let place = steps.events.len();
+            steps.failures.extend(is_failure(recorded)?.then_some(place));
+            steps.by_id.insert(recorded.event_id, place);
+            steps.events.push(recorded.clone());
+            Ok(())
+        })
+        .await?;
+        Ok(steps)
     }
 
-    /// How many events there are.
+    /// The number of events.
     pub fn len(&self) -> usize {
         self.events.len()
     }
 
-    /// The position of the event at a place, from 0 on; 0 when there is none.
+    /// The position of the event at a place, from 0 on.
     pub fn position(&self, place: usize) -> Position {
-        self.events.get(place).map_or(Position(0), |event| event.position)
+        self.events[place].position
     }
 
-    /// How many events stand at or before a position.
+    /// The number of events at or before a position.
     pub fn n_up_to(&self, position: Position) -> usize {
         self.events.partition_point(|event| event.position <= position)
     }
 
-    /// Whether something fails with the event at a place.
-    pub fn is_failure(&self, place: usize) -> bool {
-        self.events.get(place).is_some_and(|event| event.is_failure)
-    }
-
-    fn type_at(&self, position: Position) -> Option<&str> {
-        let place = self.events.binary_search_by_key(&position, |event| event.position).ok()?;
-        Some(&self.events[place].event_type)
+    /// Brings the view to the event at a place and returns what the event changed. Going back begins at the first event.
+    pub fn step(&mut self, place: usize) -> Result<StepJson<'_>, Failure> {
+        if place < self.n_applied {
+            (self.n_applied, self.view) = (0, PlanView::default());
+        }
+        self.events[self.n_applied..place].iter().try_for_each(|recorded| self.view.apply(recorded))?;
+        let recorded = &self.events[place];
+        let changes = changes::step(&mut self.view, recorded)?;
+        self.n_applied = place + 1;
+        let metadata = recorded.metadata()?;
+        let mut extra = metadata.extra.unwrap_or_default();
+        let first = self.events.binary_search_by_key(&recorded.append_start, |event| event.position);
+        Ok(StepJson {
+            position: recorded.position,
+            created_at: rfc3339(recorded.created_at),
+            stream_id: &recorded.stream_id,
+            aggregate_id: &recorded.aggregate_id,
+            event_type: &recorded.event_type,
+            data: serde_json::from_str(&recorded.data)?,
+            cause: metadata.causation_id.map(|cause| self.cause(cause)),
+            command: extra.get_mut("command").map(Value::take).filter(|command| !command.is_null()),
+            changes,
+            append_start: recorded.append_start,
+            first_type: first.map_or("of another plan", |first| &self.events[first].event_type),
+        })
     }
 
     fn cause(&self, event_id: Uuid) -> CauseJson<'_> {
@@ -80,7 +103,18 @@ impl Index {
     }
 }
 
-/// What an event follows from.
+fn is_failure(recorded: &Recorded) -> Result<bool, Error> {
+    match (recorded.stream_id.as_str(), recorded.event_type.as_str()) {
+        (claim::STREAM, "TaskFailed") => Ok(true),
+        (event::STREAM, "TaskStatusUpdated") => Ok(matches!(
+            recorded.decode()?,
+            Event::TaskStatusUpdated { status: TaskStatus::Failed | TaskStatus::TimedOut | TaskStatus::Cancelled, .. }
+        )),
+        _another_type => Ok(false),
+    }
+}
+
+/// The cause of an event.
 #[derive(Serialize)]
 struct CauseJson<'a> {
     /// Unset when the cause is no event of the plan.
@@ -100,100 +134,58 @@ pub struct StepJson<'a> {
     data: &'a RawValue,
     cause: Option<CauseJson<'a>>,
     command: Option<Value>,
-    changes: &'a [Change],
+    changes: Vec<Change>,
+    #[serde(skip)]
+    append_start: Position,
+    /// The type of the first event of the append.
+    #[serde(skip)]
+    first_type: &'a str,
 }
 
-/// Whether a task fails, times out or is cancelled with this event, or an executor reports a failure.
-fn is_failure(recorded: &Recorded) -> Result<bool, Error> {
-    match (recorded.stream_id.as_str(), recorded.event_type.as_str()) {
-        (claim::STREAM, "TaskFailed") => Ok(true),
-        (event::STREAM, "TaskStatusUpdated") => Ok(matches!(
-            recorded.decode()?,
-            Event::TaskStatusUpdated { status: TaskStatus::Failed | TaskStatus::TimedOut | TaskStatus::Cancelled, .. }
-        )),
-        _another_type => Ok(false),
-    }
-}
-
-/// An event, and what it changed.
-pub struct Step {
-    pub recorded: Recorded,
-    /// What it changed of the plan.
-    pub changes: Vec<Change>,
-}
-
-impl Step {
-    /// As JSON; causes are looked up among the plan's events.
-    pub fn json<'a>(&'a self, index: &'a Index) -> Result<StepJson<'a>, Failure> {
-        let recorded = &self.recorded;
-        let metadata = recorded.metadata()?;
-        let mut extra = metadata.extra.unwrap_or_default();
-        Ok(StepJson {
-            position: recorded.position,
-            created_at: rfc3339(recorded.created_at),
-            stream_id: &recorded.stream_id,
-            aggregate_id: &recorded.aggregate_id,
-            event_type: &recorded.event_type,
-            data: serde_json::from_str(&recorded.data)?,
-            cause: metadata.causation_id.map(|cause| index.cause(cause)),
-            command: extra.get_mut("command").map(Value::take).filter(|command| !command.is_null()),
-            changes: &self.changes,
-        })
-    }
-
+impl StepJson<'_> {
     /// As text: the event, its fields, why it came, and what it changed.
-    pub fn print(&self, mut to: impl Write, index: &Index) -> Result<(), Failure> {
-        let step = self.json(index)?;
-        let aggregate = format!("{} {}", step.stream_id, step.aggregate_id);
-        let (position, created_at) = (step.position, &step.created_at);
-        writeln!(to, "{position:>6}  {created_at}  {}  {}", visible(&aggregate), visible(step.event_type))?;
+    pub fn print(&self, mut to: impl Write) -> io::Result<()> {
+        let Self { position, created_at, stream_id, aggregate_id, event_type, .. } = self;
+        let event = visible(&format!("{stream_id} {aggregate_id}  {event_type}"));
+        writeln!(to, "{position:>6}  {created_at}  {event}")?;
         let mut line = |text: &str| writeln!(to, "        {}", visible(text));
-        let fields = fields(step.data);
+        let fields = fields(self.data);
         if !fields.is_empty() {
             line(&fields)?;
         }
-        line(&why(&step, &self.recorded, index))?;
-        let n_told = tell(&self.changes, CHANGES_TOLD_MAX, |change| line(&format!("* {change}")))?;
-        if n_told == 0 {
-            line("* nothing of the plan")?;
-        }
-        Ok(())
-    }
-}
-
-/// Tells changes in lines, at most so many of them, and how many more there are. How many it told.
-fn tell(changes: &[Change], max: usize, mut line: impl FnMut(&str) -> io::Result<()>) -> io::Result<usize> {
-    let mut n_told = 0;
-    for change in in_short(changes) {
-        if n_told < max {
-            line(&change.to_string())?;
-        }
-        n_told += 1;
-    }
-    if n_told > max {
-        line(&format!("and {} more", n_told - max))?;
-    }
-    Ok(n_told)
-}
-
-fn why(step: &StepJson, recorded: &Recorded, index: &Index) -> String {
-    let command = step.command.as_ref().map(command_words);
-    let first = recorded.append_start;
-    match (&step.cause, command) {
-        (None, Some(command)) if command.starts_with("SetTimers ") || command.starts_with("FireTimer ") => {
-            format!("because of the time: {command}")
-        }
-        (None, Some(command)) => format!("asked by a person: {command}"),
-        (None, None) if first < recorded.position => {
-            format!("in one append with {first} {}", index.type_at(first).unwrap_or("of another plan"))
-        }
-        (None, None) => "asked from outside".to_owned(),
-        (Some(cause), command) => {
-            let command = command.map_or_else(String::new, |command| format!(": {command}"));
-            match (cause.position, cause.event_type) {
-                (Some(position), Some(event_type)) => format!("because of {position} {event_type}{command}"),
-                (_, _) => format!("because of event {}, which is not of this plan{command}", cause.event_id),
+        line(&self.why())?;
+        let mut n_changes = 0;
+        for change in in_short(&self.changes) {
+            n_changes += 1;
+            if n_changes <= CHANGES_SHOWN_MAX {
+                line(&format!("* {change}"))?;
             }
+        }
+        match n_changes {
+            0 => line("* nothing of the plan"),
+            1..=CHANGES_SHOWN_MAX => Ok(()),
+            more => line(&format!("* and {} more", more - CHANGES_SHOWN_MAX)),
+        }
+    }
+
+    fn why(&self) -> String {
+        let command = self.command.as_ref().map(command_words);
+        let Some(cause) = &self.cause else {
+            return match command {
+                Some(command) if command.starts_with("SetTimers ") || command.starts_with("FireTimer ") => {
+                    format!("because of the time: {command}")
+                }
+                Some(command) => format!("asked by a person: {command}"),
+                None if self.append_start < self.position => {
+                    format!("in one append with {} {}", self.append_start, self.first_type)
+                }
+                None => "asked from outside".to_owned(),
+            };
+        };
+        let command = command.map_or_else(String::new, |command| format!(": {command}"));
+        match (cause.position, cause.event_type) {
+            (Some(position), Some(event_type)) => format!("because of {position} {event_type}{command}"),
+            (_, _) => format!("because of event {}, which is not of this plan{command}", cause.event_id),
         }
     }
 }

@@ -230,7 +230,7 @@ fn two_ways_from_one_point_are_compared_and_plans_without_one_say_so() {
     assert_eq!(compare(&of_train, &boat)["parted"], siblings["parted"]);
     assert_eq!(compare(&of_train, &train)["parted"]["plan"], train.as_str());
     let text = scene.run(&["compare", &train, &boat]).expect(0).stdout;
-    for part in ["they part behind position", "task 2 result: by boat -> by train\n"] {
+    for part in ["they part after position", "task 2 result: by boat -> by train\n"] {
         assert!(text.contains(part), "{part:?} is not in:\n{text}");
     }
     let (stranger, _) = scene.plan("1. Run `true`\n");

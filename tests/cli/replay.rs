@@ -118,7 +118,7 @@ fn a_position_between_the_plans_events_leads_to_the_last_one_before_it() {
     let orders = format!("g {}\ng {gap}\nto {}\ng {}\ng 0\nto {}\n", gap + 1, gap + 2, known[3], head + 100);
     let ran = stepping(&scene, &[&plan], &orders).expect(0);
     assert_eq!(positions(&steps(&ran.stdout)), [known[0], gap, known[3], known[0], *known.last().expect("events")]);
-    ran.says(&["this is the first event: ", "this is the last event: "]);
+    ran.says(&["this is the first event", "this is the last event"]);
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn wrong_orders_get_a_line_and_end_nothing() {
     assert_eq!(steps(&ran.stdout).len(), 2, "it goes on");
     let (wrong, help) = ran.stderr.split_once("n, next").expect("the help is told");
     assert_eq!(wrong.lines().count(), 7, "{wrong}");
-    assert!(wrong.lines().all(|line| line.ends_with("; h tells what can be said here")), "{wrong}");
+    assert!(wrong.lines().all(|line| line.ends_with("; h lists the orders")), "{wrong}");
     assert!(!wrong.contains('\u{1b}'), "{wrong}");
     for word in ["b, back", "g, to", "f, failure", "F, previous", "s, show", "first, last", "q, quit"] {
         assert!(help.contains(word), "{word} is not in the help:\n{help}");
@@ -391,7 +391,7 @@ fn on_a_terminal_orders_are_asked_for_and_elsewhere_all_is_printed() {
     let all = scene.run(&["replay", &plan]).expect(0).stdout;
     let known = events_of(&scene, &plan);
     let mut running = Running::start_on_terminal(&mut scene.crewlog(&["replay", &plan]));
-    running.stderr.until("h tells what can be said here");
+    running.stderr.until("h lists the orders");
     running.stderr.until(&format!("{}> ", known[0]));
     running.types("");
     running.stderr.until(&format!("{}> ", known[1]));
