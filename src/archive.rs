@@ -19,7 +19,7 @@ use crewlog_planner::sealed::{self, KeyEvent};
 use serde_json::json;
 
 use crate::cli::{Export, Import};
-use crate::exported::{Exported, Keeping, Progress, nameless_file};
+use crate::exported::{Exported, Progress, nameless_file};
 use crate::failure::{Code, Failure};
 use crate::json::{EventJson, ExportHeader, print_line};
 use crate::queries::{find_plan, for_each, for_each_of};
@@ -53,7 +53,7 @@ pub async fn export(session: &Session, export: &Export) -> Result<Code, Failure>
 }
 
 pub async fn import(session: &Session, import: &Import) -> Result<Code, Failure> {
-    let from = open(&import.file).await?;
+    let from = open(&import.file)?;
     let progress = Arc::new(Progress::default());
     let refused = |error| refusal(&import.file, &progress, error);
     // What is no export, or not of a whole log, mostly shows here, before a log is made for it.
@@ -75,7 +75,7 @@ pub async fn import(session: &Session, import: &Import) -> Result<Code, Failure>
 }
 
 /// The import, in a file.
-async fn open(path: &Path) -> Result<File, Failure> {
+fn open(path: &Path) -> Result<File, Failure> {
     let opened = if path == Path::new("-") {
         io::stdin().as_fd().try_clone_to_owned().map(File::from)
     } else {
@@ -86,31 +86,24 @@ async fn open(path: &Path) -> Result<File, Failure> {
             .hint("give the path of what `crewlog export --to FILE` wrote, or - for standard input")
     })?;
     let is_file = opened.metadata().is_ok_and(|metadata| metadata.is_file());
-    if is_file { Ok(opened) } else { keep(opened, path).await }
+    if is_file { Ok(opened) } else { keep(opened, path) }
 }
 
-/// Reads a pipe or a terminal to its end, into a file: it may come slowly, and all who append wait for an import. It is
-/// read as an export, so that what is none is refused where that shows, and not kept to its end.
+/// Copies a pipe or a terminal to a file first: its input may come slowly, and an import blocks all appends.
 ///
 /// The file is in the system's temporary folder: the log's own may not be there yet, and `TMPDIR` names another.
-async fn keep(from: File, path: &Path) -> Result<File, Failure> {
+fn keep(mut from: File, path: &Path) -> Result<File, Failure> {
     let folder = std::env::temp_dir();
-    let not_kept = |error: &io::Error| {
+    let kept = nameless_file(&folder).and_then(|mut kept| {
+        io::copy(&mut from, &mut kept)?;
+        kept.rewind()?;
+        Ok(kept)
+    });
+    kept.map_err(|error| {
         let (name, folder) = (name(path), folder.display());
         Failure::user(format!("{name} cannot be kept in {folder} meanwhile: {error}; nothing was imported"))
             .hint("name a folder with more room in TMPDIR, or write the export to a file and import that")
-    };
-    let mut kept = nameless_file(&folder).map_err(|error| not_kept(&error))?;
-    let (keeping, fault) = Keeping::of(from, kept.try_clone().map_err(|error| not_kept(&error))?);
-    let progress = Arc::new(Progress::default());
-    let read = begin(keeping, &progress).await.and_then(|(_, mut records)| records.try_for_each(|read| read.map(drop)));
-    match (fault.get(), read) {
-        (Some(error), _) => return Err(not_kept(error)),
-        (None, Err(error)) => return Err(refusal(path, &progress, error)),
-        (None, Ok(())) => {}
-    }
-    kept.rewind().map_err(|error| not_kept(&error))?;
-    Ok(kept)
+    })
 }
 
 /// Begins to read, and imports the beginning into a log that nobody keeps.

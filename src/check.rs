@@ -15,7 +15,7 @@ use crate::advice::{self, AdviceJson, GraphJson, Names};
 use crate::by_model;
 use crate::cli::{Check, Output};
 use crate::failure::{Code, Failure};
-use crate::json::{ParsedJson, ParsedTaskJson, condition_text, status_of};
+use crate::json::{ParsedTaskJson, condition_text, parsed_tasks, status_of};
 use crate::session::{Session, read_text};
 use crate::terminal::say;
 use crate::text::{in_one_line, one_line, visible};
@@ -191,8 +191,7 @@ fn excerpt(line: &str, column: usize) -> (String, usize) {
 
 impl<'a> CheckJson<'a> {
     fn of(parsed: &'a ParsedPlan, lines: &Lines<'a>) -> Self {
-        let shown = ParsedJson::of(parsed).into_tasks();
-        let tasks = parsed.tasks.iter().zip(shown).map(|(task, shown)| {
+        let tasks = parsed.tasks.iter().zip(parsed_tasks(parsed)).map(|(task, shown)| {
             let (line, column) = place_of(task, lines);
             let decided_by = task.condition.as_ref().and_then(|condition| condition.outcome_of);
             CheckedTaskJson {

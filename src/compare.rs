@@ -1,7 +1,5 @@
 //! `compare`: where two plans of one history part, and the outcome of each. It appends and executes nothing.
 
-use std::io::Write;
-
 use crewlog_executors::history::History;
 use crewlog_mq::{EventStore, Position, Query, Range, Timestamp};
 use crewlog_planner::event::{self, Event, TaskStatus, Usage, money, plan_tag};
@@ -9,31 +7,15 @@ use crewlog_planner::state::{Measure, Phase};
 use crewlog_planner::view::PlanView;
 use futures::TryStreamExt;
 use serde::Serialize;
+use serde_json::json;
 
-use crate::changes::{Change, changes, tasks_of};
+use crate::changes::{changes, tasks_of};
 use crate::cli::Compare;
 use crate::diff::print_changes;
 use crate::failure::{Code, Failure};
 use crate::queries::find_plan;
 use crate::session::Session;
 use crate::text::{count, visible};
-
-/// `compare` as JSON.
-#[derive(Serialize)]
-struct ComparedJson {
-    parted: PartedJson,
-    one: Side,
-    other: Side,
-    changes: Vec<Change>,
-}
-
-/// The last event that both share.
-#[derive(Serialize)]
-struct PartedJson {
-    plan: String,
-    at: Position,
-    event_type: String,
-}
 
 /// A plan and its history after the point at which it parts from the other.
 #[derive(Serialize)]
@@ -139,22 +121,21 @@ pub async fn compare(session: &Session, compare: &Compare) -> Result<Code, Failu
     let one = Side::load(&store, &of_one, one, at, moment).await?;
     let other = Side::load(&store, &of_other, other, at, moment).await?;
     let changes = changes(&other.view, &one.view)?;
-    let compared = ComparedJson { parted: PartedJson { plan: shared, at, event_type }, one, other, changes };
-    session.print(&compared, |to| print(to, &compared))
-}
-
-fn print(mut to: impl Write, compared: &ComparedJson) -> std::io::Result<()> {
-    let ComparedJson { parted, one, other, changes } = compared;
-    let PartedJson { plan, at, event_type } = parted;
-    writeln!(to, "they part after position {at} of {}, {}", visible(plan), visible(event_type))?;
-    for side in [one, other] {
-        let took = side.duration_ms.map_or_else(String::new, |took| format!("  in {}", time(took)));
-        let (worked, failures) = (time(side.work_ms), count(side.failures as usize, "failure"));
-        let said = format!("{took}, worked on for {worked}, {failures}{}", used(&side.usage));
-        writeln!(to, "{}  {}{said}", visible(&side.plan), side.status)?;
-    }
-    writeln!(to, "differences of {} from {}:", visible(&one.plan), visible(&other.plan))?;
-    print_changes(to, changes)
+    let json = json!({
+        "parted": { "plan": shared, "at": at, "event_type": event_type },
+        "one": one, "other": other, "changes": changes,
+    });
+    session.print(&json, |to| {
+        writeln!(to, "they part after position {at} of {}, {}", visible(&shared), visible(&event_type))?;
+        for side in [&one, &other] {
+            let took = side.duration_ms.map_or_else(String::new, |took| format!("  in {}", time(took)));
+            let (worked, failures) = (time(side.work_ms), count(side.failures as usize, "failure"));
+            let rest = format!("{took}, worked on for {worked}, {failures}{}", used(&side.usage));
+            writeln!(to, "{}  {}{rest}", visible(&side.plan), side.status)?;
+        }
+        writeln!(to, "differences of {} from {}:", visible(&one.plan), visible(&other.plan))?;
+        print_changes(to, &changes)
+    })
 }
 
 /// A time in words.

@@ -5,6 +5,7 @@ use std::io::Write;
 use crewlog_mq::{EventStore, Position, Range};
 use crewlog_planner::view::PlanView;
 use serde::Serialize;
+use serde_json::json;
 
 use crate::changes::{Change, changes, in_short};
 use crate::checkpoints::{check_reached, position_of};
@@ -13,14 +14,6 @@ use crate::failure::{Code, Failure};
 use crate::queries;
 use crate::session::Session;
 use crate::text::visible;
-
-/// `diff` as JSON.
-#[derive(Serialize)]
-struct DiffJson<'a> {
-    from: &'a Side,
-    to: &'a Side,
-    changes: &'a [Change],
-}
 
 /// A plan at a position.
 #[derive(Serialize)]
@@ -48,7 +41,7 @@ pub async fn diff(session: &Session, diff: &Diff) -> Result<Code, Failure> {
     let before = Side::load(session, &store, head, &diff.before).await?;
     let after = Side::load(session, &store, head, &diff.after).await?;
     let changes = changes(&before.view, &after.view)?;
-    session.print(&DiffJson { from: &before, to: &after, changes: &changes }, |to| {
+    session.print(&json!({ "from": before, "to": after, "changes": changes }), |to| {
         writeln!(to, "{}@{} -> {}@{}", before.plan, before.at, after.plan, after.at)?;
         print_changes(to, &changes)
     })

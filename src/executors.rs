@@ -6,14 +6,14 @@ use serde_json::json;
 
 use crate::cli::Output;
 use crate::failure::{Code, Failure};
-use crate::json::ExecutorJson;
+use crate::json::executor_json;
 use crate::session::Session;
 use crate::terminal::say;
 use crate::text::{in_one_line, one_line, shell_word, visible};
 
 pub fn list(session: &Session) -> Result<Code, Failure> {
     let config = session.config()?;
-    let executors = config.agents.iter().map(ExecutorJson::of).collect::<Vec<_>>();
+    let executors = config.agents.iter().map(executor_json).collect::<Vec<_>>();
     let file = config.file.as_ref().map(|file| file.to_string_lossy());
     let width = config.agents.iter().map(|agent| agent.name.len()).max().unwrap_or(0);
     if session.output == Output::Text {

@@ -2,11 +2,11 @@
 //! beyond the size that an event can have. Whether they make a log is judged where they are taken in.
 
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, OnceLock};
 
 use crewlog_mq::{
     Error, LogIdentity, METADATA_BYTES_MAX, NAME_BYTES_MAX, PAYLOAD_BYTES_MAX, Position, Recorded, TAGS_MAX, Timestamp,
@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 use serde_json::{Deserializer, StreamDeserializer, de::IoRead};
 use uuid::Uuid;
 
-use crate::json::EXPORT;
+use crate::json::{EXPORT, EventJson, ExportHeader};
 use crate::text::rfc3339;
 
 /// The most bytes of one value: data, metadata, the names (each byte escaped, at the worst, in six), and the rest.
@@ -47,32 +47,6 @@ impl Progress {
     }
 }
 
-#[derive(Deserialize)]
-struct Header {
-    export: u32,
-    log: String,
-    format: i64,
-    created_at: String,
-    head: Position,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ExportedEvent {
-    position: Position,
-    event_id: String,
-    stream_id: String,
-    aggregate_id: String,
-    sequence: i64,
-    event_type: String,
-    event_version: String,
-    data: Box<RawValue>,
-    metadata: Box<RawValue>,
-    tags: Vec<String>,
-    created_at: String,
-    append_start: Position,
-}
-
 impl Exported {
     /// Reads the header: which log it is, and the reader of its events.
     pub fn begin(from: Box<dyn Read + Send>, progress: &Arc<Progress>) -> Result<(LogIdentity, Self), Error> {
@@ -81,7 +55,7 @@ impl Exported {
         let mut exported = Self { values, progress: Arc::clone(progress), head: Position(0), n_events: 0 };
         let header = exported.value().unwrap_or_else(|| Err(invalid("it is empty")))?;
         let no_header = |error| invalid(format!("it does not begin with the header of an export: {error}"));
-        let header: Header = exported.parsed(&header).map_err(no_header)?;
+        let header: ExportHeader = exported.parsed(&header).map_err(no_header)?;
         if header.export != EXPORT {
             let found = header.export;
             return Err(invalid(format!("its form has version {found}, and this program reads {EXPORT}")));
@@ -112,20 +86,20 @@ impl Exported {
     }
 
     fn event(&self, value: &RawValue) -> Result<Recorded, Error> {
-        let event: ExportedEvent = self.parsed(value).map_err(invalid)?;
+        let event: EventJson<'_> = self.parsed(value).map_err(invalid)?;
         Ok(Recorded {
             position: event.position,
             event_id: uuid("event_id", &event.event_id)?,
-            stream_id: event.stream_id,
-            aggregate_id: event.aggregate_id,
+            stream_id: event.stream_id.into(),
+            aggregate_id: event.aggregate_id.into(),
             sequence: event.sequence,
-            event_type: event.event_type,
-            event_version: event.event_version,
+            event_type: event.event_type.into(),
+            event_version: event.event_version.into(),
             data: event.data.get().to_owned(),
             metadata: event.metadata.get().to_owned(),
-            tags: event.tags,
+            tags: event.tags.into(),
             created_at: moment(&event.created_at)?,
-            append_start: event.append_start,
+            append_start: event.append_start.ok_or_else(|| invalid("missing field `append_start`"))?,
         })
     }
 }
@@ -206,33 +180,6 @@ impl Read for Bounded {
                 n_line_ends.store(n_line_ends.load(Relaxed) + 1, Relaxed);
             }
         }
-        Ok(n_read)
-    }
-}
-
-/// Keeps what is read in a file, byte for byte.
-pub struct Keeping {
-    from: File,
-    kept: File,
-    fault: Arc<OnceLock<io::Error>>,
-}
-
-impl Keeping {
-    /// The reader, and why it could not be kept, if it could not.
-    pub fn of(from: File, kept: File) -> (Self, Arc<OnceLock<io::Error>>) {
-        let fault = Arc::default();
-        (Self { from, kept, fault: Arc::clone(&fault) }, fault)
-    }
-}
-
-impl Read for Keeping {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let n_read = self.from.read(into)?;
-        self.kept.write_all(&into[..n_read]).map_err(|error| {
-            let kind = error.kind();
-            self.fault.get_or_init(|| error);
-            kind
-        })?;
         Ok(n_read)
     }
 }

@@ -14,7 +14,7 @@ use crewlog_planner::validity::InvalidPlan;
 pub enum Code {
     /// All is done.
     Done = 0,
-    /// Something that the user can mend.
+    /// An error that the user can mend.
     User = 1,
     /// The text is not a plan.
     Parse = 3,
@@ -26,11 +26,11 @@ pub enum Code {
     Paused = 6,
     /// The plan is paused because its budget does not suffice.
     Budget = 7,
-    /// The time given ran out.
+    /// The time limit was reached.
     TimedOut = 8,
-    /// Somebody else was faster.
+    /// Another writer was faster.
     Conflict = 9,
-    /// Decided again, the log would be another.
+    /// Replay produced different events.
     Differs = 10,
     /// A task failed, timed out or was cancelled.
     TaskFailed = 100,
@@ -58,7 +58,7 @@ impl Failure {
         Self { code, message: message.into(), hints: Vec::new() }
     }
 
-    /// Something that the user can mend.
+    /// An error that the user can mend.
     pub fn user(message: impl Into<String>) -> Self {
         Self::new(Code::User, message)
     }
@@ -84,22 +84,25 @@ impl Display for Failure {
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let code = match &error {
-            Error::SequenceMismatch { .. } | Error::IdReused { .. } | Error::PartlyKnown { .. } => Code::Conflict,
-            Error::MatchFound { .. } | Error::CellMismatch { .. } => Code::Conflict,
-            Error::OtherLog { .. } | Error::Forked { .. } => Code::Conflict,
+            Error::SequenceMismatch { .. }
+            | Error::IdReused { .. }
+            | Error::PartlyKnown { .. }
+            | Error::MatchFound { .. }
+            | Error::CellMismatch { .. }
+            | Error::OtherLog { .. }
+            | Error::Forked { .. } => Code::Conflict,
             _ => Code::User,
         };
-        let hint = match &error {
+        let failure = Self::new(code, error.to_string());
+        match error {
             Error::NoLog { .. } | Error::NoLogThere { .. } => {
-                Some("`crewlog init` makes one, and so does `crewlog run FILE`")
+                failure.hint("`crewlog init` makes one, and so does `crewlog run FILE`")
             }
             Error::NoLogIn { .. } => {
-                Some("a log is copied with `crewlog export` and `crewlog import`, or with all its files")
+                failure.hint("a log is copied with `crewlog export` and `crewlog import`, or with all its files")
             }
-            _ => None,
-        };
-        let failure = Self::new(code, error.to_string());
-        hint.into_iter().fold(failure, Failure::hint)
+            _ => failure,
+        }
     }
 }
 
@@ -147,14 +150,14 @@ impl From<PlannerError> for Failure {
             {
                 Code::Conflict
             }
+            PlannerError::NotOfAgent(..) | PlannerError::TooDeep(..) => Code::Parse,
             PlannerError::LabelTaken(..)
             | PlannerError::LabelName(..)
             | PlannerError::NoDescription(..)
             | PlannerError::TaskTooLong(..)
             | PlannerError::TooMany(..)
-            | PlannerError::QuestionsHaveNoLimit => Code::User,
-            PlannerError::NotOfAgent(..) | PlannerError::TooDeep(..) => Code::Parse,
-            PlannerError::TooManyForks(..)
+            | PlannerError::QuestionsHaveNoLimit
+            | PlannerError::TooManyForks(..)
             | PlannerError::CheckpointName(..)
             | PlannerError::TooManyCheckpoints(..)
             | PlannerError::PlanPaused

@@ -1,6 +1,7 @@
 //! The stable JSON of the command line, as `docs/json.md` describes it. Keys are always there; what is absent is null
 //! or empty.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::{self, BufWriter, Stdout, Write};
 
@@ -13,8 +14,9 @@ use crewlog_planner::listing::{Parent, PlanSummary};
 use crewlog_planner::parse::ParsedPlan;
 use crewlog_planner::plan::{AttachmentKind, Condition, Mark, TaskId, TaskPlan};
 use crewlog_planner::view::PlanView;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use crate::cli::Output;
 use crate::failure::{Code, Failure};
@@ -22,28 +24,48 @@ use crate::session::Session;
 use crate::terminal::say;
 use crate::text::rfc3339;
 
-/// The tasks of a plan file.
+/// What `plan check` and `show` print of a task.
 #[derive(Serialize)]
-pub struct ParsedJson<'a> {
-    tasks: Vec<ParsedTaskJson<'a>>,
-}
-
-/// A task of a plan file.
-#[derive(Serialize)]
-pub struct ParsedTaskJson<'a> {
+struct TaskJson<'a> {
     id: String,
     description: &'a str,
     kind: &'static str,
     status: &'static str,
     depends_on: Vec<String>,
-    attachments: Vec<AttachmentJson<'a>>,
     command: Option<&'a str>,
     condition: Option<String>,
-    group: Option<&'a str>,
     priority: Option<&'a str>,
     assignee: Option<&'a str>,
     notes: &'a [String],
     files: &'a [String],
+}
+
+impl<'a> TaskJson<'a> {
+    fn of(task: &'a TaskPlan, status: &'static str, name_of: impl Fn(TaskId) -> Option<String>) -> Self {
+        let depends_on = task.depends_on.iter().map(|dependency| name_of(dependency.task).unwrap_or_default());
+        Self {
+            id: task.name(),
+            description: &task.description,
+            kind: task.kind.as_str(),
+            status,
+            depends_on: depends_on.collect(),
+            command: task.command.as_deref(),
+            condition: task.condition.as_ref().map(condition_text),
+            priority: task.priority.as_deref(),
+            assignee: task.assignee.as_deref(),
+            notes: &task.notes,
+            files: &task.files,
+        }
+    }
+}
+
+/// A task of a plan file.
+#[derive(Serialize)]
+pub struct ParsedTaskJson<'a> {
+    #[serde(flatten)]
+    task: TaskJson<'a>,
+    attachments: Vec<AttachmentJson<'a>>,
+    group: Option<&'a str>,
     reads_only: bool,
     rerun_safe: bool,
 }
@@ -54,20 +76,19 @@ struct AttachmentJson<'a> {
     r#ref: &'a str,
 }
 
-impl<'a> ParsedJson<'a> {
-    pub fn of(parsed: &'a ParsedPlan) -> Self {
-        let name_by_id = parsed.tasks.iter().map(|task| (task.id, task.name())).collect::<HashMap<_, _>>();
-        let tasks = parsed.tasks.iter().map(|task| ParsedTaskJson::of(task, &name_by_id)).collect();
-        Self { tasks }
-    }
-
-    /// The tasks alone.
-    pub fn into_tasks(self) -> Vec<ParsedTaskJson<'a>> {
-        self.tasks
-    }
+/// The tasks of a plan file.
+pub fn parsed_tasks(parsed: &ParsedPlan) -> impl Iterator<Item = ParsedTaskJson<'_>> {
+    let name_by_id = parsed.tasks.iter().map(|task| (task.id, task.name())).collect::<HashMap<_, _>>();
+    parsed.tasks.iter().map(move |task| ParsedTaskJson {
+        task: TaskJson::of(task, status_of(task.mark), |id| name_by_id.get(&id).cloned()),
+        attachments: task.attachments.iter().map(|attachment| AttachmentJson::of(&attachment.kind)).collect(),
+        group: task.group.as_deref(),
+        reads_only: task.reads_only,
+        rerun_safe: task.rerun_safe,
+    })
 }
 
-/// What a task begins as.
+/// The first status of a task.
 pub const fn status_of(mark: Mark) -> &'static str {
     match mark {
         Mark::Open => "Planned",
@@ -78,28 +99,6 @@ pub const fn status_of(mark: Mark) -> &'static str {
     }
 }
 
-impl<'a> ParsedTaskJson<'a> {
-    fn of(task: &'a TaskPlan, name_by_id: &HashMap<TaskId, String>) -> Self {
-        Self {
-            id: task.name(),
-            description: &task.description,
-            kind: task.kind.as_str(),
-            status: status_of(task.mark),
-            depends_on: names_of(task, |id| name_by_id.get(&id).cloned()),
-            attachments: task.attachments.iter().map(|attachment| AttachmentJson::of(&attachment.kind)).collect(),
-            command: task.command.as_deref(),
-            condition: task.condition.as_ref().map(condition_text),
-            group: task.group.as_deref(),
-            priority: task.priority.as_deref(),
-            assignee: task.assignee.as_deref(),
-            notes: &task.notes,
-            files: &task.files,
-            reads_only: task.reads_only,
-            rerun_safe: task.rerun_safe,
-        }
-    }
-}
-
 impl<'a> AttachmentJson<'a> {
     fn of(kind: &'a AttachmentKind) -> Self {
         let (kind, r#ref) = attachment_parts(kind);
@@ -107,7 +106,7 @@ impl<'a> AttachmentJson<'a> {
     }
 }
 
-/// The sort of an attachment, and what it refers to.
+/// The kind and the reference of an attachment.
 pub fn attachment_parts(kind: &AttachmentKind) -> (&'static str, &str) {
     match kind {
         AttachmentKind::Link(r#ref) => ("Link", r#ref),
@@ -116,11 +115,6 @@ pub fn attachment_parts(kind: &AttachmentKind) -> (&'static str, &str) {
         AttachmentKind::EmbeddingRef(r#ref) => ("EmbeddingRef", r#ref),
         AttachmentKind::ScreenshotRef(r#ref) => ("ScreenshotRef", r#ref),
     }
-}
-
-fn names_of(task: &TaskPlan, name_of: impl Fn(TaskId) -> Option<String>) -> Vec<String> {
-    let names = task.depends_on.iter().map(|dependency| name_of(dependency.task));
-    names.map(|name| name.unwrap_or_default()).collect()
 }
 
 pub fn condition_text(condition: &Condition) -> String {
@@ -160,36 +154,21 @@ impl ListedJson {
     }
 }
 
-/// An agent of `executors`.
-#[derive(Serialize)]
-pub struct ExecutorJson<'a> {
-    name: &'a str,
-    kinds: Vec<&'static str>,
-    command: Vec<String>,
-    prompt: &'static str,
-    /// The names alone: the values may be secret.
-    env: Vec<&'a str>,
-    timeout_ms: Option<u64>,
-    jobs: usize,
-    rate_limited: &'a [String],
-}
-
-impl<'a> ExecutorJson<'a> {
-    pub fn of(agent: &'a Agent) -> Self {
-        Self {
-            name: &agent.name,
-            kinds: agent.kinds.iter().map(|kind| kind.as_str()).collect(),
-            command: agent.program.argv(None),
-            prompt: match agent.prompt {
-                PromptBy::Stdin => "stdin",
-                PromptBy::Argument => "argument",
-            },
-            env: agent.env.iter().map(|(name, _)| name.as_str()).collect(),
-            timeout_ms: agent.timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
-            jobs: agent.jobs,
-            rate_limited: &agent.rate_limited,
-        }
-    }
+/// An agent of `executors`. Of the environment only the names: the values may be secret.
+pub fn executor_json(agent: &Agent) -> Value {
+    json!({
+        "name": agent.name,
+        "kinds": agent.kinds.iter().map(|kind| kind.as_str()).collect::<Vec<_>>(),
+        "command": agent.program.argv(None),
+        "prompt": match agent.prompt {
+            PromptBy::Stdin => "stdin",
+            PromptBy::Argument => "argument",
+        },
+        "env": agent.env.iter().map(|(name, _)| name).collect::<Vec<_>>(),
+        "timeout_ms": agent.timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
+        "jobs": agent.jobs,
+        "rate_limited": agent.rate_limited,
+    })
 }
 
 /// `show`.
@@ -206,45 +185,32 @@ pub struct ShownJson<'a> {
     tasks: Vec<ShownTaskJson<'a>>,
     questions: Vec<QuestionJson<'a>>,
     deadline: Option<String>,
+    /// The name of the task whose failure stopped the plan.
+    stopped_by: Option<String>,
     spent: Usage,
-    budget: BudgetJson,
+    budget: Value,
     context_summary: &'a str,
     settings: Vec<String>,
 }
 
 #[derive(Serialize)]
 struct ShownTaskJson<'a> {
-    id: String,
-    description: &'a str,
-    kind: &'static str,
-    command: Option<&'a str>,
-    condition: Option<String>,
-    assignee: Option<&'a str>,
-    notes: &'a [String],
-    files: &'a [String],
-    status: &'static str,
+    #[serde(flatten)]
+    task: TaskJson<'a>,
     is_paused: bool,
-    priority: Option<&'a str>,
     attempts: u32,
     result: Option<&'a str>,
     error: Option<&'a str>,
-    depends_on: Vec<String>,
     executor: Option<String>,
     started_at: Option<String>,
     ended_at: Option<String>,
-    /// The plan that carries it out, when another does.
+    /// The sub-plan of a delegated task.
     #[serde(skip_serializing_if = "Option::is_none")]
     plan: Option<String>,
     deadline: Option<String>,
+    /// The due time of a retry.
+    retry_at: Option<String>,
     compensates: Option<String>,
-}
-
-/// The most that a plan may use up; what has no limit is null.
-#[derive(Serialize)]
-struct BudgetJson {
-    tokens: Option<u64>,
-    cost_micros: Option<u64>,
-    duration_ms: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -269,34 +235,25 @@ impl<'a> ShownJson<'a> {
     pub fn of_tasks(plan: &'a str, at: Position, view: &'a PlanView, is_shown: impl Fn(TaskId) -> bool) -> Self {
         let state = view.state();
         let name_of = |id: TaskId| state.task(id).map(|task| task.plan.name());
-        let deadline = |of: Timer| state.timers().get(&of).copied().map(rfc3339);
+        let due = |of: Timer| state.timers().get(&of).copied().map(rfc3339);
         let tasks = state.tasks().iter().filter(|task| is_shown(task.plan.id)).map(|task| {
             let times = view.times(task.plan.id);
             ShownTaskJson {
-                id: task.plan.name(),
-                description: &task.plan.description,
-                kind: task.plan.kind.as_str(),
-                command: task.plan.command.as_deref(),
-                condition: task.plan.condition.as_ref().map(condition_text),
-                assignee: task.plan.assignee.as_deref(),
-                notes: &task.plan.notes,
-                files: &task.plan.files,
-                status: task.status.as_str(),
+                task: TaskJson::of(&task.plan, task.status.as_str(), name_of),
                 is_paused: task.is_paused,
-                priority: task.plan.priority.as_deref(),
                 attempts: task.attempts,
                 result: task.result.as_deref(),
                 error: task.error.as_deref(),
-                depends_on: names_of(&task.plan, name_of),
                 executor: times.executor,
                 started_at: times.started_at.map(rfc3339),
                 ended_at: times.ended_at.map(rfc3339),
                 plan: task.sub_plan_id(plan),
-                deadline: deadline(Timer::Task(task.plan.id)),
+                deadline: due(Timer::Task(task.plan.id)),
+                retry_at: due(Timer::Retry(task.plan.id)),
                 compensates: task.plan.compensates.and_then(name_of),
             }
         });
-        let tasks_shown = tasks.collect();
+        let tasks = tasks.collect();
         let questions = state.questions().iter().filter(|question| is_shown(question.task));
         let questions = questions.map(|question| QuestionJson {
             id: question.id.to_string(),
@@ -306,7 +263,7 @@ impl<'a> ShownJson<'a> {
             default: question.default.as_ref().map(|default| default.answer.as_str()),
             is_by_default: question.is_by_default,
             is_withdrawn: question.is_withdrawn,
-            deadline: deadline(Timer::Question(question.id)),
+            deadline: due(Timer::Question(question.id)),
         });
         let Budget { tokens, cost_micros, duration_ms } = state.config().budget;
         Self {
@@ -316,11 +273,12 @@ impl<'a> ShownJson<'a> {
             at,
             parent: Parent::of(state),
             forks: &[],
-            tasks: tasks_shown,
+            tasks,
             questions: questions.collect(),
-            deadline: deadline(Timer::Plan),
+            deadline: due(Timer::Plan),
+            stopped_by: state.stopped_by().and_then(name_of),
             spent: state.spent(),
-            budget: BudgetJson { tokens, cost_micros, duration_ms },
+            budget: json!({ "tokens": tokens, "cost_micros": cost_micros, "duration_ms": duration_ms }),
             context_summary: state.context_summary(),
             settings: state.config().words(),
         }
@@ -334,43 +292,44 @@ impl<'a> ShownJson<'a> {
 }
 
 /// An event as one line of `events`, with `data` and `metadata` as the writer's bytes.
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct EventJson<'a> {
-    position: Position,
-    event_id: uuid::Uuid,
-    stream_id: &'a str,
-    aggregate_id: &'a str,
-    sequence: i64,
-    event_type: &'a str,
-    event_version: &'a str,
-    data: &'a RawValue,
-    metadata: &'a RawValue,
-    tags: &'a [String],
-    created_at: String,
+    pub position: Position,
+    pub event_id: Cow<'a, str>,
+    pub stream_id: Cow<'a, str>,
+    pub aggregate_id: Cow<'a, str>,
+    pub sequence: i64,
+    pub event_type: Cow<'a, str>,
+    pub event_version: Cow<'a, str>,
+    pub data: Cow<'a, RawValue>,
+    pub metadata: Cow<'a, RawValue>,
+    pub tags: Cow<'a, [String]>,
+    pub created_at: String,
     /// In exports only.
     #[serde(skip_serializing_if = "Option::is_none")]
-    append_start: Option<Position>,
+    pub append_start: Option<Position>,
 }
 
 impl<'a> EventJson<'a> {
     pub fn of(recorded: &'a Recorded) -> Result<Self, serde_json::Error> {
         Ok(Self {
             position: recorded.position,
-            event_id: recorded.event_id,
-            stream_id: &recorded.stream_id,
-            aggregate_id: &recorded.aggregate_id,
+            event_id: recorded.event_id.to_string().into(),
+            stream_id: (&recorded.stream_id).into(),
+            aggregate_id: (&recorded.aggregate_id).into(),
             sequence: recorded.sequence,
-            event_type: &recorded.event_type,
-            event_version: &recorded.event_version,
-            data: serde_json::from_str(&recorded.data)?,
-            metadata: serde_json::from_str(&recorded.metadata)?,
-            tags: &recorded.tags,
+            event_type: (&recorded.event_type).into(),
+            event_version: (&recorded.event_version).into(),
+            data: Cow::Borrowed(serde_json::from_str(&recorded.data)?),
+            metadata: Cow::Borrowed(serde_json::from_str(&recorded.metadata)?),
+            tags: (&recorded.tags).into(),
             created_at: rfc3339(recorded.created_at),
             append_start: None,
         })
     }
 
-    /// With what an import needs beside.
+    /// With the key that only an import needs.
     #[must_use]
     pub fn for_export(self, append_start: Position) -> Self {
         Self { append_start: Some(append_start), ..self }
@@ -381,19 +340,20 @@ impl<'a> EventJson<'a> {
 pub const EXPORT: u32 = 1;
 
 /// The first line of an export.
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 pub struct ExportHeader {
-    export: u32,
-    log: uuid::Uuid,
-    format: i64,
-    created_at: String,
-    head: Position,
+    pub export: u32,
+    pub log: String,
+    pub format: i64,
+    pub created_at: String,
+    pub head: Position,
 }
 
 impl ExportHeader {
     /// Of a log, up to `head`.
     pub fn of(info: &LogIdentity, head: Position) -> Self {
-        Self { export: EXPORT, log: info.id, format: info.format, created_at: rfc3339(info.created_at), head }
+        let (log, created_at) = (info.id.to_string(), rfc3339(info.created_at));
+        Self { export: EXPORT, log, format: info.format, created_at, head }
     }
 }
 

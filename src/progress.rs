@@ -1,5 +1,5 @@
-//! What a person sees while plans run: one aligned line for each thing that happens, and on a terminal, for a single
-//! plan, a line at the bottom that says what runs now. All of it goes to standard error.
+//! Progress on standard error while plans run: an aligned line for each event, and on a terminal, for a single plan, a
+//! line at the bottom with the tasks that run.
 
 use std::time::{Duration, Instant};
 
@@ -37,7 +37,7 @@ pub struct Progress {
     bar: ProgressBar,
     began: Instant,
     name_width: usize,
-    /// Who carries tasks out here.
+    /// The executors here.
     roster: Option<Roster>,
     /// The plan of the last line, where there are several.
     plan: Option<String>,
@@ -53,7 +53,7 @@ impl Progress {
         Self { terminal, bar, began: Instant::now(), name_width: names.max().unwrap_or(1), roster: None, plan: None }
     }
 
-    /// The same, told who carries tasks out here; what nobody does is the person's.
+    /// The same, with the executors here; tasks that none of them takes are shown as the person's.
     #[must_use]
     pub fn with(self, roster: Roster) -> Self {
         Self { roster: Some(roster), ..self }
@@ -74,13 +74,13 @@ impl Progress {
         }
     }
 
-    /// Begins to show how a plan goes on.
+    /// Starts the bottom line of a plan.
     pub fn begin(&self, view: &PlanView) {
         self.go_on();
         self.draw(view);
     }
 
-    /// Shows what was asked before anything was reported.
+    /// Shows the questions that were open before the first event.
     pub fn open_questions(&self, view: &PlanView) {
         view.state().open_questions().for_each(|question| self.ask(question, view));
     }
@@ -95,7 +95,7 @@ impl Progress {
         self.line_of("ASK", YELLOW, None, task, &said, 2 * QUESTION_CHARS_MAX);
     }
 
-    /// Takes the bottom line away, so that something else can be written.
+    /// Removes the bottom line, so that something else can be written.
     pub fn pause(&self) {
         self.bar.disable_steady_tick();
         self.bar.finish_and_clear();
@@ -114,17 +114,17 @@ impl Progress {
         }
     }
 
-    /// Shows what an event means to a person, if anything. `view` has it taken in.
+    /// Shows an event that `view` has applied.
     pub fn report(&mut self, recorded: &Recorded, view: &PlanView) {
-        if let (Some(told), Some(plan)) = (&mut self.plan, plan_of(recorded)) {
-            plan.clone_into(told);
+        if let (Some(last), Some(plan)) = (&mut self.plan, plan_of(recorded)) {
+            plan.clone_into(last);
         }
         if recorded.stream_id == claim::STREAM {
             self.report_task(recorded, view);
         } else if recorded.stream_id == event::STREAM
             && let Ok(event) = recorded.decode::<Event>()
         {
-            self.report_plan(&event, recorded.created_at, view);
+            let _ = self.report_plan(&event, recorded.created_at, view);
         } else if recorded.stream_id == conflicts::STREAM
             && let Ok(event) = recorded.decode::<ConflictEvent>()
         {
@@ -137,11 +137,11 @@ impl Progress {
         let Some((_, id)) = claim::split_aggregate_id(&recorded.aggregate_id) else { return };
         let Some(task) = view.state().task(id) else { return };
         match recorded.decode() {
-            Ok(TaskEvent::TaskStarted { epoch: 1, .. }) => self.line("START", BLUE, None, task, &told(task)),
+            Ok(TaskEvent::TaskStarted { epoch: 1, .. }) => self.line("START", BLUE, None, task, &text_of(task)),
             Ok(TaskEvent::TaskStarted { .. }) => {
                 let attempt = format!("TRY {}", task.attempts);
                 let label = if task.attempts > 1 { attempt.as_str() } else { "AGAIN" };
-                self.line(label, BLUE, None, task, &told(task));
+                self.line(label, BLUE, None, task, &text_of(task));
             }
             Ok(TaskEvent::TaskStopped { reason, .. } | TaskEvent::TaskReleased { reason, .. }) => {
                 self.line("STOPPED", YELLOW, None, task, &reason);
@@ -160,7 +160,7 @@ impl Progress {
         }
     }
 
-    /// Tells of tasks that are held at the same time and touch the same files.
+    /// Shows that tasks which are held at the same time touch the same files.
     pub fn report_conflict(&self, event: &ConflictEvent) {
         let (label, colour, text) = match event {
             ConflictEvent::ConflictDetected { conflict, pattern, holders, .. } => {
@@ -177,47 +177,30 @@ impl Progress {
         self.print(&format!("{label} [{}] {}", " ".repeat(9), one_line(&text, TEXT_CHARS_MAX)));
     }
 
-    fn report_plan(&self, event: &Event, now: Timestamp, view: &PlanView) {
+    /// Shows an event of a plan; `None` when its task is not in the plan.
+    fn report_plan(&self, event: &Event, now: Timestamp, view: &PlanView) -> Option<()> {
         let task = |id: &TaskId| view.state().task(*id);
         match event {
-            Event::TaskDispatched { task_id, .. } => {
-                let Some(task) = task(task_id) else { return };
-                let is_taken = self.roster.as_ref().is_some_and(|roster| roster.takes(&task.plan));
-                if !is_taken && task.plan.kind != NodeKind::Clarification {
-                    let why = match &task.plan.assignee {
-                        Some(assignee) => format!("it is for {assignee}"),
-                        None => format!("nothing here carries out {}", task.plan.kind.as_str()),
-                    };
-                    let text = format!("{} ({why}: it is yours to do)", told(task));
-                    self.line("YOURS", YELLOW, None, task, &text);
-                }
-            }
+            Event::TaskDispatched { task_id, .. } => self.report_dispatch(task(task_id)?),
             Event::RetryScheduled { task_id, delay_ms } => {
-                let Some(task) = task(task_id) else { return };
+                let task = task(task_id)?;
                 let (wait, attempt) = (Duration::from_millis(*delay_ms).as_secs_f64(), task.attempts + 1);
                 let text = format!("attempt {attempt} in {wait:.1} s: {}", first_line(task.error.as_deref()));
                 self.line("RETRY", YELLOW, None, task, &text);
             }
             Event::PlanStopped { because } => {
-                let because = task(because).map_or_else(|| because.to_string(), |task| task.plan.name());
-                self.note_of_plan(&format!("stopped: task {because} failed"));
+                self.note_of_plan(&format!("stopped: task {} failed", task(because)?.plan.name()));
             }
-            Event::TaskStatusUpdated { task_id, status, .. } => {
-                let Some(task) = task(task_id) else { return };
-                self.report_status(task, *status, now, view);
-            }
+            Event::TaskStatusUpdated { task_id, status, .. } => self.report_status(task(task_id)?, *status, now, view),
             Event::ClarificationRequested { question_id, .. } => {
-                let asked = view.state().open_questions().find(|question| question.id == *question_id);
-                asked.into_iter().for_each(|question| self.ask(question, view));
+                self.ask(view.state().open_questions().find(|question| question.id == *question_id)?, view);
             }
             Event::ClarificationReceived { task_id, question_id, answer, is_default } => {
-                let Some(task) = task(task_id) else { return };
                 let label = if *is_default { "DEFAULT" } else { "ANSWER" };
-                self.line(label, GREEN, None, task, &format!("{question_id}: {answer}"));
+                self.line(label, GREEN, None, task(task_id)?, &format!("{question_id}: {answer}"));
             }
             Event::ClarificationWithdrawn { task_id, question_id, reason } => {
-                let Some(task) = task(task_id) else { return };
-                self.line("NOT ASKED", GREY, None, task, &format!("{question_id}: {reason}"));
+                self.line("NOT ASKED", GREY, None, task(task_id)?, &format!("{question_id}: {reason}"));
             }
             Event::PlanPaused { reason, .. } => self.note_of_plan(&format!("paused: {reason}")),
             Event::PlanResumed {} => self.note_of_plan("resumed"),
@@ -228,13 +211,10 @@ impl Progress {
             Event::SettingsChanged { config, reason } => {
                 self.note_of_plan(&format!("settings: {}: {reason}", config.words().join(", ")));
             }
-            Event::TaskPaused { task_id, reason } => {
-                let Some(task) = task(task_id) else { return };
-                self.line("PAUSED", YELLOW, None, task, reason);
-            }
+            Event::TaskPaused { task_id, reason } => self.line("PAUSED", YELLOW, None, task(task_id)?, reason),
             Event::TaskResumed { task_id } => {
-                let Some(task) = task(task_id) else { return };
-                self.line("RESUMED", GREEN, None, task, &told(task));
+                let task = task(task_id)?;
+                self.line("RESUMED", GREEN, None, task, &text_of(task));
             }
             Event::PlanCancelled { reason } => self.note_of_plan(&format!("cancelled: {reason}")),
             Event::PlanningCompleted { summary, .. } if self.plan.is_some() => self.note_of_plan(summary),
@@ -250,6 +230,20 @@ impl Progress {
             | Event::ContextCompacted { .. }
             | Event::PlanningCompleted { .. } => {}
         }
+        Some(())
+    }
+
+    /// Shows a task that no executor here takes.
+    fn report_dispatch(&self, task: &Task) {
+        let is_taken = self.roster.as_ref().is_some_and(|roster| roster.takes(&task.plan));
+        if is_taken || task.plan.kind == NodeKind::Clarification {
+            return;
+        }
+        let why = match &task.plan.assignee {
+            Some(assignee) => format!("it is for {assignee}"),
+            None => format!("nothing here carries out {}", task.plan.kind.as_str()),
+        };
+        self.line("YOURS", YELLOW, None, task, &format!("{} ({why}: it is yours to do)", text_of(task)));
     }
 
     fn report_status(&self, task: &Task, status: TaskStatus, now: Timestamp, view: &PlanView) {
@@ -257,7 +251,7 @@ impl Progress {
         let reason = || first_line(task.error.as_deref());
         match status {
             TaskStatus::Completed if task.plan.kind != NodeKind::Clarification => {
-                self.line("DONE", GREEN, ran, task, &told(task));
+                self.line("DONE", GREEN, ran, task, &text_of(task));
             }
             TaskStatus::Failed => self.line("FAIL", RED, ran, task, &reason()),
             TaskStatus::TimedOut => self.line("TIMEOUT", RED, ran, task, &reason()),
@@ -267,7 +261,7 @@ impl Progress {
         }
     }
 
-    /// The end of a run: what failed once more, and a line that sums up.
+    /// Shows the end of a run: the failed tasks again, and a line that sums up.
     pub fn summary(&self, plan: &str, view: &PlanView) {
         if self.terminal.is_quiet {
             return;
@@ -276,7 +270,7 @@ impl Progress {
         let failed = tasks.iter().filter(|task| matches!(task.status, TaskStatus::Failed | TaskStatus::TimedOut));
         say(&"-".repeat(60));
         for task in failed {
-            self.line("FAIL", RED, None, task, &told(task));
+            self.line("FAIL", RED, None, task, &text_of(task));
             let error = visible(task.error.as_deref().unwrap_or_default());
             let lines = error.lines().collect::<Vec<_>>();
             for line in &lines[lines.len().saturating_sub(ERROR_LINES_MAX)..] {
@@ -335,12 +329,12 @@ impl Progress {
         let tasks = view.state().tasks();
         let n_ended = tasks.iter().filter(|task| task.status.is_end()).count();
         let running = tasks.iter().filter(|task| task.status == TaskStatus::Running);
-        let running = running.map(|task| one_line(&told(task), 40)).collect::<Vec<_>>().join(" | ");
+        let running = running.map(|task| one_line(&text_of(task), 40)).collect::<Vec<_>>().join(" | ");
         self.bar.set_message(format!("{n_ended}/{} {}", tasks.len(), one_line(&running, TEXT_CHARS_MAX)));
     }
 }
 
-/// The plan that an event is of, when it is of one.
+/// The plan of an event.
 pub fn plan_of(recorded: &Recorded) -> Option<&str> {
     match recorded.stream_id.as_str() {
         event::STREAM => Some(&recorded.aggregate_id),
@@ -349,8 +343,8 @@ pub fn plan_of(recorded: &Recorded) -> Option<&str> {
     }
 }
 
-/// A task in the words that say most: its command where it has one.
-fn told(task: &Task) -> String {
+/// The text of a task in a line: its command where it has one.
+fn text_of(task: &Task) -> String {
     task.plan.command.as_ref().map_or_else(|| task.plan.description.clone(), |command| in_one_line(command))
 }
 

@@ -7,28 +7,13 @@ use crewlog_planner::claim::{self, PromptDigest, TaskEvent};
 use crewlog_planner::event::{self, Event};
 use crewlog_planner::plan::TaskId;
 use futures::TryStreamExt;
-use serde::Serialize;
+use serde_json::json;
 
 use crate::cli::Show;
 use crate::failure::{Code, Failure};
-use crate::queries::no_task;
-use crate::queries::{self, load_view};
+use crate::queries::{self, load_view, no_task};
 use crate::session::Session;
 use crate::terminal::say;
-
-/// What `show PLAN TASK --prompt` prints.
-#[derive(Debug, Serialize)]
-struct PromptJson {
-    plan: String,
-    task: TaskId,
-    attempt: u32,
-    /// Of the dispatch.
-    at: Position,
-    prompt: String,
-    digest: PromptDigest,
-    /// Of the prompt that the agent got; null until one started.
-    recorded: Option<PromptDigest>,
-}
 
 /// `show PLAN TASK --prompt`.
 pub async fn show(session: &Session, show: &Show, task: &str) -> Result<Code, Failure> {
@@ -55,8 +40,12 @@ pub async fn show(session: &Session, show: &Show, task: &str) -> Result<Code, Fa
             recorded.n_chars, digest.n_chars
         )),
     }
-    let json = PromptJson { plan, task, attempt, at, prompt: rendered.text, digest, recorded };
-    session.print(&json, |to| to.write_all(json.prompt.as_bytes()))
+    let prompt = rendered.text;
+    let json = json!({
+        "plan": plan, "task": task, "attempt": attempt, "at": at,
+        "prompt": prompt, "digest": digest, "recorded": recorded,
+    });
+    session.print(&json, |to| to.write_all(prompt.as_bytes()))
 }
 
 /// The position of the dispatch of an attempt, and the digest of the prompt that its last run started with.

@@ -134,6 +134,9 @@ pub fn print_view(mut to: impl Write, plan: &str, at: Position, view: &PlanView)
     if let (Some((parent, at)), Some(reason)) = (state.parent(), state.fork_reason()) {
         writeln!(to, "a fork of {} at position {at}: {}", visible(parent), one_line(reason, 100))?;
     }
+    if let Some(task) = state.stopped_by().and_then(|task| state.task(task)) {
+        writeln!(to, "stopped: task {} failed", visible(&task.plan.name()))?;
+    }
     print_limits(&mut to, state)?;
     let settings = state.config().words();
     if !settings.is_empty() {
@@ -153,6 +156,9 @@ pub fn print_view(mut to: impl Write, plan: &str, at: Position, view: &PlanView)
         }
         if let Some(ended) = ended {
             writeln!(to, "{:indent$}{}", "", one_line(ended, 100))?;
+        }
+        if let Some(due) = state.timers().get(&Timer::Retry(task.plan.id)) {
+            writeln!(to, "{:indent$}retry at {}", "", rfc3339(*due))?;
         }
         let times = view.times(task.plan.id);
         match (&times.executor, &task.plan.assignee) {

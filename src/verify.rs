@@ -1,4 +1,4 @@
-//! `replay --verify`: today's code decides a plan, or all plans of the log, again. Nothing is appended or executed.
+//! `replay --verify`: decides a plan, or all plans of the log, again. It appends and executes nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -8,7 +8,8 @@ use crewlog_mq::{Error, EventStore, Position, Query, Range, Recorded};
 use crewlog_planner::verify::{Decided, Difference, How, Verifier, VerifyError};
 use crewlog_planner::{event, model};
 use futures::{Stream, TryStreamExt};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+use serde_json::json;
 
 use crate::failure::{Code, Failure};
 use crate::queries;
@@ -16,10 +17,10 @@ use crate::sealing::KeyPlace;
 use crate::session::Session;
 use crate::text::{count, one_line};
 
-/// The most characters of a difference in the text for a person; JSON has all of it.
+/// Characters of a difference in the text; JSON has all of it.
 const DIFFERENCE_CHARS_MAX: usize = 2_000;
 
-/// What was decided again.
+/// The counts of a verification, and the first difference.
 #[derive(Debug, Default, Serialize)]
 struct VerifiedJson {
     plans: usize,
@@ -29,49 +30,26 @@ struct VerifiedJson {
     given: usize,
     sealed: usize,
     shredded: usize,
-    difference: Option<DifferenceJson>,
-}
-
-#[derive(Debug, Serialize)]
-struct DifferenceJson {
-    position: Position,
-    stream_id: String,
-    aggregate_id: String,
-    command: String,
-    what: String,
-    log: Option<String>,
-    decided: Option<String>,
-}
-
-impl DifferenceJson {
-    fn of(difference: Difference) -> Self {
-        let what = difference.to_string();
-        let Difference { position, stream_id, aggregate_id, command, how } = difference;
-        let (log, decided) = match how {
-            How::Other { log, decided } => (log, decided),
-            How::Unreadable(_) | How::Refused(_) => (None, None),
-        };
-        Self { position, stream_id, aggregate_id, command, what, log, decided }
-    }
+    #[serde(serialize_with = "difference_json")]
+    difference: Option<Difference>,
 }
 
 pub async fn verify(session: &Session, plan: Option<&str>) -> Result<Code, Failure> {
     let store = session.place.open().await?;
     let head = store.head().await?;
     let mut verified = VerifiedJson::default();
-    let plan = match plan {
-        Some(typed) => Some(queries::find_plan(&store, typed).await?),
-        None => None,
-    };
     match plan {
-        Some(plan) => verified.plan(&store, &plan, head, Shared::Verified).await?,
+        Some(typed) => {
+            let plan = queries::find_plan(&store, typed).await?;
+            verified.plan(&store, &plan, head, Shared::Verified).await?;
+        }
         None => {
             let plans = plans(&store, head).await?;
             for plan in &plans {
-                // What a fork shares is verified with the plan that it is of.
+                // The events that a fork shares are verified with its parent.
                 verified.plan(&store, plan, head, Shared::Trusted).await?;
             }
-            // What models were asked of texts that became no plan.
+            // Requests to models about texts that became no plan.
             let plans = plans.into_iter().collect::<BTreeSet<_>>();
             let asked = store.records(&Query::stream(model::STREAM), Range::up_to(head));
             let asked = asked.try_filter(|asked| std::future::ready(!plans.contains(&asked.aggregate_id)));
@@ -82,7 +60,7 @@ pub async fn verify(session: &Session, plan: Option<&str>) -> Result<Code, Failu
     Ok(if verified.difference.is_some() { Code::Differs } else { Code::Done })
 }
 
-/// What becomes of the events that a fork shares with the plan that it goes on from.
+/// How to treat the events that a fork shares with its parent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shared {
     Verified,
@@ -95,11 +73,11 @@ impl VerifiedJson {
         let (plans, events, commands) = (count(*plans, "plan"), count(*events, "event"), count(*commands, "command"));
         let reactions = count(*reactions, "reaction");
         match difference {
-            Some(difference) => writeln!(to, "{}", one_line(&difference.what, DIFFERENCE_CHARS_MAX))?,
+            Some(difference) => writeln!(to, "{}", one_line(&difference.to_string(), DIFFERENCE_CHARS_MAX))?,
             None => writeln!(to, "the same is decided today: {plans}, {events}, {commands}, {reactions}")?,
         }
         if *given > 0 {
-            writeln!(to, "{} of which nothing says why: taken as they are", count(*given, "append"))?;
+            writeln!(to, "{} without a recorded reason: trusted", count(*given, "append"))?;
         }
         if *sealed > 0 {
             let key = match keys.is_given() {
@@ -114,7 +92,7 @@ impl VerifiedJson {
         Ok(())
     }
 
-    /// A plan up to its first difference; of all of them the first in the log stays.
+    /// Verifies a plan up to its first difference; of several plans the first difference in the log is kept.
     async fn plan(&mut self, store: &EventStore, plan: &str, head: Position, shared: Shared) -> Result<(), Failure> {
         self.plans += 1;
         let history = History::of(store, plan).await?;
@@ -122,7 +100,7 @@ impl VerifiedJson {
         self.appends(history.records(store, &Query::all(), Range::up_to(head)), trusted).await
     }
 
-    /// The same for a part of the log, trusting everything up to a position.
+    /// Verifies a part of the log and trusts everything up to a position.
     async fn appends(
         &mut self,
         records: impl Stream<Item = Result<Recorded, Error>>,
@@ -150,7 +128,7 @@ impl VerifiedJson {
                 Err(VerifyError::Differs(difference)) => {
                     let known = self.difference.as_ref().map(|known| known.position);
                     if known.is_none_or(|known| difference.position < known) {
-                        self.difference = Some(DifferenceJson::of(*difference));
+                        self.difference = Some(*difference);
                     }
                     return Ok(());
                 }
@@ -168,6 +146,21 @@ impl VerifiedJson {
             Decided::Shredded => self.shredded += 1,
         }
     }
+}
+
+fn difference_json<S: Serializer>(difference: &Option<Difference>, to: S) -> Result<S::Ok, S::Error> {
+    let json = difference.as_ref().map(|difference| {
+        let Difference { position, stream_id, aggregate_id, command, how } = difference;
+        let (log, decided) = match how {
+            How::Other { log, decided } => (log.as_ref(), decided.as_ref()),
+            How::Unreadable(_) | How::Refused(_) => (None, None),
+        };
+        json!({
+            "position": position, "stream_id": stream_id, "aggregate_id": aggregate_id, "command": command,
+            "what": difference.to_string(), "log": log, "decided": decided,
+        })
+    });
+    json.serialize(to)
 }
 
 /// All plans, the oldest first.

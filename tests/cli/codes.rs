@@ -208,7 +208,7 @@ fn a_cancelled_plan_is_100() {
 fn what_is_typed_in_vain_is_told_in_plain_words() {
     let scene = Scene::new();
     let (plan, _) = scene.plan("1. Run `echo a`\n");
-    scene.run(&["events", "--type", "Nope"]).expect(4).says(&["no event of this log is so"]);
+    scene.run(&["events", "--type", "Nope"]).expect(4).says(&["no event of this log matches"]);
     assert_eq!(scene.run(&["events", "--type", "Nope", "-q"]).expect(4).stderr, "");
     scene.run(&["events", "--since", "yesterday"]).expect(2).says(&["write it like 2026-11-21T10:00:00Z"]);
     let beyond = format!("{plan}@99999");

@@ -165,6 +165,27 @@ fn every_position_can_be_shown_and_looking_changes_nothing() {
 }
 
 #[test]
+fn a_due_retry_and_the_task_that_stopped_the_plan_are_shown() {
+    let scene = Scene::new();
+    scene.write("plan.md", "1. Run `exit 3` (retry 1)\n2. Run `echo never` (after 1)\n");
+    let ran = scene.run(&["run", "plan.md", "--yes", "--on-failure", "stop"]).expect(100);
+    let plan = ran.stdout.trim().to_owned();
+    let timer = scene.events_of_type("TimerSet").remove(0);
+    assert_eq!(timer["data"]["timer"]["Retry"], 1, "{timer}");
+    let due = timer["data"]["due"].as_i64().and_then(|due| jiff::Timestamp::from_microsecond(due).ok());
+    let due = format!("{:.6}", due.expect("a moment"));
+    let at = timer["position"].to_string();
+    let waiting = scene.run(&["show", &plan, "--at", &at, "-o", "json"]).expect(0).json();
+    assert_eq!((&waiting["tasks"][0]["retry_at"], &waiting["stopped_by"]), (&due.clone().into(), &Value::Null));
+    let text = scene.run(&["show", &plan, "--at", &at]).expect(0).stdout;
+    assert!(text.contains(&format!("retry at {due}\n")), "{text}");
+    let stopped = scene.show(&plan);
+    assert_eq!((&stopped["tasks"][0]["retry_at"], &stopped["stopped_by"]), (&Value::Null, &"1".into()));
+    let text = scene.run(&["show", &plan]).expect(0).stdout;
+    assert!(text.contains("\nstopped: task 1 failed\n"), "{text}");
+}
+
+#[test]
 fn every_event_is_documented_key_by_key() {
     let scene = Scene::new();
     let (plan, _) = scene.plan("1. Which colour is it?\n2. Run `test -e fixed`\n3. Paint it\n");
