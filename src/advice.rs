@@ -1,4 +1,4 @@
-//! The graph of a plan, and what a model would change of it. Nothing is changed here.
+//! The graph of a plan, and the changes that a model proposes. It changes nothing.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -10,7 +10,6 @@ use crewlog_planner::plan::{NodeKind, TaskId, TaskPlan};
 use serde::Serialize;
 
 use crate::by_model::{self, Advisor};
-
 use crate::failure::Failure;
 use crate::session::Session;
 use crate::text::{count, one_line};
@@ -32,7 +31,7 @@ struct BottleneckJson {
     waiting: usize,
 }
 
-/// What a model would change; what it gave no answer to is absent.
+/// The changes that a model proposes; null where it gave no answer.
 #[derive(Serialize)]
 pub struct AdviceJson {
     dependencies: Option<DependenciesJson>,
@@ -60,7 +59,7 @@ struct KindJson {
     was: &'static str,
 }
 
-/// What a model would change.
+/// Asks the model for changes.
 pub async fn advice(
     session: &Session,
     source: &str,
@@ -115,7 +114,7 @@ impl Names {
         }
     }
 
-    /// The graph that a model found, and how many steps it saves; fewer than none when it found what the text does not say.
+    /// The graph of the model's dependencies, and the steps that it saves; negative when it adds dependencies.
     fn dependencies(&self, before: &Analysis, tasks: &[TaskPlan]) -> Result<DependenciesJson, Failure> {
         let graph = Analysis::of(tasks)?;
         let edges = tasks.iter().flat_map(|task| {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{Display, Formatter};
 
-use crewlog_mq::{Position, Recorded};
+use crewlog_mq::{Error, Position, Recorded};
 use crewlog_planner::claim;
 use crewlog_planner::event;
 use crewlog_planner::plan::TaskId;
@@ -11,8 +11,7 @@ use crewlog_planner::view::PlanView;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::failure::Failure;
-use crate::json::ShownJson;
+use crate::json::shown_tasks_json;
 use crate::text::one_line;
 
 /// The most characters of a value in the words for a change.
@@ -42,16 +41,16 @@ pub struct Change {
 type Facts = Vec<((&'static str, Option<String>, String), Value)>;
 
 /// Compares two views. Tasks are matched by name, questions by id.
-pub fn changes(before: &PlanView, after: &PlanView) -> Result<Vec<Change>, Failure> {
-    Ok(compare(facts(before, None)?, facts(after, None)?))
+pub fn changes(before: &PlanView, after: &PlanView) -> Vec<Change> {
+    compare(facts(before, None), facts(after, None))
 }
 
 /// Applies an event to a view and returns what it changed. It compares only the tasks that the event is about.
-pub fn step(view: &mut PlanView, recorded: &Recorded) -> Result<Vec<Change>, Failure> {
+pub fn step(view: &mut PlanView, recorded: &Recorded) -> Result<Vec<Change>, Error> {
     let tasks = tasks_of(recorded);
-    let before = facts(view, tasks.as_ref())?;
+    let before = facts(view, tasks.as_ref());
     view.apply(recorded)?;
-    Ok(compare(before, facts(view, tasks.as_ref())?))
+    Ok(compare(before, facts(view, tasks.as_ref())))
 }
 
 /// The tasks that an event can change; `None` means all.
@@ -71,13 +70,13 @@ pub fn tasks_of(recorded: &Recorded) -> Option<BTreeSet<TaskId>> {
 }
 
 /// The facts of a plan, its tasks and its questions, in this order; a plan without events has none.
-fn facts(view: &PlanView, tasks: Option<&BTreeSet<TaskId>>) -> Result<Facts, Failure> {
+fn facts(view: &PlanView, tasks: Option<&BTreeSet<TaskId>>) -> Facts {
     let mut facts = Vec::new();
     if view.created_at().is_none() {
-        return Ok(facts);
+        return facts;
     }
     let is_shown = |task| tasks.is_none_or(|tasks| tasks.contains(&task));
-    let mut shown = serde_json::to_value(ShownJson::of_tasks("", Position(0), view, is_shown))?;
+    let mut shown = shown_tasks_json("", Position(0), view, is_shown);
     let (tasks, questions) = (shown["tasks"].take(), shown["questions"].take());
     for (of, item) in [("plan", shown)].into_iter().chain(items("task", tasks)).chain(items("question", questions)) {
         let Value::Object(fields) = item else { continue };
@@ -86,7 +85,7 @@ fn facts(view: &PlanView, tasks: Option<&BTreeSet<TaskId>>) -> Result<Facts, Fai
             fields.into_iter().filter(|(key, value)| !NOT_COMPARED.contains(&key.as_str()) && !is_nothing(value));
         facts.extend(fields.map(|(field, value)| ((of, name.clone(), field), value)));
     }
-    Ok(facts)
+    facts
 }
 
 fn items(of: &'static str, items: Value) -> impl Iterator<Item = (&'static str, Value)> {

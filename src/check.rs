@@ -10,12 +10,13 @@ use crewlog_planner::parse::{self, CodeUse, Diagnostic, ParsedPlan, Part, VERBS}
 use crewlog_planner::plan::{Dependency, Span, Strength, TaskId, TaskPlan};
 use crewlog_planner::validity::InvalidPlan;
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::advice::{self, AdviceJson, GraphJson, Names};
 use crate::by_model;
 use crate::cli::{Check, Output};
 use crate::failure::{Code, Failure};
-use crate::json::{ParsedTaskJson, condition_text, parsed_tasks, status_of};
+use crate::json::{condition_text, parsed_tasks, status_of};
 use crate::session::{Session, read_text};
 use crate::terminal::say;
 use crate::text::{in_one_line, one_line, visible};
@@ -76,7 +77,7 @@ struct CheckedTaskJson<'a> {
     default_answer: Option<&'a str>,
     default_after_ms: Option<u64>,
     #[serde(flatten)]
-    task: ParsedTaskJson<'a>,
+    task: Value,
 }
 
 /// What is odd, and the line in which it stands.

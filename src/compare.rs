@@ -120,7 +120,7 @@ pub async fn compare(session: &Session, compare: &Compare) -> Result<Code, Failu
     let (at, event_type) = last.map_or((at, String::new()), |last| (last.position, last.event_type));
     let one = Side::load(&store, &of_one, one, at, moment).await?;
     let other = Side::load(&store, &of_other, other, at, moment).await?;
-    let changes = changes(&other.view, &one.view)?;
+    let changes = changes(&other.view, &one.view);
     let json = json!({
         "parted": { "plan": shared, "at": at, "event_type": event_type },
         "one": one, "other": other, "changes": changes,

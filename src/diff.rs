@@ -40,7 +40,7 @@ pub async fn diff(session: &Session, diff: &Diff) -> Result<Code, Failure> {
     let head = store.head().await?;
     let before = Side::load(session, &store, head, &diff.before).await?;
     let after = Side::load(session, &store, head, &diff.after).await?;
-    let changes = changes(&before.view, &after.view)?;
+    let changes = changes(&before.view, &after.view);
     session.print(&json!({ "from": before, "to": after, "changes": changes }), |to| {
         writeln!(to, "{}@{} -> {}@{}", before.plan, before.at, after.plan, after.at)?;
         print_changes(to, &changes)

@@ -1,5 +1,5 @@
-//! Reading an export: JSON values one after another, since data may hold line ends; one at a time in memory, and none
-//! beyond the size that an event can have. Whether they make a log is judged where they are taken in.
+//! Reads an export: JSON values one after another, since data may hold line ends, one at a time in memory and none longer
+//! than an event can be. The import checks whether they make a log.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -30,13 +30,13 @@ pub struct Exported {
     n_events: i64,
 }
 
-/// How far a file was read, for those who have given the reader away.
+/// The place of the reader in a file, for error messages after the reader was given away.
 #[derive(Default)]
 pub struct Progress {
     n_line_ends: AtomicUsize,
-    /// Bytes that the value on its way may still have; white space before it is none of it.
+    /// Bytes that the current value may still have; white space before it does not count.
     n_left: AtomicUsize,
-    /// The line in which it began.
+    /// The line in which the current value began.
     line: AtomicUsize,
 }
 
@@ -132,20 +132,20 @@ fn invalid(reason: impl Into<String>) -> Error {
     Error::InvalidImport { position: None, reason: reason.into() }
 }
 
-/// What serde says, without the place, which is that in the value.
+/// The message of serde without its place, which counts from the start of the value.
 fn without_place(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let place = format!(" at line {} column {}", error.line(), error.column());
     text.strip_suffix(&place).map_or_else(|| text.clone(), str::to_owned)
 }
 
-/// An id in the one form in which exports have it, so that the same bytes come out again.
+/// An id in the form of exports, so that an export gives the same bytes again.
 fn uuid(key: &str, text: &str) -> Result<Uuid, Error> {
     let id = Uuid::try_parse(text).ok().filter(|id| id.to_string() == text);
     id.ok_or_else(|| invalid(format!("{key} is {text:?}, not a UUID in small letters with dashes")))
 }
 
-/// A time in the one form in which exports have it.
+/// A time in the form of exports.
 fn moment(text: &str) -> Result<Timestamp, Error> {
     let parsed = text.parse::<jiff::Timestamp>().ok().map(|moment| Timestamp(moment.as_microsecond()));
     let moment = parsed.filter(|moment| rfc3339(*moment) == text);

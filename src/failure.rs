@@ -113,13 +113,19 @@ impl From<InvalidPlan> for Failure {
     }
 }
 
-impl From<ExecuteError<PlannerError>> for Failure {
-    fn from(error: ExecuteError<PlannerError>) -> Self {
+impl<E: std::error::Error + Into<Self>> From<ExecuteError<E>> for Failure {
+    fn from(error: ExecuteError<E>) -> Self {
         match error {
             ExecuteError::Refused(refusal) => refusal.into(),
             ExecuteError::Contended { .. } => Self::new(Code::Conflict, error.to_string()),
             ExecuteError::Store(error) => error.into(),
         }
+    }
+}
+
+impl From<TaskError> for Failure {
+    fn from(refusal: TaskError) -> Self {
+        Self::new(Code::Conflict, refusal.to_string())
     }
 }
 
@@ -172,15 +178,6 @@ impl From<PlannerError> for Failure {
             | PlannerError::Setting { .. } => Code::User,
         };
         Self::new(code, refusal.to_string())
-    }
-}
-
-impl From<ExecuteError<TaskError>> for Failure {
-    fn from(error: ExecuteError<TaskError>) -> Self {
-        match error {
-            ExecuteError::Refused(_) | ExecuteError::Contended { .. } => Self::new(Code::Conflict, error.to_string()),
-            ExecuteError::Store(error) => error.into(),
-        }
     }
 }
 

@@ -53,7 +53,7 @@ pub async fn fork(session: &Session, fork: Fork) -> Result<Code, Failure> {
     }
     if !fork.run {
         if let (Output::Text, false) = (session.output, session.terminal.is_quiet) {
-            // Where nothing is left to do, resuming it would do nothing.
+            // Resuming does nothing where all tasks have ended.
             let command = if n_ended < tasks.len() { "resume" } else { "retry" };
             say(&format!("to go on: {}", session.command_on(command, &plan)));
         }
@@ -121,7 +121,7 @@ fn config_of(before: &PlannerConfig, typed: &Fork) -> PlannerConfig {
     }
 }
 
-/// The point that was typed.
+/// The fork point of the options.
 async fn point_of(session: &Session, store: &EventStore, fork: &Fork) -> Result<ForkPoint, Failure> {
     let plan = find_plan(store, &fork.plan).await?;
     let history = History::of(store, &plan).await?;
@@ -169,7 +169,7 @@ async fn point_of(session: &Session, store: &EventStore, fork: &Fork) -> Result<
     })
 }
 
-/// A failure that no retry of the text's made good, or that a person is asked about.
+/// Whether a task failed for good, or a person is asked about its failure.
 fn is_failure(event: &Event, of: Option<TaskId>) -> bool {
     let Event::TaskStatusUpdated { task_id, status, error, .. } = event else { return false };
     let has_failed = match status {
@@ -190,7 +190,7 @@ async fn task_of(session: &Session, store: &EventStore, plan: &str, name: &str) 
     state.task_named(name).map(|task| task.plan.id).ok_or_else(|| crate::queries::no_task(session, plan, state, name))
 }
 
-/// The first event of a history that is as wanted: where its append begins, and where it stands.
+/// The first matching event of a history: the start of its append, and its position.
 async fn first(
     store: &EventStore,
     history: &History,

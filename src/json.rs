@@ -1,5 +1,5 @@
-//! The stable JSON of the command line, as `docs/json.md` describes it. Keys are always there; what is absent is null
-//! or empty.
+//! The stable JSON of the command line, as `docs/json.md` describes it. All keys are always there; absent values are
+//! null or empty.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -9,14 +9,14 @@ use crewlog_executors::agent::{Agent, PromptBy};
 use crewlog_mq::{LogIdentity, Position, Recorded};
 use crewlog_planner::crew::conflicts::{ConflictEvent, Holder, Moment};
 use crewlog_planner::crew::statistics::Figures;
-use crewlog_planner::event::{Budget, Timer, Usage};
+use crewlog_planner::event::{Budget, Timer};
 use crewlog_planner::listing::{Parent, PlanSummary};
 use crewlog_planner::parse::ParsedPlan;
 use crewlog_planner::plan::{AttachmentKind, Condition, Mark, TaskId, TaskPlan};
 use crewlog_planner::view::PlanView;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::cli::Output;
 use crate::failure::{Code, Failure};
@@ -24,67 +24,44 @@ use crate::session::Session;
 use crate::terminal::say;
 use crate::text::rfc3339;
 
-/// What `plan check` and `show` print of a task.
-#[derive(Serialize)]
-struct TaskJson<'a> {
-    id: String,
-    description: &'a str,
-    kind: &'static str,
-    status: &'static str,
-    depends_on: Vec<String>,
-    command: Option<&'a str>,
-    condition: Option<String>,
-    priority: Option<&'a str>,
-    assignee: Option<&'a str>,
-    notes: &'a [String],
-    files: &'a [String],
+/// The keys of a task in both `plan check` and `show`.
+fn task_json(task: &TaskPlan, status: &str, name_of: impl Fn(TaskId) -> Option<String>, more: Value) -> Value {
+    let depends_on = task.depends_on.iter().map(|dependency| name_of(dependency.task).unwrap_or_default());
+    let json = json!({
+        "id": task.name(),
+        "description": task.description,
+        "kind": task.kind.as_str(),
+        "status": status,
+        "depends_on": depends_on.collect::<Vec<_>>(),
+        "command": task.command,
+        "condition": task.condition.as_ref().map(condition_text),
+        "priority": task.priority,
+        "assignee": task.assignee,
+        "notes": task.notes,
+        "files": task.files,
+    });
+    [json, more].into_iter().filter_map(object).flatten().collect()
 }
 
-impl<'a> TaskJson<'a> {
-    fn of(task: &'a TaskPlan, status: &'static str, name_of: impl Fn(TaskId) -> Option<String>) -> Self {
-        let depends_on = task.depends_on.iter().map(|dependency| name_of(dependency.task).unwrap_or_default());
-        Self {
-            id: task.name(),
-            description: &task.description,
-            kind: task.kind.as_str(),
-            status,
-            depends_on: depends_on.collect(),
-            command: task.command.as_deref(),
-            condition: task.condition.as_ref().map(condition_text),
-            priority: task.priority.as_deref(),
-            assignee: task.assignee.as_deref(),
-            notes: &task.notes,
-            files: &task.files,
-        }
-    }
-}
-
-/// A task of a plan file.
-#[derive(Serialize)]
-pub struct ParsedTaskJson<'a> {
-    #[serde(flatten)]
-    task: TaskJson<'a>,
-    attachments: Vec<AttachmentJson<'a>>,
-    group: Option<&'a str>,
-    reads_only: bool,
-    rerun_safe: bool,
-}
-
-#[derive(Serialize)]
-struct AttachmentJson<'a> {
-    kind: &'static str,
-    r#ref: &'a str,
+fn object(json: Value) -> Option<Map<String, Value>> {
+    if let Value::Object(fields) = json { Some(fields) } else { None }
 }
 
 /// The tasks of a plan file.
-pub fn parsed_tasks(parsed: &ParsedPlan) -> impl Iterator<Item = ParsedTaskJson<'_>> {
+pub fn parsed_tasks(parsed: &ParsedPlan) -> impl Iterator<Item = Value> {
     let name_by_id = parsed.tasks.iter().map(|task| (task.id, task.name())).collect::<HashMap<_, _>>();
-    parsed.tasks.iter().map(move |task| ParsedTaskJson {
-        task: TaskJson::of(task, status_of(task.mark), |id| name_by_id.get(&id).cloned()),
-        attachments: task.attachments.iter().map(|attachment| AttachmentJson::of(&attachment.kind)).collect(),
-        group: task.group.as_deref(),
-        reads_only: task.reads_only,
-        rerun_safe: task.rerun_safe,
+    parsed.tasks.iter().map(move |task| {
+        let attachments = task.attachments.iter().map(|attachment| {
+            let (kind, reference) = attachment_parts(&attachment.kind);
+            json!({ "kind": kind, "ref": reference })
+        });
+        let more = json!({
+            "attachments": attachments.collect::<Vec<_>>(),
+            "group": task.group,
+            "reads_only": task.reads_only,
+            "rerun_safe": task.rerun_safe,
+        });
+        task_json(task, status_of(task.mark), |id| name_by_id.get(&id).cloned(), more)
     })
 }
 
@@ -96,13 +73,6 @@ pub const fn status_of(mark: Mark) -> &'static str {
         Mark::Done => "Completed",
         Mark::Cancelled => "Cancelled",
         Mark::Deferred => "Deferred",
-    }
-}
-
-impl<'a> AttachmentJson<'a> {
-    fn of(kind: &'a AttachmentKind) -> Self {
-        let (kind, r#ref) = attachment_parts(kind);
-        Self { kind, r#ref }
     }
 }
 
@@ -171,124 +141,63 @@ pub fn executor_json(agent: &Agent) -> Value {
     })
 }
 
-/// `show`.
-#[derive(Serialize)]
-pub struct ShownJson<'a> {
-    plan: &'a str,
-    title: Option<&'a str>,
-    status: &'static str,
-    at: Position,
-    parent: Option<Parent>,
-    /// In `show` only, and only where there are some.
-    #[serde(skip_serializing_if = "<[ForkJson]>::is_empty")]
-    forks: &'a [ForkJson],
-    tasks: Vec<ShownTaskJson<'a>>,
-    questions: Vec<QuestionJson<'a>>,
-    deadline: Option<String>,
-    /// The name of the task whose failure stopped the plan.
-    stopped_by: Option<String>,
-    spent: Usage,
-    budget: Value,
-    context_summary: &'a str,
-    settings: Vec<String>,
+/// `show`: a plan as of a position.
+pub fn shown_json(plan: &str, at: Position, view: &PlanView) -> Value {
+    shown_tasks_json(plan, at, view, |_| true)
 }
 
-#[derive(Serialize)]
-struct ShownTaskJson<'a> {
-    #[serde(flatten)]
-    task: TaskJson<'a>,
-    is_paused: bool,
-    attempts: u32,
-    result: Option<&'a str>,
-    error: Option<&'a str>,
-    executor: Option<String>,
-    started_at: Option<String>,
-    ended_at: Option<String>,
-    /// The sub-plan of a delegated task.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    plan: Option<String>,
-    deadline: Option<String>,
-    /// The due time of a retry.
-    retry_at: Option<String>,
-    compensates: Option<String>,
-}
-
-#[derive(Serialize)]
-struct QuestionJson<'a> {
-    id: String,
-    task: String,
-    question: &'a str,
-    answer: Option<&'a str>,
-    default: Option<&'a str>,
-    is_by_default: bool,
-    is_withdrawn: bool,
-    deadline: Option<String>,
-}
-
-impl<'a> ShownJson<'a> {
-    /// A plan as of a position.
-    pub fn of(plan: &'a str, at: Position, view: &'a PlanView) -> Self {
-        Self::of_tasks(plan, at, view, |_| true)
-    }
-
-    /// The same with some of its tasks and their questions only.
-    pub fn of_tasks(plan: &'a str, at: Position, view: &'a PlanView, is_shown: impl Fn(TaskId) -> bool) -> Self {
-        let state = view.state();
-        let name_of = |id: TaskId| state.task(id).map(|task| task.plan.name());
-        let due = |of: Timer| state.timers().get(&of).copied().map(rfc3339);
-        let tasks = state.tasks().iter().filter(|task| is_shown(task.plan.id)).map(|task| {
-            let times = view.times(task.plan.id);
-            ShownTaskJson {
-                task: TaskJson::of(&task.plan, task.status.as_str(), name_of),
-                is_paused: task.is_paused,
-                attempts: task.attempts,
-                result: task.result.as_deref(),
-                error: task.error.as_deref(),
-                executor: times.executor,
-                started_at: times.started_at.map(rfc3339),
-                ended_at: times.ended_at.map(rfc3339),
-                plan: task.sub_plan_id(plan),
-                deadline: due(Timer::Task(task.plan.id)),
-                retry_at: due(Timer::Retry(task.plan.id)),
-                compensates: task.plan.compensates.and_then(name_of),
-            }
+/// The same with some of its tasks and their questions only.
+pub fn shown_tasks_json(plan: &str, at: Position, view: &PlanView, is_shown: impl Fn(TaskId) -> bool) -> Value {
+    let state = view.state();
+    let name_of = |id: TaskId| state.task(id).map(|task| task.plan.name());
+    let due = |of: Timer| state.timers().get(&of).copied().map(rfc3339);
+    let tasks = state.tasks().iter().filter(|task| is_shown(task.plan.id)).map(|task| {
+        let times = view.times(task.plan.id);
+        let mut more = json!({
+            "is_paused": task.is_paused,
+            "attempts": task.attempts,
+            "result": task.result,
+            "error": task.error,
+            "executor": times.executor,
+            "started_at": times.started_at.map(rfc3339),
+            "ended_at": times.ended_at.map(rfc3339),
+            "deadline": due(Timer::Task(task.plan.id)),
+            "retry_at": due(Timer::Retry(task.plan.id)),
+            "compensates": task.plan.compensates.and_then(name_of),
         });
-        let tasks = tasks.collect();
-        let questions = state.questions().iter().filter(|question| is_shown(question.task));
-        let questions = questions.map(|question| QuestionJson {
-            id: question.id.to_string(),
-            task: name_of(question.task).unwrap_or_default(),
-            question: &question.question,
-            answer: question.answer.as_deref(),
-            default: question.default.as_ref().map(|default| default.answer.as_str()),
-            is_by_default: question.is_by_default,
-            is_withdrawn: question.is_withdrawn,
-            deadline: due(Timer::Question(question.id)),
-        });
-        let Budget { tokens, cost_micros, duration_ms } = state.config().budget;
-        Self {
-            plan,
-            title: state.title(),
-            status: view.status().as_str(),
-            at,
-            parent: Parent::of(state),
-            forks: &[],
-            tasks,
-            questions: questions.collect(),
-            deadline: due(Timer::Plan),
-            stopped_by: state.stopped_by().and_then(name_of),
-            spent: state.spent(),
-            budget: json!({ "tokens": tokens, "cost_micros": cost_micros, "duration_ms": duration_ms }),
-            context_summary: state.context_summary(),
-            settings: state.config().words(),
+        if let Some(sub_plan) = task.sub_plan_id(plan) {
+            more["plan"] = sub_plan.into();
         }
-    }
-
-    /// The same, with the plans that were forked from it.
-    #[must_use]
-    pub fn with_forks(self, forks: &'a [ForkJson]) -> Self {
-        Self { forks, ..self }
-    }
+        task_json(&task.plan, task.status.as_str(), name_of, more)
+    });
+    let questions = state.questions().iter().filter(|question| is_shown(question.task)).map(|question| {
+        json!({
+            "id": question.id.to_string(),
+            "task": name_of(question.task),
+            "question": question.question,
+            "answer": question.answer,
+            "default": question.default.as_ref().map(|default| &default.answer),
+            "is_by_default": question.is_by_default,
+            "is_withdrawn": question.is_withdrawn,
+            "deadline": due(Timer::Question(question.id)),
+        })
+    });
+    let Budget { tokens, cost_micros, duration_ms } = state.config().budget;
+    json!({
+        "plan": plan,
+        "title": state.title(),
+        "status": view.status().as_str(),
+        "at": at,
+        "parent": Parent::of(state),
+        "tasks": tasks.collect::<Vec<_>>(),
+        "questions": questions.collect::<Vec<_>>(),
+        "deadline": due(Timer::Plan),
+        "stopped_by": state.stopped_by().and_then(name_of),
+        "spent": state.spent(),
+        "budget": { "tokens": tokens, "cost_micros": cost_micros, "duration_ms": duration_ms },
+        "context_summary": state.context_summary(),
+        "settings": state.config().words(),
+    })
 }
 
 /// An event as one line of `events`, with `data` and `metadata` as the writer's bytes.

@@ -1,4 +1,4 @@
-//! Puts commands of a person to a plan, and makes new plans.
+//! Executes a person's commands on plans, and makes new plans.
 
 use std::time::{Duration, Instant};
 
@@ -13,9 +13,9 @@ use crate::session::Session;
 /// How often another plan id is tried when one is taken.
 pub const ID_ATTEMPTS_MAX: usize = 8;
 
-/// For how long an order is given again while others write the same plan.
+/// The time for which a command is retried while others write the same plan.
 const CONTENDED_MAX: Duration = Duration::from_secs(10);
-/// The least time between two such tries. What chance adds keeps those apart who have failed together.
+/// The least time between two such tries; random jitter is added.
 const PAUSE_MIN: Duration = Duration::from_millis(5);
 
 /// Makes a plan; another id is tried when one is taken.
@@ -38,7 +38,7 @@ pub async fn make_plan(
     Err(Failure::new(Code::Conflict, "no free id for the plan was found: try again"))
 }
 
-/// Puts a command to the planner, which is kept with what it leads to.
+/// Executes a command on a plan and records it with the events.
 pub async fn order(
     planner: &mut Runner<Planner>,
     command: Command,
@@ -47,7 +47,7 @@ pub async fn order(
     let begun = Instant::now();
     loop {
         match planner.execute(command.clone(), &cause).await {
-            // Of many who write one plan at once each comes to its turn when they do not all go on at the same moment.
+            // Jitter lets each of many concurrent writers of a plan succeed.
             Err(ExecuteError::Contended { .. }) if begun.elapsed() < CONTENDED_MAX => {
                 tokio::time::sleep(PAUSE_MIN + Duration::from_millis(u64::from(random()[0]))).await;
             }
@@ -62,7 +62,7 @@ pub fn short_id() -> String {
     random().iter().map(|byte| char::from(ALPHABET[usize::from(byte % 32)])).collect()
 }
 
-/// Of the part of a new id that is random.
+/// Four random bytes of a new id.
 fn random() -> [u8; 4] {
     let id = new_event_id();
     let bytes = id.as_bytes();

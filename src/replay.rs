@@ -9,7 +9,7 @@ use crewlog_mq::Position;
 use crate::checkpoints::position_of;
 use crate::cli::{Output, Replay};
 use crate::failure::{Code, Failure};
-use crate::json::{ListPrinter, ShownJson, print_line};
+use crate::json::{ListPrinter, print_line, shown_json};
 use crate::queries;
 use crate::session::Session;
 use crate::show;
@@ -164,7 +164,7 @@ impl Stepper<'_> {
         let (at, view) = (self.steps.position(self.place), &self.steps.view);
         match self.session.output {
             Output::Text => show::print_view(&mut stdout, &self.plan, at, view)?,
-            Output::Json | Output::Jsonl => print_line(&mut stdout, &ShownJson::of(&self.plan, at, view))?,
+            Output::Json | Output::Jsonl => print_line(&mut stdout, &shown_json(&self.plan, at, view))?,
         }
         stdout.flush()
     }

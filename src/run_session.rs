@@ -1,5 +1,5 @@
-//! Carrying out a plan in this process: it hosts the planner and a worker, shows what happens, asks what is asked, and
-//! ends when the plan does, or when only a person can go on.
+//! Runs a plan in this process: hosts the planner and a worker, shows progress, asks the questions, and ends with the
+//! plan, or when only a person can go on.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
@@ -22,7 +22,7 @@ use crate::by_model;
 use crate::cli::{Output, RunArgs};
 use crate::commands;
 use crate::failure::{Code, Failure};
-use crate::json::{EventJson, ShownJson, print_line, print_pretty};
+use crate::json::{EventJson, print_line, print_pretty, shown_json};
 use crate::progress::Progress;
 use crate::queries;
 use crate::runtime::{self, Runtime, RuntimeOptions, Signals};
@@ -32,15 +32,15 @@ use crate::sync::{Kept, TRIES_MAX};
 use crate::terminal::{self, say, unless_closed};
 use crate::text::{by_default, count, visible};
 
-/// A plan on its way.
+/// A running plan.
 pub struct RunSession<'a> {
     session: &'a Session,
     store: EventStore,
     plan: String,
     view: PlanView,
-    /// The plans that carry out tasks of this one, or of each other.
+    /// The sub-plans, at any depth.
     sub_plans: BTreeMap<String, PlanView>,
-    /// What is read of the log, of all of them.
+    /// The position up to which all of them are read.
     at: Position,
     tags: Vec<String>,
     progress: Progress,
@@ -56,8 +56,8 @@ pub struct RunSession<'a> {
     output_fault: Option<std::io::Error>,
 }
 
-/// The questions on the terminal. At most one line is being read, whatever question it will be the answer to: a second
-/// reader would take the line that was meant for the first.
+/// The questions on the terminal. At most one line is being read, whichever question it answers: a second reader would
+/// take the line that was meant for the first.
 #[derive(Default)]
 struct Asking {
     /// The one shown now.
@@ -151,7 +151,7 @@ impl<'a> RunSession<'a> {
         let deadline = runtime::run_out(self.timeout);
         tokio::pin!(deadline);
         loop {
-            // What runs was told what to do before its key was gone, and ends as it would.
+            // Tasks that started before their key was destroyed run to their end.
             if !self.view.is_held()
                 && let Some(failure) = self.sealed_for_good.take()
                 && !matches!(self.view.state().phase(), Phase::Ended(_))
@@ -160,7 +160,7 @@ impl<'a> RunSession<'a> {
             }
             match self.end()? {
                 Some(end @ (End::Waiting | End::Paused)) if self.has_read_all().await? => {
-                    // Perhaps the file has what is waited for.
+                    // The file may have the answer or the result.
                     if !self.keep_file().await {
                         return Ok(end);
                     }
@@ -171,7 +171,7 @@ impl<'a> RunSession<'a> {
             tokio::select! {
                 event = events.next() => match event {
                     Some(Ok(recorded)) => self.take(&recorded)?,
-                    // Nothing that is done here would be in the log.
+                    // Nothing done here would reach the log any more.
                     Some(Err(error @ Error::Replaced { .. })) => {
                         self.runtime.abandon();
                         return Err(error.into());
@@ -189,7 +189,7 @@ impl<'a> RunSession<'a> {
         }
     }
 
-    /// Brings the plan and its file into step. Gives whether it has to look again.
+    /// Syncs the plan with its file. Returns whether another sync is needed.
     async fn keep_file(&mut self) -> bool {
         let Some(kept) = &mut self.kept else { return false };
         let is_behind = kept.keep(&self.view).await;
@@ -228,7 +228,7 @@ impl<'a> RunSession<'a> {
         Ok(())
     }
 
-    /// False in the middle of an append, or when more has been appended or reported: then nothing is decided yet.
+    /// False in the middle of an append, or when more has been appended or reported.
     async fn has_read_all(&self) -> Result<bool, Failure> {
         if *self.runtime.taken_in.borrow() < self.view.last_report() {
             return Ok(false);
@@ -237,7 +237,7 @@ impl<'a> RunSession<'a> {
         Ok(rest.events.is_empty())
     }
 
-    /// Whether the loop ends here; where only an answer is missing and somebody is there, asks.
+    /// Whether the loop ends here; asks a question when only its answer is missing and a person is there.
     fn end(&mut self) -> Result<Option<End>, Failure> {
         let state = self.view.state();
         let is_busy = runtime::is_busy(&self.roster, &self.plan, &self.view, &self.sub_plans);
@@ -270,7 +270,7 @@ impl<'a> RunSession<'a> {
         if self.asking.line.is_none() {
             let (sender, line) = oneshot::channel();
             let reader = move || {
-                // Whether the session still waits for it is not this thread's concern.
+                // The session may no longer wait for the line.
                 let _ = sender.send(terminal::read_line().ok().flatten());
             };
             let started = std::thread::Builder::new().name("crewlog-prompt".into()).spawn(reader);
@@ -280,7 +280,7 @@ impl<'a> RunSession<'a> {
         Ok(())
     }
 
-    /// Takes in what was typed: an answer, nothing to leave the question open, or the end of input to be asked no more.
+    /// Handles a typed line: an answer, an empty line to leave the question open, or the end of input to stop asking.
     async fn answer(&mut self, line: Option<String>) -> Result<(), Failure> {
         self.asking.line = None;
         self.progress.go_on();
@@ -325,7 +325,7 @@ impl<'a> RunSession<'a> {
             head = self.store.head().await?;
         }
         if let Output::Json = self.session.output {
-            let shown = ShownJson::of(&self.plan, head, &self.view);
+            let shown = shown_json(&self.plan, head, &self.view);
             self.output_fault = print_pretty(std::io::stdout().lock(), &shown).err();
         }
         self.progress.summary(&self.plan, &self.view);
@@ -388,7 +388,7 @@ pub async fn already_ended(session: &Session, store: &EventStore, plan: &str, re
     let head = store.head().await?;
     let view = queries::load_view(store, plan, Range::up_to(head)).await?;
     if let Output::Json = session.output {
-        unless_closed(print_pretty(std::io::stdout().lock(), &ShownJson::of(plan, head, &view)))?;
+        unless_closed(print_pretty(std::io::stdout().lock(), &shown_json(plan, head, &view)))?;
     }
     let progress = Progress::new(session.terminal, &view);
     progress.pause();
@@ -402,7 +402,7 @@ pub async fn already_ended(session: &Session, store: &EventStore, plan: &str, re
     }
 }
 
-/// Returns when the file may have changed.
+/// Waits until the file may have changed.
 async fn due(kept: Option<&Kept<'_>>) {
     match kept {
         Some(kept) => tokio::time::sleep_until(kept.due).await,

@@ -1,4 +1,4 @@
-//! Looking: `ls`, `show`. Nothing here executes anything, or appends but for what a model is asked.
+//! `ls`, `show` and `plan export`. They execute and append nothing.
 
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -18,7 +18,7 @@ use serde_json::json;
 use crate::checkpoints::{forks_of, view_at};
 use crate::cli::{ExportPlan, Ls, Output, Show};
 use crate::failure::{Code, Failure};
-use crate::json::{ForkJson, ListedJson, ShownJson, print_line, print_pretty};
+use crate::json::{ForkJson, ListedJson, print_line, print_pretty, shown_json};
 use crate::matching::mark_of;
 use crate::prompt;
 use crate::queries::{load_readable, load_view, open_plan, tags_of};
@@ -30,7 +30,7 @@ use crate::text::{by_default, in_one_line, one_line, rfc3339, shell_word, visibl
 /// The most warnings printed for one text; `plan check` prints all.
 const WARNINGS_MAX: usize = 20;
 
-/// What is odd about a text, on standard error; of much only the first.
+/// Prints the first warnings about a text on standard error.
 pub fn print_warnings(warnings: &[Diagnostic], file: &Path) {
     for warning in warnings.iter().take(WARNINGS_MAX) {
         let Diagnostic { message, line, column, help } = warning;
@@ -76,7 +76,10 @@ pub async fn show(session: &Session, show: &Show) -> Result<Code, Failure> {
     let (at, view) = view_at(session, &store, &plan, show.at.as_ref()).await?;
     let mut stdout = BufWriter::new(std::io::stdout().lock());
     let forks = forks_of(&store, &plan, at).await?;
-    let shown = ShownJson::of(&plan, at, &view).with_forks(&forks);
+    let mut shown = shown_json(&plan, at, &view);
+    if !forks.is_empty() {
+        shown["forks"] = json!(forks);
+    }
     match session.output {
         Output::Json => print_pretty(&mut stdout, &shown)?,
         Output::Jsonl => print_line(&mut stdout, &shown)?,
@@ -124,7 +127,7 @@ pub async fn export(session: &Session, typed: &ExportPlan) -> Result<Code, Failu
     Ok(Code::Done)
 }
 
-/// A plan as it stood at a position.
+/// A plan as of a position.
 pub fn print_view(mut to: impl Write, plan: &str, at: Position, view: &PlanView) -> std::io::Result<()> {
     let state = view.state();
     writeln!(to, "{}  {}  as of position {at}", visible(plan), view.status().as_str())?;
@@ -179,7 +182,7 @@ pub fn print_view(mut to: impl Write, plan: &str, at: Position, view: &PlanView)
     Ok(())
 }
 
-/// By when the plan must have ended, what it has used up, and what it may.
+/// The deadline of a plan, its usage and its budget.
 fn print_limits(mut to: impl Write, state: &PlannerState) -> std::io::Result<()> {
     if let Some(at) = state.timers().get(&Timer::Plan) {
         writeln!(to, "to end by {}", rfc3339(*at))?;
@@ -196,7 +199,7 @@ fn print_limits(mut to: impl Write, state: &PlannerState) -> std::io::Result<()>
     if of.is_empty() { Ok(()) } else { writeln!(to, "used up: {}", of.join(", ")) }
 }
 
-/// How a question stands.
+/// The state of a question.
 fn answer_of(question: &Question) -> String {
     match (&question.answer, &question.default) {
         (Some(answer), _) if question.is_by_default => format!("{} (by default)", one_line(answer, 60)),
@@ -207,7 +210,7 @@ fn answer_of(question: &Question) -> String {
     }
 }
 
-/// What only a person can bring further, with the command for each.
+/// Everything that waits for a person, with the command for each.
 pub fn what_is_waited_for(session: &Session, plan: &str, view: &PlanView) -> Vec<String> {
     let state = view.state();
     let questions = state.open_questions().map(|question| {
@@ -218,9 +221,9 @@ pub fn what_is_waited_for(session: &Session, plan: &str, view: &PlanView) -> Vec
     });
     let is_for_nobody = |status, kind| status == TaskStatus::Running && kind != NodeKind::Clarification;
     let tasks = state.tasks().iter().filter(|task| is_for_nobody(task.status, task.plan.kind));
-    // What another plan does is waited for there.
+    // A sub-plan lists its own.
     let tasks = tasks.filter(|task| task.sub_plan_id(plan).is_none());
-    // Of a holder that has not renewed its lease in time nothing more is expected.
+    // A holder whose lease has expired does not count.
     let now = crewlog_mq::Timestamp(jiff::Timestamp::now().as_microsecond());
     let is_held = |task: &Task| view.times(task.plan.id).holder.is_some_and(|lease| lease.until > now);
     // A resume from here uses the executors configured here.
@@ -275,7 +278,7 @@ fn how_to_raise(session: &Session, plan: &str, measure: Measure) -> String {
     format!("{} {} ...", session.command_on("set", plan), measure.option())
 }
 
-/// What brings a plan further whose budget does not suffice.
+/// The commands that continue a plan after a shortage of budget.
 pub fn how_to_go_on(session: &Session, plan: &str, shortage: &Shortage) -> Vec<String> {
     let measure = shortage.measure;
     vec![
@@ -285,8 +288,8 @@ pub fn how_to_go_on(session: &Session, plan: &str, shortage: &Shortage) -> Vec<S
     ]
 }
 
-/// What `ls` shows of all plans, the oldest first. Only what has changed since the last snapshot of the list is folded; a
-/// plan that cannot be read is named and left out.
+/// All plans, the oldest first. Folds only the plans that changed since the last snapshot of the list; names and leaves
+/// out a plan that cannot be read.
 async fn list(store: &EventStore, at: Option<Position>) -> Result<Vec<ListedJson>, Failure> {
     let mut list = Projected::<PlanList>::read(store, at).await?;
     let mut listed = Vec::new();

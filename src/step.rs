@@ -19,9 +19,8 @@ use crate::text::{one_line, rfc3339, visible};
 
 /// Changes in the text of a step; JSON has all of them.
 const CHANGES_SHOWN_MAX: usize = 40;
-/// Characters of a field, of all fields and of a command in the text of a step.
-const FIELD_CHARS_MAX: usize = 60;
-const FIELDS_CHARS_MAX: usize = 300;
+/// Characters of the data and of the command in the text of a step; JSON has all of them.
+const DATA_CHARS_MAX: usize = 300;
 const COMMAND_CHARS_MAX: usize = 200;
 
 /// The events of a plan, and the plan as of one of them.
@@ -143,16 +142,13 @@ pub struct StepJson<'a> {
 }
 
 impl StepJson<'_> {
-    /// As text: the event, its fields, why it came, and what it changed.
+    /// As text: the event, its data, why it came, and what it changed.
     pub fn print(&self, mut to: impl Write) -> io::Result<()> {
         let Self { position, created_at, stream_id, aggregate_id, event_type, .. } = self;
         let event = visible(&format!("{stream_id} {aggregate_id}  {event_type}"));
         writeln!(to, "{position:>6}  {created_at}  {event}")?;
         let mut line = |text: &str| writeln!(to, "        {}", visible(text));
-        let fields = fields(self.data);
-        if !fields.is_empty() {
-            line(&fields)?;
-        }
+        line(&one_line(self.data.get(), DATA_CHARS_MAX))?;
         line(&self.why())?;
         let mut n_changes = 0;
         for change in in_short(&self.changes) {
@@ -197,32 +193,5 @@ fn command_words(command: &Value) -> String {
         Some((name, fields)) if fields.as_object().is_none_or(serde_json::Map::is_empty) => one_line(name, 40),
         Some((name, fields)) => format!("{} {}", one_line(name, 40), one_line(&fields.to_string(), COMMAND_CHARS_MAX)),
         None => one_line(&command.to_string(), COMMAND_CHARS_MAX),
-    }
-}
-
-/// The fields of an event in one line, each of them short; what is null is left out.
-fn fields(data: &RawValue) -> String {
-    let parsed = serde_json::from_str(data.get()).unwrap_or_else(|_| Value::String(data.get().to_owned()));
-    match parsed {
-        Value::Object(fields) => {
-            let fields = fields.iter().filter(|(_, value)| !value.is_null());
-            let fields = fields.map(|(key, value)| format!("{key}: {}", short(value)));
-            one_line(&fields.collect::<Vec<_>>().join(", "), FIELDS_CHARS_MAX)
-        }
-        Value::Null => String::new(),
-        value @ (Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => short(&value),
-    }
-}
-
-fn short(value: &Value) -> String {
-    match value {
-        Value::String(text) if text.trim().is_empty() => format!("{text:?}"),
-        Value::String(text) => one_line(text, FIELD_CHARS_MAX),
-        Value::Array(values) if values.iter().any(|value| value.is_object() || value.is_array()) => {
-            format!("[{} of them]", values.len())
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
-            one_line(&value.to_string(), FIELD_CHARS_MAX)
-        }
     }
 }

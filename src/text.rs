@@ -1,4 +1,4 @@
-//! Text for people: nothing in it can move the cursor or colour the terminal, and lines stay lines.
+//! Text for people: it cannot move the cursor or colour the terminal, and lines stay lines.
 
 use crewlog_mq::Timestamp;
 use crewlog_planner::plan::DefaultAnswer;
@@ -31,7 +31,7 @@ pub fn one_line(text: &str, chars_max: usize) -> String {
     text.chars().take(chars_max.saturating_sub(3)).chain("...".chars()).collect()
 }
 
-/// A command of several lines as one that means about the same, for showing.
+/// A command of several lines in one line, for display.
 pub fn in_one_line(command: &str) -> String {
     command.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ")
 }
@@ -49,14 +49,14 @@ pub fn rfc3339(moment: Timestamp) -> String {
     }
 }
 
-/// What counts when nobody answers, and when: behind a question, in the words of a text. Empty where nothing does.
+/// The default answer of a question and its time, in words; empty without one.
 pub fn by_default(default: Option<&DefaultAnswer>, deadline: Option<Timestamp>) -> String {
     let Some(DefaultAnswer { answer, after_ms }) = default else { return String::new() };
     let when = deadline.map_or_else(|| format!("after {}", length(*after_ms)), |at| format!("at {}", rfc3339(at)));
     format!(" (default: {} {when})", one_line(answer, DEFAULT_CHARS_MAX))
 }
 
-/// A length of time in the largest unit that has it whole: `2h`, `90s`, `1500ms`.
+/// A length of time in the largest unit that divides it: `2h`, `90s`, `1500ms`.
 pub fn length(ms: u64) -> String {
     let units = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1_000, "s")];
     let unit = units.into_iter().find(|(unit, _)| ms > 0 && ms.is_multiple_of(*unit));

@@ -1,6 +1,6 @@
 //! `replay --verify`: decides a plan, or all plans of the log, again. It appends and executes nothing.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io::Write;
 
 use crewlog_executors::history::History;
@@ -41,13 +41,13 @@ pub async fn verify(session: &Session, plan: Option<&str>) -> Result<Code, Failu
     match plan {
         Some(typed) => {
             let plan = queries::find_plan(&store, typed).await?;
-            verified.plan(&store, &plan, head, Shared::Verified).await?;
+            verified.plan(&store, &plan, head, false).await?;
         }
         None => {
             let plans = plans(&store, head).await?;
             for plan in &plans {
                 // The events that a fork shares are verified with its parent.
-                verified.plan(&store, plan, head, Shared::Trusted).await?;
+                verified.plan(&store, plan, head, true).await?;
             }
             // Requests to models about texts that became no plan.
             let plans = plans.into_iter().collect::<BTreeSet<_>>();
@@ -58,13 +58,6 @@ pub async fn verify(session: &Session, plan: Option<&str>) -> Result<Code, Failu
     }
     session.print(&verified, |to| verified.print(to, &session.place.keys))?;
     Ok(if verified.difference.is_some() { Code::Differs } else { Code::Done })
-}
-
-/// How to treat the events that a fork shares with its parent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Shared {
-    Verified,
-    Trusted,
 }
 
 impl VerifiedJson {
@@ -92,11 +85,18 @@ impl VerifiedJson {
         Ok(())
     }
 
-    /// Verifies a plan up to its first difference; of several plans the first difference in the log is kept.
-    async fn plan(&mut self, store: &EventStore, plan: &str, head: Position, shared: Shared) -> Result<(), Failure> {
+    /// Verifies a plan up to its first difference; of several plans the first difference in the log is kept. The events
+    /// that a fork shares with its parent may be trusted.
+    async fn plan(
+        &mut self,
+        store: &EventStore,
+        plan: &str,
+        head: Position,
+        is_shared_trusted: bool,
+    ) -> Result<(), Failure> {
         self.plans += 1;
         let history = History::of(store, plan).await?;
-        let trusted = history.parent().filter(|_| shared == Shared::Trusted).map_or(Position(0), |(_, at)| at);
+        let trusted = history.parent().filter(|_| is_shared_trusted).map_or(Position(0), |(_, at)| at);
         self.appends(history.records(store, &Query::all(), Range::up_to(head)), trusted).await
     }
 
@@ -165,14 +165,12 @@ fn difference_json<S: Serializer>(difference: &Option<Difference>, to: S) -> Res
 
 /// All plans, the oldest first.
 async fn plans(store: &EventStore, head: Position) -> Result<Vec<String>, Failure> {
-    let mut plans = BTreeMap::new();
+    let (mut plans, mut known) = (Vec::new(), BTreeSet::new());
     let query = Query::stream(event::STREAM).of_types(["TasksPlanned", "PlanForked"]);
     queries::for_each(store, &query, Range::up_to(head), |recorded| {
-        plans.entry(recorded.aggregate_id.clone()).or_insert(recorded.position);
+        plans.extend(known.insert(recorded.aggregate_id.clone()).then(|| recorded.aggregate_id.clone()));
         Ok(())
     })
     .await?;
-    let mut plans = plans.into_iter().collect::<Vec<_>>();
-    plans.sort_by_key(|(_, position)| *position);
-    Ok(plans.into_iter().map(|(plan, _)| plan).collect())
+    Ok(plans)
 }
