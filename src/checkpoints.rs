@@ -1,16 +1,14 @@
 //! Points of a plan's history: positions, checkpoints and forks. It only reads.
 
-use crewlog_executors::history::History;
 use crewlog_mq::{EventStore, Position, Query, Range};
 use crewlog_planner::event::{self, Event};
 use crewlog_planner::view::PlanView;
-use futures::TryStreamExt;
 use serde::Serialize;
 
 use crate::cli::At;
 use crate::failure::{Code, Failure};
 use crate::json::ForkJson;
-use crate::queries::load_view;
+use crate::queries::{for_each, for_each_of, load_view};
 use crate::session::Session;
 use crate::text::rfc3339;
 
@@ -77,14 +75,14 @@ pub struct CheckpointJson {
 pub async fn checkpoints_of(store: &EventStore, plan: &str) -> Result<Vec<CheckpointJson>, Failure> {
     let mut checkpoints = Vec::new();
     let query = Query::stream(event::STREAM).of_type("CheckpointNamed");
-    let history = History::of(store, plan).await?;
-    let mut records = std::pin::pin!(history.records(store, &query, Range::default()));
-    while let Some(recorded) = records.try_next().await? {
+    for_each_of(store, plan, &query, Range::default(), |recorded| {
         if let Event::CheckpointNamed { name } = recorded.decode()? {
             let (at, created_at) = (recorded.position, rfc3339(recorded.created_at));
-            checkpoints.push(CheckpointJson { name, at, created_at, plan: recorded.aggregate_id });
+            checkpoints.push(CheckpointJson { name, at, created_at, plan: recorded.aggregate_id.clone() });
         }
-    }
+        Ok(())
+    })
+    .await?;
     Ok(checkpoints)
 }
 
@@ -92,13 +90,14 @@ pub async fn checkpoints_of(store: &EventStore, plan: &str) -> Result<Vec<Checkp
 pub async fn forks_of(store: &EventStore, plan: &str, up_to: Position) -> Result<Vec<ForkJson>, Failure> {
     let mut forks = Vec::new();
     let query = Query::stream(event::STREAM).of_type("PlanForked");
-    let mut records = std::pin::pin!(store.records(&query, Range::up_to(up_to)));
-    while let Some(recorded) = records.try_next().await? {
+    for_each(store, &query, Range::up_to(up_to), |recorded| {
         if let Event::PlanForked { parent, at, reason } = recorded.decode()?
             && parent == plan
         {
-            forks.push(ForkJson { plan: recorded.aggregate_id, at, reason });
+            forks.push(ForkJson { plan: recorded.aggregate_id.clone(), at, reason });
         }
-    }
+        Ok(())
+    })
+    .await?;
     Ok(forks)
 }

@@ -6,10 +6,10 @@ use crewlog_executors::history::{ForkPoint, History};
 use crewlog_executors::planning;
 use crewlog_executors::plans;
 use crewlog_executors::worker::InterruptedTask;
-use crewlog_mq::{EventStore, ExecuteError, Position, Query, Range, Runner};
+use crewlog_mq::{EventStore, Position, Query, Range, Runner};
 use crewlog_planner::event::{self, Command, Event, PlannerConfig, TaskStatus};
 use crewlog_planner::plan::TaskId;
-use crewlog_planner::planner::{Planner, PlannerError};
+use crewlog_planner::planner::Planner;
 use futures::TryStreamExt;
 use serde_json::json;
 
@@ -18,7 +18,7 @@ use crate::checkpoints::{CheckpointJson, check_reached, checkpoints_of, position
 use crate::cli::{Checkpoint, Checkpoints, Fork, Output};
 use crate::failure::{Code, Failure};
 use crate::json::print_line;
-use crate::order::{ID_ATTEMPTS_MAX, order, short_id};
+use crate::order::{order, short_id};
 use crate::place::slug;
 use crate::queries::{self, find_plan};
 use crate::run_session::RunSession;
@@ -71,25 +71,15 @@ async fn make_fork(
     point: &ForkPoint,
     typed: &Fork,
 ) -> Result<(String, Runner<Planner>), Failure> {
-    let mut known = None;
-    for _ in 0..ID_ATTEMPTS_MAX {
-        let plan = format!("{}-{}", fork_name(&point.parent), short_id());
-        let mut planner = plans::planner_of_fork(store, point, &plan, session.tags_of_new(&plan)?);
-        planner.catch_up().await?;
-        if planner.sequence() > 0 {
-            continue;
-        }
-        let command = match known.take() {
-            Some(command) => command,
-            None => command_of(session, point, planner.handler(), typed)?,
-        };
-        match order(&mut planner, command.clone()).await {
-            Ok(_) => return Ok((plan, planner)),
-            Err(ExecuteError::Refused(PlannerError::AlreadyPlanned)) => known = Some(command),
-            Err(error) => return Err(error.into()),
-        }
+    let plan = format!("{}-{}", fork_name(&point.parent), short_id());
+    let mut planner = plans::planner_of_fork(store, point, &plan, session.tags_of_new(&plan)?);
+    planner.catch_up().await?;
+    if planner.sequence() > 0 {
+        return Err(Failure::new(Code::Conflict, format!("the id {plan} is taken: try again")));
     }
-    Err(Failure::new(Code::Conflict, "no free id for the fork was found: try again"))
+    let command = command_of(session, point, planner.handler(), typed)?;
+    order(&mut planner, command).await?;
+    Ok((plan, planner))
 }
 
 /// Makes the fork together with its changes in one append, so no unchanged task can start.

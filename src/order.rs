@@ -11,7 +11,7 @@ use crate::failure::{Code, Failure};
 use crate::session::Session;
 
 /// How often another plan id is tried when one is taken.
-pub const ID_ATTEMPTS_MAX: usize = 8;
+const ID_ATTEMPTS_MAX: usize = 8;
 
 /// The time for which a command is retried while others write the same plan.
 const CONTENDED_MAX: Duration = Duration::from_secs(10);

@@ -1,12 +1,10 @@
 //! `show PLAN TASK --prompt`: renders an agent's prompt again and compares it with the one that the agent got.
 
-use crewlog_executors::history::History;
 use crewlog_executors::prompts::{PromptError, digest, prompt_of};
 use crewlog_mq::{EventStore, Position, Query, Range};
 use crewlog_planner::claim::{self, PromptDigest, TaskEvent};
 use crewlog_planner::event::{self, Event};
 use crewlog_planner::plan::TaskId;
-use futures::TryStreamExt;
 use serde_json::json;
 
 use crate::cli::Show;
@@ -57,10 +55,8 @@ async fn dispatch_of(
 ) -> Result<Option<(Position, Option<PromptDigest>)>, Failure> {
     let query = Query::stream(event::STREAM).of_type("TaskDispatched");
     let query = query.or(Query::stream(claim::STREAM).of_types(["TaskClaimed", "TaskStarted"]));
-    let records = History::of(store, plan).await?.records(store, &query, Range::default());
-    let mut records = std::pin::pin!(records);
     let (mut dispatch, mut claimed) = (None, 0);
-    while let Some(recorded) = records.try_next().await? {
+    queries::for_each_of(store, plan, &query, Range::default(), |recorded| {
         if recorded.stream_id == event::STREAM {
             let is_it = |event: &Event| matches!(event, Event::TaskDispatched { task_id, attempt: n, .. } if (*task_id, *n) == (task, attempt));
             if is_it(&recorded.decode()?) {
@@ -70,11 +66,13 @@ async fn dispatch_of(
             match recorded.decode()? {
                 TaskEvent::TaskClaimed { attempt, .. } => claimed = attempt,
                 TaskEvent::TaskStarted { prompt, .. } if claimed == attempt => {
-                    dispatch = dispatch.map(|(at, _)| (at, prompt));
+                    dispatch = dispatch.take().map(|(at, _)| (at, prompt));
                 }
                 _another => {}
             }
         }
-    }
+        Ok(())
+    })
+    .await?;
     Ok(dispatch)
 }
