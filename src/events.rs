@@ -9,7 +9,8 @@ use futures::{StreamExt, TryStreamExt};
 
 use crate::cli::{EventFilter, Events, Output};
 use crate::failure::{Code, Failure};
-use crate::json::{EventJson, ListPrinter};
+use crate::json::EventJson;
+use crate::printer::ListPrinter;
 use crate::queries::{find_plan, for_each, for_each_of};
 use crate::session::Session;
 use crate::terminal::say;

@@ -27,6 +27,7 @@ mod keys;
 mod matching;
 mod order;
 mod place;
+mod printer;
 mod progress;
 mod project;
 mod prompt;

@@ -170,7 +170,8 @@ fn a_due_retry_and_the_task_that_stopped_the_plan_are_shown() {
     scene.write("plan.md", "1. Run `exit 3` (retry 1)\n2. Run `echo never` (after 1)\n");
     let ran = scene.run(&["run", "plan.md", "--yes", "--on-failure", "stop"]).expect(100);
     let plan = ran.stdout.trim().to_owned();
-    let timer = scene.events_of_type("TimerSet").remove(0);
+    let timer =
+        scene.events().into_iter().find(|event| event["event_type"] == "TimerSet").expect("a retry has a timer");
     assert_eq!(timer["data"]["timer"]["Retry"], 1, "{timer}");
     let due = timer["data"]["due"].as_i64().and_then(|due| jiff::Timestamp::from_microsecond(due).ok());
     let due = format!("{:.6}", due.expect("a moment"));
