@@ -90,7 +90,7 @@ impl Names {
         Self(tasks.iter().map(|task| (task.id, task.name())).collect())
     }
 
-    fn name(&self, task: TaskId) -> String {
+    pub fn name(&self, task: TaskId) -> String {
         self.0.get(&task).cloned().unwrap_or_else(|| task.to_string())
     }
 

@@ -8,13 +8,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use crewlog_mq::{EventStore, ExecuteError, Handler, Range};
-use crewlog_planner::event::{Amendment, Budget, Command, Edit, Event, PlannerConfig, Setting};
+use crewlog_planner::event::{Amendment, Command, Edit, Event, PlannerConfig, Setting};
 use crewlog_planner::parse::{self, ParsedPlan, ReadOptions};
 use crewlog_planner::plan::{TaskId, TaskPlan};
 use crewlog_planner::planner::{CHECKPOINT_CHARS_MAX, Planner, is_checkpoint_name};
 use crewlog_planner::state::{Phase, PlannerState, Task};
 
-use crate::cli::{AddTask, Amend, BACKLOG, Changes, Facts, Limit, OnFailure, Output, Set, Unset};
+use crate::cli::{AddTask, Amend, BACKLOG, Changes, Edits, Output, Set, Unset};
 use crate::commands::{self, Target};
 use crate::consent::consent;
 use crate::failure::{Code, Failure};
@@ -30,12 +30,11 @@ pub async fn amend(session: &Session, amend: Amend) -> Result<Code, Failure> {
     let target = Target::find_to_tell(session, &amend.plan).await?;
     let Amend { changes, reason, .. } = amend;
     let is_edit = changes.edit.is_some();
-    let facts = &changes.facts;
-    let is_told_otherwise = facts.description.is_some() && facts.command.is_none();
-    let told = changes.edit.clone().filter(|_| is_told_otherwise);
+    let is_reworded = changes.edits.description.is_some() && changes.edits.command.is_none();
+    let reworded = changes.edit.clone().filter(|_| is_reworded);
     let state = target.state();
     let command = Command::Amend { amendments: changes.amendments(session, &target.plan, state)?, reason };
-    let keeping = told.and_then(|name| state.task_named(&name));
+    let keeping = reworded.and_then(|name| state.task_named(&name));
     let kept = keeping.and_then(|task| Some((task.plan.name(), task.plan.command.clone()?)));
     if is_edit {
         consent_to_edits(session, target.planner.handler(), command.clone())?;
@@ -56,10 +55,10 @@ impl Changes {
             state.task_named(name).map(|task| task.plan.id).ok_or_else(|| queries::no_task(session, plan, state, name))
         };
         let ids = |names: &[String]| names.iter().map(id).collect::<Result<Vec<_>, _>>();
-        let Self { add, after, add_before, edit, facts, edit_timeout, edit_on_failure, skip, reorder } = self;
+        let Self { add, after, add_before, edit, edits, skip, reorder } = self;
         let mut amendments = Vec::new();
         if let Some(name) = &edit {
-            amendments.push(Amendment::Edit { task: id(name)?, edits: edits(facts, edit_timeout, edit_on_failure)? });
+            amendments.push(Amendment::Edit { task: id(name)?, edits: edits.into_list()? });
         }
         if let Some(name) = &reorder {
             amendments.push(Amendment::Reorder { task: id(name)?, after: ids(&after)? });
@@ -90,35 +89,29 @@ fn is_like_a_path(words: &str) -> bool {
 
 pub async fn set(session: &Session, set: Set) -> Result<Code, Failure> {
     let target = Target::find(session, &set.plan).await?;
-    let (limits, known) = (set.limits, target.state().config().budget);
-    let is_kept = |limit: &Unset| !set.unset.contains(limit);
-    let budget = Budget {
-        tokens: limits.budget_tokens.or(known.tokens).filter(|_| is_kept(&Unset::BudgetTokens)),
-        cost_micros: limits.budget_cost.or(known.cost_micros).filter(|_| is_kept(&Unset::BudgetCost)),
-        duration_ms: limits.budget_time.and_then(ms).or(known.duration_ms).filter(|_| is_kept(&Unset::BudgetTime)),
-    };
-    let removed = set.unset.iter().filter_map(|limit| match limit {
-        Unset::Deadline => Some(Setting::DeadlineMs(None)),
-        Unset::Compensate => Some(Setting::Compensate(false)),
-        Unset::BudgetTokens | Unset::BudgetCost | Unset::BudgetTime => None,
+    let before = target.state().config();
+    let mut budget = before.budget;
+    for limit in &set.unset {
+        match limit {
+            Unset::BudgetTokens => budget.tokens = None,
+            Unset::BudgetCost => budget.cost_micros = None,
+            Unset::BudgetTime => budget.duration_ms = None,
+            Unset::Deadline | Unset::Compensate => {}
+        }
+    }
+    let removed = set.unset.iter().map(|limit| match limit {
+        Unset::BudgetTokens | Unset::BudgetCost | Unset::BudgetTime => Setting::Budget(budget),
+        Unset::Deadline => Setting::DeadlineMs(None),
+        Unset::Compensate => Setting::Compensate(false),
     });
-    let limited = set.limit.into_iter().map(|limit| match limit {
-        Limit::Kind(kind, n) => Setting::ParallelismOfKind(kind, n),
-        Limit::Executor(name, n) => Setting::ParallelismOfExecutor(name, n),
-    });
-    let settings = [
+    let others = [
         set.parallelism.map(Setting::Parallelism),
-        set.on_failure.map(|policy| Setting::OnFailure(policy.into())),
         set.retries.map(Setting::RetriesMax),
-        set.order.map(|order| Setting::Order(order.into())),
-        limits.deadline.map(|deadline| Setting::DeadlineMs(ms(deadline))),
-        (budget != target.state().config().budget).then_some(Setting::Budget(budget)),
-        limits.compensate.then_some(Setting::Compensate(true)),
-        set.token_budget.map(Setting::TokenBudget),
         set.standing.map(Setting::Standing),
     ];
-    let changes = limited.chain(settings.into_iter().flatten()).chain(removed).collect();
-    give(session, target, Command::Configure { changes, reason: set.reason }).await
+    let changes = removed.chain(set.settings.changes(budget)).chain(others.into_iter().flatten()).chain(set.limit);
+    let command = Command::Configure { changes: changes.collect(), reason: set.reason };
+    give(session, target, command).await
 }
 
 pub async fn add_task(session: &Session, add: AddTask) -> Result<Code, Failure> {
@@ -132,8 +125,7 @@ pub async fn add_task(session: &Session, add: AddTask) -> Result<Code, Failure> 
     let add = AddTask { text: parse::as_step(&add.text).into_owned(), ..add };
     consent_to(session, &add.text, known.state())?;
     if tags.is_empty() && add.after.is_empty() {
-        let folder = Some(session.folder.to_string_lossy().into_owned());
-        let config = PlannerConfig { standing: true, folder, ..PlannerConfig::default() };
+        let config = PlannerConfig { standing: true, ..session.config_of_new(None) };
         let (user_input, attachments) = (add.text.clone(), Vec::new());
         let initialize = Command::Initialize { user_input, attachments, config, parallel: false };
         let mut target = Target::of(store.clone(), plan.clone(), session.tags_of_new(&plan)?).await?;
@@ -227,33 +219,32 @@ pub fn consent_to_edits(session: &Session, planner: &Planner, command: Command) 
     consent(session, &shown, &roster)
 }
 
-fn ms(duration: Duration) -> Option<u64> {
-    u64::try_from(duration.as_millis()).ok()
-}
-
-fn edits(facts: Facts, timeout: Option<Duration>, on_failure: Option<OnFailure>) -> Result<Vec<Edit>, Failure> {
-    let unless_empty = |text: String| (!text.is_empty()).then_some(text);
-    let all = |texts: Vec<String>| texts.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>();
-    let edits = [
-        facts.description.map(Edit::Description),
-        facts.command.map(|command| Edit::Command(unless_empty(command))),
-        facts.kind.map(Edit::Kind),
-        facts.label.map(|label| Edit::Label(unless_empty(label))),
-        (!facts.note.is_empty()).then(|| Edit::Notes(all(facts.note))),
-        facts.priority.map(|priority| Edit::Priority(unless_empty(priority))),
-        facts.assignee.map(|assignee| Edit::Assignee(unless_empty(assignee.trim_start_matches('@').to_owned()))),
-        facts.retry.map(|retry| Edit::Retry(Some(retry))),
-        timeout.map(|timeout| Edit::TimeoutMs(ms(timeout))),
-        facts.estimate.map(|estimate| Edit::EstimateMs(ms(estimate))),
-        on_failure.map(|policy| Edit::OnFailure(Some(policy.into()))),
-        (!facts.files.is_empty()).then(|| Edit::Files(all(facts.files))),
-    ];
-    let edits = edits.into_iter().flatten().collect::<Vec<_>>();
-    if edits.is_empty() {
-        return Err(Failure::user("nothing of the task is to be otherwise")
-            .hint("say what, with --description, --command, --priority and the like"));
+impl Edits {
+    /// The edits of a task; at least one is required.
+    fn into_list(self) -> Result<Vec<Edit>, Failure> {
+        let unless_empty = |text: String| (!text.is_empty()).then_some(text);
+        let all = |texts: Vec<String>| texts.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>();
+        let edits = [
+            self.description.map(Edit::Description),
+            self.command.map(|command| Edit::Command(unless_empty(command))),
+            self.kind.map(Edit::Kind),
+            self.label.map(|label| Edit::Label(unless_empty(label))),
+            (!self.note.is_empty()).then(|| Edit::Notes(all(self.note))),
+            self.priority.map(|priority| Edit::Priority(unless_empty(priority))),
+            self.assignee.map(|assignee| Edit::Assignee(unless_empty(assignee.trim_start_matches('@').to_owned()))),
+            self.retry.map(|retry| Edit::Retry(Some(retry))),
+            self.edit_timeout.map(|timeout_ms| Edit::TimeoutMs(Some(timeout_ms))),
+            self.estimate.map(|estimate_ms| Edit::EstimateMs(Some(estimate_ms))),
+            self.edit_on_failure.map(|policy| Edit::OnFailure(Some(policy))),
+            (!self.files.is_empty()).then(|| Edit::Files(all(self.files))),
+        ];
+        let edits = edits.into_iter().flatten().collect::<Vec<_>>();
+        if edits.is_empty() {
+            return Err(Failure::user("no change of the task is given")
+                .hint("name one, with --description, --command, --priority and the like"));
+        }
+        Ok(edits)
     }
-    Ok(edits)
 }
 
 async fn give(session: &Session, mut target: Target, command: Command) -> Result<Code, Failure> {

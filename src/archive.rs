@@ -18,7 +18,6 @@ use crewlog_planner::model::{self, CallEvent};
 use crewlog_planner::sealed::{self, KeyEvent};
 use serde_json::json;
 
-use crate::cli::{Export, Import};
 use crate::exported::{Exported, Progress, nameless_file};
 use crate::failure::{Code, Failure};
 use crate::json::{EventJson, ExportHeader, print_line};
@@ -26,13 +25,13 @@ use crate::queries::{find_plan, for_each, for_each_of};
 use crate::session::Session;
 use crate::text::{count, visible};
 
-pub async fn export(session: &Session, export: &Export) -> Result<Code, Failure> {
+pub async fn export(session: &Session, plan: Option<&str>, to: Option<&Path>) -> Result<Code, Failure> {
     let store = session.place.open().await?.as_stored();
-    let plan = match &export.plan {
+    let plan = match plan {
         Some(plan) => Some(find_plan(&store, plan).await?),
         None => None,
     };
-    let to: Box<dyn Write> = match &export.to {
+    let to: Box<dyn Write> = match to {
         None => Box::new(std::io::stdout().lock()),
         Some(path) => Box::new(File::create_new(path).map_err(|error| {
             Failure::user(format!("{} cannot be made: {error}", path.display())).hint("name a file that does not exist")
@@ -52,10 +51,10 @@ pub async fn export(session: &Session, export: &Export) -> Result<Code, Failure>
     Ok(Code::Done)
 }
 
-pub async fn import(session: &Session, import: &Import) -> Result<Code, Failure> {
-    let from = open(&import.file)?;
+pub async fn import(session: &Session, file: &Path) -> Result<Code, Failure> {
+    let from = open(file)?;
     let progress = Arc::new(Progress::default());
-    let refused = |error| refusal(&import.file, &progress, error);
+    let refused = |error| refusal(file, &progress, error);
     // What is no export, or not of a whole log, mostly shows here, before a log is made for it.
     let (identity, records) = begin(from, &progress).await.map_err(refused)?;
     let (store, is_new) = session.place.open_or_make().await?;
@@ -70,8 +69,7 @@ pub async fn import(session: &Session, import: &Import) -> Result<Code, Failure>
     session.print_done(
         &format!("{new} added, {known} known already; {store} (log {log}) ends at position {head}"),
         &json!({ "store": store, "log": log, "added": added, "known": known, "head": head }),
-    )?;
-    Ok(Code::Done)
+    )
 }
 
 /// The import, in a file.

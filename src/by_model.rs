@@ -1,11 +1,11 @@
-//! Plans by a model: who is asked, what is said of it to the person, and the parser in its place when it fails. Nothing
-//! here judges an answer, and no fault of a model ends a command.
+//! Plans by a model, with the parser as a fallback: no fault of a model ends a command.
 
 use std::sync::Arc;
 
-use crewlog_executors::model::{AskError, Asker, Client, Model, ModelError, NoAnswer, Read, text_aggregate};
+use crewlog_executors::agents::PlansByModel;
+use crewlog_executors::model::{AskError, Asker, Client, ModelError, NoAnswer, Read, text_aggregate};
 use crewlog_mq::EventStore;
-use crewlog_planner::event::Summaries;
+use crewlog_planner::event::{Summaries, money};
 use crewlog_planner::model::{AnswerError, Proposed, Request, TooLong, plan_request, read_plan, request_tag};
 use crewlog_planner::parse::ParsedPlan;
 use crewlog_planner::plan::{NodeKind, Origin};
@@ -55,11 +55,20 @@ pub fn summaries(session: &Session) -> Result<Summaries, Failure> {
     Ok(if is_by_model { Summaries::Model } else { Summaries::Rule })
 }
 
+impl ModelConfig {
+    /// The model as a planner for agents, asked on behalf of an aggregate whose events have these tags.
+    pub fn planner(&self, store: &EventStore, aggregate: &str, tags: Vec<String>) -> Result<PlansByModel, ModelError> {
+        let client = Arc::new(Client::new(self.settings.clone())?);
+        let asker = Asker::new(client, self.retry_policy, store.clone(), aggregate, tags);
+        Ok(PlansByModel { terms: self.terms.clone(), asker })
+    }
+}
+
 /// A model as it is asked on behalf of a plan.
 pub struct Advisor<'a> {
     session: &'a Session,
     model: &'a ModelConfig,
-    asker: Result<Asker, ModelError>,
+    planner: Result<PlansByModel, ModelError>,
 }
 
 impl<'a> Advisor<'a> {
@@ -71,11 +80,7 @@ impl<'a> Advisor<'a> {
         aggregate: &str,
         tags: Vec<String>,
     ) -> Self {
-        let asker = Client::new(model.settings.clone()).map(|client| {
-            let client: Arc<dyn Model> = Arc::new(client);
-            Asker::new(client, model.retry_policy, store.clone(), aggregate, tags)
-        });
-        Self { session, model, asker }
+        Self { session, model, planner: model.planner(store, aggregate, tags) }
     }
 
     /// Asks for something and says to the person what it took, or that there is none and what is done instead. Only a
@@ -92,15 +97,12 @@ impl<'a> Advisor<'a> {
             say(&format!("warning: {name} gave no {what}: {}; {otherwise}", visible(&error.to_string())));
             Ok(None)
         };
-        let asker = match &self.asker {
-            Ok(asker) => asker,
-            Err(error) => return failed(error),
+        let (planner, request) = match (&self.planner, request) {
+            (Ok(planner), Ok(request)) => (planner, request),
+            (Err(error), _) => return failed(error),
+            (Ok(_), Err(error)) => return failed(&error),
         };
-        let request = match request {
-            Ok(request) => request,
-            Err(error) => return failed(&error),
-        };
-        match asker.read(request, read).await {
+        match planner.asker.read(request, read).await {
             Ok(found) => {
                 if !self.session.terminal.is_quiet {
                     say(&format!("{name} gave {what}{}", took(&found)));
@@ -160,7 +162,7 @@ fn took<T>(found: &Read<T>) -> String {
         parts.push(format!("{input} + {output} tokens"));
     }
     if let Some(cost) = answer.cost_micros {
-        parts.push(format!("cost {}.{:06}", cost / 1_000_000, cost % 1_000_000));
+        parts.push(format!("cost {}", money(cost)));
     }
     parts.push(format!("{} ms", answer.duration_ms));
     format!(" ({})", parts.join(", "))

@@ -1,103 +1,27 @@
 //! `plan check`: how a plan file is read, line by line, which of its code runs, and what order follows. Nothing runs.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::Path;
 
 use crewlog_planner::analysis::Analysis;
 use crewlog_planner::lines::Lines;
 use crewlog_planner::parse::{self, CodeUse, Diagnostic, ParsedPlan, Part, VERBS};
-use crewlog_planner::plan::{Dependency, Span, Strength, TaskId, TaskPlan};
+use crewlog_planner::plan::{AttachmentKind, Mark, Span, Strength, TaskPlan};
 use crewlog_planner::validity::InvalidPlan;
-use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::advice::{self, AdviceJson, GraphJson, Names};
 use crate::by_model;
 use crate::cli::{Check, Output};
 use crate::failure::{Code, Failure};
-use crate::json::{condition_text, parsed_tasks, status_of};
+use crate::json::condition_text;
 use crate::session::{Session, read_text};
 use crate::terminal::say;
 use crate::text::{in_one_line, one_line, visible};
 
-/// So much of a line is shown around the place that is meant.
+/// The most characters shown around a place in a line.
 const EXCERPT_CHARS: usize = 100;
-
-/// `plan check`.
-#[derive(Default, Serialize)]
-struct CheckJson<'a> {
-    format: Option<&'static str>,
-    title: Option<&'a str>,
-    tasks: Vec<CheckedTaskJson<'a>>,
-    parts: Vec<PartJson<'a>>,
-    code: Vec<CodeJson<'a>>,
-    warnings: Vec<WarningJson<'a>>,
-    graph: Option<GraphJson>,
-    advice: Option<AdviceJson>,
-    error: Option<ErrorJson>,
-}
-
-/// A piece of code in a task or its notes.
-#[derive(Serialize)]
-struct CodeJson<'a> {
-    line: usize,
-    column: usize,
-    task: Option<String>,
-    /// The form by which it runs.
-    form: Option<u8>,
-    withheld: Option<&'a str>,
-}
-
-/// A part of the file that is in no task.
-#[derive(Serialize)]
-struct PartJson<'a> {
-    line: usize,
-    column: usize,
-    part: &'static str,
-    text: &'a str,
-}
-
-/// A task, and where it stands.
-#[derive(Serialize)]
-struct CheckedTaskJson<'a> {
-    line: usize,
-    column: usize,
-    spans: &'a [Span],
-    /// Of those it depends on, the ones by mere order.
-    follows: Vec<String>,
-    /// The task whose outcome decides its condition.
-    decided_by: Option<String>,
-    optional: bool,
-    retry: Option<u32>,
-    timeout_ms: Option<u64>,
-    deadline_ms: Option<u64>,
-    estimate_ms: Option<u64>,
-    compensate: Option<&'a str>,
-    default_answer: Option<&'a str>,
-    default_after_ms: Option<u64>,
-    #[serde(flatten)]
-    task: Value,
-}
-
-/// What is odd, and the line in which it stands.
-#[derive(Serialize)]
-struct WarningJson<'a> {
-    line: usize,
-    column: usize,
-    message: &'a str,
-    help: Option<&'a str>,
-    excerpt: &'a str,
-}
-
-/// Why a text is no plan.
-#[derive(Serialize)]
-struct ErrorJson {
-    name: &'static str,
-    message: String,
-    line: Option<usize>,
-    column: Option<usize>,
-}
 
 pub async fn check(session: &Session, check: Check) -> Result<Code, Failure> {
     if check.verbs {
@@ -118,10 +42,10 @@ pub async fn check(session: &Session, check: Check) -> Result<Code, Failure> {
         true => Some(advice::advice(session, &text, &parsed.tasks, &graph).await?),
         false => None,
     };
-    let lines = Lines::new(&text);
-    let mut shown = CheckJson::of(&parsed, &lines);
-    (shown.graph, shown.advice) = (Some(Names::of(&parsed.tasks).graph(&graph)), advice);
-    session.print(&shown, |to| print(to, &parsed, &shown, &lines))
+    let names = Names::of(&parsed.tasks);
+    let graph = names.graph(&graph);
+    let checked = Checked { parsed: &parsed, lines: Lines::new(&text), names, graph, advice };
+    session.print(&checked.json(), |to| checked.print(to))
 }
 
 /// The verbs that make a sentence a step, by the kind that they give it.
@@ -132,48 +56,17 @@ fn verbs(session: &Session) -> Result<Code, Failure> {
     })
 }
 
-fn print(mut to: impl Write, parsed: &ParsedPlan, shown: &CheckJson<'_>, lines: &Lines<'_>) -> std::io::Result<()> {
-    writeln!(to, "read as {}", parsed.format.as_str())?;
-    let mut codes: BTreeMap<TaskId, Vec<&CodeUse>> = BTreeMap::new();
-    for code in &parsed.codes {
-        codes.entry(code.task.unwrap_or(TaskId(0))).or_default().push(code);
-    }
-    let mut parts = shown.parts.iter().peekable();
-    for (task, json) in parsed.tasks.iter().zip(&shown.tasks) {
-        while let Some(part) = parts.next_if(|part| (part.line, part.column) < (json.line, json.column)) {
-            print_part(&mut to, part)?;
-        }
-        print_task(&mut to, task, parsed, codes.get(&task.id).map_or(&[], Vec::as_slice), lines)?;
-    }
-    parts.try_for_each(|part| print_part(&mut to, part))?;
-    for warning in &parsed.warnings {
-        print_warning(&mut to, warning, lines)?;
-    }
-    if let Some(first) = parsed.lost.first() {
-        let (n, (line, _)) = (parsed.lost.len(), lines.place(first.start));
-        writeln!(
-            to,
-            "{n} numbered items or shell fences belong to no box, the first on line {line}: `run` asks about them"
-        )?;
-    }
-    if let Some(graph) = &shown.graph {
-        advice::print_graph(&mut to, graph)?;
-    }
-    shown.advice.as_ref().map_or(Ok(()), |advice| advice::print(&mut to, advice))
-}
-
-/// Says why a text is no plan, with the line in which it stands.
+/// Refuses a text, and shows the line of the error.
 fn refuse(session: &Session, text: &str, error: InvalidPlan) -> Result<Code, Failure> {
     let place = error.place();
     if let Output::Json | Output::Jsonl = session.output {
-        let shown = ErrorJson {
-            name: error.name(),
-            message: error.to_string(),
-            line: place.map(|(line, _)| line),
-            column: place.map(|(_, column)| column),
-        };
-        let shown = CheckJson { error: Some(shown), ..CheckJson::default() };
-        session.print(&shown, |_| Ok(()))?;
+        let (line, column) = place.unzip();
+        let error = json!({ "name": error.name(), "message": error.to_string(), "line": line, "column": column });
+        let nothing = json!({
+            "format": null, "title": null, "tasks": [], "parts": [], "code": [], "warnings": [], "graph": null,
+            "advice": null, "error": error,
+        });
+        session.print(&nothing, |_| Ok(()))?;
     }
     if let Some((line, column)) = place {
         let (shown, caret) = excerpt(Lines::new(text).line(line), column);
@@ -190,155 +83,194 @@ fn excerpt(line: &str, column: usize) -> (String, usize) {
     (part.replace('\t', " "), column.saturating_sub(skip).max(1))
 }
 
-impl<'a> CheckJson<'a> {
-    fn of(parsed: &'a ParsedPlan, lines: &Lines<'a>) -> Self {
-        let tasks = parsed.tasks.iter().zip(parsed_tasks(parsed)).map(|(task, shown)| {
-            let (line, column) = place_of(task, lines);
-            let decided_by = task.condition.as_ref().and_then(|condition| condition.outcome_of);
-            CheckedTaskJson {
-                line,
-                column,
-                spans: &task.spans,
-                follows: names_of(task, &parsed.tasks, Strength::Soft),
-                decided_by: decided_by.and_then(|id| name_of(&parsed.tasks, id)),
-                optional: task.optional,
-                retry: task.retry,
-                timeout_ms: task.timeout_ms,
-                deadline_ms: task.deadline_ms,
-                estimate_ms: task.estimate_ms,
-                compensate: task.compensate.as_deref(),
-                default_answer: task.default_answer.as_ref().map(|one| one.answer.as_str()),
-                default_after_ms: task.default_answer.as_ref().map(|one| one.after_ms),
-                task: shown,
+/// A text as it was read.
+struct Checked<'a> {
+    parsed: &'a ParsedPlan,
+    lines: Lines<'a>,
+    names: Names,
+    graph: GraphJson,
+    advice: Option<AdviceJson>,
+}
+
+/// A line and a column, from 1.
+type Place = (usize, usize);
+
+impl Checked<'_> {
+    fn json(&self) -> Value {
+        let ParsedPlan { format, title, tasks, codes, warnings, .. } = self.parsed;
+        let tasks = tasks.iter().map(|task| self.task_json(task));
+        let parts = self.parts();
+        let parts = parts
+            .iter()
+            .map(|((line, column), part, text)| json!({ "line": line, "column": column, "part": part, "text": text }));
+        let code = codes.iter().map(|code| {
+            let ((line, column), task) = (self.lines.place(code.at), code.task.map(|task| self.names.name(task)));
+            json!({ "line": line, "column": column, "task": task, "form": code.form, "withheld": code.withheld })
+        });
+        let warnings = warnings.iter().map(|Diagnostic { message, line, column, help }| {
+            let excerpt = self.lines.line(*line);
+            json!({ "line": line, "column": column, "message": message, "help": help, "excerpt": excerpt })
+        });
+        json!({
+            "format": format.as_str(), "title": title, "tasks": tasks.collect::<Vec<_>>(),
+            "parts": parts.collect::<Vec<_>>(), "code": code.collect::<Vec<_>>(),
+            "warnings": warnings.collect::<Vec<_>>(), "graph": self.graph, "advice": self.advice, "error": null,
+        })
+    }
+
+    fn task_json(&self, task: &TaskPlan) -> Value {
+        let (line, column) = self.place_of(task);
+        let attachments = task.attachments.iter().map(|attachment| {
+            let (kind, reference) = attachment_parts(&attachment.kind);
+            json!({ "kind": kind, "ref": reference })
+        });
+        let condition = task.condition.as_ref();
+        let decided_by = condition.and_then(|condition| condition.outcome_of).map(|task| self.names.name(task));
+        let default = task.default_answer.as_ref();
+        json!({
+            "line": line, "column": column, "spans": task.spans, "id": task.name(), "description": task.description,
+            "kind": task.kind.as_str(), "status": status_of(task.mark),
+            "depends_on": task.depends_on.iter().map(|one| self.names.name(one.task)).collect::<Vec<_>>(),
+            "follows": self.waits_for(task, Strength::Soft), "decided_by": decided_by, "optional": task.optional,
+            "retry": task.retry, "timeout_ms": task.timeout_ms, "deadline_ms": task.deadline_ms,
+            "estimate_ms": task.estimate_ms, "compensate": task.compensate,
+            "default_answer": default.map(|one| &one.answer), "default_after_ms": default.map(|one| one.after_ms),
+            "attachments": attachments.collect::<Vec<_>>(), "command": task.command,
+            "condition": condition.map(condition_text), "group": task.group, "priority": task.priority,
+            "assignee": task.assignee, "notes": task.notes, "files": task.files, "reads_only": task.reads_only,
+            "rerun_safe": task.rerun_safe,
+        })
+    }
+
+    fn print(&self, to: &mut dyn Write) -> io::Result<()> {
+        let ParsedPlan { format, tasks, warnings, lost, .. } = self.parsed;
+        writeln!(to, "read as {}", format.as_str())?;
+        let parts = self.parts();
+        let mut parts = parts.iter().peekable();
+        let print_part = |to: &mut dyn Write, ((line, column), part, text): &(Place, &str, &str)| {
+            writeln!(to, "{line}:{column}  {part}: {}", one_line(text, 100))
+        };
+        for task in tasks {
+            while let Some(part) = parts.next_if(|(place, ..)| *place < self.place_of(task)) {
+                print_part(to, part)?;
             }
-        });
-        let warnings = parsed.warnings.iter().map(|one| WarningJson {
-            line: one.line,
-            column: one.column,
-            message: &one.message,
-            help: one.help.as_deref(),
-            excerpt: lines.line(one.line),
-        });
-        // A paragraph of steps is context only where a sentence of it is none.
-        let starts = parsed.tasks.iter().filter_map(|task| task.spans.first()).map(|span| span.start);
+            self.print_task(to, task)?;
+        }
+        parts.try_for_each(|part| print_part(to, part))?;
+        warnings.iter().try_for_each(|warning| self.print_warning(to, warning))?;
+        if let Some(first) = lost.first() {
+            let (n, (line, _)) = (lost.len(), self.lines.place(first.start));
+            writeln!(
+                to,
+                "{n} numbered items or shell fences belong to no box, the first on line {line}: `run` asks about them"
+            )?;
+        }
+        advice::print_graph(&mut *to, &self.graph)?;
+        self.advice.as_ref().map_or(Ok(()), |advice| advice::print(to, advice))
+    }
+
+    fn print_task(&self, to: &mut dyn Write, task: &TaskPlan) -> io::Result<()> {
+        let (line, column) = self.place_of(task);
+        let (name, kind) = (task.name(), task.kind.as_str());
+        writeln!(to, "{line}:{column}  {}  {kind}  {}", visible(&name), one_line(&task.description, 100))?;
+        let named = |strength| Some(self.waits_for(task, strength).join(", ")).filter(|names| !names.is_empty());
+        let seconds = |ms: u64| format!("{} s", ms as f64 / 1_000.0);
+        let default = task.default_answer.as_ref().map(|one| format!("{} after {}", one.answer, seconds(one.after_ms)));
+        let details = [
+            ("waits for", named(Strength::Hard)),
+            ("follows", named(Strength::Soft)),
+            ("optional", task.optional.then(|| "nothing waits for it".to_owned())),
+            ("status", (!task.mark.is_open()).then(|| status_of(task.mark).to_owned())),
+            ("command", task.command.as_deref().map(in_one_line)),
+            ("if", task.condition.as_ref().map(condition_text)),
+            ("group", task.group.clone()),
+            ("priority", task.priority.clone()),
+            ("assignee", task.assignee.clone()),
+            ("retries", task.retry.map(|times| times.to_string())),
+            ("timeout", task.timeout_ms.map(seconds)),
+            ("deadline", task.deadline_ms.map(seconds)),
+            ("estimate", task.estimate_ms.map(seconds)),
+            ("when it fails", task.on_failure.map(|policy| policy.as_str().to_owned())),
+            ("undone by", task.compensate.clone()),
+            ("default answer", default),
+            ("works on", Some(task.files.join(", ")).filter(|files| !files.is_empty())),
+        ];
+        let details = details.iter().filter_map(|(label, text)| Some((*label, text.as_deref()?)));
+        let attachments = task.attachments.iter().map(|attachment| attachment_parts(&attachment.kind));
+        let notes = task.notes.iter().map(|note| ("note", note.as_str()));
+        for (label, text) in details.chain(attachments).chain(notes) {
+            writeln!(to, "        {label}: {}", one_line(text, 120))?;
+        }
+        for CodeUse { at, form, withheld, .. } in self.parsed.codes.iter().filter(|code| code.task == Some(task.id)) {
+            let (line, column) = self.lines.place(*at);
+            let text = match (form, withheld) {
+                (Some(form), _) => format!("runs, by form {form}"),
+                (None, Some(reason)) => format!("does not run: {}", visible(reason)),
+                (None, None) => "text".to_owned(),
+            };
+            writeln!(to, "        code at {line}:{column}: {text}")?;
+        }
+        Ok(())
+    }
+
+    fn print_warning(&self, to: &mut dyn Write, warning: &Diagnostic) -> io::Result<()> {
+        let Diagnostic { message, line, column, help } = warning;
+        let (shown, caret) = excerpt(self.lines.line(*line), *column);
+        writeln!(to, "{line}:{column}: warning: {}", visible(message))?;
+        writeln!(to, "{line:>5} | {}\n      | {:>caret$}", visible(&shown), "^")?;
+        help.as_ref().map_or(Ok(()), |help| writeln!(to, "      fix: {}", visible(help)))
+    }
+
+    /// The text outside of tasks. A paragraph of steps is context only where one of its sentences is no step.
+    fn parts(&self) -> Vec<(Place, &'static str, &str)> {
+        let starts = self.parsed.tasks.iter().filter_map(|task| task.spans.first()).map(|span| span.start);
         let starts = starts.collect::<BTreeSet<_>>();
-        let parts = parsed.parts.iter().filter(|(span, _)| starts.range(span.start..span.end).next().is_none());
+        let parts = self.parsed.parts.iter().filter(|(span, _)| starts.range(span.start..span.end).next().is_none());
         let parts = parts.map(|(span, part)| {
-            let (line, column) = lines.place(span.start);
             let part = match part {
                 Part::Heading => "heading",
                 Part::Context => "context",
                 Part::LeftOut => "left out",
             };
-            PartJson { line, column, part, text: lines.text.get(span.start..span.end).unwrap_or("").trim() }
+            (self.lines.place(span.start), part, self.text_of(span).trim())
         });
-        let code = parsed.codes.iter().map(|one| {
-            let (line, column) = lines.place(one.at);
-            let task = one.task.and_then(|id| name_of(&parsed.tasks, id));
-            CodeJson { line, column, task, form: one.form, withheld: one.withheld.as_deref() }
-        });
-        Self {
-            format: Some(parsed.format.as_str()),
-            title: parsed.title.as_deref(),
-            tasks: tasks.collect(),
-            parts: parts.collect(),
-            code: code.collect(),
-            warnings: warnings.collect(),
-            ..Self::default()
-        }
+        parts.collect()
+    }
+
+    /// The names of the tasks that a task waits for with a strength.
+    fn waits_for(&self, task: &TaskPlan, strength: Strength) -> Vec<String> {
+        let dependencies = task.depends_on.iter().filter(|one| one.strength == strength);
+        dependencies.map(|one| self.names.name(one.task)).collect()
+    }
+
+    fn place_of(&self, task: &TaskPlan) -> Place {
+        let Some(span) = task.spans.first() else { return (1, 1) };
+        let text = self.text_of(span);
+        self.lines.place(span.start + (text.len() - text.trim_start().len()))
+    }
+
+    fn text_of(&self, span: &Span) -> &str {
+        self.lines.text.get(span.start..span.end).unwrap_or("")
     }
 }
 
-/// What a task is called; tasks are numbered from 1.
-fn name_of(tasks: &[TaskPlan], id: TaskId) -> Option<String> {
-    tasks.get(usize::try_from(id.0).ok()?.checked_sub(1)?).map(TaskPlan::name)
+/// The initial status of a task.
+const fn status_of(mark: Mark) -> &'static str {
+    match mark {
+        Mark::Open => "Planned",
+        Mark::InProgress => "Running",
+        Mark::Done => "Completed",
+        Mark::Cancelled => "Cancelled",
+        Mark::Deferred => "Deferred",
+    }
 }
 
-/// The names of what a task waits for with a strength.
-fn names_of(task: &TaskPlan, tasks: &[TaskPlan], strength: Strength) -> Vec<String> {
-    let own = task.depends_on.iter().filter(|one| one.strength == strength);
-    own.filter_map(|one: &Dependency| name_of(tasks, one.task)).collect()
-}
-
-fn place_of(task: &TaskPlan, lines: &Lines<'_>) -> (usize, usize) {
-    let Some(span) = task.spans.first() else { return (1, 1) };
-    let part = lines.text.get(span.start..span.end).unwrap_or("");
-    lines.place(span.start + (part.len() - part.trim_start().len()))
-}
-
-fn print_part(mut to: impl Write, part: &PartJson<'_>) -> std::io::Result<()> {
-    writeln!(to, "{}:{}  {}: {}", part.line, part.column, part.part, one_line(part.text, 100))
-}
-
-fn print_task(
-    mut to: impl Write,
-    task: &TaskPlan,
-    parsed: &ParsedPlan,
-    codes: &[&CodeUse],
-    lines: &Lines<'_>,
-) -> std::io::Result<()> {
-    let (line, column) = place_of(task, lines);
-    writeln!(
-        to,
-        "{line}:{column}  {}  {}  {}",
-        visible(&task.name()),
-        task.kind.as_str(),
-        one_line(&task.description, 100)
-    )?;
-    let mut detail = |label: &str, text: &str| writeln!(to, "        {label}: {}", one_line(text, 120));
-    let named = |strength| names_of(task, &parsed.tasks, strength).join(", ");
-    let seconds = |ms: Option<u64>| ms.map(|ms| format!("{} s", ms as f64 / 1_000.0));
-    let default =
-        task.default_answer.as_ref().map(|one| format!("{} after {} s", one.answer, one.after_ms as f64 / 1_000.0));
-    let said = [
-        ("waits for", Some(named(Strength::Hard)).filter(|names| !names.is_empty())),
-        ("follows", Some(named(Strength::Soft)).filter(|names| !names.is_empty())),
-        ("optional", task.optional.then(|| "nothing waits for it".to_owned())),
-        ("status", (!task.mark.is_open()).then(|| status_of(task.mark).to_owned())),
-        ("command", task.command.as_deref().map(in_one_line)),
-        ("if", task.condition.as_ref().map(condition_text)),
-        ("group", task.group.clone()),
-        ("priority", task.priority.clone()),
-        ("assignee", task.assignee.clone()),
-        ("retries", task.retry.map(|times| times.to_string())),
-        ("timeout", seconds(task.timeout_ms)),
-        ("deadline", seconds(task.deadline_ms)),
-        ("estimate", seconds(task.estimate_ms)),
-        ("when it fails", task.on_failure.map(|policy| policy.as_str().to_owned())),
-        ("undone by", task.compensate.clone()),
-        ("default answer", default),
-        ("works on", Some(task.files.join(", ")).filter(|files| !files.is_empty())),
-    ];
-    for (label, text) in said {
-        if let Some(text) = text {
-            detail(label, &text)?;
-        }
+fn attachment_parts(kind: &AttachmentKind) -> (&'static str, &str) {
+    match kind {
+        AttachmentKind::Link(reference) => ("Link", reference),
+        AttachmentKind::ImageRef(reference) => ("ImageRef", reference),
+        AttachmentKind::FileRef(reference) => ("FileRef", reference),
+        AttachmentKind::EmbeddingRef(reference) => ("EmbeddingRef", reference),
+        AttachmentKind::ScreenshotRef(reference) => ("ScreenshotRef", reference),
     }
-    for attachment in &task.attachments {
-        let (kind, reference) = crate::json::attachment_parts(&attachment.kind);
-        detail(kind, reference)?;
-    }
-    for note in &task.notes {
-        detail("note", note)?;
-    }
-    for code in codes {
-        let (line, column) = lines.place(code.at);
-        match (code.form, &code.withheld) {
-            (Some(form), _) => writeln!(to, "        code at {line}:{column}: runs, by form {form}")?,
-            (None, Some(reason)) => writeln!(to, "        code at {line}:{column}: does not run: {}", visible(reason))?,
-            (None, None) => writeln!(to, "        code at {line}:{column}: text")?,
-        }
-    }
-    Ok(())
-}
-
-fn print_warning(mut to: impl Write, warning: &Diagnostic, lines: &Lines<'_>) -> std::io::Result<()> {
-    let Diagnostic { message, line, column, help } = warning;
-    let (shown, caret) = excerpt(lines.line(*line), *column);
-    writeln!(to, "{line}:{column}: warning: {}", visible(message))?;
-    writeln!(to, "{line:>5} | {}\n      | {:>caret$}", visible(&shown), "^")?;
-    if let Some(help) = help {
-        writeln!(to, "      fix: {}", visible(help))?;
-    }
-    Ok(())
 }

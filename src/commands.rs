@@ -1,6 +1,5 @@
-//! What a person says to a plan from any terminal: `answer`, `done`, `fail`, `cancel`, `pause`, `retry`.
-//!
-//! Each appends its own event and then lets the planner take it in, so it counts also when nothing else runs.
+//! Commands of a person to a plan: `answer`, `ask`, `withdraw`, `done`, `fail`, `cancel`, `pause`, `retry`. They take effect
+//! also when no worker runs.
 
 use std::io::Write;
 
@@ -14,7 +13,7 @@ use crewlog_planner::plan::{DefaultAnswer, TaskId};
 use crewlog_planner::planner::{Planner, PlannerError};
 use crewlog_planner::state::{Phase, PlannerState, Task};
 
-use crate::cli::{Answer, Ask, Cancel, Done, Fail, Output, Pause, Retry, Withdraw};
+use crate::cli::{Answer, Ask, Cancel, Output, Pause, Retry};
 use crate::failure::{Code, Failure};
 use crate::order::order;
 use crate::queries::{self, no_task};
@@ -22,7 +21,7 @@ use crate::session::Session;
 use crate::terminal::say;
 use crate::text::visible;
 
-/// A plan that is spoken to.
+/// A plan that a command is for.
 pub struct Target {
     pub store: EventStore,
     pub plan: String,
@@ -31,7 +30,7 @@ pub struct Target {
     pub planner: Runner<Planner>,
 }
 
-/// Ends, pauses and resumes the sub-plans of a plan with it. One that cannot be read is named, and holds up no other.
+/// Ends, pauses and resumes the sub-plans of a plan with it, and warns of unreadable ones.
 pub async fn propagate(store: &EventStore, plan: &str) -> Result<(), Failure> {
     for Unreadable { plan, error } in propagation::propagate(store, plan).await? {
         say(&queries::unreadable_plan(&plan, &error));
@@ -47,7 +46,7 @@ impl Target {
         Self::of(store, plan, tags).await
     }
 
-    /// The same to be told something, which nobody could ever read of a plan whose key is destroyed or is not here.
+    /// The same, refused when the texts of the plan cannot be sealed: its key is missing or destroyed.
     pub async fn find_to_tell(session: &Session, typed: &str) -> Result<Self, Failure> {
         let target = Self::find(session, typed).await?;
         session.place.check_key(&target.plan, &target.tags)?;
@@ -65,12 +64,17 @@ impl Target {
         Ok(self.task(session, name)?.plan.id)
     }
 
+    /// A task by its label or number, if one is named.
+    fn optional_id(&self, session: &Session, name: Option<&str>) -> Result<Option<TaskId>, Failure> {
+        name.map(|name| self.id(session, name)).transpose()
+    }
+
     /// Tasks by their labels or numbers.
     pub fn ids(&self, session: &Session, names: &[String]) -> Result<Vec<TaskId>, Failure> {
         names.iter().map(|name| self.id(session, name)).collect()
     }
 
-    /// What a task is called.
+    /// A task's name.
     pub fn name(&self, task: TaskId) -> String {
         self.state().task(task).map_or_else(|| task.to_string(), |task| task.plan.name())
     }
@@ -97,8 +101,7 @@ impl Target {
         Ok(self)
     }
 
-    /// With a task ends the plan that carries it out, and with a plan pauses and goes on what is below, also when nobody
-    /// works here.
+    /// Propagates to the sub-plans, also when no worker runs.
     pub async fn settle_below(&self) -> Result<(), Failure> {
         propagate(&self.store, &self.plan).await
     }
@@ -124,7 +127,7 @@ impl Target {
     }
 }
 
-/// Why an order was refused: of a task that has a name of its own this is said too.
+/// Why an order was refused, with the label of the task.
 pub fn refused(state: &PlannerState, error: ExecuteError<PlannerError>) -> Failure {
     let named = match &error {
         ExecuteError::Refused(refusal) => refusal.task().and_then(|task| state.task(task)),
@@ -140,55 +143,48 @@ pub async fn answer(session: &Session, answer: Answer) -> Result<Code, Failure> 
         return Err(Failure::user("the answer is empty").hint("say something, since an answer is final"));
     }
     let target = Target::find_to_tell(session, &answer.plan).await?;
-    let (_, question) = find_question(&target, session, &answer.question)?;
-    match answer.ask {
-        Some(further) => {
-            let command = Command::AnswerAndAsk { question, answer: answer.text, further };
-            decide(session, target, command, &format!("{question} is answered, and another is asked")).await
-        }
-        None => {
-            let command = Command::Answer { question, answer: answer.text };
-            decide(session, target, command, &format!("{question} is answered")).await
-        }
-    }
-}
-
-/// The question named `q1` or `1`, or the one open question of a task.
-pub fn find_question(target: &Target, session: &Session, typed: &str) -> Result<(TaskId, QuestionId), Failure> {
-    let number = typed.strip_prefix('q').and_then(|number| number.parse().ok());
-    let of_number =
-        number.and_then(|number| target.state().questions().iter().find(|question| question.id == QuestionId(number)));
-    let asking = target.state().task_named(typed).filter(|_| of_number.is_none()).map(|task| task.plan.id);
-    let open = target.state().open_questions().filter(|question| Some(question.task) == asking);
-    let open = open.map(|question| question.id.to_string()).collect::<Vec<_>>();
-    if open.len() > 1 {
-        let message = format!("task {typed} of {} has several open questions: {}", target.plan, open.join(", "));
-        return Err(Failure::new(Code::Nothing, message).hint("say which of them"));
-    }
-    // Of a task that asks nothing any more it is the last, so that it is said how that was answered.
-    let of_task = || {
-        let task = target.state().task_named(typed)?;
-        let mut open = target.state().open_questions();
-        let last = || target.state().questions().iter().rfind(|question| question.task == task.plan.id);
-        open.find(|question| question.task == task.plan.id).or_else(last)
+    let question = find_question(&target, session, &answer.question)?;
+    let (command, also) = match answer.ask {
+        Some(further) => (Command::AnswerAndAsk { question, answer: answer.text, further }, ", and another is asked"),
+        None => (Command::Answer { question, answer: answer.text }, ""),
     };
-    match of_number.or_else(of_task) {
-        Some(question) => Ok((question.task, question.id)),
-        None => Err(Failure::new(Code::Nothing, format!("{} has no question {typed:?}", target.plan))
-            .hint(session.command_on("show", &target.plan))),
+    decide(session, target, command, &format!("{question} is answered{also}")).await
+}
+
+/// The question named `q1`, or the open question of a task. The last question of a task that asks no more is refused later,
+/// with its answer.
+fn find_question(target: &Target, session: &Session, typed: &str) -> Result<QuestionId, Failure> {
+    let questions = target.state().questions();
+    let number = typed.strip_prefix('q').and_then(|number| number.parse().ok());
+    if let Some(question) = questions.iter().find(|question| Some(question.id.0) == number) {
+        return Ok(question.id);
+    }
+    let task = target.state().task_named(typed).map(|task| task.plan.id);
+    let open = target.state().open_questions().filter(|question| Some(question.task) == task);
+    let open = open.map(|question| question.id).collect::<Vec<_>>();
+    let last = || questions.iter().rfind(|question| Some(question.task) == task).map(|question| question.id);
+    match open.as_slice() {
+        [question] => Ok(*question),
+        [] => last().ok_or_else(|| {
+            Failure::new(Code::Nothing, format!("{} has no question {typed:?}", target.plan))
+                .hint(session.command_on("show", &target.plan))
+        }),
+        _several => {
+            let open = open.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+            let message = format!("task {typed} of {} has several open questions: {open}", target.plan);
+            Err(Failure::new(Code::Nothing, message).hint("say which of them"))
+        }
     }
 }
 
-pub async fn done(session: &Session, done: Done) -> Result<Code, Failure> {
-    let said = format!("task {} is done", done.task);
-    let ending = Ending::Completed { result: done.result, run: None };
-    report(session, &done.plan, &done.task, ending, &said).await
+pub async fn done(session: &Session, plan: &str, task: &str, result: String) -> Result<Code, Failure> {
+    let ending = Ending::Completed { result, run: None };
+    report(session, plan, task, ending, &format!("task {task} is done")).await
 }
 
-pub async fn fail(session: &Session, fail: Fail) -> Result<Code, Failure> {
-    let said = format!("task {} has failed", fail.task);
-    let ending = Ending::Failed { error: fail.error, class: FailureClass::Task, run: None };
-    report(session, &fail.plan, &fail.task, ending, &said).await
+pub async fn fail(session: &Session, plan: &str, task: &str, error: String) -> Result<Code, Failure> {
+    let ending = Ending::Failed { error, class: FailureClass::Task, run: None };
+    report(session, plan, task, ending, &format!("task {task} has failed")).await
 }
 
 async fn report(session: &Session, plan: &str, name: &str, ending: Ending, said: &str) -> Result<Code, Failure> {
@@ -214,7 +210,7 @@ async fn report(session: &Session, plan: &str, name: &str, ending: Ending, said:
     let now = target.store.now();
     human::report(&mut claim, attempt, &life, now, ending).await?;
     let target = target.settle().await?;
-    // What a person says of a task may come behind a cancellation.
+    // The task may have been cancelled first.
     match target.state().task(id) {
         Some(task) if task.status == TaskStatus::Cancelled => {
             Err(Failure::new(Code::Conflict, format!("somebody was faster: task {name} is Cancelled")))
@@ -225,54 +221,47 @@ async fn report(session: &Session, plan: &str, name: &str, ending: Ending, said:
 
 pub async fn cancel(session: &Session, cancel: Cancel) -> Result<Code, Failure> {
     let target = Target::find(session, &cancel.plan).await?;
-    let task = match &cancel.task {
-        Some(name) => Some(target.task(session, name)?.plan.id),
-        None => None,
-    };
-    let said = match &cancel.task {
-        Some(name) => format!("task {name} is cancelled"),
-        None => format!("{} is cancelled", target.plan),
-    };
+    let task = target.optional_id(session, cancel.task.as_deref())?;
     let command = match cancel.compensate {
         true => Command::CancelAndUndo { reason: cancel.reason },
         false => Command::Cancel { task, reason: cancel.reason },
     };
-    decide(session, target, command, &said).await
+    let cancelled = cancel.task.map_or_else(|| target.plan.clone(), |name| format!("task {name}"));
+    decide(session, target, command, &format!("{cancelled} is cancelled")).await
 }
 
 pub async fn pause(session: &Session, pause: Pause) -> Result<Code, Failure> {
-    let target = Target::find(session, &pause.plan).await?;
-    if let Some(name) = &pause.task {
-        let (task, said) = (target.id(session, name)?, format!("task {name} is paused; if it runs, it goes on"));
-        return decide(session, target, Command::PauseTask { task, reason: pause.reason }, &said).await;
-    }
-    let said = format!("{} is paused; what runs goes on to its end", target.plan);
-    decide(session, target, Command::Pause { reason: pause.reason }, &said).await
+    let (target, reason) = (Target::find(session, &pause.plan).await?, pause.reason);
+    let (command, paused) = match pause.task {
+        Some(name) => {
+            let task = target.id(session, &name)?;
+            (Command::PauseTask { task, reason }, format!("task {name} is paused; if it runs, it goes on"))
+        }
+        None => (Command::Pause { reason }, format!("{} is paused; what runs goes on to its end", target.plan)),
+    };
+    decide(session, target, command, &paused).await
 }
 
-/// `resume` of a task, which does not carry it out.
+/// `resume` of a task, which only allows it to start.
 pub async fn resume_task(session: &Session, plan: &str, name: &str) -> Result<Code, Failure> {
     let target = Target::find(session, plan).await?;
-    let (task, said) = (target.id(session, name)?, format!("task {name} is resumed"));
-    decide(session, target, Command::ResumeTask { task }, &said).await
+    let task = target.id(session, name)?;
+    decide(session, target, Command::ResumeTask { task }, &format!("task {name} is resumed")).await
 }
 
 pub async fn retry(session: &Session, retry: Retry) -> Result<Code, Failure> {
     let target = Target::find_to_tell(session, &retry.plan).await?;
-    let task = match &retry.task {
-        Some(name) => Some(target.task(session, name)?.plan.id),
-        None => None,
+    let task = target.optional_id(session, retry.task.as_deref())?;
+    let Some(task) = task.filter(|_| retry.now) else {
+        return decide(session, target, Command::Retry { task }, "opened again").await;
     };
-    if let (Some(task), true) = (task, retry.now) {
-        let mut claim = claim_of(&target.store, &target.plan, task, target.tags.clone());
-        claim.catch_up().await?;
-        if let Some(holder) = claim.handler().holder() {
-            let (name, executor) = (retry.task.unwrap_or_default(), &holder.executor);
-            return Err(Failure::new(Code::Conflict, format!("task {name} is being tried now, by {executor}")));
-        }
-        return decide(session, target, Command::RetryNow { task }, "it is tried now").await;
+    let mut claim = claim_of(&target.store, &target.plan, task, target.tags.clone());
+    claim.catch_up().await?;
+    if let Some(holder) = claim.handler().holder() {
+        let (name, executor) = (target.name(task), &holder.executor);
+        return Err(Failure::new(Code::Conflict, format!("task {name} is being tried now, by {executor}")));
     }
-    decide(session, target, Command::Retry { task }, "opened again").await
+    decide(session, target, Command::RetryNow { task }, "it is tried now").await
 }
 
 /// Puts a command to the planner.
@@ -289,20 +278,17 @@ pub async fn ask(session: &Session, ask: Ask) -> Result<Code, Failure> {
         return Err(Failure::user("the question is empty").hint("say what is to be known"));
     }
     let target = Target::find(session, &ask.plan).await?;
-    let task = target.task(session, &ask.task)?.plan.id;
-    let default = ask.default.zip(ask.after).map(|(answer, after)| DefaultAnswer {
-        answer,
-        after_ms: u64::try_from(after.as_millis()).unwrap_or(u64::MAX),
-    });
-    let question_id = target.planner.handler().state().questions().len() + 1;
+    let task = target.id(session, &ask.task)?;
+    let default = ask.default.zip(ask.after).map(|(answer, after_ms)| DefaultAnswer { answer, after_ms });
+    let question_id = target.state().questions().len() + 1;
     let said = format!("q{question_id} is asked of task {}", ask.task);
     decide(session, target, Command::Ask { task, question: ask.question, default }, &said).await
 }
 
 /// `withdraw`.
-pub async fn withdraw(session: &Session, withdraw: Withdraw) -> Result<Code, Failure> {
-    let target = Target::find(session, &withdraw.plan).await?;
-    let (_, question) = find_question(&target, session, &withdraw.question)?;
-    let command = Command::Withdraw { question, reason: withdraw.reason };
+pub async fn withdraw(session: &Session, plan: &str, question: &str, reason: String) -> Result<Code, Failure> {
+    let target = Target::find(session, plan).await?;
+    let question = find_question(&target, session, question)?;
+    let command = Command::Withdraw { question, reason };
     decide(session, target, command, &format!("{question} is withdrawn")).await
 }

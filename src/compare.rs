@@ -10,7 +10,6 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::changes::{changes, tasks_of};
-use crate::cli::Compare;
 use crate::diff::print_changes;
 use crate::failure::{Code, Failure};
 use crate::queries::find_plan;
@@ -100,9 +99,9 @@ fn ms(later: Timestamp, earlier: Timestamp) -> u64 {
     u64::try_from(later.since(earlier).as_millis()).unwrap_or(u64::MAX)
 }
 
-pub async fn compare(session: &Session, compare: &Compare) -> Result<Code, Failure> {
+pub async fn compare(session: &Session, one: &str, other: &str) -> Result<Code, Failure> {
     let store = session.place.open().await?;
-    let (one, other) = (find_plan(&store, &compare.one).await?, find_plan(&store, &compare.other).await?);
+    let (one, other) = (find_plan(&store, one).await?, find_plan(&store, other).await?);
     let (of_one, of_other) = (History::of(&store, &one).await?, History::of(&store, &other).await?);
     let (shared, at) = match of_one.shared_with(&of_other) {
         Some((shared, Some(at))) => (shared.to_owned(), at),

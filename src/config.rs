@@ -7,6 +7,7 @@ mod tools;
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crewlog_executors::agent::{Agent, PLACEHOLDER, Program, PromptBy};
 use crewlog_executors::subplans::SUB_PLANS;
@@ -15,8 +16,7 @@ use crewlog_planner::agents::registry::{Tool, ToolRegistry};
 use crewlog_planner::plan::NodeKind;
 use crewlog_planner::protocol::AgentType;
 use serde::Deserialize;
-use serde::de::value::SeqAccessDeserializer;
-use serde::de::{Deserializer, SeqAccess, Visitor};
+use serde::de::{Deserializer, Error as _};
 use toml::Spanned;
 
 use crate::cli;
@@ -36,17 +36,6 @@ pub const NAME_CHARS_MAX: usize = 64;
 
 /// Prefix of the environment variables that describe a task to a program.
 const OWN_VARIABLES: &str = "CREWLOG_";
-/// What an agent may take. A question is for people.
-const KINDS: [NodeKind; 7] = [
-    NodeKind::ToolCall,
-    NodeKind::Processing,
-    NodeKind::UnitTest,
-    NodeKind::Retrieval,
-    NodeKind::Analysis,
-    NodeKind::Refactor,
-    NodeKind::CodeImplementation,
-];
-
 /// What is configured for a working directory.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Config {
@@ -95,16 +84,14 @@ impl Config {
             let message = format!("{name} is longer than {CONFIG_BYTES_MAX} bytes, the most for a configuration");
             return Err(Failure::user(message).hint("a long prompt belongs into a program that is started"));
         }
-        let failure = |text: &[u8], Fault { at, message, help }: Fault| {
-            let (line, column) = place_of(text, at);
-            let failure = Failure::user(format!("{name}:{line}:{column}: {message}"));
-            help.into_iter().fold(failure, Failure::hint)
+        let failure = |Fault { at, message }| {
+            let (line, column) = place_of(&bytes, at);
+            Failure::user(format!("{name}:{line}:{column}: {message}"))
         };
         let text = std::str::from_utf8(&bytes).map_err(|error| {
-            let fault = Fault::at(error.valid_up_to(), "this byte is not UTF-8").help("save the file as UTF-8");
-            failure(&bytes, fault)
+            failure(Fault::new(error.valid_up_to(), "this byte is not UTF-8: save the file as UTF-8"))
         })?;
-        let config = parse(text).map_err(|fault| failure(&bytes, fault))?;
+        let config = parse(text).map_err(failure)?;
         Ok(Self { file: Some(file), ..config })
     }
 }
@@ -132,36 +119,28 @@ fn place_of(text: &[u8], at: usize) -> (usize, usize) {
     (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
 }
 
-/// What is wrong, and at which byte.
+/// An error in the file, and its byte.
 #[derive(Debug)]
 struct Fault {
     at: usize,
     message: String,
-    help: Option<String>,
 }
 
 impl Fault {
-    fn at(at: usize, message: impl Into<String>) -> Self {
-        Self { at, message: message.into(), help: None }
-    }
-
-    fn of<T>(wrong: &Spanned<T>, message: impl Into<String>) -> Self {
-        Self::at(wrong.span().start, message)
-    }
-
-    fn help(self, help: impl Into<String>) -> Self {
-        Self { help: Some(help.into()), ..self }
+    fn new(at: usize, message: impl Into<String>) -> Self {
+        Self { at, message: message.into() }
     }
 }
 
-/// The file as it is written.
+/// The file as it is written. Each value is checked where it is read, so that an error has its place.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct FileToml {
-    project: Option<Spanned<String>>,
+    #[serde(default, deserialize_with = "project")]
+    project: Option<String>,
     #[serde(default)]
     executors: BTreeMap<Spanned<String>, AgentToml>,
-    model: Option<model::ModelToml>,
+    model: Option<ModelConfig>,
     #[serde(default)]
     agents: BTreeMap<AgentType, tools::TypeToml>,
     #[serde(default)]
@@ -181,42 +160,25 @@ struct AttachmentsToml {
 #[serde(deny_unknown_fields)]
 struct AgentToml {
     command: Spanned<CommandToml>,
-    kinds: Option<Spanned<Vec<Spanned<String>>>>,
+    #[serde(default, deserialize_with = "kinds")]
+    kinds: Vec<NodeKind>,
     #[serde(default)]
     prompt: PromptToml,
-    #[serde(default)]
-    env: BTreeMap<Spanned<String>, Spanned<String>>,
-    timeout: Option<Spanned<String>>,
-    jobs: Option<Spanned<i64>>,
-    #[serde(default)]
-    rate_limited: Vec<Spanned<String>>,
+    #[serde(default, deserialize_with = "variables")]
+    env: Vec<(String, String)>,
+    #[serde(default, deserialize_with = "duration")]
+    timeout: Option<Duration>,
+    #[serde(default, deserialize_with = "jobs")]
+    jobs: Option<usize>,
+    #[serde(default, deserialize_with = "signs")]
+    rate_limited: Vec<String>,
 }
 
-/// A list is a program and its arguments, a text a line for `sh`.
-struct CommandToml(Program);
-
-impl<'de> Deserialize<'de> for CommandToml {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Written;
-
-        impl<'de> Visitor<'de> for Written {
-            type Value = Program;
-
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("a list of a program and its arguments, or a line for sh")
-            }
-
-            fn visit_str<E>(self, line: &str) -> Result<Program, E> {
-                Ok(Program::Shell(line.to_owned()))
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, words: A) -> Result<Program, A::Error> {
-                Vec::deserialize(SeqAccessDeserializer::new(words)).map(Program::Argv)
-            }
-        }
-
-        deserializer.deserialize_any(Written).map(Self)
-    }
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "a command is a list of a program and its arguments, or a line for sh")]
+enum CommandToml {
+    Argv(Vec<String>),
+    Shell(String),
 }
 
 #[derive(Clone, Copy, Default, Deserialize)]
@@ -227,140 +189,148 @@ enum PromptToml {
     Argument,
 }
 
-/// What a text configures, its agents in its order.
+/// Reads a value and checks it.
+fn checked<'de, D: Deserializer<'de>, T: Deserialize<'de>, U>(
+    from: D,
+    check: impl FnOnce(T) -> Result<U, String>,
+) -> Result<U, D::Error> {
+    check(T::deserialize(from)?).map_err(D::Error::custom)
+}
+
+fn project<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    checked(from, |name: String| {
+        let help = format!("letters, digits and -_./, at most {PROJECT_BYTES_MAX} of them");
+        let message = format!("{name:?} is no name of a project: {help}");
+        is_project_name(&name).then_some(Some(name)).ok_or(message)
+    })
+}
+
+/// What an agent may take. A question is for people.
+fn kinds<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<NodeKind>, D::Error> {
+    checked(from, |kinds: Vec<NodeKind>| match kinds.is_empty() || kinds.contains(&NodeKind::Clarification) {
+        true => Err("an executor has some kinds, without Clarification, or every kind when kinds is left out".into()),
+        false => Ok(kinds),
+    })
+}
+
+fn variables<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(String, String)>, D::Error> {
+    checked(from, |variables: BTreeMap<String, String>| {
+        let fault = variables.iter().find_map(|(name, value)| match name {
+            name if name.is_empty() || name.contains(['=', '\0']) => {
+                Some(format!("{name:?} is no name of a variable: it may hold no = and no NUL"))
+            }
+            name if name.starts_with(OWN_VARIABLES) => {
+                Some(format!("{name:?} begins with {OWN_VARIABLES}, which describes the task: choose another name"))
+            }
+            name => value.contains('\0').then(|| format!("the value of {name:?} may hold no NUL")),
+        });
+        fault.map_or(Ok(variables.into_iter().collect()), Err)
+    })
+}
+
+fn duration<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+    checked(from, |typed: String| {
+        let help = "write a number with its unit: 30s, 10m, 2h";
+        cli::duration(&typed).map(Some).map_err(|why| format!("no duration: {why}; {help}"))
+    })
+}
+
+fn jobs<'de, D: Deserializer<'de>>(from: D) -> Result<Option<usize>, D::Error> {
+    checked(from, |jobs: i64| {
+        let jobs = usize::try_from(jobs).ok().filter(|jobs| (1..=AGENT_JOBS_MAX).contains(jobs));
+        jobs.map(Some).ok_or(format!("jobs is 1 to {AGENT_JOBS_MAX}"))
+    })
+}
+
+fn signs<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    checked(from, |signs: Vec<String>| match signs.iter().any(|sign| sign.trim().is_empty()) {
+        true => Err("an empty text is in every output: write what the program prints".into()),
+        false => Ok(signs),
+    })
+}
+
+/// Reads a file; its agents keep their order.
 fn parse(text: &str) -> Result<Config, Fault> {
     let file: FileToml = toml::from_str(text).map_err(|error| {
         let message = error.message().trim_end().replace('\n', "; ");
-        Fault::at(error.span().map_or(0, |span| span.start), message)
+        Fault::new(error.span().map_or(0, |span| span.start), message)
     })?;
     let mut written = file.executors.into_iter().collect::<Vec<_>>();
     written.sort_by_key(|(name, _)| name.span().start);
     let mut agents: Vec<Agent> = Vec::new();
     for (name, executor) in written {
-        check_name(&name, &agents)?;
-        agents.push(agent(name.into_inner(), executor)?);
+        check_name(name.get_ref(), &agents).map_err(|message| Fault::new(name.span().start, message))?;
+        agents.push(executor.agent(name.into_inner())?);
     }
-    let model = file.model.map(model::model).transpose()?;
     let registry = tools::registry(&file.tools, file.agents)?;
-    let project = file.project.map(checked_project).transpose()?;
-    Ok(Config { file: None, project, agents, model, registry, check_links: file.attachments.check_links })
+    let check_links = file.attachments.check_links;
+    Ok(Config { file: None, project: file.project, agents, model: file.model, registry, check_links })
 }
 
-fn checked_project(name: Spanned<String>) -> Result<String, Fault> {
-    if is_project_name(name.get_ref()) {
-        return Ok(name.into_inner());
-    }
-    let help = format!("letters, digits and -_./, at most {PROJECT_BYTES_MAX} of them");
-    Err(Fault::of(&name, format!("{:?} is no name of a project", name.get_ref())).help(help))
-}
-
-fn check_name(name: &Spanned<String>, before: &[Agent]) -> Result<(), Fault> {
-    let typed = name.get_ref();
+fn check_name(name: &str, before: &[Agent]) -> Result<(), String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    if typed.is_empty() || typed.len() > NAME_CHARS_MAX || !typed.chars().all(is_plain) {
-        let message = format!("{typed:?} is no name of an executor");
-        return Err(
-            Fault::of(name, message).help(format!("letters, digits, - and _, at most {NAME_CHARS_MAX} of them"))
-        );
+    if name.is_empty() || name.len() > NAME_CHARS_MAX || !name.chars().all(is_plain) {
+        let help = format!("letters, digits, - and _, at most {NAME_CHARS_MAX} of them");
+        return Err(format!("{name:?} is no name of an executor: {help}"));
     }
-    if [shell::SHELL, human::NAME, SUB_PLANS].iter().any(|kept| typed.eq_ignore_ascii_case(kept)) {
-        return Err(Fault::of(name, format!("{typed:?} is the name of another executor")).help("give it its own"));
+    if [shell::SHELL, human::NAME, SUB_PLANS].iter().any(|kept| name.eq_ignore_ascii_case(kept)) {
+        return Err(format!("{name:?} is the name of another executor"));
     }
-    match before.iter().find(|agent| agent.name.eq_ignore_ascii_case(typed)) {
-        Some(agent) => Err(Fault::of(name, format!("{typed:?} and {:?} are one name", agent.name))
-            .help("tasks are assigned without regard to capitals; give it its own")),
+    // Tasks are assigned without regard to case.
+    match before.iter().find(|agent| agent.name.eq_ignore_ascii_case(name)) {
+        Some(agent) => Err(format!("{name:?} and {:?} are one name", agent.name)),
         None => Ok(()),
     }
 }
 
-fn agent(name: String, written: AgentToml) -> Result<Agent, Fault> {
-    let AgentToml { command, kinds, prompt, env, timeout, jobs, rate_limited } = written;
-    let prompt = match prompt {
-        PromptToml::Stdin => PromptBy::Stdin,
-        PromptToml::Argument => PromptBy::Argument,
-    };
-    let timeout = timeout.map(|typed| {
-        let help = "a number with its unit: 30s, 10m, 2h";
-        cli::duration(typed.get_ref()).map_err(|why| Fault::of(&typed, format!("no duration: {why}")).help(help))
-    });
-    let jobs = jobs.map(|typed| {
-        let n_jobs = usize::try_from(*typed.get_ref()).ok().filter(|jobs| (1..=AGENT_JOBS_MAX).contains(jobs));
-        n_jobs.ok_or_else(|| Fault::of(&typed, format!("jobs is 1 to {AGENT_JOBS_MAX}")))
-    });
-    Ok(Agent {
-        name,
-        kinds: kinds.map_or_else(|| Ok(Vec::new()), |kinds| checked_kinds(&kinds))?,
-        program: checked_program(command, prompt)?,
-        prompt,
-        env: env.into_iter().map(checked_variable).collect::<Result<_, _>>()?,
-        timeout: timeout.transpose()?,
-        jobs: jobs.transpose()?.unwrap_or(1),
-        rate_limited: rate_limited.into_iter().map(checked_sign).collect::<Result<_, _>>()?,
-    })
-}
-
-fn checked_kinds(typed: &Spanned<Vec<Spanned<String>>>) -> Result<Vec<NodeKind>, Fault> {
-    let allowed = || KINDS.map(NodeKind::as_str).join(", ");
-    if typed.get_ref().is_empty() {
-        let help = format!("leave it out for every kind, or name some of: {}", allowed());
-        return Err(Fault::of(typed, "an executor of no kind would do nothing").help(help));
+impl AgentToml {
+    fn agent(self, name: String) -> Result<Agent, Fault> {
+        let prompt = match self.prompt {
+            PromptToml::Stdin => PromptBy::Stdin,
+            PromptToml::Argument => PromptBy::Argument,
+        };
+        let at = self.command.span().start;
+        Ok(Agent {
+            name,
+            kinds: self.kinds,
+            program: self.command.into_inner().program(prompt).map_err(|message| Fault::new(at, message))?,
+            prompt,
+            env: self.env,
+            timeout: self.timeout,
+            jobs: self.jobs.unwrap_or(1),
+            rate_limited: self.rate_limited,
+        })
     }
-    let kind = |typed: &Spanned<String>| {
-        let found = KINDS.into_iter().find(|kind| kind.as_str() == typed.get_ref());
-        found.ok_or_else(|| Fault::of(typed, format!("{:?} is no kind of task for an executor", typed.get_ref())))
-    };
-    let kinds = typed.get_ref().iter().map(kind).collect::<Result<_, _>>();
-    kinds.map_err(|fault| fault.help(format!("the kinds are {}", allowed())))
 }
 
-fn checked_program(typed: Spanned<CommandToml>, prompt: PromptBy) -> Result<Program, Fault> {
-    let fault = |message: &str, help: &str| Err(Fault::of(&typed, message).help(help));
-    match (&typed.get_ref().0, prompt) {
-        (Program::Argv(words), _) if words.first().is_none_or(|program| program.trim().is_empty()) => {
-            fault("the command is empty", "name the program first: [\"claude\", \"-p\"]")
+impl CommandToml {
+    fn program(self, prompt: PromptBy) -> Result<Program, &'static str> {
+        match (self, prompt) {
+            (Self::Argv(words), _) if words.first().is_none_or(|program| program.trim().is_empty()) => {
+                Err("the command is empty: name the program first, as in [\"claude\", \"-p\"]")
+            }
+            (Self::Argv(words), _) if words.iter().any(|word| word.contains('\0')) => {
+                Err("a word of the command holds a NUL")
+            }
+            (Self::Argv(words), _) if words.first().is_some_and(|program| program == PLACEHOLDER) => {
+                Err("the prompt is no program: name the program first")
+            }
+            (Self::Argv(words), PromptBy::Stdin) if words.iter().any(|word| word == PLACEHOLDER) => {
+                Err("{prompt} is an argument, and the prompt comes on standard input: say prompt = \"argument\" too")
+            }
+            (Self::Argv(words), _) => Ok(Program::Argv(words)),
+            (Self::Shell(line), _) if line.trim().is_empty() => Err("the command is empty: write a line for sh"),
+            (Self::Shell(line), _) if line.contains('\0') => Err("the line holds a NUL"),
+            (Self::Shell(line), PromptBy::Argument) if !uses_argument(&line) => {
+                Err("the line does not use its prompt: write \"$1\", with the quotes, where the prompt belongs")
+            }
+            (Self::Shell(line), _) => Ok(Program::Shell(line)),
         }
-        (Program::Shell(line), _) if line.trim().is_empty() => fault("the command is empty", "write a line for sh"),
-        (Program::Argv(words), _) if words.iter().any(|word| word.contains('\0')) => {
-            fault("a word of the command holds a NUL", "no program can be given one")
-        }
-        (Program::Shell(line), _) if line.contains('\0') => fault("the line holds a NUL", "sh cannot read one"),
-        (Program::Argv(words), _) if words.first().is_some_and(|program| program == PLACEHOLDER) => {
-            fault("the prompt is no program", "name the program first")
-        }
-        (Program::Argv(words), PromptBy::Stdin) if words.iter().any(|word| word == PLACEHOLDER) => {
-            fault("{prompt} is an argument, and the prompt comes on standard input", "say prompt = \"argument\" too")
-        }
-        (Program::Shell(line), PromptBy::Argument) if !uses_argument(line) => {
-            fault("the line does not use its prompt", "write \"$1\", with the quotes, where the prompt belongs")
-        }
-        (Program::Argv(_) | Program::Shell(_), PromptBy::Stdin | PromptBy::Argument) => Ok(typed.into_inner().0),
     }
 }
 
 fn uses_argument(line: &str) -> bool {
     ["$1", "${1", "$@", "${@", "$*", "${*"].iter().any(|use_of| line.contains(use_of))
-}
-
-fn checked_variable((name, value): (Spanned<String>, Spanned<String>)) -> Result<(String, String), Fault> {
-    let typed = name.get_ref();
-    if typed.is_empty() || typed.contains(['=', '\0']) {
-        return Err(Fault::of(&name, format!("{typed:?} is no name of a variable")).help("it may hold no = and no NUL"));
-    }
-    if typed.starts_with(OWN_VARIABLES) {
-        let help = "these tell of the task; choose another name";
-        return Err(Fault::of(&name, format!("{typed:?} begins with {OWN_VARIABLES}")).help(help));
-    }
-    if value.get_ref().contains('\0') {
-        return Err(Fault::of(&value, "the value of a variable may hold no NUL"));
-    }
-    Ok((name.into_inner(), value.into_inner()))
-}
-
-fn checked_sign(typed: Spanned<String>) -> Result<String, Fault> {
-    if typed.get_ref().trim().is_empty() {
-        return Err(Fault::of(&typed, "an empty text is in every output").help("write what the program prints"));
-    }
-    Ok(typed.into_inner())
 }
 
 #[cfg(test)]

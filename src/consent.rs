@@ -54,15 +54,21 @@ pub fn consent(session: &Session, parsed: &ParsedPlan, roster: &Roster) -> Resul
             say(&format!("  {name:>width$}  {run}"));
         }
     }
+    confirm(session, "Run them?", "nothing was done")
+}
+
+/// Asks a person, unless --yes was given; `refusal` says what a no means.
+pub fn confirm(session: &Session, question: &str, refusal: &str) -> Result<(), Failure> {
     if session.yes {
         return Ok(());
     }
     if !session.terminal.is_interactive {
-        return Err(Failure::user("nothing was done: there is no terminal on which to ask whether to run these")
-            .hint("read them, then say --yes"));
+        return Err(
+            Failure::user(format!("{refusal}: there is no terminal on which to ask")).hint("check it, then say --yes")
+        );
     }
-    match terminal::ask("Run them? [y/N] ")?.as_deref() {
+    match terminal::ask(&format!("{question} [y/N] "))?.as_deref() {
         Some("y" | "Y" | "yes" | "Yes") => Ok(()),
-        Some(_) | None => Err(Failure::user("nothing was done")),
+        Some(_) | None => Err(Failure::user(refusal)),
     }
 }

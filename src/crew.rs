@@ -12,28 +12,29 @@ use crewlog_planner::crew::statistics::{Figures, Statistics};
 use crewlog_planner::event::plan_tag;
 use serde_json::json;
 
-use crate::cli;
 use crate::failure::{Code, Failure};
 use crate::json::{ConflictJson, ProjectJson, ResolvedJson};
 use crate::queries::find_plan;
 use crate::session::Session;
 use crate::text::{count, one_line, rfc3339, visible};
 
-pub async fn stats(session: &Session, stats: &cli::Stats) -> Result<Code, Failure> {
+pub async fn stats(session: &Session, project: Option<String>, at: Option<Position>) -> Result<Code, Failure> {
     let store = session.place.open().await?;
-    let mut statistics = Projected::<Statistics>::read(&store, stats.at.map(Position)).await?;
+    let mut statistics = Projected::<Statistics>::read(&store, at).await?;
     statistics.keep().await;
     let (at, statistics) = (statistics.at, statistics.state);
-    let projects = match &stats.project {
-        Some(project) => vec![ProjectJson { project: project.clone(), figures: statistics.of(project) }],
+    let projects = match project {
+        Some(project) => vec![ProjectJson { figures: statistics.of(&project), project }],
         None => {
             let all = statistics.figures().map(|(name, figures)| ProjectJson { project: name.to_owned(), figures });
             all.collect()
         }
     };
     session.print_list(
-        || json!({ "at": at, "projects": projects }),
+        "projects",
+        json!({ "at": at }),
         &projects,
+        |project| project,
         |to, project| print_figures(to, at, project),
     )
 }
@@ -53,23 +54,28 @@ fn print_figures(mut to: impl Write, at: Position, project: &ProjectJson) -> std
     line("Most active", &figures.most_active_executor)
 }
 
-pub async fn conflicts(session: &Session, conflicts: &cli::Conflicts) -> Result<Code, Failure> {
+pub async fn conflicts(
+    session: &Session,
+    plan: Option<&str>,
+    all: bool,
+    at: Option<Position>,
+) -> Result<Code, Failure> {
     let store = session.place.open().await?;
-    let plan = match &conflicts.plan {
+    let plan = match plan {
         Some(plan) => Some(find_plan(&store, plan).await?),
         None => None,
     };
-    let mut open = Projected::<Conflicts>::read(&store, conflicts.at.map(Position)).await?;
+    let mut open = Projected::<Conflicts>::read(&store, at).await?;
     open.keep().await;
     let (at, tag) = (open.at, plan.as_deref().map(plan_tag));
-    let found = match conflicts.all {
+    let found = match all {
         true => load_all(&store, at, tag.as_ref()).await?,
         false => {
             let open = open.state.open().filter(|open| tag.as_ref().is_none_or(|tag| open.tags.contains(tag)));
             sorted(open.filter_map(|open| ConflictJson::of(open.project, open.detected, open.since)))
         }
     };
-    session.print_list(|| json!({ "at": at, "conflicts": found }), &found, |to, conflict| print_conflict(to, conflict))
+    session.print_list("conflicts", json!({ "at": at }), &found, |found| found, |to, found| print_conflict(to, found))
 }
 
 /// All conflicts up to a position, of one plan or of all; the resolved ones are in the whole history alone.

@@ -8,7 +8,6 @@ use futures::StreamExt;
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use crate::cli::Backup;
 use crate::failure::{Code, Failure};
 use crate::session::Session;
 use crate::text::{count, rfc3339, visible};
@@ -21,13 +20,11 @@ pub async fn migrate(session: &Session) -> Result<Code, Failure> {
     let log = session.place.open().await?.log().await?;
     let store = session.place.shown();
     let text = format!("{store} is up to date (log {}, format {})", log.id, log.format);
-    session.print_done(&text, &json!({ "store": store, "log": log.id, "format": log.format }))?;
-    Ok(Code::Done)
+    session.print_done(&text, &json!({ "store": store, "log": log.id, "format": log.format }))
 }
 
-pub async fn backup(session: &Session, backup: &Backup) -> Result<Code, Failure> {
+pub async fn backup(session: &Session, file: &Path) -> Result<Code, Failure> {
     let from = session.place.open().await?.as_stored();
-    let file = &backup.file;
     let Some(path) = file.to_str() else {
         return Err(Failure::user(format!("{} is no path in UTF-8", file.display())));
     };
@@ -39,8 +36,7 @@ pub async fn backup(session: &Session, backup: &Backup) -> Result<Code, Failure>
         Ok(stats) => {
             let head = stats.head.0;
             let text = format!("{} copied to {}", count(head as usize, "event"), file.display());
-            session.print_done(&text, &json!({ "file": path, "head": head, "bytes": stats.n_bytes }))?;
-            Ok(Code::Done)
+            session.print_done(&text, &json!({ "file": path, "head": head, "bytes": stats.n_bytes }))
         }
         Err(error) => {
             for suffix in ["", "-wal", "-shm", "-lock", "-bell"] {

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::changes::{Change, changes, in_short};
 use crate::checkpoints::{check_reached, position_of};
-use crate::cli::{Diff, PlanAt};
+use crate::cli::PlanAt;
 use crate::failure::{Code, Failure};
 use crate::queries;
 use crate::session::Session;
@@ -35,11 +35,11 @@ impl Side {
     }
 }
 
-pub async fn diff(session: &Session, diff: &Diff) -> Result<Code, Failure> {
+pub async fn diff(session: &Session, before: &PlanAt, after: &PlanAt) -> Result<Code, Failure> {
     let store = session.place.open().await?;
     let head = store.head().await?;
-    let before = Side::load(session, &store, head, &diff.before).await?;
-    let after = Side::load(session, &store, head, &diff.after).await?;
+    let before = Side::load(session, &store, head, before).await?;
+    let after = Side::load(session, &store, head, after).await?;
     let changes = changes(&before.view, &after.view);
     session.print(&json!({ "from": before, "to": after, "changes": changes }), |to| {
         writeln!(to, "{}@{} -> {}@{}", before.plan, before.at, after.plan, after.at)?;

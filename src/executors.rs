@@ -1,10 +1,9 @@
-//! `executors`: which agents are configured, as they are understood. Nothing here starts one.
+//! `executors`: lists the configured agents.
 
 use crewlog_executors::agent::{Agent, Program};
 
 use serde_json::json;
 
-use crate::cli::Output;
 use crate::failure::{Code, Failure};
 use crate::json::executor_json;
 use crate::session::Session;
@@ -13,22 +12,14 @@ use crate::text::{in_one_line, one_line, shell_word, visible};
 
 pub fn list(session: &Session) -> Result<Code, Failure> {
     let config = session.config()?;
-    let executors = config.agents.iter().map(executor_json).collect::<Vec<_>>();
     let file = config.file.as_ref().map(|file| file.to_string_lossy());
     let width = config.agents.iter().map(|agent| agent.name.len()).max().unwrap_or(0);
-    if session.output == Output::Text {
-        session.print(&(), |to| {
-            config.agents.iter().try_for_each(|agent| {
-                let command = one_line(&command_line(agent), 100);
-                writeln!(to, "{:<width$}  {:<30}  {command}", agent.name, kinds(agent))
-            })
-        })?;
-    } else {
-        session.print_list(|| json!({ "config": file, "executors": executors }), &executors, |_, _| Ok(()))?;
-    }
+    session.print_list("executors", json!({ "config": file }), &config.agents, executor_json, |to, agent| {
+        let command = one_line(&command_line(agent), 100);
+        writeln!(to, "{:<width$}  {:<30}  {command}", agent.name, kinds(agent))
+    })?;
     if config.agents.is_empty() && !session.terminal.is_quiet {
-        let file =
-            config.file.map_or_else(|| "there is no crewlog.toml".into(), |file| visible(&file.to_string_lossy()));
+        let file = file.map_or_else(|| "there is no crewlog.toml".into(), |file| visible(&file));
         say(&format!("no agents are configured ({file}): tasks without a command are for people"));
     }
     Ok(Code::Done)

@@ -7,7 +7,7 @@ use crewlog_executors::planning;
 use crewlog_executors::plans;
 use crewlog_executors::worker::InterruptedTask;
 use crewlog_mq::{EventStore, Position, Query, Range, Runner};
-use crewlog_planner::event::{self, Command, Event, PlannerConfig, TaskStatus};
+use crewlog_planner::event::{self, Command, Event, PlannerConfig, Setting, TaskStatus};
 use crewlog_planner::plan::TaskId;
 use crewlog_planner::planner::Planner;
 use futures::TryStreamExt;
@@ -15,7 +15,7 @@ use serde_json::json;
 
 use crate::amend::consent_to_edits;
 use crate::checkpoints::{CheckpointJson, check_reached, checkpoints_of, position_of};
-use crate::cli::{Checkpoint, Checkpoints, Fork, Output};
+use crate::cli::{Fork, Output};
 use crate::failure::{Code, Failure};
 use crate::json::print_line;
 use crate::order::{order, short_id};
@@ -103,12 +103,14 @@ fn fork_name(parent: &str) -> String {
 }
 
 fn config_of(before: &PlannerConfig, typed: &Fork) -> PlannerConfig {
-    PlannerConfig {
-        parallelism: typed.parallelism.map_or(before.parallelism, usize::from),
-        on_failure: typed.on_failure.map_or(before.on_failure, Into::into),
-        token_budget: typed.token_budget.map_or(before.token_budget, |n_tokens| n_tokens as usize),
-        ..before.clone()
-    }
+    let mut config = before.clone();
+    typed
+        .parallelism
+        .map(Setting::Parallelism)
+        .into_iter()
+        .chain(typed.settings.changes(before.budget))
+        .for_each(|change| config.set(change));
+    config
 }
 
 /// The fork point of the options.
@@ -211,22 +213,21 @@ async fn end_of_append(store: &EventStore, position: Position) -> Result<Positio
     Ok(end)
 }
 
-pub async fn checkpoint(session: &Session, checkpoint: Checkpoint) -> Result<Code, Failure> {
-    let (store, plan) = queries::open_plan(session, &checkpoint.plan).await?;
+pub async fn checkpoint(session: &Session, plan: &str, name: String) -> Result<Code, Failure> {
+    let (store, plan) = queries::open_plan(session, plan).await?;
     let mut planner = planning::catch_up(&store, &plan, queries::tags_of(&store, &plan).await?).await?;
-    let name = checkpoint.name;
     let at = order(&mut planner, Command::NameCheckpoint { name: name.clone() }).await?.position;
-    session
-        .print_done(&format!("{name} is position {at} of {plan}"), &json!({ "plan": plan, "name": name, "at": at }))?;
-    Ok(Code::Done)
+    session.print_done(&format!("{name} is position {at} of {plan}"), &json!({ "plan": plan, "name": name, "at": at }))
 }
 
-pub async fn checkpoints(session: &Session, checkpoints: &Checkpoints) -> Result<Code, Failure> {
-    let (store, plan) = queries::open_plan(session, &checkpoints.plan).await?;
+pub async fn checkpoints(session: &Session, plan: &str) -> Result<Code, Failure> {
+    let (store, plan) = queries::open_plan(session, plan).await?;
     let checkpoints = checkpoints_of(&store, &plan).await?;
     session.print_list(
-        || json!({ "plan": plan, "checkpoints": checkpoints }),
+        "checkpoints",
+        json!({ "plan": plan }),
         &checkpoints,
+        |checkpoint| checkpoint,
         |to, CheckpointJson { name, at, created_at, .. }| writeln!(to, "{at:>6}  {created_at}  {}", visible(name)),
     )
 }

@@ -8,7 +8,7 @@ use crewlog_mq::{
 };
 use serde_json::{Value, json};
 
-use crate::cli::{Groups, Output, ParkedOf};
+use crate::cli::{Groups, ParkedOf};
 use crate::failure::{Code, Failure};
 use crate::session::Session;
 use crate::text::{count, one_line, rfc3339, visible};
@@ -16,7 +16,7 @@ use crate::text::{count, one_line, rfc3339, visible};
 pub async fn groups(session: &Session, groups: Groups) -> Result<Code, Failure> {
     let (name, command, said) = match groups {
         Groups::Ls => return ls(session).await,
-        Groups::Show(show) => return self::show(session, &show.name).await,
+        Groups::Show { name } => return show(session, &name).await,
         Groups::Parked(ParkedOf { name, replay: false, skip: false, aggregate, group_version }) => {
             return parked(session, &name, aggregate.map(|aggregate| aggregate.to_string()), group_version).await;
         }
@@ -29,20 +29,20 @@ pub async fn groups(session: &Session, groups: Groups) -> Result<Code, Failure> 
                 }
             }
         }
-        Groups::Pause(of) => (of.name, GroupCommand::Pause, "is paused"),
-        Groups::Resume(of) => (of.name, GroupCommand::Resume, "goes on"),
-        Groups::Reset(reset) => {
-            let version = version(session, &reset.name, reset.group_version).await?;
-            let to = Position(reset.to);
-            (reset.name, GroupCommand::Reset { version, to }, "is reset")
+        Groups::Pause { name } => (name, GroupCommand::Pause, "is paused"),
+        Groups::Resume { name } => (name, GroupCommand::Resume, "goes on"),
+        Groups::Reset { name, to, group_version } => {
+            let version = version(session, &name, group_version).await?;
+            (name, GroupCommand::Reset { version, to: Position(to) }, "is reset")
         }
-        Groups::Retire(of) => (of.name, GroupCommand::Retire { version: of.group_version }, "has a version less"),
+        Groups::Retire { name, group_version } => {
+            (name, GroupCommand::Retire { version: group_version }, "has a version less")
+        }
     };
     let store = session.place.open().await?;
     let happened = store.groups().execute(&name, command).await?;
     let text = if happened.is_empty() { format!("nothing changes for {name}") } else { format!("{name} {said}") };
-    session.print_done(&text, &json!({ "group": name, "n_events": happened.len() }))?;
-    Ok(Code::Done)
+    session.print_done(&text, &json!({ "group": name, "n_events": happened.len() }))
 }
 
 /// The version that was asked for, or the one that has effects.
@@ -56,21 +56,14 @@ async fn version(session: &Session, name: &str, asked: Option<u32>) -> Result<u3
 async fn ls(session: &Session) -> Result<Code, Failure> {
     let store = session.place.open().await?;
     let listed = store.groups().list().await?;
-    let groups = listed.iter().map(group_json).collect::<Vec<_>>();
     let width = listed.iter().map(|group| group.name.len()).max().unwrap_or(0);
-    if session.output != Output::Text {
-        return session.print_list(|| json!({ "groups": groups }), &groups, |_, _| Ok(()));
-    }
-    session.print(&(), |to| {
-        for GroupReport { name, is_paused, versions } in &listed {
-            for version in versions {
-                let status = if *is_paused { "paused" } else { status(version.status) };
-                let (number, parked) = (version.version, version.parked.len());
-                let name = visible(name);
-                writeln!(to, "{name:<width$}  v{number}  {status:<10}  {}  {parked} parked", lag(version.lag))?;
-            }
-        }
-        Ok(())
+    session.print_list("groups", json!({}), &listed, group_json, |to, GroupReport { name, is_paused, versions }| {
+        versions.iter().try_for_each(|version| {
+            let status = if *is_paused { "paused" } else { status(version.status) };
+            let (number, parked) = (version.version, version.parked.len());
+            let name = visible(name);
+            writeln!(to, "{name:<width$}  v{number}  {status:<10}  {}  {parked} parked", lag(version.lag))
+        })
     })
 }
 
@@ -130,13 +123,8 @@ async fn parked(
     };
     let is_asked =
         |parked: &&ParkedReport| aggregate.as_ref().is_none_or(|aggregate| *aggregate == parked.aggregate.to_string());
-    let parked = version.parked.iter().filter(is_asked);
-    let parked = parked.collect::<Vec<_>>();
-    let items = parked.iter().map(|parked| parked_json(parked)).collect::<Vec<_>>();
-    match session.output {
-        Output::Json | Output::Jsonl => session.print_list(|| json!({ "parked": items }), &items, |_, _| Ok(())),
-        Output::Text => session.print(&(), |to| parked.iter().try_for_each(|parked| print_parked(&mut *to, parked))),
-    }
+    let parked = version.parked.iter().filter(is_asked).collect::<Vec<_>>();
+    session.print_list("parked", json!({}), &parked, |one| parked_json(one), |to, one| print_parked(to, one))
 }
 
 fn status(status: VersionStatus) -> &'static str {

@@ -2,7 +2,6 @@
 //! null or empty.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::io::{self, Write};
 
 use crewlog_executors::agent::{Agent, PromptBy};
@@ -11,8 +10,7 @@ use crewlog_planner::crew::conflicts::{ConflictEvent, Holder, Moment};
 use crewlog_planner::crew::statistics::Figures;
 use crewlog_planner::event::{Budget, Timer};
 use crewlog_planner::listing::{Parent, PlanSummary};
-use crewlog_planner::parse::ParsedPlan;
-use crewlog_planner::plan::{AttachmentKind, Condition, Mark, TaskId, TaskPlan};
+use crewlog_planner::plan::{Condition, TaskId, TaskPlan};
 use crewlog_planner::view::PlanView;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -41,46 +39,6 @@ fn task_json(task: &TaskPlan, status: &str, name_of: impl Fn(TaskId) -> Option<S
 
 fn object(json: Value) -> Option<Map<String, Value>> {
     if let Value::Object(fields) = json { Some(fields) } else { None }
-}
-
-/// The tasks of a plan file.
-pub fn parsed_tasks(parsed: &ParsedPlan) -> impl Iterator<Item = Value> {
-    let name_by_id = parsed.tasks.iter().map(|task| (task.id, task.name())).collect::<HashMap<_, _>>();
-    parsed.tasks.iter().map(move |task| {
-        let attachments = task.attachments.iter().map(|attachment| {
-            let (kind, reference) = attachment_parts(&attachment.kind);
-            json!({ "kind": kind, "ref": reference })
-        });
-        let more = json!({
-            "attachments": attachments.collect::<Vec<_>>(),
-            "group": task.group,
-            "reads_only": task.reads_only,
-            "rerun_safe": task.rerun_safe,
-        });
-        task_json(task, status_of(task.mark), |id| name_by_id.get(&id).cloned(), more)
-    })
-}
-
-/// The first status of a task.
-pub const fn status_of(mark: Mark) -> &'static str {
-    match mark {
-        Mark::Open => "Planned",
-        Mark::InProgress => "Running",
-        Mark::Done => "Completed",
-        Mark::Cancelled => "Cancelled",
-        Mark::Deferred => "Deferred",
-    }
-}
-
-/// The kind and the reference of an attachment.
-pub fn attachment_parts(kind: &AttachmentKind) -> (&'static str, &str) {
-    match kind {
-        AttachmentKind::Link(r#ref) => ("Link", r#ref),
-        AttachmentKind::ImageRef(r#ref) => ("ImageRef", r#ref),
-        AttachmentKind::FileRef(r#ref) => ("FileRef", r#ref),
-        AttachmentKind::EmbeddingRef(r#ref) => ("EmbeddingRef", r#ref),
-        AttachmentKind::ScreenshotRef(r#ref) => ("ScreenshotRef", r#ref),
-    }
 }
 
 pub fn condition_text(condition: &Condition) -> String {

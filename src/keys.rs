@@ -9,14 +9,14 @@ use crewlog_planner::event::{self, Event, plan_tag};
 use crewlog_planner::model;
 use crewlog_planner::sealed::{self, KeyEvent, TAG};
 use crewlog_planner::state::Phase;
-use serde::Serialize;
 use serde_json::json;
 
-use crate::cli::{DestroyKey, KeyFile, Keys, Output, RotateKeys};
+use crate::cli::{Keys, Output};
+use crate::consent::confirm;
 use crate::failure::{Code, Failure};
 use crate::queries::{self, find_plan, for_each};
 use crate::session::Session;
-use crate::terminal::{self, say};
+use crate::terminal::say;
 use crate::text::{count, shell_word, visible};
 
 /// The most forks that are named as destroyed with a plan.
@@ -24,10 +24,10 @@ const PLANS_NAMED_MAX: usize = 100;
 
 pub async fn keys(session: &Session, keys: Keys) -> Result<Code, Failure> {
     match keys {
-        Keys::New(new) => make(session, &new),
+        Keys::New { file } => make(session, &file),
         Keys::Ls => list(session).await,
-        Keys::Destroy(destroy) => self::destroy(session, &destroy).await,
-        Keys::Rotate(rotate) => self::rotate(session, &rotate).await,
+        Keys::Destroy { plan } => destroy(session, &plan).await,
+        Keys::Rotate { to } => rotate(session, &to).await,
     }
 }
 
@@ -35,17 +35,17 @@ fn open(session: &Session) -> Result<keys::Keys, Failure> {
     session.place.keys.open(session.place.keys_folder())
 }
 
-fn make(session: &Session, new: &KeyFile) -> Result<Code, Failure> {
-    let fingerprint = keys::make_operator_key(&new.file)
+fn make(session: &Session, path: &Path) -> Result<Code, Failure> {
+    let fingerprint = keys::make_operator_key(path)
         .map_err(|error| Failure::from(error).hint("name a file that does not exist, in a folder that does"))?;
-    let file = new.file.to_string_lossy();
+    let file = path.to_string_lossy();
     session.print_done(
         &format!("made {file} (operator key {fingerprint})"),
         &json!({ "key_file": file, "operator": fingerprint }),
     )?;
     if let (Output::Text, false) = (session.output, session.terminal.is_quiet) {
         say("keep a copy elsewhere: without it nobody can read what is sealed; with it, new plans are sealed:");
-        say(&visible(&format!("  export CREWLOG_KEY_FILE={}", absolute(&new.file))));
+        say(&visible(&format!("  export CREWLOG_KEY_FILE={}", absolute(path))));
     }
     Ok(Code::Done)
 }
@@ -56,51 +56,45 @@ fn absolute(path: &Path) -> String {
     shell_word(&path.to_string_lossy())
 }
 
-#[derive(Serialize)]
-struct KeyJson<'a> {
-    key: &'a str,
-    plan: &'a str,
-    log: uuid::Uuid,
-    state: &'a str,
-    /// The fingerprint of another operator's key that it takes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    operator: Option<&'a str>,
-}
-
-impl<'a> KeyJson<'a> {
-    fn of(report: &'a KeyReport) -> Self {
-        let KeyReport { name, session, log, state } = report;
-        let (state, operator) = match state {
-            KeyState::Ready => ("ready", None),
-            KeyState::Wrapped(operator) => ("wrapped", Some(operator.as_str())),
-            KeyState::Destroyed => ("destroyed", None),
-            KeyState::Damaged => ("damaged", None),
-        };
-        Self { key: name, plan: session, log: *log, state, operator }
+/// The state of a key, and the fingerprint of another operator's key that it takes.
+fn state(report: &KeyReport) -> (&str, Option<&str>) {
+    match &report.state {
+        KeyState::Ready => ("ready", None),
+        KeyState::Wrapped(operator) => ("wrapped", Some(operator)),
+        KeyState::Destroyed => ("destroyed", None),
+        KeyState::Damaged => ("damaged", None),
     }
 }
 
 async fn list(session: &Session) -> Result<Code, Failure> {
-    // Where they are is known by the log.
+    // The log tells where they are.
     session.place.open().await?;
     let reports = open(session)?.list()?;
-    let keys = reports.iter().map(KeyJson::of).collect::<Vec<_>>();
     let width = reports.iter().map(|report| report.session.len()).max().unwrap_or(0);
-    session.print_list(
-        || json!({ "keys": keys }),
-        &keys,
-        |to, KeyJson { key, plan, state, operator, .. }| {
-            let by = operator.map_or_else(String::new, |operator| format!(" under operator key {operator}"));
-            writeln!(to, "{:<width$}  {key}  {state}{}", visible(plan), visible(&by))
-        },
-    )
+    let json = |report: &KeyReport| {
+        let KeyReport { name, session, log, .. } = report;
+        let (state, operator) = state(report);
+        let mut json = json!({ "key": name, "plan": session, "log": log, "state": state });
+        if let Some(operator) = operator {
+            json["operator"] = operator.into();
+        }
+        json
+    };
+    session.print_list("keys", json!({}), &reports, json, |to, report| {
+        let (state, operator) = state(report);
+        let by = operator.map_or_else(String::new, |operator| format!(" under operator key {operator}"));
+        writeln!(to, "{:<width$}  {}  {state}{}", visible(&report.session), report.name, visible(&by))
+    })
 }
 
-async fn destroy(session: &Session, destroy: &DestroyKey) -> Result<Code, Failure> {
+async fn destroy(session: &Session, typed: &str) -> Result<Code, Failure> {
     let store = session.place.open().await?.as_stored();
     let keys = open(session)?;
-    let Doomed { plan, key, plans, tags } = doomed(&store, &keys, &destroy.plan).await?;
-    consent(session, &plans)?;
+    let Doomed { plan, key, plans, tags } = doomed(&store, &keys, typed).await?;
+    if !session.yes && !session.terminal.is_quiet {
+        say(&visible(&format!("the texts of {} could never be read again, by nobody", plans.join(", "))));
+    }
+    confirm(session, "Destroy the key?", "nothing was destroyed")?;
     let is_new = keys.destroy(&key, &plan)?;
     record(&store, &key, &plans, tags).await?;
     let did = if is_new { "destroyed" } else { "had been destroyed before:" };
@@ -205,23 +199,6 @@ async fn plans_of(store: &EventStore, key: &str) -> Result<Vec<String>, Failure>
     Ok(plans)
 }
 
-fn consent(session: &Session, plans: &[String]) -> Result<(), Failure> {
-    if session.yes {
-        return Ok(());
-    }
-    if !session.terminal.is_quiet {
-        say(&visible(&format!("the texts of {} could never be read again, by nobody", plans.join(", "))));
-    }
-    if !session.terminal.is_interactive {
-        let failure = Failure::user("nothing was destroyed: there is no terminal on which to ask whether to");
-        return Err(failure.hint("if you are sure, say --yes"));
-    }
-    match terminal::ask("Destroy the key? [y/N] ")?.as_deref() {
-        Some("y" | "Y" | "yes" | "Yes") => Ok(()),
-        Some(_) | None => Err(Failure::user("nothing was destroyed")),
-    }
-}
-
 /// Records that a key was destroyed, unless it is recorded already.
 async fn record(store: &EventStore, key: &str, plans: &[String], tags: Vec<String>) -> Result<(), Failure> {
     let Some(session) = plans.first() else { return Ok(()) };
@@ -244,13 +221,13 @@ async fn record(store: &EventStore, key: &str, plans: &[String], tags: Vec<Strin
     Ok(())
 }
 
-async fn rotate(session: &Session, rotate: &RotateKeys) -> Result<Code, Failure> {
+async fn rotate(session: &Session, to: &Path) -> Result<Code, Failure> {
     session.place.open().await?;
     if !session.place.keys.is_given() {
         return Err(Failure::user("the operator key that is to be replaced is not given")
             .hint("name its file with --key-file or CREWLOG_KEY_FILE"));
     }
-    let Rotated { fingerprint, n_wrapped, n_left, not_wrapped } = open(session)?.rotate(&rotate.to)?;
+    let Rotated { fingerprint, n_wrapped, n_left, not_wrapped } = open(session)?.rotate(to)?;
     let wrapped = count(n_wrapped, "key");
     session.print_done(
         &format!("{wrapped} wrapped under operator key {fingerprint}, {n_left} left as they were"),

@@ -2,27 +2,25 @@
 //! of such plans, with the tools that the agent has.
 
 use std::io::Write;
-use std::sync::Arc;
+use std::path::Path;
 
-use crewlog_executors::agents::{Agents, PlanningError, PlansByModel, record_failure};
-use crewlog_executors::model::{Asker, Client, text_aggregate};
-use crewlog_executors::worker::InterruptedTask;
+use crewlog_executors::agents::{Agents, PlanningError, record_failure};
+use crewlog_executors::model::text_aggregate;
 use crewlog_mq::Cause;
 use crewlog_planner::agents::{AgentPlan, schema};
-use crewlog_planner::event::{Command, PlannerConfig};
+use crewlog_planner::event::Command;
 use crewlog_planner::parse::ParsedPlan;
 use crewlog_planner::plan::Proposal;
+use crewlog_planner::protocol::AgentType;
 
 use crate::by_model;
-use crate::cli::{Draft, Output, Propose, Schema};
+use crate::cli::{Output, Propose};
 use crate::consent::consent;
 use crate::failure::{Code, Failure};
 use crate::json::print_pretty;
-use crate::order::{make_plan, short_id};
-use crate::run_session::RunSession;
-use crate::runtime::{self, Signals};
+use crate::runtime;
 use crate::session::{Session, read_text};
-use crate::start::plan_name;
+use crate::start::{NewPlan, new_plan_id, open_or_make};
 use crate::terminal::unless_closed;
 
 pub async fn propose(session: &Session, propose: Propose) -> Result<Code, Failure> {
@@ -46,46 +44,23 @@ pub async fn propose(session: &Session, propose: Propose) -> Result<Code, Failur
     let shown = ParsedPlan { title, tasks, context, ..ParsedPlan::default() };
     // Also where it is only taken up: `work` would run it without another word.
     consent(session, &shown, &roster)?;
-    let default = PlannerConfig::default();
-    let config = PlannerConfig {
-        parallelism: propose.run_args.jobs.map_or(default.parallelism, usize::from),
-        folder: Some(session.folder.to_string_lossy().into_owned()),
-        ..default
-    };
-    let command = Command::Propose { proposal: Box::new(proposal), attachments: Vec::new(), config };
-    let signals = Signals::new()?;
-    let (store, _) = session.place.open_or_make().await?;
-    let since = store.head().await?;
-    let id = format!("{}-{}", plan_name(Some(&shown), &propose.file, session.place.keys.is_given()), short_id());
-    let plan = make_plan(session, &store, id, command).await?;
-    let mut stdout = std::io::stdout();
-    match session.output {
-        Output::Text => unless_closed(writeln!(stdout, "{plan}").and_then(|()| stdout.flush()))?,
-        Output::Json | Output::Jsonl if propose.run => {}
-        Output::Json | Output::Jsonl => {
-            unless_closed(writeln!(stdout, "{}", serde_json::json!({ "plan": plan })))?;
-        }
-    }
-    if !propose.run {
-        return Ok(Code::Done);
-    }
-    RunSession::new(session, store, plan, since, &propose.run_args, roster, InterruptedTask::Report)
-        .await?
-        .run(signals)
-        .await
+    let config = session.config_of_new(propose.run_args.jobs);
+    let begin = Command::Propose { proposal: Box::new(proposal), attachments: Vec::new(), config };
+    let id = new_plan_id(session, Some(&shown), &propose.file);
+    let run_args = propose.run.then_some(&propose.run_args);
+    let opened = open_or_make(session).await?;
+    NewPlan { id, begin, roster, run_args, sync: false }.start(session, opened).await
 }
 
-pub async fn draft(session: &Session, draft: &Draft) -> Result<Code, Failure> {
-    let words = read_text(&draft.file)?;
+pub async fn draft(session: &Session, file: &Path, agent: AgentType, model: bool) -> Result<Code, Failure> {
+    let words = read_text(file)?;
     let mut agents = Agents::new(session.config()?.registry);
-    if let Some(model) = by_model::wanted(session, Some(draft.model))? {
+    if let Some(model) = by_model::wanted(session, Some(model))? {
         let (store, _) = session.place.open_or_make().await?;
-        let client = Client::new(model.settings).map_err(|error| Failure::user(error.to_string()))?;
-        let tags = session.tags_of_project()?;
-        let asker = Asker::new(Arc::new(client), model.retry_policy, store, text_aggregate(&words), tags);
-        agents = agents.with_model(PlansByModel { terms: model.terms, asker });
+        let planner = model.planner(&store, &text_aggregate(&words), session.tags_of_project()?);
+        agents = agents.with_model(planner.map_err(|error| Failure::user(error.to_string()))?);
     }
-    let plan = agents.plan(draft.agent, &words, "").await.map_err(|error| match error {
+    let plan = agents.plan(agent, &words, "").await.map_err(|error| match error {
         PlanningError::Plan(error) => error.into(),
         PlanningError::Sealed | PlanningError::Lost => Failure::user(error.to_string()),
     })?;
@@ -97,8 +72,8 @@ pub async fn draft(session: &Session, draft: &Draft) -> Result<Code, Failure> {
     Ok(Code::Done)
 }
 
-pub fn schema_of(session: &Session, wanted: &Schema) -> Result<Code, Failure> {
-    let schema = schema(wanted.agent, &session.config()?.registry);
+pub fn schema_of(session: &Session, agent: AgentType) -> Result<Code, Failure> {
+    let schema = schema(agent, &session.config()?.registry);
     let text = match session.output {
         Output::Jsonl => serde_json::to_string(&schema),
         Output::Text | Output::Json => serde_json::to_string_pretty(&schema),

@@ -93,9 +93,9 @@ impl<'a> RunSession<'a> {
     ) -> Result<Self, Failure> {
         let view = queries::load_view(&store, &plan, Range::default()).await?;
         // The plan may be given other limits while it is carried out, and starts no more than they allow.
-        let jobs = run_args.jobs.map_or(2 * PARALLELISM_MAX, usize::from);
+        let jobs = run_args.jobs.unwrap_or(2 * PARALLELISM_MAX);
         let tags = queries::tags_of(&store, &plan).await?;
-        let model = by_model::wanted(session, run_args.by_model.typed())?;
+        let model = by_model::wanted(session, run_args.by_model())?;
         let options =
             RuntimeOptions { roster: roster.clone(), scope: Scope::Plan(plan.clone()), interrupted, jobs, model };
         let mut run_session = Self {

@@ -6,9 +6,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crewlog_executors::agents::PlansByModel;
 use crewlog_executors::links::{LINK_TIME_MAX, Links};
-use crewlog_executors::model::{Asker, Client, Model};
+use crewlog_executors::model::{Client, ModelError};
 use crewlog_executors::planning;
 use crewlog_executors::reacting;
 use crewlog_executors::roster::Roster;
@@ -130,8 +129,12 @@ impl Runtime {
     ) -> Result<Self, Failure> {
         let life = session.place.liveness_lock()?;
         let worker = Worker::new(store.clone(), options.roster, life, options.jobs, options.interrupted);
-        let worker = match options.model.and_then(|model| planning_model(model, store, &tags)) {
-            Some(model) => worker.planning_by(model),
+        // It asks on behalf of new plans.
+        let planner = options.model.and_then(|model| {
+            or_warning(model.planner(store, "", tags.clone()), "no model plans for agents", "they plan by rule")
+        });
+        let worker = match planner {
+            Some(planner) => worker.planning_by(planner),
             None => worker,
         };
         let worker = match session.config()?.check_links {
@@ -210,31 +213,13 @@ impl Runtime {
 /// The model that writes summaries, if one is configured for that and can be asked.
 fn summarizer(session: &Session) -> Result<Option<Summarizer>, Failure> {
     let Some(config) = session.config()?.model.filter(|model| model.summaries) else { return Ok(None) };
-    match Client::new(config.settings) {
-        Ok(client) => {
-            let model: Arc<dyn Model> = Arc::new(client);
-            Ok(Some(Summarizer { model, retry_policy: config.retry_policy, terms: config.terms }))
-        }
-        Err(error) => {
-            say(&format!("warning: no model writes summaries: {error}; they are made by rule"));
-            Ok(None)
-        }
-    }
+    let ModelConfig { terms, settings, retry_policy, .. } = config;
+    let client = or_warning(Client::new(settings), "no model writes summaries", "they are made by rule");
+    Ok(client.map(|client| Summarizer { model: Arc::new(client), retry_policy, terms }))
 }
 
-/// The model by which agents plan, if it can be asked.
-fn planning_model(config: ModelConfig, store: &EventStore, tags: &[String]) -> Option<PlansByModel> {
-    match Client::new(config.settings) {
-        Ok(client) => {
-            // It asks on behalf of new plans.
-            let asker = Asker::new(Arc::new(client), config.retry_policy, store.clone(), "", tags.to_vec());
-            Some(PlansByModel { terms: config.terms, asker })
-        }
-        Err(error) => {
-            say(&format!("warning: no model plans for agents: {error}; they plan by rule"));
-            None
-        }
-    }
+fn or_warning<T>(made: Result<T, ModelError>, what: &str, instead: &str) -> Option<T> {
+    made.inspect_err(|error| say(&format!("warning: {what}: {error}; {instead}"))).ok()
 }
 
 fn ended_early(part: &str, ended: Result<Result<(), Error>, tokio::task::JoinError>) -> Failure {

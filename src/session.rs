@@ -3,7 +3,7 @@
 use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
-use crewlog_planner::event::plan_tag;
+use crewlog_planner::event::{PlannerConfig, plan_tag};
 use crewlog_planner::parse::TEXT_BYTES_MAX;
 use serde::Serialize;
 
@@ -63,29 +63,35 @@ impl Session {
         Ok(Code::Done)
     }
 
-    /// Prints a list: `json` has all of it, and JSONL and text have a line or more for each item.
-    pub fn print_list<T: Serialize>(
+    /// Prints a list: as JSON one document with the list under `key` beside other `facts`, else a line or more for each item.
+    pub fn print_list<'a, T, J: Serialize>(
         &self,
-        json: impl FnOnce() -> serde_json::Value,
-        items: &[T],
+        key: &str,
+        mut facts: serde_json::Value,
+        items: &'a [T],
+        json: impl Fn(&'a T) -> J,
         mut text: impl FnMut(&mut dyn Write, &T) -> io::Result<()>,
     ) -> Result<Code, Failure> {
         let mut stdout = BufWriter::new(io::stdout().lock());
         match self.output {
-            Output::Json => print_pretty(&mut stdout, &json())?,
-            Output::Jsonl => items.iter().try_for_each(|item| print_line(&mut stdout, item))?,
+            Output::Json => {
+                facts[key] = serde_json::to_value(items.iter().map(json).collect::<Vec<_>>())?;
+                print_pretty(&mut stdout, &facts)?;
+            }
+            Output::Jsonl => items.iter().try_for_each(|item| print_line(&mut stdout, &json(item)))?,
             Output::Text => items.iter().try_for_each(|item| text(&mut stdout, item))?,
         }
         stdout.flush()?;
         Ok(Code::Done)
     }
 
-    /// Prints what was done: a line of text, or of JSON.
-    pub fn print_done(&self, text: &str, json: &serde_json::Value) -> io::Result<()> {
+    /// Prints a result as one line of text or JSON.
+    pub fn print_done(&self, text: &str, json: &serde_json::Value) -> Result<Code, Failure> {
         match self.output {
-            Output::Text => writeln!(io::stdout(), "{}", visible(text)),
-            Output::Json | Output::Jsonl => print_line(io::stdout(), json),
+            Output::Text => writeln!(io::stdout(), "{}", visible(text))?,
+            Output::Json | Output::Jsonl => print_line(io::stdout(), json)?,
         }
+        Ok(Code::Done)
     }
 
     /// A command line of this program for hints, on the same log and with the same configuration.
@@ -106,6 +112,13 @@ impl Session {
     /// Such a line on a plan. The id of an imported one may hold anything.
     pub fn command_on(&self, word: &str, plan: &str) -> String {
         self.command(&format!("{word} {}", visible(&shell_word(plan))))
+    }
+
+    /// The settings of a plan that is made here.
+    pub fn config_of_new(&self, jobs: Option<usize>) -> PlannerConfig {
+        let default = PlannerConfig::default();
+        let folder = Some(self.folder.to_string_lossy().into_owned());
+        PlannerConfig { parallelism: jobs.unwrap_or(default.parallelism), folder, ..default }
     }
 
     /// The tags of the events of a plan that is made here.

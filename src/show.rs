@@ -16,7 +16,7 @@ use crewlog_planner::view::PlanView;
 use serde_json::json;
 
 use crate::checkpoints::{forks_of, view_at};
-use crate::cli::{ExportPlan, Ls, Output, Show};
+use crate::cli::{At, Output, Show};
 use crate::failure::{Code, Failure};
 use crate::json::{ForkJson, ListedJson, print_line, print_pretty, shown_json};
 use crate::matching::mark_of;
@@ -45,13 +45,15 @@ pub fn print_warnings(warnings: &[Diagnostic], file: &Path) {
     }
 }
 
-pub async fn ls(session: &Session, ls: &Ls) -> Result<Code, Failure> {
+pub async fn ls(session: &Session, at: Option<Position>) -> Result<Code, Failure> {
     let store = session.place.open().await?;
-    let listed = list(&store, ls.at.map(Position)).await?;
+    let listed = list(&store, at).await?;
     let width = listed.iter().map(|plan| plan.plan.len()).max().unwrap_or(0);
     session.print_list(
-        || json!({ "plans": listed }),
+        "plans",
+        json!({}),
         &listed,
+        |plan| plan,
         |to, plan| {
             let mut title = one_line(&plan.title, 60);
             if let Some(parent) = &plan.parent {
@@ -105,10 +107,10 @@ pub async fn show(session: &Session, show: &Show) -> Result<Code, Failure> {
     Ok(Code::Done)
 }
 
-pub async fn export(session: &Session, typed: &ExportPlan) -> Result<Code, Failure> {
-    let (store, plan) = open_plan(session, &typed.plan).await?;
+pub async fn export(session: &Session, plan: &str, at: Option<&At>) -> Result<Code, Failure> {
+    let (store, plan) = open_plan(session, plan).await?;
     session.place.check_key(&plan, &tags_of(&store, &plan).await?)?;
-    let (_, view) = view_at(session, &store, &plan, typed.at.as_ref()).await?;
+    let (_, view) = view_at(session, &store, &plan, at).await?;
     let state = view.state();
     let tasks = state.tasks().iter().map(|task| {
         let read = if task.is_paused { task.plan.mark } else { Mark::Open };

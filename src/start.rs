@@ -2,18 +2,19 @@
 
 use std::io::Write;
 use std::path::Path;
-use std::time::Duration;
 
 use crewlog_executors::planning;
+use crewlog_executors::roster::Roster;
 use crewlog_executors::worker::InterruptedTask;
-use crewlog_planner::event::{self, Budget, PlannerConfig};
+use crewlog_mq::{EventStore, Position};
+use crewlog_planner::event::{self, PlannerConfig};
 use crewlog_planner::lines::Lines;
 use crewlog_planner::parse::{self, ParsedPlan};
 use crewlog_planner::plan::{Proposal, Span};
 use crewlog_planner::state::Phase;
 
 use crate::by_model::{self, Advisor, Planned};
-use crate::cli::{Output, Resume, Run};
+use crate::cli::{Output, Resume, Run, RunArgs};
 use crate::commands;
 use crate::consent::consent;
 use crate::failure::{Code, Failure};
@@ -47,20 +48,18 @@ pub async fn run(session: &Session, run: Run) -> Result<Code, Failure> {
     let (path, file) = (run.file.as_path(), run.reading.plan_file(&run.file));
     let text = read_text(path)?;
     let parsed = parse::read(&text, file.options(run.reading.parallel));
-    let model = by_model::wanted(session, run.run_args.by_model.typed())?;
+    let model = by_model::wanted(session, run.run_args.by_model())?;
     if run.sync && (path == Path::new("-") || model.is_some()) {
         let message = "--sync keeps a plan and its file in step, and this plan has no file that it is read from";
         return Err(Failure::user(message).hint("give the path of a file, and let no model plan"));
     }
-    let is_sealed = session.place.keys.is_given();
-    let id = format!("{}-{}", plan_name(parsed.as_ref().ok(), path, is_sealed), short_id());
+    let id = new_plan_id(session, parsed.as_ref().ok(), path);
     let (planned, asked_in) = match &model {
         None => (Planned::by_parser(parsed?), None),
         Some(model) => {
-            let (store, _) = session.place.open_or_make().await?;
-            let since = store.head().await?;
-            let advisor = Advisor::new(session, model, &store, &id, session.tags_of_new(&id)?);
-            (advisor.plan(&text, parsed).await?, Some((store, since)))
+            let opened = open_or_make(session).await?;
+            let advisor = Advisor::new(session, model, &opened.0, &id, session.tags_of_new(&id)?);
+            (advisor.plan(&text, parsed).await?, Some(opened))
         }
     };
     if !session.terminal.is_quiet {
@@ -68,55 +67,62 @@ pub async fn run(session: &Session, run: Run) -> Result<Code, Failure> {
     }
     refuse_losses(session, &planned.parsed, &text, run.reading.format.is_some())?;
     consent(session, &planned.parsed, &roster)?;
-    let (store, since) = match asked_in {
-        Some(asked_in) => asked_in,
-        None => {
-            let (store, _) = session.place.open_or_make().await?;
-            let since = store.head().await?;
-            (store, since)
-        }
+    let opened = match asked_in {
+        Some(opened) => opened,
+        None => open_or_make(session).await?,
     };
-    let jobs = run.run_args.jobs.map(usize::from);
-    let default = PlannerConfig::default();
-    let config = PlannerConfig {
-        parallelism: jobs.unwrap_or(default.parallelism),
-        token_budget: run.token_budget.map_or(default.token_budget, |n_tokens| n_tokens as usize),
-        on_failure: run.on_failure.into(),
-        deadline_ms: run.limits.deadline.map(millis),
-        profile: run.profile.into(),
+    let mut config = PlannerConfig {
+        profile: run.profile,
         system_prompt: run.system_prompt,
-        order: run.order.into(),
         summaries: by_model::summaries(session)?,
-        budget: Budget {
-            tokens: run.limits.budget_tokens,
-            cost_micros: run.limits.budget_cost,
-            duration_ms: run.limits.budget_time.map(millis),
-        },
-        compensate: run.limits.compensate,
-        folder: Some(session.folder.to_string_lossy().into_owned()),
         file,
-        ..default
+        ..session.config_of_new(run.run_args.jobs)
     };
+    run.settings.changes(config.budget).for_each(|change| config.set(change));
     let begin = begin(text, planned, config, run.reading.parallel);
-    let signals = Signals::new()?;
-    let plan = make_plan(session, &store, id, begin).await?;
-    if let Output::Text = session.output {
+    let run_args = (!run.detach).then_some(&run.run_args);
+    NewPlan { id, begin, roster, run_args, sync: run.sync }.start(session, opened).await
+}
+
+/// The log, and its end.
+pub async fn open_or_make(session: &Session) -> Result<(EventStore, Position), Failure> {
+    let (store, _) = session.place.open_or_make().await?;
+    let head = store.head().await?;
+    Ok((store, head))
+}
+
+/// A plan to make.
+pub struct NewPlan<'a> {
+    pub id: String,
+    pub begin: event::Command,
+    pub roster: Roster,
+    /// How to run it; unset to leave it to `work`.
+    pub run_args: Option<&'a RunArgs>,
+    /// Keep it in step with its file.
+    pub sync: bool,
+}
+
+impl NewPlan<'_> {
+    /// Makes the plan, prints its id, and runs it. JSON lines begin after the position.
+    pub async fn start(self, session: &Session, (store, since): (EventStore, Position)) -> Result<Code, Failure> {
+        let signals = Signals::new()?;
+        let plan = make_plan(session, &store, self.id, self.begin).await?;
         let mut stdout = std::io::stdout();
-        let told = unless_closed(writeln!(stdout, "{plan}").and_then(|()| stdout.flush()));
+        let printed = match session.output {
+            Output::Text => writeln!(stdout, "{plan}").and_then(|()| stdout.flush()),
+            Output::Json | Output::Jsonl if self.run_args.is_some() => Ok(()),
+            Output::Json | Output::Jsonl => writeln!(stdout, "{}", serde_json::json!({ "plan": plan })),
+        };
         let resume = session.command_on("resume", &plan);
-        told.map_err(|error| Failure::from(error).hint(format!("nothing was run yet; to run the plan: {resume}")))?;
+        unless_closed(printed)
+            .map_err(|error| Failure::from(error).hint(format!("nothing was run yet; to run the plan: {resume}")))?;
+        let Some(run_args) = self.run_args else { return Ok(Code::Done) };
+        // `run` does not consent to repeating interrupted tasks.
+        let interrupted = InterruptedTask::Report;
+        let run_session = RunSession::new(session, store, plan, since, run_args, self.roster, interrupted).await?;
+        let run_session = if self.sync { run_session.in_step_with_file().await? } else { run_session };
+        run_session.run(signals).await
     }
-    if run.detach {
-        if let Output::Json | Output::Jsonl = session.output {
-            unless_closed(writeln!(std::io::stdout(), "{}", serde_json::json!({ "plan": plan })))?;
-        }
-        return Ok(Code::Done);
-    }
-    // Nobody who typed `run` has said that what another worker lost may be run again.
-    let run_session =
-        RunSession::new(session, store, plan, since, &run.run_args, roster, InterruptedTask::Report).await?;
-    let run_session = if run.sync { run_session.in_step_with_file().await? } else { run_session };
-    run_session.run(signals).await
 }
 
 /// The command that begins a plan: the text for the parser, or what somebody else made of it.
@@ -179,16 +185,12 @@ fn refuse_losses(session: &Session, parsed: &ParsedPlan, text: &str, is_named: b
     Err(Failure::user(said).hint("write boxes for them too, or confirm with --format markdown"))
 }
 
-/// The readable part of a plan's id. Since ids stay clear, that of a sealed plan tells nothing of its text.
-pub fn plan_name(parsed: Option<&ParsedPlan>, file: &Path, is_sealed: bool) -> String {
+/// An id from the title, the file or the first task. Since ids stay clear, that of a sealed plan reveals nothing of its text.
+pub fn new_plan_id(session: &Session, parsed: Option<&ParsedPlan>, file: &Path) -> String {
     let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-    let parsed = parsed.filter(|_| !is_sealed);
+    let parsed = parsed.filter(|_| !session.place.keys.is_given());
     let first_task = parsed.and_then(|parsed| parsed.tasks.first()).map(|task| one_line(&task.description, 24));
     let names = [parsed.and_then(|parsed| parsed.title.clone()), stem, first_task].into_iter().flatten();
-    names.map(|name| slug(&name)).find(|name| !name.is_empty()).unwrap_or_else(|| "plan".into())
-}
-
-/// A length of time as settings have it.
-fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+    let name = names.map(|name| slug(&name)).find(|name| !name.is_empty());
+    format!("{}-{}", name.as_deref().unwrap_or("plan"), short_id())
 }

@@ -24,7 +24,7 @@ use crewlog_planner::view::PlanView;
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::cli::{Output, SyncPlan};
+use crate::cli::Output;
 use crate::commands;
 use crate::consent::consent;
 use crate::failure::{Code, Failure};
@@ -73,8 +73,8 @@ pub struct Kept<'a> {
     pub due: Instant,
 }
 
-pub async fn sync(session: &Session, typed: &SyncPlan) -> Result<Code, Failure> {
-    let (store, plan) = queries::open_plan(session, &typed.plan).await?;
+pub async fn sync(session: &Session, typed: &str) -> Result<Code, Failure> {
+    let (store, plan) = queries::open_plan(session, typed).await?;
     keep_once(session, &store, &plan).await?.finish()
 }
 

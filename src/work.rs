@@ -30,6 +30,9 @@ use crate::show;
 use crate::terminal::{say, unless_closed};
 use crate::text::count;
 
+/// Tasks at once, unless the command line says otherwise.
+const JOBS: usize = 4;
+
 /// Why the loop ended.
 enum End {
     Idle,
@@ -58,7 +61,7 @@ struct WorkerLoop<'a> {
 }
 
 pub async fn work(session: &Session, work: Work) -> Result<Code, Failure> {
-    let roster = runtime::roster(session, work.task_timeout, &work.only)?;
+    let roster = runtime::roster(session, work.run_args.task_timeout, &work.only)?;
     let (store, _) = session.place.open_or_make().await?;
     let mut signals = Signals::new()?;
     let head = store.head().await?;
@@ -76,8 +79,8 @@ pub async fn work(session: &Session, work: Work) -> Result<Code, Failure> {
             count(views.len(), "plan")
         ));
     }
-    let jobs = usize::from(work.jobs);
-    let model = by_model::wanted(session, None)?;
+    let jobs = work.run_args.jobs.unwrap_or(JOBS);
+    let model = by_model::wanted(session, work.run_args.by_model())?;
     let options =
         RuntimeOptions { roster: roster.clone(), scope: Scope::All, interrupted: InterruptedTask::Report, jobs, model };
     let mut runtime = Runtime::start(session, &store, options, Vec::new())?;
@@ -105,7 +108,7 @@ impl WorkerLoop<'_> {
     async fn follow(&mut self, work: &Work, runtime: &mut Runtime, signals: &mut Signals) -> Result<End, Failure> {
         let mut events = Box::pin(self.store.follow(&Query::all(), Start::After(self.at)));
         let mut taken_in = runtime.taken_in.clone();
-        let deadline = runtime::run_out(work.timeout);
+        let deadline = runtime::run_out(work.run_args.timeout);
         tokio::pin!(deadline);
         loop {
             if work.until_idle && self.is_idle(runtime).await? {

@@ -1,69 +1,51 @@
-//! What can be typed: commands, arguments, options. Each file has the arguments of some commands and nothing else.
+//! The command line: commands, arguments and options. The doc comments are the help texts.
 
-mod agents;
-mod amend;
-mod commands;
-mod fork;
-#[cfg(feature = "sealing")]
-mod keys;
-mod model;
+mod change;
+mod log;
 mod run;
 mod show;
 mod typed;
-mod upkeep;
 
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use crewlog_mq::Position;
 
 use crate::sealing::KeyPlace;
+use typed::{plan_at, position};
 
-pub use agents::{Draft, Propose, Schema};
-pub use amend::{AddTask, Amend, BACKLOG, Changes, Facts, Limit, Set, Task, Unset};
-pub use commands::{Answer, Ask, Cancel, Done, Fail, Pause, Retry, Withdraw};
-pub use fork::{At, Checkpoint, Checkpoints, Compare, Fork};
+pub use change::{AddTask, Amend, Answer, Ask, BACKLOG, Cancel, Changes, Edits, Pause, Retry, Set, Task, Unset};
 #[cfg(feature = "sealing")]
-pub use keys::{DestroyKey, KeyFile, Keys, RotateKeys};
-pub use run::{OnFailure, Resume, Run, RunArgs, Work};
-pub use show::{
-    Check, Conflicts, Diff, EventFilter, Events, ExportPlan, Ls, Plan, PlanAt, Replay, Show, Stats, SyncPlan,
-};
-pub use typed::duration;
-pub use upkeep::{Backup, Db, Export, Groups, Import, ParkedOf};
+pub use log::Keys;
+pub use log::{Db, Groups, ParkedOf};
+pub use run::{Fork, Resume, Run, RunArgs, Work};
+pub use show::{Check, EventFilter, Events, Plan, Propose, Replay, Show};
+pub use typed::{At, PlanAt, duration};
 
 /// Plan, run and replay work on one durable event log.
 #[derive(Debug, Parser)]
 #[command(name = "crewlog", version, disable_help_subcommand = true, after_help = EXIT_CODES)]
 pub struct Cli {
-    /// Everywhere.
     #[command(flatten)]
     pub global: Global,
-    /// What to do.
     #[command(subcommand)]
     pub command: Command,
 }
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 done, 1 error, 2 usage, 3 the plan does not parse, 4 nothing matched, 5 waiting for a person, \
-6 paused, 7 paused because of its budget, 8 time-out, 9 conflict, 10 decided again the log would be another, \
+6 paused, 7 paused because of its budget, 8 time-out, 9 conflict, 10 replay produced different events, \
 100 a task failed or was cancelled, 101 a bug, 130 interrupted";
 
-/// What was typed, beside what the surroundings say. A variable that is empty says nothing.
+/// Reads the command line. An empty environment variable counts as unset.
 pub fn typed_here() -> Result<Cli, clap::Error> {
-    let command = Cli::command();
-    let empty = command.get_arguments().filter_map(|arg| {
-        let value = std::env::var_os(arg.get_env()?)?;
-        value.is_empty().then(|| arg.get_id().clone())
-    });
-    let empty = empty.collect::<Vec<_>>();
-    let command = Cli::command().mut_args(|arg| match empty.contains(arg.get_id()) {
-        true => arg.env(None::<&str>),
-        false => arg,
+    let command = Cli::command().mut_args(|arg| {
+        let value = arg.get_env().and_then(std::env::var_os);
+        if value.is_some_and(|value| value.is_empty()) { arg.env(None::<&str>) } else { arg }
     });
     Cli::from_arg_matches(&command.try_get_matches()?)
 }
 
-/// Options of every command.
 #[derive(Debug, Clone, Args)]
 pub struct Global {
     /// The log: a path, or a sqlite: or postgres: URL [default: .crewlog/log.db of the repository]
@@ -74,7 +56,7 @@ pub struct Global {
     pub config: Option<PathBuf>,
     #[command(flatten)]
     pub keys: KeyPlace,
-    /// The form of what is printed on standard output
+    /// The format of standard output
     #[arg(short, long, global = true, value_enum, default_value_t = Output::Text)]
     pub output: Output,
     /// Whether to colour
@@ -91,7 +73,6 @@ pub struct Global {
     pub yes: bool,
 }
 
-/// A form of output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Output {
     /// For people
@@ -102,93 +83,162 @@ pub enum Output {
     Jsonl,
 }
 
-/// Whether to colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Color {
     /// On a terminal, unless NO_COLOR is set
     Auto,
-    /// Always
     Always,
-    /// Never
     Never,
 }
 
-/// A command.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Make the log of this repository (other commands do so by themselves when they need one)
+    /// Make the log of this repository; other commands do so when they need one
     Init,
-    /// Make a plan of a text and carry it out
+    /// Make a plan from a text and run it
     Run(Run),
-    /// Go on with a plan that was interrupted, paused or waiting, or let a paused task start
+    /// Resume a plan that was interrupted, paused or waiting, or let a paused task start
     Resume(Resume),
-    /// Take the tasks of all plans in the log, together with other workers, until stopped
+    /// Run the tasks of all plans in the log, together with other workers, until stopped
     Work(Work),
     /// Work with plans without running them
     #[command(subcommand)]
     Plan(Plan),
     /// List the plans
-    Ls(Ls),
+    Ls {
+        /// As of this position of the log
+        #[arg(long, value_name = "POSITION", value_parser = position())]
+        at: Option<Position>,
+    },
     /// Show a plan
     Show(Show),
     /// Print events
     Events(Box<Events>),
-    /// List the agents that are configured
+    /// List the configured agents
     Executors,
     /// Step through a plan's events: why each came and what it changed; nothing is executed
     Replay(Replay),
     /// Show how a plan differs from itself at another position, or from another plan
-    Diff(Diff),
-    /// Make a plan that goes on from a point of another plan's history
+    Diff {
+        /// The plan before: its id, or a prefix of it, and a position of the log or a checkpoint (now if left out)
+        #[arg(value_name = "PLAN@POSITION", value_parser = plan_at)]
+        before: PlanAt,
+        /// The plan after
+        #[arg(value_name = "PLAN@POSITION", value_parser = plan_at)]
+        after: PlanAt,
+    },
+    /// Make a plan that continues from a point of another plan's history
     Fork(Box<Fork>),
-    /// Show where two plans with a common history part, and the outcome of each
-    Compare(Compare),
-    /// Give this point of a plan's history a name
-    Checkpoint(Checkpoint),
-    /// List the points of a plan's history that have names
-    Checkpoints(Checkpoints),
-    /// Show the figures of each project
-    Stats(Stats),
+    /// Show where two plans with a common history diverge, and the outcome of each
+    Compare {
+        /// A plan: its id, or a prefix of it
+        #[arg(value_name = "PLAN")]
+        one: String,
+        /// A fork of it, the plan that it was forked from, or another fork
+        #[arg(value_name = "PLAN")]
+        other: String,
+    },
+    /// Name the current position of a plan
+    Checkpoint {
+        /// The plan's id, or a prefix of it
+        plan: String,
+        /// The name: letters, digits, dashes, dots and underscores
+        name: String,
+    },
+    /// List the checkpoints of a plan
+    Checkpoints {
+        /// The plan's id, or a prefix of it
+        plan: String,
+    },
+    /// Show the statistics of each project
+    Stats {
+        /// Only this project; zeros when it has no plans
+        project: Option<String>,
+        /// As of this position of the log
+        #[arg(long, value_name = "POSITION", value_parser = position())]
+        at: Option<Position>,
+    },
     /// List tasks that are held at the same time and touch the same files
-    Conflicts(Conflicts),
+    Conflicts {
+        /// The plan's id, or a prefix of it; all plans if left out
+        plan: Option<String>,
+        /// Include resolved conflicts
+        #[arg(long)]
+        all: bool,
+        /// As of this position of the log
+        #[arg(long, value_name = "POSITION", value_parser = position())]
+        at: Option<Position>,
+    },
     /// Answer a question
     Answer(Answer),
-    /// Ask something of a task, which then waits for the answer
+    /// Ask a question about a task, which then waits for the answer
     Ask(Ask),
-    /// Ask a question no longer
-    Withdraw(Withdraw),
-    /// Say that you have done a task
-    Done(Done),
-    /// Say that a task cannot be done
-    Fail(Fail),
-    /// End a plan or one of its tasks
+    /// Withdraw a question
+    Withdraw {
+        /// The plan's id, or a prefix of it
+        plan: String,
+        /// The question (q1), or the task that asks
+        question: String,
+        /// Why
+        #[arg(long, default_value = "withdrawn by a person")]
+        reason: String,
+    },
+    /// Report that you have done a task
+    Done {
+        /// The plan's id, or a prefix of it
+        plan: String,
+        /// The task, by number or label
+        task: String,
+        /// Its result
+        #[arg(default_value = "done")]
+        result: String,
+    },
+    /// Report that a task cannot be done
+    Fail {
+        /// The plan's id, or a prefix of it
+        plan: String,
+        /// The task, by number or label
+        task: String,
+        /// Why
+        error: String,
+    },
+    /// Cancel a plan or one of its tasks
     Cancel(Cancel),
     /// Start no more tasks of a plan, or not one of them, until it is resumed
     Pause(Pause),
-    /// Change the tasks of a plan under way: add, edit, skip, put in another order
+    /// Change the tasks of a running plan: add, edit, skip, reorder
     Amend(Box<Amend>),
-    /// Change the settings of a plan under way
+    /// Change the settings of a running plan
     Set(Set),
-    /// Work with single tasks, which are no plan of their own
+    /// Work with single tasks
     #[command(subcommand)]
     Task(Task),
     /// Open failed tasks again
     Retry(Retry),
     /// Write the log, or one plan, as JSON lines
-    Export(Export),
-    /// Take in the export of a whole log
-    Import(Import),
-    /// Look after groups: durable subscriptions of programs on this log
+    Export {
+        /// Only this plan and its tasks; the whole log if left out
+        plan: Option<String>,
+        /// Write to this file, which must not exist [default: standard output]
+        #[arg(long, value_name = "FILE")]
+        to: Option<PathBuf>,
+    },
+    /// Import the export of a whole log
+    Import {
+        /// The export; - for standard input
+        file: PathBuf,
+    },
+    /// Manage groups: durable subscriptions of programs on this log
     #[command(subcommand)]
     Groups(Groups),
-    /// Look after the database of the log
+    /// Manage the database of the log
     #[command(subcommand)]
     Db(Db),
-    /// Look after the keys by which the texts of plans are sealed
+    /// Manage the keys that seal the texts of plans
     #[cfg(feature = "sealing")]
     #[command(subcommand)]
     Keys(Keys),
-    /// Internal: stand between a worker and a command
+    /// Internal: runs between a worker and a command
     #[command(name = "supervise", hide = true)]
     Supervise,
 }

@@ -1,65 +1,109 @@
-//! What can be typed to have work carried out.
+//! Arguments of commands that run plans: `run`, `resume`, `work`, `fork`.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
-use crewlog_planner::event::Profile;
+use clap::Args;
+use crewlog_planner::event::{Budget, Order, Profile, Setting};
 use crewlog_planner::plan::FailurePolicy;
-use crewlog_planner::prompt::{TOKEN_BUDGET_MAX, TOKEN_BUDGET_MIN};
 
-use super::amend::TypedOrder;
-use super::model::ByModel;
+use super::change::Changes;
 use super::show::Reading;
-use super::typed::{duration, micros};
+use super::typed::{At, ORDERS, POLICIES, PROFILES, at, duration, jobs, micros, millis, one_of};
 
-/// How work is carried out.
+/// How a process runs tasks.
 #[derive(Debug, Clone, Args)]
 pub struct RunArgs {
-    /// The most commands that this process runs at once [default: what the plan allows]
-    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
-    pub jobs: Option<u16>,
+    /// The most tasks that this process runs at once [default: what the plan allows; for `work` 4]
+    #[arg(short, long, value_name = "N", value_parser = jobs())]
+    pub jobs: Option<usize>,
     /// Stop after this long and exit with 8; the plan can be resumed (30s, 10m, 2h)
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub timeout: Option<Duration>,
-    /// Stop a command after this long, unless its task says otherwise
+    /// Stop a task after this long, unless it or its executor sets a timeout
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "1h")]
     pub task_timeout: Duration,
-    /// Who plans, the text and what agents plan of tasks
-    #[command(flatten)]
-    pub by_model: ByModel,
+    /// Let the configured model plan; when it fails, the text is parsed
+    #[arg(long, conflicts_with = "no_model")]
+    model: bool,
+    /// Ask no model, whatever is configured
+    #[arg(long)]
+    no_model: bool,
 }
 
-/// `run`.
+impl RunArgs {
+    /// Whether a model plans; the configuration decides when unset.
+    pub fn by_model(&self) -> Option<bool> {
+        (self.model || self.no_model).then_some(self.model)
+    }
+}
+
+/// Settings of a new plan, or of one under way.
+#[derive(Debug, Clone, Args)]
+pub struct Settings {
+    /// When a task fails: skip its dependants, continue as if it had completed, start nothing more, or ask
+    #[arg(long, value_parser = one_of(POLICIES))]
+    on_failure: Option<FailurePolicy>,
+    /// About how many tokens a prompt may have
+    #[arg(long, value_name = "N")]
+    token_budget: Option<usize>,
+    /// Which ready task starts first among equal priorities: by place in the plan, or by longest chain of dependants
+    #[arg(long, value_parser = one_of(ORDERS))]
+    order: Option<Order>,
+    /// End the plan as failed when it has not ended this long after its start (30s, 10m, 2h)
+    #[arg(long, value_name = "DURATION", value_parser = millis)]
+    deadline: Option<u64>,
+    /// Pause before the plan has used more tokens than this
+    #[arg(long, value_name = "N")]
+    budget_tokens: Option<u64>,
+    /// Pause before the plan has cost more than this, in the unit in which agents report it (2.50)
+    #[arg(long, value_name = "COST", value_parser = micros)]
+    budget_cost: Option<u64>,
+    /// Pause before the tasks of the plan have run longer than this in total (30s, 10m, 2h)
+    #[arg(long, value_name = "DURATION", value_parser = millis)]
+    budget_time: Option<u64>,
+    /// When the plan fails or is cancelled, run the undo commands of its completed tasks
+    #[arg(long)]
+    compensate: bool,
+}
+
+impl Settings {
+    /// The typed settings, as changes to a plan with this budget.
+    pub fn changes(&self, before: Budget) -> impl Iterator<Item = Setting> + use<> {
+        let budget = Budget {
+            tokens: self.budget_tokens.or(before.tokens),
+            cost_micros: self.budget_cost.or(before.cost_micros),
+            duration_ms: self.budget_time.or(before.duration_ms),
+        };
+        let changes = [
+            self.on_failure.map(Setting::OnFailure),
+            self.token_budget.map(Setting::TokenBudget),
+            self.order.map(Setting::Order),
+            self.deadline.map(|deadline_ms| Setting::DeadlineMs(Some(deadline_ms))),
+            (budget != before).then_some(Setting::Budget(budget)),
+            self.compensate.then_some(Setting::Compensate(true)),
+        ];
+        changes.into_iter().flatten()
+    }
+}
+
 #[derive(Debug, Args)]
 pub struct Run {
     /// The plan file; - for standard input
     pub file: PathBuf,
-    /// How to read it
     #[command(flatten)]
     pub reading: Reading,
-    /// How to carry it out
     #[command(flatten)]
     pub run_args: RunArgs,
-    /// What a failure means for the rest of the plan
-    #[arg(long, value_enum, default_value_t = OnFailure::Skip)]
-    pub on_failure: OnFailure,
-    /// About how many tokens an agent may be told, its task and what came before it together [default: 8000]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(TOKENS))]
-    pub token_budget: Option<u32>,
-    /// How prompts shorten long results and the history of the plan
-    #[arg(long, value_enum, default_value_t = TypedProfile::Coding)]
-    pub profile: TypedProfile,
+    #[command(flatten)]
+    pub settings: Settings,
+    /// How prompts shorten long results: keep paths, signatures and errors, or findings, figures and sources
+    #[arg(long, value_parser = one_of(PROFILES), default_value = "coding")]
+    pub profile: Profile,
     /// Instruction at the start of every prompt of the plan
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     pub system_prompt: String,
-    /// Which of the tasks that could start does, after the priorities that the text gives
-    #[arg(long, value_enum, default_value_t = TypedOrder::Place)]
-    pub order: TypedOrder,
-    /// What the plan may use up
-    #[command(flatten)]
-    pub limits: Limits,
-    /// Write the states of tasks into the file, and take over what is changed there meanwhile
+    /// Write the states of tasks into the file, and apply changes of the file
     #[arg(long)]
     pub sync: bool,
     /// Only make the plan, and leave it to `crewlog work`
@@ -67,103 +111,58 @@ pub struct Run {
     pub detach: bool,
 }
 
-/// What a plan may use up.
-#[derive(Debug, Clone, Args)]
-pub struct Limits {
-    /// End the plan as failed when it has not ended so long after its start (30s, 10m, 2h)
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
-    pub deadline: Option<Duration>,
-    /// Pause before the plan has used up more tokens than this
-    #[arg(long, value_name = "N")]
-    pub budget_tokens: Option<u64>,
-    /// Pause before the plan has cost more than this, in the unit in which agents tell it (2.50)
-    #[arg(long, value_name = "COST", value_parser = micros)]
-    pub budget_cost: Option<u64>,
-    /// Pause before the tasks of the plan have run longer than this, each counted alone (30s, 10m, 2h)
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
-    pub budget_time: Option<Duration>,
-    /// When the plan fails or is cancelled, undo what it did, as far as its tasks say how
+#[derive(Debug, Args)]
+pub struct Resume {
+    /// The plan's id, or a prefix of it
+    pub plan: String,
+    /// A paused task, by number or label: only allow it to start
+    #[arg(conflicts_with_all = ["jobs", "timeout", "task_timeout", "sync"])]
+    pub task: Option<String>,
+    /// Write the states of tasks into the plan's file, and apply changes of the file
     #[arg(long)]
-    pub compensate: bool,
+    pub sync: bool,
+    #[command(flatten)]
+    pub run_args: RunArgs,
 }
 
-/// What a plan may be given as its token budget.
-pub(super) const TOKENS: std::ops::RangeInclusive<i64> = TOKEN_BUDGET_MIN as i64..=TOKEN_BUDGET_MAX as i64;
-
-/// A profile as typed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum TypedProfile {
-    /// Paths, signatures, errors
-    Coding,
-    /// Findings, figures, sources
-    Analysis,
-}
-
-impl From<TypedProfile> for Profile {
-    fn from(typed: TypedProfile) -> Self {
-        match typed {
-            TypedProfile::Coding => Self::Coding,
-            TypedProfile::Analysis => Self::Analysis,
-        }
-    }
-}
-
-/// A failure policy as typed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum OnFailure {
-    /// Skip what depends on the failed task
-    Skip,
-    /// Go on as if it had completed
-    Continue,
-    /// Start nothing more
-    Stop,
-    /// Ask a person
-    Ask,
-}
-
-impl From<OnFailure> for FailurePolicy {
-    fn from(typed: OnFailure) -> Self {
-        match typed {
-            OnFailure::Skip => Self::SkipDependants,
-            OnFailure::Continue => Self::Continue,
-            OnFailure::Stop => Self::Stop,
-            OnFailure::Ask => Self::Ask,
-        }
-    }
-}
-
-/// `work`.
 #[derive(Debug, Args)]
 pub struct Work {
-    /// The most tasks that this process carries out at once
-    #[arg(short, long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=1000))]
-    pub jobs: u16,
     /// Run only these executors: shell, or names from crewlog.toml [default: all]
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub only: Vec<String>,
-    /// End when there is nothing that an executor of this process could do
+    /// End when no executor of this process has anything left to do
     #[arg(long)]
     pub until_idle: bool,
-    /// Stop after this long and exit with 8 (30s, 10m, 2h)
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
-    pub timeout: Option<Duration>,
-    /// Stop a task after this long, unless it or its executor says otherwise
-    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "1h")]
-    pub task_timeout: Duration,
+    #[command(flatten)]
+    pub run_args: RunArgs,
 }
 
-/// `resume`.
 #[derive(Debug, Args)]
-pub struct Resume {
-    /// The plan's id, or the beginning of it
+pub struct Fork {
+    /// The plan's id, or a prefix of it
     pub plan: String,
-    /// A paused task, by number or label: only let it be started again, and carry nothing out
-    #[arg(conflicts_with_all = ["jobs", "timeout", "task_timeout", "sync"])]
-    pub task: Option<String>,
-    /// Write the states of tasks into the plan's file, and take over what is changed there
+    /// Continue from this point of its history [default: its present state]
+    #[arg(long, value_name = "POSITION|CHECKPOINT", value_parser = at, group = "point")]
+    pub at: Option<At>,
+    /// Continue from where this task was first about to start
+    #[arg(long, value_name = "TASK", group = "point")]
+    pub before: Option<String>,
+    /// Continue from right before the first failure, or the first of this task, so that it runs again
+    #[arg(long, value_name = "TASK", num_args = 0..=1, require_equals = true, group = "point")]
+    pub before_failure: Option<Option<String>>,
+    /// Why
+    #[arg(long, default_value = "forked by a person")]
+    pub reason: String,
+    /// The most tasks of the fork at once [default: as in the plan]
+    #[arg(long, value_name = "N")]
+    pub parallelism: Option<usize>,
+    #[command(flatten)]
+    pub settings: Settings,
+    #[command(flatten)]
+    pub changes: Changes,
+    /// Run the fork
     #[arg(long)]
-    pub sync: bool,
-    /// How to carry it out
+    pub run: bool,
     #[command(flatten)]
     pub run_args: RunArgs,
 }

@@ -1,11 +1,123 @@
-//! How values are read that people type: durations, moments, positions, queries.
+//! Parsers of typed values: durations, moments, positions, queries, names from tables.
 
 use std::time::Duration;
 
-use crewlog_mq::{AggregateName, Query, Timestamp};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use crewlog_mq::{AggregateName, Position, Query, Timestamp};
+use crewlog_planner::event::{Order, Profile, Setting};
+use crewlog_planner::parse::Format;
+use crewlog_planner::plan::{FailurePolicy, NodeKind};
+use crewlog_planner::planner::is_checkpoint_name;
+use crewlog_planner::priority;
+use crewlog_planner::protocol::AgentType;
 
-use super::fork::{At, at};
-use super::show::PlanAt;
+/// Values by name, for [`one_of`].
+pub(super) type Table<T> = &'static [(&'static str, T)];
+
+pub(super) const POLICIES: Table<FailurePolicy> = &[
+    ("skip", FailurePolicy::SkipDependants),
+    ("continue", FailurePolicy::Continue),
+    ("stop", FailurePolicy::Stop),
+    ("ask", FailurePolicy::Ask),
+];
+pub(super) const ORDERS: Table<Order> = &[("place", Order::Place), ("critical-path", Order::CriticalPath)];
+pub(super) const PROFILES: Table<Profile> = &[("coding", Profile::Coding), ("analysis", Profile::Analysis)];
+pub(super) const FORMATS: Table<Format> = &[
+    ("markdown", Format::Markdown),
+    ("speckit", Format::SpecKit),
+    ("openspec", Format::OpenSpec),
+    ("kiro", Format::Kiro),
+    ("taskmaster", Format::TaskMaster),
+    ("beads", Format::Beads),
+];
+pub(super) const AGENTS: Table<AgentType> = &[
+    ("strategic", AgentType::Strategic),
+    ("tactical", AgentType::Tactical),
+    ("perception", AgentType::Perception),
+    ("orchestrator", AgentType::Orchestrator),
+];
+
+/// A value by its name in a table.
+pub(super) fn one_of<T: Copy + Send + Sync>(table: Table<T>) -> impl TypedValueParser<Value = T> {
+    PossibleValuesParser::new(table.iter().map(|(name, _)| *name)).map(|typed| {
+        let found = table.iter().find(|(name, _)| *name == typed);
+        found.expect("clap accepts only names of the table").1
+    })
+}
+
+const KINDS: [NodeKind; 8] = [
+    NodeKind::Clarification,
+    NodeKind::ToolCall,
+    NodeKind::Processing,
+    NodeKind::UnitTest,
+    NodeKind::Retrieval,
+    NodeKind::Analysis,
+    NodeKind::Refactor,
+    NodeKind::CodeImplementation,
+];
+
+/// A kind of task, by its name in any case.
+pub(super) fn kind(typed: &str) -> Result<NodeKind, String> {
+    let known = KINDS.into_iter().find(|kind| kind.as_str().eq_ignore_ascii_case(typed));
+    known.ok_or_else(|| format!("there is no such kind: {}", KINDS.map(NodeKind::as_str).join(", ")))
+}
+
+/// A limit on the parallelism of a kind, or of an assignee; an empty number removes it.
+pub(super) fn limit(typed: &str) -> Result<Setting, String> {
+    let (name, n) = typed.split_once('=').ok_or("write KIND=N or @NAME=N")?;
+    let n = match n {
+        "" => None,
+        n => Some(n.parse().map_err(|error| format!("{n:?}: {error}"))?),
+    };
+    match name.strip_prefix('@') {
+        Some(name) => Ok(Setting::ParallelismOfExecutor(name.to_owned(), n)),
+        None => Ok(Setting::ParallelismOfKind(kind(name)?, n)),
+    }
+}
+
+/// A word for a priority; an empty one removes the priority.
+pub(super) fn urgency(typed: &str) -> Result<String, String> {
+    if typed.is_empty() || priority::known_rank(typed).is_some() {
+        return Ok(typed.to_owned());
+    }
+    let known = priority::words().collect::<Vec<_>>().join(", ");
+    Err(format!("there is no such priority: {known}; an empty one takes it away"))
+}
+
+/// From 1 to 1000 tasks at once.
+pub(super) fn jobs() -> impl TypedValueParser<Value = usize> {
+    clap::value_parser!(u16).range(1..=1000).map(usize::from)
+}
+
+/// A position of the log, from 1.
+pub(super) fn position() -> impl TypedValueParser<Value = Position> {
+    clap::value_parser!(i64).range(1..).map(Position)
+}
+
+/// A point of a plan's history.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum At {
+    Position(i64),
+    /// The name of a checkpoint.
+    Checkpoint(String),
+}
+
+pub(super) fn at(typed: &str) -> Result<At, String> {
+    match typed.parse() {
+        Ok(at @ 1..) => Ok(At::Position(at)),
+        Err(_) if is_checkpoint_name(typed) => Ok(At::Checkpoint(typed.to_owned())),
+        Ok(_) | Err(_) => Err("it is neither a position of the log, 1 or more, nor the name of a checkpoint".into()),
+    }
+}
+
+/// A plan at a point of its history.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlanAt {
+    /// Its id, or a prefix of it.
+    pub plan: String,
+    /// Now when unset.
+    pub at: Option<At>,
+}
 
 /// No plan's id holds an @.
 pub(super) fn plan_at(typed: &str) -> Result<PlanAt, String> {
@@ -17,30 +129,30 @@ pub(super) fn plan_at(typed: &str) -> Result<PlanAt, String> {
             Err(_) => {
                 return Err(format!(
                     "{typed:?} is no position and no name of a checkpoint: write PLAN@NUMBER or PLAN@NAME, or PLAN alone \
-                     for how it stands now"
+                     for its present state"
                 ));
             }
         },
     };
     if plan.is_empty() {
-        return Err("it names no plan: write PLAN@NUMBER, or PLAN alone for how it stands now".into());
+        return Err("it names no plan: write PLAN@NUMBER, or PLAN alone for its present state".into());
     }
     Ok(PlanAt { plan: plan.to_owned(), at })
 }
 
-/// A moment as RFC 3339 has it.
+/// A moment in RFC 3339.
 pub(super) fn moment(typed: &str) -> Result<Timestamp, String> {
     let wrong = |_| "it is no moment: write it like 2026-11-21T10:00:00Z or 2026-11-21T10:00:00+01:00".to_owned();
     let parsed = typed.parse::<jiff::Timestamp>().map_err(wrong)?;
     Ok(Timestamp(parsed.as_microsecond()))
 }
 
-/// A query as JSON has it.
+/// A query in JSON.
 pub(super) fn query(typed: &str) -> Result<Query, String> {
     serde_json::from_str(typed).map_err(|error| format!("it is no query: {error}"))
 }
 
-/// The name of a stream holds no slash by custom; that of an aggregate may.
+/// An aggregate as STREAM/ID. By convention no stream has a slash in its name; an aggregate may.
 pub(super) fn aggregate(typed: &str) -> Result<AggregateName, String> {
     match typed.split_once('/') {
         Some((stream_id, aggregate_id)) if !stream_id.is_empty() && !aggregate_id.is_empty() => {
@@ -50,7 +162,7 @@ pub(super) fn aggregate(typed: &str) -> Result<AggregateName, String> {
     }
 }
 
-/// A cost as people write it, in millionths: `2`, `2.50`.
+/// A cost in millionths: `2`, `2.50`.
 pub(super) fn micros(typed: &str) -> Result<u64, String> {
     let wrong = || "it is no cost: write it like 2 or 2.50".to_owned();
     let (whole, part) = typed.split_once('.').unwrap_or((typed, ""));
@@ -58,16 +170,19 @@ pub(super) fn micros(typed: &str) -> Result<u64, String> {
     if whole.is_empty() || part.len() > 6 || !is_number(whole) || !is_number(part) {
         return Err(wrong());
     }
-    let part = format!("{part:0<6}").parse::<u64>().map_err(|_| wrong())?;
-    let whole = whole.parse::<u64>().ok().and_then(|whole| whole.checked_mul(1_000_000));
-    whole.and_then(|whole| whole.checked_add(part)).ok_or_else(wrong)
+    format!("{whole}{part:0<6}").parse().map_err(|_| wrong())
 }
 
-/// A duration as people write it: `30s`, `10m`, `2h`.
+/// A duration: `30s`, `10m`, `2h`.
 pub fn duration(typed: &str) -> Result<Duration, String> {
     let parsed = typed.parse::<jiff::SignedDuration>().map_err(|error| error.to_string())?;
     match Duration::try_from(parsed) {
         Ok(duration) if !duration.is_zero() => Ok(duration),
         Ok(_) | Err(_) => Err("it must be more than nothing".into()),
     }
+}
+
+/// A duration in milliseconds.
+pub(super) fn millis(typed: &str) -> Result<u64, String> {
+    Ok(u64::try_from(duration(typed)?.as_millis()).unwrap_or(u64::MAX))
 }

@@ -1,19 +1,19 @@
-//! The model that plans, as `crewlog.toml` says. Nobody is asked here, and no key is read.
+//! The section of `crewlog.toml` on the model. No key is read here.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use crewlog_executors::model::{Key, Prices, RetryPolicy, Settings, is_provider};
 use crewlog_planner::model::Terms;
 use serde::Deserialize;
-use toml::Spanned;
+use serde::de::Deserializer;
 
-use super::Fault;
-use crate::cli;
+use super::{checked, duration};
 
 /// The most characters of a model's name.
 const NAME_CHARS_MAX: usize = 200;
 /// The most times a model is asked again.
-const RETRIES_MAX: i64 = 10;
+const RETRIES_MAX: u32 = 10;
 /// The highest price of a million tokens.
 const PRICE_MAX: f64 = 1_000_000.0;
 /// The longest time for an answer.
@@ -21,38 +21,48 @@ const TIMEOUT_MAX: Duration = Duration::from_secs(3600);
 /// The time for an answer where none is given.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// The model that is configured.
-#[derive(Debug, Clone, PartialEq)]
+/// The configured model.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(try_from = "ModelToml")]
 pub struct ModelConfig {
     /// Which model, and how it is asked.
     pub terms: Terms,
-    /// How its provider is spoken to.
+    /// How its provider is reached.
     pub settings: Settings,
-    /// How often it is asked again.
     pub retry_policy: RetryPolicy,
-    /// It plans, where a command does not say otherwise.
+    /// It plans, unless a command says otherwise.
     pub plan: bool,
-    /// It writes the summaries of what has happened.
+    /// It writes the summaries of plans.
     pub summaries: bool,
 }
 
 /// The section as it is written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ModelToml {
-    name: Spanned<String>,
-    provider: Option<Spanned<String>>,
-    endpoint: Option<Spanned<String>>,
-    api_key_env: Option<Spanned<String>>,
-    max_tokens: Option<Spanned<i64>>,
-    temperature: Option<Spanned<f64>>,
-    timeout: Option<Spanned<String>>,
+struct ModelToml {
+    #[serde(deserialize_with = "name")]
+    name: String,
+    #[serde(default = "openai", deserialize_with = "provider")]
+    provider: String,
+    #[serde(default, deserialize_with = "endpoint")]
+    endpoint: Option<String>,
+    #[serde(default, deserialize_with = "variable")]
+    api_key_env: Option<String>,
+    max_tokens: Option<NonZeroU32>,
+    #[serde(default, deserialize_with = "temperature")]
+    temperature: Option<f64>,
+    #[serde(default, deserialize_with = "duration")]
+    timeout: Option<Duration>,
     #[serde(default = "yes")]
     stream: bool,
-    retries: Option<Spanned<i64>>,
-    backoff: Option<Spanned<String>>,
-    price_per_million_input: Option<Spanned<f64>>,
-    price_per_million_output: Option<Spanned<f64>>,
+    #[serde(default, deserialize_with = "retries")]
+    retries: Option<u32>,
+    #[serde(default, deserialize_with = "duration")]
+    backoff: Option<Duration>,
+    #[serde(default, deserialize_with = "price")]
+    price_per_million_input: Option<u64>,
+    #[serde(default, deserialize_with = "price")]
+    price_per_million_output: Option<u64>,
     #[serde(default = "yes")]
     plan: bool,
     #[serde(default = "yes")]
@@ -63,114 +73,109 @@ fn yes() -> bool {
     true
 }
 
-/// The name of a model, as its provider calls it.
-pub(super) fn checked_name(typed: &Spanned<String>) -> Result<String, Fault> {
-    let name = typed.get_ref().trim();
-    if name.is_empty() || name.chars().count() > NAME_CHARS_MAX {
-        return Err(Fault::of(typed, format!("the name of a model has 1 to {NAME_CHARS_MAX} characters")));
-    }
-    Ok(name.to_owned())
+fn openai() -> String {
+    "openai".to_owned()
 }
 
-/// The model of a section.
-pub(super) fn model(written: ModelToml) -> Result<ModelConfig, Fault> {
-    let name = checked_name(&written.name)?;
-    let provider = match written.provider {
-        Some(typed) if is_provider(typed.get_ref()) => typed.into_inner(),
-        Some(typed) => {
-            let message = format!("no provider is called {:?}", typed.get_ref());
-            let help = "openai and anthropic are; many others speak the protocol of openai: set endpoint too";
-            return Err(Fault::of(&typed, message).help(help));
+fn name<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    checked(from, |typed: String| match typed.trim() {
+        name if name.is_empty() || name.chars().count() > NAME_CHARS_MAX => {
+            Err(format!("the name of a model has 1 to {NAME_CHARS_MAX} characters"))
         }
-        None => "openai".to_owned(),
-    };
-    let endpoint = written.endpoint.map(checked_endpoint).transpose()?;
-    let key = key(&provider, endpoint.as_deref(), written.api_key_env)?;
-    let max_tokens = written.max_tokens.map(|typed| {
-        let n_tokens = u32::try_from(*typed.get_ref()).ok().filter(|n_tokens| *n_tokens > 0);
-        n_tokens.ok_or_else(|| Fault::of(&typed, "max_tokens is a number from 1"))
-    });
-    let temperature = written.temperature.map(|typed| match *typed.get_ref() {
-        temperature if (0.0..=2.0).contains(&temperature) => Ok(temperature),
-        _outside => Err(Fault::of(&typed, "the temperature is 0 to 2")),
-    });
-    let default = RetryPolicy::default();
-    let retries_max = written.retries.map(|typed| match *typed.get_ref() {
-        retries @ 0..=RETRIES_MAX => u32::try_from(retries).map_err(|_| Fault::of(&typed, "no number of retries")),
-        _outside => Err(Fault::of(&typed, format!("retries is 0 to {RETRIES_MAX}"))),
-    });
-    let first = written.backoff.map(|typed| duration(&typed, default.longest)).transpose()?.unwrap_or(default.first);
-    let timeout = written.timeout.map(|typed| duration(&typed, TIMEOUT_MAX)).transpose()?.unwrap_or(TIMEOUT);
-    let prices = prices(written.price_per_million_input, written.price_per_million_output)?;
-    Ok(ModelConfig {
-        terms: Terms { model: name, max_tokens: max_tokens.transpose()?, temperature: temperature.transpose()? },
-        settings: Settings { provider, endpoint, key, timeout, stream: written.stream, prices },
-        retry_policy: RetryPolicy {
-            retries_max: retries_max.transpose()?.unwrap_or(default.retries_max),
-            first,
-            ..default
-        },
-        plan: written.plan,
-        summaries: written.summaries,
+        name => Ok(name.to_owned()),
     })
 }
 
-fn checked_endpoint(typed: Spanned<String>) -> Result<String, Fault> {
-    let url = typed.get_ref();
-    let host = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
-    match host {
-        Some(host) if host.contains('@') => Err(Fault::of(&typed, "an endpoint holds no password")
-            .help("name the variable that has the key: api_key_env = \"...\"")),
-        Some(host) if !host.is_empty() && !host.starts_with('/') && !host.contains(char::is_whitespace) => {
-            Ok(typed.into_inner())
-        }
-        Some(_) | None => Err(Fault::of(&typed, format!("{url:?} is no endpoint"))
-            .help("write its whole beginning, with the version: http://127.0.0.1:8080/v1")),
-    }
-}
-
-/// Where the key is: as named; else, at the provider's own address, in the variable that is usual for it.
-fn key(provider: &str, endpoint: Option<&str>, named: Option<Spanned<String>>) -> Result<Key, Fault> {
-    if let Some(typed) = named {
-        let name = typed.get_ref();
-        // What looks like a key must not be shown.
-        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) || !name.chars().all(is_name) {
-            return Err(Fault::of(&typed, "api_key_env is the name of a variable of the environment")
-                .help("put the key into a variable, and the variable's name here: OPENAI_API_KEY"));
-        }
-        return Ok(Key::Variable(typed.into_inner()));
-    }
-    Ok(match (provider, endpoint) {
-        (_, Some(_)) => Key::None,
-        ("openai", None) => Key::Variable("OPENAI_API_KEY".into()),
-        ("anthropic", None) => Key::Variable("ANTHROPIC_API_KEY".into()),
-        (_another, None) => Key::None,
+fn provider<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    checked(from, |provider: String| {
+        let help = "openai and anthropic are; many others use the protocol of openai: set endpoint too";
+        let message = format!("no provider is called {provider:?}: {help}");
+        is_provider(&provider).then_some(provider).ok_or(message)
     })
 }
 
-fn duration(typed: &Spanned<String>, max: Duration) -> Result<Duration, Fault> {
-    let help = "a number with its unit: 30s, 10m";
-    let duration =
-        cli::duration(typed.get_ref()).map_err(|why| Fault::of(typed, format!("no duration: {why}")).help(help))?;
-    if duration > max {
-        return Err(Fault::of(typed, format!("it is at most {} s", max.as_secs())));
-    }
-    Ok(duration)
+fn endpoint<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    checked(from, |url: String| {
+        let host = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://")).unwrap_or_default();
+        if host.contains('@') {
+            return Err("an endpoint holds no password: name the variable with the key, api_key_env = \"...\"".into());
+        }
+        if host.is_empty() || host.starts_with('/') || host.contains(char::is_whitespace) {
+            let help = "write its whole beginning, with the version: http://127.0.0.1:8080/v1";
+            return Err(format!("{url:?} is no endpoint: {help}"));
+        }
+        Ok(Some(url))
+    })
 }
 
-/// Both prices or none, in millionths.
-fn prices(input: Option<Spanned<f64>>, output: Option<Spanned<f64>>) -> Result<Option<Prices>, Fault> {
-    let micros = |typed: Spanned<f64>| match *typed.get_ref() {
+/// The name of a variable. Since it may be a key by mistake, it is not repeated.
+fn variable<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    checked(from, |name: String| {
+        let is_plain = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) || !is_plain {
+            let help = "put the key into a variable, and the variable's name here: OPENAI_API_KEY";
+            return Err(format!("api_key_env is the name of a variable of the environment: {help}"));
+        }
+        Ok(Some(name))
+    })
+}
+
+fn temperature<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
+    checked(from, |temperature: f64| match (0.0..=2.0).contains(&temperature) {
+        true => Ok(Some(temperature)),
+        false => Err("the temperature is 0 to 2".into()),
+    })
+}
+
+fn retries<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
+    checked(from, |retries: i64| {
+        let retries = u32::try_from(retries).ok().filter(|retries| *retries <= RETRIES_MAX);
+        retries.map(Some).ok_or(format!("retries is 0 to {RETRIES_MAX}"))
+    })
+}
+
+/// A price in millionths.
+fn price<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    checked(from, |price: f64| match (0.0..=PRICE_MAX).contains(&price) {
         // Within its limit it is a whole number that fits.
-        price if (0.0..=PRICE_MAX).contains(&price) => Ok((price * 1_000_000.0).round() as u64),
-        _outside => Err(Fault::of(&typed, format!("a price is 0 to {PRICE_MAX}"))),
-    };
-    match (input, output) {
-        (None, None) => Ok(None),
-        (Some(input), Some(output)) => Ok(Some(Prices { input: micros(input)?, output: micros(output)? })),
-        (Some(one), None) | (None, Some(one)) => {
-            Err(Fault::of(&one, "one price without the other").help("give price_per_million_input and _output"))
+        true => Ok(Some((price * 1_000_000.0).round() as u64)),
+        false => Err(format!("a price is 0 to {PRICE_MAX}")),
+    })
+}
+
+impl TryFrom<ModelToml> for ModelConfig {
+    type Error = String;
+
+    fn try_from(written: ModelToml) -> Result<Self, String> {
+        let prices = match (written.price_per_million_input, written.price_per_million_output) {
+            (None, None) => None,
+            (Some(input), Some(output)) => Some(Prices { input, output }),
+            (Some(_), None) | (None, Some(_)) => {
+                return Err("one price without the other: give price_per_million_input and _output".into());
+            }
+        };
+        let default = RetryPolicy::default();
+        let (timeout, first) = (written.timeout.unwrap_or(TIMEOUT), written.backoff.unwrap_or(default.first));
+        for (field, duration, max) in [("timeout", timeout, TIMEOUT_MAX), ("backoff", first, default.longest)] {
+            if duration > max {
+                return Err(format!("{field} is too long: it is at most {} s", max.as_secs()));
+            }
         }
+        // The provider's own address has a usual variable; another endpoint gets no key unasked.
+        let key = match (written.api_key_env, &written.endpoint, written.provider.as_str()) {
+            (Some(name), _, _) => Key::Variable(name),
+            (None, None, "openai") => Key::Variable("OPENAI_API_KEY".into()),
+            (None, None, "anthropic") => Key::Variable("ANTHROPIC_API_KEY".into()),
+            (None, _, _) => Key::None,
+        };
+        let ModelToml { provider, endpoint, stream, plan, summaries, .. } = written;
+        let max_tokens = written.max_tokens.map(NonZeroU32::get);
+        Ok(Self {
+            terms: Terms { model: written.name, max_tokens, temperature: written.temperature },
+            settings: Settings { provider, endpoint, key, timeout, stream, prices },
+            retry_policy: RetryPolicy { retries_max: written.retries.unwrap_or(default.retries_max), first, ..default },
+            plan,
+            summaries,
+        })
     }
 }

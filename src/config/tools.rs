@@ -40,7 +40,7 @@ pub(super) fn registry(tools: &[Spanned<Tool>], types: BTreeMap<AgentType, TypeT
             Some(agent) => (lists.get(&agent).copied().unwrap_or(0), "describe it under [[tools]], or leave it out"),
             None => (place_of(&error.tool), "each tool is described once, under [[tools]], with short texts"),
         };
-        Fault::at(at, error.to_string()).help(help)
+        Fault::new(at, format!("{error}: {help}"))
     };
     ToolRegistry::new(parts).map_err(refused)
 }

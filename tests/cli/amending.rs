@@ -49,7 +49,7 @@ fn what_cannot_be_amended_is_refused_with_what_to_do() {
         assert!(refused.stderr.contains(says), "{}", refused.stderr);
     };
     check(&[], 2, "required");
-    check(&["--edit", "B"], 1, "nothing of the task is to be otherwise");
+    check(&["--edit", "B"], 1, "no change of the task is given");
     check(&["--reorder", "B", "--after", "C"], 3, "tasks wait for each other in a circle: B -> C -> B");
     check(&["--edit", "A", "--description", "x"], 9, "task 1 is Running: to change it, cancel it");
     check(&["--edit", "A", "--description", "x"], 9, "hint: task 1 is the one that is called A");

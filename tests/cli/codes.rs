@@ -45,7 +45,7 @@ fn what_is_typed_wrongly_is_2() {
         &["show", "p", "--at", "0"],
         &["run", "plan.md", "--jobs", "0"],
         &["run", "plan.md", "--timeout", "0s"],
-        &["run", "plan.md", "--token-budget", "199"],
+        &["run", "plan.md", "--order", "sideways"],
         &["ls", "-o", "xml"],
     ] {
         let ran = scene.run(words).expect(2);

@@ -102,7 +102,7 @@ fn a_configuration_that_cannot_be_read_says_where_and_what_to_do() {
     refused(b"[executors.a]\ncommand = ['x']\njobs = 0\n", &["crewlog.toml:3:8: jobs is 1 to 1000"]);
     refused(
         b"\n[executors.a]\nkinds = ['Cooking']\ncommand = 'x'",
-        &["crewlog.toml:3:10: \"Cooking\"", "hint: the kinds are"],
+        &["crewlog.toml:3:10: unknown variant `Cooking`", "`ToolCall`"],
     );
     refused(
         b"[executors.a]\n# \xc3\xa4\xff",

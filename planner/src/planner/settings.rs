@@ -14,7 +14,7 @@ impl Planner {
         }
         check_count("settings", changes.len(), AMENDMENTS_MAX)?;
         let mut config = self.state.config.clone();
-        changes.into_iter().for_each(|change| set(&mut config, change));
+        changes.into_iter().for_each(|change| config.set(change));
         check_config(&config)?;
         let is_other = config != self.state.config;
         Ok(is_other.then(|| Event::SettingsChanged { config: Box::new(config), reason }).into_iter().collect())
@@ -40,29 +40,32 @@ pub(super) fn check_count(what: &'static str, value: usize, max: usize) -> Resul
     if value > max { Err(PlannerError::TooMany(what, value, max)) } else { Ok(()) }
 }
 
-fn set(config: &mut PlannerConfig, change: Setting) {
-    match change {
-        Setting::Parallelism(n) => config.parallelism = n,
-        Setting::ParallelismOfKind(kind, Some(n)) => {
-            config.parallelism_by_kind.insert(kind, n);
+impl PlannerConfig {
+    /// Changes one setting.
+    pub fn set(&mut self, change: Setting) {
+        match change {
+            Setting::Parallelism(n) => self.parallelism = n,
+            Setting::ParallelismOfKind(kind, Some(n)) => {
+                self.parallelism_by_kind.insert(kind, n);
+            }
+            Setting::ParallelismOfKind(kind, None) => {
+                self.parallelism_by_kind.remove(&kind);
+            }
+            Setting::ParallelismOfExecutor(name, n) => {
+                // Names are the same in letters of any case.
+                self.parallelism_by_executor.retain(|known, _| known.to_lowercase() != name.to_lowercase());
+                self.parallelism_by_executor.extend(n.map(|n| (name, n)));
+            }
+            Setting::OnFailure(policy) => self.on_failure = policy,
+            Setting::RetriesMax(n) => self.retries_max = n,
+            Setting::Order(order) => self.order = order,
+            Setting::Budget(budget) => self.budget = budget,
+            Setting::DeadlineMs(deadline_ms) => self.deadline_ms = deadline_ms,
+            Setting::TokenBudget(n) => self.token_budget = n,
+            Setting::Compensate(compensate) => self.compensate = compensate,
+            Setting::Summaries(summaries) => self.summaries = summaries,
+            Setting::Standing(standing) => self.standing = standing,
         }
-        Setting::ParallelismOfKind(kind, None) => {
-            config.parallelism_by_kind.remove(&kind);
-        }
-        Setting::ParallelismOfExecutor(name, n) => {
-            // Names are the same in letters of any case.
-            config.parallelism_by_executor.retain(|known, _| known.to_lowercase() != name.to_lowercase());
-            config.parallelism_by_executor.extend(n.map(|n| (name, n)));
-        }
-        Setting::OnFailure(policy) => config.on_failure = policy,
-        Setting::RetriesMax(n) => config.retries_max = n,
-        Setting::Order(order) => config.order = order,
-        Setting::Budget(budget) => config.budget = budget,
-        Setting::DeadlineMs(deadline_ms) => config.deadline_ms = deadline_ms,
-        Setting::TokenBudget(n) => config.token_budget = n,
-        Setting::Compensate(compensate) => config.compensate = compensate,
-        Setting::Summaries(summaries) => config.summaries = summaries,
-        Setting::Standing(standing) => config.standing = standing,
     }
 }
 
