@@ -1,7 +1,6 @@
 //! Changing a plan under way: `amend`, `set`, `task add`.
 //!
-//! What a text would execute is shown and asked first, as where a plan is made of one. Each order goes to the planner
-//! alone, which takes all of it or nothing.
+//! New commands need consent. Each order is one command to the planner, all or nothing.
 
 use std::io::Write;
 use std::path::Path;
@@ -79,7 +78,7 @@ impl Changes {
     }
 }
 
-/// True of words that mean a file rather than a task, so that one which was mistyped becomes no task.
+/// True of words that look like a path, so that a mistyped path becomes no task.
 fn is_like_a_path(words: &str) -> bool {
     let is_ending = |ending: &str| (1..=5).contains(&ending.len()) && ending.chars().all(char::is_alphanumeric);
     let ending = Path::new(words).extension().and_then(|ending| ending.to_str());
@@ -142,8 +141,7 @@ pub async fn add_task(session: &Session, add: AddTask) -> Result<Code, Failure> 
     give(session, target, Command::Amend { amendments, reason: add.reason }).await
 }
 
-/// The plan that is named. One that is not there is made only where that was asked for, or where it is the project's own:
-/// a name that was mistyped must make none.
+/// The named plan. Only the backlog, or a plan with --new, is made: a mistyped name must make none.
 async fn plan_to_add_to(session: &Session, store: &EventStore, add: &AddTask) -> Result<String, Failure> {
     let name = &add.plan;
     if !add.new && name != BACKLOG {
@@ -197,8 +195,7 @@ fn consent_to(session: &Session, text: &str, state: &PlannerState) -> Result<(),
     consent(session, &parsed, &roster)
 }
 
-/// What an edit would have executed, in other words or by somebody else, is asked about as what is added is. It is decided
-/// on a copy first, so that nobody is asked about what is refused.
+/// Asks before an edit changes what a task executes. It is decided on a copy first, so that no refused edit is asked about.
 pub fn consent_to_edits(session: &Session, planner: &Planner, command: Command) -> Result<(), Failure> {
     let roster = runtime::roster(session, Duration::MAX, &[])?;
     let events = planner.clone().process(command);

@@ -1,4 +1,4 @@
-//! Keeping: `export`, `import`, `db check`. An import appends what others wrote, and decides nothing; the others only look.
+//! `export`, `import`, `db check`.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -160,7 +160,7 @@ pub async fn check(session: &Session) -> Result<Code, Failure> {
     Ok(if findings.is_empty() { Code::Done } else { Code::User })
 }
 
-/// Adds the events of this program's own streams that are none, where nothing else is wrong with them.
+/// Adds a finding for each event of crewlog's own streams that cannot be decoded.
 async fn check_events(store: &EventStore, checked: &mut Checked) {
     let known: BTreeSet<_> = checked.findings.iter().filter_map(|finding| finding.position).collect();
     let mut found = Vec::new();

@@ -72,7 +72,7 @@ pub struct Advisor<'a> {
 }
 
 impl<'a> Advisor<'a> {
-    /// On behalf of a plan that is there or will be, or of a text, whose tags the events bear.
+    /// Asks on behalf of a plan or a text, whose events have these tags.
     pub fn new(
         session: &'a Session,
         model: &'a ModelConfig,
@@ -83,8 +83,7 @@ impl<'a> Advisor<'a> {
         Self { session, model, planner: model.planner(store, aggregate, tags) }
     }
 
-    /// Asks for something and says to the person what it took, or that there is none and what is done instead. Only a
-    /// fault of the log is an error.
+    /// Asks the model, and reports the cost of the answer or the fallback. Only a fault of the log is an error.
     pub async fn ask<T>(
         &self,
         what: &str,

@@ -1,5 +1,4 @@
-//! Looking at the crew: `stats`, `conflicts`. They fold the log from their last snapshot on, so they are right where nothing
-//! hosts the processes that append the same. Nothing here executes anything.
+//! `stats`, `conflicts`: folds of the log from their last snapshot, right also when no host runs the projections.
 
 use std::collections::BTreeMap;
 use std::io::Write;

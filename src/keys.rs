@@ -118,7 +118,7 @@ async fn destroy(session: &Session, typed: &str) -> Result<Code, Failure> {
     Ok(Code::Done)
 }
 
-/// The plans that have not ended. One that cannot be read is no reason to fail: its key is gone by now.
+/// The plans that have not ended, without unreadable ones: their key is gone.
 async fn open_of(store: &EventStore, plans: &[String]) -> Vec<String> {
     let mut open = Vec::new();
     for plan in plans {
@@ -130,8 +130,7 @@ async fn open_of(store: &EventStore, plans: &[String]) -> Vec<String> {
     open
 }
 
-/// What else was sealed with another key when a model was asked for this plan: the text, before there was a plan, or another
-/// plan of it.
+/// Texts of this plan that are sealed with another key because a model was asked about them first.
 async fn asked_before(store: &EventStore, plan: &str, key: &str) -> Result<BTreeSet<String>, Failure> {
     let first = store.read(&Query::aggregate(event::STREAM, plan), Range::default(), 1).await?.events.pop();
     let request = match first.as_ref().map(Recorded::decode::<Event>).transpose()? {
@@ -154,8 +153,7 @@ struct Doomed {
     tags: Vec<String>,
 }
 
-/// The key of a plan; else of what was sealed and is no plan, such as a text that a model was asked about, by its name or the
-/// key's.
+/// The key of a plan, of a text that a model was asked about, or a key by its own name.
 async fn doomed(store: &EventStore, keys: &keys::Keys, typed: &str) -> Result<Doomed, Failure> {
     let no_plan = match find_plan(store, typed).await {
         Ok(plan) => {

@@ -1,7 +1,5 @@
-//! Where the log of a working directory is, and how one is made there.
-//!
-//! `--store`, then `CREWLOG_STORE` (each a path or a URL, also of a server), then `.crewlog/log.db` in the main worktree of the repository, so that all its
-//! worktrees share it, then upward from the working directory.
+//! The place of a working directory's log: `--store`, then `CREWLOG_STORE` (a path or a URL), then `.crewlog/log.db` in the
+//! main worktree of the repository, shared by all worktrees, then upward from the working directory.
 
 use std::fs;
 use std::io::{self, Write};
@@ -89,14 +87,13 @@ impl Place {
         (!self.is_on_server()).then_some(path)
     }
 
-    /// Where workers say that they live and hosts take their seats. Of a log on a server it is the user's own: what others
-    /// have of it, here or elsewhere, is another folder, and nothing is concluded about their workers.
+    /// The folder of the liveness locks of workers and the leader locks of hosts. That of a log on a server is the user's
+    /// own, so nothing is concluded about workers elsewhere.
     pub fn workers_folder(&self) -> PathBuf {
         self.beside("workers")
     }
 
-    /// A folder beside the log's file, since who shares it must see it, and two names of one file lead to one folder. Of a
-    /// log on a server it is among the user's own.
+    /// A folder beside the log's file, the same for all names of the file; of a log on a server, among the user's own.
     fn beside(&self, what: &str) -> PathBuf {
         let Some(path) = self.path() else {
             let state = std::env::var_os("XDG_STATE_HOME").filter(|folder| !folder.is_empty()).map(PathBuf::from);
@@ -161,8 +158,7 @@ impl Place {
         Ok((self.layered(EventStore::open_with(&self.url, options(true)).await?)?, is_new))
     }
 
-    /// Makes the folder, keeps it out of the repository's sight, and `git clean -fdx` off it: an ignore rule hides it,
-    /// and git does not clean a folder that is a repository of its own.
+    /// Makes the folder and hides it from git: an ignore rule, and a nested repository so that `git clean -fdx` spares it.
     fn prepare(&self, folder: &Path) -> io::Result<()> {
         // Only for the user: what commands print is in the log.
         fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
@@ -186,7 +182,7 @@ impl Place {
     }
 }
 
-/// How a log is opened. `CREWLOG_MIGRATE_URL` leads past a pooler, for bringing the schema of a log on a server up to date.
+/// How a log is opened. `CREWLOG_MIGRATE_URL` bypasses a pooler to migrate a log on a server.
 fn options(create: bool) -> Options {
     let migrate_url = std::env::var("CREWLOG_MIGRATE_URL").ok().filter(|url| !url.is_empty());
     Options { create, migrate_url, ..Options::default() }

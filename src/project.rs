@@ -77,7 +77,7 @@ fn in_file(path: &Path) -> io::Result<String> {
     }
 }
 
-/// The id in git's configuration. It is written as git does: into a lock file, which then takes the place of the old one.
+/// The id in git's configuration, written as git does: to a lock file that is renamed.
 fn in_git_config(config: &Path) -> io::Result<String> {
     let config = fs::canonicalize(config)?;
     let mut lock = config.clone().into_os_string();

@@ -1,5 +1,4 @@
-//! `plan propose`: an agent's plan is held to the rules and to the registry of tools, and taken up. `plan schema`: the form
-//! of such plans, with the tools that the agent has.
+//! `plan propose`, `plan draft`, `plan schema`: plans of agents, checked by rules and the tool registry.
 
 use std::io::Write;
 use std::path::Path;

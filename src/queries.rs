@@ -45,7 +45,7 @@ async fn each(
     Ok(())
 }
 
-/// Reads the whole history of a plan in the same way, that of a fork from its first plan on.
+/// Reads the whole history of a plan in pages, with the shared history of a fork.
 pub async fn for_each_of(
     store: &EventStore,
     plan: &str,
@@ -89,7 +89,7 @@ pub fn unreadable_plan(plan: &str, error: &Error) -> String {
     visible(&format!("{plan} cannot be read and is left out: {error}"))
 }
 
-/// The tags of a plan's events, from its first event: they belong to the plan, whatever folder a command runs in.
+/// The tags of a plan's events, read from its first event.
 pub async fn tags_of(store: &EventStore, plan: &str) -> Result<Vec<String>, Failure> {
     let first = store.read(&Query::aggregate(event::STREAM, plan), Range::default(), 1).await?;
     Ok(first.events.into_iter().next().map(|recorded| recorded.tags).unwrap_or_default())
@@ -122,7 +122,7 @@ pub async fn find_plan(store: &EventStore, typed: &str) -> Result<String, Failur
     }
 }
 
-/// A name that no task of a plan has, with the names that are like it, or else the first.
+/// Refuses an unknown task name, with similar names.
 pub fn no_task(session: &Session, plan: &str, state: &PlannerState, name: &str) -> Failure {
     const SHOWN_MAX: usize = 8;
     let typed = name.to_lowercase();

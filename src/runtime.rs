@@ -1,5 +1,4 @@
-//! What acts in this process: executors in a worker, the host of the planner, the processes that watch over all plans,
-//! and the signals that end all of it.
+//! The runtime of a process: worker, planner host, reacting processes, signals.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -91,7 +90,7 @@ pub async fn run_out(timeout: Option<Duration>) {
     }
 }
 
-/// True while a plan goes on by itself as far as these executors can bring it. `all` are the plans that may stand below it.
+/// True while these executors can advance a plan. `all` are its possible sub-plans.
 pub fn is_busy(roster: &Roster, plan: &str, view: &PlanView, all: &BTreeMap<String, PlanView>) -> bool {
     let state = view.state();
     if is_plan_undecryptable(state) {
@@ -99,8 +98,7 @@ pub fn is_busy(roster: &Roster, plan: &str, view: &PlanView, all: &BTreeMap<Stri
     }
     let goes_on_below = |task: &Task| {
         let below = task.sub_plan_id(plan).and_then(|below| all.get_key_value(&below));
-        // One that is not there, or of which a model is only asked, is about to be made, and one that has ended is about to
-        // be reported.
+        // A missing sub-plan is about to be made, and an ended one about to be reported.
         below.is_none_or(|(below, view)| {
             matches!(view.state().phase(), Phase::Empty | Phase::Ended(_)) || is_busy(roster, below, view, all)
         })
@@ -113,7 +111,7 @@ pub fn is_busy(roster: &Roster, plan: &str, view: &PlanView, all: &BTreeMap<Stri
     let is_active = state.phase() == Phase::Active;
     let is_retried = |task: &Task| task.retry_ms.is_some() && !task.is_paused && roster.takes(&task.plan);
     let goes_on = state.dispatched().any(takes) || (is_active && state.tasks().iter().any(is_retried));
-    // What a plan that has stopped has dispatched is withdrawn, unless somebody has begun it.
+    // A stopped plan withdraws dispatched tasks that nobody has claimed.
     let is_withdrawn = is_active && state.stopped_by().is_some() && state.dispatched().next().is_some();
     // A question that is answered by default in time needs nobody either.
     goes_on || is_withdrawn || state.awaits_default()
@@ -171,13 +169,13 @@ impl Runtime {
         }
     }
 
-    /// Ends the worker and the planner where there is no log that they could say anything to. What runs ends with them.
+    /// Ends the worker, with its tasks, and the planner when the log is gone.
     pub fn abandon(&self) {
         self.worker.abort();
         self.host.abort();
     }
 
-    /// Stops what runs and lets it say so, until that is done, another signal comes, or it takes too long.
+    /// Stops the worker and waits until it has recorded that, another signal comes, or it takes too long.
     pub async fn stop(&mut self, signals: &mut Signals, note: impl Fn(&str)) {
         self.stop.send_replace(true);
         if !self.worker.is_finished() {
@@ -194,7 +192,7 @@ impl Runtime {
         if let Some(summaries) = &self.summaries {
             summaries.abort();
         }
-        // They take in what is in the log by now. Where they cannot, the next host that lives long enough does.
+        // They process the log up to now; if they cannot, a later host does.
         self.stop_reacting.send_replace(true);
         let reacting = futures::future::join_all(&mut self.reacting);
         tokio::select! {
@@ -230,7 +228,7 @@ fn ended_early(part: &str, ended: Result<Result<(), Error>, tokio::task::JoinErr
     }
 }
 
-/// The signals that ask the program to end. From the first one made on, none ends it by itself.
+/// The signals to end. From the first instance on, none ends the program by itself.
 pub struct Signals {
     interrupt: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,

@@ -166,8 +166,7 @@ pub async fn resume(session: &Session, resume: Resume) -> Result<Code, Failure> 
     run_session.run(signals).await
 }
 
-/// Plain Markdown that loses numbered items or shell fences to boxes is read so only when a person agrees, or names the
-/// format.
+/// Plain Markdown whose boxes hide numbered items or fences needs consent, or an explicit format.
 fn refuse_losses(session: &Session, parsed: &ParsedPlan, text: &str, is_named: bool) -> Result<(), Failure> {
     const SHOWN_MAX: usize = 10;
     let (Some(_), false) = (parsed.lost.first(), is_named) else { return Ok(()) };

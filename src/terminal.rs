@@ -60,8 +60,7 @@ pub fn read_line() -> io::Result<Option<String>> {
     Ok((n_read > 0).then(|| line.trim().to_owned()))
 }
 
-/// Says a line on standard error. That nobody can read it any more, as when a terminal was closed, must not end the
-/// work, which `eprintln!` would do.
+/// Writes a line on standard error. A closed terminal must not end the work, as `eprintln!` would.
 pub fn say(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }

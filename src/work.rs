@@ -1,6 +1,5 @@
-//! `work`: a process that takes the tasks of all plans in the log, beside any number of others, and shows what it sees.
-//!
-//! It ends on a signal, or with `--until-idle` when nothing is left that an executor of it could do.
+//! `work`: runs the tasks of all plans in the log, together with other workers, until a signal or, with `--until-idle`,
+//! until nothing is left to do.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -133,8 +132,8 @@ impl WorkerLoop<'_> {
         }
     }
 
-    /// True when all is read and taken in, and nothing goes on by itself. The order matters: what the planner appends
-    /// when it takes a report in is in the log before it says so.
+    /// True when all events are processed and no plan advances by itself. The planner appends before it updates `taken_in`,
+    /// so the order of the checks matters.
     async fn is_idle(&self, runtime: &Runtime) -> Result<bool, Failure> {
         let is_taken_in = *runtime.taken_in.borrow() >= self.last_report;
         let is_busy = self.views.iter().any(|(plan, view)| runtime::is_busy(&self.roster, plan, view, &self.views));
@@ -174,7 +173,7 @@ impl WorkerLoop<'_> {
         }
     }
 
-    /// What was read of plans whose key is gone now is not to be waited for: nobody carries it out.
+    /// Loads plans again whose key was destroyed: nobody can run them.
     async fn read_again(&mut self, recorded: &Recorded) -> Result<(), Failure> {
         let KeyEvent::KeyDestroyed { plans, .. } = recorded.decode()?;
         for plan in plans {
@@ -247,7 +246,7 @@ fn has_ended(view: &PlanView) -> bool {
     matches!(view.state().phase(), Phase::Ended(_))
 }
 
-/// What is said of several plans in one exit code: a failure first, then what waits for a person.
+/// The exit code for several plans: a failure first, then what waits for a person.
 fn worst(codes: impl Iterator<Item = Code>) -> Code {
     let codes = codes.collect::<Vec<_>>();
     let order = [Code::TaskFailed, Code::Waiting, Code::Budget, Code::Paused];
