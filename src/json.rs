@@ -104,7 +104,7 @@ pub fn shown_json(plan: &str, at: Position, view: &PlanView) -> Value {
 pub fn shown_tasks_json(plan: &str, at: Position, view: &PlanView, is_shown: impl Fn(TaskId) -> bool) -> Value {
     let state = view.state();
     let name_of = |id: TaskId| state.task(id).map(|task| task.plan.name());
-    let due = |of: Timer| state.timers().get(&of).copied().map(rfc3339);
+    let due = |of: Timer| state.due(of).map(rfc3339);
     let tasks = state.tasks().iter().filter(|task| is_shown(task.plan.id)).map(|task| {
         let times = view.times(task.plan.id);
         let mut more = json!({

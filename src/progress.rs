@@ -87,7 +87,7 @@ impl Progress {
 
     fn ask(&self, question: &Question, view: &PlanView) {
         let Some(task) = view.state().task(question.task) else { return };
-        let deadline = view.state().timers().get(&Timer::Question(question.id)).copied();
+        let deadline = view.state().due(Timer::Question(question.id));
         let by_default = by_default(question.default.as_ref(), deadline);
         // The possible answers are at its end.
         let text = one_line(&question.question, QUESTION_CHARS_MAX);

@@ -38,7 +38,7 @@ pub async fn show(session: &Session, show: &Show, task: &str) -> Result<Code, Fa
             recorded.n_chars, digest.n_chars
         )),
     }
-    let prompt = rendered.text;
+    let prompt = rendered;
     let json = json!({
         "plan": plan, "task": task, "attempt": attempt, "at": at,
         "prompt": prompt, "digest": digest, "recorded": recorded,

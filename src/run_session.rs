@@ -13,7 +13,7 @@ use crewlog_planner::claim;
 use crewlog_planner::event::{Command, Outcome, QuestionId, TaskStatus, Timer, ancestor_tag, plan_tag};
 use crewlog_planner::planner::PARALLELISM_MAX;
 use crewlog_planner::sealed;
-use crewlog_planner::state::{Phase, Question, Task, Wait};
+use crewlog_planner::state::{Phase, Question, Task};
 use crewlog_planner::view::PlanView;
 use futures::StreamExt;
 use tokio::sync::oneshot;
@@ -263,7 +263,7 @@ impl<'a> RunSession<'a> {
 
     fn ask(&mut self, question: &Question) -> Result<(), Failure> {
         self.progress.pause();
-        let deadline = self.view.state().timers().get(&Timer::Question(question.id)).copied();
+        let deadline = self.view.state().due(Timer::Question(question.id));
         let by_default = by_default(question.default.as_ref(), deadline);
         terminal::prompt(&format!("{} {}{by_default}\n> ", question.id, visible(&question.question)));
         self.asking.question = Some(question.id);
@@ -355,7 +355,7 @@ impl<'a> RunSession<'a> {
             End::Unreadable(failure) => (failure.code, vec![failure.to_string()]),
             End::TimedOut => (Code::TimedOut, vec![format!("the time given ran out; to go on: {resume}")]),
             End::Interrupted => (Code::Interrupted, vec![format!("interrupted; to go on: {resume}")]),
-            End::Waiting if self.view.state().waits_for() == [Wait::Work] => {
+            End::Waiting if self.view.state().waits_for_work() => {
                 let add = self.session.command_on("task add \"...\" --plan", &self.plan);
                 let has_failed = |task: &Task| matches!(task.status, TaskStatus::Failed | TaskStatus::TimedOut);
                 let n_failed = self.view.state().tasks().iter().filter(|task| has_failed(task)).count();

@@ -11,7 +11,7 @@ use crewlog_planner::listing::{PlanList, PlanSummary};
 use crewlog_planner::nesting;
 use crewlog_planner::parse::{self, Diagnostic, ParsedPlan};
 use crewlog_planner::plan::{Mark, NodeKind, TaskPlan};
-use crewlog_planner::state::{HeldByBudget, Measure, Phase, PlannerState, Question, Shortage, Task};
+use crewlog_planner::state::{Measure, Phase, PlannerState, Question, Shortage, Task};
 use crewlog_planner::view::PlanView;
 use serde_json::json;
 
@@ -162,8 +162,8 @@ pub fn print_view(mut to: impl Write, plan: &str, at: Position, view: &PlanView)
         if let Some(ended) = ended {
             writeln!(to, "{:indent$}{}", "", one_line(ended, 100))?;
         }
-        if let Some(due) = state.timers().get(&Timer::Retry(task.plan.id)) {
-            writeln!(to, "{:indent$}retry at {}", "", rfc3339(*due))?;
+        if let Some(due) = state.due(Timer::Retry(task.plan.id)) {
+            writeln!(to, "{:indent$}retry at {}", "", rfc3339(due))?;
         }
         let times = view.times(task.plan.id);
         match (&times.executor, &task.plan.assignee) {
@@ -186,8 +186,8 @@ pub fn print_view(mut to: impl Write, plan: &str, at: Position, view: &PlanView)
 
 /// The deadline of a plan, its usage and its budget.
 fn print_limits(mut to: impl Write, state: &PlannerState) -> std::io::Result<()> {
-    if let Some(at) = state.timers().get(&Timer::Plan) {
-        writeln!(to, "to end by {}", rfc3339(*at))?;
+    if let Some(at) = state.due(Timer::Plan) {
+        writeln!(to, "to end by {}", rfc3339(at))?;
     }
     let budget = &state.config().budget;
     let of = [Measure::Tokens, Measure::Cost, Measure::Duration].map(|measure| {
@@ -217,7 +217,7 @@ pub fn what_is_waited_for(session: &Session, plan: &str, view: &PlanView) -> Vec
     let state = view.state();
     let questions = state.open_questions().map(|question| {
         let answer = format!("{} {} \"...\"", session.command_on("answer", plan), question.id);
-        let deadline = state.timers().get(&Timer::Question(question.id)).copied();
+        let deadline = state.due(Timer::Question(question.id));
         let by_default = by_default(question.default.as_ref(), deadline);
         format!("{} asks: {}{by_default}\n  {answer}", question.id, one_line(&question.question, 200))
     });
@@ -259,12 +259,10 @@ pub fn what_is_waited_for(session: &Session, plan: &str, view: &PlanView) -> Vec
         format!("task {name} is paused\n  {} {name}", session.command_on("resume", plan))
     });
     let held = state.held_by_budget().map(|held| {
-        let how = match held {
-            HeldByBudget::Short(Shortage { measure, .. }) => {
-                format!("\n  {}", how_to_raise(session, plan, measure))
-            }
-            HeldByBudget::Unknown => String::new(),
-        };
+        // A running task that reserves the whole budget would reserve a higher one too.
+        let is_raisable = held.reserved < held.limit;
+        let how =
+            if is_raisable { format!("\n  {}", how_to_raise(session, plan, held.measure)) } else { String::new() };
         format!("nothing more is started: {}{how}", held.words())
     });
     // A plan that is paused with its parent resumes with it; the others are shown by their own worker.

@@ -11,7 +11,7 @@ use crewlog_planner::claim;
 use crewlog_planner::crew::conflicts;
 use crewlog_planner::listing::PlanSummary;
 use crewlog_planner::sealed::{self, KeyEvent};
-use crewlog_planner::state::{Phase, Wait};
+use crewlog_planner::state::Phase;
 use crewlog_planner::view::{PlanStatus, PlanView};
 use futures::{StreamExt, TryStreamExt};
 
@@ -231,7 +231,7 @@ impl WorkerLoop<'_> {
             End::Interrupted => Code::Interrupted,
             End::Idle => {
                 // A standing plan in which all is done waits for nobody.
-                let open = self.views.values().filter(|view| view.state().waits_for() != [Wait::Work]);
+                let open = self.views.values().filter(|view| !view.state().waits_for_work());
                 let open = open.map(|view| match view.state().shortage() {
                     Some(_) if view.status() == PlanStatus::Paused => Code::Budget,
                     Some(_) | None => code_of(view.status()),

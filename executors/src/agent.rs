@@ -8,7 +8,7 @@ use std::time::Duration;
 use crewlog_planner::claim::Ending;
 use crewlog_planner::event::{FailureClass, Usage};
 use crewlog_planner::plan::NodeKind;
-use crewlog_planner::prompt::{FAILED, Prompt, QUESTION, split_default};
+use crewlog_planner::prompt::{FAILED, QUESTION, split_default};
 use tokio::sync::watch;
 
 use crate::output::Outputs;
@@ -73,7 +73,7 @@ impl Agent {
         &self,
         shell: &Shell,
         job: Job<'_>,
-        Prompt { text: prompt }: Prompt,
+        prompt: String,
         stop: &mut watch::Receiver<Option<Stop>>,
     ) -> (Ending, Usage) {
         let counts_tokens = job.parameters.counts_tokens;

@@ -330,8 +330,7 @@ async fn follow_with_retry(store: &EventStore, plan: &str, planner: &mut Runner<
 
 /// When a timer of a planner is due; at once when one has no due time yet.
 fn due_at(planner: &Runner<Planner>) -> Option<Timestamp> {
-    let state = planner.handler().state();
-    if state.has_unset_timers() { Some(Timestamp(i64::MIN)) } else { state.next_timer().map(|(due, _)| due) }
+    planner.handler().state().next_timer().map(|(due, _)| due.unwrap_or(Timestamp(i64::MIN)))
 }
 
 /// Returns when log time reaches a moment; never without one. Log time may leap, so it is read now
@@ -376,12 +375,12 @@ async fn run_timers(store: &EventStore, planner: &mut Runner<Planner>) -> bool {
 async fn run_timer(store: &EventStore, planner: &mut Runner<Planner>, set: &mut SetTimers) -> Result<(), Error> {
     let state = planner.handler().state();
     let (command, cause) = match state.next_timer() {
-        Some((due, timer)) if !state.has_unset_timers() => {
+        Some((Some(due), timer)) => {
             let cause = set.by(store, planner.aggregate_id(), timer, due).await?;
             let cause = cause.map_or_else(Cause::request, |recorded| Cause::reaction(TIMERS, recorded));
             (Command::FireTimer { timer, due }, cause)
         }
-        Some(_) | None => {
+        Some((None, _)) | None => {
             // The new events are newer than those in the cache.
             *set = SetTimers::default();
             (Command::SetTimers { now: store.now() }, Cause::request())

@@ -5,7 +5,7 @@ use crewlog_planner::claim::PromptDigest;
 use crewlog_planner::event;
 use crewlog_planner::plan::TaskId;
 use crewlog_planner::planner::Planner;
-use crewlog_planner::prompt::{self, Prompt};
+use crewlog_planner::prompt;
 use futures::TryStreamExt;
 use sha2::{Digest, Sha256};
 
@@ -36,7 +36,7 @@ pub async fn prompt_of(
     plan: &str,
     task: TaskId,
     dispatched: Position,
-) -> Result<Prompt, PromptError> {
+) -> Result<String, PromptError> {
     let history = History::of(store, plan).await?;
     let records = history.records(store, &Query::stream(event::STREAM), Range::up_to(dispatched));
     let mut records = std::pin::pin!(records);
@@ -55,7 +55,7 @@ pub(crate) async fn rendered(
     plan: &str,
     task: TaskId,
     dispatched: Position,
-) -> Result<Prompt, PromptError> {
+) -> Result<String, PromptError> {
     let mut backoff = Backoff::new();
     loop {
         match prompt_of(store, plan, task, dispatched).await {
@@ -67,8 +67,8 @@ pub(crate) async fn rendered(
 
 /// The SHA-256 and the length of a prompt.
 #[must_use]
-pub fn digest(prompt: &Prompt) -> PromptDigest {
-    let hash = Sha256::digest(prompt.text.as_bytes());
+pub fn digest(prompt: &str) -> PromptDigest {
+    let hash = Sha256::digest(prompt.as_bytes());
     let sha256 = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-    PromptDigest { sha256, n_chars: prompt.n_chars() as u64 }
+    PromptDigest { sha256, n_chars: prompt.chars().count() as u64 }
 }

@@ -11,7 +11,6 @@ use std::time::Duration;
 use crewlog_mq::{Cause, Error, EventStore, ExecuteError, Position, Query, Range, Recorded, Runner, Start};
 use crewlog_planner::claim::{self, Ending, TaskCommand, TaskLease};
 use crewlog_planner::event::{self, FailureClass, Usage};
-use crewlog_planner::prompt::Prompt;
 use crewlog_planner::view::Lease;
 use futures::{StreamExt, TryStreamExt};
 use tokio::sync::watch;
@@ -182,7 +181,7 @@ impl Worker {
             None => match self.prepared(actor, dispatch).await {
                 Err(ending) => (ending, Usage::default()),
                 Ok(prompt) => {
-                    let start = TaskCommand::Start { epoch, prompt: prompt.as_ref().map(prompts::digest) };
+                    let start = TaskCommand::Start { epoch, prompt: prompt.as_deref().map(prompts::digest) };
                     if !append(claim, start, &dispatch.cause).await {
                         return;
                     }
@@ -202,7 +201,7 @@ impl Worker {
     }
 
     /// An agent's prompt, once the task's attachments exist; otherwise the task's ending.
-    async fn prepared(&self, actor: Actor<'_>, dispatch: &Dispatch) -> Result<Option<Prompt>, Ending> {
+    async fn prepared(&self, actor: Actor<'_>, dispatch: &Dispatch) -> Result<Option<String>, Ending> {
         let checked = attachments::checked(&dispatch.parameters, self.links.clone()).await;
         checked.map_err(|question| Ending::Asked { question, default: None })?;
         match actor {
@@ -222,7 +221,7 @@ impl Worker {
         &self,
         actor: Actor<'_>,
         dispatch: &Dispatch,
-        prompt: Option<Prompt>,
+        prompt: Option<String>,
         claim: &mut Runner<TaskLease>,
         epoch: u64,
         mut plan_stop: watch::Receiver<Option<Stop>>,

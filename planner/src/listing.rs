@@ -11,7 +11,7 @@ use crate::event::{self, Event};
 use crate::is_default;
 use crate::plan::TaskPlan;
 use crate::sealed;
-use crate::state::{PlannerState, Wait};
+use crate::state::PlannerState;
 use crate::view::{PlanStatus, PlanView};
 
 /// The plans of a log, the oldest first.
@@ -93,7 +93,7 @@ impl PlanSummary {
             created_at: view.created_at()?,
             parent: Parent::of(state),
             is_held_by_budget: state.held_by_budget().is_some(),
-            waits_for_work: state.waits_for() == [Wait::Work],
+            waits_for_work: state.waits_for_work(),
         })
     }
 }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::is_default;
 use crate::protocol::{AgentRequest, AgentType};
+use crate::text::length_ms;
 
 /// The number of a task in its plan: 1, 2, 3 ... in the order of planning, never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
@@ -192,6 +193,16 @@ pub struct DefaultAnswer {
     pub answer: String,
     /// Milliseconds after the question was asked.
     pub after_ms: u64,
+}
+
+impl DefaultAnswer {
+    /// Reads `yes after 1h`.
+    pub(crate) fn read(text: &str) -> Option<Self> {
+        let (answer, after) = text.rsplit_once(" after ")?;
+        let answer = answer.trim().trim_matches('"');
+        let after_ms = length_ms(after).filter(|_| !answer.is_empty())?;
+        Some(Self { answer: answer.to_owned(), after_ms })
+    }
 }
 
 /// The bytes `start..end` of the source text.

@@ -41,6 +41,21 @@ pub fn span(ms: u64) -> String {
     whole.map_or_else(|| format!("{ms} ms"), |(unit, name)| format!("{} {name}", ms / unit))
 }
 
+/// The milliseconds of a duration such as `90s`, `10m`, `2h`, `1d` or `500ms`; more than none.
+pub(crate) fn length_ms(text: &str) -> Option<u64> {
+    let digits = text.trim().bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.trim().split_at(digits);
+    let unit = match unit.trim().to_lowercase().as_str() {
+        "ms" => 1,
+        "s" | "sec" | "second" | "seconds" => 1_000,
+        "m" | "min" | "minute" | "minutes" => 60_000,
+        "h" | "hour" | "hours" => 3_600_000,
+        "d" | "day" | "days" => 86_400_000,
+        _unit => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(unit).filter(|length| *length > 0)
+}
+
 /// The first characters of a text.
 pub(crate) fn prefix(text: &str, chars_max: usize) -> &str {
     text.char_indices().nth(chars_max).map_or(text, |(at, _)| &text[..at])

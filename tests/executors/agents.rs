@@ -11,7 +11,6 @@ use crewlog_executors::shell::Shell;
 use crewlog_planner::claim::{Ending, RunDetails};
 use crewlog_planner::event::{Answered, Budget, FailureClass, TaskInput, Usage};
 use crewlog_planner::plan::{NodeKind, TaskId};
-use crewlog_planner::prompt::Prompt;
 use tempfile::TempDir;
 use tokio::sync::watch;
 
@@ -73,8 +72,8 @@ fn roster(agents: Vec<Agent>) -> Roster {
 }
 
 /// A prompt with only the task.
-fn prompt(input: &TaskInput) -> Prompt {
-    Prompt { text: input.description.clone() }
+fn prompt(input: &TaskInput) -> String {
+    input.description.clone()
 }
 
 /// The outcome of a run with no interference, unless it is stopped.

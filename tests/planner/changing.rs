@@ -4,7 +4,6 @@ use crewlog_mq::Handler;
 use crewlog_planner::event::{Amendment, Command, Edit, Event, ExecutorEvent, PlannerConfig, TaskStatus};
 use crewlog_planner::plan::{Dependency, NodeKind, Origin, Proposal, Strength, TaskId, TaskPlan};
 use crewlog_planner::planner::{AMENDMENTS_MAX, Planner, PlannerError};
-use crewlog_planner::state::Wait;
 
 use super::amending::{done, planner_of};
 use super::transcript::{check, check_with};
@@ -113,22 +112,9 @@ fn a_standing_plan_waits_for_work_and_goes_on_even_when_it_was_cancelled() {
         ",
     );
     let mut planner = planner_of("Run `a`", standing);
-    assert_eq!(planner.state().waits_for(), [Wait::Task(TaskId(1))]);
+    assert!(!planner.state().waits_for_work());
     planner.process(done(1)).unwrap();
-    assert_eq!(planner.state().waits_for(), [Wait::Work]);
-}
-
-#[test]
-fn a_plan_names_all_that_it_waits_for() {
-    let text = "In parallel:\n- A: Run `a`\n- B: Which?\n- C: Run `c` (depends on A)\n";
-    let mut planner = planner_of(text, PlannerConfig::default());
-    planner.process(Command::PauseTask { task: TaskId(3), reason: String::new() }).unwrap();
-    planner.process(Command::Pause { reason: String::new() }).unwrap();
-    let question = planner.state().questions()[0].id;
-    let waits = [Wait::PausedPlan, Wait::Task(TaskId(1)), Wait::PausedTask(TaskId(3)), Wait::Question(question)];
-    assert_eq!(planner.state().waits_for(), waits);
-    planner.process(Command::Cancel { task: None, reason: String::new() }).unwrap();
-    assert_eq!(planner.state().waits_for(), []);
+    assert!(planner.state().waits_for_work());
 }
 
 #[test]

@@ -105,7 +105,7 @@ fn a_prompt_in_a_fork_of_an_undone_plan_lists_the_undone_task_as_open_only() {
     let review = Amendment::Add { text: "Review the sources".into(), after: Vec::new(), before: Vec::new() };
     fork.process(fork_with("parent", 9, vec![review])).unwrap();
     let added = fork.state().tasks().last().unwrap();
-    let prompt = render_prompt(fork.state(), added).unwrap().text;
+    let prompt = render_prompt(fork.state(), added).unwrap();
     let lines = prompt.lines().filter(|line| line.contains("alpha")).collect::<Vec<_>>();
     assert_eq!(
         lines,

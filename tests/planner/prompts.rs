@@ -369,7 +369,8 @@ fn a_file_must_be_there_unless_an_earlier_task_names_it_by_now() {
             config: PlannerConfig::default(),
         });
         for attachments in changes {
-            let amendments = vec![Amendment::Edit { task: TaskId(2), edits: vec![Edit::Attachments(attachments)] }];
+            let task = TaskPlan { attachments, ..run.state().task(TaskId(2)).unwrap().plan.clone() };
+            let amendments = vec![Amendment::Define { tasks: vec![task] }];
             run.order(Command::Amend { amendments, reason: String::new() });
         }
         run.done(1, "begun");

@@ -433,8 +433,8 @@ impl Act {
             | Self::Fork { .. }
             | Self::Undo => self.of_time_and_questions(state),
             Self::Tick { at } => match state.next_timer() {
-                Some((due, timer)) if !state.has_unset_timers() => Command::FireTimer { timer, due },
-                Some(_) | None => Command::SetTimers { now: Timestamp(i64::from(*at) * 1_000) },
+                Some((Some(due), timer)) => Command::FireTimer { timer, due },
+                Some((None, _)) | None => Command::SetTimers { now: Timestamp(i64::from(*at) * 1_000) },
             },
             Self::Compact { max_tokens } => Command::CompactContext { max_tokens: *max_tokens },
             Self::Initialize => draft.initialize(),

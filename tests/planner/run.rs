@@ -100,7 +100,7 @@ impl Run {
 pub(super) fn prompt_at(history: &[Event], place: usize, task: u64) -> Option<String> {
     let planner = Planner::fold(&history[..=place]);
     let state = planner.state();
-    Some(render_prompt(state, state.task(TaskId(task))?)?.text)
+    render_prompt(state, state.task(TaskId(task))?)
 }
 
 /// A section of a prompt, without its heading.

@@ -226,16 +226,13 @@ fn a_paused_plan_has_no_more_time_than_another() {
 fn a_host_is_told_when_something_is_due_and_when_it_is_not_known_yet() {
     let (user_input, config) = ("1. Run `a`\n".to_owned(), within(1_000));
     let mut planner = Planner::new();
-    assert_eq!((planner.state().next_timer(), planner.state().has_unset_timers()), (None, false));
+    assert_eq!(planner.state().next_timer(), None);
     planner.process(Command::Initialize { user_input, attachments: Vec::new(), config, parallel: false }).unwrap();
-    assert_eq!((planner.state().next_timer(), planner.state().has_unset_timers()), (None, true));
+    assert_eq!(planner.state().next_timer(), Some((None, Timer::Plan)));
     planner.process(Command::SetTimers { now: Timestamp(5) }).unwrap();
-    assert_eq!(
-        (planner.state().next_timer(), planner.state().has_unset_timers()),
-        (Some((Timestamp(1_000_005), Timer::Plan)), false)
-    );
+    assert_eq!(planner.state().next_timer(), Some((Some(Timestamp(1_000_005)), Timer::Plan)));
     planner.process(Command::Cancel { task: None, reason: "no".into() }).unwrap();
-    assert_eq!((planner.state().next_timer(), planner.state().has_unset_timers()), (None, false));
+    assert_eq!(planner.state().next_timer(), None);
 }
 
 #[test]

@@ -84,10 +84,12 @@ impl Plan {
     /// Sets the timers, and fires those that are due, one after another.
     fn tick(&mut self, now: Timestamp) -> String {
         let mut told = String::new();
-        if self.planner.state().has_unset_timers() {
+        if let Some((None, _)) = self.planner.state().next_timer() {
             told += &self.process("set timers", Command::SetTimers { now });
         }
-        while let Some((due, timer)) = self.planner.state().next_timer().filter(|(due, _)| *due <= now) {
+        while let Some((Some(due), timer)) = self.planner.state().next_timer()
+            && due <= now
+        {
             told += &self.process("fire a timer", Command::FireTimer { timer, due });
         }
         if told.is_empty() { "(nothing)\n".to_owned() } else { told }

@@ -9,7 +9,7 @@ use crewlog_planner::event::{
     Amendment, Command, Edit, Event, ExecutorEvent, FailureClass, Order, PlannerConfig, Setting, Summaries,
 };
 use crewlog_planner::model::CallEvent;
-use crewlog_planner::plan::{Attachment, AttachmentKind, DefaultAnswer, FailurePolicy, NodeKind, TaskId};
+use crewlog_planner::plan::{Attachment, AttachmentKind, FailurePolicy, NodeKind, TaskId};
 use crewlog_planner::sealed::SEALED;
 use crewlog_planner::sealing::{Visibility, must_seal, replaced, rule};
 
@@ -140,15 +140,11 @@ fn every_string_of_a_kept_command_is_named_as_clear_or_sealed() {
             None
         });
     }
-    assert_eq!(
-        sealed.into_iter().collect::<Vec<_>>(),
-        ["Command", "Compensate", "Description", "Notes", "answer", "label", "reason", "text"]
-    );
+    assert_eq!(sealed.into_iter().collect::<Vec<_>>(), ["Command", "Description", "Notes", "label", "reason", "text"]);
 }
 
 /// Amendments and edits of every kind, with a text in every secret field.
 fn amendments() -> Vec<Amendment> {
-    let attachment = Attachment { kind: AttachmentKind::FileRef("a.rs".into()), label: Some(TEXT.into()) };
     let edits = vec![
         Edit::Description(TEXT.into()),
         Edit::Kind(NodeKind::Analysis),
@@ -159,14 +155,9 @@ fn amendments() -> Vec<Amendment> {
         Edit::Assignee(Some("ann".into())),
         Edit::Retry(Some(1)),
         Edit::TimeoutMs(Some(1)),
-        Edit::DeadlineMs(Some(1)),
         Edit::EstimateMs(Some(1)),
         Edit::OnFailure(Some(FailurePolicy::Ask)),
         Edit::Files(vec!["a.rs".into()]),
-        Edit::RerunSafe(true),
-        Edit::Compensate(Some(TEXT.into())),
-        Edit::DefaultAnswer(Some(DefaultAnswer { answer: TEXT.into(), after_ms: 1 })),
-        Edit::Attachments(vec![attachment]),
     ];
     vec![
         Amendment::Add { text: TEXT.into(), after: vec![TaskId(1)], before: Vec::new() },

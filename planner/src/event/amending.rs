@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::event::{Budget, Order, Summaries};
-use crate::plan::{Attachment, DefaultAnswer, FailurePolicy, NodeKind, TaskId, TaskPlan};
+use crate::plan::{FailurePolicy, NodeKind, TaskId, TaskPlan};
 
 /// One change to the tasks of a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,14 +49,9 @@ pub enum Edit {
     Assignee(Option<String>),
     Retry(Option<u32>),
     TimeoutMs(Option<u64>),
-    DeadlineMs(Option<u64>),
     EstimateMs(Option<u64>),
     OnFailure(Option<FailurePolicy>),
     Files(Vec<String>),
-    RerunSafe(bool),
-    Compensate(Option<String>),
-    DefaultAnswer(Option<DefaultAnswer>),
-    Attachments(Vec<Attachment>),
 }
 
 /// A new value for one setting of a [`PlannerConfig`](crate::event::PlannerConfig).

@@ -10,6 +10,7 @@ use super::commands::may_run;
 use super::tree::{Format, Node, Reference, Tree, When};
 use super::words::{NEXT, after, after_any};
 use crate::plan::{DefaultAnswer, FailurePolicy, Mark, Span};
+use crate::text::length_ms;
 
 /// Brackets of one line; further ones are text.
 const BRACKETS_MAX: usize = 50;
@@ -186,7 +187,7 @@ fn set(node: &mut Node, inside: &str, at: usize, headings: &HashSet<String>) -> 
         task.on_failure = Some(policy);
     } else if let Some(command) = field("undo:").filter(|command| may_run(command)) {
         task.compensate = Some(command);
-    } else if let Some(default) = inside.strip_prefix("default:").and_then(default_answer) {
+    } else if let Some(default) = inside.strip_prefix("default:").and_then(DefaultAnswer::read) {
         task.default_answer = Some(default);
     } else if let Some(files) = inside.strip_prefix("files:") {
         let files = files.split(',').map(|file| file.trim().trim_matches('`').to_owned());
@@ -329,29 +330,8 @@ pub(super) fn names(list: &str, at: usize, headings: &HashSet<String>) -> Option
     (!found.is_empty()).then_some(found)
 }
 
-/// `90s`, `10m`, `2h`, `1d`, `500ms`, in milliseconds.
-fn length_ms(text: &str) -> Option<u64> {
-    let digits = text.trim().bytes().take_while(u8::is_ascii_digit).count();
-    let (number, unit) = text.trim().split_at(digits);
-    let unit = match unit.trim().to_lowercase().as_str() {
-        "ms" => 1,
-        "s" | "sec" | "second" | "seconds" => 1_000,
-        "m" | "min" | "minute" | "minutes" => 60_000,
-        "h" | "hour" | "hours" => 3_600_000,
-        "d" | "day" | "days" => 86_400_000,
-        _unit => return None,
-    };
-    number.parse::<u64>().ok()?.checked_mul(unit).filter(|length| *length > 0)
-}
-
 fn policy(text: &str) -> Option<FailurePolicy> {
     [FailurePolicy::SkipDependants, FailurePolicy::Continue, FailurePolicy::Stop, FailurePolicy::Ask]
         .into_iter()
         .find(|policy| policy.as_str() == text.to_lowercase())
-}
-
-/// `yes after 1h`.
-fn default_answer(text: &str) -> Option<DefaultAnswer> {
-    let (answer, after) = text.rsplit_once(" after ")?;
-    Some(DefaultAnswer { answer: answer.trim().trim_matches('"').to_owned(), after_ms: length_ms(after)? })
 }

@@ -9,11 +9,11 @@ use crate::error::PlannerError;
 use crate::event::{Amendment, Edit, Event, TaskStatus};
 use crate::parse::{self, EDGES_MAX, ReadOptions, TEXT_BYTES_MAX};
 use crate::plan::{Dependency, Strength, TaskId, TaskPlan};
-use crate::planner::initialize::{end_by_mark, pause_by_mark};
+use crate::planner::initialize::change_by_mark;
 use crate::planner::schedule::is_left_out;
 use crate::planner::settings::check_count;
 use crate::planner::{AMENDMENTS_MAX, Planner, end};
-use crate::state::{Phase, PlannerState, n_edges_back};
+use crate::state::{Phase, PlannerState, Task};
 use crate::validity::{InvalidPlan, TASKS_MAX, validate};
 
 /// The longest name that an edit gives a task, in characters.
@@ -37,11 +37,7 @@ impl Planner {
         let Draft { tasks, skipped, done, source, .. } = draft.checked()?;
         let tasks = tasks.into_values().collect::<Vec<_>>();
         let is_new = |task: &&TaskPlan| self.state.task(task.id).is_none();
-        let marked = tasks
-            .iter()
-            .filter(is_new)
-            .filter_map(|task| end_by_mark(task).or_else(|| pause_by_mark(task)))
-            .collect::<Vec<_>>();
+        let marked = tasks.iter().filter(is_new).filter_map(change_by_mark).collect::<Vec<_>>();
         let done = done.into_iter().map(|id| end(id, TaskStatus::Completed, Some(DONE_BY_PERSON.into()), None, true));
         let skipped = skipped.into_keys().map(|id| end(id, TaskStatus::Skipped, None, Some(reason.clone()), true));
         let ends = marked.into_iter().chain(done).chain(skipped).collect::<Vec<_>>();
@@ -73,39 +69,20 @@ impl<'a> Draft<'a> {
             Amendment::Add { text, after, before } => self.add(&text, &after, &before),
             Amendment::Edit { task, edits } => {
                 let plan = self.begun(task)?;
-                for edit in &edits {
-                    if let Edit::Label(Some(label)) = edit {
-                        check_label(label)?;
-                    }
-                }
-                edits.into_iter().for_each(|one| edit(plan, one));
-                Ok(())
+                edits.into_iter().try_for_each(|one| edit(plan, one))
             }
             Amendment::Skip { task, keeps_order } => {
-                let status = self.state.task(task).ok_or(PlannerError::UnknownTask(task))?.status;
-                if status.is_end() {
-                    return Err(PlannerError::TaskEnded(task, status));
-                }
-                if self.done.contains(&task) {
-                    return Err(PlannerError::TaskEnded(task, TaskStatus::Completed));
-                }
+                self.open_status(task, self.done.contains(&task).then_some(TaskStatus::Completed))?;
                 *self.skipped.entry(task).or_default() |= keeps_order;
                 Ok(())
             }
             Amendment::Done { task } => {
-                let status = self.state.task(task).ok_or(PlannerError::UnknownTask(task))?.status;
-                match status {
-                    TaskStatus::Planned | TaskStatus::NeedsClarification if self.skipped.contains_key(&task) => {
-                        return Err(PlannerError::TaskEnded(task, TaskStatus::Skipped));
-                    }
-                    TaskStatus::Planned | TaskStatus::NeedsClarification => _ = self.done.insert(task),
-                    TaskStatus::Running => return Err(PlannerError::TaskUnderWay(task, status)),
-                    TaskStatus::Completed
-                    | TaskStatus::Failed
-                    | TaskStatus::TimedOut
-                    | TaskStatus::Cancelled
-                    | TaskStatus::Skipped => return Err(PlannerError::TaskEnded(task, status)),
+                let skipped = self.skipped.contains_key(&task).then_some(TaskStatus::Skipped);
+                let status = self.open_status(task, skipped)?;
+                if status == TaskStatus::Running {
+                    return Err(PlannerError::TaskUnderWay(task, status));
                 }
+                self.done.insert(task);
                 Ok(())
             }
             Amendment::Source { text } => {
@@ -138,7 +115,14 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// What the next new task is numbered.
+    /// The status of a task that has not ended. `amended` is its status by another amendment.
+    fn open_status(&self, id: TaskId, amended: Option<TaskStatus>) -> Result<TaskStatus, PlannerError> {
+        let known = self.state.task(id).ok_or(PlannerError::UnknownTask(id))?;
+        let status = amended.unwrap_or(known.status);
+        if status.is_end() { Err(PlannerError::TaskEnded(id, status)) } else { Ok(status) }
+    }
+
+    /// The number of the next new task.
     fn next_id(&self) -> u64 {
         let last = self.tasks.last_key_value().map_or(0, |(id, _)| id.0);
         self.state.next_id().max(last.saturating_add(1))
@@ -166,8 +150,7 @@ impl<'a> Draft<'a> {
         let ends = tasks.iter().map(|task| task.id).filter(|id| !waited_for.contains(id)).map(renumbered);
         let ends = ends.map(hard).collect::<Vec<_>>();
         // What has ended by its box holds up nothing, so what comes after it begins the text.
-        let ended =
-            tasks.iter().filter(|task| end_by_mark(task).is_some()).map(|task| task.id).collect::<BTreeSet<_>>();
+        let ended = tasks.iter().filter(|task| task.mark.is_end()).map(|task| task.id).collect::<BTreeSet<_>>();
         for mut task in tasks {
             let begins = task.depends_on.iter().all(|dependency| ended.contains(&dependency.task));
             task.id = renumbered(task.id);
@@ -182,12 +165,9 @@ impl<'a> Draft<'a> {
             }
             if let Some(condition) = &mut task.condition {
                 condition.first = condition.first.map(renumbered);
-            }
-            if let Some(condition) = &mut task.condition
-                && let Some(decides) = condition.outcome_of.map(renumbered)
-            {
-                condition.outcome_of = Some(decides);
-                if condition.text.split(' ').nth(1).is_some_and(is_number) {
+                condition.outcome_of = condition.outcome_of.map(renumbered);
+                let is_numbered = condition.text.split(' ').nth(1).is_some_and(is_number);
+                if let Some(decides) = condition.outcome_of.filter(|_| is_numbered) {
                     condition.text = format!("step {decides} succeeds");
                 }
             }
@@ -280,24 +260,14 @@ impl<'a> Draft<'a> {
 
     fn check_task(&self, task: &TaskPlan) -> Result<(), PlannerError> {
         let id = task.id;
-        if let Some(known) = self.state.task(id) {
-            let status = known.status;
-            // What it waits for counts when it is retried.
-            let linked_as_before = TaskPlan { depends_on: known.plan.depends_on.clone(), ..task.clone() };
-            match status {
-                TaskStatus::Planned => {}
-                TaskStatus::Running | TaskStatus::NeedsClarification => {
-                    return Err(PlannerError::TaskUnderWay(id, status));
-                }
-                TaskStatus::Completed
-                | TaskStatus::Failed
-                | TaskStatus::TimedOut
-                | TaskStatus::Cancelled
-                | TaskStatus::Skipped => {
-                    if linked_as_before != known.plan {
-                        return Err(PlannerError::TaskEnded(id, status));
-                    }
-                }
+        if let Some(Task { status, plan: known, .. }) = self.state.task(id) {
+            // The dependencies of an ended task may change: they count when it is retried.
+            let linked_as_before = || TaskPlan { depends_on: known.depends_on.clone(), ..task.clone() };
+            if matches!(status, TaskStatus::Running | TaskStatus::NeedsClarification) {
+                return Err(PlannerError::TaskUnderWay(id, *status));
+            }
+            if status.is_end() && linked_as_before() != *known {
+                return Err(PlannerError::TaskEnded(id, *status));
             }
         }
         if task.description.trim().is_empty() {
@@ -339,8 +309,8 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// What is new or linked otherwise, with all that it waits for, near and far, keeps the rules of a plan. What is
-    /// known and linked as before leads to nothing new, unless something known is linked otherwise.
+    /// Checks new and relinked tasks, with all their direct and indirect dependencies, by the rules of a plan. New tasks
+    /// alone close no cycle through known ones, so those are followed only when a known task is relinked.
     fn check_graph(&self) -> Result<(), PlannerError> {
         let known = |id: &TaskId| self.state.task(*id).map(|task| &task.plan);
         let n_edges = |task: &TaskPlan| task.depends_on.len();
@@ -349,14 +319,9 @@ impl<'a> Draft<'a> {
         let n_edges_before = self.tasks.keys().filter_map(known).map(n_edges).sum::<usize>();
         let n_edges_after = self.tasks.values().map(n_edges).sum::<usize>();
         check_limit("dependencies", self.state.graph.n_edges - n_edges_before + n_edges_after, EDGES_MAX)?;
-        let is_linked_otherwise =
-            |task: &&TaskPlan| known(&task.id).is_none_or(|known| known.depends_on != task.depends_on);
-        let mut to_look_at = self.tasks.values().filter(is_linked_otherwise).map(|task| task.id).collect::<Vec<_>>();
-        // While all wait for earlier tasks alone no circle can come of it.
-        let n_back = |tasks: &mut dyn Iterator<Item = &TaskPlan>| tasks.map(n_edges_back).sum::<usize>();
-        let n_back_before = n_back(&mut self.tasks.keys().filter_map(known));
-        let n_back_after = self.state.graph.n_edges_back - n_back_before + n_back(&mut self.tasks.values());
-        let leads_on = n_back_after > 0 && to_look_at.iter().any(|id| known(id).is_some());
+        let is_relinked = |task: &&TaskPlan| known(&task.id).is_none_or(|known| known.depends_on != task.depends_on);
+        let mut to_look_at = self.tasks.values().filter(is_relinked).map(|task| task.id).collect::<Vec<_>>();
+        let leads_on = to_look_at.iter().any(|id| known(id).is_some());
         let mut looked_at = BTreeMap::new();
         while let Some(id) = to_look_at.pop() {
             let amended = self.tasks.get(&id);
@@ -415,24 +380,23 @@ fn told_on(known: &TaskPlan, task: &mut TaskPlan) {
     }
 }
 
-fn edit(task: &mut TaskPlan, edit: Edit) {
+fn edit(task: &mut TaskPlan, edit: Edit) -> Result<(), PlannerError> {
     match edit {
         Edit::Description(description) => task.description = description,
         Edit::Kind(kind) => task.kind = kind,
         Edit::Command(command) => task.command = command,
-        Edit::Label(label) => task.label = label,
+        Edit::Label(label) => {
+            label.as_deref().map(check_label).transpose()?;
+            task.label = label;
+        }
         Edit::Notes(notes) => task.notes = notes,
         Edit::Priority(priority) => task.priority = priority,
         Edit::Assignee(assignee) => task.assignee = assignee,
         Edit::Retry(retry) => task.retry = retry,
         Edit::TimeoutMs(timeout_ms) => task.timeout_ms = timeout_ms,
-        Edit::DeadlineMs(deadline_ms) => task.deadline_ms = deadline_ms,
         Edit::EstimateMs(estimate_ms) => task.estimate_ms = estimate_ms,
         Edit::OnFailure(policy) => task.on_failure = policy,
         Edit::Files(files) => task.files = files,
-        Edit::RerunSafe(rerun_safe) => task.rerun_safe = rerun_safe,
-        Edit::Compensate(compensate) => task.compensate = compensate,
-        Edit::DefaultAnswer(default_answer) => task.default_answer = default_answer,
-        Edit::Attachments(attachments) => task.attachments = attachments,
     }
+    Ok(())
 }

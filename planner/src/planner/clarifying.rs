@@ -3,7 +3,7 @@
 use crate::error::PlannerError;
 use crate::event::{Event, Purpose, QuestionId, TaskStatus};
 use crate::plan::{DefaultAnswer, NodeKind, TaskId};
-use crate::planner::{ANSWER_BYTES_MAX, Planner, QUESTION_BYTES_MAX, QUESTIONS_OPEN_MAX, end};
+use crate::planner::{Planner, QUESTION_BYTES_MAX, QUESTIONS_OPEN_MAX, end};
 use crate::state::{Question, Task};
 
 impl Planner {
@@ -50,16 +50,8 @@ impl Planner {
         if self.state.open.len() >= QUESTIONS_OPEN_MAX {
             return Err(PlannerError::TooManyQuestions(QUESTIONS_OPEN_MAX));
         }
-        let may_be_asked = match task.status {
-            TaskStatus::Planned => true,
-            TaskStatus::NeedsClarification => !self.state.is_asked_what_to_do_about(id),
-            TaskStatus::Running
-            | TaskStatus::Completed
-            | TaskStatus::Failed
-            | TaskStatus::TimedOut
-            | TaskStatus::Cancelled
-            | TaskStatus::Skipped => false,
-        };
+        let is_waiting = matches!(task.status, TaskStatus::Planned | TaskStatus::NeedsClarification);
+        let may_be_asked = is_waiting && !self.state.is_asked_what_to_do_about(id);
         if !may_be_asked {
             return Err(PlannerError::NotAskable(id, task.status));
         }
@@ -68,32 +60,6 @@ impl Planner {
             is_question && self.state.questions_of(id).any(|open| open.is_open() && open.purpose == Purpose::Task);
         let purpose = if is_its_own { Purpose::Task } else { Purpose::Executor };
         Ok(vec![self.ask(id, question, purpose, default, 0)])
-    }
-
-    /// An answer that opens another question of the same task: it waits for that too.
-    pub(super) fn answer_and_ask(
-        &self,
-        id: QuestionId,
-        answer: String,
-        further: String,
-    ) -> Result<Vec<Event>, PlannerError> {
-        let question = self.state.question(id).ok_or(PlannerError::UnknownQuestion(id))?;
-        if !question.is_open() {
-            return Err(PlannerError::QuestionClosed(id, question.answer.clone()));
-        }
-        if answer.len() > ANSWER_BYTES_MAX {
-            let (value, max) = (answer.len(), ANSWER_BYTES_MAX);
-            return Err(PlannerError::AnswerTooLong(id, value, max));
-        }
-        let task = self.state.task(question.task).ok_or(PlannerError::UnknownTask(question.task))?;
-        let asked = self.ask_of(task.plan.id, further, None)?;
-        // Nothing but the task's own status follows from what is answered here, and that waits for the other question.
-        if question.purpose == Purpose::Condition {
-            self.follow_answer(question, task, &answer)?;
-        }
-        let received =
-            Event::ClarificationReceived { task_id: question.task, question_id: id, answer, is_default: false };
-        Ok([asked, vec![received]].concat())
     }
 
     /// True while a task waits for another answer beside this question's.

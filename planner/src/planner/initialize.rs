@@ -39,7 +39,12 @@ impl Planner {
         if let Some(task) = proposal.tasks.iter().find(|task| !is_allowed(task)) {
             return Err(PlannerError::NotOfAgent(task.id));
         }
-        take_up(proposal, attachments, config)
+        let depth = proposal.origin.depth;
+        if depth > SUB_PLAN_DEPTH_MAX {
+            return Err(PlannerError::TooDeep(depth, SUB_PLAN_DEPTH_MAX));
+        }
+        validate(&proposal.tasks)?;
+        Ok(planned(proposal, attachments, config))
     }
 
     fn check_beginning(&self, config: &PlannerConfig) -> Result<(), PlannerError> {
@@ -50,19 +55,6 @@ impl Planner {
     }
 }
 
-fn take_up(
-    proposal: Proposal,
-    attachments: Vec<Attachment>,
-    config: PlannerConfig,
-) -> Result<Vec<Event>, PlannerError> {
-    let depth = proposal.origin.depth;
-    if depth > SUB_PLAN_DEPTH_MAX {
-        return Err(PlannerError::TooDeep(depth, SUB_PLAN_DEPTH_MAX));
-    }
-    validate(&proposal.tasks)?;
-    Ok(planned(proposal, attachments, config))
-}
-
 fn planned(proposal: Proposal, attachments: Vec<Attachment>, config: PlannerConfig) -> Vec<Event> {
     let Proposal { mut tasks, title, source, context, origin } = proposal;
     for task in &mut tasks {
@@ -71,32 +63,25 @@ fn planned(proposal: Proposal, attachments: Vec<Attachment>, config: PlannerConf
         task.depends_on.dedup_by_key(|dependency| dependency.task);
     }
     let attachments = attach(&mut tasks, attachments);
-    let marked = tasks.iter().filter_map(|task| end_by_mark(task).or_else(|| pause_by_mark(task))).collect::<Vec<_>>();
+    let marked = tasks.iter().filter_map(change_by_mark).collect::<Vec<_>>();
     let config = Box::new(config);
     let planned = Event::TasksPlanned { tasks, title, source, config, context, attachments, origin };
     [vec![planned], marked].concat()
 }
 
-/// What the box before a task says of its end, before anything has run.
-pub(super) fn end_by_mark(task: &TaskPlan) -> Option<Event> {
+/// How the box of a task changes it before anything has run: it ends the task, or pauses it until a person resumes it.
+pub(super) fn change_by_mark(task: &TaskPlan) -> Option<Event> {
+    let paused = |reason: &str| Event::TaskPaused { task_id: task.id, reason: reason.to_owned() };
     match task.mark {
-        Mark::Open | Mark::InProgress | Mark::Deferred => None,
+        Mark::Open => None,
+        Mark::InProgress => Some(paused("in progress when the plan was read")),
+        Mark::Deferred => Some(paused("put off when the plan was read")),
         Mark::Done => Some(end(task.id, TaskStatus::Completed, Some("done before the plan began".into()), None, true)),
         Mark::Cancelled => {
             let reason = "given up before the plan began".into();
             Some(end(task.id, TaskStatus::Cancelled, None, Some(reason), true))
         }
     }
-}
-
-/// What somebody works on, or has put off, does not start before a person says so.
-pub(super) fn pause_by_mark(task: &TaskPlan) -> Option<Event> {
-    let reason = match task.mark {
-        Mark::InProgress => "in progress when the plan was read",
-        Mark::Deferred => "put off when the plan was read",
-        Mark::Open | Mark::Done | Mark::Cancelled => return None,
-    };
-    Some(Event::TaskPaused { task_id: task.id, reason: reason.to_owned() })
 }
 
 /// Gives each attachment to the tasks whose text names it; what none names stays with the plan.

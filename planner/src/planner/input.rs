@@ -1,7 +1,7 @@
 //! The input of a task's executor.
 
 use crate::event::{Budget, TaskInput};
-use crate::plan::{AttachmentKind, NodeKind};
+use crate::plan::{AttachmentKind, NodeKind, TaskPlan};
 use crate::planner::Planner;
 use crate::state::Task;
 
@@ -53,10 +53,20 @@ impl Planner {
         // A glob may match nothing, and a word with neither slash nor dot is a name in some store.
         let is_path = |reference: &&String| reference.contains(['/', '.']) && !reference.contains(['*', '?', '[', '{']);
         let needs = needs.filter(|reference| is_link(reference) || is_path(reference));
-        let is_made =
-            |reference: &&String| self.state.first_named.get(*reference).is_some_and(|first| *first < task.plan.id);
+        let earlier = || self.state.tasks.iter().take_while(|earlier| earlier.plan.id < task.plan.id);
+        let is_made = |reference: &&String| earlier().any(|earlier| names(&earlier.plan, reference));
         needs.filter(|reference| !is_made(reference)).cloned().collect()
     }
+}
+
+/// True when a task has a file or an image as attachment.
+fn names(task: &TaskPlan, wanted: &str) -> bool {
+    task.attachments.iter().any(|attachment| match &attachment.kind {
+        AttachmentKind::FileRef(reference)
+        | AttachmentKind::ImageRef(reference)
+        | AttachmentKind::ScreenshotRef(reference) => reference == wanted,
+        AttachmentKind::Link(_) | AttachmentKind::EmbeddingRef(_) => false,
+    })
 }
 
 fn is_link(reference: &str) -> bool {

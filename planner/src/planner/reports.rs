@@ -1,7 +1,7 @@
 //! What follows from what executors and people report.
 
 use crate::error::PlannerError;
-use crate::event::{Event, ExecutorEvent, FailureClass, Purpose, QuestionId, TaskStatus, Usage};
+use crate::event::{Event, ExecutorEvent, FailureClass, Purpose, QuestionId, TaskStatus};
 use crate::plan::{DefaultAnswer, FailurePolicy, TaskId};
 use crate::planner::{ANSWER_BYTES_MAX, Planner, QUESTIONS_OF_TASK_MAX, RETRIES_MAX, end};
 use crate::prompt::{Content, excerpt};
@@ -9,38 +9,36 @@ use crate::state::{Question, Task, is_yes};
 
 impl Planner {
     pub(super) fn handle(&self, event: ExecutorEvent) -> Result<Vec<Event>, PlannerError> {
-        match event {
-            ExecutorEvent::TaskCompleted { node_id, attempt, result } => Ok(self
-                .running(node_id, attempt)?
-                .map_or_else(Vec::new, |_| vec![end(node_id, TaskStatus::Completed, Some(result), None, true)])),
-            ExecutorEvent::TaskFailed { node_id, attempt, error, class } => {
+        let (ExecutorEvent::TaskCompleted { node_id, attempt, .. }
+        | ExecutorEvent::TaskFailed { node_id, attempt, .. }
+        | ExecutorEvent::NeedsClarification { node_id, attempt, .. }
+        | ExecutorEvent::UsageReported { node_id, attempt, .. }
+        | ExecutorEvent::TaskWithdrawn { node_id, attempt }) = event;
+        let task = self.state.task(node_id).ok_or(PlannerError::UnknownTask(node_id))?;
+        // Late and repeated reports change nothing.
+        let is_current = task.status == TaskStatus::Running && task.attempts == attempt;
+        Ok(match event {
+            // Usage counts even after the task or the plan has ended.
+            ExecutorEvent::UsageReported { usage, .. } => {
+                let is_known = (1..=task.attempts).contains(&attempt) && !usage.is_nothing();
+                is_known.then_some(Event::UsageRecorded { task_id: node_id, attempt, usage }).into_iter().collect()
+            }
+            _ if !is_current => Vec::new(),
+            ExecutorEvent::TaskCompleted { result, .. } => {
+                vec![end(node_id, TaskStatus::Completed, Some(result), None, true)]
+            }
+            ExecutorEvent::TaskFailed { error, class, .. } => {
                 let error = excerpt(&error, self.state.config.error_char_limit, Content::Error).into_owned();
-                Ok(self.running(node_id, attempt)?.map_or_else(Vec::new, |task| self.fail(task, error, class)))
+                self.fail(task, error, class)
             }
-            ExecutorEvent::NeedsClarification { node_id, attempt, question, default } => Ok(self
-                .running(node_id, attempt)?
-                .map_or_else(Vec::new, |task| self.ask_for_executor(task, question, default))),
-            ExecutorEvent::UsageReported { node_id, attempt, usage } => self.record_usage(node_id, attempt, usage),
-            ExecutorEvent::TaskWithdrawn { node_id, attempt } => {
-                Ok(self.running(node_id, attempt)?.map_or_else(Vec::new, |_| vec![self.withdrawn(node_id)]))
+            ExecutorEvent::NeedsClarification { question, default, .. } => {
+                self.ask_for_executor(task, question, default)
             }
-        }
+            ExecutorEvent::TaskWithdrawn { .. } => vec![self.withdrawn(node_id)],
+        })
     }
 
-    /// The task, if this attempt of it is the one that runs. What is reported late or twice changes nothing.
-    pub(super) fn running(&self, id: TaskId, attempt: u32) -> Result<Option<&Task>, PlannerError> {
-        let task = self.state.task(id).ok_or(PlannerError::UnknownTask(id))?;
-        Ok((task.status == TaskStatus::Running && task.attempts == attempt).then_some(task))
-    }
-
-    /// What was used up counts also when the task has ended meanwhile, or the plan.
-    fn record_usage(&self, id: TaskId, attempt: u32, usage: Usage) -> Result<Vec<Event>, PlannerError> {
-        let task = self.state.task(id).ok_or(PlannerError::UnknownTask(id))?;
-        let is_known = (1..=task.attempts).contains(&attempt) && !usage.is_nothing();
-        Ok(if is_known { vec![Event::UsageRecorded { task_id: id, attempt, usage }] } else { Vec::new() })
-    }
-
-    /// One that asks without end, and is answered by its own defaults, must not run without end.
+    /// Asks a person, or fails a task whose executor asks without end.
     fn ask_for_executor(&self, task: &Task, question: String, default: Option<DefaultAnswer>) -> Vec<Event> {
         let id = task.plan.id;
         let asked = self.state.questions_of(id).filter(|known| known.purpose == Purpose::Executor);
@@ -69,7 +67,6 @@ impl Planner {
 
     pub(super) fn fail(&self, task: &Task, error: String, class: FailureClass) -> Vec<Event> {
         let id = task.plan.id;
-        let is_unknown = class == FailureClass::OutcomeUnknown;
         let retries = match class {
             // A run that was cut off is no failure of the task's, so what the text says of those does not count.
             FailureClass::OutcomeUnknown if task.plan.rerun_safe => self.state.config.retries_max,
@@ -85,13 +82,14 @@ impl Planner {
             let scheduled = (delay_ms > 0).then_some(Event::RetryScheduled { task_id: id, delay_ms });
             return [again].into_iter().chain(scheduled).collect();
         }
-        if is_unknown {
+        if class == FailureClass::OutcomeUnknown {
             // Neither a pause nor a plan that has stopped keeps it from being asked: nothing starts by asking, and
             // nobody else can say whether the work was done.
             let said = format!("It is not known whether task {} did its work", task.plan.name());
             return self.ask_what_to_do(task, &said, error);
         }
-        self.end_by_policy(task, failed_status(class), error)
+        let status = if class == FailureClass::TimedOut { TaskStatus::TimedOut } else { TaskStatus::Failed };
+        self.end_by_policy(task, status, error)
     }
 
     pub(super) fn ask_what_to_do(&self, task: &Task, said: &str, error: String) -> Vec<Event> {
@@ -148,23 +146,33 @@ impl Planner {
         Event::ClarificationRequested { task_id, question_id, question, purpose, default }
     }
 
-    pub(super) fn answer(&self, id: QuestionId, answer: String) -> Result<Vec<Event>, PlannerError> {
+    /// Takes an answer in. A further question is asked with it: its task waits for that answer too.
+    pub(super) fn answer(
+        &self,
+        id: QuestionId,
+        answer: String,
+        further: Option<String>,
+    ) -> Result<Vec<Event>, PlannerError> {
         let question = self.state.question(id).ok_or(PlannerError::UnknownQuestion(id))?;
-        if question.answer.as_ref() == Some(&answer) {
+        if further.is_none() && question.answer.as_ref() == Some(&answer) {
             return Ok(Vec::new());
         }
         if answer.len() > ANSWER_BYTES_MAX {
-            let (value, max) = (answer.len(), ANSWER_BYTES_MAX);
-            return Err(PlannerError::AnswerTooLong(id, value, max));
+            return Err(PlannerError::AnswerTooLong(id, answer.len(), ANSWER_BYTES_MAX));
         }
         if !question.is_open() {
             return Err(PlannerError::QuestionClosed(id, question.answer.clone()));
         }
         let task = self.state.task(question.task).ok_or(PlannerError::UnknownTask(question.task))?;
-        let follows = self.follow_answer(question, task, &answer)?;
+        let asked = further.map(|further| self.ask_of(task.plan.id, further, None)).transpose()?;
+        // The further question keeps the status of the task. Only the answer to a condition must still be understood.
+        let follows = match asked.is_some() && question.purpose != Purpose::Condition {
+            true => Vec::new(),
+            false => self.follow_answer(question, task, &answer)?,
+        };
         let received =
             Event::ClarificationReceived { task_id: question.task, question_id: id, answer, is_default: false };
-        Ok([vec![received], follows].concat())
+        Ok([asked.unwrap_or_default(), vec![received], follows].concat())
     }
 
     pub(super) fn follow_answer(
@@ -201,15 +209,6 @@ impl Planner {
                 };
                 Ok(self.give_up(task, TaskStatus::Failed, error, policy))
             }
-        }
-    }
-}
-
-fn failed_status(class: FailureClass) -> TaskStatus {
-    match class {
-        FailureClass::TimedOut => TaskStatus::TimedOut,
-        FailureClass::Task | FailureClass::NotStarted | FailureClass::RateLimited | FailureClass::OutcomeUnknown => {
-            TaskStatus::Failed
         }
     }
 }

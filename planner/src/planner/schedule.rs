@@ -1,4 +1,4 @@
-//! What has become possible, or has to happen, in the present state of a plan.
+//! Schedules a plan: dispatches and skips tasks, asks conditions, and ends the plan.
 
 use std::collections::{BTreeSet, btree_set};
 use std::iter::Peekable;
@@ -6,10 +6,10 @@ use std::iter::Peekable;
 use crate::event::{Budget, Event, Outcome, PlannerCmd, PlannerConfig, Purpose, TaskInput, TaskStatus};
 use crate::plan::{NodeKind, TaskPlan};
 use crate::planner::{Planner, end};
-use crate::state::{ConcurrencyGroup, Phase, PlannerState, Priority, Running, Task};
+use crate::state::{ConcurrencyGroup, ConditionStatus, Phase, PlannerState, Priority, Running, Shortage, Task};
 
 impl Planner {
-    /// What has become possible, or has to happen, in the present state.
+    /// The next events: skipped tasks, the end of the plan, or dispatches.
     pub(super) fn schedule(&self) -> Vec<Event> {
         let skipped = self.skip();
         if !skipped.is_empty() {
@@ -35,16 +35,12 @@ impl Planner {
             return Vec::new();
         }
         let started = self.start();
-        if started.is_empty() { self.pause_for_want_of_budget() } else { started }
-    }
-
-    /// When nothing runs any more, and nothing is started because of the budget, a person has to know.
-    fn pause_for_want_of_budget(&self) -> Vec<Event> {
-        let shortage = self.state.shortage();
-        shortage
-            .map(|shortage| Event::PlanPaused { reason: shortage.to_string(), from_parent: false })
-            .into_iter()
-            .collect()
+        if !started.is_empty() {
+            return started;
+        }
+        // When the budget starts nothing and nothing runs, a person has to know.
+        let paused = |shortage: Shortage| Event::PlanPaused { reason: shortage.to_string(), from_parent: false };
+        self.state.shortage().map(paused).into_iter().collect()
     }
 
     /// Ends the tasks that can no longer run.
@@ -67,8 +63,7 @@ impl Planner {
         while let Some((group, index)) = ready.next() {
             let task = &self.state.tasks[index];
             let left = self.state.left(&ledger, task);
-            match self.condition_holds(&task.plan) {
-                // Another may not be limited.
+            match self.state.condition_status(&task.plan) {
                 ConditionStatus::Holds if !self.state.admit(&mut ledger, task) => {}
                 ConditionStatus::Holds => {
                     events.push(self.dispatch(task, left));
@@ -79,7 +74,10 @@ impl Planner {
                         n_asked += 1;
                     }
                 }
-                ConditionStatus::Fails { reason } => {
+                ConditionStatus::Fails => {
+                    let (text, negated) = condition_of(&task.plan);
+                    let holds = if negated { "holds" } else { "does not hold" };
+                    let reason = format!("the condition {text:?} {holds}");
                     events.push(end(task.plan.id, TaskStatus::Skipped, None, Some(reason), true));
                 }
                 ConditionStatus::Asked => {}
@@ -95,26 +93,12 @@ impl Planner {
         events
     }
 
-    fn condition_holds(&self, task: &TaskPlan) -> ConditionStatus {
-        let Some(condition) = &task.condition else { return ConditionStatus::Holds };
-        match self.state.judged(task) {
-            Some(Some(true)) => ConditionStatus::Holds,
-            Some(Some(false)) => {
-                let holds = if condition.negated { "holds" } else { "does not hold" };
-                ConditionStatus::Fails { reason: format!("the condition {:?} {holds}", condition.text) }
-            }
-            Some(None) => ConditionStatus::Asked,
-            None => ConditionStatus::Unknown,
-        }
-    }
-
     /// The question about the condition of a task.
     fn condition_question(&self, task: &TaskPlan) -> String {
         let before = task.depends_on.iter().filter_map(|before| self.state.task(before.task));
         let before = before.map(|before| before.plan.name()).collect::<Vec<_>>().join(", ");
         let after = if before.is_empty() { before } else { format!(", after {before}") };
-        let (text, negated) =
-            task.condition.as_ref().map_or(("", false), |condition| (condition.text.as_str(), condition.negated));
+        let (text, negated) = condition_of(task);
         let does = if negated { "does not" } else { "does" };
         format!("Does {text:?} hold? Task {} runs only if it {does}{after}. (yes or no)", task.name())
     }
@@ -155,14 +139,14 @@ impl Planner {
             (TaskStatus::Cancelled, "cancelled"),
             (TaskStatus::Skipped, "skipped"),
         ];
-        let ends = ends.into_iter().map(|(status, word)| (count(status), word)).filter(|(n, _)| *n > 0);
-        let parts = ends.map(|(n, word)| format!("{n} {word}")).collect::<Vec<_>>();
+        let in_words = |(n, word): (usize, &str)| (n > 0).then(|| format!("{n} {word}"));
+        let ends = ends.into_iter().filter_map(|(status, word)| in_words((count(status), word))).collect::<Vec<_>>();
         let (n_undone, n_not_undone) = self.n_undone();
-        let undone = [(n_undone, "undone"), (n_not_undone, "could not be undone")].into_iter().filter(|(n, _)| *n > 0);
-        let undone = undone.fold(String::new(), |told, (n, word)| format!("{told}; {n} {word}"));
+        let undone = [(n_undone, "undone"), (n_not_undone, "could not be undone")].into_iter().filter_map(in_words);
+        let parts = [ends.join(", ")].into_iter().chain(undone).collect::<Vec<_>>();
         let n_tasks = tasks().count();
         let noun = if n_tasks == 1 { "task" } else { "tasks" };
-        let summary = format!("{n_tasks} {noun}: {}{undone}", parts.join(", "));
+        let summary = format!("{n_tasks} {noun}: {}", parts.join("; "));
         Event::PlanningCompleted { summary, outcome, n_tasks: n_tasks as u64 }
     }
 }
@@ -192,12 +176,8 @@ impl<'a> ReadyQueue<'a> {
     }
 }
 
-/// Whether the condition of a task lets it run.
-enum ConditionStatus {
-    Holds,
-    Fails { reason: String },
-    Asked,
-    Unknown,
+fn condition_of(task: &TaskPlan) -> (&str, bool) {
+    task.condition.as_ref().map_or(("", false), |condition| (&condition.text, condition.negated))
 }
 
 /// True of a task that did not complete because the text, or an answer, wanted it so.

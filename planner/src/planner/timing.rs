@@ -14,14 +14,14 @@ use crate::text::span;
 impl Planner {
     /// Gives each timer that has none a due time.
     pub(super) fn set_timers(&self, now: Timestamp) -> Vec<Event> {
-        let delay = |timer: &Timer| Some((*timer, self.state.delay_of(*timer)?));
-        let unset = self.state.unset.iter().filter_map(delay);
-        unset.map(|(timer, ms)| Event::TimerSet { timer, due: now.plus(Duration::from_millis(ms)) }).collect()
+        let unset = self.state.by_due.iter().take_while(|(due, _)| due.is_none());
+        let delays = unset.filter_map(|(_, timer)| Some((*timer, self.state.delay_of(*timer)?)));
+        delays.map(|(timer, ms)| Event::TimerSet { timer, due: now.plus(Duration::from_millis(ms)) }).collect()
     }
 
     /// Fires a timer that is set to this due time; one that is not changes nothing.
     pub(super) fn fire_timer(&self, timer: Timer, due: Timestamp) -> Vec<Event> {
-        if self.state.timers.get(&timer) != Some(&due) {
+        if self.state.due(timer) != Some(due) {
             return Vec::new();
         }
         let follows = match timer {

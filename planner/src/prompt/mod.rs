@@ -30,27 +30,12 @@ const SUBJECT_CHARS_MAX: usize = 120;
 /// The plan's own section gets at least this many characters, or is left out.
 const CONTEXT_CHARS_MIN: usize = 100;
 
-/// The text for an agent.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Prompt {
-    /// The text.
-    pub text: String,
-}
-
-impl Prompt {
-    /// Its length in characters.
-    #[must_use]
-    pub fn n_chars(&self) -> usize {
-        n_chars(&self.text)
-    }
-}
-
 /// The prompt of a task, from the state right after its dispatch; none for a command or a question.
 ///
 /// The task, its notes and its answers are never shortened. The rest of the token budget is divided:
 /// failed attempts get up to a third, results of direct dependencies up to two thirds of the rest, the plan what is left.
 #[must_use]
-pub fn render(state: &PlannerState, task: &Task) -> Option<Prompt> {
+pub fn render(state: &PlannerState, task: &Task) -> Option<String> {
     if task.plan.command.is_some() || task.plan.kind == NodeKind::Clarification {
         return None;
     }
@@ -70,7 +55,7 @@ pub fn render(state: &PlannerState, task: &Task) -> Option<Prompt> {
     let told = shown.iter().filter_map(|before| state.index(before.plan.id)).map(Entry::Ended).chain(told);
     let told = told.map(|entry| compaction::line(state, entry)).collect();
     let plan = plan_section(state, task, &told, left);
-    Some(Prompt { text: [head, attempts, answered, results, plan, reply].concat() })
+    Some([head, attempts, answered, results, plan, reply].concat())
 }
 
 /// The system prompt and the task itself.
@@ -190,15 +175,14 @@ fn plan_section(state: &PlannerState, task: &Task, told: &BTreeSet<String>, room
     let done = compaction::lines(state).into_iter().filter(|line| !told.contains(line)).collect();
     let (tasks, n_more_tasks) = open_tasks(state, task);
     let (questions, n_more_questions) = open_questions(state);
+    let part = |title, lines, n_more, overflow| Part { title, lines, n_more, overflow };
     let parts = [
-        ("", about, 0, Overflow::Truncate),
-        ("Done and decided so far:\n", done, 0, Overflow::KeepNewest),
-        ("Still to be done, and not by you:\n", tasks, n_more_tasks, Overflow::KeepFirst),
-        ("Not answered yet:\n", questions, n_more_questions, Overflow::KeepFirst),
+        part("", about, 0, Overflow::Truncate),
+        part("Done and decided so far:\n", done, 0, Overflow::KeepNewest),
+        part("Still to be done, and not by you:\n", tasks, n_more_tasks, Overflow::KeepFirst),
+        part("Not answered yet:\n", questions, n_more_questions, Overflow::KeepFirst),
     ];
-    let parts = parts.into_iter().filter(|(_, lines, _, _)| !lines.is_empty());
-    let parts = parts.map(|(title, lines, n_more, overflow)| Part { title, lines, n_more, overflow });
-    let parts = parts.collect::<Vec<_>>();
+    let parts = parts.into_iter().filter(|part| !part.lines.is_empty()).collect::<Vec<_>>();
     let titles = parts.iter().map(|part| n_chars(part.title) + 1).sum::<usize>();
     let room = room.saturating_sub(titles);
     let limit = equal_share(parts.iter().map(Part::n_chars), room).min(room);

@@ -23,32 +23,10 @@ pub(super) fn section() -> String {
 /// Splits an agent's question into the question and its default answer: `Which colour? (default: blue after 10m)`.
 #[must_use]
 pub fn split_default(question: &str) -> (String, Option<DefaultAnswer>) {
-    let unchanged = || (question.to_owned(), None);
-    let Some((asked, said)) = question.trim_end().strip_suffix(')').and_then(|rest| rest.rsplit_once(DEFAULT)) else {
-        return unchanged();
-    };
-    let Some((answer, after)) = said.rsplit_once(" after ") else { return unchanged() };
-    let (asked, answer) = (asked.trim(), answer.trim());
-    match time(after.trim()) {
-        Some(after_ms) if !asked.is_empty() && !answer.is_empty() => {
-            (asked.to_owned(), Some(DefaultAnswer { answer: answer.to_owned(), after_ms }))
-        }
-        Some(_) | None => unchanged(),
+    let parts = question.trim_end().strip_suffix(')').and_then(|rest| rest.rsplit_once(DEFAULT));
+    let parts = parts.filter(|(asked, _)| !asked.trim().is_empty());
+    match parts.and_then(|(asked, default)| Some((asked, DefaultAnswer::read(default)?))) {
+        Some((asked, default)) => (asked.trim().to_owned(), Some(default)),
+        None => (question.to_owned(), None),
     }
-}
-
-/// Milliseconds, more than none: `90s`, `10m`, `2h`, `1d`.
-fn time(typed: &str) -> Option<u64> {
-    let at = typed.find(|letter: char| !letter.is_ascii_digit())?;
-    let (number, unit) = typed.split_at(at);
-    let unit = match unit.trim() {
-        "ms" => 1,
-        "s" | "sec" | "seconds" => 1_000,
-        "m" | "min" | "minutes" => 60_000,
-        "h" | "hours" => 3_600_000,
-        "d" | "days" => 86_400_000,
-        _another_word => return None,
-    };
-    // An answer that needs no time would be no question.
-    number.parse::<u64>().ok()?.checked_mul(unit).filter(|after_ms| *after_ms > 0)
 }

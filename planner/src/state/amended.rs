@@ -1,24 +1,26 @@
-//! Amends and adds tasks: updates names, references and answers.
+//! Applies amendments and other settings to a plan.
 
-use crate::event::{Order, PlannerConfig};
-use crate::plan::{AttachmentKind, TaskPlan};
+use crate::event::{Order, PlannerConfig, Timer};
+use crate::plan::TaskPlan;
 use crate::state::{Phase, PlannerState};
 
 impl PlannerState {
-    /// Known tasks are redefined and keep their history. A number that is above all others is a new
-    /// task; another that is not known is passed over. A standing plan that has ended goes on.
+    /// Redefines known tasks, which keep their history, and adds those with higher numbers. A standing plan that has ended
+    /// is active again.
     pub(super) fn amend(&mut self, tasks: &[TaskPlan], source: Option<&str>) {
         if let Some(source) = source {
             source.clone_into(&mut self.source);
         }
-        if self.goes_on_with(tasks) {
-            self.phase = Phase::Active;
-            self.cancelled = false;
+        tasks.iter().for_each(|task| self.retime_task(task));
+        let has_ended = matches!(self.phase, Phase::Ended(_));
+        if has_ended && self.config.standing && tasks.iter().any(|task| task.compensates.is_none()) {
+            (self.phase, self.cancelled) = (Phase::Active, false);
+            self.start_timer(Timer::Plan, self.config.deadline_ms);
         }
         for plan in tasks {
             if let Some(undone) = plan.compensates.and_then(|of| self.index(of)) {
                 self.tasks[undone].is_compensated = true;
-                // What has ended is open again for that.
+                // Compensation reopens the plan.
                 if let Phase::Ended(_) = self.phase {
                     self.phase = Phase::Active;
                 }
@@ -29,73 +31,33 @@ impl PlannerState {
                 self.add_to_graph(plan.clone());
             }
         }
-        let (mut amended, mut drops_references) = (Vec::new(), false);
-        for plan in tasks {
-            let Some(index) = self.index(plan.id) else { continue };
-            if let Some(label) = &self.tasks[index].plan.label {
+        let known = tasks.iter().filter_map(|plan| Some((self.index(plan.id)?, plan))).collect::<Vec<_>>();
+        for (index, plan) in &known {
+            if let Some(label) = &self.tasks[*index].plan.label {
                 self.labels.remove(&label.to_lowercase());
             }
-            drops_references |=
-                references(&self.tasks[index].plan).any(|known| !references(plan).any(|new| new == known));
-            amended.push(index);
-            self.redefine(index, plan);
+            self.redefine(*index, plan);
         }
-        if drops_references {
-            self.index_references();
-        } else {
-            amended.iter().for_each(|index| self.note_references(*index));
-        }
-        // After all of them have given up their labels, since two may change theirs for each other's.
-        for plan in tasks {
-            if let (Some(label), Some(_)) = (&plan.label, self.index(plan.id)) {
-                self.labels.insert(label.to_lowercase(), plan.id);
-            }
-        }
-        amended.retain(|index| self.tasks[*index].status.is_end() || self.inherited_answers.contains_key(index));
-        self.pass_answers_on(amended);
+        // Two tasks may swap their labels, so all are removed before any is added.
+        let labelled = known.iter().filter_map(|(_, plan)| Some((plan.label.as_ref()?.to_lowercase(), plan.id)));
+        self.labels.extend(labelled);
+        let passes_on =
+            |index: &usize| self.tasks[*index].status.is_end() || self.inherited_answers.contains_key(index);
+        let passing_on = known.iter().map(|(index, _)| *index).filter(passes_on).collect();
+        self.pass_answers_on(passing_on);
         if self.config.order == Order::CriticalPath {
             self.index_graph();
         }
     }
 
-    /// True of a standing plan that has ended, and of tasks that open it again.
-    pub(super) fn goes_on_with(&self, tasks: &[TaskPlan]) -> bool {
-        let has_ended = matches!(self.phase, Phase::Ended(_));
-        has_ended && self.config.standing && tasks.iter().any(|task| task.compensates.is_none())
-    }
-
-    /// Other settings, and what follows for which tasks share their limits and in which turn they start.
+    /// Changes the settings, and what follows from them for limits, order and deadline.
     pub(super) fn configure(&mut self, config: &PlannerConfig) {
+        if self.config.deadline_ms != config.deadline_ms {
+            let is_open = matches!(self.phase, Phase::Active | Phase::Paused);
+            self.drop_timer(Timer::Plan);
+            self.start_timer(Timer::Plan, config.deadline_ms.filter(|_| is_open));
+        }
         self.config = config.clone();
         self.index_graph();
     }
-
-    pub(super) fn index_names(&mut self) {
-        let labelled = self.tasks.iter().filter_map(|task| Some((task.plan.label.as_ref()?, task.plan.id)));
-        self.labels = labelled.map(|(label, id)| (label.to_lowercase(), id)).collect();
-        self.index_references();
-    }
-
-    fn index_references(&mut self) {
-        self.first_named.clear();
-        (0..self.tasks.len()).for_each(|index| self.note_references(index));
-    }
-
-    fn note_references(&mut self, index: usize) {
-        let task = &self.tasks[index].plan;
-        for reference in references(task) {
-            let first = self.first_named.entry(reference.clone()).or_insert(task.id);
-            *first = task.id.min(*first);
-        }
-    }
-}
-
-/// The files and pictures that a task names.
-fn references(task: &TaskPlan) -> impl Iterator<Item = &String> {
-    task.attachments.iter().filter_map(|attachment| match &attachment.kind {
-        AttachmentKind::FileRef(reference)
-        | AttachmentKind::ImageRef(reference)
-        | AttachmentKind::ScreenshotRef(reference) => Some(reference),
-        AttachmentKind::Link(_) | AttachmentKind::EmbeddingRef(_) => None,
-    })
 }

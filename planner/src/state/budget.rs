@@ -2,13 +2,13 @@
 
 use crate::event::{Budget, TaskStatus, Usage, money};
 use crate::plan::{TaskId, TaskPlan};
-use crate::state::graph::{Lane, N_LANES, lane};
+use crate::state::graph::{ConditionStatus, Lane, N_LANES, lane};
 use crate::state::{PlannerState, Task};
 
-/// What of a plan's budget can run out.
+/// A quantity that a budget limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Measure {
-    /// Tokens, told and written together.
+    /// Tokens read and written.
     Tokens,
     /// Millionths of the unit in which prices are given.
     Cost,
@@ -20,7 +20,7 @@ impl Measure {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Tokens, Self::Cost, Self::Duration];
 
-    /// How much of it a usage is.
+    /// Its amount in a usage.
     #[must_use]
     pub fn of(self, usage: &Usage) -> u64 {
         match self {
@@ -30,7 +30,7 @@ impl Measure {
         }
     }
 
-    /// The limit that a budget sets to it, if it does.
+    /// Its limit in a budget, if there is one.
     #[must_use]
     pub fn limit(self, budget: &Budget) -> Option<u64> {
         match self {
@@ -50,14 +50,14 @@ impl Measure {
         }
     }
 
-    /// How much of it a usage is, in words: marked as estimated where nobody counted.
+    /// The amount of a usage in words, with how much of it is estimated.
     #[must_use]
     pub fn words_of(self, usage: &Usage) -> String {
         let words = self.words(self.of(usage));
-        match (self, usage.estimated_tokens) {
-            (Self::Tokens, 1..) if usage.estimated_tokens >= self.of(usage) => format!("{words} (estimated)"),
-            (Self::Tokens, estimated @ 1..) => format!("{words} ({estimated} of them estimated)"),
-            (Self::Tokens, 0) | (Self::Cost | Self::Duration, _) => words,
+        match usage.estimated_tokens {
+            estimated if self != Self::Tokens || estimated == 0 => words,
+            estimated if estimated >= self.of(usage) => format!("{words} (estimated)"),
+            estimated => format!("{words} ({estimated} of them estimated)"),
         }
     }
 
@@ -72,7 +72,7 @@ impl Measure {
     }
 }
 
-/// A usage in words: of each measure that it has any of.
+/// A usage in words, without measures of which nothing was used.
 #[must_use]
 pub fn words_for(usage: &Usage) -> String {
     let some = Measure::ALL.iter().filter(|measure| measure.of(usage) > 0);
@@ -82,7 +82,7 @@ pub fn words_for(usage: &Usage) -> String {
 /// An exhausted measure of the budget: used up, or reserved for running tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shortage {
-    /// Of what.
+    /// The measure.
     pub measure: Measure,
     /// The budget.
     pub limit: u64,
@@ -93,7 +93,7 @@ pub struct Shortage {
 }
 
 impl Shortage {
-    /// What is missing.
+    /// The shortage in words, without a remedy.
     #[must_use]
     pub fn words(&self) -> String {
         let Self { measure, limit, spent, reserved } = *self;
@@ -112,28 +112,6 @@ impl std::fmt::Display for Shortage {
     }
 }
 
-/// Why a budget keeps what is ready from being started.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HeldByBudget {
-    /// It is used up.
-    Short(Shortage),
-    /// What such tasks use is not known before the first of them has ended.
-    Unknown,
-}
-
-impl HeldByBudget {
-    /// Why.
-    #[must_use]
-    pub fn words(&self) -> String {
-        match self {
-            Self::Short(shortage) => shortage.words(),
-            Self::Unknown => {
-                "there is a budget, and what such tasks use up is known when the first of them has ended".to_owned()
-            }
-        }
-    }
-}
-
 /// What has been used up.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Spending {
@@ -141,36 +119,21 @@ pub(crate) struct Spending {
     by_lane: [LaneUse; N_LANES],
 }
 
-/// Usage of the tasks of one lane, without tasks that are sub-plans.
+/// Usage of the tasks of one lane, without sub-plans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct LaneUse {
     total: Usage,
-    /// The runs that have ended.
+    /// The number of runs that have ended.
     n_ended: u64,
 }
 
-impl LaneUse {
-    /// The average usage of a run.
-    fn mean(&self) -> Usage {
-        let mean = |total: u64| total / self.n_ended.max(1);
-        Usage {
-            input_tokens: mean(self.total.input_tokens),
-            output_tokens: mean(self.total.output_tokens),
-            cost_micros: mean(self.total.cost_micros),
-            duration_ms: mean(self.total.duration_ms),
-            ..Usage::default()
-        }
-    }
-}
-
 /// Reservations while tasks are admitted.
+#[derive(Default)]
 pub(crate) struct Ledger {
-    /// The expected usage of the running tasks.
-    reserved: Usage,
-    /// By lane: whether a task runs.
-    runs: [bool; N_LANES],
+    /// By measure: the expected usage of the running tasks.
+    reserved: [u64; Measure::ALL.len()],
     /// Why the first refused task was refused.
-    held: Option<HeldByBudget>,
+    shortage: Option<Shortage>,
 }
 
 impl PlannerState {
@@ -180,7 +143,7 @@ impl PlannerState {
         self.spending.total
     }
 
-    /// Takes in what a task used up.
+    /// Adds the usage of a task.
     pub(super) fn spend(&mut self, task: TaskId, usage: &Usage) {
         let Some(index) = self.index(task) else { return };
         let plan = &self.tasks[index].plan;
@@ -191,10 +154,9 @@ impl PlannerState {
         }
     }
 
-    /// Takes in that a task which ran has another status. One that was stopped says little about the next.
+    /// Counts a run that ends with a status. A cancelled run says little about the next.
     pub(super) fn end_spending(&mut self, task: TaskId, status: TaskStatus) {
-        let counts = |task: &&Task| task.status == TaskStatus::Running && !task.plan.is_delegated();
-        let has_ended = match status {
+        let is_counted = match status {
             TaskStatus::Running | TaskStatus::Cancelled | TaskStatus::Skipped => false,
             TaskStatus::Planned
             | TaskStatus::NeedsClarification
@@ -202,131 +164,103 @@ impl PlannerState {
             | TaskStatus::Failed
             | TaskStatus::TimedOut => true,
         };
-        if let Some(task) = self.task(task).filter(counts) {
+        let Some(task) = self.task(task).filter(|task| task.status == TaskStatus::Running) else { return };
+        if is_counted && !task.plan.is_delegated() {
             let lane = lane(&task.plan);
-            self.spending.by_lane[lane as usize].n_ended += u64::from(has_ended);
+            self.spending.by_lane[lane as usize].n_ended += 1;
         }
     }
 
     /// The exhausted measure of the budget, when nothing runs and nothing more may start.
     #[must_use]
     pub fn shortage(&self) -> Option<Shortage> {
-        if self.runs_tasks() {
-            return None;
-        }
-        match self.held_by_budget()? {
-            HeldByBudget::Short(shortage) => Some(shortage),
-            HeldByBudget::Unknown => None,
-        }
+        let runs_tasks = self.graph.running.count(|group| group.lane != Lane::Questions) > 0;
+        if runs_tasks { None } else { self.held_by_budget() }
     }
 
-    /// Why the budget starts none of the ready tasks, also while others run.
+    /// The exhausted measure of the budget, when it starts none of the ready tasks, also while others run.
     #[must_use]
-    pub fn held_by_budget(&self) -> Option<HeldByBudget> {
+    pub fn held_by_budget(&self) -> Option<Shortage> {
         if self.config.budget.is_unlimited() {
             return None;
         }
         let mut ledger = self.ledger();
-        let may_start = |task: &&Task| {
-            let holds = task.plan.condition.is_none() || self.judged(&task.plan) == Some(Some(true));
-            !task.is_paused && holds
-        };
+        let may_start = |task: &&Task| self.condition_status(&task.plan) == ConditionStatus::Holds;
         let ready = self.graph.ready.iter().filter(|(group, _)| group.lane != Lane::Questions);
         let mut ready = ready.flat_map(|(_, queue)| queue).map(|(_, _, index)| &self.tasks[*index]).filter(may_start);
-        if ready.any(|task| self.admit(&mut ledger, task)) { None } else { ledger.held }
+        if ready.any(|task| self.admit(&mut ledger, task)) { None } else { ledger.shortage }
     }
 
-    /// True while a task runs that is no question.
-    pub(crate) fn runs_tasks(&self) -> bool {
-        self.graph.running.count(|group| group.lane != Lane::Questions) > 0
-    }
-
-    /// What is reserved for the tasks that run.
+    /// The reservations for the running tasks.
     pub(crate) fn ledger(&self) -> Ledger {
         self.ledger_of(|_| true)
     }
 
-    fn ledger_of(&self, counts: impl Fn(&Task) -> bool) -> Ledger {
-        let (mut reserved, mut runs) = (Usage::default(), [false; N_LANES]);
+    fn ledger_of(&self, is_counted: impl Fn(&Task) -> bool) -> Ledger {
+        let mut ledger = Ledger::default();
         if !self.config.budget.is_unlimited() {
-            for task in self.dispatched().filter(|task| counts(task)) {
-                reserved.add(&self.expected(task));
-                runs[lane(&task.plan) as usize] = true;
-            }
+            self.dispatched().filter(|task| is_counted(task)).for_each(|task| self.reserve(&mut ledger, task));
         }
-        Ledger { reserved, runs, held: None }
+        ledger
     }
 
-    /// What a plan that carries a task out may use up: all that is left and not reserved for others. Other tasks have no
-    /// budget of their own.
+    /// The budget of the sub-plan of a task: all that is neither spent nor reserved. Other tasks have none of their own.
     pub(crate) fn left(&self, ledger: &Ledger, task: &Task) -> Budget {
         if task.plan.is_delegated() { self.left_of(ledger) } else { Budget::default() }
     }
 
     fn left_of(&self, ledger: &Ledger) -> Budget {
         let left = |measure: Measure| {
-            let taken = measure.of(&self.spending.total).saturating_add(measure.of(&ledger.reserved));
+            let taken = measure.of(&self.spending.total).saturating_add(ledger.reserved[measure as usize]);
             measure.limit(&self.config.budget).map(|limit| limit.saturating_sub(taken))
         };
         Budget { tokens: left(Measure::Tokens), cost_micros: left(Measure::Cost), duration_ms: left(Measure::Duration) }
     }
 
-    /// What the plans that carry tasks out may use up together: all that is left and not reserved for other tasks.
+    /// The budget of all running sub-plans together: all that is neither spent nor reserved for other tasks.
     #[must_use]
     pub fn left_for_plans(&self) -> Budget {
         self.left_of(&self.ledger_of(|task| !task.plan.is_delegated()))
     }
 
-    /// True when the budget admits a task; then the average usage of such tasks is reserved for it. Until an average is known,
-    /// one task of a lane runs at a time. Compensating tasks are not limited.
+    /// True when the budget admits a task; then its expected usage is reserved. Compensating tasks are not limited.
     pub(crate) fn admit(&self, ledger: &mut Ledger, task: &Task) -> bool {
-        let own = lane(&task.plan);
-        if self.config.budget.is_unlimited() || task.plan.compensates.is_some() || own == Lane::Questions {
-            return true;
-        }
-        let measures = Measure::ALL.into_iter().filter(|measure| may_use(*measure, &task.plan));
-        let limits = measures.filter_map(|measure| Some((measure, measure.limit(&self.config.budget)?)));
-        let limits = limits.collect::<Vec<_>>();
-        let is_known = self.spending.by_lane[own as usize].n_ended > 0;
-        let held = if !limits.is_empty() && ledger.runs[own as usize] && !is_known {
-            Some(HeldByBudget::Unknown)
-        } else {
-            limits.iter().find_map(|(measure, limit)| {
-                let (spent, reserved) = (measure.of(&self.spending.total), measure.of(&ledger.reserved));
-                let is_short = spent.saturating_add(reserved) >= *limit;
-                is_short.then_some(HeldByBudget::Short(Shortage { measure: *measure, limit: *limit, spent, reserved }))
-            })
-        };
-        if held.is_some() {
-            ledger.held = ledger.held.or(held);
+        let shortage = Measure::ALL.into_iter().filter(|measure| may_use(*measure, &task.plan)).find_map(|measure| {
+            let limit = measure.limit(&self.config.budget)?;
+            let (spent, reserved) = (measure.of(&self.spending.total), ledger.reserved[measure as usize]);
+            let is_short = spent.saturating_add(reserved) >= limit;
+            is_short.then_some(Shortage { measure, limit, spent, reserved })
+        });
+        if shortage.is_some() {
+            ledger.shortage = ledger.shortage.or(shortage);
             return false;
         }
-        ledger.reserved.add(&self.expected(task));
-        ledger.runs[own as usize] = true;
+        self.reserve(ledger, task);
         true
     }
 
-    /// The expected usage of a task: the average of its lane, with its estimated time if it has one. A sub-plan may use all
-    /// that is left.
-    fn expected(&self, task: &Task) -> Usage {
-        if task.plan.is_delegated() {
-            let Budget { tokens, cost_micros, duration_ms } = self.config.budget;
-            return Usage {
-                input_tokens: tokens.unwrap_or(0),
-                cost_micros: cost_micros.unwrap_or(0),
-                duration_ms: duration_ms.unwrap_or(0),
-                ..Usage::default()
-            };
+    fn reserve(&self, ledger: &mut Ledger, task: &Task) {
+        for measure in Measure::ALL.into_iter().filter(|measure| may_use(*measure, &task.plan)) {
+            let reserved = &mut ledger.reserved[measure as usize];
+            *reserved = reserved.saturating_add(self.expected(measure, &task.plan));
         }
-        let mean = self.spending.by_lane[lane(&task.plan) as usize].mean();
-        Usage { duration_ms: task.plan.estimate_ms.unwrap_or(mean.duration_ms), ..mean }
+    }
+
+    /// The expected usage of a task: its estimated time, or the average of its lane. The whole budget for a sub-plan, and
+    /// while no average is known: then one task of the lane runs at a time.
+    fn expected(&self, measure: Measure, task: &TaskPlan) -> u64 {
+        let LaneUse { total, n_ended } = &self.spending.by_lane[lane(task) as usize];
+        match (measure, task.estimate_ms) {
+            (Measure::Duration, Some(estimate_ms)) if !task.is_delegated() => estimate_ms,
+            _ if task.is_delegated() || *n_ended == 0 => measure.limit(&self.config.budget).unwrap_or(0),
+            (Measure::Tokens | Measure::Cost | Measure::Duration, _) => measure.of(total) / n_ended,
+        }
     }
 }
 
-/// Whether a task may use some of a measure: commands use no tokens.
+/// Whether the budget limits how much a task uses of a measure. Commands use no tokens.
 fn may_use(measure: Measure, task: &TaskPlan) -> bool {
-    match measure {
-        Measure::Tokens | Measure::Cost => task.is_delegated() || lane(task) != Lane::Commands,
-        Measure::Duration => true,
-    }
+    let is_limited = task.compensates.is_none() && lane(task) != Lane::Questions;
+    let is_command = lane(task) == Lane::Commands && !task.is_delegated();
+    is_limited && (measure == Measure::Duration || !is_command)
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use crewlog_mq::Position;
 
-use crate::event::TaskStatus;
+use crate::event::{TaskStatus, Timer};
 use crate::state::{Phase, PlannerState};
 use crate::task::Task;
 
@@ -21,6 +21,8 @@ impl PlannerState {
             return;
         }
         self.phase = Phase::Active;
+        self.drop_timers();
+        self.start_timer(Timer::Plan, self.config.deadline_ms);
         (self.cancelled, self.stopped) = (false, None);
         let undone = self.tasks.iter().filter(|task| task.status == TaskStatus::Completed);
         let undone = undone.filter_map(|task| task.plan.compensates).collect::<BTreeSet<_>>();

@@ -1,4 +1,4 @@
-//! Which tasks wait for which, and what follows from their statuses, kept so that a step costs what it changes.
+//! The graph of a plan's tasks: dependencies, ready tasks and running tasks, updated incrementally.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,31 +9,29 @@ use crate::priority::rank;
 use crate::state::{Phase, PlannerState};
 use crate::task::Task;
 
-/// What follows from tasks and statuses, kept so that a step costs what it changes.
+/// What follows from tasks and statuses. An event costs what it changes. Tasks are named by their index.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Graph {
-    /// By task: those that wait for it.
+    /// By task: its dependents.
     pub(super) dependants: Vec<BTreeSet<usize>>,
-    /// By task: dependencies that have not let it go yet.
+    /// By task: how many of its dependencies are unmet.
     pub(super) unmet: Vec<usize>,
-    /// Planned, not paused, everything they wait for has let them go, and nobody is being asked whether they run at all.
+    /// Planned tasks that may start: not paused, all dependencies met, and no open question about their condition.
     pub(crate) ready: BTreeMap<ConcurrencyGroup, BTreeSet<Priority>>,
-    /// By condition: the places of the tasks that have it and are ready but for that.
+    /// By condition: the tasks that have it.
     conditional: BTreeMap<ConditionKey, BTreeSet<usize>>,
-    /// Planned, and something they wait for has ended for good: which.
+    /// Planned tasks that can never start, each with the dependency that ended without success.
     pub(crate) doomed: BTreeMap<usize, TaskId>,
     /// The tasks that have not ended.
     pub(crate) open: BTreeSet<usize>,
     pub(crate) running: Running,
-    /// The places of those that run.
+    /// The running tasks.
     pub(super) under_way: BTreeSet<usize>,
-    /// Tasks that undo others and have not ended.
+    /// Open tasks that undo others.
     pub(crate) n_undoing: usize,
-    /// How many dependencies there are.
+    /// The number of dependencies.
     pub(crate) n_edges: usize,
-    /// How many of them are on later tasks. Without one no task can wait for itself.
-    pub(crate) n_edges_back: usize,
-    /// By task: how long the longest way from its start to the end of the plan is; empty unless it orders them.
+    /// By task: its remaining critical path; empty unless the plan is ordered by it.
     critical_paths: Vec<u64>,
 }
 
@@ -63,6 +61,16 @@ pub(crate) type Priority = (u8, Reverse<u64>, usize);
 
 /// Whether each condition holds; `None` while a person is asked.
 pub(crate) type Conditions = BTreeMap<ConditionKey, Option<bool>>;
+
+/// Whether the condition of a task lets it run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ConditionStatus {
+    Holds,
+    Fails,
+    /// A person is being asked.
+    Asked,
+    Unknown,
+}
 
 /// Default estimate of a task in milliseconds. Without any estimates, tasks are counted.
 const ESTIMATE_MS: u64 = 60_000;
@@ -96,48 +104,7 @@ impl ConcurrencyGroup {
     }
 }
 
-impl Graph {
-    fn queue(&mut self, index: usize, task: &TaskPlan, config: &PlannerConfig, conditions: &Conditions) {
-        if let Some(condition) = task.condition_key() {
-            let is_asked = conditions.get(&condition) == Some(&None);
-            self.conditional.entry(condition).or_default().insert(index);
-            if is_asked {
-                return;
-            }
-        }
-        let priority = self.priority(index, task);
-        self.ready.entry(ConcurrencyGroup::of(task, config)).or_default().insert(priority);
-    }
-
-    fn leave_queue(&mut self, index: usize, task: &TaskPlan, config: &PlannerConfig) {
-        self.leave_ready(index, task, config);
-        if let Some(condition) = task.condition_key()
-            && let Some(places) = self.conditional.get_mut(&condition)
-        {
-            places.remove(&index);
-            if places.is_empty() {
-                self.conditional.remove(&condition);
-            }
-        }
-        self.doomed.remove(&index);
-    }
-
-    fn leave_ready(&mut self, index: usize, task: &TaskPlan, config: &PlannerConfig) {
-        let (group, priority) = (ConcurrencyGroup::of(task, config), self.priority(index, task));
-        if let Some(queue) = self.ready.get_mut(&group) {
-            queue.remove(&priority);
-            if queue.is_empty() {
-                self.ready.remove(&group);
-            }
-        }
-    }
-
-    fn priority(&self, index: usize, task: &TaskPlan) -> Priority {
-        (rank(task.priority.as_deref()), Reverse(self.critical_paths.get(index).copied().unwrap_or(0)), index)
-    }
-}
-
-/// How many tasks run, by group, as far as some do.
+/// The number of running tasks, by group.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Running(BTreeMap<ConcurrencyGroup, usize>);
 
@@ -195,7 +162,7 @@ impl PlannerState {
             if is_held(task.plan.id) {
                 running.begin(group);
             } else if !task.is_paused {
-                waiting.push((self.graph.priority(index, &task.plan), group));
+                waiting.push((self.priority(index), group));
             }
         }
         waiting.sort_unstable();
@@ -220,119 +187,138 @@ impl PlannerState {
         self.graph.under_way.iter().map(|index| &self.tasks[*index])
     }
 
-    /// Changes a task and what follows from its status.
+    /// Changes a task, and updates the graph.
     pub(super) fn change(&mut self, id: TaskId, change: impl FnOnce(&mut Task)) {
         let Some(index) = self.index(id) else { return };
-        let task = &mut self.tasks[index];
-        let before = task.status;
-        if before == TaskStatus::Planned {
-            self.graph.leave_queue(index, &task.plan, &self.config);
-        }
-        change(task);
-        let after = task.status;
-        let group = || ConcurrencyGroup::of(&task.plan, &self.config);
-        match (before == TaskStatus::Running, after == TaskStatus::Running) {
-            (true, false) => {
-                self.graph.running.end(group());
-                self.graph.under_way.remove(&index);
+        let was_ended = self.tasks[index].status.is_end();
+        self.detach(index);
+        change(&mut self.tasks[index]);
+        self.attach(index);
+        let has_ended = self.tasks[index].status.is_end();
+        if has_ended && !was_ended {
+            self.release_dependants(index);
+            if !self.inherited_answers.is_empty() {
+                self.pass_answers_on(vec![index]);
             }
-            (false, true) => {
-                self.graph.running.begin(group());
-                self.graph.under_way.insert(index);
-            }
-            (true, true) | (false, false) => {}
         }
-        if after == TaskStatus::Planned {
-            self.await_turn(index);
+        if was_ended {
+            self.forget_end(index);
         }
-        match (before.is_end(), after.is_end()) {
-            (false, true) => {
-                self.graph.open.remove(&index);
-                self.graph.n_undoing -= usize::from(self.tasks[index].plan.compensates.is_some());
-                self.release_dependants(index);
-                if !self.inherited_answers.is_empty() {
-                    self.pass_answers_on(vec![index]);
-                }
-            }
-            (true, false) => {
-                self.graph.open.insert(index);
-                self.graph.n_undoing += usize::from(self.tasks[index].plan.compensates.is_some());
-                self.forget_end(index);
-            }
-            (true, true) => self.forget_end(index),
-            (false, false) => {}
-        }
-        if after.is_end() {
+        if has_ended {
             self.note_end(index);
         }
     }
 
-    /// Whether a condition lets its task run: by the outcome of the task that decides it, if that has a command, else by
-    /// what a person said. Unset inside while a person is asked; unset while nothing is known. A task that did not run
-    /// decides against both branches.
-    pub(crate) fn judged(&self, plan: &TaskPlan) -> Option<Option<bool>> {
-        let (condition, key) = (plan.condition.as_ref()?, plan.condition_key());
-        let decides = condition.outcome_of.and_then(|id| self.task(id)).filter(|task| task.plan.command.is_some());
-        // A person may have changed the plan such that the task runs before the one that decides has ended.
-        let Some(task) = decides.filter(|task| task.status.is_end()) else {
-            let said = self.conditions.get(&key?).copied()?;
-            return Some(said.map(|holds| holds != condition.negated));
-        };
-        match task.status {
-            TaskStatus::Completed => Some(Some(!condition.negated)),
-            TaskStatus::Failed | TaskStatus::TimedOut => Some(Some(condition.negated)),
-            TaskStatus::Cancelled | TaskStatus::Skipped => Some(Some(false)),
-            TaskStatus::Planned | TaskStatus::Running | TaskStatus::NeedsClarification => None,
+    /// Adds a task to the sets that its status puts it in.
+    fn attach(&mut self, index: usize) {
+        let Task { plan, status, .. } = &self.tasks[index];
+        if !status.is_end() {
+            self.graph.open.insert(index);
+            self.graph.n_undoing += usize::from(plan.compensates.is_some());
         }
+        if *status == TaskStatus::Running {
+            self.graph.running.begin(ConcurrencyGroup::of(plan, &self.config));
+            self.graph.under_way.insert(index);
+        }
+        self.queue(index);
+    }
+
+    /// Removes a task from the sets that its status puts it in.
+    fn detach(&mut self, index: usize) {
+        let Task { plan, status, .. } = &self.tasks[index];
+        let group = ConcurrencyGroup::of(plan, &self.config);
+        if !status.is_end() {
+            self.graph.open.remove(&index);
+            self.graph.n_undoing -= usize::from(plan.compensates.is_some());
+        }
+        if *status == TaskStatus::Running {
+            self.graph.running.end(group);
+            self.graph.under_way.remove(&index);
+        }
+        if *status == TaskStatus::Planned {
+            let priority = self.priority(index);
+            if let Some(queue) = self.graph.ready.get_mut(&group) {
+                queue.remove(&priority);
+                if queue.is_empty() {
+                    self.graph.ready.remove(&group);
+                }
+            }
+            self.graph.doomed.remove(&index);
+        }
+    }
+
+    /// Marks a planned task as ready or doomed, if it is.
+    fn queue(&mut self, index: usize) {
+        let task = &self.tasks[index];
+        if task.status != TaskStatus::Planned {
+            return;
+        }
+        if self.graph.unmet[index] > 0 {
+            let mut blockers = task.plan.depends_on.iter().filter_map(|dependency| self.task(dependency.task));
+            if let Some(blocker) = blockers.find(|blocker| hold(&task.plan, blocker) == Hold::ForGood) {
+                self.graph.doomed.insert(index, blocker.plan.id);
+            }
+            return;
+        }
+        let is_asked = task.plan.condition_key().is_some_and(|key| self.conditions.get(&key) == Some(&None));
+        if !task.is_paused && task.retry_ms.is_none() && !is_asked {
+            let (group, priority) = (ConcurrencyGroup::of(&task.plan, &self.config), self.priority(index));
+            self.graph.ready.entry(group).or_default().insert(priority);
+        }
+    }
+
+    fn priority(&self, index: usize) -> Priority {
+        let critical_path = self.graph.critical_paths.get(index).copied().unwrap_or(0);
+        (rank(self.tasks[index].plan.priority.as_deref()), Reverse(critical_path), index)
+    }
+
+    /// Whether the condition of a task lets it run. The outcome of the task that decides it counts if that has a command,
+    /// otherwise a person's answer.
+    pub(crate) fn condition_status(&self, plan: &TaskPlan) -> ConditionStatus {
+        let (Some(condition), Some(key)) = (&plan.condition, plan.condition_key()) else {
+            return ConditionStatus::Holds;
+        };
+        let decides = condition.outcome_of.and_then(|id| self.task(id)).filter(|task| task.plan.command.is_some());
+        // An amendment may let the task run before the one that decides has ended.
+        let holds = match decides.map(|task| task.status).filter(|status| status.is_end()) {
+            Some(TaskStatus::Completed) => true,
+            Some(TaskStatus::Failed | TaskStatus::TimedOut) => false,
+            // A task that did not run decides against both branches.
+            Some(TaskStatus::Cancelled | TaskStatus::Skipped) => return ConditionStatus::Fails,
+            None | Some(TaskStatus::Planned | TaskStatus::Running | TaskStatus::NeedsClarification) => {
+                match self.conditions.get(&key) {
+                    Some(Some(holds)) => *holds,
+                    Some(None) => return ConditionStatus::Asked,
+                    None => return ConditionStatus::Unknown,
+                }
+            }
+        };
+        if holds != condition.negated { ConditionStatus::Holds } else { ConditionStatus::Fails }
     }
 
     /// Sets whether a condition holds, is being asked, or is unknown.
     pub(super) fn judge(&mut self, condition: &ConditionKey, holds: Option<Option<bool>>) {
+        let places = self.graph.conditional.get(condition).cloned().unwrap_or_default();
+        places.iter().for_each(|index| self.detach(*index));
         match holds {
             Some(holds) => _ = self.conditions.insert(condition.clone(), holds),
             None => _ = self.conditions.remove(condition),
         }
-        let Some(places) = self.graph.conditional.get(condition).cloned() else { return };
-        for index in places {
-            let plan = &self.tasks[index].plan;
-            match holds {
-                Some(None) => self.graph.leave_ready(index, plan, &self.config),
-                Some(Some(_)) | None => self.graph.queue(index, plan, &self.config, &self.conditions),
-            }
-        }
-    }
-
-    /// Places a task that is planned. What it waits for may have been reopened since it was first dispatched.
-    fn await_turn(&mut self, index: usize) {
-        let task = &self.tasks[index];
-        let plan = &task.plan;
-        if self.graph.unmet[index] == 0 {
-            if may_be_queued(task) {
-                self.graph.queue(index, plan, &self.config, &self.conditions);
-            }
-        } else if let Some(blocker) = plan
-            .depends_on
-            .iter()
-            .find(|dependency| self.task(dependency.task).is_some_and(|blocker| hold(plan, blocker) == Hold::ForGood))
-        {
-            self.graph.doomed.insert(index, blocker.task);
-        }
+        places.iter().for_each(|index| self.attach(*index));
     }
 
     fn release_dependants(&mut self, index: usize) {
-        let ended = &self.tasks[index];
         let dependants = std::mem::take(&mut self.graph.dependants[index]);
         for dependant in dependants.iter().copied() {
-            let task = &self.tasks[dependant];
-            let is_planned = task.status == TaskStatus::Planned;
+            let (task, ended) = (&self.tasks[dependant], &self.tasks[index]);
             match hold(&task.plan, ended) {
                 Hold::None => {
                     self.graph.unmet[dependant] -= 1;
-                    if self.graph.unmet[dependant] == 0 && is_planned && may_be_queued(task) {
-                        self.graph.queue(dependant, &task.plan, &self.config, &self.conditions);
+                    if self.graph.unmet[dependant] == 0 {
+                        self.queue(dependant);
                     }
                 }
-                Hold::ForGood if is_planned => {
+                Hold::ForGood if task.status == TaskStatus::Planned => {
                     self.graph.doomed.entry(dependant).or_insert(ended.plan.id);
                 }
                 Hold::ForGood | Hold::ForNow => {}
@@ -341,97 +327,76 @@ impl PlannerState {
         self.graph.dependants[index] = dependants;
     }
 
-    /// A place for one more task, after all others.
+    /// Adds a task after all others. `redefine` adds its dependencies, which may be on tasks added with it.
     pub(super) fn add_to_graph(&mut self, plan: TaskPlan) {
-        self.graph.open.insert(self.tasks.len());
         self.graph.dependants.push(BTreeSet::new());
-        self.graph.n_undoing += usize::from(plan.compensates.is_some());
         self.graph.unmet.push(0);
-        // What it waits for is linked with what else is amended.
         self.tasks.push(Task::planned(TaskPlan { depends_on: Vec::new(), ..plan }));
+        let index = self.tasks.len() - 1;
+        self.link(index);
+        self.attach(index);
     }
 
-    /// Another definition of a task, and what follows from it.
+    /// Gives a task another definition, and updates the graph.
     pub(super) fn redefine(&mut self, index: usize, plan: &TaskPlan) {
-        let status = self.tasks[index].status;
-        let before = std::mem::replace(&mut self.tasks[index].plan, plan.clone());
-        if !status.is_end() {
-            self.graph.n_undoing -= usize::from(before.compensates.is_some());
-            self.graph.n_undoing += usize::from(plan.compensates.is_some());
+        self.detach(index);
+        self.unlink(index);
+        self.tasks[index].plan = plan.clone();
+        self.link(index);
+        self.attach(index);
+    }
+
+    /// The indexes of the tasks that a task depends on.
+    fn blockers(&self, index: usize) -> Vec<usize> {
+        let depends_on = &self.tasks[index].plan.depends_on;
+        depends_on.iter().filter_map(|dependency| self.index(dependency.task)).collect()
+    }
+
+    /// Adds the dependencies and the condition of a task.
+    fn link(&mut self, index: usize) {
+        let blockers = self.blockers(index);
+        let plan = &self.tasks[index].plan;
+        let is_unmet = |blocker: &&usize| hold(plan, &self.tasks[**blocker]) != Hold::None;
+        self.graph.unmet[index] = blockers.iter().filter(is_unmet).count();
+        self.graph.n_edges += plan.depends_on.len();
+        if let Some(condition) = plan.condition_key() {
+            self.graph.conditional.entry(condition).or_default().insert(index);
         }
-        if status == TaskStatus::Planned {
-            self.graph.leave_queue(index, &before, &self.config);
-        } else if status == TaskStatus::Running {
-            self.graph.running.end(ConcurrencyGroup::of(&before, &self.config));
-            self.graph.running.begin(ConcurrencyGroup::of(plan, &self.config));
+        for blocker in blockers {
+            self.graph.dependants[blocker].insert(index);
         }
-        if before.depends_on != plan.depends_on {
-            for dependency in &before.depends_on {
-                let Some(blocker) = self.index(dependency.task) else { continue };
-                self.graph.dependants[blocker].remove(&index);
-            }
-            for dependency in &plan.depends_on {
-                let Some(blocker) = self.index(dependency.task) else { continue };
-                self.graph.dependants[blocker].insert(index);
-            }
-            self.graph.n_edges = self.graph.n_edges + plan.depends_on.len() - before.depends_on.len();
-            self.graph.n_edges_back = self.graph.n_edges_back + n_edges_back(plan) - n_edges_back(&before);
+    }
+
+    fn unlink(&mut self, index: usize) {
+        for blocker in self.blockers(index) {
+            self.graph.dependants[blocker].remove(&index);
         }
-        let holds = |blocker: &Task| hold(plan, blocker) != Hold::None;
-        let waits_for = plan.depends_on.iter().filter_map(|dependency| self.task(dependency.task));
-        self.graph.unmet[index] = waits_for.filter(|blocker| holds(blocker)).count();
-        if status == TaskStatus::Planned {
-            self.await_turn(index);
+        let plan = &self.tasks[index].plan;
+        self.graph.n_edges -= plan.depends_on.len();
+        if let Some(tasks) = plan.condition_key().and_then(|condition| self.graph.conditional.get_mut(&condition)) {
+            tasks.remove(&index);
         }
     }
 
     /// Builds the graph from tasks and statuses.
     pub(super) fn index_graph(&mut self) {
         let n_tasks = self.tasks.len();
-        let mut graph =
-            Graph { dependants: vec![BTreeSet::new(); n_tasks], unmet: vec![0; n_tasks], ..Graph::default() };
-        for (index, task) in self.tasks.iter().enumerate() {
-            if !task.status.is_end() {
-                graph.open.insert(index);
-                graph.n_undoing += usize::from(task.plan.compensates.is_some());
-            }
-            if task.status == TaskStatus::Running {
-                graph.running.begin(ConcurrencyGroup::of(&task.plan, &self.config));
-                graph.under_way.insert(index);
-            }
-            graph.n_edges += task.plan.depends_on.len();
-            graph.n_edges_back += n_edges_back(&task.plan);
-            for dependency in &task.plan.depends_on {
-                let Some(before) = self.index(dependency.task) else { continue };
-                graph.dependants[before].insert(index);
-                let blocker = &self.tasks[before];
-                let hold = hold(&task.plan, blocker);
-                graph.unmet[index] += usize::from(hold != Hold::None);
-                if task.status == TaskStatus::Planned && hold == Hold::ForGood {
-                    graph.doomed.entry(index).or_insert(blocker.plan.id);
-                }
-            }
-        }
+        self.graph = Graph { dependants: vec![BTreeSet::new(); n_tasks], unmet: vec![0; n_tasks], ..Graph::default() };
+        (0..n_tasks).for_each(|index| self.link(index));
         if self.config.order == Order::CriticalPath {
-            graph.critical_paths = self.critical_paths(&graph.dependants);
+            self.graph.critical_paths = self.critical_paths();
         }
-        for (index, task) in self.tasks.iter().enumerate() {
-            if task.status == TaskStatus::Planned && may_be_queued(task) && graph.unmet[index] == 0 {
-                graph.queue(index, &task.plan, &self.config, &self.conditions);
-            }
-        }
-        self.graph = graph;
+        (0..n_tasks).for_each(|index| self.attach(index));
     }
 
     /// By task: how long it and the longest chain of what waits for it are estimated to last, in milliseconds.
-    fn critical_paths(&self, dependants: &[BTreeSet<usize>]) -> Vec<u64> {
+    fn critical_paths(&self) -> Vec<u64> {
         let estimate = |index: usize| self.tasks[index].plan.estimate_ms.unwrap_or(ESTIMATE_MS);
         let mut paths = (0..self.tasks.len()).map(estimate).collect::<Vec<_>>();
-        let mut n_left = dependants.iter().map(BTreeSet::len).collect::<Vec<_>>();
+        let mut n_left = self.graph.dependants.iter().map(BTreeSet::len).collect::<Vec<_>>();
         let mut ends = (0..n_left.len()).filter(|index| n_left[*index] == 0).collect::<Vec<_>>();
         while let Some(index) = ends.pop() {
-            let waits_for = &self.tasks[index].plan.depends_on;
-            for before in waits_for.iter().filter_map(|dependency| self.index(dependency.task)) {
+            for before in self.blockers(index) {
                 paths[before] = paths[before].max(paths[index].saturating_add(estimate(before)));
                 n_left[before] -= 1;
                 if n_left[before] == 0 {
@@ -443,17 +408,7 @@ impl PlannerState {
     }
 }
 
-/// How many tasks that come after it a task waits for.
-pub(crate) fn n_edges_back(task: &TaskPlan) -> usize {
-    task.depends_on.iter().filter(|dependency| dependency.task >= task.id).count()
-}
-
-/// True of a planned task that is neither paused nor waits for its retry.
-fn may_be_queued(task: &Task) -> bool {
-    !task.is_paused && task.retry_ms.is_none()
-}
-
-/// Whether a task holds one that waits for it.
+/// Whether a dependency holds its dependent back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Hold {
     None,
@@ -461,16 +416,12 @@ enum Hold {
     ForGood,
 }
 
-/// The step whose outcome decides lets go by any end; without such a step a person is asked after any end.
-fn lets_go(condition: &Condition, blocker: &Task) -> bool {
-    condition.outcome_of.is_none_or(|decides| decides == blocker.plan.id)
-}
-
 fn hold(dependant: &TaskPlan, blocker: &Task) -> Hold {
+    // Any end of the task that decides a condition lets its dependent go on; without such a task any end of any dependency.
+    let decides = |condition: &Condition| condition.outcome_of.is_none_or(|decides| decides == blocker.plan.id);
     match blocker.status.is_end() {
         false => Hold::ForNow,
-        true if blocker.unblocks => Hold::None,
-        true if dependant.condition.as_ref().is_some_and(|one| lets_go(one, blocker)) => Hold::None,
+        true if blocker.unblocks || dependant.condition.as_ref().is_some_and(decides) => Hold::None,
         true => Hold::ForGood,
     }
 }

@@ -7,7 +7,6 @@ mod graph;
 mod questions;
 mod summary;
 mod timers;
-mod waits;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,13 +16,12 @@ use crate::event::{Event, Outcome, PlannerConfig, Purpose, QuestionId, TaskStatu
 use crate::plan::{Attachment, Origin, TaskId};
 pub use crate::task::{Question, Task};
 use budget::Spending;
-pub use budget::{HeldByBudget, Measure, Shortage, words_for};
-pub(crate) use graph::{ConcurrencyGroup, Lane, Priority, Running, n_edges_back};
+pub use budget::{Measure, Shortage, words_for};
+pub(crate) use graph::{ConcurrencyGroup, ConditionStatus, Lane, Priority, Running};
 use graph::{Conditions, Graph};
 pub(crate) use questions::is_yes;
 use summary::Summary;
 pub(crate) use summary::{Entry, LINE_CHARS_MAX, NAME_CHARS_MAX, OUTCOME_CHARS_MAX, SUBJECT_CHARS_MAX};
-pub use waits::Wait;
 
 /// Where a plan stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -74,19 +72,15 @@ pub struct PlannerState {
     pub(crate) stopped: Option<TaskId>,
     /// Whether the plan has passed its deadline.
     pub(crate) is_late: bool,
-    /// The timers that are set, with their due times in log time.
-    pub(crate) timers: BTreeMap<Timer, Timestamp>,
-    /// The same by due time.
-    pub(crate) by_due: BTreeSet<(Timestamp, Timer)>,
-    /// The timers that have no due time yet.
-    pub(crate) unset: BTreeSet<Timer>,
+    /// The running timers, each with its due time in log time once it has one.
+    timers: BTreeMap<Timer, Option<Timestamp>>,
+    /// The same by due time: first those that have none yet.
+    pub(crate) by_due: BTreeSet<(Option<Timestamp>, Timer)>,
     pub(crate) spending: Spending,
     pub(crate) checkpoints: Vec<String>,
     pub(crate) conditions: Conditions,
     /// By label, in small letters: its task.
     pub(crate) labels: BTreeMap<String, TaskId>,
-    /// By file or picture: the first task that names it.
-    pub(crate) first_named: BTreeMap<String, TaskId>,
     pub(crate) graph: Graph,
 }
 
@@ -194,10 +188,10 @@ impl PlannerState {
         &self.checkpoints
     }
 
-    /// The timers that are set, with their due times in log time.
+    /// True of a standing plan in which nothing is left to do.
     #[must_use]
-    pub fn timers(&self) -> &BTreeMap<Timer, Timestamp> {
-        &self.timers
+    pub fn waits_for_work(&self) -> bool {
+        self.phase == Phase::Active && self.graph.open.is_empty() && self.open.is_empty()
     }
 
     /// The task whose failure stopped the plan: no more tasks start, and none is retried.
@@ -266,7 +260,6 @@ impl PlannerState {
 
     /// Takes one event in. It trusts the log: what the planner did not decide is passed over.
     pub(crate) fn apply(&mut self, event: &Event) {
-        self.apply_to_timers(event);
         self.n_events += 1;
         match event {
             Event::TasksPlanned { tasks, title, source, config, context, attachments, origin } => {
@@ -278,12 +271,19 @@ impl PlannerState {
                 self.attachments.clone_from(attachments);
                 self.origin.clone_from(origin);
                 self.phase = Phase::Active;
-                self.index_names();
+                let labelled = tasks.iter().filter_map(|task| Some((task.label.as_ref()?.to_lowercase(), task.id)));
+                self.labels = labelled.collect();
                 self.index_graph();
+                self.start_timer(Timer::Plan, config.deadline_ms);
             }
             Event::TaskDispatched { task_id, attempt, .. } => self.begin(*task_id, *attempt),
             Event::TaskStatusUpdated { task_id, .. } => self.update(*task_id, event),
             Event::ClarificationRequested { task_id, question_id, question, purpose, default } => {
+                // The deadline does not run while a person decides about a failure; a retry has all of its time.
+                if *purpose == Purpose::Failure {
+                    self.drop_timer(Timer::Task(*task_id));
+                }
+                self.start_timer(Timer::Question(*question_id), default.as_ref().map(|default| default.after_ms));
                 self.ask(Question {
                     id: *question_id,
                     task: *task_id,
@@ -306,17 +306,15 @@ impl PlannerState {
             Event::PlanForked { parent, at, reason } => self.fork(parent, *at, reason),
             Event::TasksAmended { tasks, source, .. } => self.amend(tasks, source.as_deref()),
             Event::SettingsChanged { config, .. } => self.configure(config),
+            Event::TimerSet { timer, due } => self.set_timer(*timer, Some(*due)),
+            Event::TimerFired { timer, .. } => self.fire(*timer),
             Event::TaskPaused { task_id, .. } => self.change(*task_id, |task| task.is_paused = true),
             Event::TaskResumed { task_id } => self.change(*task_id, |task| task.is_paused = false),
-            Event::TimerFired { timer: Timer::Retry(task_id), .. } | Event::RetryHastened { task_id } => {
-                self.change(*task_id, |task| task.retry_ms = None);
-            }
+            Event::RetryHastened { task_id } => self.fire(Timer::Retry(*task_id)),
             Event::RetryScheduled { task_id, delay_ms } => {
                 self.change(*task_id, |task| task.retry_ms = Some(*delay_ms));
+                self.start_timer(Timer::Retry(*task_id), Some(*delay_ms));
             }
-            Event::TimerFired { timer: Timer::Plan, .. } => self.is_late = true,
-            // Only the timers change.
-            Event::TimerSet { .. } | Event::TimerFired { timer: Timer::Task(_) | Timer::Question(_), .. } => {}
             Event::UsageRecorded { task_id, usage, .. } => self.spend(*task_id, usage),
             Event::ClarificationWithdrawn { question_id, .. } => self.withdraw(*question_id),
             Event::CheckpointNamed { name } => self.checkpoints.push(name.clone()),
@@ -333,7 +331,17 @@ impl PlannerState {
             Event::TasksReopened { task_ids } => self.reopen(task_ids),
             Event::PlanningCompleted { outcome, .. } => {
                 (self.phase, self.is_late) = (Phase::Ended(*outcome), false);
+                self.drop_timers();
             }
+        }
+    }
+
+    fn fire(&mut self, timer: Timer) {
+        self.drop_timer(timer);
+        match timer {
+            Timer::Plan => self.is_late = true,
+            Timer::Retry(task) => self.change(task, |task| task.retry_ms = None),
+            Timer::Task(_) | Timer::Question(_) => {}
         }
     }
 
@@ -356,6 +364,7 @@ impl PlannerState {
             task.is_paused &= !status.is_end();
         });
         if status.is_end() {
+            self.drop_timers_of(id);
             self.withdraw_questions_of(id);
         }
     }
@@ -367,12 +376,15 @@ impl PlannerState {
             task.is_inherited = false;
             task.status = TaskStatus::Running;
         });
+        self.drop_timer(Timer::Retry(id));
+        self.start_timer(Timer::Task(id), self.task(id).and_then(|task| task.plan.deadline_ms));
     }
 
     fn reopen(&mut self, ids: &[TaskId]) {
         let known = ids.iter().filter_map(|id| self.index(*id));
         self.retract(&known.filter(|index| self.tasks[*index].status.is_end()).collect());
         for id in ids {
+            self.drop_timers_of(*id);
             let Some(index) = self.index(*id) else { continue };
             let task = &mut self.tasks[index];
             // An answer left it out and would do so again: ask once more, unless the question is open.
@@ -393,5 +405,6 @@ impl PlannerState {
             (self.cancelled, self.stopped) = (false, None);
         }
         self.index_graph();
+        self.start_timer(Timer::Plan, self.config.deadline_ms);
     }
 }

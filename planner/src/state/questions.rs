@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::event::{Answered, Purpose, QuestionId, TaskStatus};
+use crate::event::{Answered, Purpose, QuestionId, TaskStatus, Timer};
 use crate::plan::TaskId;
 use crate::state::PlannerState;
 use crate::task::Question;
@@ -32,6 +32,7 @@ impl PlannerState {
         question.answer = Some(answer.to_owned());
         question.is_by_default = is_by_default;
         let (purpose, asker) = (question.purpose, question.task);
+        self.drop_timer(Timer::Question(id));
         self.open.remove(&index);
         // The answer to a task that is a question is its result.
         if purpose != Purpose::Task {
@@ -102,8 +103,10 @@ impl PlannerState {
             return;
         }
         question.is_withdrawn = true;
+        let (id, condition) = (question.id, question.condition.clone());
         self.open.remove(&place);
-        if let Some(condition) = question.condition.clone() {
+        self.drop_timer(Timer::Question(id));
+        if let Some(condition) = condition {
             self.judge(&condition, None);
         }
     }

@@ -1,45 +1,43 @@
-//! The timers of a plan: which have a due time, and which still need one. Due times come with events: no clock is read.
+//! The timers of a plan. Due times come with events: no clock is read.
 
 use crewlog_mq::Timestamp;
 
-use crate::event::{Event, PlannerConfig, Purpose, QuestionId, Timer};
+use crate::event::Timer;
 use crate::plan::{TaskId, TaskPlan};
-use crate::state::{Phase, PlannerState};
+use crate::state::PlannerState;
 
 impl PlannerState {
-    /// The timer that fires next, with its due time in log time. When that has passed, the planner needs a
-    /// [`crate::event::Command::FireTimer`].
+    /// The timer that needs a command next: without a due time [`crate::event::Command::SetTimers`], else
+    /// [`crate::event::Command::FireTimer`] once its due time in log time has passed.
     #[must_use]
-    pub fn next_timer(&self) -> Option<(Timestamp, Timer)> {
+    pub fn next_timer(&self) -> Option<(Option<Timestamp>, Timer)> {
         self.by_due.first().copied()
     }
 
-    /// True when a timer has no due time yet: then the planner needs a [`crate::event::Command::SetTimers`].
+    /// The due time of a timer in log time, if it is set.
     #[must_use]
-    pub fn has_unset_timers(&self) -> bool {
-        !self.unset.is_empty()
+    pub fn due(&self, timer: Timer) -> Option<Timestamp> {
+        self.timers.get(&timer).copied().flatten()
     }
 
     /// True while a failed task waits for its next try.
     #[must_use]
     pub fn awaits_retry(&self) -> bool {
-        let is_retry = |timer: &Timer| matches!(timer, Timer::Retry(_));
-        self.unset.iter().chain(self.timers.keys()).any(is_retry)
+        self.timers.keys().any(|timer| matches!(timer, Timer::Retry(_)))
     }
 
     /// True while a question is open that has a default answer.
     #[must_use]
     pub fn awaits_default(&self) -> bool {
-        let is_question = |of: &Timer| matches!(of, Timer::Question(_));
-        self.unset.iter().chain(self.timers.keys()).any(is_question)
+        self.timers.keys().any(|timer| matches!(timer, Timer::Question(_)))
     }
 
-    /// Milliseconds until a task, and the plan that has it, must have ended, if they must.
+    /// Milliseconds until the deadline of a task or of its plan, whichever is earlier.
     #[must_use]
     pub fn time_left(&self, task: TaskId, now: Timestamp) -> Option<u64> {
-        let left = |of: Timer| match self.timers.get(&of) {
-            Some(at) => u64::try_from(at.since(now).as_millis()).ok(),
-            None => self.delay_of(of),
+        let left = |timer: Timer| match self.due(timer) {
+            Some(due) => u64::try_from(due.since(now).as_millis()).ok(),
+            None => self.delay_of(timer),
         };
         [Timer::Task(task), Timer::Plan].into_iter().filter_map(left).min()
     }
@@ -54,119 +52,49 @@ impl PlannerState {
         }
     }
 
-    /// Updates the timers, before the rest of the event is applied. A timer whose subject has ended is dropped.
-    pub(super) fn apply_to_timers(&mut self, event: &Event) {
-        match event {
-            Event::TasksPlanned { config, .. } => self.time(Timer::Plan, config.deadline_ms),
-            Event::TaskDispatched { task_id, .. } => {
-                self.forget_time(Timer::Retry(*task_id));
-                let time = self.task(*task_id).and_then(|task| task.plan.deadline_ms);
-                self.time(Timer::Task(*task_id), time);
-            }
-            Event::TaskStatusUpdated { task_id, status, .. } if status.is_end() => self.forget_times_of(*task_id),
-            Event::ClarificationRequested { task_id, question_id, purpose, default, .. } => {
-                // While a person is asked what to do about a failure, no time runs; a retry has all of it again.
-                if *purpose == Purpose::Failure {
-                    self.forget_time(Timer::Task(*task_id));
-                }
-                self.time(Timer::Question(*question_id), default.as_ref().map(|default| default.after_ms));
-            }
-            Event::ClarificationReceived { question_id, .. } | Event::ClarificationWithdrawn { question_id, .. } => {
-                self.forget_time(Timer::Question(*question_id));
-            }
-            Event::TimerSet { timer, due } => {
-                self.forget_time(*timer);
-                self.timers.insert(*timer, *due);
-                self.by_due.insert((*due, *timer));
-            }
-            Event::TimerFired { timer, .. } => self.forget_time(*timer),
-            Event::RetryScheduled { task_id, delay_ms } => self.time(Timer::Retry(*task_id), Some(*delay_ms)),
-            Event::RetryHastened { task_id } => self.forget_time(Timer::Retry(*task_id)),
-            Event::TasksAmended { tasks, .. } => {
-                tasks.iter().for_each(|task| self.retime_task(task));
-                // What is opened again has all its time again, as with a retry.
-                if self.goes_on_with(tasks) {
-                    self.time(Timer::Plan, self.config.deadline_ms);
-                }
-            }
-            Event::SettingsChanged { config, .. } => self.retime_plan(config),
-            Event::TasksReopened { task_ids } => {
-                task_ids.iter().for_each(|id| self.forget_times_of(*id));
-                self.time(Timer::Plan, self.config.deadline_ms);
-            }
-            // A fork has all its time from its own beginning on; what it starts again is timed then.
-            Event::PlanForked { .. } => {
-                self.forget_all_times();
-                self.time(Timer::Plan, self.config.deadline_ms);
-            }
-            Event::PlanningCompleted { .. } => self.forget_all_times(),
-            Event::TaskStatusUpdated { .. }
-            | Event::TaskPaused { .. }
-            | Event::TaskResumed { .. }
-            | Event::UsageRecorded { .. }
-            | Event::CheckpointNamed { .. }
-            | Event::CompactionRequested { .. }
-            | Event::ContextCompacted { .. }
-            | Event::PlanPaused { .. }
-            | Event::PlanResumed {}
-            | Event::PlanStopped { .. }
-            | Event::PlanCancelled { .. } => {}
+    /// Starts a timer that has a delay, unless it runs already. Its due time comes with a later event.
+    pub(super) fn start_timer(&mut self, timer: Timer, delay_ms: Option<u64>) {
+        if delay_ms.is_some() && !self.timers.contains_key(&timer) {
+            self.set_timer(timer, None);
         }
     }
 
-    /// From now on something has so much time, unless its time runs already.
-    fn time(&mut self, of: Timer, time: Option<u64>) {
-        if time.is_some() && !self.timers.contains_key(&of) {
-            self.unset.insert(of);
+    pub(super) fn set_timer(&mut self, timer: Timer, due: Option<Timestamp>) {
+        self.drop_timer(timer);
+        self.timers.insert(timer, due);
+        self.by_due.insert((due, timer));
+    }
+
+    pub(super) fn drop_timer(&mut self, timer: Timer) {
+        if let Some(due) = self.timers.remove(&timer) {
+            self.by_due.remove(&(due, timer));
         }
     }
 
-    fn forget_time(&mut self, of: Timer) {
-        self.unset.remove(&of);
-        if let Some(at) = self.timers.remove(&of) {
-            self.by_due.remove(&(at, of));
-        }
-    }
-
-    fn forget_all_times(&mut self) {
-        self.unset.clear();
+    pub(super) fn drop_timers(&mut self) {
         self.timers.clear();
         self.by_due.clear();
     }
 
-    fn forget_times_of(&mut self, task: TaskId) {
-        self.forget_time(Timer::Task(task));
-        self.forget_time(Timer::Retry(task));
-        if self.unset.is_empty() && self.timers.is_empty() {
+    /// Drops the timers of a task and of its questions.
+    pub(super) fn drop_timers_of(&mut self, task: TaskId) {
+        if self.timers.is_empty() {
             return;
         }
-        let asked = self.questions_of(task).map(|question| question.id).collect::<Vec<QuestionId>>();
-        for question in asked {
-            self.forget_time(Timer::Question(question));
-        }
+        let questions = self.questions_of(task).map(|question| Timer::Question(question.id));
+        let timers = questions.chain([Timer::Task(task), Timer::Retry(task)]).collect::<Vec<_>>();
+        timers.into_iter().for_each(|timer| self.drop_timer(timer));
     }
 
-    /// A task that is given another time has all of it from that moment on.
-    fn retime_task(&mut self, plan: &TaskPlan) {
-        // What is undone has no deadline: the plan's has done its work.
+    /// Restarts the timer of a task that gets another deadline.
+    pub(super) fn retime_task(&mut self, plan: &TaskPlan) {
+        // Compensation starts after the plan's deadline has done its work.
         if plan.compensates.is_some() {
-            self.forget_time(Timer::Plan);
+            self.drop_timer(Timer::Plan);
         }
-        let Some(task) = self.task(plan.id) else { return };
-        if task.plan.deadline_ms == plan.deadline_ms {
-            return;
-        }
+        let Some(task) = self.task(plan.id).filter(|task| task.plan.deadline_ms != plan.deadline_ms) else { return };
         let is_under_way = task.attempts > 0 && !task.status.is_end();
-        self.forget_time(Timer::Task(plan.id));
-        self.time(Timer::Task(plan.id), plan.deadline_ms.filter(|_| is_under_way));
-    }
-
-    fn retime_plan(&mut self, config: &PlannerConfig) {
-        if self.config.deadline_ms == config.deadline_ms {
-            return;
-        }
-        let is_on = matches!(self.phase, Phase::Active | Phase::Paused);
-        self.forget_time(Timer::Plan);
-        self.time(Timer::Plan, config.deadline_ms.filter(|_| is_on));
+        self.drop_timer(Timer::Task(plan.id));
+        self.start_timer(Timer::Task(plan.id), plan.deadline_ms.filter(|_| is_under_way));
     }
 }
