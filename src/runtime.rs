@@ -103,6 +103,10 @@ pub fn is_busy(roster: &Roster, plan: &str, view: &PlanView, all: &BTreeMap<Stri
             matches!(view.state().phase(), Phase::Empty | Phase::Ended(_)) || is_busy(roster, below, view, all)
         })
     };
+    // The planner is about to handle it.
+    if view.has_unhandled_failure() {
+        return true;
+    }
     let free = view.free().into_iter().collect::<BTreeSet<_>>();
     let takes = |task: &Task| {
         let goes_on = || view.times(task.plan.id).holder.is_some() || free.contains(&task.plan.id);

@@ -19,7 +19,7 @@ use tokio::sync::watch;
 
 use crate::backoff::Backoff;
 use crate::claiming::claim_of;
-use crate::plans::{planner_of, wait_to_retry};
+use crate::plans::{planner_of, read_plan, wait_to_retry};
 use crate::projecting::list_plans;
 use crate::propagation::{Unreadable, follow_parent, propagate};
 
@@ -232,18 +232,22 @@ impl Hosted {
         }
     }
 
-    /// None when the plan can never be read.
+    /// A planner that has been read. None when the plan can never be read.
     async fn planner(&mut self, plan: &str, tags: &[String]) -> Option<Runner<Planner>> {
         match self.warm.remove(plan) {
             Some(planner) => Some(planner),
-            None => planner_with_retry(&self.store, plan, tags.to_vec()).await,
+            None => read_plan(&self.store, plan, tags.to_vec()).await.ok(),
         }
     }
 
-    /// Keeps a planner warm, unless its plan is over.
+    /// Keeps a planner warm, unless its plan has ended.
     fn keep(&mut self, plan: &str, tags: Vec<String>, planner: Runner<Planner>, keeps_time: bool) {
-        self.note_due(plan, tags, due_at(&planner).filter(|_| keeps_time));
-        if let Phase::Ended(_) = planner.handler().state().phase() {
+        let phase = planner.handler().state().phase();
+        // After an append that failed for good the state is the default, and does not know the timers.
+        if phase != Phase::Empty || !keeps_time {
+            self.note_due(plan, tags, due_at(&planner).filter(|_| keeps_time));
+        }
+        if let Phase::Empty | Phase::Ended(_) = phase {
             return;
         }
         if self.warm.len() >= WARM_MAX {
@@ -346,11 +350,15 @@ async fn wait_until(store: &EventStore, moment: Option<Timestamp>) {
     }
 }
 
-/// Takes in what others have appended. What cannot be read now is read with the next command.
-async fn look(planner: &mut Runner<Planner>) {
-    if let Err(error) = planner.catch_up().await {
-        tracing::warn!(%error, "a plan could not be read just now");
+/// Reads what others have appended, however long the log takes. A planner that cannot be read has no state to act on.
+async fn look(planner: &mut Runner<Planner>) -> bool {
+    let mut backoff = Backoff::new();
+    while let Err(error) = planner.catch_up().await {
+        if !wait_to_retry(&error, &mut backoff).await {
+            return false;
+        }
     }
+    true
 }
 
 /// Sets and fires the timers of a planner that are due. False when that helps nothing until something else happens: then
@@ -361,8 +369,9 @@ async fn run_timers(store: &EventStore, planner: &mut Runner<Planner>) -> bool {
         if due_at(planner).is_none_or(|due| due > store.now()) {
             return true;
         }
+        // After a failed append the planner's state is the default: read it again before it is asked for its timers.
         if let Err(error) = run_timer(store, planner, &mut set).await
-            && !wait_to_retry(&error, &mut backoff).await
+            && !(wait_to_retry(&error, &mut backoff).await && look(planner).await)
         {
             return false;
         }
@@ -479,20 +488,6 @@ async fn take_in_with_retry(planner: &mut Runner<Planner>, recorded: &Recorded) 
 }
 
 /// None when the plan can never be read.
-async fn planner_with_retry(store: &EventStore, plan: &str, tags: Vec<String>) -> Option<Runner<Planner>> {
-    let mut backoff = Backoff::new();
-    loop {
-        match planner_of(store, plan, tags.clone()).await {
-            Ok(planner) => return Some(planner),
-            Err(error) => {
-                if !wait_to_retry(&error, &mut backoff).await {
-                    return None;
-                }
-            }
-        }
-    }
-}
-
 async fn catch_up_with_retry(store: &EventStore, plan: &str, tags: Vec<String>) -> Option<Runner<Planner>> {
     let mut backoff = Backoff::new();
     loop {

@@ -1,6 +1,6 @@
 //! The plans of a worker, each as one up-to-date view, and the choice of the task that starts next.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::pin::pin;
 
 use crewlog_mq::{Cause, Error, EventStore, Position, Query, Range, Recorded};
@@ -192,17 +192,14 @@ impl Plans {
 
     /// The task to start next, and up to where its plan has been read: of all plans the most urgent, then the one that was
     /// dispatched first; within a plan in the plan's order. `is_wanted` says which dispatches could start here; `is_busy`
-    /// which tasks are being started, and `is_lost` which leases no longer count.
+    /// which tasks are being started.
     pub(crate) fn next(
         &self,
         is_wanted: impl Fn(&Dispatch) -> bool,
         is_busy: impl Fn(&str, TaskId) -> bool,
-        is_lost: impl Fn(&str, TaskId, &Lease) -> bool,
     ) -> Option<(Dispatch, Position)> {
         let heads = self.0.iter().filter(|(_, worked)| !worked.dispatched.is_empty()).filter_map(|(plan, worked)| {
-            let is_held = |task, lease: Option<&Lease>| {
-                is_busy(plan, task) || lease.is_some_and(|lease| !is_lost(plan, task, lease))
-            };
+            let is_held = |task, lease: Option<&Lease>| lease.is_some() || is_busy(plan, task);
             let startable = worked.view.startable(is_held);
             let startable = startable.iter().filter_map(|task| worked.dispatched.get(task));
             let dispatch = { startable }.find(|dispatch| is_wanted(dispatch))?;
@@ -217,19 +214,5 @@ impl Plans {
         self.0.values().flat_map(|worked| {
             worked.dispatched.values().filter_map(|dispatch| Some((dispatch, worked.view.lease(dispatch.task)?)))
         })
-    }
-}
-
-/// Leases whose holders are proven dead, by task and epoch.
-#[derive(Debug, Default)]
-pub(crate) struct Lost(HashSet<(Key, u64)>);
-
-impl Lost {
-    pub(crate) fn insert(&mut self, key: Key, lease: &Lease) {
-        self.0.insert((key, lease.epoch));
-    }
-
-    pub(crate) fn contains(&self, plan: &str, task: TaskId, lease: &Lease) -> bool {
-        !self.0.is_empty() && self.0.contains(&((plan.to_owned(), task), lease.epoch))
     }
 }

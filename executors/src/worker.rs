@@ -26,7 +26,7 @@ use crate::liveness::LivenessLock;
 use crate::planning::open_plans;
 use crate::plans::wait_to_retry;
 use crate::prompts;
-use crate::queue::{Dispatch, Key, Lost, Plans};
+use crate::queue::{Dispatch, Key, Plans};
 use crate::roster::{Actor, Roster};
 use crate::run::{Job, Stop, is_set, wanted};
 use crate::subplans::{SubPlanRun, family};
@@ -313,7 +313,6 @@ struct Crew {
     running: HashMap<Key, Running>,
     /// Tasks whose claim was refused since the last event of their plan; the next event shows why.
     refused: HashSet<Key>,
-    lost: Lost,
     /// By plan: the position of the last end of a task here. No more of its tasks start before the view has reached it.
     read_to: HashMap<String, Position>,
     jobs: JoinSet<(Key, Position)>,
@@ -322,8 +321,7 @@ struct Crew {
 impl Crew {
     fn new(worker: Arc<Worker>, plans: Plans, position: Position) -> Self {
         let (running, refused) = (HashMap::new(), HashSet::new());
-        let (lost, read_to) = (Lost::default(), HashMap::new());
-        Self { worker, plans, position, running, refused, lost, read_to, jobs: JoinSet::new() }
+        Self { worker, plans, position, running, refused, read_to: HashMap::new(), jobs: JoinSet::new() }
     }
 
     /// Starts tasks while there are free places.
@@ -341,7 +339,7 @@ impl Crew {
     }
 
     fn next(&self) -> Option<(Dispatch, Position)> {
-        let Self { worker, running, refused, lost, .. } = self;
+        let Self { worker, running, refused, .. } = self;
         let n_places = running.values().filter(|running| running.takes_place).count();
         let has_place = |actor: Actor<'_>| {
             let n_of_actor = || running.values().filter(|one| one.agent.as_deref() == Some(actor.name())).count();
@@ -354,7 +352,7 @@ impl Crew {
                 && !refused.contains(&dispatch.key())
         };
         let is_busy = |plan: &str, task| running.contains_key(&(plan.to_owned(), task));
-        self.plans.next(is_wanted, is_busy, |plan, task, lease| lost.contains(plan, task, lease))
+        self.plans.next(is_wanted, is_busy)
     }
 
     /// Takes in an event, and stops what its plan has ended.
@@ -394,39 +392,39 @@ impl Crew {
             }
             Err(error) => {
                 tracing::error!(%error, "a job of the worker failed");
-                // Free its place; its lease expires.
+                // Its lease is ended with those of dead workers.
                 self.running.retain(|_, running| running.job != error.id());
             }
         }
     }
 
-    /// True while others hold tasks that could be taken over, or a refused claim may be tried again.
+    /// True while a lease is to be watched, or a refused claim may be tried again.
     fn watches_leases(&self) -> bool {
         !self.refused.is_empty() || self.foreign_leases().next().is_some()
     }
 
+    /// The leases that no job of this worker holds.
     fn foreign_leases(&self) -> impl Iterator<Item = (&Dispatch, &Lease)> {
-        let is_foreign = |lease: &Lease| !self.worker.life.is_own(&lease.executor);
-        self.plans.leases().filter(move |(_, lease)| is_foreign(lease))
+        let has_job = |dispatch: &Dispatch| {
+            self.running.contains_key(&dispatch.key()) || self.read_to.contains_key(&dispatch.plan)
+        };
+        let is_own = |lease: &Lease| self.worker.life.is_own(&lease.executor);
+        self.plans.leases().filter(move |(dispatch, lease)| !is_own(lease) || !has_job(dispatch))
     }
 
-    /// Records which holders are proven dead, and fires the timers of expired leases.
+    /// Ends the leases that have run out, and those of dead holders: workers that are gone, and jobs of this one that
+    /// failed.
     async fn look_at_leases(&mut self) {
         self.refused.clear();
-        let mut lost = Lost::default();
-        let mut expired = Vec::new();
+        let life = &self.worker.life;
         let now = self.worker.store.now();
-        for (dispatch, lease) in self.foreign_leases() {
-            if self.worker.life.is_dead(&lease.executor) {
-                lost.insert(dispatch.key(), lease);
-            } else if lease.until <= now {
-                expired.push((dispatch.clone(), lease.epoch));
-            }
-        }
-        self.lost = lost;
-        for (dispatch, epoch) in expired {
+        let ended = self.foreign_leases().filter_map(|(dispatch, lease)| {
+            let is_dead = life.is_own(&lease.executor) || life.is_dead(&lease.executor);
+            (is_dead || lease.until <= now).then(|| (dispatch.clone(), lease.epoch, is_dead))
+        });
+        for (dispatch, epoch, is_dead) in ended.collect::<Vec<_>>() {
             let mut claim = claim_of(&self.worker.store, &dispatch.plan, dispatch.task, dispatch.tags.clone());
-            let command = TaskCommand::FireTimer { epoch, now };
+            let command = TaskCommand::FireTimer { epoch, now, is_dead };
             let cause = dispatch.cause.clone().keeping(command.recorded());
             if let Err(error) = claim.execute(command, &cause).await {
                 tracing::warn!(%error, task = %dispatch.task, "the end of a lease could not be appended");

@@ -110,7 +110,7 @@ pub enum TaskEvent {
     NeedsClarification { attempt: u32, epoch: u64, question: String, default: Option<DefaultAnswer> },
     /// The plan stopped before this dispatch started, and withdrew it.
     TaskWithdrawn { attempt: u32 },
-    /// The lease expired, when it was due: its holder no longer holds the task.
+    /// The lease ended when it was due, or earlier because its holder is dead.
     TimerFired { epoch: u64, due: Timestamp },
 }
 
@@ -125,8 +125,8 @@ impl TaskEvent {
             Self::TaskFailed { attempt, error, class, .. } => {
                 Some(ExecutorEvent::TaskFailed { node_id, attempt, error, class })
             }
-            Self::UsageReported { attempt, usage, .. } => {
-                Some(ExecutorEvent::UsageReported { node_id, attempt, usage })
+            Self::UsageReported { attempt, epoch, usage } => {
+                Some(ExecutorEvent::UsageReported { node_id, attempt, epoch, usage })
             }
             Self::NeedsClarification { attempt, question, default, .. } => {
                 Some(ExecutorEvent::NeedsClarification { node_id, attempt, question, default })
@@ -221,8 +221,8 @@ pub enum TaskCommand {
     },
     /// Withdraw a dispatch of a stopped plan that has not started.
     Withdraw { attempt: u32, now: Timestamp },
-    /// The lease of the holder may have expired.
-    FireTimer { epoch: u64, now: Timestamp },
+    /// End the lease of a holder that is dead, or whose lease has expired.
+    FireTimer { epoch: u64, now: Timestamp, is_dead: bool },
 }
 
 /// Why a task refuses a command.
@@ -279,6 +279,10 @@ impl TaskLease {
 
     fn decide(&self, command: TaskCommand) -> Result<Vec<TaskEvent>, TaskError> {
         match command {
+            // A claim whose acknowledgement was lost is repeated.
+            TaskCommand::Claim { attempt, executor, now, .. } if self.is_held_by(&executor, attempt, now) => {
+                Ok(Vec::new())
+            }
             TaskCommand::Claim { attempt, executor, now, dead_epoch } => {
                 Ok(vec![self.claim(attempt, executor, now, dead_epoch)?])
             }
@@ -301,9 +305,10 @@ impl TaskLease {
                 Ok(vec![claimed, ended(attempt, self.epoch.saturating_add(1), ending)])
             }
             TaskCommand::Withdraw { attempt, now } => Ok(self.withdraw(attempt, now).into_iter().collect()),
-            TaskCommand::FireTimer { epoch, now } => {
-                let holder = self.holder.as_ref().filter(|holder| epoch == self.epoch && holder.lease_until <= now);
-                Ok(holder.map(|holder| TaskEvent::TimerFired { epoch, due: holder.lease_until }).into_iter().collect())
+            TaskCommand::FireTimer { epoch, now, is_dead } => {
+                let has_ended = |holder: &&Holder| epoch == self.epoch && (is_dead || holder.lease_until <= now);
+                let due = self.holder.as_ref().filter(has_ended).map(|holder| holder.lease_until.min(now));
+                Ok(due.map(|due| TaskEvent::TimerFired { epoch, due }).into_iter().collect())
             }
         }
     }
@@ -343,6 +348,12 @@ impl TaskLease {
             epoch: self.epoch.saturating_add(1),
             cut_off: attempt == self.attempt && self.was_begun(),
         })
+    }
+
+    /// True while an executor holds this attempt and has not started it.
+    fn is_held_by(&self, executor: &Executor, attempt: u32, now: Timestamp) -> bool {
+        let is_of = |holder: &Holder| holder.executor == *executor && !holder.has_started && now < holder.lease_until;
+        attempt == self.attempt && self.holder.as_ref().is_some_and(is_of)
     }
 
     fn has_ended(&self, attempt: u32) -> bool {

@@ -32,6 +32,8 @@ pub struct Task {
     pub retry_ms: Option<u64>,
     /// The task whose failure stopped the plan, when that is why this one was skipped.
     pub stopped_by: Option<TaskId>,
+    /// The last claim whose usage is recorded.
+    pub usage_epoch: u64,
     /// The event by which it ended, counted in the plan's history; 0 before.
     pub ended_by: u64,
     /// Its last failed attempts, the oldest first, unless it is a command.
@@ -99,6 +101,7 @@ impl Task {
             first_question: None,
             retry_ms: None,
             stopped_by: None,
+            usage_epoch: 0,
             ended_by: 0,
             failed_attempts: Vec::new(),
         }

@@ -210,10 +210,16 @@ impl PlanView {
     /// holder or are about to get one. No task may start between a failure and the plan's reaction to it.
     #[must_use]
     pub fn startable(&self, is_held: impl Fn(TaskId, Option<&Lease>) -> bool) -> Vec<TaskId> {
-        if !self.failed.is_empty() {
+        if self.has_unhandled_failure() {
             return Vec::new();
         }
         self.state().startable(|task| is_held(task, self.lease(task)))
+    }
+
+    /// True between a task's failure and the plan's reaction to it.
+    #[must_use]
+    pub fn has_unhandled_failure(&self) -> bool {
+        !self.failed.is_empty()
     }
 
     /// The dispatched tasks that may start now and have no holder.

@@ -11,7 +11,7 @@ use crewlog_executors::liveness::LivenessLock;
 use crewlog_mq::{Cause, EventStore, ExecuteError, Query};
 use crewlog_planner::claim::{Ending, LEASE, TaskCommand, TaskError, TaskEvent};
 use crewlog_planner::event::{Event, FailureClass, PlannerConfig, Usage};
-use crewlog_planner::plan::TaskId;
+use crewlog_planner::plan::{FailurePolicy, TaskId};
 
 use super::rig::{PLAN, Rig, Scripted, blocking, executor, first_line, program, rest, soon, step, tags, task_query};
 
@@ -209,6 +209,49 @@ async fn a_command_learns_whether_another_had_begun_it() {
     }
 }
 
+#[tokio::test]
+async fn a_claim_whose_acknowledgement_was_lost_is_repeated() {
+    let store = EventStore::in_memory().await.unwrap();
+    assert_eq!(claim(&store, "one").await, Ok(1));
+    assert_eq!(claim(&store, "one").await, Ok(1), "it holds the task already");
+    assert!(matches!(claim(&store, "other").await, Err(TaskError::Held { epoch: 1, .. })));
+    assert_eq!(cut_off(&store).await, [false], "one claim");
+}
+
+#[tokio::test]
+async fn a_worker_that_holds_a_task_without_a_job_for_it_starts_the_task() {
+    let rig = Rig::with_plan(vec![step(TASK.0, "echo $CREWLOG_EPOCH", &[])], PlannerConfig::default()).await;
+    let life = rig.life();
+    claimed_by(&rig, &life).await;
+    let (host, worker) = (rig.host(), rig.worker_as(life));
+    rig.end().await;
+    worker.stop().await;
+    host.abort();
+    let last = rig.task_events(TASK.0).await.pop();
+    assert!(matches!(&last, Some(TaskEvent::TaskCompleted { result, .. }) if result == "2"), "{last:?}");
+}
+
+#[tokio::test]
+async fn a_stopped_plan_asks_about_a_task_whose_worker_died() {
+    let config = PlannerConfig { on_failure: FailurePolicy::Stop, ..PlannerConfig::default() };
+    let rig = Rig::with_plan(vec![step(1, "sleep 1000", &[]), step(2, "false", &[])], config).await;
+    let dead = rig.life();
+    claimed_by(&rig, &dead).await;
+    let mut task = claim_of(&rig.store, PLAN, TASK, tags());
+    order(&mut task, TaskCommand::Start { epoch: 1, prompt: None }).await.unwrap();
+    drop(dead);
+    let (executor, now) = (executor("somebody"), rig.store.now());
+    let ending = Ending::Failed { error: "no".into(), class: FailureClass::Task, run: None };
+    let report = TaskCommand::Report { attempt: 1, executor, now, dead_epoch: None, ending };
+    order(&mut claim_of(&rig.store, PLAN, TaskId(2), tags()), report).await.unwrap();
+    let host = rig.host();
+    rig.until_plan(|event| matches!(event, Event::PlanStopped { .. })).await;
+    let worker = rig.worker(1);
+    rig.until_plan(|event| matches!(event, Event::ClarificationRequested { task_id: TASK, .. })).await;
+    worker.stop().await;
+    host.abort();
+}
+
 #[test]
 fn a_worker_is_dead_when_nothing_of_it_is_left_and_not_before() {
     let folder = tempfile::tempdir().unwrap();
@@ -292,7 +335,7 @@ async fn the_tasks_of_a_killed_program_are_finished_by_another_at_once() {
         TaskEvent::TaskCompleted { epoch, result, .. } => format!("completed {epoch}: {result}"),
         other => crewlog_mq::Event::event_type(other).to_owned(),
     });
-    let expected = ["claimed 1", "TaskStarted", "claimed 2", "TaskStarted", "completed 2: finished"];
+    let expected = ["claimed 1", "TaskStarted", "TimerFired", "claimed 2", "TaskStarted", "completed 2: finished"];
     assert_eq!(told.collect::<Vec<_>>(), expected);
 }
 

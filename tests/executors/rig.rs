@@ -171,6 +171,11 @@ impl Rig {
         self.worker_of(Scope::Plan(PLAN.to_owned()), self.life(), jobs, env)
     }
 
+    /// A worker with this liveness lock.
+    pub fn worker_as(&self, life: LivenessLock) -> RunningWorker {
+        self.worker_of(Scope::Plan(PLAN.to_owned()), life, 1, Vec::new())
+    }
+
     /// A worker of all plans, which sees whether real workers on this log are alive.
     pub fn worker_of_all(&self) -> RunningWorker {
         let life = LivenessLock::begin(&self.path("log-workers")).unwrap();

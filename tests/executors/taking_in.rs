@@ -5,9 +5,9 @@ use std::collections::HashSet;
 use crewlog_executors::claiming::claim_of;
 use crewlog_executors::human;
 use crewlog_executors::planning;
-use crewlog_mq::{Query, Recorded};
-use crewlog_planner::claim::{self, Ending};
-use crewlog_planner::event::{self, PlannerConfig, TaskStatus};
+use crewlog_mq::{Cause, Query, Recorded};
+use crewlog_planner::claim::{self, Ending, TaskCommand};
+use crewlog_planner::event::{self, PlannerConfig, TaskStatus, Usage};
 use crewlog_planner::plan::TaskId;
 
 use super::rig::{PLAN, Rig, step, tags};
@@ -18,6 +18,20 @@ async fn done(rig: &Rig, task: u64) {
     let mut claim = claim_of(&rig.store, PLAN, TaskId(task), tags());
     let ending = Ending::Completed { result: format!("{task} is done"), run: None };
     human::report(&mut claim, 1, &rig.life(), rig.store.now(), ending).await.unwrap();
+}
+
+/// The same, by a worker that reports its usage.
+async fn done_with_usage(rig: &Rig, task: u64) {
+    let mut claim = claim_of(&rig.store, PLAN, TaskId(task), tags());
+    let (executor, now) = (rig.life().executor("shell"), rig.store.now());
+    let usage = Usage { input_tokens: 5, ..Usage::default() };
+    let ending = Ending::Completed { result: format!("{task} is done"), run: None };
+    for command in [
+        TaskCommand::Claim { attempt: 1, executor, now, dead_epoch: None },
+        TaskCommand::End { epoch: 1, usage, ending },
+    ] {
+        claim.execute(command, &Cause::request()).await.unwrap();
+    }
 }
 
 async fn plan_events(rig: &Rig) -> Vec<String> {
@@ -43,7 +57,7 @@ async fn a_planner_that_goes_on_reads_nothing_anew_for_what_was_taken_in_before(
         let tasks = (1..=n_tasks).map(|n| step(n, "a", &[])).collect();
         let rig = Rig::with_plan(tasks, PlannerConfig { parallelism: 20, ..PlannerConfig::default() }).await;
         for task in 1..n_tasks {
-            done(&rig, task).await;
+            done_with_usage(&rig, task).await;
         }
         planning::catch_up(&rig.store, PLAN, tags()).await.unwrap();
         let head = rig.store.head().await.unwrap();

@@ -3,9 +3,13 @@
 
 use std::time::Duration;
 
+use crewlog_executors::planning;
+use crewlog_mq::Position;
 use crewlog_planner::claim::TaskEvent;
 use crewlog_planner::event::{Budget, Command, Event, PlannerConfig, TaskStatus, Timer, Usage};
 use crewlog_planner::plan::{DefaultAnswer, NodeKind, TaskId, TaskPlan};
+
+use tokio::sync::watch;
 
 use super::rig::{Rig, Scripted, step};
 
@@ -59,6 +63,25 @@ async fn a_moment_that_passed_while_no_host_was_there_is_made_up_for() {
         assert_eq!(answers(&rig.end().await), [("blue", true)]);
         host.abort();
     }
+}
+
+#[tokio::test]
+async fn a_new_host_of_all_plans_keeps_their_timers_when_a_task_is_claimed() {
+    let clock = Scripted::default();
+    let late = TaskPlan { deadline_ms: Some(60_000), ..step(1, "sleep 1000", &[]) };
+    let rig = Rig::timed(&clock, vec![late], PlannerConfig::default()).await;
+    let first = rig.host_all();
+    rig.until_plan(is_deadline).await;
+    first.abort();
+    let (taken_in, mut is_read) = watch::channel(Position(0));
+    let host = tokio::spawn(planning::host_all(rig.store.clone(), taken_in));
+    is_read.changed().await.unwrap();
+    let worker = rig.worker(1);
+    rig.until(1, |event| matches!(event, TaskEvent::TaskStarted { .. })).await;
+    clock.pass(Duration::from_secs(61));
+    rig.end().await;
+    worker.stop().await;
+    host.abort();
 }
 
 #[tokio::test]

@@ -169,6 +169,33 @@ fn a_question_of_an_executor_goes_on_when_all_that_was_asked_beside_it_is_answer
 }
 
 #[test]
+fn an_answer_ends_the_wait_for_the_next_try() {
+    check(
+        "1. Run `a` (retry 3)\n",
+        "
+        > start
+        planned 1
+        dispatched 1#1
+        > 1 fails no
+        1 Planned: no
+        1 again later
+        > pause
+        paused: lunch
+        > ask 1 How many?
+        q1 of 1, Executor: How many?
+        > q1 three
+        q1 = three
+        1 Planned
+        > tick 0
+        (nothing)
+        > resume
+        resumed
+        dispatched 1#2 with three
+        ",
+    );
+}
+
+#[test]
 fn a_task_that_waits_before_its_next_try_is_tried_now() {
     check(
         "1. Run `a` (retry 3)\n",

@@ -2,7 +2,7 @@
 
 use crewlog_mq::Handler;
 use crewlog_planner::event::{Command, ExecutorEvent, PlannerConfig};
-use crewlog_planner::plan::{TaskId, TaskPlan};
+use crewlog_planner::plan::{FailurePolicy, TaskId, TaskPlan};
 use crewlog_planner::planner::Planner;
 
 use super::transcript::check_changed;
@@ -49,6 +49,35 @@ fn a_plan_that_fails_undoes_what_was_done_the_last_first_and_has_failed() {
         ended Failed, 3 tasks: 2 completed, 1 failed; 1 undone; 1 could not be undone
         > continue
         (nothing)
+        ",
+    );
+}
+
+#[test]
+fn a_plan_that_stops_at_a_failure_starts_its_undo_tasks() {
+    let config = PlannerConfig { on_failure: FailurePolicy::Stop, ..undoing() };
+    check_changed(
+        config,
+        TEXT,
+        undo,
+        "
+        > start
+        planned 1 2 3
+        dispatched 1#1
+        > 1 done
+        1 Completed:
+        dispatched 2#1
+        > 2 fails no
+        2 Failed: no
+        stopped because of 2
+        3 Skipped: not started: the plan stopped when task 2 failed
+        amended 4: the plan failed, and is undone
+        dispatched 4#1
+        > startable
+        4
+        > 4 done
+        4 Completed:
+        ended Failed, 3 tasks: 1 completed, 1 failed, 1 skipped; 1 undone
         ",
     );
 }

@@ -185,7 +185,7 @@ pub(super) fn claim_acts() -> impl Strategy<Value = (TaskCommand, u64)> {
         1 => (1..4_u32, executor, endings())
             .prop_map(move |(attempt, executor, ending)| TaskCommand::Report { attempt, executor, now, dead_epoch: None, ending }),
         1 => (1..4_u32).prop_map(move |attempt| TaskCommand::Withdraw { attempt, now }),
-        1 => shift().prop_map(move |epoch| TaskCommand::FireTimer { epoch, now }),
+        1 => (shift(), any::<bool>()).prop_map(move |(epoch, is_dead)| TaskCommand::FireTimer { epoch, now, is_dead }),
     ];
     (command, prop_oneof![Just(0_u64), Just(60), Just(200)])
 }
@@ -218,7 +218,7 @@ pub(super) fn at(command: TaskCommand, claim: &TaskLease, now: Timestamp) -> Tas
             TaskCommand::Report { attempt, executor, now, dead_epoch: None, ending }
         }
         TaskCommand::Withdraw { attempt, .. } => TaskCommand::Withdraw { attempt, now },
-        TaskCommand::FireTimer { epoch, .. } => TaskCommand::FireTimer { epoch: of(epoch), now },
+        TaskCommand::FireTimer { epoch, is_dead, .. } => TaskCommand::FireTimer { epoch: of(epoch), now, is_dead },
     }
 }
 
@@ -359,7 +359,7 @@ fn amending_events(n: u64, text: impl Fn() -> String, amended: TaskPlan, setting
         Event::RetryScheduled { task_id, delay_ms: n },
         Event::RetryHastened { task_id },
         Event::PlanStopped { because: task_id },
-        Event::UsageRecorded { task_id, attempt: 1, usage },
+        Event::UsageRecorded { task_id, attempt: 1, epoch: 1, usage },
         Event::ClarificationWithdrawn { task_id, question_id, reason: text() },
         Event::CheckpointNamed { name: text() },
         Event::CompactionRequested { task_ids: vec![task_id], max_tokens: 1 },

@@ -115,6 +115,56 @@ fn a_step_that_will_be_tried_again_decides_nothing_yet() {
 }
 
 #[test]
+fn a_retry_of_the_deciding_step_decides_its_branches_again() {
+    check(
+        BRANCHES,
+        "
+        > start
+        planned 1 2 3 4
+        dispatched 1#1
+        > 1 fails boom
+        1 Failed: boom
+        4 Skipped: task 1 did not complete
+        2 Skipped (lets go): the condition \"step 1 succeeds\" does not hold
+        dispatched 3#1
+        > retry 1
+        reopened 1 2 4
+        dispatched 1#2
+        > 3 done
+        3 Completed:
+        > 1 done
+        1 Completed:
+        dispatched 2#1
+        > 2 done
+        2 Completed:
+        dispatched 4#1
+        ",
+    );
+}
+
+#[test]
+fn after_steps_in_parallel_a_person_says_whether_they_succeeded() {
+    check(
+        "1. In parallel:\n   - Run `a`\n   - Run `b`\n2. If it fails, run `fix`\n3. If it passes, run `ship`\n",
+        "
+        > start
+        planned 1 2 3 4
+        dispatched 1#1
+        dispatched 2#1
+        > 1 fails boom
+        1 Failed: boom
+        > 2 done
+        2 Completed:
+        q1 of 3, Condition: Does \"all of the steps 1/1, 1/2 succeed\" hold? Task 2 runs only if it does not, after 1/1, 1/2. (yes or no)
+        > q1 no
+        q1 = no
+        dispatched 3#1
+        4 Skipped (lets go): the condition \"all of the steps 1/1, 1/2 succeed\" does not hold
+        ",
+    );
+}
+
+#[test]
 fn a_step_that_did_not_run_runs_neither_branch() {
     check(
         "1. Run `make`\n2. Run `make test`\n3. If it passes, run `make ship`\n4. If it fails, run `make fix`\n",

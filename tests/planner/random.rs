@@ -469,7 +469,8 @@ impl Act {
                 let n = u64::from(*tokens);
                 let estimated_tokens = if n % 3 == 2 { n } else { 0 };
                 let usage = Usage { input_tokens: n, duration_ms: 7, estimated_tokens, ..Usage::default() };
-                Command::HandleExecutorEvent(ExecutorEvent::UsageReported { node_id, attempt, usage })
+                let epoch = n % 8;
+                Command::HandleExecutorEvent(ExecutorEvent::UsageReported { node_id, attempt, epoch, usage })
             }
             Self::Withdraw { pick } => Command::Withdraw { question: open(*pick), reason: "nobody knows".into() },
             Self::Ask { task: picked, has_default } => {

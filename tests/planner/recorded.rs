@@ -375,7 +375,10 @@ fn a_recorded_command_has_its_documented_form_without_what_events_repeat() {
         json!({"End": {"epoch": 2}}),
     );
     check(TaskCommand::Withdraw { attempt, now }.recorded(), json!({"Withdraw": {"attempt": 1, "now": 5}}));
-    check(TaskCommand::FireTimer { epoch: 2, now }.recorded(), json!({"FireTimer": {"epoch": 2, "now": 5}}));
+    check(
+        TaskCommand::FireTimer { epoch: 2, now, is_dead: true }.recorded(),
+        json!({"FireTimer": {"epoch": 2, "now": 5, "is_dead": true}}),
+    );
     let answer = Command::Answer { question: QuestionId(1), answer: "a".into() };
     check(answer.recorded(), json!({"Answer": {"question": 1}}));
 }

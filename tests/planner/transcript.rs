@@ -86,6 +86,7 @@ impl Plan {
         let mut told = String::new();
         if let Some((None, _)) = self.planner.state().next_timer() {
             told += &self.process("set timers", Command::SetTimers { now });
+            assert!(!self.planner.state().has_unset_timers(), "every timer has its due time");
         }
         while let Some((Some(due), timer)) = self.planner.state().next_timer()
             && due <= now
@@ -173,7 +174,7 @@ impl Plan {
             "withdrawn" => return ExecutorEvent::TaskWithdrawn { node_id, attempt },
             "used" => {
                 let usage = Usage { input_tokens: text.parse().expect("tokens"), ..Usage::default() };
-                return ExecutorEvent::UsageReported { node_id, attempt, usage };
+                return ExecutorEvent::UsageReported { node_id, attempt, epoch: attempt.into(), usage };
             }
             "asks" => {
                 return ExecutorEvent::NeedsClarification {
@@ -313,7 +314,7 @@ pub fn tell(event: &Event) -> String {
         Event::RetryScheduled { task_id, .. } => format!("{task_id} again later"),
         Event::RetryHastened { task_id } => format!("{task_id} again now"),
         Event::PlanStopped { because } => format!("stopped because of {because}"),
-        Event::UsageRecorded { task_id, attempt, usage } => {
+        Event::UsageRecorded { task_id, attempt, usage, .. } => {
             format!("{task_id}#{attempt} used {} and {} tokens", usage.input_tokens, usage.output_tokens)
         }
         Event::ClarificationWithdrawn { question_id, reason, .. } => format!("{question_id} withdrawn: {reason}"),

@@ -111,8 +111,8 @@ pub enum ExecutorEvent {
         error: String,
         class: FailureClass,
     },
-    /// The executor reports its usage.
-    UsageReported { node_id: TaskId, attempt: u32, usage: Usage },
+    /// The executor reports its usage, once for each epoch.
+    UsageReported { node_id: TaskId, attempt: u32, epoch: u64, usage: Usage },
     /// The executor cannot go on without an answer.
     NeedsClarification {
         node_id: TaskId,

@@ -175,8 +175,8 @@ pub enum Event {
     RetryScheduled { task_id: TaskId, delay_ms: u64 },
     /// A person skipped the delay of a retry.
     RetryHastened { task_id: TaskId },
-    /// An executor reported its usage.
-    UsageRecorded { task_id: TaskId, attempt: u32, usage: Usage },
+    /// An executor reported its usage; each epoch counts once.
+    UsageRecorded { task_id: TaskId, attempt: u32, epoch: u64, usage: Usage },
     /// A question was closed without an answer.
     ClarificationWithdrawn { task_id: TaskId, question_id: QuestionId, reason: String },
     /// This position of the plan's history has a name.

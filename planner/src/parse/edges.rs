@@ -474,7 +474,13 @@ impl<'a> Builder<'a> {
                         let always = front.iter().filter(|(before, _)| self.conditions[**before].is_none());
                         let mut decided_by = always.map(|(before, strength)| (*before, *strength)).collect::<Front>();
                         decided_by.insert(last, Strength::Hard);
-                        (self.outcome(tree, last, succeeded), Some(decided_by))
+                        let is_in_group = tree.nodes[last].parent != tree.nodes[place].parent;
+                        let condition = match is_in_group && decided_by.len() > 1 {
+                            // Steps in parallel have no one outcome.
+                            true => Condition::asked(self.steps_succeed(tree, &decided_by), !succeeded),
+                            false => self.outcome(tree, last, succeeded),
+                        };
+                        (condition, Some(decided_by))
                     }
                     None => (Condition::asked("it succeeds".to_owned(), !succeeded), None),
                 }
@@ -487,9 +493,18 @@ impl<'a> Builder<'a> {
     }
 
     fn outcome(&self, tree: &Tree, place: usize, succeeded: bool) -> Condition {
+        let text = format!("step {} succeeds", self.name_of(tree, place));
+        Condition { outcome_of: self.ids[place], ..Condition::asked(text, !succeeded) }
+    }
+
+    fn steps_succeed(&self, tree: &Tree, steps: &Front) -> String {
+        let names = steps.keys().map(|step| self.name_of(tree, *step)).collect::<Vec<_>>();
+        format!("all of the steps {} succeed", names.join(", "))
+    }
+
+    fn name_of(&self, tree: &Tree, place: usize) -> String {
         let id = self.ids[place];
-        let name = tree.nodes[place].task.label.clone().or_else(|| id.map(|id| id.to_string())).unwrap_or_default();
-        Condition { outcome_of: id, ..Condition::asked(format!("step {name} succeeds"), !succeeded) }
+        tree.nodes[place].task.label.clone().or_else(|| id.map(|id| id.to_string())).unwrap_or_default()
     }
 }
 

@@ -109,13 +109,15 @@ impl Planner {
         Ok(if task_ids.is_empty() { Vec::new() } else { vec![Event::TasksReopened { task_ids }] })
     }
 
-    /// What was skipped because of a reopened task is opened with it.
+    /// Reopens the tasks that were skipped because of a reopened task, or of a condition that it decides again.
     pub(super) fn reopen_dependants(&self, reopened: &mut [bool]) {
         let mut to_follow = (0..reopened.len()).filter(|index| reopened[*index]).collect::<Vec<_>>();
         while let Some(index) = to_follow.pop() {
             for dependant in self.state.dependants(index) {
                 let task = &self.state.tasks[*dependant];
-                if !reopened[*dependant] && task.status == TaskStatus::Skipped && !task.unblocks {
+                let decides = task.plan.condition.as_ref().and_then(|condition| condition.outcome_of);
+                let is_undecided = decides == Some(self.state.tasks[index].plan.id);
+                if !reopened[*dependant] && task.status == TaskStatus::Skipped && (!task.unblocks || is_undecided) {
                     reopened[*dependant] = true;
                     to_follow.push(*dependant);
                 }

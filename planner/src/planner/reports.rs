@@ -18,10 +18,10 @@ impl Planner {
         // Late and repeated reports change nothing.
         let is_current = task.status == TaskStatus::Running && task.attempts == attempt;
         Ok(match event {
-            // Usage counts even after the task or the plan has ended.
-            ExecutorEvent::UsageReported { usage, .. } => {
-                let is_known = (1..=task.attempts).contains(&attempt) && !usage.is_nothing();
-                is_known.then_some(Event::UsageRecorded { task_id: node_id, attempt, usage }).into_iter().collect()
+            // Usage counts once, even after the task or the plan has ended.
+            ExecutorEvent::UsageReported { epoch, usage, .. } => {
+                let is_new = (1..=task.attempts).contains(&attempt) && epoch > task.usage_epoch && !usage.is_nothing();
+                is_new.then_some(Event::UsageRecorded { task_id: node_id, attempt, epoch, usage }).into_iter().collect()
             }
             _ if !is_current => Vec::new(),
             ExecutorEvent::TaskCompleted { result, .. } => {

@@ -26,8 +26,8 @@ impl PlannerState {
                 }
             }
             if plan.id.0 >= self.next_id() {
-                // Adding a task to a stopped plan resumes it.
-                self.stopped = self.stopped.filter(|_| plan.compensates.is_some());
+                // Adding a task to a stopped plan resumes it. Its undo tasks come when all others have ended.
+                self.stopped = None;
                 self.add_to_graph(plan.clone());
             }
         }

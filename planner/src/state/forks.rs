@@ -30,7 +30,8 @@ impl PlannerState {
         let reset = self.tasks.iter().enumerate().filter(|(_, task)| is_undone(task)).map(|(index, _)| index);
         self.retract(&reset.collect());
         for task in &mut self.tasks {
-            task.is_inherited = true;
+            // The fork's tasks have claims of their own.
+            (task.is_inherited, task.usage_epoch) = (true, 0);
             if task.plan.compensates.is_some() && !task.status.is_end() {
                 // What the other plan was undoing is its own matter.
                 (task.status, task.unblocks) = (TaskStatus::Skipped, true);

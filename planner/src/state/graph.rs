@@ -147,8 +147,9 @@ impl Running {
 }
 
 impl PlannerState {
-    /// The dispatched tasks that may start now, in order of priority. Held tasks count against the limits first. Nothing starts
-    /// while the plan is paused or stopped.
+    /// The dispatched tasks that may start now, in order of priority: each has room beside the held tasks. Tasks that are
+    /// not held take no room from each other, since nobody may come for them. Nothing starts while the plan is paused or
+    /// stopped.
     #[must_use]
     pub fn startable(&self, is_held: impl Fn(TaskId) -> bool) -> Vec<TaskId> {
         if self.phase != Phase::Active || self.stopped.is_some() {
@@ -166,14 +167,8 @@ impl PlannerState {
             }
         }
         waiting.sort_unstable();
-        let mut startable = Vec::new();
-        for ((_, _, index), group) in waiting {
-            if running.have_room(group, &self.config) {
-                running.begin(group);
-                startable.push(self.tasks[index].plan.id);
-            }
-        }
-        startable
+        let has_room = |(_, group): &(_, ConcurrencyGroup)| running.have_room(*group, &self.config);
+        waiting.into_iter().filter(has_room).map(|((_, _, index), _)| self.tasks[index].plan.id).collect()
     }
 
     /// How urgent a task is: 0 for what comes first.

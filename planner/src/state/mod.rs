@@ -315,7 +315,10 @@ impl PlannerState {
                 self.change(*task_id, |task| task.retry_ms = Some(*delay_ms));
                 self.start_timer(Timer::Retry(*task_id), Some(*delay_ms));
             }
-            Event::UsageRecorded { task_id, usage, .. } => self.spend(*task_id, usage),
+            Event::UsageRecorded { task_id, epoch, usage, .. } => {
+                self.change(*task_id, |task| task.usage_epoch = *epoch);
+                self.spend(*task_id, usage);
+            }
             Event::ClarificationWithdrawn { question_id, .. } => self.withdraw(*question_id),
             Event::CheckpointNamed { name } => self.checkpoints.push(name.clone()),
             Event::CompactionRequested { task_ids, .. } => {
@@ -363,6 +366,8 @@ impl PlannerState {
             task.unblocks = *unblocks;
             task.is_paused &= !status.is_end();
         });
+        // An answer, too, ends the wait for a retry.
+        self.drop_timer(Timer::Retry(id));
         if status.is_end() {
             self.drop_timers_of(id);
             self.withdraw_questions_of(id);
@@ -394,8 +399,9 @@ impl PlannerState {
             {
                 self.conditions.remove(&condition);
             }
+            let (attempts, usage_epoch) = (task.attempts, task.usage_epoch);
             let failed_attempts = std::mem::take(&mut task.failed_attempts);
-            *task = Task { attempts: task.attempts, failed_attempts, ..Task::planned(task.plan.clone()) };
+            *task = Task { attempts, usage_epoch, failed_attempts, ..Task::planned(task.plan.clone()) };
         }
         if let Phase::Ended(_) = self.phase {
             self.phase = Phase::Active;
