@@ -5,8 +5,8 @@ use std::io::Write;
 
 use crewlog_executors::model::text_aggregate;
 use crewlog_planner::analysis::Analysis;
-use crewlog_planner::model::{dependencies_request, kinds_request, read_dependencies, read_kinds};
-use crewlog_planner::plan::{NodeKind, TaskId, TaskPlan};
+use crewlog_planner::model::{advice_request, read_advice};
+use crewlog_planner::plan::{TaskId, TaskPlan};
 use serde::Serialize;
 
 use crate::by_model::{self, Advisor};
@@ -72,14 +72,13 @@ pub async fn advice(
     };
     let (store, _) = session.place.open_or_make().await?;
     let advisor = Advisor::new(session, &model, &store, &text_aggregate(source), session.tags_of_project()?);
-    let otherwise = "it is left out";
-    let request = dependencies_request(&model.terms, tasks);
-    let found = advisor.ask("dependencies", otherwise, request, |answer| read_dependencies(answer, tasks)).await?;
-    let dependencies = found.map(|found| names.dependencies(graph, &found.value)).transpose()?;
-    let request = kinds_request(&model.terms, tasks);
-    let found = advisor.ask("kinds", otherwise, request, |answer| read_kinds(answer, tasks)).await?;
-    let kinds = found.map(|found| names.kinds(tasks, &found.value));
-    Ok(AdviceJson { dependencies, kinds })
+    let request = advice_request(&model.parameters, tasks);
+    let found = advisor.ask("advice", "it is left out", request, |answer| read_advice(answer, tasks)).await?;
+    let advised = found.map(|found| found.value);
+    Ok(AdviceJson {
+        dependencies: advised.as_ref().map(|advised| names.dependencies(graph, advised)).transpose()?,
+        kinds: advised.map(|advised| kinds(tasks, &advised)),
+    })
 }
 
 /// The names of the tasks.
@@ -124,13 +123,16 @@ impl Names {
         let saving = n_steps(before) - n_steps(&graph);
         Ok(DependenciesJson { edges: edges.collect(), saving, graph: self.graph(&graph) })
     }
+}
 
-    fn kinds(&self, tasks: &[TaskPlan], kinds: &[(TaskId, NodeKind)]) -> Vec<KindJson> {
-        let differing = tasks.iter().zip(kinds).filter(|(task, (_, kind))| task.kind != *kind);
-        differing
-            .map(|(task, (_, kind))| KindJson { task: task.name(), kind: kind.as_str(), was: task.kind.as_str() })
-            .collect()
-    }
+fn kinds(tasks: &[TaskPlan], advised: &[TaskPlan]) -> Vec<KindJson> {
+    let differing = tasks.iter().zip(advised).filter(|(task, advised)| task.kind != advised.kind);
+    let kind = |(task, advised): (&TaskPlan, &TaskPlan)| KindJson {
+        task: task.name(),
+        kind: advised.kind.as_str(),
+        was: task.kind.as_str(),
+    };
+    differing.map(kind).collect()
 }
 
 /// For people.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crewlog_executors::agents::PlansByModel;
 use crewlog_executors::model::{AskError, Asker, Client, ModelError, NoAnswer, Read, text_aggregate};
 use crewlog_mq::EventStore;
-use crewlog_planner::event::{Summaries, money};
+use crewlog_planner::event::{Summaries, Usage, money};
 use crewlog_planner::model::{AnswerError, Proposed, Request, TooLong, plan_request, read_plan, request_tag};
 use crewlog_planner::parse::ParsedPlan;
 use crewlog_planner::plan::{NodeKind, Origin};
@@ -60,7 +60,7 @@ impl ModelConfig {
     pub fn planner(&self, store: &EventStore, aggregate: &str, tags: Vec<String>) -> Result<PlansByModel, ModelError> {
         let client = Arc::new(Client::new(self.settings.clone())?);
         let asker = Asker::new(client, self.retry_policy, store.clone(), aggregate, tags);
-        Ok(PlansByModel { terms: self.terms.clone(), asker })
+        Ok(PlansByModel { parameters: self.parameters.clone(), asker })
     }
 }
 
@@ -91,7 +91,7 @@ impl<'a> Advisor<'a> {
         request: Result<Request, TooLong>,
         read: impl Fn(&str) -> Result<T, AnswerError>,
     ) -> Result<Option<Read<T>>, Failure> {
-        let name = visible(&self.model.terms.model);
+        let name = visible(&self.model.parameters.model);
         let failed = |error: &dyn std::fmt::Display| {
             say(&format!("warning: {name} gave no {what}: {}; {otherwise}", visible(&error.to_string())));
             Ok(None)
@@ -121,7 +121,7 @@ impl<'a> Advisor<'a> {
     /// When neither gives one: what the parser says. Or a fault of the log.
     pub async fn plan(&self, text: &str, parsed: Result<ParsedPlan, InvalidPlan>) -> Result<Planned, Failure> {
         let by_rule = parsed.as_ref().map(|parsed| parsed.tasks.as_slice()).unwrap_or_default();
-        let request = plan_request(&self.model.terms, text);
+        let request = plan_request(&self.model.parameters, text);
         let answer =
             self.ask("plan", "the text is parsed instead", request, |answer| read_plan(answer, by_rule)).await?;
         let Some(Read { value: Proposed { title, tasks }, answered }) = answer else {
@@ -155,14 +155,7 @@ fn took<T>(found: &Read<T>) -> String {
     if found.answered.from_log {
         return " (answered from the log)".into();
     }
-    let answer = &found.answered.answer;
-    let mut parts = Vec::new();
-    if let (Some(input), Some(output)) = (answer.usage.input_tokens, answer.usage.output_tokens) {
-        parts.push(format!("{input} + {output} tokens"));
-    }
-    if let Some(cost) = answer.cost_micros {
-        parts.push(format!("cost {}", money(cost)));
-    }
-    parts.push(format!("{} ms", answer.duration_ms));
-    format!(" ({})", parts.join(", "))
+    let Usage { input_tokens, output_tokens, cost_micros, duration_ms, .. } = found.answered.answer.usage;
+    let cost = if cost_micros > 0 { format!("cost {}, ", money(cost_micros)) } else { String::new() };
+    format!(" ({input_tokens} + {output_tokens} tokens, {cost}{duration_ms} ms)")
 }

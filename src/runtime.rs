@@ -215,9 +215,9 @@ impl Runtime {
 /// The model that writes summaries, if one is configured for that and can be asked.
 fn summarizer(session: &Session) -> Result<Option<Summarizer>, Failure> {
     let Some(config) = session.config()?.model.filter(|model| model.summaries) else { return Ok(None) };
-    let ModelConfig { terms, settings, retry_policy, .. } = config;
+    let ModelConfig { parameters, settings, retry_policy, .. } = config;
     let client = or_warning(Client::new(settings), "no model writes summaries", "they are made by rule");
-    Ok(client.map(|client| Summarizer { model: Arc::new(client), retry_policy, terms }))
+    Ok(client.map(|client| Summarizer { model: Arc::new(client), retry_policy, parameters }))
 }
 
 fn or_warning<T>(made: Result<T, ModelError>, what: &str, instead: &str) -> Option<T> {

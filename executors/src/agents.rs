@@ -8,7 +8,7 @@ use crewlog_mq::{Append, Cause, Error, EventStore, Expected, NewEvent};
 use crewlog_planner::agents::failures::{self, PlanningEvent};
 use crewlog_planner::agents::registry::ToolRegistry;
 use crewlog_planner::agents::{AgentPlan, PlanError, plan_answer, plan_words, read_words};
-use crewlog_planner::model::{Terms, TooLong, agent_plan_request, read_agent_plan};
+use crewlog_planner::model::{ModelParameters, TooLong, agent_plan_request, read_agent_plan};
 use crewlog_planner::plan::{Origin, Proposal, SubPlan};
 use crewlog_planner::protocol::AgentType;
 use crewlog_planner::sealed::is_undecryptable;
@@ -32,7 +32,7 @@ pub enum PlanningError {
 /// A model that agents plan by.
 pub struct PlansByModel {
     /// The model and its settings.
-    pub terms: Terms,
+    pub parameters: ModelParameters,
     /// Asks the model and records requests and answers. A repeated request is answered from the log.
     pub asker: Asker,
 }
@@ -86,7 +86,7 @@ impl Agents {
 
     async fn by_model(&self, asker: Option<&Asker>, agent: AgentType, words: &str, context: &str) -> Option<AgentPlan> {
         let (model, asker) = (self.model.as_ref()?, asker?);
-        let request = agent_plan_request(&model.terms, agent, words, context, &self.registry);
+        let request = agent_plan_request(&model.parameters, agent, words, context, &self.registry);
         let request = request.inspect_err(|error: &TooLong| tracing::warn!(%error, %agent, "an agent plans by rule"));
         let read = |answer: &str| read_agent_plan(answer, agent, words, &self.registry);
         let found = asker.read(request.ok()?, read).await;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crewlog_mq::{Cause, Envelope, Error, EventStore, ExecuteError, Query, Runner, Start};
 use crewlog_planner::event::{self, Command, Event};
-use crewlog_planner::model::{Terms, read_summary, summary_request};
+use crewlog_planner::model::{ModelParameters, read_summary, summary_request};
 use crewlog_planner::planner::Planner;
 use crewlog_planner::prompt::{summary_chars_max, to_summarize};
 use futures::StreamExt;
@@ -32,7 +32,7 @@ pub struct Summarizer {
     /// When it is asked again.
     pub retry_policy: RetryPolicy,
     /// Which model, and how.
-    pub terms: Terms,
+    pub parameters: ModelParameters,
 }
 
 /// Has summaries written for a plan and those below it, or for all plans, for ever. Drop it to end it.
@@ -74,7 +74,7 @@ async fn answer(store: &EventStore, by: &Summarizer, request: &Envelope<Event>) 
     let chars_max = summary_chars_max(state);
     let history = to_summarize(state, task_ids, HISTORY_CHARS_MAX);
     let by_rule = Command::CompactContext { max_tokens: *max_tokens };
-    let command = match summary_request(&by.terms, state.config().profile, &history, chars_max) {
+    let command = match summary_request(&by.parameters, state.config().profile, &history, chars_max) {
         Err(too_long) => {
             tracing::warn!(%too_long, plan, "the history is summarized by rule");
             by_rule

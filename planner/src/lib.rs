@@ -10,7 +10,6 @@ pub mod claim;
 pub mod crew;
 mod error;
 pub mod event;
-mod json;
 pub mod lines;
 pub mod listing;
 pub mod model;

@@ -1,13 +1,14 @@
-//! What one agent may ask of another: the types of agent, and the requests between them.
-//!
-//! A request carries text and asks for text. No tool, and no handle to one, crosses between agents.
+//! The types of agent, and the requests between them. A request carries text and asks for text: no tool crosses between
+//! agents.
+
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 /// The longest time a request may wait for its answer, in milliseconds: a day.
 pub const REQUEST_TIMEOUT_MS_MAX: u64 = 24 * 60 * 60 * 1000;
-/// The greatest length of the text of a request, in bytes.
-pub const REQUEST_BYTES_MAX: usize = 16 << 10;
+/// The greatest length of the text of a request.
+pub const REQUEST_CHARS_MAX: usize = 16 << 10;
 
 /// A type of agent. Its role says what it may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -45,8 +46,8 @@ impl AgentType {
     }
 }
 
-impl std::fmt::Display for AgentType {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for AgentType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
 }
@@ -63,74 +64,52 @@ pub enum Ability {
     Locate,
 }
 
-impl Ability {
-    /// The name as written in requests and in the configuration.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Analyse => "analyse",
-            Self::Extract => "extract",
-            Self::Locate => "locate",
-        }
-    }
-}
-
 /// A request to another agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub enum AgentRequest {
-    /// Asks for a judgement.
+    /// Asks for a judgement of a text.
     #[serde(alias = "AnalyzeNarrative")]
     Analyse {
-        /// The text to judge.
+        /// The text.
         text: String,
     },
     /// Asks for the files and symbols of a context.
     #[serde(alias = "ExtractEntities")]
     Extract {
-        /// Where to look.
+        /// The context.
         context: String,
     },
-    /// Asks where something is.
+    /// Asks where a file, a symbol or a part of the system is.
     #[serde(alias = "FindSpatialContext")]
     Locate {
-        /// The name of a file, a symbol or a part of the system.
+        /// Its name.
         #[serde(alias = "entity_id")]
         entity: String,
     },
 }
 
 impl AgentRequest {
-    /// The ability that answers it.
+    /// The ability that answers it, and the text that it asks about.
     #[must_use]
-    pub const fn ability(&self) -> Ability {
+    pub fn subject(&self) -> (Ability, &str) {
         match self {
-            Self::Analyse { .. } => Ability::Analyse,
-            Self::Extract { .. } => Ability::Extract,
-            Self::Locate { .. } => Ability::Locate,
-        }
-    }
-
-    /// The text, context or entity it asks about.
-    #[must_use]
-    pub fn text(&self) -> &str {
-        match self {
-            Self::Analyse { text } => text,
-            Self::Extract { context } => context,
-            Self::Locate { entity } => entity,
+            Self::Analyse { text } => (Ability::Analyse, text),
+            Self::Extract { context } => (Ability::Extract, context),
+            Self::Locate { entity } => (Ability::Locate, entity),
         }
     }
 
     /// The request as an instruction.
     #[must_use]
-    pub fn words(&self) -> String {
-        match self {
-            Self::Analyse { text } => format!("Analyse this, and say what follows from it: {text}"),
-            Self::Extract { context } => {
-                format!("Name the files, symbols and other things that this is about: {context}")
-            }
-            Self::Locate { entity } => format!("Say where this is, with path and line: {entity}"),
-        }
+    pub fn instruction(&self) -> String {
+        let (ability, text) = self.subject();
+        let verb = match ability {
+            Ability::Analyse => "Analyse this, and say what follows from it",
+            Ability::Extract => "Name the files, symbols and other things that this is about",
+            Ability::Locate => "Say where this is, with path and line",
+        };
+        format!("{verb}: {text}")
     }
 }
 

@@ -22,7 +22,7 @@ const CLEAR: &str = "metadata/correlation_id metadata/causation_id \
     tasks/label kind mark strength priority assignee on_failure files folder file/path file/format file/tag profile order \
     summaries ref needs tool agent origin/agent/tools planned_by \
     Label Kind Priority Assignee OnFailure Files Order Summaries ParallelismOfKind ParallelismOfExecutor \
-    status outcome purpose counted_by class name timer request model role executor/host executor/worker prompt/sha256 \
+    status outcome purpose class name timer request model role executor/host executor/worker prompt/sha256 \
     parent parent/plan";
 
 /// The ends of the paths of sealed strings.

@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use crewlog_executors::model::{Key, Prices, RetryPolicy, Settings, is_provider};
-use crewlog_planner::model::Terms;
+use crewlog_planner::model::ModelParameters;
 use serde::Deserialize;
 use serde::de::Deserializer;
 
@@ -26,7 +26,7 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 #[serde(try_from = "ModelToml")]
 pub struct ModelConfig {
     /// Which model, and how it is asked.
-    pub terms: Terms,
+    pub parameters: ModelParameters,
     /// How its provider is reached.
     pub settings: Settings,
     pub retry_policy: RetryPolicy,
@@ -171,7 +171,7 @@ impl TryFrom<ModelToml> for ModelConfig {
         let ModelToml { provider, endpoint, stream, plan, summaries, .. } = written;
         let max_tokens = written.max_tokens.map(NonZeroU32::get);
         Ok(Self {
-            terms: Terms { model: written.name, max_tokens, temperature: written.temperature },
+            parameters: ModelParameters { model: written.name, max_tokens, temperature: written.temperature },
             settings: Settings { provider, endpoint, key, timeout, stream, prices },
             retry_policy: RetryPolicy { retries_max: written.retries.unwrap_or(default.retries_max), first, ..default },
             plan,

@@ -167,7 +167,7 @@ summaries = false
 "#;
     let all = model(&everything.replace("temperature = 0", "temperature = 0.0")).unwrap();
     assert_eq!(
-        (all.terms.model.as_str(), all.terms.max_tokens, all.terms.temperature),
+        (all.parameters.model.as_str(), all.parameters.max_tokens, all.parameters.temperature),
         ("claude-x", Some(4000), Some(0.0))
     );
     assert_eq!((all.settings.provider.as_str(), all.settings.stream), ("anthropic", false));
@@ -215,7 +215,7 @@ fn a_model_that_cannot_be_is_refused_where_it_stands_and_no_key_is_repeated() {
 fn every_example_of_the_page_of_models_is_understood() {
     let page = include_str!("../../docs/models.md");
     let blocks = page.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap_or_default());
-    let names = blocks.map(|block| super::parse(block).expect(block).model.expect("a model").terms.model);
+    let names = blocks.map(|block| super::parse(block).expect(block).model.expect("a model").parameters.model);
     assert_eq!(names.collect::<Vec<_>>(), ["claude-sonnet-4-5"]);
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crewlog_planner::agents::registry::{Parts, RegistryError, Tool, ToolRegistry};
+use crewlog_planner::agents::registry::{Abilities, RegistryError, Tool, ToolNames, ToolRegistry};
 use crewlog_planner::protocol::{Ability, AgentType};
 use serde::Deserialize;
 use toml::Spanned;
@@ -20,20 +20,15 @@ pub(super) struct TypeToml {
 
 /// The registry of a file. A tool of a name that is built in takes its place, and a list of tools that of the type.
 pub(super) fn registry(tools: &[Spanned<Tool>], types: BTreeMap<AgentType, TypeToml>) -> Result<ToolRegistry, Fault> {
-    let mut parts = Parts::from(ToolRegistry::default());
-    parts.tools.retain(|tool| tools.iter().all(|own| own.get_ref().name != tool.name));
     let place_of =
         |name: &str| tools.iter().rev().find(|own| own.get_ref().name == name).map_or(0, |own| own.span().start);
-    parts.tools.extend(tools.iter().map(|tool| tool.get_ref().clone()));
-    let mut lists = BTreeMap::new();
+    let (mut lists, mut names, mut abilities) = (BTreeMap::new(), ToolNames::new(), Abilities::new());
     for (agent, TypeToml { tools, answers }) in types {
         if let Some(tools) = tools {
             lists.insert(agent, tools.span().start);
-            parts.by_agent.insert(agent, tools.into_inner());
+            names.insert(agent, tools.into_inner());
         }
-        if let Some(answers) = answers {
-            parts.abilities.insert(agent, answers);
-        }
+        abilities.extend(answers.map(|answers| (agent, answers)));
     }
     let refused = |error: RegistryError| {
         let (at, help) = match error.agent {
@@ -42,5 +37,6 @@ pub(super) fn registry(tools: &[Spanned<Tool>], types: BTreeMap<AgentType, TypeT
         };
         Fault::new(at, format!("{error}: {help}"))
     };
-    ToolRegistry::new(parts).map_err(refused)
+    let tools = tools.iter().map(|tool| tool.get_ref().clone()).collect();
+    ToolRegistry::coding().with(tools, names, abilities).map_err(refused)
 }

@@ -7,14 +7,13 @@ use crewlog_executors::keys::{Keys, make_operator_key};
 use crewlog_executors::model::{Asker, ModelError, NoAnswer, Reply, RetryPolicy, hash};
 use crewlog_mq::{EventStore, Query, Range};
 use crewlog_planner::agents::registry::ToolRegistry;
-use crewlog_planner::model::{
-    self, Answer, AnswerError, CallEvent, CountedBy, CountedTokens, Fault, agent_plan_request, request_tag,
-};
+use crewlog_planner::event::Usage;
+use crewlog_planner::model::{self, Answer, AnswerError, CallEvent, Fault, agent_plan_request, request_tag};
 use crewlog_planner::protocol::AgentType;
 use crewlog_planner::verify::{Decided, Verifier};
 use tokio::time::Instant;
 
-use super::rig::{Scripted, question, reply, terms};
+use super::rig::{Scripted, parameters, question, reply};
 use crate::log::backends::logs;
 
 type Replies = Vec<Result<Reply, ModelError>>;
@@ -50,9 +49,9 @@ async fn what_is_asked_and_answered_is_recorded_with_all_that_it_took() {
         let CallEvent::ModelAsked { request: asked_hash, asked: kept } = &asked.event else { panic!("{asked:?}") };
         assert_eq!((asked_hash, &**kept), (&hash(&request), &request));
         let CallEvent::ModelAnswered { request: of, answer } = &answered.event else { panic!("{answered:?}") };
-        let Answer { text, usage, cost_micros, .. } = answer;
-        assert_eq!((of, text.as_str(), *cost_micros), (asked_hash, "It is red.", Some(66)));
-        assert_eq!((usage.input_tokens, usage.output_tokens), (Some(7), Some(3)));
+        let Answer { text, usage } = answer;
+        assert_eq!((of, text.as_str(), usage.cost_micros), (asked_hash, "It is red.", 66));
+        assert_eq!((usage.input_tokens, usage.output_tokens), (7, 3));
         assert_eq!(answered.metadata.causation_id, Some(asked.recorded.event_id));
         assert_eq!(answered.recorded.aggregate_id, "door-1");
         for tag in ["plan:door-1".to_owned(), request_tag(asked_hash)] {
@@ -83,8 +82,8 @@ async fn of_several_answers_the_first_that_can_be_read_counts() {
 #[test]
 fn the_hash_of_what_is_asked_is_the_same_in_every_build() {
     // Changing it would repeat every request in every log.
-    assert_eq!(hash(&question("Really?")), "916ef7de8be559c2dc2fc595774269f8957422939bb0d7a0c97d208b4de235c5");
-    let asked = agent_plan_request(&terms(), AgentType::Tactical, "words", "", &ToolRegistry::coding()).unwrap();
+    assert_eq!(hash(&question("Really?")), "8b0ae9a17cdf8d5c110e87e221474ba566df0b812e41e9b847844da11f2d2cb3");
+    let asked = agent_plan_request(&parameters(), AgentType::Tactical, "words", "", &ToolRegistry::coding()).unwrap();
     let schema = asked.system.lines().last().unwrap();
     let keys = schema.match_indices("\"additionalProperties\":false,\"properties\":{").count();
     assert!(keys > 1 && schema.starts_with("{\"additionalProperties\""), "keys stand in order: {schema}");
@@ -93,8 +92,8 @@ fn the_hash_of_what_is_asked_is_the_same_in_every_build() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tokens_that_a_provider_does_not_report_are_estimated_by_characters() {
     for (store, _on) in logs().await {
-        let silent = Reply { usage: CountedTokens::default(), ..reply("It is red.") };
-        let partly = CountedTokens { output_tokens: Some(7), ..CountedTokens::default() };
+        let silent = Reply { usage: Usage::default(), ..reply("It is red.") };
+        let partly = Usage { output_tokens: 7, ..Usage::default() };
         let replies = vec![Ok(silent), Ok(Reply { usage: partly, ..reply("It is red.") })];
         let (asker, _) = asker(&store, "door-1", replies);
         for text in ["Which colour has the door?", "And the roof?"] {
@@ -102,13 +101,12 @@ async fn tokens_that_a_provider_does_not_report_are_estimated_by_characters() {
         }
         let used = recorded(&store).await.into_iter().filter_map(|event| match event {
             CallEvent::ModelAnswered { answer: Answer { usage, .. }, .. } => {
-                Some((usage.input_tokens, usage.output_tokens, usage.counted_by))
+                Some((usage.input_tokens, usage.output_tokens, usage.estimated_tokens))
             }
             CallEvent::ModelAsked { .. } | CallEvent::ModelFailed { .. } => None,
         });
         // "Be brief." has 9 characters, the requests 26 and 13, the answer 10.
-        let estimate = CountedBy::Estimate;
-        assert_eq!(used.collect::<Vec<_>>(), [(Some(3 + 7), Some(3), estimate), (Some(3 + 4), Some(7), estimate)]);
+        assert_eq!(used.collect::<Vec<_>>(), [(3 + 7, 3, 13), (3 + 4, 7, 7)]);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Text that a model writes for other agents and for tools: code in it counts only if the task text contains it.
 
-use crewlog_planner::agents::registry::{Parts, Tool, ToolRegistry};
+use crewlog_planner::agents::registry::{Abilities, Tool, ToolNames, ToolRegistry};
 use crewlog_planner::model::{AnswerError, read_agent_plan};
 use crewlog_planner::plan::NodeKind;
 use crewlog_planner::protocol::AgentType;
@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 
 /// The tools of a crew, plus one with a command for the perception and the tactical role.
 fn registry() -> ToolRegistry {
-    let mut parts = Parts::from(ToolRegistry::coding());
-    let name = "find_text".to_owned();
+    let (name, coding, mut names) = ("find_text".to_owned(), ToolRegistry::coding(), ToolNames::new());
     for agent in [AgentType::Tactical, AgentType::Perception] {
-        parts.by_agent.entry(agent).or_default().insert(name.clone());
+        let own = coding.tools_of(agent).map(|tool| tool.name.clone()).chain([name.clone()]);
+        names.insert(agent, own.collect());
     }
     let (description, kind, agent) = ("find a text".to_owned(), NodeKind::Retrieval, None);
-    parts.tools.push(Tool { name, description, kind, command: Some("grep -rn".into()), takes_command: false, agent });
-    ToolRegistry::new(parts).expect("a registry in order")
+    let tool = Tool { name, description, kind, command: Some("grep -rn".into()), takes_command: false, agent };
+    coding.with(vec![tool], names, Abilities::new()).expect("a valid registry")
 }
 
 fn judged(agent: AgentType, words: &str, plan: &Value) -> Result<(), AnswerError> {

@@ -1,14 +1,11 @@
 //! Reading a model's answers: their meaning, and the refused ones.
 
-use crewlog_planner::model::{
-    Purpose, Request, dependencies_request, kinds_request, plan_request, read_dependencies, read_kinds, read_plan,
-    repair,
-};
+use crewlog_planner::model::{Purpose, Request, advice_request, plan_request, read_advice, read_plan, repair};
 use crewlog_planner::parse::{self, ReadOptions};
-use crewlog_planner::plan::{AttachmentKind, DefaultAnswer, FailurePolicy, NodeKind, TaskId, TaskPlan};
+use crewlog_planner::plan::{AttachmentKind, DefaultAnswer, FailurePolicy, NodeKind, TaskPlan};
 use serde_json::{Value, json};
 
-use super::rig::terms;
+use super::rig::parameters;
 
 const NO_COMMANDS: &[TaskPlan] = &[];
 
@@ -53,11 +50,11 @@ fn a_proposed_task_becomes_one_of_the_plan_with_all_that_it_says() {
         "tasks": [{
             "id": "T7", "description": " Run the tests ", "kind": "UnitTest", "depends_on": [], "command": command,
             "condition": "the door is open", "notes": ["quietly"], "files": ["src/**"], "assignee": "@ana",
-            "priority": "P1", "retry": 2, "timeout_s": 90
+            "priority": "P1"
         }],
         "questions": []
     });
-    let of_text = parsed(&format!("Run `{command}`"));
+    let of_text = parsed(&format!("Run `{command}` (retry 2) (timeout 90s)"));
     let proposed = read_plan(&answer.to_string(), &of_text).unwrap();
     assert_eq!(proposed.title.as_deref(), Some("The door"));
     let task = &proposed.tasks[0];
@@ -100,8 +97,8 @@ fn an_answer_without_a_step_for_which_the_text_sets_something_is_refused() {
     let tasks = [task("1", "Measure the latency", "Analysis", &[])];
     let answer = json!({ "title": null, "tasks": tasks, "questions": [asked] }).to_string();
     let refusal = read_plan(&answer, &of_text).unwrap_err().to_string();
-    let says = "the text sets a deadline, what happens on failure, that it is rerun safe, an undo for the step";
-    assert!(refusal.starts_with(says) && refusal.contains("Bring up the stack"), "{refusal}");
+    let says = "the text has settings for the step \"Bring up the stack";
+    assert!(refusal.starts_with(says), "{refusal}");
     // A step that is already done is no longer part of the plan.
     let done = parsed("- [x] Bring up the stack (undo: `make down`)\n- [ ] Measure the latency\n");
     assert!(read_plan(&answer, &done).is_ok());
@@ -113,42 +110,10 @@ fn what_a_text_sets_for_a_step_is_never_given_to_another_step_of_it() {
     let answer =
         |first| plan(&[task("1", first, "ToolCall", &[]), task("2", "Deploy to production", "ToolCall", &["1"])]);
     let refusal = read_plan(&answer("Roll out on the test system"), &of_text).unwrap_err().to_string();
-    assert!(refusal.contains("an undo for the step \"Deploy to staging"), "{refusal}");
+    assert!(refusal.contains("settings for the step \"Deploy to staging"), "{refusal}");
     let tasks = read_plan(&answer("Deploy to the staging system"), &of_text).unwrap().tasks;
     let set = tasks.iter().map(|task| (task.compensate.as_deref(), task.retry)).collect::<Vec<_>>();
     assert_eq!(set, [(Some("make rollback-staging"), Some(3)), (None, None)]);
-}
-
-#[test]
-fn a_model_says_what_the_text_says_of_undoing_deadlines_and_answers_in_the_form_asked_for() {
-    let of_text = parsed("- Bring up the stack (undo: `make down`)\n  ```sh\n  make up\n  ```\n");
-    let mut up = task("1", "Bring up the stack", "ToolCall", &[]);
-    let with = [
-        ("undo", json!("make down")),
-        ("deadline_s", json!(60)),
-        ("estimate_s", json!(5)),
-        ("on_failure", json!("Ask")),
-        ("rerun_safe", json!(true)),
-        ("default_answer", json!({ "answer": "yes", "after_s": 9 })),
-    ];
-    for (key, value) in with {
-        up[key] = value;
-    }
-    let task = read_plan(&plan(&[up.clone()]), &of_text).unwrap().tasks.remove(0);
-    assert_eq!(
-        (task.compensate.as_deref(), task.deadline_ms, task.estimate_ms),
-        (Some("make down"), Some(60_000), Some(5_000))
-    );
-    assert_eq!((task.on_failure, task.rerun_safe), (Some(FailurePolicy::Ask), true));
-    assert_eq!(task.default_answer, Some(DefaultAnswer { answer: "yes".into(), after_ms: 9_000 }));
-    for invented in ["rm -rf .", "make up"] {
-        up["undo"] = json!(invented);
-        let refusal = read_plan(&plan(&[up.clone()]), &of_text).unwrap_err().to_string();
-        assert!(
-            refusal.contains(&format!("the command {invented:?} of task 1 does not stand in the text")),
-            "{refusal}"
-        );
-    }
 }
 
 #[test]
@@ -175,9 +140,9 @@ fn a_wrong_answer_is_refused_and_says_what_to_mend() {
         task[key] = value;
         plan(&[task])
     };
-    check(String::new(), "the answer is empty");
+    check(String::new(), "it is not JSON: EOF while parsing a value");
     check("I would begin with the door.".into(), "it is not JSON");
-    check("{\"tasks\": [{\"id\": \"1\",".into(), "it is not JSON: line 1, column 23: it ends in the middle");
+    check("{\"tasks\": [{\"id\": \"1\",".into(), "it is not JSON: EOF while parsing a value at line 1 column 22");
     check("{\"tasks\": 3}".into(), "not of the form asked for: invalid type: integer `3`, expected a sequence");
     check("{\"steps\": []}".into(), "unknown field `steps`");
     check(with("kind", json!("Painting")), "unknown variant `Painting`");
@@ -193,7 +158,7 @@ fn a_wrong_answer_is_refused_and_says_what_to_mend() {
     check(plan(&round), "tasks wait for each other in a circle: a -> b -> a; remove one of these dependencies");
     check(with("description", json!("  ")), "the description of task 1 has 0 characters");
     check(with("description", json!("x".repeat(4_001))), "has 4001 characters; it needs 1 to 4000");
-    check(with("command", json!("rm -rf .")), "the command \"rm -rf .\" of task 1 does not stand in the text as code");
+    check(with("command", json!("rm -rf .")), "the command \"rm -rf .\" of task 1 is not in the text as code");
     let asks =
         |n: usize| json!({ "tasks": [one()], "questions": vec![json!({ "question": "Why?", "blocks": ["1"] }); n] });
     check(asks(6).to_string(), "6 questions are more than 5");
@@ -235,56 +200,58 @@ fn questions_are_at_most_five_and_name_tasks_that_are_there() {
     assert!(refusal.contains("no task is called 7"), "{refusal}");
 }
 
+/// The answer that gives each task a kind and the tasks it waits for.
+fn advice(tasks: &[(&str, &str, &[&str])]) -> String {
+    let tasks = tasks.iter().map(|(id, kind, after)| json!({ "id": id, "kind": kind, "depends_on": after }));
+    json!({ "tasks": tasks.collect::<Vec<_>>() }).to_string()
+}
+
 #[test]
 fn kinds_are_given_for_every_task_once() {
     let tasks = parsed("- Wire up the tests of the door\n- Sweep\n");
-    let kinds = |kinds: &[(&str, &str)]| {
-        let kinds = kinds.iter().map(|(id, kind)| json!({ "id": id, "kind": kind })).collect::<Vec<_>>();
-        read_kinds(&json!({ "kinds": kinds }).to_string(), &tasks).map_err(|refusal| refusal.to_string())
-    };
-    let found = kinds(&[("2", "Processing"), ("1", "UnitTest")]).unwrap();
-    assert_eq!(found, [(TaskId(1), NodeKind::UnitTest), (TaskId(2), NodeKind::Processing)]);
+    let (test, sweep) = (("1", "UnitTest", &[][..]), ("2", "Processing", &[][..]));
+    let advised = read_advice(&advice(&[sweep, test]), &tasks).unwrap();
+    assert_eq!(advised.iter().map(|task| task.kind).collect::<Vec<_>>(), [NodeKind::UnitTest, NodeKind::Processing]);
     for (answer, says) in [
-        (&[("1", "UnitTest")][..], "nothing is said of task 2"),
-        (&[("1", "UnitTest"), ("1", "UnitTest"), ("2", "Processing")], "task 1 is named twice"),
-        (&[("1", "UnitTest"), ("2", "Processing"), ("3", "Processing")], "no task is called \"3\""),
-        (&[("1", "Testing")], "unknown variant `Testing`"),
+        (&[test][..], "needs task 2 exactly once"),
+        (&[test, test, sweep], "needs task 1 exactly once"),
+        (&[test, sweep, ("3", "Processing", &[])], "no task is called 3"),
+        (&[("1", "Testing", &[])], "unknown variant `Testing`"),
     ] {
-        let refusal = kinds(answer).expect_err(says);
+        let refusal = read_advice(&advice(answer), &tasks).expect_err(says).to_string();
         assert!(refusal.contains(says), "{refusal}");
     }
 }
 
 #[test]
-fn dependencies_replace_mere_order_keep_what_is_written_and_are_checked_as_any() {
+fn advised_dependencies_replace_list_order_but_keep_written_ones() {
     let tasks = parsed("1. Fetch the brush\n2. Fetch the paint\n3. Paint the door (depends on 1)\n4. Sweep\n");
     assert_eq!(waits_for(&tasks), [vec![], vec![1], vec![1], vec![2, 3]]);
-    let found = |edges: &[(&str, &str)]| {
-        let edges = edges.iter().map(|(task, after)| json!({ "task": task, "after": after, "reason": "it needs it" }));
-        read_dependencies(&json!({ "edges": edges.collect::<Vec<_>>() }).to_string(), &tasks)
-            .map_err(|refusal| refusal.to_string())
+    let found = |after: [&[&str]; 4]| {
+        let ids = ["1", "2", "3", "4"].into_iter().zip(after);
+        let answer = advice(&ids.map(|(id, after)| (id, "Processing", after)).collect::<Vec<_>>());
+        read_advice(&answer, &tasks).map_err(|refusal| refusal.to_string())
     };
-    assert_eq!(waits_for(&found(&[("3", "2"), ("3", "2")]).unwrap()), [vec![], vec![], vec![1, 2], vec![]]);
-    for (edges, says) in [
-        (&[("1", "9")][..], "no task is called \"9\""),
-        (&[("1", "1")], "task 1 waits for itself"),
-        (&[("1", "4"), ("4", "3")], "in a circle: 1 -> 4 -> 3 -> 1"),
+    assert_eq!(waits_for(&found([&[], &[], &["2", "2"], &[]]).unwrap()), [vec![], vec![], vec![1, 2], vec![]]);
+    for (after, says) in [
+        ([&["9"][..], &[], &[], &[]], "no task is called 9"),
+        ([&["1"], &[], &[], &[]], "task 1 waits for itself"),
+        ([&["4"], &[], &[], &["3"]], "in a circle: 1 -> 4 -> 3 -> 1"),
     ] {
-        let refusal = found(edges).expect_err(says);
+        let refusal = found(after).expect_err(says);
         assert!(refusal.contains(says), "{refusal}");
     }
 }
 
 fn requests() -> Vec<Request> {
-    let (terms, tasks) = (terms(), parsed("1. Fetch the brush\n2. Paint the door\n"));
-    let requests =
-        [plan_request(&terms, "Paint the door"), kinds_request(&terms, &tasks), dependencies_request(&terms, &tasks)];
+    let (parameters, tasks) = (parameters(), parsed("1. Fetch the brush\n2. Paint the door\n"));
+    let requests = [plan_request(&parameters, "Paint the door"), advice_request(&parameters, &tasks)];
     requests.into_iter().map(|request| request.expect("it is short")).collect()
 }
 
 #[test]
 fn each_question_has_its_schema_and_tells_what_it_is_about_apart_from_the_rules() {
-    let purposes = [Purpose::Plan, Purpose::Kinds, Purpose::Dependencies];
+    let purposes = [Purpose::Plan, Purpose::Advice];
     for (request, purpose) in requests().into_iter().zip(purposes) {
         assert_eq!(request.purpose, purpose);
         let schema = request.schema.expect("a schema");
@@ -294,7 +261,7 @@ fn each_question_has_its_schema_and_tells_what_it_is_about_apart_from_the_rules(
         assert!(!request.system.contains("Paint the door"));
     }
     let long = "x".repeat(400_000);
-    assert!(plan_request(&terms(), &long).is_err(), "more than is asked at once");
+    assert!(plan_request(&parameters(), &long).is_err(), "more than is asked at once");
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Requests and answers as a fold: both laws, and replayable commands.
 
 use crewlog_mq::Handler;
-use crewlog_planner::model::{Answer, CallError, CallEvent, CountedTokens, Fault, ModelCalls};
+use crewlog_planner::event::Usage;
+use crewlog_planner::model::{Answer, CallError, CallEvent, Fault, ModelCalls};
 use proptest::prelude::*;
 
 use super::rig::question;
@@ -11,8 +12,8 @@ fn ask(hash: &str) -> CallEvent {
 }
 
 fn answer(hash: &str, text: &str) -> CallEvent {
-    let usage = CountedTokens { input_tokens: Some(7), output_tokens: None, ..CountedTokens::default() };
-    let answer = Answer { text: text.into(), usage, cost_micros: Some(66), duration_ms: 5 };
+    let usage = Usage { input_tokens: 7, cost_micros: 66, duration_ms: 5, ..Usage::default() };
+    let answer = Answer { text: text.into(), usage };
     CallEvent::ModelAnswered { request: hash.into(), answer }
 }
 

@@ -10,7 +10,7 @@ const TEXT: &str = "# The door\n\n1. Run `echo brush`\n2. Run `echo swept`\n3. R
 fn task(id: &str, description: &str, command: Option<&str>, depends_on: &[&str]) -> Value {
     json!({
         "id": id, "description": description, "kind": "ToolCall", "depends_on": depends_on, "command": command,
-        "condition": null, "notes": [], "files": [], "assignee": null, "priority": null, "retry": null, "timeout_s": null
+        "condition": null, "notes": [], "files": [], "assignee": null, "priority": null
     })
 }
 
@@ -63,7 +63,7 @@ fn a_configured_model_plans_in_both_protocols_and_the_plan_says_by_which_request
         assert_eq!(types, ["ModelAsked", "ModelAnswered"]);
         assert!(of_model.iter().all(|event| event["aggregate_id"] == plan));
         let request = of_model[1]["data"]["request"].as_str().expect("a hash");
-        assert_eq!(of_model[1]["data"]["answer"]["cost_micros"], 4200);
+        assert_eq!(of_model[1]["data"]["answer"]["usage"]["cost_micros"], 4200);
         let planned = &mock.scene.events_of_type("TasksPlanned")[0];
         assert_eq!(planned["origin"]["planned_by"], format!("request:{request}"));
         assert_eq!(planned["source"], TEXT, "what people wrote is kept");
@@ -90,7 +90,7 @@ fn whatever_is_wrong_with_a_model_the_text_is_parsed_instead_and_the_person_is_t
     let wrong = json!({ "plan": "paint it" });
     for (replies, more, says) in [
         (json!([{ "json": wrong }, { "json": wrong }]), "", "refused twice: the JSON is not of the form asked for"),
-        (json!([{ "text": "Sure! I will paint it." }, { "text": "" }]), "", "refused twice: the answer is empty"),
+        (json!([{ "text": "Sure! I will paint it." }, { "text": "" }]), "", "refused twice: it is not JSON: EOF"),
         (json!([{ "fault": "unauthorized" }]), "", "refused: HTTP 401: this key is not known"),
         (json!([{ "fault": "rate_limited", "retry_after": 3600 }]), "", "is rate limited for 3600 s"),
         (json!([{ "fault": "overloaded", "times": 2 }]), "retries = 1", "too much to do"),
@@ -220,7 +220,7 @@ fn a_model_makes_no_command_that_the_text_has_not_as_code() {
     evil["tasks"][1]["command"] = json!("touch evil");
     let mock = Mock::new(&json!([{ "json": evil, "times": 2 }]));
     mock.configure("openai", "");
-    run(&mock, &["--yes"]).expect(0).says(&["the command \"touch evil\" of task 2 does not stand in the text as code"]);
+    run(&mock, &["--yes"]).expect(0).says(&["the command \"touch evil\" of task 2 is not in the text as code"]);
     assert!(!mock.scene.path("evil").exists());
 }
 
@@ -321,13 +321,14 @@ fn an_analysis_names_groups_the_longest_chain_bottlenecks_and_what_would_be_save
 }
 
 #[test]
-fn a_model_finds_dependencies_and_kinds_which_are_checked_and_shown() {
-    let edge = |task: &str, after: &str| json!({ "task": task, "after": after, "reason": "it needs it" });
-    let kinds = ["1", "2", "3"].map(|id| json!({ "id": id, "kind": if id == "3" { "UnitTest" } else { "ToolCall" } }));
+fn advice_of_a_model_is_checked_and_shown() {
+    let advice = |first: &[&str], third: &[&str]| {
+        let task = |id, kind, after: &[&str]| json!({ "id": id, "kind": kind, "depends_on": after });
+        json!({ "tasks": [task("1", "ToolCall", first), task("2", "ToolCall", &[]), task("3", "UnitTest", third)] })
+    };
     let mock = Mock::new(&json!([
-        { "when": { "prompt": "wait for which" }, "json": { "edges": [edge("3", "1"), edge("1", "3")] } },
-        { "when": { "prompt": "in a circle: 1 -> 3 -> 1" }, "json": { "edges": [edge("3", "1"), edge("3", "2")] } },
-        { "when": { "prompt": "of what kind each task" }, "json": { "kinds": kinds } }
+        { "when": { "prompt": "of what kind it is" }, "json": advice(&["3"], &["1"]) },
+        { "when": { "prompt": "in a circle: 1 -> 3 -> 1" }, "json": advice(&[], &["1", "2"]) },
     ]));
     mock.configure("openai", "plan = false");
     mock.scene.write("plan.md", TEXT);
@@ -347,7 +348,7 @@ fn a_model_finds_dependencies_and_kinds_which_are_checked_and_shown() {
     }
     mock.scene.write("plan.md", "Clean the hall.\n");
     let ran = mock.scene.run(&["plan", "check", "plan.md", "--advice", "-o", "json"]).expect(0);
-    ran.says(&["gave no dependencies", "gave no kinds", "it is left out"]);
+    ran.says(&["gave no advice", "it is left out"]);
     assert_eq!(ran.json()["advice"], json!({ "dependencies": null, "kinds": null }));
 }
 

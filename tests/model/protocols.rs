@@ -1,10 +1,11 @@
 //! Both protocols against the mock server, with and without streaming.
 
 use crewlog_executors::model::{Model, Reply};
-use crewlog_planner::model::{CountedTokens, plan_request, repair};
+use crewlog_planner::event::Usage;
+use crewlog_planner::model::{plan_request, repair};
 use serde_json::{Value, json};
 
-use super::rig::{Mock, WAYS, question, terms};
+use super::rig::{Mock, WAYS, parameters, question};
 
 #[tokio::test]
 async fn both_protocols_answer_whole_and_as_a_stream() {
@@ -12,8 +13,8 @@ async fn both_protocols_answer_whole_and_as_a_stream() {
     for (provider, stream) in WAYS {
         let mock = Mock::new(&json!([{ "text": said, "usage": { "input": 1000, "output": 201 } }]));
         let reply = mock.client(provider, stream).ask(&question("Say it.")).await.expect("it answers");
-        let usage = CountedTokens { input_tokens: Some(1000), output_tokens: Some(201), ..CountedTokens::default() };
-        let expected = Reply { text: said.into(), usage, cost_micros: Some(6_015), model: "mock-1".into() };
+        let usage = Usage { input_tokens: 1000, output_tokens: 201, cost_micros: 6_015, ..Usage::default() };
+        let expected = Reply { text: said.into(), usage, model: "mock-1".into() };
         assert_eq!(reply, expected, "{provider} {stream}");
         let asked = mock.requests().remove(0);
         let path = if provider == "openai" { "/v1/chat/completions" } else { "/v1/messages" };
@@ -29,7 +30,7 @@ fn text(content: &Value) -> String {
 
 #[tokio::test]
 async fn the_prompt_the_schema_and_the_parameters_reach_the_provider() {
-    let first = plan_request(&terms(), "Build the shed").expect("it is short");
+    let first = plan_request(&parameters(), "Build the shed").expect("it is short");
     let second = repair(&first, "no", "it is not JSON");
     for (provider, stream) in WAYS {
         let mock = Mock::new(&json!([{ "text": "{}" }]));

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use crewlog_executors::model::{Client, Key, Model, ModelError, Prices, Reply, Settings};
 use crewlog_mock_llm::{MockLlm, Script};
-use crewlog_planner::model::{CountedTokens, Message, Purpose, Request, Role, Terms};
+use crewlog_planner::event::Usage;
+use crewlog_planner::model::{Message, ModelParameters, Purpose, Request, Role};
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
@@ -67,14 +68,14 @@ pub fn settings(provider: &str, stream: bool, endpoint: String) -> Settings {
     Settings { provider, endpoint, key: Key::None, timeout, stream, prices }
 }
 
-pub fn terms() -> Terms {
-    Terms { model: "mock-1".into(), max_tokens: Some(500), temperature: Some(0.5) }
+pub fn parameters() -> ModelParameters {
+    ModelParameters { model: "mock-1".into(), max_tokens: Some(500), temperature: Some(0.5) }
 }
 
 /// A request without a schema.
 pub fn question(text: &str) -> Request {
     let messages = vec![Message { role: Role::User, text: text.into() }];
-    Request { purpose: Purpose::Summary, terms: terms(), system: "Be brief.".into(), messages, schema: None }
+    Request { purpose: Purpose::Summary, parameters: parameters(), system: "Be brief.".into(), messages, schema: None }
 }
 
 /// A model that returns these, one after the other.
@@ -101,6 +102,6 @@ impl Model for Scripted {
 
 /// A reply of seven and three tokens.
 pub fn reply(text: &str) -> Reply {
-    let usage = CountedTokens { input_tokens: Some(7), output_tokens: Some(3), ..CountedTokens::default() };
-    Reply { text: text.into(), usage, cost_micros: Some(66), model: "mock-1".into() }
+    let usage = Usage { input_tokens: 7, output_tokens: 3, cost_micros: 66, ..Usage::default() };
+    Reply { text: text.into(), usage, model: "mock-1".into() }
 }

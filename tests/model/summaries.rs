@@ -16,7 +16,7 @@ use crewlog_planner::prompt::history;
 use futures::StreamExt;
 use futures::future::BoxFuture;
 
-use super::rig::{Scripted, reply, terms};
+use super::rig::{Scripted, parameters, reply};
 
 const PLAN: &str = "house-1";
 
@@ -189,7 +189,7 @@ async fn compacted_by(store: &EventStore, plan: &str, model: Arc<dyn Model>) -> 
         .subscribe::<Event>(&Query::aggregate(event::STREAM, plan).of_type("ContextCompacted"))
         .expect("it goes on");
     let retry_policy = RetryPolicy { retries_max: 0, first: Duration::ZERO, longest: Duration::ZERO };
-    let summarizer = Summarizer { model, retry_policy, terms: terms() };
+    let summarizer = Summarizer { model, retry_policy, parameters: parameters() };
     let host = tokio::spawn(summaries::host(store.clone(), Scope::Plan(PLAN.into()), summarizer));
     let compacted = tokio::time::timeout(Duration::from_secs(60), compactions.next()).await.expect("in time");
     host.abort();

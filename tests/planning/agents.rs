@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex};
 use crewlog_executors::agents::{Agents, PlanningError, PlansByModel, record_failure};
 use crewlog_executors::model::{Asker, Model, ModelError, Reply, RetryPolicy};
 use crewlog_mq::{Cause, EventStore, Query};
-use crewlog_planner::agents::failures::{self, PlanningEvent, PlanningFailures};
+use crewlog_planner::agents::failures::{self, PlanningEvent};
 use crewlog_planner::agents::registry::ToolRegistry;
 use crewlog_planner::agents::{AgentPlan, PlanError, plan_words};
-use crewlog_planner::model::{CountedTokens, Request, Terms};
+use crewlog_planner::event::Usage;
+use crewlog_planner::model::{ModelParameters, Request};
 use crewlog_planner::protocol::AgentType;
 use crewlog_planner::sealed::SEALED;
 use futures::future::{BoxFuture, join_all};
@@ -78,10 +79,13 @@ async fn failures_to_plan_are_counted_by_agent_and_rule() {
             record_failure(&store, agent, &error, Vec::new(), &Cause::request()).await.unwrap();
         }
         let events = store.load_events::<PlanningEvent>(&Query::stream(failures::STREAM), None).await.unwrap();
-        let mut failures = PlanningFailures::default();
-        events.iter().for_each(|event| failures.apply(event));
-        let counts = failures.counts().collect::<Vec<_>>();
-        assert_eq!(counts, [(AgentType::Strategic, "ForeignTool", 1), (AgentType::Perception, "NoTool", 2)]);
+        let counts = |of: AgentType, rule: &str| {
+            let is_it =
+                |PlanningEvent::PlanningFailed { agent, kind, .. }: &PlanningEvent| *agent == of && kind == rule;
+            events.iter().filter(|event| is_it(event)).count()
+        };
+        let counts = (counts(AgentType::Strategic, "ForeignTool"), counts(AgentType::Perception, "NoTool"));
+        assert_eq!((counts, events.len()), ((1, 2), 3));
     }
 }
 
@@ -92,7 +96,7 @@ impl Model for Says {
     fn ask<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Reply, ModelError>> {
         Box::pin(async move {
             let text = self.0.lock().unwrap().pop_front().expect("no more is asked than was expected");
-            Ok(Reply { text, usage: CountedTokens::default(), cost_micros: None, model: request.terms.model.clone() })
+            Ok(Reply { text, usage: Usage::default(), model: request.parameters.model.clone() })
         })
     }
 }
@@ -100,8 +104,8 @@ impl Model for Says {
 fn by_model(store: &EventStore, answers: &[&str]) -> Agents {
     let model = Arc::new(Says(Mutex::new(answers.iter().map(|answer| (*answer).to_owned()).collect())));
     let asker = Asker::new(model, RetryPolicy::default(), store.clone(), "text", Vec::new());
-    let terms = Terms { model: "m".into(), max_tokens: None, temperature: None };
-    Agents::new(ToolRegistry::coding()).with_model(PlansByModel { terms, asker })
+    let parameters = ModelParameters { model: "m".into(), max_tokens: None, temperature: None };
+    Agents::new(ToolRegistry::coding()).with_model(PlansByModel { parameters, asker })
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use crewlog_planner::claim::TaskEvent;
 use crewlog_planner::event::{
     self, Budget, Command, Event, Outcome, PlannerConfig, TaskStatus, Usage, plan_tag, sub_plan_tags,
 };
-use crewlog_planner::model::{Request, Terms};
+use crewlog_planner::model::{ModelParameters, Request};
 use crewlog_planner::plan::{TaskId, TaskPlan};
 use crewlog_planner::protocol::AgentType;
 use crewlog_planner::state::{Phase, PlannerState};
@@ -249,8 +249,8 @@ async fn a_task_is_cancelled_while_a_model_is_asked_for_its_plan() {
     let asked = Arc::new(Notify::new());
     let retry_policy = RetryPolicy::default();
     let asker = Asker::new(Arc::new(Silent(Arc::clone(&asked))), retry_policy, rig.store.clone(), "text", Vec::new());
-    let terms = Terms { model: "m".into(), max_tokens: None, temperature: None };
-    let crew = Crew::planning_by(&rig, PlansByModel { terms, asker });
+    let parameters = ModelParameters { model: "m".into(), max_tokens: None, temperature: None };
+    let crew = Crew::planning_by(&rig, PlansByModel { parameters, asker });
     soon(asked.notified()).await;
     rig.order(Command::Cancel { task: None, reason: "it takes too long".into() }).await;
     rig.until(1, |event| matches!(event, TaskEvent::TaskStopped { .. })).await;

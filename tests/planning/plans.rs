@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 
 use crewlog_mq::Handler;
-use crewlog_planner::agents::registry::{Parts, ToolRegistry};
+use crewlog_planner::agents::registry::{Abilities, Tool, ToolNames, ToolRegistry};
 use crewlog_planner::agents::{
     AgentPlan, PLAN_BYTES_MAX, PlanError, Role, STEP_TIMEOUT_MS_MAX, STEPS_MAX, plan_words, schema,
 };
 use crewlog_planner::event::{Command, Event, PlannerConfig};
 use crewlog_planner::plan::{NodeKind, Origin, ParentTask, Proposal, RETRIES_MAX, SUB_PLAN_DEPTH_MAX, TaskId};
 use crewlog_planner::planner::{Planner, PlannerError};
-use crewlog_planner::protocol::{AgentRequest, AgentType, REQUEST_BYTES_MAX, REQUEST_TIMEOUT_MS_MAX};
+use crewlog_planner::protocol::{AgentRequest, AgentType, REQUEST_CHARS_MAX, REQUEST_TIMEOUT_MS_MAX};
 use serde_json::{Value, json};
 
 /// A plan of each role.
@@ -193,7 +193,7 @@ fn a_perception_plan_looks_in_parallel_and_records_in_order() {
                     4 gaps [2,3] Processing record_finding";
     assert_eq!(lines(&proposal), expected);
     assert_eq!(proposal.tasks[0].files, ["src/**"]);
-    assert_eq!(proposal.tasks[0].notes, ["look names up by symbol, then path; use the first match"]);
+    assert_eq!(proposal.tasks[0].notes, ["look names up by symbol, then path; of several matches: first"]);
 }
 
 #[test]
@@ -245,27 +245,23 @@ fn a_faulty_plan_is_refused_with_the_place_and_the_rule() {
         (Tactical, ("/steps", json!([])), "/dependencies/ask: nothing in the plan has the id \"ask\""),
         (Tactical, ("/steps/1/command", Value::Null), "/steps/1: the tool needs a command"),
         (Tactical, ("/steps/0/command", json!("ls")), "/steps/0: the tool takes no command"),
-        (Tactical, ("/steps/0/args", json!(["ls"])), "/steps/0: the tool takes no arguments"),
+        (Tactical, ("/steps/0/args", json!(["ls"])), "/steps/0/args: a tactical plan has no such part"),
+        (Tactical, ("/steps/0/description", json!("a\0b")), "/steps/0/description: a text holds no NUL"),
         (Tactical, ("/steps/0/tool", Value::Null), "/steps/0: name exactly one of tool, agent and request"),
         (Tactical, ("/steps/0/agent", json!("perception")), "/steps/0: name exactly one of tool, agent and request"),
-        (
-            Tactical,
-            ("/resources/agent_types", json!([])),
-            "/steps/2: the step needs a perception agent, which /resources/agent_types does not list",
-        ),
         (Tactical, ("/goals", json!([{ "id": "g", "description": "x" }])), "/goals: a tactical plan has no such part"),
         (Orchestrator, ("/resources", json!({})), "/resources: a orchestrator plan has no such part"),
         (
             Strategic,
             ("/constraints/1/goals", json!(["gone"])),
-            "/constraints/1/goals/0: nothing in the plan has the id \"gone\"",
+            "/constraints/1/goals: nothing in the plan has the id \"gone\"",
         ),
         (
             Strategic,
             ("/steps/0/agent", json!("orchestrator")),
-            "/steps/0: a strategic agent may not delegate to a orchestrator agent",
+            "/steps/0/agent: \"orchestrator\" is not one of tactical, perception",
         ),
-        (Perception, ("/resolution/by", json!([])), "/resolution/by: this is empty"),
+        (Perception, ("/resolution/by", json!([])), "/resolution/by: 0 entries are not allowed: 1 to 1000"),
         (
             Orchestrator,
             ("/dependencies/aim", json!(["end"])),
@@ -286,35 +282,30 @@ fn a_request_that_breaks_a_rule_is_refused_when_its_plan_is_proposed() {
     let analyse = |text: &str| json!({ "analyse": { "text": text } });
     let extract = || json!({ "extract": { "context": "x" } });
     let at = "/steps/0/request";
-    let range = |field: &str, value, max| format!("{at}/{field}: {value} is not allowed: 1 to {max}");
-    let long = analyse(&"x".repeat(REQUEST_BYTES_MAX + 1));
-    let (bytes_max, ms_max) = (REQUEST_BYTES_MAX as u64, REQUEST_TIMEOUT_MS_MAX);
+    let too_long = format!("{} characters are not allowed: 1 to {REQUEST_CHARS_MAX}", REQUEST_CHARS_MAX + 1);
+    let out_of_range = |ms: u64| format!("{at}/timeout_ms: {ms} is not allowed: 1 to {REQUEST_TIMEOUT_MS_MAX}");
+    let long = analyse(&"x".repeat(REQUEST_CHARS_MAX + 1));
+    let ms_max = REQUEST_TIMEOUT_MS_MAX;
     let cases = [
-        (Tactical, request("perception", analyse(" "), 1), format!("{at}/request: this is empty")),
-        (Tactical, request("perception", long, 1), range("request", bytes_max + 1, bytes_max)),
-        (Tactical, request("perception", analyse("x"), 0), range("timeout_ms", 0, ms_max)),
-        (Tactical, request("perception", analyse("x"), ms_max + 1), range("timeout_ms", ms_max + 1, ms_max)),
-        (
-            Perception,
-            request("tactical", extract(), 1),
-            format!("{at}: a perception agent may not ask a tactical agent"),
-        ),
+        (Tactical, request("perception", analyse(" "), 1), format!("{at}/request/analyse/text: this is empty")),
+        (Tactical, request("perception", long, 1), format!("{at}/request/analyse/text: {too_long}")),
+        (Tactical, request("perception", analyse("x"), 0), out_of_range(0)),
+        (Tactical, request("perception", analyse("x"), ms_max + 1), out_of_range(ms_max + 1)),
+        (Perception, request("tactical", extract(), 1), format!("{at}: a perception plan has no such part")),
         (
             Tactical,
             request("orchestrator", extract(), 1),
-            format!("{at}: a tactical agent may not ask a orchestrator agent"),
+            format!("{at}/target_agent: \"orchestrator\" is not one of strategic, perception"),
         ),
         (
             Strategic,
             request("tactical", extract(), 1),
-            format!("{at}: a tactical agent does not extract: it answers analyse"),
+            format!("{at}: a tactical agent does not answer \"extract\": it answers [\"analyse\"]"),
         ),
     ];
     for (agent, step, expected) in cases {
         let refused = compiled(agent, &json!({ "steps": [step] })).unwrap_err();
-        assert_eq!(refused.to_string(), expected);
-        let is_allowed = expected.contains("not allowed") || expected.contains("empty");
-        assert_eq!(refused.name(), if is_allowed { "Rule" } else { "NotAllowed" });
+        assert_eq!((refused.to_string(), refused.name()), (expected, "Rule"));
     }
     let without_time = json!({ "steps": [{ "id": "a", "description": "x", "request": {
         "target_agent": "perception", "request": { "locate": { "entity": "x" } } } }] });
@@ -377,7 +368,7 @@ fn only_an_agent_that_may_run_commands_says_how_a_step_is_undone() {
             assert_eq!(undone.unwrap().tasks[0].compensate.as_deref(), Some("git checkout src"));
         } else {
             let refused = undone.unwrap_err();
-            assert!(matches!(&refused, PlanError::Rule(place, _) if place == at), "{refused}");
+            assert!(matches!(&refused, PlanError::Rule(place, _) if *place == format!("{at}/undo")), "{refused}");
         }
     }
     for (at, undo) in [("/steps/0/undo", " "), ("/steps/0/undo", "a\0b"), ("/steps/2/undo", "git checkout src")] {
@@ -401,8 +392,8 @@ fn words_say_how_failures_are_handled_and_how_a_step_is_undone() {
 fn a_plan_is_read_whole_or_not_at_all() {
     let refusal = |json: &str| AgentPlan::read(json).unwrap_err();
     let cases = [
-        ("{", "line 1, column 2: it ends in the middle"),
-        ("[]", "a plan is a JSON object"),
+        ("{", "EOF while parsing an object at line 1 column 1"),
+        ("\"x\"", "invalid type: string \"x\""),
         (r#"{"tasks": []}"#, "unknown field `tasks`, expected one of"),
         (r#"{"steps": [], "steps": []}"#, "steps"),
         (r#"{"dependencies": {"a": [], "a": []}}"#, "\"a\""),
@@ -511,9 +502,7 @@ fn a_schema_names_exactly_the_fields_that_are_read() {
         list.split('`').skip(1).step_by(2).map(str::to_owned).collect::<BTreeSet<_>>()
     };
     let fields = |of: &dyn Fn(&Value) -> Value| {
-        let mut parts = Parts::from(ToolRegistry::coding());
-        parts.tools.iter_mut().filter(|tool| tool.name == "look_up").for_each(|tool| tool.command = Some("rg".into()));
-        let registry = ToolRegistry::new(parts).unwrap();
+        let registry = searching(None);
         let all = AgentType::ALL.map(|agent| of(&schema(agent, &registry)["properties"]));
         all.iter().flat_map(|fields| fields.as_object().unwrap().keys().cloned()).collect::<BTreeSet<_>>()
     };
@@ -535,13 +524,17 @@ fn a_schema_names_exactly_the_fields_that_are_read() {
     assert_eq!(fields(&|plan| plan["steps"]["items"]["properties"].clone()), step);
 }
 
+/// The default tools, where `look_up` has a command.
+fn searching(agent: Option<&str>) -> ToolRegistry {
+    let coding = ToolRegistry::coding();
+    let look_up = coding.tool("look_up").unwrap().clone();
+    let look_up = Tool { command: Some("rg --json".into()), agent: agent.map(str::to_owned), ..look_up };
+    coding.with(vec![look_up], ToolNames::new(), Abilities::new()).unwrap()
+}
+
 #[test]
-fn a_command_of_a_tool_takes_arguments_as_single_words_whatever_they_hold() {
-    let mut parts = Parts::from(ToolRegistry::coding());
-    let tool = parts.tools.iter_mut().find(|tool| tool.name == "look_up").unwrap();
-    tool.command = Some("rg --json".into());
-    tool.agent = Some("finder".into());
-    let registry = ToolRegistry::new(parts).unwrap();
+fn arguments_of_a_tools_command_are_single_words_whatever_they_hold() {
+    let registry = searching(Some("finder"));
     let plan = json!({ "steps": [
         { "id": "a", "description": "x", "tool": "look_up", "args": ["it's; rm -rf $HOME", "`b`"] } ] });
     let plan = AgentPlan::read(&plan.to_string()).unwrap();

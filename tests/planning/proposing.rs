@@ -33,7 +33,7 @@ fn a_plan_that_names_a_foreign_tool_is_refused_when_it_is_proposed() {
     let failed = scene.events_of_type("PlanningFailed").remove(0);
     assert_eq!((&failed["agent"], &failed["kind"]), (&json!("strategic"), &json!("ForeignTool")));
     let other = scene.run(&["plan", "propose", "plan.json", "--agent", "tactical"]).expect(3);
-    other.says(&["/goals: a tactical plan has no such part", "plan schema --agent tactical"]);
+    other.says(&["the tool review_outcome belongs to strategic agents", "plan schema --agent tactical"]);
     scene.run(&["plan", "propose", "plan.json", "--agent", "poet"]).expect(2).says(&["possible values: strategic,"]);
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crewlog_planner::agents::AgentPlan;
 use crewlog_planner::agents::PlanError;
-use crewlog_planner::agents::registry::{Parts, TOOLS_MAX, Tool, ToolRegistry};
+use crewlog_planner::agents::registry::{Abilities, RegistryError, TOOLS_MAX, Tool, ToolNames, ToolRegistry};
 use crewlog_planner::plan::NodeKind;
 use crewlog_planner::protocol::AgentType;
 use proptest::prelude::*;
@@ -96,8 +96,8 @@ fn a_tool_that_nobody_has_is_refused_with_those_that_are_there() {
         *plan.pointer_mut(at).unwrap() = json!("make_coffee");
         let registry = ToolRegistry::coding();
         let known = registry.tools_of(agent).map(|tool| tool.name.as_str()).collect::<Vec<_>>().join(", ");
-        let rule = format!("no tool is called \"make_coffee\"; a {agent} agent has {known}");
-        assert_eq!(refusal(agent, &plan), PlanError::UnknownTool(at.into(), rule));
+        let rule = format!("\"make_coffee\" is not one of {known}");
+        assert_eq!(refusal(agent, &plan), PlanError::Rule(at.into(), rule));
     }
 }
 
@@ -152,17 +152,20 @@ fn tool(name: &str) -> Tool {
 
 #[test]
 fn a_registry_out_of_order_cannot_be_made() {
-    let of = |tools: Vec<Tool>| ToolRegistry::new(Parts { tools, ..Parts::default() }).unwrap_err().reason;
+    let of = |tools: Vec<Tool>| with(tools, ToolNames::new()).reason;
     for name in ["", "edit", "Edit_code", "edit__code", "_edit", "edit code", "é_b"] {
         assert!(of(vec![tool(name)]).contains("is no name of a tool"), "{name:?}");
     }
-    assert_eq!(of(vec![tool("a_b"), tool("a_b")]), "the tool a_b is there twice");
-    let command = "the tool a_b has a command that is empty, or one of its own beside one of each step";
+    assert_eq!(of(vec![tool("a_b"), tool("a_b")]), "the tool a_b is described twice");
+    let command = "the command of the tool a_b is empty, or each step brings its own";
     assert_eq!(of(vec![Tool { command: Some(" ".into()), ..tool("a_b") }]), command);
     assert_eq!(of(vec![Tool { command: Some("x".into()), takes_command: true, ..tool("a_b") }]), command);
     let many = (0..=TOOLS_MAX).map(|n| tool(&format!("a_{n}"))).collect();
-    assert_eq!(of(many), "the number of tools is 201, and may be at most 200");
-    let by_agent = [(AgentType::Tactical, BTreeSet::from(["a_b".to_owned()]))].into();
-    let unknown = ToolRegistry::new(Parts { by_agent, ..Parts::default() }).unwrap_err();
+    assert!(of(many).ends_with(", and may be at most 200"));
+    let unknown = with(Vec::new(), [(AgentType::Tactical, BTreeSet::from(["a_b".to_owned()]))].into());
     assert_eq!((&*unknown.tool, unknown.agent), ("a_b", Some(AgentType::Tactical)));
+}
+
+fn with(tools: Vec<Tool>, names: ToolNames) -> RegistryError {
+    ToolRegistry::coding().with(tools, names, Abilities::new()).unwrap_err()
 }

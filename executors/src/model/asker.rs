@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crewlog_mq::{Cause, EventStore, ExecuteError, Executed, Position, Query, Range, Recorded, Runner};
-use crewlog_planner::event::{self, sub_plan_tags};
+use crewlog_planner::event::{self, Usage, sub_plan_tags};
 use crewlog_planner::model::{
-    self, Answer, AnswerError, CallError, CallEvent, CountedBy, CountedTokens, Fault, ModelCalls, Request, request_tag,
+    self, Answer, AnswerError, CallError, CallEvent, Fault, ModelCalls, Request, request_tag,
 };
 use crewlog_planner::plan::{ParentTask, sub_plan_id};
 use crewlog_planner::sealed::is_undecryptable;
@@ -169,9 +169,8 @@ impl Asker {
             let began = Instant::now();
             let error = match self.model.ask(request).await {
                 Ok(reply) => {
-                    let usage = counted(request, &reply);
-                    let (text, cost_micros) = (reply.text, reply.cost_micros);
-                    let answer = Answer { text, usage, cost_micros, duration_ms: millis(began.elapsed()) };
+                    let usage = Usage { duration_ms: millis(began.elapsed()), ..counted(request, &reply) };
+                    let answer = Answer { text: reply.text, usage };
                     let command = CallEvent::ModelAnswered { request: request_hash.clone(), answer: answer.clone() };
                     execute(&mut calls, command, follows).await?;
                     // Another process may have been faster, and its answer is the one that counts.
@@ -238,17 +237,18 @@ impl Asker {
 }
 
 /// The tokens of a request and its reply: as the provider reports, or an estimate by their characters.
-fn counted(request: &Request, reply: &Reply) -> CountedTokens {
-    let CountedTokens { input_tokens, output_tokens, .. } = reply.usage;
-    if input_tokens.is_some() && output_tokens.is_some() {
-        return reply.usage;
+fn counted(request: &Request, reply: &Reply) -> Usage {
+    let mut usage = reply.usage;
+    if usage.input_tokens == 0 {
+        let asked = [&request.system].into_iter().chain(request.messages.iter().map(|message| &message.text));
+        usage.input_tokens = asked.map(|text| estimate_tokens(text)).sum();
+        usage.estimated_tokens += usage.input_tokens;
     }
-    let asked = [&request.system].into_iter().chain(request.messages.iter().map(|message| &message.text));
-    CountedTokens {
-        input_tokens: input_tokens.or_else(|| Some(asked.map(|text| estimate_tokens(text)).sum())),
-        output_tokens: output_tokens.or_else(|| Some(estimate_tokens(&reply.text))),
-        counted_by: CountedBy::Estimate,
+    if usage.output_tokens == 0 {
+        usage.output_tokens = estimate_tokens(&reply.text);
+        usage.estimated_tokens += usage.output_tokens;
     }
+    usage
 }
 
 async fn execute(

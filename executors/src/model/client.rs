@@ -4,7 +4,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use crewlog_planner::model::{CountedTokens, Message, Request, Role};
+use crewlog_planner::event::Usage;
+use crewlog_planner::model::{Message, Request, Role};
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use genai::adapter::AdapterKind;
@@ -48,12 +49,13 @@ pub struct Prices {
 }
 
 impl Prices {
-    /// The cost of an answer, rounded up; `None` when its tokens are not known.
+    /// The cost of an answer, rounded up; 0 when tokens are not known.
     #[must_use]
-    pub fn cost_micros(&self, usage: CountedTokens) -> Option<u64> {
+    pub fn cost_micros(&self, usage: &Usage) -> u64 {
         let of = |tokens: u64, price: u64| u128::from(tokens) * u128::from(price);
-        let sum = of(usage.input_tokens?, self.input) + of(usage.output_tokens?, self.output);
-        u64::try_from(sum.div_ceil(1_000_000)).ok()
+        let sum = of(usage.input_tokens, self.input) + of(usage.output_tokens, self.output);
+        let is_known = usage.input_tokens > 0 && usage.output_tokens > 0;
+        if is_known { u64::try_from(sum.div_ceil(1_000_000)).unwrap_or(u64::MAX) } else { 0 }
     }
 }
 
@@ -136,8 +138,8 @@ impl Client {
 
     async fn answer(&self, request: &Request) -> Result<Reply, ModelError> {
         let mut options = ChatOptions::default().with_capture_usage(true);
-        options.max_tokens = request.terms.max_tokens;
-        options.temperature = request.terms.temperature;
+        options.max_tokens = request.parameters.max_tokens;
+        options.temperature = request.parameters.temperature;
         if let Some(schema) = &request.schema {
             let schema: serde_json::Value = serde_json::from_str(schema)
                 .map_err(|error| ModelError::NotConfigured { message: format!("the schema is no JSON: {error}") })?;
@@ -149,7 +151,7 @@ impl Client {
             Role::Assistant => ChatMessage::assistant(text.clone()),
         });
         let asked = ChatRequest::new(messages.collect()).with_system(request.system.clone());
-        let model = ModelIden::new(self.kind, request.terms.model.clone());
+        let model = ModelIden::new(self.kind, request.parameters.model.clone());
         let Taken { text, usage, stop, model } = if self.settings.stream {
             self.stream(model, asked, &options).await?
         } else {
@@ -157,7 +159,8 @@ impl Client {
         };
         match stop {
             Some(StopReason::MaxTokens(_)) => {
-                let max = request.terms.max_tokens.map_or_else(|| "its provider allows".into(), |max| format!("{max}"));
+                let max =
+                    request.parameters.max_tokens.map_or_else(|| "its provider allows".into(), |max| format!("{max}"));
                 return Err(ModelError::TooLong { what: format!("{max} tokens") });
             }
             Some(StopReason::ContentFilter(why)) => {
@@ -169,8 +172,8 @@ impl Client {
             | None => {}
         }
         check_length(&text)?;
-        let cost_micros = self.settings.prices.and_then(|prices| prices.cost_micros(usage));
-        Ok(Reply { text: self.secret.hidden_in(&text), usage, cost_micros, model })
+        let cost_micros = self.settings.prices.map_or(0, |prices| prices.cost_micros(&usage));
+        Ok(Reply { text: self.secret.hidden_in(&text), usage: Usage { cost_micros, ..usage }, model })
     }
 
     async fn whole(&self, model: ModelIden, asked: ChatRequest, options: &ChatOptions) -> Result<Taken, ModelError> {
@@ -319,7 +322,7 @@ impl Model for Client {
 /// The result of one request.
 struct Taken {
     text: String,
-    usage: CountedTokens,
+    usage: Usage,
     stop: Option<StopReason>,
     model: String,
 }
@@ -331,13 +334,10 @@ fn check_length(text: &str) -> Result<(), ModelError> {
     Ok(())
 }
 
-fn usage_of(usage: &genai::chat::Usage) -> CountedTokens {
-    let count = |tokens: Option<i32>| tokens.and_then(|tokens| u64::try_from(tokens).ok());
-    CountedTokens {
-        input_tokens: count(usage.prompt_tokens),
-        output_tokens: count(usage.completion_tokens),
-        ..CountedTokens::default()
-    }
+fn usage_of(usage: &genai::chat::Usage) -> Usage {
+    let count = |tokens: Option<i32>| tokens.and_then(|tokens| u64::try_from(tokens).ok()).unwrap_or(0);
+    let (input_tokens, output_tokens) = (count(usage.prompt_tokens), count(usage.completion_tokens));
+    Usage { input_tokens, output_tokens, ..Usage::default() }
 }
 
 /// The wait a provider asks for. Dates are not supported.

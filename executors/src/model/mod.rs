@@ -9,7 +9,8 @@ mod client;
 mod error;
 mod retry_policy;
 
-use crewlog_planner::model::{CountedTokens, Request};
+use crewlog_planner::event::Usage;
+use crewlog_planner::model::Request;
 use futures::future::BoxFuture;
 
 pub use asker::{Answered, AskError, Asker, NoAnswer, Read, hash, text_aggregate};
@@ -34,10 +35,8 @@ pub trait Model: Send + Sync {
 pub struct Reply {
     /// Its text.
     pub text: String,
-    /// Tokens, as the provider counted them.
-    pub usage: CountedTokens,
-    /// In millionths of the currency of the configured prices; unset without prices or usage.
-    pub cost_micros: Option<u64>,
+    /// Tokens, as the provider counts them, and their cost by the configured prices; 0 when unknown.
+    pub usage: Usage,
     /// Which model answered, as the provider says.
     pub model: String,
 }

@@ -11,13 +11,7 @@ pub enum PlanError {
     /// It names a tool of other agents.
     #[error("{0}: {1}")]
     ForeignTool(String, String),
-    /// It names a tool that does not exist.
-    #[error("{0}: {1}")]
-    UnknownTool(String, String),
-    /// It delegates to an agent, or asks one, that its role does not allow or that does not answer such requests.
-    #[error("{0}: {1}")]
-    NotAllowed(String, String),
-    /// Any other rule of the form.
+    /// It breaks another rule of the form or of its role.
     #[error("{0}: {1}")]
     Rule(String, String),
     /// Its steps, or the words for it, do not make a plan: a cycle, nothing to do, too many tasks.
@@ -35,8 +29,6 @@ impl PlanError {
         match self {
             Self::Form(_) => "Form",
             Self::ForeignTool(..) => "ForeignTool",
-            Self::UnknownTool(..) => "UnknownTool",
-            Self::NotAllowed(..) => "NotAllowed",
             Self::Rule(..) => "Rule",
             Self::Invalid(error) => error.name(),
             Self::NoTool(..) => "NoTool",

@@ -1,11 +1,13 @@
 //! The form of an agent's plan. The names of earlier designs are accepted as aliases.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::marker::PhantomData;
 
+use serde::de::{Deserializer, Error, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
 use crate::agents::{PLAN_BYTES_MAX, PlanError};
-use crate::json;
 use crate::protocol::{AgentType, CrossAgentStep};
 
 /// The plan of an agent. Its role says which parts it may use.
@@ -25,7 +27,7 @@ pub struct AgentPlan {
     #[serde(alias = "state_update_sequence", skip_serializing_if = "Vec::is_empty")]
     pub updates: Vec<Step>,
     /// By step: the steps it waits for.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(deserialize_with = "unique", skip_serializing_if = "BTreeMap::is_empty")]
     pub dependencies: BTreeMap<String, Vec<String>>,
     /// The files, agents and capacities that the steps need.
     #[serde(alias = "resource_requirements", skip_serializing_if = "Option::is_none")]
@@ -104,13 +106,13 @@ pub struct Step {
 #[serde(default, deny_unknown_fields)]
 pub struct Resources {
     /// By step: the paths and globs it works on.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(deserialize_with = "unique", skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, Vec<String>>,
     /// The other types of agent that the steps use.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub agent_types: BTreeSet<AgentType>,
     /// Amounts of anything else that is limited.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(deserialize_with = "unique", skip_serializing_if = "BTreeMap::is_empty")]
     pub capacities: BTreeMap<String, u64>,
 }
 
@@ -118,36 +120,11 @@ pub struct Resources {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Resolution {
-    /// The ways to look a name up, in order.
-    pub by: Vec<ResolveBy>,
-    /// The meaning of a name with several matches.
-    #[serde(default)]
-    pub ambiguous: Ambiguity,
-}
-
-/// A way to look a name up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ResolveBy {
-    /// As a path or the end of one.
-    Path,
-    /// As the name of a symbol.
-    Symbol,
-    /// As text in a file.
-    Text,
-}
-
-/// The meaning of a name with several matches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Ambiguity {
-    /// All matches.
-    #[default]
-    All,
-    /// The first match.
-    First,
-    /// A person decides.
-    Ask,
+    /// The ways to look a name up, in order: `path`, `symbol`, `text`.
+    pub by: Vec<String>,
+    /// Which of several matches count: `all`, `first`, or `ask` a person; all when unset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ambiguous: Option<String>,
 }
 
 impl AgentPlan {
@@ -163,11 +140,6 @@ impl AgentPlan {
             return Err(PlanError::Form(reason));
         }
         let text = text.trim_start_matches('\u{feff}');
-        // It refuses repeated fields also in maps, and explains faults of the syntax.
-        let value = json::read(text).map_err(|error| PlanError::Form(error.to_string()))?;
-        if !value.is_object() {
-            return Err(PlanError::Form("a plan is a JSON object".into()));
-        }
         serde_json::from_str(text).map_err(|error| PlanError::Form(error.to_string()))
     }
 
@@ -187,16 +159,32 @@ impl Goal {
 
 impl Resolution {
     pub(super) fn text(&self) -> String {
-        let by = self.by.iter().map(|by| match by {
-            ResolveBy::Path => "path",
-            ResolveBy::Symbol => "symbol",
-            ResolveBy::Text => "text",
-        });
-        let several = match self.ambiguous {
-            Ambiguity::All => "use all matches",
-            Ambiguity::First => "use the first match",
-            Ambiguity::Ask => "ask a person about several matches",
-        };
-        format!("look names up by {}; {several}", by.collect::<Vec<_>>().join(", then "))
+        let ambiguous = self.ambiguous.as_deref().unwrap_or("all");
+        format!("look names up by {}; of several matches: {ambiguous}", self.by.join(", then "))
     }
+}
+
+/// Reads a map and refuses a key that repeats, where `serde_json` would keep the last one.
+fn unique<'de, D: Deserializer<'de>, T: Deserialize<'de>>(json: D) -> Result<BTreeMap<String, T>, D::Error> {
+    struct Unique<T>(PhantomData<T>);
+
+    impl<'de, T: Deserialize<'de>> Visitor<'de> for Unique<T> {
+        type Value = BTreeMap<String, T>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a map")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Self::Value, A::Error> {
+            let mut map = BTreeMap::new();
+            while let Some((key, value)) = entries.next_entry::<String, T>()? {
+                if map.contains_key(&key) {
+                    return Err(A::Error::custom(format_args!("duplicate field {key:?}")));
+                }
+                map.insert(key, value);
+            }
+            Ok(map)
+        }
+    }
+    json.deserialize_map(Unique(PhantomData))
 }

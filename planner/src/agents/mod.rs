@@ -13,8 +13,8 @@ mod schema;
 mod words;
 
 pub use error::PlanError;
-pub use form::{AgentPlan, Ambiguity, Constraint, Goal, Resolution, ResolveBy, Resources, Step};
-pub use role::{Part, Role};
+pub use form::{AgentPlan, Constraint, Goal, Resolution, Resources, Step};
+pub use role::Role;
 pub use schema::schema;
 pub use words::{plan_answer, plan_words, read_words};
 

@@ -1,6 +1,5 @@
-//! The registry of tools: which agent plans with which, what each becomes as a task, and which requests agents answer.
-//!
-//! It is data, checked on construction. No tool runs here.
+//! The registry of tools: which agent plans with which tool, the task that a tool becomes, and the requests that agents
+//! answer. It is data, checked on construction. No tool runs here.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,6 +12,8 @@ use crate::protocol::{Ability, AgentType};
 
 /// Which requests each type of agent answers.
 pub type Abilities = BTreeMap<AgentType, BTreeSet<Ability>>;
+/// The names of the tools of each type of agent.
+pub type ToolNames = BTreeMap<AgentType, BTreeSet<String>>;
 
 /// The most tools of a registry.
 pub const TOOLS_MAX: usize = 200;
@@ -20,8 +21,8 @@ pub const TOOLS_MAX: usize = 200;
 pub const TOOL_NAME_CHARS_MAX: usize = 64;
 /// The most bytes of a tool's description.
 pub const TOOL_DESCRIPTION_BYTES_MAX: usize = 1 << 10;
-/// The most bytes of a tool's command.
-pub const TOOL_COMMAND_BYTES_MAX: usize = 4 << 10;
+/// The most characters of a tool's command.
+pub const TOOL_COMMAND_CHARS_MAX: usize = 4 << 10;
 
 /// A tool, and the task that a step with it becomes.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -48,19 +49,8 @@ pub struct Tool {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolRegistry {
     tools: BTreeMap<String, Tool>,
-    by_agent: BTreeMap<AgentType, BTreeSet<String>>,
+    by_agent: ToolNames,
     abilities: Abilities,
-}
-
-/// The parts of a registry, not checked yet.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Parts {
-    /// The tools.
-    pub tools: Vec<Tool>,
-    /// By type of agent: the names of its tools.
-    pub by_agent: BTreeMap<AgentType, BTreeSet<String>>,
-    /// The requests that each answers.
-    pub abilities: Abilities,
 }
 
 /// Why a registry is refused.
@@ -69,35 +59,36 @@ pub struct Parts {
 pub struct RegistryError {
     /// The tool that breaks the rule; empty for a rule on all tools.
     pub tool: String,
-    /// The type of agent that is given a tool without a description.
+    /// The type of agent with a tool that is not described.
     pub agent: Option<AgentType>,
     /// The rule in words.
     pub reason: String,
 }
 
 impl ToolRegistry {
-    /// A registry of these parts.
+    /// The same with other tools, lists of tools and abilities: each replaces the one of its name or type of agent.
     ///
     /// # Errors
-    /// The first rule that does not hold.
-    pub fn new(parts: Parts) -> Result<Self, RegistryError> {
-        let Parts { tools: given, by_agent, abilities } = parts;
-        check_at_most("", "the number of tools", given.len(), TOOLS_MAX)?;
-        let mut tools = BTreeMap::new();
-        for tool in given {
+    /// The first rule that is broken.
+    pub fn with(mut self, tools: Vec<Tool>, by_agent: ToolNames, abilities: Abilities) -> Result<Self, RegistryError> {
+        let mut names = BTreeSet::new();
+        for tool in tools {
             tool.check()?;
-            if tools.contains_key(&tool.name) {
-                return Err(refused(&tool.name, format!("the tool {} is there twice", tool.name)));
+            if !names.insert(tool.name.clone()) {
+                return Err(refused(&tool.name, format!("the tool {} is described twice", tool.name)));
             }
-            tools.insert(tool.name.clone(), tool);
+            self.tools.insert(tool.name.clone(), tool);
         }
+        check_at_most("", "the number of tools", self.tools.len(), TOOLS_MAX)?;
         for (agent, names) in &by_agent {
-            if let Some(name) = names.iter().find(|name| !tools.contains_key(*name)) {
-                let reason = format!("{agent} agents are given the tool {name:?}, which nobody has described");
+            if let Some(name) = names.iter().find(|name| !self.tools.contains_key(*name)) {
+                let reason = format!("{agent} agents are given the tool {name:?}, which is not described");
                 return Err(RegistryError { agent: Some(*agent), ..refused(name, reason) });
             }
         }
-        Ok(Self { tools, by_agent, abilities })
+        self.by_agent.extend(by_agent);
+        self.abilities.extend(abilities);
+        Ok(self)
     }
 
     /// A tool by its name, of any agent.
@@ -126,41 +117,15 @@ impl ToolRegistry {
         self.abilities.get(&agent).unwrap_or(NONE)
     }
 
-    /// Whether an agent may have shell commands of its own run.
-    pub(super) fn has_shell(&self, agent: AgentType) -> bool {
-        self.tools_of(agent).any(|tool| tool.takes_command)
-    }
-
-    /// The tool with this name, if the agent has it.
-    pub(super) fn usable(&self, agent: AgentType, name: &str, at: &str) -> Result<&Tool, PlanError> {
-        let is_own = self.by_agent.get(&agent).is_some_and(|names| names.contains(name));
-        match self.tools.get(name) {
-            Some(tool) if is_own => Ok(tool),
-            Some(_) => Err(self.foreign(agent, name, at)),
-            None => {
-                let known = self.tools_of(agent).map(|tool| tool.name.as_str()).collect::<Vec<_>>().join(", ");
-                let rule = format!("no tool is called {name:?}; a {agent} agent has {known}");
-                Err(PlanError::UnknownTool(at.to_owned(), rule))
-            }
-        }
-    }
-
     /// Refuses a plan with the name of a foreign tool anywhere in it, in any case.
-    pub(super) fn check_words(&self, agent: AgentType, plan: &Value) -> Result<(), PlanError> {
+    pub(super) fn check_tool_names(&self, agent: AgentType, plan: &Value) -> Result<(), PlanError> {
         let own = self.by_agent.get(&agent);
-        let is_foreign = |name: &&String| own.is_none_or(|own| !own.contains(*name));
-        let foreign = self.tools.keys().filter(is_foreign).map(String::as_str).collect::<BTreeSet<_>>();
-        match named_in(&foreign, plan, "") {
-            Some((name, at)) => Err(self.foreign(agent, name, &at)),
-            None => Ok(()),
-        }
-    }
-
-    fn foreign(&self, agent: AgentType, name: &str, at: &str) -> PlanError {
-        let owners = self.owners(name).iter().map(|agent| agent.as_str()).collect::<Vec<_>>().join(" and ");
+        let is_foreign = |name: &str| self.tools.contains_key(name) && own.is_none_or(|own| !own.contains(name));
+        let Some((name, at)) = find_word(plan, "", &is_foreign) else { return Ok(()) };
+        let owners = self.owners(&name).iter().map(|agent| agent.as_str()).collect::<Vec<_>>().join(" and ");
         let owners = if owners.is_empty() { "nobody".to_owned() } else { format!("{owners} agents") };
         let rule = format!("the tool {name} belongs to {owners}, and a {agent} plan may not name it");
-        PlanError::ForeignTool(at.to_owned(), rule)
+        Err(PlanError::ForeignTool(at, rule))
     }
 
     /// The tools of the roles' table: those of crews that write code.
@@ -174,15 +139,16 @@ impl ToolRegistry {
             takes_command: name == RUN_COMMAND,
             agent: None,
         };
-        let mut parts = Parts::default();
-        parts.tools.push(tool((ASK_PERSON, NodeKind::Clarification, "ask a person, and wait for the answer")));
-        for role in AgentType::ALL.map(Role::of) {
-            let names = role.tools.iter().map(|(name, ..)| *name).chain([ASK_PERSON]);
-            parts.by_agent.insert(role.agent, names.map(str::to_owned).collect());
-            parts.abilities.insert(role.agent, role.answers.iter().copied().collect());
-            parts.tools.extend(role.tools.iter().copied().map(tool));
+        let ask_person = tool((ASK_PERSON, NodeKind::Clarification, "ask a person, and wait for the answer"));
+        let roles = || AgentType::ALL.into_iter().map(Role::of);
+        let tools = roles().flat_map(|role| role.tools.iter().copied().map(tool)).chain([ask_person]);
+        let names =
+            |role: &Role| role.tools.iter().map(|(name, ..)| *name).chain([ASK_PERSON]).map(str::to_owned).collect();
+        Self {
+            tools: tools.map(|tool| (tool.name.clone(), tool)).collect(),
+            by_agent: roles().map(|role| (role.agent, names(role))).collect(),
+            abilities: roles().map(|role| (role.agent, role.answers.iter().copied().collect())).collect(),
         }
-        Self::new(parts).expect("the tools that are built in are in order")
     }
 }
 
@@ -197,13 +163,6 @@ pub const ASK_PERSON: &str = "ask_person";
 /// The tool whose steps bring a shell command.
 pub const RUN_COMMAND: &str = "run_command";
 
-impl From<ToolRegistry> for Parts {
-    fn from(registry: ToolRegistry) -> Self {
-        let ToolRegistry { tools, by_agent, abilities } = registry;
-        Self { tools: tools.into_values().collect(), by_agent, abilities }
-    }
-}
-
 impl Tool {
     fn check(&self) -> Result<(), RegistryError> {
         let Self { name, description, command, takes_command, .. } = self;
@@ -213,18 +172,16 @@ impl Tool {
         let is_name = name.split(['_', '-', '.']).all(is_part) && name.contains(['_', '-', '.']);
         if !is_name || name.len() > TOOL_NAME_CHARS_MAX {
             let reason = format!(
-                "{name:?} is no name of a tool: small letters and digits in at least two parts, joined by _, - or ., at \
+                "{name:?} is no name of a tool: lowercase letters and digits in at least two parts, joined by _, - or ., at \
                  most {TOOL_NAME_CHARS_MAX} of them (edit_code)"
             );
             return Err(refused(name, reason));
         }
         check_at_most(name, "the length of a tool's description", description.len(), TOOL_DESCRIPTION_BYTES_MAX)?;
-        let command = command.as_deref();
-        check_at_most(name, "the length of a tool's command", command.map_or(0, str::len), TOOL_COMMAND_BYTES_MAX)?;
-        let is_empty = command.is_some_and(|line| line.trim().is_empty() || line.contains('\0'));
-        if is_empty || (*takes_command && command.is_some()) {
-            let reason =
-                format!("the tool {name} has a command that is empty, or one of its own beside one of each step");
+        let Some(line) = command else { return Ok(()) };
+        check_at_most(name, "the length of a tool's command", line.chars().count(), TOOL_COMMAND_CHARS_MAX)?;
+        if line.trim().is_empty() || line.contains('\0') || *takes_command {
+            let reason = format!("the command of the tool {name} is empty, or each step brings its own");
             return Err(refused(name, reason));
         }
         Ok(())
@@ -239,25 +196,24 @@ fn check_at_most(tool: &str, what: &str, value: usize, max: usize) -> Result<(),
     if value <= max { Ok(()) } else { Err(refused(tool, format!("{what} is {value}, and may be at most {max}"))) }
 }
 
-/// The first of these names in a plan, and its place.
-fn named_in<'a>(names: &BTreeSet<&'a str>, plan: &Value, at: &str) -> Option<(&'a str, String)> {
+/// The first word of a plan, in its texts and the names of its fields, that is foreign, and its place.
+fn find_word(plan: &Value, at: &str, is_foreign: &dyn Fn(&str) -> bool) -> Option<(String, String)> {
+    // A name counts as a whole word only: not as part of a path or of a longer name.
+    let in_text = |text: &str, at: &str| {
+        let words = text.split(|char: char| !(char.is_alphanumeric() || matches!(char, '_' | '-' | '.' | '/')));
+        let mut words = words.map(|word| word.trim_matches(['.', '-', '/']).to_ascii_lowercase());
+        words.find(|word| is_foreign(word)).map(|word| (word, at.to_owned()))
+    };
     match plan {
         Value::Null | Value::Bool(_) | Value::Number(_) => None,
-        Value::String(text) => named_in_text(names, text).map(|name| (name, at.to_owned())),
+        Value::String(text) => in_text(text, at),
         Value::Array(values) => {
             let mut values = values.iter().enumerate();
-            values.find_map(|(index, value)| named_in(names, value, &format!("{at}/{index}")))
+            values.find_map(|(index, value)| find_word(value, &format!("{at}/{index}"), is_foreign))
         }
         Value::Object(fields) => fields.iter().find_map(|(key, value)| {
             let at = format!("{at}/{key}");
-            named_in_text(names, key).map(|name| (name, at.clone())).or_else(|| named_in(names, value, &at))
+            in_text(key, &at).or_else(|| find_word(value, &at, is_foreign))
         }),
     }
-}
-
-/// A name counts as a whole word only: not as part of a path or of a longer name.
-fn named_in_text<'a>(names: &BTreeSet<&'a str>, text: &str) -> Option<&'a str> {
-    let words = text.split(|char: char| !(char.is_alphanumeric() || matches!(char, '_' | '-' | '.' | '/')));
-    let mut words = words.map(|word| word.trim_matches(['.', '-', '/']).to_ascii_lowercase());
-    words.find_map(|word| names.get(word.as_str()).copied())
 }

@@ -6,16 +6,11 @@ use crate::protocol::{Ability, AgentType};
 
 /// A part of the form that not every role uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
-    /// `goals`, and the goals of steps.
+pub(super) enum Part {
     Goals,
-    /// `constraints`.
     Constraints,
-    /// `updates`.
     Updates,
-    /// `resources`.
     Resources,
-    /// `resolution`.
     Resolution,
 }
 
@@ -28,21 +23,21 @@ pub struct Role {
     pub version: u32,
     /// The model's instruction for the role.
     pub instruction: &'static str,
-    /// The parts of the form that its plans may have.
-    pub parts: &'static [Part],
-    /// Name, kind and description of each tool it has where nothing else is configured.
-    pub tools: &'static [(&'static str, NodeKind, &'static str)],
     /// The agents to which it may delegate a step. They plan in more detail, so work never comes back.
     pub delegates_to: &'static [AgentType],
     /// The agents it may ask.
     pub asks: &'static [AgentType],
     /// The requests that it answers by default.
     pub answers: &'static [Ability],
-    /// When it plans words by rule: who gets the steps that look something up, and who the others. It does them itself,
-    /// by its tools, where unset.
-    pub hands_to: Option<(AgentType, AgentType)>,
+    /// The parts of the form that its plans may have.
+    pub(super) parts: &'static [Part],
+    /// Name, kind and description of each of its default tools.
+    pub(super) tools: &'static [(&'static str, NodeKind, &'static str)],
+    /// When it plans words by rule: who gets the steps that look something up, and who the others. Unset: it does all
+    /// steps itself, with its tools.
+    pub(super) hands_to: Option<(AgentType, AgentType)>,
     /// Whether it changes nothing in the repository.
-    pub is_read_only: bool,
+    pub(super) is_read_only: bool,
 }
 
 impl Role {
@@ -62,7 +57,6 @@ impl Role {
     }
 }
 
-/// The strategic role: goals, constraints and milestones, without the details of execution.
 const STRATEGIC: Role = Role {
     agent: AgentType::Strategic,
     version: 1,
@@ -79,7 +73,6 @@ const STRATEGIC: Role = Role {
     is_read_only: false,
 };
 
-/// The tactical role: the steps of a task, their dependencies and the resources they need.
 const TACTICAL: Role = Role {
     agent: AgentType::Tactical,
     version: 1,
@@ -101,7 +94,6 @@ const TACTICAL: Role = Role {
     is_read_only: false,
 };
 
-/// The perception role: what to find out about the repository, and which findings to record.
 const PERCEPTION: Role = Role {
     agent: AgentType::Perception,
     version: 1,
@@ -121,7 +113,6 @@ const PERCEPTION: Role = Role {
     is_read_only: true,
 };
 
-/// The orchestrator's role: which agent does what, and when.
 const ORCHESTRATION: Role = Role {
     agent: AgentType::Orchestrator,
     version: 1,

@@ -1,17 +1,19 @@
-//! Plans that agents make of words by rule: the parser finds the steps, the agent's role and registry say who does them
-//! and with which tool. The same words and tools give the same plan.
+//! Plans that agents make from words by rule: the parser finds the steps, and the agent's role and registry choose the
+//! agent and the tool. The same words and tools give the same plan.
 
 use std::collections::BTreeMap;
 
-use crate::agents::compile::{is_id, kind_of};
+use crate::agents::compile::kind_of;
 use crate::agents::registry::{Tool, ToolRegistry};
-use crate::agents::{AgentPlan, Constraint, Goal, Part, PlanError, Role, STEP_TIMEOUT_MS_MAX, Step};
+use crate::agents::role::Part;
+use crate::agents::schema::is_id;
+use crate::agents::{AgentPlan, Constraint, Goal, PlanError, Role, STEP_TIMEOUT_MS_MAX, Step};
 use crate::parse::{self, ParsedPlan, ReadOptions};
 use crate::plan::{Mark, NodeKind, RETRIES_MAX, TaskId, TaskPlan};
 use crate::protocol::{AgentRequest, AgentType};
 use crate::validity::InvalidPlan;
 
-/// The plan that an agent of this type makes of words, with its own tools alone; it is valid.
+/// The valid plan that an agent of this type makes from words, with its own tools only.
 ///
 /// # Errors
 /// [`PlanError`] when the words are not a plan, or when the agent has no tool for a step.
@@ -36,11 +38,12 @@ pub fn read_words(words: &str) -> Result<ParsedPlan, InvalidPlan> {
 /// # Errors
 /// [`PlanError`] when it has none, or when the request names a foreign tool.
 pub fn plan_answer(agent: AgentType, request: &AgentRequest, registry: &ToolRegistry) -> Result<AgentPlan, PlanError> {
-    let kind = kind_of(request.ability());
+    let (ability, text) = request.subject();
+    let kind = kind_of(ability);
     let tool = registry.tools_of(agent).find(|tool| tool.kind == kind && !tool.takes_command);
     let tool = tool.ok_or_else(|| no_tool(agent, kind, "answer"))?;
-    let args = tool.command.iter().map(|_| request.text().to_owned()).collect();
-    let (id, description, tool) = ("answer".to_owned(), request.words(), Some(tool.name.clone()));
+    let args = tool.command.iter().map(|_| text.to_owned()).collect();
+    let (id, description, tool) = ("answer".to_owned(), request.instruction(), Some(tool.name.clone()));
     let step = Step { id, description, tool, args, ..Step::default() };
     let plan = AgentPlan { steps: vec![step], ..AgentPlan::default() };
     plan.compile(agent, registry)?;
@@ -60,14 +63,12 @@ impl WordPlanner<'_> {
         let mut plan = AgentPlan::default();
         if self.role.has(Part::Goals) {
             let first_line = words.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-            let first_line = || first_line.trim_start_matches(['#', ' ']).to_owned();
-            let description = parsed.title.clone().unwrap_or_else(first_line);
+            let description = parsed.title.as_deref().unwrap_or(first_line.trim_start_matches(['#', ' '])).to_owned();
             plan.goals.push(Goal { id: GOAL.into(), description, done_when: None });
         }
         if self.role.has(Part::Constraints) {
-            let context = parsed.context.iter().filter(|text| !text.trim().is_empty());
-            plan.constraints =
-                context.map(|text| Constraint { description: text.clone(), goals: Vec::new() }).collect();
+            let context = parsed.context.iter().filter(|text| !text.trim().is_empty()).cloned();
+            plan.constraints = context.map(|description| Constraint { description, goals: Vec::new() }).collect();
         }
         for (task, id) in open().zip(ids.values()) {
             let before = task.depends_on.iter().filter_map(|before| ids.get(&before.task).cloned());
@@ -82,7 +83,10 @@ impl WordPlanner<'_> {
         }
         let recorder = self.first_tool(|tool| tool.kind == NodeKind::Processing);
         if let Some(recorder) = recorder.filter(|_| self.role.has(Part::Updates) && !plan.steps.is_empty()) {
-            let id = free_id("found", &ids);
+            let mut id = "found".to_owned();
+            while ids.values().any(|taken| taken.eq_ignore_ascii_case(&id)) {
+                id.push('-');
+            }
             plan.dependencies.insert(id.clone(), ids.into_values().collect());
             let (tool, description) = (Some(recorder.name.clone()), RECORD.to_owned());
             plan.updates.push(Step { id, description, tool, ..Step::default() });
@@ -91,55 +95,44 @@ impl WordPlanner<'_> {
     }
 
     fn step(&self, task: &TaskPlan, id: &str) -> Result<Step, PlanError> {
-        let agent = self.role.hands_to.and_then(|(looks, works)| match task.kind {
-            NodeKind::Clarification => None,
-            NodeKind::Retrieval => Some(looks),
-            NodeKind::ToolCall
-            | NodeKind::Processing
-            | NodeKind::UnitTest
-            | NodeKind::Analysis
-            | NodeKind::Refactor
-            | NodeKind::CodeImplementation => Some(works),
-        });
+        let agent = self.role.hands_to.filter(|_| task.kind != NodeKind::Clarification);
+        let agent = agent.map(|(looks, works)| if task.kind == NodeKind::Retrieval { looks } else { works });
         let tool = if agent.is_none() { Some(self.tool_for(task, id)?) } else { None };
+        let undo = task.compensate.clone().filter(|_| self.first_tool(|tool| tool.takes_command).is_some());
         Ok(Step {
             id: id.to_owned(),
-            description: if agent.is_some() { for_another(task) } else { said(task) },
+            description: if agent.is_some() { for_another(task) } else { full_text(task) },
             goals: if self.role.has(Part::Goals) { vec![GOAL.into()] } else { Vec::new() },
-            args: Vec::new(),
             command: task.command.clone().filter(|_| tool.is_some()),
             tool,
             agent,
-            request: None,
             timeout_ms: task.timeout_ms.map(|ms| ms.clamp(1, STEP_TIMEOUT_MS_MAX)),
             retry: task.retry.map(|n| n.min(RETRIES_MAX)),
             deadline_ms: task.deadline_ms.map(|ms| ms.clamp(1, STEP_TIMEOUT_MS_MAX)),
-            undo: task.compensate.clone().filter(|_| self.registry.has_shell(self.role.agent)),
+            undo,
+            ..Step::default()
         })
     }
 
-    /// The agent's first tool for such a task; except for questions, else one for work of no special kind.
+    /// The agent's first tool for such a task, else one for work of no special kind.
     fn tool_for(&self, task: &TaskPlan, step: &str) -> Result<String, PlanError> {
-        let is_for = |kind: NodeKind| {
-            move |tool: &Tool| {
-                let runs = tool.takes_command || tool.command.is_some();
-                if task.command.is_some() { tool.takes_command } else { !runs && tool.kind == kind }
-            }
+        use NodeKind::{
+            Analysis, Clarification, CodeImplementation, Processing, Refactor, Retrieval, ToolCall, UnitTest,
         };
-        // A read-only agent's tool for work of no special kind records findings; what looks like such work may be
-        // something to look for.
         let is_read_only = self.role.is_read_only;
-        let (first, second) = match task.kind {
-            NodeKind::Clarification => (Some(task.kind), None),
-            NodeKind::Retrieval | NodeKind::Analysis | NodeKind::ToolCall => {
-                (Some(task.kind), (!is_read_only).then_some(NodeKind::Processing))
-            }
-            NodeKind::Processing if is_read_only => (Some(NodeKind::Retrieval), None),
-            NodeKind::Processing | NodeKind::UnitTest | NodeKind::Refactor | NodeKind::CodeImplementation => {
-                ((!is_read_only).then_some(task.kind), (!is_read_only).then_some(NodeKind::Processing))
-            }
+        let general = (!is_read_only).then_some(Processing);
+        let kinds = match task.kind {
+            Clarification => [Some(Clarification), None],
+            Retrieval | Analysis | ToolCall => [Some(task.kind), general],
+            // A read-only agent's tool for `Processing` records findings; such a step may be something to look for.
+            Processing if is_read_only => [Some(Retrieval), None],
+            Processing | UnitTest | Refactor | CodeImplementation => [general.map(|_| task.kind), general],
         };
-        let found = first.into_iter().chain(second).find_map(|kind| self.first_tool(is_for(kind)));
+        let is_for = |tool: &Tool, kind: NodeKind| match task.command {
+            Some(_) => tool.takes_command,
+            None => !tool.takes_command && tool.command.is_none() && tool.kind == kind,
+        };
+        let found = kinds.into_iter().flatten().find_map(|kind| self.first_tool(|tool| is_for(tool, kind)));
         found.map(|tool| tool.name.clone()).ok_or_else(|| no_tool(self.role.agent, task.kind, step))
     }
 
@@ -164,24 +157,18 @@ fn id_of(task: &TaskPlan) -> String {
     task.label.clone().filter(|label| is_id(label)).unwrap_or_else(|| format!("step-{}", task.id))
 }
 
-fn free_id(wanted: &str, taken: &BTreeMap<TaskId, String>) -> String {
-    let is_free = |id: &String| !taken.values().any(|taken| taken.eq_ignore_ascii_case(id));
-    let numbered = (2_u32..).map(|n| format!("{wanted}-{n}"));
-    std::iter::once(wanted.to_owned()).chain(numbered).find(is_free).unwrap_or_default()
-}
-
 /// The text of a task for another agent, which parses it again: constraints stay below the step, so that they do not
 /// become steps.
 fn for_another(task: &TaskPlan) -> String {
-    let said = said(task);
-    match said.split_once('\n') {
+    let text = full_text(task);
+    match text.split_once('\n') {
         Some((step, notes)) => format!("1. {step}\n   - {}", notes.replace('\n', "\n   - ")),
-        None => said,
+        None => text,
     }
 }
 
 /// The text of a task with its condition and its constraints.
-fn said(task: &TaskPlan) -> String {
+fn full_text(task: &TaskPlan) -> String {
     let condition = task.condition.as_ref().map(|condition| {
         let unless = if condition.negated { "only if it is not so" } else { "only if it is so" };
         format!("{unless}: {}", condition.text)

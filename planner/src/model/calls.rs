@@ -1,7 +1,5 @@
-//! What was asked of models and what they answered, as events and their fold: one aggregate a plan.
-//!
-//! An answer that is in the log is final, so that asking again, after a crash or elsewhere, gives the same. It calls no
-//! model, and knows nothing of what answers mean.
+//! Requests to models and their answers, as events and their fold: one aggregate per plan. An answer in the log is final,
+//! so that the same request, after a crash or elsewhere, gets the same answer.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +8,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::request::Request;
+use crate::event::Usage;
 use crate::recorded::RestoreError;
 
-/// The stream of what models were asked; the aggregate is the plan's id.
+/// The stream of requests to models; the aggregate is the plan's id.
 pub const STREAM: &str = "model";
-/// The most different requests of one plan.
+/// The most requests of one plan.
 pub const CALLS_MAX: usize = 1_000;
 
 /// The tag of the events of a request, by which its answer is found from any plan.
@@ -23,76 +22,53 @@ pub fn request_tag(request: &str) -> String {
     format!("request:{request}")
 }
 
-/// The tokens of a request and of its answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct CountedTokens {
-    /// Tokens of the request; unset when the provider does not say.
-    pub input_tokens: Option<u64>,
-    /// Tokens of the answer.
-    pub output_tokens: Option<u64>,
-    /// Who counted them; an estimate when either is one.
-    #[serde(default)]
-    pub counted_by: CountedBy,
-}
-
-/// Who says how many tokens a text is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub enum CountedBy {
-    /// The provider.
-    #[default]
-    Provider,
-    /// Nobody: they are estimated.
-    Estimate,
-}
-
-/// A kind of failure of a model.
+/// The class of a failed request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Fault {
-    /// It was rate limited.
+    /// HTTP 429.
     RateLimited,
-    /// It has too much to do.
+    /// HTTP 503 or 529.
     Overloaded,
-    /// It failed by itself.
+    /// Another HTTP 5xx.
     Server,
-    /// It took too long.
+    /// No answer in time.
     TimedOut,
-    /// Its answer ended before its end.
+    /// The answer is incomplete.
     CutOff,
-    /// The reply does not follow its protocol.
+    /// The reply breaks the protocol.
     Malformed,
-    /// It refuses the key, the request or the content.
+    /// The key, the request or the content is refused.
     Refused,
-    /// Nobody is there.
+    /// There is no connection.
     Unreachable,
-    /// It was not asked, since a setting is missing.
+    /// A setting is missing, so nothing was sent.
     NotConfigured,
-    /// It answered, and the answer was refused.
+    /// The answer was refused.
     NotUnderstood,
 }
 
-/// An exchange with a model. A request is named by the hash of all that was asked. As a command, an event is recorded
-/// where it changes something.
+/// An exchange with a model; a request is named by its hash. As a command, it is recorded if it changes something.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum CallEvent {
-    /// A model is asked.
+    /// The request was sent.
     ModelAsked {
         /// The request's hash.
         request: String,
         /// The request.
         asked: Box<Request>,
     },
-    /// It answered.
+    /// The answer arrived.
     ModelAnswered {
         /// The request's hash.
         request: String,
         /// The answer.
         answer: Answer,
     },
-    /// It gave no answer, or none that was understood.
+    /// There is no answer, or it was refused.
     ModelFailed {
         /// The request's hash.
         request: String,
-        /// The kind of failure.
+        /// The class of the failure.
         class: Fault,
         /// The error.
         error: String,
@@ -102,15 +78,10 @@ pub enum CallEvent {
 /// An answer of a model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answer {
-    /// As it came.
+    /// The text as received.
     pub text: String,
-    /// Tokens.
-    pub usage: CountedTokens,
-    /// The cost in millionths of the currency of the configured prices; unset without prices or usage.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cost_micros: Option<u64>,
-    /// How long it took.
-    pub duration_ms: u64,
+    /// Tokens, cost and time; the cost is 0 without prices.
+    pub usage: Usage,
 }
 
 impl CallEvent {
@@ -124,7 +95,7 @@ impl CallEvent {
         }
     }
 
-    /// The command's recorded form, for [`crewlog_mq::Cause::keeping`]: the name, since its event repeats all else.
+    /// The command's recorded form, for [`crewlog_mq::Cause::keeping`]: its name; the event has the rest.
     #[must_use]
     pub fn recorded(&self) -> Value {
         json!({ self.event_type(): {} })
@@ -152,14 +123,14 @@ impl MqEvent for CallEvent {
     }
 }
 
-/// Why nothing is recorded.
+/// Why a command is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
-    /// Nobody made the request with this hash.
+    /// There is no request with this hash.
     #[error("the request {0} was never asked")]
     NotAsked(String),
-    /// Too much was asked.
-    #[error("a plan may ask models {CALLS_MAX} different things, and has")]
+    /// The plan has too many requests.
+    #[error("the plan has made {CALLS_MAX} different requests to models, the most that are allowed")]
     CallsMax,
 }
 

@@ -1,69 +1,65 @@
-//! What a model is asked, as data. Nothing here says what the answer means.
-
-use std::collections::BTreeMap;
+//! Requests to a model, as data.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// The most bytes of what is asked at once: system prompt and messages together.
+/// The most bytes of a request: system prompt and messages together.
 pub const PROMPT_BYTES_MAX: usize = 400_000;
-/// So many bytes of an answer that was not understood are quoted when it is asked for again.
-pub const ANSWER_QUOTED_BYTES_MAX: usize = 32_000;
+/// The most bytes of a refused answer that the repair turn quotes.
+const ANSWER_QUOTED_BYTES_MAX: usize = 32_000;
 
-/// What an answer is for.
+/// The purpose of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Purpose {
     /// A plan of a text.
     Plan,
-    /// The kinds of tasks.
-    Kinds,
-    /// What depends on what.
-    Dependencies,
+    /// The kinds and dependencies of tasks.
+    Advice,
     /// A summary of a part of a plan's history.
     Summary,
     /// A plan of an agent.
     AgentPlan,
 }
 
-/// Who speaks in a message.
+/// The sender of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Who asks.
+    /// The program that asks.
     User,
-    /// The model, earlier.
+    /// The model.
     Assistant,
 }
 
-/// One message of what is asked.
+/// One message of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
-    /// Who speaks.
+    /// The sender.
     pub role: Role,
-    /// What.
+    /// The text.
     pub text: String,
 }
 
-/// Which model is asked, and how, whatever the purpose.
+/// The model and the parameters of its answers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Terms {
+pub struct ModelParameters {
     /// The model's name, as its provider knows it.
     pub model: String,
     /// The most tokens of an answer; the provider's own limit when unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u32>,
-    /// How freely it chooses its words; the provider's own value when unset.
+    /// The sampling temperature; the provider's own value when unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
 }
 
-/// What a model is asked. The same request is the same bytes as JSON, so that an answer can be found again by their hash.
+/// A request. Equal requests are equal bytes as JSON, so that their hash finds the answer in the log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Request {
-    /// What the answer is for.
+    /// The purpose of the answer.
     pub purpose: Purpose,
-    /// Which model, and how.
-    pub terms: Terms,
+    /// The model and its parameters.
+    pub parameters: ModelParameters,
     /// The system prompt.
     pub system: String,
     /// In order; the last is of the user.
@@ -73,19 +69,19 @@ pub struct Request {
     pub schema: Option<String>,
 }
 
-/// A request with more bytes than are allowed at once.
+/// A request with more bytes than a model is sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0} bytes are more than {PROMPT_BYTES_MAX}, the most that a model is asked at once; split the text")]
 pub struct TooLong(pub usize);
 
 impl Request {
-    /// A first question: a system prompt and one message.
+    /// A request with one message.
     ///
     /// # Errors
     /// [`TooLong`] when both are longer than [`PROMPT_BYTES_MAX`].
     pub fn new(
         purpose: Purpose,
-        terms: &Terms,
+        parameters: &ModelParameters,
         system: impl Into<String>,
         message: impl Into<String>,
         schema: Option<&Value>,
@@ -96,11 +92,11 @@ impl Request {
             return Err(TooLong(n_bytes));
         }
         let messages = vec![Message { role: Role::User, text }];
-        Ok(Self { purpose, terms: terms.clone(), system, messages, schema: schema.map(sorted) })
+        Ok(Self { purpose, parameters: parameters.clone(), system, messages, schema: schema.map(sorted) })
     }
 }
 
-/// The same question once more, with the answer that was refused and why.
+/// The repair turn: the same request with the refused answer and the reason.
 #[must_use]
 pub fn repair(request: &Request, answer: &str, error: &str) -> Request {
     let mut again = request.clone();
@@ -115,23 +111,16 @@ pub fn repair(request: &Request, answer: &str, error: &str) -> Request {
     again
 }
 
-/// A text of others within a prompt: between marks, so that the model tells it from the question.
+/// A quoted text within a prompt: between marks, so that the model tells it from its instructions.
 pub(super) fn quoted(name: &str, text: &str) -> String {
     format!("<{name}>\n{}\n</{name}>", text.trim_end())
 }
 
-/// JSON with its keys in order, so that the same is asked whether or not a build keeps them as they were made: answers are found
-/// again by the bytes of the request.
+/// JSON with sorted keys, so that a request has the same bytes in a build of `serde_json` that keeps the order of keys.
 pub(super) fn sorted(json: &Value) -> String {
-    match json {
-        Value::Object(fields) => {
-            let fields = fields.iter().collect::<BTreeMap<_, _>>();
-            let field = |(key, value): (&String, &Value)| format!("{}:{}", Value::from(key.as_str()), sorted(value));
-            format!("{{{}}}", fields.into_iter().map(field).collect::<Vec<_>>().join(","))
-        }
-        Value::Array(values) => format!("[{}]", values.iter().map(sorted).collect::<Vec<_>>().join(",")),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => json.to_string(),
-    }
+    let mut json = json.clone();
+    json.sort_all_objects();
+    json.to_string()
 }
 
 /// The schema of an object: all its fields, and no others.

@@ -1,76 +1,62 @@
-//! What a text sets for a step (how long it may take, what undoes it, what counts when nobody answers) is read by rule, and
-//! holds as well where a model plans. It judges no description: it only finds the step again that the text means.
+//! Settings of steps (retries, limits of time, undo, default answers) are read from the text by rule, also where a model
+//! plans. Each is given to the task that is the same step.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use super::answer::AnswerError;
 use crate::plan::{Mark, TaskPlan};
 
-/// How much of the words of two steps must be the same for them to be one, in hundredths.
-const ALIKE_MIN: usize = 60;
-/// Above what words alone can say: one names all of the other.
-const WITHIN: usize = 101;
+/// The least share of common words, in percent, for two texts to be the same step.
+const SIMILARITY_MIN: usize = 60;
+/// One text has all words of the other.
+const CONTAINED: usize = 101;
 const SAME_LABEL: usize = 102;
 const SAME_COMMAND: usize = 103;
 
-/// Gives the tasks of an answer what the text sets for the same steps. What the text sets wins over what the answer says.
+/// Gives the tasks of an answer the settings that the text has for the same steps.
 ///
 /// # Errors
-/// [`AnswerError::LostStep`] when there is no such step: what is set for it would be lost in silence.
+/// [`AnswerError::LostStep`] when there is no such task: its settings would be lost silently.
 pub(super) fn take_over(tasks: &mut [TaskPlan], parsed: &[TaskPlan]) -> Result<(), AnswerError> {
-    let is_wanted = |step: &&TaskPlan| !matches!(step.mark, Mark::Done | Mark::Cancelled);
-    let steps = parsed.iter().filter(is_wanted).collect::<Vec<_>>();
-    if steps.iter().all(|step| settings_of(step).is_empty()) {
+    let is_open = |step: &&TaskPlan| !matches!(step.mark, Mark::Done | Mark::Cancelled);
+    let steps = parsed.iter().filter(is_open).collect::<Vec<_>>();
+    if !steps.iter().any(|step| has_settings(step)) {
         return Ok(());
     }
-    for (step, task) in steps.iter().zip(same_steps(tasks, &steps)) {
-        let settings = settings_of(step);
-        if settings.is_empty() {
+    for (step, place) in steps.iter().zip(same_steps(tasks, &steps)) {
+        let Some(task) = place.map(|place| &mut tasks[place]) else {
+            if has_settings(step) {
+                return Err(AnswerError::LostStep(step.description.clone()));
+            }
             continue;
-        }
-        let Some(task) = task.map(|place| &mut tasks[place]) else {
-            return Err(AnswerError::LostStep(step.description.clone(), settings.join(", ")));
         };
-        task.retry = step.retry.or(task.retry);
-        task.timeout_ms = step.timeout_ms.or(task.timeout_ms);
-        task.deadline_ms = step.deadline_ms.or(task.deadline_ms);
-        task.estimate_ms = step.estimate_ms.or(task.estimate_ms);
-        task.on_failure = step.on_failure.or(task.on_failure);
-        task.rerun_safe |= step.rerun_safe;
-        task.compensate = step.compensate.clone().or(task.compensate.take());
-        task.default_answer = step.default_answer.clone().or(task.default_answer.take());
+        (task.retry, task.timeout_ms, task.deadline_ms) = (step.retry, step.timeout_ms, step.deadline_ms);
+        (task.estimate_ms, task.on_failure, task.rerun_safe) = (step.estimate_ms, step.on_failure, step.rerun_safe);
+        task.compensate.clone_from(&step.compensate);
+        task.default_answer.clone_from(&step.default_answer);
     }
     Ok(())
 }
 
-/// What is set for a step, by the words for it in texts.
-fn settings_of(step: &TaskPlan) -> Vec<&'static str> {
-    let set = [
-        (step.retry.is_some(), "a retry"),
-        (step.timeout_ms.is_some(), "a timeout"),
-        (step.deadline_ms.is_some(), "a deadline"),
-        (step.estimate_ms.is_some(), "an estimate"),
-        (step.on_failure.is_some(), "what happens on failure"),
-        (step.rerun_safe, "that it is rerun safe"),
-        (step.compensate.is_some(), "an undo"),
-        (step.default_answer.is_some(), "a default answer"),
-    ];
-    set.into_iter().filter_map(|(is_set, name)| is_set.then_some(name)).collect()
+fn has_settings(step: &TaskPlan) -> bool {
+    let has_limit = step.timeout_ms.is_some() || step.deadline_ms.is_some() || step.estimate_ms.is_some();
+    let has_policy = step.retry.is_some() || step.on_failure.is_some() || step.rerun_safe;
+    has_limit || has_policy || step.compensate.is_some() || step.default_answer.is_some()
 }
 
-/// By step: the place of the task that it is, if one is. Those that are most alike find each other first, also where
-/// nothing is set for a step: its task is no other step's.
+/// The place of the same task for each step. The most similar pairs match first, and each task matches one step only.
 fn same_steps(tasks: &[TaskPlan], steps: &[&TaskPlan]) -> Vec<Option<usize>> {
     let words = tasks.iter().map(|task| words_of(&task.description)).collect::<Vec<_>>();
     let mut pairs = Vec::new();
     for (n, step) in steps.iter().enumerate() {
         let own = words_of(&step.description);
-        let alike = tasks.iter().zip(&words).map(|(task, words)| likeness(task, words, step, &own)).enumerate();
-        pairs
-            .extend(alike.filter(|(_, likeness)| *likeness >= ALIKE_MIN).map(|(place, likeness)| (likeness, n, place)));
+        for (place, (task, words)) in tasks.iter().zip(&words).enumerate() {
+            pairs.push((Reverse(similarity(task, words, step, &own)), n, place));
+        }
     }
-    // Of those that are alike as much, the first.
-    pairs.sort_by_key(|(likeness, n, place)| (std::cmp::Reverse(*likeness), *n, *place));
+    pairs.retain(|(similarity, ..)| similarity.0 >= SIMILARITY_MIN);
+    pairs.sort_unstable();
     let (mut found, mut is_taken) = (vec![None; steps.len()], vec![false; tasks.len()]);
     for (_, n, place) in pairs {
         if found[n].is_none() && !is_taken[place] {
@@ -80,23 +66,20 @@ fn same_steps(tasks: &[TaskPlan], steps: &[&TaskPlan]) -> Vec<Option<usize>> {
     found
 }
 
-fn likeness(task: &TaskPlan, others: &BTreeSet<String>, step: &TaskPlan, words: &BTreeSet<String>) -> usize {
-    let same = |one: &Option<String>, other: &Option<String>| match (one, other) {
-        (Some(one), Some(other)) => one.eq_ignore_ascii_case(other),
-        (Some(_), None) | (None, Some(_) | None) => false,
-    };
+fn similarity(task: &TaskPlan, others: &BTreeSet<String>, step: &TaskPlan, words: &BTreeSet<String>) -> usize {
     if task.command.is_some() && task.command == step.command {
         return SAME_COMMAND;
     }
-    if same(&task.label, &step.label) {
+    let labels = task.label.as_ref().zip(step.label.as_ref());
+    if labels.is_some_and(|(one, other)| one.eq_ignore_ascii_case(other)) {
         return SAME_LABEL;
     }
     let n_shared = words.intersection(others).count();
     let n_all = words.union(others).count();
-    if n_shared > 0 && n_shared == words.len().min(others.len()) { WITHIN } else { n_shared * 100 / n_all.max(1) }
+    if n_shared > 0 && n_shared == words.len().min(others.len()) { CONTAINED } else { n_shared * 100 / n_all.max(1) }
 }
 
-/// Letters and digits, in small letters.
+/// The words of a text in lower case.
 fn words_of(text: &str) -> BTreeSet<String> {
     let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     words.map(str::to_lowercase).collect()
