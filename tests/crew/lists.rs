@@ -1,7 +1,7 @@
 //! Readers of the whole log read only the events after their last snapshot, with the same result as without one.
 
 use crewlog_executors::projecting::Projected;
-use crewlog_mq::{Append, Cause, CellChange, EventStore, Expected, NewEvent, Position, Query};
+use crewlog_mq::{Append, Cause, EventStore, Expected, NewEvent, Position, Query};
 use crewlog_planner::claim::{self, TaskEvent};
 use crewlog_planner::crew::Projection;
 use crewlog_planner::crew::conflicts::Conflicts;
@@ -13,6 +13,7 @@ use crewlog_planner::view::PlanView;
 
 use super::hosts::{catch_up, log_of};
 use super::recorded::{Scripted, append_again, appends, everything, rich_log};
+use super::snapshots::drop_snapshots;
 use crate::log::backends::logs;
 use crate::log::counting::counted;
 
@@ -28,9 +29,7 @@ async fn lengthen(store: &EventStore, n_events: usize) {
 
 /// The state of a reader without a snapshot.
 async fn afresh<P: Projection>(store: &EventStore, at: Option<Position>) -> serde_json::Value {
-    let cells = ["view:snapshot:plans:1", "view:snapshot:statistics:3", "view:snapshot:conflicts:3"];
-    let drop_all = cells.iter().fold(Append::default(), |append, space| append.cell(CellChange::delete(space, "{}")));
-    store.append(drop_all).await.unwrap();
+    drop_snapshots::<P>(store).await;
     state_of(&Projected::<P>::read(store, at).await.unwrap())
 }
 

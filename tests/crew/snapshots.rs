@@ -46,6 +46,15 @@ async fn catch_up_often(store: &EventStore, up_to: Option<Position>) {
     Reacting::<Often<Statistics>>::new(store.clone()).catch_up(up_to).await.unwrap();
 }
 
+/// Deletes the snapshots of a projection, those of hosts and those of readers.
+pub async fn drop_snapshots<S: Snapshot>(store: &EventStore) {
+    let space = format!("snapshot:{}:{}", S::FOLD, S::VERSION);
+    for space in [format!("view:{space}"), space] {
+        store.append(Append::default().cell(CellChange::delete(&space, "{}"))).await.unwrap();
+        assert!(store.cell(&space, "{}").await.unwrap().is_none());
+    }
+}
+
 /// The position of a process's snapshot.
 async fn snapshot_at<R: Snapshot>(store: &EventStore) -> Option<i64> {
     let cell = store.cell(&format!("snapshot:{}:{}", R::FOLD, R::VERSION), "{}").await.unwrap()?;
@@ -79,10 +88,8 @@ async fn hosts_that_end_after_each_append_say_the_same_whatever_becomes_of_their
             append_again(&store, &clock, &[append]).await;
             catch_up_often(&store, None).await;
             if (n + 1) % n_kept == 0 {
-                for fold in [Conflicts::FOLD, Statistics::FOLD] {
-                    let delete = CellChange::delete(&format!("snapshot:{fold}:1"), "{}");
-                    store.append(Append::default().cell(delete)).await.unwrap();
-                }
+                drop_snapshots::<Conflicts>(&store).await;
+                drop_snapshots::<Statistics>(&store).await;
             }
         }
         assert_eq!(said(&store).await, expected, "one of {n_kept} is deleted");
