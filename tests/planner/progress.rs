@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crewlog_mq::Handler;
-use crewlog_planner::event::{Command, Event, PlannerConfig, Purpose, QuestionId, TaskStatus, Timer};
+use crewlog_planner::event::{Command, Event, ExecutorEvent, PlannerConfig, Purpose, QuestionId, TaskStatus, Timer};
 use crewlog_planner::plan::{Condition, ConditionKey, NodeKind, TaskId, TaskPlan};
 use crewlog_planner::planner::Planner;
 use crewlog_planner::state::Phase;
@@ -223,15 +223,17 @@ fn is_limited(task: &TaskPlan) -> bool {
     task.kind != NodeKind::Clarification
 }
 
-/// A running plan under observation.
+/// A running plan under observation, with executors that start only what the plan lets them start.
 struct Run {
     planner: Planner,
     observed: Observed,
+    /// The dispatches that executors hold.
+    held: BTreeSet<(TaskId, u32)>,
 }
 
 impl Run {
     fn begin(draft: &Draft) -> Self {
-        let mut run = Self { planner: Planner::new(), observed: Observed::default() };
+        let mut run = Self { planner: Planner::new(), observed: Observed::default(), held: BTreeSet::new() };
         run.order(draft.initialize());
         run
     }
@@ -243,6 +245,9 @@ impl Run {
                 self.drop_withdrawn_questions();
             }
             self.observed.take(event);
+            if let Event::PlanForked { .. } = event {
+                self.held.clear();
+            }
         }
         self.drop_withdrawn_questions();
         let state = self.planner.state();
@@ -270,11 +275,31 @@ impl Run {
         }
     }
 
-    /// A possible next step: the `choice`th running task reports, or a person answers.
+    /// The dispatched tasks, each with its attempt and whether an executor holds it.
+    fn dispatched(&self) -> Vec<(TaskId, u32, bool)> {
+        let dispatched = self.planner.state().dispatched().map(|task| (task.plan.id, task.attempts));
+        dispatched.map(|(task, attempt)| (task, attempt, self.held.contains(&(task, attempt)))).collect()
+    }
+
+    /// Withdraws what a stopped plan has dispatched and nobody holds, as its host does.
+    fn withdraw_unstarted(&mut self) {
+        for (node_id, attempt, is_held) in self.dispatched() {
+            if self.planner.state().stopped_by().is_some() && !is_held {
+                self.order(Command::HandleExecutorEvent(ExecutorEvent::TaskWithdrawn { node_id, attempt }));
+            }
+        }
+    }
+
+    /// A possible next step: the `choice`th task that is held or may start is claimed or reports, or a person
+    /// answers.
     fn go_on(&mut self, choice: usize, how: usize) {
+        self.withdraw_unstarted();
         let state = self.planner.state();
-        let running = state.tasks().iter().filter(|task| task.status == TaskStatus::Running);
-        let running = running.map(|task| (task.plan.id, task.attempts)).collect::<Vec<_>>();
+        let dispatched = self.dispatched();
+        let is_held = |id| dispatched.iter().any(|(task, _, is_held)| *task == id && *is_held);
+        let startable = state.startable(is_held);
+        let running = dispatched.iter().filter(|(task, _, is_held)| *is_held || startable.contains(task));
+        let running = running.copied().collect::<Vec<_>>();
         let open = state.open_questions().cloned().collect::<Vec<_>>();
         let n_ways = running.len() + open.len();
         let waiting = state.tasks().iter().find(|task| task.retry_ms.is_some()).map(|task| task.plan.id);
@@ -289,8 +314,13 @@ impl Run {
         }
         let command = match choice % n_ways {
             at if at < running.len() => {
-                let how = u8::try_from(how % usize::from(N_REPORTS)).unwrap();
-                Command::HandleExecutorEvent(report(running[at].0, running[at].1, how))
+                let (task, attempt, is_held) = running[at];
+                let n_reports = usize::from(N_REPORTS);
+                if !is_held && how / n_reports % 2 == 1 {
+                    self.held.insert((task, attempt));
+                    return;
+                }
+                Command::HandleExecutorEvent(report(task, attempt, u8::try_from(how % n_reports).unwrap()))
             }
             at => {
                 let question = &open[at - running.len()];
