@@ -97,24 +97,29 @@ fn while_it_is_unknown_what_tasks_use_one_goes_ahead_of_the_others() {
 }
 
 #[test]
-fn when_the_first_has_ended_and_told_of_no_use_the_others_are_started_at_once() {
+fn runs_without_a_known_usage_leave_the_average_unknown() {
     let config = PlannerConfig { parallelism: 4, ..of_tokens(1_500) };
     check_with(
         config,
-        "In parallel:\n- Paint\n- Dry\n- Sweep\n",
+        "In parallel:\n- Wash\n- Paint\n- Sweep\n- Dry\n- Mow\n",
         "
         > start
-        planned 1 2 3
+        planned 1 2 3 4 5
         dispatched 1#1
         > cancel 1
         1 Cancelled: not wanted
         dispatched 2#1
-        > 2 fails no colour
-        2 Failed (lets go): no colour
+        > 2 asks Which paint?
+        q1 of 2, Executor: Which paint?
         dispatched 3#1
-        > 3 done
-        3 Completed:
-        ended Failed, 3 tasks: 1 completed, 1 failed, 1 cancelled
+        > 3 fails no broom
+        3 Failed (lets go): no broom
+        dispatched 4#1
+        > 4 used 700
+        4#1 used 700 and 0 tokens
+        > 4 done
+        4 Completed:
+        dispatched 5#1
         ",
     );
 }

@@ -1,5 +1,7 @@
 //! The budget of a plan: usage, reservations and admission of tasks.
 
+use std::collections::BTreeSet;
+
 use crate::event::{Budget, TaskStatus, Usage, money};
 use crate::plan::{TaskId, TaskPlan};
 use crate::state::graph::{ConditionStatus, Lane, N_LANES, lane};
@@ -117,13 +119,15 @@ impl std::fmt::Display for Shortage {
 pub(crate) struct Spending {
     pub(crate) total: Usage,
     by_lane: [LaneUse; N_LANES],
+    /// The tasks whose present run has a known usage.
+    known: BTreeSet<TaskId>,
 }
 
 /// Usage of the tasks of one lane, without sub-plans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct LaneUse {
     total: Usage,
-    /// The number of runs that have ended.
+    /// The runs of known usage that have ended. A run that was withdrawn, or asked before its start, has none.
     n_ended: u64,
 }
 
@@ -148,6 +152,7 @@ impl PlannerState {
         let Some(index) = self.index(task) else { return };
         let plan = &self.tasks[index].plan;
         self.spending.total.add(usage);
+        self.spending.known.insert(task);
         // The usage of a sub-plan says nothing about a single task.
         if !plan.is_delegated() {
             self.spending.by_lane[lane(plan) as usize].total.add(usage);
@@ -164,8 +169,9 @@ impl PlannerState {
             | TaskStatus::Failed
             | TaskStatus::TimedOut => true,
         };
+        let is_known = self.spending.known.remove(&task);
         let Some(task) = self.task(task).filter(|task| task.status == TaskStatus::Running) else { return };
-        if is_counted && !task.plan.is_delegated() {
+        if is_counted && is_known && !task.plan.is_delegated() {
             let lane = lane(&task.plan);
             self.spending.by_lane[lane as usize].n_ended += 1;
         }
