@@ -115,6 +115,24 @@ pub enum TaskEvent {
 }
 
 impl TaskEvent {
+    /// True when nobody holds the task after it.
+    #[must_use]
+    pub fn ends_hold(&self) -> bool {
+        match self {
+            Self::TaskReleased { .. }
+            | Self::TaskStopped { .. }
+            | Self::TaskCompleted { .. }
+            | Self::TaskFailed { .. }
+            | Self::NeedsClarification { .. }
+            | Self::TaskWithdrawn { .. }
+            | Self::TimerFired { .. } => true,
+            Self::TaskClaimed { .. }
+            | Self::TaskStarted { .. }
+            | Self::LeaseRenewed { .. }
+            | Self::UsageReported { .. } => false,
+        }
+    }
+
     /// The report to the planner, if it concerns the planner.
     #[must_use]
     pub fn report(self, node_id: TaskId) -> Option<ExecutorEvent> {

@@ -158,26 +158,15 @@ impl PlanView {
         }
         let times = self.times.entry(task).or_default();
         self.n_held -= usize::from(times.holder.is_some());
-        match event {
-            TaskEvent::TaskClaimed { executor, lease_until, epoch, .. } => {
-                times.executor = Some(executor.to_string());
-                times.started_at.get_or_insert(at);
-                times.claimed_at = Some(at);
-                times.holder = Some(Lease { executor: executor.clone(), epoch: *epoch, until: *lease_until });
-            }
-            TaskEvent::TaskReleased { .. }
-            | TaskEvent::TaskStopped { .. }
-            | TaskEvent::TaskCompleted { .. }
-            | TaskEvent::TaskFailed { .. }
-            | TaskEvent::TaskWithdrawn { .. }
-            | TaskEvent::TimerFired { .. }
-            | TaskEvent::NeedsClarification { .. } => times.holder = None,
-            TaskEvent::LeaseRenewed { lease_until, .. } => {
-                if let Some(lease) = &mut times.holder {
-                    lease.until = *lease_until;
-                }
-            }
-            TaskEvent::TaskStarted { .. } | TaskEvent::UsageReported { .. } => {}
+        if event.ends_hold() {
+            times.holder = None;
+        } else if let TaskEvent::TaskClaimed { executor, lease_until, epoch, .. } = event {
+            times.executor = Some(executor.to_string());
+            times.started_at.get_or_insert(at);
+            times.claimed_at = Some(at);
+            times.holder = Some(Lease { executor: executor.clone(), epoch: *epoch, until: *lease_until });
+        } else if let (TaskEvent::LeaseRenewed { lease_until, .. }, Some(lease)) = (event, &mut times.holder) {
+            lease.until = *lease_until;
         }
         self.n_held += usize::from(times.holder.is_some());
     }

@@ -1,8 +1,13 @@
 //! Forks and checkpoints on the command line.
 
+use crewlog_mq::{Cause, EventStore, Runner};
+use crewlog_planner::claim::{self, Ending, Executor, TaskCommand, TaskLease};
+use crewlog_planner::event::plan_tag;
+use crewlog_planner::plan::TaskId;
 use serde_json::Value;
 
 use super::scene::{Gate, Scene, named_pipe};
+use crate::crew::recorded::Scripted;
 
 /// The statuses of a plan's tasks.
 fn statuses(scene: &Scene, plan: &str) -> Vec<String> {
@@ -327,4 +332,29 @@ fn what_runs_where_two_plans_part_counts_from_there() {
     let compared = compare(&plan, &other);
     let (work, took) = (compared["one"]["work_ms"].as_u64(), compared["one"]["duration_ms"].as_u64());
     assert!(work > Some(0) && work <= took, "{compared}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_time_between_an_expired_lease_and_the_next_claim_is_no_work() {
+    let scene = Scene::new();
+    let (plan, _waits) = scene.plan("1. Decide it\n");
+    let other = fork(&scene, &[&plan]);
+    let (url, clock) = (scene.path(".crewlog/log.db").to_str().expect("text").to_owned(), Scripted::default());
+    clock.set(EventStore::open(&url).await.expect("a log").now());
+    let store = EventStore::open_with(&url, clock.options()).await.expect("a log");
+    let aggregate = claim::aggregate_id(&plan, TaskId(1));
+    let mut lease = Runner::<TaskLease>::new(store.clone(), claim::STREAM, &aggregate, vec![plan_tag(&plan)]);
+    let executor = Executor { name: "ana".into(), host: "h".into(), worker: "w".into() };
+    let claim = |now| TaskCommand::Claim { attempt: 1, executor: executor.clone(), now, dead_epoch: None };
+    let mut order = async |ms: i64, command: &dyn Fn(crewlog_mq::Timestamp) -> TaskCommand| {
+        clock.pass(ms);
+        lease.execute(command(store.now()), &Cause::request()).await.expect("the task takes it");
+    };
+    let ending = Ending::Completed { result: "so".into(), run: None };
+    order(1, &claim).await;
+    order(180_000, &|now| TaskCommand::FireTimer { epoch: 1, now, is_dead: false }).await;
+    order(600_000, &claim).await;
+    order(1_000, &|_| TaskCommand::End { epoch: 2, usage: Default::default(), ending: ending.clone() }).await;
+    let compared = scene.run(&["compare", &plan, &other, "-o", "json"]).expect(0).json();
+    assert_eq!(compared["one"]["work_ms"], 181_000, "{compared}");
 }

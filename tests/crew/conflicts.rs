@@ -68,6 +68,10 @@ p/1 claimed ana
     x: 5 of 2 about a.rs: p/1 ana (a.rs), q/1 ben (a.rs)
 q/1 stopped
     x: 5 resolved by q/1 Stopped
+q/1 claimed ben
+    x: 6 of 2 about a.rs: q/1 ben (a.rs), p/1 ana (a.rs)
+p/1 expires
+    x: 6 resolved by p/1 Expired
 ",
         told,
     );

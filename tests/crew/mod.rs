@@ -7,7 +7,7 @@ mod globs;
 mod hosts;
 mod lists;
 mod mentions;
-mod recorded;
+pub mod recorded;
 mod snapshots;
 mod statistics;
 mod transcript;

@@ -107,6 +107,21 @@ p/2 is Completed; p ended Completed 2
 }
 
 #[test]
+fn undo_tasks_and_tasks_of_sub_plans_do_not_count() {
+    check::<Statistics>(
+        "
+p planned 2; p/1 dispatched ToolCall; p/2 dispatched Processing %
+p/1 claimed ana; p/2 claimed plan
+p/1 completed; p/1 is Completed
+p/2 failed; p/2 is Failed; p/3 dispatched ToolCall !
+p/3 claimed shell; p/3 completed; p/3 is Completed; p ended Failed 2
+    x: 1 done 0 failed 0 active, 100 %, 0 ms, 0 steps, 1 tries, ana
+",
+        told,
+    );
+}
+
+#[test]
 fn what_the_plan_takes_is_held_by_nobody() {
     let (mut log, mut statistics) = (Log::default(), Statistics::default());
     let mut active = |line: &str| {
@@ -122,6 +137,21 @@ fn what_the_plan_takes_is_held_by_nobody() {
     assert_eq!(active("p/1 stopped"), 0);
     assert_eq!(active("p/2 is Cancelled"), 0);
     assert_eq!(active("p/2 claimed ana"), 0);
+}
+
+#[test]
+fn a_task_whose_lease_expires_is_not_active_until_it_is_claimed_again() {
+    let (mut log, mut statistics) = (Log::default(), Statistics::default());
+    let mut active = |line: &str| {
+        for recorded in log.append(line) {
+            statistics.handle(&recorded).unwrap();
+        }
+        statistics.of("x").active
+    };
+    assert_eq!(active("p planned 1; p/1 dispatched ToolCall; p/1 claimed ana"), 1);
+    assert_eq!(active("p/1 expires"), 0);
+    assert_eq!(active("p/1 claimed ben"), 1);
+    assert_eq!(active("p/1 completed; p/1 is Completed"), 0);
 }
 
 #[test]

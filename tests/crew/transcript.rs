@@ -3,11 +3,12 @@
 //!
 //! ```text
 //! p planned 2               p/1 dispatched KIND PATTERNS     p/1 claimed ana
-//! p reopened 1 2            p/1 asked                        p/1 completed, failed, asks, stopped, released
+//! p reopened 1 2            p/1 asked                        p/1 completed, failed, asks, stopped, released, expires
 //! p ended Completed 2       p/1 is Cancelled                 after 1500 ms
 //! ```
 //!
-//! Among the patterns `$` means that the task has a command, and `<` that it only reads.
+//! Among the patterns `$` means that the task has a command, `<` that it only reads, `%` that a sub-plan carries it out, and
+//! `!` that it undoes task 1.
 //!
 //! A plan `p@y` is of project `y`, one without `@` of project `x`, and `p@` of none.
 
@@ -17,7 +18,7 @@ use crewlog_planner::crew::Reactor;
 use crewlog_planner::event::{
     self, Budget, Event, FailureClass, Outcome, PlannerCmd, PlannerConfig, TaskInput, TaskStatus, plan_tag,
 };
-use crewlog_planner::plan::{NodeKind, TaskId, TaskPlan};
+use crewlog_planner::plan::{NodeKind, SubPlan, TaskId, TaskPlan};
 
 /// Runs the lines of `transcript`, and compares the events of the process.
 #[track_caller]
@@ -167,7 +168,7 @@ fn execute(node_id: TaskId, rest: &str, folder: Option<String>) -> PlannerCmd {
         attachments: Vec::new(),
         answers: Vec::new(),
         assignee: None,
-        files: words().filter(|word| !["$", "<"].contains(word)).map(str::to_owned).collect(),
+        files: words().filter(|word| !["$", "<", "%", "!"].contains(word)).map(str::to_owned).collect(),
         reads_only: words().any(|word| word == "<"),
         rerun_safe: false,
         timeout_ms: None,
@@ -176,7 +177,8 @@ fn execute(node_id: TaskId, rest: &str, folder: Option<String>) -> PlannerCmd {
         budget: Budget::default(),
         counts_tokens: false,
         folder,
-        sub_plan: None,
+        sub_plan: words().any(|word| word == "%").then(|| SubPlan { text: String::new(), agent: None, request: None }),
+        compensates: words().any(|word| word == "!").then_some(TaskId(1)),
     };
     PlannerCmd::ExecuteTask { node_id, kind, parameters: Box::new(parameters) }
 }
@@ -194,6 +196,7 @@ fn of_executor(attempt: u32, verb: &str, rest: &str) -> TaskEvent {
         "asks" => TaskEvent::NeedsClarification { attempt, epoch, question: String::new(), default: None },
         "stopped" => TaskEvent::TaskStopped { epoch, reason },
         "released" => TaskEvent::TaskReleased { epoch, reason },
+        "expires" => TaskEvent::TimerFired { epoch, due: Timestamp(0) },
         other => panic!("an executor cannot {other}"),
     }
 }

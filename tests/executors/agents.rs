@@ -58,6 +58,7 @@ fn task(description: &str) -> TaskInput {
         counts_tokens: false,
         folder: None,
         sub_plan: None,
+        compensates: None,
     }
 }
 

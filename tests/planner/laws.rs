@@ -324,6 +324,7 @@ fn parameters_with(text: &str, n: u64, unblocks: bool, attachments: Vec<Attachme
         counts_tokens: unblocks,
         folder: Some(text()),
         sub_plan: Some(SubPlan { text: text(), agent: None, request: Some(AgentRequest::Locate { entity: text() }) }),
+        compensates: Some(task_id),
     }
 }
 

@@ -98,6 +98,7 @@ async fn conflict(store: &EventStore) {
             counts_tokens: false,
             folder: None,
             sub_plan: None,
+            compensates: None,
         };
         let command =
             PlannerCmd::ExecuteTask { node_id: TaskId(1), kind: NodeKind::Refactor, parameters: Box::new(parameters) };

@@ -106,6 +106,8 @@ pub enum Resolution {
     Released,
     /// The plan took it.
     Withdrawn,
+    /// Its lease ran out.
+    Expired,
     /// Another executor took it.
     Reclaimed,
 }
@@ -121,6 +123,7 @@ impl Resolution {
             Self::Stopped => "Stopped",
             Self::Released => "Released",
             Self::Withdrawn => "Withdrawn",
+            Self::Expired => "Expired",
             Self::Reclaimed => "Reclaimed",
         }
     }
@@ -132,12 +135,12 @@ impl Resolution {
             TaskEvent::NeedsClarification { .. } => Some(Self::Asked),
             TaskEvent::TaskStopped { .. } => Some(Self::Stopped),
             TaskEvent::TaskReleased { .. } => Some(Self::Released),
+            TaskEvent::TaskWithdrawn { .. } => Some(Self::Withdrawn),
+            TaskEvent::TimerFired { .. } => Some(Self::Expired),
             TaskEvent::TaskClaimed { .. }
             | TaskEvent::TaskStarted { .. }
             | TaskEvent::LeaseRenewed { .. }
-            | TaskEvent::UsageReported { .. }
-            | TaskEvent::TaskWithdrawn { .. }
-            | TaskEvent::TimerFired { .. } => None,
+            | TaskEvent::UsageReported { .. } => None,
         }
     }
 }
@@ -225,7 +228,7 @@ pub struct OpenConflict<'a> {
 
 impl Snapshot for Conflicts {
     const FOLD: &'static str = "conflicts";
-    const VERSION: u32 = 3;
+    const VERSION: u32 = 4;
 }
 
 impl Projection for Conflicts {

@@ -1,7 +1,8 @@
 //! Statistics of each project: how many tasks ended and how, by which executor, and how long they took.
 //!
-//! A task counts at each end that the plan takes in, when it was dispatched and is no question. What happened stays
-//! counted: a failed task that is retried and completes has failed once and completed once.
+//! A task counts at each end that its plan records, when it was dispatched and is no question. A failed task that is
+//! retried and completes has failed once and completed once. Undo tasks do not count, nor do tasks that a sub-plan carries
+//! out: the tasks of the sub-plan count.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -113,7 +114,7 @@ struct Task {
 
 impl Snapshot for Statistics {
     const FOLD: &'static str = "statistics";
-    const VERSION: u32 = 3;
+    const VERSION: u32 = 4;
 }
 
 impl Projection for Statistics {
@@ -178,7 +179,10 @@ impl Statistics {
 impl Project {
     fn take_of_plan(&mut self, event: &Event, recorded: &Recorded) {
         let plan = &recorded.aggregate_id;
-        if let Event::TaskDispatched { task_id, command: PlannerCmd::ExecuteTask { .. }, .. } = event {
+        if let Event::TaskDispatched { task_id, command: PlannerCmd::ExecuteTask { parameters, .. }, .. } = event
+            && parameters.sub_plan.is_none()
+            && parameters.compensates.is_none()
+        {
             let task = self.tasks.entry(claim::aggregate_id(plan, *task_id)).or_default();
             task.is_running = true;
         } else if let Event::TaskStatusUpdated { task_id, status, .. } = event {
@@ -210,27 +214,16 @@ impl Project {
 
     fn take_of_task(&mut self, event: &TaskEvent, recorded: &Recorded) {
         let Some(task) = self.tasks.get_mut(&recorded.aggregate_id) else { return };
-        match event {
-            TaskEvent::TaskClaimed { attempt, executor, .. } => {
-                if !task.is_running {
-                    return;
-                }
-                task.first_claim.get_or_insert(recorded.created_at);
-                task.executor = Some(executor.name.clone());
-                task.iterations += u64::from(task.attempt != *attempt);
-                task.attempt = *attempt;
-                self.sums.active += u64::from(!std::mem::replace(&mut task.is_held, true));
-            }
-            TaskEvent::TaskReleased { .. }
-            | TaskEvent::TaskStopped { .. }
-            | TaskEvent::TaskCompleted { .. }
-            | TaskEvent::TaskFailed { .. }
-            | TaskEvent::NeedsClarification { .. } => task.let_go(&mut self.sums),
-            TaskEvent::TaskStarted { .. }
-            | TaskEvent::LeaseRenewed { .. }
-            | TaskEvent::UsageReported { .. }
-            | TaskEvent::TaskWithdrawn { .. }
-            | TaskEvent::TimerFired { .. } => {}
+        if event.ends_hold() {
+            task.let_go(&mut self.sums);
+        } else if let TaskEvent::TaskClaimed { attempt, executor, .. } = event
+            && task.is_running
+        {
+            task.first_claim.get_or_insert(recorded.created_at);
+            task.executor = Some(executor.name.clone());
+            task.iterations += u64::from(task.attempt != *attempt);
+            task.attempt = *attempt;
+            self.sums.active += u64::from(!std::mem::replace(&mut task.is_held, true));
         }
     }
 }

@@ -58,6 +58,8 @@ pub struct TaskInput {
     /// Where commands run; the worker's folder when unset.
     pub folder: Option<String>,
     pub sub_plan: Option<SubPlan>,
+    /// The task whose effects it undoes.
+    pub compensates: Option<TaskId>,
 }
 
 /// A request to executors, inside [`TaskDispatched`](crate::event::Event::TaskDispatched).

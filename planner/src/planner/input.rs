@@ -28,6 +28,7 @@ impl Planner {
             counts_tokens: config.budget.tokens.is_some() && plan.command.is_none(),
             folder: config.folder.clone(),
             sub_plan: plan.sub_plan.clone(),
+            compensates: plan.compensates,
         }
     }
 
