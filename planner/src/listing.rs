@@ -203,7 +203,9 @@ impl ListedPlan {
             }
             return;
         }
-        if ENDS.contains(&recorded.event_type.as_str()) {
+        // Another source text alone does not open a plan again.
+        let opens = !matches!(event, Some(Event::TasksAmended { tasks, .. }) if tasks.is_empty());
+        if opens && ENDS.contains(&recorded.event_type.as_str()) {
             self.is_open = true;
             self.tags.clone_from(&recorded.tags);
         }

@@ -14,6 +14,7 @@ mod failures;
 mod forks;
 mod laws;
 mod letter;
+mod listed;
 mod orders;
 mod outcomes;
 mod progress;
