@@ -136,27 +136,25 @@ impl TaskEvent {
     /// The report to the planner, if it concerns the planner.
     #[must_use]
     pub fn report(self, node_id: TaskId) -> Option<ExecutorEvent> {
-        match self {
-            Self::TaskCompleted { attempt, result, .. } => {
-                Some(ExecutorEvent::TaskCompleted { node_id, attempt, result })
-            }
+        Some(match self {
+            Self::TaskCompleted { attempt, result, .. } => ExecutorEvent::TaskCompleted { node_id, attempt, result },
             Self::TaskFailed { attempt, error, class, .. } => {
-                Some(ExecutorEvent::TaskFailed { node_id, attempt, error, class })
+                ExecutorEvent::TaskFailed { node_id, attempt, error, class }
             }
             Self::UsageReported { attempt, epoch, usage } => {
-                Some(ExecutorEvent::UsageReported { node_id, attempt, epoch, usage })
+                ExecutorEvent::UsageReported { node_id, attempt, epoch, usage }
             }
             Self::NeedsClarification { attempt, question, default, .. } => {
-                Some(ExecutorEvent::NeedsClarification { node_id, attempt, question, default })
+                ExecutorEvent::NeedsClarification { node_id, attempt, question, default }
             }
-            Self::TaskWithdrawn { attempt } => Some(ExecutorEvent::TaskWithdrawn { node_id, attempt }),
+            Self::TaskWithdrawn { attempt } => ExecutorEvent::TaskWithdrawn { node_id, attempt },
             Self::TaskClaimed { .. }
             | Self::TaskStarted { .. }
             | Self::LeaseRenewed { .. }
             | Self::TimerFired { .. }
             | Self::TaskReleased { .. }
-            | Self::TaskStopped { .. } => None,
-        }
+            | Self::TaskStopped { .. } => return None,
+        })
     }
 }
 

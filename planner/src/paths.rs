@@ -1,4 +1,4 @@
-//! Recognizes paths of files among the words of a text, and what else a text refers to.
+//! Recognizes the paths, links and images in a text.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -84,7 +84,7 @@ fn may_be_path(text: &str) -> bool {
     text.bytes().any(|byte| matches!(byte, b'.' | b'/' | b'\\'))
 }
 
-/// What a text refers to: links, images, paths; in its order, each once.
+/// The links, images and paths of a text, in its order, each once.
 pub(crate) fn attachments(text: &str, links: &[Link]) -> Vec<Attachment> {
     let mut found: Vec<(usize, Attachment)> = Vec::new();
     if links.is_empty() && !may_be_path(text) {
@@ -160,10 +160,8 @@ fn ending(path: &str) -> Option<&str> {
 
 /// The path when a word is one, without the line number after it.
 pub(crate) fn file_ref(word: &str) -> Option<&str> {
-    if word.len() < 2 || word.len() > 1_000 {
-        return None;
-    }
-    if !may_be_path(word) || word.contains(char::is_whitespace) || word.contains("://") {
+    let is_word = (2..=1_000).contains(&word.len()) && !word.contains(char::is_whitespace) && !word.contains("://");
+    if !is_word || !may_be_path(word) {
         return None;
     }
     let path = without_line(word);
@@ -171,45 +169,33 @@ pub(crate) fn file_ref(word: &str) -> Option<&str> {
     if is_alien || path.starts_with('-') || (path.contains('@') && !path.contains('/')) {
         return None;
     }
-    let windows = matches!(path.as_bytes(), [letter, b':', b'\\' | b'/', ..] if letter.is_ascii_alphabetic());
-    if windows || path.starts_with("\\\\") {
-        return several(path).then_some(path);
-    }
-    let known = has_file_ending(path) || path.strip_prefix('.').is_some_and(|name| has(HIDDEN, name));
-    if !path.contains(['/', '\\']) {
-        return (known && bare_file(path)).then_some(path);
-    }
-    if path.starts_with('/') {
-        let first = first_part(path);
-        let fits = has(ROOTS, first) || (known && !path.contains(['{', ':']));
-        return (fits && several(path)).then_some(path);
-    }
-    if known {
-        return Some(path);
-    }
-    let (first, several) = (first_part(path), several(path));
-    let dotted = ["./", "../", "~/", ".\\", "..\\", "$HOME/"].iter().any(|start| path.starts_with(start));
+    let mut parts = path.split(['/', '\\']).filter(|part| !part.is_empty());
+    let (first, is_nested) = (parts.next().unwrap_or(""), parts.next().is_some());
+    let has_drive = matches!(path.as_bytes(), [letter, b':', b'\\' | b'/', ..] if letter.is_ascii_alphabetic());
+    let is_known = has_file_ending(path) || path.strip_prefix('.').is_some_and(|name| has(HIDDEN, name));
+    let is_path = if has_drive || path.starts_with("\\\\") {
+        is_nested
+    } else if !path.contains(['/', '\\']) {
+        is_known && bare_file(path)
+    } else if path.starts_with('/') {
+        is_nested && (has(ROOTS, first) || (is_known && !path.contains(['{', ':'])))
+    } else {
+        is_known || is_relative(path, first, is_nested)
+    };
+    is_path.then_some(path)
+}
+
+/// Whether words with a slash and without a known ending are a path below the working or home directory.
+fn is_relative(path: &str, first: &str, is_nested: bool) -> bool {
+    let is_dotted = ["./", "../", "~/", ".\\", "..\\", "$HOME/"].iter().any(|start| path.starts_with(start));
     let bare = path.trim_end_matches(['/', '\\']);
-    let folder = has(FOLDERS, first) && (several || bare.len() < path.len());
-    let glob = path.contains('*') && several;
+    let has_slash = bare.len() < path.len();
+    let is_folder = has(FOLDERS, first) && (is_nested || has_slash);
     // "w/" stands for "with".
-    let directory = bare.len() < path.len() && bare.len() > 1 && bare.contains(char::is_alphabetic);
-    let host = first.contains('.') && !first.starts_with('.') && several;
-    ((dotted && several) || ((folder || glob || directory) && !host)).then_some(path)
-}
-
-/// The parts of a path between slashes that are not empty.
-fn parts_of(path: &str) -> impl Iterator<Item = &str> {
-    path.split(['/', '\\']).filter(|part| !part.is_empty())
-}
-
-fn first_part(path: &str) -> &str {
-    parts_of(path).next().unwrap_or("")
-}
-
-/// True for a path of more than one part.
-fn several(path: &str) -> bool {
-    parts_of(path).nth(1).is_some()
+    let is_directory = has_slash && bare.len() > 1 && bare.contains(char::is_alphabetic);
+    let is_host = first.contains('.') && !first.starts_with('.') && is_nested;
+    let is_glob = path.contains('*') && is_nested;
+    (is_dotted && is_nested) || ((is_folder || is_glob || is_directory) && !is_host)
 }
 
 /// A name with a known ending and something before it that can name a file.
@@ -224,19 +210,16 @@ fn bare_file(path: &str) -> bool {
     hidden || (!stem.is_empty() && named && !short && !joined && !has(LIBRARIES, path))
 }
 
-/// Takes off `:12` and `:12-20`.
+/// Removes `:12`, `:12:3` and `:12-20`.
 fn without_line(word: &str) -> &str {
-    match word.rsplit_once(':') {
-        Some((path, line)) if path.len() > 1 && line.bytes().all(|b| b.is_ascii_digit() || b == b'-') => {
-            without_line_once(path)
+    let mut path = word;
+    for _line_and_column in 0..2 {
+        if let Some((before, number)) = path.rsplit_once(':')
+            && before.len() > 1
+            && number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')
+        {
+            path = before;
         }
-        Some(_) | None => word,
     }
-}
-
-fn without_line_once(path: &str) -> &str {
-    match path.rsplit_once(':') {
-        Some((short, line)) if short.len() > 1 && !line.is_empty() && line.bytes().all(|b| b.is_ascii_digit()) => short,
-        Some(_) | None => path,
-    }
+    path
 }

@@ -23,7 +23,7 @@ pub const BROKEN: &str = "[broken seal]";
 pub const STREAM: &str = "keys";
 
 /// What happened to a key.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 pub enum KeyEvent {
     /// It was destroyed, and with it the texts of its session.
     KeyDestroyed {
@@ -38,9 +38,7 @@ impl MqEvent for KeyEvent {
     const EVENT_VERSION: &'static str = "1.0";
 
     fn event_type(&self) -> &'static str {
-        match self {
-            Self::KeyDestroyed { .. } => "KeyDestroyed",
-        }
+        self.into()
     }
 }
 

@@ -4,33 +4,33 @@ use crate::event::{Purpose, QuestionId, TaskStatus};
 use crate::plan::{ConditionKey, DefaultAnswer, ParentTask, TaskId, TaskPlan, sub_plan_id};
 
 /// A task as planned, and what happened to it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Task {
     /// As planned.
     pub plan: TaskPlan,
-    /// Where it stands.
+    /// Its status.
     pub status: TaskStatus,
-    /// How often it was dispatched.
+    /// The number of its dispatches.
     pub attempts: u32,
-    /// How often it failed since it was planned or reopened.
+    /// Its failures since it was planned or reopened.
     pub failures: u32,
-    /// Its outcome.
+    /// Its result.
     pub result: Option<String>,
-    /// Why it failed, or ended otherwise; of the last failure while it is tried again.
+    /// Why it failed or ended otherwise; while it is retried, its last failure.
     pub error: Option<String>,
-    /// Whether it is not started until it is resumed.
+    /// Whether it must be resumed before it starts.
     pub is_paused: bool,
-    /// At an end: whether what depends on it may run.
+    /// At an end: whether its dependents may run.
     pub unblocks: bool,
-    /// Whether there is a task that undoes what it did.
+    /// Whether another task undoes it.
     pub is_compensated: bool,
-    /// Whether what happened to it happened in the plan that this one goes on from.
+    /// Whether its history is that of the parent of a fork.
     pub is_inherited: bool,
-    /// The number that a question of its last dispatch would have; only later ones are about that.
+    /// The id that the first question of its last dispatch would have.
     pub first_question: Option<QuestionId>,
     /// The delay of the scheduled retry, in milliseconds.
     pub retry_ms: Option<u64>,
-    /// The task whose failure stopped the plan, when that is why this one was skipped.
+    /// The task whose failure stopped the plan, when this one was skipped for that.
     pub stopped_by: Option<TaskId>,
     /// The last claim whose usage is recorded.
     pub usage_epoch: u64,
@@ -61,17 +61,17 @@ pub struct Question {
     pub id: QuestionId,
     /// The task that asks.
     pub task: TaskId,
-    /// What is asked.
+    /// Its text.
     pub question: String,
-    /// What the answer is for.
+    /// How the planner uses the answer.
     pub purpose: Purpose,
-    /// The condition that it asks for.
+    /// The condition that the answer decides.
     pub condition: Option<ConditionKey>,
-    /// What counts when nobody answers in time.
+    /// The answer that counts when no other comes in time.
     pub default: Option<DefaultAnswer>,
     /// Set when it is closed.
     pub answer: Option<String>,
-    /// Whether nobody gave the answer in time, and it counts by default.
+    /// Whether the answer is the default.
     pub is_by_default: bool,
     /// Set when its task ended without an answer.
     pub is_withdrawn: bool,
@@ -87,24 +87,7 @@ impl Question {
 
 impl Task {
     pub(crate) fn planned(plan: TaskPlan) -> Self {
-        Self {
-            plan,
-            status: TaskStatus::Planned,
-            attempts: 0,
-            failures: 0,
-            result: None,
-            error: None,
-            is_paused: false,
-            unblocks: false,
-            is_compensated: false,
-            is_inherited: false,
-            first_question: None,
-            retry_ms: None,
-            stopped_by: None,
-            usage_epoch: 0,
-            ended_by: 0,
-            failed_attempts: Vec::new(),
-        }
+        Self { plan, ..Self::default() }
     }
 
     /// Keeps why the current attempt failed, for the prompt of the next one. A command has no prompt.
@@ -118,8 +101,7 @@ impl Task {
         self.failed_attempts.push(FailedAttempt { attempt: self.attempts, status, error: error.to_owned() });
     }
 
-    /// The plan that carries it out, or answers it, since it was last dispatched, when it is one for another plan. `plan` is
-    /// the one that has the task.
+    /// The id of the sub-plan of its last dispatch, if it has one. `plan` is the plan of the task.
     #[must_use]
     pub fn sub_plan_id(&self, plan: &str) -> Option<String> {
         let (plan, attempt) = (plan.to_owned(), self.attempts);

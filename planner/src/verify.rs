@@ -1,8 +1,8 @@
-//! Deciding a history again: every recorded command, and every reaction, is put to today's code on the state before it, and what
-//! that decides is held against what the log has. It is fed events; it reads no log and appends nothing.
+//! Verifies a history: repeats every recorded command and every reaction on the state before it, and compares the resulting
+//! events with the log.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt::{Debug, Display, Formatter};
+use std::fmt::Display;
 
 use crewlog_mq::{Error, Event as MqEvent, Handler, Position, Recorded};
 use serde_json::Value;
@@ -14,23 +14,23 @@ use crate::planner::Planner;
 use crate::recorded::RestoreError;
 use crate::sealed::{self, SEALED, SHREDDED};
 
-/// What led to the events of one aggregate in one append.
+/// The origin of the events of one aggregate in one append.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decided {
-    /// A recorded command, by its name; it decides the same today.
+    /// A recorded command, by its name; it results in the same events.
     Command(String),
-    /// A report of a task, derived from the event; the planner decides the same of it today.
+    /// A task's report, derived from the event; the planner reacts with the same events.
     Reaction,
-    /// Nothing in the log says why they came, so they are taken as they are.
+    /// The log has no cause for them: not verified.
     Given,
-    /// Texts of theirs are sealed, and their key is not at hand: they are taken as they are.
+    /// Their texts are sealed, and the key is missing: not verified.
     Sealed,
-    /// Texts of theirs are gone with their key: they are taken as they are.
+    /// The key of their texts was destroyed: not verified.
     Shredded,
 }
 
 impl Decided {
-    /// The command's name, or what it is instead.
+    /// The command's name, or that of the variant.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
@@ -43,78 +43,62 @@ impl Decided {
     }
 }
 
-/// Where today's code and a log part.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Where the events that this version decides differ from the log.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("at position {position}, {stream_id} {aggregate_id}, of {command}: {how}")]
+#[expect(missing_docs, reason = "names and types say what the other fields hold")]
 pub struct Difference {
-    /// The first event that differs; the last of its append where the code decides more.
+    /// The first event that differs; the last of its append where this version decides more.
     pub position: Position,
-    /// Its stream.
     pub stream_id: String,
-    /// Its aggregate.
     pub aggregate_id: String,
-    /// What was asked, as it is kept, or what it is instead.
+    /// As recorded.
     pub command: String,
-    /// How it differs.
     pub how: How,
 }
 
-/// How today's code differs from a log.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// How the decision of this version differs from the log.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum How {
-    /// The recorded command cannot be restored: why.
+    #[error("{0}")]
     Unreadable(String),
-    /// The command is refused: why.
+    #[error("it led to events, and this version refuses it: {0}")]
     Refused(String),
-    /// Another event is decided; each with its type, and unset where there is none.
-    Other {
-        /// What the log has.
-        log: Option<String>,
-        /// What the code decides.
-        decided: Option<String>,
-    },
+    /// Each event with its type, unset where there is none.
+    #[error("the log has {}, and this version decides {}", shown(.log), shown(.decided))]
+    Other { log: Option<String>, decided: Option<String> },
 }
 
-impl Display for Difference {
-    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
-        let Self { position, stream_id, aggregate_id, command, how } = self;
-        write!(f, "at position {position}, {stream_id} {aggregate_id}, of {command}: ")?;
-        match how {
-            How::Unreadable(why) => f.write_str(why),
-            How::Refused(why) => write!(f, "it led to events, and this version refuses it: {why}"),
-            How::Other { log, decided } => {
-                let said = |event: &Option<String>| event.clone().unwrap_or_else(|| "nothing more".into());
-                write!(f, "the log has {}, and this version decides {}", said(log), said(decided))
-            }
-        }
-    }
+fn shown(event: &Option<String>) -> &str {
+    event.as_deref().unwrap_or("nothing more")
 }
 
-/// Why a history cannot be vouched for.
+/// Why a history cannot be verified.
 #[derive(Debug, thiserror::Error)]
 pub enum VerifyError {
     /// An event cannot be read.
     #[error(transparent)]
     Log(#[from] Error),
-    /// The code decides otherwise today.
-    #[error("{0}")]
+    /// This version decides other events.
+    #[error(transparent)]
     Differs(Box<Difference>),
 }
 
-/// The history of one plan and its tasks on its way through today's code. That of a fork begins with the events that it
-/// shares.
+/// Verifies the history of one plan and its tasks. That of a fork begins with the events that it shares.
 #[derive(Debug, Default)]
 pub struct Verifier {
     planner: Planner,
     /// By aggregate.
     claims: BTreeMap<String, TaskLease>,
-    /// What models were asked, by aggregate.
+    /// By aggregate.
     calls: BTreeMap<String, ModelCalls>,
     /// By the id of the event: reports that the planner has not reacted to.
     reports: HashMap<u128, Command>,
 }
 
 impl Verifier {
-    /// Takes in the plan's events of one append, in order, as they are: they are vouched for elsewhere.
+    /// Applies the plan's events of one append, in order, without verifying them: they are verified elsewhere.
     ///
     /// # Errors
     /// [`Error::Decode`] with the position of an event that cannot be read.
@@ -135,10 +119,10 @@ impl Verifier {
         Ok(())
     }
 
-    /// Decides the plan's events of one append, in order, again. What led to them, one for each aggregate.
+    /// Verifies the plan's events of one append, in order. Returns their origin, one for each aggregate.
     ///
     /// # Errors
-    /// [`VerifyError`]; nothing that is asked after that has a meaning.
+    /// [`VerifyError`]; the verifier cannot be used after that.
     pub fn verify(&mut self, append: &[Recorded]) -> Result<Vec<Decided>, VerifyError> {
         let is_of_one = |one: &Recorded, other: &Recorded| {
             (&one.stream_id, &one.aggregate_id) == (&other.stream_id, &other.aggregate_id)
@@ -160,7 +144,7 @@ impl Verifier {
                     decided.push(again(claim, written, TaskCommand::restore, None)?);
                     written.iter().try_for_each(|recorded| self.remember(recorded))?;
                 }
-                // Nobody is asked: what was answered is in the events.
+                // Models are not called: their answers are in the events.
                 model::STREAM => {
                     let calls = self.calls.entry(written[0].aggregate_id.clone()).or_default();
                     decided.push(again(calls, written, CallEvent::restore, None)?);
@@ -171,7 +155,7 @@ impl Verifier {
         Ok(decided)
     }
 
-    /// A report is what the planner reacts to.
+    /// Keeps a report for the planner's reaction.
     fn remember(&mut self, recorded: &Recorded) -> Result<(), Error> {
         if let Some((_, task)) = claim::split_aggregate_id(&recorded.aggregate_id)
             && let Some(report) = recorded.decode::<TaskEvent>()?.report(task)
@@ -182,7 +166,7 @@ impl Verifier {
     }
 }
 
-/// A plan that the parser did not make of its text is judged by what its command says, so it is not taken as it is.
+/// A plan that the parser did not make can only be verified with its command.
 fn check_given(first: &Recorded) -> Result<(), VerifyError> {
     let Event::TasksPlanned { origin, .. } = first.decode()? else { return Ok(()) };
     if origin.planned_by.is_none() && origin.agent.is_none() {
@@ -195,7 +179,7 @@ fn check_given(first: &Recorded) -> Result<(), VerifyError> {
     Err(VerifyError::Differs(Box::new(Difference { position, stream_id, aggregate_id, command, how })))
 }
 
-/// Decides what one append wrote to one aggregate again, and compares.
+/// Repeats the decision on the events of one aggregate in one append, and compares.
 fn again<H: Handler>(
     handler: &mut H,
     written: &[Recorded],
@@ -245,11 +229,10 @@ where
     }
 }
 
-/// Whether texts of what was written, or of what led to it, are kept from us, and how. A broken seal is not among them: it
-/// is a difference.
+/// Why texts of the events or of their command cannot be read, if so. A broken seal is a difference instead.
 fn undecryptable(written: &[Recorded]) -> Option<Decided> {
     let (mut is_sealed, mut is_shredded) = (false, false);
-    // In a plan that nobody sealed these are words like others.
+    // In a plan that is not sealed these are ordinary words.
     for recorded in written.iter().filter(|recorded| sealed::key_of(&recorded.tags).is_some()) {
         for json in [&recorded.data, &recorded.metadata] {
             is_sealed |= json.contains(&format!("\"{SEALED}\""));

@@ -38,9 +38,10 @@ pub fn sub_plan_tags(plan: &str, parent: &str, tags: &[String]) -> Vec<String> {
 }
 
 /// The status of a task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, strum::IntoStaticStr)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, strum::IntoStaticStr)]
 pub enum TaskStatus {
     /// Not dispatched yet.
+    #[default]
     Planned,
     /// Dispatched; the task's own aggregate has its holder.
     Running,
