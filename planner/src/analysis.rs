@@ -3,10 +3,10 @@
 //! Each task counts as one step, since nobody knows how long it takes. It is computed, whoever proposed the graph, and
 //! changes no plan.
 
-use std::collections::HashMap;
+use std::collections::BTreeSet;
 
-use crate::plan::{Strength, TaskId, TaskPlan};
-use crate::validity::{InvalidPlan, validate};
+use crate::plan::{Dependency, Strength, TaskId, TaskPlan};
+use crate::validity::{self, InvalidPlan, edges_of};
 
 /// At most so many bottlenecks are named.
 pub const BOTTLENECKS_MAX: usize = 20;
@@ -39,8 +39,8 @@ impl Analysis {
     /// # Errors
     /// When they are not a plan: the check that every plan passes.
     pub fn of(tasks: &[TaskPlan]) -> Result<Self, InvalidPlan> {
-        validate(tasks)?;
-        let graph = Graph::of(tasks, |_| true);
+        let (edges, ranks) = edges_of(tasks)?;
+        let graph = Graph::of(&edges, &ranks, |_| true);
         let (steps, n_steps) = graph.steps();
         let mut groups = vec![Vec::new(); n_steps];
         for (task, step) in tasks.iter().zip(&steps) {
@@ -55,7 +55,7 @@ impl Analysis {
         bottlenecks.sort_by_key(|one| (std::cmp::Reverse(one.n_waiting), one.task));
         bottlenecks.truncate(BOTTLENECKS_MAX);
         let critical_path = graph.longest_chain(&steps, &to_go, n_steps).into_iter().map(|n| tasks[n].id).collect();
-        let n_steps_relaxed = Graph::of(tasks, |strength| strength == Strength::Hard).steps().1;
+        let n_steps_relaxed = Graph::of(&edges, &ranks, |strength| strength == Strength::Hard).steps().1;
         Ok(Self { groups, critical_path, bottlenecks, n_steps_relaxed })
     }
 
@@ -81,31 +81,18 @@ struct Graph {
 }
 
 impl Graph {
-    /// Of tasks that are a plan, with the dependencies of such a strength.
-    fn of(tasks: &[TaskPlan], counts: impl Fn(Strength) -> bool) -> Self {
-        let places: HashMap<TaskId, usize> = tasks.iter().enumerate().map(|(n, task)| (task.id, n)).collect();
-        let mut after = vec![Vec::new(); tasks.len()];
-        let mut before = Vec::with_capacity(tasks.len());
-        for (n, task) in tasks.iter().enumerate() {
-            let counting = task.depends_on.iter().filter(|one| counts(one.strength));
-            let mut places = counting.filter_map(|one| places.get(&one.task).copied()).collect::<Vec<_>>();
-            places.sort_unstable();
-            places.dedup();
+    /// The graph of the dependencies that have such a strength.
+    fn of(edges: &[Vec<Dependency>], ranks: &[usize], counts: impl Fn(Strength) -> bool) -> Self {
+        let mut after = vec![Vec::new(); edges.len()];
+        let mut before = Vec::with_capacity(edges.len());
+        for (n, own) in edges.iter().enumerate() {
+            let places = own.iter().filter(|one| counts(one.strength)).map(validity::before);
+            let places = places.collect::<BTreeSet<_>>();
             places.iter().for_each(|place| after[*place].push(n));
-            before.push(places);
+            before.push(places.into_iter().collect());
         }
-        let mut n_open = before.iter().map(Vec::len).collect::<Vec<_>>();
-        let mut order = (0..tasks.len()).filter(|n| n_open[*n] == 0).collect::<Vec<_>>();
-        let mut n_taken = 0;
-        while let Some(task) = order.get(n_taken).copied() {
-            n_taken += 1;
-            for next in &after[task] {
-                n_open[*next] -= 1;
-                if n_open[*next] == 0 {
-                    order.push(*next);
-                }
-            }
-        }
+        let mut order = (0..edges.len()).collect::<Vec<_>>();
+        order.sort_unstable_by_key(|n| ranks[*n]);
         Self { before, after, order }
     }
 

@@ -15,7 +15,7 @@ use crate::state::PlannerState;
 use crate::view::{PlanStatus, PlanView};
 
 /// The plans of a log, the oldest first.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(from = "Vec<ListedPlan>", into = "Vec<ListedPlan>")]
 pub struct PlanList {
     plans: Vec<ListedPlan>,
@@ -42,6 +42,8 @@ pub struct ListedPlan {
 }
 
 /// The summary of a plan in lists.
+#[serde_with::apply(Option => #[serde(default)], bool => #[serde(default, skip_serializing_if = "is_default")])]
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanSummary {
     /// The text's first heading, or its first task.
@@ -51,13 +53,10 @@ pub struct PlanSummary {
     /// When it was made.
     pub created_at: Timestamp,
     /// The point of another plan where a fork begins.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<Parent>,
     /// Whether its budget keeps tasks from starting.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_held_by_budget: bool,
     /// Whether it stays open though all its tasks have ended.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub waits_for_work: bool,
 }
 
@@ -108,12 +107,6 @@ impl From<Vec<ListedPlan>> for PlanList {
 impl From<PlanList> for Vec<ListedPlan> {
     fn from(list: PlanList) -> Self {
         list.plans
-    }
-}
-
-impl Clone for PlanList {
-    fn clone(&self) -> Self {
-        Self::from(self.plans.clone())
     }
 }
 

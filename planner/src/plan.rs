@@ -163,8 +163,10 @@ impl TaskPlan {
 }
 
 /// What a final failure of a task means for the rest of the plan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, strum::IntoStaticStr)]
-#[strum(serialize_all = "lowercase")]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, strum::IntoStaticStr, strum::EnumString,
+)]
+#[strum(serialize_all = "lowercase", ascii_case_insensitive)]
 pub enum FailurePolicy {
     /// Its dependents are skipped, the rest goes on.
     #[default]
@@ -212,6 +214,14 @@ pub struct Span {
     pub start: usize,
     /// One past the last byte.
     pub end: usize,
+}
+
+impl Span {
+    /// The bytes of a text that a slice of it has.
+    pub(crate) fn of(text: &str, part: &str) -> Self {
+        let start = part.as_ptr() as usize - text.as_ptr() as usize;
+        Self { start, end: start + part.len() }
+    }
 }
 
 /// The id of the sub-plan that carries out a dispatch of a task.

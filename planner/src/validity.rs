@@ -17,6 +17,11 @@ pub const TASKS_MAX: usize = 100_000;
 ///
 /// The first of these rules that does not hold, without a place.
 pub fn validate(tasks: &[TaskPlan]) -> Result<(), InvalidPlan> {
+    edges_of(tasks).map(drop)
+}
+
+/// By place: the dependencies of the tasks of a valid plan, which name places instead of ids, and their ranks.
+pub(crate) fn edges_of(tasks: &[TaskPlan]) -> Result<(Vec<Vec<Dependency>>, Vec<usize>), InvalidPlan> {
     let nowhere = At::default();
     if tasks.is_empty() {
         return Err(InvalidPlan::EmptyPlan);
@@ -49,10 +54,13 @@ pub fn validate(tasks: &[TaskPlan]) -> Result<(), InvalidPlan> {
         }
         edges.push(own);
     }
-    let circle = order(&edges, |_| true).map(|_| ());
-    circle.map_err(|circle| {
-        InvalidPlan::DependencyCycle(circle.iter().map(|place| tasks[*place].name()).collect(), nowhere)
-    })
+    match order(&edges, |_| true) {
+        Ok(ranks) => Ok((edges, ranks)),
+        Err(circle) => {
+            let names = circle.iter().map(|place| tasks[*place].name()).collect();
+            Err(InvalidPlan::DependencyCycle(names, nowhere))
+        }
+    }
 }
 
 /// The place of a task that another waits for.

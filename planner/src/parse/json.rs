@@ -127,11 +127,7 @@ impl<'a> Source<'a> {
 
     /// The byte at which a part of the text begins.
     fn at(&self, part: &str) -> usize {
-        part.as_ptr() as usize - self.text.as_ptr() as usize
-    }
-
-    fn span(&self, part: &str) -> Span {
-        Span { start: self.at(part), end: self.at(part) + part.len() }
+        Span::of(self.text, part).start
     }
 
     fn name(&self, node: usize) -> &str {
@@ -181,10 +177,10 @@ impl<'a> Source<'a> {
         task.notes = NOTES.split(' ').filter_map(|field| Some(format!("{field}: {}", record.text(field)?))).collect();
         let minutes = record.text("estimated_minutes").and_then(|text| text.parse::<u64>().ok()).filter(|n| *n > 0);
         task.estimate_ms = minutes.map(|minutes| minutes.saturating_mul(60_000));
-        task.spans = vec![self.span(record.json)];
+        task.spans = vec![Span::of(self.text, record.json)];
         let mut node = Node { task, at, parent, ..Node::default() };
         let status = record.fields.get("status").filter(|status| status.get().starts_with('"'));
-        node.state = status.map(|status| self.span(status.get()));
+        node.state = status.map(|status| Span::of(self.text, status.get()));
         self.places.entry(name.clone()).or_insert(self.tree.nodes.len());
         node.name = Some(name);
         self.tree.nodes.push(node);

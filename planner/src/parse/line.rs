@@ -9,14 +9,14 @@ use super::blocks::Inline;
 use super::commands::may_run;
 use super::tree::{Format, Node, Reference, Tree, When};
 use super::words::{NEXT, after, after_any};
-use crate::plan::{DefaultAnswer, FailurePolicy, Mark, Span};
+use crate::plan::{DefaultAnswer, Mark, Span};
 use crate::text::length_ms;
 
 /// Brackets of one line; further ones are text.
 const BRACKETS_MAX: usize = 50;
-/// First words in brackets that can only be a setting.
-const SETTINGS: &[&str] =
-    &["retry", "timeout", "deadline", "on failure", "undo:", "default:", "rerun:", "depends on", "blocked by"];
+/// The settings with a value; `retry: 2` is `retry 2`, the others need their colon.
+const SETTINGS: [&str; 9] =
+    ["retry", "timeout", "deadline", "on failure", "undo:", "default:", "files:", "priority:", "assignee:"];
 
 struct Line<'a> {
     node: Node,
@@ -102,7 +102,8 @@ impl Line<'_> {
             } else {
                 let is_needed =
                     after_any(inside, &["after", "needs"]).is_some_and(|it| it.contains(|c: char| c.is_ascii_digit()));
-                if is_needed || after_any(inside, SETTINGS).is_some() {
+                let is_setting = after_any(inside, &["rerun:", "depends on", "blocked by"]).is_some();
+                if is_needed || is_setting || after_any(inside, &SETTINGS).is_some() {
                     let help = "write it as the page of the format does, such as (retry 2) or (depends on T001)";
                     let message = "crewlog does not understand these brackets and leaves them as text";
                     self.tree.warn(at, message, help);
@@ -159,50 +160,54 @@ fn set_all(node: &mut Node, inside: &str, at: usize, headings: &HashSet<String>)
 
 /// Applies a setting in brackets; false when it is none.
 fn set(node: &mut Node, inside: &str, at: usize, headings: &HashSet<String>) -> bool {
-    let task = &mut node.task;
-    let value = |name: &str| {
-        let rest = after(inside, name)?.trim_start();
-        Some(rest.strip_prefix(':').unwrap_or(rest).trim()).filter(|rest| !rest.is_empty())
-    };
-    let field = |name: &str| inside.strip_prefix(name).map(|rest| rest.trim().trim_matches('`').to_owned());
     if let Some(references) = references(inside, at, headings) {
         node.waits_for.extend(references);
-    } else if inside.eq_ignore_ascii_case("p") || inside.eq_ignore_ascii_case("parallel") {
-        node.beside = true;
-    } else if inside.eq_ignore_ascii_case("reads only") {
-        task.reads_only = true;
-    } else if inside.eq_ignore_ascii_case("rerun: safe") {
-        task.rerun_safe = true;
-    } else if matches!(inside.as_bytes(), [b'P' | b'p', b'0'..=b'9']) {
-        task.priority = Some(inside.to_owned());
-    } else if let Some(times) = value("retry").and_then(|times| times.parse().ok()) {
-        task.retry = Some(times);
-    } else if let Some(length) = value("timeout").and_then(length_ms) {
-        task.timeout_ms = Some(length);
-    } else if let Some(length) = value("deadline").and_then(length_ms) {
-        task.deadline_ms = Some(length);
-    } else if let Some(length) = inside.strip_prefix('~').and_then(length_ms) {
-        task.estimate_ms = Some(length);
-    } else if let Some(policy) = value("on failure").and_then(policy) {
-        task.on_failure = Some(policy);
-    } else if let Some(command) = field("undo:").filter(|command| may_run(command)) {
-        task.compensate = Some(command);
-    } else if let Some(default) = inside.strip_prefix("default:").and_then(DefaultAnswer::read) {
-        task.default_answer = Some(default);
-    } else if let Some(files) = inside.strip_prefix("files:") {
-        let files = files.split(',').map(|file| file.trim().trim_matches('`').to_owned());
-        task.files.extend(files.filter(|file| !file.is_empty()));
-    } else if let Some(priority) = field("priority:") {
-        task.priority = Some(priority);
-    } else if let Some(assignee) = field("assignee:") {
-        task.assignee = Some(assignee.trim_start_matches('@').to_owned());
-    } else if let Some(text) = after_any(inside, &["if", "unless"]).filter(|_| node.when == When::Always) {
-        let negated = after(inside, "unless").is_some();
-        node.when = When::Asked { text: text.trim().to_owned(), negated };
-    } else {
-        return false;
+        return true;
+    }
+    match inside.to_ascii_lowercase().as_str() {
+        "p" | "parallel" => node.beside = true,
+        "reads only" => node.task.reads_only = true,
+        "rerun: safe" => node.task.rerun_safe = true,
+        priority if matches!(priority.as_bytes(), [b'p', b'0'..=b'9']) => node.task.priority = Some(inside.to_owned()),
+        _other => return set_value(node, inside).is_some(),
     }
     true
+}
+
+/// Applies a setting that has a value.
+fn set_value(node: &mut Node, inside: &str) -> Option<()> {
+    let task = &mut node.task;
+    if let Some(estimate) = inside.strip_prefix('~') {
+        task.estimate_ms = Some(length_ms(estimate)?);
+        return Some(());
+    }
+    if let Some(text) = after_any(inside, &["if", "unless"]).filter(|_| node.when == When::Always) {
+        let negated = after(inside, "unless").is_some();
+        node.when = When::Asked { text: text.trim().to_owned(), negated };
+        return Some(());
+    }
+    let (name, value) = SETTINGS.iter().find_map(|name| {
+        let rest = after(inside, name.trim_end_matches(':'))?.trim_start();
+        let value = rest.strip_prefix(':').or_else(|| (!name.ends_with(':')).then_some(rest))?.trim();
+        (!value.is_empty()).then_some((*name, value))
+    })?;
+    let text = || value.trim_matches('`').to_owned();
+    match name {
+        "retry" => task.retry = Some(value.parse().ok()?),
+        "timeout" => task.timeout_ms = Some(length_ms(value)?),
+        "deadline" => task.deadline_ms = Some(length_ms(value)?),
+        "on failure" => task.on_failure = Some(value.parse().ok()?),
+        "undo:" if may_run(&text()) => task.compensate = Some(text()),
+        "default:" => task.default_answer = Some(DefaultAnswer::read(value)?),
+        "files:" => {
+            let files = value.split(',').map(|file| file.trim().trim_matches('`').to_owned());
+            task.files.extend(files.filter(|file| !file.is_empty()));
+        }
+        "priority:" => task.priority = Some(text()),
+        "assignee:" => task.assignee = Some(text().trim_start_matches('@').to_owned()),
+        _other => return None,
+    }
+    Some(())
 }
 
 /// "it passes" and "it fails" are decided by the step before; a person is asked anything else.
@@ -324,14 +329,10 @@ pub(super) fn names(list: &str, at: usize, headings: &HashSet<String>) -> Option
         if !is_name && !is_heading {
             return None;
         }
-        let offset = part.as_ptr() as usize - list.as_ptr() as usize;
-        found.push(Reference { name: if is_heading { name } else { bare }.to_owned(), at: at + offset + 1 });
+        found.push(Reference {
+            name: if is_heading { name } else { bare }.to_owned(),
+            at: at + Span::of(list, part).start + 1,
+        });
     }
     (!found.is_empty()).then_some(found)
-}
-
-fn policy(text: &str) -> Option<FailurePolicy> {
-    [FailurePolicy::SkipDependants, FailurePolicy::Continue, FailurePolicy::Stop, FailurePolicy::Ask]
-        .into_iter()
-        .find(|policy| policy.as_str() == text.to_lowercase())
 }

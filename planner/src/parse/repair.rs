@@ -6,6 +6,10 @@
 //!
 //! Lines are neither added nor removed, and only the beginning of a line changes, so every byte keeps its place.
 
+use std::sync::LazyLock;
+
+use regex::Regex;
+
 /// Levels of lists; deeper items belong to the last of them.
 pub(super) const DEPTH_MAX: usize = 32;
 
@@ -172,35 +176,21 @@ fn fence(body: &str) -> Option<(u8, usize, &str)> {
 
 /// The sign of an item: its length, and what stands for it in CommonMark.
 fn sign(body: &str) -> Option<(usize, String)> {
-    let followed = |length: usize| body[length..].starts_with([' ', '\t', '\n', '\r']) || body.len() == length;
-    let plain = |length: usize, now: &str| Some((length, now.to_owned()));
+    static SIGN: LazyLock<Regex> = LazyLock::new(|| {
+        let signs = r"([-*+]|[0-9]{1,9}[.)])|[•–]|\(([0-9]{1,4})\)|([a-z])\)|(?i:step) ([0-9]{1,9}):";
+        Regex::new(&format!("^(?:{signs})(?:[ \t\r\n]|$)")).expect("it is a constant")
+    });
+    let found = SIGN.captures(body)?;
     let first = body.chars().next()?;
-    match first {
-        '-' | '*' | '+' if followed(1) => {
-            let is_rule =
-                body.trim_end().chars().all(|c| c == first || c == ' ') && body.matches(first).nth(2).is_some();
-            if is_rule { None } else { plain(1, &body[..1]) }
-        }
-        '\u{2022}' | '\u{2013}' if followed(3) => plain(3, "-"),
-        '(' => {
-            let (inside, _) = body[1..].split_once(')')?;
-            let is_number = (1..=4).contains(&inside.len()) && inside.bytes().all(|byte| byte.is_ascii_digit());
-            (is_number && followed(inside.len() + 2)).then(|| plain(inside.len() + 2, &format!("{inside})")))?
-        }
-        'a'..='z' if body.as_bytes().get(1) == Some(&b')') && followed(2) => {
-            plain(2, &format!("{})", first as u32 - 'a' as u32 + 1))
-        }
-        '0'..='9' => {
-            let digits = body.bytes().take_while(u8::is_ascii_digit).count();
-            let is_marker = digits <= 9 && matches!(body.as_bytes().get(digits), Some(b'.' | b')'));
-            (is_marker && followed(digits + 1)).then(|| plain(digits + 1, &body[..=digits]))?
-        }
-        'S' | 's' => {
-            let rest = body.get(5..).filter(|_| body[..5].eq_ignore_ascii_case("step "))?;
-            let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
-            let is_marker = (1..=9).contains(&digits) && rest[digits..].starts_with(':') && followed(6 + digits);
-            is_marker.then(|| plain(6 + digits, &format!("{}.", &rest[..digits])))?
-        }
-        _text => None,
-    }
+    let is_rule = body.trim_end().chars().all(|c| c == first || c == ' ') && body.matches(first).nth(2).is_some();
+    let part = |n: usize| found.get(n).map(|part| part.as_str());
+    let sign = match (part(1), part(2), part(3), part(4)) {
+        (Some(_), ..) if is_rule => return None,
+        (Some(plain), ..) => plain.to_owned(),
+        (_, Some(number), ..) => format!("{number})"),
+        (_, _, Some(letter), _) => format!("{})", letter.as_bytes()[0] - b'a' + 1),
+        (_, _, _, Some(number)) => format!("{number}."),
+        (None, None, None, None) => "-".to_owned(),
+    };
+    Some((found[0].trim_end().len(), sign))
 }

@@ -50,7 +50,7 @@ pub fn write_states(text: &str, plan: &ParsedPlan, states: &[(TaskId, Mark)], no
     let mut edits = Vec::new();
     for place in written {
         if let (Some(old), Some(new)) = (old(place), new(shown[place])) {
-            edits.push((place_of(text, old), new.to_owned()));
+            edits.push((Span::of(text, old), new.to_owned()));
             if plan.format == Format::Beads {
                 edits.extend(times(text, plan.marks[place].span.start, shown[place], now));
             }
@@ -153,19 +153,13 @@ fn times(text: &str, at: usize, mark: Mark, now: &str) -> Vec<(Span, String)> {
     for name in names {
         match fields.get(*name) {
             Some(value) if value.get() == now => {}
-            Some(value) => edits.push((place_of(text, value.get()), now.clone())),
+            Some(value) => edits.push((Span::of(text, value.get()), now.clone())),
             None => missing.push_str(&format!(",\"{name}\":{now}")),
         }
     }
     if !missing.is_empty() {
-        let brace = place_of(text, record).end - 1;
+        let brace = Span::of(text, record).end - 1;
         edits.push((Span { start: brace, end: brace }, missing));
     }
     edits
-}
-
-/// The span of a part of a text.
-fn place_of(text: &str, part: &str) -> Span {
-    let start = part.as_ptr() as usize - text.as_ptr() as usize;
-    Span { start, end: start + part.len() }
 }

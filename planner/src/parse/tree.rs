@@ -13,8 +13,11 @@ pub const WARNINGS_MAX: usize = 1_000;
 pub const TEXT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// The tool whose rules a file is read by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, strum::IntoStaticStr, strum::VariantArray,
+)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum Format {
     /// Plain Markdown.
     #[default]
@@ -33,20 +36,12 @@ pub enum Format {
 
 impl Format {
     /// All formats.
-    pub const ALL: [Self; 6] =
-        [Self::Markdown, Self::SpecKit, Self::OpenSpec, Self::Kiro, Self::TaskMaster, Self::Beads];
+    pub const ALL: &[Self] = <Self as strum::VariantArray>::VARIANTS;
 
     /// The name for the command line and for people.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Markdown => "markdown",
-            Self::SpecKit => "speckit",
-            Self::OpenSpec => "openspec",
-            Self::Kiro => "kiro",
-            Self::TaskMaster => "taskmaster",
-            Self::Beads => "beads",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     /// The format of the tool that keeps its files at such a path.

@@ -139,6 +139,11 @@ impl<'a> Draft<'a> {
         }
     }
 
+    /// The definition of a task, as amended so far.
+    fn plan(&self, id: TaskId) -> Option<&TaskPlan> {
+        self.tasks.get(&id).or_else(|| self.state.task(id).map(|task| &task.plan))
+    }
+
     fn add(&mut self, text: &str, after: &[TaskId], before: &[TaskId]) -> Result<(), PlannerError> {
         let named = |name: &str| self.state.id_named(name);
         let (parsed, outer) = parse::read_beside(text, ReadOptions::default(), &named)?;
@@ -216,8 +221,7 @@ impl<'a> Draft<'a> {
         let (mut looked_at, mut outstanding) = (BTreeSet::from([id]), BTreeSet::new());
         let mut to_look_at = vec![id];
         while let Some(id) = to_look_at.pop() {
-            let amended = self.tasks.get(&id);
-            let Some(plan) = amended.or_else(|| self.state.task(id).map(|task| &task.plan)) else { continue };
+            let Some(plan) = self.plan(id) else { continue };
             for before in plan.depends_on.iter().map(|one| one.task).filter(|before| looked_at.insert(*before)) {
                 let known = self.state.task(before);
                 let is_passed = self.skipped.contains_key(&before) || self.done.contains(&before);
@@ -296,8 +300,7 @@ impl<'a> Draft<'a> {
             // What is called by another's number would be taken for it.
             let number = label.parse().ok().map(TaskId).filter(|number| *number != task);
             let is_given = self.state.task(task).is_none_or(|known| known.plan.label.as_ref() != Some(label));
-            let plan_of = |id: &TaskId| self.tasks.get(id).or_else(|| self.state.task(*id).map(|task| &task.plan));
-            let is_name = |number: &TaskId| plan_of(number).is_some_and(|other| other.label.is_none());
+            let is_name = |number: &TaskId| self.plan(*number).is_some_and(|other| other.label.is_none());
             if let Some(task) = number.filter(|number| is_given && is_name(number)) {
                 return Err(PlannerError::LabelTaken(label.clone(), task));
             }
@@ -324,16 +327,13 @@ impl<'a> Draft<'a> {
         let leads_on = to_look_at.iter().any(|id| known(id).is_some());
         let mut looked_at = BTreeMap::new();
         while let Some(id) = to_look_at.pop() {
-            let amended = self.tasks.get(&id);
-            // One that is not there at all is named by the check.
-            let Some(task) = amended.or_else(|| known(&id)) else { continue };
-            if looked_at.contains_key(&id) {
-                continue;
-            }
-            let depends_on = if amended.is_some() || leads_on { task.depends_on.clone() } else { Vec::new() };
+            // The check names a task that does not exist.
+            let Some(task) = self.plan(id).filter(|_| !looked_at.contains_key(&id)) else { continue };
+            let is_followed = leads_on || self.tasks.contains_key(&id);
+            let depends_on = if is_followed { task.depends_on.clone() } else { Vec::new() };
             to_look_at.extend(depends_on.iter().map(|dependency| dependency.task));
-            looked_at
-                .insert(id, TaskPlan { label: task.label.clone(), depends_on, ..TaskPlan::new(id, task.kind, "") });
+            let plain = TaskPlan { id, label: task.label.clone(), depends_on, ..TaskPlan::default() };
+            looked_at.insert(id, plain);
         }
         let looked_at = looked_at.into_values().collect::<Vec<_>>();
         if looked_at.is_empty() { Ok(()) } else { Ok(validate(&looked_at)?) }

@@ -78,7 +78,7 @@ proptest! {
     #[test]
     fn the_same_text_is_read_the_same_and_panics_nowhere(text in texts(), cut in 0..400_usize) {
         let cut = (0..=cut.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-        for format in Format::ALL {
+        for format in Format::ALL.iter().copied() {
             let options = ReadOptions { format, ..ReadOptions::default() };
             prop_assert_eq!(read(&text[..cut], options), read(&text[..cut], options));
         }

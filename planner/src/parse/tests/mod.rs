@@ -25,7 +25,7 @@ fn cases(file: &str) -> impl Iterator<Item = Case<'_>> {
         let (text, expected) = rest.split_once("\n---\n").expect("a case says what its text becomes");
         let (rule, format) =
             head.strip_suffix(']').and_then(|head| head.rsplit_once(" [")).unwrap_or((head, "markdown"));
-        let format = Format::ALL.into_iter().find(|known| known.as_str() == format).expect("a known format");
+        let format = Format::ALL.iter().copied().find(|known| known.as_str() == format).expect("a known format");
         Case { rule, format, text, expected: expected.trim_end() }
     })
 }
