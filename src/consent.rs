@@ -64,7 +64,7 @@ pub fn confirm(session: &Session, question: &str, refusal: &str) -> Result<(), F
     }
     if !session.terminal.is_interactive {
         return Err(
-            Failure::user(format!("{refusal}: there is no terminal on which to ask")).hint("check it, then say --yes")
+            Failure::user(format!("{refusal}: there is no terminal on which to ask")).hint("read them, then say --yes")
         );
     }
     match terminal::ask(&format!("{question} [y/N] "))?.as_deref() {
