@@ -398,7 +398,7 @@ impl Crew {
         }
     }
 
-    /// True while a lease is to be watched, or a refused claim may be tried again.
+    /// True while a lease must be watched, or a refused claim may be tried again.
     fn watches_leases(&self) -> bool {
         !self.refused.is_empty() || self.foreign_leases().next().is_some()
     }

@@ -97,7 +97,7 @@ fn while_it_is_unknown_what_tasks_use_one_goes_ahead_of_the_others() {
 }
 
 #[test]
-fn runs_without_a_known_usage_leave_the_average_unknown() {
+fn a_run_that_did_not_start_leaves_the_average_unknown() {
     let config = PlannerConfig { parallelism: 4, ..of_tokens(1_500) };
     check_with(
         config,
@@ -115,11 +115,11 @@ fn runs_without_a_known_usage_leave_the_average_unknown() {
         > 3 fails no broom
         3 Failed (lets go): no broom
         dispatched 4#1
+        dispatched 5#1
         > 4 used 700
         4#1 used 700 and 0 tokens
         > 4 done
         4 Completed:
-        dispatched 5#1
         ",
     );
 }

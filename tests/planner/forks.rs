@@ -317,11 +317,12 @@ fn pending(parent: &PlannerState) -> Vec<Task> {
         first_question: None,
         retry_ms: None,
         stopped_by: None,
+        usage_epoch: 0,
         ended_by: 0,
         failed_attempts: Vec::new(),
         ..task.clone()
     };
-    let kept = |task: &Task| Task { is_inherited: true, is_compensated: false, ..task.clone() };
+    let kept = |task: &Task| Task { is_inherited: true, is_compensated: false, usage_epoch: 0, ..task.clone() };
     let stopped = |task: &Task| Task {
         status: TaskStatus::Skipped,
         unblocks: true,

@@ -127,7 +127,7 @@ pub(crate) struct Spending {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct LaneUse {
     total: Usage,
-    /// The runs of known usage that have ended. A run that was withdrawn, or asked before its start, has none.
+    /// The number of runs that have ended.
     n_ended: u64,
 }
 
@@ -161,17 +161,15 @@ impl PlannerState {
 
     /// Counts a run that ends with a status. A cancelled run says little about the next.
     pub(super) fn end_spending(&mut self, task: TaskId, status: TaskStatus) {
+        let has_usage = self.spending.known.remove(&task);
         let is_counted = match status {
             TaskStatus::Running | TaskStatus::Cancelled | TaskStatus::Skipped => false,
-            TaskStatus::Planned
-            | TaskStatus::NeedsClarification
-            | TaskStatus::Completed
-            | TaskStatus::Failed
-            | TaskStatus::TimedOut => true,
+            // A run that was withdrawn, or asked before its start, has no usage.
+            TaskStatus::Planned | TaskStatus::NeedsClarification => has_usage,
+            TaskStatus::Completed | TaskStatus::Failed | TaskStatus::TimedOut => true,
         };
-        let is_known = self.spending.known.remove(&task);
         let Some(task) = self.task(task).filter(|task| task.status == TaskStatus::Running) else { return };
-        if is_counted && is_known && !task.plan.is_delegated() {
+        if is_counted && !task.plan.is_delegated() {
             let lane = lane(&task.plan);
             self.spending.by_lane[lane as usize].n_ended += 1;
         }
