@@ -147,7 +147,7 @@ fn a_plan_whose_budget_does_not_suffice_says_so_also_while_a_person_has_somethin
     let (plan, ran) =
         begin("- Review the design\n- Write poem one\n- Write poem two\n", &["--parallel", "--budget-tokens", "1500"]);
     ran.expect(5)
-        .says(&["task 1 waits for you", "nothing more is started: there is a budget, and what such tasks use"]);
+        .says(&["task 1 waits for you", "nothing more is started: the budget of 1500 tokens allows no more for now"]);
     assert!(scene.run(&["ls"]).expect(0).stdout.contains("(held back by its budget)"));
     assert_eq!(scene.run(&["ls", "-o", "json"]).expect(0).json()["plans"][0]["is_held_by_budget"], true);
     scene.run(&["cancel", &plan]).expect(0);
@@ -157,8 +157,7 @@ fn a_plan_whose_budget_does_not_suffice_says_so_also_while_a_person_has_somethin
     scene.run(&["set", &plan, "--budget-tokens", "1500"]).expect(0);
     scene.run(&["work", "--until-idle"]);
     let shown = scene.run(&["show", &plan]).expect(0).stdout;
-    let short =
-        "the budget of 1500 tokens is used up: 1000 tokens spent, 1000 tokens reserved for what runs\n  crewlog set";
+    let short = "the budget of 1500 tokens allows no more for now: 1000 tokens spent, 1000 tokens reserved for running tasks\n  crewlog set";
     assert!(shown.contains(&format!("nothing more is started: {short} {plan} --budget-tokens ...")), "{shown}");
 }
 

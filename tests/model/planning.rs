@@ -106,7 +106,7 @@ fn whatever_is_wrong_with_a_model_the_text_is_parsed_instead_and_the_person_is_t
         ran.says(&["warning: mock-1 gave no plan: ", says, "; the text is parsed instead"]);
         let found = tasks(&mock.scene, ran.stdout.trim());
         assert_eq!(found[2].1, ["2"], "in the order of the text: {found:?}");
-        assert_eq!(mock.scene.events_of_type("TasksPlanned")[0]["origin"], Value::Null);
+        assert_eq!(mock.scene.events_of_type("TasksPlanned")[0]["origin"], json!({}));
         let class = mock.scene.events_of_type("ModelFailed").last().map(|failed| failed["class"].clone());
         assert_eq!(class.is_none(), says.starts_with("NO_KEY"), "{class:?}");
     }

@@ -99,11 +99,16 @@ impl Shortage {
     #[must_use]
     pub fn words(&self) -> String {
         let Self { measure, limit, spent, reserved } = *self;
-        let reserved = match reserved {
-            0 => String::new(),
-            _ => format!(", {} reserved for what runs", measure.words(reserved)),
-        };
-        format!("the budget of {} is used up: {} spent{reserved}", measure.words(limit), measure.words(spent))
+        let (limit, spent) = (measure.words(limit), measure.words(spent));
+        match reserved {
+            0 => format!("the budget of {limit} is used up: {spent} spent"),
+            _ => {
+                let reserved = measure.words(reserved);
+                format!(
+                    "the budget of {limit} allows no more for now: {spent} spent, {reserved} reserved for running tasks"
+                )
+            }
+        }
     }
 }
 
