@@ -117,6 +117,10 @@ pub async fn add_task(session: &Session, add: AddTask) -> Result<Code, Failure> 
     if add.new {
         check_name(&add.plan)?;
     }
+    if is_like_a_path(&add.text) {
+        return Err(Failure::user(format!("{:?} looks like a path, and a task is described in words", add.text))
+            .hint(format!("to run the tasks of a file: {}", session.command("run FILE"))));
+    }
     let (store, _) = session.place.open_or_make().await?;
     let plan = plan_to_add_to(session, &store, &add).await?;
     let tags = queries::tags_of(&store, &plan).await?;

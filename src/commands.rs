@@ -6,9 +6,10 @@ use std::io::Write;
 use crewlog_executors::claiming::claim_of;
 use crewlog_executors::propagation::{self, Unreadable};
 use crewlog_executors::{human, planning};
-use crewlog_mq::{EventStore, ExecuteError, Range, Runner};
+use crewlog_mq::{EventStore, ExecuteError, Handler, Range, Runner};
 use crewlog_planner::claim::Ending;
 use crewlog_planner::event::{Command, FailureClass, QuestionId, TaskStatus};
+use crewlog_planner::nesting;
 use crewlog_planner::plan::{DefaultAnswer, TaskId};
 use crewlog_planner::planner::{Planner, PlannerError};
 use crewlog_planner::state::{Phase, PlannerState, Task};
@@ -19,7 +20,7 @@ use crate::order::order;
 use crate::queries::{self, no_task};
 use crate::session::Session;
 use crate::terminal::say;
-use crate::text::visible;
+use crate::text::{shell_word, visible};
 
 /// A plan that a command is for.
 pub struct Target {
@@ -92,6 +93,25 @@ impl Target {
     /// A task by its label or number.
     pub fn task(&self, session: &Session, name: &str) -> Result<&Task, Failure> {
         self.state().task_named(name).ok_or_else(|| no_task(session, &self.plan, self.state(), name))
+    }
+
+    /// Refuses to open a sub-plan again whose parent's task has ended: it would be cancelled at once.
+    async fn check_parent(&self, session: &Session, command: &Command) -> Result<(), Failure> {
+        let Some(parent) = nesting::parent_task(&self.plan, self.state()) else { return Ok(()) };
+        let mut planner = self.planner.handler().clone();
+        // A refusal is reported by the order itself.
+        if planner.process(command.clone()).is_err() {
+            return Ok(());
+        }
+        let view = queries::load_view(&self.store, &parent.plan, Range::default()).await?;
+        let Some(Command::CancelFromParent { reason }) = nesting::follow(&self.plan, planner.state(), view.state())
+        else {
+            return Ok(());
+        };
+        let name = view.state().task(parent.task).map_or_else(|| parent.task.to_string(), |task| task.plan.name());
+        let retry = format!("{} {}", session.command_on("retry", &parent.plan), shell_word(&name));
+        Err(Failure::new(Code::Conflict, format!("{} carries out a task that is over: {reason}", self.plan))
+            .hint(retry))
     }
 
     /// Lets the planner take in what was just reported.
@@ -191,10 +211,12 @@ async fn report(session: &Session, plan: &str, name: &str, ending: Ending, said:
     let target = Target::find_to_tell(session, plan).await?;
     let task = target.task(session, name)?;
     let (id, attempt, status, is_paused) = (task.plan.id, task.attempts, task.status, task.is_paused);
+    let is_delayed = task.retry_ms.is_some();
     if status != TaskStatus::Running {
         let failure = Failure::new(Code::Conflict, format!("task {name} is {}, not running", status.as_str()));
         return Err(failure.hint(match status {
             TaskStatus::Planned if is_paused => "it is paused: `crewlog resume` with its name lets it begin",
+            TaskStatus::Planned if is_delayed => "it waits for its retry: `crewlog retry` with --now tries it at once",
             TaskStatus::Planned => "it is not its turn yet: what it waits for has to end first",
             TaskStatus::NeedsClarification => "it waits for an answer: `crewlog answer`",
             TaskStatus::Completed => "it is done already",
@@ -210,13 +232,13 @@ async fn report(session: &Session, plan: &str, name: &str, ending: Ending, said:
     let now = target.store.now();
     human::report(&mut claim, attempt, &life, now, ending).await?;
     let target = target.settle().await?;
-    // The task may have been cancelled first.
-    match target.state().task(id) {
-        Some(task) if task.status == TaskStatus::Cancelled => {
-            Err(Failure::new(Code::Conflict, format!("somebody was faster: task {name} is Cancelled")))
-        }
-        Some(_) | None => target.say(session, said).await,
+    // Another command may have ended the task first, so that the report counts for nothing.
+    let status = target.state().task(id).map_or(status, |task| task.status);
+    if matches!(status, TaskStatus::Cancelled | TaskStatus::Skipped | TaskStatus::TimedOut) {
+        let message = format!("somebody was faster: task {name} is {}", status.as_str());
+        return Err(Failure::new(Code::Conflict, message));
     }
+    target.say(session, said).await
 }
 
 pub async fn cancel(session: &Session, cancel: Cancel) -> Result<Code, Failure> {
@@ -253,7 +275,9 @@ pub async fn retry(session: &Session, retry: Retry) -> Result<Code, Failure> {
     let target = Target::find_to_tell(session, &retry.plan).await?;
     let task = target.optional_id(session, retry.task.as_deref())?;
     let Some(task) = task.filter(|_| retry.now) else {
-        return decide(session, target, Command::Retry { task }, "opened again").await;
+        let command = Command::Retry { task };
+        target.check_parent(session, &command).await?;
+        return decide(session, target, command, "opened again").await;
     };
     let mut claim = claim_of(&target.store, &target.plan, task, target.tags.clone());
     claim.catch_up().await?;

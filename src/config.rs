@@ -229,10 +229,7 @@ fn variables<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(String, String)>
 }
 
 fn duration<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
-    checked(from, |typed: String| {
-        let help = "write a number with its unit: 30s, 10m, 2h";
-        cli::duration(&typed).map(Some).map_err(|why| format!("no duration: {why}; {help}"))
-    })
+    checked(from, |typed: String| cli::duration(&typed).map(Some))
 }
 
 fn jobs<'de, D: Deserializer<'de>>(from: D) -> Result<Option<usize>, D::Error> {

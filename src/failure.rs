@@ -175,6 +175,7 @@ impl From<PlannerError> for Failure {
             | PlannerError::AnswerNotUnderstood(..)
             | PlannerError::AnswerTooLong(..)
             | PlannerError::NotRetryable(..)
+            | PlannerError::Blocked(..)
             | PlannerError::Setting { .. } => Code::User,
         };
         Self::new(code, refusal.to_string())

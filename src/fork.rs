@@ -6,7 +6,7 @@ use crewlog_executors::history::{ForkPoint, History};
 use crewlog_executors::planning;
 use crewlog_executors::plans;
 use crewlog_executors::worker::InterruptedTask;
-use crewlog_mq::{EventStore, Position, Query, Range, Runner};
+use crewlog_mq::{EventStore, Handler, Position, Query, Range, Runner};
 use crewlog_planner::event::{self, Command, Event, PlannerConfig, Setting, TaskStatus};
 use crewlog_planner::plan::TaskId;
 use crewlog_planner::planner::Planner;
@@ -53,9 +53,15 @@ pub async fn fork(session: &Session, fork: Fork) -> Result<Code, Failure> {
     }
     if !fork.run {
         if let (Output::Text, false) = (session.output, session.terminal.is_quiet) {
-            // Resuming does nothing where all tasks have ended.
-            let command = if n_ended < tasks.len() { "resume" } else { "retry" };
-            say(&format!("to go on: {}", session.command_on(command, &plan)));
+            let retry = || planner.handler().clone().process(Command::Retry { task: None });
+            let command = if n_ended < tasks.len() {
+                session.command_on("resume", &plan)
+            } else if retry().is_ok_and(|events| !events.is_empty()) {
+                session.command_on("retry", &plan)
+            } else {
+                format!("{} --add \"...\"", session.command_on("fork", parent))
+            };
+            say(&format!("to go on: {command}"));
         }
         return Ok(Code::Done);
     }

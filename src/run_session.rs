@@ -30,7 +30,7 @@ use crate::session::Session;
 use crate::show;
 use crate::sync::{Kept, TRIES_MAX};
 use crate::terminal::{self, say, unless_closed};
-use crate::text::{by_default, count, visible};
+use crate::text::{by_default, count, one_line, visible};
 
 /// A running plan.
 pub struct RunSession<'a> {
@@ -350,7 +350,10 @@ impl<'a> RunSession<'a> {
             End::Plan(Outcome::Cancelled) => (Code::TaskFailed, Vec::new()),
             End::Paused => match self.view.state().shortage() {
                 Some(shortage) => (Code::Budget, show::how_to_go_on(self.session, &self.plan, &shortage)),
-                None => (Code::Paused, vec![format!("the plan is paused; to go on: {resume}")]),
+                None => {
+                    let reason = one_line(self.view.state().pause_reason().unwrap_or_default(), 200);
+                    (Code::Paused, vec![format!("the plan is paused: {reason}; to go on: {resume}")])
+                }
             },
             End::Unreadable(failure) => (failure.code, vec![failure.to_string()]),
             End::TimedOut => (Code::TimedOut, vec![format!("the time given ran out; to go on: {resume}")]),

@@ -8,10 +8,9 @@ use crewlog_executors::projecting::Projected;
 use crewlog_mq::{EventStore, Position, Range};
 use crewlog_planner::event::{TaskStatus, Timer};
 use crewlog_planner::listing::{PlanList, PlanSummary};
-use crewlog_planner::nesting;
 use crewlog_planner::parse::{self, Diagnostic, ParsedPlan};
 use crewlog_planner::plan::{Mark, NodeKind, TaskPlan};
-use crewlog_planner::state::{Measure, Phase, PlannerState, Question, Shortage, Task};
+use crewlog_planner::state::{Measure, PlannerState, Question, Shortage, Task};
 use crewlog_planner::view::PlanView;
 use serde_json::json;
 
@@ -265,11 +264,11 @@ pub fn what_is_waited_for(session: &Session, plan: &str, view: &PlanView) -> Vec
             if is_raisable { format!("\n  {}", how_to_raise(session, plan, held.measure)) } else { String::new() };
         format!("nothing more is started: {}{how}", held.words())
     });
-    // A plan that is paused with its parent resumes with it; the others are shown by their own worker.
-    let is_paused =
-        state.phase() == Phase::Paused && !state.is_paused_from_parent() && nesting::parent_task(plan, state).is_some();
-    let resume =
-        is_paused.then(|| format!("plan {} is paused\n  {}", visible(plan), session.command_on("resume", plan)));
+    // A plan that is paused with its parent resumes with it.
+    let resume = state.pause_reason().filter(|_| !state.is_paused_from_parent()).map(|reason| {
+        let (reason, resume) = (one_line(reason, 200), session.command_on("resume", plan));
+        format!("plan {} is paused: {reason}\n  {resume}", visible(plan))
+    });
     questions.chain(taken).chain(tasks).chain(paused).chain(held).chain(resume).collect()
 }
 

@@ -36,6 +36,8 @@ pub enum PlannerError {
     AnswerNotUnderstood(QuestionId, &'static str),
     #[error("task {0} is {status}: only one that failed, timed out, or was cancelled or skipped can be retried", status = .1.as_str())]
     NotRetryable(TaskId, TaskStatus),
+    #[error("task {0} cannot start because task {1} is {status}: retry task {1} first", status = .2.as_str())]
+    Blocked(TaskId, TaskId, TaskStatus),
     #[error("this is a fork of a fork and so on, and fork_depth_max is {0}: fork a plan that is nearer to the first")]
     TooManyForks(usize),
     #[error(
@@ -88,6 +90,7 @@ impl PlannerError {
         match self {
             Self::NotOfAgent(task)
             | Self::NotRetryable(task, _)
+            | Self::Blocked(_, task, _)
             | Self::NotDelayed(task, _)
             | Self::NotAskable(task, _)
             | Self::TaskUnderWay(task, _)

@@ -42,7 +42,8 @@ pub fn span(ms: u64) -> String {
 }
 
 /// The milliseconds of a duration such as `90s`, `10m`, `2h`, `1d` or `500ms`; more than none.
-pub(crate) fn length_ms(text: &str) -> Option<u64> {
+#[must_use]
+pub fn length_ms(text: &str) -> Option<u64> {
     let digits = text.trim().bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.trim().split_at(digits);
     let unit = match unit.trim().to_lowercase().as_str() {

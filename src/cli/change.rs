@@ -166,7 +166,7 @@ pub struct Set {
     /// Tasks that may run at once: of those with a command, and again of those without
     #[arg(long, value_name = "N")]
     pub parallelism: Option<usize>,
-    /// Tasks of a kind, or of an assignee, that may run at once; no number removes the limit
+    /// Tasks of a kind, or of an assignee, that may run at once; `KIND=` or `@NAME=` removes the limit
     #[arg(long, value_name = "KIND=N|@NAME=N", value_parser = limit)]
     pub limit: Vec<Setting>,
     #[command(flatten)]

@@ -10,6 +10,7 @@ use crewlog_planner::plan::{FailurePolicy, NodeKind};
 use crewlog_planner::planner::is_checkpoint_name;
 use crewlog_planner::priority;
 use crewlog_planner::protocol::AgentType;
+use crewlog_planner::text::length_ms;
 
 /// Values by name, for [`one_of`].
 pub(super) type Table<T> = &'static [(&'static str, T)];
@@ -64,7 +65,7 @@ pub(super) fn kind(typed: &str) -> Result<NodeKind, String> {
 
 /// A limit on the parallelism of a kind, or of an assignee; an empty number removes it.
 pub(super) fn limit(typed: &str) -> Result<Setting, String> {
-    let (name, n) = typed.split_once('=').ok_or("write KIND=N or @NAME=N")?;
+    let (name, n) = typed.split_once('=').ok_or("write KIND=N or @NAME=N; `KIND=` or `@NAME=` removes the limit")?;
     let n = match n {
         "" => None,
         n => Some(n.parse().map_err(|error| format!("{n:?}: {error}"))?),
@@ -173,16 +174,13 @@ pub(super) fn micros(typed: &str) -> Result<u64, String> {
     format!("{whole}{part:0<6}").parse().map_err(|_| wrong())
 }
 
-/// A duration: `30s`, `10m`, `2h`.
+/// A duration, as in a plan.
 pub fn duration(typed: &str) -> Result<Duration, String> {
-    let parsed = typed.parse::<jiff::SignedDuration>().map_err(|error| error.to_string())?;
-    match Duration::try_from(parsed) {
-        Ok(duration) if !duration.is_zero() => Ok(duration),
-        Ok(_) | Err(_) => Err("it must be more than nothing".into()),
-    }
+    millis(typed).map(Duration::from_millis)
 }
 
 /// A duration in milliseconds.
 pub(super) fn millis(typed: &str) -> Result<u64, String> {
-    Ok(u64::try_from(duration(typed)?.as_millis()).unwrap_or(u64::MAX))
+    let wrong = "it is no duration: write a number above 0 with its unit: 500ms, 30s, 10m, 2h or 1d";
+    length_ms(typed).ok_or_else(|| wrong.to_owned())
 }

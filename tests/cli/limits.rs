@@ -171,7 +171,7 @@ fn a_sub_plan_that_is_paused_is_named_by_the_plan_above() {
     let within = format!("{plan}.1-1");
     scene.run(&["resume", &plan]).expect(5);
     scene.run(&["pause", &within, "--reason", "why"]).expect(0);
-    let resume = format!("plan {within} is paused\n  crewlog resume {within}");
+    let resume = format!("plan {within} is paused: why\n  crewlog resume {within}");
     scene.run(&["resume", &plan]).expect(5).says(&[&resume]);
     assert!(scene.run(&["show", &plan]).expect(0).stdout.contains(&resume));
 }

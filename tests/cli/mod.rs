@@ -19,6 +19,7 @@ mod places;
 mod plan_export;
 mod projects;
 mod prompts;
+mod remedies;
 mod replay;
 mod results;
 pub(crate) mod scene;

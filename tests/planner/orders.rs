@@ -206,6 +206,30 @@ fn a_retry_opens_the_task_with_what_was_skipped_because_of_it() {
 }
 
 #[test]
+fn a_retry_of_a_skipped_task_names_the_task_that_blocks_it() {
+    check(
+        "- A: Run `a`\n- B: Run `b` (depends on A)\n- C: Run `c` (depends on B)\n",
+        "
+        > start
+        planned 1 2 3
+        dispatched 1#1
+        > 1 fails boom
+        1 Failed: boom
+        2 Skipped: task A did not complete
+        3 Skipped: task B did not complete
+        ended Failed, 3 tasks: 1 failed, 2 skipped
+        > retry 2
+        ! task 2 cannot start because task 1 is Failed: retry task 1 first
+        > retry 3
+        ! task 3 cannot start because task 1 is Failed: retry task 1 first
+        > retry 1
+        reopened 1 2 3
+        dispatched 1#2
+        ",
+    );
+}
+
+#[test]
 fn a_retry_leaves_alone_what_was_given_up_or_left_out() {
     check(
         "- [-] Run `old`\n- [ ] If it rains, run `umbrella`\n- [ ] Run `walk`\n",

@@ -5,7 +5,7 @@ use crate::event::{Event, TaskStatus};
 use crate::plan::TaskId;
 use crate::planner::schedule::is_left_out;
 use crate::planner::{Planner, end};
-use crate::state::Phase;
+use crate::state::{Phase, Task};
 
 impl Planner {
     pub(super) fn cancel_task(&self, id: TaskId, reason: &str) -> Result<Vec<Event>, PlannerError> {
@@ -104,6 +104,13 @@ impl Planner {
             reopened[index] |= goes_on && task.is_compensated && task.status == TaskStatus::Completed;
         }
         self.reopen_dependants(&mut reopened);
+        if let Some(task) = task.and_then(|id| self.state.task(id)) {
+            let is_closed = |task: &&Task| self.state.index(task.plan.id).is_some_and(|index| !reopened[index]);
+            let blocker_of = |task: &&Task| self.state.failed_blockers(&task.plan).find(is_closed);
+            if let Some(blocker) = std::iter::successors(Some(task), blocker_of).skip(1).last() {
+                return Err(PlannerError::Blocked(task.plan.id, blocker.plan.id, blocker.status));
+            }
+        }
         let ids = self.state.tasks.iter().zip(reopened).filter(|(_, is_reopened)| *is_reopened);
         let task_ids = ids.map(|(task, _)| task.plan.id).collect::<Vec<_>>();
         Ok(if task_ids.is_empty() { Vec::new() } else { vec![Event::TasksReopened { task_ids }] })

@@ -39,7 +39,7 @@ impl Planner {
             return started;
         }
         // When the budget starts nothing and nothing runs, a person has to know.
-        let paused = |shortage: Shortage| Event::PlanPaused { reason: shortage.to_string(), from_parent: false };
+        let paused = |shortage: Shortage| Event::PlanPaused { reason: shortage.words(), from_parent: false };
         self.state.shortage().map(paused).into_iter().collect()
     }
 

@@ -249,9 +249,9 @@ impl PlannerState {
             return;
         }
         if self.graph.unmet[index] > 0 {
-            let mut blockers = task.plan.depends_on.iter().filter_map(|dependency| self.task(dependency.task));
-            if let Some(blocker) = blockers.find(|blocker| hold(&task.plan, blocker) == Hold::ForGood) {
-                self.graph.doomed.insert(index, blocker.plan.id);
+            let blocker = self.failed_blockers(&task.plan).next().map(|blocker| blocker.plan.id);
+            if let Some(blocker) = blocker {
+                self.graph.doomed.insert(index, blocker);
             }
             return;
         }
@@ -260,6 +260,12 @@ impl PlannerState {
             let (group, priority) = (ConcurrencyGroup::of(&task.plan, &self.config), self.priority(index));
             self.graph.ready.entry(group).or_default().insert(priority);
         }
+    }
+
+    /// The dependencies of a task that ended without success, so that it cannot start.
+    pub(crate) fn failed_blockers(&self, plan: &TaskPlan) -> impl Iterator<Item = &Task> {
+        let dependencies = plan.depends_on.iter().filter_map(|dependency| self.task(dependency.task));
+        dependencies.filter(|blocker| hold(plan, blocker) == Hold::ForGood)
     }
 
     fn priority(&self, index: usize) -> Priority {

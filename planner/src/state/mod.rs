@@ -61,6 +61,8 @@ pub struct PlannerState {
     pub(crate) cancelled: bool,
     /// Whether the last pause came from the parent plan.
     pub(crate) paused_from_parent: bool,
+    /// Why the last pause was ordered.
+    pause_reason: String,
     pub(crate) origin: Origin,
     /// Of a fork: the other plan, and the last position of the history that they share.
     pub(crate) parent: Option<(String, Position)>,
@@ -144,6 +146,12 @@ impl PlannerState {
     #[must_use]
     pub fn is_paused_from_parent(&self) -> bool {
         self.phase == Phase::Paused && self.paused_from_parent
+    }
+
+    /// Why the plan is paused, if it is.
+    #[must_use]
+    pub fn pause_reason(&self) -> Option<&str> {
+        (self.phase == Phase::Paused).then_some(&self.pause_reason)
     }
 
     /// The text's first heading.
@@ -325,8 +333,9 @@ impl PlannerState {
                 let requested = summary::Requested { task_ids: task_ids.clone(), at: self.n_events - 1 };
                 self.summary.requested = Some(requested);
             }
-            Event::PlanPaused { from_parent, .. } => {
+            Event::PlanPaused { reason, from_parent } => {
                 (self.phase, self.paused_from_parent) = (Phase::Paused, *from_parent);
+                self.pause_reason.clone_from(reason);
             }
             Event::PlanResumed {} => self.phase = Phase::Active,
             Event::PlanStopped { because } => self.stopped = Some(*because),
