@@ -303,7 +303,10 @@ mod sweep {
         assert!(!after.contains_key("6 1"), "{kill}: what depends on a failed task was run");
         assert_eq!(&shape(scene.show(&plan)), expected, "{kill}");
         let set = scene.events_of_type("TimerSet");
-        assert_eq!(scene.events_of_type("TimerFired"), set, "{kill}: the retry was due once, when the log says");
+        let mut fired = scene.events_of_type("TimerFired");
+        // Those of a plan; the leases of killed workers end by an event of this name too.
+        fired.retain(|fired| fired["timer"].is_object());
+        assert_eq!(fired, set, "{kill}: the retry was due once, when the log says");
         assert_eq!(set.len(), 1, "{kill}: there is one retry");
         scene.run(&["work", "--until-idle", "-q"]).expect(0);
         let (said, follows) = (said::<Statistics>(scene), what_follows::<Statistics>(scene));
