@@ -1,170 +1,131 @@
 //! The graph of a plan, and the changes that a model proposes. It changes nothing.
 
 use std::collections::BTreeMap;
-use std::io::Write;
+use std::io::{self, Write};
 
 use crewlog_executors::model::text_aggregate;
 use crewlog_planner::analysis::Analysis;
 use crewlog_planner::model::{advice_request, read_advice};
 use crewlog_planner::plan::{TaskId, TaskPlan};
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::by_model::{self, Advisor};
 use crate::failure::Failure;
 use crate::session::Session;
 use crate::text::{count, one_line};
 
-#[derive(Serialize)]
-pub struct GraphJson {
-    tasks: usize,
-    steps: usize,
-    at_once: usize,
-    groups: Vec<Vec<String>>,
-    critical_path: Vec<String>,
-    bottlenecks: Vec<BottleneckJson>,
-    saving_relaxed: usize,
+/// The tasks as a model would have them, and their graph.
+pub struct Advice {
+    tasks: Vec<TaskPlan>,
+    graph: Analysis,
 }
 
-#[derive(Serialize)]
-struct BottleneckJson {
-    task: String,
-    waiting: usize,
-}
-
-/// The changes that a model proposes; null where it gave no answer.
-#[derive(Serialize)]
-pub struct AdviceJson {
-    dependencies: Option<DependenciesJson>,
-    kinds: Option<Vec<KindJson>>,
-}
-
-#[derive(Serialize)]
-struct DependenciesJson {
-    edges: Vec<EdgeJson>,
-    saving: i64,
-    #[serde(flatten)]
-    graph: GraphJson,
-}
-
-#[derive(Serialize)]
-struct EdgeJson {
-    task: String,
-    after: String,
-}
-
-#[derive(Serialize)]
-struct KindJson {
-    task: String,
-    kind: &'static str,
-    was: &'static str,
-}
-
-/// Asks the model for changes.
-pub async fn advice(
-    session: &Session,
-    source: &str,
-    tasks: &[TaskPlan],
-    graph: &Analysis,
-) -> Result<AdviceJson, Failure> {
-    let names = Names::of(tasks);
-    let Some(model) = by_model::wanted(session, Some(true))? else {
-        return Ok(AdviceJson { dependencies: None, kinds: None });
-    };
+/// Asks the model for changes; none without an answer.
+pub async fn advice(session: &Session, source: &str, tasks: &[TaskPlan]) -> Result<Option<Advice>, Failure> {
+    let Some(model) = by_model::wanted(session, Some(true))? else { return Ok(None) };
     let (store, _) = session.place.open_or_make().await?;
     let advisor = Advisor::new(session, &model, &store, &text_aggregate(source), session.tags_of_project()?);
     let request = advice_request(&model.parameters, tasks);
     let found = advisor.ask("advice", "it is left out", request, |answer| read_advice(answer, tasks)).await?;
-    let advised = found.map(|found| found.value);
-    Ok(AdviceJson {
-        dependencies: advised.as_ref().map(|advised| names.dependencies(graph, advised)).transpose()?,
-        kinds: advised.map(|advised| kinds(tasks, &advised)),
-    })
+    let Some(tasks) = found.map(|found| found.value) else { return Ok(None) };
+    Ok(Some(Advice { graph: Analysis::of(&tasks)?, tasks }))
 }
 
-/// The names of the tasks.
-pub struct Names(BTreeMap<TaskId, String>);
+/// The tasks of a plan by name, and their graph.
+pub struct Graph<'a> {
+    tasks: &'a [TaskPlan],
+    names: BTreeMap<TaskId, String>,
+    graph: Analysis,
+}
 
-impl Names {
-    pub fn of(tasks: &[TaskPlan]) -> Self {
-        Self(tasks.iter().map(|task| (task.id, task.name())).collect())
+impl<'a> Graph<'a> {
+    pub fn of(tasks: &'a [TaskPlan]) -> Result<Self, Failure> {
+        let names = tasks.iter().map(|task| (task.id, task.name())).collect();
+        Ok(Self { tasks, names, graph: Analysis::of(tasks)? })
     }
 
     pub fn name(&self, task: TaskId) -> String {
-        self.0.get(&task).cloned().unwrap_or_else(|| task.to_string())
+        self.names.get(&task).cloned().unwrap_or_else(|| task.to_string())
     }
 
     fn list(&self, tasks: &[TaskId]) -> Vec<String> {
         tasks.iter().map(|task| self.name(*task)).collect()
     }
 
-    /// A graph by names.
-    pub fn graph(&self, graph: &Analysis) -> GraphJson {
+    pub fn json(&self) -> Value {
+        self.json_of(&self.graph)
+    }
+
+    fn json_of(&self, graph: &Analysis) -> Value {
         let bottlenecks = graph.bottlenecks.iter();
-        GraphJson {
-            tasks: self.0.len(),
-            steps: graph.n_steps(),
-            at_once: graph.n_at_once(),
-            groups: graph.groups.iter().map(|group| self.list(group)).collect(),
-            critical_path: self.list(&graph.critical_path),
-            bottlenecks: bottlenecks
-                .map(|one| BottleneckJson { task: self.name(one.task), waiting: one.n_waiting })
-                .collect(),
-            saving_relaxed: graph.n_steps() - graph.n_steps_relaxed,
-        }
+        let bottlenecks = bottlenecks.map(|one| json!({ "task": self.name(one.task), "waiting": one.n_waiting }));
+        json!({
+            "tasks": self.tasks.len(), "steps": graph.n_steps(), "at_once": graph.n_at_once(),
+            "groups": graph.groups.iter().map(|group| self.list(group)).collect::<Vec<_>>(),
+            "critical_path": self.list(&graph.critical_path), "bottlenecks": bottlenecks.collect::<Vec<_>>(),
+            "saving_relaxed": graph.n_steps() - graph.n_steps_relaxed,
+        })
     }
 
-    /// The graph of the model's dependencies, and the steps that it saves; negative when it adds dependencies.
-    fn dependencies(&self, before: &Analysis, tasks: &[TaskPlan]) -> Result<DependenciesJson, Failure> {
-        let graph = Analysis::of(tasks)?;
-        let edges = tasks.iter().flat_map(|task| {
-            task.depends_on.iter().map(|one| EdgeJson { task: task.name(), after: self.name(one.task) })
+    /// The changes that a model proposes; null without an answer.
+    pub fn advice_json(&self, advice: Option<&Advice>) -> Value {
+        let dependencies = advice.map(|Advice { tasks, graph }| {
+            let edges = self.edges(tasks).map(|(task, after)| json!({ "task": task, "after": after }));
+            let mut json = self.json_of(graph);
+            json["edges"] = edges.collect();
+            json["saving"] = self.saving(graph).into();
+            json
         });
+        let kinds = advice.map(|advice| {
+            let kind =
+                |(was, is): (&TaskPlan, &TaskPlan)| json!({ "task": is.name(), "kind": is.kind, "was": was.kind });
+            self.kinds(advice).map(kind).collect::<Vec<_>>()
+        });
+        json!({ "dependencies": dependencies, "kinds": kinds })
+    }
+
+    /// The steps that a graph saves; negative when it adds dependencies.
+    fn saving(&self, graph: &Analysis) -> i64 {
         let n_steps = |graph: &Analysis| i64::try_from(graph.n_steps()).unwrap_or(i64::MAX);
-        let saving = n_steps(before) - n_steps(&graph);
-        Ok(DependenciesJson { edges: edges.collect(), saving, graph: self.graph(&graph) })
+        n_steps(&self.graph) - n_steps(graph)
     }
-}
 
-fn kinds(tasks: &[TaskPlan], advised: &[TaskPlan]) -> Vec<KindJson> {
-    let differing = tasks.iter().zip(advised).filter(|(task, advised)| task.kind != advised.kind);
-    let kind = |(task, advised): (&TaskPlan, &TaskPlan)| KindJson {
-        task: task.name(),
-        kind: advised.kind.as_str(),
-        was: task.kind.as_str(),
-    };
-    differing.map(kind).collect()
-}
+    fn edges(&self, tasks: &[TaskPlan]) -> impl Iterator<Item = (String, String)> {
+        tasks.iter().flat_map(|task| task.depends_on.iter().map(|one| (task.name(), self.name(one.task))))
+    }
 
-/// For people.
-pub fn print(mut to: impl Write, proposed: &AdviceJson) -> std::io::Result<()> {
-    if let Some(dependencies) = &proposed.dependencies {
-        let saving = dependencies.saving;
-        writeln!(to, "\nthe model's dependencies (steps saved: {saving}):")?;
-        for EdgeJson { task, after } in &dependencies.edges {
-            writeln!(to, "  {task} after {after}")?;
+    /// The tasks to which the model gives another kind, before and after.
+    fn kinds<'b>(&'b self, advice: &'b Advice) -> impl Iterator<Item = (&'b TaskPlan, &'b TaskPlan)> {
+        self.tasks.iter().zip(&advice.tasks).filter(|(was, is)| was.kind != is.kind)
+    }
+
+    pub fn print_advice(&self, to: &mut dyn Write, advice: &Advice) -> io::Result<()> {
+        let Advice { tasks, graph } = advice;
+        writeln!(to, "\nthe model's dependencies (steps saved: {}):", self.saving(graph))?;
+        self.edges(tasks).try_for_each(|(task, after)| writeln!(to, "  {task} after {after}"))?;
+        self.print_of(to, graph)?;
+        self.kinds(advice).try_for_each(|(was, is)| {
+            writeln!(to, "the model calls {} {}, not {}", is.name(), is.kind.as_str(), was.kind.as_str())
+        })
+    }
+
+    pub fn print(&self, to: &mut dyn Write) -> io::Result<()> {
+        self.print_of(to, &self.graph)
+    }
+
+    fn print_of(&self, to: &mut dyn Write, graph: &Analysis) -> io::Result<()> {
+        let (tasks, steps) = (count(self.tasks.len(), "task"), count(graph.n_steps(), "step"));
+        writeln!(to, "{tasks} in {steps}, at most {} at once", graph.n_at_once())?;
+        for (n, group) in graph.groups.iter().enumerate() {
+            writeln!(to, "  step {}: {}", n + 1, one_line(&self.list(group).join(", "), 200))?;
         }
-        print_graph(&mut to, &dependencies.graph)?;
+        writeln!(to, "the longest chain: {}", one_line(&self.list(&graph.critical_path).join(" -> "), 200))?;
+        for one in &graph.bottlenecks {
+            writeln!(to, "a bottleneck: {}, for which {} wait", self.name(one.task), one.n_waiting)?;
+        }
+        match graph.n_steps() - graph.n_steps_relaxed {
+            0 => Ok(()),
+            n => writeln!(to, "--parallel saves {}: only the order of the file requires them", count(n, "step")),
+        }
     }
-    for KindJson { task, kind, was } in proposed.kinds.iter().flatten() {
-        writeln!(to, "the model calls {task} {kind}, not {was}")?;
-    }
-    Ok(())
-}
-
-/// For people.
-pub fn print_graph(mut to: impl Write, graph: &GraphJson) -> std::io::Result<()> {
-    let (tasks, steps) = (count(graph.tasks, "task"), count(graph.steps, "step"));
-    writeln!(to, "{tasks} in {steps}, at most {} at once", graph.at_once)?;
-    for (n, group) in graph.groups.iter().enumerate() {
-        writeln!(to, "  step {}: {}", n + 1, one_line(&group.join(", "), 200))?;
-    }
-    writeln!(to, "the longest chain: {}", one_line(&graph.critical_path.join(" -> "), 200))?;
-    for BottleneckJson { task, waiting } in &graph.bottlenecks {
-        writeln!(to, "a bottleneck: {task}, for which {waiting} wait")?;
-    }
-    if graph.saving_relaxed > 0 {
-        let steps = count(graph.saving_relaxed, "step");
-        writeln!(to, "--parallel saves {steps}: only the order of the file requires them")?;
-    }
-    Ok(())
 }

@@ -2,7 +2,6 @@
 //!
 //! New commands need consent. Each order is one command to the planner, all or nothing.
 
-use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
@@ -12,6 +11,7 @@ use crewlog_planner::parse::{self, ParsedPlan, ReadOptions};
 use crewlog_planner::plan::{TaskId, TaskPlan};
 use crewlog_planner::planner::{CHECKPOINT_CHARS_MAX, Planner, is_checkpoint_name};
 use crewlog_planner::state::{Phase, PlannerState, Task};
+use serde_json::json;
 
 use crate::cli::{AddTask, Amend, BACKLOG, Changes, Edits, Output, Set, Unset};
 use crate::commands::{self, Target};
@@ -250,7 +250,8 @@ impl Edits {
 
 async fn give(session: &Session, mut target: Target, command: Command) -> Result<Code, Failure> {
     let before = target.state().phase();
-    let executed = order(&mut target.planner, command).await.map_err(|error| target.refused(error))?;
+    let executed =
+        order(&mut target.planner, command).await.map_err(|error| commands::refused(target.state(), error))?;
     target.settle_below().await?;
     if let (Phase::Ended(_), false) = (before, executed.events.is_empty()) {
         let after = target.state().phase();
@@ -281,18 +282,10 @@ fn tell(session: &Session, target: &Target, events: &[Event]) -> Result<Code, Fa
     if !names.is_empty() {
         said.insert(0, format!("{}: task {}", &target.plan, names.join(", ")));
     }
-    let mut stdout = std::io::stdout();
-    match session.output {
-        Output::Text if events.is_empty() => writeln!(stdout, "nothing to change")?,
-        Output::Text => said.iter().try_for_each(|line| writeln!(stdout, "{}", visible(line)))?,
-        Output::Json | Output::Jsonl => {
-            let said = serde_json::json!({ "plan": &target.plan, "tasks": names, "settings": target.state().config().words() });
-            writeln!(stdout, "{said}")?;
-        }
-    }
-    if let (Output::Text, false) = (session.output, session.terminal.is_quiet) {
-        say(&format!("to go on, unless it runs already: {}", session.command_on("resume", &target.plan)));
-    }
+    let text = if said.is_empty() { "nothing to change".to_owned() } else { said.join("\n") };
+    let settings = target.state().config().words();
+    session.print_done(&text, &json!({ "plan": &target.plan, "tasks": names, "settings": settings }))?;
+    target.suggest_resume(session);
     Ok(Code::Done)
 }
 

@@ -103,9 +103,7 @@ impl<'a> Advisor<'a> {
         };
         match planner.asker.read(request, read).await {
             Ok(found) => {
-                if !self.session.terminal.is_quiet {
-                    say(&format!("{name} gave {what}{}", took(&found)));
-                }
+                self.session.remark(&format!("{name} gave {what}{}", took(&found)));
                 Ok(Some(found))
             }
             Err(NoAnswer::Ask(AskError::Log(error))) => Err(error.into()),
@@ -128,9 +126,7 @@ impl<'a> Advisor<'a> {
             return Ok(Planned::by_parser(parsed?));
         };
         let n_questions = tasks.iter().filter(|task| task.kind == NodeKind::Clarification).count();
-        if !self.session.terminal.is_quiet {
-            say(&format!("{}, {} of them for a person", count(tasks.len(), "task"), n_questions));
-        }
+        self.session.remark(&format!("{}, {n_questions} of them for a person", count(tasks.len(), "task")));
         let (parsed_title, context) = parsed.map_or_else(|_| (None, Vec::new()), |plan| (plan.title, plan.context));
         let title = parsed_title.or(title);
         let parsed = ParsedPlan { title, tasks, context, ..ParsedPlan::default() };

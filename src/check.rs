@@ -4,14 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::path::Path;
 
-use crewlog_planner::analysis::Analysis;
 use crewlog_planner::lines::Lines;
 use crewlog_planner::parse::{self, CodeUse, Diagnostic, ParsedPlan, Part, VERBS};
 use crewlog_planner::plan::{AttachmentKind, Mark, Span, Strength, TaskPlan};
 use crewlog_planner::validity::InvalidPlan;
 use serde_json::{Value, json};
 
-use crate::advice::{self, AdviceJson, GraphJson, Names};
+use crate::advice::{self, Advice, Graph};
 use crate::by_model;
 use crate::cli::{Check, Output};
 use crate::failure::{Code, Failure};
@@ -37,14 +36,10 @@ pub async fn check(session: &Session, check: Check) -> Result<Code, Failure> {
         (None, Ok(parsed)) => parsed,
         (None, Err(error)) => return refuse(session, &text, error),
     };
-    let graph = Analysis::of(&parsed.tasks)?;
-    let advice = match check.advice {
-        true => Some(advice::advice(session, &text, &parsed.tasks, &graph).await?),
-        false => None,
-    };
-    let names = Names::of(&parsed.tasks);
-    let graph = names.graph(&graph);
-    let checked = Checked { parsed: &parsed, lines: Lines::new(&text), names, graph, advice };
+    let graph = Graph::of(&parsed.tasks)?;
+    let advice = if check.advice { advice::advice(session, &text, &parsed.tasks).await? } else { None };
+    let (lines, is_advised) = (Lines::new(&text), check.advice);
+    let checked = Checked { parsed: &parsed, lines, graph, is_advised, advice };
     session.print(&checked.json(), |to| checked.print(to))
 }
 
@@ -87,9 +82,10 @@ fn excerpt(line: &str, column: usize) -> (String, usize) {
 struct Checked<'a> {
     parsed: &'a ParsedPlan,
     lines: Lines<'a>,
-    names: Names,
-    graph: GraphJson,
-    advice: Option<AdviceJson>,
+    graph: Graph<'a>,
+    /// Advice was asked for.
+    is_advised: bool,
+    advice: Option<Advice>,
 }
 
 /// A line and a column, from 1.
@@ -104,7 +100,7 @@ impl Checked<'_> {
             .iter()
             .map(|((line, column), part, text)| json!({ "line": line, "column": column, "part": part, "text": text }));
         let code = codes.iter().map(|code| {
-            let ((line, column), task) = (self.lines.place(code.at), code.task.map(|task| self.names.name(task)));
+            let ((line, column), task) = (self.lines.place(code.at), code.task.map(|task| self.graph.name(task)));
             json!({ "line": line, "column": column, "task": task, "form": code.form, "withheld": code.withheld })
         });
         let warnings = warnings.iter().map(|Diagnostic { message, line, column, help }| {
@@ -114,7 +110,8 @@ impl Checked<'_> {
         json!({
             "format": format.as_str(), "title": title, "tasks": tasks.collect::<Vec<_>>(),
             "parts": parts.collect::<Vec<_>>(), "code": code.collect::<Vec<_>>(),
-            "warnings": warnings.collect::<Vec<_>>(), "graph": self.graph, "advice": self.advice, "error": null,
+            "warnings": warnings.collect::<Vec<_>>(), "graph": self.graph.json(),
+            "advice": self.is_advised.then(|| self.graph.advice_json(self.advice.as_ref())), "error": null,
         })
     }
 
@@ -125,12 +122,12 @@ impl Checked<'_> {
             json!({ "kind": kind, "ref": reference })
         });
         let condition = task.condition.as_ref();
-        let decided_by = condition.and_then(|condition| condition.outcome_of).map(|task| self.names.name(task));
+        let decided_by = condition.and_then(|condition| condition.outcome_of).map(|task| self.graph.name(task));
         let default = task.default_answer.as_ref();
         json!({
             "line": line, "column": column, "spans": task.spans, "id": task.name(), "description": task.description,
             "kind": task.kind.as_str(), "status": status_of(task.mark),
-            "depends_on": task.depends_on.iter().map(|one| self.names.name(one.task)).collect::<Vec<_>>(),
+            "depends_on": task.depends_on.iter().map(|one| self.graph.name(one.task)).collect::<Vec<_>>(),
             "follows": self.waits_for(task, Strength::Soft), "decided_by": decided_by, "optional": task.optional,
             "retry": task.retry, "timeout_ms": task.timeout_ms, "deadline_ms": task.deadline_ms,
             "estimate_ms": task.estimate_ms, "compensate": task.compensate,
@@ -165,8 +162,8 @@ impl Checked<'_> {
                 "{n} numbered items or shell fences belong to no box, the first on line {line}: `run` asks about them"
             )?;
         }
-        advice::print_graph(&mut *to, &self.graph)?;
-        self.advice.as_ref().map_or(Ok(()), |advice| advice::print(to, advice))
+        self.graph.print(to)?;
+        self.advice.as_ref().map_or(Ok(()), |advice| self.graph.print_advice(to, advice))
     }
 
     fn print_task(&self, to: &mut dyn Write, task: &TaskPlan) -> io::Result<()> {
@@ -240,7 +237,7 @@ impl Checked<'_> {
     /// The names of the tasks that a task waits for with a strength.
     fn waits_for(&self, task: &TaskPlan, strength: Strength) -> Vec<String> {
         let dependencies = task.depends_on.iter().filter(|one| one.strength == strength);
-        dependencies.map(|one| self.names.name(one.task)).collect()
+        dependencies.map(|one| self.graph.name(one.task)).collect()
     }
 
     fn place_of(&self, task: &TaskPlan) -> Place {

@@ -1,8 +1,6 @@
 //! Commands of a person to a plan: `answer`, `ask`, `withdraw`, `done`, `fail`, `cancel`, `pause`, `retry`. They take effect
 //! also when no worker runs.
 
-use std::io::Write;
-
 use crewlog_executors::claiming::claim_of;
 use crewlog_executors::propagation::{self, Unreadable};
 use crewlog_executors::{human, planning};
@@ -13,14 +11,15 @@ use crewlog_planner::nesting;
 use crewlog_planner::plan::{DefaultAnswer, TaskId};
 use crewlog_planner::planner::{Planner, PlannerError};
 use crewlog_planner::state::{Phase, PlannerState, Task};
+use serde_json::json;
 
-use crate::cli::{Answer, Ask, Cancel, Output, Pause, Retry};
+use crate::cli::{Answer, Ask, Cancel, Pause, Retry};
 use crate::failure::{Code, Failure};
 use crate::order::order;
 use crate::queries::{self, no_task};
 use crate::session::Session;
 use crate::terminal::say;
-use crate::text::{shell_word, visible};
+use crate::text::shell_word;
 
 /// A plan that a command is for.
 pub struct Target {
@@ -80,11 +79,6 @@ impl Target {
         self.state().task(task).map_or_else(|| task.to_string(), |task| task.plan.name())
     }
 
-    /// Why an order was refused.
-    pub fn refused(&self, error: ExecuteError<PlannerError>) -> Failure {
-        refused(self.state(), error)
-    }
-
     /// The plan as it is.
     pub fn state(&self) -> &PlannerState {
         self.planner.handler().state()
@@ -128,22 +122,17 @@ impl Target {
 
     /// Prints the result and the state of the plan.
     async fn say(self, session: &Session, said: &str) -> Result<Code, Failure> {
-        let mut stdout = std::io::stdout();
-        match session.output {
-            Output::Text => {
-                writeln!(stdout, "{}", visible(said))?;
-                if !matches!(self.state().phase(), Phase::Ended(_)) && !session.terminal.is_quiet {
-                    let resume = session.command_on("resume", &self.plan);
-                    say(&format!("to go on, unless it runs already: {resume}"));
-                }
-            }
-            Output::Json | Output::Jsonl => {
-                let view = queries::load_view(&self.store, &self.plan, Range::default()).await?;
-                let said = serde_json::json!({ "plan": self.plan, "status": view.status().as_str() });
-                writeln!(stdout, "{said}")?;
-            }
+        let view = queries::load_view(&self.store, &self.plan, Range::default()).await?;
+        session.print_done(said, &json!({ "plan": self.plan, "status": view.status().as_str() }))?;
+        if !matches!(self.state().phase(), Phase::Ended(_)) {
+            self.suggest_resume(session);
         }
         Ok(Code::Done)
+    }
+
+    pub fn suggest_resume(&self, session: &Session) {
+        let resume = session.command_on("resume", &self.plan);
+        session.suggest(&format!("to go on, unless it runs already: {resume}"));
     }
 }
 
@@ -290,7 +279,7 @@ pub async fn retry(session: &Session, retry: Retry) -> Result<Code, Failure> {
 
 /// Puts a command to the planner.
 pub async fn decide(session: &Session, mut target: Target, command: Command, said: &str) -> Result<Code, Failure> {
-    let executed = order(&mut target.planner, command).await.map_err(|error| target.refused(error))?;
+    let executed = order(&mut target.planner, command).await.map_err(|error| refused(target.state(), error))?;
     target.settle_below().await?;
     let said = if executed.events.is_empty() { "nothing to change" } else { said };
     target.say(session, said).await

@@ -159,11 +159,11 @@ struct AttachmentsToml {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct AgentToml {
-    command: Spanned<CommandToml>,
+    command: Spanned<Program>,
     #[serde(default, deserialize_with = "kinds")]
     kinds: Vec<NodeKind>,
     #[serde(default)]
-    prompt: PromptToml,
+    prompt: PromptBy,
     #[serde(default, deserialize_with = "variables")]
     env: Vec<(String, String)>,
     #[serde(default, deserialize_with = "duration")]
@@ -172,21 +172,6 @@ struct AgentToml {
     jobs: Option<usize>,
     #[serde(default, deserialize_with = "signs")]
     rate_limited: Vec<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(untagged, expecting = "a command is a list of a program and its arguments, or a line for sh")]
-enum CommandToml {
-    Argv(Vec<String>),
-    Shell(String),
-}
-
-#[derive(Clone, Copy, Default, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum PromptToml {
-    #[default]
-    Stdin,
-    Argument,
 }
 
 /// Reads a value and checks it.
@@ -282,47 +267,34 @@ fn check_name(name: &str, before: &[Agent]) -> Result<(), String> {
 
 impl AgentToml {
     fn agent(self, name: String) -> Result<Agent, Fault> {
-        let prompt = match self.prompt {
-            PromptToml::Stdin => PromptBy::Stdin,
-            PromptToml::Argument => PromptBy::Argument,
-        };
-        let at = self.command.span().start;
-        Ok(Agent {
-            name,
-            kinds: self.kinds,
-            program: self.command.into_inner().program(prompt).map_err(|message| Fault::new(at, message))?,
-            prompt,
-            env: self.env,
-            timeout: self.timeout,
-            jobs: self.jobs.unwrap_or(1),
-            rate_limited: self.rate_limited,
-        })
+        let Self { command, kinds, prompt, env, timeout, jobs, rate_limited } = self;
+        let at = command.span().start;
+        let program = command.into_inner();
+        check_program(&program, prompt).map_err(|message| Fault::new(at, message))?;
+        Ok(Agent { name, kinds, program, prompt, env, timeout, jobs: jobs.unwrap_or(1), rate_limited })
     }
 }
 
-impl CommandToml {
-    fn program(self, prompt: PromptBy) -> Result<Program, &'static str> {
-        match (self, prompt) {
-            (Self::Argv(words), _) if words.first().is_none_or(|program| program.trim().is_empty()) => {
-                Err("the command is empty: name the program first, as in [\"claude\", \"-p\"]")
-            }
-            (Self::Argv(words), _) if words.iter().any(|word| word.contains('\0')) => {
-                Err("a word of the command holds a NUL")
-            }
-            (Self::Argv(words), _) if words.first().is_some_and(|program| program == PLACEHOLDER) => {
-                Err("the prompt is no program: name the program first")
-            }
-            (Self::Argv(words), PromptBy::Stdin) if words.iter().any(|word| word == PLACEHOLDER) => {
-                Err("{prompt} is an argument, and the prompt comes on standard input: say prompt = \"argument\" too")
-            }
-            (Self::Argv(words), _) => Ok(Program::Argv(words)),
-            (Self::Shell(line), _) if line.trim().is_empty() => Err("the command is empty: write a line for sh"),
-            (Self::Shell(line), _) if line.contains('\0') => Err("the line holds a NUL"),
-            (Self::Shell(line), PromptBy::Argument) if !uses_argument(&line) => {
-                Err("the line does not use its prompt: write \"$1\", with the quotes, where the prompt belongs")
-            }
-            (Self::Shell(line), _) => Ok(Program::Shell(line)),
+fn check_program(program: &Program, prompt: PromptBy) -> Result<(), &'static str> {
+    match (program, prompt) {
+        (Program::Argv(words), _) if words.first().is_none_or(|program| program.trim().is_empty()) => {
+            Err("the command is empty: name the program first, as in [\"claude\", \"-p\"]")
         }
+        (Program::Argv(words), _) if words.iter().any(|word| word.contains('\0')) => {
+            Err("a word of the command holds a NUL")
+        }
+        (Program::Argv(words), _) if words.first().is_some_and(|program| program == PLACEHOLDER) => {
+            Err("the prompt is no program: name the program first")
+        }
+        (Program::Argv(words), PromptBy::Stdin) if words.iter().any(|word| word == PLACEHOLDER) => {
+            Err("{prompt} is an argument, and the prompt comes on standard input: say prompt = \"argument\" too")
+        }
+        (Program::Shell(line), _) if line.trim().is_empty() => Err("the command is empty: write a line for sh"),
+        (Program::Shell(line), _) if line.contains('\0') => Err("the line holds a NUL"),
+        (Program::Shell(line), PromptBy::Argument) if !uses_argument(line) => {
+            Err("the line does not use its prompt: write \"$1\", with the quotes, where the prompt belongs")
+        }
+        (Program::Argv(_) | Program::Shell(_), _) => Ok(()),
     }
 }
 

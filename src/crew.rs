@@ -6,13 +6,13 @@ use std::io::Write;
 use crewlog_executors::projecting::Projected;
 use crewlog_executors::reacting::fold;
 use crewlog_mq::{EventStore, Position};
-use crewlog_planner::crew::conflicts::{ConflictEvent, Conflicts, Moment};
+use crewlog_planner::crew::conflicts::{ConflictEvent, Conflicts, Holder, Moment, Resolution, TaskRef};
 use crewlog_planner::crew::statistics::{Figures, Statistics};
 use crewlog_planner::event::plan_tag;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::failure::{Code, Failure};
-use crate::json::{ConflictJson, ProjectJson, ResolvedJson};
+use crate::json::ProjectJson;
 use crate::queries::find_plan;
 use crate::session::Session;
 use crate::text::{count, one_line, rfc3339, visible};
@@ -67,19 +67,20 @@ pub async fn conflicts(
     let mut open = Projected::<Conflicts>::read(&store, at).await?;
     open.keep().await;
     let (at, tag) = (open.at, plan.as_deref().map(plan_tag));
-    let found = match all {
+    let mut found = match all {
         true => load_all(&store, at, tag.as_ref()).await?,
         false => {
             let open = open.state.open().filter(|open| tag.as_ref().is_none_or(|tag| open.tags.contains(tag)));
-            sorted(open.filter_map(|open| ConflictJson::of(open.project, open.detected, open.since)))
+            open.filter_map(|open| Conflict::of(open.project, open.detected, open.since)).collect()
         }
     };
-    session.print_list("conflicts", json!({ "at": at }), &found, |found| found, |to, found| print_conflict(to, found))
+    found.sort_by(|a, b| (a.since.position, &a.project, a.number).cmp(&(b.since.position, &b.project, b.number)));
+    session.print_list("conflicts", json!({ "at": at }), &found, Conflict::json, |to, found| found.print(to))
 }
 
 /// All conflicts up to a position, of one plan or of all; the resolved ones are in the whole history alone.
-async fn load_all(store: &EventStore, at: Position, tag: Option<&String>) -> Result<Vec<ConflictJson>, Failure> {
-    let mut known: BTreeMap<(String, u64), ConflictJson> = BTreeMap::new();
+async fn load_all(store: &EventStore, at: Position, tag: Option<&String>) -> Result<Vec<Conflict>, Failure> {
+    let mut known: BTreeMap<(String, u64), Conflict> = BTreeMap::new();
     fold::<Conflicts>(store, at, |cause, said| {
         if tag.is_some_and(|tag| !said.tags.contains(tag)) {
             return;
@@ -87,42 +88,72 @@ async fn load_all(store: &EventStore, at: Position, tag: Option<&String>) -> Res
         let since = Moment { position: cause.position, at: cause.created_at };
         match &said.event {
             ConflictEvent::ConflictDetected { conflict, .. } => {
-                let found = ConflictJson::of(&said.project, &said.event, since);
+                let found = Conflict::of(&said.project, &said.event, since);
                 known.extend(found.map(|found| ((said.project.clone(), *conflict), found)));
             }
             ConflictEvent::ConflictResolved { conflict, by, resolution } => {
                 if let Some(found) = known.get_mut(&(said.project.clone(), *conflict)) {
-                    let (plan, task, resolution) = (by.plan.clone(), by.task.to_string(), resolution.as_str());
-                    let (position, since) = (since.position, rfc3339(since.at));
-                    found.resolved = Some(ResolvedJson { position, since, plan, task, resolution });
+                    found.resolved = Some((since, by.clone(), *resolution));
                 }
             }
         }
     })
     .await?;
-    Ok(sorted(known.into_values()))
+    Ok(known.into_values().collect())
 }
 
-/// The oldest first.
-fn sorted(conflicts: impl Iterator<Item = ConflictJson>) -> Vec<ConflictJson> {
-    let mut found = conflicts.collect::<Vec<_>>();
-    found.sort_by(|a, b| (a.position, &a.project, a.conflict).cmp(&(b.position, &b.project, b.conflict)));
-    found
+/// A conflict, and how it ended.
+struct Conflict {
+    project: String,
+    number: u64,
+    since: Moment,
+    pattern: String,
+    holders: Vec<Holder>,
+    n_holders: u64,
+    resolved: Option<(Moment, TaskRef, Resolution)>,
 }
 
-fn print_conflict(mut to: impl Write, conflict: &ConflictJson) -> std::io::Result<()> {
-    let ConflictJson { project, conflict: number, position, since, pattern, holders, n_holders, resolved } = conflict;
-    let (project, pattern) = (visible(project), one_line(pattern, 100));
-    writeln!(to, "{project} {number}  {pattern}  since {since}, position {position}")?;
-    for holder in holders {
-        writeln!(to, "  {}", one_line(&holder.line(), 140))?;
+impl Conflict {
+    fn of(project: &str, detected: &ConflictEvent, since: Moment) -> Option<Self> {
+        let ConflictEvent::ConflictDetected { conflict, pattern, holders, n_holders } = detected.clone() else {
+            return None;
+        };
+        Some(Self { project: project.to_owned(), number: conflict, since, pattern, holders, n_holders, resolved: None })
     }
-    let n_more = n_holders.saturating_sub(holders.len() as u64);
-    if n_more > 0 {
-        writeln!(to, "  and {}", count(usize::try_from(n_more).unwrap_or(usize::MAX), "more task"))?;
+
+    fn json(&self) -> Value {
+        let Self { project, number, since, pattern, holders, n_holders, resolved } = self;
+        let holders = holders.iter().map(|Holder { plan, task, executor, patterns }| {
+            json!({ "plan": plan, "task": task.to_string(), "executor": executor.to_string(), "patterns": patterns })
+        });
+        let resolved = resolved.as_ref().map(|(since, TaskRef { plan, task }, resolution)| {
+            json!({
+                "position": since.position, "since": rfc3339(since.at), "plan": plan, "task": task.to_string(),
+                "resolution": resolution,
+            })
+        });
+        json!({
+            "project": project, "conflict": number, "position": since.position, "since": rfc3339(since.at),
+            "pattern": pattern, "holders": holders.collect::<Vec<_>>(), "n_holders": n_holders, "resolved": resolved,
+        })
     }
-    if let Some(ResolvedJson { position, since, plan, task, resolution }) = resolved {
-        writeln!(to, "  resolved {since}, position {position}: {plan} task {task} {resolution}")?;
+
+    fn print(&self, mut to: impl Write) -> std::io::Result<()> {
+        let Self { project, number, since: Moment { position, at }, pattern, holders, n_holders, resolved } = self;
+        let (project, pattern, since) = (visible(project), one_line(pattern, 100), rfc3339(*at));
+        writeln!(to, "{project} {number}  {pattern}  since {since}, position {position}")?;
+        for Holder { plan, task, executor, patterns } in holders {
+            let line = format!("{plan} task {task} by {executor}: {}", patterns.join(", "));
+            writeln!(to, "  {}", one_line(&line, 140))?;
+        }
+        let n_more = usize::try_from(*n_holders).unwrap_or(usize::MAX).saturating_sub(holders.len());
+        if n_more > 0 {
+            writeln!(to, "  and {}", count(n_more, "more task"))?;
+        }
+        if let Some((Moment { position, at }, TaskRef { plan, task }, resolution)) = resolved {
+            let (since, resolution) = (rfc3339(*at), resolution.as_str());
+            writeln!(to, "  resolved {since}, position {position}: {plan} task {task} {resolution}")?;
+        }
+        Ok(())
     }
-    Ok(())
 }

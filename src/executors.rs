@@ -7,8 +7,7 @@ use serde_json::json;
 use crate::failure::{Code, Failure};
 use crate::json::executor_json;
 use crate::session::Session;
-use crate::terminal::say;
-use crate::text::{in_one_line, one_line, shell_word, visible};
+use crate::text::{in_one_line, one_line, shell_word};
 
 pub fn list(session: &Session) -> Result<Code, Failure> {
     let config = session.config()?;
@@ -18,9 +17,9 @@ pub fn list(session: &Session) -> Result<Code, Failure> {
         let command = one_line(&command_line(agent), 100);
         writeln!(to, "{:<width$}  {:<30}  {command}", agent.name, kinds(agent))
     })?;
-    if config.agents.is_empty() && !session.terminal.is_quiet {
-        let file = file.map_or_else(|| "there is no crewlog.toml".into(), |file| visible(&file));
-        say(&format!("no agents are configured ({file}): tasks without a command are for people"));
+    if config.agents.is_empty() {
+        let file = file.unwrap_or("there is no crewlog.toml".into());
+        session.remark(&format!("no agents are configured ({file}): tasks without a command are for people"));
     }
     Ok(Code::Done)
 }

@@ -1,7 +1,5 @@
 //! Time travel: `fork`, `checkpoint`, `checkpoints`. A fork appends events of its own and changes none.
 
-use std::io::Write;
-
 use crewlog_executors::history::{ForkPoint, History};
 use crewlog_executors::planning;
 use crewlog_executors::plans;
@@ -17,14 +15,12 @@ use crate::amend::consent_to_edits;
 use crate::checkpoints::{CheckpointJson, check_reached, checkpoints_of, position_of};
 use crate::cli::{Fork, Output};
 use crate::failure::{Code, Failure};
-use crate::json::print_line;
 use crate::order::{order, short_id};
 use crate::place::slug;
 use crate::queries::{self, find_plan};
 use crate::run_session::RunSession;
 use crate::runtime::{self, Signals};
 use crate::session::Session;
-use crate::terminal::{say, unless_closed};
 use crate::text::{count, visible};
 
 /// Separator between the name of a plan and the rest of a fork's id.
@@ -39,30 +35,23 @@ pub async fn fork(session: &Session, fork: Fork) -> Result<Code, Failure> {
     session.place.check_key(&point.parent, &queries::tags_of(&store, &point.parent).await?)?;
     let (plan, planner) = make_fork(session, &store, &point, &fork).await?;
     let ForkPoint { parent, at, .. } = &point;
-    if let Output::Text = session.output {
-        unless_closed(writeln!(std::io::stdout(), "{}", visible(&plan)))?;
-    } else if !fork.run {
-        let forked = json!({ "plan": plan, "parent": parent, "at": at, "reason": fork.reason });
-        unless_closed(print_line(std::io::stdout(), &forked))?;
+    if session.output == Output::Text || !fork.run {
+        session.print_begun(&plan, &json!({ "plan": plan, "parent": parent, "at": at, "reason": fork.reason }))?;
     }
     let tasks = planner.handler().state().tasks();
     let n_ended = tasks.iter().filter(|task| task.status.is_end()).count();
-    if !session.terminal.is_quiet {
-        let rest = count(tasks.len() - n_ended, "task");
-        say(&visible(&format!("forked from {parent} at position {at}: {n_ended} ended, {rest} to go")));
-    }
+    let rest = count(tasks.len() - n_ended, "task");
+    session.remark(&format!("forked from {parent} at position {at}: {n_ended} ended, {rest} to go"));
     if !fork.run {
-        if let (Output::Text, false) = (session.output, session.terminal.is_quiet) {
-            let retry = || planner.handler().clone().process(Command::Retry { task: None });
-            let command = if n_ended < tasks.len() {
-                session.command_on("resume", &plan)
-            } else if retry().is_ok_and(|events| !events.is_empty()) {
-                session.command_on("retry", &plan)
-            } else {
-                format!("{} --add \"...\"", session.command_on("fork", parent))
-            };
-            say(&format!("to go on: {command}"));
-        }
+        let retry = || planner.handler().clone().process(Command::Retry { task: None });
+        let command = if n_ended < tasks.len() {
+            session.command_on("resume", &plan)
+        } else if retry().is_ok_and(|events| !events.is_empty()) {
+            session.command_on("retry", &plan)
+        } else {
+            format!("{} --add \"...\"", session.command_on("fork", parent))
+        };
+        session.suggest(&format!("to go on: {command}"));
         return Ok(Code::Done);
     }
     RunSession::new(session, store, plan, since, &fork.run_args, roster, InterruptedTask::Report)
@@ -132,32 +121,26 @@ async fn point_of(session: &Session, store: &EventStore, fork: &Fork) -> Result<
         }
         (None, Some(task), _) => {
             let id = task_of(session, store, &plan, task).await?;
-            let dispatched = first(
-                store,
-                &history,
-                "TaskDispatched",
-                |event| matches!(event, Event::TaskDispatched { task_id, .. } if *task_id == id),
-            );
-            let Some((_, position)) = dispatched.await? else {
+            let is_dispatch = |event: &Event| matches!(event, Event::TaskDispatched { task_id, .. } if *task_id == id);
+            let Some((_, end)) = first_append(store, &history, is_dispatch).await? else {
                 let failure = Failure::new(Code::Nothing, format!("task {task} of {plan} has not begun yet"));
                 return Err(failure.hint(format!("to fork it as it stands now: {}", session.command_on("fork", &plan))));
             };
-            end_of_append(store, position).await?
+            end
         }
         (None, None, Some(task)) => {
             let id = match task {
                 Some(task) => Some(task_of(session, store, &plan, task).await?),
                 None => None,
             };
-            let failed = first(store, &history, "TaskStatusUpdated", |event| is_failure(event, id)).await?;
-            let Some((append_start, _)) = failed else {
+            let Some((start, _)) = first_append(store, &history, |event| is_failure(event, id)).await? else {
                 let message = match task {
                     Some(task) => format!("task {task} of {plan} has not failed"),
                     None => format!("no task of {plan} has failed"),
                 };
                 return Err(Failure::new(Code::Nothing, message).hint(session.command_on("show", &plan)));
             };
-            Position(append_start.0 - 1)
+            Position(start.0 - 1)
         }
         (None, None, None) => store.head().await?,
     };
@@ -188,35 +171,23 @@ async fn task_of(session: &Session, store: &EventStore, plan: &str, name: &str) 
     state.task_named(name).map(|task| task.plan.id).ok_or_else(|| crate::queries::no_task(session, plan, state, name))
 }
 
-/// The first matching event of a history: the start of its append, and its position.
-async fn first(
+/// The first and the last position of the first append in which an event of the plan matches.
+async fn first_append(
     store: &EventStore,
     history: &History,
-    event_type: &str,
     is_wanted: impl Fn(&Event) -> bool,
 ) -> Result<Option<(Position, Position)>, Failure> {
-    let query = Query::stream(event::STREAM).of_type(event_type);
-    let mut records = std::pin::pin!(history.records(store, &query, Range::default()));
+    let mut records = std::pin::pin!(history.records(store, &Query::all(), Range::default()));
+    let mut found = None;
     while let Some(recorded) = records.try_next().await? {
-        if is_wanted(&recorded.decode()?) {
-            return Ok(Some((recorded.append_start, recorded.position)));
+        let start = recorded.append_start;
+        match found {
+            Some((first, _)) if first != start => break,
+            None if recorded.stream_id != event::STREAM || !is_wanted(&recorded.decode()?) => {}
+            Some(_) | None => found = Some((start, recorded.position)),
         }
     }
-    Ok(None)
-}
-
-/// The last position of the append that an event came with.
-async fn end_of_append(store: &EventStore, position: Position) -> Result<Position, Failure> {
-    let rest = Range::after(Position(position.0 - 1));
-    let mut records = std::pin::pin!(store.records(&Query::all(), rest));
-    let (mut end, mut append_start) = (position, None);
-    while let Some(recorded) = records.try_next().await? {
-        if *append_start.get_or_insert(recorded.append_start) != recorded.append_start {
-            break;
-        }
-        end = recorded.position;
-    }
-    Ok(end)
+    Ok(found)
 }
 
 pub async fn checkpoint(session: &Session, plan: &str, name: String) -> Result<Code, Failure> {

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use crewlog_mq::{
-    ExecuteError, GroupCommand, GroupError, GroupReport, Lag, ParkedReport, PartitionReport, Position, VersionReport,
+    EventStore, GroupCommand, GroupError, GroupReport, Lag, ParkedReport, PartitionReport, Position, VersionReport,
     VersionStatus,
 };
 use serde_json::{Value, json};
@@ -14,47 +14,42 @@ use crate::session::Session;
 use crate::text::{count, one_line, rfc3339, visible};
 
 pub async fn groups(session: &Session, groups: Groups) -> Result<Code, Failure> {
+    let store = session.place.open().await?;
     let (name, command, said) = match groups {
-        Groups::Ls => return ls(session).await,
-        Groups::Show { name } => return show(session, &name).await,
-        Groups::Parked(ParkedOf { name, replay: false, skip: false, aggregate, group_version }) => {
-            return parked(session, &name, aggregate.map(|aggregate| aggregate.to_string()), group_version).await;
-        }
-        Groups::Parked(asked) => {
-            let version = version(session, &asked.name, asked.group_version).await?;
-            match (asked.skip, asked.aggregate) {
-                (true, Some(aggregate)) => (asked.name, GroupCommand::Skip { version, aggregate }, "skips an event"),
-                (_, aggregate) => {
-                    (asked.name, GroupCommand::Replay { version, aggregate }, "handles again what is parked")
-                }
+        Groups::Ls => return ls(session, &store).await,
+        Groups::Show { name } => return show(session, &store, &name).await,
+        Groups::Parked(asked) if !asked.replay && !asked.skip => return parked(session, &store, asked).await,
+        Groups::Parked(ParkedOf { name, skip, aggregate, group_version, .. }) => {
+            let version = version(&store, &name, group_version).await?;
+            match aggregate {
+                Some(aggregate) if skip => (name, GroupCommand::Skip { version, aggregate }, "skips an event"),
+                aggregate => (name, GroupCommand::Replay { version, aggregate }, "handles again what is parked"),
             }
         }
         Groups::Pause { name } => (name, GroupCommand::Pause, "is paused"),
         Groups::Resume { name } => (name, GroupCommand::Resume, "goes on"),
         Groups::Reset { name, to, group_version } => {
-            let version = version(session, &name, group_version).await?;
+            let version = version(&store, &name, group_version).await?;
             (name, GroupCommand::Reset { version, to: Position(to) }, "is reset")
         }
         Groups::Retire { name, group_version } => {
             (name, GroupCommand::Retire { version: group_version }, "has a version less")
         }
     };
-    let store = session.place.open().await?;
     let happened = store.groups().execute(&name, command).await?;
     let text = if happened.is_empty() { format!("nothing changes for {name}") } else { format!("{name} {said}") };
     session.print_done(&text, &json!({ "group": name, "n_events": happened.len() }))
 }
 
 /// The version that was asked for, or the one that has effects.
-async fn version(session: &Session, name: &str, asked: Option<u32>) -> Result<u32, Failure> {
+async fn version(store: &EventStore, name: &str, asked: Option<u32>) -> Result<u32, Failure> {
     match asked {
         Some(version) => Ok(version),
-        None => Ok(session.place.open().await?.groups().active(name).await?),
+        None => Ok(store.groups().active(name).await?),
     }
 }
 
-async fn ls(session: &Session) -> Result<Code, Failure> {
-    let store = session.place.open().await?;
+async fn ls(session: &Session, store: &EventStore) -> Result<Code, Failure> {
     let listed = store.groups().list().await?;
     let width = listed.iter().map(|group| group.name.len()).max().unwrap_or(0);
     session.print_list("groups", json!({}), &listed, group_json, |to, GroupReport { name, is_paused, versions }| {
@@ -67,8 +62,7 @@ async fn ls(session: &Session) -> Result<Code, Failure> {
     })
 }
 
-async fn show(session: &Session, name: &str) -> Result<Code, Failure> {
-    let store = session.place.open().await?;
+async fn show(session: &Session, store: &EventStore, name: &str) -> Result<Code, Failure> {
     let group = store.groups().show(name).await?;
     session.print(&group_json(&group), |to| {
         writeln!(to, "{}{}", visible(name), if group.is_paused { "  paused" } else { "" })?;
@@ -106,25 +100,16 @@ fn print_parked(mut to: impl Write, parked: &ParkedReport) -> std::io::Result<()
     writeln!(to, "parked {aggregate}  {events}{more} from position {from}, after {attempts}{replayed}: {error}")
 }
 
-async fn parked(
-    session: &Session,
-    name: &str,
-    aggregate: Option<String>,
-    version: Option<u32>,
-) -> Result<Code, Failure> {
-    let store = session.place.open().await?;
-    let group = store.groups().show(name).await?;
-    let number = match version {
-        Some(version) => version,
-        None => store.groups().active(name).await?,
-    };
+async fn parked(session: &Session, store: &EventStore, asked: ParkedOf) -> Result<Code, Failure> {
+    let ParkedOf { name, aggregate, group_version, .. } = asked;
+    let group = store.groups().show(&name).await?;
+    let number = version(store, &name, group_version).await?;
     let Some(version) = group.versions.iter().find(|version| version.version == number) else {
         return Err(Failure::new(Code::Nothing, format!("{name} has no version {number}")));
     };
-    let is_asked =
-        |parked: &&ParkedReport| aggregate.as_ref().is_none_or(|aggregate| *aggregate == parked.aggregate.to_string());
+    let is_asked = |parked: &&ParkedReport| aggregate.as_ref().is_none_or(|aggregate| *aggregate == parked.aggregate);
     let parked = version.parked.iter().filter(is_asked).collect::<Vec<_>>();
-    session.print_list("parked", json!({}), &parked, |one| parked_json(one), |to, one| print_parked(to, one))
+    session.print_list("parked", json!({}), &parked, |one| one, |to, one| print_parked(to, one))
 }
 
 fn status(status: VersionStatus) -> &'static str {
@@ -143,25 +128,16 @@ fn lag(lag: Lag) -> String {
     format!("{}{more}, {} s behind", count(lag.n_events, "event"), lag.time.as_secs())
 }
 
-fn group_json(group: &GroupReport) -> Value {
-    let versions = group.versions.iter().map(version_json).collect::<Vec<_>>();
-    json!({ "group": group.name, "is_paused": group.is_paused, "versions": versions })
-}
-
-fn version_json(version: &VersionReport) -> Value {
-    json!({
-        "version": version.version,
-        "status": status(version.status),
-        "query": version.query,
-        "floor": version.floor,
-        "lag": lag_json(version.lag),
-        "partitions": version.partitions.iter().map(partition_json).collect::<Vec<_>>(),
-        "parked": version.parked.iter().map(parked_json).collect::<Vec<_>>(),
-    })
-}
-
-fn lag_json(Lag { n_events, more, time }: Lag) -> Value {
-    json!({ "n_events": n_events, "more": more, "seconds": time.as_secs_f64() })
+fn group_json(GroupReport { name, is_paused, versions }: &GroupReport) -> Value {
+    let versions = versions.iter().map(|report| {
+        let VersionReport { version, status, query, floor, lag, partitions, parked } = report;
+        let partitions = partitions.iter().map(partition_json).collect::<Vec<_>>();
+        json!({
+            "version": version, "status": status, "query": query, "floor": floor, "lag": lag_json(*lag),
+            "partitions": partitions, "parked": parked,
+        })
+    });
+    json!({ "group": name, "is_paused": is_paused, "versions": versions.collect::<Vec<_>>() })
 }
 
 fn partition_json(report: &PartitionReport) -> Value {
@@ -172,21 +148,12 @@ fn partition_json(report: &PartitionReport) -> Value {
     })
 }
 
-fn parked_json(report: &ParkedReport) -> Value {
-    let ParkedReport { aggregate, from, n_events, more, n_attempts, error, is_replayed } = report;
-    json!({
-        "stream_id": aggregate.stream_id, "aggregate_id": aggregate.aggregate_id, "from": from, "n_events": n_events,
-        "more": more, "n_attempts": n_attempts, "error": error, "is_replayed": is_replayed,
-    })
+fn lag_json(Lag { n_events, more, time }: Lag) -> Value {
+    json!({ "n_events": n_events, "more": more, "seconds": time.as_secs_f64() })
 }
 
-impl From<ExecuteError<GroupError>> for Failure {
-    fn from(error: ExecuteError<GroupError>) -> Self {
-        let refusal = match error {
-            ExecuteError::Refused(refusal) => refusal,
-            ExecuteError::Contended { .. } => return Self::new(Code::Conflict, error.to_string()),
-            ExecuteError::Store(error) => return error.into(),
-        };
+impl From<GroupError> for Failure {
+    fn from(refusal: GroupError) -> Self {
         let (code, hint) = match &refusal {
             GroupError::UnknownGroup { .. } => (Code::Nothing, "`crewlog groups ls` lists those that there are"),
             GroupError::UnknownVersion { .. } | GroupError::NotParked { .. } => {

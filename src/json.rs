@@ -4,42 +4,18 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-use crewlog_executors::agent::{Agent, PromptBy};
+use crewlog_executors::agent::Agent;
 use crewlog_mq::{LogIdentity, Position, Recorded};
-use crewlog_planner::crew::conflicts::{ConflictEvent, Holder, Moment};
 use crewlog_planner::crew::statistics::Figures;
 use crewlog_planner::event::{Budget, Timer};
 use crewlog_planner::listing::{Parent, PlanSummary};
-use crewlog_planner::plan::{Condition, TaskId, TaskPlan};
+use crewlog_planner::plan::{Condition, TaskId};
 use crewlog_planner::view::PlanView;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::text::rfc3339;
-
-/// The keys of a task in both `plan check` and `show`.
-fn task_json(task: &TaskPlan, status: &str, name_of: impl Fn(TaskId) -> Option<String>, more: Value) -> Value {
-    let depends_on = task.depends_on.iter().map(|dependency| name_of(dependency.task).unwrap_or_default());
-    let json = json!({
-        "id": task.name(),
-        "description": task.description,
-        "kind": task.kind.as_str(),
-        "status": status,
-        "depends_on": depends_on.collect::<Vec<_>>(),
-        "command": task.command,
-        "condition": task.condition.as_ref().map(condition_text),
-        "priority": task.priority,
-        "assignee": task.assignee,
-        "notes": task.notes,
-        "files": task.files,
-    });
-    [json, more].into_iter().filter_map(object).flatten().collect()
-}
-
-fn object(json: Value) -> Option<Map<String, Value>> {
-    if let Value::Object(fields) = json { Some(fields) } else { None }
-}
 
 pub fn condition_text(condition: &Condition) -> String {
     if condition.negated { format!("not: {}", condition.text) } else { condition.text.clone() }
@@ -84,10 +60,7 @@ pub fn executor_json(agent: &Agent) -> Value {
         "name": agent.name,
         "kinds": agent.kinds.iter().map(|kind| kind.as_str()).collect::<Vec<_>>(),
         "command": agent.program.argv(None),
-        "prompt": match agent.prompt {
-            PromptBy::Stdin => "stdin",
-            PromptBy::Argument => "argument",
-        },
+        "prompt": agent.prompt,
         "env": agent.env.iter().map(|(name, _)| name).collect::<Vec<_>>(),
         "timeout_ms": agent.timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
         "jobs": agent.jobs,
@@ -106,8 +79,20 @@ pub fn shown_tasks_json(plan: &str, at: Position, view: &PlanView, is_shown: imp
     let name_of = |id: TaskId| state.task(id).map(|task| task.plan.name());
     let due = |of: Timer| state.due(of).map(rfc3339);
     let tasks = state.tasks().iter().filter(|task| is_shown(task.plan.id)).map(|task| {
-        let times = view.times(task.plan.id);
-        let mut more = json!({
+        let (times, step) = (view.times(task.plan.id), &task.plan);
+        let depends_on = step.depends_on.iter().map(|one| name_of(one.task).unwrap_or_default());
+        let mut json = json!({
+            "id": step.name(),
+            "description": step.description,
+            "kind": step.kind.as_str(),
+            "status": task.status.as_str(),
+            "depends_on": depends_on.collect::<Vec<_>>(),
+            "command": step.command,
+            "condition": step.condition.as_ref().map(condition_text),
+            "priority": step.priority,
+            "assignee": step.assignee,
+            "notes": step.notes,
+            "files": step.files,
             "is_paused": task.is_paused,
             "attempts": task.attempts,
             "result": task.result,
@@ -120,9 +105,9 @@ pub fn shown_tasks_json(plan: &str, at: Position, view: &PlanView, is_shown: imp
             "compensates": task.plan.compensates.and_then(name_of),
         });
         if let Some(sub_plan) = task.sub_plan_id(plan) {
-            more["plan"] = sub_plan.into();
+            json["plan"] = sub_plan.into();
         }
-        task_json(&task.plan, task.status.as_str(), name_of, more)
+        json
     });
     let questions = state.questions().iter().filter(|question| is_shown(question.task)).map(|question| {
         json!({
@@ -227,69 +212,6 @@ pub struct ProjectJson {
     /// Its figures, key by key.
     #[serde(flatten)]
     pub figures: Figures,
-}
-
-/// A conflict of `conflicts`.
-#[derive(Serialize)]
-pub struct ConflictJson {
-    pub project: String,
-    /// Its number in the project.
-    pub conflict: u64,
-    /// The position from which on it is there.
-    pub position: Position,
-    /// The time from which on it is there.
-    pub since: String,
-    /// What both touch.
-    pub pattern: String,
-    /// The newcomer first.
-    pub holders: Vec<HolderJson>,
-    /// How many there are.
-    pub n_holders: u64,
-    /// How it ended, if it has.
-    pub resolved: Option<ResolvedJson>,
-}
-
-/// A task in a conflict.
-#[derive(Serialize)]
-pub struct HolderJson {
-    plan: String,
-    task: String,
-    executor: String,
-    patterns: Vec<String>,
-}
-
-#[derive(Serialize)]
-pub struct ResolvedJson {
-    /// The position from which on it is gone.
-    pub position: Position,
-    /// The time from which on it is gone.
-    pub since: String,
-    /// The plan of the task whose end resolved it.
-    pub plan: String,
-    pub task: String,
-    pub resolution: &'static str,
-}
-
-impl ConflictJson {
-    /// Of a conflict that was detected; none of another event.
-    pub fn of(project: &str, detected: &ConflictEvent, Moment { position, at }: Moment) -> Option<Self> {
-        let ConflictEvent::ConflictDetected { conflict, pattern, holders, n_holders } = detected else { return None };
-        let (project, pattern, since) = (project.to_owned(), pattern.clone(), rfc3339(at));
-        let holders = holders.iter().cloned().map(HolderJson::of).collect();
-        let (conflict, n_holders) = (*conflict, *n_holders);
-        Some(Self { project, conflict, position, since, pattern, holders, n_holders, resolved: None })
-    }
-}
-
-impl HolderJson {
-    pub fn of(holder: Holder) -> Self {
-        let Holder { plan, task, executor, patterns } = holder;
-        Self { plan, task: task.to_string(), executor: executor.to_string(), patterns }
-    }
-
-    pub fn line(&self) -> String {
-        format!("{} task {} by {}: {}", self.plan, self.task, self.executor, self.patterns.join(", "))
-    }
 }
 
 /// One document in several lines.

@@ -11,7 +11,7 @@ use crewlog_planner::sealed::{self, KeyEvent, TAG};
 use crewlog_planner::state::Phase;
 use serde_json::json;
 
-use crate::cli::{Keys, Output};
+use crate::cli::Keys;
 use crate::consent::confirm;
 use crate::failure::{Code, Failure};
 use crate::queries::{self, find_plan, for_each};
@@ -43,17 +43,10 @@ fn make(session: &Session, path: &Path) -> Result<Code, Failure> {
         &format!("made {file} (operator key {fingerprint})"),
         &json!({ "key_file": file, "operator": fingerprint }),
     )?;
-    if let (Output::Text, false) = (session.output, session.terminal.is_quiet) {
-        say("keep a copy elsewhere: without it nobody can read what is sealed; with it, new plans are sealed:");
-        say(&visible(&format!("  export CREWLOG_KEY_FILE={}", absolute(path))));
-    }
-    Ok(Code::Done)
-}
-
-/// A path as a word for a shell anywhere.
-fn absolute(path: &Path) -> String {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    shell_word(&path.to_string_lossy())
+    session.suggest("keep a copy elsewhere: without it nobody can read what is sealed; with it, new plans are sealed:");
+    session.suggest(&format!("  export CREWLOG_KEY_FILE={}", shell_word(&path.to_string_lossy())));
+    Ok(Code::Done)
 }
 
 /// The state of a key, and the fingerprint of another operator's key that it takes.
@@ -91,8 +84,8 @@ async fn destroy(session: &Session, typed: &str) -> Result<Code, Failure> {
     let store = session.place.open().await?.as_stored();
     let keys = open(session)?;
     let Doomed { plan, key, plans, tags } = doomed(&store, &keys, typed).await?;
-    if !session.yes && !session.terminal.is_quiet {
-        say(&visible(&format!("the texts of {} could never be read again, by nobody", plans.join(", "))));
+    if !session.yes {
+        session.remark(&format!("the texts of {} could never be read again, by nobody", plans.join(", ")));
     }
     confirm(session, "Destroy the key?", "nothing was destroyed")?;
     let is_new = keys.destroy(&key, &plan)?;
@@ -105,10 +98,7 @@ async fn destroy(session: &Session, typed: &str) -> Result<Code, Failure> {
     if !session.terminal.is_quiet {
         for open in open_of(&store, &plans).await {
             let cancel = session.command_on("cancel", &open);
-            say(&format!(
-                "{} has not ended, and nobody can carry it out any more; to end it: {cancel}",
-                visible(&open)
-            ));
+            say(&visible(&format!("{open} has not ended, and nobody can carry it out any more; to end it: {cancel}")));
         }
         for other in asked_before(&store, &plan, &key).await? {
             let destroy = session.command_on("keys destroy", &other);

@@ -8,7 +8,6 @@ use crate::cli::Output;
 use crate::failure::{Code, Failure};
 use crate::json::print_line;
 use crate::session::Session;
-use crate::terminal::say;
 
 /// Prints a list item by item: lines of text or JSON, or one JSON document that ends with the list.
 pub struct ListPrinter<'a> {
@@ -58,9 +57,7 @@ impl<'a> ListPrinter<'a> {
         if self.n_printed > 0 {
             return Ok(Code::Done);
         }
-        if !self.session.terminal.is_quiet {
-            say(if_empty);
-        }
+        self.session.remark(if_empty);
         Ok(Code::Nothing)
     }
 }

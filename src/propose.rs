@@ -1,6 +1,5 @@
 //! `plan propose`, `plan draft`, `plan schema`: plans of agents, checked by rules and the tool registry.
 
-use std::io::Write;
 use std::path::Path;
 
 use crewlog_executors::agents::{Agents, PlanningError, record_failure};
@@ -11,16 +10,16 @@ use crewlog_planner::event::Command;
 use crewlog_planner::parse::ParsedPlan;
 use crewlog_planner::plan::Proposal;
 use crewlog_planner::protocol::AgentType;
+use serde::Serialize;
 
 use crate::by_model;
-use crate::cli::{Output, Propose};
+use crate::cli::Propose;
 use crate::consent::consent;
 use crate::failure::{Code, Failure};
 use crate::json::print_pretty;
 use crate::runtime;
 use crate::session::{Session, read_text};
 use crate::start::{NewPlan, new_plan_id, open_or_make};
-use crate::terminal::unless_closed;
 
 pub async fn propose(session: &Session, propose: Propose) -> Result<Code, Failure> {
     let roster = runtime::roster(session, propose.run_args.task_timeout, &[])?;
@@ -63,21 +62,13 @@ pub async fn draft(session: &Session, file: &Path, agent: AgentType, model: bool
         PlanningError::Plan(error) => error.into(),
         PlanningError::Sealed | PlanningError::Lost => Failure::user(error.to_string()),
     })?;
-    let mut stdout = std::io::stdout();
-    unless_closed(match session.output {
-        Output::Jsonl => writeln!(stdout, "{}", plan.json()),
-        Output::Text | Output::Json => print_pretty(&mut stdout, &plan),
-    })?;
-    Ok(Code::Done)
+    print_json(session, &plan)
 }
 
 pub fn schema_of(session: &Session, agent: AgentType) -> Result<Code, Failure> {
-    let schema = schema(agent, &session.config()?.registry);
-    let text = match session.output {
-        Output::Jsonl => serde_json::to_string(&schema),
-        Output::Text | Output::Json => serde_json::to_string_pretty(&schema),
-    };
-    let text = text.map_err(|error| Failure::user(format!("the form cannot be written: {error}")))?;
-    unless_closed(writeln!(std::io::stdout(), "{text}"))?;
-    Ok(Code::Done)
+    print_json(session, &schema(agent, &session.config()?.registry))
+}
+
+fn print_json(session: &Session, json: &impl Serialize) -> Result<Code, Failure> {
+    session.print(json, |to| print_pretty(to, json))
 }

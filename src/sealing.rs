@@ -12,16 +12,15 @@ use crate::failure::Failure;
 #[derive(Debug, Clone, Default, Args)]
 pub struct KeyPlace {
     /// The file with the operator's key, by which texts are sealed and opened
-    #[cfg(feature = "sealing")]
-    #[arg(long, global = true, env = "CREWLOG_KEY_FILE", value_name = "FILE")]
+    #[cfg_attr(feature = "sealing", arg(long, global = true, env = "CREWLOG_KEY_FILE", value_name = "FILE"))]
+    #[cfg_attr(not(feature = "sealing"), arg(skip))]
     key_file: Option<PathBuf>,
     /// The folder with the keys of sealed plans [default: LOG-keys beside the log]
-    #[cfg(feature = "sealing")]
-    #[arg(long, global = true, env = "CREWLOG_KEYS", value_name = "FOLDER")]
+    #[cfg_attr(feature = "sealing", arg(long, global = true, env = "CREWLOG_KEYS", value_name = "FOLDER"))]
+    #[cfg_attr(not(feature = "sealing"), arg(skip))]
     keys: Option<PathBuf>,
 }
 
-#[cfg(feature = "sealing")]
 impl KeyPlace {
     /// Whether an operator's key is given, so that new plans are sealed.
     pub fn is_given(&self) -> bool {
@@ -33,7 +32,10 @@ impl KeyPlace {
         let options = [("--key-file", &self.key_file), ("--keys", &self.keys)];
         options.into_iter().filter_map(|(option, path)| Some((option, path.as_ref()?)))
     }
+}
 
+#[cfg(feature = "sealing")]
+impl KeyPlace {
     /// The keys of a log's sealed plans, in `folder` where no folder was named.
     pub fn open(&self, folder: PathBuf) -> Result<crewlog_executors::keys::Keys, Failure> {
         let folder = self.keys.clone().unwrap_or(folder);
@@ -63,16 +65,6 @@ impl From<crewlog_executors::keys::KeyError> for Failure {
 
 #[cfg(not(feature = "sealing"))]
 impl KeyPlace {
-    /// Nothing is sealed by this program.
-    pub fn is_given(&self) -> bool {
-        false
-    }
-
-    /// There are none.
-    pub fn options(&self) -> impl Iterator<Item = (&'static str, &PathBuf)> {
-        std::iter::empty()
-    }
-
     /// The log as it is.
     #[expect(clippy::unnecessary_wraps, reason = "with sealing it can fail")]
     pub fn veiled(&self, _: PathBuf, store: EventStore) -> Result<EventStore, Failure> {

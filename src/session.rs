@@ -13,7 +13,7 @@ use crate::failure::{Code, Failure};
 use crate::json::{print_line, print_pretty};
 use crate::place::Place;
 use crate::project::project_id;
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, say};
 use crate::text::{shell_word, visible};
 
 /// What a command is given from outside.
@@ -92,6 +92,28 @@ impl Session {
             Output::Json | Output::Jsonl => print_line(io::stdout(), json)?,
         }
         Ok(Code::Done)
+    }
+
+    /// The same where the work goes on without a reader.
+    pub fn print_begun(&self, text: &str, json: &serde_json::Value) -> Result<(), Failure> {
+        match self.print_done(text, json) {
+            Err(failure) if failure.code != Code::Done => Err(failure),
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+
+    /// Says something on standard error, unless --quiet was given.
+    pub fn remark(&self, text: &str) {
+        if !self.terminal.is_quiet {
+            say(&visible(text));
+        }
+    }
+
+    /// The same after a result for people only.
+    pub fn suggest(&self, text: &str) {
+        if self.output == Output::Text {
+            self.remark(text);
+        }
     }
 
     /// A command line of this program for hints, on the same log and with the same configuration.

@@ -1,6 +1,5 @@
 //! Beginning: `init`, `run`, `resume`.
 
-use std::io::Write;
 use std::path::Path;
 
 use crewlog_executors::planning;
@@ -12,6 +11,7 @@ use crewlog_planner::lines::Lines;
 use crewlog_planner::parse::{self, ParsedPlan};
 use crewlog_planner::plan::{Proposal, Span};
 use crewlog_planner::state::Phase;
+use serde_json::json;
 
 use crate::by_model::{self, Advisor, Planned};
 use crate::cli::{Output, Resume, Run, RunArgs};
@@ -26,21 +26,15 @@ use crate::runtime::{self, Signals};
 use crate::session::{Session, read_text};
 use crate::show;
 use crate::sync;
-use crate::terminal::{say, unless_closed};
+use crate::terminal::say;
 use crate::text::{count, one_line};
 
 pub async fn init(session: &Session) -> Result<Code, Failure> {
     let (store, is_new) = session.place.open_or_make().await?;
     let log = store.log().await?;
     let did = if is_new { "made" } else { "is there already:" };
-    match session.output {
-        Output::Text => writeln!(std::io::stdout(), "{did} {} (log {})", session.place.shown(), log.id)?,
-        Output::Json | Output::Jsonl => {
-            let made = serde_json::json!({ "store": session.place.shown(), "log": log.id, "is_new": is_new });
-            writeln!(std::io::stdout(), "{made}")?;
-        }
-    }
-    Ok(Code::Done)
+    let text = format!("{did} {} (log {})", session.place.shown(), log.id);
+    session.print_done(&text, &json!({ "store": session.place.shown(), "log": log.id, "is_new": is_new }))
 }
 
 pub async fn run(session: &Session, run: Run) -> Result<Code, Failure> {
@@ -107,15 +101,11 @@ impl NewPlan<'_> {
     pub async fn start(self, session: &Session, (store, since): (EventStore, Position)) -> Result<Code, Failure> {
         let signals = Signals::new()?;
         let plan = make_plan(session, &store, self.id, self.begin).await?;
-        let mut stdout = std::io::stdout();
-        let printed = match session.output {
-            Output::Text => writeln!(stdout, "{plan}").and_then(|()| stdout.flush()),
-            Output::Json | Output::Jsonl if self.run_args.is_some() => Ok(()),
-            Output::Json | Output::Jsonl => writeln!(stdout, "{}", serde_json::json!({ "plan": plan })),
-        };
-        let resume = session.command_on("resume", &plan);
-        unless_closed(printed)
-            .map_err(|error| Failure::from(error).hint(format!("nothing was run yet; to run the plan: {resume}")))?;
+        if session.output == Output::Text || self.run_args.is_none() {
+            let resume = session.command_on("resume", &plan);
+            let hint = format!("nothing was run yet; to run the plan: {resume}");
+            session.print_begun(&plan, &json!({ "plan": plan })).map_err(|failure| failure.hint(hint))?;
+        }
         let Some(run_args) = self.run_args else { return Ok(Code::Done) };
         // `run` does not consent to repeating interrupted tasks.
         let interrupted = InterruptedTask::Report;

@@ -24,7 +24,6 @@ use crewlog_planner::view::PlanView;
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::cli::Output;
 use crate::commands;
 use crate::consent::consent;
 use crate::failure::{Code, Failure};
@@ -327,15 +326,13 @@ impl<'a> Kept<'a> {
         let named = self.did.iter().filter(|(_, names)| !names.is_empty());
         let lines = named.map(|(did, names)| format!("{}: {}", did.replace('_', " "), names.join(", ")));
         let wrote = || format!("{} written to {}", count(self.n_written, "state"), self.path.display());
-        let said = match self.session.output {
-            Output::Text => lines.chain((self.n_written > 0).then(wrote)).collect::<Vec<_>>().join("\n"),
-            Output::Json | Output::Jsonl => json!({
-                "plan": self.plan, "file": self.path, "tasks": self.did, "states_written": self.n_written,
-                "refused": self.refused,
-            })
-            .to_string(),
-        };
-        writeln!(io::stdout(), "{}", visible(if said.is_empty() { "nothing to change" } else { &said }))?;
+        let lines = lines.chain((self.n_written > 0).then(wrote)).collect::<Vec<_>>();
+        let text = if lines.is_empty() { "nothing to change".to_owned() } else { lines.join("\n") };
+        let json = json!({
+            "plan": self.plan, "file": self.path, "tasks": self.did, "states_written": self.n_written,
+            "refused": self.refused,
+        });
+        self.session.print_done(&text, &json)?;
         if self.refused.is_empty() {
             return Ok(Code::Done);
         }

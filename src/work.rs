@@ -26,7 +26,7 @@ use crate::queries;
 use crate::runtime::{self, Runtime, RuntimeOptions, Signals};
 use crate::session::Session;
 use crate::show;
-use crate::terminal::{say, unless_closed};
+use crate::terminal::unless_closed;
 use crate::text::count;
 
 /// Tasks at once, unless the command line says otherwise.
@@ -71,13 +71,8 @@ pub async fn work(session: &Session, work: Work) -> Result<Code, Failure> {
         views.extend(loaded.filter(|(view, _)| !has_ended(view)).map(|(view, _)| (plan.id.clone(), view)));
     }
     let progress = Progress::of_all(session.terminal).with(roster.clone());
-    if !session.terminal.is_quiet {
-        say(&format!(
-            "taking tasks of all plans in {}; open now: {}",
-            session.place.shown(),
-            count(views.len(), "plan")
-        ));
-    }
+    let (log, open) = (session.place.shown(), count(views.len(), "plan"));
+    session.remark(&format!("taking tasks of all plans in {log}; open now: {open}"));
     let jobs = work.run_args.jobs.unwrap_or(JOBS);
     let model = by_model::wanted(session, work.run_args.by_model())?;
     let options =

@@ -9,6 +9,7 @@ use crewlog_planner::claim::Ending;
 use crewlog_planner::event::{FailureClass, Usage};
 use crewlog_planner::plan::NodeKind;
 use crewlog_planner::prompt::{FAILED, QUESTION, split_default};
+use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
 use crate::output::Outputs;
@@ -48,7 +49,8 @@ pub struct Agent {
 }
 
 /// The program it starts.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(untagged, expecting = "a command is a list of a program and its arguments, or a line for sh")]
 pub enum Program {
     /// A program and its arguments, as they are.
     Argv(Vec<String>),
@@ -57,9 +59,11 @@ pub enum Program {
 }
 
 /// How a program gets its prompt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum PromptBy {
     /// On its standard input.
+    #[default]
     Stdin,
     /// In place of each argument that is [`PLACEHOLDER`], else as the last argument; its standard input is empty.
     Argument,

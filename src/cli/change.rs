@@ -5,7 +5,7 @@ use crewlog_planner::event::Setting;
 use crewlog_planner::plan::{FailurePolicy, NodeKind};
 
 use super::run::Settings;
-use super::typed::{POLICIES, kind, limit, millis, one_of, urgency};
+use super::typed::{kind, limit, millis, policy, urgency};
 
 #[derive(Debug, Args)]
 pub struct Answer {
@@ -151,7 +151,7 @@ pub struct Edits {
     #[arg(long, value_name = "DURATION", value_parser = millis)]
     pub edit_timeout: Option<u64>,
     /// With --edit: its failure policy
-    #[arg(long, value_parser = one_of(POLICIES))]
+    #[arg(long, value_parser = policy())]
     pub edit_on_failure: Option<FailurePolicy>,
 }
 

@@ -9,7 +9,7 @@ use crewlog_planner::plan::FailurePolicy;
 
 use super::change::Changes;
 use super::show::Reading;
-use super::typed::{At, ORDERS, POLICIES, PROFILES, at, duration, jobs, micros, millis, one_of};
+use super::typed::{At, ORDERS, PROFILES, at, duration, jobs, micros, millis, one_of, policy};
 
 /// How a process runs tasks.
 #[derive(Debug, Clone, Args)]
@@ -42,7 +42,7 @@ impl RunArgs {
 #[derive(Debug, Clone, Args)]
 pub struct Settings {
     /// When a task fails: skip its dependants, continue as if it had completed, start nothing more, or ask
-    #[arg(long, value_parser = one_of(POLICIES))]
+    #[arg(long, value_parser = policy())]
     on_failure: Option<FailurePolicy>,
     /// About how many tokens a prompt may have
     #[arg(long, value_name = "N")]

@@ -10,7 +10,7 @@ use crewlog_planner::protocol::AgentType;
 use uuid::Uuid;
 
 use super::run::RunArgs;
-use super::typed::{AGENTS, At, FORMATS, at, moment, one_of, query};
+use super::typed::{At, agent, at, format, moment, query};
 
 #[derive(Debug, Subcommand)]
 pub enum Plan {
@@ -36,7 +36,7 @@ pub enum Plan {
         /// The goal, in words; - for standard input
         file: PathBuf,
         /// The type of the agent
-        #[arg(long, value_name = "TYPE", value_parser = one_of(AGENTS))]
+        #[arg(long, value_name = "TYPE", value_parser = agent())]
         agent: AgentType,
         /// Let the configured model plan; when it fails, the agent plans by rule
         #[arg(long)]
@@ -45,7 +45,7 @@ pub enum Plan {
     /// Print the form of an agent's plans as a JSON schema, with its tools
     Schema {
         /// The type of the agent
-        #[arg(long, value_name = "TYPE", value_parser = one_of(AGENTS))]
+        #[arg(long, value_name = "TYPE", value_parser = agent())]
         agent: AgentType,
     },
 }
@@ -73,7 +73,7 @@ pub struct Propose {
     /// The plan as JSON; - for standard input
     pub file: PathBuf,
     /// The type of the agent
-    #[arg(long, value_name = "TYPE", value_parser = one_of(AGENTS))]
+    #[arg(long, value_name = "TYPE", value_parser = agent())]
     pub agent: AgentType,
     /// Run it at once, as `run` does; else it is left to `work` and `resume`
     #[arg(long)]
@@ -86,7 +86,7 @@ pub struct Propose {
 #[derive(Debug, Clone, Args)]
 pub struct Reading {
     /// The format [default: by the path]
-    #[arg(long, value_parser = one_of(FORMATS))]
+    #[arg(long, value_parser = format())]
     pub format: Option<Format>,
     /// The tag of a Task Master file [default: master, else the first]
     #[arg(long)]

@@ -12,38 +12,31 @@ use crewlog_planner::priority;
 use crewlog_planner::protocol::AgentType;
 use crewlog_planner::text::length_ms;
 
-/// Values by name, for [`one_of`].
-pub(super) type Table<T> = &'static [(&'static str, T)];
+const POLICIES: [FailurePolicy; 4] =
+    [FailurePolicy::SkipDependants, FailurePolicy::Continue, FailurePolicy::Stop, FailurePolicy::Ask];
+pub(super) const ORDERS: [(&str, Order); 2] = [("place", Order::Place), ("critical-path", Order::CriticalPath)];
+pub(super) const PROFILES: [(&str, Profile); 2] = [("coding", Profile::Coding), ("analysis", Profile::Analysis)];
 
-pub(super) const POLICIES: Table<FailurePolicy> = &[
-    ("skip", FailurePolicy::SkipDependants),
-    ("continue", FailurePolicy::Continue),
-    ("stop", FailurePolicy::Stop),
-    ("ask", FailurePolicy::Ask),
-];
-pub(super) const ORDERS: Table<Order> = &[("place", Order::Place), ("critical-path", Order::CriticalPath)];
-pub(super) const PROFILES: Table<Profile> = &[("coding", Profile::Coding), ("analysis", Profile::Analysis)];
-pub(super) const FORMATS: Table<Format> = &[
-    ("markdown", Format::Markdown),
-    ("speckit", Format::SpecKit),
-    ("openspec", Format::OpenSpec),
-    ("kiro", Format::Kiro),
-    ("taskmaster", Format::TaskMaster),
-    ("beads", Format::Beads),
-];
-pub(super) const AGENTS: Table<AgentType> = &[
-    ("strategic", AgentType::Strategic),
-    ("tactical", AgentType::Tactical),
-    ("perception", AgentType::Perception),
-    ("orchestrator", AgentType::Orchestrator),
-];
-
-/// A value by its name in a table.
-pub(super) fn one_of<T: Copy + Send + Sync>(table: Table<T>) -> impl TypedValueParser<Value = T> {
-    PossibleValuesParser::new(table.iter().map(|(name, _)| *name)).map(|typed| {
-        let found = table.iter().find(|(name, _)| *name == typed);
-        found.expect("clap accepts only names of the table").1
+/// A value by its name.
+pub(super) fn one_of<T: Copy + Send + Sync + 'static, const N: usize>(
+    values: [(&'static str, T); N],
+) -> impl TypedValueParser<Value = T> {
+    PossibleValuesParser::new(values.map(|(name, _)| name)).map(move |typed| {
+        let found = values.iter().find(|(name, _)| *name == typed);
+        found.expect("clap accepts only names of values").1
     })
+}
+
+pub(super) fn policy() -> impl TypedValueParser<Value = FailurePolicy> {
+    one_of(POLICIES.map(|policy| (policy.as_str(), policy)))
+}
+
+pub(super) fn format() -> impl TypedValueParser<Value = Format> {
+    one_of(Format::ALL.map(|format| (format.as_str(), format)))
+}
+
+pub(super) fn agent() -> impl TypedValueParser<Value = AgentType> {
+    one_of(AgentType::ALL.map(|agent| (agent.as_str(), agent)))
 }
 
 const KINDS: [NodeKind; 8] = [

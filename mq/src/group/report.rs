@@ -4,6 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use serde::Serialize;
+
 use super::control::{self, Known};
 use super::event::{AggregateName, GROUPS_STREAM, GroupEvent};
 use super::pages::is_given;
@@ -41,7 +43,7 @@ pub struct GroupReport {
 }
 
 /// What a version of a group is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum VersionStatus {
     /// It has effects.
     Active,
@@ -103,9 +105,10 @@ pub struct Lag {
 }
 
 /// An aggregate that waits for a person.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ParkedReport {
     /// The aggregate.
+    #[serde(flatten)]
     pub aggregate: AggregateName,
     /// The first event that waits stands here or behind.
     pub from: Position,
