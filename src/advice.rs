@@ -35,7 +35,7 @@ pub async fn advice(session: &Session, source: &str, tasks: &[TaskPlan]) -> Resu
 pub struct Graph<'a> {
     tasks: &'a [TaskPlan],
     names: BTreeMap<TaskId, String>,
-    graph: Analysis,
+    pub graph: Analysis,
 }
 
 impl<'a> Graph<'a> {
@@ -52,11 +52,7 @@ impl<'a> Graph<'a> {
         tasks.iter().map(|task| self.name(*task)).collect()
     }
 
-    pub fn json(&self) -> Value {
-        self.json_of(&self.graph)
-    }
-
-    fn json_of(&self, graph: &Analysis) -> Value {
+    pub fn json(&self, graph: &Analysis) -> Value {
         let bottlenecks = graph.bottlenecks.iter();
         let bottlenecks = bottlenecks.map(|one| json!({ "task": self.name(one.task), "waiting": one.n_waiting }));
         json!({
@@ -71,7 +67,7 @@ impl<'a> Graph<'a> {
     pub fn advice_json(&self, advice: Option<&Advice>) -> Value {
         let dependencies = advice.map(|Advice { tasks, graph }| {
             let edges = self.edges(tasks).map(|(task, after)| json!({ "task": task, "after": after }));
-            let mut json = self.json_of(graph);
+            let mut json = self.json(graph);
             json["edges"] = edges.collect();
             json["saving"] = self.saving(graph).into();
             json
@@ -103,17 +99,13 @@ impl<'a> Graph<'a> {
         let Advice { tasks, graph } = advice;
         writeln!(to, "\nthe model's dependencies (steps saved: {}):", self.saving(graph))?;
         self.edges(tasks).try_for_each(|(task, after)| writeln!(to, "  {task} after {after}"))?;
-        self.print_of(to, graph)?;
+        self.print(to, graph)?;
         self.kinds(advice).try_for_each(|(was, is)| {
             writeln!(to, "the model calls {} {}, not {}", is.name(), is.kind.as_str(), was.kind.as_str())
         })
     }
 
-    pub fn print(&self, to: &mut dyn Write) -> io::Result<()> {
-        self.print_of(to, &self.graph)
-    }
-
-    fn print_of(&self, to: &mut dyn Write, graph: &Analysis) -> io::Result<()> {
+    pub fn print(&self, to: &mut dyn Write, graph: &Analysis) -> io::Result<()> {
         let (tasks, steps) = (count(self.tasks.len(), "task"), count(graph.n_steps(), "step"));
         writeln!(to, "{tasks} in {steps}, at most {} at once", graph.n_at_once())?;
         for (n, group) in graph.groups.iter().enumerate() {

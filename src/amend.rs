@@ -9,7 +9,7 @@ use crewlog_mq::{EventStore, ExecuteError, Handler, Range};
 use crewlog_planner::event::{Amendment, Command, Edit, Event, PlannerConfig, Setting};
 use crewlog_planner::parse::{self, ParsedPlan, ReadOptions};
 use crewlog_planner::plan::{TaskId, TaskPlan};
-use crewlog_planner::planner::{CHECKPOINT_CHARS_MAX, Planner, is_checkpoint_name};
+use crewlog_planner::planner::{CHECKPOINT_CHARS_MAX, Planner, PlannerError, is_checkpoint_name};
 use crewlog_planner::state::{Phase, PlannerState, Task};
 use serde_json::json;
 
@@ -135,7 +135,7 @@ pub async fn add_task(session: &Session, add: AddTask) -> Result<Code, Failure> 
         match order(&mut target.planner, initialize).await {
             Ok(executed) => return tell(session, &target, &executed.events),
             // Another has just made it.
-            Err(ExecuteError::Refused(crewlog_planner::planner::PlannerError::AlreadyPlanned)) => {}
+            Err(ExecuteError::Refused(PlannerError::AlreadyPlanned)) => {}
             Err(error) => return Err(error.into()),
         }
     }
@@ -168,11 +168,9 @@ fn check_name(name: &str) -> Result<(), Failure> {
     if is_checkpoint_name(name) && !name.starts_with(['.', '-']) {
         return Ok(());
     }
-    let message =
-        format!("{name:?} is no name for a plan: it consists of letters, digits, dashes, dots and underscores, ");
-    Err(Failure::user(format!(
-        "{message}begins with none of -., is no number and has at most {CHECKPOINT_CHARS_MAX} of them"
-    )))
+    let form = "letters, digits, dashes, dots and underscores, begins with none of -., is no number";
+    let form = format!("{form} and has at most {CHECKPOINT_CHARS_MAX} of them");
+    Err(Failure::user(format!("{name:?} is no name for a plan: it consists of {form}")))
 }
 
 /// The id of the standing plan of this project: as named, unless another project of the log has that one.
@@ -252,7 +250,7 @@ async fn give(session: &Session, mut target: Target, command: Command) -> Result
     let before = target.state().phase();
     let executed =
         order(&mut target.planner, command).await.map_err(|error| commands::refused(target.state(), error))?;
-    target.settle_below().await?;
+    commands::propagate(&target.store, &target.plan).await?;
     if let (Phase::Ended(_), false) = (before, executed.events.is_empty()) {
         let after = target.state().phase();
         if !matches!(after, Phase::Ended(_)) {

@@ -163,9 +163,8 @@ pub async fn check(session: &Session) -> Result<Code, Failure> {
 /// Adds a finding for each event of crewlog's own streams that cannot be decoded.
 async fn check_events(store: &EventStore, checked: &mut Checked) {
     let known: BTreeSet<_> = checked.findings.iter().filter_map(|finding| finding.position).collect();
-    let mut found = Vec::new();
+    let (mut begun, mut found) = (BTreeSet::new(), Vec::new());
     let query = Query::all();
-    let (mut begun, mut orphans) = (BTreeSet::new(), Vec::new());
     let read = for_each(store, &query, Range::default(), |recorded| {
         let decoded = match &*recorded.stream_id {
             event::STREAM => decode::<event::Event>(recorded),
@@ -176,23 +175,20 @@ async fn check_events(store: &EventStore, checked: &mut Checked) {
             sealed::STREAM => decode::<KeyEvent>(recorded),
             _others => Ok(()),
         };
+        let error = decoded.err().filter(|_| !known.contains(&recorded.position)).map(|error| error.to_string());
+        let mut orphan = None;
         if recorded.stream_id == event::STREAM {
             if recorded.event_type == "PlanForked"
                 && let Ok(event::Event::PlanForked { parent, .. }) = recorded.decode()
                 && !begun.contains(&parent)
-                && orphans.len() <= FINDINGS_MAX
             {
-                let what = format!("this is a fork of {parent}, and there is no such plan before it");
-                orphans.push(Finding { position: Some(recorded.position), what });
+                orphan = Some(format!("this is a fork of {parent}, and there is no such plan before it"));
             }
             begun.insert(recorded.aggregate_id.clone());
         }
-        if let Err(error) = decoded
-            && found.len() <= FINDINGS_MAX
-            && !known.contains(&recorded.position)
-        {
-            found.push(Finding { position: Some(recorded.position), what: error.to_string() });
-        }
+        let room = (FINDINGS_MAX + 1).saturating_sub(found.len());
+        let what = error.into_iter().chain(orphan).take(room);
+        found.extend(what.map(|what| Finding { position: Some(recorded.position), what }));
         Ok(())
     });
     // That it cannot be read has been found already, mostly.
@@ -202,7 +198,6 @@ async fn check_events(store: &EventStore, checked: &mut Checked) {
         found.push(Finding { position: None, what: failure.to_string() });
     }
     checked.findings.extend(found);
-    checked.findings.extend(orphans);
     checked.findings.sort_by_key(|finding| finding.position);
     if checked.more || checked.findings.len() > FINDINGS_MAX {
         checked.findings.truncate(FINDINGS_MAX);

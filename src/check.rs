@@ -110,17 +110,14 @@ impl Checked<'_> {
         json!({
             "format": format.as_str(), "title": title, "tasks": tasks.collect::<Vec<_>>(),
             "parts": parts.collect::<Vec<_>>(), "code": code.collect::<Vec<_>>(),
-            "warnings": warnings.collect::<Vec<_>>(), "graph": self.graph.json(),
+            "warnings": warnings.collect::<Vec<_>>(), "graph": self.graph.json(&self.graph.graph),
             "advice": self.is_advised.then(|| self.graph.advice_json(self.advice.as_ref())), "error": null,
         })
     }
 
     fn task_json(&self, task: &TaskPlan) -> Value {
         let (line, column) = self.place_of(task);
-        let attachments = task.attachments.iter().map(|attachment| {
-            let (kind, reference) = attachment_parts(&attachment.kind);
-            json!({ "kind": kind, "ref": reference })
-        });
+        let attachments = task.attachments.iter().map(|attachment| &attachment.kind);
         let condition = task.condition.as_ref();
         let decided_by = condition.and_then(|condition| condition.outcome_of).map(|task| self.graph.name(task));
         let default = task.default_answer.as_ref();
@@ -162,7 +159,7 @@ impl Checked<'_> {
                 "{n} numbered items or shell fences belong to no box, the first on line {line}: `run` asks about them"
             )?;
         }
-        self.graph.print(to)?;
+        self.graph.print(to, &self.graph.graph)?;
         self.advice.as_ref().map_or(Ok(()), |advice| self.graph.print_advice(to, advice))
     }
 

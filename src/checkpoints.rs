@@ -12,7 +12,7 @@ use crate::queries::{for_each, for_each_of, load_view};
 use crate::session::Session;
 use crate::text::rfc3339;
 
-/// The position of a point of a plan's history; `default` where none was typed.
+/// The position of a point of a plan's history; `default` where none was typed. The log must reach it.
 pub async fn position_of(
     session: &Session,
     store: &EventStore,
@@ -20,16 +20,24 @@ pub async fn position_of(
     at: Option<&At>,
     default: Position,
 ) -> Result<Position, Failure> {
-    let name = match at {
+    let at = match at {
         None => return Ok(default),
-        Some(At::Position(at)) => return Ok(Position(*at)),
-        Some(At::Checkpoint(name)) => name,
+        Some(At::Position(at)) => Position(*at),
+        Some(At::Checkpoint(name)) => {
+            let checkpoints = checkpoints_of(store, plan).await?;
+            let found = checkpoints.into_iter().find(|checkpoint| checkpoint.name == *name);
+            return found.map(|checkpoint| checkpoint.at).ok_or_else(|| {
+                Failure::new(Code::Nothing, format!("{plan} has no checkpoint {name:?}"))
+                    .hint(session.command_on("checkpoints", plan))
+            });
+        }
     };
-    let found = checkpoints_of(store, plan).await?.into_iter().find(|checkpoint| checkpoint.name == *name);
-    found.map(|checkpoint| checkpoint.at).ok_or_else(|| {
-        Failure::new(Code::Nothing, format!("{plan} has no checkpoint {name:?}"))
-            .hint(session.command_on("checkpoints", plan))
-    })
+    let head = store.head().await?;
+    if at <= head {
+        return Ok(at);
+    }
+    let message = format!("the log does not reach position {at} yet: its last is {head}");
+    Err(Failure::new(Code::Nothing, message).hint(session.command_on("events", plan)))
 }
 
 /// A plan as of a point of its history, or now: the position and the view.
@@ -39,9 +47,8 @@ pub async fn view_at(
     plan: &str,
     at: Option<&At>,
 ) -> Result<(Position, PlanView), Failure> {
-    let head = store.head().await?;
-    let asked = position_of(session, store, plan, at, head).await?;
-    let at = store.whole(asked.min(head)).await?;
+    let asked = position_of(session, store, plan, at, store.head().await?).await?;
+    let at = store.whole(asked).await?;
     let view = load_view(store, plan, Range::up_to(at)).await?;
     if view.created_at().is_none() {
         let message = format!("{plan} did not exist yet at position {asked}");
@@ -50,22 +57,11 @@ pub async fn view_at(
     Ok((at, view))
 }
 
-/// Refuses a position after the end of the log.
-pub fn check_reached(session: &Session, plan: &str, at: Position, head: Position) -> Result<(), Failure> {
-    if at <= head {
-        return Ok(());
-    }
-    let message = format!("the log does not reach position {at} yet: its last is {head}");
-    Err(Failure::new(Code::Nothing, message).hint(session.command_on("events", plan)))
-}
-
-/// A point of a plan's history with a name.
 #[derive(Serialize)]
 pub struct CheckpointJson {
     pub name: String,
     /// The position of the event that gave it.
     pub at: Position,
-    /// When that was.
     pub created_at: String,
     /// The plan whose event it is: of a fork it may be another.
     pub plan: String,

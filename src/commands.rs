@@ -59,27 +59,22 @@ impl Target {
         Ok(Self { store, plan, tags, planner })
     }
 
-    /// A task by its label or number.
     pub fn id(&self, session: &Session, name: &str) -> Result<TaskId, Failure> {
         Ok(self.task(session, name)?.plan.id)
     }
 
-    /// A task by its label or number, if one is named.
     fn optional_id(&self, session: &Session, name: Option<&str>) -> Result<Option<TaskId>, Failure> {
         name.map(|name| self.id(session, name)).transpose()
     }
 
-    /// Tasks by their labels or numbers.
     pub fn ids(&self, session: &Session, names: &[String]) -> Result<Vec<TaskId>, Failure> {
         names.iter().map(|name| self.id(session, name)).collect()
     }
 
-    /// A task's name.
     pub fn name(&self, task: TaskId) -> String {
         self.state().task(task).map_or_else(|| task.to_string(), |task| task.plan.name())
     }
 
-    /// The plan as it is.
     pub fn state(&self) -> &PlannerState {
         self.planner.handler().state()
     }
@@ -111,13 +106,8 @@ impl Target {
     /// Lets the planner take in what was just reported.
     async fn settle(mut self) -> Result<Self, Failure> {
         self.planner = planning::catch_up(&self.store, &self.plan, self.tags.clone()).await?;
-        self.settle_below().await?;
+        propagate(&self.store, &self.plan).await?;
         Ok(self)
-    }
-
-    /// Propagates to the sub-plans, also when no worker runs.
-    pub async fn settle_below(&self) -> Result<(), Failure> {
-        propagate(&self.store, &self.plan).await
     }
 
     /// Prints the result and the state of the plan.
@@ -277,15 +267,13 @@ pub async fn retry(session: &Session, retry: Retry) -> Result<Code, Failure> {
     decide(session, target, Command::RetryNow { task }, "it is tried now").await
 }
 
-/// Puts a command to the planner.
 pub async fn decide(session: &Session, mut target: Target, command: Command, said: &str) -> Result<Code, Failure> {
     let executed = order(&mut target.planner, command).await.map_err(|error| refused(target.state(), error))?;
-    target.settle_below().await?;
+    propagate(&target.store, &target.plan).await?;
     let said = if executed.events.is_empty() { "nothing to change" } else { said };
     target.say(session, said).await
 }
 
-/// `ask`.
 pub async fn ask(session: &Session, ask: Ask) -> Result<Code, Failure> {
     if ask.question.trim().is_empty() {
         return Err(Failure::user("the question is empty").hint("say what is to be known"));
@@ -298,7 +286,6 @@ pub async fn ask(session: &Session, ask: Ask) -> Result<Code, Failure> {
     decide(session, target, Command::Ask { task, question: ask.question, default }, &said).await
 }
 
-/// `withdraw`.
 pub async fn withdraw(session: &Session, plan: &str, question: &str, reason: String) -> Result<Code, Failure> {
     let target = Target::find(session, plan).await?;
     let question = find_question(&target, session, question)?;

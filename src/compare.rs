@@ -124,6 +124,7 @@ pub async fn compare(session: &Session, one: &str, other: &str) -> Result<Code, 
         "parted": { "plan": shared, "at": at, "event_type": event_type },
         "one": one, "other": other, "changes": changes,
     });
+    let time = |ms| Measure::Duration.words(ms);
     session.print(&json, |to| {
         writeln!(to, "they part after position {at} of {}, {}", visible(&shared), visible(&event_type))?;
         for side in [&one, &other] {
@@ -135,11 +136,6 @@ pub async fn compare(session: &Session, one: &str, other: &str) -> Result<Code, 
         writeln!(to, "differences of {} from {}:", visible(&one.plan), visible(&other.plan))?;
         print_changes(to, &changes)
     })
-}
-
-/// A time in words.
-fn time(ms: u64) -> String {
-    Measure::Duration.words(ms)
 }
 
 fn used(usage: &Usage) -> String {

@@ -27,25 +27,19 @@ pub use model::ModelConfig;
 
 /// The name of the file where none is named.
 pub const FILE: &str = "crewlog.toml";
-/// The most bytes of a configuration.
 pub const CONFIG_BYTES_MAX: usize = 1 << 20;
 /// The most tasks that an agent may carry out at once in one worker.
 pub const AGENT_JOBS_MAX: usize = 1000;
-/// The most characters of an agent's name.
 pub const NAME_CHARS_MAX: usize = 64;
 
 /// Prefix of the environment variables that describe a task to a program.
 const OWN_VARIABLES: &str = "CREWLOG_";
-/// What is configured for a working directory.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Config {
-    /// The file that says so.
     pub file: Option<PathBuf>,
     /// The project, where its clones on several machines share one.
     pub project: Option<String>,
-    /// In the order of the file.
     pub agents: Vec<Agent>,
-    /// The model, if there is one.
     pub model: Option<ModelConfig>,
     /// The tools by which agents plan.
     pub registry: ToolRegistry,

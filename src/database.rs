@@ -51,7 +51,9 @@ pub async fn backup(session: &Session, file: &Path) -> Result<Code, Failure> {
 
 /// A log in a new file with every event that the other has now.
 async fn copy(from: &EventStore, path: &str) -> Result<Stats, Error> {
-    let to = EventStore::open_with(&absolute(path), Options::default()).await?;
+    // An absolute path is not read as a URL.
+    let path = std::path::absolute(path).map_or(path.into(), |path| path.to_string_lossy().into_owned());
+    let to = EventStore::open_with(&path, Options::default()).await?;
     let (identity, head) = (from.log().await?, from.head().await?);
     let (reader, mut given) = mpsc::channel(EVENTS_AHEAD);
     let reading = {
@@ -73,11 +75,6 @@ async fn copy(from: &EventStore, path: &str) -> Result<Stats, Error> {
     // Now it is one file, which can be taken elsewhere.
     to.close().await;
     Ok(stats)
-}
-
-/// A path that is read as no URL.
-fn absolute(path: &str) -> String {
-    std::path::absolute(Path::new(path)).map_or_else(|_| path.to_owned(), |path| path.to_string_lossy().into_owned())
 }
 
 pub async fn stats(session: &Session) -> Result<Code, Failure> {

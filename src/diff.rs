@@ -8,14 +8,13 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::changes::{Change, changes, in_short};
-use crate::checkpoints::{check_reached, position_of};
+use crate::checkpoints::position_of;
 use crate::cli::PlanAt;
 use crate::failure::{Code, Failure};
 use crate::queries;
 use crate::session::Session;
 use crate::text::visible;
 
-/// A plan at a position.
 #[derive(Serialize)]
 struct Side {
     plan: String,
@@ -28,7 +27,6 @@ impl Side {
     async fn load(session: &Session, store: &EventStore, head: Position, typed: &PlanAt) -> Result<Self, Failure> {
         let plan = queries::find_plan(store, &typed.plan).await?;
         let at = position_of(session, store, &plan, typed.at.as_ref(), head).await?;
-        check_reached(session, &plan, at, head)?;
         let at = store.whole(at).await?;
         let view = queries::load_view(store, &plan, Range::up_to(at)).await?;
         Ok(Self { plan, at, view })
@@ -47,7 +45,6 @@ pub async fn diff(session: &Session, before: &PlanAt, after: &PlanAt) -> Result<
     })
 }
 
-/// A line for each change.
 pub fn print_changes(mut to: impl Write, changes: &[Change]) -> std::io::Result<()> {
     if changes.is_empty() {
         return writeln!(to, "no difference");

@@ -68,7 +68,6 @@ impl Exported {
         Ok((LogIdentity { id, format: header.format, created_at }, exported))
     }
 
-    /// The next value, verbatim.
     fn value(&mut self) -> Option<Result<Box<RawValue>, Error>> {
         self.progress.n_left.store(VALUE_BYTES_MAX, Relaxed);
         let value = self.values.next()?;

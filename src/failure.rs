@@ -9,7 +9,6 @@ use crewlog_planner::claim::TaskError;
 use crewlog_planner::planner::PlannerError;
 use crewlog_planner::validity::InvalidPlan;
 
-/// An exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Code {
     /// All is done.
@@ -22,11 +21,9 @@ pub enum Code {
     Nothing = 4,
     /// A person has to answer, or to do something.
     Waiting = 5,
-    /// The plan is paused.
     Paused = 6,
     /// The plan is paused because its budget does not suffice.
     Budget = 7,
-    /// The time limit was reached.
     TimedOut = 8,
     /// Another writer was faster.
     Conflict = 9,
@@ -46,7 +43,6 @@ impl From<Code> for ExitCode {
 
 #[derive(Debug)]
 pub struct Failure {
-    /// How the process ends.
     pub code: Code,
     message: String,
     hints: Vec<String>,

@@ -12,7 +12,7 @@ use futures::TryStreamExt;
 use serde_json::json;
 
 use crate::amend::consent_to_edits;
-use crate::checkpoints::{CheckpointJson, check_reached, checkpoints_of, position_of};
+use crate::checkpoints::{CheckpointJson, checkpoints_of, position_of};
 use crate::cli::{Fork, Output};
 use crate::failure::{Code, Failure};
 use crate::order::{order, short_id};
@@ -108,17 +108,11 @@ fn config_of(before: &PlannerConfig, typed: &Fork) -> PlannerConfig {
     config
 }
 
-/// The fork point of the options.
 async fn point_of(session: &Session, store: &EventStore, fork: &Fork) -> Result<ForkPoint, Failure> {
     let plan = find_plan(store, &fork.plan).await?;
     let history = History::of(store, &plan).await?;
     let at = match (&fork.at, &fork.before, &fork.before_failure) {
-        (at @ Some(_), _, _) => {
-            let head = store.head().await?;
-            let at = position_of(session, store, &plan, at.as_ref(), head).await?;
-            check_reached(session, &plan, at, head)?;
-            at
-        }
+        (at @ Some(_), _, _) => position_of(session, store, &plan, at.as_ref(), Position(0)).await?,
         (None, Some(task), _) => {
             let id = task_of(session, store, &plan, task).await?;
             let is_dispatch = |event: &Event| matches!(event, Event::TaskDispatched { task_id, .. } if *task_id == id);

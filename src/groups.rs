@@ -72,14 +72,8 @@ async fn show(session: &Session, store: &EventStore, name: &str) -> Result<Code,
 
 fn print_version(mut to: impl Write, version: &VersionReport) -> std::io::Result<()> {
     let VersionReport { version: number, status: is, query, floor, lag: behind, partitions, parked } = version;
-    let query = serde_json::to_string(query)?;
-    writeln!(
-        to,
-        "version {number}  {}  up to position {floor}, {}  {}",
-        status(*is),
-        lag(*behind),
-        one_line(&query, 100)
-    )?;
+    let (is, behind, query) = (status(*is), lag(*behind), one_line(&serde_json::to_string(query)?, 100));
+    writeln!(to, "version {number}  {is}  up to position {floor}, {behind}  {query}")?;
     for PartitionReport { partition, owner, epoch, checkpoint, n_behind, stopped, lag: behind, .. } in partitions {
         let owner = owner.as_deref().unwrap_or("-");
         write!(to, "{partition:>6}  at {checkpoint:<8}  {:<24}  epoch {epoch:<17}  {}", lag(*behind), visible(owner))?;

@@ -37,7 +37,6 @@ pub struct ListedJson {
     pub waits_for_work: bool,
 }
 
-/// A fork of a plan.
 #[derive(Serialize)]
 pub struct ForkJson {
     pub plan: String,
@@ -154,7 +153,6 @@ pub struct EventJson<'a> {
     pub metadata: Cow<'a, RawValue>,
     pub tags: Cow<'a, [String]>,
     pub created_at: String,
-    /// In exports only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub append_start: Option<Position>,
 }
@@ -209,7 +207,6 @@ impl ExportHeader {
 #[derive(Serialize)]
 pub struct ProjectJson {
     pub project: String,
-    /// Its figures, key by key.
     #[serde(flatten)]
     pub figures: Figures,
 }

@@ -45,7 +45,6 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Reads a text.
     pub fn new(text: String, options: ReadOptions<'_>) -> Result<Self, InvalidPlan> {
         Ok(Self { plan: parse::read(&text, options)?, text })
     }

@@ -62,9 +62,7 @@ pub fn short_id() -> String {
     random().iter().map(|byte| char::from(ALPHABET[usize::from(byte % 32)])).collect()
 }
 
-/// Four random bytes of a new id.
 fn random() -> [u8; 4] {
-    let id = new_event_id();
-    let bytes = id.as_bytes();
-    [bytes[12], bytes[13], bytes[14], bytes[15]]
+    let [.., a, b, c, d] = new_event_id().into_bytes();
+    [a, b, c, d]
 }

@@ -19,16 +19,13 @@ const FILE: &str = "log.db";
 /// What a plan has from the reports of its tasks.
 const REPORTED_TEXTS: SharedFields = &[("TaskStatusUpdated", "result"), ("TaskStatusUpdated", "error")];
 
-/// The place of a log.
 #[derive(Debug, Clone)]
 pub struct Place {
     url: String,
     /// Whether the user named it, so that hints must name it too.
     pub is_named: bool,
-    /// The repository of the working directory.
     pub repository: Option<Repository>,
     folder: Option<PathBuf>,
-    /// Where the keys of sealed plans are.
     pub keys: KeyPlace,
 }
 
@@ -215,16 +212,8 @@ impl Repository {
 
 /// Lower-case letters, digits and single dashes, at most 24 of them.
 pub fn slug(text: &str) -> String {
-    let mut slug = String::new();
-    for c in text.chars() {
-        if c.is_ascii_alphanumeric() {
-            slug.push(c.to_ascii_lowercase());
-        } else if !slug.is_empty() && !slug.ends_with('-') {
-            slug.push('-');
-        }
-        if slug.len() >= 24 {
-            break;
-        }
-    }
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    let mut slug = words.collect::<Vec<_>>().join("-").to_ascii_lowercase();
+    slug.truncate(24);
     slug.trim_end_matches('-').to_owned()
 }

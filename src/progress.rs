@@ -22,7 +22,6 @@ const RED: u8 = 31;
 const BLUE: u8 = 34;
 const GREY: u8 = 90;
 
-/// How often the bottom line is redrawn.
 const TICK: Duration = Duration::from_millis(120);
 /// Characters of a task's text in a line.
 const TEXT_CHARS_MAX: usize = 96;
@@ -31,20 +30,17 @@ const QUESTION_CHARS_MAX: usize = 400;
 /// Lines of an error that are shown.
 const ERROR_LINES_MAX: usize = 12;
 
-/// The reporter of a run.
 pub struct Progress {
     terminal: Terminal,
     bar: ProgressBar,
     began: Instant,
     name_width: usize,
-    /// The executors here.
     roster: Option<Roster>,
     /// The plan of the last line, where there are several.
     plan: Option<String>,
 }
 
 impl Progress {
-    /// A reporter for a plan.
     pub fn new(terminal: Terminal, view: &PlanView) -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
         let style = ProgressStyle::with_template("{spinner} {msg}");
@@ -74,14 +70,10 @@ impl Progress {
         }
     }
 
-    /// Starts the bottom line of a plan.
+    /// Starts the bottom line of a plan, and shows its open questions.
     pub fn begin(&self, view: &PlanView) {
         self.go_on();
         self.draw(view);
-    }
-
-    /// Shows the questions that were open before the first event.
-    pub fn open_questions(&self, view: &PlanView) {
         view.state().open_questions().for_each(|question| self.ask(question, view));
     }
 
@@ -102,7 +94,6 @@ impl Progress {
         self.bar.set_draw_target(ProgressDrawTarget::hidden());
     }
 
-    /// A remark.
     pub fn note(&self, text: &str) {
         self.print(&visible(text));
     }
@@ -321,7 +312,6 @@ impl Progress {
         }
     }
 
-    /// The bottom line.
     fn draw(&self, view: &PlanView) {
         if !self.terminal.is_live {
             return;
@@ -334,7 +324,6 @@ impl Progress {
     }
 }
 
-/// The plan of an event.
 pub fn plan_of(recorded: &Recorded) -> Option<&str> {
     match recorded.stream_id.as_str() {
         event::STREAM => Some(&recorded.aggregate_id),

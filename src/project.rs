@@ -14,7 +14,6 @@ use crewlog_mq::new_event_id;
 use crate::failure::Failure;
 use crate::place::{FOLDER, Repository};
 
-/// The most bytes of a project's name.
 pub const PROJECT_BYTES_MAX: usize = 64;
 
 const SECTION: &str = "crewlog";
@@ -80,42 +79,40 @@ fn in_file(path: &Path) -> io::Result<String> {
 /// The id in git's configuration, written as git does: to a lock file that is renamed.
 fn in_git_config(config: &Path) -> io::Result<String> {
     let config = fs::canonicalize(config)?;
-    let mut lock = config.clone().into_os_string();
-    lock.push(".lock");
+    let lock = config.with_added_extension("lock");
     for _ in 0..LOCK_TRIES_MAX {
         if let Some(id) = id_in(&fs::read_to_string(&config)?) {
             return Ok(id);
         }
         match File::options().write(true).create_new(true).open(&lock) {
             Ok(file) => {
-                let made = make_id(&config, file);
-                if !matches!(made, Ok((_, true))) {
+                let written = write_id(&config, file).and_then(|id| fs::rename(&lock, &config).map(|()| id));
+                if written.is_err() {
                     fs::remove_file(&lock)?;
-                } else {
-                    fs::rename(&lock, &config)?;
                 }
-                return made.map(|(id, _)| id);
+                return written;
             }
             Err(error) if error.kind() == ErrorKind::AlreadyExists => std::thread::sleep(LOCK_WAIT),
             Err(error) => return Err(error),
         }
     }
-    let reason = format!("{} is there: another program writes the file, or has crashed", Path::new(&lock).display());
+    let reason = format!("{} is there: another program writes the file, or has crashed", lock.display());
     Err(io::Error::new(ErrorKind::WouldBlock, reason))
 }
 
-/// Writes the configuration with a new id, under its lock. False when another process was first.
-fn make_id(config: &Path, mut lock: File) -> io::Result<(String, bool)> {
+/// Writes the configuration to its lock file, with a new id unless another process has made one meanwhile.
+fn write_id(config: &Path, mut lock: File) -> io::Result<String> {
     let text = fs::read_to_string(config)?;
-    if let Some(id) = id_in(&text) {
-        return Ok((id, false));
-    }
-    let id = new_event_id().to_string();
     let line_end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+    let (id, section) = id_in(&text).map(|id| (id, String::new())).unwrap_or_else(|| {
+        let id = new_event_id().to_string();
+        let section = format!("{line_end}[{SECTION}]\n\t{KEY} = {id}\n");
+        (id, section)
+    });
     lock.set_permissions(fs::metadata(config)?.permissions())?;
-    write!(lock, "{text}{line_end}[{SECTION}]\n\t{KEY} = {id}\n")?;
+    write!(lock, "{text}{section}")?;
     lock.sync_all()?;
-    Ok((id, true))
+    Ok(id)
 }
 
 /// The last value of `crewlog.project`, as git reads it.

@@ -13,7 +13,6 @@ use crate::queries::{self, load_view, no_task};
 use crate::session::Session;
 use crate::terminal::say;
 
-/// `show PLAN TASK --prompt`.
 pub async fn show(session: &Session, show: &Show, task: &str) -> Result<Code, Failure> {
     let (store, plan) = queries::open_plan(session, &show.plan).await?;
     let view = load_view(&store, &plan, Range::default()).await?;
@@ -38,12 +37,11 @@ pub async fn show(session: &Session, show: &Show, task: &str) -> Result<Code, Fa
             recorded.n_chars, digest.n_chars
         )),
     }
-    let prompt = rendered;
     let json = json!({
         "plan": plan, "task": task, "attempt": attempt, "at": at,
-        "prompt": prompt, "digest": digest, "recorded": recorded,
+        "prompt": rendered, "digest": digest, "recorded": recorded,
     });
-    session.print(&json, |to| to.write_all(prompt.as_bytes()))
+    session.print(&json, |to| to.write_all(rendered.as_bytes()))
 }
 
 /// The position of the dispatch of an attempt, and the digest of the prompt that its last run started with.

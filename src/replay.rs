@@ -38,7 +38,7 @@ pub async fn replay(session: &Session, replay: &Replay) -> Result<Code, Failure>
     let (store, plan) = queries::open_plan(session, typed).await?;
     let head = store.head().await?;
     let from = position_of(session, &store, &plan, replay.from.as_ref(), Position(1)).await?;
-    let to = position_of(session, &store, &plan, replay.to.as_ref(), head).await?.min(head);
+    let to = position_of(session, &store, &plan, replay.to.as_ref(), head).await?;
     let steps = Steps::load(&store, &plan, to).await?;
     let places = steps.n_up_to(Position(from.0 - 1))..steps.len();
     let is_on_terminal = session.terminal.is_interactive && session.output == Output::Text && !replay.failure;
@@ -171,7 +171,6 @@ impl Stepper<'_> {
     }
 }
 
-/// A command to a replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Order {
     Next(usize),

@@ -8,7 +8,7 @@ use crewlog_executors::plans;
 use crewlog_executors::roster::Roster;
 use crewlog_executors::subplans::family;
 use crewlog_executors::worker::{InterruptedTask, Scope};
-use crewlog_mq::{Cause, Error, EventStore, ExecuteError, Position, Query, Range, Recorded, Start};
+use crewlog_mq::{Error, EventStore, ExecuteError, Position, Query, Range, Recorded, Start};
 use crewlog_planner::claim;
 use crewlog_planner::event::{Command, Outcome, QuestionId, TaskStatus, Timer, ancestor_tag, plan_tag};
 use crewlog_planner::planner::PARALLELISM_MAX;
@@ -17,12 +17,14 @@ use crewlog_planner::state::{Phase, Question, Task};
 use crewlog_planner::view::PlanView;
 use futures::StreamExt;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use crate::by_model;
 use crate::cli::{Output, RunArgs};
 use crate::commands;
 use crate::failure::{Code, Failure};
 use crate::json::{EventJson, print_line, print_pretty, shown_json};
+use crate::order::order;
 use crate::progress::Progress;
 use crate::queries;
 use crate::runtime::{self, Runtime, RuntimeOptions, Signals};
@@ -32,7 +34,6 @@ use crate::sync::{Kept, TRIES_MAX};
 use crate::terminal::{self, say, unless_closed};
 use crate::text::{by_default, count, one_line, visible};
 
-/// A running plan.
 pub struct RunSession<'a> {
     session: &'a Session,
     store: EventStore,
@@ -70,7 +71,6 @@ struct Asking {
     input_has_ended: bool,
 }
 
-/// Why the loop ended.
 enum End {
     Plan(Outcome),
     Paused,
@@ -123,16 +123,17 @@ impl<'a> RunSession<'a> {
         Ok(run_session)
     }
 
-    /// The same, with the plan's file kept in step.
-    pub async fn in_step_with_file(mut self) -> Result<Self, Failure> {
-        self.kept = Some(Kept::new(self.session, &self.store, &self.plan, self.roster.clone()).await?);
+    /// The same, with the plan's file kept in step if that is asked for.
+    pub async fn in_step_with_file(mut self, is_asked: bool) -> Result<Self, Failure> {
+        if is_asked {
+            self.kept = Some(Kept::new(self.session, &self.store, &self.plan, self.roster.clone()).await?);
+        }
         Ok(self)
     }
 
     /// Goes on until the plan ends or nothing here can bring it further.
     pub async fn run(mut self, mut signals: Signals) -> Result<Code, Failure> {
         self.progress.begin(&self.view);
-        self.progress.open_questions(&self.view);
         let end = self.follow(&mut signals).await;
         self.progress.pause();
         if let Ok(End::Interrupted) = end {
@@ -148,8 +149,7 @@ impl<'a> RunSession<'a> {
     async fn follow(&mut self, signals: &mut Signals) -> Result<End, Failure> {
         let mut events = Box::pin(self.store.follow(&family("", &self.plan), Start::After(self.at)));
         let mut taken_in = self.runtime.taken_in.clone();
-        let deadline = runtime::run_out(self.timeout);
-        tokio::pin!(deadline);
+        let deadline = self.timeout.map(|timeout| Instant::now() + timeout);
         loop {
             // Tasks that started before their key was destroyed run to their end.
             if !self.view.is_held()
@@ -181,8 +181,8 @@ impl<'a> RunSession<'a> {
                 },
                 line = typed(&mut self.asking.line) => self.answer(line).await?,
                 Ok(()) = taken_in.changed() => {}
-                () = due(self.kept.as_ref()) => drop(self.keep_file().await),
-                () = &mut deadline => return Ok(End::TimedOut),
+                () = runtime::until(self.kept.as_ref().map(|kept| kept.due)) => drop(self.keep_file().await),
+                () = runtime::until(deadline) => return Ok(End::TimedOut),
                 () = signals.next() => return Ok(End::Interrupted),
                 fault = self.runtime.fault() => return Err(fault),
             }
@@ -300,9 +300,8 @@ impl<'a> RunSession<'a> {
         }
         let question = question.id;
         let command = Command::Answer { question, answer };
-        let cause = Cause::request().keeping(command.recorded());
         let mut planner = plans::planner_of(&self.store, &self.plan, self.tags.clone()).await?;
-        match planner.execute(command, &cause).await {
+        match order(&mut planner, command).await {
             Ok(_) => _ = self.asking.answered.insert(question),
             Err(ExecuteError::Refused(refusal)) => self.progress.note(&refusal.to_string()),
             Err(error) => return Err(error.into()),
@@ -393,23 +392,13 @@ pub async fn already_ended(session: &Session, store: &EventStore, plan: &str, re
     if let Output::Json = session.output {
         unless_closed(print_pretty(std::io::stdout().lock(), &shown_json(plan, head, &view)))?;
     }
-    let progress = Progress::new(session.terminal, &view);
-    progress.pause();
-    progress.summary(plan, &view);
+    Progress::new(session.terminal, &view).summary(plan, &view);
     match view.state().phase() {
         Phase::Ended(Outcome::Completed) => Ok(Code::Done),
         Phase::Ended(Outcome::Failed | Outcome::Cancelled) | Phase::Empty | Phase::Active | Phase::Paused => {
             say(&format!("the plan has ended; to open what failed again: {retry}"));
             Ok(Code::TaskFailed)
         }
-    }
-}
-
-/// Waits until the file may have changed.
-async fn due(kept: Option<&Kept<'_>>) {
-    match kept {
-        Some(kept) => tokio::time::sleep_until(kept.due).await,
-        None => std::future::pending().await,
     }
 }
 

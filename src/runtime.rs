@@ -22,6 +22,7 @@ use crewlog_planner::state::{Phase, Task};
 use crewlog_planner::view::PlanView;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 use crate::config::ModelConfig;
 use crate::failure::Failure;
@@ -45,15 +46,11 @@ pub struct Runtime {
     stop_reacting: watch::Sender<bool>,
 }
 
-/// Options of a runtime.
 pub struct RuntimeOptions {
-    /// The executors.
     pub roster: Roster,
     /// Whose tasks it takes, and whose planner it hosts.
     pub scope: Scope,
-    /// Whether interrupted tasks are run again.
     pub interrupted: InterruptedTask,
-    /// The most tasks at once.
     pub jobs: usize,
     /// By whom agents plan what plans of their own carry out, when not by rule.
     pub model: Option<ModelConfig>,
@@ -82,10 +79,10 @@ pub fn roster(session: &Session, task_timeout: Duration, only: &[String]) -> Res
     Ok(Roster { shell, takes_commands: is_wanted(SHELL), agents, registry })
 }
 
-/// Returns when the time given has run out; never where none was given.
-pub async fn run_out(timeout: Option<Duration>) {
-    match timeout {
-        Some(timeout) => tokio::time::sleep(timeout).await,
+/// Returns at a time; never without one.
+pub async fn until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
         None => std::future::pending().await,
     }
 }
@@ -193,9 +190,7 @@ impl Runtime {
             }
         }
         self.host.abort();
-        if let Some(summaries) = &self.summaries {
-            summaries.abort();
-        }
+        self.summaries.iter().for_each(JoinHandle::abort);
         // They process the log up to now; if they cannot, a later host does.
         self.stop_reacting.send_replace(true);
         let reacting = futures::future::join_all(&mut self.reacting);
@@ -241,7 +236,6 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Listens from now on.
     pub fn new() -> Result<Self, Failure> {
         use tokio::signal::unix::{SignalKind, signal};
         let listen =
@@ -253,7 +247,6 @@ impl Signals {
         })
     }
 
-    /// Returns when one has come.
     pub async fn next(&mut self) {
         let hang_up = async {
             match &mut self.hang_up {

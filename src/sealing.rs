@@ -65,13 +65,11 @@ impl From<crewlog_executors::keys::KeyError> for Failure {
 
 #[cfg(not(feature = "sealing"))]
 impl KeyPlace {
-    /// The log as it is.
     #[expect(clippy::unnecessary_wraps, reason = "with sealing it can fail")]
     pub fn veiled(&self, _: PathBuf, store: EventStore) -> Result<EventStore, Failure> {
         Ok(store)
     }
 
-    /// Refuses a sealed plan.
     pub fn check(&self, _: PathBuf, plan: &str, tags: &[String]) -> Result<(), Failure> {
         if sealed::key_of(tags).is_none() {
             return Ok(());

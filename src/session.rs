@@ -16,12 +16,9 @@ use crate::project::project_id;
 use crate::terminal::{Terminal, say};
 use crate::text::{shell_word, visible};
 
-/// What a command is given from outside.
 pub struct Session {
     pub place: Place,
-    /// How to talk to the person.
     pub terminal: Terminal,
-    /// The form of standard output.
     pub output: Output,
     /// The plan's commands run without asking.
     pub yes: bool,
@@ -31,7 +28,6 @@ pub struct Session {
 }
 
 impl Session {
-    /// As the options and the surroundings say.
     pub fn new(global: &Global) -> Result<Self, Failure> {
         let folder = std::env::current_dir()
             .map_err(|error| Failure::user(format!("the working directory cannot be found: {error}")))?;

@@ -1,6 +1,6 @@
 //! `ls`, `show` and `plan export`. They execute and append nothing.
 
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use serde_json::json;
 use crate::checkpoints::{forks_of, view_at};
 use crate::cli::{At, Output, Show};
 use crate::failure::{Code, Failure};
-use crate::json::{ForkJson, ListedJson, print_line, print_pretty, shown_json};
+use crate::json::{ForkJson, ListedJson, shown_json};
 use crate::matching::mark_of;
 use crate::prompt;
 use crate::queries::{load_readable, load_view, open_plan, tags_of};
@@ -75,35 +75,28 @@ pub async fn show(session: &Session, show: &Show) -> Result<Code, Failure> {
     }
     let (store, plan) = open_plan(session, &show.plan).await?;
     let (at, view) = view_at(session, &store, &plan, show.at.as_ref()).await?;
-    let mut stdout = BufWriter::new(std::io::stdout().lock());
     let forks = forks_of(&store, &plan, at).await?;
     let mut shown = shown_json(&plan, at, &view);
     if !forks.is_empty() {
         shown["forks"] = json!(forks);
     }
-    match session.output {
-        Output::Json => print_pretty(&mut stdout, &shown)?,
-        Output::Jsonl => print_line(&mut stdout, &shown)?,
-        Output::Text => {
-            print_view(&mut stdout, &plan, at, &view)?;
-            for ForkJson { plan, at, reason } in &forks {
-                writeln!(stdout, "forked at position {at} as {}: {}", visible(plan), one_line(reason, 100))?;
-            }
-            let mut open = vec![(plan, view)];
-            while let Some((plan, view)) = open.pop() {
-                for line in what_is_waited_for(session, &plan, &view) {
-                    writeln!(stdout, "{line}")?;
-                }
-                let running = view.state().tasks().iter().filter(|task| task.status == TaskStatus::Running);
-                for sub_plan in running.filter_map(|task| task.sub_plan_id(&plan)) {
-                    let view = load_view(&store, &sub_plan, Range::up_to(at)).await?;
-                    open.push((sub_plan, view));
-                }
-            }
+    let mut waiting = Vec::new();
+    let mut open = if session.output == Output::Text { vec![(plan.clone(), view.clone())] } else { Vec::new() };
+    while let Some((plan, view)) = open.pop() {
+        waiting.extend(what_is_waited_for(session, &plan, &view));
+        let running = view.state().tasks().iter().filter(|task| task.status == TaskStatus::Running);
+        for sub_plan in running.filter_map(|task| task.sub_plan_id(&plan)) {
+            let view = load_view(&store, &sub_plan, Range::up_to(at)).await?;
+            open.push((sub_plan, view));
         }
     }
-    stdout.flush()?;
-    Ok(Code::Done)
+    session.print(&shown, |to| {
+        print_view(&mut *to, &plan, at, &view)?;
+        for ForkJson { plan, at, reason } in &forks {
+            writeln!(to, "forked at position {at} as {}: {}", visible(plan), one_line(reason, 100))?;
+        }
+        waiting.iter().try_for_each(|line| writeln!(to, "{line}"))
+    })
 }
 
 pub async fn export(session: &Session, plan: &str, at: Option<&At>) -> Result<Code, Failure> {
@@ -128,7 +121,6 @@ pub async fn export(session: &Session, plan: &str, at: Option<&At>) -> Result<Co
     Ok(Code::Done)
 }
 
-/// A plan as of a position.
 pub fn print_view(mut to: impl Write, plan: &str, at: Position, view: &PlanView) -> std::io::Result<()> {
     let state = view.state();
     writeln!(to, "{}  {}  as of position {at}", visible(plan), view.status().as_str())?;
@@ -183,7 +175,6 @@ pub fn print_view(mut to: impl Write, plan: &str, at: Position, view: &PlanView)
     Ok(())
 }
 
-/// The deadline of a plan, its usage and its budget.
 fn print_limits(mut to: impl Write, state: &PlannerState) -> std::io::Result<()> {
     if let Some(at) = state.due(Timer::Plan) {
         writeln!(to, "to end by {}", rfc3339(at))?;
@@ -200,7 +191,6 @@ fn print_limits(mut to: impl Write, state: &PlannerState) -> std::io::Result<()>
     if of.is_empty() { Ok(()) } else { writeln!(to, "used up: {}", of.join(", ")) }
 }
 
-/// The state of a question.
 fn answer_of(question: &Question) -> String {
     match (&question.answer, &question.default) {
         (Some(answer), _) if question.is_by_default => format!("{} (by default)", one_line(answer, 60)),
@@ -272,7 +262,6 @@ pub fn what_is_waited_for(session: &Session, plan: &str, view: &PlanView) -> Vec
     questions.chain(taken).chain(tasks).chain(paused).chain(held).chain(resume).collect()
 }
 
-/// The command that raises the budget of a plan.
 fn how_to_raise(session: &Session, plan: &str, measure: Measure) -> String {
     format!("{} {} ...", session.command_on("set", plan), measure.option())
 }

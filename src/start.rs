@@ -85,7 +85,6 @@ pub async fn open_or_make(session: &Session) -> Result<(EventStore, Position), F
     Ok((store, head))
 }
 
-/// A plan to make.
 pub struct NewPlan<'a> {
     pub id: String,
     pub begin: event::Command,
@@ -110,8 +109,7 @@ impl NewPlan<'_> {
         // `run` does not consent to repeating interrupted tasks.
         let interrupted = InterruptedTask::Report;
         let run_session = RunSession::new(session, store, plan, since, run_args, self.roster, interrupted).await?;
-        let run_session = if self.sync { run_session.in_step_with_file().await? } else { run_session };
-        run_session.run(signals).await
+        run_session.in_step_with_file(self.sync).await?.run(signals).await
     }
 }
 
@@ -152,8 +150,7 @@ pub async fn resume(session: &Session, resume: Resume) -> Result<Code, Failure> 
     order(&mut planner, event::Command::Continue).await?;
     let run_session =
         RunSession::new(session, store, plan, since, &resume.run_args, roster, InterruptedTask::Rerun).await?;
-    let run_session = if resume.sync { run_session.in_step_with_file().await? } else { run_session };
-    run_session.run(signals).await
+    run_session.in_step_with_file(resume.sync).await?.run(signals).await
 }
 
 /// Plain Markdown whose boxes hide numbered items or fences needs consent, or an explicit format.

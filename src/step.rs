@@ -50,7 +50,6 @@ impl Steps {
         Ok(steps)
     }
 
-    /// The number of events.
     pub fn len(&self) -> usize {
         self.events.len()
     }
@@ -84,21 +83,16 @@ impl Steps {
             aggregate_id: &recorded.aggregate_id,
             event_type: &recorded.event_type,
             data: serde_json::from_str(&recorded.data)?,
-            cause: metadata.causation_id.map(|cause| self.cause(cause)),
+            cause: metadata.causation_id.map(|event_id| {
+                let event = self.by_id.get(&event_id).map(|place| &self.events[*place]);
+                let event_type = event.map(|event| event.event_type.as_str());
+                CauseJson { position: event.map(|event| event.position), event_type, event_id }
+            }),
             command: extra.get_mut("command").map(Value::take).filter(|command| !command.is_null()),
             changes,
             append_start: recorded.append_start,
             first_type: first.map_or("of another plan", |first| &self.events[first].event_type),
         })
-    }
-
-    fn cause(&self, event_id: Uuid) -> CauseJson<'_> {
-        let event = self.by_id.get(&event_id).map(|place| &self.events[*place]);
-        CauseJson {
-            position: event.map(|event| event.position),
-            event_type: event.map(|event| event.event_type.as_str()),
-            event_id,
-        }
     }
 }
 
@@ -113,7 +107,6 @@ fn is_failure(recorded: &Recorded) -> Result<bool, Error> {
     }
 }
 
-/// The cause of an event.
 #[derive(Serialize)]
 struct CauseJson<'a> {
     /// Unset when the cause is no event of the plan.
@@ -122,7 +115,6 @@ struct CauseJson<'a> {
     event_id: Uuid,
 }
 
-/// An event of a replay.
 #[derive(Serialize)]
 pub struct StepJson<'a> {
     position: Position,

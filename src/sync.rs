@@ -41,9 +41,7 @@ pub const TRIES_MAX: usize = 8;
 const SPACE: &str = "plan-files";
 /// How long a file must have been left alone before it is read, and how long changes of its plan are collected.
 const SETTLED: Duration = Duration::from_millis(50);
-/// How often a file is looked at.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
-/// How many warnings are printed.
 const NOTES_MAX: usize = 200;
 
 /// The file of a plan.
@@ -68,7 +66,6 @@ pub struct Kept<'a> {
     pub notes: Vec<String>,
     /// The time and length of the file when both were in step, if nothing has happened since.
     stamp: Option<(SystemTime, u64)>,
-    /// When the next look is due.
     pub due: Instant,
 }
 
@@ -93,7 +90,6 @@ pub async fn keep_once<'a>(session: &'a Session, store: &EventStore, plan: &str)
 }
 
 impl<'a> Kept<'a> {
-    /// The file that a plan was made from.
     pub async fn new(session: &'a Session, store: &EventStore, plan: &str, roster: Roster) -> Result<Self, Failure> {
         let tags = queries::tags_of(store, plan).await?;
         session.place.check_key(plan, &tags)?;
@@ -274,7 +270,8 @@ impl<'a> Kept<'a> {
         let ticked = marks.filter(|mark| mark.of.and_then(|task| changes.states.get(&task)) == Some(&mark.mark));
         ticked.for_each(|mark| mark.mark = Mark::Open);
         let states = changes.states.into_iter().collect::<Vec<_>>();
-        let written = write_states(&now.text, &now.plan, &states, &moment_like(&now.text));
+        let moment = format!("{:.0}", jiff::Timestamp::now());
+        let written = write_states(&now.text, &now.plan, &states, &moment);
         if written.text != now.text {
             let cannot = |error| Failure::user(format!("{} cannot be written: {error}", self.path.display()));
             if !replace(&self.path, &now.text, &written.text).map_err(cannot)? {
@@ -314,14 +311,12 @@ impl<'a> Kept<'a> {
         self.refused.push(format!("{}:{line}", self.path.display()));
     }
 
-    /// Says something once.
     fn note(&mut self, text: String) {
         if self.said.len() < NOTES_MAX && self.said.insert(text.clone()) {
             self.notes.push(text);
         }
     }
 
-    /// Prints what was done.
     fn finish(self) -> Result<Code, Failure> {
         let named = self.did.iter().filter(|(_, names)| !names.is_empty());
         let lines = named.map(|(did, names)| format!("{}: {}", did.replace('_', " "), names.join(", ")));
@@ -365,17 +360,4 @@ fn replace(path: &Path, known: &str, text: &str) -> io::Result<bool> {
     if is_known { fs::rename(&beside, &path) } else { fs::remove_file(&beside) }?;
     File::open(folder)?.sync_all()?;
     written.map(|_| is_known)
-}
-
-/// The time now, in the style of the times in a file of beads.
-fn moment_like(text: &str) -> String {
-    let known = text.split("\"updated_at\":").nth(1).and_then(|rest| rest.split('"').nth(1)).unwrap_or_default();
-    let fraction = known.split_once('.').map_or("", |(_, fraction)| fraction);
-    let digits = fraction.bytes().take_while(u8::is_ascii_digit).count().min(9);
-    let offset = jiff::fmt::temporal::Pieces::parse(known).ok().and_then(|known| known.to_numeric_offset());
-    let now = jiff::Timestamp::now();
-    match offset.filter(|_| !known.ends_with('Z')) {
-        Some(offset) => format!("{:.digits$}", now.display_with_offset(offset)),
-        None => format!("{now:.digits$}"),
-    }
 }

@@ -18,7 +18,6 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// As the options and the surroundings want it.
     pub fn new(global: &Global) -> Self {
         let stderr_is_terminal = io::stderr().is_terminal();
         let has_colour = match global.color {

@@ -14,8 +14,8 @@ use crewlog_planner::sealed::{self, KeyEvent};
 use crewlog_planner::state::Phase;
 use crewlog_planner::view::{PlanStatus, PlanView};
 use futures::{StreamExt, TryStreamExt};
-
 use serde_json::json;
+use tokio::time::Instant;
 
 use crate::by_model;
 use crate::cli::{Output, Work};
@@ -32,21 +32,18 @@ use crate::text::count;
 /// Tasks at once, unless the command line says otherwise.
 const JOBS: usize = 4;
 
-/// Why the loop ended.
 enum End {
     Idle,
     TimedOut,
     Interrupted,
 }
 
-/// The plans of a log on their way.
 struct WorkerLoop<'a> {
     session: &'a Session,
     store: EventStore,
     roster: Roster,
     /// The plans that have not ended.
     views: BTreeMap<String, PlanView>,
-    /// Those that cannot be read.
     unreadable: BTreeSet<String>,
     /// How those ended that did so since this began.
     ended: BTreeMap<String, PlanStatus>,
@@ -102,8 +99,7 @@ impl WorkerLoop<'_> {
     async fn follow(&mut self, work: &Work, runtime: &mut Runtime, signals: &mut Signals) -> Result<End, Failure> {
         let mut events = Box::pin(self.store.follow(&Query::all(), Start::After(self.at)));
         let mut taken_in = runtime.taken_in.clone();
-        let deadline = runtime::run_out(work.run_args.timeout);
-        tokio::pin!(deadline);
+        let deadline = work.run_args.timeout.map(|timeout| Instant::now() + timeout);
         loop {
             if work.until_idle && self.is_idle(runtime).await? {
                 return Ok(End::Idle);
@@ -120,7 +116,7 @@ impl WorkerLoop<'_> {
                     None => return Err(Failure::user("the log can no longer be followed")),
                 },
                 Ok(()) = taken_in.changed() => {}
-                () = &mut deadline => return Ok(End::TimedOut),
+                () = runtime::until(deadline) => return Ok(End::TimedOut),
                 () = signals.next() => return Ok(End::Interrupted),
                 fault = runtime.fault() => return Err(fault),
             }

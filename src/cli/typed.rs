@@ -17,7 +17,6 @@ const POLICIES: [FailurePolicy; 4] =
 pub(super) const ORDERS: [(&str, Order); 2] = [("place", Order::Place), ("critical-path", Order::CriticalPath)];
 pub(super) const PROFILES: [(&str, Profile); 2] = [("coding", Profile::Coding), ("analysis", Profile::Analysis)];
 
-/// A value by its name.
 pub(super) fn one_of<T: Copy + Send + Sync + 'static, const N: usize>(
     values: [(&'static str, T); N],
 ) -> impl TypedValueParser<Value = T> {
@@ -88,7 +87,6 @@ pub(super) fn position() -> impl TypedValueParser<Value = Position> {
     clap::value_parser!(i64).range(1..).map(Position)
 }
 
-/// A point of a plan's history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum At {
     Position(i64),
@@ -107,7 +105,6 @@ pub(super) fn at(typed: &str) -> Result<At, String> {
 /// A plan at a point of its history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanAt {
-    /// Its id, or a prefix of it.
     pub plan: String,
     /// Now when unset.
     pub at: Option<At>,
@@ -134,14 +131,12 @@ pub(super) fn plan_at(typed: &str) -> Result<PlanAt, String> {
     Ok(PlanAt { plan: plan.to_owned(), at })
 }
 
-/// A moment in RFC 3339.
 pub(super) fn moment(typed: &str) -> Result<Timestamp, String> {
     let wrong = |_| "it is no moment: write it like 2026-11-21T10:00:00Z or 2026-11-21T10:00:00+01:00".to_owned();
     let parsed = typed.parse::<jiff::Timestamp>().map_err(wrong)?;
     Ok(Timestamp(parsed.as_microsecond()))
 }
 
-/// A query in JSON.
 pub(super) fn query(typed: &str) -> Result<Query, String> {
     serde_json::from_str(typed).map_err(|error| format!("it is no query: {error}"))
 }
@@ -172,7 +167,6 @@ pub fn duration(typed: &str) -> Result<Duration, String> {
     millis(typed).map(Duration::from_millis)
 }
 
-/// A duration in milliseconds.
 pub(super) fn millis(typed: &str) -> Result<u64, String> {
     let wrong = "it is no duration: write a number above 0 with its unit: 500ms, 30s, 10m, 2h or 1d";
     length_ms(typed).ok_or_else(|| wrong.to_owned())

@@ -10,18 +10,14 @@ use serde::de::Deserializer;
 
 use super::{checked, duration};
 
-/// The most characters of a model's name.
 const NAME_CHARS_MAX: usize = 200;
-/// The most times a model is asked again.
 const RETRIES_MAX: u32 = 10;
 /// The highest price of a million tokens.
 const PRICE_MAX: f64 = 1_000_000.0;
-/// The longest time for an answer.
 const TIMEOUT_MAX: Duration = Duration::from_secs(3600);
 /// The time for an answer where none is given.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// The configured model.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(try_from = "ModelToml")]
 pub struct ModelConfig {
