@@ -21,7 +21,19 @@ impl std::fmt::Display for TaskId {
 
 /// The kind of work that a task is; executors subscribe by it.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, strum::IntoStaticStr,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Default,
+    Serialize,
+    Deserialize,
+    strum::IntoStaticStr,
+    strum::VariantArray,
 )]
 pub enum NodeKind {
     /// A question to a person, and its answer.
@@ -44,6 +56,9 @@ pub enum NodeKind {
 }
 
 impl NodeKind {
+    /// All kinds.
+    pub const ALL: &[Self] = <Self as strum::VariantArray>::VARIANTS;
+
     /// The name as written in events and in JSON.
     #[must_use]
     pub fn as_str(self) -> &'static str {

@@ -17,10 +17,11 @@ const POLICIES: [FailurePolicy; 4] =
 pub(super) const ORDERS: [(&str, Order); 2] = [("place", Order::Place), ("critical-path", Order::CriticalPath)];
 pub(super) const PROFILES: [(&str, Profile); 2] = [("coding", Profile::Coding), ("analysis", Profile::Analysis)];
 
-pub(super) fn one_of<T: Copy + Send + Sync + 'static, const N: usize>(
-    values: [(&'static str, T); N],
+pub(super) fn one_of<T: Copy + Send + Sync + 'static>(
+    values: impl IntoIterator<Item = (&'static str, T)>,
 ) -> impl TypedValueParser<Value = T> {
-    PossibleValuesParser::new(values.map(|(name, _)| name)).map(move |typed| {
+    let values = values.into_iter().collect::<Vec<_>>();
+    PossibleValuesParser::new(values.iter().map(|(name, _)| *name)).map(move |typed| {
         let found = values.iter().find(|(name, _)| *name == typed);
         found.expect("clap accepts only names of values").1
     })
@@ -31,28 +32,20 @@ pub(super) fn policy() -> impl TypedValueParser<Value = FailurePolicy> {
 }
 
 pub(super) fn format() -> impl TypedValueParser<Value = Format> {
-    one_of(Format::ALL.map(|format| (format.as_str(), format)))
+    one_of(Format::ALL.iter().map(|format| (format.as_str(), *format)))
 }
 
 pub(super) fn agent() -> impl TypedValueParser<Value = AgentType> {
     one_of(AgentType::ALL.map(|agent| (agent.as_str(), agent)))
 }
 
-const KINDS: [NodeKind; 8] = [
-    NodeKind::Clarification,
-    NodeKind::ToolCall,
-    NodeKind::Processing,
-    NodeKind::UnitTest,
-    NodeKind::Retrieval,
-    NodeKind::Analysis,
-    NodeKind::Refactor,
-    NodeKind::CodeImplementation,
-];
-
 /// A kind of task, by its name in any case.
 pub(super) fn kind(typed: &str) -> Result<NodeKind, String> {
-    let known = KINDS.into_iter().find(|kind| kind.as_str().eq_ignore_ascii_case(typed));
-    known.ok_or_else(|| format!("there is no such kind: {}", KINDS.map(NodeKind::as_str).join(", ")))
+    let known = NodeKind::ALL.iter().copied();
+    known
+        .clone()
+        .find(|kind| kind.as_str().eq_ignore_ascii_case(typed))
+        .ok_or_else(|| format!("there is no such kind: {}", known.map(NodeKind::as_str).collect::<Vec<_>>().join(", ")))
 }
 
 /// A limit on the parallelism of a kind, or of an assignee; an empty number removes it.
