@@ -159,7 +159,8 @@ fn every_position_can_be_shown_and_looking_changes_nothing() {
         ]
     );
     assert_eq!(shown(n_events), scene.show(&plan));
-    assert_eq!(shown(n_events + 1_000), scene.show(&plan), "past the end is the end");
+    let beyond = (n_events + 1_000).to_string();
+    scene.run(&["show", &plan, "--at", &beyond]).expect(4).says(&["the log does not reach position"]);
     assert_eq!(scene.events().len(), n_events, "nothing was appended");
     assert_eq!(scene.read("side"), "once\ntwice\ntwice\n", "nothing was run");
 }
