@@ -51,7 +51,7 @@ async fn fill(log: &Path, n_plans: usize) -> Result<i64, Failure> {
     let text = (1..=N_TASKS).map(|n| format!("{n}. Run `cargo test -p shop-{n}`\n")).collect::<String>();
     let config = PlannerConfig::default();
     let initialize = Command::Initialize { user_input: text, attachments: Vec::new(), config, parallel: true };
-    let mut planner = Planner::new();
+    let mut planner = Planner::default();
     let mut of_plan = vec![planner.process(initialize)?];
     for n in 1..=N_TASKS as u64 {
         let result = "all sums are as they were".to_owned();

@@ -35,7 +35,7 @@ fn events(n_events: usize, task: &str) -> Vec<Event> {
         config: PlannerConfig::default(),
         parallel: true,
     };
-    let mut planner = Planner::new();
+    let mut planner = Planner::default();
     let mut events = planner.process(initialize).expect("it is a plan");
     for n in (1..).take_while(|n| *n <= n_events as u64 / 2) {
         let result = "all sums are as they were".to_owned();

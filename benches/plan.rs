@@ -92,7 +92,7 @@ fn initialize(n_tasks: usize) -> Command {
 
 /// The reports that bring a plan of this many tasks to its end, and the events of the whole.
 fn course(n_tasks: u64) -> (Planner, Vec<Command>, Vec<Event>) {
-    let mut planner = Planner::new();
+    let mut planner = Planner::default();
     let mut events = planner.process(initialize(usize::try_from(n_tasks).expect("it is small"))).expect("it is a plan");
     let begun = planner.clone();
     let reports = (1..=n_tasks).map(|n| {

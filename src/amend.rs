@@ -88,7 +88,7 @@ fn is_like_a_path(words: &str) -> bool {
 
 pub async fn set(session: &Session, set: Set) -> Result<Code, Failure> {
     let target = Target::find(session, &set.plan).await?;
-    let before = target.state().config();
+    let before = &target.state().config;
     let mut budget = before.budget;
     for limit in &set.unset {
         match limit {
@@ -184,7 +184,7 @@ async fn standing_plan(session: &Session, store: &EventStore, name: &str) -> Res
 /// Prose must not become shell unasked.
 fn consent_to(session: &Session, text: &str, state: &PlannerState) -> Result<(), Failure> {
     let options = ReadOptions::default();
-    let parsed = match state.tasks() {
+    let parsed = match &state.tasks[..] {
         // It becomes a plan of its own.
         [] => parse::read(text, options)?,
         _added_to => parse::read_beside(text, options, &|name| state.id_named(name))?.0,
@@ -247,12 +247,12 @@ impl Edits {
 }
 
 async fn give(session: &Session, mut target: Target, command: Command) -> Result<Code, Failure> {
-    let before = target.state().phase();
+    let before = target.state().phase;
     let executed =
         order(&mut target.planner, command).await.map_err(|error| commands::refused(target.state(), error))?;
     commands::propagate(&target.store, &target.plan).await?;
     if let (Phase::Ended(_), false) = (before, executed.events.is_empty()) {
-        let after = target.state().phase();
+        let after = target.state().phase;
         if !matches!(after, Phase::Ended(_)) {
             say(&visible(&format!("{} had ended, and is open again with this", &target.plan)));
         }
@@ -281,7 +281,7 @@ fn tell(session: &Session, target: &Target, events: &[Event]) -> Result<Code, Fa
         said.insert(0, format!("{}: task {}", &target.plan, names.join(", ")));
     }
     let text = if said.is_empty() { "nothing to change".to_owned() } else { said.join("\n") };
-    let settings = target.state().config().words();
+    let settings = target.state().config.words();
     session.print_done(&text, &json!({ "plan": &target.plan, "tasks": names, "settings": settings }))?;
     target.suggest_resume(session);
     Ok(Code::Done)

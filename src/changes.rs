@@ -72,7 +72,7 @@ pub fn tasks_of(recorded: &Recorded) -> Option<BTreeSet<TaskId>> {
 /// The facts of a plan, its tasks and its questions, in this order; a plan without events has none.
 fn facts(view: &PlanView, tasks: Option<&BTreeSet<TaskId>>) -> Facts {
     let mut facts = Vec::new();
-    if view.created_at().is_none() {
+    if view.created_at.is_none() {
         return facts;
     }
     let is_shown = |task| tasks.is_none_or(|tasks| tasks.contains(&task));

@@ -50,7 +50,7 @@ pub async fn view_at(
     let asked = position_of(session, store, plan, at, store.head().await?).await?;
     let at = store.whole(asked).await?;
     let view = load_view(store, plan, Range::up_to(at)).await?;
-    if view.created_at().is_none() {
+    if view.created_at.is_none() {
         let message = format!("{plan} did not exist yet at position {asked}");
         return Err(Failure::new(Code::Nothing, message).hint(session.command_on("events", plan)));
     }

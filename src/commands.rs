@@ -114,7 +114,7 @@ impl Target {
     async fn say(self, session: &Session, said: &str) -> Result<Code, Failure> {
         let view = queries::load_view(&self.store, &self.plan, Range::default()).await?;
         session.print_done(said, &json!({ "plan": self.plan, "status": view.status().as_str() }))?;
-        if !matches!(self.state().phase(), Phase::Ended(_)) {
+        if !matches!(self.state().phase, Phase::Ended(_)) {
             self.suggest_resume(session);
         }
         Ok(Code::Done)
@@ -153,7 +153,7 @@ pub async fn answer(session: &Session, answer: Answer) -> Result<Code, Failure> 
 /// The question named `q1`, or the open question of a task. The last question of a task that asks no more is refused later,
 /// with its answer.
 fn find_question(target: &Target, session: &Session, typed: &str) -> Result<QuestionId, Failure> {
-    let questions = target.state().questions();
+    let questions = &target.state().questions;
     let number = typed.strip_prefix('q').and_then(|number| number.parse().ok());
     if let Some(question) = questions.iter().find(|question| Some(question.id.0) == number) {
         return Ok(question.id);
@@ -281,7 +281,7 @@ pub async fn ask(session: &Session, ask: Ask) -> Result<Code, Failure> {
     let target = Target::find(session, &ask.plan).await?;
     let task = target.id(session, &ask.task)?;
     let default = ask.default.zip(ask.after).map(|(answer, after_ms)| DefaultAnswer { answer, after_ms });
-    let question_id = target.state().questions().len() + 1;
+    let question_id = target.state().questions.len() + 1;
     let said = format!("q{question_id} is asked of task {}", ask.task);
     decide(session, target, Command::Ask { task, question: ask.question, default }, &said).await
 }

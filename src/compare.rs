@@ -67,7 +67,7 @@ impl Side {
             }
         }
         side.status = side.view.status().as_str();
-        let has_ended = matches!(side.view.state().phase(), Phase::Ended(_));
+        let has_ended = matches!(side.view.state().phase, Phase::Ended(_));
         let took = last_at.zip(began_at).filter(|_| has_ended);
         side.duration_ms = took.map(|(last, began)| ms(last, began));
         Ok(side)

@@ -38,7 +38,7 @@ pub async fn fork(session: &Session, fork: Fork) -> Result<Code, Failure> {
     if session.output == Output::Text || !fork.run {
         session.print_begun(&plan, &json!({ "plan": plan, "parent": parent, "at": at, "reason": fork.reason }))?;
     }
-    let tasks = planner.handler().state().tasks();
+    let tasks = &planner.handler().state().tasks;
     let n_ended = tasks.iter().filter(|task| task.status.is_end()).count();
     let rest = count(tasks.len() - n_ended, "task");
     session.remark(&format!("forked from {parent} at position {at}: {n_ended} ended, {rest} to go"));
@@ -82,7 +82,7 @@ fn command_of(session: &Session, point: &ForkPoint, planner: &Planner, typed: &F
     let ForkPoint { parent, at, .. } = point;
     let state = planner.state();
     let amendments = typed.changes.clone().amendments(session, parent, state)?;
-    let config = Some(Box::new(config_of(state.config(), typed)));
+    let config = Some(Box::new(config_of(&state.config, typed)));
     let command = Command::Fork { parent: parent.clone(), at: *at, reason: typed.reason.clone(), config, amendments };
     if typed.changes.edit.is_some() {
         consent_to_edits(session, planner, command.clone())?;

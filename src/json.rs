@@ -77,7 +77,7 @@ pub fn shown_tasks_json(plan: &str, at: Position, view: &PlanView, is_shown: imp
     let state = view.state();
     let name_of = |id: TaskId| state.task(id).map(|task| task.plan.name());
     let due = |of: Timer| state.due(of).map(rfc3339);
-    let tasks = state.tasks().iter().filter(|task| is_shown(task.plan.id)).map(|task| {
+    let tasks = state.tasks.iter().filter(|task| is_shown(task.plan.id)).map(|task| {
         let (times, step) = (view.times(task.plan.id), &task.plan);
         let depends_on = step.depends_on.iter().map(|one| name_of(one.task).unwrap_or_default());
         let mut json = json!({
@@ -108,7 +108,7 @@ pub fn shown_tasks_json(plan: &str, at: Position, view: &PlanView, is_shown: imp
         }
         json
     });
-    let questions = state.questions().iter().filter(|question| is_shown(question.task)).map(|question| {
+    let questions = state.questions.iter().filter(|question| is_shown(question.task)).map(|question| {
         json!({
             "id": question.id.to_string(),
             "task": name_of(question.task),
@@ -120,21 +120,21 @@ pub fn shown_tasks_json(plan: &str, at: Position, view: &PlanView, is_shown: imp
             "deadline": due(Timer::Question(question.id)),
         })
     });
-    let Budget { tokens, cost_micros, duration_ms } = state.config().budget;
+    let Budget { tokens, cost_micros, duration_ms } = state.config.budget;
     json!({
         "plan": plan,
-        "title": state.title(),
+        "title": state.title.as_deref(),
         "status": view.status().as_str(),
         "at": at,
         "parent": Parent::of(state),
         "tasks": tasks.collect::<Vec<_>>(),
         "questions": questions.collect::<Vec<_>>(),
         "deadline": due(Timer::Plan),
-        "stopped_by": state.stopped_by().and_then(name_of),
+        "stopped_by": state.stopped_by.and_then(name_of),
         "spent": state.spent(),
         "budget": { "tokens": tokens, "cost_micros": cost_micros, "duration_ms": duration_ms },
         "context_summary": state.context_summary(),
-        "settings": state.config().words(),
+        "settings": state.config.words(),
     })
 }
 

@@ -113,7 +113,7 @@ async fn open_of(store: &EventStore, plans: &[String]) -> Vec<String> {
     let mut open = Vec::new();
     for plan in plans {
         match queries::load_view(store, plan, Range::default()).await {
-            Ok(view) if !matches!(view.state().phase(), Phase::Empty | Phase::Ended(_)) => open.push(plan.clone()),
+            Ok(view) if !matches!(view.state().phase, Phase::Empty | Phase::Ended(_)) => open.push(plan.clone()),
             Ok(_) | Err(_) => {}
         }
     }

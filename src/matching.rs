@@ -79,7 +79,7 @@ impl<'a> Comparison<'a> {
         // A step that is new in the file may have been added to the plan by `crewlog amend`.
         let known = tasks_before.iter().flatten().collect::<HashSet<_>>();
         let is_open = |task: &&Task| !task.status.is_end() && !known.contains(&task.plan.id);
-        let open = view.state().tasks().iter().filter(is_open).map(|task| (task.plan.id, &task.plan));
+        let open = view.state().tasks.iter().filter(is_open).map(|task| (task.plan.id, &task.plan));
         pair(&mut tasks, steps, &open.collect::<Vec<_>>(), &[1, 2, 3, 4]);
         Self { view, before, now, tasks_before, was, tasks }
     }
@@ -174,7 +174,7 @@ impl<'a> Comparison<'a> {
         let state = self.view.state();
         let lower = |task: &TaskPlan| task.label.as_ref().map(|label| label.to_lowercase());
         let moving = changes.defined.iter().map(|task| &task.id).chain(&changes.left_out).collect::<HashSet<_>>();
-        let keep = state.tasks().iter().filter(|task| !moving.contains(&task.plan.id));
+        let keep = state.tasks.iter().filter(|task| !moving.contains(&task.plan.id));
         let mut kept = keep.map(|task| task.plan.name().to_lowercase()).collect::<HashSet<_>>();
         let mut n_kept = 0;
         // A task that keeps its name may take it from another one.
@@ -317,7 +317,7 @@ fn find(state: &PlannerState, steps: &[TaskPlan]) -> Vec<Option<TaskId>> {
     let mut found = vec![None; steps.len()];
     let known = |left_out: bool| {
         let is_meant = |task: &&Task| is_left_out(task) == left_out && task.plan.compensates.is_none();
-        state.tasks().iter().filter(is_meant).map(|task| (task.plan.id, &task.plan)).collect::<Vec<_>>()
+        state.tasks.iter().filter(is_meant).map(|task| (task.plan.id, &task.plan)).collect::<Vec<_>>()
     };
     // A step that was left out and written again is another task, which comes first, unless it is left out still.
     pair(&mut found, steps, &known(true), &[6]);
@@ -325,7 +325,7 @@ fn find(state: &PlannerState, steps: &[TaskPlan]) -> Vec<Option<TaskId>> {
     pair(&mut found, steps, &known(true), &[0, 1, 2, 3, 5, 4]);
     // A task that was given another text still has the bytes that it was read from.
     let taken = found.iter().flatten().copied().collect::<HashSet<_>>();
-    let edited = state.tasks().iter().filter(|task| !taken.contains(&task.plan.id) && !task.plan.spans.is_empty());
+    let edited = state.tasks.iter().filter(|task| !taken.contains(&task.plan.id) && !task.plan.spans.is_empty());
     let by_spans = edited.map(|task| (&task.plan.spans, task.plan.id)).collect::<BTreeMap<_, _>>();
     for (found, step) in found.iter_mut().zip(steps).filter(|(found, _)| found.is_none()) {
         *found = by_spans.get(&step.spans).copied();

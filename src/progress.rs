@@ -45,7 +45,7 @@ impl Progress {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
         let style = ProgressStyle::with_template("{spinner} {msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
-        let names = view.state().tasks().iter().map(|task| task.plan.name().chars().count());
+        let names = view.state().tasks.iter().map(|task| task.plan.name().chars().count());
         Self { terminal, bar, began: Instant::now(), name_width: names.max().unwrap_or(1), roster: None, plan: None }
     }
 
@@ -257,7 +257,7 @@ impl Progress {
         if self.terminal.is_quiet {
             return;
         }
-        let tasks = view.state().tasks();
+        let tasks = &view.state().tasks;
         let failed = tasks.iter().filter(|task| matches!(task.status, TaskStatus::Failed | TaskStatus::TimedOut));
         say(&"-".repeat(60));
         for task in failed {
@@ -316,7 +316,7 @@ impl Progress {
         if !self.terminal.is_live {
             return;
         }
-        let tasks = view.state().tasks();
+        let tasks = &view.state().tasks;
         let n_ended = tasks.iter().filter(|task| task.status.is_end()).count();
         let running = tasks.iter().filter(|task| task.status == TaskStatus::Running);
         let running = running.map(|task| one_line(&text_of(task), 40)).collect::<Vec<_>>().join(" | ");

@@ -126,7 +126,7 @@ pub async fn find_plan(store: &EventStore, typed: &str) -> Result<String, Failur
 pub fn no_task(session: &Session, plan: &str, state: &PlannerState, name: &str) -> Failure {
     const SHOWN_MAX: usize = 8;
     let typed = name.to_lowercase();
-    let known = state.tasks().iter().map(|task| task.plan.name()).collect::<Vec<_>>();
+    let known = state.tasks.iter().map(|task| task.plan.name()).collect::<Vec<_>>();
     let is_like = |known: &&String| known.to_lowercase().contains(&typed) || typed.contains(&known.to_lowercase());
     let mut candidates = known.iter().filter(is_like).collect::<Vec<_>>();
     if candidates.is_empty() {

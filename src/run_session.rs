@@ -106,7 +106,7 @@ impl<'a> RunSession<'a> {
             session,
             store,
             plan,
-            at: view.at(),
+            at: view.at,
             view,
             sub_plans: BTreeMap::new(),
             tags,
@@ -115,7 +115,7 @@ impl<'a> RunSession<'a> {
             sealed_for_good: None,
             output_fault: None,
         };
-        let known = Range::between(since, run_session.view.at());
+        let known = Range::between(since, run_session.view.at);
         let (store, query) = (run_session.store.clone(), Query::tag(plan_tag(&run_session.plan)));
         queries::for_each(&store, &query, known, |recorded| run_session.print_event(recorded)).await?;
         let (sub_plans, up_to) = (Query::tag(ancestor_tag(&run_session.plan)), Range::up_to(run_session.at));
@@ -154,7 +154,7 @@ impl<'a> RunSession<'a> {
             // Tasks that started before their key was destroyed run to their end.
             if !self.view.is_held()
                 && let Some(failure) = self.sealed_for_good.take()
-                && !matches!(self.view.state().phase(), Phase::Ended(_))
+                && !matches!(self.view.state().phase, Phase::Ended(_))
             {
                 return Ok(End::Unreadable(failure));
             }
@@ -230,7 +230,7 @@ impl<'a> RunSession<'a> {
 
     /// False in the middle of an append, or when more has been appended or reported.
     async fn has_read_all(&self) -> Result<bool, Failure> {
-        if *self.runtime.taken_in.borrow() < self.view.last_report() {
+        if *self.runtime.taken_in.borrow() < self.view.last_report {
             return Ok(false);
         }
         let rest = self.store.read(&family("", &self.plan), Range::after(self.at), 1).await?;
@@ -241,7 +241,7 @@ impl<'a> RunSession<'a> {
     fn end(&mut self) -> Result<Option<End>, Failure> {
         let state = self.view.state();
         let is_busy = runtime::is_busy(&self.roster, &self.plan, &self.view, &self.sub_plans);
-        match state.phase() {
+        match state.phase {
             Phase::Ended(outcome) => return Ok(Some(End::Plan(outcome))),
             Phase::Paused if !is_busy => return Ok(Some(End::Paused)),
             Phase::Paused | Phase::Active | Phase::Empty => {}
@@ -360,7 +360,7 @@ impl<'a> RunSession<'a> {
             End::Waiting if self.view.state().waits_for_work() => {
                 let add = self.session.command_on("task add \"...\" --plan", &self.plan);
                 let has_failed = |task: &Task| matches!(task.status, TaskStatus::Failed | TaskStatus::TimedOut);
-                let n_failed = self.view.state().tasks().iter().filter(|task| has_failed(task)).count();
+                let n_failed = self.view.state().tasks.iter().filter(|task| has_failed(task)).count();
                 if n_failed > 0 {
                     let retry = self.session.command_on("retry", &self.plan);
                     let failed = count(n_failed, "task");
@@ -372,13 +372,12 @@ impl<'a> RunSession<'a> {
             End::Waiting => {
                 let mut next = show::what_is_waited_for(self.session, &self.plan, &self.view);
                 for (plan, view) in
-                    self.sub_plans.iter().filter(|(_, view)| !matches!(view.state().phase(), Phase::Ended(_)))
+                    self.sub_plans.iter().filter(|(_, view)| !matches!(view.state().phase, Phase::Ended(_)))
                 {
                     next.extend(show::what_is_waited_for(self.session, plan, view));
                 }
                 next.push(format!("then, to go on: {resume}"));
-                let lacks =
-                    |view: &PlanView| view.state().phase() == Phase::Paused && view.state().shortage().is_some();
+                let lacks = |view: &PlanView| view.state().phase == Phase::Paused && view.state().shortage().is_some();
                 (if self.sub_plans.values().any(lacks) { Code::Budget } else { Code::Waiting }, next)
             }
         }
@@ -393,7 +392,7 @@ pub async fn already_ended(session: &Session, store: &EventStore, plan: &str, re
         unless_closed(print_pretty(std::io::stdout().lock(), &shown_json(plan, head, &view)))?;
     }
     Progress::new(session.terminal, &view).summary(plan, &view);
-    match view.state().phase() {
+    match view.state().phase {
         Phase::Ended(Outcome::Completed) => Ok(Code::Done),
         Phase::Ended(Outcome::Failed | Outcome::Cancelled) | Phase::Empty | Phase::Active | Phase::Paused => {
             say(&format!("the plan has ended; to open what failed again: {retry}"));

@@ -97,7 +97,7 @@ pub fn is_busy(roster: &Roster, plan: &str, view: &PlanView, all: &BTreeMap<Stri
         let below = task.sub_plan_id(plan).and_then(|below| all.get_key_value(&below));
         // A missing sub-plan is about to be made, and an ended one about to be reported.
         below.is_none_or(|(below, view)| {
-            matches!(view.state().phase(), Phase::Empty | Phase::Ended(_)) || is_busy(roster, below, view, all)
+            matches!(view.state().phase, Phase::Empty | Phase::Ended(_)) || is_busy(roster, below, view, all)
         })
     };
     // The planner is about to handle it.
@@ -109,11 +109,11 @@ pub fn is_busy(roster: &Roster, plan: &str, view: &PlanView, all: &BTreeMap<Stri
         let goes_on = || view.times(task.plan.id).holder.is_some() || free.contains(&task.plan.id);
         roster.takes(&task.plan) && goes_on() && (task.plan.sub_plan.is_none() || goes_on_below(task))
     };
-    let is_active = state.phase() == Phase::Active;
+    let is_active = state.phase == Phase::Active;
     let is_retried = |task: &Task| task.retry_ms.is_some() && !task.is_paused && roster.takes(&task.plan);
-    let goes_on = state.dispatched().any(takes) || (is_active && state.tasks().iter().any(is_retried));
+    let goes_on = state.dispatched().any(takes) || (is_active && state.tasks.iter().any(is_retried));
     // A stopped plan withdraws dispatched tasks that nobody has claimed.
-    let is_withdrawn = is_active && state.stopped_by().is_some() && state.dispatched().next().is_some();
+    let is_withdrawn = is_active && state.stopped_by.is_some() && state.dispatched().next().is_some();
     // A question that is answered by default in time needs nobody either.
     goes_on || is_withdrawn || state.awaits_default()
 }

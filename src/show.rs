@@ -84,7 +84,7 @@ pub async fn show(session: &Session, show: &Show) -> Result<Code, Failure> {
     let mut open = if session.output == Output::Text { vec![(plan.clone(), view.clone())] } else { Vec::new() };
     while let Some((plan, view)) = open.pop() {
         waiting.extend(what_is_waited_for(session, &plan, &view));
-        let running = view.state().tasks().iter().filter(|task| task.status == TaskStatus::Running);
+        let running = view.state().tasks.iter().filter(|task| task.status == TaskStatus::Running);
         for sub_plan in running.filter_map(|task| task.sub_plan_id(&plan)) {
             let view = load_view(&store, &sub_plan, Range::up_to(at)).await?;
             open.push((sub_plan, view));
@@ -104,13 +104,13 @@ pub async fn export(session: &Session, plan: &str, at: Option<&At>) -> Result<Co
     session.place.check_key(&plan, &tags_of(&store, &plan).await?)?;
     let (_, view) = view_at(session, &store, &plan, at).await?;
     let state = view.state();
-    let tasks = state.tasks().iter().map(|task| {
+    let tasks = state.tasks.iter().map(|task| {
         let read = if task.is_paused { task.plan.mark } else { Mark::Open };
         TaskPlan { mark: mark_of(&view, task).unwrap_or(read), ..task.plan.clone() }
     });
     let exported = ParsedPlan {
-        title: state.title().map(str::to_owned),
-        context: state.context().to_vec(),
+        title: state.title.clone(),
+        context: state.context.to_vec(),
         tasks: tasks.collect(),
         ..ParsedPlan::default()
     };
@@ -124,22 +124,22 @@ pub async fn export(session: &Session, plan: &str, at: Option<&At>) -> Result<Co
 pub fn print_view(mut to: impl Write, plan: &str, at: Position, view: &PlanView) -> std::io::Result<()> {
     let state = view.state();
     writeln!(to, "{}  {}  as of position {at}", visible(plan), view.status().as_str())?;
-    if let Some(title) = state.title() {
+    if let Some(title) = state.title.as_deref() {
         writeln!(to, "{}", one_line(title, 100))?;
     }
     if let (Some((parent, at)), Some(reason)) = (state.parent(), state.fork_reason()) {
         writeln!(to, "a fork of {} at position {at}: {}", visible(parent), one_line(reason, 100))?;
     }
-    if let Some(task) = state.stopped_by().and_then(|task| state.task(task)) {
+    if let Some(task) = state.stopped_by.and_then(|task| state.task(task)) {
         writeln!(to, "stopped: task {} failed", visible(&task.plan.name()))?;
     }
     print_limits(&mut to, state)?;
-    let settings = state.config().words();
+    let settings = state.config.words();
     if !settings.is_empty() {
         writeln!(to, "settings: {}", one_line(&settings.join(", "), 200))?;
     }
-    let width = state.tasks().iter().map(|task| task.plan.name().chars().count()).max().unwrap_or(1);
-    for task in state.tasks() {
+    let width = state.tasks.iter().map(|task| task.plan.name().chars().count()).max().unwrap_or(1);
+    for task in &state.tasks {
         let paused = if task.is_paused { " (paused)" } else { "" };
         let status = format!("{}{paused}", task.status.as_str());
         let command = task.plan.command.as_deref().map(in_one_line);
@@ -165,7 +165,7 @@ pub fn print_view(mut to: impl Write, plan: &str, at: Position, view: &PlanView)
             (Some(_) | None, Some(_) | None) => {}
         }
     }
-    for question in state.questions() {
+    for question in &state.questions {
         let answer = answer_of(question);
         writeln!(to, "{}  {}  {answer}", question.id, one_line(&question.question, 400))?;
     }
@@ -179,7 +179,7 @@ fn print_limits(mut to: impl Write, state: &PlannerState) -> std::io::Result<()>
     if let Some(at) = state.due(Timer::Plan) {
         writeln!(to, "to end by {}", rfc3339(at))?;
     }
-    let budget = &state.config().budget;
+    let budget = &state.config.budget;
     let of = [Measure::Tokens, Measure::Cost, Measure::Duration].map(|measure| {
         let spent = state.spent();
         match measure.limit(budget) {
@@ -211,7 +211,7 @@ pub fn what_is_waited_for(session: &Session, plan: &str, view: &PlanView) -> Vec
         format!("{} asks: {}{by_default}\n  {answer}", question.id, one_line(&question.question, 200))
     });
     let is_for_nobody = |status, kind| status == TaskStatus::Running && kind != NodeKind::Clarification;
-    let tasks = state.tasks().iter().filter(|task| is_for_nobody(task.status, task.plan.kind));
+    let tasks = state.tasks.iter().filter(|task| is_for_nobody(task.status, task.plan.kind));
     // A sub-plan lists its own.
     let tasks = tasks.filter(|task| task.sub_plan_id(plan).is_none());
     // A holder whose lease has expired does not count.
@@ -243,7 +243,7 @@ pub fn what_is_waited_for(session: &Session, plan: &str, view: &PlanView) -> Vec
              text\n  {done}\n  {fail}"
         )
     });
-    let paused = state.tasks().iter().filter(|task| task.is_paused).map(|task| {
+    let paused = state.tasks.iter().filter(|task| task.is_paused).map(|task| {
         let name = shell_word(&task.plan.name());
         format!("task {name} is paused\n  {} {name}", session.command_on("resume", plan))
     });

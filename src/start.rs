@@ -138,11 +138,11 @@ pub async fn resume(session: &Session, resume: Resume) -> Result<Code, Failure> 
     let mut planner = planning::catch_up(&store, &plan, tags).await?;
     // What was due while nobody looked.
     planning::keep_time(&mut planner, &store).await?;
-    if planner.handler().state().phase() == Phase::Paused {
+    if planner.handler().state().phase == Phase::Paused {
         order(&mut planner, event::Command::Resume).await?;
         commands::propagate(&store, &plan).await?;
     }
-    if let Phase::Ended(_) = planner.handler().state().phase() {
+    if let Phase::Ended(_) = planner.handler().state().phase {
         let again = session.command_on("retry", &plan);
         return run_session::already_ended(session, &store, &plan, &again).await;
     }

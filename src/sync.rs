@@ -96,8 +96,8 @@ impl<'a> Kept<'a> {
         let view = queries::load_view(store, plan, Range::default()).await?;
         let state = view.state();
         // A fork goes on from a plan that has the file already.
-        let is_its_own = state.origin().is_text() && state.parent().is_none();
-        let Some(path) = state.config().file.path.as_ref().filter(|_| is_its_own).map(PathBuf::from) else {
+        let is_its_own = state.origin.is_text() && state.parent().is_none();
+        let Some(path) = state.config.file.path.as_ref().filter(|_| is_its_own).map(PathBuf::from) else {
             let export = session.command_on("plan export", plan);
             let message = format!("{plan} has no file of its own: no file was read to make it, or it is a fork");
             return Err(Failure::user(message).hint(format!("to write it into a file: {export}")));
@@ -151,7 +151,7 @@ impl<'a> Kept<'a> {
 
     /// Takes in the file or, where that changes nothing, writes the boxes. Gives whether both are in step then.
     async fn round(&mut self, view: &PlanView, asks: bool) -> Result<bool, Failure> {
-        if view.at() <= self.seen {
+        if view.at <= self.seen {
             return Ok(false);
         }
         let state = view.state();
@@ -162,7 +162,7 @@ impl<'a> Kept<'a> {
         }
         let text = read_text(&self.path)?;
         let (before, parallel) = Self::source(state)?;
-        let options = state.config().file.options(parallel);
+        let options = state.config.file.options(parallel);
         let unreadable = |error: InvalidPlan| self.failure(error.place().map_or(1, |(line, _)| line), &error);
         let now = Reading::new(text, options).map_err(unreadable)?;
         let comparison = Comparison::new(view, &before, &now);
@@ -189,7 +189,7 @@ impl<'a> Kept<'a> {
     /// Whether the plan is changed as its file asks. A person is asked before anything new can run, or has to sync.
     fn is_taken(&mut self, state: &PlannerState, changes: &Changes, asks: bool) -> Result<bool, Failure> {
         let line = changes.line.unwrap_or(1);
-        if let (Phase::Ended(_), false) = (state.phase(), state.config().standing) {
+        if let (Phase::Ended(_), false) = (state.phase, state.config.standing) {
             self.refuse(line, "the file was changed, but the plan has ended: run the file again");
             return Ok(false);
         }
@@ -290,10 +290,10 @@ impl<'a> Kept<'a> {
 
     /// The source of the plan, and whether it is read without its order, as the tasks that were made of it tell.
     fn source(state: &PlannerState) -> Result<(Reading, bool), InvalidPlan> {
-        let read = |parallel| Reading::new(state.source().to_owned(), state.config().file.options(parallel));
+        let read = |parallel| Reading::new(state.source.to_owned(), state.config.file.options(parallel));
         let is_soft = |task: &TaskPlan| task.depends_on.iter().any(|before| before.strength == Strength::Soft);
         let source = read(false)?;
-        let parallel = source.plan.tasks.iter().any(is_soft) && !state.tasks().iter().any(|task| is_soft(&task.plan));
+        let parallel = source.plan.tasks.iter().any(is_soft) && !state.tasks.iter().any(|task| is_soft(&task.plan));
         Ok((if parallel { read(true)? } else { source }, parallel))
     }
 

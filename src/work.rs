@@ -234,7 +234,7 @@ impl WorkerLoop<'_> {
 }
 
 fn has_ended(view: &PlanView) -> bool {
-    matches!(view.state().phase(), Phase::Ended(_))
+    matches!(view.state().phase, Phase::Ended(_))
 }
 
 /// The exit code for several plans: a failure first, then what waits for a person.

@@ -53,7 +53,7 @@ pub(crate) async fn claim_task(
                 let command = TaskCommand::Claim { attempt, executor, now: store.now(), dead_epoch };
                 let cause = dispatch.cause.clone().keeping(command.recorded());
                 match claim.execute(command, &cause).await {
-                    Ok(_) => return Claimed::Won(claim.handler().epoch()),
+                    Ok(_) => return Claimed::Won(claim.handler().epoch),
                     Err(ExecuteError::Refused(TaskError::Held { executor, epoch, .. })) => {
                         if dead_epoch == Some(epoch) || !life.is_dead(&executor) {
                             return Claimed::Held;

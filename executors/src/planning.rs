@@ -71,7 +71,7 @@ pub async fn catch_up(store: &EventStore, plan: &str, tags: Vec<String>) -> Resu
 /// Withdraws the dispatched tasks of a stopped plan that have not started. Returns the new events of its tasks.
 async fn withdraw_unstarted(store: &EventStore, plan: &str, planner: &Runner<Planner>) -> Result<Vec<Recorded>, Error> {
     let state = planner.handler().state();
-    if state.stopped_by().is_none() {
+    if state.stopped_by.is_none() {
         return Ok(Vec::new());
     }
     let head = store.head().await?;
@@ -242,7 +242,7 @@ impl Hosted {
 
     /// Keeps a planner warm, unless its plan has ended.
     fn keep(&mut self, plan: &str, tags: Vec<String>, planner: Runner<Planner>, keeps_time: bool) {
-        let phase = planner.handler().state().phase();
+        let phase = planner.handler().state().phase;
         // After an append that failed for good the state is the default, and does not know the timers.
         if phase != Phase::Empty || !keeps_time {
             self.note_due(plan, tags, due_at(&planner).filter(|_| keeps_time));

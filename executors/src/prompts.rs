@@ -40,7 +40,7 @@ pub async fn prompt_of(
     let history = History::of(store, plan).await?;
     let records = history.records(store, &Query::stream(event::STREAM), Range::up_to(dispatched));
     let mut records = std::pin::pin!(records);
-    let mut planner = Planner::new();
+    let mut planner = Planner::default();
     while let Some(recorded) = records.try_next().await? {
         planner.apply(&recorded.decode()?);
     }

@@ -87,7 +87,7 @@ impl Worked {
     }
 
     fn apply(&mut self, recorded: &Recorded) {
-        if recorded.position <= self.view.at() {
+        if recorded.position <= self.view.at {
             return;
         }
         self.view.apply(recorded).unwrap_or_else(|error| passed_over(&error));
@@ -177,7 +177,7 @@ impl Plans {
 
     /// Drops a plan that has ended.
     pub(crate) fn drop_if_ended(&mut self, plan: &str) {
-        let has_ended = |worked: &Worked| matches!(worked.view.state().phase(), Phase::Ended(_));
+        let has_ended = |worked: &Worked| matches!(worked.view.state().phase, Phase::Ended(_));
         if self.0.get(plan).is_some_and(has_ended) {
             self.0.remove(plan);
         }
@@ -204,7 +204,7 @@ impl Plans {
             let startable = startable.iter().filter_map(|task| worked.dispatched.get(task));
             let dispatch = { startable }.find(|dispatch| is_wanted(dispatch))?;
             let urgency = worked.view.state().urgency(dispatch.task);
-            Some(((urgency, dispatch.position), dispatch, worked.view.at()))
+            Some(((urgency, dispatch.position), dispatch, worked.view.at))
         });
         heads.min_by_key(|(key, _, _)| *key).map(|(_, dispatch, at)| (dispatch.clone(), at))
     }

@@ -135,7 +135,7 @@ impl SubPlanRun<'_> {
 
     /// True of the plan that was made for this dispatch, and of no other with its id.
     fn owns(self, state: &PlannerState) -> bool {
-        state.origin().parent == Some(self.task())
+        state.origin.parent == Some(self.task())
     }
 
     async fn planner(self) -> Result<Runner<Planner>, Error> {
@@ -147,7 +147,7 @@ impl SubPlanRun<'_> {
     async fn make(self) -> Result<(), Ending> {
         let (plan, parent_plan) = (self.plan(), self.job.plan);
         let mut planner = self.planner().await.map_err(|error| unreadable(&plan, &error))?;
-        if planner.handler().state().phase() != Phase::Empty {
+        if planner.handler().state().phase != Phase::Empty {
             return self.made(planner.handler().state());
         }
         let parent_plan =
@@ -209,7 +209,7 @@ impl SubPlanRun<'_> {
 
 /// The end of a sub-plan for its task; none when it has not ended within this time after it was made.
 async fn until_ended(store: &EventStore, plan: &str, timeout: Option<Duration>) -> Result<Option<Ending>, Error> {
-    let mut planner = Planner::new();
+    let mut planner = Planner::default();
     let mut events = store.subscribe_from::<Event>(&Query::aggregate(event::STREAM, plan), Start::Beginning)?;
     let mut until: Option<Timestamp> = None;
     loop {

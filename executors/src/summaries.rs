@@ -74,7 +74,7 @@ async fn answer(store: &EventStore, by: &Summarizer, request: &Envelope<Event>) 
     let chars_max = summary_chars_max(state);
     let history = to_summarize(state, task_ids, HISTORY_CHARS_MAX);
     let by_rule = Command::CompactContext { max_tokens: *max_tokens };
-    let command = match summary_request(&by.parameters, state.config().profile, &history, chars_max) {
+    let command = match summary_request(&by.parameters, state.config.profile, &history, chars_max) {
         Err(too_long) => {
             tracing::warn!(%too_long, plan, "the history is summarized by rule");
             by_rule

@@ -172,7 +172,7 @@ impl Worker {
         let unwanted = stop.borrow().clone();
         let (ending, usage) = match unwanted {
             Some(stop) => (stop.ending(), Usage::default()),
-            None if claim.handler().is_cut_off()
+            None if claim.handler().is_cut_off
                 && self.interrupted == InterruptedTask::Report
                 && !actor.only_waits() =>
             {

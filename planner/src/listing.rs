@@ -85,9 +85,9 @@ impl PlanSummary {
     #[must_use]
     pub fn of(view: &PlanView) -> Option<Self> {
         let state = view.state();
-        let first_task = || state.tasks().first().map(|task| task.plan.description.clone());
+        let first_task = || state.tasks.first().map(|task| task.plan.description.clone());
         Some(Self {
-            title: state.title().map(str::to_owned).or_else(first_task).unwrap_or_default(),
+            title: state.title.clone().or_else(first_task).unwrap_or_default(),
             status: view.status(),
             created_at: view.created_at()?,
             parent: Parent::of(state),

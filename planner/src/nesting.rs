@@ -22,7 +22,7 @@ const CONTEXT_LINE_CHARS_MAX: usize = 600;
 /// The task that a plan carries out. A fork of a sub-plan has its parent's origin, and carries out nothing.
 #[must_use]
 pub fn parent_task<'a>(plan: &str, state: &'a PlannerState) -> Option<&'a ParentTask> {
-    state.origin().parent.as_ref().filter(|parent| sub_plan_id(parent) == plan)
+    state.origin.parent.as_ref().filter(|parent| sub_plan_id(parent) == plan)
 }
 
 /// The origin of the sub-plan that carries out a task of this plan.
@@ -30,7 +30,7 @@ pub fn parent_task<'a>(plan: &str, state: &'a PlannerState) -> Option<&'a Parent
 pub fn origin(task: ParentTask, parent_plan: &PlannerState, sub_plan: &SubPlan) -> Origin {
     let request = sub_plan.request.as_ref();
     let planned_by = request.map(|_| format!("request {}/{}/{}", task.plan, task.task, task.attempt));
-    Origin { planned_by, parent: Some(task), depth: parent_plan.origin().depth.saturating_add(1), agent: None }
+    Origin { planned_by, parent: Some(task), depth: parent_plan.origin.depth.saturating_add(1), agent: None }
 }
 
 /// The settings of a sub-plan: those of its parent plan, with the budget of its task and the time that is left for it.
@@ -39,7 +39,7 @@ pub fn config(parent_plan: &PlannerState, task: TaskId, budget: Budget, now: Tim
     let deadline_ms = parent_plan.time_left(task, now);
     // The budget of the parent plan may have been lowered since the dispatch.
     let budget = budget.least(parent_plan.left_for_plans());
-    PlannerConfig { budget, deadline_ms, standing: false, ..parent_plan.config().clone() }
+    PlannerConfig { budget, deadline_ms, standing: false, ..parent_plan.config.clone() }
 }
 
 /// The command that brings a sub-plan in line with its parent plan; none when it is in line.
@@ -48,17 +48,17 @@ pub fn config(parent_plan: &PlannerState, task: TaskId, budget: Budget, now: Tim
 /// answers a request whose time has run out goes on while the plan that asked does: a late answer is recorded.
 #[must_use]
 pub fn follow(plan: &str, state: &PlannerState, parent_plan: &PlannerState) -> Option<Command> {
-    let parent = parent_task(plan, state).filter(|_| matches!(state.phase(), Phase::Active | Phase::Paused))?;
+    let parent = parent_task(plan, state).filter(|_| matches!(state.phase, Phase::Active | Phase::Paused))?;
     let task = parent_plan.task(parent.task)?;
     let is_awaited_late = task.plan.request().is_some()
         && task.status == TaskStatus::TimedOut
-        && !matches!(parent_plan.phase(), Phase::Ended(_));
+        && !matches!(parent_plan.phase, Phase::Ended(_));
     let is_over = task.status.is_end() || task.attempts > parent.attempt;
-    match parent_plan.phase() {
-        _ if is_over && !is_awaited_late => (!state.is_cancelled()).then(|| Command::CancelFromParent {
+    match parent_plan.phase {
+        _ if is_over && !is_awaited_late => (!state.is_cancelled).then(|| Command::CancelFromParent {
             reason: format!("task {} of plan {} has ended", parent.task, parent.plan),
         }),
-        Phase::Paused if state.phase() == Phase::Active => {
+        Phase::Paused if state.phase == Phase::Active => {
             Some(Command::PauseFromParent { reason: format!("plan {} is paused", parent.plan) })
         }
         Phase::Active if state.is_paused_from_parent() => Some(Command::ResumeFromParent),
@@ -72,9 +72,8 @@ pub fn ending(plan: &str, state: &PlannerState, summary: &str, outcome: Outcome)
     let summary = format!("{plan}: {summary}");
     let how = match outcome {
         Outcome::Completed => {
-            let is_waited_for =
-                |id| state.tasks().iter().any(|task| task.plan.depends_on.iter().any(|on| on.task == id));
-            let last = state.tasks().iter().filter(|task| !is_waited_for(task.plan.id));
+            let is_waited_for = |id| state.tasks.iter().any(|task| task.plan.depends_on.iter().any(|on| on.task == id));
+            let last = state.tasks.iter().filter(|task| !is_waited_for(task.plan.id));
             let results = last.filter_map(|task| {
                 let result = task.result.as_deref().map(str::trim).filter(|result| !result.is_empty())?;
                 Some(format!("{} ({}):\n{result}", task.plan.name(), task.plan.description.lines().next()?))
@@ -86,7 +85,7 @@ pub fn ending(plan: &str, state: &PlannerState, summary: &str, outcome: Outcome)
         Outcome::Cancelled => "it was cancelled",
     };
     let has_failed = |status| matches!(status, TaskStatus::Failed | TaskStatus::TimedOut | TaskStatus::Cancelled);
-    let failed = state.tasks().iter().filter(|task| has_failed(task.status));
+    let failed = state.tasks.iter().filter(|task| has_failed(task.status));
     let errors = failed.filter_map(|task| Some(format!("task {}: {}", task.plan.name(), task.error.as_deref()?)));
     let error = std::iter::once(format!("{summary}; {how}")).chain(errors.take(ERRORS_MAX)).collect::<Vec<_>>();
     let error = truncate(&error.join("\n"), RESULT_CHARS_MAX);
@@ -96,7 +95,7 @@ pub fn ending(plan: &str, state: &PlannerState, summary: &str, outcome: Outcome)
 /// Why a sub-plan does not go on by itself, if it does not.
 #[must_use]
 pub fn waits_for(plan: &str, state: &PlannerState) -> Option<String> {
-    match (state.phase(), state.shortage()) {
+    match (state.phase, state.shortage()) {
         (Phase::Paused, Some(shortage)) => Some(format!("its plan {plan} is paused: {shortage}")),
         (Phase::Paused, None) => Some(format!("its plan {plan} is paused")),
         (Phase::Active, _) if state.open_questions().next().is_some() => {
@@ -117,15 +116,15 @@ pub fn ended_meanwhile(parent_plan: &PlannerState, task: TaskId, attempt: u32) -
 #[must_use]
 pub fn context(plan: &str, parent_plan: &PlannerState) -> String {
     let line = |text: &str| truncate(text, CONTEXT_LINE_CHARS_MAX);
-    let open = parent_plan.tasks().iter().filter(|task| !task.status.is_end()).take(CONTEXT_TASKS_MAX);
+    let open = parent_plan.tasks.iter().filter(|task| !task.status.is_end()).take(CONTEXT_TASKS_MAX);
     let open = open.map(|task| format!("- open: {}", line(&task.plan.description)));
-    let done = parent_plan.tasks().iter().filter_map(|task| {
+    let done = parent_plan.tasks.iter().filter_map(|task| {
         let result = task.result.as_deref().filter(|result| !result.trim().is_empty())?;
         let is_done = task.status == TaskStatus::Completed;
         is_done.then(|| format!("- done: {}: {}", line(&task.plan.description), line(result)))
     });
     let mut done = done.rev().take(CONTEXT_TASKS_MAX).collect::<Vec<_>>();
     done.reverse();
-    let title = format!("{plan}: {}", parent_plan.title().unwrap_or("no title"));
+    let title = format!("{plan}: {}", parent_plan.title.as_deref().unwrap_or("no title"));
     std::iter::once(title).chain(open).chain(done).collect::<Vec<_>>().join("\n")
 }

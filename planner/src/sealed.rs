@@ -74,7 +74,7 @@ pub fn is_task_undecryptable(parameters: &TaskInput) -> bool {
 /// True when the plan's tasks cannot be read.
 #[must_use]
 pub fn is_plan_undecryptable(state: &PlannerState) -> bool {
-    let mut tasks = state.tasks().iter();
+    let mut tasks = state.tasks.iter();
     tasks.any(|task| {
         is_undecryptable(&task.plan.description) || task.plan.command.as_deref().is_some_and(is_undecryptable)
     })

@@ -48,7 +48,7 @@ impl PlanStatus {
     /// The status of a plan, where tasks with a command are the ones that run by themselves.
     #[must_use]
     pub fn of(state: &PlannerState) -> Self {
-        match state.phase() {
+        match state.phase {
             Phase::Ended(outcome) => Self::of_outcome(outcome),
             Phase::Paused => Self::Paused,
             Phase::Empty | Phase::Active if state.runs_commands() || state.awaits_retry() => Self::Running,

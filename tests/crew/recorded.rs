@@ -107,7 +107,7 @@ impl World {
         let aggregate = claim::aggregate_id(plan, TaskId(task));
         let mut claim = Runner::<TaskLease>::new(self.store.clone(), claim::STREAM, &aggregate, Vec::new());
         claim.catch_up().await.unwrap();
-        let epoch = claim.handler().epoch();
+        let epoch = claim.handler().epoch;
         self.task(plan, task, TaskCommand::End { epoch, usage: Usage::default(), ending }).await;
         self.take_in(plan).await;
     }

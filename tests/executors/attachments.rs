@@ -21,7 +21,7 @@ fn all_told(text: &str, folder: &TempDir) -> Vec<TaskInput> {
     let folder = folder.path().to_str().map(str::to_owned);
     let config = PlannerConfig { folder, parallelism: 9, ..PlannerConfig::default() };
     let (user_input, attachments) = (text.to_owned(), Vec::new());
-    let events = Planner::new().process(Command::Initialize { user_input, attachments, config, parallel: true });
+    let events = Planner::default().process(Command::Initialize { user_input, attachments, config, parallel: true });
     let told = events.unwrap().into_iter().filter_map(|event| match event {
         Event::TaskDispatched { command: PlannerCmd::ExecuteTask { parameters, .. }, .. } => Some(*parameters),
         _another => None,

@@ -21,7 +21,7 @@ const TASK: TaskId = TaskId(1);
 async fn claim(store: &EventStore, worker: &str) -> Result<u64, TaskError> {
     let mut claim = claim_of(store, PLAN, TASK, tags());
     let command = TaskCommand::Claim { attempt: 1, executor: executor(worker), now: store.now(), dead_epoch: None };
-    order(&mut claim, command).await.map(|()| claim.handler().epoch())
+    order(&mut claim, command).await.map(|()| claim.handler().epoch)
 }
 
 async fn order(

@@ -45,7 +45,7 @@ async fn a_report_that_is_read_twice_counts_once() {
     done(&rig, 1).await;
     for _ in 0..3 {
         let planner = planning::catch_up(&rig.store, PLAN, tags()).await.unwrap();
-        assert_eq!(planner.handler().state().tasks()[1].status, TaskStatus::Running);
+        assert_eq!(planner.handler().state().tasks[1].status, TaskStatus::Running);
     }
     let expected = ["TasksPlanned", "TaskDispatched", "TaskStatusUpdated", "TaskDispatched"];
     assert_eq!(plan_events(&rig).await, expected);
@@ -63,7 +63,7 @@ async fn a_planner_that_goes_on_reads_nothing_anew_for_what_was_taken_in_before(
         let head = rig.store.head().await.unwrap();
         let (store, counts) = counted(&rig.store);
         let planner = planning::catch_up(&store, PLAN, tags()).await.unwrap();
-        assert_eq!(planner.handler().state().tasks().last().unwrap().status, TaskStatus::Running);
+        assert_eq!(planner.handler().state().tasks.last().unwrap().status, TaskStatus::Running);
         assert_eq!((counts.take_appends(), rig.store.head().await.unwrap()), (0, head));
         counts.take_reads()
     };

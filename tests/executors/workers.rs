@@ -230,7 +230,7 @@ async fn what_was_held_back_is_begun_when_what_had_its_place_is_given_back() {
     rig.until(3, |event| matches!(event, TaskEvent::TaskCompleted { .. })).await;
     assert_eq!(rig.task_events(1).await, []);
     let ending = Ending::Released { reason: "the worker was interrupted".into() };
-    let end = TaskCommand::End { epoch: held.handler().epoch(), usage: Usage::default(), ending };
+    let end = TaskCommand::End { epoch: held.handler().epoch, usage: Usage::default(), ending };
     held.execute(end, &Cause::request()).await.unwrap();
     rig.until(1, |event| matches!(event, TaskEvent::TaskCompleted { .. })).await;
     worker.stop().await;

@@ -58,7 +58,7 @@ fn compacted(events: &[Event]) -> Option<(&str, &[TaskId])> {
 
 /// A planner whose history has just become long enough for a summary, and the tasks to summarise.
 fn waiting() -> (Planner, Vec<TaskId>) {
-    let mut planner = Planner::new();
+    let mut planner = Planner::default();
     planner.process(begin()).expect("it is decided");
     planner.process(answered()).expect("it is decided");
     for task in 2..=10 {
@@ -113,7 +113,7 @@ fn what_a_summary_says_of_a_task_that_is_opened_again_is_taken_back() {
 
 #[test]
 fn a_summary_of_a_task_that_was_opened_again_meanwhile_is_passed_over() {
-    let mut planner = Planner::new();
+    let mut planner = Planner::default();
     planner.process(begin()).unwrap();
     planner.process(answered()).unwrap();
     let error = "it broke, ".repeat(30);

@@ -43,7 +43,7 @@ fn a_text_that_is_added_goes_on_from_the_last_number() {
 #[track_caller]
 fn added(text: &str) -> Result<Vec<Vec<u64>>, String> {
     let source = "1. Run `a`\n2. Run `b`\n3. B-1: Check the rest (depends on 1)\n";
-    let mut planner = Planner::new();
+    let mut planner = Planner::default();
     let (user_input, attachments, config) = (source.to_owned(), Vec::new(), PlannerConfig::default());
     planner.process(Command::Initialize { user_input, attachments, config, parallel: false }).expect("it is a plan");
     let add = Amendment::Add { text: text.to_owned(), after: Vec::new(), before: Vec::new() };
@@ -161,7 +161,7 @@ fn a_task_that_is_edited_is_dispatched_as_it_now_is() {
     assert_eq!((parameters.description.as_str(), parameters.command.as_deref()), ("another step", Some("c")));
     assert_eq!((&parameters.notes[..], &parameters.files[..]), (&["with care".into()][..], &["src/a.rs".into()][..]));
     assert_eq!((parameters.timeout_ms, parameters.assignee.as_deref()), (Some(5), Some("ann")));
-    assert_eq!(planner.state().tasks()[1].plan.retry, None);
+    assert_eq!(planner.state().tasks[1].plan.retry, None);
 }
 
 #[test]
@@ -401,7 +401,7 @@ fn a_changed_file_is_the_source_of_the_plan() {
     let source = |text: &str| vec![Amendment::Source { text: text.to_owned() }];
     for text in ["1. Run `b`\n", ""] {
         planner.process(Command::Amend { amendments: source(text), reason: String::new() }).unwrap();
-        assert_eq!(planner.state().source(), text);
+        assert_eq!(planner.state().source, text);
     }
 }
 
@@ -437,14 +437,14 @@ fn an_added_task_whose_number_is_a_name_is_called_added() {
     };
     add("- Run `c`\n- Run `d`\n- Run `e`\n").unwrap();
     add("- Run `f` (after added/3, 4, 5)").unwrap();
-    let names = planner.state().tasks().iter().map(|task| task.plan.name()).collect::<Vec<_>>();
+    let names = planner.state().tasks.iter().map(|task| task.plan.name()).collect::<Vec<_>>();
     assert_eq!(names, ["3", "4", "added/3", "added/4", "5", "6"]);
     let named = |name: &str| planner.state().task_named(name).map(|task| task.plan.id.0);
     assert_eq!(
         ["3", "4", "added/3", "added/4", "5", "1"].map(named),
         [Some(1), Some(2), Some(3), Some(4), Some(5), None]
     );
-    let waits_for = planner.state().tasks()[5].plan.depends_on.iter().map(|one| one.task.0).collect::<Vec<_>>();
+    let waits_for = planner.state().tasks[5].plan.depends_on.iter().map(|one| one.task.0).collect::<Vec<_>>();
     assert_eq!(waits_for, [2, 3, 5]);
 }
 
@@ -476,7 +476,7 @@ fn answers_reach_what_is_put_behind_them_later() {
 }
 
 pub(super) fn planner_of(text: &str, config: PlannerConfig) -> Planner {
-    let mut planner = Planner::new();
+    let mut planner = Planner::default();
     let (user_input, attachments) = (text.to_owned(), Vec::new());
     planner.process(Command::Initialize { user_input, attachments, config, parallel: false }).unwrap();
     planner
@@ -517,7 +517,7 @@ fn what_is_left_to_a_plan_within_the_plan_follows_the_words_of_its_task_and_a_co
     let source = text.to_owned();
     let proposal = Box::new(Proposal { tasks, title: None, source, context: Vec::new(), origin: Origin::default() });
     let config = PlannerConfig { parallelism: 1, ..PlannerConfig::default() };
-    let mut planner = Planner::new();
+    let mut planner = Planner::default();
     let propose = Command::Propose { proposal, attachments: Vec::new(), config };
     planner.process(propose).unwrap().iter().for_each(|event| planner.apply(event));
     let edit = |task, edit| Amendment::Edit { task: TaskId(task), edits: vec![edit] };

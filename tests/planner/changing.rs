@@ -155,9 +155,9 @@ fn a_log_that_amends_what_nobody_decided_is_read_all_the_same() {
     let planned = |tasks| Event::planned(tasks, PlannerConfig::default());
     let amended = |tasks| Event::TasksAmended { tasks, reason: String::new(), source: None };
     let planner = Planner::fold(&[planned(vec![task(2), task(4)]), amended(vec![task(3), task(6), task(1)])]);
-    let ids = planner.state().tasks().iter().map(|task| task.plan.id.0).collect::<Vec<_>>();
+    let ids = planner.state().tasks.iter().map(|task| task.plan.id.0).collect::<Vec<_>>();
     assert_eq!(ids, [2, 4, 6], "a number that is not above the last is passed over");
-    assert!(planner.state().tasks().iter().all(|task| task.status == TaskStatus::Planned));
+    assert!(planner.state().tasks.iter().all(|task| task.status == TaskStatus::Planned));
 }
 
 #[test]

@@ -43,16 +43,12 @@ impl Watch {
             }
         }
         let is_compaction = matches!(event, Event::ContextCompacted { .. });
-        let before = is_compaction.then(|| (state.tasks().to_vec(), state.questions().to_vec()));
+        let before = is_compaction.then(|| (state.tasks.to_vec(), state.questions.to_vec()));
         self.planner.apply(event);
         self.n_events += 1;
         if let Some((tasks, questions)) = before {
             let state = self.planner.state();
-            assert_eq!(
-                (state.tasks(), state.questions()),
-                (&tasks[..], &questions[..]),
-                "every task, question and answer"
-            );
+            assert_eq!((&state.tasks, &state.questions), (&tasks, &questions), "every task, question and answer");
         }
     }
 
@@ -68,8 +64,8 @@ proptest! {
 
     #[test]
     fn the_history_is_within_its_budget_after_any_orders(draft in drafts(), acts in prop::collection::vec(acts(), 0..60)) {
-        let mut planner = Planner::new();
-        let mut watch = Watch { planner: Planner::new(), is_ordered: false, is_given: false, n_events: 0, covered: 0 };
+        let mut planner = Planner::default();
+        let mut watch = Watch { planner: Planner::default(), is_ordered: false, is_given: false, n_events: 0, covered: 0 };
         let initialize = Act::Initialize;
         for act in [initialize].iter().chain(&acts) {
             let command = act.command(&draft, planner.state());
@@ -106,7 +102,7 @@ fn a_long_plan_is_compacted_now_and_then_and_keeps_what_happened_last() {
     for (line, task) in lines[1..].iter().zip(last - n_told + 1..) {
         assert!(line.starts_with(&format!("{task} Completed: Write part {task} -> part {task} has words")), "{line}");
     }
-    assert!(run.state().tasks().iter().all(|task| task.result.as_ref().unwrap().len() > 120), "nothing is deleted");
+    assert!(run.state().tasks.iter().all(|task| task.result.as_ref().unwrap().len() > 120), "nothing is deleted");
 }
 
 #[test]
@@ -225,7 +221,7 @@ fn an_order_to_compact_leaves_no_more_than_it_says_nor_than_the_budget_lets_stan
 #[test]
 fn a_budget_that_is_too_small_or_too_large_is_refused() {
     for token_budget in [0, 1, 10, 199, 1_000_001, usize::MAX] {
-        let mut planner = Planner::new();
+        let mut planner = Planner::default();
         let initialize = Command::Initialize {
             user_input: "- a\n- b\n".into(),
             attachments: Vec::new(),
@@ -234,7 +230,7 @@ fn a_budget_that_is_too_small_or_too_large_is_refused() {
         };
         let refusal = planner.process(initialize).unwrap_err().to_string();
         assert_eq!(refusal, format!("token_budget is {token_budget}, and must be from 200 to 1000000"));
-        assert_eq!(planner, Planner::new());
+        assert_eq!(planner, Planner::default());
     }
     for token_budget in [200, 1_000_000] {
         Run::begin(budget(token_budget), "- a\n- b\n");

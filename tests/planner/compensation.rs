@@ -262,12 +262,12 @@ fn what_is_cancelled_while_it_is_undone_holds_up_nothing_that_is_undone_after_it
 
 #[test]
 fn an_undoing_task_whose_number_is_a_name_is_called_undo() {
-    let mut planner = Planner::new();
+    let mut planner = Planner::default();
     let (user_input, attachments) = ("3. Run `a` (undo: `x`)\n4. Run `b`\n".to_owned(), Vec::new());
     planner.process(Command::Initialize { user_input, attachments, config: undoing(), parallel: false }).unwrap();
     let (node_id, attempt, result) = (TaskId(1), 1, String::new());
     planner.process(Command::HandleExecutorEvent(ExecutorEvent::TaskCompleted { node_id, attempt, result })).unwrap();
     planner.process(Command::Cancel { task: None, reason: String::new() }).unwrap();
-    let names = planner.state().tasks().iter().map(|task| task.plan.name()).collect::<Vec<_>>();
+    let names = planner.state().tasks.iter().map(|task| task.plan.name()).collect::<Vec<_>>();
     assert_eq!(names, ["3", "4", "undo/3"]);
 }

@@ -478,7 +478,7 @@ fn waits(config: PlannerConfig) -> Vec<u64> {
             _other => None,
         });
         // Without a delay it is dispatched at once.
-        if planner.state().tasks()[0].status.is_end() {
+        if planner.state().tasks[0].status.is_end() {
             break;
         }
         waits.push(wait.unwrap_or(0));

@@ -42,12 +42,12 @@ fn completed(task: u64, attempt: u32, result: &str) -> Command {
 }
 
 fn statuses(state: &PlannerState) -> Vec<TaskStatus> {
-    state.tasks().iter().map(|task| task.status).collect()
+    state.tasks.iter().map(|task| task.status).collect()
 }
 
 /// A planner after these commands.
 fn planner(commands: Vec<Command>) -> Planner {
-    let mut planner = Planner::new();
+    let mut planner = Planner::default();
     for command in commands {
         planner.process(command).unwrap();
     }
@@ -67,8 +67,8 @@ fn what_had_ended_stays_ended_and_what_had_not_is_begun_anew() {
     let parent = planner(vec![initialize(text), completed(1, 1, "built")]);
     let (fork, events) = forked(&parent);
     assert_eq!(statuses(fork.state()), [TaskStatus::Completed, TaskStatus::Running, TaskStatus::Planned]);
-    assert_eq!(fork.state().tasks()[0].result.as_deref(), Some("built"));
-    assert_eq!(fork.state().tasks()[1].attempts, 1, "a dispatch of its own");
+    assert_eq!(fork.state().tasks[0].result.as_deref(), Some("built"));
+    assert_eq!(fork.state().tasks[1].attempts, 1, "a dispatch of its own");
     assert_eq!(fork.state().parent(), Some(("parent", Position(7))));
     assert_eq!(fork.state().fork_reason(), Some("another way"));
     assert!(matches!(
@@ -88,7 +88,7 @@ fn a_fork_undoes_nothing_that_the_other_plan_did() {
     let failed =
         ExecutorEvent::TaskFailed { node_id: TaskId(3), attempt: 1, error: "no".into(), class: FailureClass::Task };
     fork.process(Command::HandleExecutorEvent(failed)).unwrap();
-    let undoing = fork.state().tasks().iter().filter_map(|task| task.plan.compensates).collect::<Vec<_>>();
+    let undoing = fork.state().tasks.iter().filter_map(|task| task.plan.compensates).collect::<Vec<_>>();
     assert_eq!(undoing, [TaskId(2)], "task 1 was done by the other plan");
 }
 
@@ -104,7 +104,7 @@ fn a_prompt_in_a_fork_of_an_undone_plan_lists_the_undone_task_as_open_only() {
     let mut fork = parent.clone();
     let review = Amendment::Add { text: "Review the sources".into(), after: Vec::new(), before: Vec::new() };
     fork.process(fork_with("parent", 9, vec![review])).unwrap();
-    let added = fork.state().tasks().last().unwrap();
+    let added = fork.state().tasks.last().unwrap();
     let prompt = render_prompt(fork.state(), added).unwrap();
     let lines = prompt.lines().filter(|line| line.contains("alpha")).collect::<Vec<_>>();
     assert_eq!(
@@ -180,11 +180,11 @@ fn a_fork_of_a_paused_an_ended_or_a_cancelled_plan_is_active() {
     let text = "1. Run `a`\n2. Run `b`\n";
     let paused = planner(vec![initialize(text), Command::Pause { reason: "wait".into() }]);
     let (fork, _) = forked(&paused);
-    assert_eq!(fork.state().phase(), Phase::Active);
+    assert_eq!(fork.state().phase, Phase::Active);
     assert_eq!(statuses(fork.state()), [TaskStatus::Running, TaskStatus::Planned]);
     let cancelled = Command::Cancel { task: Some(TaskId(2)), reason: "no".into() };
     let ended = planner(vec![initialize(text), cancelled, completed(1, 1, "")]);
-    assert!(matches!(ended.state().phase(), Phase::Ended(_)));
+    assert!(matches!(ended.state().phase, Phase::Ended(_)));
     let (mut fork, events) = forked(&ended);
     // Nothing is left to do, so the fork ends like its parent, by its own decision.
     assert!(matches!(&events[..], [Event::PlanForked { .. }, Event::PlanningCompleted { .. }]), "{events:?}");
@@ -202,14 +202,14 @@ fn a_fork_has_the_settings_that_it_is_given_and_those_are_checked() {
         config: Some(Box::new(config)),
         amendments: Vec::new(),
     };
-    let config = PlannerConfig { parallelism: 1, ..parent.state().config().clone() };
+    let config = PlannerConfig { parallelism: 1, ..parent.state().config.clone() };
     let mut fork = parent.clone();
     let events = fork.process(with(config.clone())).unwrap();
     assert!(matches!(&events[1], Event::SettingsChanged { .. }));
-    assert_eq!(fork.state().config(), &config);
+    assert_eq!(fork.state().config, config);
     let refused = parent.clone().process(with(PlannerConfig { parallelism: 0, ..config })).unwrap_err();
     assert!(matches!(refused, PlannerError::Setting { setting: "parallelism", .. }));
-    let unchanged = parent.clone().process(with(parent.state().config().clone())).unwrap();
+    let unchanged = parent.clone().process(with(parent.state().config.clone())).unwrap();
     assert!(!unchanged.iter().any(|event| matches!(event, Event::SettingsChanged { .. })));
 }
 
@@ -246,7 +246,7 @@ fn a_fork_that_is_to_have_tasks_otherwise_begins_none_as_it_was() {
 #[test]
 fn forks_of_forks_end_at_a_limit_and_nothing_is_forked_twice_or_from_nothing() {
     let mut plan = planner(vec![initialize("1. Run `a`\n")]);
-    assert_eq!(Planner::new().process(fork("parent", 1)), Err(PlannerError::NotPlanned));
+    assert_eq!(Planner::default().process(fork("parent", 1)), Err(PlannerError::NotPlanned));
     for depth in 0..FORK_DEPTH_MAX {
         plan.process(fork(&format!("p{depth}"), 1)).unwrap();
         assert_eq!(plan.process(fork(&format!("p{depth}"), 1)), Err(PlannerError::AlreadyPlanned));
@@ -267,22 +267,22 @@ fn a_checkpoint_has_a_name_of_its_own_that_is_no_number() {
     }
     plan.process(name("v1.2_rc-3")).unwrap();
     let (fork, _) = forked(&plan);
-    assert_eq!(fork.state().checkpoints(), ["before-lunch", "v1.2_rc-3"], "they are of the history, which is shared");
+    assert_eq!(fork.state().checkpoints, ["before-lunch", "v1.2_rc-3"], "they are of the history, which is shared");
 }
 
 /// Reports and answers until the plan has ended.
 fn run_to_its_end(planner: &mut Planner) {
     planner.process(Command::Resume).unwrap();
-    let paused = planner.state().tasks().iter().filter(|task| task.is_paused).map(|task| task.plan.id);
+    let paused = planner.state().tasks.iter().filter(|task| task.is_paused).map(|task| task.plan.id);
     for task in paused.collect::<Vec<_>>() {
         planner.process(Command::ResumeTask { task }).unwrap();
     }
     for _ in 0..1_000 {
-        if let Phase::Ended(_) = planner.state().phase() {
+        if let Phase::Ended(_) = planner.state().phase {
             return;
         }
         let question = planner.state().open_questions().next().cloned();
-        let waiting = planner.state().tasks().iter().find(|task| task.retry_ms.is_some()).map(|task| task.plan.id);
+        let waiting = planner.state().tasks.iter().find(|task| task.retry_ms.is_some()).map(|task| task.plan.id);
         let command = if let Some(task) = waiting {
             Command::RetryNow { task }
         } else if let Some(question) = question {
@@ -293,7 +293,7 @@ fn run_to_its_end(planner: &mut Planner) {
             };
             Command::Answer { question: question.id, answer: answer.into() }
         } else {
-            let running = planner.state().tasks().iter().find(|task| task.status == TaskStatus::Running);
+            let running = planner.state().tasks.iter().find(|task| task.status == TaskStatus::Running);
             let running = running.unwrap_or_else(|| panic!("it stands still: {:?}", planner.state()));
             let (node_id, attempt) = (running.plan.id, running.attempts);
             Command::HandleExecutorEvent(ExecutorEvent::TaskCompleted { node_id, attempt, result: "ok".into() })
@@ -331,7 +331,7 @@ fn pending(parent: &PlannerState) -> Vec<Task> {
     };
     let is_undone = |undone: &Task| {
         let undid = |task: &&Task| task.plan.compensates == Some(undone.plan.id);
-        parent.tasks().iter().filter(undid).any(|task| task.status == TaskStatus::Completed)
+        parent.tasks.iter().filter(undid).any(|task| task.status == TaskStatus::Completed)
     };
     let of_the_fork = |task: &Task| match task.status.is_end() {
         false if task.plan.compensates.is_some() => stopped(task),
@@ -340,7 +340,7 @@ fn pending(parent: &PlannerState) -> Vec<Task> {
         true if task.status == TaskStatus::Completed && is_undone(task) => fresh(task),
         true => kept(task),
     };
-    parent.tasks().iter().map(of_the_fork).collect()
+    parent.tasks.iter().map(of_the_fork).collect()
 }
 
 proptest! {
@@ -351,7 +351,7 @@ proptest! {
         draft in drafts(),
         acts in prop::collection::vec(acts(), 0..25),
     ) {
-        let mut parent = Planner::new();
+        let mut parent = Planner::default();
         let mut history = parent.process(draft.initialize()).unwrap();
         for act in acts {
             let command = act.command(&draft, parent.state());
@@ -362,15 +362,15 @@ proptest! {
             prop_assert_eq!(&fork_of_it, &Planner::fold(&whole), "the live state is the fold of both histories");
             let mut begun = parent.clone();
             begun.apply(&new[0]);
-            prop_assert_eq!(begun.state().tasks(), pending(parent.state()));
-            prop_assert_eq!(begun.state().phase(), Phase::Active);
+            prop_assert_eq!(&begun.state().tasks[..], pending(parent.state()));
+            prop_assert_eq!(begun.state().phase, Phase::Active);
             prop_assert_eq!(begun.state().open_questions().count(), 0);
             let before = parent.clone();
             run_to_its_end(&mut fork_of_it);
             prop_assert_eq!(&parent, &before);
             prop_assert_eq!(parent.process(Command::Continue).unwrap(), Vec::new(), "the parent is undisturbed");
         }
-        if parent.state().open_questions().count() > 0 || !matches!(parent.state().phase(), Phase::Ended(_)) {
+        if parent.state().open_questions().count() > 0 || !matches!(parent.state().phase, Phase::Ended(_)) {
             run_to_its_end(&mut parent);
         }
     }
@@ -489,7 +489,7 @@ async fn forks_of_forks_share_the_histories_of_all_that_they_come_from() {
         done(&store, "b", 3, "by b").await;
         done(&store, "c", 3, "by c").await;
         let results = |view: &PlanView| {
-            view.state().tasks().iter().map(|task| task.result.clone().unwrap_or_default()).collect::<Vec<_>>()
+            view.state().tasks.iter().map(|task| task.result.clone().unwrap_or_default()).collect::<Vec<_>>()
         };
         assert_eq!(results(&view(&store, "c", None).await), ["by a", "by b", "by c", ""]);
         // A position in the shared history belongs to the parent.

@@ -50,7 +50,7 @@ fn assert_encodes<E: MqEvent + PartialEq + std::fmt::Debug>(event: &E) {
 }
 
 fn live(draft: &Draft, acts: &[Act]) -> Vec<Event> {
-    let (mut planner, mut history) = (Planner::new(), Vec::new());
+    let (mut planner, mut history) = (Planner::default(), Vec::new());
     give(&mut planner, &mut history, draft.initialize());
     for act in acts {
         let command = act.command(draft, planner.state());
@@ -71,7 +71,7 @@ proptest! {
 
     #[test]
     fn continue_finds_nothing_that_was_left_undone(draft in drafts(), acts in prop::collection::vec(acts_and_forks(), 0..40)) {
-        let mut planner = Planner::new();
+        let mut planner = Planner::default();
         planner.process(draft.initialize()).unwrap();
         for act in acts {
             let command = act.command(&draft, planner.state());

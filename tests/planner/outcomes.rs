@@ -410,9 +410,9 @@ fn a_deferred_step_is_paused_and_an_added_one_in_progress_too() {
 
 #[test]
 fn a_plan_says_that_it_waits_for_a_step_in_progress() {
-    let mut planner = Planner::new();
+    let mut planner = Planner::default();
     let (user_input, attachments) = ("- [~] Run `a`\n".to_owned(), Vec::new());
     let config = PlannerConfig::default();
     planner.process(Command::Initialize { user_input, attachments, config, parallel: false }).unwrap();
-    assert!(planner.state().tasks()[0].is_paused);
+    assert!(planner.state().tasks[0].is_paused);
 }

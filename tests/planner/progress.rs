@@ -233,7 +233,7 @@ struct Run {
 
 impl Run {
     fn begin(draft: &Draft) -> Self {
-        let mut run = Self { planner: Planner::new(), observed: Observed::default(), held: BTreeSet::new() };
+        let mut run = Self { planner: Planner::default(), observed: Observed::default(), held: BTreeSet::new() };
         run.order(draft.initialize());
         run
     }
@@ -251,7 +251,7 @@ impl Run {
         }
         self.drop_withdrawn_questions();
         let state = self.planner.state();
-        assert_eq!(self.observed.is_ended, matches!(state.phase(), Phase::Ended(_)));
+        assert_eq!(self.observed.is_ended, matches!(state.phase, Phase::Ended(_)));
         assert_eq!(self.observed.forgotten(), Vec::new(), "it starts what may start");
         self.check_what_it_waits_for();
     }
@@ -269,7 +269,7 @@ impl Run {
     }
 
     fn drop_withdrawn_questions(&mut self) {
-        let withdrawn = self.planner.state().questions().iter().filter(|question| question.is_withdrawn);
+        let withdrawn = self.planner.state().questions.iter().filter(|question| question.is_withdrawn);
         for question in withdrawn {
             self.observed.asked.remove(&question.id);
         }
@@ -284,7 +284,7 @@ impl Run {
     /// Withdraws what a stopped plan has dispatched and nobody holds, as its host does.
     fn withdraw_unstarted(&mut self) {
         for (node_id, attempt, is_held) in self.dispatched() {
-            if self.planner.state().stopped_by().is_some() && !is_held {
+            if self.planner.state().stopped_by.is_some() && !is_held {
                 self.order(Command::HandleExecutorEvent(ExecutorEvent::TaskWithdrawn { node_id, attempt }));
             }
         }
@@ -302,12 +302,12 @@ impl Run {
         let running = running.copied().collect::<Vec<_>>();
         let open = state.open_questions().cloned().collect::<Vec<_>>();
         let n_ways = running.len() + open.len();
-        let waiting = state.tasks().iter().find(|task| task.retry_ms.is_some()).map(|task| task.plan.id);
-        if let Some(task) = waiting.filter(|_| n_ways == 0 && state.phase() != Phase::Paused) {
+        let waiting = state.tasks.iter().find(|task| task.retry_ms.is_some()).map(|task| task.plan.id);
+        if let Some(task) = waiting.filter(|_| n_ways == 0 && state.phase != Phase::Paused) {
             return self.order(Command::RetryNow { task });
         }
         if n_ways == 0 {
-            let paused = state.tasks().iter().filter(|task| task.is_paused && !task.status.is_end());
+            let paused = state.tasks.iter().filter(|task| task.is_paused && !task.status.is_end());
             let paused = paused.map(|task| task.plan.id).collect::<Vec<_>>();
             paused.into_iter().for_each(|task| self.order(Command::ResumeTask { task }));
             return self.order(Command::Resume);
@@ -333,7 +333,7 @@ impl Run {
 
     /// Everyone helps the plan to end; each step must end a task or answer a question.
     fn finish(&mut self) {
-        let n_tasks = self.planner.state().tasks().len();
+        let n_tasks = self.planner.state().tasks.len();
         for _ in 0..8 * n_tasks + 16 {
             if self.observed.is_ended {
                 return;

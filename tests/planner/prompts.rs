@@ -35,7 +35,7 @@ proptest! {
         let mut run = Run::begin(config, &render(&plan));
         for _ in 0..3 * tasks.len() {
             let open = run.state().open_questions().next().map(|question| question.id.0);
-            let running = run.state().tasks().iter().find(|task| task.status == TaskStatus::Running);
+            let running = run.state().tasks.iter().find(|task| task.status == TaskStatus::Running);
             match (open, running.map(|task| task.plan.id.0)) {
                 (Some(question), _) => run.answer(question, "in the third house on the left"),
                 (None, Some(task)) => {
@@ -60,7 +60,7 @@ proptest! {
         }
         let folded = Planner::fold(&run.history);
         prop_assert_eq!(&folded, &run.planner);
-        let last = run.state().tasks().last().unwrap();
+        let last = run.state().tasks.last().unwrap();
         prop_assert_eq!(render_prompt(run.state(), last), render_prompt(folded.state(), last), "the same state gives the same prompt");
     }
 }
@@ -162,7 +162,7 @@ fn results_share_their_room_and_small_ones_stay_whole() {
     assert!(n_chars(b) == n_chars(c) && (900..1_300).contains(&n_chars(b)), "{b}\n{c}");
     assert!(b.starts_with("bbb") && b.ends_with("the end of b\n") && b.contains(" ... "), "{b}");
     assert!(n_chars(&prompt) <= 4_000);
-    let whole = run.state().tasks()[2].result.as_ref().unwrap();
+    let whole = run.state().tasks[2].result.as_ref().unwrap();
     assert_eq!(whole.len(), 90_012, "nothing is lost");
 }
 
@@ -356,7 +356,7 @@ fn a_file_must_be_there_unless_an_earlier_task_names_it_by_now() {
         },
     ];
     for (changes, needs) in [(vec![], vec![]), (vec![vec![]], vec!["src/a.rs"]), (vec![vec![], file()], vec![])] {
-        let mut run = Run { planner: Planner::new(), history: Vec::new() };
+        let mut run = Run { planner: Planner::default(), history: Vec::new() };
         run.order(Command::Propose {
             proposal: Box::new(Proposal {
                 tasks: tasks.clone(),

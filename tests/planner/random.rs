@@ -383,7 +383,7 @@ impl Act {
         match self {
             Self::Report { pick, is_wild, attempt_shift, how } => {
                 let running = || {
-                    let running = state.tasks().iter().filter(|task| task.status == TaskStatus::Running);
+                    let running = state.tasks.iter().filter(|task| task.status == TaskStatus::Running);
                     pick_of(&running.map(|task| task.plan.id).collect::<Vec<_>>(), *pick)
                 };
                 let node_id = if *is_wild { None } else { running() }.unwrap_or_else(|| task(pick % 10));
@@ -418,7 +418,7 @@ impl Act {
                 Command::PauseTask { task, reason: "not yet".into() }
             }
             Self::ResumeTask { pick } => {
-                let paused = state.tasks().iter().filter(|task| task.is_paused).map(|task| task.plan.id);
+                let paused = state.tasks.iter().filter(|task| task.is_paused).map(|task| task.plan.id);
                 let task = pick_of(&paused.collect::<Vec<_>>(), *pick).unwrap_or_else(|| task(pick % 10));
                 Command::ResumeTask { task }
             }
@@ -463,7 +463,7 @@ impl Act {
         let task = |n: &u8| TaskId(u64::from(*n));
         match self {
             Self::Use { pick, tokens } => {
-                let begun = state.tasks().iter().filter(|task| task.attempts > 0);
+                let begun = state.tasks.iter().filter(|task| task.attempts > 0);
                 let begun = begun.map(|task| (task.plan.id, task.attempts)).collect::<Vec<_>>();
                 let (node_id, attempt) = pick_of(&begun, *pick).unwrap_or((TaskId(1), 1));
                 let n = u64::from(*tokens);
@@ -483,7 +483,7 @@ impl Act {
             }
             Self::RetryNow { task: picked } => Command::RetryNow { task: task(picked) },
             Self::Summarise { n } => {
-                let done = state.tasks().iter().filter(|task| task.status == TaskStatus::Completed);
+                let done = state.tasks.iter().filter(|task| task.status == TaskStatus::Completed);
                 let task_ids = done.map(|task| task.plan.id).collect();
                 Command::Summarise { summary: "Much was done. ".repeat(usize::from(*n)), task_ids }
             }

@@ -251,7 +251,7 @@ async fn every_command_is_decided_again_from_its_record_and_its_events() {
         ("reaction", 3),
     ];
     assert_eq!(counted.iter().map(|(name, n)| (name.as_str(), *n)).collect::<Vec<_>>(), expected);
-    assert_eq!(log.planner.handler().state().tasks()[0].status, TaskStatus::Completed);
+    assert_eq!(log.planner.handler().state().tasks[0].status, TaskStatus::Completed);
 }
 
 #[tokio::test]
@@ -302,7 +302,7 @@ async fn what_a_changed_file_amends_is_decided_again_on_every_backend() {
             assert_eq!(ends.is_empty(), nth == 2, "task 5 has ended by its box: {ends:?}");
         }
         let state = log.planner.handler().state();
-        assert_eq!((state.source(), state.tasks().len()), (&*(long.clone() + "."), 8));
+        assert_eq!((&*state.source, state.tasks.len()), (&*(long.clone() + "."), 8));
         let counted = decide_again(&store).await;
         let counted = counted.iter().map(|(name, n)| (name.as_str(), *n)).collect::<Vec<_>>();
         assert_eq!(counted, [("Amend", 3), ("Initialize", 1)]);
@@ -312,7 +312,7 @@ async fn what_a_changed_file_amends_is_decided_again_on_every_backend() {
 #[test]
 fn amendments_are_restored_and_decide_the_same() {
     let long = "with care ".repeat(RECORDED_AMENDMENTS_BYTES_MAX / 8);
-    let mut planner = Planner::new();
+    let mut planner = Planner::default();
     let (attachments, config) = (Vec::new(), PlannerConfig { parallelism: 1, ..PlannerConfig::default() });
     let user_input = "1. Run `a`\n2. Run `b`\n3. Run `c`\n4. Run `d`\n".to_owned();
     planner.process(Command::Initialize { user_input, attachments, config, parallel: false }).unwrap();

@@ -126,7 +126,7 @@ fn a_plan_that_is_done_already_ends_at_once() {
 #[test]
 fn what_has_no_task_is_refused_and_leaves_no_plan() {
     for text in ["", " \n\n\t", "\u{feff}"] {
-        let mut planner = Planner::new();
+        let mut planner = Planner::default();
         let initialize = Command::Initialize {
             user_input: text.into(),
             attachments: Vec::new(),
@@ -150,7 +150,7 @@ fn a_proposal_is_checked_as_a_text_is() {
         let config = PlannerConfig::default();
         Command::Propose { proposal: Box::new(proposal), attachments: Vec::new(), config }
     };
-    let mut planner = Planner::new();
+    let mut planner = Planner::default();
     let unknown = InvalidPlan::UnknownId("2".into(), At::default());
     assert_eq!(planner.process(propose(&[2])), Err(PlannerError::Parse(unknown)));
     let itself = InvalidPlan::SelfDependency("1".into(), At::default());
@@ -159,8 +159,8 @@ fn a_proposal_is_checked_as_a_text_is() {
     let planned = planner.process(propose(&[])).unwrap();
     assert_eq!(planned.iter().map(Event::event_type).collect::<Vec<_>>(), ["TasksPlanned", "TaskDispatched"]);
     let state = planner.state();
-    assert_eq!((state.title(), state.source()), (Some("Look"), "look at it"));
-    assert_eq!(state.origin().planned_by.as_deref(), Some("a model"));
+    assert_eq!((state.title.as_deref(), &*state.source), (Some("Look"), "look at it"));
+    assert_eq!(state.origin.planned_by.as_deref(), Some("a model"));
     assert_eq!(planner.process(propose(&[])), Err(PlannerError::AlreadyPlanned));
 }
 
@@ -240,17 +240,17 @@ fn reports_that_are_late_repeated_or_of_nothing_known_change_nothing() {
 fn the_plan_tells_all_that_became_of_its_tasks() {
     let planner = run("# Ship\n1. Run `a`\n2. Run `b`\n", &["1 built"]);
     let state = planner.state();
-    assert_eq!(state.title(), Some("Ship"));
-    assert_eq!(state.source(), "# Ship\n1. Run `a`\n2. Run `b`\n");
+    assert_eq!(state.title.as_deref(), Some("Ship"));
+    assert_eq!(state.source, "# Ship\n1. Run `a`\n2. Run `b`\n");
     assert_eq!(statuses(state), [TaskStatus::Completed, TaskStatus::Running]);
-    assert_eq!(state.tasks()[0].result.as_deref(), Some("built"));
+    assert_eq!(state.tasks[0].result.as_deref(), Some("built"));
     assert_eq!(state.next_id(), 3);
 }
 
 #[test]
 fn attachments_go_to_the_tasks_that_name_them_and_the_rest_to_the_plan() {
     let link = |url: &str| Attachment { kind: AttachmentKind::Link(url.into()), label: None };
-    let mut planner = Planner::new();
+    let mut planner = Planner::default();
     let initialize = Command::Initialize {
         user_input: "- Read https://a.example/x today\n- Sleep well\n".into(),
         attachments: vec![link("https://a.example/x"), link("https://b.example/y")],
@@ -258,15 +258,15 @@ fn attachments_go_to_the_tasks_that_name_them_and_the_rest_to_the_plan() {
         parallel: false,
     };
     planner.process(initialize).unwrap();
-    let of_task = |index: usize| planner.state().tasks()[index].plan.attachments.clone();
+    let of_task = |index: usize| planner.state().tasks[index].plan.attachments.clone();
     assert_eq!(of_task(0), [link("https://a.example/x")]);
     assert_eq!(of_task(1), []);
-    assert_eq!(planner.state().attachments(), [link("https://b.example/y")]);
+    assert_eq!(planner.state().attachments, [link("https://b.example/y")]);
 }
 
 /// The planner of a text after these tasks are done.
 fn run(text: &str, done: &[&str]) -> Planner {
-    let mut planner = Planner::new();
+    let mut planner = Planner::default();
     let initialize = Command::Initialize {
         user_input: text.into(),
         attachments: Vec::new(),
@@ -284,5 +284,5 @@ fn run(text: &str, done: &[&str]) -> Planner {
 }
 
 fn statuses(state: &PlannerState) -> Vec<TaskStatus> {
-    state.tasks().iter().map(|task| task.status).collect()
+    state.tasks.iter().map(|task| task.status).collect()
 }

@@ -24,7 +24,7 @@ pub(super) struct Run {
 
 impl Run {
     pub(super) fn begin(config: PlannerConfig, text: &str) -> Self {
-        let mut run = Self { planner: Planner::new(), history: Vec::new() };
+        let mut run = Self { planner: Planner::default(), history: Vec::new() };
         run.order(Command::Initialize { user_input: text.to_owned(), attachments: Vec::new(), config, parallel: true });
         run
     }
@@ -40,7 +40,7 @@ impl Run {
     /// Processes a report; a delayed retry starts at once.
     pub(super) fn hear(&mut self, event: ExecutorEvent) {
         self.order(Command::HandleExecutorEvent(event));
-        let waiting = self.state().tasks().iter().find(|task| task.retry_ms.is_some()).map(|task| task.plan.id);
+        let waiting = self.state().tasks.iter().find(|task| task.retry_ms.is_some()).map(|task| task.plan.id);
         if let Some(task) = waiting {
             self.order(Command::RetryNow { task });
         }
@@ -92,7 +92,7 @@ impl Run {
         let (node_id, question, default) = (TaskId(task), question.to_owned(), None);
         let attempt = self.state().task(node_id).unwrap().attempts;
         self.hear(ExecutorEvent::NeedsClarification { node_id, attempt, question, default });
-        self.answer(self.state().questions().len() as u64, answer);
+        self.answer(self.state().questions.len() as u64, answer);
     }
 }
 
@@ -110,7 +110,7 @@ pub(super) fn section<'p>(prompt: &'p str, title: &str) -> &'p str {
 }
 
 pub(super) fn chars_of(state: &PlannerState, percent: usize) -> usize {
-    state.config().token_budget * CHARS_PER_TOKEN * percent / 100
+    state.config.token_budget * CHARS_PER_TOKEN * percent / 100
 }
 
 pub(super) fn n_chars(text: &str) -> usize {

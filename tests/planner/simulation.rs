@@ -23,7 +23,7 @@ fn makespan(graph: &Graph, n_executors: usize, order: Order) -> u64 {
     let config = PlannerConfig { parallelism: n_executors, order, ..PlannerConfig::default() };
     let (tasks, source, origin) = (tasks.collect(), String::new(), Origin::default());
     let proposal = Box::new(Proposal { tasks, title: None, source, context: Vec::new(), origin });
-    let mut planner = Planner::new();
+    let mut planner = Planner::default();
     let mut events = planner.process(Command::Propose { proposal, attachments: Vec::new(), config }).unwrap();
     let (mut running, mut now) = (BinaryHeap::new(), 0);
     loop {
@@ -38,7 +38,7 @@ fn makespan(graph: &Graph, n_executors: usize, order: Order) -> u64 {
         let completed = ExecutorEvent::TaskCompleted { node_id, attempt, result: String::new() };
         events = planner.process(Command::HandleExecutorEvent(completed)).unwrap();
     }
-    assert_eq!(planner.state().phase(), Phase::Ended(Outcome::Completed));
+    assert_eq!(planner.state().phase, Phase::Ended(Outcome::Completed));
     now
 }
 

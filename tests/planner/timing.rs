@@ -225,7 +225,7 @@ fn a_paused_plan_has_no_more_time_than_another() {
 #[test]
 fn a_host_is_told_when_something_is_due_and_when_it_is_not_known_yet() {
     let (user_input, config) = ("1. Run `a`\n".to_owned(), within(1_000));
-    let mut planner = Planner::new();
+    let mut planner = Planner::default();
     assert_eq!(planner.state().next_timer(), None);
     planner.process(Command::Initialize { user_input, attachments: Vec::new(), config, parallel: false }).unwrap();
     assert_eq!(planner.state().next_timer(), Some((None, Timer::Plan)));

@@ -41,7 +41,7 @@ pub fn unordered(tasks: &mut [TaskPlan]) {
 }
 
 fn carry_out(start: Command, transcript: &str) {
-    let mut plan = Plan { planner: Planner::new(), history: Vec::new(), start };
+    let mut plan = Plan { planner: Planner::default(), history: Vec::new(), start };
     let expected = lines(transcript);
     let mut actual = String::new();
     for order in expected.lines().filter(|line| line.starts_with('>')) {
@@ -66,7 +66,7 @@ impl Plan {
     fn carry_out(&mut self, order: &str) -> String {
         if let Some(tokens) = order.strip_prefix("set tokens ") {
             let budget = Budget { tokens: Some(tokens.parse().unwrap()), ..Budget::default() };
-            let config = Box::new(PlannerConfig { budget, ..self.planner.state().config().clone() });
+            let config = Box::new(PlannerConfig { budget, ..self.planner.state().config.clone() });
             let event = Event::SettingsChanged { config, reason: "more".into() };
             self.planner.apply(&event);
             self.history.push(event);

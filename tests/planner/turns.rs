@@ -195,7 +195,7 @@ fn other_limits_count_from_the_next_start_on() {
 
 #[test]
 fn of_more_than_may_run_those_that_are_held_come_first_and_then_the_most_urgent() {
-    let mut planner = Planner::new();
+    let mut planner = Planner::default();
     let user_input =
         "In parallel:\n- (P3) Run `make a`\n- Run `make b`\n- (P1) Run `make c`\n- Run `make d`\n- Paint the door\n"
             .to_owned();

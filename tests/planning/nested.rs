@@ -79,7 +79,7 @@ async fn a_plan_within_a_plan_may_use_what_the_one_above_has_left_and_no_more() 
         let reason = paused(&rig, "p.2-1").await;
         assert!(reason.contains("the budget of 800 tokens is used up: 800 tokens spent"), "{reason}");
         let state = state_of(&rig, PLAN).await;
-        assert_eq!((tokens(&state.spent()), state.phase()), (400, Phase::Active));
+        assert_eq!((tokens(&state.spent()), state.phase), (400, Phase::Active));
         rig.order(Command::Cancel { task: None, reason: "it is too dear".into() }).await;
         assert_eq!(child_end(&rig, "p.2-1").await, Outcome::Cancelled);
         // Whether its worker first learns of the end of the task, or of that of its sub-plan, which the host ends too.
@@ -118,7 +118,7 @@ async fn a_plan_within_that_cannot_be_read_is_told_and_the_others_are_paused() {
         let left = propagate(&rig.store, PLAN).await.unwrap();
         let left = left.iter().map(|left| left.plan.as_str()).collect::<Vec<_>>();
         assert_eq!(left, ["p.1-1"]);
-        assert_eq!(state_of(&rig, "p.2-1").await.phase(), Phase::Paused);
+        assert_eq!(state_of(&rig, "p.2-1").await.phase, Phase::Paused);
     }
 }
 
@@ -134,7 +134,7 @@ async fn a_plan_that_somebody_else_made_is_not_taken_for_that_of_a_task() {
     let (status, error) = ended(&end, 1);
     assert_eq!(status, TaskStatus::Failed);
     assert!(error.starts_with("there is a plan p.1-1 already, and it is not of this task"), "{error}");
-    assert_eq!(state_of(&rig, "p.1-1").await.phase(), Phase::Active, "it is left alone");
+    assert_eq!(state_of(&rig, "p.1-1").await.phase, Phase::Active, "it is left alone");
     rig.order(Command::Retry { task: Some(TaskId(1)) }).await;
     let last =
         until(&rig.store, event::STREAM, "p.1-2", |event: &Event| matches!(event, Event::PlanningCompleted { .. }));
@@ -160,10 +160,10 @@ async fn with_a_plan_pauses_and_goes_on_what_is_below_it_but_not_what_somebody_p
         let is_done = |event: &Event| matches!(event, Event::TaskStatusUpdated { status: TaskStatus::Completed, .. });
         until(&rig.store, event::STREAM, "p.1-1", is_done).await;
         let held = state_of(&rig, "p.1-1").await;
-        assert_eq!((held.phase(), held.tasks()[1].attempts), (Phase::Paused, 0));
+        assert_eq!((held.phase, held.tasks[1].attempts), (Phase::Paused, 0));
         rig.order(Command::Resume).await;
         assert_eq!(child_end(&rig, "p.1-1").await, Outcome::Completed);
-        assert_eq!(state_of(&rig, "p.2-1").await.phase(), Phase::Paused, "somebody wanted it so");
+        assert_eq!(state_of(&rig, "p.2-1").await.phase, Phase::Paused, "somebody wanted it so");
         rig.order(Command::Cancel { task: None, reason: "enough".into() }).await;
         assert_eq!(child_end(&rig, "p.2-1").await, Outcome::Cancelled);
         crew.stop().await;
@@ -204,13 +204,13 @@ async fn a_fork_makes_plans_of_its_own_and_leaves_those_of_the_other_plan_alone(
         fork.execute(Command::Cancel { task: None, reason: "enough".into() }, &Cause::request()).await.unwrap();
         assert_eq!(child_end(&rig, "f.2-1").await, Outcome::Cancelled);
         forked.stop().await;
-        assert_eq!(state_of(&rig, "p.2-1").await.phase(), Phase::Active);
+        assert_eq!(state_of(&rig, "p.2-1").await.phase, Phase::Active);
         blocking(move || std::fs::write(go, "go\n").unwrap()).await;
         let end = rig.end().await;
         crew.stop().await;
         assert_eq!(ended(&end, 2).0, TaskStatus::Completed);
         assert_eq!(rig.text("side"), "once\np.2-1\n", "what had ended is not done again");
-        assert_eq!(state_of(&rig, "f.1-1").await.phase(), Phase::Empty);
+        assert_eq!(state_of(&rig, "f.1-1").await.phase, Phase::Empty);
     }
 }
 
@@ -229,7 +229,7 @@ async fn a_plan_within_a_plan_has_no_more_time_than_its_task() {
     assert!(matches!(status, TaskStatus::TimedOut | TaskStatus::Failed) && error.contains("deadline"), "{error}");
     assert_ne!(child_end(&rig, "p.1-1").await, Outcome::Completed);
     crew.stop().await;
-    let given = state_of(&rig, "p.1-1").await.config().deadline_ms;
+    let given = state_of(&rig, "p.1-1").await.config.deadline_ms;
     assert!(given.is_some_and(|ms| ms <= 600), "{given:?}");
 }
 
@@ -255,5 +255,5 @@ async fn a_task_is_cancelled_while_a_model_is_asked_for_its_plan() {
     rig.order(Command::Cancel { task: None, reason: "it takes too long".into() }).await;
     rig.until(1, |event| matches!(event, TaskEvent::TaskStopped { .. })).await;
     crew.stop().await;
-    assert_eq!(state_of(&rig, "p.1-1").await.phase(), Phase::Empty, "no plan was made");
+    assert_eq!(state_of(&rig, "p.1-1").await.phase, Phase::Empty, "no plan was made");
 }

@@ -18,7 +18,7 @@ fn planner(tasks: Vec<TaskPlan>, origin: Origin, config: PlannerConfig) -> Plann
     });
     let origin = Origin { agent, ..origin };
     let proposal = Proposal { tasks, title: None, source: String::new(), context: Vec::new(), origin };
-    let mut planner = Planner::new();
+    let mut planner = Planner::default();
     let (proposal, attachments) = (Box::new(proposal), Vec::new());
     planner.process(Command::Propose { proposal, attachments, config }).unwrap();
     planner

@@ -84,7 +84,7 @@ pub fn compiled(agent: AgentType, plan: &Value) -> Result<Proposal, PlanError> {
 
 fn propose(proposal: Proposal) -> Result<Vec<Event>, PlannerError> {
     let (proposal, config) = (Box::new(proposal), PlannerConfig::default());
-    Planner::new().process(Command::Propose { proposal, attachments: Vec::new(), config })
+    Planner::default().process(Command::Propose { proposal, attachments: Vec::new(), config })
 }
 
 /// A plan with one change.
@@ -434,7 +434,7 @@ fn an_agents_plan_is_decided_again_from_its_recorded_command() {
         let mut proposal = Box::new(compiled(agent, &plan).unwrap());
         proposal.origin = Origin { planned_by: Some("a model".into()), parent, depth: 1, ..proposal.origin };
         let command = Command::Propose { proposal, attachments: Vec::new(), config: PlannerConfig::default() };
-        let events = Planner::new().process(command.clone()).unwrap();
+        let events = Planner::default().process(command.clone()).unwrap();
         assert_eq!(Command::restore(&command.recorded(), &events).unwrap(), command);
     }
 }

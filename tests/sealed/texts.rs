@@ -193,7 +193,7 @@ async fn without_a_key_everything_folds_and_the_texts_say_that_they_are_sealed()
     );
     assert_eq!(task.plan.description, SEALED);
     assert_eq!((task.result.as_deref(), of_open.result.as_deref()), (Some(SEALED), Some(&*marked("result"))));
-    assert_eq!(closed.state().title(), Some(SEALED));
+    assert_eq!(closed.state().title.as_deref(), Some(SEALED));
 
     let refused = ring.veil(&store, None).append(pause("p", "why")).await;
     assert!(refused.as_ref().unwrap_err().to_string().contains("--key-file"), "{refused:?}");

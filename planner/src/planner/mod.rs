@@ -49,12 +49,6 @@ pub struct Planner {
 }
 
 impl Planner {
-    /// A planner without a plan.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// The state of the plan.
     #[must_use]
     pub fn state(&self) -> &PlannerState {

@@ -29,7 +29,7 @@ impl Planner {
 
     /// A plan that is already cancelled may go on compensating.
     pub(super) fn cancel_from_parent(&self, reason: &str) -> Vec<Event> {
-        if self.state.is_cancelled() { Vec::new() } else { self.cancel_plan(reason) }
+        if self.state.is_cancelled { Vec::new() } else { self.cancel_plan(reason) }
     }
 
     pub(super) fn pause(&self, reason: String) -> Result<Vec<Event>, PlannerError> {

@@ -54,7 +54,7 @@ impl Planner {
 
     /// The new status of a withdrawn task: skipped, unless the plan was resumed meanwhile.
     fn withdrawn(&self, id: TaskId) -> Event {
-        match self.state.stopped_by() {
+        match self.state.stopped_by {
             Some(because) => end(id, TaskStatus::Skipped, None, Some(self.not_started(because)), false),
             None => end(id, TaskStatus::Planned, None, None, false),
         }
@@ -76,7 +76,7 @@ impl Planner {
                 task.plan.retry.unwrap_or(self.state.config.retries_max)
             }
         };
-        if task.failures < retries.min(RETRIES_MAX) && self.state.stopped_by().is_none() {
+        if task.failures < retries.min(RETRIES_MAX) && self.state.stopped_by.is_none() {
             let again = end(id, TaskStatus::Planned, None, Some(error), false);
             let delay_ms = self.backoff(task);
             let scheduled = (delay_ms > 0).then_some(Event::RetryScheduled { task_id: id, delay_ms });
@@ -105,7 +105,7 @@ impl Planner {
         let mut events = vec![end(task.plan.id, status, None, Some(error), unblocks)];
         if policy == FailurePolicy::Stop {
             let reason = self.not_started(task.plan.id);
-            if self.state.stopped_by().is_none() {
+            if self.state.stopped_by.is_none() {
                 events.push(Event::PlanStopped { because: task.plan.id });
             }
             let rest = self.state.tasks.iter().filter(|other| other.plan.id != task.plan.id);

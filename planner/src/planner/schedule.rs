@@ -19,11 +19,11 @@ impl Planner {
         let is_undone_late = match self.state.phase {
             Phase::Ended(Outcome::Failed | Outcome::Cancelled) => true,
             // It had ended well, and is undone with the parent plan.
-            Phase::Ended(Outcome::Completed) => self.state.cancelled,
+            Phase::Ended(Outcome::Completed) => self.state.is_cancelled,
             Phase::Empty | Phase::Active | Phase::Paused => false,
         };
         // A standing plan stays open for more.
-        let is_done = is_on && (!self.state.config.standing || self.state.cancelled || self.state.is_late);
+        let is_done = is_on && (!self.state.config.standing || self.state.is_cancelled || self.state.is_late);
         if (is_done || is_undone_late) && self.state.graph.open.is_empty() {
             let undoing = self.compensate();
             return match is_on && undoing.is_empty() {
@@ -122,7 +122,7 @@ impl Planner {
         let is_bad =
             |task: &Task| task.status != TaskStatus::Completed && !is_left_out(task) && task.plan.compensates.is_none();
         match () {
-            () if self.state.cancelled => Outcome::Cancelled,
+            () if self.state.is_cancelled => Outcome::Cancelled,
             () if self.state.tasks.iter().any(is_bad) => Outcome::Failed,
             () => Outcome::Completed,
         }

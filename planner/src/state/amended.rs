@@ -14,7 +14,7 @@ impl PlannerState {
         tasks.iter().for_each(|task| self.retime_task(task));
         let has_ended = matches!(self.phase, Phase::Ended(_));
         if has_ended && self.config.standing && tasks.iter().any(|task| task.compensates.is_none()) {
-            (self.phase, self.cancelled) = (Phase::Active, false);
+            (self.phase, self.is_cancelled) = (Phase::Active, false);
             self.start_timer(Timer::Plan, self.config.deadline_ms);
         }
         for plan in tasks {
@@ -27,7 +27,7 @@ impl PlannerState {
             }
             if plan.id.0 >= self.next_id() {
                 // Adding a task to a stopped plan resumes it. Its undo tasks come when all others have ended.
-                self.stopped = None;
+                self.stopped_by = None;
                 self.add_to_graph(plan.clone());
             }
         }

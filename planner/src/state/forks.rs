@@ -23,7 +23,7 @@ impl PlannerState {
         self.phase = Phase::Active;
         self.drop_timers();
         self.start_timer(Timer::Plan, self.config.deadline_ms);
-        (self.cancelled, self.stopped) = (false, None);
+        (self.is_cancelled, self.stopped_by) = (false, None);
         let undone = self.tasks.iter().filter(|task| task.status == TaskStatus::Completed);
         let undone = undone.filter_map(|task| task.plan.compensates).collect::<BTreeSet<_>>();
         let is_undone = |task: &Task| task.status == TaskStatus::Completed && undone.contains(&task.plan.id);

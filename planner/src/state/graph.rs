@@ -152,7 +152,7 @@ impl PlannerState {
     /// stopped.
     #[must_use]
     pub fn startable(&self, is_held: impl Fn(TaskId) -> bool) -> Vec<TaskId> {
-        if self.phase != Phase::Active || self.stopped.is_some() {
+        if self.phase != Phase::Active || self.stopped_by.is_some() {
             return Vec::new();
         }
         let mut running = Running::default();

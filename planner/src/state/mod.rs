@@ -40,8 +40,10 @@ pub enum Phase {
 /// The state of a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PlannerState {
-    pub(crate) tasks: Vec<Task>,
-    pub(crate) questions: Vec<Question>,
+    /// The tasks, in the order of planning.
+    pub tasks: Vec<Task>,
+    /// All questions, in the order they were asked.
+    pub questions: Vec<Question>,
     /// By task: the places of its questions, in the order they were asked.
     asked: BTreeMap<TaskId, Vec<usize>>,
     /// By the index of a task that ended or was answered: the answered questions that concern its dependents, its own and
@@ -49,29 +51,37 @@ pub struct PlannerState {
     inherited_answers: BTreeMap<usize, BTreeSet<usize>>,
     /// The places of the questions that wait for an answer.
     pub(crate) open: BTreeSet<usize>,
-    pub(crate) phase: Phase,
-    pub(crate) title: Option<String>,
-    pub(crate) source: String,
-    pub(crate) config: PlannerConfig,
-    pub(crate) context: Vec<String>,
-    pub(crate) attachments: Vec<Attachment>,
+    /// Where the plan stands.
+    pub phase: Phase,
+    /// The text's first heading.
+    pub title: Option<String>,
+    /// The text.
+    pub source: String,
+    /// The settings.
+    pub config: PlannerConfig,
+    /// Text that belongs to no task.
+    pub context: Vec<String>,
+    /// Attachments that no task mentions.
+    pub attachments: Vec<Attachment>,
     pub(crate) summary: Summary,
     /// The events of its history so far, those of the plans that it goes on from included.
     pub(crate) n_events: u64,
-    pub(crate) cancelled: bool,
+    /// Whether it was cancelled; it may be undoing what it did.
+    pub is_cancelled: bool,
     /// Whether the last pause came from the parent plan.
     pub(crate) paused_from_parent: bool,
     /// Why the last pause was ordered.
     pause_reason: String,
-    pub(crate) origin: Origin,
+    /// Where the plan came from.
+    pub origin: Origin,
     /// Of a fork: the other plan, and the last position of the history that they share.
     pub(crate) parent: Option<(String, Position)>,
     /// Of a fork: why.
     pub(crate) fork_reason: String,
     /// How many plans its history goes through before its own.
     pub(crate) n_ancestors: usize,
-    /// The task whose failure stopped the plan.
-    pub(crate) stopped: Option<TaskId>,
+    /// The task whose failure stopped the plan: no more tasks start, and none is retried.
+    pub stopped_by: Option<TaskId>,
     /// Whether the plan has passed its deadline.
     pub(crate) is_late: bool,
     /// The running timers, each with its due time in log time once it has one.
@@ -79,7 +89,8 @@ pub struct PlannerState {
     /// The same by due time: first those that have none yet.
     pub(crate) by_due: BTreeSet<(Option<Timestamp>, Timer)>,
     pub(crate) spending: Spending,
-    pub(crate) checkpoints: Vec<String>,
+    /// Names of positions of its history, in the order in which they were given.
+    pub checkpoints: Vec<String>,
     pub(crate) conditions: Conditions,
     /// By label, in small letters: its task.
     pub(crate) labels: BTreeMap<String, TaskId>,
@@ -87,12 +98,6 @@ pub struct PlannerState {
 }
 
 impl PlannerState {
-    /// The tasks, in the order of planning.
-    #[must_use]
-    pub fn tasks(&self) -> &[Task] {
-        &self.tasks
-    }
-
     /// A task by its number.
     #[must_use]
     pub fn task(&self, id: TaskId) -> Option<&Task> {
@@ -113,12 +118,6 @@ impl PlannerState {
         labelled.or_else(|| Some(numbered()?.plan.id))
     }
 
-    /// All questions, in the order they were asked.
-    #[must_use]
-    pub fn questions(&self) -> &[Question] {
-        &self.questions
-    }
-
     /// The questions that wait for an answer.
     pub fn open_questions(&self) -> impl Iterator<Item = &Question> {
         self.open.iter().map(|place| &self.questions[*place])
@@ -128,18 +127,6 @@ impl PlannerState {
     #[must_use]
     pub fn runs_commands(&self) -> bool {
         self.graph.running.count(|pool| pool.lane == Lane::Commands) > 0
-    }
-
-    /// The phase of the plan.
-    #[must_use]
-    pub fn phase(&self) -> Phase {
-        self.phase
-    }
-
-    /// True of a plan that was cancelled; it may be undoing what it did.
-    #[must_use]
-    pub fn is_cancelled(&self) -> bool {
-        self.cancelled
     }
 
     /// True of a plan that is paused because its parent is.
@@ -154,30 +141,6 @@ impl PlannerState {
         (self.phase == Phase::Paused).then_some(&self.pause_reason)
     }
 
-    /// The text's first heading.
-    #[must_use]
-    pub fn title(&self) -> Option<&str> {
-        self.title.as_deref()
-    }
-
-    /// The text.
-    #[must_use]
-    pub fn source(&self) -> &str {
-        &self.source
-    }
-
-    /// The settings.
-    #[must_use]
-    pub fn config(&self) -> &PlannerConfig {
-        &self.config
-    }
-
-    /// Where the plan came from, when not from a text alone.
-    #[must_use]
-    pub fn origin(&self) -> &Origin {
-        &self.origin
-    }
-
     /// Of a fork: the other plan, and the last position of the history that they share.
     #[must_use]
     pub fn parent(&self) -> Option<(&str, Position)> {
@@ -190,34 +153,10 @@ impl PlannerState {
         self.parent.as_ref().map(|_| self.fork_reason.as_str())
     }
 
-    /// The names that points of its history have, in the order in which they were given.
-    #[must_use]
-    pub fn checkpoints(&self) -> &[String] {
-        &self.checkpoints
-    }
-
     /// True of a standing plan in which nothing is left to do.
     #[must_use]
     pub fn waits_for_work(&self) -> bool {
         self.phase == Phase::Active && self.graph.open.is_empty() && self.open.is_empty()
-    }
-
-    /// The task whose failure stopped the plan: no more tasks start, and none is retried.
-    #[must_use]
-    pub fn stopped_by(&self) -> Option<TaskId> {
-        self.stopped
-    }
-
-    /// What of the text is no task.
-    #[must_use]
-    pub fn context(&self) -> &[String] {
-        &self.context
-    }
-
-    /// Attachments that no task mentions.
-    #[must_use]
-    pub fn attachments(&self) -> &[Attachment] {
-        &self.attachments
     }
 
     /// The summary of results that prompts no longer show in full.
@@ -338,8 +277,8 @@ impl PlannerState {
                 self.pause_reason.clone_from(reason);
             }
             Event::PlanResumed {} => self.phase = Phase::Active,
-            Event::PlanStopped { because } => self.stopped = Some(*because),
-            Event::PlanCancelled { .. } => self.cancelled = true,
+            Event::PlanStopped { because } => self.stopped_by = Some(*because),
+            Event::PlanCancelled { .. } => self.is_cancelled = true,
             Event::TasksReopened { task_ids } => self.reopen(task_ids),
             Event::PlanningCompleted { outcome, .. } => {
                 (self.phase, self.is_late) = (Phase::Ended(*outcome), false);
@@ -360,7 +299,7 @@ impl PlannerState {
     fn update(&mut self, id: TaskId, event: &Event) {
         let Event::TaskStatusUpdated { status, result, error, unblocks, .. } = event else { return };
         self.end_spending(id, *status);
-        let stopped = self.stopped.filter(|_| !unblocks);
+        let stopped = self.stopped_by.filter(|_| !unblocks);
         self.change(id, |task| {
             let is_stopped = *status == TaskStatus::Skipped || (status.is_end() && task.retry_ms.is_some());
             (task.stopped_by, task.retry_ms) = (stopped.filter(|_| is_stopped), None);
@@ -417,7 +356,7 @@ impl PlannerState {
         }
         let goes_forward = |id: &TaskId| self.task(*id).is_some_and(|task| task.plan.compensates.is_none());
         if ids.iter().any(goes_forward) {
-            (self.cancelled, self.stopped) = (false, None);
+            (self.is_cancelled, self.stopped_by) = (false, None);
         }
         self.index_graph();
         self.start_timer(Timer::Plan, self.config.deadline_ms);
