@@ -260,7 +260,7 @@ pub async fn retry(session: &Session, retry: Retry) -> Result<Code, Failure> {
     };
     let mut claim = claim_of(&target.store, &target.plan, task, target.tags.clone());
     claim.catch_up().await?;
-    if let Some(holder) = claim.handler().holder() {
+    if let Some(holder) = &claim.handler().holder {
         let (name, executor) = (target.name(task), &holder.executor);
         return Err(Failure::new(Code::Conflict, format!("task {name} is being tried now, by {executor}")));
     }

@@ -269,30 +269,15 @@ pub struct Holder {
 pub struct TaskLease {
     attempt: u32,
     attempt_is_ended: bool,
-    epoch: u64,
-    holder: Option<Holder>,
-    is_cut_off: bool,
+    /// The epoch of the last claim.
+    pub epoch: u64,
+    /// The holder of the task, if any.
+    pub holder: Option<Holder>,
+    /// Whether an earlier run of this attempt was interrupted and no new one has started.
+    pub is_cut_off: bool,
 }
 
 impl TaskLease {
-    /// The holder of the task, if any.
-    #[must_use]
-    pub fn holder(&self) -> Option<&Holder> {
-        self.holder.as_ref()
-    }
-
-    /// The epoch of the last claim.
-    #[must_use]
-    pub fn epoch(&self) -> u64 {
-        self.epoch
-    }
-
-    /// True while an earlier run of this attempt was interrupted and no new one has started.
-    #[must_use]
-    pub fn is_cut_off(&self) -> bool {
-        self.is_cut_off
-    }
-
     fn decide(&self, command: TaskCommand) -> Result<Vec<TaskEvent>, TaskError> {
         match command {
             // A claim whose acknowledgement was lost is repeated.

@@ -89,7 +89,7 @@ impl PlanSummary {
         Some(Self {
             title: state.title.clone().or_else(first_task).unwrap_or_default(),
             status: view.status(),
-            created_at: view.created_at()?,
+            created_at: view.created_at?,
             parent: Parent::of(state),
             is_held_by_budget: state.held_by_budget().is_some(),
             waits_for_work: state.waits_for_work(),

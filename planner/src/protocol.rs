@@ -1,8 +1,6 @@
 //! The types of agent, and the requests between them. A request carries text and asks for text: no tool crosses between
 //! agents.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 /// The longest time a request may wait for its answer, in milliseconds: a day.
@@ -11,8 +9,23 @@ pub const REQUEST_TIMEOUT_MS_MAX: u64 = 24 * 60 * 60 * 1000;
 pub const REQUEST_CHARS_MAX: usize = 16 << 10;
 
 /// A type of agent. Its role says what it may do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    strum::Display,
+    strum::EnumString,
+    strum::IntoStaticStr,
+)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase", ascii_case_insensitive)]
 pub enum AgentType {
     /// Plans goals, constraints and milestones.
     Strategic,
@@ -30,25 +43,14 @@ impl AgentType {
 
     /// The name as written in plans and in the configuration.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Strategic => "strategic",
-            Self::Tactical => "tactical",
-            Self::Perception => "perception",
-            Self::Orchestrator => "orchestrator",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     /// The type with this name, in any case.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|agent| agent.as_str().eq_ignore_ascii_case(name))
-    }
-}
-
-impl fmt::Display for AgentType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+        name.parse().ok()
     }
 }
 

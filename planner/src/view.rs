@@ -91,9 +91,12 @@ pub struct PlanView {
     n_held: usize,
     /// The tasks whose failure the planner has not handled yet: it may stop the plan.
     failed: BTreeSet<TaskId>,
-    at: Position,
-    last_report: Position,
-    created_at: Option<Timestamp>,
+    /// The position of the last event applied.
+    pub at: Position,
+    /// The position of the last event of one of its tasks, which the planner may have to handle.
+    pub last_report: Position,
+    /// When the plan was made; unset before its first event.
+    pub created_at: Option<Timestamp>,
 }
 
 impl PlanView {
@@ -221,24 +224,6 @@ impl PlanView {
     #[must_use]
     pub fn lease(&self, task: TaskId) -> Option<&Lease> {
         self.times.get(&task)?.holder.as_ref()
-    }
-
-    /// The position of the last event applied.
-    #[must_use]
-    pub fn at(&self) -> Position {
-        self.at
-    }
-
-    /// The position of the last event of one of its tasks, which the planner may have to handle.
-    #[must_use]
-    pub fn last_report(&self) -> Position {
-        self.last_report
-    }
-
-    /// When the plan was made; unset before its first event.
-    #[must_use]
-    pub fn created_at(&self) -> Option<Timestamp> {
-        self.created_at
     }
 
     /// Its status. It runs while an executor holds a task.

@@ -87,7 +87,7 @@ proptest! {
         for act in acts {
             let (command, pause) = act;
             now = now.plus(Duration::from_secs(pause));
-            let (holder, epoch) = (claim.holder().cloned(), claim.epoch());
+            let (holder, epoch) = (claim.holder.clone(), claim.epoch);
             let command = at(command, &claim, now);
             let Some(events) = give(&mut claim, &mut history, command) else { continue };
             for event in &events {
@@ -206,7 +206,7 @@ fn endings() -> impl Strategy<Value = Ending> {
 }
 
 pub(super) fn at(command: TaskCommand, claim: &TaskLease, now: Timestamp) -> TaskCommand {
-    let of = |shift: u64| claim.epoch().wrapping_sub(shift);
+    let of = |shift: u64| claim.epoch.wrapping_sub(shift);
     match command {
         TaskCommand::Claim { attempt, executor, dead_epoch, .. } => {
             TaskCommand::Claim { attempt, executor, now, dead_epoch: dead_epoch.map(of) }

@@ -3,7 +3,7 @@
 use crate::validity::InvalidPlan;
 
 /// Why an agent's plan is refused: the place, as a JSON pointer (`/steps/0/tool`), and the rule in words.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, strum::IntoStaticStr)]
 pub enum PlanError {
     /// It is too long, or not JSON of the form.
     #[error("this is not an agent's plan: {0}")]
@@ -26,12 +26,6 @@ impl PlanError {
     /// The name of the variant, by which failures are counted.
     #[must_use]
     pub fn name(&self) -> &'static str {
-        match self {
-            Self::Form(_) => "Form",
-            Self::ForeignTool(..) => "ForeignTool",
-            Self::Rule(..) => "Rule",
-            Self::Invalid(error) => error.name(),
-            Self::NoTool(..) => "NoTool",
-        }
+        if let Self::Invalid(error) = self { error.name() } else { self.into() }
     }
 }

@@ -10,7 +10,7 @@ use crate::protocol::AgentType;
 pub const STREAM: &str = "planning";
 
 /// An event of planning by agents.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 pub enum PlanningEvent {
     /// An agent has no plan, or its plan was refused.
     PlanningFailed {
@@ -35,8 +35,6 @@ impl MqEvent for PlanningEvent {
     const EVENT_VERSION: &'static str = "1.0";
 
     fn event_type(&self) -> &'static str {
-        match self {
-            Self::PlanningFailed { .. } => "PlanningFailed",
-        }
+        self.into()
     }
 }

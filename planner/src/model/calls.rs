@@ -48,7 +48,7 @@ pub enum Fault {
 }
 
 /// An exchange with a model; a request is named by its hash. As a command, it is recorded if it changes something.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, strum::IntoStaticStr)]
 pub enum CallEvent {
     /// The request was sent.
     ModelAsked {
@@ -115,11 +115,7 @@ impl MqEvent for CallEvent {
     const EVENT_VERSION: &'static str = "1.0";
 
     fn event_type(&self) -> &'static str {
-        match self {
-            Self::ModelAsked { .. } => "ModelAsked",
-            Self::ModelAnswered { .. } => "ModelAnswered",
-            Self::ModelFailed { .. } => "ModelFailed",
-        }
+        self.into()
     }
 }
 

@@ -41,19 +41,19 @@ pub struct Message {
 }
 
 /// The model and the parameters of its answers.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelParameters {
     /// The model's name, as its provider knows it.
     pub model: String,
     /// The most tokens of an answer; the provider's own limit when unset.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u32>,
     /// The sampling temperature; the provider's own value when unset.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
 }
 
 /// A request. Equal requests are equal bytes as JSON, so that their hash finds the answer in the log.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Request {
     /// The purpose of the answer.
@@ -65,7 +65,6 @@ pub struct Request {
     /// In order; the last is of the user.
     pub messages: Vec<Message>,
     /// The JSON schema of the answer; none where the answer is prose.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<String>,
 }
 

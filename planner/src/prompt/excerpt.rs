@@ -2,6 +2,9 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use regex::Regex;
 
 use crate::event::Profile;
 use crate::paths::file_ref;
@@ -92,31 +95,24 @@ fn distinct(text: &str, content: Content) -> Vec<Line<'_>> {
         let judged = prefix(shown, JUDGED_CHARS_MAX);
         let is_fence = shown.starts_with("```");
         is_in_code ^= is_fence;
-        let is_frame = is_frame(judged);
+        let is_frame = FRAME.is_match(judged);
         let relevance = match content {
             _ if !judged.chars().any(char::is_alphanumeric) => Relevance::None,
             Content::Error if is_frame && is_in_stack => Relevance::None,
             Content::Error if is_frame => Relevance::High,
             Content::Error => of_error(judged),
-            Content::Result(_) if is_in_code || is_fence => {
-                if is_signature(judged) {
-                    Relevance::High
-                } else {
-                    Relevance::None
-                }
-            }
+            Content::Result(_) if (is_in_code || is_fence) && SIGNATURE.is_match(judged) => Relevance::High,
+            Content::Result(_) if is_in_code || is_fence => Relevance::None,
             // The first line says more than the middle.
             Content::Result(profile) if lines.is_empty() => of_result(judged, profile).max(Relevance::Medium),
             Content::Result(profile) => of_result(judged, profile),
         };
         is_in_stack = is_frame || (is_in_stack && (raw.starts_with("    ") || raw.starts_with('\t')));
         let place = *known.entry(pattern_of(shown)).or_insert(lines.len());
-        match lines.get_mut(place) {
-            Some(line) => line.count += 1,
-            None => {
-                lines.push(Line { text: if content == Content::Error { shown } else { line }, relevance, count: 1 });
-            }
+        if place == lines.len() {
+            lines.push(Line { text: if content == Content::Error { shown } else { line }, relevance, count: 0 });
         }
+        lines[place].count += 1;
     }
     // So does the last line.
     if let Some(last) = lines.last_mut().filter(|last| last.relevance == Relevance::Low) {
@@ -127,22 +123,12 @@ fn distinct(text: &str, content: Content) -> Vec<Line<'_>> {
 
 /// Equal for lines that differ in numbers only. Errors in two places stay two errors.
 fn pattern_of(line: &str) -> String {
-    if has_place(line) {
-        return line.to_owned();
-    }
-    let mut pattern = String::with_capacity(line.len());
-    for c in line.chars() {
-        if !c.is_ascii_digit() {
-            pattern.push(c);
-        } else if !pattern.ends_with('0') {
-            pattern.push('0');
-        }
-    }
-    pattern
+    static NUMBER: LazyLock<Regex> = LazyLock::new(|| regex("[0-9]+"));
+    if PLACE.is_match(line) { line.to_owned() } else { NUMBER.replace_all(line, "0").into_owned() }
 }
 
 fn of_error(line: &str) -> Relevance {
-    match (names_error(line), has_place(line), has_word(line, CAUSES)) {
+    match (ERROR.is_match(line), PLACE.is_match(line), CAUSE.is_match(line)) {
         (true, _, _) => Relevance::Highest,
         (false, true, _) => Relevance::High,
         (false, false, true) => Relevance::Medium,
@@ -152,10 +138,8 @@ fn of_error(line: &str) -> Relevance {
 
 fn of_result(line: &str, profile: Profile) -> Relevance {
     let is_kept = match profile {
-        Profile::Coding => has_path(line) || is_signature(line) || names_error(line),
-        Profile::Analysis => {
-            has_word(line, FINDINGS) || has_figure(line) || (line.contains("://") || has_word(line, SOURCES))
-        }
+        Profile::Coding => has_path(line) || SIGNATURE.is_match(line) || ERROR.is_match(line),
+        Profile::Analysis => FINDING.is_match(line) || FIGURE.is_match(line),
     };
     match (is_kept, line.starts_with('#') || line.ends_with(':')) {
         (true, _) => Relevance::Highest,
@@ -164,80 +148,51 @@ fn of_result(line: &str, profile: Profile) -> Relevance {
     }
 }
 
-/// Words of a line that name an error.
-const ERRORS: &str = "error errors exception fatal panic panicked failed failure denied undefined";
-/// How the names of error types end.
-const ERROR_TYPES: [&str; 5] = ["Error", "Exception", "Failure", "Warning", "Panic"];
-/// Words of lines about an expected value or a cause.
-const CAUSES: &str = "expected actual found caused cause because reason cannot missing help left right got";
-/// Words of a line that states a finding or gives advice.
-const FINDINGS: &str = "found finding findings therefore because conclusion concluded shows showed means recommend \
-                        recommendation risk cause causes confirmed refuted likely must decided";
-/// Words of a line that names its source.
-const SOURCES: &str = "source sources according see";
-/// How a function, type or module begins in common languages, with the blank after it.
-const SIGNATURES: &str = "fn,pub,struct,enum,trait,impl,type,def,async def,class,interface,function,async function,\
-                          export,func,public,private,protected,const,CREATE TABLE,create table";
-
-/// The words of a line: letters, digits and `_`.
-fn words(line: &str) -> impl Iterator<Item = &str> {
-    line.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty())
-}
-
-fn has_word(line: &str, wanted: &str) -> bool {
-    words(line).any(|word| wanted.split(' ').any(|wanted| wanted.eq_ignore_ascii_case(word)))
-}
-
-/// `TypeError: ...`, `error[E0308]: ...`, `java.lang.NullPointerException`, `panicked at`, `FAILED`.
-fn names_error(line: &str) -> bool {
-    let is_code = |word: &str| {
-        let number = word.trim_start_matches(|c: char| c.is_ascii_uppercase());
-        number.len() >= 3 && number.len() < word.len() && number.bytes().all(|byte| byte.is_ascii_digit())
-    };
-    let is_type = |word: &str| word.len() > 5 && ERROR_TYPES.iter().any(|end| word.ends_with(end));
-    has_word(line, ERRORS)
-        || words(line).any(|word| is_type(word) || is_code(word))
-        || (has_word(line, "exit exited") && line.contains("code"))
-}
-
 /// A path with a line (`src/a.rs:3`, `a.ts(3,5)`), or `line 3`.
-fn has_place(line: &str) -> bool {
-    let bytes = line.as_bytes();
-    let is_digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
-    let after_name = |at: usize| {
-        let name = line[..at].rsplit(|c: char| c.is_whitespace() || "\"'`(<[".contains(c)).next().unwrap_or_default();
-        name.contains('.') && name.bytes().any(|byte| byte.is_ascii_alphabetic()) && !name.ends_with('.')
-    };
-    let is_number = |at: usize| matches!(bytes[at], b':' | b'(') && is_digit(at + 1) && after_name(at);
-    let lower = line.to_ascii_lowercase();
-    (0..bytes.len()).any(is_number) || lower.match_indices("line ").any(|(at, word)| is_digit(at + word.len()))
+const PLACED: &str = r"\.\w*[A-Za-z]\w*[:(][0-9]|(?i:line )[0-9]";
+
+static PLACE: LazyLock<Regex> = LazyLock::new(|| regex(PLACED));
+
+/// `TypeError: ...`, `error[E0308]: ...`, `java.lang.NullPointerException`, `panicked at`, `FAILED`, `exit code 2`.
+static ERROR: LazyLock<Regex> = LazyLock::new(|| {
+    regex(
+        r"\b(?:(?i:errors?|exception|fatal|panic|panicked|failure|failed|denied|undefined|exit(?:ed)?\b.*code)|\w*(?:Error|Exception|Failure|Warning|Panic)|[A-Z]+[0-9]{3,})\b",
+    )
+});
+
+/// An expected value or a cause.
+static CAUSE: LazyLock<Regex> = LazyLock::new(|| {
+    regex(r"(?i)\b(?:expected|actual|found|caused?|because|reason|cannot|missing|help|left|right|got)\b")
+});
+
+/// A finding, advice or a source.
+static FINDING: LazyLock<Regex> = LazyLock::new(|| {
+    let findings = "found|findings?|therefore|because|conclusion|concluded|shows|showed|means|recommend|recommendation|\
+                    risk|causes?|confirmed|refuted|likely|must|decided";
+    regex(&format!(r"(?i)\b(?:{findings}|sources?|according|see)\b|://"))
+});
+
+/// The beginning of a function, type or module in common languages.
+static SIGNATURE: LazyLock<Regex> = LazyLock::new(|| {
+    let begins = "fn|pub|struct|enum|trait|impl|type|(?:async )?def|class|interface|(?:async )?function|export|func|\
+                  public|private|protected|const|CREATE TABLE|create table";
+    regex(&format!("^[-+`* ]*(?:{begins}) "))
+});
+
+/// A digit that is not the number of a list item.
+static FIGURE: LazyLock<Regex> = LazyLock::new(|| regex("^[-0-9.)* ]*[^-0-9.)* ].*[0-9]"));
+
+/// A line of a stack: `at f (a.js:1:2)`, `File "a.py", line 3, in f`, `3: core::panicking::panic`, `a.go:12 +0x1d`.
+static FRAME: LazyLock<Regex> = LazyLock::new(|| {
+    regex(&format!(r#"^(?:[0-9]+: (?:.*::|0x)|at (?:\./|.*\(|.*(?:{PLACED}))|File ".*line )|(?:{PLACED}).* \+0x"#))
+});
+
+fn regex(pattern: &str) -> Regex {
+    Regex::new(pattern).expect("it is a constant")
 }
 
-/// A word that names a file.
+/// True when a word names a file.
 fn has_path(line: &str) -> bool {
     let words = line.split(|c: char| c.is_whitespace() || "\"'`()<>[],;".contains(c));
     words.map(|word| word.trim_end_matches(['.', ':', '!', '?'])).any(|word| file_ref(word).is_some())
-}
-
-fn is_signature(line: &str) -> bool {
-    let line = line.trim_start_matches(['+', '-', '`', '*', ' ']);
-    let after = |begin: &str| line.strip_prefix(begin).is_some_and(|rest| rest.starts_with(' '));
-    SIGNATURES.split(',').any(after)
-}
-
-/// A digit that is not the number of a list item.
-fn has_figure(line: &str) -> bool {
-    let text = line.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | ')' | ' ' | '-' | '*'));
-    text.bytes().any(|byte| byte.is_ascii_digit())
-}
-
-/// A line of a stack: `at f (a.js:1:2)`, `File "a.py", line 3, in f`, `3: core::panicking::panic`, `a.go:12 +0x1d`.
-fn is_frame(line: &str) -> bool {
-    let is_numbered = line.split_once(": ").is_some_and(|(n, rest)| {
-        !n.is_empty() && n.bytes().all(|byte| byte.is_ascii_digit()) && (rest.contains("::") || rest.starts_with("0x"))
-    });
-    let is_at =
-        line.strip_prefix("at ").is_some_and(|rest| has_place(rest) || rest.contains('(') || rest.starts_with("./"));
-    let is_file = line.starts_with("File \"") && line.contains("line ");
-    is_numbered || is_at || is_file || (line.contains(" +0x") && has_place(line))
 }
