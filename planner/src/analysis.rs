@@ -1,7 +1,4 @@
-//! What the graph of a plan says of the time it takes: what can be done at once, the longest chain, what many wait for.
-//!
-//! Each task counts as one step, since nobody knows how long it takes. It is computed, whoever proposed the graph, and
-//! changes no plan.
+//! Analysis of a plan's graph: parallel groups, critical path and bottlenecks. Each task counts as one step.
 
 use std::collections::BTreeSet;
 

@@ -1,7 +1,7 @@
-//! A task's own aggregate: its claim and its reports. Of any number of racing executors one wins.
+//! A task's own aggregate: its claim and its reports. One of any number of racing executors wins.
 //!
-//! A holder has a lease and an epoch. Any event of the holder renews the lease; a task whose lease has expired, or whose
-//! holder is proven dead, may be claimed again with a higher epoch, and reports with the old epoch are refused.
+//! Events of the holder renew its lease. A task whose lease has expired, or whose holder is proven dead, may be claimed
+//! again with a higher epoch; reports with an older epoch are refused.
 
 use crewlog_mq::{Event as MqEvent, Handler, Timestamp};
 use serde::{Deserialize, Serialize};

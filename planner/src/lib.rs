@@ -1,8 +1,7 @@
 //! The planner of crewlog: what should happen.
 //!
-//! Text becomes a plan ([`parse`]), a plan becomes events ([`planner`]), and what executors report ([`claim`])
-//! becomes further events. Everything here is pure: it knows no clock, no source of ids, no I/O and no await, so
-//! the same commands give the same events on any machine, and a fold of the log gives the state that was lost.
+//! Text becomes a plan ([`parse`]), a plan becomes events ([`planner`]), and reports of executors ([`claim`]) become
+//! further events. Everything is pure: without clock, ids, I/O and await, the same commands give the same events.
 
 pub mod agents;
 pub mod analysis;

@@ -44,7 +44,7 @@ pub struct ListedPlan {
 /// The summary of a plan in lists.
 #[serde_with::apply(Option => #[serde(default)], bool => #[serde(default, skip_serializing_if = "is_default")])]
 #[serde_with::skip_serializing_none]
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct PlanSummary {
     /// The text's first heading, or its first task.
     pub title: String,
@@ -206,14 +206,8 @@ impl ListedPlan {
         if event.is_none() {
             return;
         }
-        let summary = self.summary.get_or_insert_with(|| PlanSummary {
-            title: String::new(),
-            status: PlanStatus::Running,
-            created_at: recorded.created_at,
-            parent: None,
-            is_held_by_budget: false,
-            waits_for_work: false,
-        });
+        let created_at = recorded.created_at;
+        let summary = self.summary.get_or_insert_with(|| PlanSummary { created_at, ..PlanSummary::default() });
         if summary.title.is_empty() {
             summary.title = title;
         }

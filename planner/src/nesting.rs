@@ -1,6 +1,4 @@
 //! Policy for sub-plans: how one follows its parent plan, and what its end means for the task that it carries out.
-//!
-//! Everything here is a function of the states of the two plans. Executors read the states and append the commands.
 
 use crewlog_mq::Timestamp;
 
@@ -42,10 +40,9 @@ pub fn config(parent_plan: &PlannerState, task: TaskId, budget: Budget, now: Tim
     PlannerConfig { budget, deadline_ms, standing: false, ..parent_plan.config.clone() }
 }
 
-/// The command that brings a sub-plan in line with its parent plan; none when it is in line.
+/// The command that brings a sub-plan in line with its parent plan: cancel, pause or resume; none when it is in line.
 ///
-/// It ends when its task has ended or was dispatched again, and is paused and resumed with the parent plan. A sub-plan that
-/// answers a request whose time has run out goes on while the plan that asked does: a late answer is recorded.
+/// A sub-plan that answers a request whose time has run out goes on with the parent plan: late answers are recorded.
 #[must_use]
 pub fn follow(plan: &str, state: &PlannerState, parent_plan: &PlannerState) -> Option<Command> {
     let parent = parent_task(plan, state).filter(|_| matches!(state.phase, Phase::Active | Phase::Paused))?;

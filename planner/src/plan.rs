@@ -151,8 +151,7 @@ pub struct Condition {
     pub negated: bool,
     /// The task whose outcome decides it: it holds when that task completes. Without a command there, a person is asked.
     pub outcome_of: Option<TaskId>,
-    /// The first task with this condition. Tasks that share it share one question; the same words elsewhere are a separate
-    /// condition. Unset: this task.
+    /// The first task with this condition, which shares its question with all of them; this task when unset.
     pub first: Option<TaskId>,
 }
 

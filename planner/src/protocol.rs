@@ -1,5 +1,4 @@
-//! The types of agent, and the requests between them. A request carries text and asks for text: no tool crosses between
-//! agents.
+//! The types of agent, and the requests between them: text only, no tool crosses between agents.
 
 use serde::{Deserialize, Serialize};
 

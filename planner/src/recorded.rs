@@ -1,5 +1,4 @@
-//! Recorded commands: a command is kept as JSON in `extra.command` of the first event of its append, so that a log can be
-//! decided again. Long texts that the events repeat are skipped, so restoring a command takes both.
+//! Recorded commands: JSON in `extra.command` of the first event of an append, without texts that the events repeat.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -9,8 +8,7 @@ use crate::claim::{Ending, TaskCommand, TaskEvent};
 use crate::event::{Amendment, Command, Event, ExecutorEvent};
 use crate::plan::Proposal;
 
-/// The most bytes of amendments that are recorded as they were given; longer ones are restored from what they made of the
-/// tasks.
+/// The most bytes of amendments that are recorded as given; longer ones are restored from the events.
 pub const RECORDED_AMENDMENTS_BYTES_MAX: usize = 64 << 10;
 
 /// Why a recorded command cannot be restored.
@@ -62,8 +60,7 @@ impl Command {
         record(self)
     }
 
-    /// The command from its recorded form and the events of its append. It decides the same, though a long error comes back
-    /// as the plan has it, shortened.
+    /// The command from its recorded form and the events of its append; a long error comes back shortened.
     ///
     /// # Errors
     /// [`RestoreError`] when either does not come from [`Command::recorded`] and the planner.

@@ -1,5 +1,4 @@
-//! How sealed plans and texts are recognised, also without the feature `sealing`: nobody may act on a text that cannot be
-//! opened. A sealed string stays a string, so that events are decoded and folded whether or not anybody can open them.
+//! Recognises sealed plans and texts, also without the feature `sealing`: no executor may act on a text it cannot open.
 
 use crewlog_mq::Event as MqEvent;
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,4 @@
-//! Which texts of a plan are sealed. Whatever is not named here as clear is sealed: a field that is added later is secret
-//! until somebody says that it need not be.
+//! Which texts of a plan are sealed: all that are not listed here as clear, so that a new field is secret by default.
 
 use crate::agents::failures;
 use crate::crew::{conflicts, statistics};
@@ -41,8 +40,7 @@ pub fn rule(path: &str) -> Option<Visibility> {
     fitting.max_by_key(|(end, _)| end.len()).map(|(_, sight)| sight)
 }
 
-/// Whether the string at a path, as it is written between its quotes, must be sealed. What looks sealed is sealed wherever it
-/// stands, so that whatever looks so in the log is.
+/// Whether the string at a path, as written between its quotes, must be sealed; always when it looks sealed.
 #[must_use]
 pub fn must_seal(path: &str, written: &str) -> bool {
     // A task that is called by its group and place is called by a part of the text.
@@ -70,9 +68,8 @@ fn one_plan_of(tags: &[String]) -> Option<&str> {
     plans.next().filter(|_| plans.next().is_none())
 }
 
-/// JSON with some of its strings replaced; nothing when none is. `replace` is given the path of each string below `root`,
-/// with places in lists from 0, and what stands between its quotes, and gives what is to stand there. All else stays
-/// byte for byte as it is.
+/// JSON with some of its strings replaced, and every other byte kept; nothing when none is. `replace` gets the path of
+/// each string below `root`, with places in lists from 0, and the text between its quotes.
 pub fn replaced(json: &str, root: &str, mut replace: impl FnMut(&str, &str) -> Option<String>) -> Option<String> {
     let mut walk = Walk { path: root.to_owned(), open: Vec::new() };
     let (mut new, mut n_copied, mut at) = (String::new(), 0, 0);

@@ -72,8 +72,7 @@ pub(crate) fn n_chars(text: &str) -> usize {
     if text.is_ascii() { text.len() } else { text.chars().count() }
 }
 
-/// The length that each of several texts may have so that all fit into `room`: short ones stay whole, the long ones
-/// share the rest equally.
+/// The length limit at which several texts fit into `room`: short ones stay whole, long ones get equal shares.
 pub(crate) fn equal_share(lengths: impl IntoIterator<Item = usize>, room: usize) -> usize {
     let mut lengths = lengths.into_iter().collect::<Vec<_>>();
     lengths.sort_unstable();

@@ -8,13 +8,9 @@ use crate::plan::{Dependency, TaskId, TaskPlan};
 /// Maximum number of tasks in a plan.
 pub const TASKS_MAX: usize = 100_000;
 
-/// The check that every plan passes, from any source.
-///
-/// Ids rise, labels are unique, dependencies name tasks of the plan, no task waits for itself, and no tasks wait for
-/// each other in a circle.
+/// The check that every plan passes, from any source: rising ids, unique labels, known dependencies, no cycle.
 ///
 /// # Errors
-///
 /// The first of these rules that does not hold, without a place.
 pub fn validate(tasks: &[TaskPlan]) -> Result<(), InvalidPlan> {
     edges_of(tasks).map(drop)
@@ -68,8 +64,7 @@ pub(crate) fn before(one: &Dependency) -> usize {
     one.task.0 as usize - 1
 }
 
-/// The rank of each task in an order in which all that it waits for comes before it, as near to the given one as that
-/// goes; or a circle, its first task repeated at the end.
+/// The rank of each task in a topological order near the given one; or a circle, its first task repeated at the end.
 pub(crate) fn order(edges: &[Vec<Dependency>], counts: impl Fn(&Dependency) -> bool) -> Result<Vec<usize>, Vec<usize>> {
     const OPEN: usize = usize::MAX;
     let mut ranks = vec![None; edges.len()];

@@ -1,5 +1,4 @@
-//! Verifies a history: repeats every recorded command and every reaction on the state before it, and compares the resulting
-//! events with the log.
+//! Verifies a history: repeats recorded commands and reactions, and compares their events with the log.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Display;

@@ -12,9 +12,10 @@ use crate::planner::Planner;
 use crate::state::{Phase, PlannerState, Task};
 
 /// The status of a plan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, strum::IntoStaticStr)]
 pub enum PlanStatus {
     /// A task runs, or can.
+    #[default]
     Running,
     /// No task can go on without an answer or a person's work.
     Waiting,
@@ -198,8 +199,8 @@ impl PlanView {
         self.n_held > 0
     }
 
-    /// The dispatched tasks that may start now, in the order in which they should. `is_held` excludes tasks that have a
-    /// holder or are about to get one. No task may start between a failure and the plan's reaction to it.
+    /// The dispatched tasks that may start now, the most urgent first; `is_held` excludes claimed ones. No task starts
+    /// between a failure and the plan's reaction to it.
     #[must_use]
     pub fn startable(&self, is_held: impl Fn(TaskId, Option<&Lease>) -> bool) -> Vec<TaskId> {
         if self.has_unhandled_failure() {

@@ -1,7 +1,6 @@
 //! Plans made by agents: one form, and a table of roles that says which parts of it each type of agent uses.
 //!
-//! A plan of an agent is data. It is read ([`AgentPlan::read`]), checked against its role and the registry of tools, and
-//! compiled to a [`Proposal`](crate::plan::Proposal) ([`AgentPlan::compile`]) before it is proposed to the planner.
+//! A plan of an agent is data: read, checked against its role and the registry of tools, and compiled to a proposal.
 
 mod compile;
 mod error;

@@ -1,5 +1,4 @@
-//! The registry of tools: which agent plans with which tool, the task that a tool becomes, and the requests that agents
-//! answer. It is data, checked on construction. No tool runs here.
+//! The registry of tools: the tools and abilities of each agent, as data that is checked on construction.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -33,8 +33,7 @@ pub struct Role {
     pub(super) parts: &'static [Part],
     /// Name, kind and description of each of its default tools.
     pub(super) tools: &'static [(&'static str, NodeKind, &'static str)],
-    /// When it plans words by rule: who gets the steps that look something up, and who the others. Unset: it does all
-    /// steps itself, with its tools.
+    /// When it plans words by rule: the agents for steps that look something up, and for others; its own tools if unset.
     pub(super) hands_to: Option<(AgentType, AgentType)>,
     /// Whether it changes nothing in the repository.
     pub(super) is_read_only: bool,

@@ -1,5 +1,4 @@
-//! The JSON schema of an agent's plan, made from its role and its own tools. Plans are checked against the schema that a
-//! model is shown, so the two cannot differ.
+//! The JSON schema of an agent's plan, made from its role and its tools; plans are checked against it.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,4 @@
-//! Plans that agents make from words by rule: the parser finds the steps, and the agent's role and registry choose the
-//! agent and the tool. The same words and tools give the same plan.
+//! Plans that agents make from words by rule: the parser finds the steps, role and registry choose agent and tool.
 
 use std::collections::BTreeMap;
 

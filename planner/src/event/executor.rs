@@ -6,8 +6,7 @@ use crate::event::{Budget, Usage};
 use crate::is_default;
 use crate::plan::{Attachment, DefaultAnswer, NodeKind, SubPlan, TaskId};
 
-/// A range of events of a plan's history by their places in it, from 1. Unless the plan is a fork, these are the sequences of
-/// its events; a fork's history begins with that of its parent.
+/// A range of events of a plan's history, counted from 1; the history of a fork begins with that of its parent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Covered {
     /// The first.
@@ -88,8 +87,7 @@ pub enum FailureClass {
     TimedOut,
     /// Rate limited: retried.
     RateLimited,
-    /// It was interrupted and may have done all, some or none of its work: a person is asked, unless it is marked
-    /// `rerun: safe`.
+    /// It was interrupted, with unknown effects: a person is asked, unless it is marked `rerun: safe`.
     OutcomeUnknown,
 }
 

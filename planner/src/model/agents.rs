@@ -1,5 +1,4 @@
-//! Planning by an agent with a model: the model is shown the agent's role, tools and schema. Its plan is checked like any
-//! agent's plan, and a command counts only when the words have it as code.
+//! Planning by an agent with a model. A command counts only when the words have it as code.
 
 use std::collections::BTreeSet;
 

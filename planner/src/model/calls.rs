@@ -1,5 +1,4 @@
-//! Requests to models and their answers, as events and their fold: one aggregate per plan. An answer in the log is final,
-//! so that the same request, after a crash or elsewhere, gets the same answer.
+//! Requests to models and their answers, as events and their fold. An answer in the log is final.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,6 @@
 //! Planning by a model: its requests, the form of its answers, and the check of what they propose.
 //!
-//! A request is data ([`Request`]), an answer is a text, and its plan passes the same check as one that was parsed.
-//! [`ModelCalls`] folds requests and answers. Nothing here calls a model: an executor does, and hands its answer in.
+//! Nothing here calls a model: an executor sends the request ([`Request`]) and hands in the answer.
 
 mod advice;
 mod agents;

@@ -1,5 +1,4 @@
-//! Turns a text into a plan by a model's answer. Its tasks pass the check of the parser, a command counts only when the
-//! text has it as code, and the settings of steps are those that the parser reads in the text.
+//! Plans by a model's answer: checked like parsed ones, with the text's own commands and settings of steps.
 
 use serde::Deserialize;
 use serde_json::{Value, json};

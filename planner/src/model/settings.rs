@@ -1,5 +1,4 @@
-//! Settings of steps (retries, limits of time, undo, default answers) are read from the text by rule, also where a model
-//! plans. Each is given to the task that is the same step.
+//! Settings of steps (retries, deadlines, undo, default answers) are read from the text also where a model plans.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;

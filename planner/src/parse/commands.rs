@@ -227,8 +227,7 @@ pub(super) fn may_run(command: &str) -> bool {
     is_program(command) && placeholder(command).is_none()
 }
 
-/// True when code can begin with the name of a program, in small letters and after assignments, or with a path.
-/// `python3.12` is a program, `app.py` is none.
+/// True of code that begins with a program in small letters (`python3.12`, not `app.py`) or a path, after assignments.
 fn is_program(code: &str) -> bool {
     static PROGRAM: LazyLock<Regex> = LazyLock::new(|| {
         let path = "[A-Za-z0-9_.@-]*/[A-Za-z0-9_.@/-]*";

@@ -520,12 +520,10 @@ fn both(around: Option<&Condition>, own: Option<Condition>) -> Option<Condition>
     }
 }
 
-/// Reverses the soft edges that the hard ones contradict: a task that an earlier one depends on runs before it. Whatever
-/// follows the reversed task still follows everything that came before it in the file.
-/// Edges are by number less one.
+/// Reverses the soft edges that the hard ones contradict, so that the task needed first comes first. What follows a
+/// reversed task still follows everything before it in the file. Edges are by number less one.
 ///
 /// # Errors
-///
 /// A circle of the other edges, its first task repeated at the end.
 pub(super) fn loosen(edges: &mut [Vec<Dependency>]) -> Result<(), Vec<usize>> {
     const TAKEN_MAX: usize = 1_000;

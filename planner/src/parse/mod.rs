@@ -1,8 +1,8 @@
 //! Reads plan files and writes states back into them, as `docs/plan-format.md` describes.
 //!
-//! A Markdown file goes through `repair` and `blocks` to `steps`, which finds the steps; `line` takes each apart,
-//! `commands` judges its code, `contents` gives it its notes, and `prose` reads files without lists. `json` reads the
-//! files of Task Master and beads. All give a `tree`, whose names and order `edges` turns into dependencies.
+//! Markdown goes through `repair` and `blocks` to `steps`, which finds the steps; `line` takes each apart, `commands`
+//! judges its code, `contents` adds notes, and `prose` reads files without lists. `json` reads Task Master and beads.
+//! All give a `tree`, which `edges` turns into tasks with dependencies.
 
 mod blocks;
 mod canonical;

@@ -1,8 +1,7 @@
 //! Rewrites the indentation and the signs of lists that people write but CommonMark reads differently.
 //!
-//! - Parts of `1. step` are often indented by two or four columns, which CommonMark takes for a new list or for code:
-//!   each item and what belongs to it is moved to the column of its parent's text.
-//! - `•`, `–`, `(1)`, `a)` and `Step 1:` begin items too: each is replaced by a sign that CommonMark knows.
+//! - Parts of `1. step` are often indented by two or four columns: they move to the column of their parent's text.
+//! - `•`, `–`, `(1)`, `a)` and `Step 1:` begin items too: each becomes a sign that CommonMark knows.
 //!
 //! Lines are neither added nor removed, and only the beginning of a line changes, so every byte keeps its place.
 

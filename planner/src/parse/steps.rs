@@ -232,8 +232,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Remembers a paragraph for the list below it and for its parent. A list of boxes is a plan whatever is said
-    /// around it, but for a line that introduces it.
+    /// Remembers a paragraph for the list below it. Above boxes only a line that introduces them counts.
     fn note_list(&mut self, place: usize) {
         let block = &self.blocks[place];
         let text = block.inline.text.trim_end();

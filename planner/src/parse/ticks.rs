@@ -20,10 +20,9 @@ pub struct Written {
 
 /// Writes the states of tasks into the text that a plan was read from.
 ///
-/// A state without a mark in the format leaves the file as it is. A group around a task that ended is marked done when
-/// all its parts have ended, the optional ones aside, and at least one is done. A caller that changes `plan.marks` to what
-/// a place showed earlier has that place counted as ended now, although its bytes stay. `now` is the time, as RFC 3339,
-/// for formats that record it.
+/// A state without a mark in the format changes nothing. A group is marked done when its required parts have ended and
+/// one is done. Where the caller set `plan.marks` to an earlier state, the part counts as ended now; its bytes stay.
+/// `now` is the time, as RFC 3339, for formats that record it.
 #[must_use]
 pub fn write_states(text: &str, plan: &ParsedPlan, states: &[(TaskId, Mark)], now: &str) -> Written {
     let old = |place: usize| plan.marks.get(place).and_then(|mark| text.get(mark.span.start..mark.span.end));

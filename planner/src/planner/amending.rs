@@ -1,7 +1,7 @@
 //! What follows from orders that change the tasks of a plan under way: add, edit, skip, reorder.
 //!
-//! All of an order holds or nothing does. Tasks are checked by the same rules as those of a new plan; what an amendment
-//! cannot have broken is not looked at again, so that a task added to a large plan costs what it is linked to.
+//! All amendments of an order apply or none. Only what an amendment can break is checked, so that adding a task to a
+//! large plan costs what it is linked to.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -188,8 +188,7 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// What depends on a task that is skipped, or done before its turn, takes over what that waited for, so that nothing
-    /// begins out of its order.
+    /// Dependents of a task that is skipped, or done before its turn, inherit its outstanding dependencies.
     fn hand_on(&mut self) -> Result<(), PlannerError> {
         let keeps_order = |(id, keeps_order): (&TaskId, &bool)| keeps_order.then_some(*id);
         let handing = || self.skipped.iter().filter_map(keeps_order).chain(self.done.iter().copied());
@@ -312,8 +311,8 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// Checks new and relinked tasks, with all their direct and indirect dependencies, by the rules of a plan. New tasks
-    /// alone close no cycle through known ones, so those are followed only when a known task is relinked.
+    /// Checks new and relinked tasks with their direct and indirect dependencies. New tasks alone close no cycle through
+    /// known ones, so those are followed only when a known task is relinked.
     fn check_graph(&self) -> Result<(), PlannerError> {
         let known = |id: &TaskId| self.state.task(*id).map(|task| &task.plan);
         let n_edges = |task: &TaskPlan| task.depends_on.len();
@@ -367,8 +366,7 @@ fn n_bytes(task: &TaskPlan) -> usize {
     task.description.len() + one + many
 }
 
-/// What another plan is to do for a task follows what the task says by now, and a task that was given a command is left to
-/// nobody else any more.
+/// The text of a sub-plan follows the description of its task, and a task with a new command has no sub-plan.
 fn told_on(known: &TaskPlan, task: &mut TaskPlan) {
     if task.command.is_some() && task.command != known.command {
         task.sub_plan = None;

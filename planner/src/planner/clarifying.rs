@@ -7,8 +7,7 @@ use crate::planner::{Planner, QUESTION_BYTES_MAX, QUESTIONS_OPEN_MAX, end};
 use crate::state::{Question, Task};
 
 impl Planner {
-    /// A task that is the question is skipped and lets what depends on it go; a task whose executor asked is dispatched
-    /// again, without an answer.
+    /// A task that is the question is skipped and unblocks its dependents; one whose executor asked starts again.
     pub(super) fn withdraw(&self, id: QuestionId, reason: &str) -> Result<Vec<Event>, PlannerError> {
         let question = self.state.question(id).ok_or(PlannerError::UnknownQuestion(id))?;
         if question.is_withdrawn {

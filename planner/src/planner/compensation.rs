@@ -1,5 +1,4 @@
-//! Undoing what a plan did that failed or was cancelled, as far as its tasks say how. What is undone is done by tasks of
-//! their own; nothing here runs them.
+//! Compensation: a plan that failed or was cancelled gets tasks that undo what its tasks say how to undo.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +8,7 @@ use crate::planner::Planner;
 use crate::state::{Phase, Task};
 
 impl Planner {
-    /// Once every task of a plan to undo has ended: its compensating tasks, newest first. What
-    /// has been given such a task already is given none again until it is done again.
+    /// The compensating tasks of a plan whose tasks have all ended, newest first; one for each completed task.
     pub(super) fn compensate(&self) -> Vec<Event> {
         let outcome = self.outcome();
         if !self.state.config.compensate || outcome == Outcome::Completed {
@@ -47,8 +45,7 @@ impl Planner {
         resumed.into_iter().chain([amended]).collect()
     }
 
-    /// Ends the plan as a cancellation does, and has it undone whatever its settings say. A plan that has ended otherwise
-    /// than well may still be undone.
+    /// Cancels the plan and undoes it whatever its settings say, also after it failed or was cancelled.
     pub(super) fn cancel_and_undo(&self, reason: &str) -> Vec<Event> {
         let mut config = Box::new(self.state.config.clone());
         let set = (!config.compensate).then(|| {

@@ -1,5 +1,4 @@
-//! Time travel: a plan that goes on from a point of another's history, and names for such points. It reads no history:
-//! whoever asks has folded the other plan's up to that point.
+//! Forks of plans at a position of their history, and names for positions. The caller has folded that history.
 
 use crewlog_mq::{Handler, Position};
 

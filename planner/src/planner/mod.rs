@@ -1,7 +1,7 @@
 //! The planner: a pure handler that decides what happens next in a plan.
 //!
-//! A command is decided on the present state, its events are applied, and then what has become possible is
-//! scheduled, until nothing more is. It never acts: executors learn of a task from its `TaskDispatched` alone.
+//! A command is decided on the present state; then everything that has become possible is scheduled. It never acts:
+//! executors learn of a task from its `TaskDispatched` alone.
 
 mod amending;
 mod clarifying;

@@ -83,8 +83,7 @@ impl Planner {
             return [again].into_iter().chain(scheduled).collect();
         }
         if class == FailureClass::OutcomeUnknown {
-            // Neither a pause nor a plan that has stopped keeps it from being asked: nothing starts by asking, and
-            // nobody else can say whether the work was done.
+            // Also in a paused or stopped plan: asking starts nothing, and only a person knows whether the work was done.
             let said = format!("It is not known whether task {} did its work", task.plan.name());
             return self.ask_what_to_do(task, &said, error);
         }
@@ -122,8 +121,8 @@ impl Planner {
         events
     }
 
-    /// Milliseconds before the next try: doubled each time, less up to a quarter so that tasks which failed together
-    /// do not come back together. The spread depends on the task alone, so replay gives the same.
+    /// Milliseconds before the next try: doubled each time, less up to a quarter that depends on the task alone, so that
+    /// tasks that failed together are spread and replay gives the same.
     pub(super) fn backoff(&self, task: &Task) -> u64 {
         let config = &self.state.config;
         let doubled = config.backoff_ms.saturating_mul(1_u64 << task.failures.min(20)).min(config.backoff_ms_max);

@@ -151,8 +151,7 @@ impl Planner {
     }
 }
 
-/// The ready tasks by priority, as far as the limits on parallelism let them be dispatched. A full concurrency group holds
-/// up no other.
+/// The ready tasks by priority, within the limits on parallelism. A full concurrency group holds up no other.
 struct ReadyQueue<'a> {
     queues: Vec<(ConcurrencyGroup, Peekable<btree_set::Iter<'a, Priority>>)>,
     config: &'a PlannerConfig,

@@ -1,7 +1,5 @@
-//! The history of a plan under its token budget: a summary, a line for each thing that happened since, and the decision
-//! when a new summary replaces them.
-//!
-//! Compaction deletes nothing: results stay in the state and in the log.
+//! The history of a plan under its token budget: a summary, and a line for each end and each answer since. Compaction
+//! replaces the lines by a new summary; it deletes nothing from the state and the log.
 
 use crate::event::{Covered, Event, Summaries, TaskStatus};
 use crate::plan::{NodeKind, TaskId};
@@ -59,9 +57,7 @@ pub fn to_summarize(state: &PlannerState, task_ids: &[TaskId], chars_max: usize)
     text
 }
 
-/// The compaction that the token budget requires now. After it none is required.
-///
-/// When a model writes the summaries, it is asked past the soft limit; past the hard one the planner compacts by rule.
+/// The compaction that the token budget requires now: by rule, or requested from a model past the soft limit.
 pub(crate) fn due(state: &PlannerState) -> Option<Event> {
     let is_past = |percent| state.history_chars() > chars_of_budget(state, percent);
     match state.config.summaries {
@@ -84,8 +80,7 @@ pub(crate) fn compact(state: &PlannerState, max_tokens: usize) -> Option<Event> 
     is_new.then_some(compacted)
 }
 
-/// The compaction by a summary that a model wrote, while it is requested. Decisions that it omits come before it, and it
-/// is cut to the room that they leave.
+/// The compaction by a model's summary, while it is requested, cut to the room beside the decisions that it omits.
 pub(crate) fn compact_by(state: &PlannerState, summary: &str, task_ids: &[TaskId]) -> Option<Event> {
     // A late summary of an earlier request lacks the events since.
     let requested = state.summary.requested.as_ref().filter(|requested| requested.task_ids == task_ids)?;

@@ -5,8 +5,7 @@ use crate::plan::TaskPlan;
 use crate::state::{Phase, PlannerState};
 
 impl PlannerState {
-    /// Redefines known tasks, which keep their history, and adds those with higher numbers. A standing plan that has ended
-    /// is active again.
+    /// Redefines known tasks, which keep their history, and adds new ones. A standing plan is active again.
     pub(super) fn amend(&mut self, tasks: &[TaskPlan], source: Option<&str>) {
         if let Some(source) = source {
             source.clone_into(&mut self.source);

@@ -255,8 +255,8 @@ impl PlannerState {
         }
     }
 
-    /// The expected usage of a task: its estimated time, or the average of its lane. The whole budget for a sub-plan, and
-    /// while no average is known: then one task of the lane runs at a time.
+    /// The expected usage of a task: its estimated time, or the average of its lane; the whole budget for a sub-plan, and
+    /// for the first task of a lane, so that it runs alone.
     fn expected(&self, measure: Measure, task: &TaskPlan) -> u64 {
         let LaneUse { total, n_ended } = &self.spending.by_lane[lane(task) as usize];
         match (measure, task.estimate_ms) {

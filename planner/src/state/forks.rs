@@ -1,5 +1,4 @@
-//! What of a history a fork goes on with: what had ended, and what is known. Whatever was under way belongs to the other
-//! plan.
+//! Forks in the state: ended tasks and answers are inherited, and what was under way starts again.
 
 use std::collections::BTreeSet;
 
@@ -10,8 +9,7 @@ use crate::state::{Phase, PlannerState};
 use crate::task::Task;
 
 impl PlannerState {
-    /// Another plan goes on from here. What has not ended is pending, as if it had never been begun; open questions are
-    /// asked again with their tasks.
+    /// Another plan goes on from here. Open tasks are pending again, and ask their open questions again.
     pub(super) fn fork(&mut self, parent: &str, at: Position, reason: &str) {
         self.parent = Some((parent.to_owned(), at));
         reason.clone_into(&mut self.fork_reason);

@@ -126,8 +126,7 @@ impl Running {
         self.0.iter().filter(|(group, _)| which(group)).map(|(_, n)| n).sum()
     }
 
-    /// True when one more task of a group may be dispatched. A standing plan dispatches everything that is ready, since its
-    /// unclaimed tasks do not count against its parallelism.
+    /// True when one more task of a group may be dispatched. In a standing plan unclaimed tasks take no room.
     pub(crate) fn may_dispatch(&self, group: ConcurrencyGroup, config: &PlannerConfig) -> bool {
         config.standing || self.have_room(group, config)
     }
@@ -147,9 +146,8 @@ impl Running {
 }
 
 impl PlannerState {
-    /// The dispatched tasks that may start now, in order of priority: each has room beside the held tasks. Tasks that are
-    /// not held take no room from each other, since nobody may come for them. Nothing starts while the plan is paused or
-    /// stopped.
+    /// The dispatched tasks that may start now, in order of priority: each has room beside the held tasks, whatever
+    /// other unclaimed tasks there are. Nothing starts while the plan is paused or stopped.
     #[must_use]
     pub fn startable(&self, is_held: impl Fn(TaskId) -> bool) -> Vec<TaskId> {
         if self.phase != Phase::Active || self.stopped_by.is_some() {
@@ -273,8 +271,7 @@ impl PlannerState {
         (rank(self.tasks[index].plan.priority.as_deref()), Reverse(critical_path), index)
     }
 
-    /// Whether the condition of a task lets it run. The outcome of the task that decides it counts if that has a command,
-    /// otherwise a person's answer.
+    /// Whether the condition of a task lets it run: by the outcome of its command, else by a person's answer.
     pub(crate) fn condition_status(&self, plan: &TaskPlan) -> ConditionStatus {
         let (Some(condition), Some(key)) = (&plan.condition, plan.condition_key()) else {
             return ConditionStatus::Holds;

@@ -46,8 +46,7 @@ pub struct PlannerState {
     pub questions: Vec<Question>,
     /// By task: the places of its questions, in the order they were asked.
     asked: BTreeMap<TaskId, Vec<usize>>,
-    /// By the index of a task that ended or was answered: the answered questions that concern its dependents, its own and
-    /// those of its ancestors, by index.
+    /// By index of a task that ended or was answered: answered questions of it and its ancestors, for its dependents.
     inherited_answers: BTreeMap<usize, BTreeSet<usize>>,
     /// The places of the questions that wait for an answer.
     pub(crate) open: BTreeSet<usize>,

@@ -115,8 +115,7 @@ impl PlannerState {
         self.summary.keep(|entry| matches!(entry, Entry::Ended(_)) && !removed.contains(&entry));
     }
 
-    /// Takes back what the history says of ended tasks that are open again: their lines; and a summary that a model wrote
-    /// gets a note, because it may mention them anywhere.
+    /// Removes the lines of reopened tasks from the history; a model's summary, which may mention them, gets a note.
     pub(super) fn retract(&mut self, reopened: &BTreeSet<usize>) {
         let since = self.summary.entries().collect::<BTreeSet<_>>();
         let tasks = |index: &usize| &self.tasks[*index];

@@ -7,8 +7,7 @@ use crate::plan::{TaskId, TaskPlan};
 use crate::state::PlannerState;
 
 impl PlannerState {
-    /// The timer that needs a command next: without a due time [`crate::event::Command::SetTimers`], else
-    /// [`crate::event::Command::FireTimer`] once its due time in log time has passed.
+    /// The timer that needs a command next: `SetTimers` without a due time, else `FireTimer` when that has passed.
     #[must_use]
     pub fn next_timer(&self) -> Option<(Option<Timestamp>, Timer)> {
         self.by_due.first().copied()
