@@ -396,7 +396,7 @@ fn a_plan_is_read_whole_or_not_at_all() {
         ("\"x\"", "invalid type: string \"x\""),
         (r#"{"tasks": []}"#, "unknown field `tasks`, expected one of"),
         (r#"{"steps": [], "steps": []}"#, "steps"),
-        (r#"{"dependencies": {"a": [], "a": []}}"#, "\"a\""),
+        (r#"{"dependencies": {"a": [], "a": []}}"#, "duplicate key"),
         (r#"{"steps": [{"id": "a"}]}"#, "missing field `description`"),
         (r#"{"steps": [{"id": "a", "description": "x", "timeout_ms": "5s"}]}"#, "invalid type: string \"5s\""),
         (r#"{"steps": [{"id": "a", "description": "x", "agent": "poet"}]}"#, "unknown variant `poet`"),
