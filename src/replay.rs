@@ -220,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn orders_are_words_with_a_number_where_one_belongs() {
+    fn replay_commands_are_words_with_an_optional_number() {
         let check = |line: &str, expected: Option<Order>| assert_eq!(Order::parse(line).ok(), expected, "{line:?}");
         for (line, order) in [
             ("", Order::Next(1)),

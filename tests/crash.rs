@@ -27,7 +27,7 @@ const LEASE_SECONDS: u64 = 180;
 const LOOKS_MAX: usize = 500;
 
 #[test]
-fn a_run_killed_from_outside_leaves_no_child_and_is_resumed_at_once() {
+fn a_killed_run_leaves_no_child_and_can_be_resumed_at_once() {
     let scene = Scene::new();
     let mut gate = Gate::new(&scene, "gate");
     let first = format!("echo 1 >> side; {}; exec sleep 1000", Gate::pass("gate"));
@@ -51,11 +51,11 @@ fn a_run_killed_from_outside_leaves_no_child_and_is_resumed_at_once() {
     assert_eq!(epochs.collect::<Vec<_>>(), [(Some(1), Some(1)), (Some(1), Some(1)), (Some(1), Some(2))]);
     assert_eq!(scene.read("side"), "0\n1\n", "what was finished is not run again");
     assert_eq!(scene.show(plan)["tasks"][1]["result"], "again");
-    nothing_is_left(&scene, plan);
+    no_process_remains(&scene, plan);
 }
 
 #[test]
-fn a_supervisor_that_is_killed_leaves_a_question_and_the_log_whole() {
+fn a_killed_supervisor_leaves_a_question_and_an_intact_log() {
     let scene = Scene::new();
     let mut gate = Gate::new(&scene, "gate");
     let lost = format!("{}; kill -9 $PPID; exec sleep 1000", Gate::pass("gate"));
@@ -68,7 +68,7 @@ fn a_supervisor_that_is_killed_leaves_a_question_and_the_log_whole() {
     gate.wait_until_free();
     let plan = ran.stdout.trim();
     ran.says(&["It is not known whether task", "its supervisor was lost"]);
-    nothing_is_left(&scene, plan);
+    no_process_remains(&scene, plan);
     scene.run(&["answer", plan, "q1", "retry"]).expect(0);
     scene.run(&["resume", plan]).expect(0);
     assert_eq!(scene.show(plan)["tasks"][0]["result"], "did it", "an answer leads on");
@@ -82,7 +82,7 @@ fn a_supervisor_that_is_killed_leaves_a_question_and_the_log_whole() {
 
 /// The first of two workers holds the leader locks. It dies with `kill -9`, and the other takes over.
 #[test]
-fn what_watches_goes_on_in_another_process_when_its_own_is_killed() {
+fn another_process_takes_over_conflicts_and_statistics_from_a_killed_worker() {
     let scene = Scene::new();
     let mut gates = ["one", "two"].map(|name| {
         named_pipe(&scene, &format!("go-{name}"));
@@ -111,22 +111,22 @@ fn what_watches_goes_on_in_another_process_when_its_own_is_killed() {
     other.stderr.until("2 completed");
     // It takes the leader lock of the dead worker at its next attempt.
     let is_level = || {
-        said::<Conflicts>(&scene) == what_follows::<Conflicts>(&scene)
-            && said::<Statistics>(&scene) == what_follows::<Statistics>(&scene)
+        said::<Conflicts>(&scene) == derived_events::<Conflicts>(&scene)
+            && said::<Statistics>(&scene) == derived_events::<Statistics>(&scene)
     };
     let _ = (0..LOOKS_MAX).find(|_| is_level());
     other.signal(Signal::TERM);
     other.finish().expect(130);
     let conflicts = said::<Conflicts>(&scene);
-    assert_eq!(conflicts, what_follows::<Conflicts>(&scene));
+    assert_eq!(conflicts, derived_events::<Conflicts>(&scene));
     let last = conflicts.last().map(|(_cause, event)| event);
     assert!(matches!(last, Some(ConflictEvent::ConflictResolved { .. })), "the other says when it is over: {last:?}");
-    assert_eq!(said::<Statistics>(&scene), what_follows::<Statistics>(&scene));
+    assert_eq!(said::<Statistics>(&scene), derived_events::<Statistics>(&scene));
     assert_eq!(scene.read("notes.txt"), "", "nothing ran twice, or to its end");
 }
 
 /// No process of the plan runs, and every worker's liveness lock is gone or lockable.
-fn nothing_is_left(scene: &Scene, plan: &str) {
+fn no_process_remains(scene: &Scene, plan: &str) {
     let mark = format!("CREWLOG_PLAN={plan}");
     for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
         let environ = std::fs::read(entry.path().join("environ")).unwrap_or_default();
@@ -175,7 +175,7 @@ fn said<R: Reactor>(scene: &Scene) -> Vec<(Uuid, R::Event)> {
 }
 
 /// The events that a new host of the process derives from the log.
-fn what_follows<R: Reactor>(scene: &Scene) -> Vec<(Uuid, R::Event)> {
+fn derived_events<R: Reactor>(scene: &Scene) -> Vec<(Uuid, R::Event)> {
     read(scene, async |store| {
         let (head, mut follows) = (store.head().await.expect("it is there"), Vec::new());
         let tell = |cause: &Recorded, said: Emitted<R::Event>| follows.push((cause.event_id, said.event));
@@ -250,12 +250,12 @@ mod sweep {
 5. Run `echo \"6 $CREWLOG_ATTEMPT\" >> side`
 ";
     #[test]
-    fn a_plan_killed_at_any_event_ends_as_one_that_was_not() {
+    fn a_plan_killed_at_any_event_ends_like_an_uninterrupted_one() {
         sweep(|| (Scene::new(), None));
     }
 
     #[test]
-    fn a_plan_on_a_server_killed_at_any_event_ends_as_one_that_was_not() {
+    fn a_plan_on_a_server_killed_at_any_event_ends_like_an_uninterrupted_one() {
         sweep(|| {
             let database = Database::new();
             (on_server(&database), Some(database))
@@ -309,9 +309,9 @@ mod sweep {
         assert_eq!(fired, set, "{kill}: the retry was due once, when the log says");
         assert_eq!(set.len(), 1, "{kill}: there is one retry");
         scene.run(&["work", "--until-idle", "-q"]).expect(0);
-        let (said, follows) = (said::<Statistics>(scene), what_follows::<Statistics>(scene));
+        let (said, follows) = (said::<Statistics>(scene), derived_events::<Statistics>(scene));
         assert_eq!(said, follows, "{kill}: each figure is in the log once, in the order of its causes");
-        nothing_is_left(scene, &plan);
+        no_process_remains(scene, &plan);
         is_dead
     }
 
@@ -375,7 +375,7 @@ mod sweep {
 
 #[cfg(feature = "faults")]
 #[test]
-fn a_kill_while_a_plan_is_forked_leaves_a_whole_fork_or_none_and_the_plan_as_it_was() {
+fn a_kill_during_a_fork_leaves_a_complete_fork_or_none_and_an_unchanged_parent() {
     let scene = Scene::new();
     let (plan, ran) = scene.plan("1. Run `echo built`\n2. Run `test -e fixed`\n3. Run `echo shipped`\n");
     ran.expect(100);

@@ -29,7 +29,7 @@ fn read(path: &str) -> String {
 }
 
 #[test]
-fn every_test_that_a_page_names_exists() {
+fn every_test_named_in_the_docs_exists() {
     let (mut n_names, mut missing) = (0, String::new());
     for page in PAGES_WITH_TESTS {
         for name in test_names(&read(page)) {
@@ -44,7 +44,7 @@ fn every_test_that_a_page_names_exists() {
 }
 
 #[test]
-fn every_relative_link_of_a_page_leads_to_a_file() {
+fn every_relative_link_in_the_docs_leads_to_a_file() {
     let (mut n_links, mut broken) = (0, String::new());
     for page in pages() {
         for link in links(&read(&page)) {
@@ -59,7 +59,7 @@ fn every_relative_link_of_a_page_leads_to_a_file() {
 }
 
 #[test]
-fn every_page_is_linked_from_another() {
+fn every_page_is_linked_from_another_page() {
     let pages = pages();
     let linked = pages.iter().flat_map(|page| {
         let targets = links(&read(page)).into_iter().map(|link| target(page, &link)).collect::<Vec<_>>();
@@ -183,7 +183,7 @@ fn target(page: &str, link: &str) -> PathBuf {
 }
 
 #[test]
-fn names_and_links_are_found_where_they_stand() {
+fn test_names_and_links_are_extracted_from_a_page() {
     let page = "see `log::ids::a_test`, `crewlog-mq event::tests::b`, `Store::open`, `a::b()`, [a](b.md#c), `[d](e)`\n\
         ```sh\n`log::not::here` [f](g)\n```\n![h](../i.svg) [j](https://k.example/l) [m](#n)\n";
     assert_eq!(test_names(page), ["log::ids::a_test", "crewlog-mq event::tests::b"]);
@@ -193,11 +193,11 @@ fn names_and_links_are_found_where_they_stand() {
 }
 
 #[test]
-fn a_name_without_a_test_is_told_from_one_with() {
+fn names_without_a_test_are_detected() {
     for name in [
-        "documents::a_name_without_a_test_is_told_from_one_with",
-        "crewlog-mq event::tests::every_shape_of_variant_survives_encoding_and_decoding",
-        "crewlog text::tests::moments_are_rfc_3339_in_utc",
+        "documents::names_without_a_test_are_detected",
+        "crewlog-mq event::tests::every_variant_shape_survives_encoding_and_decoding",
+        "crewlog text::tests::timestamps_are_printed_as_rfc_3339_in_utc",
     ] {
         assert_eq!(find_test(name), Ok(()));
     }
@@ -215,7 +215,7 @@ fn a_name_without_a_test_is_told_from_one_with() {
 /// The lists come from the sources, so that a new variant without a row is found: every enum that is an event of the log,
 /// and every enum of commands that are recorded.
 #[test]
-fn the_page_of_json_names_every_event_type_and_recorded_command() {
+fn the_json_page_lists_every_event_type_and_recorded_command() {
     let page = read("docs/json.md");
     let (events, commands) = (logged("Event for ", ""), logged("", "pub fn recorded(&self)"));
     assert!(events.len() >= 40 && commands.len() >= 30, "too few are found: {events:?}, {commands:?}");

@@ -11,10 +11,14 @@ use source::{File, code_only, first_test_line, functions, lines_with, names_afte
 
 const FILE_LINES_MAX: usize = 600;
 const FN_LINES_MAX: usize = 80;
-/// Maximum lines of production code in parts of the repository, including comments and blank lines.
-const CEILINGS: [(&str, &[&str], usize); 2] = [
-    ("the reader of plan files", &["planner/src/parse/"], 4_000),
-    ("keeping plan files in step", &["src/sync.rs", "src/matching.rs"], 800),
+/// Maximum lines of production code in parts of the repository, including comments and blank lines: the part, its paths,
+/// the paths among them that do not count, and the limit.
+const CEILINGS: [(&str, &[&str], &[&str], usize); 5] = [
+    ("the planner", &["planner/src/"], &["planner/src/crew/"], 14_000),
+    ("the executors", &["executors/src/"], &["executors/src/crew/"], 6_500),
+    ("the program", &["src/"], &[], 9_500),
+    ("the reader of plan files", &["planner/src/parse/"], &[], 4_000),
+    ("keeping plan files in step", &["src/sync.rs", "src/matching.rs"], &[], 800),
 ];
 const FOLDERS: [&str; 10] =
     [".ci", "benches", "docs", "examples", "executors", "mq", "planner", "src", "tests", "assets"];
@@ -88,9 +92,10 @@ fn findings(files: &[File]) -> Vec<Finding> {
 
 fn ceilings(files: &[File]) -> Vec<Finding> {
     let mut found = Vec::new();
-    for (part, places, max) in CEILINGS {
-        let is_of_it = |file: &&File| places.iter().any(|place| file.path.starts_with(place));
-        let lines = files.iter().filter(is_of_it).map(|file| first_test_line(&file.path, &file.text) - 1);
+    for (part, places, apart, max) in CEILINGS {
+        let is_in = |paths: &[&str], file: &File| paths.iter().any(|path| file.path.starts_with(path));
+        let is_counted = |file: &&File| file.path.ends_with(".rs") && is_in(places, file) && !is_in(apart, file);
+        let lines = files.iter().filter(is_counted).map(|file| first_test_line(&file.path, &file.text) - 1);
         let total = lines.sum::<usize>();
         if total > max {
             let place = places[0].to_owned();
@@ -426,7 +431,7 @@ fn rules_broken(path: &str, text: &str) -> Vec<&'static str> {
 }
 
 #[test]
-fn each_rule_finds_what_breaks_it_and_nothing_else() {
+fn each_rule_finds_its_violations_and_nothing_else() {
     let long_fn = format!("fn long() {{\n{}}}", "    step();\n".repeat(79));
     let short_fn = format!("fn short() {{\n{}}}", "    step();\n".repeat(78));
     for (path, text, expected) in [

@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn too_much_output_loses_its_middle_and_says_so() {
+    fn excess_output_loses_its_middle_with_a_note() {
         let mut output = Output::default();
         for n in 0..100_000 {
             output.take(format!("line {n}\n").as_bytes());
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn output_that_is_no_text_becomes_text() {
+    fn output_that_is_not_utf_8_becomes_text() {
         let mut output = Output::default();
         output.take(b"\xff\x00ok\n\n");
         assert_eq!(output.text(), "\u{fffd}\0ok");

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_last_line_says_what_was_used_up_and_is_no_part_of_the_result() {
+    fn a_usage_line_at_the_end_is_removed_from_the_result() {
         let said = "USAGE: {\"input_tokens\": 1200, \"output_tokens\": 34, \"cost\": 0.0125}";
         check(&format!("painted\nQUESTION: which?\n{said}\n"), "painted\nQUESTION: which?", 1_200, 34, 12_500);
         check("USAGE: {\"output_tokens\": 3}", "", 0, 3, 0);
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_have_been_used_up_is_not_counted_and_what_else_is_said_is() {
+    fn impossible_usage_values_are_ignored_and_the_others_count() {
         for (cost, tokens) in
             [("1e308", "\"many\""), ("-3", "-1"), ("\"free\"", "1.5"), ("1000000001", "1000000000001")]
         {
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_counts_before_an_estimate_of_four_characters_per_token() {
+    fn reported_usage_takes_precedence_over_an_estimate() {
         let (prompt, said) = ("Paint the door blue, please.", "I painted it.");
         let reported = Usage { input_tokens: 900, output_tokens: 5, ..Usage::default() };
         assert_eq!(with_estimate(reported, true, prompt, said), reported);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_nothing_of_its_usage_is_left_as_it_is() {
+    fn output_without_usage_is_kept_unchanged() {
         for text in ["", "painted\n", "USAGE: a lot", "{\"type\":\"result\"}", "{\"a\": 1}", "{", "USAGE: {}\nmore"] {
             check(text, text, 0, 0, 0);
         }

@@ -467,7 +467,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn after_a_log_that_stood_still_a_lease_is_renewed_once_and_not_for_each_interval() {
+    async fn after_a_stall_a_lease_is_renewed_once_not_once_per_missed_interval() {
         let mut renewals = renewals(Instant::now() - RENEW_INTERVAL * 3);
         assert!(renewals.tick().now_or_never().is_some(), "one is due");
         assert!(renewals.tick().now_or_never().is_none(), "those that were missed are not made up for");

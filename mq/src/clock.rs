@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_before_1970_is_1970() {
+    fn a_time_before_1970_is_clamped_to_1970() {
         assert_eq!(at(UNIX_EPOCH - Duration::from_secs(1)), Timestamp(0));
         assert_eq!(at(UNIX_EPOCH + Duration::from_secs(1)), Timestamp(1_000_000));
     }

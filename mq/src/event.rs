@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn every_shape_of_variant_survives_encoding_and_decoding() {
+    fn every_variant_shape_survives_encoding_and_decoding() {
         let check = |event: Sample, data: &str| {
             assert_eq!(event.event_type(), format!("{event:?}").split([' ', '(']).next().unwrap());
             assert_eq!(event.encode().unwrap(), data);
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_type_version_or_form_is_an_error_that_says_so() {
+    fn an_unknown_type_version_or_form_is_a_descriptive_error() {
         let check = |event_type: &str, version: &str, data: &str, message: &str| {
             let error = Sample::decode(event_type, version, data).unwrap_err().to_string();
             assert!(error.contains(message), "{error}");
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_enum_is_refused_under_its_own_name() {
+    fn a_type_that_is_not_an_enum_is_refused_by_name() {
         let error = NoEnum { n: 1 }.encode().unwrap_err().to_string();
         assert!(error.contains("NoEnum cannot be written: serde does not write it as a variant"), "{error}");
     }

@@ -43,7 +43,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn a_clock_before_1970_makes_ids_all_the_same() {
+    fn ids_can_be_made_with_a_clock_before_1970() {
         let wall = UNIX_EPOCH - Duration::from_secs(86_400);
         let ids = [id_made_at(wall), id_made_at(wall)];
         assert_ne!(ids[0], ids[1]);

@@ -125,7 +125,7 @@ mod tests {
     ];
 
     #[test]
-    fn steps_are_taken_one_after_another_and_the_first_that_fits() {
+    fn upcast_steps_run_in_sequence_and_the_first_match_applies() {
         let check = |event_type: &str, version: &str, data: &str, expected: Result<(&str, &str), &str>| {
             let read = upcast(STEPS, "2.0", event_type, version, data);
             let read = read.map_err(|error| error.to_string());

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn each_string_is_found_with_its_path_and_all_else_stays_as_it_is() {
+    fn each_string_is_visited_with_its_path_and_other_values_stay_unchanged() {
         let check = |json: &str, strings: &[(&str, &str)], new: Option<&str>| {
             let strings = strings.iter().map(|(path, text)| ((*path).into(), (*text).into())).collect();
             assert_eq!(walked(json), (strings, new.map(str::to_owned)), "{json}");
@@ -195,14 +195,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_panics_nowhere() {
+    fn invalid_json_never_panics() {
         for json in ["", "\"", "\"a\\", "]", "}", "{\"a\"", "[\"a\",", ",", "{]\"", "{\"a\":\"b"] {
             walked(json);
         }
     }
 
     #[test]
-    fn the_longest_rule_that_fits_counts_and_what_has_none_is_sealed() {
+    fn the_longest_matching_rule_applies_and_unmatched_strings_are_sealed() {
         let check = |path: &str, expected: Option<Visibility>| assert_eq!(rule(path), expected, "{path}");
         check("data/tasks/0/label", Some(Clear));
         check("data/tasks/0/attachments/1/label", Some(Sealed));
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_is_of_the_plan_that_its_stream_or_its_one_tag_names() {
+    fn an_event_belongs_to_the_plan_named_by_its_stream_or_single_tag() {
         let check = |stream: &str, aggregate: &str, tags: &[&str], expected: Option<&str>| {
             let tags = tags.iter().map(|tag| (*tag).to_owned()).collect::<Vec<_>>();
             assert_eq!(plan_of(stream, aggregate, &tags), expected);

@@ -29,7 +29,7 @@ prompt = "argument"
 "#;
 
 #[test]
-fn what_is_written_is_configured_in_the_order_of_the_file() {
+fn executors_keep_the_order_of_the_configuration_file() {
     let words = |words: &[&str]| Program::Argv(words.iter().map(|word| (*word).to_owned()).collect());
     let plain = |name: &str, program| Agent {
         name: name.into(),
@@ -64,7 +64,7 @@ fn executor(lines: &str) -> String {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_its_line_its_column_and_what_is_allowed() {
+fn configuration_errors_name_line_column_and_allowed_values() {
     let with = |line: &str| executor(&format!("command = ['x']\n{line}"));
     let mut wrong = Vec::new();
     for (text, place, parts) in [
@@ -132,7 +132,7 @@ fn columns_are_counted_in_characters() {
 }
 
 #[test]
-fn every_example_of_the_page_is_understood() {
+fn every_documented_configuration_example_is_valid() {
     let page = include_str!("../../docs/agents.md");
     let blocks = page.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap_or_default());
     let names = blocks.flat_map(|block| parse(block).expect(block)).map(|agent| agent.name).collect::<Vec<_>>();
@@ -146,7 +146,7 @@ fn model(lines: &str) -> Result<ModelConfig, Fault> {
 }
 
 #[test]
-fn a_model_is_configured_with_all_that_it_has_and_with_little() {
+fn a_model_can_be_configured_with_all_settings_or_only_the_required_ones() {
     use crewlog_executors::model::{Key, Prices, RetryPolicy};
 
     let everything = r#"
@@ -188,7 +188,7 @@ summaries = false
 }
 
 #[test]
-fn a_model_that_cannot_be_is_refused_where_it_stands_and_no_key_is_repeated() {
+fn an_invalid_model_is_refused_with_its_location_and_without_its_key() {
     for (lines, says) in [
         ("provider = 'openai'", "missing field `name`"),
         ("name = ' '", "1 to 200 characters"),
@@ -212,7 +212,7 @@ fn a_model_that_cannot_be_is_refused_where_it_stands_and_no_key_is_repeated() {
 }
 
 #[test]
-fn every_example_of_the_page_of_models_is_understood() {
+fn every_documented_model_example_is_valid() {
     let page = include_str!("../../docs/models.md");
     let blocks = page.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap_or_default());
     let names = blocks.map(|block| super::parse(block).expect(block).model.expect("a model").parameters.model);
@@ -220,7 +220,7 @@ fn every_example_of_the_page_of_models_is_understood() {
 }
 
 #[test]
-fn links_are_looked_at_only_where_the_file_says_so() {
+fn links_are_checked_only_if_the_configuration_says_so() {
     for (text, expected) in [("", false), ("[attachments]\n", false), ("[attachments]\ncheck_links = true\n", true)] {
         assert_eq!(super::parse(text).unwrap().check_links, expected, "{text:?}");
     }

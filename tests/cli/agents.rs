@@ -12,7 +12,7 @@ fn agent(scene: &Scene, name: &str, lines: &str) {
 }
 
 #[test]
-fn an_agent_carries_out_what_has_no_command_and_a_person_sees_before_what_it_will_be_given() {
+fn an_agent_runs_a_task_without_a_command_and_its_prompt_can_be_previewed() {
     let scene = Scene::new();
     agent(&scene, "painter", "echo \"$told\" > told; echo painted > door; echo 'It is red now.'");
     scene.write("plan.md", "1. Run `echo brush`\n2. Paint the door\n");
@@ -32,7 +32,7 @@ fn an_agent_carries_out_what_has_no_command_and_a_person_sees_before_what_it_wil
 }
 
 #[test]
-fn an_agent_asks_a_person_and_goes_on_with_the_answer() {
+fn an_agent_asks_a_person_and_continues_with_the_answer() {
     let scene = Scene::new();
     let asks = "case $told in *\"-> red\"*) echo \"painted red\" ;; *) echo hm; echo 'QUESTION: Which colour?' ;; esac";
     agent(&scene, "painter", asks);
@@ -46,7 +46,7 @@ fn an_agent_asks_a_person_and_goes_on_with_the_answer() {
 }
 
 #[test]
-fn an_agent_that_fails_says_why_and_what_depends_on_it_is_skipped() {
+fn a_failed_agent_says_why_and_its_dependents_are_skipped() {
     let scene = Scene::new();
     agent(&scene, "painter", "echo much; echo 'no brush' >&2; exit 4");
     let (plan, ran) = scene.plan("1. Paint the door\n2. Run `echo end`\n");
@@ -58,7 +58,7 @@ fn an_agent_that_fails_says_why_and_what_depends_on_it_is_skipped() {
 }
 
 #[test]
-fn a_task_that_is_assigned_is_for_that_agent_and_one_for_somebody_unknown_is_for_people() {
+fn an_assigned_task_goes_to_its_agent_or_to_a_person_if_the_agent_is_unknown() {
     let scene = Scene::new();
     agent(&scene, "first", "echo first");
     agent(&scene, "second", "echo second");
@@ -70,7 +70,7 @@ fn a_task_that_is_assigned_is_for_that_agent_and_one_for_somebody_unknown_is_for
 }
 
 #[test]
-fn a_worker_may_be_only_some_of_the_executors() {
+fn a_worker_can_be_limited_to_some_executors() {
     let scene = Scene::new();
     agent(&scene, "first", "echo first");
     agent(&scene, "second", "echo second");
@@ -93,7 +93,7 @@ fn a_worker_may_be_only_some_of_the_executors() {
 
 /// Running `work` gives no consent to run anything twice.
 #[test]
-fn what_a_killed_worker_had_begun_is_asked_about_and_not_done_again_unasked() {
+fn a_task_interrupted_by_a_killed_worker_is_asked_about_and_not_rerun() {
     let scene = Scene::new();
     let mut gate = Gate::new(&scene, "gate");
     named_pipe(&scene, "go");
@@ -119,7 +119,7 @@ fn what_a_killed_worker_had_begun_is_asked_about_and_not_done_again_unasked() {
 }
 
 #[test]
-fn a_task_that_the_plan_takes_from_a_dead_holder_is_held_no_more() {
+fn a_task_cancelled_after_its_holder_died_has_no_holder() {
     let scene = Scene::new();
     let mut gate = Gate::new(&scene, "gate");
     agent(&scene, "painter", &format!("{}; read line < nothing", Gate::pass("gate")));
@@ -159,7 +159,7 @@ fn a_person_takes_over_from_a_dead_worker_in_one_append() {
 }
 
 #[test]
-fn what_is_for_somebody_is_told_with_the_name() {
+fn assignees_are_shown_by_name() {
     let scene = Scene::new();
     let mut gate = Gate::new(&scene, "gate");
     agent(&scene, "painter", &format!("{}; read line < nothing", Gate::pass("gate")));

@@ -16,7 +16,7 @@ fn status(shown: &serde_json::Value, place: usize) -> &str {
 }
 
 #[test]
-fn a_plan_is_amended_and_runs_as_it_then_is() {
+fn an_amended_plan_runs_in_its_new_form() {
     let scene = Scene::new();
     let plan = waiting(&scene);
     let added = scene.run(&["amend", &plan, "--add", "- Run `echo d > d.txt`", "--after", "B", "--yes"]).expect(0);
@@ -41,7 +41,7 @@ fn a_plan_is_amended_and_runs_as_it_then_is() {
 }
 
 #[test]
-fn what_cannot_be_amended_is_refused_with_what_to_do() {
+fn an_impossible_amendment_is_refused_with_a_hint() {
     let scene = Scene::new();
     let plan = waiting(&scene);
     let check = |args: &[&str], code: i32, says: &str| {
@@ -83,7 +83,7 @@ fn a_paused_task_waits_until_it_is_resumed() {
 }
 
 #[test]
-fn settings_are_changed_and_told() {
+fn changed_settings_take_effect_and_are_shown() {
     let scene = Scene::new();
     let plan = waiting(&scene);
     let args =
@@ -105,7 +105,7 @@ fn settings_are_changed_and_told() {
 }
 
 #[test]
-fn tasks_without_a_plan_go_to_the_backlog_which_never_ends() {
+fn tasks_added_without_a_plan_go_to_the_backlog_which_never_ends() {
     let scene = Scene::new();
     assert_eq!(scene.run(&["task", "add", "Run `echo a > a.txt`", "--yes"]).expect(0).stdout, "backlog: task 1\n");
     assert!(scene.run(&["resume", "backlog"]).expect(0).stderr.contains("all is done"));
@@ -121,7 +121,7 @@ fn tasks_without_a_plan_go_to_the_backlog_which_never_ends() {
 }
 
 #[test]
-fn a_standing_plan_hides_no_failure_and_says_when_it_is_opened_again() {
+fn a_standing_plan_reports_failures_and_says_when_it_is_reopened() {
     let scene = Scene::new();
     scene.run(&["task", "add", "Run `false`", "--yes"]).expect(0);
     let failed = scene.run(&["resume", "backlog"]).expect(100);
@@ -135,7 +135,7 @@ fn a_standing_plan_hides_no_failure_and_says_when_it_is_opened_again() {
 }
 
 #[test]
-fn a_name_that_was_mistyped_makes_no_standing_plan() {
+fn a_mistyped_plan_name_creates_no_standing_plan() {
     let scene = Scene::new();
     let add = |words: &[&str]| scene.run(&[&["task", "add", "- Paint the door"], words].concat());
     add(&["--plan", "chores"]).expect(4).says(&["no plan has the id \"chores\"", "--plan chores --new"]);
@@ -155,7 +155,7 @@ fn a_name_that_was_mistyped_makes_no_standing_plan() {
 }
 
 #[test]
-fn who_carries_a_plan_out_follows_what_is_added_to_it_and_what_is_skipped() {
+fn a_run_follows_tasks_that_are_added_and_skipped() {
     let scene = Scene::new();
     named_pipe(&scene, "go");
     named_pipe(&scene, "never");
@@ -194,7 +194,7 @@ fn a_lower_limit_counts_claimed_tasks_alone() {
 }
 
 #[test]
-fn whoever_describes_a_task_otherwise_is_told_that_its_command_stays() {
+fn changing_the_description_of_a_task_warns_that_its_command_stays() {
     let scene = Scene::new();
     let plan = waiting(&scene);
     let edit = ["amend", &plan, "--edit", "B", "--description", "Paint it red", "--yes"];

@@ -12,7 +12,7 @@ const N_ROUNDS: usize = 8;
 const ANSWER_BYTES_MAX: usize = 8 << 10;
 
 #[test]
-fn of_two_answers_at_once_one_counts_and_the_other_is_told_so() {
+fn of_two_concurrent_answers_one_counts_and_the_other_is_refused() {
     let scene = Scene::new();
     for round in 0..N_ROUNDS {
         let (plan, ran) = scene.plan("1. Which colour is it?\n");
@@ -30,7 +30,7 @@ fn of_two_answers_at_once_one_counts_and_the_other_is_told_so() {
 }
 
 #[test]
-fn an_answer_that_is_empty_or_too_long_is_refused_and_the_question_stays_open() {
+fn an_empty_or_overlong_answer_is_refused_and_the_question_stays_open() {
     let scene = Scene::new();
     let (plan, ran) = scene.plan("1. Which colour is it?\n2. Run `printf %s \"$CREWLOG_ANSWER\" | wc -c`\n");
     ran.expect(5);
@@ -50,7 +50,7 @@ fn an_answer_that_is_empty_or_too_long_is_refused_and_the_question_stays_open() 
 }
 
 #[test]
-fn answers_of_the_surroundings_do_not_reach_a_task() {
+fn inherited_answer_variables_do_not_reach_a_task() {
     let scene = Scene::new().with_env("CREWLOG_ANSWER", "outer").with_env("CREWLOG_ANSWER_7", "outer");
     let say = "Run `echo \"[${CREWLOG_ANSWER-}] [${CREWLOG_ANSWER_1-}] [${CREWLOG_ANSWER_7-}]\"`";
     let text = format!("1. [P] Which colour is it?\n2. [P] Run `true`\n3. {say} (after 1)\n4. {say} (after 2)\n");
@@ -64,7 +64,7 @@ fn answers_of_the_surroundings_do_not_reach_a_task() {
 }
 
 #[test]
-fn the_events_of_a_plan_bear_its_tags_wherever_it_is_spoken_to_from() {
+fn events_of_a_plan_have_its_tags_whichever_folder_the_command_runs_in() {
     let scene = Scene::with_repository();
     let store = scene.around().join("shared.db");
     let elsewhere = scene.around().join("elsewhere");
@@ -93,7 +93,7 @@ fn the_events_of_a_plan_bear_its_tags_wherever_it_is_spoken_to_from() {
 }
 
 #[test]
-fn an_answer_and_a_task_may_begin_with_a_dash() {
+fn an_answer_or_a_task_may_start_with_a_dash() {
     let scene = Scene::new();
     for answer in ["-5", "- the first"] {
         let (plan, _) = scene.plan("1. How many are there?\n");
@@ -107,7 +107,7 @@ fn an_answer_and_a_task_may_begin_with_a_dash() {
 }
 
 #[test]
-fn a_task_of_two_open_questions_is_no_name_for_either() {
+fn a_task_with_two_open_questions_is_an_ambiguous_answer_target() {
     let scene = Scene::new();
     let (plan, ran) = scene.plan("1. Which colour is it?\n");
     ran.expect(5);

@@ -60,7 +60,7 @@ fn tables(scene: &Scene) -> Vec<String> {
 }
 
 #[test]
-fn an_exported_log_behaves_the_same_elsewhere_at_every_position() {
+fn an_exported_log_behaves_identically_elsewhere_at_every_position() {
     let (here, there) = (Scene::new(), Scene::new());
     let (export, plan) = lived(&here);
     there.write("export.jsonl", &export);
@@ -100,7 +100,7 @@ fn an_exported_log_behaves_the_same_elsewhere_at_every_position() {
 }
 
 #[test]
-fn importing_again_adds_only_what_is_new() {
+fn repeating_an_import_adds_only_new_events() {
     let (here, there) = (Scene::new(), Scene::new());
     let (first, plan) = lived(&here);
     let n_first = first.lines().count() - 1;
@@ -126,7 +126,7 @@ fn importing_again_adds_only_what_is_new() {
 }
 
 #[test]
-fn data_of_several_lines_keep_their_bytes_and_an_error_names_its_line() {
+fn multi_line_data_keeps_its_bytes_and_an_error_names_its_line() {
     let (here, there) = (Scene::new(), Scene::new());
     here.run(&["init"]).expect(0);
     let data =
@@ -237,7 +237,7 @@ const HOSTILE: &[Edit] = &[
 ];
 
 #[test]
-fn what_no_log_could_have_written_is_refused_and_leaves_the_log_byte_for_byte() {
+fn an_impossible_import_is_refused_and_leaves_the_log_unchanged_byte_for_byte() {
     let (here, there) = (Scene::new(), Scene::new());
     let (export, _) = lived(&here);
     // The log already has the first complete append.
@@ -267,7 +267,7 @@ fn what_no_log_could_have_written_is_refused_and_leaves_the_log_byte_for_byte() 
 }
 
 #[test]
-fn another_log_and_a_fork_are_9_and_the_export_of_a_plan_is_not_a_log() {
+fn importing_another_log_or_a_fork_exits_with_9_and_a_plan_export_is_refused() {
     let (here, there) = (Scene::new(), Scene::new());
     let (export, plan) = lived(&here);
     there.plan("Run `true`");
@@ -295,7 +295,7 @@ fn another_log_and_a_fork_are_9_and_the_export_of_a_plan_is_not_a_log() {
 }
 
 #[test]
-fn what_shows_at_once_to_be_no_export_makes_no_log() {
+fn an_obviously_invalid_export_creates_no_log() {
     let scene = Scene::new();
     let no_log = |folder: &Path| std::fs::read_dir(folder).expect("it is a folder").count() == 1;
     for text in ["", "Dear all,", "{\"export\":1}", "{\"position\":1}", "[1]", "{\"export\":1,\"export\":1}"] {
@@ -312,7 +312,7 @@ fn what_shows_at_once_to_be_no_export_makes_no_log() {
 }
 
 #[test]
-fn a_value_without_end_is_refused_before_it_fills_the_memory() {
+fn an_endless_value_is_refused_before_it_fills_memory() {
     let scene = Scene::new();
     scene.run(&["init"]).expect(0);
     let header = scene.run(&["export"]).expect(0).stdout.replace("\"head\":0", "\"head\":1");
@@ -340,7 +340,7 @@ fn is_empty(folder: &Path) -> bool {
 }
 
 #[test]
-fn an_import_that_is_killed_in_its_middle_leaves_nothing() {
+fn an_import_killed_midway_leaves_nothing() {
     let (here, (there, temporary)) = (Scene::new(), scene_with_temporary_folder());
     here.run(&["init"]).expect(0);
     append_long_lines(&here);
@@ -361,7 +361,7 @@ fn an_import_that_is_killed_in_its_middle_leaves_nothing() {
 }
 
 #[test]
-fn a_pipe_that_is_held_open_keeps_nobody_from_appending() {
+fn an_import_from_an_open_pipe_does_not_block_appends() {
     let (here, (there, temporary)) = (Scene::new(), scene_with_temporary_folder());
     here.run(&["init"]).expect(0);
     append_long_lines(&here);
@@ -394,7 +394,7 @@ fn a_pipe_that_is_held_open_keeps_nobody_from_appending() {
 }
 
 #[test]
-fn a_pipe_that_cannot_be_kept_is_refused_with_what_to_do() {
+fn a_pipe_that_cannot_be_buffered_is_refused_with_a_hint() {
     let (here, there) = (Scene::new(), Scene::new());
     here.run(&["init"]).expect(0);
     append_long_lines(&here);
@@ -414,7 +414,7 @@ fn a_pipe_that_cannot_be_kept_is_refused_with_what_to_do() {
 
 #[cfg(feature = "faults")]
 #[test]
-fn an_import_that_dies_around_its_commit_leaves_all_or_nothing() {
+fn an_import_that_dies_during_its_commit_leaves_all_or_nothing() {
     let here = Scene::new();
     let (export, _) = lived(&here);
     for (order, is_there) in [("before:9", false), ("after:9", true)] {
@@ -432,7 +432,7 @@ fn an_import_that_dies_around_its_commit_leaves_all_or_nothing() {
 }
 
 #[test]
-fn a_sound_log_is_ok_and_what_is_wrong_is_told_with_its_position() {
+fn db_check_passes_a_sound_log_and_reports_findings_with_positions() {
     let scene = Scene::new();
     scene.run(&["db", "check"]).expect(1).says(&["there is no log"]);
     let (_, plan) = lived(&scene);
@@ -463,7 +463,7 @@ fn a_sound_log_is_ok_and_what_is_wrong_is_told_with_its_position() {
 }
 
 #[test]
-fn what_cannot_be_read_of_conflicts_and_figures_is_told_too() {
+fn db_check_reports_unreadable_conflict_and_statistics_events() {
     let scene = Scene::new();
     scene.run(&["init"]).expect(0);
     for (stream, event_type) in [("conflicts", "ConflictDetected"), ("statistics", "StatisticsProjected")] {
@@ -489,7 +489,7 @@ fn keys(value: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn what_import_and_check_print_has_the_documented_keys() {
+fn import_and_check_print_the_documented_keys() {
     let (here, there) = (Scene::new(), Scene::new());
     let (export, _) = lived(&here);
     there.write("export.jsonl", &export);
@@ -506,7 +506,7 @@ fn what_import_and_check_print_has_the_documented_keys() {
 }
 
 #[test]
-fn the_id_of_an_imported_plan_plays_no_tricks_and_hints_quote_it() {
+fn control_characters_in_an_imported_plan_id_are_escaped_and_quoted_in_hints() {
     let (here, there) = (Scene::new(), Scene::new());
     let (plan, _) = here.plan("1. Which colour is it?\n");
     let export = here.run(&["export"]).expect(0).stdout.replace(&plan, "x\\u001b[31m;id #");

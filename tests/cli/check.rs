@@ -84,7 +84,7 @@ a bottleneck: 1, for which 3 wait
 "#;
 
 #[test]
-fn each_task_is_shown_with_place_name_edges_and_code() {
+fn plan_check_shows_each_task_with_line_name_dependencies_and_code() {
     let scene = Scene::new();
     scene.write("plan.md", TEXT);
     assert_eq!(scene.run(&["plan", "check", "plan.md"]).expect(0).stdout, READ);
@@ -96,7 +96,7 @@ fn checked(scene: &Scene, words: &[&str]) -> Value {
 }
 
 #[test]
-fn each_piece_of_code_has_its_form_or_the_reason_why_it_does_not_run() {
+fn each_piece_of_code_shows_its_form_or_why_it_does_not_run() {
     let scene = Scene::new();
     scene.write("plan.md", TEXT);
     let code = checked(&scene, &["plan.md"])["code"].as_array().expect("a list").clone();
@@ -114,7 +114,7 @@ fn each_piece_of_code_has_its_form_or_the_reason_why_it_does_not_run() {
 }
 
 #[test]
-fn code_that_does_not_run_has_its_reason() {
+fn code_that_does_not_run_is_shown_with_the_reason() {
     let scene = Scene::new();
     for (text, reason) in [
         ("1. Run `make all` when it fails\n", "its line says \"when\""),
@@ -147,7 +147,7 @@ fn code_that_does_not_run_has_its_reason() {
 }
 
 #[test]
-fn a_file_that_is_no_plan_is_shown_where_it_is_wrong() {
+fn an_invalid_plan_file_is_reported_with_line_and_column() {
     let scene = Scene::new();
     scene.write("plan.md", "- A: Build it\n- B: Ship it (needs T9)\n");
     let ran = scene.run(&["plan", "check", "plan.md"]).expect(3);
@@ -170,7 +170,7 @@ fn a_file_that_is_no_plan_is_shown_where_it_is_wrong() {
 }
 
 #[test]
-fn an_error_of_the_whole_file_has_no_place() {
+fn an_error_about_the_whole_file_has_no_line() {
     let scene = Scene::new();
     scene.write("empty.md", "\n");
     let read = scene.run(&["plan", "check", "empty.md", "-o", "json"]).expect(3).json();
@@ -201,7 +201,7 @@ fn settings_and_states_are_shown() {
 }
 
 #[test]
-fn the_verbs_are_printed_by_kind() {
+fn plan_check_prints_the_verbs_by_kind() {
     let scene = Scene::new();
     let printed = scene.run(&["plan", "check", "--verbs"]).expect(0).stdout;
     let kinds = printed.lines().map(|line| line.split_once(": ").expect("a kind and its verbs"));
@@ -241,7 +241,7 @@ fn the_format_follows_the_path_and_can_be_chosen() {
 }
 
 #[test]
-fn a_tag_names_the_list_of_a_task_master_file() {
+fn a_tag_selects_the_list_of_a_task_master_file() {
     let scene = Scene::new();
     std::fs::create_dir_all(scene.path(".taskmaster/tasks")).expect("a folder can be made");
     let task = |title: &str| json!({"tasks": [{"id": 1, "title": title, "status": "pending", "dependencies": []}]});
@@ -254,7 +254,7 @@ fn a_tag_names_the_list_of_a_task_master_file() {
 }
 
 #[test]
-fn parallel_leaves_only_written_dependencies() {
+fn parallel_keeps_only_written_dependencies() {
     let scene = Scene::new();
     scene.write("plan.md", "1. Build it\n2. Look at it\n3. Ship it (after 1)\n");
     let edges = |words: &[&str]| {
@@ -276,7 +276,7 @@ const DOUBLES: &str = "\
 ";
 
 #[test]
-fn a_name_written_twice_is_replaced_by_addresses() {
+fn duplicate_names_are_replaced_by_addresses() {
     let scene = Scene::new();
     scene.write("plan.md", DOUBLES);
     let read = checked(&scene, &["plan.md"]);
@@ -288,7 +288,7 @@ fn a_name_written_twice_is_replaced_by_addresses() {
 }
 
 #[test]
-fn a_dependency_on_a_name_written_twice_is_refused_with_candidates() {
+fn a_dependency_on_a_duplicate_name_is_refused_with_candidates() {
     let scene = Scene::new();
     scene.write("plan.md", format!("{DOUBLES}- [ ] Rest (after T001)\n"));
     for words in [&["plan", "check", "plan.md"] as &[&str], &["run", "plan.md", "--yes"]] {
@@ -314,7 +314,7 @@ touch packed
 ";
 
 #[test]
-fn a_run_that_loses_steps_to_boxes_is_refused_without_terminal() {
+fn a_run_whose_numbered_steps_are_dropped_for_boxes_needs_confirmation() {
     let scene = Scene::new();
     scene.write("plan.md", LOSING);
     for words in
@@ -330,7 +330,7 @@ fn a_run_that_loses_steps_to_boxes_is_refused_without_terminal() {
 }
 
 #[test]
-fn a_person_is_told_which_steps_boxes_take_before_agreeing() {
+fn a_person_sees_which_steps_are_dropped_for_boxes_before_confirming() {
     let scene = Scene::new();
     scene.write("plan.md", LOSING);
     let run = |answer: &str| -> Ran {
@@ -347,7 +347,7 @@ fn a_person_is_told_which_steps_boxes_take_before_agreeing() {
 }
 
 #[test]
-fn a_run_tells_the_first_warnings_and_where_the_rest_are() {
+fn a_run_prints_the_first_warnings_and_where_to_find_the_rest() {
     let scene = Scene::new();
     let text = (1..=30).map(|n| format!("## Part {n}\n- Look at `cargo doc --open`\n")).collect::<String>();
     scene.write("plan.md", text);
@@ -358,7 +358,7 @@ fn a_run_tells_the_first_warnings_and_where_the_rest_are() {
 }
 
 #[test]
-fn the_example_plan_is_read_without_a_warning() {
+fn the_example_plan_parses_without_warnings() {
     let scene = Scene::new();
     scene.write("plan.md", include_str!("../../examples/release-check.md"));
     let read = checked(&scene, &["plan.md"]);

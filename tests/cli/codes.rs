@@ -3,7 +3,7 @@
 use super::scene::{Gate, Scene, named_pipe};
 
 #[test]
-fn a_plan_that_completes_is_0_and_prints_its_id_alone() {
+fn a_completed_plan_exits_with_0_and_prints_only_its_id() {
     let scene = Scene::new();
     scene.write("plan.md", "# Ship it\n1. Run `echo built`\n2. Run `echo packed`\n");
     let ran = scene.run(&["run", "plan.md", "--yes"]).expect(0);
@@ -17,7 +17,7 @@ fn a_plan_that_completes_is_0_and_prints_its_id_alone() {
 }
 
 #[test]
-fn quiet_leaves_the_id_and_nothing_else() {
+fn quiet_prints_only_the_id() {
     let scene = Scene::new();
     scene.write("plan.md", "Run `echo built`");
     let ran = scene.run(&["run", "plan.md", "--yes", "-q"]).expect(0);
@@ -25,7 +25,7 @@ fn quiet_leaves_the_id_and_nothing_else() {
 }
 
 #[test]
-fn what_the_user_can_mend_is_1() {
+fn an_error_the_user_can_fix_exits_with_1() {
     let scene = Scene::new();
     scene.write("plan.md", "Run `touch ran`");
     scene.run(&["run", "nowhere.md"]).expect(1).says(&["nowhere.md cannot be read", "hint: "]);
@@ -36,7 +36,7 @@ fn what_the_user_can_mend_is_1() {
 }
 
 #[test]
-fn what_is_typed_wrongly_is_2() {
+fn a_usage_error_exits_with_2() {
     let scene = Scene::new();
     for words in [
         &[] as &[&str],
@@ -67,7 +67,7 @@ fn a_plan_keeps_the_token_budget_it_was_given() {
 }
 
 #[test]
-fn a_text_that_is_no_plan_is_3_and_leaves_no_log() {
+fn an_invalid_plan_exits_with_3_and_creates_no_log() {
     let scene = Scene::new();
     scene.write("empty.md", "");
     scene.write("blank.md", " \n\t\n");
@@ -91,7 +91,7 @@ fn a_text_that_is_no_plan_is_3_and_leaves_no_log() {
 }
 
 #[test]
-fn what_matches_nothing_is_4() {
+fn a_reference_without_a_match_exits_with_4() {
     let scene = Scene::new();
     let (plan, _) = scene.plan("1. Run `echo ok`\n2. Which one is it?\n");
     let resume_hint = format!("the newest are {plan}");
@@ -115,7 +115,7 @@ fn what_matches_nothing_is_4() {
 }
 
 #[test]
-fn a_plan_that_needs_a_person_is_5_and_says_which_command_helps() {
+fn a_plan_that_needs_a_person_exits_with_5_and_names_the_command() {
     let scene = Scene::new();
     let (plan, ran) = scene.plan("1. Which colour is it?\n2. Paint the wall\n3. Run `echo dry`\n");
     ran.expect(5).says(&[&format!("crewlog answer {plan} q1"), &format!("crewlog resume {plan}")]);
@@ -130,7 +130,7 @@ fn a_plan_that_needs_a_person_is_5_and_says_which_command_helps() {
 }
 
 #[test]
-fn a_paused_plan_is_6_and_resume_goes_on() {
+fn a_paused_plan_exits_with_6_and_resume_continues_it() {
     let scene = Scene::new();
     let mut gate = Gate::new(&scene, "gate");
     let wait = format!("{}; read line < go", Gate::pass("gate"));
@@ -148,7 +148,7 @@ fn a_paused_plan_is_6_and_resume_goes_on() {
 }
 
 #[test]
-fn a_run_that_takes_too_long_is_8_and_leaves_nothing_running() {
+fn a_run_past_its_time_limit_exits_with_8_and_leaves_nothing_running() {
     let scene = Scene::new();
     let mut gate = Gate::new(&scene, "gate");
     scene.write("plan.md", format!("Run `{}; exec sleep 1000`", Gate::pass("gate")));
@@ -160,7 +160,7 @@ fn a_run_that_takes_too_long_is_8_and_leaves_nothing_running() {
 }
 
 #[test]
-fn who_comes_second_is_9() {
+fn a_late_conflicting_command_exits_with_9() {
     let scene = Scene::new();
     let (plan, _) = scene.plan("1. Which colour is it?\n2. Paint the wall\n3. Clean the brush\n");
     scene.run(&["done", &plan, "3"]).expect(9).says(&["task 3 is Planned", "it is not its turn yet"]);
@@ -175,7 +175,7 @@ fn who_comes_second_is_9() {
 }
 
 #[test]
-fn a_failed_task_is_100_and_retry_opens_it_again() {
+fn a_failed_task_exits_with_100_and_retry_reopens_it() {
     let scene = Scene::new();
     let text = "1. Run `test -e fixed || { echo it is broken; exit 7; }`\n2. Run `echo second`\n";
     let (plan, ran) = scene.plan(text);
@@ -193,7 +193,7 @@ fn a_failed_task_is_100_and_retry_opens_it_again() {
 }
 
 #[test]
-fn a_cancelled_plan_is_100() {
+fn a_cancelled_plan_exits_with_100() {
     let scene = Scene::new();
     let (plan, _) = scene.plan("1. Which colour is it?\n2. Run `echo never > ran`\n");
     scene.run(&["cancel", &plan, "--reason", "no longer wanted"]).expect(0);
@@ -205,7 +205,7 @@ fn a_cancelled_plan_is_100() {
 }
 
 #[test]
-fn what_is_typed_in_vain_is_told_in_plain_words() {
+fn arguments_without_effect_get_a_clear_message() {
     let scene = Scene::new();
     let (plan, _) = scene.plan("1. Run `echo a`\n");
     scene.run(&["events", "--type", "Nope"]).expect(4).says(&["no event of this log matches"]);
@@ -222,7 +222,7 @@ fn what_is_typed_in_vain_is_told_in_plain_words() {
 }
 
 #[test]
-fn a_variable_that_is_empty_says_nothing() {
+fn an_empty_environment_variable_counts_as_unset() {
     let empty = ["CREWLOG_STORE", "CREWLOG_CONFIG", "CREWLOG_KEY_FILE", "CREWLOG_KEYS"];
     let scene = empty.into_iter().fold(Scene::new(), |scene, name| scene.with_env(name, ""));
     let (plan, _) = scene.plan("1. Run `echo a`\n");
@@ -232,7 +232,7 @@ fn a_variable_that_is_empty_says_nothing() {
 }
 
 #[test]
-fn a_text_is_shown_with_what_has_ended_and_how_it_is_undone() {
+fn plan_check_shows_ended_steps_and_undo_commands() {
     let scene = Scene::new();
     scene.write("plan.md", "- [x] Build the door\n- [-] Buy the door\n- [ ] Run `mkdir door` (undo: `rmdir door`)\n");
     let said = scene.run(&["plan", "check", "plan.md"]).expect(0).stdout;

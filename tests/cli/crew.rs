@@ -39,7 +39,7 @@ fn two_that_meet(scene: &Scene) -> String {
 }
 
 #[test]
-fn a_conflict_is_told_with_its_holders_and_how_it_ended() {
+fn a_conflict_is_printed_with_its_holders_and_resolution() {
     let scene = Scene::new();
     let plan = two_that_meet(&scene);
     assert_eq!(scene.run(&["conflicts"]).expect(0).stdout, "", "none is open");
@@ -77,7 +77,7 @@ fn a_conflict_is_told_with_its_holders_and_how_it_ended() {
 }
 
 #[test]
-fn the_figures_of_a_project_are_told_as_of_any_position() {
+fn stats_can_be_printed_as_of_any_position() {
     let scene = Scene::new();
     let (_, ran) =
         scene.plan("- [x] Begin\n- [ ] Run `true`\n- [ ] Run `true`\n- [ ] Run `true`\n- [ ] Run `exit 3`\n");
@@ -114,7 +114,7 @@ fn the_figures_of_a_project_are_told_as_of_any_position() {
 }
 
 #[test]
-fn a_fork_counts_with_the_tasks_that_its_parent_had_at_the_fork() {
+fn a_fork_counts_the_tasks_its_parent_had_at_the_fork() {
     let scene = Scene::new();
     let (plan, ran) = scene.plan("1. Run `true`\n2. Which colour is it?\n");
     ran.expect(5);
@@ -138,7 +138,7 @@ fn a_fork_counts_with_the_tasks_that_its_parent_had_at_the_fork() {
 }
 
 #[test]
-fn a_task_that_runs_is_active() {
+fn a_running_task_counts_as_active() {
     let scene = Scene::new();
     let mut gate = Gate::new(&scene, "gate");
     scene.write("plan.md", format!("Run `{}; exec sleep 1000`\n", Gate::pass("gate")));
@@ -153,7 +153,7 @@ fn a_task_that_runs_is_active() {
 }
 
 #[test]
-fn the_events_of_both_processes_are_documented_key_by_key() {
+fn every_key_of_conflict_and_statistics_events_is_documented() {
     use crewlog_mq::Event;
     use crewlog_planner::crew::conflicts::{self, ConflictEvent, Resolution, TaskRef};
     use crewlog_planner::crew::statistics::{self, Figures, StatisticsEvent};

@@ -20,7 +20,7 @@ fn keys(value: &Value) -> Vec<String> {
 }
 
 #[test]
-fn a_backup_is_the_same_log_in_one_file() {
+fn a_backup_is_an_identical_log_in_one_file() {
     let scene = Scene::new();
     scene.plan("- Run `echo one`\n- Run `echo two`\n").1.expect(0);
     let made = scene.run(&["-o", "json", "db", "backup", "copy.db"]).expect(0).json();
@@ -38,7 +38,7 @@ fn a_backup_is_the_same_log_in_one_file() {
 }
 
 #[test]
-fn a_backup_overwrites_nothing_and_leaves_no_half() {
+fn a_backup_overwrites_nothing_and_leaves_no_partial_file() {
     let scene = Scene::new();
     scene.plan("Run `true`").1.expect(0);
     scene.write("there.db", "precious");
@@ -53,7 +53,7 @@ fn a_backup_overwrites_nothing_and_leaves_no_half() {
 }
 
 #[test]
-fn stats_count_what_the_log_holds() {
+fn db_stats_count_the_contents_of_the_log() {
     let scene = Scene::new();
     scene.plan("- Run `true`\n- Run `true`\n").1.expect(0);
     let stats = scene.run(&["-o", "json", "db", "stats"]).expect(0).json();
@@ -71,7 +71,7 @@ fn stats_count_what_the_log_holds() {
 }
 
 #[test]
-fn migrating_what_is_up_to_date_changes_nothing() {
+fn migrating_an_up_to_date_log_changes_nothing() {
     let scene = Scene::new();
     scene.plan("Run `true`").1.expect(0);
     let before = scene.run(&["export"]).expect(0).stdout;
@@ -82,7 +82,7 @@ fn migrating_what_is_up_to_date_changes_nothing() {
 }
 
 #[test]
-fn the_password_of_a_server_is_shown_nowhere() {
+fn the_password_of_a_server_is_never_printed() {
     let scene = Scene::new();
     let url = "postgres://crew:s3cret@127.0.0.1:1/log";
     for words in [&["ls"] as &[&str], &["init"], &["work"], &["db", "stats"], &["run", "plan.md", "--yes"]] {

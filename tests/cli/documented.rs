@@ -73,7 +73,7 @@ fn compare(name: &str, printed: &Value) {
 }
 
 #[test]
-fn every_documented_example_is_what_the_program_prints() {
+fn the_program_prints_every_documented_example() {
     let scene = Scene::new();
     scene.write("plan.md", blocks()["plan"]);
     compare("check", &scene.run(&["plan", "check", "plan.md", "-o", "json"]).expect(0).json());
@@ -102,7 +102,7 @@ fn every_documented_example_is_what_the_program_prints() {
 }
 
 #[test]
-fn the_forms_agree_with_each_other() {
+fn json_and_jsonl_output_and_exports_agree() {
     let scene = Scene::new();
     scene.write("plan.md", blocks()["plan"]);
     let ran = scene.run(&["run", "plan.md", "--yes", "-o", "jsonl"]).expect(5);
@@ -132,7 +132,7 @@ fn the_forms_agree_with_each_other() {
 }
 
 #[test]
-fn every_position_can_be_shown_and_looking_changes_nothing() {
+fn every_position_can_be_shown_without_changing_the_log() {
     let scene = Scene::new();
     let (plan, _) =
         scene.plan("1. Run `echo once >> side`\n2. Run `echo twice >> side; exit 3` (retry 1)\n3. Run `echo no`\n");
@@ -188,7 +188,7 @@ fn a_due_retry_and_the_task_that_stopped_the_plan_are_shown() {
 }
 
 #[test]
-fn every_event_is_documented_key_by_key() {
+fn every_key_of_every_event_is_documented() {
     let scene = Scene::new();
     let (plan, _) = scene.plan("1. Which colour is it?\n2. Run `test -e fixed`\n3. Paint it\n");
     scene.run(&["pause", &plan]).expect(0);

@@ -55,7 +55,7 @@ fn executors_are_listed_by_name_kinds_and_command() {
 }
 
 #[test]
-fn the_nearest_configuration_counts_up_to_the_root_of_the_worktree_then_the_main_one_s() {
+fn the_nearest_configuration_in_the_worktree_wins_before_the_main_worktrees() {
     let scene = Scene::with_repository();
     let deep = folder(&scene, "a/b");
     std::fs::write(scene.around().join("crewlog.toml"), config("outside")).expect("a file can be written");
@@ -76,7 +76,7 @@ fn the_nearest_configuration_counts_up_to_the_root_of_the_worktree_then_the_main
 }
 
 #[test]
-fn a_configuration_that_is_named_is_the_only_one() {
+fn an_explicit_configuration_is_the_only_one_read() {
     let scene = Scene::new();
     scene.write("crewlog.toml", config("near"));
     scene.write("option.toml", config("option"));
@@ -91,7 +91,7 @@ fn a_configuration_that_is_named_is_the_only_one() {
 }
 
 #[test]
-fn a_configuration_that_cannot_be_read_says_where_and_what_to_do() {
+fn an_unreadable_configuration_is_reported_with_location_and_hint() {
     let scene = Scene::new();
     let refused = |content: &[u8], parts: &[&str]| {
         scene.write("crewlog.toml", content);
@@ -113,7 +113,7 @@ fn a_configuration_that_cannot_be_read_says_where_and_what_to_do() {
 }
 
 #[test]
-fn whatever_bears_the_name_of_the_configuration_and_is_no_file_is_said() {
+fn a_configuration_that_is_not_a_regular_file_is_refused() {
     let scene = Scene::new();
     let refused = |says: &str| {
         scene.run(&["executors"]).expect(1).says(&["crewlog.toml", says, "hint: "]);
@@ -129,7 +129,7 @@ fn whatever_bears_the_name_of_the_configuration_and_is_no_file_is_said() {
 }
 
 #[test]
-fn hints_name_the_configuration_that_was_named() {
+fn hints_repeat_the_configuration_option() {
     let scene = Scene::new();
     scene.write("own crew.toml", config("own"));
     scene.write("plan.md", "Look at it @ana\n");
@@ -138,7 +138,7 @@ fn hints_name_the_configuration_that_was_named() {
 }
 
 #[test]
-fn what_an_agent_takes_is_not_said_to_wait_for_a_person() {
+fn a_task_an_agent_can_take_is_not_reported_as_waiting_for_a_person() {
     let scene = Scene::new();
     scene.write("plan.md", "- Review the design\n");
     let plan = scene.run(&["run", "plan.md", "--yes", "--detach"]).expect(0).stdout.trim().to_owned();

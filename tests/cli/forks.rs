@@ -29,7 +29,7 @@ fn lines(text: &str) -> Vec<Value> {
 const FAILING: &str = "# Ship\n1. Run `echo built >> side`\n2. Run `test -e fixed`\n3. Run `echo shipped >> side`\n";
 
 #[test]
-fn a_fork_before_a_failure_runs_what_failed_again_and_its_parent_stays_as_it_is() {
+fn a_fork_before_a_failure_reruns_the_failed_task_and_leaves_its_parent_unchanged() {
     let scene = Scene::new();
     let (plan, ran) = scene.plan(FAILING);
     ran.expect(100);
@@ -58,7 +58,7 @@ fn a_fork_before_a_failure_runs_what_failed_again_and_its_parent_stays_as_it_is(
 }
 
 #[test]
-fn a_fork_before_a_task_has_what_made_it_ready_and_not_the_task() {
+fn a_fork_before_a_task_includes_its_completed_dependencies_but_not_its_start() {
     let scene = Scene::new();
     let (plan, ran) = scene.plan(FAILING);
     ran.expect(100);
@@ -74,7 +74,7 @@ fn a_fork_before_a_task_has_what_made_it_ready_and_not_the_task() {
 }
 
 #[test]
-fn a_fork_is_not_made_beyond_the_log_nor_with_words_that_would_change_nothing() {
+fn a_fork_beyond_the_log_or_with_ineffective_options_is_refused() {
     let scene = Scene::new();
     let (plan, ran) = scene.plan(FAILING);
     ran.expect(100);
@@ -90,7 +90,7 @@ fn a_fork_is_not_made_beyond_the_log_nor_with_words_that_would_change_nothing() 
 }
 
 #[test]
-fn a_checkpoint_can_be_named_wherever_a_position_can() {
+fn a_checkpoint_name_is_accepted_wherever_a_position_is() {
     let scene = Scene::new();
     let (plan, ran) = scene.plan("# Ask\n1. Which colour is it?\n2. Run `echo \"$CREWLOG_ANSWER\"`\n");
     ran.expect(5);
@@ -124,7 +124,7 @@ fn a_checkpoint_can_be_named_wherever_a_position_can() {
 }
 
 #[test]
-fn a_fork_can_be_looked_at_from_its_first_event_on_and_exported_whole() {
+fn a_fork_can_be_viewed_from_its_first_event_and_exported_completely() {
     let scene = Scene::new();
     let (plan, ran) = scene.plan(FAILING);
     ran.expect(100);
@@ -152,7 +152,7 @@ fn a_fork_can_be_looked_at_from_its_first_event_on_and_exported_whole() {
 }
 
 #[test]
-fn the_events_of_a_plan_and_of_its_fork_are_followed() {
+fn events_of_a_plan_and_its_fork_can_be_followed() {
     let scene = Scene::new();
     scene.write("plan.md", "1. Look into it\n2. Look further\n");
     let plan = scene.run(&["run", "plan.md", "--detach"]).expect(0).stdout.trim().to_owned();
@@ -178,7 +178,7 @@ fn the_events_of_a_plan_and_of_its_fork_are_followed() {
 }
 
 #[test]
-fn a_fork_of_a_running_plan_leaves_it_alone() {
+fn a_fork_does_not_affect_the_running_parent() {
     let scene = Scene::new();
     let mut gate = Gate::new(&scene, "gate");
     scene.write(
@@ -205,7 +205,7 @@ fn a_fork_of_a_running_plan_leaves_it_alone() {
 }
 
 #[test]
-fn two_ways_from_one_point_are_compared_and_plans_without_one_say_so() {
+fn compare_shows_two_forks_of_one_point_and_refuses_unrelated_plans() {
     let scene = Scene::new();
     let (plan, ran) = scene.plan("# Ship\n1. Run `echo built`\n2. Run `cat way`\n3. Run `echo shipped`\n");
     ran.expect(100);
@@ -244,7 +244,7 @@ fn two_ways_from_one_point_are_compared_and_plans_without_one_say_so() {
 }
 
 #[test]
-fn of_two_strategies_it_is_told_how_long_they_took_what_they_used_and_how_often_they_failed() {
+fn compare_shows_duration_usage_and_failures_of_two_strategies() {
     let scene = Scene::new();
     let usage = r#"echo done; echo "USAGE: $(cat usage)""#;
     let agent = format!("[executors.writer]\ncommand = ['sh', '-c', '{usage}']\nkinds = [\"Processing\"]\n");
@@ -269,7 +269,7 @@ fn of_two_strategies_it_is_told_how_long_they_took_what_they_used_and_how_often_
 }
 
 #[test]
-fn a_fork_whose_parent_is_not_there_is_found_and_its_export_alone_is_no_log() {
+fn db_check_finds_a_fork_without_its_parent_and_import_refuses_its_lone_export() {
     let scene = Scene::new();
     let (plan, _) = scene.plan("1. Run `true`\n2. Which colour is it?\n");
     let fork = fork(&scene, &[&plan]);
@@ -293,7 +293,7 @@ fn a_fork_whose_parent_is_not_there_is_found_and_its_export_alone_is_no_log() {
 }
 
 #[test]
-fn a_fork_that_has_tasks_otherwise_runs_none_of_them_as_it_was() {
+fn a_fork_with_amended_tasks_runs_none_in_its_old_form() {
     let scene = Scene::new();
     let (plan, ran) = scene.plan("# Ship\n1. Run `echo built`\n2. Run `echo wrong; exit 1`\n3. Run `echo shipped`\n");
     ran.expect(100);
@@ -318,7 +318,7 @@ fn a_fork_that_has_tasks_otherwise_runs_none_of_them_as_it_was() {
 }
 
 #[test]
-fn what_runs_where_two_plans_part_counts_from_there() {
+fn compare_counts_a_task_running_at_the_fork_point_from_there() {
     let scene = Scene::new();
     named_pipe(&scene, "go");
     scene.write("plan.md", "1. Run `read line < go`\n");

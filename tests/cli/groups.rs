@@ -57,7 +57,7 @@ async fn work(store: &EventStore, fails: bool) {
 }
 
 #[test]
-fn a_group_is_listed_shown_paused_reset_and_its_parked_events_are_replayed() {
+fn groups_can_be_listed_shown_paused_and_reset_and_parked_events_replayed() {
     let scene = Scene::new();
     assert_eq!(scene.run(&["groups", "ls"]).expect(1).stdout, "", "there is no log yet");
     let runtime = handled(&scene);
@@ -98,7 +98,7 @@ fn a_group_is_listed_shown_paused_reset_and_its_parked_events_are_replayed() {
 }
 
 #[test]
-fn what_is_asked_of_a_group_that_is_not_there_or_cannot_be_is_refused_with_what_to_do() {
+fn an_unknown_group_or_impossible_group_command_is_refused_with_a_hint() {
     let scene = Scene::new();
     let _runtime = handled(&scene);
     let check = |words: &[&str], code: i32, says: &str| {
@@ -116,7 +116,7 @@ fn what_is_asked_of_a_group_that_is_not_there_or_cannot_be_is_refused_with_what_
 }
 
 #[test]
-fn events_are_filtered_by_all_that_a_query_may_say_from_either_end_and_as_they_come() {
+fn events_supports_every_filter_from_either_end_and_live() {
     let scene = Scene::new();
     let runtime = handled(&scene);
     let positions = |words: &[&str]| -> Vec<i64> {

@@ -7,24 +7,24 @@ use rustix::process::Signal;
 use super::scene::{Gate, Running, Scene};
 
 #[test]
-fn a_standard_error_that_nobody_reads_stops_no_work() {
+fn unread_standard_error_does_not_stop_work() {
     let scene = Scene::new();
     scene.write("plan.md", "1. Run `echo first >> side`\n2. Run `echo second >> side; exit 3`\n");
-    let ran = Running::start_unheard(&mut scene.crewlog(&["run", "plan.md", "--yes"])).finish().expect(100);
+    let ran = Running::start_with_closed_stderr(&mut scene.crewlog(&["run", "plan.md", "--yes"])).finish().expect(100);
     assert_eq!(scene.show(ran.stdout.trim())["status"], "Failed");
     assert_eq!(scene.read("side"), "first\nsecond\n");
     let mut talkative = scene.crewlog(&["run", "plan.md", "--yes"]);
-    Running::start_unheard(talkative.env("CREWLOG_LOG", "trace")).finish().expect(100);
-    Running::start_unheard(&mut scene.crewlog(&["show", "nope"])).finish().expect(4);
-    Running::start_unheard(&mut scene.crewlog(&["nonsense"])).finish().expect(2);
+    Running::start_with_closed_stderr(talkative.env("CREWLOG_LOG", "trace")).finish().expect(100);
+    Running::start_with_closed_stderr(&mut scene.crewlog(&["show", "nope"])).finish().expect(4);
+    Running::start_with_closed_stderr(&mut scene.crewlog(&["nonsense"])).finish().expect(2);
 }
 
 #[test]
-fn a_run_whose_terminal_is_gone_gives_its_task_back() {
+fn a_run_that_loses_its_terminal_releases_its_task() {
     let scene = Scene::new();
     let mut gate = Gate::new(&scene, "gate");
     scene.write("plan.md", format!("Run `{}; exec sleep 1000`", Gate::pass("gate")));
-    let running = Running::start_unheard(&mut scene.crewlog(&["run", "plan.md", "--yes"]));
+    let running = Running::start_with_closed_stderr(&mut scene.crewlog(&["run", "plan.md", "--yes"]));
     gate.wait();
     running.signal(Signal::HUP);
     running.finish().expect(130);
@@ -33,18 +33,21 @@ fn a_run_whose_terminal_is_gone_gives_its_task_back() {
 }
 
 #[test]
-fn a_standard_output_that_nobody_reads_stops_no_work() {
+fn unread_standard_output_does_not_stop_work() {
     for form in ["text", "json", "jsonl"] {
         let scene = Scene::new();
         scene.write("plan.md", "1. Run `echo first >> side`\n2. Run `echo second >> side; exit 3`\n");
         let run = &["run", "plan.md", "--yes", "-o", form];
-        Running::start_unread(&mut scene.crewlog(run)).finish().expect(100).says(&["1 completed, 1 failed"]);
+        Running::start_with_closed_stdout(&mut scene.crewlog(run))
+            .finish()
+            .expect(100)
+            .says(&["1 completed, 1 failed"]);
         assert_eq!(scene.read("side"), "first\nsecond\n", "{form}");
     }
 }
 
 #[test]
-fn reading_may_stop_at_any_time() {
+fn a_reader_of_the_output_may_stop_at_any_time() {
     let scene = Scene::new();
     let (plan, _) = scene.plan(&(1..200).map(|n| format!("{n}. [x] Step {n}\n")).collect::<String>());
     for words in [
@@ -58,14 +61,14 @@ fn reading_may_stop_at_any_time() {
         &["ls"],
         &["--help"],
     ] {
-        let ran = Running::start_unread(&mut scene.crewlog(words)).finish().expect(0);
+        let ran = Running::start_with_closed_stdout(&mut scene.crewlog(words)).finish().expect(0);
         assert_eq!(ran.stderr, "", "{words:?}");
     }
 }
 
 #[test]
 #[cfg(target_os = "linux")]
-fn output_that_cannot_be_kept_is_an_error() {
+fn output_that_cannot_be_stored_is_an_error() {
     let scene = Scene::new();
     let (plan, _) = scene.plan("Run `echo first >> side`");
     let full = |words: &[&str]| {
@@ -85,7 +88,7 @@ fn output_that_cannot_be_kept_is_an_error() {
 }
 
 #[test]
-fn only_code_is_run_and_what_is_shown_cannot_play_tricks() {
+fn only_code_runs_and_printed_text_has_its_control_characters_escaped() {
     let scene = Scene::new();
     let text = "# Hostile \u{1b}[2J \u{202e}title\n\
         1. Say $(touch pwned1) and \"quotes\" and 'single' and \\ and ; touch pwned2\n\
@@ -111,7 +114,7 @@ fn only_code_is_run_and_what_is_shown_cannot_play_tricks() {
 }
 
 #[test]
-fn bytes_that_are_no_text_come_back_as_json_that_is() {
+fn output_that_is_not_utf_8_is_printed_as_valid_json() {
     let scene = Scene::new();
     scene.write("plan.md", "1. [P] Remember a \u{0} zero \u{1}\u{7f}\n2. [P] Run `printf 'a\\000b\\377c'`\n");
     let plan = scene.run(&["run", "plan.md", "--yes"]).expect(5).stdout.trim().to_owned();
@@ -122,7 +125,7 @@ fn bytes_that_are_no_text_come_back_as_json_that_is() {
 }
 
 #[test]
-fn names_of_files_may_hold_anything() {
+fn file_names_may_contain_any_characters() {
     let scene = Scene::new();
     for (name, shown) in [
         ("two words.md", "two words.md"),
@@ -149,7 +152,7 @@ fn names_of_files_may_hold_anything() {
 }
 
 #[test]
-fn standard_input_can_be_the_plan_and_nothing_else() {
+fn standard_input_can_be_the_plan_but_nothing_else() {
     let scene = Scene::new();
     let with_input = |words: &[&str], text: &str| {
         let mut running = Running::start(scene.crewlog(words).stdin(Stdio::piped()));
@@ -165,7 +168,7 @@ fn standard_input_can_be_the_plan_and_nothing_else() {
 }
 
 #[test]
-fn a_plan_of_two_thousand_items_is_shown_and_begun() {
+fn a_plan_of_two_thousand_items_is_shown_and_started() {
     let scene = Scene::new();
     let items = (1..=2_000).map(|n| format!("{n}. Write page {n}\n")).collect::<String>();
     let (plan, ran) = scene.plan(&items);
@@ -177,7 +180,7 @@ fn a_plan_of_two_thousand_items_is_shown_and_begun() {
 }
 
 #[test]
-fn a_line_of_ten_million_bytes_is_a_task_and_one_that_is_too_long_an_error() {
+fn a_line_of_ten_million_bytes_is_a_task_and_an_overlong_one_an_error() {
     let scene = Scene::new();
     let mut line = b"- Remember ".to_vec();
     line.resize(10_000_000, b'a');
@@ -190,7 +193,7 @@ fn a_line_of_ten_million_bytes_is_a_task_and_one_that_is_too_long_an_error() {
 }
 
 #[test]
-fn a_command_that_writes_without_end_is_kept_short_and_can_be_stopped() {
+fn endless_command_output_is_truncated_and_the_command_can_be_stopped() {
     let scene = Scene::new();
     scene.write("plan.md", "Run `yes | head -c 5000000; echo the end`");
     let plan = scene.run(&["run", "plan.md", "--yes"]).expect(0).stdout.trim().to_owned();
@@ -205,7 +208,7 @@ fn a_command_that_writes_without_end_is_kept_short_and_can_be_stopped() {
 }
 
 #[test]
-fn an_export_overwrites_nothing_and_leaves_no_half_file() {
+fn an_export_overwrites_nothing_and_leaves_no_partial_file() {
     let scene = Scene::new();
     let (plan, _) = scene.plan("Run `echo ok`");
     scene.write("there.jsonl", "precious");
@@ -218,7 +221,7 @@ fn an_export_overwrites_nothing_and_leaves_no_half_file() {
 }
 
 #[test]
-fn the_hidden_subcommand_says_whom_it_is_for() {
+fn the_hidden_subcommand_says_that_it_is_for_workers() {
     let scene = Scene::new();
     let mut running = Running::start(scene.crewlog(&["supervise"]).stdin(Stdio::piped()));
     running.close_input();

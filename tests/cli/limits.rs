@@ -10,7 +10,7 @@ fn agent(scene: &Scene, tokens: u32) {
 }
 
 #[test]
-fn a_plan_whose_budget_does_not_suffice_is_7_and_says_how_to_raise_it() {
+fn a_plan_over_its_budget_exits_with_7_and_says_how_to_raise_it() {
     let scene = Scene::new();
     agent(&scene, 1_000);
     scene.write("plan.md", "1. Paint the door\n2. Paint the wall\n");
@@ -30,7 +30,7 @@ fn a_plan_whose_budget_does_not_suffice_is_7_and_says_how_to_raise_it() {
 }
 
 #[test]
-fn an_agent_is_given_what_a_person_names_in_place_of_a_file_that_is_not_there() {
+fn an_agent_gets_the_replacement_a_person_names_for_a_missing_file() {
     let scene = Scene::new();
     scene.write("worker.sh", "cat > told\necho fine\n");
     scene.write("crewlog.toml", "[executors.worker]\ncommand = [\"sh\", \"worker.sh\"]\n");
@@ -45,7 +45,7 @@ fn an_agent_is_given_what_a_person_names_in_place_of_a_file_that_is_not_there() 
 }
 
 #[test]
-fn a_plan_past_its_deadline_ends_and_what_ran_is_stopped() {
+fn a_plan_past_its_deadline_ends_and_stops_its_running_tasks() {
     let scene = Scene::new();
     scene.write("plan.md", "1. Run `sleep 1000`\n2. Run `true`\n");
     let ran = scene.run(&["run", "plan.md", "--yes", "--deadline", "300ms"]).expect(100);
@@ -56,7 +56,7 @@ fn a_plan_past_its_deadline_ends_and_what_ran_is_stopped() {
 }
 
 #[test]
-fn a_question_with_a_default_is_waited_for_and_answered_by_it() {
+fn a_run_waits_for_a_question_until_its_default_answer_applies() {
     let scene = Scene::new();
     let (plan, ran) = scene.plan("1. Which colour is it? (default: blue after 200ms)\n2. Run `echo $CREWLOG_ANSWER`\n");
     ran.expect(0).says(&["DEFAULT", "q1: blue"]);
@@ -68,7 +68,7 @@ fn a_question_with_a_default_is_waited_for_and_answered_by_it() {
 }
 
 #[test]
-fn what_was_done_is_undone_when_a_plan_fails_or_is_cancelled_so() {
+fn a_failed_or_cancelled_plan_with_compensation_undoes_completed_tasks() {
     let scene = Scene::new();
     let text =
         "1. Run `echo a >> log` (undo: `echo undo-a >> log`)\n2. Run `echo b >> log` (undo: `echo undo-b >> log`)\n";
@@ -87,7 +87,7 @@ fn what_was_done_is_undone_when_a_plan_fails_or_is_cancelled_so() {
 }
 
 #[test]
-fn what_people_ask_is_waited_for_and_what_they_withdraw_is_not() {
+fn a_run_waits_for_questions_of_people_unless_withdrawn() {
     let scene = Scene::new();
     let (plan, ran) = scene.plan("1. Which colour is it?\n2. Run `echo $CREWLOG_ANSWER`\n");
     ran.expect(5);
@@ -109,7 +109,7 @@ fn what_people_ask_is_waited_for_and_what_they_withdraw_is_not() {
 }
 
 #[test]
-fn what_a_plan_keeps_to_is_said_when_it_is_made() {
+fn settings_given_on_the_command_line_are_recorded_with_the_plan() {
     let scene = Scene::new();
     scene.write("plan.md", "- Look into the sales\n");
     let words = ["run", "plan.md", "--detach", "--profile", "analysis", "--order", "critical-path"];
@@ -122,7 +122,7 @@ fn what_a_plan_keeps_to_is_said_when_it_is_made() {
 }
 
 #[test]
-fn a_question_that_is_asked_at_once_is_shown_with_what_counts_when_nobody_answers() {
+fn a_question_of_a_new_plan_is_shown_with_its_default_answer() {
     let scene = Scene::new();
     let (_, ran) =
         scene.plan("1. [P] Which colour? (default: red after 1s)\n2. [P] How big? (default: very big after 1s)\n");
@@ -134,7 +134,7 @@ fn a_question_that_is_asked_at_once_is_shown_with_what_counts_when_nobody_answer
 }
 
 #[test]
-fn a_plan_whose_budget_does_not_suffice_says_so_also_while_a_person_has_something_to_do() {
+fn a_plan_over_its_budget_says_so_even_while_waiting_for_a_person() {
     let scene = Scene::new();
     let agent = "[executors.poet]\ncommand = ['sh', '-c', 'echo done; echo \"USAGE: $(cat usage)\"']\n";
     scene.write("crewlog.toml", format!("{agent}kinds = [\"Processing\"]\n"));
@@ -162,7 +162,7 @@ fn a_plan_whose_budget_does_not_suffice_says_so_also_while_a_person_has_somethin
 }
 
 #[test]
-fn a_sub_plan_that_is_paused_is_named_by_the_plan_above() {
+fn a_plan_names_its_paused_sub_plan() {
     let scene = Scene::new();
     scene.write("team.json", r#"{"steps": [{"id": "a", "description": "Write the alpha", "agent": "tactical"}]}"#);
     scene.run(&["plan", "propose", "team.json", "--agent", "orchestrator", "--yes"]).expect(0);
@@ -177,7 +177,7 @@ fn a_sub_plan_that_is_paused_is_named_by_the_plan_above() {
 }
 
 #[test]
-fn of_a_long_error_the_plan_keeps_a_part_and_the_log_all() {
+fn a_plan_keeps_an_excerpt_of_a_long_error_and_the_log_all_of_it() {
     let scene = Scene::new();
     let (plan, _) = scene.plan("- Run `seq 1 1500 >&2; exit 3`\n");
     let kept = scene.show(&plan)["tasks"][0]["error"].as_str().unwrap().to_owned();
@@ -188,7 +188,7 @@ fn of_a_long_error_the_plan_keeps_a_part_and_the_log_all() {
 }
 
 #[test]
-fn what_a_plan_within_lacks_is_why_the_task_above_it_does_not_go_on() {
+fn a_task_is_released_with_the_reason_why_its_sub_plan_waits() {
     let scene = Scene::new();
     let begin = |work: &str| {
         let assigned = serde_json::json!({"steps": [{"id": "a", "description": work, "agent": "tactical"}]});

@@ -35,7 +35,7 @@ fn tasks(scene: &Scene, plan: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_plan_is_carried_out_under_the_names_of_its_author() {
+fn a_plan_runs_under_its_authors_task_names() {
     let scene = Scene::new();
     let plan = waiting(&scene);
     let said = scene.run(&["done", &plan, "T001", "it is red"]).expect(0).stdout;
@@ -62,7 +62,7 @@ fn a_plan_is_carried_out_under_the_names_of_its_author() {
 }
 
 #[test]
-fn a_plan_is_changed_under_the_names_of_its_author() {
+fn a_plan_is_amended_by_its_authors_task_names() {
     let scene = Scene::new();
     let plan = waiting(&scene);
     let amend = |words: &[&str]| scene.run(&[&["amend", &plan, "--yes"], words].concat()).expect(0);
@@ -100,7 +100,7 @@ fn a_question_right_after_a_step_is_named_after_it() {
 }
 
 #[test]
-fn a_task_without_a_name_has_its_number_unless_that_is_taken() {
+fn a_task_without_a_name_uses_its_number_unless_taken() {
     let scene = Scene::new();
     let (plan, _) = scene.plan("- Paint the door\n- Paint the wall\n");
     assert_eq!(tasks(&scene, &plan), ["1 Running", "2 Planned"]);
@@ -112,7 +112,7 @@ fn a_task_without_a_name_has_its_number_unless_that_is_taken() {
 }
 
 #[test]
-fn an_address_with_spaces_is_quoted_where_it_is_to_be_typed() {
+fn an_address_with_spaces_is_quoted_in_hints() {
     let scene = Scene::new();
     let (plan, ran) = scene.plan("## Set it up\n- [ ] 1. Paint it\n## Go on\n- [ ] 1. Look at it\n");
     ran.expect(5).says(&[&format!("crewlog done {plan} 'Set it up/1' ")]);
@@ -121,7 +121,7 @@ fn an_address_with_spaces_is_quoted_where_it_is_to_be_typed() {
 }
 
 #[test]
-fn a_name_that_no_task_has_is_told_with_candidates() {
+fn an_unknown_task_name_is_reported_with_candidates() {
     let scene = Scene::new();
     let plan = waiting(&scene);
     for (name, candidates) in [
@@ -140,14 +140,14 @@ fn a_name_that_no_task_has_is_told_with_candidates() {
 }
 
 #[test]
-fn a_name_is_known_in_letters_of_any_case() {
+fn task_names_ignore_letter_case() {
     let scene = Scene::new();
     let plan = waiting(&scene);
     scene.run(&["done", &plan, "t001"]).expect(0);
 }
 
 #[test]
-fn a_name_that_no_task_has_changes_nothing() {
+fn an_unknown_task_name_changes_nothing() {
     let scene = Scene::new();
     let plan = waiting(&scene);
     let n_events = scene.events().len();

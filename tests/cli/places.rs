@@ -5,7 +5,7 @@ use rusqlite::Connection;
 use super::scene::{Running, Scene, named_pipe};
 
 #[test]
-fn all_worktrees_of_a_repository_share_one_log_that_git_neither_shows_nor_cleans() {
+fn all_worktrees_share_one_log_that_git_neither_lists_nor_cleans() {
     let scene = Scene::with_repository();
     scene.git(&["worktree", "add", "-q", "../other"]);
     let other = scene.around().join("other");
@@ -26,7 +26,7 @@ fn all_worktrees_of_a_repository_share_one_log_that_git_neither_shows_nor_cleans
 }
 
 #[test]
-fn init_makes_the_log_once_and_says_so() {
+fn init_creates_the_log_once_and_says_so() {
     let scene = Scene::with_repository();
     assert!(scene.run(&["init"]).expect(0).stdout.starts_with("made "));
     let again = scene.run(&["init", "-o", "json"]).expect(0).json();
@@ -38,7 +38,7 @@ fn init_makes_the_log_once_and_says_so() {
 }
 
 #[test]
-fn without_a_repository_the_log_above_is_found() {
+fn without_a_repository_the_log_in_a_parent_folder_is_found() {
     let scene = Scene::new();
     let (plan, _) = scene.plan("Run `echo ok`");
     let below = scene.path("a/b");
@@ -48,7 +48,7 @@ fn without_a_repository_the_log_above_is_found() {
 }
 
 #[test]
-fn a_log_can_be_named_by_path_url_or_variable() {
+fn a_log_can_be_selected_by_path_url_or_variable() {
     let scene = Scene::with_repository().with_env("CREWLOG_STORE", "named.db");
     scene.write("plan.md", "Run `echo ok`");
     let plan = scene.run(&["run", "plan.md", "--yes"]).expect(0).stdout.trim().to_owned();
@@ -62,7 +62,7 @@ fn a_log_can_be_named_by_path_url_or_variable() {
 }
 
 #[test]
-fn what_is_no_log_is_refused_and_left_as_it_was() {
+fn a_file_that_is_not_a_log_is_refused_and_left_unchanged() {
     let scene = Scene::new();
     scene.write("plan.md", "Run `touch ran`");
     scene.write("text.db", "this is a text, and no database at all; it is long enough to be taken for one".repeat(40));
@@ -94,7 +94,7 @@ fn what_is_no_log_is_refused_and_left_as_it_was() {
 }
 
 #[test]
-fn a_locked_log_can_be_read_and_is_waited_for() {
+fn a_locked_log_can_be_read_and_writers_wait_for_it() {
     let scene = Scene::new();
     let (plan, _) = scene.plan("1. Which colour is it?\n");
     let mut holder = Connection::open(scene.path(".crewlog/log.db")).expect("it opens");
@@ -109,7 +109,7 @@ fn a_locked_log_can_be_read_and_is_waited_for() {
 }
 
 #[test]
-fn a_log_that_may_not_be_written_says_so() {
+fn a_read_only_log_is_reported_as_such() {
     use std::os::unix::fs::{PermissionsExt, chown};
     let scene = Scene::new();
     scene.write("plan.md", "Run `touch ran`");
@@ -149,7 +149,7 @@ fn a_log_that_may_not_be_written_says_so() {
 }
 
 #[test]
-fn nothing_is_made_out_of_what_is_left_of_a_log() {
+fn remains_of_a_deleted_log_do_not_become_a_new_one() {
     let scene = Scene::new();
     scene.write("plan.md", "Run `true`");
     scene.run(&["--store", "a.db", "run", "plan.md", "--yes"]).expect(0);
@@ -177,7 +177,7 @@ fn nothing_is_made_out_of_what_is_left_of_a_log() {
 }
 
 #[test]
-fn whoever_carries_out_a_plan_whose_log_is_deleted_ends_and_says_so() {
+fn a_run_whose_log_is_deleted_ends_with_an_error() {
     let scene = Scene::new();
     named_pipe(&scene, "never");
     scene.write("plan.md", "1. Run `read line < never`\n");

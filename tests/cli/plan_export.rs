@@ -3,7 +3,7 @@
 use super::sync::{Kept, order_of};
 
 #[test]
-fn an_exported_plan_is_the_same_plan() {
+fn an_exported_plan_reads_back_as_the_same_plan() {
     let text = "# Release\n\nSome words.\n\n- [x] 1. Plan it\n- [ ] 2. Build: `make all` (retry 2) (timeout 10m) @ann\n  \
         Note with `code`.\n- [ ] 3. Run `make test` (on failure: continue)\n- [ ] If it fails, run `make clean`\n- [~] 5. Look\n\
         - [-] 6. Drop\n- [ ]* 7. Extra (P)\n- [ ] Is it good? (default: yes after 1h)\n- [ ] Publish (after 3)\n";

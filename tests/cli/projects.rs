@@ -53,7 +53,7 @@ fn all_worktrees_and_a_renamed_repository_are_one_project() {
 }
 
 #[test]
-fn two_repositories_of_one_name_share_nothing() {
+fn two_repositories_with_the_same_name_share_nothing() {
     let scene = Scene::new();
     let log = scene.around().join("log.db").display().to_string();
     let folders = ["one/app", "two/app"].map(|name| scene.path(name));
@@ -91,7 +91,7 @@ fn clones_are_one_project_when_their_configuration_names_it() {
 }
 
 #[test]
-fn a_folder_without_a_repository_keeps_its_project_beside_its_log() {
+fn a_folder_without_a_repository_keeps_its_project_id_next_to_its_log() {
     let scene = Scene::new();
     std::fs::create_dir_all(scene.path("below")).expect("a folder can be made");
     let project = project_in(&scene, scene.folder());
@@ -106,7 +106,7 @@ fn a_folder_without_a_repository_keeps_its_project_beside_its_log() {
 }
 
 #[test]
-fn processes_that_meet_at_the_first_use_agree_on_one_project() {
+fn concurrent_processes_at_first_use_agree_on_one_project() {
     for scene in [Scene::with_repository(), Scene::new()] {
         let logs = (0..8).map(|n| scene.around().join(format!("{n}.db")).display().to_string()).collect::<Vec<_>>();
         let add = |log: &String| scene.start(&["--store", log, "task", "add", "Look at it"]);

@@ -12,7 +12,7 @@ fn ran(scene: &Scene) -> String {
 }
 
 #[test]
-fn a_prompt_is_shown_again_and_another_one_is_named() {
+fn a_prompt_is_reproduced_and_a_differing_one_is_reported() {
     let scene = Scene::new();
     let plan = ran(&scene);
     let shown = scene.run(&["show", &plan, "2", "--prompt"]).expect(0);
@@ -39,7 +39,7 @@ fn a_prompt_is_shown_again_and_another_one_is_named() {
 }
 
 #[test]
-fn what_has_no_prompt_is_refused() {
+fn showing_the_prompt_of_a_task_without_one_is_refused() {
     let scene = Scene::new();
     let plan = ran(&scene);
     for (words, says) in [

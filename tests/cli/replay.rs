@@ -69,7 +69,7 @@ fn events_of(scene: &Scene, plan: &str) -> Vec<i64> {
 }
 
 #[test]
-fn forward_and_back_an_event_gives_the_same_text() {
+fn stepping_forward_and_back_prints_the_same_text() {
     let scene = Scene::new();
     let plan = rich(&scene);
     let all = steps(&scene.run(&["replay", &plan]).expect(0).stdout);
@@ -109,7 +109,7 @@ fn forward_and_back_an_event_gives_the_same_text() {
 }
 
 #[test]
-fn a_position_between_the_plans_events_leads_to_the_last_one_before_it() {
+fn a_position_between_events_of_the_plan_selects_the_previous_one() {
     let scene = Scene::new();
     let plan = rich(&scene);
     let known = events_of(&scene, &plan);
@@ -122,7 +122,7 @@ fn a_position_between_the_plans_events_leads_to_the_last_one_before_it() {
 }
 
 #[test]
-fn the_next_failure_is_found_and_the_one_before() {
+fn replay_jumps_to_the_next_and_previous_failure() {
     let scene = Scene::new();
     let plan = rich(&scene);
     let events = lines(&scene.run(&["events", &plan, "-o", "jsonl"]).expect(0).stdout);
@@ -145,7 +145,7 @@ fn the_next_failure_is_found_and_the_one_before() {
 }
 
 #[test]
-fn a_replay_is_bounded_by_positions_and_is_4_where_nothing_is() {
+fn a_replay_can_be_limited_by_positions_and_exits_with_4_if_empty() {
     let scene = Scene::new();
     let plan = rich(&scene);
     let known = events_of(&scene, &plan);
@@ -169,7 +169,7 @@ fn a_replay_is_bounded_by_positions_and_is_4_where_nothing_is() {
 }
 
 #[test]
-fn wrong_orders_get_a_line_and_end_nothing() {
+fn an_unknown_replay_command_prints_a_message_and_continues() {
     let scene = Scene::new();
     let plan = rich(&scene);
     let long = "n".repeat(10_000);
@@ -243,7 +243,7 @@ fn changes(document: &Value) -> &Vec<Value> {
 }
 
 #[test]
-fn the_changes_of_the_steps_sum_up_to_the_difference_of_any_two_positions() {
+fn the_changes_of_replay_steps_add_up_to_the_diff_of_any_two_positions() {
     let scene = Scene::new();
     let plan = rich(&scene);
     let steps = lines(&scene.run(&["replay", &plan, "-o", "jsonl"]).expect(0).stdout);
@@ -296,7 +296,7 @@ fn a_plan_is_compared_with_itself_and_with_another() {
 }
 
 #[test]
-fn every_append_says_why_it_came() {
+fn replay_names_the_cause_of_every_append() {
     let scene = Scene::new();
     let plan = rich(&scene);
     scene.run(&["cancel", &plan]).expect(0);
@@ -359,7 +359,7 @@ fn keys(value: &Value, path: &str, found: &mut BTreeSet<String>) {
 }
 
 #[test]
-fn steps_and_differences_have_the_documented_keys() {
+fn replay_steps_and_diffs_have_the_documented_keys() {
     let keys_of = |value: &Value| {
         let mut found = BTreeSet::new();
         keys(value, "", &mut found);
@@ -386,7 +386,7 @@ fn steps_and_differences_have_the_documented_keys() {
 }
 
 #[test]
-fn on_a_terminal_orders_are_asked_for_and_elsewhere_all_is_printed() {
+fn replay_prompts_on_a_terminal_and_prints_everything_elsewhere() {
     let scene = Scene::new();
     let plan = rich(&scene);
     let all = scene.run(&["replay", &plan]).expect(0).stdout;
@@ -413,7 +413,7 @@ fn on_a_terminal_orders_are_asked_for_and_elsewhere_all_is_printed() {
 }
 
 #[test]
-fn what_a_plan_says_plays_no_tricks_on_a_terminal() {
+fn control_characters_of_a_plan_are_escaped_on_a_terminal() {
     let scene = Scene::new();
     let trick = "\u{1b}[2Jgone\u{202e}\u{7}";
     let text = format!("# T{trick}\n1. [P] Which colour {trick} is it?\n2. [P] Paint {trick} it\n");
@@ -443,7 +443,7 @@ fn copy(from: &Path, to: &Path) {
 }
 
 #[test]
-fn the_same_log_gives_the_same_bytes_elsewhere() {
+fn the_same_log_replays_to_the_same_bytes_elsewhere() {
     let scene = Scene::new();
     let plan = rich(&scene);
     let elsewhere = scene.around().join("elsewhere");
@@ -472,7 +472,7 @@ fn the_same_log_gives_the_same_bytes_elsewhere() {
 }
 
 #[tokio::test]
-async fn an_event_of_another_sort_is_a_step_that_changes_nothing() {
+async fn an_event_of_an_unknown_type_is_a_step_without_changes() {
     use crewlog_mq::{Append, EventStore, Expected, Metadata, NewEvent};
     let scene = Scene::new();
     let plan = rich(&scene);

@@ -210,14 +210,14 @@ impl Running {
     }
 
     /// With a standard error whose reader is gone.
-    pub fn start_unheard(command: &mut Command) -> Self {
+    pub fn start_with_closed_stderr(command: &mut Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).stderr(closed_pipe()).spawn().expect("the program starts");
         let stdout = Output::of(child.stdout.take().expect("it is piped"));
         Self::of(child, None, stdout, Output::of(std::io::empty()))
     }
 
     /// With a standard output whose reader is gone.
-    pub fn start_unread(command: &mut Command) -> Self {
+    pub fn start_with_closed_stdout(command: &mut Command) -> Self {
         let mut child = command.stdout(closed_pipe()).stderr(Stdio::piped()).spawn().expect("the program starts");
         let stderr = Output::of(child.stderr.take().expect("it is piped"));
         Self::of(child, None, Output::of(std::io::empty()), stderr)

@@ -55,7 +55,7 @@ fn marked_files(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
 }
 
 #[test]
-fn a_sealed_plan_runs_and_goes_on_and_neither_log_nor_export_nor_backup_holds_its_texts() {
+fn a_sealed_plan_runs_and_its_texts_are_in_neither_log_export_nor_backup() {
     let scene = scene();
     let plan = sealed_plan(&scene);
     assert!(plan.starts_with("plan-"), "its id tells nothing of its text: {plan}");
@@ -85,7 +85,7 @@ fn a_sealed_plan_runs_and_goes_on_and_neither_log_nor_export_nor_backup_holds_it
 }
 
 #[test]
-fn without_the_key_all_but_the_texts_is_shown_and_that_is_said_once() {
+fn without_the_key_everything_but_the_texts_is_shown_with_one_notice() {
     let scene = scene();
     let plan = sealed_plan(&scene);
     let open = scene.run(&with("a.key", &["show", &plan, "-o", "json"])).expect(0).json();
@@ -134,7 +134,7 @@ fn a_worker_without_the_key_leaves_sealed_tasks_to_others() {
 }
 
 #[test]
-fn another_operators_key_is_refused_by_name_and_nothing_is_shown_wrongly() {
+fn another_operators_key_is_refused_by_name_and_shows_no_text() {
     let scene = scene();
     let plan = sealed_plan(&scene);
     let shown = scene.run(&with("b.key", &["show", &plan])).expect(0);
@@ -203,7 +203,7 @@ fn a_destroyed_key_shreds_its_plan_and_nothing_else_and_the_log_says_so() {
 }
 
 #[test]
-fn a_shredded_plan_that_had_not_ended_can_still_be_ended() {
+fn an_unfinished_shredded_plan_can_still_be_cancelled() {
     let scene = scene();
     scene.write("plan.md", TEXT);
     let plan = scene.run(&with("a.key", &["run", "plan.md", "--yes"])).expect(5).stdout.trim().to_owned();
@@ -225,7 +225,7 @@ fn a_shredded_plan_that_had_not_ended_can_still_be_ended() {
 }
 
 #[test]
-fn whoever_carries_out_a_plan_whose_key_is_destroyed_meanwhile_ends_and_says_why() {
+fn a_run_whose_key_is_destroyed_ends_and_says_why() {
     let scene = scene();
     named_pipe(&scene, "go");
     scene.write("plan.md", "1. Run `read line < go`\n2. Run `echo ran > side`\n");
@@ -239,7 +239,7 @@ fn whoever_carries_out_a_plan_whose_key_is_destroyed_meanwhile_ends_and_says_why
 }
 
 #[test]
-fn a_worker_waits_for_no_plan_whose_key_is_destroyed_meanwhile() {
+fn a_worker_does_not_wait_for_a_plan_whose_key_is_destroyed() {
     let scene = scene();
     named_pipe(&scene, "go");
     scene.write("plan.md", "1. Run `read line < go`\n2. Run `echo ran > side`\n");
@@ -252,7 +252,7 @@ fn a_worker_waits_for_no_plan_whose_key_is_destroyed_meanwhile() {
 }
 
 #[test]
-fn whoever_destroys_a_key_is_told_which_of_its_plans_and_forks_stand_open_for_ever() {
+fn destroying_a_key_lists_its_unfinished_plans_and_forks() {
     let scene = scene();
     scene.write("plan.md", TEXT);
     let plan = scene.run(&with("a.key", &["run", "plan.md", "--yes"])).expect(5).stdout.trim().to_owned();
@@ -266,7 +266,7 @@ fn whoever_destroys_a_key_is_told_which_of_its_plans_and_forks_stand_open_for_ev
 }
 
 #[test]
-fn plans_that_were_made_without_keys_are_read_and_go_on_as_before() {
+fn plans_created_without_keys_can_still_be_read_and_continued() {
     let scene = scene();
     let (plan, _) = scene.plan(TEXT);
     let before = scene.show(&plan);
@@ -280,7 +280,7 @@ fn plans_that_were_made_without_keys_are_read_and_go_on_as_before() {
 }
 
 #[test]
-fn what_is_sealed_or_shredded_is_passed_over_when_a_log_is_decided_again_and_a_difference_behind_it_is_found() {
+fn verify_skips_sealed_and_shredded_appends_and_finds_a_later_difference() {
     let scene = scene();
     let plan = sealed_plan(&scene);
     let (open, _) = scene.plan("1. Run `echo built`\n");
@@ -319,7 +319,7 @@ fn what_is_sealed_or_shredded_is_passed_over_when_a_log_is_decided_again_and_a_d
 }
 
 #[test]
-fn an_operators_key_that_is_open_to_others_is_warned_of() {
+fn an_operators_key_readable_by_others_gives_a_warning() {
     let scene = scene();
     let file = scene.path("a.key");
     let set = |mode| std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).expect("it is ours");
@@ -337,7 +337,7 @@ fn an_operators_key_that_is_open_to_others_is_warned_of() {
 }
 
 #[test]
-fn a_damaged_key_closes_its_own_plan_alone_and_is_named() {
+fn a_damaged_key_locks_only_its_own_plan_and_is_named() {
     let scene = scene();
     let (plan, other) = (sealed_plan(&scene), sealed_plan(&scene));
     let keys = scene.run(&with("a.key", &["keys", "ls", "-o", "json"])).expect(0).json()["keys"].clone();
@@ -353,7 +353,7 @@ fn a_damaged_key_closes_its_own_plan_alone_and_is_named() {
 }
 
 #[test]
-fn what_an_agent_could_not_plan_is_sealed_and_its_key_can_be_destroyed() {
+fn a_planning_failure_of_an_agent_is_sealed_and_its_key_can_be_destroyed() {
     let scene = scene();
     let plan = r#"{"xyzzy": [], "steps": []}"#;
     scene.write("plan.json", plan);

@@ -39,7 +39,7 @@ const AGENTS_PLAN: &str = r#"{
 }"#;
 
 #[test]
-fn what_an_agent_proposes_is_carried_out_and_asked_about_on_a_server_as_in_a_file() {
+fn a_proposed_plan_runs_and_asks_on_a_server_as_in_a_file() {
     let database = Database::new();
     let finder = "[executors.finder]\ncommand = [\"sh\", \"-c\", \"cat > /dev/null; echo in src/user.rs\"]\n";
     let carried_out = |scene: &Scene| {
@@ -64,7 +64,7 @@ fn history(exported: &str) -> Vec<(String, String)> {
 }
 
 #[test]
-fn a_plan_on_a_server_is_carried_out_as_one_in_a_file() {
+fn a_plan_on_a_server_runs_like_one_in_a_file() {
     let database = Database::new();
     let (scene, file) = (on_server(&database), Scene::new());
     let plan = carried_out(&scene);
@@ -130,7 +130,7 @@ fn workers_share_the_tasks_of_a_log_on_a_server() {
 }
 
 #[test]
-fn a_log_behind_a_pooler_works_once_its_schema_is_there() {
+fn a_log_behind_a_pooler_works_once_its_schema_exists() {
     let database = Database::new();
     let scene = on_server(&database);
     scene.run(&["init"]).expect(0);
@@ -144,7 +144,7 @@ fn a_log_behind_a_pooler_works_once_its_schema_is_there() {
 }
 
 #[test]
-fn a_log_that_is_not_there_is_told_and_made_by_what_makes_one() {
+fn a_missing_log_on_a_server_is_reported_and_created_by_init() {
     let database = Database::new();
     let scene = on_server(&database);
     scene.run(&["ls"]).expect(1).says(&["there is no log", "hint: `crewlog init` makes one"]);

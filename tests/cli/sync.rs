@@ -125,7 +125,7 @@ fn check_ticks(path: &'static str, text: &str, done: &[&str], expected: &str) {
 }
 
 #[test]
-fn each_format_gets_the_marks_of_what_is_done() {
+fn sync_marks_completed_tasks_in_each_format() {
     let text = "# Tasks\n\n## Phase 1: Setup\n\n- [X] T001 Create the folder\n- [ ] T002 [P] Add a linter\n";
     check_ticks("specs/1/tasks.md", text, &["T002"], &text.replace("[ ] T002", "[X] T002"));
     let text = "## 1. Setup\n- [ ] 1.1 Make it\n- [x] 1.2 Check it\n\n## 2. Rest\n- [ ] 2.1 Ship it\n";
@@ -155,7 +155,7 @@ fn each_format_gets_the_marks_of_what_is_done() {
 }
 
 #[test]
-fn bytes_mode_and_link_are_kept() {
+fn sync_keeps_other_bytes_file_mode_and_symlink() {
     let text = "\u{feff}# Plan\r\n\r\n- [ ] Write é\r\n\t- [ ] deep\r\n- [ ] last";
     let scene = Scene::new();
     scene.write("real.md", "");
@@ -172,7 +172,7 @@ fn bytes_mode_and_link_are_kept() {
 }
 
 #[test]
-fn a_run_writes_what_begins_and_what_ends() {
+fn a_synced_run_marks_tasks_when_they_start_and_end() {
     let scene = Scene::new();
     let text = "- [ ] Build\n  - [ ] Run `until grep -q '^  - .~' plan.md; do sleep 0.02; done`\n  - [ ] Run `true`\n\
         - [ ] Run `false`\n- [ ] Run `echo never`\n- [ ] If it fails, run `true`\n";
@@ -189,7 +189,7 @@ fn a_run_writes_what_begins_and_what_ends() {
 }
 
 #[test]
-fn a_file_that_changes_during_the_run_amends_the_plan() {
+fn a_file_changed_during_the_run_amends_the_plan() {
     let scene = Scene::new();
     let crewlog = env!("CARGO_BIN_EXE_crewlog");
     let edit = format!(
@@ -209,7 +209,7 @@ fn a_file_that_changes_during_the_run_amends_the_plan() {
 }
 
 #[test]
-fn a_run_without_consent_takes_over_no_new_command() {
+fn a_run_adopts_no_new_command_without_consent() {
     let scene = Scene::new();
     named_pipe(&scene, "go");
     scene.write("plan.md", "- [ ] A: Run `read line < go`\n- [ ] B: Paint the door\n");
@@ -227,7 +227,7 @@ fn a_run_without_consent_takes_over_no_new_command() {
 }
 
 #[test]
-fn edits_of_the_file_become_one_amendment() {
+fn edits_to_the_file_become_one_amendment() {
     let kept = Kept::new("- [ ] A: Paint\n- [ ] B: Dry\n- [ ] C: Sand (P1)\n- [ ] D: Sell\n");
     let edited = "- [ ] A: Paint\n- [ ] N: Wait a day\n- [ ] C: Sand twice (retry 2)\n- [ ] D: Sell (after A)\n";
     kept.write(edited);
@@ -244,7 +244,7 @@ fn edits_of_the_file_become_one_amendment() {
 }
 
 #[test]
-fn changes_by_amend_stay_when_the_file_changes() {
+fn changes_made_by_amend_survive_a_change_of_the_file() {
     let kept = Kept::new("- [ ] Paint\n- [ ] Dry\n- [ ] Sell\n");
     kept.run(&["amend", &kept.plan, "--edit", "2", "--description", "Dry well", "--priority", "high"]).expect(0);
     kept.run(&["amend", &kept.plan, "--add", "- Sweep", "--after", "3"]).expect(0);
@@ -258,7 +258,7 @@ fn changes_by_amend_stay_when_the_file_changes() {
 }
 
 #[test]
-fn a_task_that_has_begun_is_neither_edited_nor_removed() {
+fn a_started_task_is_neither_edited_nor_removed() {
     let text = "- [ ] A: Paint\n- [ ] B: Dry (after A)\n- [ ] C: Sweep (P) (after A)\n";
     let kept = Kept::new(text);
     kept.write(text.replace("Paint", "Paint it red"));
@@ -284,7 +284,7 @@ fn a_task_that_has_begun_is_neither_edited_nor_removed() {
 }
 
 #[test]
-fn a_box_ticked_by_hand_ends_a_task_that_nobody_holds() {
+fn a_box_ticked_by_hand_completes_an_unclaimed_task() {
     let text = "- [ ] Group\n  - [ ] A: Paint\n  - [ ] B: Dry\n- [ ] C: Sell\n- [ ] D: Sweep\n- [ ] E: Rest\n";
     let kept = Kept::new(text);
     // One running task, one not started, and one cancelled.
@@ -309,7 +309,7 @@ fn a_box_ticked_by_hand_ends_a_task_that_nobody_holds() {
 }
 
 #[test]
-fn a_group_ticked_by_hand_ends_none_of_its_parts() {
+fn a_group_ticked_by_hand_completes_none_of_its_parts() {
     let text = "- [ ] Group\n  - [ ] A: Paint\n  - [ ] B: Dry\n";
     let kept = Kept::new(text);
     let ticked = text.replace("[ ] Group", "[x] Group");
@@ -322,7 +322,7 @@ fn a_group_ticked_by_hand_ends_none_of_its_parts() {
 }
 
 #[test]
-fn a_step_ticked_before_its_turn_keeps_the_rest_in_order() {
+fn a_step_ticked_early_keeps_the_order_of_the_rest() {
     let kept = Kept::new("- [ ] A: Test\n- [ ] B: Note\n- [ ] C: Publish\n");
     kept.takes("- [ ] A: Test\n- [x] B: Note\n- [ ] C: Publish\n", "done: B\n");
     assert_eq!(kept.order(), "A< B<A C<A,B");
@@ -330,7 +330,7 @@ fn a_step_ticked_before_its_turn_keeps_the_rest_in_order() {
 }
 
 #[test]
-fn a_box_ticked_by_hand_ends_nothing_that_is_held() {
+fn a_box_ticked_by_hand_does_not_complete_a_claimed_task() {
     let scene = Scene::new();
     let mut gate = Gate::new(&scene, "gate");
     named_pipe(&scene, "go");
@@ -351,7 +351,7 @@ fn a_box_ticked_by_hand_ends_nothing_that_is_held() {
 }
 
 #[test]
-fn what_was_written_here_is_taken_for_nobodys_hand() {
+fn marks_written_by_sync_do_not_count_as_manual_edits() {
     let kept = Kept::new("- [ ] A: Paint\n- [ ] B: Dry\n- [ ] C: Sell\n");
     kept.done(&["A"]);
     kept.run(&["cancel", &kept.plan, "C"]).expect(0);
@@ -363,7 +363,7 @@ fn what_was_written_here_is_taken_for_nobodys_hand() {
 }
 
 #[test]
-fn a_box_cleared_after_a_retry_is_ticked_when_the_task_is_done() {
+fn a_box_cleared_by_a_retry_is_ticked_when_the_task_is_done() {
     let kept = Kept::new("- [ ] A: Paint\n- [ ] B: Dry\n");
     kept.run(&["cancel", &kept.plan, "B"]).expect(0);
     kept.writes("- [ ] A: Paint\n- [-] B: Dry\n");
@@ -374,7 +374,7 @@ fn a_box_cleared_after_a_retry_is_ticked_when_the_task_is_done() {
 }
 
 #[test]
-fn numbers_follow_the_file_and_nothing_runs_twice() {
+fn renumbering_the_file_renames_tasks_without_rerunning_them() {
     let kept = Kept::new("1. Paint\n2. Dry\n3. Sell\n4. Rest\n");
     kept.done(&["1"]);
     // One before the running task, and one after it.
@@ -390,7 +390,7 @@ fn numbers_follow_the_file_and_nothing_runs_twice() {
 }
 
 #[test]
-fn a_renamed_heading_and_equal_texts_are_told_apart() {
+fn tasks_are_matched_despite_a_renamed_heading_and_equal_texts() {
     let kept = Kept::new("## One\n- [ ] Test\n- [ ] Test\n\n## Two\n- [ ] Test\n");
     kept.done(&["1"]);
     kept.write("## First\n- [ ] Test\n- [ ] Test\n- [ ] Check\n\n## Two\n- [ ] Test\n");
@@ -407,7 +407,7 @@ fn a_renamed_heading_and_equal_texts_are_told_apart() {
 }
 
 #[test]
-fn a_step_that_was_left_out_can_come_back() {
+fn a_removed_step_can_come_back() {
     let text = "- [ ] A: Paint\n- [ ] B: Dry\n- [ ] C: Sell\n";
     let kept = Kept::new(text);
     kept.takes("- [ ] A: Paint\n- [ ] C: Sell\n", "edited: C\nleft out: B\n");
@@ -419,7 +419,7 @@ fn a_step_that_was_left_out_can_come_back() {
 }
 
 #[test]
-fn a_file_that_is_no_plan_changes_nothing() {
+fn a_file_that_is_not_a_plan_changes_nothing() {
     let check = |kept: &Kept, edited: &str, says: &[&str]| {
         kept.write(edited);
         let n_events = kept.n_events();
@@ -440,7 +440,7 @@ fn a_file_that_is_no_plan_changes_nothing() {
 }
 
 #[test]
-fn new_commands_are_asked_about_first() {
+fn new_commands_need_consent_first() {
     let kept = Kept::new("- [ ] A: Paint\n- [ ] B: Run `true`\n");
     kept.write("- [ ] A: Paint\n- [ ] B: Run `touch bad`\n");
     let n_events = kept.n_events();
@@ -470,7 +470,7 @@ fn a_plan_without_a_file_of_its_own_says_so() {
 }
 
 #[test]
-fn a_plan_that_has_ended_takes_nothing_over() {
+fn an_ended_plan_adopts_no_changes() {
     let kept = Kept::new("- [ ] A: Paint\n");
     kept.done(&["A"]);
     kept.write("- [ ] A: Paint\n- [ ] B: Dry\n");
@@ -479,7 +479,7 @@ fn a_plan_that_has_ended_takes_nothing_over() {
 }
 
 #[test]
-fn a_resumed_plan_takes_in_its_file_before_anything_runs() {
+fn a_resumed_plan_reads_its_file_before_anything_runs() {
     let kept = Kept::new("- [ ] Look\n- [ ] Run `touch ran`\n- [ ] Run `touch too`\n");
     kept.done(&["1"]);
     kept.write("- [x] Look\n- [x] Run `touch ran`\n- [-] Run `touch too`\n");
@@ -489,7 +489,7 @@ fn a_resumed_plan_takes_in_its_file_before_anything_runs() {
 }
 
 #[test]
-fn a_resumed_run_takes_over_what_was_ticked_meanwhile() {
+fn a_resumed_run_adopts_boxes_ticked_in_the_meantime() {
     let scene = Scene::new();
     scene.write("plan.md", "- [ ] Paint\n- [ ] Run `echo dry > dry`\n");
     let plan = scene.run(&["run", "plan.md", "--yes", "--sync"]).expect(5).stdout.trim().to_owned();
@@ -510,7 +510,7 @@ fn parallel_plans_stay_parallel() {
 }
 
 #[test]
-fn a_plan_on_a_server_is_kept_in_step_too() {
+fn a_plan_on_a_server_is_synced_too() {
     let database = Database::new();
     let kept = Kept::within(on_server(&database), "plan.md", "- [ ] A: Paint\n- [ ] B: Dry\n");
     kept.done(&["A"]);

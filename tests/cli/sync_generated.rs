@@ -73,7 +73,7 @@ impl Item {
 }
 
 #[test]
-fn exactly_the_boxes_of_what_ends_are_written() {
+fn sync_writes_exactly_the_boxes_of_ended_tasks() {
     let paths = ["plan.md", "specs/1/tasks.md", "openspec/changes/a/tasks.md", ".kiro/specs/a/tasks.md"];
     for seed in 1..=16 {
         let mut numbers = Numbers(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(seed));

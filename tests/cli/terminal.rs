@@ -3,7 +3,7 @@
 use super::scene::{Gate, Running, Scene};
 
 #[test]
-fn the_commands_are_shown_and_asked_for_once() {
+fn commands_are_shown_and_confirmed_once() {
     let scene = Scene::new();
     scene.write("plan.md", "1. Run `touch ran`\n2. Run `touch ran-too`\n");
     for (answer, code) in [("n", 1), ("", 1), ("yes please", 1), ("y", 0)] {
@@ -19,7 +19,7 @@ fn the_commands_are_shown_and_asked_for_once() {
 }
 
 #[test]
-fn questions_are_asked_in_place_each_once() {
+fn questions_are_asked_on_the_terminal_once_each() {
     let scene = Scene::new();
     let text = "1. Which colour is it?\n2. Which size is it?\n3. Run `echo \"$CREWLOG_ANSWER_1, $CREWLOG_ANSWER_2\"`\n   - depends on: 1, 2\n";
     scene.write("plan.md", text);
@@ -37,7 +37,7 @@ fn questions_are_asked_in_place_each_once() {
 }
 
 #[test]
-fn what_another_process_answers_is_asked_no_more_and_the_next_line_is_for_the_next_question() {
+fn a_question_answered_elsewhere_is_dropped_and_input_goes_to_the_next_one() {
     let scene = Scene::new();
     scene.write("plan.md", "1. Which colour is it?\n2. Which size is it?\n");
     let mut running = Running::start_on_terminal(&mut scene.crewlog(&["run", "plan.md", "--yes"]));
@@ -54,7 +54,7 @@ fn what_another_process_answers_is_asked_no_more_and_the_next_line_is_for_the_ne
 }
 
 #[test]
-fn an_answer_that_is_not_understood_is_asked_for_again() {
+fn an_invalid_answer_is_requested_again() {
     let scene = Scene::new();
     scene.write("plan.md", "1. Run `exit 3`\n2. Run `echo second`\n");
     let mut running =
@@ -72,7 +72,7 @@ fn an_answer_that_is_not_understood_is_asked_for_again() {
 }
 
 #[test]
-fn an_empty_answer_leaves_the_question_open_and_stops_nothing_else() {
+fn an_empty_answer_leaves_the_question_open_and_the_run_continues() {
     let scene = Scene::new();
     let mut gate = Gate::new(&scene, "gate");
     let go = super::scene::named_pipe(&scene, "go");
@@ -106,7 +106,7 @@ fn no_input_asks_nothing_even_on_a_terminal() {
 }
 
 #[test]
-fn colours_are_for_terminals_and_for_those_who_ask() {
+fn colours_are_used_on_terminals_or_on_request() {
     let scene = Scene::new();
     scene.write("plan.md", "Run `echo ok`");
     let shows_colour = |words: &[&str], env: Option<&str>| {

@@ -51,7 +51,7 @@ fn statuses(shown: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn an_interrupted_run_gives_its_task_back_and_says_how_to_go_on() {
+fn an_interrupted_run_releases_its_task_and_says_how_to_continue() {
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
         let Waiting { scene, plan, running, gate } = Waiting::at("2. Run `echo second`\n");
         running.signal(signal);
@@ -71,7 +71,7 @@ fn an_interrupted_run_gives_its_task_back_and_says_how_to_go_on() {
 }
 
 /// A command that a shell starts with SIGHUP ignored, like `nohup`.
-fn deaf_to_hang_ups(command: &Command) -> Command {
+fn ignoring_hangups(command: &Command) -> Command {
     let mut shell = Command::new("sh");
     shell.args(["-c", "trap '' HUP; exec \"$0\" \"$@\""]).arg(command.get_program()).args(command.get_args());
     for (name, value) in command.get_envs() {
@@ -85,14 +85,14 @@ fn deaf_to_hang_ups(command: &Command) -> Command {
 }
 
 #[test]
-fn a_run_that_was_begun_deaf_to_hang_ups_goes_on_and_is_interrupted_all_the_same() {
+fn a_run_that_ignores_hangups_continues_and_can_still_be_interrupted() {
     for (then, code) in [(None, 0), (Some(Signal::TERM), 130)] {
         let scene = Scene::new();
         let (mut gate, go) = (Gate::new(&scene, "gate"), named_pipe(&scene, "go"));
         // Opened for both, so that it takes a line whether or not the command still reads.
         let mut go = File::options().read(true).write(true).open(go).expect("the pipe opens");
         scene.write("plan.md", format!("Run `{}; read line < go; echo waited`", Gate::pass("gate")));
-        let running = Running::start(&mut deaf_to_hang_ups(&scene.crewlog(&["run", "plan.md", "--yes"])));
+        let running = Running::start(&mut ignoring_hangups(&scene.crewlog(&["run", "plan.md", "--yes"])));
         gate.wait();
         running.signal(Signal::HUP);
         assert_eq!(scene.run(&["ls", "-o", "json"]).expect(0).json()["plans"][0]["status"], "Running");
@@ -108,7 +108,7 @@ fn a_run_that_was_begun_deaf_to_hang_ups_goes_on_and_is_interrupted_all_the_same
 }
 
 #[test]
-fn a_task_that_is_reopened_has_not_ended() {
+fn a_reopened_task_does_not_count_as_ended() {
     let scene = Scene::new();
     let (plan, ran) = scene.plan("1. Run `test -e fixed`\n2. Run `echo ok`\n");
     ran.expect(100);
@@ -142,7 +142,7 @@ fn a_second_resume_joins_and_each_task_runs_once() {
 }
 
 #[test]
-fn what_another_process_answers_goes_into_the_run() {
+fn an_answer_from_another_process_reaches_the_run() {
     let rest = "2. Which colour is it?\n3. Run `echo \"got $CREWLOG_ANSWER\"` (after 1, 2)\n";
     let waiting = Waiting::at_with(rest, &["--parallel"]);
     let questions = waiting.scene.show(&waiting.plan)["questions"].clone();
@@ -154,7 +154,7 @@ fn what_another_process_answers_goes_into_the_run() {
 }
 
 #[test]
-fn what_a_worker_holds_is_nobody_elses_to_report() {
+fn a_task_held_by_a_worker_cannot_be_reported_by_others() {
     let waiting = Waiting::at("");
     for words in [&["done", &waiting.plan, "1"] as &[&str], &["fail", &waiting.plan, "1", "no"]] {
         waiting.scene.run(words).expect(9).says(&["held by shell@"]);
@@ -165,7 +165,7 @@ fn what_a_worker_holds_is_nobody_elses_to_report() {
 }
 
 #[test]
-fn a_task_that_is_cancelled_is_stopped_and_the_rest_goes_on() {
+fn a_cancelled_task_is_stopped_and_the_rest_continues() {
     let Waiting { scene, plan, running, gate } = Waiting::at_with("2. Run `echo beside`\n", &["--parallel"]);
     scene.run(&["cancel", &plan, "1", "--reason", "not needed"]).expect(0);
     running.finish().expect(100).says(&["CANCEL", "not needed"]);
@@ -180,7 +180,7 @@ fn a_task_that_is_cancelled_is_stopped_and_the_rest_goes_on() {
 }
 
 #[test]
-fn a_plan_that_is_cancelled_stops_its_run() {
+fn cancelling_a_plan_stops_its_run() {
     let Waiting { scene, plan, running, gate } = Waiting::at("2. Run `echo second`\n");
     assert_eq!(scene.run(&["cancel", &plan]).expect(0).stdout, format!("{plan} is cancelled\n"));
     running.finish().expect(100).says(&["cancelled: cancelled by a person"]);
@@ -201,7 +201,7 @@ fn a_command_finds_the_log_and_can_add_to_it() {
 }
 
 #[test]
-fn two_names_of_one_log_know_each_others_workers() {
+fn workers_see_each_other_under_two_names_of_one_log() {
     let Waiting { scene, plan, running, gate } = Waiting::at("2. Run `echo 2 >> side`\n");
     std::os::unix::fs::symlink(scene.path(".crewlog/log.db"), scene.path("link.db")).expect("a link can be made");
     let mut other = scene.start(&["--store", "link.db", "resume", &plan, "--timeout", "2s"]);
@@ -214,7 +214,7 @@ fn two_names_of_one_log_know_each_others_workers() {
 }
 
 #[test]
-fn a_run_ends_in_bounded_time_when_another_holds_the_log_s_append_lock() {
+fn a_run_ends_in_bounded_time_while_another_process_holds_the_append_lock() {
     let Waiting { scene, plan, running, gate } = Waiting::at_with("", &["--timeout", "1s"]);
     let lock = File::options().write(true).open(scene.path(".crewlog/log.db-lock")).expect("the log has a lock");
     lock.lock().expect("it can be had");
@@ -228,7 +228,7 @@ fn a_run_ends_in_bounded_time_when_another_holds_the_log_s_append_lock() {
 }
 
 #[test]
-fn all_of_thirty_who_add_to_one_plan_at_once_come_to_their_turn() {
+fn thirty_concurrent_additions_to_a_plan_all_succeed() {
     let scene = Scene::new();
     let (plan, ran) = scene.plan("1. Which colour is it?\n");
     ran.expect(5);

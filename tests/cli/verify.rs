@@ -23,7 +23,7 @@ fn verified(ran: &Ran) -> Value {
 }
 
 #[test]
-fn what_this_version_wrote_it_decides_again_plan_by_plan_and_all_together() {
+fn verify_replays_each_plan_and_the_whole_log_of_this_version() {
     let scene = Scene::new();
     let (plan, fork) = two_plans(&scene);
     let n_events = scene.events().len();
@@ -52,7 +52,7 @@ fn falsified(scene: &Scene, store: &str, from: &str, to: &str) -> Ran {
 }
 
 #[test]
-fn the_first_decision_that_would_be_another_is_named_and_exits_with_10() {
+fn verify_names_the_first_different_decision_and_exits_with_10() {
     let scene = Scene::new();
     two_plans(&scene);
     // The planner did not process the report.
@@ -82,7 +82,7 @@ fn the_first_decision_that_would_be_another_is_named_and_exits_with_10() {
 }
 
 #[test]
-fn a_plan_of_an_agent_whose_command_was_taken_away_is_not_vouched_for() {
+fn verify_reports_an_agents_plan_without_its_recorded_command() {
     let scene = Scene::new();
     scene.write("plan.json", r#"{"steps": [{"id": "a", "description": "Look at it", "tool": "look_up"}]}"#);
     scene.run(&["plan", "propose", "plan.json", "--agent", "tactical", "--yes"]).expect(0);

@@ -34,7 +34,7 @@ fn workers_of(claims: &[Value]) -> BTreeSet<&str> {
 }
 
 #[test]
-fn a_plan_that_is_left_to_workers_runs_nothing_until_one_comes() {
+fn a_detached_plan_runs_nothing_until_a_worker_starts() {
     let scene = Scene::new();
     let plan = leave(&scene, "1. Run `echo one >> side`\n2. Run `echo two >> side`\n");
     assert_eq!(scene.read("side"), "");
@@ -46,7 +46,7 @@ fn a_plan_that_is_left_to_workers_runs_nothing_until_one_comes() {
 }
 
 #[test]
-fn several_workers_share_the_tasks_of_one_log_and_each_task_runs_once() {
+fn several_workers_share_the_tasks_of_a_log_and_each_task_runs_once() {
     let scene = Scene::new();
     let mut gates: [Gate; 3] = gates(&scene);
     let items = (1..=3).map(|task| format!("- [P] Run `{}`\n", waits(task))).collect::<String>();
@@ -69,7 +69,7 @@ fn several_workers_share_the_tasks_of_one_log_and_each_task_runs_once() {
 }
 
 #[test]
-fn a_worker_that_came_first_takes_what_is_planned_later_by_others() {
+fn a_running_worker_takes_tasks_planned_later_by_others() {
     let scene = Scene::new();
     let mut worker = scene.start(&["work"]);
     worker.stderr.until("open now: 0 plans");
@@ -84,7 +84,7 @@ fn a_worker_that_came_first_takes_what_is_planned_later_by_others() {
 }
 
 #[test]
-fn followers_of_one_log_see_the_same_events_and_one_that_comes_late_sees_the_rest() {
+fn followers_of_a_log_see_the_same_events_and_a_late_one_sees_the_rest() {
     let scene = Scene::new();
     let mut gates: [Gate; 2] = gates(&scene);
     let mut early = [(); 2].map(|()| scene.start(&["work", "-o", "jsonl", "--jobs", "1"]));
@@ -116,7 +116,7 @@ fn followers_of_one_log_see_the_same_events_and_one_that_comes_late_sees_the_res
 }
 
 #[test]
-fn a_worker_that_is_told_to_end_gives_its_task_back_and_another_finishes_it() {
+fn a_terminated_worker_releases_its_task_and_another_finishes_it() {
     let scene = Scene::new();
     let [mut gate]: [Gate; 1] = gates(&scene);
     let plan = leave(&scene, &format!("1. Run `{}`\n2. Run `echo end`\n", waits(1)));
@@ -136,7 +136,7 @@ fn a_worker_that_is_told_to_end_gives_its_task_back_and_another_finishes_it() {
 }
 
 #[test]
-fn a_worker_that_has_nothing_to_do_says_for_whom_the_plans_wait() {
+fn an_idle_worker_says_whom_the_plans_wait_for() {
     let scene = Scene::new();
     let asks = leave(&scene, "1. Which colour is it?\n2. Run `echo $CREWLOG_ANSWER`\n");
     let yours = leave(&scene, "- Paint the door\n");
@@ -154,7 +154,7 @@ fn a_worker_that_has_nothing_to_do_says_for_whom_the_plans_wait() {
 
 /// The log ends with a report whose author died before the planner processed it.
 #[test]
-fn a_worker_takes_in_what_nobody_has_before_it_says_that_it_is_idle() {
+fn a_worker_processes_unprocessed_reports_before_it_becomes_idle() {
     let (scene, there) = (Scene::new(), Scene::new());
     let plan = leave(&scene, "1. Paint the door\n2. Run `echo fine`\n");
     scene.run(&["done", &plan, "1"]).expect(0);
@@ -169,7 +169,7 @@ fn a_worker_takes_in_what_nobody_has_before_it_says_that_it_is_idle() {
 }
 
 #[test]
-fn a_plan_that_cannot_be_read_is_named_and_holds_up_no_other() {
+fn an_unreadable_plan_is_named_and_blocks_no_other() {
     let (scene, there) = (Scene::new(), Scene::new());
     let foreign = leave(&scene, "1. Which colour is it?\n");
     let sound = leave(&scene, "Run `echo fine`\n");
@@ -186,7 +186,7 @@ fn a_plan_that_cannot_be_read_is_named_and_holds_up_no_other() {
 }
 
 #[test]
-fn a_command_ends_with_the_first_that_fails_or_uses_an_unset_variable() {
+fn a_command_stops_at_the_first_failure_or_unset_variable() {
     let scene = Scene::new();
     let (plan, ran) =
         scene.plan("1. Build it:\n   ```sh\n   echo begun > a.txt\n   false\n   echo on > b.txt\n   ```\n");

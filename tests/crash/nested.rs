@@ -3,7 +3,7 @@
 
 use std::os::unix::process::ExitStatusExt;
 
-use super::{Scene, Value, at_every_position, nothing_is_left, side};
+use super::{Scene, Value, at_every_position, no_process_remains, side};
 use crate::cli::scene::Running;
 
 /// Other processes append events too: by how many events a run may be shorter than another.
@@ -21,7 +21,7 @@ struct Case {
 }
 
 #[test]
-fn a_plan_with_plans_within_it_killed_at_any_event_ends_as_one_that_was_not() {
+fn a_plan_with_sub_plans_killed_at_any_event_ends_like_an_uninterrupted_one() {
     let prepare = |scene: &Scene| {
         let work = |name: &str| format!("1. Run `{MARK}; echo {name}`\n2. Run `{MARK}; echo {name} again`\n");
         let orders = serde_json::json!({ "steps": [
@@ -32,11 +32,11 @@ fn a_plan_with_plans_within_it_killed_at_any_event_ends_as_one_that_was_not() {
         words(&["plan", "propose", "orders.json", "--agent", "orchestrator", "--run", "--yes", "-q"])
     };
     let side = &["it.1-1 1", "it.1-1 2", "it.2-1 1", "it.2-1 2"];
-    dies_anywhere(&Case { prepare, is_it: |plan| !plan.contains('.'), side });
+    survives_kills_anywhere(&Case { prepare, is_it: |plan| !plan.contains('.'), side });
 }
 
 #[test]
-fn a_fork_killed_at_any_event_of_its_run_ends_as_one_that_was_not() {
+fn a_fork_killed_at_any_event_of_its_run_ends_like_an_uninterrupted_one() {
     let prepare = |scene: &Scene| {
         let text = format!("1. Run `{MARK}`\n2. Run `{MARK}; test -e mended`\n3. Run `{MARK}`\n");
         let (plan, ran) = scene.plan(&text);
@@ -45,7 +45,7 @@ fn a_fork_killed_at_any_event_of_its_run_ends_as_one_that_was_not() {
         scene.write("mended", "");
         words(&["fork", &plan, "--before-failure", "--edit", "3", "--description", "Ship", "--yes", "--run", "-q"])
     };
-    dies_anywhere(&Case { prepare, is_it: |plan| plan.contains("-fork-"), side: &["it 2", "it 3"] });
+    survives_kills_anywhere(&Case { prepare, is_it: |plan| plan.contains("-fork-"), side: &["it 2", "it 3"] });
 }
 
 fn words(words: &[&str]) -> Vec<String> {
@@ -62,7 +62,7 @@ fn n_events(scene: &Scene) -> i64 {
     i64::try_from(n).expect("a short log")
 }
 
-fn dies_anywhere(case: &Case) {
+fn survives_kills_anywhere(case: &Case) {
     let reference = Scene::new();
     let begin = (case.prepare)(&reference);
     let before = n_events(&reference);
@@ -105,7 +105,7 @@ fn survives(case: &Case, kill: &str, expected: &str) -> bool {
     assert_eq!(ran, case.side, "{kill}: each ran, in its order");
     assert_eq!(shape(&scene, &plan), expected, "{kill}");
     scene.run(&["replay", "--verify", "-q"]).expect(0);
-    nothing_is_left(&scene, &plan);
+    no_process_remains(&scene, &plan);
     is_dead
 }
 

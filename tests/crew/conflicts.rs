@@ -23,7 +23,7 @@ fn told(project: &str, event: &ConflictEvent) -> String {
 }
 
 #[test]
-fn a_task_that_begins_while_another_holds_its_files_is_a_conflict_until_one_ends() {
+fn two_running_tasks_on_the_same_files_conflict_until_one_ends() {
     check::<Conflicts>(
         "
 p planned 2; p/1 dispatched Refactor src/a.rs docs; p/2 dispatched UnitTest src/*.rs tests/**
@@ -40,7 +40,7 @@ p/2 failed
 }
 
 #[test]
-fn each_way_in_which_a_task_is_let_go_resolves() {
+fn every_way_to_release_a_task_resolves_its_conflict() {
     check::<Conflicts>(
         "
 p/1 dispatched Refactor a.rs; q/1 dispatched Refactor a.rs
@@ -78,7 +78,7 @@ p/1 expires
 }
 
 #[test]
-fn a_task_that_is_claimed_anew_is_in_no_conflict_with_itself() {
+fn a_reclaimed_task_does_not_conflict_with_itself() {
     check::<Conflicts>(
         "
 p/1 dispatched Refactor a.rs; p/2 dispatched Refactor a.rs
@@ -95,7 +95,7 @@ p/2 claimed ana
 }
 
 #[test]
-fn a_conflict_of_several_ends_with_the_newcomer_or_the_last_of_the_others() {
+fn a_conflict_of_several_ends_with_its_newest_or_the_last_of_the_others() {
     check::<Conflicts>(
         "
 p/1 dispatched Refactor src/a.rs; p/2 dispatched Refactor src/b.rs; p/3 dispatched Refactor src; p/4 dispatched Refactor src
@@ -116,7 +116,7 @@ p/2 completed
 }
 
 #[test]
-fn tasks_that_only_read_are_in_no_conflict_with_each_other() {
+fn tasks_that_only_read_do_not_conflict() {
     check::<Conflicts>(
         "
 p/1 dispatched Retrieval a.rs; p/2 dispatched Analysis a.rs; p/3 dispatched ToolCall a.rs
@@ -130,7 +130,7 @@ p/3 claimed c
 }
 
 #[test]
-fn a_command_writes_unless_it_is_marked_and_readers_are_in_no_conflict() {
+fn a_command_counts_as_a_writer_unless_marked_read_only() {
     check::<Conflicts>(
         "
 p/1 dispatched Retrieval $ < a.rs; p/2 dispatched ToolCall $ < a.rs; p/3 dispatched Analysis a.rs
@@ -146,7 +146,7 @@ p/4 claimed d
 }
 
 #[test]
-fn what_one_executor_does_one_after_another_is_no_conflict() {
+fn sequential_tasks_of_one_executor_do_not_conflict() {
     check::<Conflicts>(
         "
 p/1 dispatched Refactor $ a.rs; p/2 dispatched Refactor $ a.rs; q/1 dispatched Refactor $ a.rs
@@ -163,7 +163,7 @@ p/2 claimed ana
 }
 
 #[test]
-fn what_begins_and_ends_in_one_append_was_never_there() {
+fn a_task_claimed_and_ended_in_one_append_causes_no_conflict() {
     check::<Conflicts>(
         "
 p/1 dispatched Refactor a.rs; p/2 dispatched Refactor a.rs; p/3 dispatched Refactor a.rs
@@ -181,7 +181,7 @@ p/3 completed; p/3 claimed d
 }
 
 #[test]
-fn projects_share_no_files_and_number_their_own_conflicts() {
+fn projects_share_no_files_and_number_conflicts_separately() {
     check::<Conflicts>(
         "
 p/1 dispatched Refactor a.rs; q@y/1 dispatched Refactor a.rs; r@/1 dispatched Refactor a.rs; s@y/1 dispatched Refactor a.rs
@@ -194,7 +194,7 @@ s@y/1 claimed d
 }
 
 #[test]
-fn what_is_declared_counts_before_what_is_mentioned() {
+fn declared_files_take_precedence_over_mentioned_ones() {
     check::<Conflicts>(
         "
 p/1 dispatched Refactor : mend src/a.rs, and look at http://example.org/src/b.rs
@@ -210,7 +210,7 @@ p/3 claimed c
 }
 
 #[test]
-fn what_the_plan_has_taken_is_claimed_in_vain() {
+fn a_claim_on_a_cancelled_task_causes_no_conflict() {
     check::<Conflicts>(
         "
 p/1 dispatched Refactor a.rs; p/2 dispatched Refactor a.rs
@@ -248,7 +248,7 @@ fn two_worktrees_share_no_files() {
 }
 
 #[test]
-fn a_conflict_of_many_is_told_in_bounds() {
+fn a_conflict_of_many_tasks_lists_a_bounded_number_of_holders() {
     let (mut log, mut conflicts) = (Log::default(), Conflicts::default());
     for plan in 0..40 {
         say(&mut log, &mut conflicts, &format!("p{plan}/1 dispatched Refactor a.rs"));
@@ -267,7 +267,7 @@ fn a_conflict_of_many_is_told_in_bounds() {
 }
 
 #[test]
-fn patterns_beyond_the_most_are_not_looked_at_and_costly_ones_are_their_folders() {
+fn patterns_beyond_the_maximum_are_ignored_and_costly_ones_widened_to_folders() {
     let (mut log, mut conflicts) = (Log::default(), Conflicts::default());
     let many = (0..=PATTERNS_MAX).map(|n| format!("f{n}.rs")).collect::<Vec<_>>().join(" ");
     let hostile = (0..PATTERNS_MAX).map(|n| format!("h{n}/{}b", "*a".repeat(250))).collect::<Vec<_>>().join(" ");
@@ -289,7 +289,7 @@ fn patterns_beyond_the_most_are_not_looked_at_and_costly_ones_are_their_folders(
 }
 
 #[test]
-fn a_task_that_names_a_million_files_is_looked_at_no_further_than_its_patterns() {
+fn only_a_bounded_prefix_of_a_million_file_names_is_examined() {
     let (mut log, mut conflicts) = (Log::default(), Conflicts::default());
     let many = (0..1_000_000).map(|n| format!("f{n}.rs")).collect::<Vec<_>>().join(" ");
     let one = (0..100_000).map(|n| format!("{}same{n}/../g.rs", "{a,a}".repeat(6))).collect::<Vec<_>>().join(" ");
@@ -309,7 +309,7 @@ fn a_task_that_names_a_million_files_is_looked_at_no_further_than_its_patterns()
 }
 
 #[test]
-fn names_that_come_to_the_same_are_one_pattern() {
+fn names_that_normalise_to_the_same_path_are_one_pattern() {
     let (mut log, mut conflicts) = (Log::default(), Conflicts::default());
     let one = (2..NAMES_MAX).map(|n| format!("x{n}/../g.rs")).collect::<Vec<_>>().join(" ");
     say(&mut log, &mut conflicts, &format!("p/1 dispatched Refactor : {one} h.rs i.rs j.rs"));
@@ -325,7 +325,7 @@ fn names_that_come_to_the_same_are_one_pattern() {
 
 /// With work for every project at every append this would never end.
 #[test]
-fn an_append_costs_what_it_changes_however_many_projects_there_are() {
+fn the_cost_of_an_append_does_not_depend_on_the_number_of_projects() {
     let (mut log, mut conflicts) = (Log::default(), Conflicts::default());
     for project in 0..20_000 {
         let line = format!("p@y{project}/1 dispatched Refactor a.rs; p@y{project}/1 claimed a");
@@ -337,7 +337,7 @@ fn an_append_costs_what_it_changes_however_many_projects_there_are() {
 }
 
 #[test]
-fn what_is_done_within_a_task_is_in_no_conflict_with_it() {
+fn tasks_of_a_sub_plan_do_not_conflict_with_their_parent_task() {
     check::<Conflicts>(
         "
 p/1 dispatched Refactor a.rs; p.1-1/1 dispatched Refactor a.rs; p.1-1.1-2/1 dispatched Refactor a.rs

@@ -86,7 +86,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_path_that_both_match_is_an_overlap(a in patterns(), b in patterns()) {
+    fn two_patterns_that_match_a_path_overlap(a in patterns(), b in patterns()) {
         let common = paths().into_iter().find(|path| covers(&a, path) && covers(&b, path));
         if let Some(path) = common {
             prop_assert!(overlap(&a, &b), "{a} and {b} both match {path}");
@@ -94,7 +94,7 @@ proptest! {
     }
 
     #[test]
-    fn an_overlap_of_small_patterns_has_a_path_that_both_match(
+    fn overlapping_small_patterns_have_a_common_path(
         a in small_patterns(), b in small_patterns(),
     ) {
         let common = paths().into_iter().find(|path| covers(&a, path) && covers(&b, path));
@@ -113,7 +113,7 @@ fn small_patterns() -> impl Strategy<Value = String> {
 }
 
 #[test]
-fn patterns_overlap_where_a_path_is_in_both() {
+fn listed_pattern_pairs_overlap_as_expected() {
     for (a, b, expected) in [
         ("src/a.rs", "src/a.rs", true),
         ("src/a.rs", "src/b.rs", false),
@@ -162,7 +162,7 @@ fn patterns_overlap_where_a_path_is_in_both() {
 }
 
 #[test]
-fn a_pattern_is_seen_from_its_folder() {
+fn a_pattern_is_relative_to_its_folder() {
     let check = |(folder_a, a): (&str, &str), (folder_b, b): (&str, &str), expected: bool| {
         let (a, b) = (Pattern::new(Some(folder_a), a), Pattern::new(Some(folder_b), b));
         assert_eq!(a.overlaps(&b), expected, "{a:?} and {b:?}");
@@ -181,7 +181,7 @@ fn a_pattern_is_seen_from_its_folder() {
 }
 
 #[test]
-fn past_a_limit_a_pattern_stands_for_its_folder() {
+fn a_pattern_beyond_a_limit_is_widened_to_its_folder() {
     let long = format!("src/{}.rs", "*x".repeat(GLOB_BYTES_MAX));
     assert!(overlap(&long, "src/other") && !overlap(&long, "docs"));
     let long = format!("src.rs/{}", "*x".repeat(GLOB_BYTES_MAX));
@@ -202,7 +202,7 @@ fn past_a_limit_a_pattern_stands_for_its_folder() {
 
 /// Trying one place after the other would never end.
 #[test]
-fn hostile_patterns_are_decided_in_few_steps() {
+fn hostile_patterns_are_matched_in_bounded_time() {
     let decided = |a: &str, b: &str| {
         for text in [a, b] {
             let n_steps = Pattern::new(None, text).n_steps();

@@ -72,16 +72,16 @@ pub(super) async fn catch_up(store: &EventStore, up_to: Option<Position>) -> Res
 }
 
 /// The events that one undisturbed host appends to a log.
-pub(super) async fn in_peace(log: &[Recorded]) -> Both {
+pub(super) async fn by_one_host(log: &[Recorded]) -> Both {
     let (store, _clock) = log_of(&appends(log)).await;
     catch_up(&store, None).await.unwrap();
     said(&store).await
 }
 
 #[tokio::test]
-async fn the_log_of_these_tests_is_rich() {
+async fn the_test_log_covers_every_kind_of_event() {
     let log = rich_log().await;
-    let [conflicts, figures] = in_peace(&log).await;
+    let [conflicts, figures] = by_one_host(&log).await;
     assert!(log.len() > 70 && conflicts.len() > 15 && figures.len() > 3, "{} and {}", log.len(), figures.len());
     assert!(appends(&log).iter().any(|append| append.len() > 3));
     let resolutions = ["Completed", "Failed", "Asked", "Released", "Withdrawn", "Reclaimed"];
@@ -104,9 +104,9 @@ async fn the_log_of_these_tests_is_rich() {
 }
 
 #[tokio::test]
-async fn a_host_that_ends_at_any_position_is_followed_by_one_that_appends_the_rest_once() {
+async fn after_a_host_ends_at_any_position_the_next_appends_the_rest_once() {
     let log = rich_log().await;
-    let expected = in_peace(&log).await;
+    let expected = by_one_host(&log).await;
     for position in 0..=log.len() {
         let (store, _clock) = log_of(&appends(&log)).await;
         catch_up(&store, Some(Position(i64::try_from(position).unwrap()))).await.unwrap();
@@ -116,9 +116,9 @@ async fn a_host_that_ends_at_any_position_is_followed_by_one_that_appends_the_re
 }
 
 #[tokio::test]
-async fn what_is_appended_between_two_hosts_changes_nothing() {
+async fn appends_between_two_hosts_change_nothing() {
     let log = rich_log().await;
-    let expected = in_peace(&log).await;
+    let expected = by_one_host(&log).await;
     let appends = appends(&log);
     for n_appends in 0..=appends.len() {
         let (store, clock) = log_of(&appends[..n_appends]).await;
@@ -130,9 +130,9 @@ async fn what_is_appended_between_two_hosts_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_host_that_is_always_at_the_head_appends_what_one_does_that_comes_late() {
+async fn a_host_at_the_head_appends_the_same_as_a_late_one() {
     let log = rich_log().await;
-    let expected = in_peace(&log).await;
+    let expected = by_one_host(&log).await;
     let (store, clock) = log_of(&[]).await;
     let (mut conflicts, mut figures) =
         (Reacting::<Conflicts>::new(store.clone()), Reacting::<Statistics>::new(store.clone()));
@@ -145,9 +145,9 @@ async fn a_host_that_is_always_at_the_head_appends_what_one_does_that_comes_late
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn two_hosts_at_once_append_everything_once() {
+async fn two_concurrent_hosts_append_everything_once() {
     let log = rich_log().await;
-    let expected = in_peace(&log).await;
+    let expected = by_one_host(&log).await;
     for _ in 0..5 {
         let (store, _clock) = log_of(&appends(&log)).await;
         let both = [(); 2].map(|()| {
@@ -296,9 +296,9 @@ impl Backend for Hard {
 }
 
 #[tokio::test]
-async fn where_a_page_ends_is_of_no_matter() {
+async fn page_boundaries_do_not_affect_the_result() {
     let log = rich_log().await;
-    let expected = in_peace(&log).await;
+    let expected = by_one_host(&log).await;
     for page_events_max in [1, 2, 3, 7] {
         let (store, _clock) = log_of(&appends(&log)).await;
         catch_up(&EventStore::on(Hard { page_events_max, ..Hard::on(&store) }), None).await.unwrap();
@@ -307,9 +307,9 @@ async fn where_a_page_ends_is_of_no_matter() {
 }
 
 #[tokio::test]
-async fn a_host_that_dies_before_its_append_is_acknowledged_is_followed_without_loss() {
+async fn a_host_that_dies_before_an_acknowledgement_is_replaced_without_loss() {
     let log = rich_log().await;
-    let expected = in_peace(&log).await;
+    let expected = by_one_host(&log).await;
     let mut n_cut = 0;
     loop {
         let (store, _clock) = log_of(&appends(&log)).await;
@@ -331,9 +331,9 @@ async fn a_host_that_dies_before_its_append_is_acknowledged_is_followed_without_
 }
 
 #[tokio::test]
-async fn a_log_that_fails_again_and_again_loses_nothing() {
+async fn repeated_log_failures_lose_nothing() {
     let log = rich_log().await;
-    let expected = in_peace(&log).await;
+    let expected = by_one_host(&log).await;
     let (store, _clock) = log_of(&appends(&log)).await;
     let hard = EventStore::on(Hard { fails_every: 3, page_events_max: 5, ..Hard::on(&store) });
     let mut conflicts = Reacting::<Conflicts>::new(hard.clone());
@@ -352,9 +352,9 @@ async fn a_log_that_fails_again_and_again_loses_nothing() {
 }
 
 #[tokio::test]
-async fn an_event_that_cannot_be_read_is_passed_over() {
+async fn an_unreadable_event_is_skipped() {
     let log = rich_log().await;
-    let expected = in_peace(&log).await;
+    let expected = by_one_host(&log).await;
     let (store, clock) = log_of(&appends(&log)[..10]).await;
     for (stream, aggregate) in [("planner", "one"), ("task", "one/2"), ("task", "odd"), ("weather", "x")] {
         let odd = NewEvent::from_json("Odd", "9.9", "[1]".into(), &Metadata::default()).unwrap();
@@ -366,9 +366,9 @@ async fn an_event_that_cannot_be_read_is_passed_over() {
 }
 
 #[tokio::test]
-async fn a_reaction_that_is_in_the_log_with_other_content_is_left_as_it_is() {
+async fn a_reaction_already_logged_with_other_content_is_kept() {
     let log = rich_log().await;
-    let expected = in_peace(&log).await;
+    let expected = by_one_host(&log).await;
     let (store, _clock) = log_of(&appends(&log)).await;
     let odd = NewEvent::from_json("StatisticsProjected", "1.0", "{}".into(), &Metadata::default()).unwrap();
     let odd = odd.with_id(expected[1][3].id);
@@ -380,9 +380,9 @@ async fn a_reaction_that_is_in_the_log_with_other_content_is_left_as_it_is() {
 }
 
 #[tokio::test]
-async fn what_an_older_program_has_said_is_not_said_again_in_other_words() {
+async fn a_reaction_logged_in_an_older_version_is_not_repeated() {
     let log = rich_log().await;
-    let [_, mut expected] = in_peace(&log).await;
+    let [_, mut expected] = by_one_host(&log).await;
     let (store, _clock) = log_of(&appends(&log)).await;
     let cause = expected[1].metadata.clone();
     let older = NewEvent::from_json("StatisticsProjected", "0.9", "{}".into(), &cause).unwrap();
@@ -395,9 +395,9 @@ async fn what_an_older_program_has_said_is_not_said_again_in_other_words() {
 }
 
 #[tokio::test]
-async fn what_is_folded_on_demand_is_what_is_appended() {
+async fn a_fold_on_demand_gives_the_appended_events() {
     let log = rich_log().await;
-    let expected = in_peace(&log).await;
+    let expected = by_one_host(&log).await;
     let (store, _clock) = log_of(&appends(&log)).await;
     let head = store.head().await.unwrap();
     async fn told<R: Reactor>(store: &EventStore, head: Position) -> Vec<(Uuid, String, String)> {
@@ -461,7 +461,7 @@ fn is_seat_taken(folder: &Path) -> bool {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn one_host_at_a_time_is_active_and_another_takes_over() {
     let log = rich_log().await;
-    let expected = in_peace(&log).await;
+    let expected = by_one_host(&log).await;
     let appends = appends(&log);
     for dies in [false, true] {
         let place = tempfile::tempdir().unwrap();
@@ -472,7 +472,7 @@ async fn one_host_at_a_time_is_active_and_another_takes_over() {
         let half = appends.len() / 2;
         append_again(&store, &clock, &appends[..half]).await;
         let first = Hosting::start(&store, &folder);
-        until(&store, &in_peace(&appends[..half].concat()).await).await;
+        until(&store, &by_one_host(&appends[..half].concat()).await).await;
         assert!(is_seat_taken(&folder));
         let second = Hosting::start(&other, &folder);
         if dies {
@@ -490,9 +490,9 @@ async fn one_host_at_a_time_is_active_and_another_takes_over() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_host_that_reads_while_others_write_appends_what_one_does_afterwards() {
+async fn a_host_reading_during_writes_appends_the_same_as_a_later_one() {
     let log = rich_log().await;
-    let expected = in_peace(&log).await;
+    let expected = by_one_host(&log).await;
     let place = tempfile::tempdir().unwrap();
     let (store, clock) = log_of(&[]).await;
     let slow = EventStore::on(Hard { page_events_max: 1, ..Hard::on(&store) });
@@ -503,7 +503,7 @@ async fn a_host_that_reads_while_others_write_appends_what_one_does_afterwards()
 }
 
 #[tokio::test]
-async fn a_host_that_waits_for_its_seat_ends_when_told_to() {
+async fn a_host_waiting_for_the_leader_lock_can_be_stopped() {
     let (place, (store, _clock)) = (tempfile::tempdir().unwrap(), log_of(&[]).await);
     let _leader_locks =
         [Conflicts::NAME, Statistics::NAME].map(|name| LeaderLock::take(place.path(), name).unwrap().unwrap());
@@ -512,7 +512,7 @@ async fn a_host_that_waits_for_its_seat_ends_when_told_to() {
 
 /// Stops a host whose predecessors have processed half of a log, during its first read of the whole log.
 /// Returns how often it read the whole log, and the events it appended.
-async fn stopped_while_it_folds(log: &[Recorded], ahead: i64) -> (usize, Both) {
+async fn stopped_while_folding(log: &[Recorded], ahead: i64) -> (usize, Both) {
     let (place, (store, clock)) = (tempfile::tempdir().unwrap(), log_of(&appends(log)[..20]).await);
     catch_up(&store, None).await.unwrap();
     append_again(&store, &clock, &appends(log)[20..]).await;
@@ -527,12 +527,12 @@ async fn stopped_while_it_folds(log: &[Recorded], ahead: i64) -> (usize, Both) {
 }
 
 #[tokio::test]
-async fn a_host_that_is_to_end_folds_on_only_where_that_can_lead_to_an_append() {
+async fn a_stopping_host_finishes_a_short_fold_but_not_a_long_one() {
     let log = rich_log().await;
-    let (before, expected) = (in_peace(&appends(&log)[..20].concat()).await, in_peace(&log).await);
+    let (before, expected) = (by_one_host(&appends(&log)[..20].concat()).await, by_one_host(&log).await);
     assert!(before[0].len() < expected[0].len());
-    let (n_reads, near) = stopped_while_it_folds(&log, 0).await;
+    let (n_reads, near) = stopped_while_folding(&log, 0).await;
     assert_eq!((n_reads > 1, &near[0]), (true, &expected[0]), "what is left to fold is little");
-    let (n_reads, far) = stopped_while_it_folds(&log, 1_000_000).await;
+    let (n_reads, far) = stopped_while_folding(&log, 1_000_000).await;
     assert_eq!((n_reads, &far[0]), (1, &before[0]), "it ends at once");
 }

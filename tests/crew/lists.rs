@@ -37,7 +37,7 @@ fn state_of<P: Projection>(projected: &Projected<P>) -> serde_json::Value {
     serde_json::to_value(&projected.state).unwrap()
 }
 
-async fn reads_what_is_new<P: Projection>(store: &EventStore, n_kept: usize) {
+async fn reads_only_new_events<P: Projection>(store: &EventStore, n_kept: usize) {
     let (store, counts) = counted(store);
     let mut first = Projected::<P>::read(&store, None).await.unwrap();
     first.fold(n_kept);
@@ -60,17 +60,17 @@ async fn reads_what_is_new<P: Projection>(store: &EventStore, n_kept: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reader_reads_what_came_after_its_snapshot() {
+async fn a_reader_reads_only_events_after_its_snapshot() {
     for (store, _on) in logs().await {
         lengthen(&store, 2_000).await;
-        reads_what_is_new::<Statistics>(&store, 0).await;
-        reads_what_is_new::<Conflicts>(&store, 0).await;
-        reads_what_is_new::<PlanList>(&store, 2_000).await;
+        reads_only_new_events::<Statistics>(&store, 0).await;
+        reads_only_new_events::<Conflicts>(&store, 0).await;
+        reads_only_new_events::<PlanList>(&store, 2_000).await;
     }
 }
 
 #[tokio::test]
-async fn the_first_reader_starts_from_what_a_host_has_kept() {
+async fn the_first_reader_starts_from_a_hosts_snapshot() {
     let (store, counts) = counted(&EventStore::in_memory().await.unwrap());
     lengthen(&store, 2_000).await;
     catch_up(&store, None).await.unwrap();
@@ -94,7 +94,7 @@ async fn folded(store: &EventStore, plan: &str, at: Position) -> (bool, Option<P
 }
 
 #[tokio::test]
-async fn the_list_of_plans_says_what_the_fold_of_each_says() {
+async fn the_plan_list_matches_the_fold_of_each_plan() {
     let log = rich_log().await;
     let (store, _clock) = log_of(&appends(&log)).await;
     let (mut followed, mut n_ended) = (PlanList::default(), 0);

@@ -3,7 +3,7 @@
 use crewlog_planner::crew::mentions::mentioned_files;
 
 #[test]
-fn files_are_told_from_other_words() {
+fn file_names_are_recognised_among_other_words() {
     for (text, expected) in [
         ("Mend src/a.rs, then (docs/b.md).", &["src/a.rs", "docs/b.md"][..]),
         ("see `lib/x.ts:42:3` and lib/x.ts:12-20 and lib/x.ts#L10", &["lib/x.ts"]),
@@ -26,7 +26,7 @@ fn files_are_told_from_other_words() {
 }
 
 #[test]
-fn a_command_names_what_it_works_on_and_not_the_machine() {
+fn a_command_mentions_project_files_but_not_system_paths() {
     for (command, expected) in [
         ("cargo test --test main >/dev/null 2>&1", &[][..]),
         ("sort data/in.csv|uniq>data/out.csv", &["data/in.csv", "data/out.csv"]),
@@ -40,7 +40,7 @@ fn a_command_names_what_it_works_on_and_not_the_machine() {
 
 /// Each text is so long that quadratic work would never end.
 #[test]
-fn a_hostile_text_costs_no_more_than_its_length() {
+fn a_hostile_text_is_scanned_in_linear_time() {
     let word = |of: &str, n_bytes: usize| of.repeat(n_bytes / of.len());
     let none = |text: String| assert_eq!(mentioned_files(&text).next(), None, "{}", &text[..20]);
     for mark in ["]", "}", "[", "{", ".", ":1", "]}", "[{", "].", "/", "#L"] {

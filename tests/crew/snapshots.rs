@@ -11,7 +11,7 @@ use crewlog_planner::crew::statistics::Statistics;
 use crewlog_planner::crew::{Emitted, Projection, Reactor};
 use serde::{Deserialize, Serialize};
 
-use super::hosts::{catch_up, in_peace, log_of, said};
+use super::hosts::{by_one_host, catch_up, log_of, said};
 use super::recorded::{append_again, appends, rich_log};
 use crate::log::counting::counted;
 
@@ -62,9 +62,9 @@ async fn snapshot_at<R: Snapshot>(store: &EventStore) -> Option<i64> {
 }
 
 #[tokio::test]
-async fn a_host_that_goes_on_from_a_snapshot_appends_what_one_does_that_folds_all() {
+async fn a_host_resuming_from_a_snapshot_appends_the_same_as_a_full_fold() {
     let log = rich_log().await;
-    let expected = in_peace(&log).await;
+    let expected = by_one_host(&log).await;
     let mut n_snapshots = 0;
     for position in 0..=log.len() as i64 {
         // The events for the first part are at the end of the log, after events that have none yet.
@@ -79,9 +79,9 @@ async fn a_host_that_goes_on_from_a_snapshot_appends_what_one_does_that_folds_al
 }
 
 #[tokio::test]
-async fn hosts_that_end_after_each_append_say_the_same_whatever_becomes_of_their_snapshots() {
+async fn hosts_restarted_after_each_append_agree_whatever_happens_to_their_snapshots() {
     let log = rich_log().await;
-    let expected = in_peace(&log).await;
+    let expected = by_one_host(&log).await;
     for n_kept in [1, 2, 3, usize::MAX] {
         let (store, clock) = log_of(&[]).await;
         for (n, append) in appends(&log).into_iter().enumerate() {
@@ -97,7 +97,7 @@ async fn hosts_that_end_after_each_append_say_the_same_whatever_becomes_of_their
 }
 
 #[tokio::test]
-async fn a_host_that_starts_again_reads_its_tail_alone() {
+async fn a_restarted_host_reads_only_its_tail() {
     let (log, (store, clock)) = (rich_log().await, log_of(&[]).await);
     append_again(&store, &clock, &appends(&log)[..20]).await;
     catch_up(&store, None).await.unwrap();
@@ -124,7 +124,7 @@ async fn a_host_that_starts_again_reads_its_tail_alone() {
 }
 
 #[tokio::test]
-async fn the_states_are_the_same_after_a_round_trip_and_small() {
+async fn snapshot_states_survive_a_round_trip_and_stay_small() {
     let log = rich_log().await;
     let (store, _clock) = log_of(&appends(&log)).await;
     for append in appends(&log) {
@@ -143,7 +143,7 @@ fn check_round_trip<S: Snapshot + PartialEq + std::fmt::Debug>(state: &S) {
 }
 
 #[test]
-fn patterns_are_the_same_after_a_round_trip() {
+fn patterns_survive_a_round_trip() {
     let written = ["a.rs", "src/**/*.rs", "[a-z]?x{1,2}", "**", "[!a]*", "", "C:/x", "~/é/..", "{a,b}/**/[]/"];
     for written in written {
         for pattern in [Pattern::new(Some("/work"), written), Pattern::new(None, written)] {
@@ -154,7 +154,7 @@ fn patterns_are_the_same_after_a_round_trip() {
 }
 
 #[tokio::test]
-async fn a_state_that_lacks_an_event_which_could_not_be_read_is_not_kept() {
+async fn a_state_that_lacks_an_unreadable_event_is_not_snapshotted() {
     let log = rich_log().await;
     let (store, clock) = log_of(&appends(&log)[..20]).await;
     catch_up_often(&store, None).await;
@@ -167,5 +167,5 @@ async fn a_state_that_lacks_an_event_which_could_not_be_read_is_not_kept() {
         // A newer program may be able to read it, and must find it unread.
         assert_eq!(snapshot_at::<Conflicts>(&store).await, before);
     }
-    assert_eq!(said(&store).await, in_peace(&log).await);
+    assert_eq!(said(&store).await, by_one_host(&log).await);
 }

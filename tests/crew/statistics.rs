@@ -37,7 +37,7 @@ p cancelled; p ended Cancelled 2
 }
 
 #[test]
-fn a_plan_of_400_tasks_has_at_most_ten() {
+fn a_plan_of_400_tasks_projects_statistics_at_most_ten_times() {
     let (mut log, mut statistics, mut n_projected) = (Log::default(), Statistics::default(), 0);
     let mut take = |line: &str| {
         for recorded in log.append(line) {
@@ -59,7 +59,7 @@ fn a_plan_of_400_tasks_has_at_most_ten() {
 }
 
 #[test]
-fn what_failed_and_completes_on_a_retry_counts_as_both() {
+fn a_task_that_completes_on_a_retry_counts_as_failed_and_completed() {
     check::<Statistics>(
         "
 p planned 1; p/1 dispatched Refactor
@@ -82,7 +82,7 @@ p/1 is Completed; p ended Completed 1
 }
 
 #[test]
-fn a_dispatch_that_nobody_took_is_no_iteration() {
+fn an_unclaimed_dispatch_is_not_an_iteration() {
     check::<Statistics>(
         "
 p planned 1; p/1 dispatched Refactor
@@ -95,7 +95,7 @@ p/1 claimed ana; p/1 completed; p/1 is Completed; p ended Completed 1
 }
 
 #[test]
-fn boxes_and_answered_questions_are_no_completed_tasks() {
+fn ticked_boxes_and_answered_questions_do_not_count_as_completed_tasks() {
     check::<Statistics>(
         "
 p planned 2; p/1 is Completed; p/2 asked
@@ -122,7 +122,7 @@ p/3 claimed shell; p/3 completed; p/3 is Completed; p ended Failed 2
 }
 
 #[test]
-fn what_the_plan_takes_is_held_by_nobody() {
+fn a_cancelled_task_has_no_holder() {
     let (mut log, mut statistics) = (Log::default(), Statistics::default());
     let mut active = |line: &str| {
         for recorded in log.append(line) {
@@ -155,7 +155,7 @@ fn a_task_whose_lease_expires_is_not_active_until_it_is_claimed_again() {
 }
 
 #[test]
-fn projects_have_statistics_of_their_own_and_an_unknown_one_has_zeros() {
+fn each_project_has_its_own_statistics_and_an_unknown_one_has_zeros() {
     check::<Statistics>(
         "
 p planned 1; p/1 dispatched ToolCall; q@y planned 1; q@y/1 dispatched ToolCall; r@ planned 1; r@/1 dispatched ToolCall
@@ -170,7 +170,7 @@ q@y/1 is Completed; q@y ended Completed 1; r@/1 is Failed; r@ ended Failed 1
 }
 
 #[test]
-fn means_are_rounded_to_two_decimals_and_the_first_of_equal_executors_counts() {
+fn means_are_rounded_to_two_decimals_and_ties_go_to_the_first_executor() {
     check::<Statistics>(
         "
 p planned 3; p/1 dispatched UnitTest; p/2 dispatched Analysis; p/3 dispatched UnitTest

@@ -113,7 +113,7 @@ async fn failed(agent: Agent, parameters: &TaskInput) -> (String, FailureClass, 
 }
 
 #[tokio::test]
-async fn tokens_that_an_agent_does_not_report_are_estimated_where_the_plan_counts_them() {
+async fn unreported_tokens_of_an_agent_are_estimated_if_the_plan_counts_tokens() {
     let (_stop, mut never) = watch::channel(None);
     let folder = tempfile::tempdir().unwrap();
     let plain = task("Paint the wall");
@@ -129,7 +129,7 @@ async fn tokens_that_an_agent_does_not_report_are_estimated_where_the_plan_count
 }
 
 #[tokio::test]
-async fn an_agent_gets_its_prompt_word_for_word_and_the_variables_of_a_command() {
+async fn an_agent_gets_its_exact_prompt_and_the_environment_of_a_command() {
     let text = "Paint the wall\nof the house, keep $HOME and `date` as they are\n";
     let input = TaskInput { answers: vec![answered("Which \"colour\"?", "sky blue; rm -rf $(x)")], ..task(text) };
     let own = Agent { env: vec![("OWN".into(), "a 'b'".into())], ..script("echo", &[]) };
@@ -140,7 +140,7 @@ async fn an_agent_gets_its_prompt_word_for_word_and_the_variables_of_a_command()
 }
 
 #[tokio::test]
-async fn an_agent_that_asks_is_answered_in_its_next_prompt() {
+async fn an_agents_question_is_answered_in_its_next_prompt() {
     let asked = run(script("asks", &[]), &task("Paint it")).await;
     assert_eq!(asked, Ending::Asked { question: "Which colour is it to be?".into(), default: None });
     let next = task("Paint it\n\n## Answers that people gave\n\n- Which colour is it to be?\n  -> blue\n");
@@ -148,7 +148,7 @@ async fn an_agent_that_asks_is_answered_in_its_next_prompt() {
 }
 
 #[tokio::test]
-async fn only_the_last_line_of_an_agent_that_succeeds_is_a_question_or_a_failure() {
+async fn only_the_last_line_of_a_successful_agent_can_be_a_question_or_failure() {
     let asked = |question: &str| Ending::Asked { question: question.into(), default: None };
     for (code, out, expected) in [
         ("0", "QUESTION: so?", asked("so?")),
@@ -180,7 +180,7 @@ async fn only_the_last_line_of_an_agent_that_succeeds_is_a_question_or_a_failure
 }
 
 #[tokio::test]
-async fn the_last_line_counts_however_much_was_written_before_on_both_outputs() {
+async fn the_last_line_counts_after_any_amount_of_output() {
     let asked = run(script("chatty", &["QUESTION: enough?"]), &task("talk")).await;
     assert_eq!(asked, Ending::Asked { question: "enough?".into(), default: None });
     let (result, run) = completed(script("chatty", &["enough"]), &task("talk")).await;
@@ -191,7 +191,7 @@ async fn the_last_line_counts_however_much_was_written_before_on_both_outputs() 
 }
 
 #[tokio::test]
-async fn a_last_line_too_long_to_be_kept_is_no_success_when_it_is_an_answer() {
+async fn an_overlong_question_or_failure_line_fails_the_task() {
     let long = |begin: &str| format!("printf '{begin}'; head -c 200000 /dev/zero | tr '\\0' b; echo");
     let of = |line: String| agent(&["sh", "-c", &line]);
     for begin in ["FAILED: ", "much\\nQUESTION: "] {
@@ -204,7 +204,7 @@ async fn a_last_line_too_long_to_be_kept_is_no_success_when_it_is_an_answer() {
 }
 
 #[tokio::test]
-async fn a_failed_agent_says_its_exit_code_and_the_end_of_both_outputs() {
+async fn a_failed_agent_reports_its_exit_code_and_the_end_of_both_outputs() {
     let (error, class, run) = failed(script("ends", &["3", "I tried", "no network"]), &task("do")).await;
     assert_eq!((error.as_str(), class), ("exit code 3\nI tried\nno network", FailureClass::Task));
     assert_eq!(run.unwrap().exit_code, Some(3));
@@ -215,7 +215,7 @@ async fn a_failed_agent_says_its_exit_code_and_the_end_of_both_outputs() {
 }
 
 #[tokio::test]
-async fn an_agent_is_rate_limited_by_exit_code_75_or_by_its_own_words() {
+async fn exit_code_75_or_its_message_marks_an_agent_as_rate_limited() {
     let limited = |words: &[&str]| Agent {
         rate_limited: vec!["Usage Limit reached".into(), "429".into()],
         ..script("ends", words)
@@ -234,7 +234,7 @@ async fn an_agent_is_rate_limited_by_exit_code_75_or_by_its_own_words() {
 }
 
 #[tokio::test]
-async fn an_agent_that_does_not_listen_is_not_hurt_by_a_long_prompt() {
+async fn an_agent_may_ignore_a_long_prompt_on_its_input() {
     let told = task(&"Paint it. ".repeat(150_000));
     assert_eq!(completed(script("deaf", &[]), &told).await.0, "not listening\nstill here");
     let count = agent(&["wc", "-c"]);
@@ -246,7 +246,7 @@ async fn an_agent_that_does_not_listen_is_not_hurt_by_a_long_prompt() {
 }
 
 #[tokio::test]
-async fn a_prompt_that_is_an_argument_arrives_as_it_is() {
+async fn a_prompt_passed_as_an_argument_arrives_unchanged() {
     let told = task("say \"it's\" $(touch hacked) `touch hacked` ${HOME} \\ %s\n\n-- {prompt} *; touch hacked\0!");
     let said = told.description.replace('\0', "");
     let by_argument = |agent: Agent| Agent { prompt: PromptBy::Argument, ..agent };
@@ -270,7 +270,7 @@ async fn a_prompt_that_is_an_argument_arrives_as_it_is() {
 }
 
 #[tokio::test]
-async fn a_prompt_too_long_for_an_argument_is_a_failure_that_says_what_to_do() {
+async fn a_prompt_too_long_for_an_argument_fails_with_a_hint() {
     let by_argument = || Agent { prompt: PromptBy::Argument, ..agent(&["true"]) };
     completed(by_argument(), &task(&"x".repeat(ARGUMENT_BYTES_MAX))).await;
     let (error, class, _) = failed(by_argument(), &task(&"x".repeat(ARGUMENT_BYTES_MAX + 1))).await;
@@ -281,7 +281,7 @@ async fn a_prompt_too_long_for_an_argument_is_a_failure_that_says_what_to_do() {
 }
 
 #[tokio::test]
-async fn an_agent_works_in_the_folder_of_the_plan() {
+async fn an_agent_runs_in_the_folder_of_the_plan() {
     let (folder, plan) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (_stop, mut never) = watch::channel(None);
     let told = TaskInput { folder: plan.path().to_str().map(str::to_owned), ..task("make it") };
@@ -291,7 +291,7 @@ async fn an_agent_works_in_the_folder_of_the_plan() {
 }
 
 #[tokio::test]
-async fn an_agent_that_cannot_start_is_named_with_where_it_is_configured() {
+async fn an_agent_that_cannot_start_is_named_with_its_configuration_file() {
     let (error, class, run) = failed(agent(&["no-such-agent", "-p"]), &task("do")).await;
     assert_eq!((class, run), (FailureClass::NotStarted, None));
     for part in ["cannot start no-such-agent: ", "[executors.claude]", "crewlog.toml"] {
@@ -300,7 +300,7 @@ async fn an_agent_that_cannot_start_is_named_with_where_it_is_configured() {
 }
 
 #[tokio::test]
-async fn a_task_s_own_time_out_is_before_the_agent_s() {
+async fn the_timeout_of_a_task_overrides_the_agents() {
     let slow =
         |timeout| Agent { timeout: Some(timeout), ..agent(&["sh", "-c", "echo begun; echo why >&2; sleep 1000"]) };
     let (error, class, run) = failed(slow(Duration::from_millis(300)), &task("do")).await;
@@ -311,7 +311,7 @@ async fn a_task_s_own_time_out_is_before_the_agent_s() {
 }
 
 #[tokio::test]
-async fn an_agent_that_is_stopped_leaves_no_process() {
+async fn a_stopped_agent_leaves_no_process() {
     for (stop, expected) in [
         (Stop::Cancelled { reason: "not wanted".into() }, Ending::Stopped { reason: "not wanted".into() }),
         (Stop::Interrupted, Ending::Released { reason: "the worker was interrupted".into() }),
@@ -333,7 +333,7 @@ async fn an_agent_that_is_stopped_leaves_no_process() {
 }
 
 #[test]
-fn a_task_goes_to_the_shell_to_its_assignee_or_to_the_first_who_takes_its_kind() {
+fn a_task_goes_to_the_shell_its_assignee_or_the_first_executor_of_its_kind() {
     let named = |name: &str, kinds: &[NodeKind]| Agent { name: name.into(), kinds: kinds.to_vec(), ..agent(&["true"]) };
     let roster = roster(vec![
         named("coder", &[NodeKind::CodeImplementation, NodeKind::Refactor]),
@@ -368,7 +368,7 @@ fn a_task_goes_to_the_shell_to_its_assignee_or_to_the_first_who_takes_its_kind()
 
 /// A failure then names the script and not a missing file.
 #[test]
-fn every_agent_of_the_tests_can_be_started() {
+fn every_test_agent_can_be_started() {
     use std::os::unix::fs::PermissionsExt;
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/agents");
     for entry in std::fs::read_dir(folder).unwrap().flatten() {

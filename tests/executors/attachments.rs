@@ -14,10 +14,10 @@ use tempfile::TempDir;
 
 /// The prompt of the only task of a text, in a folder.
 fn told(text: &str, folder: &TempDir) -> TaskInput {
-    all_told(text, folder).remove(0)
+    task_inputs(text, folder).remove(0)
 }
 
-fn all_told(text: &str, folder: &TempDir) -> Vec<TaskInput> {
+fn task_inputs(text: &str, folder: &TempDir) -> Vec<TaskInput> {
     let folder = folder.path().to_str().map(str::to_owned);
     let config = PlannerConfig { folder, parallelism: 9, ..PlannerConfig::default() };
     let (user_input, attachments) = (text.to_owned(), Vec::new());
@@ -37,7 +37,7 @@ fn answer(parameters: &mut TaskInput, answer: &str) -> String {
 }
 
 #[test]
-fn a_file_that_is_not_there_is_asked_for_until_it_is_or_somebody_says_to_go_on() {
+fn a_missing_file_is_asked_for_until_it_exists_or_a_person_skips_it() {
     let folder = tempfile::tempdir().unwrap();
     let mut parameters = told("1. Analyze docs/data.csv\n", &folder);
     assert_eq!(parameters.needs, ["docs/data.csv"]);
@@ -60,7 +60,7 @@ fn a_file_that_is_not_there_is_asked_for_until_it_is_or_somebody_says_to_go_on()
 }
 
 #[test]
-fn what_is_there_is_not_asked_for_and_links_are_looked_at_by_their_form_alone() {
+fn an_existing_file_raises_no_question_and_links_are_checked_only_by_syntax() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("data.csv"), "1").unwrap();
     std::fs::create_dir(folder.path().join("src")).unwrap();
@@ -77,9 +77,9 @@ fn what_is_there_is_not_asked_for_and_links_are_looked_at_by_their_form_alone() 
 }
 
 #[test]
-fn what_a_task_is_to_make_or_an_earlier_one_names_is_not_asked_for() {
+fn a_file_to_create_or_named_by_an_earlier_task_raises_no_question() {
     let folder = tempfile::tempdir().unwrap();
-    let needs = |text: &str| all_told(text, &folder).into_iter().map(|told| told.needs).collect::<Vec<_>>();
+    let needs = |text: &str| task_inputs(text, &folder).into_iter().map(|told| told.needs).collect::<Vec<_>>();
     assert_eq!(needs("1. Implement src/new.rs\n"), [Vec::<String>::new()]);
     assert_eq!(needs("1. Run `cat none.txt`\n"), [Vec::<String>::new()]);
     assert_eq!(needs("- Write report.md\n- Review report.md\n"), [Vec::<String>::new(), Vec::new()]);
@@ -119,7 +119,7 @@ fn server() -> (String, std::sync::mpsc::Receiver<String>) {
 }
 
 #[tokio::test]
-async fn a_link_that_does_not_answer_is_asked_for_where_links_are_looked_at() {
+async fn an_unreachable_link_is_asked_about_when_link_checks_are_on() {
     let (address, lines) = server();
     let folder = tempfile::tempdir().unwrap();
     let links = Links::new(Duration::from_millis(500)).unwrap();

@@ -83,7 +83,7 @@ async fn cut_off(store: &EventStore) -> Vec<bool> {
 }
 
 #[tokio::test]
-async fn a_claim_says_when_a_lost_holder_may_have_had_effects() {
+async fn a_claim_says_whether_a_lost_holder_may_have_had_effects() {
     let clock = Scripted::default();
     let store = EventStore::in_memory_with(clock.options()).await.unwrap();
     let mut task = claim_of(&store, PLAN, TASK, tags());
@@ -109,7 +109,7 @@ async fn a_claim_says_when_a_lost_holder_may_have_had_effects() {
 }
 
 #[tokio::test]
-async fn what_a_worker_stopped_and_gave_back_is_not_cut_off() {
+async fn a_task_released_by_its_worker_does_not_count_as_cut_off() {
     let store = EventStore::in_memory().await.unwrap();
     let mut task = claim_of(&store, PLAN, TASK, tags());
     claim(&store, "first").await.unwrap();
@@ -121,7 +121,7 @@ async fn what_a_worker_stopped_and_gave_back_is_not_cut_off() {
 }
 
 #[tokio::test]
-async fn a_lease_that_has_run_out_is_claimed_anew_and_the_late_holder_is_refused() {
+async fn an_expired_lease_is_reclaimed_and_its_late_holder_refused() {
     let clock = Scripted::default();
     let store = EventStore::in_memory_with(clock.options()).await.unwrap();
     assert_eq!(claim(&store, "first").await, Ok(1));
@@ -146,7 +146,7 @@ async fn a_lease_that_has_run_out_is_claimed_anew_and_the_late_holder_is_refused
 }
 
 #[tokio::test]
-async fn a_lease_that_is_renewed_holds() {
+async fn a_renewed_lease_stays_valid() {
     let clock = Scripted::default();
     let store = EventStore::in_memory_with(clock.options()).await.unwrap();
     claim(&store, "first").await.unwrap();
@@ -174,7 +174,7 @@ async fn report_done(rig: &Rig, life: &LivenessLock) -> Result<(), ExecuteError<
 }
 
 #[tokio::test]
-async fn a_person_cannot_report_for_a_living_worker_and_need_not_wait_for_a_dead_one() {
+async fn a_person_can_report_for_a_dead_worker_but_not_for_a_live_one() {
     let rig = Rig::new().await;
     let (holder, person) = (rig.life(), rig.life());
     claimed_by(&rig, &holder).await;
@@ -193,7 +193,7 @@ async fn a_person_cannot_report_for_a_living_worker_and_need_not_wait_for_a_dead
 }
 
 #[tokio::test]
-async fn a_command_learns_whether_another_had_begun_it() {
+async fn a_command_gets_its_lease_epoch() {
     for (had_begun, learnt) in [(false, "1"), (true, "2")] {
         let rig = Rig::with_plan(vec![step(TASK.0, "echo $CREWLOG_EPOCH", &[])], PlannerConfig::default()).await;
         if had_begun {
@@ -253,7 +253,7 @@ async fn a_stopped_plan_asks_about_a_task_whose_worker_died() {
 }
 
 #[test]
-fn a_worker_is_dead_when_nothing_of_it_is_left_and_not_before() {
+fn a_worker_is_dead_only_once_all_its_processes_are_gone() {
     let folder = tempfile::tempdir().unwrap();
     let (one, other) = (LivenessLock::begin(folder.path()).unwrap(), LivenessLock::begin(folder.path()).unwrap());
     let gone = one.executor("shell");
@@ -271,7 +271,7 @@ fn a_worker_is_dead_when_nothing_of_it_is_left_and_not_before() {
 }
 
 #[test]
-fn a_worker_that_is_killed_is_dead_at_once() {
+fn a_killed_worker_is_dead_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let (one, other) = (LivenessLock::begin(folder.path()).unwrap(), LivenessLock::begin(folder.path()).unwrap());
     let (gone, path) = (one.executor("shell"), one.lock_path());
@@ -295,7 +295,7 @@ fn a_worker_that_is_killed_is_dead_at_once() {
 }
 
 #[tokio::test]
-async fn the_tasks_of_a_killed_program_are_finished_by_another_at_once() {
+async fn another_worker_finishes_the_tasks_of_a_killed_one_at_once() {
     let rig = Rig::new().await;
     let pipe = rig.pipe("pipe");
     let marker = rig.path("second");

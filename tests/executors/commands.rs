@@ -41,7 +41,7 @@ async fn failed(task: TaskPlan) -> (String, FailureClass, Option<RunDetails>) {
 }
 
 #[tokio::test]
-async fn output_code_and_time_are_kept() {
+async fn output_exit_code_and_duration_are_recorded() {
     let (result, run) = completed("echo out; echo err >&2; printf '\\377\\n'").await;
     let mut lines = result.lines().collect::<Vec<_>>();
     lines.sort_unstable();
@@ -58,7 +58,7 @@ async fn output_code_and_time_are_kept() {
 }
 
 #[tokio::test]
-async fn much_output_is_kept_from_both_ends() {
+async fn long_output_keeps_its_start_and_end() {
     let (result, run) = completed("echo first; head -c 1000000 /dev/zero | tr '\\0' x; echo; echo last").await;
     assert!(result.starts_with("first\nx") && result.ends_with("x\nlast"));
     assert!(result.contains("bytes dropped") && result.len() < OUTPUT_BYTES_MAX + 100);
@@ -67,7 +67,7 @@ async fn much_output_is_kept_from_both_ends() {
 }
 
 #[tokio::test]
-async fn what_stays_behind_in_another_session_takes_no_output_away() {
+async fn a_leftover_process_in_another_session_does_not_delay_the_result() {
     let command = "echo kept; setsid sh -c 'echo > left; exec cat < pipe' & read line < left";
     let rig = Rig::with_plan(vec![step(1, command, &[])], once()).await;
     let pipe = rig.pipe("pipe");
@@ -80,7 +80,7 @@ async fn what_stays_behind_in_another_session_takes_no_output_away() {
 }
 
 #[tokio::test]
-async fn a_command_that_runs_too_long_is_stopped_and_keeps_what_it_said() {
+async fn a_command_past_its_timeout_is_stopped_and_keeps_its_output() {
     let task = TaskPlan { timeout_ms: Some(300), ..step(1, "echo begun; sleep 1000", &[]) };
     let (error, class, run) = failed(task).await;
     assert_eq!((error.as_str(), class), ("stopped after 0.3 s, its time-out\nbegun", FailureClass::TimedOut));
@@ -88,7 +88,7 @@ async fn a_command_that_runs_too_long_is_stopped_and_keeps_what_it_said() {
 }
 
 #[tokio::test]
-async fn a_time_out_that_is_final_is_a_status_of_its_own() {
+async fn a_final_timeout_gives_the_status_timed_out() {
     let task = TaskPlan { timeout_ms: Some(1), ..step(1, "sleep 1000", &[]) };
     let rig = Rig::with_plan(vec![task], once()).await;
     run_in(&rig).await;
@@ -101,7 +101,7 @@ async fn a_time_out_that_is_final_is_a_status_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_command_that_cannot_start_is_tried_again_and_then_fails() {
+async fn a_command_that_cannot_start_is_retried_and_then_fails() {
     let config = PlannerConfig { retries_max: 1, backoff_ms: 1, ..PlannerConfig::default() };
     let rig = Rig::with_plan(vec![step(1, "true\0", &[])], config).await;
     run_in(&rig).await;
@@ -114,7 +114,7 @@ async fn a_command_that_cannot_start_is_tried_again_and_then_fails() {
 }
 
 #[tokio::test]
-async fn a_command_learns_its_plan_task_attempt_and_answers() {
+async fn a_command_gets_plan_task_attempt_and_answers_in_its_environment() {
     use crewlog_planner::event::{Command, QuestionId};
     use crewlog_planner::plan::NodeKind;
 

@@ -64,7 +64,7 @@ async fn census(store: &EventStore) -> BTreeMap<String, usize> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_executor_a_kind_of_event_and_a_projection_of_others_need_no_change_of_what_runs() {
+async fn third_party_executors_events_and_projections_work_without_changes_to_the_runtime() {
     let look = TaskPlan {
         depends_on: vec![Dependency { task: TaskId(1), strength: Strength::Hard }],
         ..TaskPlan::new(TaskId(2), NodeKind::Analysis, "Look at it")

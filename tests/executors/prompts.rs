@@ -52,7 +52,7 @@ async fn ran(store: EventStore) -> Rig {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_worker_hands_over_and_records_the_prompt_that_the_log_gives_again() {
+async fn a_worker_passes_and_records_the_prompt_that_the_log_reproduces() {
     for (store, _on) in logs().await {
         let rig = ran(store).await;
         let dispatched =
@@ -76,7 +76,7 @@ async fn a_worker_hands_over_and_records_the_prompt_that_the_log_gives_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_dispatch_carries_no_prompt_and_is_decided_again() {
+async fn a_dispatch_carries_no_prompt_and_replays() {
     for (store, _on) in logs().await {
         let rig = ran(store).await;
         let records = History::of(&rig.store, PLAN).await.unwrap().records(&rig.store, &Query::all(), Range::default());
@@ -103,7 +103,7 @@ async fn a_command_has_no_prompt() {
 }
 
 #[test]
-fn a_digest_is_the_sha_256_and_the_length_in_characters() {
+fn a_prompt_digest_is_its_sha_256_and_length_in_characters() {
     let sha256 = "6ae09b93b879dcea013a862186616db68c6fd0aa90a324de604676604ccf4dc7".to_owned();
     let PromptDigest { n_chars, sha256: found } = digest("aé中");
     assert_eq!((n_chars, found), (3, sha256));

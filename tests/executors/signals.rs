@@ -10,7 +10,7 @@ use super::rig::{Rig, soon, step};
 use super::rig::{first_line, rest};
 
 #[tokio::test]
-async fn a_supervisor_that_somebody_stopped_is_ended_with_all_its_children() {
+async fn a_stopped_supervisor_is_killed_with_all_its_children() {
     let command = "exec 9> pipe; echo up >&9; kill -STOP $PPID; sleep 1000 & wait";
     let task = TaskPlan { timeout_ms: Some(300), ..step(1, command, &[]) };
     let rig = Rig::with_plan(vec![task], PlannerConfig { retries_max: 0, ..PlannerConfig::default() }).await;
@@ -28,7 +28,7 @@ async fn a_supervisor_that_somebody_stopped_is_ended_with_all_its_children() {
 }
 
 #[tokio::test]
-async fn a_task_whose_command_is_signalled_together_with_its_worker_is_given_back() {
+async fn a_task_signalled_together_with_its_worker_is_released() {
     let command = "if test -e begun; then echo finished; else touch begun; echo $PPID > pipe; kill $$; fi";
     let rig = Rig::with_plan(vec![step(1, command, &[])], PlannerConfig::default()).await;
     let pipe = rig.pipe("pipe");

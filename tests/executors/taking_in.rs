@@ -40,7 +40,7 @@ async fn plan_events(rig: &Rig) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_report_that_is_read_twice_counts_once() {
+async fn a_report_read_twice_counts_once() {
     let rig = Rig::with_plan(vec![step(1, "a", &[]), step(2, "b", &[1])], PlannerConfig::default()).await;
     done(&rig, 1).await;
     for _ in 0..3 {
@@ -52,7 +52,7 @@ async fn a_report_that_is_read_twice_counts_once() {
 }
 
 #[tokio::test]
-async fn a_planner_that_goes_on_reads_nothing_anew_for_what_was_taken_in_before() {
+async fn a_resumed_planner_does_not_reread_processed_events() {
     let n_reads = async |n_tasks| {
         let tasks = (1..=n_tasks).map(|n| step(n, "a", &[])).collect();
         let rig = Rig::with_plan(tasks, PlannerConfig { parallelism: 20, ..PlannerConfig::default() }).await;
@@ -71,7 +71,7 @@ async fn a_planner_that_goes_on_reads_nothing_anew_for_what_was_taken_in_before(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn any_number_of_hosts_append_what_one_would() {
+async fn several_hosts_append_the_same_as_one() {
     let n_tasks = 12;
     let tasks = (1..=n_tasks).map(|n| step(n, "a", if n == 1 { &[] } else { &[1] })).collect();
     let config = PlannerConfig { parallelism: 20, ..PlannerConfig::default() };
@@ -96,7 +96,7 @@ async fn any_number_of_hosts_append_what_one_would() {
 }
 
 #[tokio::test]
-async fn every_event_names_its_cause_and_the_request_that_it_follows_from() {
+async fn every_event_names_its_cause_and_its_request() {
     let tasks = vec![step(1, "echo a", &[]), step(2, "exit 3", &[1]), step(3, "echo c", &[2])];
     let rig = Rig::with_plan(tasks, PlannerConfig::default()).await;
     let (host, worker) = (rig.host(), rig.worker(2));

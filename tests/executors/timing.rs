@@ -31,7 +31,7 @@ fn answers(events: &[Event]) -> Vec<(&str, bool)> {
 }
 
 #[tokio::test]
-async fn a_task_past_its_deadline_is_stopped_when_the_time_of_the_log_has_come() {
+async fn a_task_is_stopped_when_log_time_passes_its_deadline() {
     let clock = Scripted::default();
     let late = TaskPlan { deadline_ms: Some(60_000), ..step(1, "sleep 1000", &[]) };
     let rig = Rig::timed(&clock, vec![late], PlannerConfig::default()).await;
@@ -50,7 +50,7 @@ async fn a_task_past_its_deadline_is_stopped_when_the_time_of_the_log_has_come()
 }
 
 #[tokio::test]
-async fn a_moment_that_passed_while_no_host_was_there_is_made_up_for() {
+async fn a_timer_that_expired_without_a_host_fires_with_the_next_host() {
     for hosts_all in [false, true] {
         let clock = Scripted::default();
         let rig = Rig::timed(&clock, vec![question()], PlannerConfig::default()).await;
@@ -85,7 +85,7 @@ async fn a_new_host_of_all_plans_keeps_their_timers_when_a_task_is_claimed() {
 }
 
 #[tokio::test]
-async fn several_hosts_set_a_deadline_once_and_act_on_it_once() {
+async fn several_hosts_set_and_fire_a_deadline_once() {
     let clock = Scripted::default();
     let rig = Rig::timed(&clock, vec![question()], PlannerConfig::default()).await;
     let hosts = [rig.host(), rig.host(), rig.host_all(), rig.host_all()];
@@ -100,7 +100,7 @@ async fn several_hosts_set_a_deadline_once_and_act_on_it_once() {
 }
 
 #[tokio::test]
-async fn a_host_sees_what_others_ask_and_answers_it_by_default() {
+async fn a_host_applies_default_answers_to_questions_of_other_hosts() {
     let clock = Scripted::default();
     let rig = Rig::timed(&clock, vec![step(1, "true", &[]), step(2, "true", &[1])], PlannerConfig::default()).await;
     let (host, all) = (rig.host(), rig.host_all());
@@ -115,7 +115,7 @@ async fn a_host_sees_what_others_ask_and_answers_it_by_default() {
 }
 
 #[tokio::test]
-async fn what_a_command_says_that_it_used_up_is_told_before_its_end_and_counts() {
+async fn usage_reported_by_a_command_is_recorded_before_its_end_and_counts() {
     let says = "echo done; echo 'USAGE: {\"input_tokens\": 70, \"output_tokens\": 5, \"cost\": 0.25}'";
     let rig = Rig::with_plan(vec![step(1, says, &[])], PlannerConfig::default()).await;
     let (host, worker) = (rig.host(), rig.worker(1));
@@ -136,7 +136,7 @@ async fn what_a_command_says_that_it_used_up_is_told_before_its_end_and_counts()
 }
 
 #[tokio::test]
-async fn how_long_a_command_ran_counts_where_the_plan_has_a_budget_of_time_and_is_not_told_elsewhere() {
+async fn the_duration_of_a_command_is_recorded_only_for_a_plan_with_a_time_budget() {
     let budget = Budget { duration_ms: Some(3_600_000), ..Budget::default() };
     for (budget, is_told) in [(budget, true), (Budget::default(), false)] {
         let config = PlannerConfig { budget, ..PlannerConfig::default() };
@@ -151,7 +151,7 @@ async fn how_long_a_command_ran_counts_where_the_plan_has_a_budget_of_time_and_i
 }
 
 #[tokio::test]
-async fn a_task_that_waits_an_hour_for_its_next_try_is_tried_at_once_when_somebody_wants_it() {
+async fn a_task_waiting_an_hour_for_its_retry_can_be_retried_now() {
     let config = PlannerConfig { backoff_ms: 3_600_000, backoff_ms_max: 3_600_000, ..PlannerConfig::default() };
     let rig = Rig::with_plan(vec![TaskPlan { retry: Some(5), ..step(1, "test -e ok", &[]) }], config).await;
     let (host, worker) = (rig.host(), rig.worker(1));

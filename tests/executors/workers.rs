@@ -39,7 +39,7 @@ async fn two_workers_run_every_task_once() {
 
 /// Two tasks wait for each other, and each worker has one slot.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_worker_does_not_wait_for_one_task_while_another_is_free() {
+async fn two_single_slot_workers_run_mutually_waiting_tasks() {
     let tasks = vec![step(1, "echo a > pipe", &[]), step(2, "cat pipe", &[])];
     let rig = Rig::with_plan(tasks, side_by_side(2)).await;
     rig.pipe("pipe");
@@ -55,7 +55,7 @@ async fn a_worker_does_not_wait_for_one_task_while_another_is_free() {
 const HOLDS_PIPE: &str = "exec 9> pipe; echo up >&9; sleep 1000 & wait";
 
 #[tokio::test]
-async fn a_task_that_is_cancelled_while_it_runs_is_stopped_and_leaves_no_process() {
+async fn a_task_cancelled_while_running_is_stopped_and_leaves_no_process() {
     let rig = Rig::with_plan(vec![step(1, HOLDS_PIPE, &[]), step(2, "true", &[1])], side_by_side(2)).await;
     let pipe = rig.pipe("pipe");
     let (host, worker) = (rig.host(), rig.worker(1));
@@ -73,7 +73,7 @@ async fn a_task_that_is_cancelled_while_it_runs_is_stopped_and_leaves_no_process
 }
 
 #[tokio::test]
-async fn an_interrupted_worker_gives_its_task_back_and_another_finishes_it() {
+async fn an_interrupted_worker_releases_its_task_and_another_finishes_it() {
     let command = "if test -e begun; then echo finished; else touch begun; echo up > pipe; sleep 1000; fi";
     let rig = Rig::with_plan(vec![step(1, command, &[])], side_by_side(1)).await;
     let pipe = rig.pipe("pipe");
@@ -94,7 +94,7 @@ async fn an_interrupted_worker_gives_its_task_back_and_another_finishes_it() {
 }
 
 #[tokio::test]
-async fn a_task_that_is_cancelled_before_its_turn_never_begins() {
+async fn a_task_cancelled_before_its_turn_never_starts() {
     let tasks = vec![step(1, "echo up > pipe; cat gate", &[]), step(2, "touch ran", &[])];
     let rig = Rig::with_plan(tasks, side_by_side(2)).await;
     let (pipe, gate) = (rig.pipe("pipe"), rig.pipe("gate"));
@@ -109,7 +109,7 @@ async fn a_task_that_is_cancelled_before_its_turn_never_begins() {
 }
 
 #[tokio::test]
-async fn a_task_that_is_retried_is_run_again_with_the_next_attempt() {
+async fn a_retried_task_runs_again_as_the_next_attempt() {
     let rig = Rig::with_plan(vec![step(1, "test $CREWLOG_ATTEMPT = 2", &[])], side_by_side(1)).await;
     let (host, worker) = (rig.host(), rig.worker(1));
     rig.end().await;
@@ -126,7 +126,7 @@ async fn position(rig: &Rig, query: &Query, event_type: &str) -> Position {
 }
 
 #[tokio::test]
-async fn what_was_dispatched_before_its_plan_was_paused_is_not_begun_until_the_plan_is_resumed() {
+async fn a_task_dispatched_before_a_pause_of_its_plan_starts_only_after_the_resume() {
     let tasks = vec![step(1, "cat pipe", &[]), step(2, "true", &[])];
     let rig = Rig::with_plan(tasks, side_by_side(2)).await;
     let pipe = rig.pipe("pipe");
@@ -152,7 +152,7 @@ async fn what_was_dispatched_before_its_plan_was_paused_is_not_begun_until_the_p
 }
 
 #[tokio::test]
-async fn a_task_that_was_dispatched_before_it_was_paused_lets_others_go_first() {
+async fn a_paused_dispatched_task_lets_others_go_first() {
     let tasks = vec![step(1, "cat pipe", &[]), step(2, "true", &[]), step(3, "true", &[])];
     let rig = Rig::with_plan(tasks, side_by_side(3)).await;
     let pipe = rig.pipe("pipe");
@@ -173,7 +173,7 @@ fn at_once(n: usize) -> Command {
 }
 
 #[tokio::test]
-async fn of_what_was_dispatched_no_more_is_begun_than_may_run_by_now() {
+async fn dispatched_tasks_start_only_within_the_lowered_parallelism() {
     let tasks = vec![step(1, "cat pipe", &[]), step(2, "true", &[]), step(3, "true", &[])];
     let rig = Rig::with_plan(tasks, side_by_side(3)).await;
     let pipe = rig.pipe("pipe");
@@ -191,7 +191,7 @@ async fn of_what_was_dispatched_no_more_is_begun_than_may_run_by_now() {
 }
 
 #[tokio::test]
-async fn what_was_held_back_is_begun_when_more_may_run_again() {
+async fn a_held_back_task_starts_when_the_parallelism_is_raised() {
     let tasks = vec![step(1, "cat pipe", &[]), step(2, "true", &[])];
     let rig = Rig::with_plan(tasks, side_by_side(2)).await;
     let pipe = rig.pipe("pipe");
@@ -218,7 +218,7 @@ fn test_of(id: u64) -> TaskPlan {
 
 /// The plan has no event for a released task.
 #[tokio::test]
-async fn what_was_held_back_is_begun_when_what_had_its_place_is_given_back() {
+async fn a_held_back_task_starts_when_the_task_in_its_slot_is_released() {
     let rig = Rig::with_plan(vec![test_of(1), test_of(2), step(3, "true", &[])], side_by_side(3)).await;
     let mut held = claim_of(&rig.store, PLAN, TaskId(2), tags());
     let now = rig.store.now();
@@ -237,7 +237,7 @@ async fn what_was_held_back_is_begun_when_what_had_its_place_is_given_back() {
 }
 
 #[tokio::test]
-async fn an_event_that_this_version_cannot_read_holds_no_task_back() {
+async fn an_event_that_this_version_cannot_read_blocks_no_task() {
     let rig = Rig::with_plan(vec![step(1, "true", &[]), step(2, "true", &[])], side_by_side(2)).await;
     rig.order(at_once(1)).await;
     let request = Cause::request();
@@ -252,7 +252,7 @@ async fn an_event_that_this_version_cannot_read_holds_no_task_back() {
 }
 
 #[tokio::test]
-async fn a_worker_with_fewer_places_than_the_plan_starts_the_most_urgent_first() {
+async fn a_worker_with_fewer_slots_than_the_plan_starts_the_most_urgent_first() {
     let echo = |id: u64, priority: Option<&str>| TaskPlan {
         priority: priority.map(str::to_owned),
         ..step(id, "echo $CREWLOG_TASK >> order", &[])
@@ -267,7 +267,7 @@ async fn a_worker_with_fewer_places_than_the_plan_starts_the_most_urgent_first()
 }
 
 #[tokio::test]
-async fn a_plan_that_stops_withdraws_what_nobody_has_begun() {
+async fn a_stopping_plan_withdraws_unclaimed_tasks() {
     let tasks = [1, 2, 3, 4].map(|id| step(id, "echo $CREWLOG_TASK >> ran; exit 1", &[]));
     let config = PlannerConfig { on_failure: FailurePolicy::Stop, ..side_by_side(4) };
     let rig = Rig::with_plan(tasks.to_vec(), config).await;
@@ -283,7 +283,7 @@ async fn a_plan_that_stops_withdraws_what_nobody_has_begun() {
 }
 
 #[tokio::test]
-async fn a_task_that_was_paused_and_cancelled_runs_when_it_is_retried() {
+async fn a_task_paused_and_cancelled_runs_when_retried() {
     let rig = Rig::with_plan(vec![step(1, "echo ran >> ran", &[])], side_by_side(1)).await;
     rig.order(Command::PauseTask { task: TaskId(1), reason: "not yet".into() }).await;
     rig.order(Command::Cancel { task: Some(TaskId(1)), reason: "not wanted".into() }).await;

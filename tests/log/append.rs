@@ -72,7 +72,7 @@ async fn check_expected(n_before: i64, believed: Expected, holds: bool) {
 }
 
 #[tokio::test]
-async fn an_append_over_several_aggregates_is_made_whole() {
+async fn an_append_to_several_aggregates_is_atomic() {
     for (store, _place) in logs().await {
         store.append(noting("b", 0)).await.unwrap();
         let append = Append::to("facts", "a", Expected::NoStream, notes([1, 2]))
@@ -90,7 +90,7 @@ async fn an_append_over_several_aggregates_is_made_whole() {
 }
 
 #[tokio::test]
-async fn an_append_of_which_one_write_is_refused_leaves_nothing() {
+async fn an_append_with_one_refused_write_stores_nothing() {
     for (store, _place) in logs().await {
         store.append(noting("b", 0)).await.unwrap();
         let first = ("facts", "new", Expected::NoStream);
@@ -111,7 +111,7 @@ async fn an_append_of_which_one_write_is_refused_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn a_refusal_fails_none_of_its_neighbours_in_the_commit() {
+async fn a_refused_append_does_not_fail_others_in_its_group_commit() {
     let place = Place::new();
     let store = place.open().await;
     store.append(noting("shared", 0)).await.unwrap();
@@ -139,7 +139,7 @@ async fn a_refusal_fails_none_of_its_neighbours_in_the_commit() {
 }
 
 #[tokio::test]
-async fn an_append_is_judged_against_those_before_it_in_the_same_commit() {
+async fn an_append_is_checked_against_earlier_ones_in_the_same_group_commit() {
     let place = Place::new();
     let store = place.open().await;
     let commits = place.hold_commits();
@@ -159,7 +159,7 @@ async fn an_append_is_judged_against_those_before_it_in_the_same_commit() {
 }
 
 #[tokio::test]
-async fn what_no_log_could_take_is_refused_with_the_reason() {
+async fn an_invalid_append_is_refused_with_the_reason() {
     let store = EventStore::in_memory().await.unwrap();
     let twice = note(1);
     for (append, says) in [
@@ -192,7 +192,7 @@ fn raw(event_type: &str, data: String, metadata: &Metadata) -> NewEvent {
 }
 
 #[tokio::test]
-async fn a_passed_limit_is_named_with_the_value_and_the_bound() {
+async fn an_exceeded_limit_is_reported_with_value_and_maximum() {
     let store = EventStore::in_memory().await.unwrap();
     let none = Metadata::default();
     let long = "x".repeat(NAME_BYTES_MAX + 1);
@@ -234,7 +234,7 @@ async fn reads_have_limits_too() {
 }
 
 #[tokio::test]
-async fn what_is_just_within_the_limits_is_taken() {
+async fn an_append_exactly_at_the_limits_is_accepted() {
     for (store, _place) in logs().await {
         let name = "é".repeat(NAME_BYTES_MAX / 2);
         let tags: Vec<_> = (0..TAGS_MAX).map(|n| format!("tag-{n:02}")).collect();

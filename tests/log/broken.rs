@@ -74,7 +74,7 @@ fn check_clear(error: &Error) {
 }
 
 #[tokio::test]
-async fn a_wal_file_that_is_cut_anywhere_leaves_whole_appends() {
+async fn a_wal_file_truncated_anywhere_leaves_complete_appends() {
     let (database, wal, whole) = small_log().await;
     let mut lengths = Vec::new();
     for len in (0..=wal.len()).step_by(311).chain([wal.len()]) {
@@ -86,7 +86,7 @@ async fn a_wal_file_that_is_cut_anywhere_leaves_whole_appends() {
 }
 
 #[tokio::test]
-async fn a_database_that_is_cut_anywhere_is_refused_or_gives_the_beginning() {
+async fn a_database_truncated_anywhere_is_refused_or_reads_as_a_prefix() {
     let (database, wal, whole) = small_log().await;
     for wal in [&wal[..], &[]] {
         for len in (0..database.len()).step_by(389) {
@@ -98,7 +98,7 @@ async fn a_database_that_is_cut_anywhere_is_refused_or_gives_the_beginning() {
 }
 
 #[tokio::test]
-async fn the_wal_file_of_an_empty_or_missing_log_is_not_thrown_away() {
+async fn the_wal_file_of_an_empty_or_missing_log_is_kept() {
     let (database, wal, whole) = small_log().await;
     for is_there in [true, false] {
         let place = Place::new();
@@ -116,7 +116,7 @@ async fn the_wal_file_of_an_empty_or_missing_log_is_not_thrown_away() {
 }
 
 #[tokio::test]
-async fn what_is_no_file_is_refused_at_once() {
+async fn a_location_that_is_not_a_regular_file_is_refused_at_once() {
     let place = Place::new();
     let fifo = place.folder.path().join("pipe");
     assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
@@ -164,7 +164,7 @@ async fn close(place: &Place) {
 }
 
 #[tokio::test]
-async fn a_log_that_is_deleted_or_replaced_while_it_is_open_takes_no_more() {
+async fn a_log_deleted_or_replaced_while_open_refuses_appends() {
     let place = Place::new();
     let store = place.open().await;
     store.append(noting("a", 1)).await.unwrap();
@@ -191,7 +191,7 @@ async fn a_log_that_is_deleted_or_replaced_while_it_is_open_takes_no_more() {
 
 /// The body of a process without write permission; does nothing in a normal test run.
 #[test]
-fn opens_what_it_may_not_write() {
+fn child_that_opens_an_unwritable_log() {
     let Some((_, url)) = child::role() else { return };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let error = runtime.block_on(async {
@@ -208,7 +208,7 @@ fn opens_what_it_may_not_write() {
 }
 
 #[tokio::test]
-async fn who_may_not_write_is_told_so() {
+async fn a_log_without_write_permission_says_what_to_change() {
     use std::os::unix::fs::PermissionsExt;
     let place = Place::new();
     place.open().await.append(noting("a", 1)).await.unwrap();
@@ -225,7 +225,7 @@ async fn who_may_not_write_is_told_so() {
         }
         set(&place.path(), file);
         set(place.folder.path(), folder);
-        let other = Other::start_by(by, body!(opens_what_it_may_not_write), "open", &place.url(), &[]);
+        let other = Other::start_by(by, body!(child_that_opens_an_unwritable_log), "open", &place.url(), &[]);
         let said = other.succeeds();
         set(place.folder.path(), 0o700);
         assert_eq!(said, [format!("{} cannot be written: make the file and its folder writable", place.url())]);
@@ -236,7 +236,7 @@ async fn who_may_not_write_is_told_so() {
 }
 
 #[tokio::test]
-async fn a_log_whose_wal_file_is_deleted_while_it_is_open_takes_no_more() {
+async fn a_log_whose_wal_file_is_deleted_while_open_refuses_appends() {
     let place = Place::new();
     let (store, other) = (place.open().await, place.open().await);
     store.append(noting("a", 1)).await.unwrap();

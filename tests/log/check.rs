@@ -22,7 +22,7 @@ async fn fill(store: &EventStore) {
 }
 
 #[tokio::test]
-async fn a_log_that_was_only_written_to_is_sound() {
+async fn a_normally_written_log_has_no_findings() {
     for (store, _place) in logs().await {
         assert_eq!(store.check().await.unwrap(), Checked { n_events: 0, findings: vec![], more: false });
         fill(&store).await;
@@ -161,7 +161,7 @@ const CASES: &[Case] = &[
 ];
 
 #[tokio::test]
-async fn each_thing_that_no_log_could_have_is_found_in_its_place() {
+async fn each_inconsistency_is_found_with_its_position() {
     for (sql, expected) in CASES {
         let findings = check_after(sql).await;
         let is_expected = findings.len() == expected.len()
@@ -174,7 +174,7 @@ async fn each_thing_that_no_log_could_have_is_found_in_its_place() {
 }
 
 #[tokio::test]
-async fn findings_are_bounded_the_first_are_told_and_that_there_are_more() {
+async fn only_the_first_findings_are_listed_and_marked_as_incomplete() {
     let place = Place::new();
     let store = place.open().await;
     store.append(Append::to("facts", "a", Expected::Any, notes(1..=150))).await.unwrap();

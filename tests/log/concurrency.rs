@@ -65,7 +65,7 @@ async fn every_reader_sees_a_prefix_of_one_gapless_history_while_many_write() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_any_number_of_racers_on_one_sequence_exactly_one_wins() {
+async fn exactly_one_racer_on_a_sequence_wins() {
     for (store, _place) in logs().await {
         for round in 0..10 {
             let expected = if round == 0 { Expected::NoStream } else { Expected::Sequence(round) };
@@ -107,7 +107,7 @@ async fn two_stores_on_one_file_write_one_history() {
 
 /// Appends have three events each, so every append ends at a multiple of three.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_view_never_shows_half_an_append_while_others_write() {
+async fn a_view_never_shows_part_of_an_append_under_concurrent_writes() {
     for (store, _place) in logs().await {
         let (end, ended) = watch::channel(false);
         let asker = tokio::spawn({

@@ -20,57 +20,57 @@ async fn check(block: &str) {
 }
 
 #[tokio::test]
-async fn what_is_stored_is_what_was_given() {
+async fn events_are_stored_exactly_as_given() {
     check("content").await;
 }
 
 #[tokio::test]
-async fn an_append_is_made_whole_or_not_at_all() {
+async fn an_append_is_atomic() {
     check("atomicity").await;
 }
 
 #[tokio::test]
-async fn repeating_an_append_is_safe_at_any_time() {
+async fn an_append_can_be_repeated_at_any_time() {
     check("idempotency").await;
 }
 
 #[tokio::test]
-async fn cells_fence_off_who_is_late() {
+async fn cells_fence_off_late_writers() {
     check("cells").await;
 }
 
 #[tokio::test]
-async fn what_was_begun_before_closing_is_done_and_what_comes_later_is_refused() {
+async fn closing_finishes_pending_operations_and_refuses_new_ones() {
     check("closing").await;
 }
 
 #[tokio::test]
-async fn bounds_and_pages_are_those_of_the_model_at_every_edge() {
+async fn ranges_and_pages_match_the_model_at_every_edge() {
     check("ranges").await;
 }
 
 #[tokio::test]
-async fn a_query_means_the_same_whoever_evaluates_it() {
+async fn every_evaluator_of_a_query_returns_the_same_events() {
     check("queries").await;
 }
 
 #[tokio::test]
-async fn every_answer_is_that_of_the_model() {
+async fn every_result_matches_the_model() {
     check("model").await;
 }
 
 #[tokio::test]
-async fn an_export_is_the_same_log_on_any_backend() {
+async fn an_export_is_identical_on_every_backend() {
     check("transfer").await;
 }
 
 #[tokio::test]
-async fn of_those_who_want_one_thing_one_gets_it() {
+async fn exactly_one_of_several_racers_wins() {
     check("races").await;
 }
 
 #[tokio::test]
-async fn readers_see_all_up_to_a_position_and_nothing_twice() {
+async fn readers_see_every_event_up_to_a_position_exactly_once() {
     check("prefix").await;
 }
 

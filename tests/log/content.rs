@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::{Fact, everything, logs, note, noting};
 
 #[tokio::test]
-async fn data_keeps_the_writers_bytes() {
+async fn event_data_keeps_the_writers_exact_bytes() {
     let all = [
         "{}",
         "null",
@@ -30,7 +30,7 @@ async fn data_keeps_the_writers_bytes() {
 }
 
 #[test]
-fn data_that_is_not_json_is_refused_before_the_log() {
+fn data_that_is_not_json_is_refused_before_the_append() {
     for data in ["", "{", "{} {}", "nul", "{'a':1}", "\u{0}", "\"\u{0}\"", "[1,]", "\u{feff}{}"] {
         let refusal = NewEvent::from_json("T", "1", data.into(), &Metadata::default()).unwrap_err();
         assert!(matches!(&refusal, Error::Encode { event_type, .. } if event_type == "T"), "{data:?}: {refusal}");
@@ -38,7 +38,7 @@ fn data_that_is_not_json_is_refused_before_the_log() {
 }
 
 #[tokio::test]
-async fn names_of_any_characters_are_kept_and_distinguished() {
+async fn names_with_any_characters_are_stored_and_distinguished() {
     let names = ["a", "A", "a ", "á", "a\u{301}", "it's \"q\"", "a/b", "%_*", "a\u{1}", "a\u{1}b", "?1", "\n"];
     for (store, _place) in logs().await {
         for name in names {
@@ -96,7 +96,7 @@ async fn tags_are_a_sorted_set() {
 }
 
 #[tokio::test]
-async fn metadata_comes_back_as_it_was_given() {
+async fn metadata_is_read_back_as_written() {
     for (store, _place) in logs().await {
         let cause = Cause::request();
         let given = Metadata {

@@ -44,11 +44,11 @@ struct Counting {
 
 /// The same log, counted.
 pub(crate) fn counted(below: &EventStore) -> (EventStore, Counts) {
-    intruded(below, None)
+    with_intruder(below, None)
 }
 
 /// The same log, counted; another writer appends this right before the first append.
-pub(crate) fn intruded(below: &EventStore, intruder: Option<Append>) -> (EventStore, Counts) {
+pub(crate) fn with_intruder(below: &EventStore, intruder: Option<Append>) -> (EventStore, Counts) {
     let counts = Counts::default();
     let (below, intruder) = (below.clone(), intruder.into());
     (EventStore::on(Counting { below, counts: counts.clone(), intruder }), counts)

@@ -8,7 +8,7 @@ use crewlog_mq::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::counting::{counted, intruded};
+use super::counting::{counted, with_intruder};
 use super::{everything, in_time, logs, noting};
 
 /// The seats of a course, and the maximum courses of a student.
@@ -118,7 +118,7 @@ fn enrolling(aggregate_id: &str, course: &str, student: &str) -> Append {
 }
 
 #[tokio::test]
-async fn a_decision_depends_on_the_facts_of_several_aggregates_and_on_no_others() {
+async fn a_decision_depends_only_on_the_aggregates_in_its_query() {
     for (store, _place) in logs().await {
         for student in ["ada", "bob", "eve"] {
             enrol(&store, "chess", student).await.unwrap();
@@ -134,23 +134,23 @@ async fn a_decision_depends_on_the_facts_of_several_aggregates_and_on_no_others(
 }
 
 #[tokio::test]
-async fn who_was_overtaken_decides_anew_on_what_came_meanwhile() {
+async fn a_loser_of_an_append_race_decides_again_on_the_new_events() {
     let store = EventStore::in_memory().await.unwrap();
     for student in ["ada", "bob"] {
         enrol(&store, "chess", student).await.unwrap();
     }
     // An append that does not match causes no conflict; one that matches takes the last seat.
-    let (unrelated, counts) = intruded(&store, Some(enrolling("elsewhere", "dance", "zoe")));
+    let (unrelated, counts) = with_intruder(&store, Some(enrolling("elsewhere", "dance", "zoe")));
     decider(&unrelated, "music", "eve").execute(wanted("music", "eve"), &Cause::request()).await.unwrap();
     assert_eq!(counts.take_appends(), 1);
-    let (last_seat, counts) = intruded(&store, Some(enrolling("elsewhere", "chess", "zoe")));
+    let (last_seat, counts) = with_intruder(&store, Some(enrolling("elsewhere", "chess", "zoe")));
     let refused = decider(&last_seat, "chess", "eve").execute(wanted("chess", "eve"), &Cause::request()).await;
     assert!(matches!(refused, Err(ExecuteError::Refused(Refused::Full))), "{refused:?}");
     assert_eq!(counts.take_appends(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_any_number_of_racers_no_more_win_than_there_are_seats() {
+async fn racing_deciders_never_take_more_seats_than_available() {
     for (store, _place) in logs().await {
         let racers = (0..24).map(|n| {
             let store = store.clone();
@@ -178,7 +178,7 @@ async fn of_any_number_of_racers_no_more_win_than_there_are_seats() {
 }
 
 #[tokio::test]
-async fn a_warm_decider_reads_only_what_is_new_and_a_cold_one_begins_with_a_snapshot() {
+async fn a_warm_decider_reads_only_new_events_and_a_cold_one_starts_from_a_snapshot() {
     let store = EventStore::in_memory().await.unwrap();
     let (counting, counts) = counted(&store);
     let all = || Runner::<Seats>::over(counting.clone(), Query::stream("enrolments"), ("enrolments", "all"), tags_of);
@@ -195,7 +195,7 @@ async fn a_warm_decider_reads_only_what_is_new_and_a_cold_one_begins_with_a_snap
 }
 
 #[tokio::test]
-async fn an_event_that_other_deciders_would_not_see_is_refused() {
+async fn an_event_outside_the_deciders_query_is_refused() {
     let store = EventStore::in_memory().await.unwrap();
     let blind = Runner::<Seats>::over(store.clone(), Query::tag("course:chess"), ("enrolments", "all"), |_| vec![]);
     let error = { blind }.execute(wanted("chess", "ada"), &Cause::request()).await.unwrap_err();
@@ -205,7 +205,7 @@ async fn an_event_that_other_deciders_would_not_see_is_refused() {
 }
 
 #[tokio::test]
-async fn a_repeated_reaction_of_a_decider_leaves_the_state_right() {
+async fn a_repeated_reaction_leaves_a_decider_in_the_correct_state() {
     let store = EventStore::in_memory().await.unwrap();
     store.append(noting("cause", 1)).await.unwrap();
     let cause = everything(&store).await.remove(0);
@@ -217,7 +217,7 @@ async fn a_repeated_reaction_of_a_decider_leaves_the_state_right() {
         Expected::Any,
         vec![new_event("chess", "ada").with_id(id)],
     );
-    let (overtaken, _) = intruded(&store, Some(twice));
+    let (overtaken, _) = with_intruder(&store, Some(twice));
     let mut runner = decider(&overtaken, "chess", "ada");
     let reaction = Cause::reaction("enroller", &cause);
     let executed = runner.execute(wanted("chess", "ada"), &reaction).await.unwrap();
@@ -227,7 +227,7 @@ async fn a_repeated_reaction_of_a_decider_leaves_the_state_right() {
 }
 
 #[tokio::test]
-async fn the_rules_of_seats() {
+async fn the_seats_handler_passes_its_scenario() {
     let history = || [enrolled("chess", "ada"), enrolled("chess", "bob"), enrolled("music", "ada")];
     let scenario = given::<Seats>(history())
         .when(wanted("chess", "ada"))

@@ -10,7 +10,7 @@ fn connect(place: &Place) -> Connection {
 }
 
 #[tokio::test]
-async fn the_file_is_durable_and_says_whose_it_is() {
+async fn the_file_is_durable_and_has_the_application_id() {
     let place = Place::new();
     let store = place.open().await;
     store.append(noting("a", 1)).await.unwrap();
@@ -28,7 +28,7 @@ async fn the_file_is_durable_and_says_whose_it_is() {
 
 /// Changing the schema changes this list and needs a new migration.
 #[tokio::test]
-async fn the_schema_is_this() {
+async fn the_schema_matches_the_expected_list() {
     let place = Place::new();
     place.open().await;
     let connection = connect(&place);
@@ -74,7 +74,7 @@ async fn the_schema_is_this() {
 }
 
 #[tokio::test]
-async fn the_view_shows_an_event_with_the_texts_of_its_aggregate() {
+async fn the_view_joins_an_event_with_the_names_of_its_aggregate() {
     let place = Place::new();
     let store = place.open().await;
     let event = note(7).with_tags(["b", "a"]);
@@ -98,7 +98,7 @@ async fn the_view_shows_an_event_with_the_texts_of_its_aggregate() {
 }
 
 #[tokio::test]
-async fn a_log_keeps_its_identity_and_its_events_over_closing_and_opening() {
+async fn a_log_keeps_its_identity_and_events_across_reopening() {
     let place = Place::new();
     let store = place.open().await;
     let identity = store.log().await.unwrap();
@@ -113,7 +113,7 @@ async fn a_log_keeps_its_identity_and_its_events_over_closing_and_opening() {
 }
 
 #[tokio::test]
-async fn every_way_to_write_the_place_names_the_same_log() {
+async fn every_spelling_of_a_location_opens_the_same_log() {
     let place = Place::new();
     let path = place.url();
     let identity = place.open().await.log().await.unwrap();
@@ -123,7 +123,7 @@ async fn every_way_to_write_the_place_names_the_same_log() {
 }
 
 #[tokio::test]
-async fn names_of_files_are_taken_as_they_are() {
+async fn file_names_are_taken_literally() {
     let place = Place::new();
     for name in ["with space.db", "a?mode=ro", "50%20.db", "sh#arp", "ü.db", "it's.db", "-dash"] {
         let path = place.folder.path().join(name);
@@ -135,7 +135,7 @@ async fn names_of_files_are_taken_as_they_are() {
 }
 
 #[tokio::test]
-async fn no_log_is_made_where_none_is_wanted() {
+async fn a_missing_log_is_not_created_unless_requested() {
     let place = Place::new();
     let options = || Options { create: false, ..Options::default() };
     let refusal = EventStore::open_with(&place.url(), options()).await.expect_err("there is none");
@@ -146,7 +146,7 @@ async fn no_log_is_made_where_none_is_wanted() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn stores_that_open_a_new_file_at_once_make_one_log() {
+async fn stores_that_open_a_new_file_concurrently_create_one_log() {
     for _ in 0..5 {
         let place = Place::new();
         let openers = (0..8).map(|_| {
@@ -165,7 +165,7 @@ async fn stores_that_open_a_new_file_at_once_make_one_log() {
 
 /// A process may die between creating the table of migrations and the first migration.
 #[tokio::test]
-async fn a_log_whose_making_was_cut_off_is_made_to_the_end() {
+async fn an_interrupted_creation_of_a_log_is_completed_on_the_next_open() {
     let place = Place::new();
     let complete = place.open().await;
     complete.log().await.unwrap();
@@ -182,7 +182,7 @@ async fn a_log_whose_making_was_cut_off_is_made_to_the_end() {
 }
 
 #[tokio::test]
-async fn a_closed_log_is_one_file_and_refuses_what_comes_later() {
+async fn a_closed_log_is_one_file_and_refuses_further_operations() {
     let place = Place::new();
     let store = place.open().await;
     let clone = store.clone();
@@ -207,7 +207,7 @@ async fn a_closed_log_is_one_file_and_refuses_what_comes_later() {
 
 /// Enough to start the thread that checkpoints the -wal file.
 #[tokio::test]
-async fn closing_closes_every_connection_and_the_whole_log_is_in_one_file() {
+async fn closing_closes_every_connection_and_leaves_one_file() {
     let place = Place::new();
     let sqlite = Sqlite::open(&place.path(), Options::default()).await.unwrap();
     let store = EventStore::on(sqlite.clone());
@@ -230,7 +230,7 @@ async fn closing_closes_every_connection_and_the_whole_log_is_in_one_file() {
 }
 
 #[tokio::test]
-async fn checking_a_log_that_was_deleted_makes_no_file() {
+async fn checking_a_deleted_log_creates_no_file() {
     let place = Place::new();
     let store = place.open().await;
     for ending in ["", "-wal", "-shm"] {

@@ -29,7 +29,7 @@ async fn write(store: EventStore, writer: i64, n_events: i64) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn history_and_live_meet_without_gap_or_duplicate_while_others_write() {
+async fn history_and_live_events_join_without_gaps_or_duplicates_under_concurrent_writes() {
     for (store, _place) in logs().await {
         store.append(Append::to("facts", "history", Expected::Any, notes(0..1100))).await.unwrap();
         let writers: Vec<_> = (0..8).map(|writer| tokio::spawn(write(store.clone(), writer, 50))).collect();
@@ -65,7 +65,7 @@ async fn an_idle_stream_wakes_for_each_new_event() {
 }
 
 #[tokio::test]
-async fn a_stream_from_now_begins_behind_the_head_and_leaves_nothing_out_after() {
+async fn a_stream_from_now_starts_after_the_head_and_misses_nothing() {
     for (store, _place) in logs().await {
         store.append(Append::to("facts", "old", Expected::Any, notes([1, 2, 3]))).await.unwrap();
         let stream = store.subscribe_from(&Query::all(), Start::Now).unwrap();
@@ -81,7 +81,7 @@ async fn a_stream_from_now_begins_behind_the_head_and_leaves_nothing_out_after()
 }
 
 #[tokio::test]
-async fn a_stream_gives_what_its_query_asks_for_and_passes_over_the_rest() {
+async fn a_stream_yields_only_events_that_match_its_query() {
     for (store, _place) in logs().await {
         let mut stream = store.subscribe::<Fact>(&Query::tag("wanted").of_type("Noted")).unwrap();
         for n in 0..40 {
@@ -95,7 +95,7 @@ async fn a_stream_gives_what_its_query_asks_for_and_passes_over_the_rest() {
 }
 
 #[tokio::test]
-async fn an_event_that_cannot_be_decoded_is_an_error_in_its_place_and_the_stream_goes_on() {
+async fn a_stream_yields_an_error_for_an_undecodable_event_and_continues() {
     for (store, _place) in logs().await {
         store.append(noting("a", 1)).await.unwrap();
         let other = |event_type, version| {
@@ -121,7 +121,7 @@ async fn an_event_that_cannot_be_decoded_is_an_error_in_its_place_and_the_stream
 }
 
 #[tokio::test]
-async fn a_stream_sees_what_another_store_on_the_same_file_commits() {
+async fn a_stream_sees_commits_of_another_store_on_the_same_file() {
     let place = Place::new();
     let (writer, reader) = (place.open().await, place.open().await);
     let mut stream = reader.subscribe::<Fact>(&Query::all()).unwrap();
@@ -133,7 +133,7 @@ async fn a_stream_sees_what_another_store_on_the_same_file_commits() {
 
 /// The reader's store never writes, so only its own poll of the file can wake the stream.
 #[tokio::test]
-async fn a_stream_outlives_the_handle_it_was_made_with() {
+async fn a_stream_outlives_its_store_handle() {
     let place = Place::new();
     let (writer, reader) = (place.open().await, place.open().await);
     let mut stream = reader.subscribe::<Fact>(&Query::all()).unwrap();
@@ -143,7 +143,7 @@ async fn a_stream_outlives_the_handle_it_was_made_with() {
 }
 
 #[tokio::test]
-async fn a_stream_from_a_time_begins_with_the_first_event_that_was_made_then_or_later() {
+async fn a_stream_from_a_time_starts_with_the_first_event_at_or_after_it() {
     for (store, _place) in logs().await {
         let mut made = Vec::new();
         for n in 0..5 {
@@ -174,7 +174,7 @@ async fn a_stream_from_a_time_begins_with_the_first_event_that_was_made_then_or_
 }
 
 #[tokio::test]
-async fn who_wants_to_is_told_when_a_stream_has_caught_up_and_again_after_it_fell_behind() {
+async fn a_stream_reports_each_time_it_catches_up() {
     for (store, _place) in logs().await {
         store.append(Append::to("facts", "a", Expected::Any, notes(0..3))).await.unwrap();
         let mut stream = Box::pin(store.follow_marked(&Query::stream("facts"), Start::After(Position(1))));
@@ -195,7 +195,7 @@ async fn who_wants_to_is_told_when_a_stream_has_caught_up_and_again_after_it_fel
 }
 
 #[tokio::test]
-async fn who_waits_for_a_position_reads_it_also_when_another_store_writes_it() {
+async fn waiting_for_a_position_ends_when_another_store_writes_it() {
     let place = Place::new();
     let (writer, reader) = (place.open().await, place.open().await);
     let waiting = async {
@@ -213,7 +213,7 @@ async fn who_waits_for_a_position_reads_it_also_when_another_store_writes_it() {
 }
 
 #[tokio::test]
-async fn the_records_of_a_range_come_from_either_end_and_then_no_more() {
+async fn the_records_of_a_range_can_be_read_from_either_end() {
     for (store, _place) in logs().await {
         store.append(Append::to("facts", "a", Expected::Any, notes(0..1200))).await.unwrap();
         let range = Range::between(Position(100), Position(1150));
@@ -227,7 +227,7 @@ async fn the_records_of_a_range_come_from_either_end_and_then_no_more() {
 }
 
 #[tokio::test]
-async fn following_by_a_query_that_passes_a_limit_is_told_at_once_and_ends() {
+async fn following_an_oversized_query_yields_an_error_at_once_and_ends() {
     for (store, _place) in logs().await {
         let query = (0..=crewlog_mq::TAGS_MAX).fold(Query::all(), |query, n| query.and_tag(n.to_string()));
         let mut stream = std::pin::pin!(store.follow(&query, Start::Beginning));

@@ -21,7 +21,7 @@ const IGNORE_LIMIT: &str = "trap '' XFSZ; exec \"$@\"";
 
 /// The body of a process whose disk is sometimes full; does nothing in a normal test run.
 #[test]
-fn fills_its_disk() {
+fn child_that_fills_its_disk() {
     let Some((role, url)) = child::role() else { return };
     let folder = Path::new(&url).parent().expect("a log is in a folder").to_owned();
     let disk = match role.as_str() {
@@ -220,15 +220,15 @@ async fn checkpoint(disk: &Disk) {
 }
 
 #[test]
-fn a_process_at_the_longest_file_it_may_write_loses_nothing_and_goes_on_when_it_may_write_more() {
+fn a_process_at_its_file_size_limit_loses_nothing_and_continues_when_it_is_raised() {
     let place = Place::new();
     let by = ["sh", "-c", IGNORE_LIMIT, "sh"];
-    let other = Other::start_by(&by, body!(fills_its_disk), "limit", &place.url(), &[]);
+    let other = Other::start_by(&by, body!(child_that_fills_its_disk), "limit", &place.url(), &[]);
     assert_eq!(other.succeeds(), ALL);
 }
 
 #[test]
-fn a_disk_that_is_full_loses_nothing_and_the_same_store_goes_on_when_there_is_room() {
+fn a_full_disk_loses_nothing_and_the_store_continues_once_space_is_free() {
     let place = Place::new();
     let folder = text(place.folder.path());
     let may_mount = |unshare: &[&str]| {
@@ -242,7 +242,7 @@ fn a_disk_that_is_full_loses_nothing_and_the_same_store_goes_on_when_there_is_ro
         return;
     };
     let by = [unshare, &["sh", "-c", MOUNT, &folder]].concat();
-    let other = Other::start_by(&by, body!(fills_its_disk), "disk", &place.url(), &[]);
+    let other = Other::start_by(&by, body!(child_that_fills_its_disk), "disk", &place.url(), &[]);
     assert_eq!(other.succeeds(), ALL);
     assert_eq!(std::fs::read_dir(place.folder.path()).unwrap().count(), 0, "all was on the other file system");
 }

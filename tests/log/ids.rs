@@ -15,7 +15,7 @@ fn to(aggregate_id: &str, expected: Expected, events: Vec<NewEvent>) -> Append {
 }
 
 #[tokio::test]
-async fn a_repeated_append_returns_its_first_places_whatever_it_expects() {
+async fn a_repeated_append_returns_its_first_positions_whatever_it_expects() {
     for (store, _place) in logs().await {
         store.append(noting("other", 0)).await.unwrap();
         let events = vec![known(1, 1), known(2, 2)];
@@ -31,7 +31,7 @@ async fn a_repeated_append_returns_its_first_places_whatever_it_expects() {
 }
 
 #[tokio::test]
-async fn a_repetition_may_differ_in_metadata_and_in_the_order_of_its_tags() {
+async fn a_repeated_append_may_differ_in_metadata_and_tag_order() {
     for (store, _place) in logs().await {
         store.append(to("a", Expected::Any, vec![known(1, 1)])).await.unwrap();
         let metadata = Metadata { correlation_id: Some(Uuid::from_u128(7)), ..Metadata::default() };
@@ -43,7 +43,7 @@ async fn a_repetition_may_differ_in_metadata_and_in_the_order_of_its_tags() {
 }
 
 #[tokio::test]
-async fn an_id_with_other_content_is_refused_with_its_position() {
+async fn an_event_id_with_different_content_is_refused_with_its_position() {
     for (store, _place) in logs().await {
         store.append(noting("other", 0)).await.unwrap();
         store.append(to("a", Expected::Any, vec![known(1, 1)])).await.unwrap();
@@ -76,7 +76,7 @@ async fn an_id_with_other_content_is_refused_with_its_position() {
 }
 
 #[tokio::test]
-async fn an_append_of_known_and_unknown_ids_is_refused_and_names_one_of_each() {
+async fn an_append_that_mixes_known_and_unknown_ids_is_refused_naming_both() {
     for (store, _place) in logs().await {
         store.append(to("a", Expected::Any, vec![known(1, 1)])).await.unwrap();
         for append in [
@@ -97,7 +97,7 @@ async fn an_append_of_known_and_unknown_ids_is_refused_and_names_one_of_each() {
 }
 
 #[tokio::test]
-async fn two_identical_appends_in_one_commit_are_one() {
+async fn two_identical_appends_in_one_group_commit_are_stored_once() {
     let place = Place::new();
     let store = place.open().await;
     let commits = place.hold_commits();
@@ -117,7 +117,7 @@ async fn two_identical_appends_in_one_commit_are_one() {
 
 /// After one poll an append is under way; dropping its future must neither tear it nor make a retry unsafe.
 #[tokio::test]
-async fn an_append_whose_future_is_dropped_lands_whole_and_can_be_repeated() {
+async fn an_append_with_a_dropped_future_is_stored_whole_and_can_be_repeated() {
     let place = Place::new();
     let store = place.open().await;
     for round in 0..30u128 {
@@ -136,7 +136,7 @@ async fn an_append_whose_future_is_dropped_lands_whole_and_can_be_repeated() {
 }
 
 #[tokio::test]
-async fn appends_still_queued_when_the_store_is_dropped_land() {
+async fn appends_queued_when_the_store_is_dropped_are_stored() {
     let place = Place::new();
     let store = place.open().await;
     for n in 0..50 {

@@ -57,7 +57,7 @@ fn check_same<T: PartialEq + std::fmt::Debug>(one: &T, other: &T, what: &str) {
 }
 
 #[tokio::test]
-async fn an_import_into_an_empty_log_makes_it_the_same_log() {
+async fn an_import_into_an_empty_log_recreates_the_log() {
     let source = source().await;
     let whole = export(&source, 6).await;
     for (copy, _place) in logs().await {
@@ -76,7 +76,7 @@ async fn an_import_into_an_empty_log_makes_it_the_same_log() {
 }
 
 #[tokio::test]
-async fn importing_again_adds_what_is_new_and_nothing_twice() {
+async fn importing_again_adds_only_new_events() {
     let source = source().await;
     for (copy, _place) in logs().await {
         for (n_events, came_to) in [
@@ -97,7 +97,7 @@ async fn importing_again_adds_what_is_new_and_nothing_twice() {
 }
 
 #[tokio::test]
-async fn white_space_around_data_that_an_export_leaves_out_is_no_difference() {
+async fn white_space_dropped_by_an_export_is_not_a_difference() {
     let source = source().await;
     let (identity, mut records) = export(&source, 6).await;
     records[0].data = records[0].data.trim().to_owned();
@@ -178,7 +178,7 @@ const HOSTILE: &[Edit] = &[
 ];
 
 #[tokio::test]
-async fn what_no_log_could_have_written_is_refused_and_the_log_stays_as_it_was() {
+async fn an_impossible_import_is_refused_and_the_log_stays_unchanged() {
     let source = source().await;
     let whole = export(&source, 6).await;
     for (empty, _place) in logs().await {
@@ -198,7 +198,7 @@ async fn what_no_log_could_have_written_is_refused_and_the_log_stays_as_it_was()
 type Fork = (&'static str, fn(&mut Recorded));
 
 #[tokio::test]
-async fn another_log_and_a_fork_are_refused_with_the_first_difference() {
+async fn importing_another_log_or_a_fork_is_refused_with_the_first_difference() {
     let source = source().await;
     let forks: &[Fork] = &[
         ("event_id", |event| event.event_id = crewlog_mq::new_event_id()),
@@ -238,7 +238,7 @@ async fn another_log_and_a_fork_are_refused_with_the_first_difference() {
 }
 
 #[tokio::test]
-async fn two_copies_that_went_different_ways_cannot_be_joined() {
+async fn two_diverged_copies_cannot_be_merged() {
     let source = source().await;
     let (copy, _place) = logs().await.into_iter().next().unwrap();
     let (identity, records) = export(&source, 4).await;
@@ -250,7 +250,7 @@ async fn two_copies_that_went_different_ways_cannot_be_joined() {
 }
 
 #[tokio::test]
-async fn an_import_neither_ends_nor_goes_on_within_an_append_of_the_log() {
+async fn an_import_may_neither_end_nor_continue_inside_an_append() {
     let source = source().await;
     let (identity, records) = export(&source, 3).await;
     let refused = import(&source, identity.clone(), records).await.unwrap_err();
@@ -267,7 +267,7 @@ async fn an_import_neither_ends_nor_goes_on_within_an_append_of_the_log() {
 }
 
 #[tokio::test]
-async fn an_error_among_the_records_takes_all_of_them_back_and_is_the_answer() {
+async fn an_error_among_the_records_rolls_back_the_import_and_is_returned() {
     let source = source().await;
     let (identity, records) = export(&source, 6).await;
     for (empty, _place) in logs().await {
@@ -281,7 +281,7 @@ async fn an_error_among_the_records_takes_all_of_them_back_and_is_the_answer() {
 }
 
 #[tokio::test]
-async fn other_writers_wait_for_an_import_and_go_on() {
+async fn other_writers_wait_for_an_import_and_then_continue() {
     let source = source().await;
     let (identity, records) = export(&source, 6).await;
     let place = Place::new();
@@ -321,7 +321,7 @@ impl Clock for Stopped {
 }
 
 #[tokio::test]
-async fn log_time_never_runs_backwards_after_an_import_and_streams_see_it() {
+async fn log_time_never_runs_backwards_after_an_import_and_streams_see_the_events() {
     let source = source().await;
     let (identity, records) = export(&source, 6).await;
     let last = records[5].created_at;

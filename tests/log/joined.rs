@@ -38,7 +38,7 @@ async fn n_taken(sqlite: &Sqlite) -> i64 {
 }
 
 #[tokio::test]
-async fn an_append_and_a_callers_statements_are_made_together_and_wake_who_follows() {
+async fn an_append_and_a_callers_sql_commit_together_and_wake_followers() {
     for (sqlite, store, _place) in logs().await {
         let mut stream = store.subscribe::<Fact>(&Query::all()).unwrap();
         for n in 1..=3 {
@@ -56,7 +56,7 @@ async fn an_append_and_a_callers_statements_are_made_together_and_wake_who_follo
 }
 
 #[tokio::test]
-async fn work_that_fails_and_an_append_that_is_refused_leave_nothing_of_both() {
+async fn failed_caller_sql_or_a_refused_append_rolls_back_both() {
     for (sqlite, store, _place) in logs().await {
         sqlite.append_with(noting("a", 1), take_one).await.unwrap();
         let failing = |connection: &Transaction<'_>| {
@@ -73,7 +73,7 @@ async fn work_that_fails_and_an_append_that_is_refused_leave_nothing_of_both() {
 }
 
 #[tokio::test]
-async fn work_that_panics_leaves_nothing_and_the_log_goes_on() {
+async fn panicking_caller_sql_rolls_back_and_the_log_keeps_working() {
     for (sqlite, store, _place) in logs().await {
         let other = sqlite.clone();
         let panicking = tokio::spawn(async move {
@@ -91,7 +91,7 @@ async fn work_that_panics_leaves_nothing_and_the_log_goes_on() {
 }
 
 #[tokio::test]
-async fn an_append_that_is_repeated_keeps_what_was_done_with_it_the_first_time() {
+async fn a_repeated_joined_append_keeps_the_first_callers_sql() {
     for (sqlite, store, _place) in logs().await {
         let append = noting("a", 1);
         let (first, _) = sqlite.append_with(append.clone(), take_one).await.unwrap();
@@ -103,7 +103,7 @@ async fn an_append_that_is_repeated_keeps_what_was_done_with_it_the_first_time()
 }
 
 #[tokio::test]
-async fn a_callers_statements_cannot_touch_the_log_or_its_transaction() {
+async fn a_callers_sql_cannot_touch_the_log_or_its_transaction() {
     let harmful = [
         "INSERT INTO cells VALUES ('a', 'b', 1, 'c', NULL)",
         "UPDATE EVENTS SET data = '{}'",
@@ -144,7 +144,7 @@ async fn a_callers_statements_cannot_touch_the_log_or_its_transaction() {
 }
 
 #[tokio::test]
-async fn work_that_takes_too_long_is_cut_off() {
+async fn caller_sql_that_takes_too_long_is_interrupted() {
     let endless = "WITH RECURSIVE c (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT count(*) FROM c";
     for (sqlite, store, _place) in logs().await {
         let work = move |connection: &Transaction<'_>| {
@@ -159,7 +159,7 @@ async fn work_that_takes_too_long_is_cut_off() {
 }
 
 #[tokio::test]
-async fn a_callers_statements_go_into_no_log_that_was_deleted_or_replaced() {
+async fn a_callers_sql_is_refused_on_a_deleted_or_replaced_log() {
     for is_replaced in [false, true] {
         for was_used in [false, true] {
             let place = Place::new();
@@ -183,7 +183,7 @@ async fn a_callers_statements_go_into_no_log_that_was_deleted_or_replaced() {
 }
 
 #[tokio::test]
-async fn work_that_loses_its_transaction_leaves_nothing_also_when_it_says_that_all_is_well() {
+async fn caller_sql_that_ends_its_transaction_stores_nothing_even_if_it_returns_ok() {
     for (sqlite, store, _place) in logs().await {
         sqlite.append_with(noting("a", 1), take_one).await.unwrap();
         let losing = |connection: &Transaction<'_>| {

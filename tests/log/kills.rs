@@ -40,7 +40,7 @@ fn nth_append(writer: u64, n: u64) -> (Append, u64) {
 
 /// The body of a process that writes until it is killed; does nothing in a normal test run.
 #[test]
-fn writes_until_it_is_killed() {
+fn child_that_writes_until_killed() {
     let Some((role, url)) = child::role() else { return };
     let first: u64 = role.parse().expect("the role is the first of its writers");
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
@@ -74,7 +74,7 @@ fn told(line: &str) -> Option<Told> {
 fn kill_all(place: &Place, round: u64, chance: &mut Chance) -> Vec<Told> {
     let start = |process: u64| {
         let first = (1 + round) * 100 + process * N_THREADS;
-        Other::start(body!(writes_until_it_is_killed), &first.to_string(), &place.url(), &[])
+        Other::start(body!(child_that_writes_until_killed), &first.to_string(), &place.url(), &[])
     };
     let mut others: Vec<Other> = (0..N_PROCESSES).map(start).collect();
     let mut acknowledged = Vec::new();
@@ -134,7 +134,7 @@ async fn check_cells(store: &EventStore, history: &[Recorded]) {
 }
 
 #[tokio::test]
-async fn writers_killed_at_random_points_lose_nothing_and_tear_nothing() {
+async fn writers_killed_at_random_points_lose_and_tear_no_append() {
     let mut chance = Chance::new();
     let (mut place, mut acknowledged) = (Place::new(), Vec::new());
     for round in 0..n_rounds(6) {

@@ -15,7 +15,7 @@ async fn check_usable(place: &Place) {
 
 /// Opens a log in another process; does nothing in a normal test run.
 #[test]
-fn opens_a_log() {
+fn child_that_opens_a_log() {
     let Some((_, url)) = child::role() else { return };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -26,14 +26,14 @@ fn opens_a_log() {
 }
 
 #[tokio::test]
-async fn a_migration_that_is_killed_anywhere_is_made_by_the_next_who_opens() {
+async fn a_migration_killed_at_any_point_is_completed_by_the_next_open() {
     let mut chance = Chance::new();
     let orders: &[(&str, &str)] = if cfg!(feature = "faults") { &[("CREWLOG_KILL", "migrated")] } else { &[] };
     for round in 0..n_rounds(10) {
         let place = Place::new();
         // One dies after writing everything and before the commit, the others anywhere.
         let environment = if round == 0 { orders } else { &[] };
-        let mut other = Other::start(body!(opens_a_log), "open", &place.url(), environment);
+        let mut other = Other::start(body!(child_that_opens_a_log), "open", &place.url(), environment);
         assert_eq!(other.next().as_deref(), Some("opening"));
         if environment.is_empty() {
             chance.linger(30_000);
@@ -47,9 +47,9 @@ async fn a_migration_that_is_killed_anywhere_is_made_by_the_next_who_opens() {
 }
 
 #[tokio::test]
-async fn several_processes_migrate_one_log_at_once() {
+async fn several_processes_can_migrate_one_log_concurrently() {
     let place = Place::new();
-    let others = [(); 4].map(|()| Other::start(body!(opens_a_log), "open", &place.url(), &[]));
+    let others = [(); 4].map(|()| Other::start(body!(child_that_opens_a_log), "open", &place.url(), &[]));
     for other in others {
         assert_eq!(other.succeeds(), ["opening", "0"]);
     }

@@ -12,7 +12,7 @@ use super::cluster::{Database, execute, server};
 use super::{check_history, everything, in_time, note, notes, noting};
 
 #[tokio::test]
-async fn what_is_appended_is_read_by_every_store_on_the_database() {
+async fn an_append_is_visible_to_every_store_on_the_database() {
     let database = Database::new();
     let (store, other) = (database.open().await, database.open_pooled().await);
     let appended = store.append(Append::to("facts", "a", Expected::NoStream, notes(1..=3))).await.unwrap();
@@ -29,7 +29,7 @@ async fn what_is_appended_is_read_by_every_store_on_the_database() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn ten_that_open_an_empty_database_at_once_share_one_log() {
+async fn ten_stores_that_open_an_empty_database_concurrently_share_one_log() {
     let database = Database::new();
     let openers = (0..10).map(|n| {
         let url = if n % 2 == 0 { database.url() } else { database.pooled_url() };
@@ -51,7 +51,7 @@ async fn next(live: &mut (impl Stream<Item = crewlog_mq::Result<crewlog_mq::Reco
 }
 
 #[tokio::test]
-async fn a_stream_sees_what_another_store_commits_directly_and_through_the_pooler() {
+async fn a_stream_sees_direct_and_pooled_commits_of_another_store() {
     let database = Database::new();
     let (writer, listening, polling) = (database.open().await, database.open().await, database.open_pooled().await);
     for reader in [&listening, &polling] {
@@ -75,7 +75,7 @@ async fn hold(connection: &mut PgConnection, position: i64) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_writer_held_between_its_insert_and_its_commit_stalls_no_reader_and_nothing_is_skipped() {
+async fn a_writer_stalled_before_its_commit_delays_no_reader_and_no_event_is_skipped() {
     let database = Database::new();
     let (store, reader) = (database.open().await, database.open_pooled().await);
     store.append(noting("a", 1)).await.unwrap();
@@ -104,7 +104,7 @@ async fn a_writer_held_between_its_insert_and_its_commit_stalls_no_reader_and_no
 }
 
 #[tokio::test]
-async fn who_waits_too_long_for_the_append_lock_is_told_so_and_may_try_again() {
+async fn waiting_too_long_for_the_append_lock_is_a_retryable_error() {
     let database = Database::new();
     let store = database.open().await;
     store.append(noting("a", 1)).await.unwrap();
@@ -118,7 +118,7 @@ async fn who_waits_too_long_for_the_append_lock_is_told_so_and_may_try_again() {
 }
 
 #[tokio::test]
-async fn an_unrelated_transaction_that_is_idle_for_long_stalls_nobody() {
+async fn a_long_idle_unrelated_transaction_blocks_neither_readers_nor_writers() {
     let database = Database::new();
     let (store, reader) = (database.open().await, database.open().await);
     let mut idle = database.connect().await;
@@ -134,7 +134,7 @@ async fn an_unrelated_transaction_that_is_idle_for_long_stalls_nobody() {
 }
 
 #[tokio::test]
-async fn a_hot_query_is_answered_by_an_index_without_a_sort_or_a_scan() {
+async fn a_hot_query_uses_an_index_without_sort_or_scan() {
     let database = Database::new();
     let store = database.postgres().await;
     let typed = EventStore::on(store.clone());
@@ -198,7 +198,7 @@ async fn with_order(store: &Postgres, append: Append, fails: bool) -> Result<(Po
 }
 
 #[tokio::test]
-async fn sql_of_the_callers_is_committed_with_the_append_or_not_at_all() {
+async fn a_callers_sql_commits_with_the_append_or_not_at_all() {
     let database = Database::new();
     let url = format!("{}&options[search_path]={}", database.url(), database.schema);
     let store = Postgres::open(&url, Options::default()).await.unwrap();
@@ -218,7 +218,7 @@ async fn sql_of_the_callers_is_committed_with_the_append_or_not_at_all() {
 }
 
 #[tokio::test]
-async fn temporary_tables_of_a_caller_stand_behind_those_of_the_log() {
+async fn a_callers_temporary_tables_do_not_shadow_the_tables_of_the_log() {
     let database = Database::new();
     let store = database.postgres().await;
     let sql = "CREATE TEMP TABLE events (LIKE events); CREATE TEMP TABLE tags (tag TEXT, position BIGINT)";
@@ -243,7 +243,7 @@ async fn temporary_tables_of_a_caller_stand_behind_those_of_the_log() {
 }
 
 #[tokio::test]
-async fn work_beside_an_append_keeps_nobody_from_appending_and_has_an_end() {
+async fn a_callers_sql_does_not_block_other_appends_and_times_out() {
     let database = Database::new();
     let store = database.postgres().await;
     let other = EventStore::on(store.clone());
@@ -273,7 +273,7 @@ async fn refusal(url: &str) -> Error {
 type IsIt = fn(&Error) -> bool;
 
 #[tokio::test]
-async fn each_way_in_which_a_server_cannot_be_used_is_distinguished_and_without_the_password() {
+async fn each_connection_failure_has_its_own_error_without_the_password() {
     let (host, _) = server().rsplit_once('/').map(|(host, name)| (host.to_owned(), name.to_owned())).unwrap();
     let user = host.split_once("://").unwrap().1.split_once('@').unwrap().0.to_owned();
     let with = |name: &str| host.replacen(&user, &format!("{name}:hushhush"), 1);
@@ -301,7 +301,7 @@ async fn each_way_in_which_a_server_cannot_be_used_is_distinguished_and_without_
 }
 
 #[tokio::test]
-async fn a_schema_of_another_program_and_of_a_newer_version_are_refused_and_left_as_they_are() {
+async fn a_foreign_or_newer_schema_is_refused_and_left_unchanged() {
     let foreign = Database::new();
     execute(
         &mut foreign.connect().await,
@@ -330,7 +330,7 @@ async fn a_schema_of_another_format_is_refused() {
 }
 
 #[tokio::test]
-async fn a_user_who_may_only_read_is_told_so_at_once() {
+async fn a_read_only_user_is_refused_at_open() {
     let database = Database::new();
     database.open().await;
     let (schema, mut connection) = (&database.schema, database.connect().await);
@@ -346,7 +346,7 @@ async fn a_user_who_may_only_read_is_told_so_at_once() {
 }
 
 #[tokio::test]
-async fn a_log_is_made_by_another_url_where_the_pooler_may_not() {
+async fn a_separate_migration_url_creates_the_log_behind_a_pooler() {
     let database = Database::new();
     let options = Options { migrate_url: Some(database.url()), ..Options::default() };
     let store = EventStore::open_with(&database.pooled_url(), options).await.unwrap();
@@ -357,7 +357,7 @@ async fn a_log_is_made_by_another_url_where_the_pooler_may_not() {
 }
 
 #[tokio::test]
-async fn a_log_has_the_servers_clock_and_a_test_its_own() {
+async fn a_log_uses_the_servers_clock_unless_a_test_sets_its_own() {
     let database = Database::new();
     let store = database.open().await;
     let mut connection = database.connect().await;
@@ -381,7 +381,7 @@ async fn a_log_has_the_servers_clock_and_a_test_its_own() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn who_reads_the_store_for_each_record_of_it_holds_up_nobody() {
+async fn reading_the_store_while_streaming_records_does_not_deadlock() {
     let database = Database::new();
     let store = database.open().await;
     for n in 0..3 {

@@ -98,7 +98,7 @@ async fn grown(store: &EventStore, by: i64) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_server_that_is_restarted_under_load_loses_nothing_that_was_acknowledged() {
+async fn a_server_restart_under_load_loses_no_acknowledged_append() {
     let cluster = Cluster::start();
     let stores = [EventStore::open(&cluster.url()).await.unwrap(), EventStore::open(&cluster.url()).await.unwrap()];
     let reading = EventStore::open(&cluster.url()).await.unwrap();
@@ -114,7 +114,7 @@ async fn a_server_that_is_restarted_under_load_loses_nothing_that_was_acknowledg
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn sessions_that_are_ended_under_load_lose_nothing_that_was_acknowledged() {
+async fn terminated_sessions_under_load_lose_no_acknowledged_append() {
     let database = Database::new();
     let url = format!("{}&application_name={}", database.url(), database.schema);
     let stores = [EventStore::open(&url).await.unwrap(), EventStore::open(&url).await.unwrap()];
@@ -136,7 +136,7 @@ async fn sessions_that_are_ended_under_load_lose_nothing_that_was_acknowledged()
 }
 
 #[tokio::test]
-async fn a_session_that_listens_and_is_ended_is_looked_for_and_listens_again() {
+async fn a_terminated_listening_session_is_replaced_and_listens_again() {
     let database = Database::new();
     let url = format!("{}&application_name={}", database.url(), database.schema);
     let reading = EventStore::open(&url).await.unwrap();
@@ -241,7 +241,7 @@ fn contains(bytes: &[u8], wanted: &[u8]) -> bool {
 }
 
 #[tokio::test]
-async fn a_commit_whose_answer_is_lost_is_not_known_and_may_be_repeated() {
+async fn a_commit_with_a_lost_reply_has_an_unknown_outcome_and_can_be_repeated() {
     let database = Database::new();
     let way = Lossy::start().await;
     let store = EventStore::open(&way.url(&database)).await.unwrap();

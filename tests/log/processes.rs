@@ -84,7 +84,7 @@ fn check_appends(history: &[Recorded], acknowledged: &[(u64, u64, Position)]) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn several_processes_write_one_history_and_all_see_all_of_it() {
+async fn several_processes_write_one_history_and_each_sees_all_of_it() {
     let place = Place::new();
     let n_all = N_WRITERS as i64 * N_APPENDS as i64 * N_EVENTS;
     let writers: Vec<_> = (0..N_WRITERS)
@@ -109,7 +109,7 @@ async fn several_processes_write_one_history_and_all_see_all_of_it() {
 }
 
 #[tokio::test]
-async fn a_process_killed_at_any_moment_loses_nothing_that_was_acknowledged() {
+async fn a_process_killed_at_any_time_loses_no_acknowledged_append() {
     let place = Place::new();
     let store = place.open().await;
     let mut acknowledged = Vec::new();
@@ -141,7 +141,7 @@ async fn move_and_read(url: &str, folder: &str) {
 }
 
 #[tokio::test]
-async fn a_log_opened_by_a_relative_path_stays_the_same_when_the_process_moves() {
+async fn a_log_opened_by_relative_path_survives_a_change_of_directory() {
     let (place, elsewhere) = (Place::new(), Place::new());
     let other = start(&place, &format!("move {}", super::text(elsewhere.folder.path())), &[]);
     other.succeeds();
@@ -151,7 +151,7 @@ async fn a_log_opened_by_a_relative_path_stays_the_same_when_the_process_moves()
 /// The second append has position 4.
 #[cfg(feature = "faults")]
 #[tokio::test]
-async fn a_process_that_dies_around_a_commit_leaves_all_of_it_or_nothing() {
+async fn a_process_that_dies_during_a_commit_leaves_all_of_it_or_none() {
     for (order, n_left) in [("before:4", N_EVENTS), ("after:4", 2 * N_EVENTS)] {
         let place = Place::new();
         let mut other = start(&place, "write-on 0", &[("CREWLOG_KILL", order)]);
@@ -169,7 +169,7 @@ async fn a_process_that_dies_around_a_commit_leaves_all_of_it_or_nothing() {
 
 /// A process stopped in the middle of a commit holds the append lock.
 #[tokio::test]
-async fn a_lock_that_is_kept_is_an_error_in_time_and_is_passed_over_afterwards() {
+async fn a_held_append_lock_times_out_and_appends_work_after_its_release() {
     let place = Place::new();
     let store = place.open().await;
     let lock = place.hold_commits();

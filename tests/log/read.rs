@@ -90,7 +90,7 @@ async fn in_pages(store: &EventStore, query: &Query, mut range: Range, limit: us
 }
 
 #[test]
-fn a_query_means_the_same_as_a_naive_filter_in_pages_of_any_size() {
+fn a_query_matches_a_naive_filter_at_any_page_size() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let config = Config { cases: 48, max_shrink_iters: 200, failure_persistence: None, ..Config::default() };
     let logs = prop::collection::vec(some_traits(), 0..30);
@@ -129,7 +129,7 @@ async fn every_page_size_gives_the_same_events() {
 }
 
 #[tokio::test]
-async fn a_page_says_how_far_it_is_complete() {
+async fn a_page_reports_the_position_up_to_which_it_is_complete() {
     for (store, _place) in logs().await {
         for n in 1..=6 {
             store.append(noting(["a", "b"][n as usize % 2], n)).await.unwrap();
@@ -161,7 +161,7 @@ async fn a_page_says_how_far_it_is_complete() {
 }
 
 #[tokio::test]
-async fn a_page_is_bounded_in_bytes_too_and_holds_one_event_at_least() {
+async fn a_page_is_limited_in_bytes_but_has_at_least_one_event() {
     for (store, _place) in logs().await {
         let large = format!("\"{}\"", "x".repeat(30 << 20));
         for _ in 0..5 {
@@ -175,7 +175,7 @@ async fn a_page_is_bounded_in_bytes_too_and_holds_one_event_at_least() {
 }
 
 #[tokio::test]
-async fn loading_reads_on_over_more_than_one_page() {
+async fn loading_reads_all_pages() {
     let store = EventStore::in_memory().await.unwrap();
     store.append(Append::to("facts", "a", Expected::Any, notes(1..=2500))).await.unwrap();
     let loaded: Vec<Fact> = store.load_events(&Query::all(), Some(Position(3))).await.unwrap();
@@ -183,7 +183,7 @@ async fn loading_reads_on_over_more_than_one_page() {
 }
 
 #[tokio::test]
-async fn a_view_as_of_a_position_ends_with_the_last_whole_append() {
+async fn a_view_as_of_a_position_ends_with_the_last_complete_append() {
     for (store, _place) in logs().await {
         assert_eq!(store.whole(Position(7)).await.unwrap(), Position(0));
         for n_events in [1, 3, 1, 2] {
@@ -200,7 +200,7 @@ async fn a_view_as_of_a_position_ends_with_the_last_whole_append() {
 /// A cancelled read continues in the background; until it ends it must count as one.
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn reads_that_are_cancelled_leave_few_connections() {
+async fn cancelled_reads_do_not_use_up_connections() {
     let place = super::Place::new();
     let store = place.open().await;
     for n in 0..50 {

@@ -61,7 +61,7 @@ fn make_log(path: &Path) {
 }
 
 #[tokio::test]
-async fn a_file_that_is_no_database_is_refused() {
+async fn a_file_that_is_not_a_database_is_refused() {
     let is_right = |error: &Error| matches!(error, Error::NotADatabase { .. });
     let says = "not a usable database";
     check("a word", write(b"hello"), is_right, says).await;
@@ -112,7 +112,7 @@ async fn a_log_of_a_newer_version_is_refused() {
 }
 
 #[tokio::test]
-async fn a_log_of_another_format_is_refused_and_left_as_it_is() {
+async fn a_log_of_another_format_is_refused_and_left_unchanged() {
     let of_format = |format: i64| {
         move |path: &Path| {
             make_log(path);
@@ -129,7 +129,7 @@ async fn a_log_of_another_format_is_refused_and_left_as_it_is() {
 
 /// Logs from before the tables were made by one migration say so by their format, whatever migrations they count.
 #[tokio::test]
-async fn the_format_is_judged_before_the_migrations() {
+async fn the_format_is_checked_before_the_migrations() {
     let older = |path: &Path| {
         make_log(path);
         let sql = "UPDATE log SET format = 1;
@@ -142,7 +142,7 @@ async fn the_format_is_judged_before_the_migrations() {
 }
 
 #[tokio::test]
-async fn a_place_where_no_file_can_be_is_refused() {
+async fn a_location_where_no_file_can_exist_is_refused() {
     let is_right = |error: &Error| matches!(error, Error::CannotOpen { .. });
     check("a folder", |path| std::fs::create_dir(path).expect("it can be made"), is_right, "cannot be opened").await;
     let place = Place::new();
@@ -155,7 +155,7 @@ async fn a_place_where_no_file_can_be_is_refused() {
 }
 
 #[tokio::test]
-async fn a_place_that_names_no_file_is_refused_with_what_to_give_instead() {
+async fn a_location_without_a_file_name_is_refused_with_a_hint() {
     for (url, says) in [
         ("", "the path is empty"),
         ("sqlite:", "write sqlite:PATH"),
@@ -174,7 +174,7 @@ async fn a_place_that_names_no_file_is_refused_with_what_to_give_instead() {
 
 /// Permission bits do not restrict a privileged user, so the case runs only if a write really fails.
 #[tokio::test]
-async fn a_log_that_may_not_be_written_is_refused() {
+async fn a_log_without_write_permission_is_refused() {
     let place = Place::new();
     make_log(&place.path());
     let folder = place.folder.path();
@@ -203,7 +203,7 @@ async fn a_log_that_may_not_be_written_is_refused() {
 
 /// One test for all effects of a lock, since each wait takes the whole timeout.
 #[tokio::test]
-async fn a_log_that_another_program_holds_is_an_error_in_time_and_works_again_afterwards() {
+async fn a_log_locked_by_another_program_times_out_and_works_once_released() {
     let place = Place::new();
     let store = place.open().await;
     store.append(noting("a", 0)).await.unwrap();
@@ -225,7 +225,7 @@ async fn a_log_that_another_program_holds_is_an_error_in_time_and_works_again_af
 }
 
 #[tokio::test]
-async fn a_database_locked_at_opening_is_an_error_in_time() {
+async fn opening_a_locked_database_times_out_with_an_error() {
     let place = Place::new();
     make_log(&place.path());
     let holder = Connection::open(place.path()).unwrap();

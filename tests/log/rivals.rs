@@ -12,7 +12,7 @@ use super::{Place, check_history, everything, in_time, note};
 
 /// The body of another process; does nothing in a normal test run. The badly behaved ones run until killed.
 #[test]
-fn does_as_it_is_told() {
+fn rival_process_body() {
     let Some((role, url)) = child::role() else { return };
     let connect = || {
         let connection = Connection::open(&url).expect("it is a database");
@@ -73,7 +73,7 @@ fn append_some(url: &str, numbers: &str) {
 }
 
 fn start(place: &Place, role: &str) -> Other {
-    Other::start(body!(does_as_it_is_told), role, &place.url(), &[])
+    Other::start(body!(rival_process_body), role, &place.url(), &[])
 }
 
 /// The `n`-th append of a writer, of two events.
@@ -110,7 +110,7 @@ async fn check_all(store: &EventStore, n_events: u64) {
 }
 
 #[tokio::test]
-async fn a_process_that_checkpoints_all_the_time_takes_nothing() {
+async fn a_process_that_constantly_checkpoints_loses_no_events() {
     let place = Place::new();
     let store = place.open().await;
     let mut other = start(&place, "checkpoint");
@@ -121,7 +121,7 @@ async fn a_process_that_checkpoints_all_the_time_takes_nothing() {
 }
 
 #[tokio::test]
-async fn a_process_that_reads_for_long_holds_up_nobody() {
+async fn a_long_reading_process_blocks_no_writer() {
     let place = Place::new();
     let store = place.open().await;
     append(&store, 9, 0).await.unwrap();
@@ -135,7 +135,7 @@ async fn a_process_that_reads_for_long_holds_up_nobody() {
 }
 
 #[tokio::test]
-async fn a_process_that_takes_the_lock_of_sqlite_over_and_over_loses_nobody_an_append() {
+async fn a_process_that_keeps_taking_the_sqlite_lock_makes_no_append_fail() {
     let place = Place::new();
     let store = place.open().await;
     let mut other = start(&place, "storm");

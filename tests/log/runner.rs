@@ -81,7 +81,7 @@ async fn check_state(runner: &Sums, store: &EventStore) {
 }
 
 #[tokio::test]
-async fn what_is_decided_is_appended_in_one_append_with_tags_and_metadata() {
+async fn the_events_of_a_decision_are_one_append_with_tags_and_metadata() {
     for (store, _place) in logs().await {
         store.append(noting("other", 0)).await.unwrap();
         let mut runner = sums(&store);
@@ -99,7 +99,7 @@ async fn what_is_decided_is_appended_in_one_append_with_tags_and_metadata() {
 }
 
 #[tokio::test]
-async fn an_event_that_follows_from_another_names_it_and_inherits_its_correlation() {
+async fn an_event_names_its_cause_and_inherits_its_correlation() {
     let store = EventStore::in_memory().await.unwrap();
     let mut runner = sums(&store);
     let request = Cause::request();
@@ -115,7 +115,7 @@ async fn an_event_that_follows_from_another_names_it_and_inherits_its_correlatio
 }
 
 #[tokio::test]
-async fn the_effect_of_an_event_without_correlation_has_that_event_as_correlation() {
+async fn the_effect_of_an_event_without_correlation_uses_its_id_as_correlation() {
     let store = EventStore::in_memory().await.unwrap();
     store.append(noting("a", 1)).await.unwrap();
     let first = everything(&store).await.remove(0);
@@ -124,7 +124,7 @@ async fn the_effect_of_an_event_without_correlation_has_that_event_as_correlatio
 }
 
 #[tokio::test]
-async fn a_refusal_or_a_command_without_effect_leaves_no_events() {
+async fn a_refused_or_ineffective_command_appends_nothing() {
     for (store, _place) in logs().await {
         let mut runner = sums(&store);
         runner.execute(Command::Add(vec![900]), &Cause::request()).await.unwrap();
@@ -140,7 +140,7 @@ async fn a_refusal_or_a_command_without_effect_leaves_no_events() {
 }
 
 #[tokio::test]
-async fn a_command_is_decided_again_on_what_others_wrote() {
+async fn a_command_is_decided_again_after_a_concurrent_append() {
     let place = Place::new();
     let store = place.open().await;
     let (mut first, mut second) = (sums(&store), sums(&store));
@@ -165,7 +165,7 @@ async fn a_command_is_decided_again_on_what_others_wrote() {
 }
 
 #[tokio::test]
-async fn a_command_on_what_was_read_is_decided_again_only_when_others_are_in_its_way() {
+async fn a_command_executed_as_read_is_decided_again_only_on_a_conflict() {
     for (store, _place) in logs().await {
         let (counted, counts) = counted(&store);
         let (mut first, mut second) = (sums(&counted), sums(&store));
@@ -216,7 +216,7 @@ async fn check_warm(mut runner: Sums) {
 
 /// An aggregate with a concurrent write between each read and append of the runner.
 #[tokio::test]
-async fn a_runner_that_always_loses_gives_up_and_appends_nothing() {
+async fn a_runner_that_keeps_losing_the_race_gives_up_and_appends_nothing() {
     let store =
         EventStore::on(Contended { below: EventStore::in_memory().await.unwrap(), n_writes: AtomicUsize::new(0) });
     let mut runner = sums(&store);
@@ -311,7 +311,7 @@ async fn caused(store: &EventStore) -> Recorded {
 }
 
 #[tokio::test]
-async fn a_repeated_reaction_appends_nothing_and_leaves_the_state_right() {
+async fn a_repeated_reaction_appends_nothing_and_keeps_the_state_correct() {
     for (store, _place) in logs().await {
         let cause = caused(&store).await;
         let mut warm = sums(&store);
@@ -328,7 +328,7 @@ async fn a_repeated_reaction_appends_nothing_and_leaves_the_state_right() {
 }
 
 #[tokio::test]
-async fn a_repeated_reaction_that_now_decides_otherwise_leaves_the_first() {
+async fn a_repeated_reaction_with_a_different_decision_keeps_the_first() {
     for (store, _place) in logs().await {
         let cause = caused(&store).await;
         let mut runner = sums(&store);
@@ -342,7 +342,7 @@ async fn a_repeated_reaction_that_now_decides_otherwise_leaves_the_first() {
 }
 
 #[tokio::test]
-async fn ids_of_reactions_are_derived_from_process_cause_and_index() {
+async fn reaction_ids_are_derived_from_process_cause_and_index() {
     let store = EventStore::in_memory().await.unwrap();
     let causes = [caused(&store).await, caused(&store).await];
     let mut runner = sums(&store);
@@ -360,7 +360,7 @@ async fn ids_of_reactions_are_derived_from_process_cause_and_index() {
 }
 
 #[tokio::test]
-async fn an_event_that_cannot_be_decoded_stops_the_runner_with_its_position_each_time() {
+async fn an_undecodable_event_stops_the_runner_with_its_position() {
     let store = EventStore::in_memory().await.unwrap();
     sums(&store).execute(Command::Add(vec![1, 2]), &Cause::request()).await.unwrap();
     let unknown = NewEvent::from_json("Unknown", "1.0", "{}".into(), &Metadata::default()).unwrap();
@@ -376,7 +376,7 @@ async fn an_event_that_cannot_be_decoded_stops_the_runner_with_its_position_each
 
 /// A caller may stop waiting at any time, for instance on a timeout.
 #[tokio::test]
-async fn a_runner_whose_execution_was_dropped_is_right_afterwards() {
+async fn a_runner_stays_correct_after_a_dropped_execution() {
     let place = Place::new();
     let store = place.open().await;
     let mut runner = sums(&store);
@@ -400,7 +400,7 @@ async fn a_runner_whose_execution_was_dropped_is_right_afterwards() {
 }
 
 #[tokio::test]
-async fn a_runner_whose_append_fails_is_right_afterwards() {
+async fn a_runner_stays_correct_after_a_failed_append() {
     let store = EventStore::in_memory().await.unwrap();
     let mut runner = Sums::new(store.clone(), "sums", "a", vec!["x".repeat(1000)]);
     let error = runner.execute(Command::Add(vec![1]), &Cause::request()).await.unwrap_err();
@@ -410,7 +410,7 @@ async fn a_runner_whose_append_fails_is_right_afterwards() {
 }
 
 #[tokio::test]
-async fn a_prefix_is_folded_first_and_once_also_when_all_is_read_anew() {
+async fn a_prefix_is_folded_first_and_only_once_even_after_a_reload() {
     for (store, _place) in logs().await {
         for n in [1, 2, 4] {
             store.append(noting("other", n)).await.unwrap();

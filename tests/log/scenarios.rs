@@ -58,7 +58,7 @@ fn failure(scenario: impl FnOnce()) -> String {
 }
 
 #[tokio::test]
-async fn a_scenario_holds_in_memory_and_on_a_log() {
+async fn a_scenario_passes_in_memory_and_on_a_log() {
     let scenario = given::<Adder>([Fact::Noted { n: 4 }, Fact::Closed])
         .when(Ask::Add(5))
         .then([Fact::Noted { n: 5 }])
@@ -77,7 +77,7 @@ async fn a_scenario_holds_in_memory_and_on_a_log() {
 }
 
 #[test]
-fn what_a_command_should_not_do_is_told_with_the_difference() {
+fn a_failed_expectation_is_reported_with_a_diff() {
     let said = failure(|| drop(given::<Adder>([]).when(Ask::Add(5)).then([Fact::Noted { n: 6 }])));
     assert_eq!(
         said,
@@ -94,7 +94,7 @@ fn what_a_command_should_not_do_is_told_with_the_difference() {
 }
 
 #[test]
-fn a_handler_that_breaks_a_law_is_told_of_it_by_any_scenario() {
+fn every_scenario_detects_a_handler_that_breaks_a_law() {
     let said = failure(|| drop(given::<Adder>([]).when(Ask::Forget)));
     assert!(said.contains("law 1") && said.contains("-     total: 1") && said.contains("+     total: 0"), "{said}");
     let said = failure(|| drop(given::<Adder>([]).when(Ask::CountRefusal)));
@@ -133,7 +133,7 @@ impl Handler for Forgetful {
 }
 
 #[tokio::test]
-async fn what_gets_lost_on_the_way_through_a_log_is_found_by_running_on_one() {
+async fn running_a_scenario_on_a_log_detects_data_lost_in_encoding() {
     let told = Secret::Told { secret: "x".into() };
     let scenario = given::<Forgetful>([]).when(told.clone()).then([told]);
     let store = EventStore::in_memory().await.unwrap();

@@ -34,7 +34,7 @@ async fn as_stored(store: &EventStore) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_text_of_the_cause_is_stored_once_and_read_everywhere() {
+async fn a_text_shared_with_the_cause_is_stored_once_and_read_everywhere() {
     for (below, _on) in logs().await {
         stored_once(&below).await;
     }
@@ -65,7 +65,7 @@ async fn stored_once(below: &EventStore) {
 }
 
 #[tokio::test]
-async fn other_texts_are_stored_as_they_are() {
+async fn other_texts_are_stored_unchanged() {
     let store = EventStore::in_memory().await.unwrap().sharing(FIELDS);
     let long = "y".repeat(100);
     let reported = append(&store, event("Reported", &long, &Metadata::default())).await;

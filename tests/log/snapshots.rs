@@ -89,7 +89,7 @@ async fn check_state(runner: &Runner<Tally>, store: &EventStore) {
 }
 
 #[tokio::test]
-async fn a_long_aggregate_is_read_from_its_snapshot_and_costs_what_its_tail_does() {
+async fn reading_a_long_aggregate_from_a_snapshot_costs_only_its_tail() {
     for (store, _place) in logs().await {
         with_events(&store, 5000).await;
         let (_, n_read) = read(&store).await;
@@ -107,7 +107,7 @@ async fn a_long_aggregate_is_read_from_its_snapshot_and_costs_what_its_tail_does
 }
 
 #[tokio::test]
-async fn a_command_that_appends_nothing_or_is_refused_leaves_a_snapshot_too() {
+async fn a_refused_command_or_one_without_events_writes_a_snapshot_too() {
     for numbers in [vec![1], vec![]] {
         let store = EventStore::in_memory().await.unwrap();
         store.append(Append::to("tallies", "a", Expected::Any, notes([1; 20]))).await.unwrap();
@@ -125,7 +125,7 @@ async fn a_command_that_appends_nothing_or_is_refused_leaves_a_snapshot_too() {
 }
 
 #[tokio::test]
-async fn snapshots_are_as_far_apart_as_they_are_meant_to_be() {
+async fn snapshots_are_written_at_the_expected_interval() {
     let store = EventStore::in_memory().await.unwrap();
     let mut runner = tallies(&store);
     let mut last_version = None;
@@ -141,7 +141,7 @@ async fn snapshots_are_as_far_apart_as_they_are_meant_to_be() {
 }
 
 #[tokio::test]
-async fn snapshots_of_a_large_state_are_farther_apart() {
+async fn a_large_state_is_snapshotted_less_often() {
     let store = EventStore::in_memory().await.unwrap();
     store.append(Append::to("tallies", "a", Expected::Any, notes(0..4000))).await.unwrap();
     let mut runner = tallies(&store);
@@ -167,7 +167,7 @@ async fn read_with(store: &EventStore, change: impl FnOnce(&mut Value)) -> usize
 }
 
 #[tokio::test]
-async fn a_snapshot_that_is_not_of_this_log_or_cannot_be_read_is_passed_over() {
+async fn a_snapshot_of_another_log_or_an_unreadable_one_is_ignored() {
     let store = EventStore::in_memory().await.unwrap();
     with_events(&store, 100).await;
     execute(&mut tallies(&store), &[1]).await;
@@ -189,7 +189,7 @@ async fn a_snapshot_that_is_not_of_this_log_or_cannot_be_read_is_passed_over() {
 }
 
 #[tokio::test]
-async fn a_snapshot_that_is_ahead_of_a_restored_log_is_passed_over() {
+async fn a_snapshot_ahead_of_a_restored_log_is_ignored() {
     let (place, store) = (Place::new(), EventStore::in_memory().await.unwrap());
     with_events(&store, 100).await;
     execute(&mut tallies(&store), &[1]).await;
@@ -229,7 +229,7 @@ impl Snapshot for Newer {
 }
 
 #[tokio::test]
-async fn a_snapshot_of_another_version_is_not_looked_at() {
+async fn a_snapshot_of_another_version_is_ignored() {
     let store = EventStore::in_memory().await.unwrap();
     with_events(&store, 100).await;
     execute(&mut tallies(&store), &[1]).await;
@@ -268,7 +268,7 @@ impl Snapshot for Large {
 }
 
 #[tokio::test]
-async fn a_snapshot_that_is_too_large_is_not_kept_and_fails_no_command() {
+async fn an_oversized_snapshot_is_dropped_without_failing_the_command() {
     let store = EventStore::in_memory().await.unwrap();
     let mut runner = Runner::<Large>::new(store.clone(), "tallies", "a", vec![]).with_snapshots();
     for _ in 0..3 {
@@ -294,7 +294,7 @@ enum Deed {
     Restart,
 }
 
-fn some_deed() -> impl Strategy<Value = Deed> {
+fn any_deed() -> impl Strategy<Value = Deed> {
     let numbers = || prop::collection::vec(0..40i64, 1..8);
     prop_oneof![
         6 => numbers().prop_map(Deed::Execute),
@@ -334,10 +334,10 @@ async fn carry_out(deeds: &[Deed], runner_of: fn(&EventStore) -> Runner<Tally>) 
 }
 
 #[test]
-fn deleting_snapshots_at_any_time_changes_no_answer() {
+fn deleting_snapshots_never_changes_a_result() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let mut tests = TestRunner::new(Config { cases: 64, failure_persistence: None, ..Config::default() });
-    let deeds = prop::collection::vec(some_deed(), 1..30);
+    let deeds = prop::collection::vec(any_deed(), 1..30);
     let outcome = tests.run(&deeds, |deeds| {
         let with = runtime.block_on(carry_out(&deeds, tallies));
         let without = |store: &EventStore| Runner::new(store.clone(), "tallies", "a", vec![]);
@@ -348,7 +348,7 @@ fn deleting_snapshots_at_any_time_changes_no_answer() {
 }
 
 #[tokio::test]
-async fn a_snapshot_holds_the_prefix_that_was_folded_before_it() {
+async fn a_snapshot_includes_the_folded_prefix() {
     let store = EventStore::in_memory().await.unwrap();
     store.append(Append::to("tallies", "before", Expected::Any, notes([5; 20]))).await.unwrap();
     let prefix = || vec![Prefix { query: Query::aggregate("tallies", "before"), up_to: Position(20) }];

@@ -61,12 +61,12 @@ async fn check(script: &[((f64, f64), i64, bool)]) {
 }
 
 #[tokio::test]
-async fn time_follows_the_wall_clock_while_that_goes_forward() {
+async fn log_time_follows_a_wall_clock_that_moves_forward() {
     check(&[((100., 0.), 1000, false), ((100., 1.), 1000, false), ((500., 2.), 5000, false)]).await;
 }
 
 #[tokio::test]
-async fn a_step_back_is_recorded_once_and_time_runs_on_by_the_monotonic_clock() {
+async fn a_step_back_is_recorded_once_and_log_time_follows_the_monotonic_clock() {
     check(&[
         ((100., 0.), 1000, false),
         ((40., 1.), 1000, true),
@@ -81,18 +81,18 @@ async fn a_step_back_is_recorded_once_and_time_runs_on_by_the_monotonic_clock() 
 }
 
 #[tokio::test]
-async fn a_small_step_back_is_smoothed_in_silence() {
+async fn a_small_step_back_is_smoothed_without_a_record() {
     check(&[((100., 0.), 1000, false), ((99.1, 1.), 1000, false), ((99.6, 1.5), 1005, false)]).await;
 }
 
 #[tokio::test]
-async fn a_large_step_back_behind_a_small_one_is_recorded() {
+async fn a_large_step_back_after_a_small_one_is_recorded() {
     check(&[((100., 0.), 1000, false), ((99.5, 1.), 1000, false), ((40., 2.), 1010, true), ((41., 3.), 1020, false)])
         .await;
 }
 
 #[tokio::test]
-async fn a_step_says_how_far_behind_the_clock_was_found() {
+async fn a_recorded_step_says_how_far_behind_the_clock_is() {
     let place = Place::new();
     let (store, hands) = timed(&place).await;
     hands.set(100 * SECOND, 0);
@@ -106,7 +106,7 @@ async fn a_step_says_how_far_behind_the_clock_was_found() {
 
 /// Leases use it: they must expire even without writes.
 #[tokio::test]
-async fn log_time_runs_on_while_the_clock_is_behind_and_nobody_writes() {
+async fn log_time_advances_while_the_clock_is_behind_and_nothing_is_written() {
     let place = Place::new();
     let (store, hands) = timed(&place).await;
     hands.set(100 * SECOND, 0);

@@ -101,7 +101,7 @@ fn as_read_now() -> Vec<Third> {
 }
 
 #[tokio::test]
-async fn events_of_older_versions_are_read_as_those_of_today_and_stay_as_they_are() {
+async fn events_of_older_versions_are_upcast_on_read_and_stored_unchanged() {
     for (store, _place) in logs().await {
         write_old(&store).await;
         let before = everything(&store).await;
@@ -134,7 +134,7 @@ const UNREADABLE: [(&str, &str, &str, &str); 5] = [
 ];
 
 #[tokio::test]
-async fn what_cannot_be_read_is_an_item_with_its_position_and_the_others_are_there() {
+async fn an_unreadable_event_is_an_item_with_its_position_among_the_others() {
     for (store, _place) in logs().await {
         for (event_type, version, data, _) in UNREADABLE {
             append(&store, &Third::Opened).await;
@@ -166,7 +166,7 @@ fn check_unreadable(error: &Error, at: i64) {
 }
 
 #[tokio::test]
-async fn a_strict_load_and_a_runner_stop_at_what_cannot_be_read_and_go_on_once_it_can() {
+async fn a_strict_load_and_a_runner_stop_at_an_unreadable_event_until_it_is_readable() {
     let store = EventStore::in_memory().await.unwrap();
     write_old(&store).await;
     append_raw(&store, "Deposited", "3.0", r#"{"cents":1}"#).await;

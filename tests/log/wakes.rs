@@ -28,7 +28,7 @@ async fn pass(writer: &EventStore, stream: &mut EventStream<Fact>, n: std::ops::
 }
 
 #[tokio::test]
-async fn another_process_is_told_by_the_doorbell_and_need_not_wait_for_its_next_look() {
+async fn the_doorbell_wakes_another_process_before_its_next_poll() {
     let place = Place::new();
     let (writer, reader) = (place.open().await, place.open().await);
     let mut stream = reader.subscribe::<Fact>(&Query::all()).unwrap();
@@ -37,7 +37,7 @@ async fn another_process_is_told_by_the_doorbell_and_need_not_wait_for_its_next_
 }
 
 #[tokio::test]
-async fn a_log_that_nobody_follows_has_no_doorbell() {
+async fn a_log_without_followers_has_no_doorbell() {
     let place = Place::new();
     let store = place.open().await;
     store.append(noting("a", 1)).await.unwrap();
@@ -45,7 +45,7 @@ async fn a_log_that_nobody_follows_has_no_doorbell() {
 }
 
 #[tokio::test]
-async fn a_doorbell_that_is_taken_away_is_hung_up_again() {
+async fn a_removed_doorbell_is_recreated() {
     let place = Place::new();
     let (writer, reader) = (place.open().await, place.open().await);
     let mut stream = reader.subscribe::<Fact>(&Query::all()).unwrap();
@@ -65,7 +65,7 @@ async fn a_doorbell_that_is_taken_away_is_hung_up_again() {
 
 /// A folder in its place can neither be written nor watched as a doorbell.
 #[tokio::test]
-async fn with_every_hint_lost_all_is_found_by_looking() {
+async fn polling_finds_every_event_when_all_hints_are_lost() {
     let place = Place::new();
     std::fs::create_dir(bell(&place)).unwrap();
     let (writer, reader) = (place.open().await, place.open().await);
@@ -74,7 +74,7 @@ async fn with_every_hint_lost_all_is_found_by_looking() {
 }
 
 #[tokio::test]
-async fn a_bell_that_tells_of_nothing_new_or_of_nonsense_misleads_nobody() {
+async fn a_spurious_or_corrupt_doorbell_is_harmless() {
     let place = Place::new();
     let (writer, reader) = (place.open().await, place.open().await);
     let mut stream = reader.subscribe::<Fact>(&Query::all()).unwrap();
@@ -87,7 +87,7 @@ async fn a_bell_that_tells_of_nothing_new_or_of_nonsense_misleads_nobody() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hundred_followers_of_two_processes_all_get_all_that_both_write() {
+async fn a_hundred_followers_in_two_processes_receive_every_event() {
     let place = Place::new();
     let stores = [place.open().await, place.open().await];
     let follow = |n: usize| {
@@ -114,7 +114,7 @@ async fn a_hundred_followers_of_two_processes_all_get_all_that_both_write() {
 
 /// A live event from memory equals the stored one.
 #[tokio::test]
-async fn an_event_that_comes_live_is_the_same_as_when_it_is_read() {
+async fn a_live_event_equals_the_stored_one() {
     let place = Place::new();
     let (store, other) = (place.open().await, place.open().await);
     let mut live = Box::pin(store.follow(&Query::all(), Start::Beginning));
@@ -142,7 +142,7 @@ async fn an_event_that_comes_live_is_the_same_as_when_it_is_read() {
 
 /// The table of events is renamed and restored, so polling fails in between although the file is fine.
 #[tokio::test]
-async fn trouble_in_looking_is_told_once_and_is_outlived() {
+async fn a_stream_reports_a_read_error_once_and_recovers() {
     let place = Place::new();
     let (writer, reader) = (place.open().await, place.open().await);
     let mut stream = reader.subscribe::<Fact>(&Query::all()).unwrap();
@@ -167,7 +167,7 @@ async fn trouble_in_looking_is_told_once_and_is_outlived() {
 }
 
 #[tokio::test]
-async fn a_lock_that_others_keep_holds_up_no_follower() {
+async fn a_lock_held_by_others_does_not_delay_followers() {
     let place = Place::new();
     let (writer, reader) = (place.open().await, place.open().await);
     let mut stream = reader.subscribe::<Fact>(&Query::all()).unwrap();

@@ -22,7 +22,7 @@ fn tasks(waits: &[Vec<(u64, Strength)>]) -> Vec<TaskPlan> {
 }
 
 #[test]
-fn groups_the_longest_chain_bottlenecks_and_the_saving_of_a_plan() {
+fn an_analysis_finds_groups_critical_path_bottlenecks_and_time_saved() {
     let text = "1. Fetch the key\n2. Open the door\n3. Sweep the hall (depends on 2)\n4. Paint the wall (depends on 2)\n5. Call Ana\n";
     let plan = parse::read(text, ReadOptions::default()).unwrap();
     let analysis = Analysis::of(&plan.tasks).unwrap();
@@ -34,7 +34,7 @@ fn groups_the_longest_chain_bottlenecks_and_the_saving_of_a_plan() {
 }
 
 #[test]
-fn what_is_no_plan_is_not_analysed() {
+fn an_invalid_plan_is_not_analysed() {
     assert_eq!(Analysis::of(&[]), Err(InvalidPlan::EmptyPlan));
     let hard = Strength::Hard;
     let round = tasks(&[vec![(2, hard)], vec![(1, hard)]]);
@@ -76,7 +76,7 @@ fn longest_after(tasks: &[TaskPlan], task: TaskId) -> usize {
 
 proptest! {
     #[test]
-    fn the_longest_chain_the_groups_and_the_bottlenecks_are_those_of_the_graph(tasks in graphs()) {
+    fn critical_path_groups_and_bottlenecks_match_the_graph(tasks in graphs()) {
         let analysis = Analysis::of(&tasks).expect("it is a plan");
         let steps = tasks.iter().map(|task| longest(&tasks, task.id, false)).max().unwrap_or(0);
         prop_assert_eq!(analysis.n_steps(), steps);

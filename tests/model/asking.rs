@@ -39,7 +39,7 @@ fn failed(events: &[CallEvent]) -> Vec<(Fault, String)> {
 }
 
 #[tokio::test]
-async fn what_is_asked_and_answered_is_recorded_with_all_that_it_took() {
+async fn a_request_and_its_answer_are_recorded_with_usage_and_duration() {
     for (store, _on) in logs().await {
         let (asker, _) = asker(&store, "door-1", vec![Ok(reply("It is red."))]);
         let request = question("Which colour?");
@@ -61,7 +61,7 @@ async fn what_is_asked_and_answered_is_recorded_with_all_that_it_took() {
 }
 
 #[tokio::test]
-async fn of_several_answers_the_first_that_can_be_read_counts() {
+async fn the_first_readable_answer_of_several_counts() {
     for (store, _on) in logs().await {
         let folder = tempfile::tempdir().unwrap();
         let operator = folder.path().join("operator.key");
@@ -80,7 +80,7 @@ async fn of_several_answers_the_first_that_can_be_read_counts() {
 }
 
 #[test]
-fn the_hash_of_what_is_asked_is_the_same_in_every_build() {
+fn the_hash_of_a_request_is_the_same_in_every_build() {
     // Changing it would repeat every request in every log.
     assert_eq!(hash(&question("Really?")), "8b0ae9a17cdf8d5c110e87e221474ba566df0b812e41e9b847844da11f2d2cb3");
     let asked = agent_plan_request(&parameters(), AgentType::Tactical, "words", "", &ToolRegistry::coding()).unwrap();
@@ -90,7 +90,7 @@ fn the_hash_of_what_is_asked_is_the_same_in_every_build() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tokens_that_a_provider_does_not_report_are_estimated_by_characters() {
+async fn unreported_tokens_are_estimated_from_characters() {
     for (store, _on) in logs().await {
         let silent = Reply { usage: Usage::default(), ..reply("It is red.") };
         let partly = Usage { output_tokens: 7, ..Usage::default() };
@@ -111,7 +111,7 @@ async fn tokens_that_a_provider_does_not_report_are_estimated_by_characters() {
 }
 
 #[tokio::test]
-async fn an_answer_in_the_log_is_not_asked_for_again_whichever_plan_asks() {
+async fn an_answer_in_the_log_is_reused_by_every_plan() {
     for (store, _on) in logs().await {
         let (first, _) = asker(&store, "a", vec![Ok(reply("yes"))]);
         let known = first.ask(&question("Really?")).await.unwrap();
@@ -129,7 +129,7 @@ async fn an_answer_in_the_log_is_not_asked_for_again_whichever_plan_asks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_failure_is_recorded_and_the_wait_that_was_asked_for_is_kept() {
+async fn each_failure_is_recorded_and_the_requested_wait_is_respected() {
     let store = EventStore::in_memory().await.unwrap();
     let limited = ModelError::RateLimited { retry_after: Some(Duration::from_secs(30)), message: "slowly".into() };
     let overloaded = ModelError::Overloaded { retry_after: None, message: "busy".into() };
@@ -146,7 +146,7 @@ async fn each_failure_is_recorded_and_the_wait_that_was_asked_for_is_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_model_that_goes_on_failing_is_given_up_and_asked_anew_the_next_time() {
+async fn a_request_that_keeps_failing_is_abandoned_and_sent_again_next_time() {
     let store = EventStore::in_memory().await.unwrap();
     let server = || Err(ModelError::Server { status: 500, message: "broken".into() });
     let (patient, scripted) = asker(&store, "a", vec![server(), server(), server()]);
@@ -161,7 +161,7 @@ async fn a_model_that_goes_on_failing_is_given_up_and_asked_anew_the_next_time()
 }
 
 #[tokio::test]
-async fn what_was_asked_before_a_crash_is_asked_again_and_stands_in_the_log_once() {
+async fn a_request_interrupted_by_a_crash_is_sent_again_and_recorded_once() {
     for (store, _on) in logs().await {
         let (lost, _) = asker(&store, "a", vec![]);
         // The script is empty: a caller would panic.
@@ -175,7 +175,7 @@ async fn what_was_asked_before_a_crash_is_asked_again_and_stands_in_the_log_once
 }
 
 #[tokio::test]
-async fn of_two_who_ask_the_same_at_once_both_go_on_with_one_answer() {
+async fn two_callers_with_the_same_request_share_one_answer() {
     for (store, _on) in logs().await {
         let (first, _) = asker(&store, "a", vec![Ok(reply("red"))]);
         let (second, _) = asker(&store, "a", vec![Ok(reply("blue"))]);
@@ -190,7 +190,7 @@ fn number(text: &str) -> Result<u32, AnswerError> {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_refused_gets_one_more_turn_which_quotes_why() {
+async fn a_refused_answer_gets_one_repair_turn_that_quotes_the_reason() {
     for (store, _on) in logs().await {
         let (once, _) = asker(&store, "a", vec![Ok(reply("many")), Ok(reply("12"))]);
         let read = once.read(question("How many?"), number).await.unwrap();
@@ -216,7 +216,7 @@ async fn an_answer_that_is_refused_gets_one_more_turn_which_quotes_why() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_refused_twice_is_none() {
+async fn an_answer_refused_twice_counts_as_none() {
     for (store, _on) in logs().await {
         let (twice, _) = asker(&store, "a", vec![Ok(reply("many")), Ok(reply("lots"))]);
         let refused = twice.read(question("How many?"), number).await.expect_err("it is no number");
@@ -226,7 +226,7 @@ async fn an_answer_that_is_refused_twice_is_none() {
 }
 
 #[tokio::test]
-async fn what_was_asked_is_decided_again_from_the_log_alone() {
+async fn model_requests_are_replayed_from_the_log_alone() {
     for (store, _on) in logs().await {
         let (once, _) = asker(&store, "a", vec![Ok(reply("many")), Ok(reply("12"))]);
         once.read(question("How many?"), number).await.unwrap();

@@ -43,7 +43,7 @@ fn step(text: &str) -> Value {
 }
 
 #[test]
-fn what_a_model_leaves_to_another_agent_has_no_command_that_the_words_have_not() {
+fn a_model_cannot_delegate_a_command_missing_from_its_task_text() {
     const EVIL: &str = "Run `touch evil`";
     let plans = [
         (AgentType::Strategic, "m", milestone(EVIL)),
@@ -71,7 +71,7 @@ fn what_a_model_leaves_to_another_agent_has_no_command_that_the_words_have_not()
 }
 
 #[test]
-fn what_a_model_undoes_something_by_stands_in_the_words_as_that() {
+fn a_model_may_use_only_undo_commands_from_the_task_text() {
     let plan = json!({ "steps": [
         { "id": "s", "description": "Write the parser", "tool": "edit_code", "undo": "git checkout src" },
     ] });
@@ -84,7 +84,7 @@ fn what_a_model_undoes_something_by_stands_in_the_words_as_that() {
 }
 
 #[test]
-fn what_undoes_a_step_is_no_command_of_the_words_and_undoes_that_step_alone() {
+fn an_undo_command_is_bound_to_its_step_and_cannot_run_as_a_command() {
     const WORDS: &str =
         "1. Migrate the schema of the database (undo: `dropdb prod`)\n2. Run `make test` (undo: `make clean`)\n";
     const RUN: &str = "Run `dropdb prod`";
@@ -113,7 +113,7 @@ fn what_undoes_a_step_is_no_command_of_the_words_and_undoes_that_step_alone() {
 }
 
 #[test]
-fn an_argument_of_a_tool_stands_in_the_words_as_a_whole() {
+fn a_tool_argument_must_occur_in_the_task_text_as_a_whole() {
     const WORDS: &str = "Find out where 'the old name' and parse_task stand in src/main.rs, with care-rf";
     let tactical = |args: &Value| {
         let step = json!({ "id": "s", "description": "Look", "tool": "find_text", "args": args });

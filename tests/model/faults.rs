@@ -9,7 +9,7 @@ use serde_json::json;
 use super::rig::{Mock, WAYS, question, settings};
 
 #[tokio::test]
-async fn each_fault_is_distinguished_in_both_protocols_whole_and_as_a_stream() {
+async fn each_fault_is_classified_in_both_protocols_with_and_without_streaming() {
     let replies = json!([
         { "when": { "prompt": "1" }, "fault": "rate_limited", "retry_after": 7 },
         { "when": { "prompt": "2" }, "fault": "overloaded" },
@@ -43,7 +43,7 @@ async fn each_fault_is_distinguished_in_both_protocols_whole_and_as_a_stream() {
 }
 
 #[tokio::test]
-async fn an_answer_that_never_comes_is_given_up_after_its_time() {
+async fn a_request_without_an_answer_times_out() {
     for (provider, stream) in WAYS {
         let mock = Mock::new(&json!([{ "fault": "time_out" }]));
         let after = Duration::from_millis(50);
@@ -57,7 +57,7 @@ async fn an_answer_that_never_comes_is_given_up_after_its_time() {
 }
 
 #[tokio::test]
-async fn a_provider_that_is_not_there_is_one_that_cannot_be_reached() {
+async fn a_missing_provider_is_reported_as_unreachable() {
     for (provider, stream) in WAYS {
         // A port that was free a moment ago.
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free");
@@ -70,7 +70,7 @@ async fn a_provider_that_is_not_there_is_one_that_cannot_be_reached() {
 }
 
 #[test]
-fn a_provider_is_waited_for_as_long_as_it_asks_and_not_for_ever() {
+fn the_providers_retry_after_is_respected_up_to_a_maximum() {
     let s = Duration::from_secs;
     let retry_policy = RetryPolicy { retries_max: 4, first: s(1), longest: s(5) };
     let limited = |retry_after| ModelError::RateLimited { retry_after, message: String::new() };

@@ -7,7 +7,7 @@ use crewlog_executors::model::Model;
 use crewlog_mock_llm::Script;
 
 #[test]
-fn a_file_of_fixtures_that_is_wrong_is_refused_with_line_and_reason() {
+fn an_invalid_fixture_file_is_refused_with_line_and_reason() {
     for (text, says) in [
         ("", "fixtures.json:1:0: EOF while parsing a value"),
         ("{\"replies\": [\n{\"text\": \"a\",}\n]}", "fixtures.json:2:14: key must be a string"),
@@ -32,7 +32,7 @@ fn a_file_of_fixtures_that_is_wrong_is_refused_with_line_and_reason() {
 }
 
 #[tokio::test]
-async fn replies_come_in_order_by_a_part_of_the_prompt_or_by_model_and_as_often_as_they_say() {
+async fn fixtures_match_by_order_prompt_or_model_and_repeat_as_configured() {
     let mock = Mock::new(&json!([
         { "when": { "prompt": "colour" }, "text": "red" },
         { "when": { "model": "another" }, "text": "never" },

@@ -26,7 +26,7 @@ fn parsed(text: &str) -> Vec<TaskPlan> {
 }
 
 #[test]
-fn a_plan_of_four_tasks_is_accepted_by_the_validator_of_the_parser() {
+fn a_model_plan_of_four_tasks_passes_the_parsers_validator() {
     let answer = plan(&[
         task("1", "Read the spec and extract its constraints", "Analysis", &[]),
         task("2", "Implement the login of the backend", "CodeImplementation", &["1"]),
@@ -43,7 +43,7 @@ fn a_plan_of_four_tasks_is_accepted_by_the_validator_of_the_parser() {
 }
 
 #[test]
-fn a_proposed_task_becomes_one_of_the_plan_with_all_that_it_says() {
+fn a_proposed_task_keeps_all_its_fields_in_the_plan() {
     let command = "cargo test -- --quiet";
     let answer = json!({
         "title": "  The door  ",
@@ -76,7 +76,7 @@ const SETTING: &str = "\
 ";
 
 #[test]
-fn what_a_text_sets_holds_also_in_a_plan_of_a_model_that_says_nothing_of_it() {
+fn settings_in_the_text_apply_to_a_model_plan_that_omits_them() {
     let of_text = parsed(SETTING);
     let mut up = task("1", "Start all services", "ToolCall", &[]);
     up["command"] = json!("make up");
@@ -91,7 +91,7 @@ fn what_a_text_sets_holds_also_in_a_plan_of_a_model_that_says_nothing_of_it() {
 }
 
 #[test]
-fn an_answer_without_a_step_for_which_the_text_sets_something_is_refused() {
+fn an_answer_that_drops_a_step_with_settings_is_refused() {
     let of_text = parsed(SETTING);
     let asked = json!({ "question": "Which region?", "blocks": [] });
     let tasks = [task("1", "Measure the latency", "Analysis", &[])];
@@ -105,7 +105,7 @@ fn an_answer_without_a_step_for_which_the_text_sets_something_is_refused() {
 }
 
 #[test]
-fn what_a_text_sets_for_a_step_is_never_given_to_another_step_of_it() {
+fn settings_of_one_step_are_never_applied_to_another() {
     let of_text = parsed("1. Deploy to staging (undo: `make rollback-staging`) (retry 3)\n2. Deploy to production\n");
     let answer =
         |first| plan(&[task("1", first, "ToolCall", &[]), task("2", "Deploy to production", "ToolCall", &["1"])]);
@@ -117,7 +117,7 @@ fn what_a_text_sets_for_a_step_is_never_given_to_another_step_of_it() {
 }
 
 #[test]
-fn attachments_are_taken_from_the_descriptions() {
+fn attachments_are_extracted_from_the_descriptions() {
     let description = "Look at [the guide](https://example.org/guide), src/main.rs and docs/door.png";
     let proposed = read_plan(&plan(&[task("1", description, "Analysis", &[])]), NO_COMMANDS).unwrap();
     let kinds = proposed.tasks[0].attachments.iter().map(|one| one.kind.clone()).collect::<Vec<_>>();
@@ -128,7 +128,7 @@ fn attachments_are_taken_from_the_descriptions() {
 }
 
 #[test]
-fn a_wrong_answer_is_refused_and_says_what_to_mend() {
+fn an_invalid_answer_is_refused_with_what_to_fix() {
     let one = || task("1", "Paint the door", "Processing", &[]);
     let check = |answer: String, says: &str| {
         let refusal = read_plan(&answer, NO_COMMANDS).expect_err(&answer).to_string();
@@ -166,7 +166,7 @@ fn a_wrong_answer_is_refused_and_says_what_to_mend() {
 }
 
 #[test]
-fn a_fence_around_an_answer_does_not_count() {
+fn a_code_fence_around_an_answer_is_ignored() {
     let bare = plan(&[task("1", "Paint the door", "Processing", &[])]);
     for answer in [format!("\n```json\n{bare}\n```\n"), format!("```\n{bare}```"), format!("  {bare}\n")] {
         assert_eq!(read_plan(&answer, NO_COMMANDS), read_plan(&bare, NO_COMMANDS), "{answer}");
@@ -175,7 +175,7 @@ fn a_fence_around_an_answer_does_not_count() {
 }
 
 #[test]
-fn a_question_becomes_a_task_and_what_it_blocks_waits_for_the_answer() {
+fn a_question_becomes_a_task_that_its_blocked_tasks_wait_for() {
     let answer = json!({
         "title": null,
         "tasks": [task("1", "Paint the door", "Processing", &[]), task("2", "Sweep", "Processing", &[])],
@@ -187,7 +187,7 @@ fn a_question_becomes_a_task_and_what_it_blocks_waits_for_the_answer() {
 }
 
 #[test]
-fn questions_are_at_most_five_and_name_tasks_that_are_there() {
+fn at_most_five_questions_are_allowed_and_they_name_existing_tasks() {
     let asked = |n: usize, blocks: &str| {
         let tasks = [task("1", "Paint the door", "Processing", &[]), task("2", "Sweep", "Processing", &[])];
         let questions = vec![json!({ "question": "Which colour?", "blocks": [blocks] }); n];
@@ -207,7 +207,7 @@ fn advice(tasks: &[(&str, &str, &[&str])]) -> String {
 }
 
 #[test]
-fn kinds_are_given_for_every_task_once() {
+fn every_task_gets_a_kind_exactly_once() {
     let tasks = parsed("- Wire up the tests of the door\n- Sweep\n");
     let (test, sweep) = (("1", "UnitTest", &[][..]), ("2", "Processing", &[][..]));
     let advised = read_advice(&advice(&[sweep, test]), &tasks).unwrap();
@@ -250,7 +250,7 @@ fn requests() -> Vec<Request> {
 }
 
 #[test]
-fn each_question_has_its_schema_and_tells_what_it_is_about_apart_from_the_rules() {
+fn each_request_has_a_schema_and_keeps_the_plan_text_out_of_the_rules() {
     let purposes = [Purpose::Plan, Purpose::Advice];
     for (request, purpose) in requests().into_iter().zip(purposes) {
         assert_eq!(request.purpose, purpose);

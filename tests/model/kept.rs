@@ -33,7 +33,7 @@ fn commands() -> impl Strategy<Value = CallEvent> {
 
 proptest! {
     #[test]
-    fn what_was_asked_keeps_both_laws_and_each_command_can_be_decided_again(
+    fn model_calls_keep_both_laws_and_every_command_can_be_restored(
         commands in prop::collection::vec(commands(), 0..30)
     ) {
         let (mut calls, mut history) = (ModelCalls::default(), Vec::<CallEvent>::new());
@@ -55,7 +55,7 @@ proptest! {
 }
 
 #[test]
-fn the_first_answer_counts_and_a_late_failure_changes_nothing() {
+fn the_first_answer_counts_and_a_late_failure_is_ignored() {
     let mut calls = ModelCalls::default();
     assert_eq!(calls.process(answer("a", "x")), Err(CallError::NotAsked("a".into())));
     let n_events = |calls: &mut ModelCalls, command| calls.process(command).map(|events| events.len());

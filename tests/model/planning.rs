@@ -47,7 +47,7 @@ fn door_tasks() -> Vec<(String, Vec<String>)> {
 }
 
 #[test]
-fn a_configured_model_plans_in_both_protocols_and_the_plan_says_by_which_request() {
+fn a_configured_model_plans_in_both_protocols_and_the_plan_names_the_request() {
     for (provider, stream) in WAYS {
         let mock = Mock::new(&json!([{ "json": door(), "usage": { "input": 900, "output": 100 } }]));
         let prices = "price_per_million_input = 3\nprice_per_million_output = 15";
@@ -71,7 +71,7 @@ fn a_configured_model_plans_in_both_protocols_and_the_plan_says_by_which_request
 }
 
 #[test]
-fn an_answer_that_is_no_plan_gets_one_repair_turn_that_quotes_the_error() {
+fn an_invalid_plan_gets_one_repair_turn_that_quotes_the_error() {
     let mut round = door();
     round["tasks"][0]["depends_on"] = json!(["3"]);
     let mock = Mock::new(&json!([
@@ -86,7 +86,7 @@ fn an_answer_that_is_no_plan_gets_one_repair_turn_that_quotes_the_error() {
 }
 
 #[test]
-fn whatever_is_wrong_with_a_model_the_text_is_parsed_instead_and_the_person_is_told() {
+fn any_model_failure_falls_back_to_the_parser_with_a_warning() {
     let wrong = json!({ "plan": "paint it" });
     for (replies, more, says) in [
         (json!([{ "json": wrong }, { "json": wrong }]), "", "refused twice: the JSON is not of the form asked for"),
@@ -113,7 +113,7 @@ fn whatever_is_wrong_with_a_model_the_text_is_parsed_instead_and_the_person_is_t
 }
 
 #[test]
-fn a_provider_that_is_rate_limited_is_asked_again() {
+fn a_rate_limited_request_is_retried() {
     let mock = Mock::new(&json!([
         { "fault": "rate_limited", "retry_after": 0.01 },
         { "fault": "overloaded" },
@@ -128,7 +128,7 @@ fn a_provider_that_is_rate_limited_is_asked_again() {
 }
 
 #[test]
-fn what_was_answered_before_a_crash_or_a_look_is_planned_without_a_network() {
+fn an_answer_recorded_before_a_crash_or_check_is_used_without_network() {
     let mock = Mock::new(&json!([{ "json": door() }]));
     mock.configure("openai", "");
     // It ends between the answer and the plan: the commands are not confirmed.
@@ -147,7 +147,7 @@ fn what_was_answered_before_a_crash_or_a_look_is_planned_without_a_network() {
 }
 
 #[test]
-fn what_plan_check_shows_by_a_model_is_what_run_does() {
+fn run_uses_the_model_plan_that_plan_check_showed() {
     let mock = Mock::new(&json!([{ "json": door() }]));
     mock.configure("openai", "plan = false");
     mock.scene.write("plan.md", TEXT);
@@ -163,7 +163,7 @@ fn what_plan_check_shows_by_a_model_is_what_run_does() {
 }
 
 #[test]
-fn a_model_is_not_asked_when_the_command_says_so_and_cannot_be_when_there_is_none() {
+fn no_model_skips_the_model_and_model_requires_a_configured_one() {
     let mock = Mock::new(&json!([]));
     mock.configure("openai", "");
     run(&mock, &["--yes", "--no-model"]).expect(0);
@@ -174,7 +174,7 @@ fn a_model_is_not_asked_when_the_command_says_so_and_cannot_be_when_there_is_non
 }
 
 #[test]
-fn a_text_that_the_parser_refuses_can_be_planned_by_a_model_and_fails_as_ever_when_neither_can() {
+fn a_model_can_plan_a_text_that_the_parser_refuses() {
     let text = "1. Fetch the brush (depends on 2)\n2. Paint the door (depends on 1)\n";
     let tasks = [task("1", "Fetch the brush", None, &[]), task("2", "Paint the door", None, &["1"])];
     let mock = Mock::new(&json!([{ "json": { "title": "Door", "tasks": tasks, "questions": [] } }]));
@@ -189,7 +189,7 @@ fn a_text_that_the_parser_refuses_can_be_planned_by_a_model_and_fails_as_ever_wh
 }
 
 #[test]
-fn a_text_longer_than_a_model_is_asked_at_once_is_parsed() {
+fn a_text_too_long_for_one_model_request_is_parsed() {
     let mock = Mock::new(&json!([]));
     mock.configure("openai", "");
     mock.scene.write("long.md", format!("<!-- {} -->\n1. Sweep\n", "x".repeat(400_000)));
@@ -199,7 +199,7 @@ fn a_text_longer_than_a_model_is_asked_at_once_is_parsed() {
 }
 
 #[test]
-fn the_questions_of_a_model_are_asked_of_the_person_before_what_they_block() {
+fn a_models_questions_are_asked_before_the_tasks_they_block() {
     let mut asks = door();
     asks["questions"] = json!([{ "question": "Which colour?", "blocks": ["3"] }]);
     let mock = Mock::new(&json!([{ "json": asks }]));
@@ -215,7 +215,7 @@ fn the_questions_of_a_model_are_asked_of_the_person_before_what_they_block() {
 }
 
 #[test]
-fn a_model_makes_no_command_that_the_text_has_not_as_code() {
+fn a_model_cannot_invent_a_command_missing_from_the_text() {
     let mut evil = door();
     evil["tasks"][1]["command"] = json!("touch evil");
     let mock = Mock::new(&json!([{ "json": evil, "times": 2 }]));
@@ -226,7 +226,7 @@ fn a_model_makes_no_command_that_the_text_has_not_as_code() {
 
 /// The provider repeats the key in every possible way; nothing here prints it.
 #[test]
-fn the_key_is_sent_and_stands_neither_in_the_log_nor_in_what_is_printed() {
+fn the_api_key_is_sent_but_never_logged_or_printed() {
     const SECRET: &str = "sk-4711-very-secret";
     let mut telling = door();
     telling["tasks"][0]["description"] = json!(format!("Fetch {SECRET}"));
@@ -255,7 +255,7 @@ fn the_key_is_sent_and_stands_neither_in_the_log_nor_in_what_is_printed() {
 }
 
 #[test]
-fn what_a_model_is_told_and_says_is_sealed_with_the_plan_and_of_no_use_without_the_key() {
+fn model_requests_and_answers_are_sealed_with_the_plan_and_need_its_key() {
     let mock = Mock::new(&json!([{ "json": door() }, { "json": door() }]));
     mock.configure("openai", "retries = 0");
     mock.scene.run(&["keys", "new", "operator.key"]).expect(0);
@@ -280,7 +280,7 @@ fn what_a_model_is_told_and_says_is_sealed_with_the_plan_and_of_no_use_without_t
 }
 
 #[test]
-fn who_destroys_the_key_of_a_plan_is_told_of_the_text_that_was_asked_about_before() {
+fn destroying_a_plans_key_names_the_separately_keyed_plan_text() {
     let mock = Mock::new(&json!([{ "json": door() }]));
     mock.configure("openai", "retries = 0");
     mock.scene.run(&["keys", "new", "operator.key"]).expect(0);
@@ -300,7 +300,7 @@ fn who_destroys_the_key_of_a_plan_is_told_of_the_text_that_was_asked_about_befor
 }
 
 #[test]
-fn an_analysis_names_groups_the_longest_chain_bottlenecks_and_what_would_be_saved() {
+fn plan_check_prints_groups_critical_path_bottlenecks_and_time_saved() {
     let scene = Scene::new();
     scene.write("plan.md", "1. Fetch the key\n2. Open the door\n3. Sweep (depends on 2)\n4. Paint (depends on 2)\n");
     let checked = scene.run(&["plan", "check", "plan.md", "-o", "json"]).expect(0).json();
@@ -358,7 +358,7 @@ const STRATEGIC: &str = r#"{"steps": [
 ]}"#;
 
 #[test]
-fn agents_plan_by_the_model_while_a_plan_is_carried_out_and_by_rule_when_it_shall_not() {
+fn agents_plan_with_the_model_during_a_run_and_by_rule_with_no_model() {
     let step = json!({ "id": "greet", "description": "Greet everybody", "tool": "run_command", "command": "echo hello >> said" });
     let mock = Mock::new(&json!([{ "when": { "prompt": "You are tactical" }, "json": { "steps": [step] } }]));
     mock.configure("openai", "retries = 0");
@@ -381,7 +381,7 @@ fn agents_plan_by_the_model_while_a_plan_is_carried_out_and_by_rule_when_it_shal
 }
 
 #[test]
-fn what_a_model_was_asked_of_a_text_that_became_no_plan_is_decided_again_too() {
+fn verify_also_replays_model_requests_of_a_text_without_a_plan() {
     let mock = Mock::new(&json!([{ "json": door() }]));
     mock.configure("openai", "retries = 0");
     mock.scene.write("plan.md", TEXT);

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::rig::{Mock, WAYS, parameters, question};
 
 #[tokio::test]
-async fn both_protocols_answer_whole_and_as_a_stream() {
+async fn both_protocols_answer_with_and_without_streaming() {
     let said = "Zwölf Boxkämpfer jagen Viktor — quer über den großen Sylter Deich. \"So\" {it} is.";
     for (provider, stream) in WAYS {
         let mock = Mock::new(&json!([{ "text": said, "usage": { "input": 1000, "output": 201 } }]));

@@ -73,7 +73,7 @@ fn waiting() -> (Planner, Vec<TaskId>) {
 }
 
 #[test]
-fn a_summary_is_wanted_once_and_stands_for_what_it_was_made_of_beside_every_decision() {
+fn a_summary_is_requested_once_and_replaces_its_tasks_but_no_decisions() {
     let (mut planner, task_ids) = waiting();
     let last = task_ids.last().unwrap().0;
     let more = planner.process(done(last + 1)).unwrap();
@@ -90,7 +90,7 @@ fn a_summary_is_wanted_once_and_stands_for_what_it_was_made_of_beside_every_deci
 }
 
 #[test]
-fn what_a_summary_says_of_a_task_that_is_opened_again_is_taken_back() {
+fn a_summary_is_corrected_when_one_of_its_tasks_is_reopened() {
     let (mut planner, task_ids) = waiting();
     let failed = task_ids.last().unwrap().0 + 1;
     let error = "it broke, ".repeat(30);
@@ -112,7 +112,7 @@ fn what_a_summary_says_of_a_task_that_is_opened_again_is_taken_back() {
 }
 
 #[test]
-fn a_summary_of_a_task_that_was_opened_again_meanwhile_is_passed_over() {
+fn a_summary_of_a_task_reopened_in_the_meantime_is_ignored() {
     let mut planner = Planner::default();
     planner.process(begin()).unwrap();
     planner.process(answered()).unwrap();
@@ -130,7 +130,7 @@ fn a_summary_of_a_task_that_was_opened_again_meanwhile_is_passed_over() {
 }
 
 #[test]
-fn a_summary_that_was_wanted_before_the_last_one_is_passed_over() {
+fn a_late_answer_to_an_earlier_summary_request_is_ignored() {
     let (mut planner, task_ids) = waiting();
     let mut earlier = task_ids.clone();
     earlier.pop();
@@ -140,7 +140,7 @@ fn a_summary_that_was_wanted_before_the_last_one_is_passed_over() {
 }
 
 #[test]
-fn no_decision_is_lost_when_a_long_summary_is_shortened_and_it_is_decided_again_alike() {
+fn shortening_a_long_summary_keeps_every_decision_and_replays_identically() {
     let (mut planner, task_ids) = waiting();
     let mut again = planner.clone();
     let decision = "Decided in Q: Which colour? -> Red, as ever";
@@ -153,7 +153,7 @@ fn no_decision_is_lost_when_a_long_summary_is_shortened_and_it_is_decided_again_
 }
 
 #[test]
-fn what_nobody_summarises_in_time_is_compacted_by_rule_before_it_is_too_long() {
+fn history_without_a_summary_in_time_is_compacted_by_rule() {
     let (mut planner, task_ids) = waiting();
     let mut compactions = 0;
     for task in task_ids.last().unwrap().0 + 1..=10 {
@@ -164,7 +164,7 @@ fn what_nobody_summarises_in_time_is_compacted_by_rule_before_it_is_too_long() {
 }
 
 #[test]
-fn a_summary_that_is_too_long_is_shortened_to_its_room() {
+fn an_overlong_summary_is_shortened_to_its_budget() {
     let (mut planner, task_ids) = waiting();
     let summary = "long ".repeat(1_000);
     let events = planner.process(Command::Summarise { summary, task_ids }).unwrap();
@@ -219,7 +219,7 @@ impl Model for Slow {
 }
 
 #[tokio::test]
-async fn plans_below_are_summarised_too_and_a_slow_answer_about_one_plan_holds_up_no_other() {
+async fn sub_plans_are_summarised_too_and_a_slow_answer_delays_no_other_plan() {
     let store = EventStore::in_memory().await.expect("it goes on");
     plan_that_waits(&store, PLAN, vec![event::plan_tag(PLAN)], "Red, as ever").await;
     let below = "house-1.2-1";
@@ -229,7 +229,7 @@ async fn plans_below_are_summarised_too_and_a_slow_answer_about_one_plan_holds_u
 }
 
 #[tokio::test]
-async fn a_model_that_is_there_writes_the_summary() {
+async fn a_configured_model_writes_the_summary() {
     assert_eq!(
         hosted(vec![Ok(reply("Parts 1 to 3 stand in parts/."))]).await,
         "Decided in Q: Which colour? -> Red, as ever\nParts 1 to 3 stand in parts/."
@@ -237,7 +237,7 @@ async fn a_model_that_is_there_writes_the_summary() {
 }
 
 #[tokio::test]
-async fn an_answer_that_will_not_do_is_asked_for_again_and_then_the_rule_does_it() {
+async fn an_unusable_summary_is_requested_again_and_then_made_by_rule() {
     let second = hosted(vec![Ok(reply("")), Ok(reply("Some parts stand."))]).await;
     assert_eq!(second, "Decided in Q: Which colour? -> Red, as ever\nSome parts stand.");
     let by_rule = hosted(vec![Ok(reply("")), Ok(reply(&"long ".repeat(1_000)))]).await;
@@ -245,7 +245,7 @@ async fn an_answer_that_will_not_do_is_asked_for_again_and_then_the_rule_does_it
 }
 
 #[tokio::test]
-async fn a_model_that_fails_leaves_the_summary_to_the_rule() {
+async fn a_failing_model_leaves_the_summary_to_the_rule() {
     let by_rule = hosted(vec![Err(ModelError::NotConfigured { message: "no key".into() })]).await;
     assert!(by_rule.contains("S6 Completed: Build part 6"), "{by_rule}");
 }

@@ -9,7 +9,7 @@ use crewlog_planner::planner::Planner;
 use super::transcript::{check, check_with};
 
 #[test]
-fn a_text_that_is_added_goes_on_from_the_last_number() {
+fn an_added_text_continues_the_task_numbering() {
     check(
         "1. Run `a`\n2. Run `b`\n",
         "
@@ -55,7 +55,7 @@ fn added(text: &str) -> Result<Vec<Vec<u64>>, String> {
 }
 
 #[test]
-fn what_is_added_names_its_own_tasks_first_and_then_those_of_the_plan() {
+fn references_in_an_added_text_resolve_to_its_own_tasks_before_the_plans() {
     let waits = |text: &str, expected: &[&[u64]]| {
         let expected = expected.iter().map(|ids| ids.to_vec()).collect::<Vec<_>>();
         assert_eq!(added(text), Ok(expected), "{text}");
@@ -70,7 +70,7 @@ fn what_is_added_names_its_own_tasks_first_and_then_those_of_the_plan() {
 }
 
 #[test]
-fn what_is_added_and_names_nobody_or_two_is_refused_with_both() {
+fn an_added_text_with_an_unknown_or_ambiguous_reference_is_refused() {
     let refused = |text: &str, expected: &str| {
         let refusal = added(text).expect_err(text);
         assert!(refusal.starts_with(expected), "{text}: {refusal}");
@@ -81,7 +81,7 @@ fn what_is_added_and_names_nobody_or_two_is_refused_with_both() {
 }
 
 #[test]
-fn what_is_added_before_a_task_is_waited_for() {
+fn a_task_waits_for_tasks_added_before_it() {
     check(
         "1. Run `a`\n2. Run `b`\n",
         "
@@ -104,7 +104,7 @@ fn what_is_added_before_a_task_is_waited_for() {
 }
 
 #[test]
-fn an_amendment_holds_as_a_whole_or_not_at_all() {
+fn an_amendment_is_atomic() {
     check(
         "- A: Run `a`\n- B: Run `b` (depends on A)\n- C: Run `c` (depends on B)\n",
         "
@@ -142,7 +142,7 @@ fn an_amendment_holds_as_a_whole_or_not_at_all() {
 }
 
 #[test]
-fn a_task_that_is_edited_is_dispatched_as_it_now_is() {
+fn an_edited_task_is_dispatched_in_its_new_form() {
     let mut planner = planner_of("1. Run `a`\n2. Run `b` (retry 1)\n", PlannerConfig::default());
     let edits = vec![
         Edit::Description("another step".into()),
@@ -165,7 +165,7 @@ fn a_task_that_is_edited_is_dispatched_as_it_now_is() {
 }
 
 #[test]
-fn a_task_at_work_is_not_edited_and_one_that_has_ended_only_waits_for_others() {
+fn a_running_task_cannot_be_edited_and_an_ended_one_only_takes_dependencies() {
     check(
         "In parallel:\n- A: Run `a`\n- B: Run `b` (depends on A)\n- C: Run `c`\n",
         "
@@ -201,7 +201,7 @@ fn a_task_at_work_is_not_edited_and_one_that_has_ended_only_waits_for_others() {
 }
 
 #[test]
-fn what_depends_on_a_skipped_task_may_run_and_one_that_runs_is_stopped() {
+fn skipping_a_task_frees_its_dependents_and_stops_it_if_running() {
     check(
         "1. Run `a`\n2. Run `b`\n3. Run `c`\n",
         "
@@ -227,7 +227,7 @@ fn what_depends_on_a_skipped_task_may_run_and_one_that_runs_is_stopped() {
 }
 
 #[test]
-fn what_depends_on_a_skipped_task_waits_for_what_that_waited_for() {
+fn dependents_of_a_skipped_task_inherit_its_dependencies() {
     let text = "1. Run `a`\n2. Run `b`\n3. Run `c`\n4. Run `d`\n5. Run `e`\n";
     check(
         text,
@@ -268,7 +268,7 @@ fn what_depends_on_a_skipped_task_waits_for_what_that_waited_for() {
 }
 
 #[test]
-fn a_fork_and_an_amendment_hand_on_alike_what_a_skipped_task_waits_for() {
+fn a_skip_by_fork_or_amendment_passes_dependencies_on_alike() {
     let mut planner = planner_of("1. Run `a`\n2. Run `b`\n3. Run `c`\n", PlannerConfig::default());
     planner.process(Command::Pause { reason: String::new() }).unwrap();
     let amendments = vec![Amendment::Skip { task: TaskId(2), keeps_order: true }];
@@ -283,7 +283,7 @@ fn a_fork_and_an_amendment_hand_on_alike_what_a_skipped_task_waits_for() {
 }
 
 #[test]
-fn what_follows_a_ticked_box_waits_for_what_the_text_is_put_after() {
+fn tasks_after_a_ticked_box_wait_for_the_insertion_point() {
     check(
         "1. Run `a`\n",
         "
@@ -301,7 +301,7 @@ fn what_follows_a_ticked_box_waits_for_what_the_text_is_put_after() {
 }
 
 #[test]
-fn boxes_of_added_tasks_count() {
+fn checkboxes_of_added_tasks_are_respected() {
     check(
         "1. Run `a`\n",
         "
@@ -317,7 +317,7 @@ fn boxes_of_added_tasks_count() {
 }
 
 #[test]
-fn a_person_has_done_a_task_that_has_not_begun() {
+fn a_person_can_complete_a_task_that_has_not_started() {
     check(
         "1. Run `a`\n2. Run `b`\n",
         "
@@ -344,7 +344,7 @@ fn a_person_has_done_a_task_that_has_not_begun() {
 }
 
 #[test]
-fn a_task_is_either_done_or_left_out_in_one_amendment() {
+fn one_amendment_cannot_both_complete_and_skip_a_task() {
     check(
         "1. Run `a`\n2. Run `b`\n",
         "
@@ -362,7 +362,7 @@ fn a_task_is_either_done_or_left_out_in_one_amendment() {
 }
 
 #[test]
-fn a_task_that_has_ended_is_not_done_by_a_person() {
+fn a_person_cannot_complete_a_task_that_has_ended() {
     check(
         "1. Run `a` (on failure: continue)\n2. Run `b`\n",
         "
@@ -379,7 +379,7 @@ fn a_task_that_has_ended_is_not_done_by_a_person() {
 }
 
 #[test]
-fn a_changed_file_is_the_source_of_the_plan() {
+fn a_changed_file_becomes_the_source_of_the_plan() {
     check(
         "1. Run `a`\n2. Run `b`\n",
         "
@@ -406,7 +406,7 @@ fn a_changed_file_is_the_source_of_the_plan() {
 }
 
 #[test]
-fn an_added_condition_is_decided_by_the_outcome_of_an_added_step() {
+fn an_added_step_decides_an_added_condition() {
     check(
         "1. Run `a`\n2. Run `b`\n",
         "
@@ -428,7 +428,7 @@ fn an_added_condition_is_decided_by_the_outcome_of_an_added_step() {
 }
 
 #[test]
-fn an_added_task_whose_number_is_a_name_is_called_added() {
+fn an_added_task_whose_number_is_taken_is_named_added() {
     let mut planner = planner_of("3. Run `a`\n4. Run `b`\n", PlannerConfig::default());
     let mut add = |text: &str| {
         let text = text.to_owned();
@@ -449,7 +449,7 @@ fn an_added_task_whose_number_is_a_name_is_called_added() {
 }
 
 #[test]
-fn answers_reach_what_is_put_behind_them_later() {
+fn answers_reach_tasks_that_later_depend_on_them() {
     check(
         "In parallel:\n- A: Which colour?\n- B: Run `b` (depends on A)\n- C: Run `c` (depends on B)\n- D: Run `d`\n- E: Run `e` (depends on D)\n",
         "
@@ -488,7 +488,7 @@ pub(super) fn done(task: u64) -> Command {
 }
 
 #[test]
-fn no_task_is_called_by_the_number_of_another_or_by_what_nobody_can_type() {
+fn a_task_name_must_be_typable_and_not_the_number_of_another_task() {
     check_with(
         PlannerConfig { parallelism: 1, ..PlannerConfig::default() },
         "- Paint\n- Dry\n- Sweep\n",
@@ -508,7 +508,7 @@ fn no_task_is_called_by_the_number_of_another_or_by_what_nobody_can_type() {
 }
 
 #[test]
-fn what_is_left_to_a_plan_within_the_plan_follows_the_words_of_its_task_and_a_command_takes_its_place() {
+fn an_edited_task_updates_its_sub_plan_text_and_a_command_replaces_it() {
     let text = "In parallel:\n- Build\n- Ship\n- Sweep\n- Review\n";
     let mut tasks = read(text, ReadOptions { parallel: true, ..ReadOptions::default() }).unwrap().tasks;
     for task in &mut tasks {

@@ -12,7 +12,7 @@ fn of_tokens(tokens: u64) -> PlannerConfig {
 }
 
 #[test]
-fn a_plan_pauses_before_it_passes_its_budget_and_says_what_would_be_needed() {
+fn a_plan_pauses_before_exceeding_its_budget_and_reports_the_required_amount() {
     check_with(
         of_tokens(1_000),
         "In parallel:\n- Paint\n- Dry\n- Sweep\n",
@@ -48,7 +48,7 @@ fn a_plan_pauses_before_it_passes_its_budget_and_says_what_would_be_needed() {
 }
 
 #[test]
-fn what_runs_is_counted_as_it_is_expected_and_the_plan_pauses_when_nothing_runs_any_more() {
+fn running_tasks_reserve_their_estimate_and_the_plan_pauses_once_idle() {
     let config = PlannerConfig { parallelism: 3, ..of_tokens(1_000) };
     check_with(
         config,
@@ -75,7 +75,7 @@ fn what_runs_is_counted_as_it_is_expected_and_the_plan_pauses_when_nothing_runs_
 }
 
 #[test]
-fn while_it_is_unknown_what_tasks_use_one_goes_ahead_of_the_others() {
+fn one_task_runs_alone_while_the_usage_of_tasks_is_unknown() {
     let config = PlannerConfig { parallelism: 4, ..of_tokens(1_500) };
     check_with(
         config,
@@ -125,7 +125,7 @@ fn a_run_that_did_not_start_leaves_the_average_unknown() {
 }
 
 #[test]
-fn commands_start_when_the_tokens_are_used_up() {
+fn commands_start_even_after_the_token_budget_is_used_up() {
     check_changed(
         of_tokens(50),
         "- A: Paint the whole house\n- B: Run `sweep all`\n- C: Run `sweep again`\n- D: Dry\n",
@@ -150,7 +150,7 @@ fn commands_start_when_the_tokens_are_used_up() {
 }
 
 #[test]
-fn a_task_that_failed_is_tried_again_only_within_the_budget() {
+fn a_failed_task_is_retried_only_within_the_budget() {
     check_with(
         of_tokens(1_000),
         "- Paint (retry 3)\n",
@@ -179,7 +179,7 @@ fn a_task_that_failed_is_tried_again_only_within_the_budget() {
 }
 
 #[test]
-fn what_was_used_up_counts_also_when_it_is_told_late_and_is_known_of_every_attempt_that_there_was() {
+fn late_usage_reports_count_for_every_existing_attempt() {
     check_with(
         PlannerConfig::default(),
         "- Paint\n",
@@ -206,7 +206,7 @@ fn what_was_used_up_counts_also_when_it_is_told_late_and_is_known_of_every_attem
 }
 
 #[test]
-fn a_budget_of_time_reserves_the_estimate_of_what_runs() {
+fn a_time_budget_reserves_the_estimates_of_running_tasks() {
     let budget = Budget { duration_ms: Some(60_000), ..Budget::default() };
     let config = PlannerConfig { budget, ..PlannerConfig::default() };
     let long = |tasks: &mut [TaskPlan]| tasks.iter_mut().for_each(|task| task.estimate_ms = Some(60_000));
@@ -229,7 +229,7 @@ fn a_budget_of_time_reserves_the_estimate_of_what_runs() {
 }
 
 #[test]
-fn amounts_are_told_in_words() {
+fn amounts_are_formatted_with_their_unit() {
     let usage =
         Usage { input_tokens: 1, output_tokens: 2, cost_micros: 2_500_000, duration_ms: 1_500, ..Usage::default() };
     let words = [Measure::Tokens, Measure::Cost, Measure::Duration].map(|measure| measure.words(measure.of(&usage)));
@@ -237,7 +237,7 @@ fn amounts_are_told_in_words() {
 }
 
 #[test]
-fn what_is_left_is_given_to_one_plan_within_the_plan_at_a_time_and_others_wait_for_it() {
+fn only_one_sub_plan_at_a_time_gets_the_remaining_budget() {
     let delegate = |tasks: &mut [TaskPlan]| {
         unordered(tasks);
         for task in &mut tasks[1..3] {

@@ -9,7 +9,7 @@ use super::amending::{done, planner_of};
 use super::transcript::{check, check_with};
 
 #[test]
-fn a_paused_task_is_not_started_and_one_that_runs_is_not_tried_again() {
+fn a_paused_task_is_not_started_and_a_running_one_is_not_retried() {
     check_with(
         PlannerConfig { parallelism: 1, ..PlannerConfig::default() },
         "In parallel:\n- Run `a`\n- Run `b` (retry 1)\n- Run `c`\n",
@@ -57,7 +57,7 @@ fn a_paused_task_is_not_started_and_one_that_runs_is_not_tried_again() {
 }
 
 #[test]
-fn what_a_paused_task_waits_for_ends_it_all_the_same() {
+fn a_failed_dependency_ends_a_paused_task() {
     check(
         "1. Run `a`\n2. Run `b`\n",
         "
@@ -81,7 +81,7 @@ fn what_a_paused_task_waits_for_ends_it_all_the_same() {
 }
 
 #[test]
-fn a_standing_plan_waits_for_work_and_goes_on_even_when_it_was_cancelled() {
+fn a_standing_plan_waits_for_work_and_continues_even_after_a_cancel() {
     let standing = PlannerConfig { standing: true, ..PlannerConfig::default() };
     check_with(
         standing.clone(),
@@ -131,7 +131,7 @@ fn amendments_have_limits() {
 }
 
 #[test]
-fn definitions_of_another_program_keep_the_same_rules() {
+fn task_definitions_from_another_program_follow_the_same_rules() {
     let mut planner = planner_of("1. Run `a`\n2. Run `b`\n", PlannerConfig::default());
     let define = |tasks| Command::Amend { amendments: vec![Amendment::Define { tasks }], reason: String::new() };
     let task = |id, waits_for: &[u64]| {
@@ -150,7 +150,7 @@ fn definitions_of_another_program_keep_the_same_rules() {
 }
 
 #[test]
-fn a_log_that_amends_what_nobody_decided_is_read_all_the_same() {
+fn a_log_with_an_invalid_amendment_is_read_without_it() {
     let task = |id| TaskPlan::new(TaskId(id), NodeKind::Analysis, "look");
     let planned = |tasks| Event::planned(tasks, PlannerConfig::default());
     let amended = |tasks| Event::TasksAmended { tasks, reason: String::new(), source: None };
@@ -161,7 +161,7 @@ fn a_log_that_amends_what_nobody_decided_is_read_all_the_same() {
 }
 
 #[test]
-fn a_new_task_is_not_called_by_the_number_of_another() {
+fn a_new_task_is_not_named_by_the_number_of_another() {
     let mut planner = Planner::default();
     let (user_input, attachments, config) =
         ("1. Run `a`\n2. Run `b`\n".to_owned(), Vec::new(), PlannerConfig::default());
@@ -173,7 +173,7 @@ fn a_new_task_is_not_called_by_the_number_of_another() {
 }
 
 #[test]
-fn a_task_that_depends_twice_on_another_starts_when_that_has_ended() {
+fn a_task_with_a_duplicate_dependency_starts_when_that_has_ended() {
     let twice = [Strength::Soft, Strength::Hard].map(|strength| Dependency { task: TaskId(1), strength });
     let mut planner = Planner::default();
     let tasks = vec![

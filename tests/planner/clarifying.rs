@@ -7,7 +7,7 @@ use crewlog_planner::prompt::split_default;
 use super::transcript::{check, check_changed, unordered};
 
 #[test]
-fn a_withdrawn_question_is_skipped_and_lets_what_depends_on_it_go() {
+fn a_withdrawn_question_is_skipped_and_frees_its_dependents() {
     check(
         "- What colour?\n- Run `paint` (depends on 1)\n",
         "
@@ -33,7 +33,7 @@ fn a_withdrawn_question_is_skipped_and_lets_what_depends_on_it_go() {
 }
 
 #[test]
-fn an_executor_whose_question_is_withdrawn_is_asked_again_without_an_answer() {
+fn an_executor_with_a_withdrawn_question_runs_again_without_an_answer() {
     check(
         "1. Run `a`\n",
         "
@@ -51,7 +51,7 @@ fn an_executor_whose_question_is_withdrawn_is_asked_again_without_an_answer() {
 }
 
 #[test]
-fn a_question_without_whose_answer_nothing_can_go_on_is_not_withdrawn() {
+fn a_question_that_the_plan_depends_on_cannot_be_withdrawn() {
     check_changed(
         PlannerConfig { on_failure: FailurePolicy::Ask, ..PlannerConfig::default() },
         "1. If it rains, run `a`\n2. Run `b`\n",
@@ -78,7 +78,7 @@ fn a_question_without_whose_answer_nothing_can_go_on_is_not_withdrawn() {
 }
 
 #[test]
-fn what_is_asked_of_a_task_holds_it_up_and_nothing_else() {
+fn a_question_about_a_task_blocks_only_that_task() {
     check(
         "1. Run `a`\n2. Run `b`\n3. Run `c`\n",
         "
@@ -110,7 +110,7 @@ fn what_is_asked_of_a_task_holds_it_up_and_nothing_else() {
 }
 
 #[test]
-fn an_answer_may_open_another_question_and_the_task_waits_for_both() {
+fn an_answer_may_open_a_follow_up_question_that_the_task_also_waits_for() {
     check(
         "- What colour?\n- Run `paint` (depends on 1)\n",
         "
@@ -148,7 +148,7 @@ fn an_answer_may_open_another_question_and_the_task_waits_for_both() {
 }
 
 #[test]
-fn a_question_of_an_executor_goes_on_when_all_that_was_asked_beside_it_is_answered() {
+fn an_executor_continues_when_all_questions_about_its_task_are_answered() {
     check(
         "1. Run `a`\n",
         "
@@ -196,7 +196,7 @@ fn an_answer_ends_the_wait_for_the_next_try() {
 }
 
 #[test]
-fn a_task_that_waits_before_its_next_try_is_tried_now() {
+fn now_retries_a_waiting_task_at_once() {
     check(
         "1. Run `a` (retry 3)\n",
         "
@@ -227,7 +227,7 @@ fn a_task_that_waits_before_its_next_try_is_tried_now() {
 }
 
 #[test]
-fn an_agent_says_behind_its_question_what_counts_when_nobody_answers() {
+fn a_default_answer_is_parsed_from_the_end_of_an_agents_question() {
     let said = |question: &str| {
         let (question, default) = split_default(question);
         (question, default.map(|default| (default.answer, default.after_ms)))

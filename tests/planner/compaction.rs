@@ -63,7 +63,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
 
     #[test]
-    fn the_history_is_within_its_budget_after_any_orders(draft in drafts(), acts in prop::collection::vec(acts(), 0..60)) {
+    fn the_history_stays_within_its_budget_after_any_commands(draft in drafts(), acts in prop::collection::vec(acts(), 0..60)) {
         let mut planner = Planner::default();
         let mut watch = Watch { planner: Planner::default(), is_ordered: false, is_given: false, n_events: 0, covered: 0 };
         let initialize = Act::Initialize;
@@ -83,7 +83,7 @@ proptest! {
 }
 
 #[test]
-fn a_long_plan_is_compacted_now_and_then_and_keeps_what_happened_last() {
+fn a_long_plan_is_compacted_occasionally_and_keeps_its_latest_history() {
     let mut run = Run::begin(budget(1_000), &list(500));
     for task in 1..=500 {
         run.done(task, &format!("part {task} has {}", "words ".repeat(20)));
@@ -106,7 +106,7 @@ fn a_long_plan_is_compacted_now_and_then_and_keeps_what_happened_last() {
 }
 
 #[test]
-fn decisions_and_failures_are_kept_before_what_was_done() {
+fn decisions_and_failures_are_kept_in_preference_to_completed_tasks() {
     let text = "- Which colour is it?\n- Call them\n- Try it\n".to_owned() + &list(60)[10..];
     let mut run = Run::begin(budget(BUDGET_MIN), &text);
     run.answer(1, "blue");
@@ -132,7 +132,7 @@ fn decisions_and_failures_are_kept_before_what_was_done() {
 }
 
 #[test]
-fn many_long_decisions_are_each_shortened_and_then_the_last_are_kept() {
+fn many_long_decisions_are_shortened_and_then_only_the_latest_kept() {
     let decide = |n: usize| {
         let text = (1..=n).map(|n| format!("- Which colour is house {n}?\n")).collect::<String>();
         let mut run = Run::begin(budget(BUDGET_MIN), &text);
@@ -159,7 +159,7 @@ fn many_long_decisions_are_each_shortened_and_then_the_last_are_kept() {
 }
 
 #[test]
-fn a_summary_names_the_events_that_it_covers_also_after_a_fork() {
+fn a_summary_lists_the_events_it_covers_even_after_a_fork() {
     let mut run = Run::begin(budget(8_000), &list(6));
     let covers = |run: &Run| match run.history.last() {
         Some(Event::ContextCompacted { covers, .. }) => covers.map(|Covered { from, to }| (from, to)),
@@ -183,7 +183,7 @@ fn a_summary_names_the_events_that_it_covers_also_after_a_fork() {
 }
 
 #[test]
-fn a_retried_task_has_no_line_until_it_ends_again() {
+fn a_retried_task_has_no_history_line_until_it_ends_again() {
     let mut run = Run::begin(budget(8_000), "- Try it\n- Look at it\n");
     run.hear(report(TaskId(1), 1, 1));
     run.order(Command::CompactContext { max_tokens: 100 });
@@ -203,7 +203,7 @@ fn a_retried_task_has_no_line_until_it_ends_again() {
 }
 
 #[test]
-fn an_order_to_compact_leaves_no_more_than_it_says_nor_than_the_budget_lets_stand() {
+fn a_compact_command_leaves_at_most_its_limit_and_the_budget() {
     let mut run = Run::begin(budget(BUDGET_MIN), &list(40));
     for task in 1..=20 {
         run.done(task, &"word ".repeat(40));
@@ -219,7 +219,7 @@ fn an_order_to_compact_leaves_no_more_than_it_says_nor_than_the_budget_lets_stan
 }
 
 #[test]
-fn a_budget_that_is_too_small_or_too_large_is_refused() {
+fn a_token_budget_out_of_range_is_refused() {
     for token_budget in [0, 1, 10, 199, 1_000_001, usize::MAX] {
         let mut planner = Planner::default();
         let initialize = Command::Initialize {
@@ -238,7 +238,7 @@ fn a_budget_that_is_too_small_or_too_large_is_refused() {
 }
 
 #[test]
-fn a_log_with_a_budget_of_nothing_goes_on_without_end_or_panic() {
+fn a_log_with_a_zero_budget_causes_no_endless_loop_or_panic() {
     for token_budget in [0, 1, 2, 10] {
         let mut events = Run::begin(budget(BUDGET_MIN), &list(3)).history;
         let Event::TasksPlanned { config, .. } = &mut events[0] else { panic!("a plan begins with its tasks") };

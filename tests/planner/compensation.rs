@@ -20,7 +20,7 @@ fn undo(tasks: &mut [TaskPlan]) {
 const TEXT: &str = "1. Run `a`\n2. Run `b`\n3. Run `c`\n";
 
 #[test]
-fn a_plan_that_fails_undoes_what_was_done_the_last_first_and_has_failed() {
+fn a_failed_plan_undoes_completed_tasks_in_reverse_order() {
     check_changed(
         undoing(),
         TEXT,
@@ -83,7 +83,7 @@ fn a_plan_that_stops_at_a_failure_starts_its_undo_tasks() {
 }
 
 #[test]
-fn after_a_retry_what_was_undone_is_done_again_and_undone_again_if_need_be() {
+fn a_retry_reruns_undone_tasks_and_undoes_them_again_on_failure() {
     check_changed(
         undoing(),
         TEXT,
@@ -139,7 +139,7 @@ fn after_a_retry_what_was_undone_is_done_again_and_undone_again_if_need_be() {
 }
 
 #[test]
-fn a_plan_is_undone_that_is_cancelled_so_and_a_second_cancellation_ends_the_undoing() {
+fn a_cancel_with_compensation_undoes_the_plan_and_a_second_cancel_stops_that() {
     check_changed(
         PlannerConfig::default(),
         TEXT,
@@ -175,7 +175,7 @@ fn a_plan_is_undone_that_is_cancelled_so_and_a_second_cancellation_ends_the_undo
 }
 
 #[test]
-fn a_plan_that_failed_can_be_undone_afterwards_and_one_that_completed_cannot() {
+fn a_failed_plan_can_be_compensated_later_but_a_completed_one_cannot() {
     check_changed(
         PlannerConfig::default(),
         "1. Run `a`\n2. Run `b`\n",
@@ -213,7 +213,7 @@ fn a_plan_that_failed_can_be_undone_afterwards_and_one_that_completed_cannot() {
 }
 
 #[test]
-fn what_was_done_before_the_plan_began_and_what_does_not_say_how_is_not_undone() {
+fn tasks_done_before_the_plan_or_without_an_undo_are_not_undone() {
     check_changed(
         undoing(),
         "- [x] Run `a`\n- [ ] Run `b`\n",
@@ -231,7 +231,7 @@ fn what_was_done_before_the_plan_began_and_what_does_not_say_how_is_not_undone()
 }
 
 #[test]
-fn what_is_cancelled_while_it_is_undone_holds_up_nothing_that_is_undone_after_it() {
+fn a_cancelled_compensating_task_does_not_block_the_next_one() {
     check_changed(
         undoing(),
         TEXT,
@@ -261,7 +261,7 @@ fn what_is_cancelled_while_it_is_undone_holds_up_nothing_that_is_undone_after_it
 }
 
 #[test]
-fn an_undoing_task_whose_number_is_a_name_is_called_undo() {
+fn a_compensating_task_whose_number_is_taken_is_named_undo() {
     let mut planner = Planner::default();
     let (user_input, attachments) = ("3. Run `a` (undo: `x`)\n4. Run `b`\n".to_owned(), Vec::new());
     planner.process(Command::Initialize { user_input, attachments, config: undoing(), parallel: false }).unwrap();

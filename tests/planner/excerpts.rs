@@ -46,7 +46,7 @@ fn check(text: &str, chars_max: usize, content: Content, expected: &str) {
 }
 
 #[test]
-fn an_error_keeps_its_type_its_path_and_its_line() {
+fn an_excerpt_of_an_error_keeps_type_path_and_line() {
     check(
         RUST,
         200,
@@ -82,12 +82,12 @@ at userOf (/srv/app/src/user.ts:31:18)
 }
 
 #[test]
-fn a_short_error_is_left_as_it_is() {
+fn a_short_error_is_kept_unchanged() {
     check(RUST, RUST.len(), Content::Error, RUST);
 }
 
 #[test]
-fn what_is_said_again_is_told_once_with_its_number() {
+fn repeated_lines_appear_once_with_a_count() {
     let text = (1..=400).map(|n| format!("retry {n}: connection refused\n")).collect::<String>() + "Error: gave up\n";
     check(&text, 80, Content::Error, "retry 1: connection refused (400 times)\nError: gave up");
     let two_places = "Error at a.rs:1: no\nError at a.rs:2: no\n".repeat(3);
@@ -110,7 +110,7 @@ That is all that I wanted to say about it, and I hope that it helps.
 ";
 
 #[test]
-fn the_profile_says_what_is_kept_of_a_result() {
+fn the_profile_decides_which_lines_of_a_result_are_kept() {
     check(
         WORK,
         170,
@@ -134,7 +134,7 @@ According to https://example.org/report the same happened elsewhere.
 
 proptest! {
     #[test]
-    fn no_text_passes_the_limit_or_panics(
+    fn no_excerpt_exceeds_its_limit_or_panics(
         lines in prop::collection::vec("(at |File \"a.py\", line 3|[0-9]{1,3}: a::b|[A-Z][a-z]+Error: )?[ -~éß中]{0,60}", 0..40),
         chars_max in 0_usize..400,
     ) {
@@ -147,7 +147,7 @@ proptest! {
     }
 
     #[test]
-    fn the_type_the_path_and_the_line_of_an_error_are_kept_wherever_they_stand(
+    fn type_path_and_line_of_an_error_are_kept_wherever_they_occur(
         before in 0_usize..200,
         after in 0_usize..200,
         line in 1_u32..10_000,

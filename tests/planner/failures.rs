@@ -17,7 +17,7 @@ fn with(on_failure: FailurePolicy) -> PlannerConfig {
 }
 
 #[test]
-fn what_depends_on_a_failed_task_is_skipped_by_name_and_the_rest_goes_on() {
+fn dependents_of_a_failed_task_are_skipped_and_the_rest_continues() {
     check_with(
         with(FailurePolicy::SkipDependants),
         CHAIN,
@@ -38,7 +38,7 @@ fn what_depends_on_a_failed_task_is_skipped_by_name_and_the_rest_goes_on() {
 }
 
 #[test]
-fn with_continue_what_depends_on_a_failed_task_runs_all_the_same() {
+fn with_continue_dependents_of_a_failed_task_still_run() {
     check_with(
         with(FailurePolicy::Continue),
         CHAIN,
@@ -63,7 +63,7 @@ fn with_continue_what_depends_on_a_failed_task_runs_all_the_same() {
 }
 
 #[test]
-fn with_stop_nothing_more_starts_and_what_runs_goes_on() {
+fn with_stop_no_task_starts_and_running_tasks_continue() {
     check_with(
         PlannerConfig { parallelism: 2, ..with(FailurePolicy::Stop) },
         "In parallel:\n- Run `a`\n- Run `b`\n- Run `c`\n- What colour?\n",
@@ -89,7 +89,7 @@ fn with_stop_nothing_more_starts_and_what_runs_goes_on() {
 }
 
 #[test]
-fn with_stop_what_still_runs_is_not_tried_again() {
+fn with_stop_a_running_task_that_fails_is_not_retried() {
     check_with(
         PlannerConfig { parallelism: 3, retries_max: 3, on_failure: FailurePolicy::Stop, ..PlannerConfig::default() },
         "In parallel:\n- Run `a`\n- Run `b` (retry 2)\n- Run `c`\n- Run `d`\n",
@@ -117,7 +117,7 @@ fn with_stop_what_still_runs_is_not_tried_again() {
 }
 
 #[test]
-fn a_retry_of_what_stopped_the_plan_reopens_the_rest() {
+fn retrying_the_task_that_stopped_the_plan_reopens_the_rest() {
     check_with(
         with(FailurePolicy::SkipDependants),
         "In parallel:\n- A: Run `a` (on failure: stop)\n- B: Run `b` (depends on A)\n- C: Run `c`\n- D: Run `d` (depends on C) (retry 1)\n",
@@ -157,7 +157,7 @@ fn a_retry_of_what_stopped_the_plan_reopens_the_rest() {
 }
 
 #[test]
-fn a_retry_of_what_stopped_the_plan_does_not_let_go_what_another_failure_holds() {
+fn retrying_the_stopping_task_does_not_free_tasks_blocked_by_another_failure() {
     check_with(
         with(FailurePolicy::SkipDependants),
         "In parallel:\n- A: Run `a` (on failure: stop)\n- B: Run `b`\n- C: Run `c` (depends on B)\n- D: Run `d` (depends on A)\n",
@@ -260,7 +260,7 @@ fn with_ask_a_person_decides() {
 }
 
 #[test]
-fn a_task_s_own_policy_is_before_the_plan_s() {
+fn the_failure_policy_of_a_task_overrides_the_plans() {
     check_with(
         with(FailurePolicy::Ask),
         "In parallel:\n- A: Run `a` (on failure: stop)\n- B: Run `b` (depends on A)\n- C: Run `c` (on failure: continue)\n- D: Run `d` (depends on C)\n",
@@ -284,7 +284,7 @@ fn a_task_s_own_policy_is_before_the_plan_s() {
 }
 
 #[test]
-fn a_failure_of_the_task_itself_is_tried_again_only_where_the_text_says_so() {
+fn a_task_failure_is_retried_only_if_the_text_allows_it() {
     check(
         "In parallel:\n- Run `a`\n- Run `b` (retry 2)\n",
         "
@@ -314,7 +314,7 @@ fn a_failure_of_the_task_itself_is_tried_again_only_where_the_text_says_so() {
 }
 
 #[test]
-fn failures_to_start_time_outs_and_rate_limits_are_tried_again() {
+fn failed_starts_timeouts_and_rate_limits_are_retried() {
     check_with(
         PlannerConfig { retries_max: 1, ..PlannerConfig::default() },
         "In parallel:\n- Run `a`\n- Run `b`\n- Run `c`\n- Run `d` (retry 0)\n",
@@ -357,7 +357,7 @@ fn failures_to_start_time_outs_and_rate_limits_are_tried_again() {
 }
 
 #[test]
-fn waits_grow_and_never_pass_the_longest() {
+fn retry_waits_grow_up_to_the_maximum() {
     let config = PlannerConfig { retries_max: 12, backoff_ms: 500, backoff_ms_max: 60_000, ..PlannerConfig::default() };
     let waits = waits(config);
     assert_eq!(waits.len(), 12);
@@ -370,7 +370,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) })]
 
     #[test]
-    fn any_setting_of_the_waits_is_kept(backoff_ms in any::<u64>(), backoff_ms_max in any::<u64>()) {
+    fn any_backoff_setting_is_respected(backoff_ms in any::<u64>(), backoff_ms_max in any::<u64>()) {
         let config = PlannerConfig { retries_max: 100, backoff_ms, backoff_ms_max, ..PlannerConfig::default() };
         let waits = waits(config);
         prop_assert_eq!(waits.len(), 100);
@@ -379,7 +379,7 @@ proptest! {
 }
 
 #[test]
-fn an_answer_of_stop_stops_the_plan_like_the_policy() {
+fn the_answer_stop_acts_like_the_stop_policy() {
     check_with(
         PlannerConfig { parallelism: 3, ..with(FailurePolicy::Ask) },
         "In parallel:\n- Run `a`\n- Run `b` (retry 5)\n- Run `c`\n- Run `d`\n",
@@ -417,7 +417,7 @@ fn an_answer_of_stop_stops_the_plan_like_the_policy() {
 }
 
 #[test]
-fn a_failure_before_the_policy_became_stop_takes_no_retries_away() {
+fn a_failure_before_the_stop_policy_leaves_other_tasks_their_retries() {
     check_with(
         PlannerConfig { parallelism: 1, ..with(FailurePolicy::SkipDependants) },
         "In parallel:\n- Run `a`\n- Run `b` (retry 1)\n",
@@ -438,7 +438,7 @@ fn a_failure_before_the_policy_became_stop_takes_no_retries_away() {
 }
 
 #[test]
-fn a_task_that_was_paused_and_ended_starts_when_it_is_retried() {
+fn a_paused_and_cancelled_task_starts_when_retried() {
     check_with(
         with(FailurePolicy::SkipDependants),
         "- Run `a`\n",
@@ -487,7 +487,7 @@ fn waits(config: PlannerConfig) -> Vec<u64> {
 }
 
 #[test]
-fn an_error_is_kept_up_to_a_number_of_characters_whatever_their_bytes() {
+fn an_error_is_truncated_by_characters_not_bytes() {
     let check = |error_char_limit, error: &str, kept: &str| {
         let config = PlannerConfig { error_char_limit, ..with(FailurePolicy::SkipDependants) };
         let transcript = format!(

@@ -62,7 +62,7 @@ fn forked(planner: &Planner) -> (Planner, Vec<Event>) {
 }
 
 #[test]
-fn what_had_ended_stays_ended_and_what_had_not_is_begun_anew() {
+fn a_fork_keeps_ended_tasks_and_restarts_the_others() {
     let text = "1. Run `a`\n2. Run `b`\n3. Run `c`\n";
     let parent = planner(vec![initialize(text), completed(1, 1, "built")]);
     let (fork, events) = forked(&parent);
@@ -78,7 +78,7 @@ fn what_had_ended_stays_ended_and_what_had_not_is_begun_anew() {
 }
 
 #[test]
-fn a_fork_undoes_nothing_that_the_other_plan_did() {
+fn a_fork_does_not_undo_tasks_of_its_parent() {
     let config = PlannerConfig { compensate: true, ..PlannerConfig::default() };
     let user_input = "1. Run `a` (undo: `x`)\n2. Run `b` (undo: `y`)\n3. Run `c`\n".to_owned();
     let begin = Command::Initialize { user_input, attachments: Vec::new(), config, parallel: false };
@@ -115,7 +115,7 @@ fn a_prompt_in_a_fork_of_an_undone_plan_lists_the_undone_task_as_open_only() {
 }
 
 #[test]
-fn a_fork_asks_nothing_for_what_the_other_plan_was_undoing() {
+fn a_fork_skips_its_parents_compensating_tasks_and_their_questions() {
     let config = PlannerConfig { compensate: true, ..PlannerConfig::default() };
     let user_input = "1. Run `a` (undo: `x`)\n2. Run `b`\n".to_owned();
     let begin = Command::Initialize { user_input, attachments: Vec::new(), config, parallel: false };
@@ -131,7 +131,7 @@ fn a_fork_asks_nothing_for_what_the_other_plan_was_undoing() {
 }
 
 #[test]
-fn questions_that_were_open_are_asked_anew_and_answers_stay() {
+fn a_fork_asks_open_questions_again_and_keeps_answers() {
     let text = "1. Ask: which colour?\n2. If it rains, run `b`\n3. Run `c`\n";
     let config = PlannerConfig::default();
     let initialize = Command::Initialize { user_input: text.into(), attachments: Vec::new(), config, parallel: true };
@@ -156,7 +156,7 @@ fn questions_that_were_open_are_asked_anew_and_answers_stay() {
 }
 
 #[test]
-fn what_an_executor_asked_is_asked_by_the_fork_and_its_task_waits_for_the_answer() {
+fn a_fork_asks_an_executors_open_question_again_and_its_task_waits() {
     let asks = ExecutorEvent::NeedsClarification {
         node_id: TaskId(1),
         attempt: 1,
@@ -176,7 +176,7 @@ fn what_an_executor_asked_is_asked_by_the_fork_and_its_task_waits_for_the_answer
 }
 
 #[test]
-fn a_fork_of_a_paused_an_ended_or_a_cancelled_plan_is_active() {
+fn a_fork_of_a_paused_ended_or_cancelled_plan_is_active() {
     let text = "1. Run `a`\n2. Run `b`\n";
     let paused = planner(vec![initialize(text), Command::Pause { reason: "wait".into() }]);
     let (fork, _) = forked(&paused);
@@ -193,7 +193,7 @@ fn a_fork_of_a_paused_an_ended_or_a_cancelled_plan_is_active() {
 }
 
 #[test]
-fn a_fork_has_the_settings_that_it_is_given_and_those_are_checked() {
+fn a_fork_takes_new_settings_and_validates_them() {
     let parent = planner(vec![initialize("1. Run `a`\n")]);
     let with = |config: PlannerConfig| Command::Fork {
         parent: "parent".into(),
@@ -214,7 +214,7 @@ fn a_fork_has_the_settings_that_it_is_given_and_those_are_checked() {
 }
 
 #[test]
-fn a_fork_that_is_to_have_tasks_otherwise_begins_none_as_it_was() {
+fn a_fork_with_amendments_starts_no_task_in_its_old_form() {
     let parent = planner(vec![initialize("1. Run `a`\n2. Run `b`\n3. Run `c`\n"), completed(1, 1, "built")]);
     let other = Amendment::Edit { task: TaskId(2), edits: vec![Edit::Command(Some("other".into()))] };
     let added = Amendment::Add { text: "Run `first`".into(), after: Vec::new(), before: vec![TaskId(2)] };
@@ -244,7 +244,7 @@ fn a_fork_that_is_to_have_tasks_otherwise_begins_none_as_it_was() {
 }
 
 #[test]
-fn forks_of_forks_end_at_a_limit_and_nothing_is_forked_twice_or_from_nothing() {
+fn fork_depth_is_limited_and_a_plan_cannot_be_forked_twice_or_from_nothing() {
     let mut plan = planner(vec![initialize("1. Run `a`\n")]);
     assert_eq!(Planner::default().process(fork("parent", 1)), Err(PlannerError::NotPlanned));
     for depth in 0..FORK_DEPTH_MAX {
@@ -255,7 +255,7 @@ fn forks_of_forks_end_at_a_limit_and_nothing_is_forked_twice_or_from_nothing() {
 }
 
 #[test]
-fn a_checkpoint_has_a_name_of_its_own_that_is_no_number() {
+fn a_checkpoint_has_a_unique_non_numeric_name() {
     let mut plan = planner(vec![initialize("1. Run `a`\n")]);
     let name = |name: &str| Command::NameCheckpoint { name: name.into() };
     let named = plan.process(name("before-lunch")).unwrap();
@@ -271,7 +271,7 @@ fn a_checkpoint_has_a_name_of_its_own_that_is_no_number() {
 }
 
 /// Reports and answers until the plan has ended.
-fn run_to_its_end(planner: &mut Planner) {
+fn run_to_completion(planner: &mut Planner) {
     planner.process(Command::Resume).unwrap();
     let paused = planner.state().tasks.iter().filter(|task| task.is_paused).map(|task| task.plan.id);
     for task in paused.collect::<Vec<_>>() {
@@ -347,7 +347,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
 
     #[test]
-    fn a_fork_at_any_point_is_the_plan_as_it_was_with_what_had_not_ended_pending(
+    fn a_fork_at_any_position_equals_the_plan_with_unfinished_tasks_pending(
         draft in drafts(),
         acts in prop::collection::vec(acts(), 0..25),
     ) {
@@ -366,12 +366,12 @@ proptest! {
             prop_assert_eq!(begun.state().phase, Phase::Active);
             prop_assert_eq!(begun.state().open_questions().count(), 0);
             let before = parent.clone();
-            run_to_its_end(&mut fork_of_it);
+            run_to_completion(&mut fork_of_it);
             prop_assert_eq!(&parent, &before);
             prop_assert_eq!(parent.process(Command::Continue).unwrap(), Vec::new(), "the parent is undisturbed");
         }
         if parent.state().open_questions().count() > 0 || !matches!(parent.state().phase, Phase::Ended(_)) {
-            run_to_its_end(&mut parent);
+            run_to_completion(&mut parent);
         }
     }
 }
@@ -433,7 +433,7 @@ async fn view(store: &EventStore, plan: &str, up_to: Option<Position>) -> PlanVi
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_fork_on_a_log_has_claims_and_results_of_its_own() {
+async fn a_fork_on_a_log_has_its_own_claims_and_results() {
     for (store, _on) in logs().await {
         order(&store, "p", initialize("1. Run `a`\n2. Run `b`\n3. Run `c`\n")).await.unwrap();
         done(&store, "p", 1, "built").await;
@@ -477,7 +477,7 @@ async fn a_fork_costs_the_same_number_of_events_whatever_its_history() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn forks_of_forks_share_the_histories_of_all_that_they_come_from() {
+async fn forks_of_forks_share_the_history_of_all_their_ancestors() {
     for (store, _on) in logs().await {
         order(&store, "a", initialize("1. Run `a`\n2. Run `b`\n3. Run `c`\n4. Run `d`\n")).await.unwrap();
         done(&store, "a", 1, "by a").await;
@@ -503,7 +503,7 @@ async fn forks_of_forks_share_the_histories_of_all_that_they_come_from() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_point_inside_an_append_is_the_end_of_the_one_before() {
+async fn a_fork_point_inside_an_append_moves_to_the_end_of_the_previous_one() {
     for (store, _on) in logs().await {
         order(&store, "p", initialize("1. Run `a`\n2. Run `b`\n")).await.unwrap();
         let made = store.head().await.unwrap();

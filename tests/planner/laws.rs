@@ -70,7 +70,7 @@ proptest! {
     }
 
     #[test]
-    fn continue_finds_nothing_that_was_left_undone(draft in drafts(), acts in prop::collection::vec(acts_and_forks(), 0..40)) {
+    fn continue_finds_nothing_left_to_schedule(draft in drafts(), acts in prop::collection::vec(acts_and_forks(), 0..40)) {
         let mut planner = Planner::default();
         planner.process(draft.initialize()).unwrap();
         for act in acts {
@@ -97,14 +97,14 @@ proptest! {
     }
 
     #[test]
-    fn every_event_of_a_plan_survives_the_log(text in any::<String>(), n in any::<u64>(), lets_go in any::<bool>()) {
+    fn every_event_of_a_plan_survives_a_round_trip_through_the_log(text in any::<String>(), n in any::<u64>(), lets_go in any::<bool>()) {
         for event in events_with(&text, n, lets_go) {
             assert_encodes(&event);
         }
     }
 
     #[test]
-    fn every_event_of_a_task_survives_the_log(text in any::<String>(), epoch in any::<u64>(), code in any::<i32>()) {
+    fn every_event_of_a_task_survives_a_round_trip_through_the_log(text in any::<String>(), epoch in any::<u64>(), code in any::<i32>()) {
         let executor = Executor { name: text.clone(), host: text.clone(), worker: text.clone() };
         let run = RunDetails {
             exit_code: Some(code),
@@ -368,7 +368,7 @@ fn amending_events(n: u64, text: impl Fn() -> String, amended: TaskPlan, setting
 }
 
 #[test]
-fn a_kind_or_status_that_is_not_known_is_named_in_the_error() {
+fn an_unknown_kind_or_status_is_named_in_the_error() {
     let check = |event_type: &str, data: &str, name: &str| {
         let error = Event::decode(event_type, "1.0", data).unwrap_err().to_string();
         assert!(error.contains(name), "{error}");

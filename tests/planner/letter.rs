@@ -6,7 +6,7 @@ use crewlog_planner::plan::{AttachmentKind, NodeKind};
 use super::transcript::check;
 
 #[test]
-fn a_letter_of_four_sentences_is_three_tasks_one_of_them_with_a_constraint() {
+fn a_letter_of_four_sentences_gives_three_tasks_and_a_constraint() {
     let letter = "Add login with session cookies. Use basic auth. Read API spec at https://example.com/spec.pdf. \
                   Then write unit tests.";
     let tasks = read(letter, ReadOptions::default()).unwrap().tasks;
@@ -23,7 +23,7 @@ fn a_letter_of_four_sentences_is_three_tasks_one_of_them_with_a_constraint() {
 }
 
 #[test]
-fn what_comes_then_waits_for_all_that_is_open_before_it() {
+fn a_then_step_waits_for_all_open_steps_before_it() {
     check(
         "Add login with session cookies. Meanwhile, read the API spec. Then write unit tests.",
         "

@@ -9,7 +9,7 @@ fn one_at_a_time() -> PlannerConfig {
 }
 
 #[test]
-fn a_cancelled_task_skips_what_depends_on_it_and_its_late_result_counts_for_nothing() {
+fn a_cancelled_task_skips_its_dependents_and_its_late_result_is_ignored() {
     check(
         "In parallel:\n- A: Run `a`\n- B: Run `b` (depends on A)\n- C: Run `c`\n",
         "
@@ -34,7 +34,7 @@ fn a_cancelled_task_skips_what_depends_on_it_and_its_late_result_counts_for_noth
 }
 
 #[test]
-fn a_cancelled_plan_ends_at_once_and_stays_so() {
+fn a_cancelled_plan_ends_at_once_and_stays_cancelled() {
     check_with(
         one_at_a_time(),
         "In parallel:\n- A: Run `a`\n- B: Run `b`\n- C: What colour?\n- D: Run `d` (depends on C)\n",
@@ -111,7 +111,7 @@ fn a_paused_plan_starts_nothing_and_loses_nothing() {
 }
 
 #[test]
-fn a_failure_during_a_pause_is_tried_again_after_it() {
+fn a_failure_during_a_pause_is_retried_after_the_resume() {
     check(
         "- Run `a` (retry 1)\n",
         "
@@ -158,7 +158,7 @@ fn a_retry_does_not_end_a_pause() {
 }
 
 #[test]
-fn a_retry_opens_the_task_with_what_was_skipped_because_of_it() {
+fn a_retry_reopens_the_task_and_the_tasks_skipped_because_of_it() {
     check(
         "In parallel:\n- A: Run `a`\n- B: Run `b` (depends on A)\n- C: Run `c` (depends on B)\n- D: Run `d`\n- E: Run `e` (depends on D)\n",
         "
@@ -230,7 +230,7 @@ fn a_retry_of_a_skipped_task_names_the_task_that_blocks_it() {
 }
 
 #[test]
-fn a_retry_leaves_alone_what_was_given_up_or_left_out() {
+fn a_retry_does_not_reopen_cancelled_or_conditionally_skipped_tasks() {
     check(
         "- [-] Run `old`\n- [ ] If it rains, run `umbrella`\n- [ ] Run `walk`\n",
         "
@@ -258,7 +258,7 @@ fn a_retry_leaves_alone_what_was_given_up_or_left_out() {
 }
 
 #[test]
-fn a_retried_task_has_its_retries_again() {
+fn a_retried_task_gets_its_full_retries_back() {
     check(
         "- Run `a` (retry 1)\n",
         "
@@ -291,7 +291,7 @@ fn a_retried_task_has_its_retries_again() {
 }
 
 #[test]
-fn a_task_that_asked_meanwhile_is_skipped_when_what_it_waits_for_was_reopened_and_cancelled() {
+fn an_asking_task_is_skipped_when_its_reopened_dependency_is_cancelled() {
     check(
         "- A: Run `a` (on failure: continue)\n- B: Run `b` (depends on A)\n",
         "
@@ -318,7 +318,7 @@ fn a_task_that_asked_meanwhile_is_skipped_when_what_it_waits_for_was_reopened_an
 }
 
 #[test]
-fn a_task_waits_again_for_what_was_reopened_meanwhile() {
+fn a_task_waits_again_for_a_reopened_dependency() {
     check(
         "- A: Run `a` (on failure: continue)\n- B: Run `b` (depends on A) (retry 1)\n",
         "
@@ -347,7 +347,7 @@ fn a_task_waits_again_for_what_was_reopened_meanwhile() {
 }
 
 #[test]
-fn compaction_tells_what_has_ended_and_says_nothing_twice() {
+fn compaction_summarises_each_ended_task_once() {
     check(
         "1. Run `a`\n2. Run `b`\n3. Run `c`\n",
         "

@@ -15,7 +15,7 @@ fn without_retries() -> PlannerConfig {
 }
 
 #[test]
-fn a_step_that_completes_runs_the_branch_for_success() {
+fn a_completed_step_runs_the_success_branch() {
     check(
         BRANCHES,
         "
@@ -37,7 +37,7 @@ fn a_step_that_completes_runs_the_branch_for_success() {
 }
 
 #[test]
-fn a_step_that_fails_runs_the_branch_for_failure_and_holds_up_the_step_after() {
+fn a_failed_step_runs_the_failure_branch_and_the_next_step_waits_for_it() {
     check(
         BRANCHES,
         "
@@ -57,7 +57,7 @@ fn a_step_that_fails_runs_the_branch_for_failure_and_holds_up_the_step_after() {
 }
 
 #[test]
-fn the_step_after_a_failure_that_may_happen_waits_for_the_branch_too() {
+fn the_step_after_a_tolerated_failure_waits_for_the_branch_too() {
     check(
         "1. Run `make test` (on failure: continue)\n2. If it fails, run `make fix`\n3. Run `make clean`\n",
         "
@@ -75,7 +75,7 @@ fn the_step_after_a_failure_that_may_happen_waits_for_the_branch_too() {
 }
 
 #[test]
-fn a_step_that_times_out_has_failed() {
+fn a_step_that_times_out_counts_as_failed() {
     check_with(
         without_retries(),
         BRANCHES,
@@ -93,7 +93,7 @@ fn a_step_that_times_out_has_failed() {
 }
 
 #[test]
-fn a_step_that_will_be_tried_again_decides_nothing_yet() {
+fn a_step_with_retries_left_does_not_decide_a_condition_yet() {
     check(
         "1. Run `make test` (retry 1)\n2. If it passes, run `make ship`\n3. Otherwise, run `make fix`\n",
         "
@@ -165,7 +165,7 @@ fn after_steps_in_parallel_a_person_says_whether_they_succeeded() {
 }
 
 #[test]
-fn a_step_that_did_not_run_runs_neither_branch() {
+fn a_skipped_step_runs_neither_branch() {
     check(
         "1. Run `make`\n2. Run `make test`\n3. If it passes, run `make ship`\n4. If it fails, run `make fix`\n",
         "
@@ -207,7 +207,7 @@ fn a_step_that_did_not_run_runs_neither_branch() {
 }
 
 #[test]
-fn a_person_says_how_a_step_without_a_command_went() {
+fn a_person_decides_the_outcome_of_a_step_without_a_command() {
     let text =
         "1. Look at the logs\n2. If it passes, run `make ship`\n3. Otherwise, run `make fix`\n4. Run `make clean`\n";
     check(
@@ -247,7 +247,7 @@ fn a_person_says_how_a_step_without_a_command_went() {
 }
 
 #[test]
-fn a_person_is_asked_where_no_step_is_before_the_condition() {
+fn a_condition_without_a_preceding_step_asks_a_person() {
     check(
         "1. If it passes, run `make ship`\n2. Otherwise, run `make fix`\n",
         "
@@ -263,7 +263,7 @@ fn a_person_is_asked_where_no_step_is_before_the_condition() {
 }
 
 #[test]
-fn other_conditions_ask_a_person_after_any_end_of_what_is_before() {
+fn other_conditions_ask_a_person_once_the_preceding_step_has_ended() {
     check(
         "1. Run `make`\n2. If it rains, run `make tent`\n3. Run `make tea` (unless it is late)\n",
         "
@@ -285,7 +285,7 @@ fn other_conditions_ask_a_person_after_any_end_of_what_is_before() {
 }
 
 #[test]
-fn every_step_of_a_group_has_the_condition_of_the_group() {
+fn every_step_of_a_group_inherits_its_condition() {
     check(
         "1. Run `make test`\n2. If it fails, mend it:\n   1. Run `make fix`\n   2. Run `make test`\n3. Run `make clean`\n",
         "
@@ -302,7 +302,7 @@ fn every_step_of_a_group_has_the_condition_of_the_group() {
 }
 
 #[test]
-fn a_task_always_waits_for_the_step_that_decides_it() {
+fn a_conditional_task_always_waits_for_its_deciding_step() {
     check(
         "1. Run `make test`\n2. If it passes, run `make ship`\n3. Run `make tea`\n",
         "
@@ -326,7 +326,7 @@ fn a_task_always_waits_for_the_step_that_decides_it() {
 }
 
 #[test]
-fn a_step_in_progress_is_paused_until_a_person_resumes_it() {
+fn a_step_marked_in_progress_is_paused_until_a_person_resumes_it() {
     check(
         "- [~] Run `a`\n- [ ] Run `b`\n",
         "
@@ -346,7 +346,7 @@ fn a_step_in_progress_is_paused_until_a_person_resumes_it() {
 }
 
 #[test]
-fn a_step_in_progress_is_ended_by_a_person() {
+fn a_person_can_end_a_step_marked_in_progress() {
     check(
         "- [~] Run `a`\n- [ ] Run `b`\n",
         "
@@ -373,7 +373,7 @@ fn a_step_in_progress_is_ended_by_a_person() {
 }
 
 #[test]
-fn a_question_in_progress_is_not_asked_before_a_person_resumes_it() {
+fn a_question_marked_in_progress_is_asked_only_after_a_resume() {
     check(
         "- [~] Which colour?\n",
         "
@@ -389,7 +389,7 @@ fn a_question_in_progress_is_not_asked_before_a_person_resumes_it() {
 }
 
 #[test]
-fn a_deferred_step_is_paused_and_an_added_one_in_progress_too() {
+fn a_deferred_step_and_an_added_step_in_progress_are_paused() {
     check_changed(
         PlannerConfig::default(),
         "- Run `a`\n",
@@ -409,7 +409,7 @@ fn a_deferred_step_is_paused_and_an_added_one_in_progress_too() {
 }
 
 #[test]
-fn a_plan_says_that_it_waits_for_a_step_in_progress() {
+fn a_plan_reports_that_it_waits_for_a_step_in_progress() {
     let mut planner = Planner::default();
     let (user_input, attachments) = ("- [~] Run `a`\n".to_owned(), Vec::new());
     let config = PlannerConfig::default();

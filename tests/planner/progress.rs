@@ -89,7 +89,7 @@ impl Observed {
             Event::TasksReopened { task_ids } => {
                 self.is_ended = false;
                 for task_id in task_ids {
-                    self.forget_answer_that_left_out(*task_id);
+                    self.forget_skipping_answer(*task_id);
                     self.set(*task_id, TaskStatus::Planned, false);
                 }
             }
@@ -152,7 +152,7 @@ impl Observed {
         self.tasks.get_mut(&task).expect("the event is of a task of the plan").waits = waits;
     }
 
-    fn forget_answer_that_left_out(&mut self, task: TaskId) {
+    fn forget_skipping_answer(&mut self, task: TaskId) {
         let standing = &self.tasks[&task];
         if let (TaskStatus::Skipped, true, Some(condition)) =
             (standing.status, standing.lets_go, standing.plan.condition_key())
@@ -253,11 +253,11 @@ impl Run {
         let state = self.planner.state();
         assert_eq!(self.observed.is_ended, matches!(state.phase, Phase::Ended(_)));
         assert_eq!(self.observed.forgotten(), Vec::new(), "it starts what may start");
-        self.check_what_it_waits_for();
+        self.check_waits();
     }
 
     /// A plan that has not ended waits for a task, a person or a timer.
-    fn check_what_it_waits_for(&self) {
+    fn check_waits(&self) {
         let state = self.planner.state();
         let waits_for = |task: &Standing| task.status == TaskStatus::Running || task.is_paused;
         let waits = self.observed.is_paused
@@ -354,7 +354,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(600) })]
 
     #[test]
-    fn a_plan_whose_tasks_report_and_whose_questions_are_answered_ends(draft in drafts(), choices in choices()) {
+    fn a_plan_with_all_reports_and_answers_ends(draft in drafts(), choices in choices()) {
         let mut run = Run::begin(&draft);
         for (choice, how) in choices {
             if run.observed.is_ended {
@@ -366,7 +366,7 @@ proptest! {
     }
 
     #[test]
-    fn a_plan_ends_whatever_people_do_to_it_meanwhile(
+    fn a_plan_ends_despite_any_user_commands_in_between(
         draft in drafts(),
         acts in prop::collection::vec((acts_and_forks(), any::<(u8, u8)>()), 0..40),
     ) {
@@ -386,7 +386,7 @@ fn disturbed(draft: &Draft, acts: &[(Act, (u8, u8))]) -> Run {
 }
 
 #[test]
-fn only_these_changes_of_status_happen() {
+fn only_allowed_status_transitions_occur() {
     let mut runner = TestRunner::deterministic();
     let mut changes = BTreeSet::new();
     for _ in 0..3_000 {

@@ -17,7 +17,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
 
     #[test]
-    fn a_prompt_has_its_task_whole_and_all_else_within_the_budget(
+    fn a_prompt_has_its_full_task_and_everything_else_within_the_budget(
         tasks in prop::collection::vec((any::<String>(), prop::collection::vec(any::<bool>(), 12), 0..3_u8), 1..12),
         results in prop::collection::vec((0..4_000_usize, "[a-zé]{1,3}"), 12),
         (token_budget, notes) in (prop_oneof![Just(BUDGET_MIN), 200..3_000_usize], prop::collection::vec(any::<String>(), 0..3)),
@@ -89,7 +89,7 @@ The goal is a small house.
 ";
 
 #[test]
-fn a_prompt_has_the_task_the_results_before_it_the_plan_and_how_to_answer() {
+fn a_prompt_has_task_earlier_results_plan_and_answer_format() {
     let config = PlannerConfig { system_prompt: "You build houses.".into(), ..budget(8_000) };
     let mut run = Run::begin(config, HOUSE);
     run.answer(1, "blue");
@@ -150,7 +150,7 @@ fn a_prompt_lists_notes_files_and_attachments() {
 }
 
 #[test]
-fn results_share_their_room_and_small_ones_stay_whole() {
+fn results_share_their_budget_and_short_ones_stay_complete() {
     let text = "- A: Look\n- B: Look at it\n- C: Look again\n- D: Write it (depends on A, B, C)\n";
     let mut run = Run::begin(budget(1_000), text);
     run.done(1, "short");
@@ -167,7 +167,7 @@ fn results_share_their_room_and_small_ones_stay_whole() {
 }
 
 #[test]
-fn the_profile_decides_what_a_prompt_keeps_of_a_result() {
+fn the_profile_decides_which_lines_of_a_result_a_prompt_keeps() {
     let noise = ('a'..='z').map(|c| format!("We talked about {c} for a while, as one does.\n")).collect::<String>();
     let result = format!("We began.\n{noise}I changed src/cart.rs.\nSales fell by 12 % in May.\n{noise}The end.\n");
     let (coding, analysis) = ("I changed src/cart.rs.", "Sales fell by 12 % in May.");
@@ -182,7 +182,7 @@ fn the_profile_decides_what_a_prompt_keeps_of_a_result() {
 }
 
 #[test]
-fn of_very_many_results_the_last_are_shown_within_the_budget() {
+fn only_the_latest_of_many_results_are_shown_within_the_budget() {
     let names = (1..=300).map(|n| n.to_string()).collect::<Vec<_>>().join(", ");
     let parts = (1..=300).fold(String::new(), |text, n| text + &format!("{n}. Write part {n}\n"));
     let text = format!("{parts}301. Write the book (depends on {names})\n");
@@ -201,7 +201,7 @@ fn of_very_many_results_the_last_are_shown_within_the_budget() {
 }
 
 #[test]
-fn a_prompt_after_a_compaction_has_the_compacted_history() {
+fn a_prompt_after_a_compaction_shows_the_compacted_history() {
     let text = list(30) + "- Write the end (depends on Write part 30)\n";
     let mut run = Run::begin(PlannerConfig { parallelism: 1, ..budget(BUDGET_MIN * 2) }, &text);
     for task in 1..=30 {
@@ -219,7 +219,7 @@ fn a_prompt_after_a_compaction_has_the_compacted_history() {
 }
 
 #[test]
-fn of_very_many_open_tasks_the_next_are_listed_and_the_others_counted() {
+fn the_next_of_many_open_tasks_are_listed_and_the_rest_counted() {
     let mut run = Run::begin(PlannerConfig { parallelism: 1, ..budget(100_000) }, &list(500));
     run.done(1, "ok");
     let prompt = run.prompt(2);
@@ -229,11 +229,11 @@ fn of_very_many_open_tasks_the_next_are_listed_and_the_others_counted() {
 }
 
 #[test]
-fn an_agent_that_tries_again_sees_why_the_attempts_before_failed() {
+fn a_retried_agent_sees_why_earlier_attempts_failed() {
     let mut run = Run::begin(PlannerConfig::default(), "- Paint the door (retry 5)\n");
     assert_eq!(section(&run.prompt(1), "What was tried before"), "");
     run.fails(1, "no colour\nlooked in src/colours.rs:12");
-    run.asks_and_hears(1, "Which colour?", "blue");
+    run.asks_and_gets(1, "Which colour?", "blue");
     run.fails(1, "the door is locked");
     let expected =
         "- Attempt 1 failed: no colour\nlooked in src/colours.rs:12\n- Attempt 3 failed: the door is locked\n";
@@ -242,7 +242,7 @@ fn an_agent_that_tries_again_sees_why_the_attempts_before_failed() {
 }
 
 #[test]
-fn a_task_that_is_opened_again_shows_why_it_ended() {
+fn the_prompt_of_a_reopened_task_shows_why_it_ended() {
     let mut run = Run::begin(PlannerConfig::default(), "- Paint the door\n- Sweep\n");
     run.fails(1, "no colour");
     run.order(Command::Retry { task: Some(TaskId(1)) });
@@ -253,7 +253,7 @@ fn a_task_that_is_opened_again_shows_why_it_ended() {
 }
 
 #[test]
-fn the_oldest_attempts_are_left_out_first_and_errors_keep_their_place() {
+fn the_oldest_attempts_are_dropped_first_and_errors_keep_their_budget() {
     let config = PlannerConfig { error_char_limit: 20_000, ..budget(1_000) };
     let mut run = Run::begin(config, "- Paint the door (retry 100)\n");
     for n in 1..=30 {
@@ -294,7 +294,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(48) })]
 
     #[test]
-    fn failed_attempts_cost_no_answer_and_exceed_no_budget(
+    fn failed_attempts_displace_no_answer_and_stay_within_the_budget(
         tries in prop::collection::vec(tries(), 0..30),
         token_budget in prop_oneof![Just(BUDGET_MIN), 200..4_000_usize],
     ) {
@@ -306,7 +306,7 @@ proptest! {
                 Try::Fails { n_lines, line } => run.fails(1, &format!("{line}\n").repeat(*n_lines)),
                 Try::Asks { .. } if answers.len() >= 15 => continue,
                 Try::Asks { question, answer } => {
-                    run.asks_and_hears(1, question, answer);
+                    run.asks_and_gets(1, question, answer);
                     answers.push(answer.clone());
                 }
             }
@@ -322,7 +322,7 @@ proptest! {
 }
 
 #[test]
-fn open_tasks_are_listed_in_their_new_words_and_with_their_status() {
+fn open_tasks_are_listed_with_their_amended_text_and_status() {
     let config = PlannerConfig { parallelism: 2, ..PlannerConfig::default() };
     let mut run = Run::begin(config, "1. Weed\n2. Rake\n3. Mow\n4. Sow\n");
     let mut amend = |amendment| run.order(Command::Amend { amendments: vec![amendment], reason: String::new() });
@@ -339,7 +339,7 @@ fn open_tasks_are_listed_in_their_new_words_and_with_their_status() {
 }
 
 #[test]
-fn a_file_must_be_there_unless_an_earlier_task_names_it_by_now() {
+fn a_file_must_exist_unless_an_earlier_task_names_it() {
     let file = || vec![Attachment { kind: AttachmentKind::FileRef("src/a.rs".to_owned()), label: None }];
     let after = |id| vec![Dependency { task: TaskId(id), strength: Strength::Hard }];
     let tasks = vec![

@@ -10,7 +10,7 @@ use crewlog_planner::planner::{Planner, QUESTIONS_OF_TASK_MAX};
 use super::transcript::{check, check_with};
 
 #[test]
-fn a_question_holds_up_only_what_depends_on_it_and_its_answer_is_passed_on() {
+fn a_question_blocks_only_its_dependents_and_passes_its_answer_on() {
     check(
         "In parallel:\n- A: What colour?\n- B: Run `paint` (depends on A)\n- C: Run `sweep`\n- D: Run `dry` (depends on B)\n",
         "
@@ -36,7 +36,7 @@ fn a_question_holds_up_only_what_depends_on_it_and_its_answer_is_passed_on() {
 }
 
 #[test]
-fn an_executor_s_question_stops_its_task_until_it_is_answered() {
+fn an_executors_question_stops_its_task_until_answered() {
     check(
         "1. Run `a`\n2. Run `b`\n",
         "
@@ -65,7 +65,7 @@ fn an_executor_s_question_stops_its_task_until_it_is_answered() {
 }
 
 #[test]
-fn all_that_follow_an_answered_question_are_told_of_it_once() {
+fn every_task_after_an_answered_question_gets_the_answer_once() {
     let n_tasks = 200;
     let mut text = "1. What colour?\n".to_owned();
     let mut transcript = format!("> start\nplanned {}\n", (1..=n_tasks).map(|n| format!("{n} ")).collect::<String>());
@@ -79,7 +79,7 @@ fn all_that_follow_an_answered_question_are_told_of_it_once() {
 }
 
 #[test]
-fn what_a_task_is_told_does_not_grow_with_its_failures() {
+fn the_answers_passed_to_a_task_do_not_grow_with_its_failures() {
     check_with(
         PlannerConfig { on_failure: FailurePolicy::Ask, retries_max: 1, ..PlannerConfig::default() },
         "1. What colour?\n2. Run `paint`\n3. Run `dry`\n",
@@ -131,7 +131,7 @@ fn what_a_task_is_told_does_not_grow_with_its_failures() {
 }
 
 #[test]
-fn two_questions_are_open_at_once_and_each_takes_its_own_answer() {
+fn two_open_questions_each_take_their_own_answer() {
     check(
         "In parallel:\n- Run `a`\n- Run `b`\n",
         "
@@ -181,7 +181,7 @@ fn the_first_answer_counts() {
 }
 
 #[test]
-fn a_question_whose_task_has_ended_takes_no_answer() {
+fn a_question_of_an_ended_task_takes_no_answer() {
     check(
         "In parallel:\n- A: What colour?\n- B: Run `b`\n",
         "
@@ -199,7 +199,7 @@ fn a_question_whose_task_has_ended_takes_no_answer() {
 }
 
 #[test]
-fn both_branches_of_a_condition_ask_once_and_one_is_left_out() {
+fn both_branches_of_a_condition_share_one_question_and_one_branch_is_skipped() {
     let text = "1. If it rains, run `umbrella`\n2. Otherwise, run `hat`\n3. Run `walk`\n";
     check(
         text,
@@ -244,7 +244,7 @@ fn both_branches_of_a_condition_ask_once_and_one_is_left_out() {
 }
 
 #[test]
-fn a_question_that_is_withdrawn_is_asked_again_for_the_other_branch() {
+fn a_withdrawn_condition_is_asked_again_for_the_other_branch() {
     check(
         "1. If it rains, run `umbrella`\n2. Otherwise, run `hat`\n",
         "
@@ -264,7 +264,7 @@ fn a_question_that_is_withdrawn_is_asked_again_for_the_other_branch() {
 }
 
 #[test]
-fn a_task_left_out_by_an_answer_asks_anew_when_it_is_retried() {
+fn a_task_skipped_by_an_answer_asks_again_when_retried() {
     check(
         "1. If it rains, run `umbrella`\n2. Run `walk`\n",
         "
@@ -292,7 +292,7 @@ fn a_task_left_out_by_an_answer_asks_anew_when_it_is_retried() {
 }
 
 #[test]
-fn a_task_waits_for_its_condition_when_that_is_asked_anew() {
+fn a_task_waits_when_its_condition_is_asked_again() {
     check(
         "1. If it rains, run `umbrella`\n2. Otherwise, run `hat`\n",
         "
@@ -323,7 +323,7 @@ fn a_task_waits_for_its_condition_when_that_is_asked_anew() {
 }
 
 #[test]
-fn the_same_words_after_another_step_are_another_condition() {
+fn the_same_condition_text_after_another_step_is_a_separate_condition() {
     check(
         "1. Paint the door\n2. If it rains, run `a`\n3. Paint the wall\n4. If it rains, run `b`\n5. If it rains, run `c`\n",
         "
@@ -352,7 +352,7 @@ fn the_same_words_after_another_step_are_another_condition() {
 }
 
 #[test]
-fn a_condition_that_is_being_asked_anew_is_not_asked_twice() {
+fn a_condition_already_being_asked_is_not_asked_twice() {
     check(
         "1. If it rains, run `umbrella`\n2. If it rains, run `coat`\n",
         "
@@ -380,7 +380,7 @@ fn a_condition_that_is_being_asked_anew_is_not_asked_twice() {
 }
 
 #[test]
-fn a_task_whose_executor_asks_without_end_fails() {
+fn a_task_whose_executor_asks_endlessly_fails() {
     let mut planner = Planner::default();
     let config = PlannerConfig { on_failure: FailurePolicy::Stop, ..PlannerConfig::default() };
     let (user_input, attachments) = ("- Paint\n".to_owned(), Vec::new());

@@ -114,7 +114,7 @@ fn failed(error: &str, class: FailureClass) -> Ending {
 }
 
 /// Every command to a task, and each of its endings.
-async fn tell_all(log: &mut Recording) {
+async fn send_all_task_commands(log: &mut Recording) {
     let now = |seconds: i64| Timestamp(seconds * 1_000_000);
     let claim = |attempt, worker, at, dead_epoch| TaskCommand::Claim {
         attempt,
@@ -192,7 +192,7 @@ async fn order_all(log: &mut Recording) {
 }
 
 #[tokio::test]
-async fn every_command_is_decided_again_from_its_record_and_its_events() {
+async fn every_command_replays_from_its_record_and_events() {
     let store = EventStore::in_memory().await.unwrap();
     let mut log = Recording::of(&store, PLAN).await;
     let named = AttachmentKind::FileRef("page.md".into());
@@ -201,7 +201,7 @@ async fn every_command_is_decided_again_from_its_record_and_its_events() {
     let config = PlannerConfig { on_failure: FailurePolicy::Continue, parallelism: 2, ..PlannerConfig::default() };
     let user_input = "# T\n1. Run `echo a`\n2. Change page.md (retry 5)\n3. Run `echo c`\n4. Paint it\n".to_owned();
     log.order(Command::Initialize { user_input, attachments, config, parallel: true }).await;
-    tell_all(&mut log).await;
+    send_all_task_commands(&mut log).await;
     amend_all(&mut log).await;
     order_all(&mut log).await;
     // Dispatches prevented by a crash.
@@ -255,7 +255,7 @@ async fn every_command_is_decided_again_from_its_record_and_its_events() {
 }
 
 #[tokio::test]
-async fn what_a_person_takes_over_from_a_dead_worker_is_decided_again() {
+async fn a_takeover_from_a_dead_worker_by_a_person_replays() {
     let store = EventStore::in_memory().await.unwrap();
     let folder = tempfile::tempdir().unwrap();
     let (worker, person) = (LivenessLock::begin(folder.path()).unwrap(), LivenessLock::begin(folder.path()).unwrap());
@@ -283,7 +283,7 @@ fn of_file(task: u64, notes: &str, text: &str) -> Vec<Amendment> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_changed_file_amends_is_decided_again_on_every_backend() {
+async fn an_amendment_from_a_changed_file_replays_on_every_backend() {
     let long = "with care ".repeat(RECORDED_AMENDMENTS_BYTES_MAX / 8);
     for (store, _on) in logs().await {
         let mut log = Recording::of(&store, PLAN).await;
@@ -310,7 +310,7 @@ async fn what_a_changed_file_amends_is_decided_again_on_every_backend() {
 }
 
 #[test]
-fn amendments_are_restored_and_decide_the_same() {
+fn restored_amendments_give_the_same_decision() {
     let long = "with care ".repeat(RECORDED_AMENDMENTS_BYTES_MAX / 8);
     let mut planner = Planner::default();
     let (attachments, config) = (Vec::new(), PlannerConfig { parallelism: 1, ..PlannerConfig::default() });
@@ -333,7 +333,7 @@ fn amendments_are_restored_and_decide_the_same() {
 }
 
 #[test]
-fn a_recorded_command_has_its_documented_form_without_what_events_repeat() {
+fn a_recorded_command_has_its_documented_form_without_fields_of_its_events() {
     let check = |kept: serde_json::Value, expected: serde_json::Value| assert_eq!(kept, expected);
     let (attempt, now, ending) = (1, Timestamp(5), || done("long"));
     let (user_input, config, attachments) = ("1. a".to_owned(), PlannerConfig::default(), Vec::new());
@@ -384,7 +384,7 @@ fn a_recorded_command_has_its_documented_form_without_what_events_repeat() {
 }
 
 #[test]
-fn what_is_no_recorded_command_is_refused_with_the_reason() {
+fn an_invalid_recorded_command_is_refused_with_the_reason() {
     let check = |kept: serde_json::Value, says: &str| {
         let error = Command::restore(&kept, &[Event::PlanResumed {}]).unwrap_err().to_string();
         assert!(error.contains(says), "{error}");
@@ -432,7 +432,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(48) })]
 
     #[test]
-    fn every_append_of_a_random_log_is_decided_again(
+    fn every_append_of_a_random_log_replays(
         draft in drafts(),
         acts in prop::collection::vec((acts(), any::<bool>(), claim_acts(), 1..4_u64), 0..40),
     ) {

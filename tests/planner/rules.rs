@@ -13,7 +13,7 @@ use crewlog_planner::validity::InvalidPlan;
 use super::transcript::{check, check_with, tell};
 
 #[test]
-fn one_decision_plans_and_dispatches_what_can_start() {
+fn one_decision_plans_and_dispatches_all_ready_tasks() {
     check(
         "1. Run `make`\n2. Run `make test`\n",
         "
@@ -31,7 +31,7 @@ fn one_decision_plans_and_dispatches_what_can_start() {
 }
 
 #[test]
-fn what_waits_for_nothing_starts_together_up_to_the_parallelism() {
+fn independent_tasks_start_together_up_to_the_parallelism() {
     check_with(
         PlannerConfig { parallelism: 2, ..PlannerConfig::default() },
         "In parallel:\n- Run `a`\n- Run `b`\n- Run `c`\n- Run `d`\n",
@@ -56,7 +56,7 @@ fn what_waits_for_nothing_starts_together_up_to_the_parallelism() {
 }
 
 #[test]
-fn tasks_for_people_take_no_place_from_commands() {
+fn tasks_for_people_do_not_use_up_the_parallelism_of_commands() {
     let task = |id: u64, command: Option<&str>| {
         let command = command.map(str::to_owned);
         TaskPlan { command, ..TaskPlan::new(TaskId(id), NodeKind::Processing, "step") }
@@ -68,7 +68,7 @@ fn tasks_for_people_take_no_place_from_commands() {
 }
 
 #[test]
-fn a_task_starts_when_the_last_of_what_it_waits_for_has_ended() {
+fn a_task_starts_when_its_last_dependency_has_ended() {
     check(
         "In parallel:\n- A: Run `a`\n- B: Run `b`\n- C: Run `c` (depends on A, B)\n",
         "
@@ -89,7 +89,7 @@ fn a_task_starts_when_the_last_of_what_it_waits_for_has_ended() {
 }
 
 #[test]
-fn boxes_that_are_ticked_are_done_before_the_plan_begins() {
+fn ticked_checkboxes_are_completed_before_the_plan_starts() {
     check(
         "- [x] Run `a`\n- [-] Run `b`\n- [ ] Run `c`\n",
         "
@@ -106,7 +106,7 @@ fn boxes_that_are_ticked_are_done_before_the_plan_begins() {
 }
 
 #[test]
-fn a_plan_that_is_done_already_ends_at_once() {
+fn a_plan_with_only_completed_tasks_ends_at_once() {
     check(
         "- [x] Run `a`\n- [x] Run `b`\n",
         "
@@ -124,7 +124,7 @@ fn a_plan_that_is_done_already_ends_at_once() {
 }
 
 #[test]
-fn what_has_no_task_is_refused_and_leaves_no_plan() {
+fn a_text_without_tasks_is_refused_and_creates_no_plan() {
     for text in ["", " \n\n\t", "\u{feff}"] {
         let mut planner = Planner::default();
         let initialize = Command::Initialize {
@@ -139,7 +139,7 @@ fn what_has_no_task_is_refused_and_leaves_no_plan() {
 }
 
 #[test]
-fn a_proposal_is_checked_as_a_text_is() {
+fn a_proposal_passes_the_same_checks_as_a_text() {
     let propose = |waits_for: &[u64]| {
         let task = TaskPlan::new(TaskId(1), NodeKind::Analysis, "look");
         let depends_on =
@@ -165,7 +165,7 @@ fn a_proposal_is_checked_as_a_text_is() {
 }
 
 #[test]
-fn a_plan_is_made_once_and_before_anything_else() {
+fn a_plan_is_initialized_once_and_before_any_other_command() {
     check(
         "- Run `a`\n",
         "
@@ -183,7 +183,7 @@ fn a_plan_is_made_once_and_before_anything_else() {
 }
 
 #[test]
-fn settings_out_of_their_limits_are_refused() {
+fn settings_outside_their_limits_are_refused() {
     let none = PlannerConfig { parallelism: 0, ..PlannerConfig::default() };
     let many = PlannerConfig { retries_max: 101, ..PlannerConfig::default() };
     check_with(none, "- Run `a`\n", "> start\n! parallelism is 0, and must be from 1 to 1000");
@@ -191,7 +191,7 @@ fn settings_out_of_their_limits_are_refused() {
 }
 
 #[test]
-fn reports_that_are_late_repeated_or_of_nothing_known_change_nothing() {
+fn late_repeated_and_unknown_reports_are_ignored() {
     check(
         "1. Run `a` (retry 1)\n2. Run `b`\n",
         "
@@ -237,7 +237,7 @@ fn reports_that_are_late_repeated_or_of_nothing_known_change_nothing() {
 }
 
 #[test]
-fn the_plan_tells_all_that_became_of_its_tasks() {
+fn a_plan_reports_the_outcome_of_every_task() {
     let planner = run("# Ship\n1. Run `a`\n2. Run `b`\n", &["1 built"]);
     let state = planner.state();
     assert_eq!(state.title.as_deref(), Some("Ship"));
@@ -248,7 +248,7 @@ fn the_plan_tells_all_that_became_of_its_tasks() {
 }
 
 #[test]
-fn attachments_go_to_the_tasks_that_name_them_and_the_rest_to_the_plan() {
+fn attachments_belong_to_the_tasks_that_name_them_and_the_rest_to_the_plan() {
     let link = |url: &str| Attachment { kind: AttachmentKind::Link(url.into()), label: None };
     let mut planner = Planner::default();
     let initialize = Command::Initialize {

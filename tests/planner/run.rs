@@ -88,7 +88,7 @@ impl Run {
         self.hear(ExecutorEvent::TaskFailed { node_id, attempt, error, class });
     }
 
-    pub(super) fn asks_and_hears(&mut self, task: u64, question: &str, answer: &str) {
+    pub(super) fn asks_and_gets(&mut self, task: u64, question: &str, answer: &str) {
         let (node_id, question, default) = (TaskId(task), question.to_owned(), None);
         let attempt = self.state().task(node_id).unwrap().attempts;
         self.hear(ExecutorEvent::NeedsClarification { node_id, attempt, question, default });

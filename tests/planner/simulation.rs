@@ -60,7 +60,7 @@ fn is_within_bound(graph: &Graph, makespan: u64, n_executors: u64) -> bool {
 }
 
 #[test]
-fn the_task_on_the_critical_path_begins_first() {
+fn the_task_on_the_critical_path_starts_first() {
     // Two short tasks, then a chain of two long ones, and two executors.
     let graph = vec![(vec![], 1), (vec![], 1), (vec![], 3), (vec![3], 3)];
     assert_eq!(makespan(&graph, 2, Order::Place), 7);
@@ -82,7 +82,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
 
     #[test]
-    fn with_executors_enough_a_plan_takes_as_long_as_its_critical_path(graph in graphs()) {
+    fn with_enough_executors_a_plan_takes_as_long_as_its_critical_path(graph in graphs()) {
         prop_assert_eq!(makespan(&graph, PARALLELISM_MAX, Order::Place), critical_path(&graph));
     }
 

@@ -16,7 +16,7 @@ fn default(answer: &str, after_ms: u64) -> Option<DefaultAnswer> {
 }
 
 #[test]
-fn a_plan_past_its_deadline_ends_every_open_task_and_has_failed() {
+fn a_plan_past_its_deadline_ends_every_open_task_and_fails() {
     check_with(
         within(60_000),
         "1. Run `a`\n2. Run `b`\n3. Run `c`\n",
@@ -52,7 +52,7 @@ fn a_plan_past_its_deadline_ends_every_open_task_and_has_failed() {
 }
 
 #[test]
-fn a_task_past_its_deadline_has_timed_out_for_good_and_its_tries_count() {
+fn a_task_past_its_deadline_times_out_finally_with_its_attempts_counted() {
     let late = |tasks: &mut [TaskPlan]| (tasks[0].deadline_ms, tasks[0].retry) = (Some(5_000), Some(9));
     check_changed(
         PlannerConfig::default(),
@@ -85,7 +85,7 @@ fn a_task_past_its_deadline_has_timed_out_for_good_and_its_tries_count() {
 }
 
 #[test]
-fn what_a_late_task_means_for_the_rest_is_for_its_failure_policy() {
+fn the_failure_policy_decides_how_a_late_task_affects_the_rest() {
     let late = |tasks: &mut [TaskPlan]| tasks[0].deadline_ms = Some(5_000);
     let policy = |on_failure| PlannerConfig { on_failure, ..PlannerConfig::default() };
     check_changed(
@@ -134,7 +134,7 @@ fn what_a_late_task_means_for_the_rest_is_for_its_failure_policy() {
 }
 
 #[test]
-fn a_question_that_nobody_answers_in_time_is_answered_by_its_default() {
+fn an_unanswered_question_gets_its_default_answer() {
     let asks = |tasks: &mut [TaskPlan]| {
         tasks[0].default_answer = default("blue", 600);
         tasks[1].default_answer = default("oak", 600);
@@ -173,7 +173,7 @@ fn a_question_that_nobody_answers_in_time_is_answered_by_its_default() {
 }
 
 #[test]
-fn of_two_that_are_due_at_once_the_first_may_spare_the_second() {
+fn the_first_of_two_simultaneous_timers_may_cancel_the_second() {
     let late = |tasks: &mut [TaskPlan]| {
         (tasks[0].deadline_ms, tasks[0].on_failure) = (Some(5), Some(FailurePolicy::Stop));
         tasks[1].default_answer = default("blue", 5);
@@ -202,7 +202,7 @@ fn of_two_that_are_due_at_once_the_first_may_spare_the_second() {
 }
 
 #[test]
-fn a_paused_plan_has_no_more_time_than_another() {
+fn a_pause_does_not_extend_the_deadline() {
     check_with(
         within(1_000),
         "1. Run `a`\n",
@@ -223,7 +223,7 @@ fn a_paused_plan_has_no_more_time_than_another() {
 }
 
 #[test]
-fn a_host_is_told_when_something_is_due_and_when_it_is_not_known_yet() {
+fn the_next_timer_and_unset_timers_are_reported() {
     let (user_input, config) = ("1. Run `a`\n".to_owned(), within(1_000));
     let mut planner = Planner::default();
     assert_eq!(planner.state().next_timer(), None);
@@ -236,7 +236,7 @@ fn a_host_is_told_when_something_is_due_and_when_it_is_not_known_yet() {
 }
 
 #[test]
-fn a_standing_plan_that_is_given_work_after_its_deadline_has_all_its_time_again() {
+fn new_work_after_the_deadline_restarts_the_deadline_of_a_standing_plan() {
     check_with(
         PlannerConfig { standing: true, ..within(60_000) },
         "1. Run `a`\n",

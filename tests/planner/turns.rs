@@ -13,7 +13,7 @@ fn one_at_a_time() -> PlannerConfig {
 }
 
 #[test]
-fn the_most_urgent_starts_first_and_the_first_in_the_plan_of_equals() {
+fn tasks_start_by_urgency_and_then_by_plan_order() {
     check_with(
         one_at_a_time(),
         "In parallel:\n- Run `a` (priority: low)\n- Run `b`\n- Run `c` (priority: high)\n- Run `d` (priority: P0)\n- Run `e` (priority: high)\n",
@@ -40,7 +40,7 @@ fn the_most_urgent_starts_first_and_the_first_in_the_plan_of_equals() {
 }
 
 #[test]
-fn priorities_rank_as_people_write_them() {
+fn written_priorities_are_ranked_as_expected() {
     let ranked = [
         ("P0", 0),
         ("urgent", 0),
@@ -62,7 +62,7 @@ fn priorities_rank_as_people_write_them() {
 }
 
 #[test]
-fn longest_critical_path_starts_first() {
+fn the_task_with_the_longest_remaining_critical_path_starts_first() {
     check_with(
         PlannerConfig { order: Order::CriticalPath, ..one_at_a_time() },
         "In parallel:\n- A: Run `a`\n- B: Run `b`\n- C: Run `c` (depends on B)\n- D: Run `d` (depends on C)\n",
@@ -89,7 +89,7 @@ fn longest_critical_path_starts_first() {
 }
 
 #[test]
-fn a_kind_or_an_assignee_that_is_full_holds_up_nobody_else() {
+fn a_kind_or_assignee_at_its_limit_does_not_block_others() {
     let config = PlannerConfig {
         parallelism: 3,
         parallelism_by_kind: [(NodeKind::Analysis, 1)].into(),
@@ -122,7 +122,7 @@ fn a_kind_or_an_assignee_that_is_full_holds_up_nobody_else() {
 }
 
 #[test]
-fn a_limit_of_an_assignee_holds_for_its_name_in_letters_of_any_case() {
+fn the_limit_of_an_assignee_ignores_letter_case() {
     check_with(
         PlannerConfig { parallelism_by_executor: [("Ann".to_owned(), 1)].into(), ..PlannerConfig::default() },
         "In parallel:\n- Refactor the parser @ann\n- Refactor the lexer @ANN\n- Refactor the reader\n",
@@ -139,7 +139,7 @@ fn a_limit_of_an_assignee_holds_for_its_name_in_letters_of_any_case() {
 }
 
 #[test]
-fn what_nobody_has_claimed_of_a_standing_plan_takes_no_place() {
+fn an_unclaimed_task_of_a_standing_plan_does_not_use_up_parallelism() {
     check_with(
         PlannerConfig { standing: true, ..one_at_a_time() },
         "In parallel:\n- Paint the door\n- (P1) Paint the wall\n- Paint the roof\n",
@@ -156,7 +156,7 @@ fn what_nobody_has_claimed_of_a_standing_plan_takes_no_place() {
 }
 
 #[test]
-fn other_limits_count_from_the_next_start_on() {
+fn changed_limits_apply_from_the_next_start() {
     check_with(
         one_at_a_time(),
         "In parallel:\n- Run `a`\n- Run `b` (retry 2)\n- Run `c`\n- Run `d`\n",
@@ -194,7 +194,7 @@ fn other_limits_count_from_the_next_start_on() {
 }
 
 #[test]
-fn of_more_than_may_run_those_that_are_held_come_first_and_then_the_most_urgent() {
+fn startable_tasks_put_claimed_ones_first_and_then_the_most_urgent() {
     let mut planner = Planner::default();
     let user_input =
         "In parallel:\n- (P3) Run `make a`\n- Run `make b`\n- (P1) Run `make c`\n- Run `make d`\n- Paint the door\n"

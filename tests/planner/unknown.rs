@@ -12,7 +12,7 @@ fn with(on_failure: FailurePolicy) -> PlannerConfig {
 const PAIR: &str = "- A: Run `a`\n- B: Run `b` (depends on A)\n";
 
 #[test]
-fn a_person_is_asked_whether_a_task_that_was_cut_off_did_its_work() {
+fn a_person_is_asked_whether_an_interrupted_task_did_its_work() {
     for policy in [FailurePolicy::SkipDependants, FailurePolicy::Continue, FailurePolicy::Stop, FailurePolicy::Ask] {
         check_with(
             with(policy),
@@ -39,7 +39,7 @@ fn a_person_is_asked_whether_a_task_that_was_cut_off_did_its_work() {
 }
 
 #[test]
-fn a_retry_that_the_text_allows_for_failures_runs_nothing_again_whose_outcome_is_unknown() {
+fn retries_from_the_text_do_not_rerun_a_task_with_unknown_outcome() {
     check(
         "- Run `a` (retry 3) (on failure: continue)\n",
         "
@@ -65,7 +65,7 @@ fn a_retry_that_the_text_allows_for_failures_runs_nothing_again_whose_outcome_is
 }
 
 #[test]
-fn a_task_that_may_be_run_again_is_until_it_has_been_cut_off_too_often_and_then_it_is_asked_about() {
+fn a_rerun_safe_task_reruns_until_too_many_interruptions_and_then_asks() {
     check_with(
         PlannerConfig { retries_max: 1, ..PlannerConfig::default() },
         "- A: Run `a` (rerun: safe)\n- B: Run `b` (depends on A)\n",
@@ -101,7 +101,7 @@ fn a_task_that_may_be_run_again_is_until_it_has_been_cut_off_too_often_and_then_
 }
 
 #[test]
-fn a_failure_that_a_person_sees_to_is_done() {
+fn a_person_can_mark_a_failed_task_as_done() {
     check_with(
         with(FailurePolicy::Ask),
         PAIR,
@@ -121,7 +121,7 @@ fn a_failure_that_a_person_sees_to_is_done() {
 }
 
 #[test]
-fn a_pause_keeps_nobody_from_asking_or_answering_and_starts_nothing() {
+fn a_paused_plan_asks_and_accepts_answers_but_starts_nothing() {
     check(
         "In parallel:\n- A: Run `a`\n- B: Run `b` (rerun: safe)\n",
         "
@@ -151,7 +151,7 @@ fn a_pause_keeps_nobody_from_asking_or_answering_and_starts_nothing() {
 }
 
 #[test]
-fn a_plan_that_stopped_still_asks_and_ends_with_the_answer() {
+fn a_stopped_plan_still_asks_and_ends_after_the_answer() {
     check_with(
         with(FailurePolicy::Stop),
         "In parallel:\n- A: Run `a`\n- B: Run `b`\n- C: Run `c` (rerun: safe)\n",
@@ -182,7 +182,7 @@ fn a_plan_that_stopped_still_asks_and_ends_with_the_answer() {
 }
 
 #[test]
-fn what_stops_the_plan_does_not_say_of_a_task_that_did_run_that_it_never_started() {
+fn stopping_a_plan_does_not_mark_a_started_task_as_never_started() {
     check_with(
         with(FailurePolicy::Stop),
         "In parallel:\n- A: Run `a`\n- B: Run `b`\n- C: What colour?\n",

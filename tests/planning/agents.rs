@@ -30,7 +30,7 @@ fn tools(agent: AgentType, plan: &AgentPlan) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn each_agent_plans_the_same_words_alone_by_its_role_with_its_own_tools() {
+async fn each_agent_plans_the_same_text_by_its_role_with_its_own_tools() {
     use AgentType::{Orchestrator, Perception, Strategic, Tactical};
     let agents = Agents::new(ToolRegistry::coding());
     let goals = agents.plan(Strategic, WORDS, "").await.unwrap();
@@ -49,7 +49,7 @@ async fn each_agent_plans_the_same_words_alone_by_its_role_with_its_own_tools() 
 }
 
 #[tokio::test]
-async fn agents_plan_in_parallel_and_the_same_words_give_the_same_plan() {
+async fn agents_plan_in_parallel_and_the_same_text_gives_the_same_plan() {
     let agents = Agents::new(ToolRegistry::coding());
     let all = || join_all(AgentType::ALL.map(|agent| agents.plan(agent, "Look for where users are kept", "")));
     let plans = async || all().await.into_iter().map(Result::unwrap).collect::<Vec<_>>();
@@ -59,7 +59,7 @@ async fn agents_plan_in_parallel_and_the_same_words_give_the_same_plan() {
 }
 
 #[tokio::test]
-async fn sealed_words_or_context_are_not_planned_without_their_key() {
+async fn sealed_text_or_context_is_not_planned_without_its_key() {
     let agents = Agents::new(ToolRegistry::coding());
     for (words, context) in [(SEALED, ""), ("Write it", SEALED)] {
         let sealed = agents.plan(AgentType::Tactical, words, context).await;
@@ -68,7 +68,7 @@ async fn sealed_words_or_context_are_not_planned_without_their_key() {
 }
 
 #[tokio::test]
-async fn failures_to_plan_are_counted_by_agent_and_rule() {
+async fn planning_failures_are_counted_by_agent_and_rule() {
     for (store, _on) in logs().await {
         for (agent, words) in [
             (AgentType::Perception, "Implement the parser"),
@@ -109,7 +109,7 @@ fn by_model(store: &EventStore, answers: &[&str]) -> Agents {
 }
 
 #[tokio::test]
-async fn a_model_plans_as_the_agent_and_is_told_once_what_to_mend() {
+async fn a_model_plans_in_the_agents_role_with_one_repair_turn() {
     for (store, _on) in logs().await {
         let foreign = r#"{"steps": [{"id": "a", "description": "look", "tool": "search_code"}]}"#;
         let mended = r#"{"steps": [{"id": "a", "description": "look", "tool": "look_up"}]}"#;
@@ -141,7 +141,7 @@ async fn a_changed_input_is_planned_again() {
 }
 
 #[tokio::test]
-async fn an_agent_whose_model_gives_no_plan_plans_by_rule() {
+async fn an_agent_whose_model_fails_plans_by_rule() {
     for (store, _on) in logs().await {
         let invented = r#"{"steps": [{"id": "a", "description": "x", "tool": "run_command", "command": "rm -rf /"}]}"#;
         let agents = by_model(&store, &[invented, "no plan at all"]);

@@ -142,7 +142,7 @@ async fn plan_on(store: EventStore, tasks: Vec<TaskPlan>) -> Rig {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_plan_within_a_plan_within_a_plan_reports_its_results_up() {
+async fn results_propagate_up_through_two_levels_of_sub_plans() {
     for (store, _on) in logs().await {
         let rig = plan_on(
             store,
@@ -169,7 +169,7 @@ async fn a_plan_within_a_plan_within_a_plan_reports_its_results_up() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_plan_that_fails_fails_its_task_with_what_went_wrong() {
+async fn a_failed_sub_plan_fails_its_task_with_the_error() {
     for (store, _on) in logs().await {
         let rig = plan_on(store, vec![left_to(1, "Run `echo oh no; exit 3`", None)]).await;
         let crew = Crew::of(&rig, None);
@@ -182,7 +182,7 @@ async fn a_plan_that_fails_fails_its_task_with_what_went_wrong() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_task_that_is_cancelled_ends_the_plan_that_carries_it_out_and_all_that_runs_in_it() {
+async fn cancelling_a_task_cancels_its_sub_plan_and_the_tasks_running_in_it() {
     for (store, _on) in logs().await {
         let rig = plan_on(store, vec![left_to(1, "Run `exec 9> pipe; echo up >&9; sleep 1000 & wait`", None)]).await;
         let pipe = rig.pipe("pipe");
@@ -197,7 +197,7 @@ async fn a_task_that_is_cancelled_ends_the_plan_that_carries_it_out_and_all_that
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_task_that_is_cancelled_while_nobody_works_ends_its_plan_when_somebody_does() {
+async fn a_sub_plan_of_a_task_cancelled_while_no_worker_runs_ends_with_the_next_worker() {
     for (store, _on) in logs().await {
         let rig = plan_on(store, vec![left_to(1, "Think about it", None), step(2, "true", &[])]).await;
         let crew = Crew::of(&rig, None);
@@ -211,7 +211,7 @@ async fn a_task_that_is_cancelled_while_nobody_works_ends_its_plan_when_somebody
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_plan_that_takes_longer_than_its_task_may_is_ended() {
+async fn a_sub_plan_that_exceeds_its_tasks_time_limit_is_cancelled() {
     for (store, _on) in logs().await {
         let task = TaskPlan { timeout_ms: Some(300), retry: Some(0), ..left_to(1, "Think about it", None) };
         let rig = plan_on(store, vec![task]).await;
@@ -226,7 +226,7 @@ async fn a_plan_that_takes_longer_than_its_task_may_is_ended() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_worker_that_takes_up_what_another_left_goes_on_and_repeats_nothing() {
+async fn a_worker_continues_the_sub_plan_of_another_without_repeating_work() {
     for (store, _on) in logs().await {
         let text = "1. Run `echo one >> side`\n2. Run `exec 9> pipe; echo up >&9; read line < go; echo two >> side` (rerun: safe)\n";
         let rig = plan_on(store, vec![left_to(1, text, None)]).await;
@@ -248,7 +248,7 @@ async fn a_worker_that_takes_up_what_another_left_goes_on_and_repeats_nothing() 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn words_of_which_an_agent_can_make_no_plan_fail_the_task() {
+async fn a_task_fails_if_its_agent_cannot_plan_it() {
     for (store, _on) in logs().await {
         let rig = plan_on(store, vec![left_to(1, "Use edit_code", Some(AgentType::Perception))]).await;
         let crew = Crew::of(&rig, None);
@@ -297,7 +297,7 @@ async fn a_request_is_answered_by_a_sub_plan_of_the_other_agent() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_request_without_an_answer_times_out_and_a_late_answer_changes_nothing() {
+async fn an_unanswered_request_times_out_and_a_late_answer_is_ignored() {
     for (store, _on) in logs().await {
         // The last task belongs to a person, so the plan has not ended when the answer arrives.
         let asking = TaskPlan { on_failure: Some(FailurePolicy::Continue), ..asks(2_000) };
@@ -326,7 +326,7 @@ async fn a_request_without_an_answer_times_out_and_a_late_answer_changes_nothing
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn when_the_plan_that_asked_ends_nobody_looks_for_the_answer_any_more() {
+async fn a_request_is_cancelled_when_the_requesting_plan_ends() {
     let rig = plan_of(vec![asks(300)]).await;
     let crew = Crew::of(&rig, None);
     let end = rig.end().await;

@@ -50,7 +50,7 @@ async fn paused(rig: &Rig, plan: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_plan_within_a_plan_within_a_plan_uses_up_is_counted_once_in_each() {
+async fn the_usage_of_a_nested_sub_plan_counts_once_in_each_ancestor() {
     for (store, _on) in logs().await {
         let tasks = vec![left_to(1, "Implement the parser\n", Some(AgentType::Strategic))];
         let rig = Rig::on(store, tasks, PlannerConfig::default()).await;
@@ -69,7 +69,7 @@ async fn what_a_plan_within_a_plan_within_a_plan_uses_up_is_counted_once_in_each
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_plan_within_a_plan_may_use_what_the_one_above_has_left_and_no_more() {
+async fn a_sub_plan_may_use_only_the_remaining_budget_of_its_parent() {
     for (store, _on) in logs().await {
         let think = "- Think about one\n- Think about two\n- Think about three\n";
         let tasks = vec![left_to(1, "- Think first\n", None), left_to(2, think, None)];
@@ -106,7 +106,7 @@ async fn two_within(store: EventStore) -> (Rig, Crew) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_plan_within_that_cannot_be_read_is_told_and_the_others_are_paused() {
+async fn an_unreadable_sub_plan_is_reported_and_the_others_are_paused() {
     for (store, _on) in logs().await {
         let (rig, crew) = two_within(store).await;
         crew.stop().await;
@@ -123,7 +123,7 @@ async fn a_plan_within_that_cannot_be_read_is_told_and_the_others_are_paused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_plan_that_somebody_else_made_is_not_taken_for_that_of_a_task() {
+async fn a_foreign_plan_with_the_id_of_a_sub_plan_fails_the_task() {
     let rig = plan_of(vec![left_to(1, "Run `echo mine`", None)]).await;
     let mut squatter = planner_of(&rig.store, "p.1-1", vec![plan_tag("p.1-1")]).await.unwrap();
     let (user_input, attachments, config) = ("- Think about it".into(), Vec::new(), PlannerConfig::default());
@@ -143,7 +143,7 @@ async fn a_plan_that_somebody_else_made_is_not_taken_for_that_of_a_task() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn with_a_plan_pauses_and_goes_on_what_is_below_it_but_not_what_somebody_paused_himself() {
+async fn pause_and_resume_propagate_except_to_separately_paused_sub_plans() {
     for (store, _on) in logs().await {
         let text = "1. Run `exec 9> pipe; echo up >&9; read line < go`\n2. Run `echo on >> side`\n";
         let tasks = vec![left_to(1, text, None), left_to(2, "- Think about it\n", None)];
@@ -172,7 +172,7 @@ async fn with_a_plan_pauses_and_goes_on_what_is_below_it_but_not_what_somebody_p
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_plan_that_is_paused_from_parent_too_late_goes_on_again() {
+async fn a_sub_plan_paused_after_its_parent_resumed_is_resumed() {
     let rig = plan_of(vec![left_to(1, "- Think about it\n", None)]).await;
     let crew = Crew::of(&rig, None);
     until(&rig.store, event::STREAM, "p.1-1", |event: &Event| matches!(event, Event::TaskDispatched { .. })).await;
@@ -184,7 +184,7 @@ async fn a_plan_that_is_paused_from_parent_too_late_goes_on_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_fork_makes_plans_of_its_own_and_leaves_those_of_the_other_plan_alone() {
+async fn a_fork_creates_its_own_sub_plans_and_leaves_the_parents_unchanged() {
     for (store, _on) in logs().await {
         let text = "Run `exec 9> pipe; echo up >&9; read line < go; echo $CREWLOG_PLAN >> side`";
         let tasks = vec![left_to(1, "Run `echo once >> side`", None), waits_for(left_to(2, text, None), 1)];
@@ -219,7 +219,7 @@ fn waits_for(task: TaskPlan, before: u64) -> TaskPlan {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_plan_within_a_plan_has_no_more_time_than_its_task() {
+async fn a_sub_plan_has_no_more_time_than_its_task() {
     let task = TaskPlan { deadline_ms: Some(600), retry: Some(0), ..left_to(1, "Think about it", None) };
     let config = PlannerConfig { deadline_ms: Some(3_600_000), ..PlannerConfig::default() };
     let rig = Rig::with_plan(vec![task], config).await;
@@ -244,7 +244,7 @@ impl Model for Silent {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_task_is_cancelled_while_a_model_is_asked_for_its_plan() {
+async fn a_task_can_be_cancelled_while_its_plan_is_being_requested() {
     let rig = plan_of(vec![left_to(1, "Implement the parser\n", Some(AgentType::Strategic))]).await;
     let asked = Arc::new(Notify::new());
     let retry_policy = RetryPolicy::default();

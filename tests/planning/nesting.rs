@@ -65,7 +65,7 @@ fn pause() -> Command {
 }
 
 #[test]
-fn a_sub_plan_is_cancelled_paused_and_resumed_with_the_plan_above() {
+fn a_sub_plan_is_cancelled_paused_and_resumed_with_its_parent() {
     let from_parent = Command::PauseFromParent { reason: "plan p is paused".into() };
     let over = Command::CancelFromParent { reason: "task 1 of plan p has ended".into() };
     let cases = [
@@ -99,7 +99,7 @@ fn a_sub_plan_is_cancelled_paused_and_resumed_with_the_plan_above() {
 }
 
 #[test]
-fn a_sub_plan_that_undoes_what_it_did_is_cancelled_once() {
+fn a_compensating_sub_plan_is_cancelled_only_once() {
     let config = PlannerConfig { compensate: true, ..PlannerConfig::default() };
     let done = TaskPlan { compensate: Some("undo".into()), ..task(1) };
     let mut sub = planner(vec![done, task(2)], Origin::default(), config);
@@ -112,7 +112,7 @@ fn a_sub_plan_that_undoes_what_it_did_is_cancelled_once() {
 }
 
 #[test]
-fn a_sub_plan_has_the_settings_of_the_plan_above_and_the_budget_of_its_task() {
+fn a_sub_plan_has_its_parents_settings_and_its_tasks_budget() {
     let config = PlannerConfig { parallelism: 3, standing: true, ..PlannerConfig::default() };
     let above = planner(vec![task(1)], Origin { depth: 2, ..Origin::default() }, config);
     let budget = Budget { tokens: Some(9), ..Budget::default() };
@@ -125,7 +125,7 @@ fn a_sub_plan_has_the_settings_of_the_plan_above_and_the_budget_of_its_task() {
 }
 
 #[test]
-fn the_results_of_the_last_tasks_become_the_result_of_the_task() {
+fn the_results_of_the_final_tasks_become_the_result_of_the_parent_task() {
     let (_, mut sub) = two(None);
     let result = ExecutorEvent::TaskCompleted { node_id: TaskId(1), attempt: 1, result: " found \n".into() };
     order(&mut sub, &[Command::HandleExecutorEvent(result)]);
@@ -140,7 +140,7 @@ fn the_results_of_the_last_tasks_become_the_result_of_the_task() {
 }
 
 #[test]
-fn an_agent_is_shown_the_title_open_tasks_and_results_of_the_plan_above() {
+fn an_agents_context_shows_title_open_tasks_and_results_of_the_parent_plan() {
     let (mut above, _) = two(None);
     let result = ExecutorEvent::TaskCompleted { node_id: TaskId(2), attempt: 1, result: "in src".into() };
     order(&mut above, &[Command::HandleExecutorEvent(result)]);

@@ -115,7 +115,7 @@ fn lines(proposal: &Proposal) -> String {
 }
 
 #[test]
-fn a_plan_keeps_all_that_it_was_given_in_its_order() {
+fn a_plan_keeps_all_its_fields_in_order() {
     for (agent, plan) in plans() {
         let read = AgentPlan::read(&plan.to_string()).unwrap();
         assert_eq!(serde_json::from_str::<Value>(&read.json()).unwrap(), plan, "{agent}");
@@ -185,7 +185,7 @@ fn a_tactical_plan_becomes_steps_with_their_resources() {
 }
 
 #[test]
-fn a_perception_plan_looks_in_parallel_and_records_in_order() {
+fn a_perception_plan_searches_in_parallel_and_records_in_order() {
     let proposal = compiled(AgentType::Perception, &plan_of(AgentType::Perception)).unwrap();
     let expected = "1 entry [] Retrieval search_code\n\
                     2 tests [] Retrieval survey_files\n\
@@ -197,7 +197,7 @@ fn a_perception_plan_looks_in_parallel_and_records_in_order() {
 }
 
 #[test]
-fn an_orchestration_plan_becomes_work_of_other_agents() {
+fn an_orchestrator_plan_delegates_its_steps_to_other_agents() {
     let proposal = compiled(AgentType::Orchestrator, &plan_of(AgentType::Orchestrator)).unwrap();
     let expected = "1 aim [] Processing - plan:strategic\n\
                     2 build [1] Processing - plan:tactical\n\
@@ -207,7 +207,7 @@ fn an_orchestration_plan_becomes_work_of_other_agents() {
 }
 
 #[test]
-fn a_request_becomes_a_sub_plan_with_a_time_limit_that_is_tried_once() {
+fn a_request_becomes_a_sub_plan_with_a_time_limit_and_no_retries() {
     let proposal = compiled(AgentType::Tactical, &plan_of(AgentType::Tactical)).unwrap();
     let task = &proposal.tasks[2];
     let sub_plan = task.sub_plan.as_ref().unwrap();
@@ -216,7 +216,7 @@ fn a_request_becomes_a_sub_plan_with_a_time_limit_that_is_tried_once() {
 }
 
 #[test]
-fn a_faulty_plan_is_refused_with_the_place_and_the_rule() {
+fn an_invalid_plan_is_refused_with_location_and_rule() {
     use AgentType::{Orchestrator, Perception, Strategic, Tactical};
     let cases = [
         (
@@ -276,7 +276,7 @@ fn a_faulty_plan_is_refused_with_the_place_and_the_rule() {
 }
 
 #[test]
-fn a_request_that_breaks_a_rule_is_refused_when_its_plan_is_proposed() {
+fn an_invalid_request_is_refused_when_its_plan_is_proposed() {
     use AgentType::{Perception, Strategic, Tactical};
     let request = |target: &str, what: Value, ms: u64| json!({ "id": "ask", "description": "x", "request": { "target_agent": target, "request": what, "timeout_ms": ms } });
     let analyse = |text: &str| json!({ "analyse": { "text": text } });
@@ -315,7 +315,7 @@ fn a_request_that_breaks_a_rule_is_refused_when_its_plan_is_proposed() {
 }
 
 #[test]
-fn who_may_ask_and_who_may_delegate_is_settled_for_every_pair() {
+fn each_role_may_ask_and_delegate_only_to_its_listed_roles() {
     use AgentType::{Orchestrator, Perception, Strategic, Tactical};
     let asks = AgentType::ALL.map(|agent| Role::of(agent).asks);
     let expected: [&[AgentType]; 4] =
@@ -340,7 +340,7 @@ const STEPS: [(AgentType, &str); 5] = [
 ];
 
 #[test]
-fn every_role_says_how_often_a_step_is_retried_and_its_deadline() {
+fn every_role_may_set_retries_and_deadline_of_a_step() {
     for (agent, at) in STEPS {
         let mut plan = with(agent, &format!("{at}/retry"), json!(2));
         plan.pointer_mut(at).unwrap()["deadline_ms"] = json!(60_000);
@@ -361,7 +361,7 @@ fn every_role_says_how_often_a_step_is_retried_and_its_deadline() {
 }
 
 #[test]
-fn only_an_agent_that_may_run_commands_says_how_a_step_is_undone() {
+fn only_a_role_that_may_run_commands_may_set_an_undo() {
     for (agent, at) in STEPS {
         let undone = compiled(agent, &with(agent, &format!("{at}/undo"), json!("git checkout src")));
         if agent == AgentType::Tactical {
@@ -377,7 +377,7 @@ fn only_an_agent_that_may_run_commands_says_how_a_step_is_undone() {
 }
 
 #[test]
-fn words_say_how_failures_are_handled_and_how_a_step_is_undone() {
+fn failure_handling_and_undo_are_read_from_the_task_text() {
     let words = "- Write the parser (retry 3) (deadline 2h) (undo: `git checkout src`)\n";
     let registry = ToolRegistry::coding();
     let task = |agent| plan_words(agent, words, &registry).unwrap().compile(agent, &registry).unwrap().tasks.remove(0);
@@ -389,7 +389,7 @@ fn words_say_how_failures_are_handled_and_how_a_step_is_undone() {
 }
 
 #[test]
-fn a_plan_is_read_whole_or_not_at_all() {
+fn an_agents_plan_is_accepted_completely_or_refused() {
     let refusal = |json: &str| AgentPlan::read(json).unwrap_err();
     let cases = [
         ("{", "EOF while parsing an object at line 1 column 1"),
@@ -415,7 +415,7 @@ fn a_plan_is_read_whole_or_not_at_all() {
 }
 
 #[test]
-fn an_accepted_plan_records_its_agent_and_the_tools_it_was_checked_by() {
+fn an_accepted_plan_records_its_agent_and_tool_registry() {
     for (agent, plan) in plans() {
         let events = propose(compiled(agent, &plan).unwrap()).unwrap();
         let Event::TasksPlanned { origin, tasks, source, .. } = &events[0] else { panic!("{events:?}") };
@@ -428,7 +428,7 @@ fn an_accepted_plan_records_its_agent_and_the_tools_it_was_checked_by() {
 }
 
 #[test]
-fn an_agents_plan_is_decided_again_from_its_recorded_command() {
+fn an_agents_plan_is_replayed_from_its_recorded_command() {
     for (agent, plan) in plans() {
         let parent = Some(ParentTask { plan: "p".into(), task: TaskId(3), attempt: 2 });
         let mut proposal = Box::new(compiled(agent, &plan).unwrap());
@@ -440,7 +440,7 @@ fn an_agents_plan_is_decided_again_from_its_recorded_command() {
 }
 
 #[test]
-fn the_planner_refuses_tools_and_requests_of_plans_that_were_not_checked() {
+fn the_planner_refuses_tools_and_requests_of_unchecked_plans() {
     let changed = |change: fn(&mut Proposal)| {
         let mut proposal = compiled(AgentType::Tactical, &plan_of(AgentType::Tactical)).unwrap();
         change(&mut proposal);
@@ -459,7 +459,7 @@ fn the_planner_refuses_tools_and_requests_of_plans_that_were_not_checked() {
 }
 
 #[test]
-fn a_sub_plan_below_too_many_others_is_refused() {
+fn a_sub_plan_nested_too_deeply_is_refused() {
     let at_depth = |depth| {
         let mut proposal = compiled(AgentType::Perception, &plan_of(AgentType::Perception)).unwrap();
         proposal.origin.depth = depth;
@@ -471,7 +471,7 @@ fn a_sub_plan_below_too_many_others_is_refused() {
 }
 
 #[test]
-fn a_schema_has_the_parts_of_its_role_and_only_its_own_tools() {
+fn a_schema_has_the_fields_of_its_role_and_only_its_tools() {
     let registry = ToolRegistry::coding();
     for (agent, plan) in plans() {
         let schema = schema(agent, &registry);
@@ -494,7 +494,7 @@ fn a_schema_has_the_parts_of_its_role_and_only_its_own_tools() {
 }
 
 #[test]
-fn a_schema_names_exactly_the_fields_that_are_read() {
+fn a_schema_lists_exactly_the_fields_that_are_read() {
     // The JSON reader lists its fields after an unknown one.
     let known = |json: Value| {
         let refused = AgentPlan::read(&json.to_string()).unwrap_err().to_string();

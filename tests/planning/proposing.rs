@@ -7,7 +7,7 @@ use crate::cli::scene::Scene;
 use crewlog_planner::protocol::AgentType;
 
 #[test]
-fn a_plan_of_an_agent_is_taken_up_and_says_whose_it_is() {
+fn a_proposed_plan_records_its_agent() {
     let scene = Scene::new();
     for agent in AgentType::ALL {
         scene.write("plan.json", plan_of(agent).to_string());
@@ -19,7 +19,7 @@ fn a_plan_of_an_agent_is_taken_up_and_says_whose_it_is() {
 }
 
 #[test]
-fn a_plan_that_names_a_foreign_tool_is_refused_when_it_is_proposed() {
+fn a_proposed_plan_with_a_foreign_tool_is_refused() {
     let scene = Scene::new();
     let mut plan = plan_of(AgentType::Strategic);
     plan["steps"][0]["description"] = json!("edit_code is used");
@@ -38,7 +38,7 @@ fn a_plan_that_names_a_foreign_tool_is_refused_when_it_is_proposed() {
 }
 
 #[test]
-fn a_strategic_plan_runs_by_plans_of_tactical_agents_and_show_names_them() {
+fn a_strategic_plan_runs_tactical_sub_plans_that_show_lists() {
     let scene = Scene::new();
     let plan = json!({
         "goals": [{ "id": "g", "description": "Say hello" }],
@@ -67,7 +67,7 @@ fn a_strategic_plan_runs_by_plans_of_tactical_agents_and_show_names_them() {
 }
 
 #[test]
-fn a_plan_whose_plan_waits_for_a_person_waits_too_and_says_for_what() {
+fn a_plan_waits_with_its_sub_plan_and_shows_the_open_question() {
     let scene = Scene::new();
     let plan = json!({ "steps": [{ "id": "ask", "description": "Which colour shall it be?", "agent": "tactical" }] });
     scene.write("plan.json", plan.to_string());
@@ -80,7 +80,7 @@ fn a_plan_whose_plan_waits_for_a_person_waits_too_and_says_for_what() {
 }
 
 #[test]
-fn with_a_plan_end_the_plans_within_it_in_the_same_command() {
+fn cancelling_a_plan_cancels_its_sub_plans_in_the_same_command() {
     let scene = Scene::new();
     let plan = json!({ "steps": [
         { "id": "ask", "description": "Which colour shall it be?", "agent": "tactical" },
@@ -99,7 +99,7 @@ fn with_a_plan_end_the_plans_within_it_in_the_same_command() {
 }
 
 #[test]
-fn prose_in_an_agents_plan_does_not_become_shell_unasked() {
+fn prose_in_an_agents_plan_never_runs_as_a_command() {
     let scene = Scene::new();
     scene.write("plan.json", plan_of(AgentType::Tactical).to_string());
     // Nor in a plan that is only accepted, since any worker would run it.
@@ -112,7 +112,7 @@ fn prose_in_an_agents_plan_does_not_become_shell_unasked() {
 }
 
 #[test]
-fn the_configuration_gives_agents_their_tools() {
+fn agents_get_their_tools_from_the_configuration() {
     let scene = Scene::new();
     let config = "[agents.tactical]\ntools = [\"say_it\"]\n\n[[tools]]\nname = \"say_it\"\ndescription = \"says it\"\n\
                   kind = \"ToolCall\"\ncommand = \"echo said\"\n";
@@ -135,7 +135,7 @@ fn the_configuration_gives_agents_their_tools() {
 }
 
 #[test]
-fn the_words_of_a_milestone_are_the_work_of_its_plan_and_goals_and_constraints_are_none() {
+fn the_text_of_a_milestone_becomes_tasks_but_its_goals_and_constraints_do_not() {
     let docs = include_str!("../../docs/planning.md");
     let example = docs.split("```json\n").find(|part| part.contains("\"goals\"")).expect("there is an example");
     let mut plan: serde_json::Value =

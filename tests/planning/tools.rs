@@ -57,7 +57,7 @@ fn refusal(agent: AgentType, plan: &Value) -> PlanError {
 }
 
 #[test]
-fn every_foreign_tool_is_refused_with_its_owner_and_place_in_every_plan() {
+fn every_foreign_tool_is_refused_with_its_owner_and_location_in_the_plan() {
     let pairs = foreign();
     assert!(pairs.len() > 30, "{}", pairs.len());
     let registry = ToolRegistry::coding();
@@ -78,7 +78,7 @@ fn every_foreign_tool_is_refused_with_its_owner_and_place_in_every_plan() {
 }
 
 #[test]
-fn a_refusal_of_a_foreign_tool_reads_well() {
+fn the_refusal_of_a_foreign_tool_has_the_expected_text() {
     let mut plan = plan_of(AgentType::Strategic);
     *plan.pointer_mut("/steps/3/tool").unwrap() = json!("edit_code");
     let said = refusal(AgentType::Strategic, &plan).to_string();
@@ -89,7 +89,7 @@ fn a_refusal_of_a_foreign_tool_reads_well() {
 }
 
 #[test]
-fn a_tool_that_nobody_has_is_refused_with_those_that_are_there() {
+fn an_unknown_tool_is_refused_with_the_available_ones() {
     for agent in AgentType::ALL {
         let (at, _) = places(agent);
         let mut plan = plan_of(agent);
@@ -102,7 +102,7 @@ fn a_tool_that_nobody_has_is_refused_with_those_that_are_there() {
 }
 
 #[test]
-fn what_only_holds_the_name_of_a_tool_is_another_word() {
+fn a_word_that_merely_contains_a_tool_name_is_allowed() {
     for text in ["see scripts/edit_code.sh", "the function edit_code_twice", "re_edit_code"] {
         let mut plan = plan_of(AgentType::Strategic);
         *plan.pointer_mut("/steps/0/description").unwrap() = json!(text);
@@ -114,7 +114,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(300) })]
 
     #[test]
-    fn no_plan_that_is_taken_up_names_a_foreign_tool(
+    fn no_accepted_plan_names_a_foreign_tool(
         n_agent in 0_usize..4, n_place in 0_usize..8, words in prop::collection::vec(0_usize..24, 0..6),
         joint in "[ ,.;:()`\"/-]{1,2}",
     ) {
@@ -137,7 +137,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_is_written_is_read_or_refused_and_never_panics(text in "\\PC{0,80}", agent in 0_usize..4) {
+    fn any_input_is_read_or_refused_without_a_panic(text in "\\PC{0,80}", agent in 0_usize..4) {
         let agent = AgentType::ALL[agent];
         if let Ok(plan) = AgentPlan::read(&text) {
             let _ = plan.compile(agent, &ToolRegistry::coding());
@@ -151,7 +151,7 @@ fn tool(name: &str) -> Tool {
 }
 
 #[test]
-fn a_registry_out_of_order_cannot_be_made() {
+fn an_invalid_tool_registry_is_refused() {
     let of = |tools: Vec<Tool>| with(tools, ToolNames::new()).reason;
     for name in ["", "edit", "Edit_code", "edit__code", "_edit", "edit code", "é_b"] {
         assert!(of(vec![tool(name)]).contains("is no name of a tool"), "{name:?}");

@@ -76,7 +76,7 @@ fn check<T: MqEvent + PartialEq + std::fmt::Debug>() -> BTreeSet<String> {
 }
 
 #[test]
-fn every_string_of_an_event_is_named_as_clear_or_sealed() {
+fn every_string_field_of_an_event_is_classified_as_clear_or_sealed() {
     let mut texts = check::<Event>();
     texts.extend(check::<TaskEvent>());
     texts.extend(check::<CallEvent>());
@@ -102,14 +102,14 @@ fn every_string_of_an_event_is_named_as_clear_or_sealed() {
 }
 
 #[test]
-fn an_address_that_tells_the_text_of_a_group_is_sealed() {
+fn a_task_label_that_contains_heading_text_is_sealed() {
     let label = "data/tasks/0/label";
     assert!(must_seal(label, "Deploy/2") && must_seal(label, "2/question"));
     assert!(!must_seal(label, "T001") && !must_seal(label, "2.1"));
 }
 
 #[test]
-fn every_string_of_a_kept_command_is_named_as_clear_or_sealed() {
+fn every_string_field_of_a_recorded_command_is_classified_as_clear_or_sealed() {
     let executor = Executor { name: "shell".into(), host: "h".into(), worker: "w".into() };
     let attachment = |kind| Attachment { kind, label: Some(TEXT.into()) };
     let attachments = vec![attachment(AttachmentKind::FileRef("a.rs".into()))];

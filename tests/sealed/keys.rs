@@ -19,7 +19,7 @@ async fn sealed_log(ring: &Ring) -> EventStore {
 }
 
 #[tokio::test]
-async fn another_operators_key_is_told_by_its_file_and_reads_nothing() {
+async fn another_operators_key_is_reported_by_its_file_and_reads_nothing() {
     let ring = Ring::new();
     let store = sealed_log(&ring).await;
     let reader = ring.veil(&store, Some("b"));
@@ -33,7 +33,7 @@ async fn another_operators_key_is_told_by_its_file_and_reads_nothing() {
 }
 
 #[tokio::test]
-async fn operators_share_a_log_and_each_reads_what_is_theirs() {
+async fn operators_share_a_log_and_each_reads_only_their_own_plans() {
     let ring = Ring::new();
     let store = sealed_log(&ring).await;
     ring.veil(&store, Some("b")).append(whole_plan("r")).await.unwrap();
@@ -55,7 +55,7 @@ async fn key_file(ring: &Ring, store: &EventStore, plan: &str) -> PathBuf {
 }
 
 #[tokio::test]
-async fn a_key_that_cannot_be_read_closes_its_own_plan_alone_and_is_not_taken_for_destroyed() {
+async fn an_unreadable_key_locks_only_its_own_plan_and_does_not_count_as_destroyed() {
     let ring = Ring::new();
     let store = sealed_log(&ring).await;
     let (of_p, of_q) = (key_file(&ring, &store, "p").await, key_file(&ring, &store, "q").await);
@@ -99,7 +99,7 @@ async fn a_key_that_cannot_be_read_closes_its_own_plan_alone_and_is_not_taken_fo
 }
 
 #[tokio::test]
-async fn what_was_read_without_the_key_is_never_written_in_the_place_of_the_texts() {
+async fn placeholders_read_without_a_key_are_never_written_back_as_texts() {
     let ring = Ring::new();
     let store = sealed_log(&ring).await;
     let (file, open) = (key_file(&ring, &store, "p").await, ring.veil(&store, Some("a")));
@@ -119,7 +119,7 @@ async fn what_was_read_without_the_key_is_never_written_in_the_place_of_the_text
 }
 
 #[tokio::test]
-async fn words_that_look_as_if_they_were_sealed_are_written_and_read_as_they_are() {
+async fn text_that_looks_like_a_placeholder_is_written_and_read_unchanged() {
     let ring = Ring::new();
     let store = sealed_log(&ring).await;
     let open = ring.veil(&store, Some("a"));
@@ -132,7 +132,7 @@ async fn words_that_look_as_if_they_were_sealed_are_written_and_read_as_they_are
 }
 
 #[tokio::test]
-async fn what_a_crash_kept_from_its_place_is_swept_away_when_keys_are_replaced() {
+async fn replacing_keys_removes_temporary_key_files_left_by_a_crash() {
     let ring = Ring::new();
     let store = sealed_log(&ring).await;
     let of_p = key_file(&ring, &store, "p").await;
@@ -151,7 +151,7 @@ async fn what_a_crash_kept_from_its_place_is_swept_away_when_keys_are_replaced()
 }
 
 #[tokio::test]
-async fn an_operators_key_in_the_folder_of_keys_outlives_all_that_is_done_there() {
+async fn key_operations_keep_an_operators_key_stored_in_the_key_folder() {
     let ring = Ring::new();
     let store = sealed_log(&ring).await;
     let key = key_of(&of_plan(&store, "p").await[0].tags).unwrap().to_owned();
@@ -176,7 +176,7 @@ async fn an_operators_key_in_the_folder_of_keys_outlives_all_that_is_done_there(
 }
 
 #[tokio::test]
-async fn what_is_no_key_file_is_refused_with_its_name() {
+async fn an_invalid_key_file_is_refused_by_name() {
     let ring = Ring::new();
     for (name, content) in [("empty", ""), ("other", "a\n"), ("short", "crewlog-operator-key-1 AAAA\n")] {
         std::fs::write(ring.operator(name), content).unwrap();
@@ -192,7 +192,7 @@ async fn what_is_no_key_file_is_refused_with_its_name() {
 }
 
 #[tokio::test]
-async fn keys_are_wrapped_anew_and_open_what_they_opened() {
+async fn rewrapped_keys_still_decrypt_their_plans() {
     let ring = Ring::new();
     let store = sealed_log(&ring).await;
     let long_lived = ring.veil(&store, Some("a"));
@@ -221,7 +221,7 @@ async fn keys_are_wrapped_anew_and_open_what_they_opened() {
 }
 
 #[tokio::test]
-async fn a_key_that_is_not_there_is_named_and_one_that_was_changed_opens_nothing() {
+async fn a_missing_key_is_named_and_a_modified_one_decrypts_nothing() {
     let ring = Ring::new();
     let store = sealed_log(&ring).await;
     let key = key_of(&of_plan(&store, "p").await[0].tags).unwrap().to_owned();
@@ -245,7 +245,7 @@ async fn a_key_that_is_not_there_is_named_and_one_that_was_changed_opens_nothing
 }
 
 #[tokio::test]
-async fn a_destroyed_key_leaves_nothing_of_itself_in_its_folder() {
+async fn a_destroyed_key_leaves_no_trace_in_its_folder() {
     let ring = Ring::new();
     let store = sealed_log(&ring).await;
     let key = key_of(&of_plan(&store, "p").await[0].tags).unwrap().to_owned();

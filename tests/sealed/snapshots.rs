@@ -61,7 +61,7 @@ async fn note_five(store: &EventStore) {
 }
 
 #[tokio::test]
-async fn of_a_sealed_fold_there_is_no_snapshot_and_of_an_open_one_there_is() {
+async fn a_fold_over_sealed_events_is_not_snapshotted_but_a_plain_one_is() {
     let (store, ring) = (EventStore::in_memory().await.unwrap(), Ring::new());
     note_five(&ring.veil(&store, Some("a"))).await;
     assert!(everything(&store).await.iter().all(|recorded| !holds_mark(recorded)));
@@ -125,7 +125,7 @@ async fn watch<R: Reactor>(store: &EventStore) {
 }
 
 #[tokio::test]
-async fn conflicts_and_statistics_are_the_same_with_and_without_the_key_and_hold_no_text() {
+async fn conflicts_and_statistics_contain_no_text_and_do_not_depend_on_the_key() {
     let ring = Ring::new();
     let path = ring.operator("log.db");
     let store = EventStore::open(path.to_str().unwrap()).await.unwrap();

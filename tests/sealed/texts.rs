@@ -25,7 +25,7 @@ use crate::executors::rig::soon;
 use crate::log::backends::logs;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sealed_texts_are_read_as_they_were_written_and_none_of_them_stands_in_the_log() {
+async fn sealed_texts_are_read_back_as_written_and_never_appear_in_the_log() {
     for (store, _on) in logs().await {
         let ring = Ring::new();
         let sealed = ring.veil(&store, Some("a"));
@@ -83,7 +83,7 @@ async fn a_prompt_is_rendered_from_a_sealed_plan_and_its_forks() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn live_events_and_those_of_groups_are_opened_too() {
+async fn live_and_group_events_are_decrypted_too() {
     for (store, _on) in logs().await {
         let ring = Ring::new();
         let sealed = ring.veil(&store, Some("a"));
@@ -118,7 +118,7 @@ async fn live_events_and_those_of_groups_are_opened_too() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_append_that_is_repeated_gives_the_same_bytes_whoever_repeats_it() {
+async fn a_repeated_append_is_encrypted_to_the_same_bytes_by_every_writer() {
     for (store, _on) in logs().await {
         let ring = Ring::new();
         let append = whole_plan("p");
@@ -139,7 +139,7 @@ async fn an_append_that_is_repeated_gives_the_same_bytes_whoever_repeats_it() {
 }
 
 #[tokio::test]
-async fn a_sealed_text_opens_in_no_other_event_and_no_other_field() {
+async fn a_sealed_text_cannot_be_moved_to_another_event_or_field() {
     let (store, ring) = (EventStore::in_memory().await.unwrap(), Ring::new());
     let sealed = ring.veil(&store, Some("a"));
     sealed.append(whole_plan("p")).await.unwrap();
@@ -174,7 +174,7 @@ fn planned_twice() -> NewEvent {
 }
 
 #[tokio::test]
-async fn without_a_key_everything_folds_and_the_texts_say_that_they_are_sealed() {
+async fn without_a_key_everything_folds_and_texts_show_as_sealed() {
     let (store, ring) = (EventStore::in_memory().await.unwrap(), Ring::new());
     let sealed = ring.veil(&store, Some("a"));
     sealed.append(whole_plan("p")).await.unwrap();
@@ -205,7 +205,7 @@ async fn without_a_key_everything_folds_and_the_texts_say_that_they_are_sealed()
 }
 
 #[tokio::test]
-async fn a_plan_that_began_without_keys_stays_as_it_is() {
+async fn a_plan_started_without_keys_stays_unsealed() {
     let (store, ring) = (EventStore::in_memory().await.unwrap(), Ring::new());
     store.append(whole_plan("p")).await.unwrap();
     let before = everything(&store).await;
@@ -267,7 +267,7 @@ async fn each_plan_has_its_own_key_and_its_forks_share_it() {
 }
 
 #[tokio::test]
-async fn what_looks_sealed_is_sealed_wherever_it_stands() {
+async fn a_text_that_looks_sealed_is_encrypted_in_any_field() {
     let (store, ring) = (EventStore::in_memory().await.unwrap(), Ring::new());
     let sealed = ring.veil(&store, Some("a"));
     let data = json!({ "reason": format!("{PREFIX}AAAA"), "kind": format!("{PREFIX}AAAA"), "class": "Task" });

@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_opens_with_its_key_in_its_place_and_nowhere_else() {
+    fn a_text_decrypts_only_with_its_key_and_in_its_place() {
         let (key, other) = (SessionKey::random().unwrap(), SessionKey::random().unwrap());
         let sealed = key.seal(&place(1, "data/reason"), "why");
         assert_eq!(key.open(&place(1, "data/reason"), &sealed).as_deref(), Some("why"));
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_text_gives_the_same_bytes_and_another_text_or_place_another_nonce() {
+    fn equal_texts_encrypt_equally_and_another_text_or_place_changes_the_nonce() {
         let key = SessionKey::random().unwrap();
         let sealed = |event_id, field, text| decode(&key.seal(&place(event_id, field), text)).unwrap();
         let first = sealed(1, "f", "text");
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_key_is_unwrapped_by_its_operators_key_for_its_own_session_alone() {
+    fn a_session_key_is_unwrapped_only_by_its_operators_key_for_its_session() {
         let (text, operator) = OperatorKey::written(&Secret::random().unwrap());
         let (_, other) = OperatorKey::written(&Secret::random().unwrap());
         let session = SessionKey::random().unwrap();
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_of_any_length_have_one_text_each() {
+    fn bytes_of_any_length_have_exactly_one_encoding() {
         for length in 0..70_u8 {
             let bytes = (0..length).map(|n| n.wrapping_mul(97)).collect::<Vec<_>>();
             assert_eq!(decode(&encode(&bytes)).as_deref(), Some(bytes.as_slice()));

@@ -41,7 +41,7 @@ async fn a_command_that_cannot_start_says_why() {
 }
 
 #[tokio::test]
-async fn a_lock_that_cannot_be_had_runs_nothing() {
+async fn a_lock_that_cannot_be_acquired_runs_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let spec = Spec { lock: Some(folder.path().join("gone/lock")), ..sh("touch ran") };
     let error = Supervised::spawn(&program(), &Spec { cwd: Some(folder.path().into()), ..spec }).await.unwrap_err();
@@ -50,13 +50,13 @@ async fn a_lock_that_cannot_be_had_runs_nothing() {
 }
 
 #[tokio::test]
-async fn a_program_that_is_no_supervisor_is_refused() {
+async fn a_program_that_is_not_a_supervisor_is_refused() {
     let program = SupervisorProgram { path: "/bin/true".into(), args: vec![] };
     assert!(Supervised::spawn(&program, &sh("true")).await.is_err());
 }
 
 #[tokio::test]
-async fn the_command_sees_its_directory_its_variables_and_an_empty_input() {
+async fn a_command_gets_its_directory_environment_and_an_empty_input() {
     let folder = tempfile::tempdir().unwrap();
     let cwd = folder.path().canonicalize().unwrap();
     let env = vec![("GREETING".to_owned(), "good day".to_owned())];
@@ -68,7 +68,7 @@ async fn the_command_sees_its_directory_its_variables_and_an_empty_input() {
 }
 
 #[tokio::test]
-async fn words_are_started_as_they_are_without_a_shell() {
+async fn arguments_are_passed_unchanged_without_a_shell() {
     let words = ["printf", "<%s>", "$HOME", "`id` $(id); x", "two\nlines", ""].map(str::to_owned);
     let mut supervised = start(&Spec { argv: words.into(), ..sh("") }).await;
     assert_eq!(read_all(&mut supervised).await.0, b"<$HOME><`id` $(id); x><two\nlines><>");
@@ -84,7 +84,7 @@ async fn words_are_started_as_they_are_without_a_shell() {
 }
 
 #[tokio::test]
-async fn an_input_arrives_whole_and_need_not_be_read() {
+async fn an_input_arrives_completely_but_may_be_ignored() {
     let input = "äöü\0\n".repeat(500_000);
     let with_input = |command| Spec { input: Some(input.clone()), ..sh(command) };
     let mut supervised = start(&with_input("cat; echo end >&2")).await;
@@ -111,7 +111,7 @@ fn a_worker_killed_while_an_input_is_written_leaves_no_child() {
 }
 
 #[tokio::test]
-async fn output_arrives_whole_however_long_or_binary() {
+async fn output_arrives_completely_even_if_long_or_binary() {
     let mut supervised =
         start(&sh("head -c 3000000 /dev/zero; printf '\\377'; exec >&-; printf end >&2; exit 4")).await;
     let (output, error) = read_all(&mut supervised).await;
@@ -137,7 +137,7 @@ async fn a_stopped_command_may_clean_up() {
 }
 
 #[tokio::test]
-async fn a_stopped_command_that_ignores_it_is_killed_after_the_grace() {
+async fn a_command_that_ignores_a_stop_is_killed_after_the_grace_period() {
     let mut supervised = start(&sh("trap '' TERM; echo up; while :; do sleep 1000; done")).await;
     assert_eq!(first_line(&mut supervised).await, "up");
     let exit = supervised.stop(Duration::from_millis(20)).await.unwrap();
@@ -145,7 +145,7 @@ async fn a_stopped_command_that_ignores_it_is_killed_after_the_grace() {
 }
 
 #[tokio::test]
-async fn a_second_stop_can_only_shorten_the_grace() {
+async fn a_second_stop_can_only_shorten_the_grace_period() {
     let mut supervised = start(&sh("trap '' TERM; echo up; while :; do sleep 1000; done")).await;
     assert_eq!(first_line(&mut supervised).await, "up");
     send(&mut supervised.orders, &Order::Stop { grace_ms: u64::MAX }).await.unwrap();
@@ -163,7 +163,7 @@ async fn a_terminated_supervisor_ends_its_command_and_reports() {
 }
 
 #[tokio::test]
-async fn a_killed_supervisor_is_an_unknown_outcome_and_leaves_no_command() {
+async fn a_killed_supervisor_gives_an_unknown_outcome_and_leaves_no_command() {
     let mut supervised = start(&sh("echo up; sleep 1000")).await;
     let (mut output, _error) = supervised.take_output();
     assert_eq!(line_of(&mut output).await, "up");
@@ -190,7 +190,7 @@ fn a_worker_killed_with_9_leaves_no_child() {
 /// `timeout` puts itself and what it runs into another process group of the same session.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_process_that_left_the_group_for_another_is_ended_too() {
+fn a_process_that_changed_its_process_group_is_killed_too() {
     let folder = tempfile::tempdir().unwrap();
     let command = "timeout 1000 sh -c 'echo $$; trap \"\" TERM HUP; sleep 1000' & wait";
     let spec = Spec { lock: Some(folder.path().join("lock")), ..sh(command) };
@@ -202,7 +202,7 @@ fn a_process_that_left_the_group_for_another_is_ended_too() {
 }
 
 #[tokio::test]
-async fn a_worker_that_dies_before_the_go_has_run_nothing() {
+async fn a_worker_that_dies_before_the_start_order_runs_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let (ours, theirs) = StdUnixStream::pair().unwrap();
     let program = program();

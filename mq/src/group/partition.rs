@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_partition_of_an_aggregate_is_the_same_for_ever() {
+    fn the_partition_of_an_aggregate_never_changes() {
         let check = |stream_id, aggregate_id, expected: [u16; 3]| {
             let found = [1, 16, 1024].map(|n_partitions| partition_of(stream_id, aggregate_id, n_partitions));
             assert_eq!(found, expected, "{stream_id}/{aggregate_id}");
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn many_aggregates_are_divided_evenly() {
+    fn many_aggregates_are_distributed_evenly() {
         let mut counts = [0_u32; 16];
         for n in 0..16_000 {
             counts[usize::from(partition_of("orders", &format!("order-{n}"), 16))] += 1;

@@ -37,7 +37,7 @@ fn plan(connection: &Connection, sql: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn every_hot_query_is_read_by_an_index_in_the_order_of_positions() {
+async fn every_hot_query_uses_an_index_in_position_order() {
     let log = log().await;
     let connection = log.location.connect().expect("it can be opened");
     let tag =

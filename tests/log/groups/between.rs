@@ -121,7 +121,7 @@ async fn until_taken_over(store: &EventStore) -> GroupReport {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_fault_while_a_lease_is_renewed_ends_no_handler_whose_lease_is_good() {
+async fn a_failed_renewal_does_not_stop_a_handler_with_a_valid_lease() {
     let (renewed, renewals) = watch::channel(0);
     let is_begun = Arc::new(AtomicBool::new(false));
     let has_begun = Arc::clone(&is_begun);
@@ -152,7 +152,7 @@ async fn a_fault_while_a_lease_is_renewed_ends_no_handler_whose_lease_is_good() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_told_to_stop_begins_nothing_that_waits_for_its_turn() {
+async fn a_stopping_worker_starts_no_queued_event() {
     let store = in_memory();
     for n in 0..60 {
         append(&store, &format!("a{n}"), n).await;
@@ -186,7 +186,7 @@ async fn who_is_told_to_stop_begins_nothing_that_waits_for_its_turn() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_replay_while_a_new_version_rebuilds_is_no_leave_to_take_over_earlier() {
+async fn a_replay_during_a_rebuild_does_not_allow_an_early_take_over() {
     const N: i64 = 50;
     let store = in_memory();
     for n in 0..N {
@@ -242,7 +242,7 @@ async fn a_replay_while_a_new_version_rebuilds_is_no_leave_to_take_over_earlier(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_new_version_takes_over_while_events_keep_coming() {
+async fn a_new_version_takes_over_under_continuous_appends() {
     // Its own report is always a little old.
     let store = between(|append| match is_of_partition(append, 2) {
         true => pass(Duration::from_millis(150)).map(Ok).boxed(),
@@ -268,7 +268,7 @@ async fn a_new_version_takes_over_while_events_keep_coming() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_read_after_a_take_over_is_handled_with_effects() {
+async fn events_read_after_a_take_over_are_handled_with_effects() {
     let (close, closed) = watch::channel(false);
     let (hold, held) = watch::channel(false);
     let (open, opened) = watch::channel(false);
@@ -314,7 +314,7 @@ async fn what_is_read_after_a_take_over_is_handled_with_effects() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_version_that_is_over_acknowledges_in_no_append_of_its_handlers_own() {
+async fn a_replaced_version_cannot_acknowledge_in_its_handlers_append() {
     let store = in_memory();
     for n in 0..3 {
         append(&store, "a", n).await;

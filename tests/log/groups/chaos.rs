@@ -81,7 +81,7 @@ async fn turmoil(store: &EventStore, seed: u64, deletes_cells: bool) -> (Seen, i
 }
 
 #[tokio::test]
-async fn whatever_happens_to_workers_each_event_is_handled_in_order_and_has_its_effect_once() {
+async fn each_event_is_handled_in_order_with_one_effect_despite_worker_failures() {
     for seed in [1, 2] {
         for (store, _place) in logs().await {
             let (seen, n) = turmoil(&store, 0x9E37_79B9 + seed, seed == 2).await;

@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 use super::*;
 
 #[tokio::test]
-async fn a_paused_group_is_given_nothing_until_it_is_resumed() {
+async fn a_paused_group_receives_nothing_until_it_is_resumed() {
     for (store, _place) in logs().await {
         let (seen, group) = (Seen::default(), group(&store));
         let other = store.group("other").query(Query::stream("facts"));
@@ -34,7 +34,7 @@ async fn a_paused_group_is_given_nothing_until_it_is_resumed() {
 }
 
 #[tokio::test]
-async fn a_group_that_is_reset_goes_on_behind_that_position_while_it_runs_and_when_it_does_not() {
+async fn a_reset_group_continues_after_the_position_whether_running_or_not() {
     for (store, _place) in logs().await {
         let group = group(&store);
         for n in 0..10 {
@@ -57,7 +57,7 @@ async fn a_group_that_is_reset_goes_on_behind_that_position_while_it_runs_and_wh
 }
 
 #[tokio::test]
-async fn every_cell_deleted_in_the_middle_costs_repeated_work_and_nothing_else() {
+async fn deleting_all_cells_midway_only_repeats_work() {
     for (store, _place) in logs().await {
         for n in 0..200 {
             append(&store, &format!("a{}", n % 8), n).await;
@@ -88,7 +88,7 @@ async fn every_cell_deleted_in_the_middle_costs_repeated_work_and_nothing_else()
 }
 
 #[tokio::test]
-async fn a_group_tells_how_far_behind_it_is_by_partition_in_events_and_time() {
+async fn a_group_reports_its_lag_per_partition_in_events_and_time() {
     for (store, _place) in logs().await {
         let group = group(&store);
         group.declare().await.unwrap();

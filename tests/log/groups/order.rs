@@ -13,7 +13,7 @@ fn one_to(n: i64) -> Vec<i64> {
 }
 
 #[tokio::test]
-async fn every_event_of_the_query_is_handled_once_and_in_the_order_of_its_aggregate() {
+async fn every_matching_event_is_handled_once_in_aggregate_order() {
     for (store, _place) in logs().await {
         for n in 0..300 {
             append(&store, &format!("a{}", n % 10), n).await;
@@ -32,7 +32,7 @@ async fn every_event_of_the_query_is_handled_once_and_in_the_order_of_its_aggreg
 }
 
 #[tokio::test]
-async fn a_worker_is_given_what_is_appended_while_it_runs() {
+async fn a_running_worker_receives_new_events() {
     for (store, _place) in logs().await {
         let seen = Seen::default();
         let group = group(&store);
@@ -53,7 +53,7 @@ async fn a_worker_is_given_what_is_appended_while_it_runs() {
 }
 
 #[tokio::test]
-async fn a_group_begins_where_it_was_declared_to() {
+async fn a_group_starts_at_its_declared_position() {
     for (store, _place) in logs().await {
         for n in 0..5 {
             append(&store, "a", n).await;
@@ -65,7 +65,7 @@ async fn a_group_begins_where_it_was_declared_to() {
 }
 
 #[tokio::test]
-async fn workers_share_the_partitions_fairly_and_take_over_what_another_leaves() {
+async fn workers_share_partitions_fairly_and_take_over_released_ones() {
     for (store, _place) in logs().await {
         for n in 0..100 {
             append(&store, &format!("a{}", n % 20), n).await;
@@ -153,7 +153,7 @@ impl GroupHandler for Acknowledging {
 }
 
 #[tokio::test]
-async fn a_handler_may_acknowledge_in_an_append_of_its_own() {
+async fn a_handler_may_acknowledge_in_its_own_append() {
     for (store, _place) in logs().await {
         for n in 0..12 {
             append(&store, &format!("a{}", n % 3), n).await;
@@ -167,7 +167,7 @@ async fn a_handler_may_acknowledge_in_an_append_of_its_own() {
 }
 
 #[tokio::test]
-async fn an_append_of_a_handlers_own_that_is_in_the_log_already_acknowledges_all_the_same() {
+async fn a_repeated_append_of_a_handler_still_acknowledges() {
     for (store, _place) in logs().await {
         for n in 0..6 {
             append(&store, &format!("a{}", n % 2), n).await;
@@ -184,7 +184,7 @@ async fn an_append_of_a_handlers_own_that_is_in_the_log_already_acknowledges_all
 }
 
 #[tokio::test]
-async fn what_is_declared_is_the_same_for_all_workers() {
+async fn all_workers_must_declare_a_group_identically() {
     let (store, _place) = logs().await.into_iter().next_back().unwrap();
     let first = group(&store);
     first.declare().await.unwrap();

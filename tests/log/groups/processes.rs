@@ -106,7 +106,7 @@ impl Drop for Other {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_that_was_stopped_past_its_lease_is_refused_and_its_effects_with_it() {
+async fn a_worker_stopped_past_its_lease_is_refused_together_with_its_effects() {
     let place = Place::new();
     let store = place.open().await;
     for n in 0..3 {

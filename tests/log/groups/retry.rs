@@ -18,7 +18,7 @@ fn seen_n(seen: &Seen, aggregate_id: &str) -> Vec<i64> {
 }
 
 #[tokio::test]
-async fn an_event_that_fails_is_tried_again_and_holds_up_nothing_but_its_own_aggregate() {
+async fn a_failed_event_is_retried_and_blocks_only_its_own_aggregate() {
     for (store, _place) in logs().await {
         for n in 0..3 {
             append(&store, "bad", n).await;
@@ -39,7 +39,7 @@ async fn an_event_that_fails_is_tried_again_and_holds_up_nothing_but_its_own_agg
 }
 
 #[tokio::test]
-async fn an_event_that_keeps_failing_is_parked_with_all_behind_it_and_replayed_in_order() {
+async fn a_repeatedly_failing_event_is_parked_with_its_successors_and_replayed_in_order() {
     for (store, _place) in logs().await {
         let group = group(&store).partitions(1).park_after(3);
         for n in 0..4 {
@@ -80,7 +80,7 @@ async fn an_event_that_keeps_failing_is_parked_with_all_behind_it_and_replayed_i
 }
 
 #[tokio::test]
-async fn a_replay_that_fails_again_parks_again_and_a_skip_goes_on_behind_it() {
+async fn a_failed_replay_parks_again_and_a_skip_continues_after_it() {
     for (store, _place) in logs().await {
         let group = group(&store).park_after(1);
         for n in 0..4 {
@@ -121,7 +121,7 @@ async fn a_replay_that_fails_again_parks_again_and_a_skip_goes_on_behind_it() {
 }
 
 #[tokio::test]
-async fn what_is_parked_and_not_replayed_is_not_said_to_be_handled() {
+async fn a_parked_event_is_not_counted_as_handled_before_its_replay() {
     for (store, _place) in logs().await {
         append(&store, "bad", 1).await;
         let failing = Seen::default().handler("", |_, _| Err("never".into()));
@@ -133,7 +133,7 @@ async fn what_is_parked_and_not_replayed_is_not_said_to_be_handled() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_decoded_is_parked_at_once_or_passed_over_by_a_handler_that_wants_to() {
+async fn an_undecodable_event_is_parked_at_once_unless_the_handler_skips_it() {
     for (store, _place) in logs().await {
         let strange = NewEvent::from_json("Strange", "9.0", "{}".into(), &Metadata::default()).unwrap();
         store.append(Append::to("facts", "a", Expected::Any, vec![note(0), strange, note(2)])).await.unwrap();
@@ -154,7 +154,7 @@ async fn what_cannot_be_decoded_is_parked_at_once_or_passed_over_by_a_handler_th
 }
 
 #[tokio::test]
-async fn a_handler_that_panics_or_appends_what_is_refused_has_failed_and_the_worker_goes_on() {
+async fn a_panic_or_refused_append_fails_the_event_and_the_worker_continues() {
     for (store, _place) in logs().await {
         append(&store, "panics", 1).await;
         append(&store, "refused", 1).await;
@@ -179,7 +179,7 @@ async fn a_handler_that_panics_or_appends_what_is_refused_has_failed_and_the_wor
 }
 
 #[tokio::test]
-async fn when_no_more_may_be_parked_the_partition_stands_still_and_says_so() {
+async fn a_partition_at_its_parking_limit_stops_and_reports_it() {
     for (store, _place) in logs().await {
         let group = group(&store).partitions(1).park_after(1).parked_max(1);
         for aggregate_id in ["bad-1", "bad-2", "good"] {

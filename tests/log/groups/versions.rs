@@ -9,7 +9,7 @@ fn statuses(report: &GroupReport) -> Vec<VersionStatus> {
 }
 
 #[tokio::test]
-async fn a_new_version_rebuilds_without_effects_and_takes_over_without_losing_or_repeating_one() {
+async fn a_new_version_rebuilds_without_effects_and_takes_over_with_none_lost_or_repeated() {
     for (store, _place) in logs().await {
         for n in 0..200 {
             append(&store, &format!("a{}", n % 5), n).await;
@@ -61,7 +61,7 @@ async fn a_new_version_rebuilds_without_effects_and_takes_over_without_losing_or
 }
 
 #[tokio::test]
-async fn a_new_version_waits_for_the_one_before_and_takes_over_what_it_has_parked() {
+async fn a_new_version_waits_for_the_previous_one_and_takes_over_its_parked_events() {
     for (store, _place) in logs().await {
         append(&store, "bad", 1).await;
         append(&store, "good", 1).await;

@@ -230,7 +230,7 @@ f Open "open" if z fails"#,
 }
 
 #[test]
-fn records_that_are_not_work_are_left_out() {
+fn records_that_are_not_work_items_are_ignored() {
     check(
         Format::Beads,
         &[(
@@ -263,7 +263,7 @@ fn fields_become_properties_and_notes() {
 }
 
 #[test]
-fn errors_name_the_place() {
+fn errors_name_the_location() {
     let end = "correct it, or choose another format with --format";
     let cases = [
         (Format::TaskMaster, "", "EOF while parsing a value (line 1, column 1)"),
@@ -312,7 +312,7 @@ fn deep_nesting_is_read_without_recursion() {
 }
 
 #[test]
-fn a_file_cut_anywhere_is_read_or_refused() {
+fn a_file_truncated_anywhere_is_read_or_refused() {
     let master = r#"{"master":{"tasks":[{"id":1,"title":"é","status":"done","dependencies":["1.2"],"subtasks":[{"id":2,"title":"b"}]}]}}"#;
     let issues =
         "\u{feff}{\"id\":\"a\",\"title\":\"é\",\"status\":\"open\"}\r\n{\"id\":\"b\",\"title\":\"\\ud800\"}\r\n";

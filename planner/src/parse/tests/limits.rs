@@ -60,7 +60,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
     #[test]
-    fn every_byte_is_in_a_task_a_heading_the_context_or_a_warned_span(text in texts()) {
+    fn every_byte_belongs_to_a_task_a_heading_the_context_or_a_warning(text in texts()) {
         for format in [Format::Markdown, Format::Kiro] {
             let Ok(plan) = read(&text, ReadOptions { format, ..ReadOptions::default() }) else { continue };
             let mut known = vec![false; text.len()];
@@ -76,7 +76,7 @@ proptest! {
     }
 
     #[test]
-    fn the_same_text_is_read_the_same_and_panics_nowhere(text in texts(), cut in 0..400_usize) {
+    fn parsing_is_deterministic_and_never_panics(text in texts(), cut in 0..400_usize) {
         let cut = (0..=cut.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
         for format in Format::ALL.iter().copied() {
             let options = ReadOptions { format, ..ReadOptions::default() };
@@ -86,7 +86,7 @@ proptest! {
 }
 
 #[test]
-fn a_text_past_a_limit_is_refused_with_the_limit_and_the_value() {
+fn a_text_beyond_a_limit_is_refused_with_limit_and_value() {
     let long = " ".repeat(TEXT_BYTES_MAX + 1);
     let error = read(&long, ReadOptions::default()).expect_err("it is too long");
     assert_eq!(error, InvalidPlan::LimitPassed { limit: "bytes", value: TEXT_BYTES_MAX + 1, max: TEXT_BYTES_MAX });
@@ -115,7 +115,7 @@ fn deep_nesting_and_endless_lines_are_read_in_bounded_time_and_memory() {
 }
 
 #[test]
-fn an_empty_text_is_no_plan() {
+fn an_empty_text_is_not_a_plan() {
     for text in ["", " \n\t\n", "\u{feff}", "# Title\n\nOnly prose that orders nothing.\n", "\u{200b}"] {
         assert_eq!(read(text, ReadOptions::default()), Err(InvalidPlan::EmptyPlan), "{text:?}");
     }

@@ -13,7 +13,7 @@ fn commands(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn nothing_runs_of_two_hundred_texts_that_order_nothing() {
+fn two_hundred_texts_without_instructions_run_nothing() {
     let texts = include_str!("safe.txt").lines().map(|line| {
         let (name, text) = line.split_once(' ').expect("a name and a text");
         (name, serde_json::from_str::<String>(text).expect("a JSON string"))
@@ -23,7 +23,7 @@ fn nothing_runs_of_two_hundred_texts_that_order_nothing() {
 }
 
 #[test]
-fn of_a_hundred_orders_most_run_and_the_others_get_a_warning() {
+fn of_a_hundred_instructions_most_run_and_the_rest_get_a_warning() {
     #[derive(Deserialize)]
     struct Order {
         text: String,

@@ -82,7 +82,7 @@ fn a_group_ends_with_its_parts() {
 }
 
 #[test]
-fn a_group_without_a_change_is_not_touched() {
+fn an_unchanged_group_is_not_touched() {
     let text = "- [ ] 1\n  - [x] a\n- [x] 2\n  - [ ] b\n- [ ] c";
     let after = "- [ ] 1\n  - [x] a\n- [x] 2\n  - [ ] b\n- [x] c";
     check(Format::Markdown, text, &[(1, Mark::Done), (3, Mark::Done)], after);
@@ -95,7 +95,7 @@ fn a_group_without_a_change_is_not_touched() {
 }
 
 #[test]
-fn a_group_of_given_up_parts_is_left() {
+fn a_group_with_only_cancelled_parts_is_not_marked() {
     let text = "- [ ] 1\n  - [ ] a\n  - [ ] b";
     let given_up = [(1, Mark::Cancelled), (2, Mark::Cancelled)];
     check(Format::Markdown, text, &given_up, "- [ ] 1\n  - [-] a\n  - [-] b");
@@ -135,7 +135,7 @@ fn beads_gets_times_too() {
 }
 
 #[test]
-fn states_without_a_place_are_returned() {
+fn states_that_cannot_be_written_are_returned() {
     let text = r#"{"tasks":[{"id":1,"title":"A"},{"id":2,"title":"B","status":"pending"}]}"#;
     let states = [(9, Mark::Done), (2, Mark::Done), (1, Mark::InProgress), (8, Mark::Open), (9, Mark::Cancelled)];
     let states = states.map(|(task, mark)| (TaskId(task), mark));
@@ -145,7 +145,7 @@ fn states_without_a_place_are_returned() {
 }
 
 #[test]
-fn the_plan_of_another_text_does_no_harm() {
+fn writing_states_with_the_plan_of_another_text_is_harmless() {
     let plan = plan(Format::Beads, "{\"id\":\"b\",\"title\":\"B\",\"status\":\"open\"}");
     let states = [(TaskId(1), Mark::Done)];
     assert_eq!(write_states("", &plan, &states, NOW).unwritten, [TaskId(1)]);
