@@ -60,7 +60,6 @@ impl Failure {
     }
 
     /// The same, with what to do about it.
-    #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
         self

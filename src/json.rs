@@ -176,7 +176,6 @@ impl<'a> EventJson<'a> {
     }
 
     /// With the key that only an import needs.
-    #[must_use]
     pub fn for_export(self, append_start: Position) -> Self {
         Self { append_start: Some(append_start), ..self }
     }

@@ -50,7 +50,6 @@ impl Progress {
     }
 
     /// The same, with the executors here; tasks that none of them takes are shown as the person's.
-    #[must_use]
     pub fn with(self, roster: Roster) -> Self {
         Self { roster: Some(roster), ..self }
     }

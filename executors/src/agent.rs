@@ -132,7 +132,6 @@ impl Agent {
 
 impl Program {
     /// The words that are started, with the prompt where it is an argument.
-    #[must_use]
     pub fn argv(&self, prompt: Option<&str>) -> Vec<String> {
         // No argument can hold a NUL.
         let prompt = prompt.map(|prompt| prompt.replace('\0', ""));

@@ -46,13 +46,11 @@ pub struct Agents {
 
 impl Agents {
     /// Agents with these tools, who plan by rule.
-    #[must_use]
     pub fn new(registry: ToolRegistry) -> Self {
         Self { registry: Arc::new(registry), model: None }
     }
 
     /// The same, who plan by a model, and by rule when it has no valid plan.
-    #[must_use]
     pub fn with_model(self, model: PlansByModel) -> Self {
         Self { model: Some(Arc::new(model)), ..self }
     }

@@ -14,7 +14,6 @@ use crate::queue::Dispatch;
 const HOLDING: [&str; 4] = ["PlanPaused", "PlanStopped", "TaskPaused", "SettingsChanged"];
 
 /// A task's aggregate on a log.
-#[must_use]
 pub fn claim_of(store: &EventStore, plan: &str, task: TaskId, tags: Vec<String>) -> Runner<TaskLease> {
     Runner::new(store.clone(), claim::STREAM, &claim::aggregate_id(plan, task), tags)
 }

@@ -63,7 +63,6 @@ impl History {
     }
 
     /// The plan that this one was forked from, and the last position that they share.
-    #[must_use]
     pub fn parent(&self) -> Option<(&str, Position)> {
         let before = self.stretches.len().checked_sub(2)?;
         let Stretch { plan, up_to, .. } = &self.stretches[before];
@@ -71,7 +70,6 @@ impl History {
     }
 
     /// The events that the planner folds before the plan's own.
-    #[must_use]
     pub fn prefix(&self) -> Vec<Prefix> {
         let shared = self.stretches.iter().filter_map(|stretch| Some((stretch, stretch.up_to?)));
         shared.map(|(Stretch { plan, .. }, up_to)| Prefix { query: of_planner(plan), up_to }).collect()
@@ -94,7 +92,6 @@ impl History {
 
     /// The last position of which both histories know the same, with the plan that it belongs to; none when they are of
     /// plans that have nothing to do with each other.
-    #[must_use]
     pub fn shared_with(&self, other: &Self) -> Option<(&str, Option<Position>)> {
         let pairs = self.stretches.iter().zip(&other.stretches);
         let (one, other) = pairs.take_while(|(one, other)| one.plan == other.plan).last()?;

@@ -43,26 +43,22 @@ impl LivenessLock {
     }
 
     /// The file that this worker's supervisors hold too.
-    #[must_use]
     pub fn lock_path(&self) -> PathBuf {
         lock_path(&self.folder, &self.worker)
     }
 
     /// This worker, acting as `name`.
-    #[must_use]
     pub fn executor(&self, name: &str) -> Executor {
         Executor { name: name.to_owned(), host: self.host.clone(), worker: self.worker.clone() }
     }
 
     /// True of this worker's own claims.
-    #[must_use]
     pub fn is_own(&self, executor: &Executor) -> bool {
         executor.worker == self.worker
     }
 
     /// True when `executor` is proven to be gone, with all that it started. Of another host nothing is known, nor of a
     /// worker whose liveness lock is in another folder.
-    #[must_use]
     pub fn is_dead(&self, executor: &Executor) -> bool {
         if !self.knows(executor) {
             return false;

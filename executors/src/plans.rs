@@ -18,7 +18,6 @@ pub async fn planner_of(store: &EventStore, plan: &str, tags: Vec<String>) -> Re
 
 /// The planner of a fork that is not in the log yet: its first command is [`Command::Fork`] with the parent and position
 /// of the point.
-#[must_use]
 pub fn planner_of_fork(store: &EventStore, point: &ForkPoint, plan: &str, tags: Vec<String>) -> Runner<Planner> {
     Runner::new(store.clone(), event::STREAM, plan, tags).behind(point.prefix.clone())
 }

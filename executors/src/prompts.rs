@@ -66,7 +66,6 @@ pub(crate) async fn rendered(
 }
 
 /// The SHA-256 and the length of a prompt.
-#[must_use]
 pub fn digest(prompt: &str) -> PromptDigest {
     let hash = Sha256::digest(prompt.as_bytes());
     let sha256 = hash.iter().map(|byte| format!("{byte:02x}")).collect();

@@ -151,7 +151,6 @@ impl<R: Reactor> Reading<R> {
 
 impl<R: Reactor> Reacting<R> {
     /// A process that has read nothing yet.
-    #[must_use]
     pub fn new(store: EventStore) -> Self {
         let store = store.as_stored();
         let snapshots = Snapshots::of(&store, &Query::all());

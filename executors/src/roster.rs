@@ -37,20 +37,17 @@ impl Roster {
     /// The executor of a dispatched task: its sub-plan if it has one; the shell if it has a command; the agent it is
     /// assigned to, whatever that agent's kinds; without assignee the first agent whose kinds include `kind`. Questions
     /// are for people.
-    #[must_use]
     pub fn actor<'a>(&'a self, kind: NodeKind, parameters: &'a TaskInput) -> Option<Actor<'a>> {
         let TaskInput { command, assignee, sub_plan, .. } = parameters;
         self.choose(kind, Way { has_command: command.is_some(), assignee, sub_plan })
     }
 
     /// True when one of these executors takes a task once it is dispatched.
-    #[must_use]
     pub fn takes(&self, task: &TaskPlan) -> bool {
         self.choose(task.kind, Way::of(task)).is_some()
     }
 
     /// The agent that takes a task once it is dispatched, if one does.
-    #[must_use]
     pub fn agent_for<'a>(&'a self, task: &'a TaskPlan) -> Option<&'a Agent> {
         match self.choose(task.kind, Way::of(task))? {
             Actor::Agent(agent, _) => Some(agent),
@@ -94,7 +91,6 @@ impl<'a> Way<'a> {
 
 impl Actor<'_> {
     /// The name under which it claims.
-    #[must_use]
     pub fn name(&self) -> &str {
         match self {
             Self::Shell(_) => SHELL,
@@ -104,7 +100,6 @@ impl Actor<'_> {
     }
 
     /// Its own limit of tasks at once in one worker, if it has one.
-    #[must_use]
     pub fn jobs(&self) -> Option<usize> {
         match self {
             Self::Shell(_) | Self::SubPlan(_) => None,
@@ -113,7 +108,6 @@ impl Actor<'_> {
     }
 
     /// True of one that only waits for a sub-plan, so that anybody may take the task up at any time.
-    #[must_use]
     pub const fn only_waits(&self) -> bool {
         match self {
             Self::Shell(_) | Self::Agent(..) => false,

@@ -25,7 +25,6 @@ use crate::run::{Job, Stop, wanted};
 pub const SUB_PLANS: &str = "subplans";
 
 /// The events of a plan and of all its sub-plans, in a stream about plans.
-#[must_use]
 pub fn family(stream: &str, plan: &str) -> Query {
     let of = |tag| Query { stream_id: stream.to_owned(), tags: vec![tag], ..Query::default() };
     Query { or: vec![of(ancestor_tag(plan))], ..of(plan_tag(plan)) }

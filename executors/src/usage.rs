@@ -21,7 +21,6 @@ const CACHED: [&str; 2] = ["cache_creation_input_tokens", "cache_read_input_toke
 /// A program's output without its report of usage, and that report. Three forms are understood at the end: a line that
 /// begins with [`USAGE`]; the document of Claude Code's JSON output; the last event of Codex's JSON output. Of the latter
 /// two what remains is the agent's last message.
-#[must_use]
 pub fn split(text: &str) -> (String, Usage) {
     let unchanged = || (text.to_owned(), Usage::default());
     let trimmed = text.trim_end();
@@ -49,7 +48,6 @@ pub fn split(text: &str) -> (String, Usage) {
 
 /// The usage of a run: what the program reported; without tokens in it, and if they are wanted, an estimate by the
 /// characters of its prompt and output.
-#[must_use]
 pub fn with_estimate(usage: Usage, is_wanted: bool, prompt: &str, output: &str) -> Usage {
     if usage.input_tokens > 0 || usage.output_tokens > 0 || !is_wanted {
         return usage;

@@ -70,7 +70,6 @@ pub struct Worker {
 
 impl Worker {
     /// A worker that runs at most `jobs` tasks at once.
-    #[must_use]
     pub fn new(
         store: EventStore,
         roster: Roster,
@@ -83,13 +82,11 @@ impl Worker {
     }
 
     /// The same, whose agents plan by a model what plans of their own carry out.
-    #[must_use]
     pub fn planning_by(self, model: PlansByModel) -> Self {
         Self { agents: self.agents.with_model(model), ..self }
     }
 
     /// The same, which looks before a task begins whether the links that it reads answer.
-    #[must_use]
     pub fn checking_links(self, links: Links) -> Self {
         Self { links: Some(links), ..self }
     }

@@ -57,13 +57,11 @@ impl Analysis {
     }
 
     /// How many steps the plan takes when all that can be done at once is.
-    #[must_use]
     pub fn n_steps(&self) -> usize {
         self.groups.len()
     }
 
     /// How many tasks can run at once at the most, each as early as it can.
-    #[must_use]
     pub fn n_at_once(&self) -> usize {
         self.groups.iter().map(Vec::len).max().unwrap_or(0)
     }

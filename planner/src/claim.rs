@@ -17,13 +17,11 @@ pub const STREAM: &str = "task";
 pub const LEASE: Duration = Duration::from_secs(180);
 
 /// The aggregate of a task.
-#[must_use]
 pub fn aggregate_id(plan: &str, task: TaskId) -> String {
     format!("{plan}/{task}")
 }
 
 /// The plan and task that an aggregate is of.
-#[must_use]
 pub fn split_aggregate_id(aggregate_id: &str) -> Option<(&str, TaskId)> {
     let (plan, task) = aggregate_id.rsplit_once('/')?;
     Some((plan, TaskId(task.parse().ok()?)))
@@ -116,7 +114,6 @@ pub enum TaskEvent {
 
 impl TaskEvent {
     /// True when nobody holds the task after it.
-    #[must_use]
     pub fn ends_hold(&self) -> bool {
         match self {
             Self::TaskReleased { .. }
@@ -134,7 +131,6 @@ impl TaskEvent {
     }
 
     /// The report to the planner, if it concerns the planner.
-    #[must_use]
     pub fn report(self, node_id: TaskId) -> Option<ExecutorEvent> {
         Some(match self {
             Self::TaskCompleted { attempt, result, .. } => ExecutorEvent::TaskCompleted { node_id, attempt, result },
@@ -184,7 +180,6 @@ pub enum Ending {
 
 impl Ending {
     /// The end of a run whose worker was lost: its outcome is unknown.
-    #[must_use]
     pub fn worker_lost() -> Self {
         Self::Failed {
             error: "its worker was lost while it ran".into(),

@@ -85,7 +85,6 @@ pub enum PlannerError {
 
 impl PlannerError {
     /// The task that is in the way, where the refusal names one by its number.
-    #[must_use]
     pub const fn task(&self) -> Option<TaskId> {
         match self {
             Self::NotOfAgent(task)

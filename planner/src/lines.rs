@@ -23,14 +23,12 @@ pub struct Lines<'a> {
 
 impl<'a> Lines<'a> {
     /// Finds where the lines of a text begin.
-    #[must_use]
     pub fn new(text: &'a str) -> Self {
         let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
         Self { text, starts: std::iter::once(0).chain(ends).collect() }
     }
 
     /// The line and column of a byte, counted from 1. Columns are characters, or bytes far into a very long line.
-    #[must_use]
     pub fn place(&self, at: usize) -> (usize, usize) {
         let line = self.starts.partition_point(|start| *start <= at).max(1);
         let before = self.text.get(self.starts[line - 1]..at.min(self.text.len())).unwrap_or("");
@@ -39,13 +37,11 @@ impl<'a> Lines<'a> {
     }
 
     /// The same for an error.
-    #[must_use]
     pub fn at(&self, at: usize) -> At {
         At(Some(self.place(at)))
     }
 
     /// The text of a line, counted from 1, without its end.
-    #[must_use]
     pub fn line(&self, line: usize) -> &'a str {
         let start = line.checked_sub(1).and_then(|before| self.starts.get(before).copied());
         start.and_then(|start| self.text[start..].lines().next()).unwrap_or("")

@@ -73,7 +73,6 @@ pub struct Parent {
 
 impl Parent {
     /// The parent of a fork.
-    #[must_use]
     pub fn of(state: &PlannerState) -> Option<Self> {
         let ((plan, at), reason) = (state.parent()?, state.fork_reason()?);
         Some(Self { plan: plan.to_owned(), at, reason: reason.to_owned() })
@@ -82,7 +81,6 @@ impl Parent {
 
 impl PlanSummary {
     /// The summary of a plan; none before its first event.
-    #[must_use]
     pub fn of(view: &PlanView) -> Option<Self> {
         let state = view.state();
         let first_task = || state.tasks.first().map(|task| task.plan.description.clone());
@@ -139,7 +137,6 @@ impl Projection for PlanList {
 
 impl PlanList {
     /// All plans, the oldest first.
-    #[must_use]
     pub fn plans(&self) -> &[ListedPlan] {
         &self.plans
     }

@@ -18,13 +18,11 @@ pub const CONTEXT_TASKS_MAX: usize = 100;
 const CONTEXT_LINE_CHARS_MAX: usize = 600;
 
 /// The task that a plan carries out. A fork of a sub-plan has its parent's origin, and carries out nothing.
-#[must_use]
 pub fn parent_task<'a>(plan: &str, state: &'a PlannerState) -> Option<&'a ParentTask> {
     state.origin.parent.as_ref().filter(|parent| sub_plan_id(parent) == plan)
 }
 
 /// The origin of the sub-plan that carries out a task of this plan.
-#[must_use]
 pub fn origin(task: ParentTask, parent_plan: &PlannerState, sub_plan: &SubPlan) -> Origin {
     let request = sub_plan.request.as_ref();
     let planned_by = request.map(|_| format!("request {}/{}/{}", task.plan, task.task, task.attempt));
@@ -32,7 +30,6 @@ pub fn origin(task: ParentTask, parent_plan: &PlannerState, sub_plan: &SubPlan) 
 }
 
 /// The settings of a sub-plan: those of its parent plan, with the budget of its task and the time that is left for it.
-#[must_use]
 pub fn config(parent_plan: &PlannerState, task: TaskId, budget: Budget, now: Timestamp) -> PlannerConfig {
     let deadline_ms = parent_plan.time_left(task, now);
     // The budget of the parent plan may have been lowered since the dispatch.
@@ -43,7 +40,6 @@ pub fn config(parent_plan: &PlannerState, task: TaskId, budget: Budget, now: Tim
 /// The command that brings a sub-plan in line with its parent plan: cancel, pause or resume; none when it is in line.
 ///
 /// A sub-plan that answers a request whose time has run out goes on with the parent plan: late answers are recorded.
-#[must_use]
 pub fn follow(plan: &str, state: &PlannerState, parent_plan: &PlannerState) -> Option<Command> {
     let parent = parent_task(plan, state).filter(|_| matches!(state.phase, Phase::Active | Phase::Paused))?;
     let task = parent_plan.task(parent.task)?;
@@ -64,7 +60,6 @@ pub fn follow(plan: &str, state: &PlannerState, parent_plan: &PlannerState) -> O
 }
 
 /// The end of a task when its sub-plan has ended: the results of the sub-plan's last tasks, or its errors.
-#[must_use]
 pub fn ending(plan: &str, state: &PlannerState, summary: &str, outcome: Outcome) -> Ending {
     let summary = format!("{plan}: {summary}");
     let how = match outcome {
@@ -90,7 +85,6 @@ pub fn ending(plan: &str, state: &PlannerState, summary: &str, outcome: Outcome)
 }
 
 /// Why a sub-plan does not go on by itself, if it does not.
-#[must_use]
 pub fn waits_for(plan: &str, state: &PlannerState) -> Option<String> {
     match (state.phase, state.shortage()) {
         (Phase::Paused, Some(shortage)) => Some(format!("its plan {plan} is paused: {shortage}")),
@@ -103,14 +97,12 @@ pub fn waits_for(plan: &str, state: &PlannerState) -> Option<String> {
 }
 
 /// The error of a task that has ended, or was dispatched again, since this attempt.
-#[must_use]
 pub fn ended_meanwhile(parent_plan: &PlannerState, task: TaskId, attempt: u32) -> Option<String> {
     let task = parent_plan.task(task).filter(|task| task.status.is_end() || task.attempts > attempt)?;
     Some(task.error.clone().unwrap_or_default())
 }
 
 /// The excerpt of the parent plan that the agent of a sub-plan is shown: its title, its open tasks and its results.
-#[must_use]
 pub fn context(plan: &str, parent_plan: &PlannerState) -> String {
     let line = |text: &str| truncate(text, CONTEXT_LINE_CHARS_MAX);
     let open = parent_plan.tasks.iter().filter(|task| !task.status.is_end()).take(CONTEXT_TASKS_MAX);

@@ -60,7 +60,6 @@ impl NodeKind {
     pub const ALL: &[Self] = <Self as strum::VariantArray>::VARIANTS;
 
     /// The name as written in events and in JSON.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -111,13 +110,11 @@ pub enum Mark {
 
 impl Mark {
     /// True for [`Mark::Open`], the mark of a task without a box.
-    #[must_use]
     pub fn is_open(&self) -> bool {
         matches!(self, Self::Open)
     }
 
     /// True for the marks of a task that has ended.
-    #[must_use]
     pub fn is_end(&self) -> bool {
         matches!(self, Self::Done | Self::Cancelled)
     }
@@ -157,7 +154,6 @@ pub struct Condition {
 
 impl Condition {
     /// A condition that a person decides.
-    #[must_use]
     pub fn asked(text: String, negated: bool) -> Self {
         Self { text, negated, outcome_of: None, first: None }
     }
@@ -168,7 +164,6 @@ pub type ConditionKey = (TaskId, String);
 
 impl TaskPlan {
     /// The key of its condition, if it has one.
-    #[must_use]
     pub fn condition_key(&self) -> Option<ConditionKey> {
         let condition = self.condition.as_ref()?;
         let first = condition.outcome_of.or(condition.first);
@@ -196,7 +191,6 @@ pub enum FailurePolicy {
 
 impl FailurePolicy {
     /// The word for it in texts and on the command line.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -239,13 +233,11 @@ impl Span {
 }
 
 /// The id of the sub-plan that carries out a dispatch of a task.
-#[must_use]
 pub fn sub_plan_id(parent: &ParentTask) -> String {
     format!("{}.{}-{}", parent.plan, parent.task, parent.attempt)
 }
 
 /// True when a plan is a sub-plan of a task, or below such a sub-plan.
-#[must_use]
 pub fn is_within(plan: &str, parent_plan: &str, task: TaskId) -> bool {
     let rest = plan.strip_prefix(parent_plan).and_then(|rest| rest.strip_prefix(&format!(".{task}-")));
     rest.is_some_and(|rest| rest.split('.').next().is_some_and(|attempt| attempt.parse::<u32>().is_ok()))
@@ -307,7 +299,6 @@ pub const SUB_PLAN_DEPTH_MAX: u32 = 8;
 
 impl Origin {
     /// True for a plan that was parsed from a text.
-    #[must_use]
     pub fn is_text(&self) -> bool {
         *self == Self::default()
     }
@@ -395,26 +386,22 @@ pub struct TaskPlan {
 
 impl TaskPlan {
     /// A task with only a number, a kind and a text.
-    #[must_use]
     #[inline]
     pub fn new(id: TaskId, kind: NodeKind, description: impl Into<String>) -> Self {
         Self { id, kind, description: description.into(), ..Self::default() }
     }
 
     /// True when a sub-plan carries it out.
-    #[must_use]
     pub fn is_delegated(&self) -> bool {
         self.sub_plan.is_some()
     }
 
     /// The request to another agent that a sub-plan answers for it.
-    #[must_use]
     pub fn request(&self) -> Option<&AgentRequest> {
         self.sub_plan.as_ref()?.request.as_ref()
     }
 
     /// Its label, else its number.
-    #[must_use]
     pub fn name(&self) -> String {
         self.label.clone().unwrap_or_else(|| self.id.to_string())
     }

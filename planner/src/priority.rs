@@ -16,13 +16,11 @@ const WORDS: [&[&str]; 5] = [
 ///
 /// `P0`, `critical`, `urgent` and `!!!` rank 0; `P1`, `A`, `high` and `!!` 1; `P2`, `B`, `medium` and `!` 2, as does no
 /// word at all; `P3`, `C` and `low` 3; `P4` and `lowest` 4. Case does not matter.
-#[must_use]
 pub fn rank(written: Option<&str>) -> u8 {
     written.and_then(known_rank).unwrap_or(NORMAL)
 }
 
 /// The rank of a word for a priority; none for any other word.
-#[must_use]
 pub fn known_rank(written: &str) -> Option<u8> {
     let word = written.trim();
     (0..).zip(WORDS).find(|(_, words)| words.iter().any(|known| known.eq_ignore_ascii_case(word))).map(|(rank, _)| rank)

@@ -41,13 +41,11 @@ impl AgentType {
     pub const ALL: [Self; 4] = [Self::Strategic, Self::Tactical, Self::Perception, Self::Orchestrator];
 
     /// The name as written in plans and in the configuration.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 
     /// The type with this name, in any case.
-    #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         name.parse().ok()
     }
@@ -92,7 +90,6 @@ pub enum AgentRequest {
 
 impl AgentRequest {
     /// The ability that answers it, and the text that it asks about.
-    #[must_use]
     pub fn subject(&self) -> (Ability, &str) {
         match self {
             Self::Analyse { text } => (Ability::Analyse, text),
@@ -102,7 +99,6 @@ impl AgentRequest {
     }
 
     /// The request as an instruction.
-    #[must_use]
     pub fn instruction(&self) -> String {
         let (ability, text) = self.subject();
         let verb = match ability {

@@ -46,7 +46,6 @@ pub(crate) fn restore<C: DeserializeOwned>(
 
 impl Command {
     /// Its recorded form, for [`crewlog_mq::Cause::keeping`].
-    #[must_use]
     pub fn recorded(&self) -> Value {
         if let Self::Amend { amendments, .. } | Self::Fork { amendments, .. } = self
             && record(amendments).to_string().len() > RECORDED_AMENDMENTS_BYTES_MAX
@@ -203,7 +202,6 @@ fn complete(amendments: &mut Vec<Amendment>, amended: Option<&Event>) {
 
 impl TaskCommand {
     /// Its recorded form, for [`crewlog_mq::Cause::keeping`].
-    #[must_use]
     pub fn recorded(&self) -> Value {
         record(self)
     }

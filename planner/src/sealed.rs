@@ -42,19 +42,16 @@ impl MqEvent for KeyEvent {
 }
 
 /// The key whose tag is among these.
-#[must_use]
 pub fn key_of(tags: &[String]) -> Option<&str> {
     tags.iter().find_map(|tag| tag.strip_prefix(TAG))
 }
 
 /// True for what is read in place of a text that cannot be opened; without the feature `sealing` nothing opens any.
-#[must_use]
 pub fn is_undecryptable(text: &str) -> bool {
     [SEALED, SHREDDED, BROKEN].contains(&text) || (cfg!(not(feature = "sealing")) && text.starts_with(PREFIX))
 }
 
 /// True when a text of this JSON cannot be opened.
-#[must_use]
 pub fn is_json_undecryptable(json: &Value) -> bool {
     match json {
         Value::String(text) => is_undecryptable(text),
@@ -65,13 +62,11 @@ pub fn is_json_undecryptable(json: &Value) -> bool {
 }
 
 /// True when a text of a task's input cannot be decrypted. No executor may act on it.
-#[must_use]
 pub fn is_task_undecryptable(parameters: &TaskInput) -> bool {
     serde_json::to_value(parameters).is_ok_and(|json| is_json_undecryptable(&json))
 }
 
 /// True when the plan's tasks cannot be read.
-#[must_use]
 pub fn is_plan_undecryptable(state: &PlannerState) -> bool {
     let mut tasks = state.tasks.iter();
     tasks.any(|task| {

@@ -30,7 +30,6 @@ const SEALED: &str = "label entity description command compensate text group not
     result error reason question answer summary system schema";
 
 /// Whether the string at a path is clear, by the longest end that fits; unset when none does.
-#[must_use]
 pub fn rule(path: &str) -> Option<Visibility> {
     let names = path.split('/').filter(|name| !name.bytes().all(|byte| byte.is_ascii_digit()));
     let path = names.collect::<Vec<_>>().join("/");
@@ -41,7 +40,6 @@ pub fn rule(path: &str) -> Option<Visibility> {
 }
 
 /// Whether the string at a path, as written between its quotes, must be sealed; always when it looks sealed.
-#[must_use]
 pub fn must_seal(path: &str, written: &str) -> bool {
     // A task that is called by its group and place is called by a part of the text.
     let tells_text = written.contains('/') && path.ends_with("/label");
@@ -49,7 +47,6 @@ pub fn must_seal(path: &str, written: &str) -> bool {
 }
 
 /// The plan whose key seals the texts of an event, if any.
-#[must_use]
 pub fn plan_of<'a>(stream_id: &str, aggregate_id: &'a str, tags: &'a [String]) -> Option<&'a str> {
     match stream_id {
         // A text about which a model is asked, and which is no plan, is a session of its own.

@@ -79,7 +79,6 @@ pub struct Question {
 
 impl Question {
     /// True while an answer is awaited.
-    #[must_use]
     pub fn is_open(&self) -> bool {
         self.answer.is_none() && !self.is_withdrawn
     }
@@ -102,7 +101,6 @@ impl Task {
     }
 
     /// The id of the sub-plan of its last dispatch, if it has one. `plan` is the plan of the task.
-    #[must_use]
     pub fn sub_plan_id(&self, plan: &str) -> Option<String> {
         let (plan, attempt) = (plan.to_owned(), self.attempts);
         (self.plan.is_delegated() && attempt > 0)

@@ -4,13 +4,11 @@
 pub const CHARS_PER_TOKEN: usize = 4;
 
 /// The estimated tokens of a text: a quarter of its characters, rounded up.
-#[must_use]
 pub fn estimate_tokens(text: &str) -> u64 {
     n_chars(text).div_ceil(CHARS_PER_TOKEN) as u64
 }
 
 /// A text of at most `chars_max` characters: its beginning and its end, with ` ... ` between them.
-#[must_use]
 pub fn truncate(text: &str, chars_max: usize) -> String {
     if fits(text, chars_max) {
         return text.to_owned();
@@ -26,7 +24,6 @@ pub fn truncate(text: &str, chars_max: usize) -> String {
 }
 
 /// A text without line breaks, of at most `chars_max` characters.
-#[must_use]
 pub fn single_line(text: &str, chars_max: usize) -> String {
     // A huge text costs no more than a long one.
     let start = truncate(text, chars_max.saturating_mul(4));
@@ -34,7 +31,6 @@ pub fn single_line(text: &str, chars_max: usize) -> String {
 }
 
 /// A duration in its largest whole unit: `90 s`, `10 min`, `2 h`.
-#[must_use]
 pub fn span(ms: u64) -> String {
     let units = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s")];
     let whole = units.into_iter().find(|(unit, _)| ms >= *unit && ms.is_multiple_of(*unit));
@@ -42,7 +38,6 @@ pub fn span(ms: u64) -> String {
 }
 
 /// The milliseconds of a duration such as `90s`, `10m`, `2h`, `1d` or `500ms`; more than none.
-#[must_use]
 pub fn length_ms(text: &str) -> Option<u64> {
     let digits = text.trim().bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.trim().split_at(digits);

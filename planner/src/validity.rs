@@ -142,13 +142,11 @@ fn first(at: At) -> String {
 
 impl InvalidPlan {
     /// The name of the variant, by which programs tell errors apart.
-    #[must_use]
     pub fn name(&self) -> &'static str {
         self.into()
     }
 
     /// Line and column of what is wrong, both from 1; nothing for what is wrong with the whole or has no text.
-    #[must_use]
     pub const fn place(&self) -> Option<(usize, usize)> {
         match self {
             Self::DependencyCycle(_, at)

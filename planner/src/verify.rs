@@ -30,7 +30,6 @@ pub enum Decided {
 
 impl Decided {
     /// The command's name, or that of the variant.
-    #[must_use]
     pub fn name(&self) -> &str {
         match self {
             Self::Command(name) => name,

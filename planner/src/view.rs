@@ -31,13 +31,11 @@ pub enum PlanStatus {
 
 impl PlanStatus {
     /// The name as written in JSON.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 
     /// The status of an ended plan.
-    #[must_use]
     pub const fn of_outcome(outcome: Outcome) -> Self {
         match outcome {
             Outcome::Completed => Self::Completed,
@@ -47,7 +45,6 @@ impl PlanStatus {
     }
 
     /// The status of a plan, where tasks with a command are the ones that run by themselves.
-    #[must_use]
     pub fn of(state: &PlannerState) -> Self {
         match state.phase {
             Phase::Ended(outcome) => Self::of_outcome(outcome),
@@ -176,32 +173,27 @@ impl PlanView {
     }
 
     /// The planner; a clone of it can try a command without consequences.
-    #[must_use]
     pub fn planner(&self) -> &Planner {
         &self.planner
     }
 
     /// The planner's state.
-    #[must_use]
     pub fn state(&self) -> &PlannerState {
         self.planner.state()
     }
 
     /// When a task ran, and its executors.
-    #[must_use]
     pub fn times(&self, task: TaskId) -> TaskTimes {
         self.times.get(&task).cloned().unwrap_or_default()
     }
 
     /// True while an executor holds one of its tasks.
-    #[must_use]
     pub fn is_held(&self) -> bool {
         self.n_held > 0
     }
 
     /// The dispatched tasks that may start now, the most urgent first; `is_held` excludes claimed ones. No task starts
     /// between a failure and the plan's reaction to it.
-    #[must_use]
     pub fn startable(&self, is_held: impl Fn(TaskId, Option<&Lease>) -> bool) -> Vec<TaskId> {
         if self.has_unhandled_failure() {
             return Vec::new();
@@ -210,25 +202,21 @@ impl PlanView {
     }
 
     /// True between a task's failure and the plan's reaction to it.
-    #[must_use]
     pub fn has_unhandled_failure(&self) -> bool {
         !self.failed.is_empty()
     }
 
     /// The dispatched tasks that may start now and have no holder.
-    #[must_use]
     pub fn free(&self) -> Vec<TaskId> {
         self.startable(|_, lease| lease.is_some())
     }
 
     /// The lease on a task, if it has a holder.
-    #[must_use]
     pub fn lease(&self, task: TaskId) -> Option<&Lease> {
         self.times.get(&task)?.holder.as_ref()
     }
 
     /// Its status. It runs while an executor holds a task.
-    #[must_use]
     pub fn status(&self) -> PlanStatus {
         match PlanStatus::of(self.state()) {
             PlanStatus::Waiting if self.n_held > 0 => PlanStatus::Running,

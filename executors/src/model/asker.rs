@@ -25,14 +25,12 @@ use super::{Model, Reply, RetryPolicy};
 ///
 /// # Panics
 /// Never: names, texts and numbers can always be written as JSON.
-#[must_use]
 pub fn hash(request: &Request) -> String {
     let bytes = serde_json::to_vec(request).expect("names, texts and numbers can always be written as JSON");
     blake3::hash(&bytes).to_hex().to_string()
 }
 
 /// The aggregate of requests about a text that is not a plan yet.
-#[must_use]
 pub fn text_aggregate(text: &str) -> String {
     format!("text-{}", &blake3::hash(text.as_bytes()).to_hex()[..12])
 }
@@ -93,7 +91,6 @@ pub struct Asker {
 
 impl Asker {
     /// On behalf of a plan, whose tags the events bear. It need not be there yet.
-    #[must_use]
     pub fn new(
         model: Arc<dyn Model>,
         retry_policy: RetryPolicy,
@@ -105,7 +102,6 @@ impl Asker {
     }
 
     /// The same on behalf of another plan.
-    #[must_use]
     pub fn on_behalf_of(&self, plan: impl Into<String>, tags: Vec<String>) -> Self {
         Self::new(Arc::clone(&self.model), self.retry_policy, self.store.clone(), plan, tags)
     }

@@ -25,7 +25,6 @@ const MESSAGE_CHARS_MAX: usize = 500;
 const HIDDEN: &str = "[key]";
 
 /// True when a provider of this name is known.
-#[must_use]
 pub fn is_provider(name: &str) -> bool {
     AdapterKind::from_lower_str(name).is_some()
 }
@@ -50,7 +49,6 @@ pub struct Prices {
 
 impl Prices {
     /// The cost of an answer, rounded up; 0 when tokens are not known.
-    #[must_use]
     pub fn cost_micros(&self, usage: &Usage) -> u64 {
         let of = |tokens: u64, price: u64| u128::from(tokens) * u128::from(price);
         let sum = of(usage.input_tokens, self.input) + of(usage.output_tokens, self.output);

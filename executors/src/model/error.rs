@@ -92,7 +92,6 @@ pub enum Wait {
 
 impl ModelError {
     /// The recorded class of failure.
-    #[must_use]
     pub fn fault(&self) -> Fault {
         match self {
             Self::RateLimited { .. } => Fault::RateLimited,
@@ -108,7 +107,6 @@ impl ModelError {
     }
 
     /// Whether asking again may help.
-    #[must_use]
     pub fn wait(&self) -> Wait {
         match self {
             Self::RateLimited { retry_after, .. } | Self::Overloaded { retry_after, .. } => {

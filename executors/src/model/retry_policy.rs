@@ -23,7 +23,6 @@ impl Default for RetryPolicy {
 
 impl RetryPolicy {
     /// The wait before the next retry; `None` when a retry cannot help.
-    #[must_use]
     pub fn pause(&self, error: &ModelError, n_retries: u32) -> Option<Duration> {
         if n_retries >= self.retries_max {
             return None;

@@ -24,7 +24,6 @@ pub enum PlanError {
 
 impl PlanError {
     /// The name of the variant, by which failures are counted.
-    #[must_use]
     pub fn name(&self) -> &'static str {
         if let Self::Invalid(error) = self { error.name() } else { self.into() }
     }

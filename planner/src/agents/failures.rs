@@ -25,7 +25,6 @@ pub enum PlanningEvent {
 
 impl PlanningEvent {
     /// The event of a refusal.
-    #[must_use]
     pub fn of(agent: AgentType, error: &PlanError) -> Self {
         Self::PlanningFailed { agent, kind: error.name().to_owned(), error: error.to_string() }
     }

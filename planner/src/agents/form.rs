@@ -148,7 +148,6 @@ impl AgentPlan {
     }
 
     /// The plan as JSON, as [`AgentPlan::read`] reads it.
-    #[must_use]
     pub fn json(&self) -> String {
         serde_json::to_string(self).expect("texts, numbers and lists can always be written as JSON")
     }

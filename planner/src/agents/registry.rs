@@ -91,7 +91,6 @@ impl ToolRegistry {
     }
 
     /// A tool by its name, of any agent.
-    #[must_use]
     pub fn tool(&self, name: &str) -> Option<&Tool> {
         self.tools.get(name)
     }
@@ -103,14 +102,12 @@ impl ToolRegistry {
     }
 
     /// The types of agent that have a tool.
-    #[must_use]
     pub fn owners(&self, name: &str) -> Vec<AgentType> {
         let has = |(_, names): &(&AgentType, &BTreeSet<String>)| names.contains(name);
         self.by_agent.iter().filter(has).map(|(agent, _)| *agent).collect()
     }
 
     /// The requests that a type of agent answers.
-    #[must_use]
     pub fn answers(&self, agent: AgentType) -> &BTreeSet<Ability> {
         const NONE: &BTreeSet<Ability> = &BTreeSet::new();
         self.abilities.get(&agent).unwrap_or(NONE)
@@ -128,7 +125,6 @@ impl ToolRegistry {
     }
 
     /// The tools of the roles' table: those of crews that write code.
-    #[must_use]
     pub fn coding() -> Self {
         let tool = |(name, kind, description): (&str, NodeKind, &str)| Tool {
             name: name.into(),

@@ -41,7 +41,6 @@ pub struct Role {
 
 impl Role {
     /// The role of a type of agent.
-    #[must_use]
     pub const fn of(agent: AgentType) -> &'static Self {
         match agent {
             AgentType::Strategic => &STRATEGIC,

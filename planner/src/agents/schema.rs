@@ -9,7 +9,6 @@ use crate::plan::RETRIES_MAX;
 use crate::protocol::{AgentType, REQUEST_CHARS_MAX, REQUEST_TIMEOUT_MS_MAX};
 
 /// The schema of the plans of a type of agent.
-#[must_use]
 pub fn schema(agent: AgentType, registry: &ToolRegistry) -> Value {
     let role = Role::of(agent);
     let goal = json!({ "id": id(), "description": text(), "done_when": text() });

@@ -114,7 +114,6 @@ pub enum Resolution {
 
 impl Resolution {
     /// The name as written in events and in JSON.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Completed => "Completed",

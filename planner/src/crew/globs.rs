@@ -60,7 +60,6 @@ enum Step {
 
 impl Pattern {
     /// The pattern that is `written`, as seen from `folder`. Dots are resolved by the text alone.
-    #[must_use]
     pub fn new(folder: Option<&str>, written: &str) -> Self {
         match expand(&written.replace('\\', "/")) {
             Some(alternatives) => Self::of(folder, written, &alternatives),
@@ -69,7 +68,6 @@ impl Pattern {
     }
 
     /// The whole folder that it names before its first wildcard.
-    #[must_use]
     pub fn widened(folder: Option<&str>, written: &str) -> Self {
         let text = written.replace('\\', "/");
         Self::of(folder, written, &[widened(&text).to_owned()])
@@ -88,13 +86,11 @@ impl Pattern {
     }
 
     /// As written, from the folder on.
-    #[must_use]
     pub fn shown(&self) -> &str {
         &self.shown
     }
 
     /// What comparing it costs at the most, in steps: a comparison of two takes the product.
-    #[must_use]
     pub fn n_steps(&self) -> usize {
         let steps = |part: &Part| match part {
             Part::Deep => 1,
@@ -104,13 +100,11 @@ impl Pattern {
     }
 
     /// True when both were written to the same effect.
-    #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         self.ways == other.ways
     }
 
     /// True when some path is matched by both, or is below a match of both.
-    #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {
         self.ways.iter().any(|way| other.ways.iter().any(|theirs| way.overlaps(theirs)))
     }

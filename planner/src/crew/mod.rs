@@ -24,7 +24,6 @@ pub trait Projection: Default + Send + Snapshot {
     fn handle(&mut self, recorded: &Recorded) -> Result<(), Error>;
 
     /// The events that matter to a reader who has no snapshot: where most do not, an index finds these.
-    #[must_use]
     fn from_scratch() -> Query {
         Query::all()
     }

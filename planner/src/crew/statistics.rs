@@ -170,7 +170,6 @@ impl Statistics {
     }
 
     /// The statistics of a project; zeros for one without plans.
-    #[must_use]
     pub fn of(&self, project: &str) -> Figures {
         self.projects.get(project).map(|project| project.sums.figures()).unwrap_or_default()
     }

@@ -53,7 +53,6 @@ pub struct PlannerConfig {
 
 impl PlannerConfig {
     /// The settings that differ from their defaults, in words; without the instruction and the folder.
-    #[must_use]
     pub fn words(&self) -> Vec<String> {
         let default = Self::default();
         let mut words = Vec::new();
@@ -97,14 +96,12 @@ pub struct PlanFile {
 
 impl PlanFile {
     /// How to read it.
-    #[must_use]
     pub fn options(&self, parallel: bool) -> ReadOptions<'_> {
         ReadOptions { format: self.format, parallel, tag: self.tag.as_deref() }
     }
 }
 
 /// Millionths of a unit, in units: `0.600000`.
-#[must_use]
 pub fn money(micros: u64) -> String {
     format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000)
 }
@@ -126,7 +123,6 @@ pub struct Usage {
 
 impl Usage {
     /// True when nothing was used.
-    #[must_use]
     pub fn is_nothing(&self) -> bool {
         *self == Self::default()
     }
@@ -155,13 +151,11 @@ pub struct Budget {
 
 impl Budget {
     /// True when nothing is limited.
-    #[must_use]
     pub fn is_unlimited(&self) -> bool {
         *self == Self::default()
     }
 
     /// The lesser limit of each measure.
-    #[must_use]
     pub fn least(self, other: Self) -> Self {
         let least = |one: Option<u64>, other: Option<u64>| one.into_iter().chain(other).min();
         Self {

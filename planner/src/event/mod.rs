@@ -18,19 +18,16 @@ pub use executor::{Answered, Covered, ExecutorEvent, FailureClass, PlannerCmd, T
 pub const STREAM: &str = "planner";
 
 /// The tag on every event of a plan and of its tasks.
-#[must_use]
 pub fn plan_tag(plan: &str) -> String {
     format!("plan:{plan}")
 }
 
 /// The tag on every event of a plan and of its tasks, one for each ancestor.
-#[must_use]
 pub fn ancestor_tag(plan: &str) -> String {
     format!("ancestor:{plan}")
 }
 
 /// The tags of a sub-plan: its own, and those of its parent plan except for the parent's own tag.
-#[must_use]
 pub fn sub_plan_tags(plan: &str, parent: &str, tags: &[String]) -> Vec<String> {
     let parent_tag = plan_tag(parent);
     let kept = tags.iter().filter(|tag| **tag != parent_tag).cloned();
@@ -61,13 +58,11 @@ pub enum TaskStatus {
 
 impl TaskStatus {
     /// The name as written in events and in JSON.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 
     /// True when only a retry can change it.
-    #[must_use]
     pub const fn is_end(self) -> bool {
         match self {
             Self::Planned | Self::Running | Self::NeedsClarification => false,
@@ -271,7 +266,6 @@ pub enum About<'a> {
 
 impl Event {
     /// What the event changes. Readers ask this instead of listing every event.
-    #[must_use]
     pub fn about(&self) -> About<'_> {
         match self {
             Self::TasksReopened { task_ids } => About::Tasks(task_ids),
@@ -303,7 +297,6 @@ impl Event {
     }
 
     /// The first event of a plan that has only tasks and settings.
-    #[must_use]
     pub fn planned(tasks: Vec<TaskPlan>, config: PlannerConfig) -> Self {
         Self::TasksPlanned {
             tasks,

@@ -16,7 +16,6 @@ pub const STREAM: &str = "model";
 pub const CALLS_MAX: usize = 1_000;
 
 /// The tag of the events of a request, by which its answer is found from any plan.
-#[must_use]
 pub fn request_tag(request: &str) -> String {
     format!("request:{request}")
 }
@@ -85,7 +84,6 @@ pub struct Answer {
 
 impl CallEvent {
     /// The request's hash.
-    #[must_use]
     pub fn request(&self) -> &str {
         match self {
             Self::ModelAsked { request, .. }
@@ -95,7 +93,6 @@ impl CallEvent {
     }
 
     /// The command's recorded form, for [`crewlog_mq::Cause::keeping`]: its name; the event has the rest.
-    #[must_use]
     pub fn recorded(&self) -> Value {
         json!({ self.event_type(): {} })
     }
@@ -144,7 +141,6 @@ enum Outcome {
 
 impl ModelCalls {
     /// The answer to a request, if there is one.
-    #[must_use]
     pub fn answer(&self, hash: &str) -> Option<&Answer> {
         match self.calls.get(hash)? {
             Outcome::Answered(answer) => Some(answer),

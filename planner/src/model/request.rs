@@ -96,7 +96,6 @@ impl Request {
 }
 
 /// The repair turn: the same request with the refused answer and the reason.
-#[must_use]
 pub fn repair(request: &Request, answer: &str, error: &str) -> Request {
     let mut again = request.clone();
     let cut = answer.floor_char_boundary(ANSWER_QUOTED_BYTES_MAX);

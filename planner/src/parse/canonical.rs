@@ -23,7 +23,6 @@ const LEFT_OUT: [&str; 7] = ["id", "description", "mark", "spans", "depends_on",
 /// Renders a plan such that reading it gives the same title, context and tasks.
 ///
 /// Spans and warnings are not part of the form.
-#[must_use]
 pub fn render(plan: &ParsedPlan) -> String {
     let mut out = format!("{SIGN}\n");
     if let Some(title) = &plan.title {

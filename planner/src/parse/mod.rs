@@ -71,7 +71,6 @@ fn read_with(text: &str, options: ReadOptions<'_>, named: Option<Named<'_>>) -> 
 }
 
 /// A text as it is or, where nothing in it is a step, as one step.
-#[must_use]
 pub fn as_step(text: &str) -> Cow<'_, str> {
     let is_empty = matches!(read(text, ReadOptions::default()), Err(InvalidPlan::EmptyPlan));
     let is_step = is_empty && text.contains(char::is_alphanumeric);
@@ -79,7 +78,6 @@ pub fn as_step(text: &str) -> Cow<'_, str> {
 }
 
 /// What a text refers to: links, images, paths; in its order, each once.
-#[must_use]
 pub fn attachments(text: &str) -> Vec<Attachment> {
     let mut all = Node::default();
     blocks::blocks(text).iter().for_each(|block| contents::attach(&mut all, &block.inline));

@@ -23,7 +23,6 @@ pub struct Written {
 /// A state without a mark in the format changes nothing. A group is marked done when its required parts have ended and
 /// one is done. Where the caller set `plan.marks` to an earlier state, the part counts as ended now; its bytes stay.
 /// `now` is the time, as RFC 3339, for formats that record it.
-#[must_use]
 pub fn write_states(text: &str, plan: &ParsedPlan, states: &[(TaskId, Mark)], now: &str) -> Written {
     let old = |place: usize| plan.marks.get(place).and_then(|mark| text.get(mark.span.start..mark.span.end));
     let shows = |word: &str| (0..plan.marks.len()).any(|place| old(place) == Some(word));
@@ -70,7 +69,6 @@ pub fn write_states(text: &str, plan: &ParsedPlan, states: &[(TaskId, Mark)], no
 }
 
 /// The mark that is read again after a state was written; open for a state without a mark in the format.
-#[must_use]
 pub fn expressible(format: Format, mark: Mark) -> Mark {
     if word(format, mark).is_some() { mark } else { Mark::Open }
 }

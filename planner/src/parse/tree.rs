@@ -39,13 +39,11 @@ impl Format {
     pub const ALL: &[Self] = <Self as strum::VariantArray>::VARIANTS;
 
     /// The name for the command line and for people.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 
     /// The format of the tool that keeps its files at such a path.
-    #[must_use]
     pub fn of_path(path: &str) -> Self {
         let parts = path.split(['/', '\\']).collect::<Vec<_>>();
         let holds = |names: &[&str]| parts.windows(names.len()).any(|window| window == names);

@@ -73,7 +73,6 @@ impl Planner {
 }
 
 /// True of letters, digits, dashes, dots and underscores, at most [`CHECKPOINT_CHARS_MAX`] of them, that are no number.
-#[must_use]
 pub fn is_checkpoint_name(name: &str) -> bool {
     let is_short = (1..=CHECKPOINT_CHARS_MAX).contains(&name.chars().count());
     let is_plain = name.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '.' | '_'));

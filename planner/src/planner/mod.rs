@@ -50,7 +50,6 @@ pub struct Planner {
 
 impl Planner {
     /// The state of the plan.
-    #[must_use]
     pub fn state(&self) -> &PlannerState {
         &self.state
     }

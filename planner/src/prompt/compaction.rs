@@ -27,20 +27,17 @@ const DECIDED: &str = "Decided in ";
 const OMITTED: (&str, &str) = ("(", " earlier lines are left out)");
 
 /// The history as text: the summary, then a line for each end and each answer since.
-#[must_use]
 pub fn history(state: &PlannerState) -> String {
     lines(state).into_iter().map(|line| line + "\n").collect()
 }
 
 /// The most characters of a summary.
-#[must_use]
 pub fn summary_chars_max(state: &PlannerState) -> usize {
     chars_of_budget(state, SUMMARY_PERCENT)
 }
 
 /// What a model summarises, in about `chars_max` characters: the last summary, the decisions since, and the results of
 /// the given tasks at more length than their lines.
-#[must_use]
 pub fn to_summarize(state: &PlannerState, task_ids: &[TaskId], chars_max: usize) -> String {
     let (summary, quarter) = (&state.summary, chars_max / 4);
     let decisions = summary.entries().map(|entry| line(state, entry)).filter(|line| line.starts_with(DECIDED));

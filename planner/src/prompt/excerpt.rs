@@ -30,7 +30,6 @@ pub enum Content {
 
 /// A text of at most `chars_max` characters: the text itself, or its most relevant lines in their order. A repeated line
 /// is kept once with its count, of a stack trace only the first frame, and the omitted lines are counted at the end.
-#[must_use]
 pub fn excerpt(text: &str, chars_max: usize, content: Content) -> Cow<'_, str> {
     if fits(text, chars_max) {
         return Cow::Borrowed(text);

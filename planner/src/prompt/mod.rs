@@ -34,7 +34,6 @@ const CONTEXT_CHARS_MIN: usize = 100;
 ///
 /// The task, its notes and its answers are never shortened. The rest of the token budget is divided:
 /// failed attempts get up to a third, results of direct dependencies up to two thirds of the rest, the plan what is left.
-#[must_use]
 pub fn render(state: &PlannerState, task: &Task) -> Option<String> {
     if task.plan.command.is_some() || task.plan.kind == NodeKind::Clarification {
         return None;

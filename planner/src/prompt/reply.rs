@@ -21,7 +21,6 @@ pub(super) fn section() -> String {
 }
 
 /// Splits an agent's question into the question and its default answer: `Which colour? (default: blue after 10m)`.
-#[must_use]
 pub fn split_default(question: &str) -> (String, Option<DefaultAnswer>) {
     let parts = question.trim_end().strip_suffix(')').and_then(|rest| rest.rsplit_once(DEFAULT));
     let parts = parts.filter(|(asked, _)| !asked.trim().is_empty());

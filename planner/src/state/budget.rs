@@ -23,7 +23,6 @@ impl Measure {
     pub const ALL: [Self; 3] = [Self::Tokens, Self::Cost, Self::Duration];
 
     /// Its amount in a usage.
-    #[must_use]
     pub fn of(self, usage: &Usage) -> u64 {
         match self {
             Self::Tokens => usage.input_tokens.saturating_add(usage.output_tokens),
@@ -33,7 +32,6 @@ impl Measure {
     }
 
     /// Its limit in a budget, if there is one.
-    #[must_use]
     pub fn limit(self, budget: &Budget) -> Option<u64> {
         match self {
             Self::Tokens => budget.tokens,
@@ -43,7 +41,6 @@ impl Measure {
     }
 
     /// An amount in words.
-    #[must_use]
     pub fn words(self, amount: u64) -> String {
         match self {
             Self::Tokens => format!("{amount} tokens"),
@@ -53,7 +50,6 @@ impl Measure {
     }
 
     /// The amount of a usage in words, with how much of it is estimated.
-    #[must_use]
     pub fn words_of(self, usage: &Usage) -> String {
         let words = self.words(self.of(usage));
         match usage.estimated_tokens {
@@ -64,7 +60,6 @@ impl Measure {
     }
 
     /// The option that sets the limit.
-    #[must_use]
     pub const fn option(self) -> &'static str {
         match self {
             Self::Tokens => "--budget-tokens",
@@ -75,7 +70,6 @@ impl Measure {
 }
 
 /// A usage in words, without measures of which nothing was used.
-#[must_use]
 pub fn words_for(usage: &Usage) -> String {
     let some = Measure::ALL.iter().filter(|measure| measure.of(usage) > 0);
     some.map(|measure| measure.words_of(usage)).collect::<Vec<_>>().join(", ")
@@ -96,7 +90,6 @@ pub struct Shortage {
 
 impl Shortage {
     /// The shortage in words, without a remedy.
-    #[must_use]
     pub fn words(&self) -> String {
         let Self { measure, limit, spent, reserved } = *self;
         let (limit, spent) = (measure.words(limit), measure.words(spent));
@@ -147,7 +140,6 @@ pub(crate) struct Ledger {
 
 impl PlannerState {
     /// What has been used up.
-    #[must_use]
     pub fn spent(&self) -> Usage {
         self.spending.total
     }
@@ -181,14 +173,12 @@ impl PlannerState {
     }
 
     /// The exhausted measure of the budget, when nothing runs and nothing more may start.
-    #[must_use]
     pub fn shortage(&self) -> Option<Shortage> {
         let runs_tasks = self.graph.running.count(|group| group.lane != Lane::Questions) > 0;
         if runs_tasks { None } else { self.held_by_budget() }
     }
 
     /// The exhausted measure of the budget, when it starts none of the ready tasks, also while others run.
-    #[must_use]
     pub fn held_by_budget(&self) -> Option<Shortage> {
         if self.config.budget.is_unlimited() {
             return None;
@@ -227,7 +217,6 @@ impl PlannerState {
     }
 
     /// The budget of all running sub-plans together: all that is neither spent nor reserved for other tasks.
-    #[must_use]
     pub fn left_for_plans(&self) -> Budget {
         self.left_of(&self.ledger_of(|task| !task.plan.is_delegated()))
     }

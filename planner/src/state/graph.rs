@@ -148,7 +148,6 @@ impl Running {
 impl PlannerState {
     /// The dispatched tasks that may start now, in order of priority: each has room beside the held tasks, whatever
     /// other unclaimed tasks there are. Nothing starts while the plan is paused or stopped.
-    #[must_use]
     pub fn startable(&self, is_held: impl Fn(TaskId) -> bool) -> Vec<TaskId> {
         if self.phase != Phase::Active || self.stopped_by.is_some() {
             return Vec::new();
@@ -170,7 +169,6 @@ impl PlannerState {
     }
 
     /// How urgent a task is: 0 for what comes first.
-    #[must_use]
     pub fn urgency(&self, task: TaskId) -> u8 {
         self.task(task).map_or(u8::MAX, |task| rank(task.plan.priority.as_deref()))
     }

@@ -98,19 +98,16 @@ pub struct PlannerState {
 
 impl PlannerState {
     /// A task by its number.
-    #[must_use]
     pub fn task(&self, id: TaskId) -> Option<&Task> {
         self.index(id).map(|index| &self.tasks[index])
     }
 
     /// A task by its label, in letters of any case, or by its number.
-    #[must_use]
     pub fn task_named(&self, name: &str) -> Option<&Task> {
         self.task(self.id_named(name)?)
     }
 
     /// The task that a text added to the plan means by a name: its label in any letters, or its number.
-    #[must_use]
     pub fn id_named(&self, name: &str) -> Option<TaskId> {
         let labelled = self.labels.get(&name.to_lowercase()).copied();
         let numbered = || self.task(TaskId(name.parse().ok()?)).filter(|task| task.plan.label.is_none());
@@ -123,49 +120,41 @@ impl PlannerState {
     }
 
     /// True while a task with a command is running: such tasks go on by themselves.
-    #[must_use]
     pub fn runs_commands(&self) -> bool {
         self.graph.running.count(|pool| pool.lane == Lane::Commands) > 0
     }
 
     /// True of a plan that is paused because its parent is.
-    #[must_use]
     pub fn is_paused_from_parent(&self) -> bool {
         self.phase == Phase::Paused && self.paused_from_parent
     }
 
     /// Why the plan is paused, if it is.
-    #[must_use]
     pub fn pause_reason(&self) -> Option<&str> {
         (self.phase == Phase::Paused).then_some(&self.pause_reason)
     }
 
     /// Of a fork: the other plan, and the last position of the history that they share.
-    #[must_use]
     pub fn parent(&self) -> Option<(&str, Position)> {
         self.parent.as_ref().map(|(plan, at)| (plan.as_str(), *at))
     }
 
     /// Of a fork: why it was made.
-    #[must_use]
     pub fn fork_reason(&self) -> Option<&str> {
         self.parent.as_ref().map(|_| self.fork_reason.as_str())
     }
 
     /// True of a standing plan in which nothing is left to do.
-    #[must_use]
     pub fn waits_for_work(&self) -> bool {
         self.phase == Phase::Active && self.graph.open.is_empty() && self.open.is_empty()
     }
 
     /// The summary of results that prompts no longer show in full.
-    #[must_use]
     pub fn context_summary(&self) -> &str {
         &self.summary.text
     }
 
     /// What the next planned task would be numbered.
-    #[must_use]
     pub fn next_id(&self) -> u64 {
         self.tasks.last().map_or(1, |task| task.plan.id.0 + 1)
     }

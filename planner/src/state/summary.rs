@@ -77,13 +77,11 @@ impl Summary {
 
 impl PlannerState {
     /// The characters of the plan's history: of the summary and of a line for each thing that happened since.
-    #[must_use]
     pub fn history_chars(&self) -> usize {
         self.summary.n_chars
     }
 
     /// True while a model is asked for a summary.
-    #[must_use]
     pub fn wants_summary(&self) -> bool {
         self.summary.requested.is_some()
     }

@@ -8,31 +8,26 @@ use crate::state::PlannerState;
 
 impl PlannerState {
     /// The timer that needs a command next: `SetTimers` without a due time, else `FireTimer` when that has passed.
-    #[must_use]
     pub fn next_timer(&self) -> Option<(Option<Timestamp>, Timer)> {
         self.by_due.first().copied()
     }
 
     /// The due time of a timer in log time, if it is set.
-    #[must_use]
     pub fn due(&self, timer: Timer) -> Option<Timestamp> {
         self.timers.get(&timer).copied().flatten()
     }
 
     /// True while a failed task waits for its next try.
-    #[must_use]
     pub fn awaits_retry(&self) -> bool {
         self.timers.keys().any(|timer| matches!(timer, Timer::Retry(_)))
     }
 
     /// True while a question is open that has a default answer.
-    #[must_use]
     pub fn awaits_default(&self) -> bool {
         self.timers.keys().any(|timer| matches!(timer, Timer::Question(_)))
     }
 
     /// Milliseconds until the deadline of a task or of its plan, whichever is earlier.
-    #[must_use]
     pub fn time_left(&self, task: TaskId, now: Timestamp) -> Option<u64> {
         let left = |timer: Timer| match self.due(timer) {
             Some(due) => u64::try_from(due.since(now).as_millis()).ok(),
