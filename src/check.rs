@@ -108,7 +108,7 @@ impl Checked<'_> {
             json!({ "line": line, "column": column, "message": message, "help": help, "excerpt": excerpt })
         });
         json!({
-            "format": format.as_str(), "title": title, "tasks": tasks.collect::<Vec<_>>(),
+            "format": <&str>::from(format), "title": title, "tasks": tasks.collect::<Vec<_>>(),
             "parts": parts.collect::<Vec<_>>(), "code": code.collect::<Vec<_>>(),
             "warnings": warnings.collect::<Vec<_>>(), "graph": self.graph.json(&self.graph.graph),
             "advice": self.is_advised.then(|| self.graph.advice_json(self.advice.as_ref())), "error": null,
@@ -138,7 +138,7 @@ impl Checked<'_> {
 
     fn print(&self, to: &mut dyn Write) -> io::Result<()> {
         let ParsedPlan { format, tasks, warnings, lost, .. } = self.parsed;
-        writeln!(to, "read as {}", format.as_str())?;
+        writeln!(to, "read as {}", <&str>::from(format))?;
         let parts = self.parts();
         let mut parts = parts.iter().peekable();
         let print_part = |to: &mut dyn Write, ((line, column), part, text): &(Place, &str, &str)| {
@@ -184,7 +184,7 @@ impl Checked<'_> {
             ("timeout", task.timeout_ms.map(seconds)),
             ("deadline", task.deadline_ms.map(seconds)),
             ("estimate", task.estimate_ms.map(seconds)),
-            ("when it fails", task.on_failure.map(|policy| policy.as_str().to_owned())),
+            ("when it fails", task.on_failure.map(|policy| <&str>::from(policy).to_owned())),
             ("undone by", task.compensate.clone()),
             ("default answer", default),
             ("works on", Some(task.files.join(", ")).filter(|files| !files.is_empty())),

@@ -189,13 +189,6 @@ pub enum FailurePolicy {
     Ask,
 }
 
-impl FailurePolicy {
-    /// The word for it in texts and on the command line.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-}
-
 /// An answer that counts when no other was given in time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DefaultAnswer {

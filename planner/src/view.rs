@@ -49,7 +49,7 @@ impl PlanStatus {
         match state.phase {
             Phase::Ended(outcome) => Self::of_outcome(outcome),
             Phase::Paused => Self::Paused,
-            Phase::Empty | Phase::Active if state.runs_commands() || state.awaits_retry() => Self::Running,
+            Phase::Empty | Phase::Active if state.runs_by_itself() => Self::Running,
             Phase::Empty | Phase::Active => Self::Waiting,
         }
     }

@@ -28,11 +28,11 @@ pub(super) fn one_of<T: Copy + Send + Sync + 'static>(
 }
 
 pub(super) fn policy() -> impl TypedValueParser<Value = FailurePolicy> {
-    one_of(POLICIES.map(|policy| (policy.as_str(), policy)))
+    one_of(POLICIES.map(|policy| (policy.into(), policy)))
 }
 
 pub(super) fn format() -> impl TypedValueParser<Value = Format> {
-    one_of(Format::ALL.iter().map(|format| (format.as_str(), *format)))
+    one_of(Format::ALL.iter().map(|format| (format.into(), *format)))
 }
 
 pub(super) fn agent() -> impl TypedValueParser<Value = AgentType> {

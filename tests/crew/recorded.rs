@@ -120,7 +120,7 @@ impl World {
         self.end(plan, task, Ending::Failed { error: "it broke".into(), class, run: None }).await;
         let mut planner = plans::planner_of(&self.store, plan, self.tags(plan)).await.unwrap();
         planner.catch_up().await.unwrap();
-        if planner.handler().state().awaits_retry() {
+        if planner.handler().state().task(TaskId(task)).is_some_and(|task| task.retry_ms.is_some()) {
             self.order(plan, Command::RetryNow { task: TaskId(task) }).await;
         }
     }

@@ -470,7 +470,7 @@ fn waits(config: PlannerConfig) -> Vec<u64> {
         let (node_id, error, class) = (TaskId(1), "busy".to_owned(), FailureClass::NotStarted);
         let failed = ExecutorEvent::TaskFailed { node_id, attempt, error, class };
         let events = planner.process(Command::HandleExecutorEvent(failed)).unwrap();
-        if planner.state().awaits_retry() {
+        if planner.state().tasks[0].retry_ms.is_some() {
             planner.process(Command::RetryNow { task: node_id }).unwrap();
         }
         let wait = events.iter().find_map(|event| match event {

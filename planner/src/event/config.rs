@@ -64,7 +64,7 @@ impl PlannerConfig {
         for (name, n) in &self.parallelism_by_executor {
             say(true, format!("parallelism of @{name} {n}"));
         }
-        say(self.on_failure != default.on_failure, format!("on failure {}", self.on_failure.as_str()));
+        say(self.on_failure != default.on_failure, format!("on failure {}", <&str>::from(self.on_failure)));
         say(self.retries_max != default.retries_max, format!("retries {}", self.retries_max));
         say(self.order == Order::CriticalPath, "order by the critical path".to_owned());
         say(self.standing, "standing".to_owned());

@@ -38,11 +38,6 @@ impl Format {
     /// All formats.
     pub const ALL: &[Self] = <Self as strum::VariantArray>::VARIANTS;
 
-    /// The name for the command line and for people.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-
     /// The format of the tool that keeps its files at such a path.
     pub fn of_path(path: &str) -> Self {
         let parts = path.split(['/', '\\']).collect::<Vec<_>>();

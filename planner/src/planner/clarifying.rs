@@ -72,9 +72,9 @@ impl Planner {
 
     /// All that a question was answered which is a task, with the last answer; nothing when there is none.
     pub(super) fn answers_of(&self, task: &Task, last: Option<&str>) -> Option<String> {
-        let first = self.state.first_question_of_dispatch(task.plan.id);
-        let known =
-            self.state.questions_of(task.plan.id).filter(|known| known.purpose == Purpose::Task && known.id >= first);
+        let is_of_dispatch =
+            |known: &&Question| known.purpose == Purpose::Task && Some(known.id) >= task.first_question;
+        let known = self.state.questions_of(task.plan.id).filter(is_of_dispatch);
         let answers = known.filter_map(|known| known.answer.as_deref()).chain(last).collect::<Vec<_>>();
         (!answers.is_empty()).then(|| answers.join("\n"))
     }

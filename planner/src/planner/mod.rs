@@ -85,13 +85,18 @@ impl Planner {
             Command::Cancel { task: Some(task), reason } => self.cancel_task(task, &reason),
             Command::Cancel { task: None, reason } => Ok(self.cancel_plan(&reason)),
             Command::Pause { reason } => self.pause(reason),
-            Command::Resume => Ok(match self.state.phase {
-                Phase::Paused => vec![Event::PlanResumed {}],
-                Phase::Empty | Phase::Active | Phase::Ended(_) => Vec::new(),
-            }),
-            Command::PauseFromParent { reason } => Ok(self.pause_from_parent(reason)),
-            Command::ResumeFromParent => Ok(self.resume_from_parent()),
-            Command::CancelFromParent { reason } => Ok(self.cancel_from_parent(&reason)),
+            Command::Resume if self.state.phase == Phase::Paused => Ok(vec![Event::PlanResumed {}]),
+            Command::PauseFromParent { reason } if self.state.phase == Phase::Active => {
+                Ok(vec![Event::PlanPaused { reason, from_parent: true }])
+            }
+            // A plan that a person or its budget paused stays paused.
+            Command::ResumeFromParent if self.state.is_paused_from_parent() => Ok(vec![Event::PlanResumed {}]),
+            // A plan that is already cancelled may go on undoing.
+            Command::CancelFromParent { reason } if !self.state.is_cancelled => Ok(self.cancel_plan(&reason)),
+            Command::Resume
+            | Command::PauseFromParent { .. }
+            | Command::ResumeFromParent
+            | Command::CancelFromParent { .. } => Ok(Vec::new()),
             Command::Retry { task } => self.retry(task),
             Command::RetryNow { task } => self.retry_now(task),
             Command::CancelAndUndo { reason } => Ok(self.cancel_and_undo(&reason)),

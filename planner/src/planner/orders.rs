@@ -27,11 +27,6 @@ impl Planner {
         [Event::PlanCancelled { reason: reason.to_owned() }].into_iter().chain(cancelled).collect()
     }
 
-    /// A plan that is already cancelled may go on compensating.
-    pub(super) fn cancel_from_parent(&self, reason: &str) -> Vec<Event> {
-        if self.state.is_cancelled { Vec::new() } else { self.cancel_plan(reason) }
-    }
-
     pub(super) fn pause(&self, reason: String) -> Result<Vec<Event>, PlannerError> {
         match self.state.phase {
             // A plan that a person paused must not resume with its parent.
@@ -40,17 +35,6 @@ impl Planner {
             Phase::Empty => Ok(Vec::new()),
             Phase::Ended(_) => Err(PlannerError::PlanEnded),
         }
-    }
-
-    pub(super) fn pause_from_parent(&self, reason: String) -> Vec<Event> {
-        let is_on = self.state.phase == Phase::Active;
-        is_on.then_some(Event::PlanPaused { reason, from_parent: true }).into_iter().collect()
-    }
-
-    /// What was paused by hand, or for want of budget, stays so.
-    pub(super) fn resume_from_parent(&self) -> Vec<Event> {
-        let may_go_on = self.state.phase == Phase::Paused && self.state.paused_from_parent;
-        may_go_on.then_some(Event::PlanResumed {}).into_iter().collect()
     }
 
     /// True while tasks are open that undo others.

@@ -167,7 +167,9 @@ impl<'a> ReadyQueue<'a> {
 
     fn next(&mut self) -> Option<(ConcurrencyGroup, usize)> {
         let (config, running) = (self.config, &self.running);
-        let with_room = self.queues.iter_mut().filter(|(group, _)| running.may_dispatch(*group, config));
+        // In a standing plan unclaimed tasks take no room.
+        let has_room = |group: ConcurrencyGroup| config.standing || running.have_room(group, config);
+        let with_room = self.queues.iter_mut().filter(|(group, _)| has_room(*group));
         let heads = with_room.filter_map(|(group, queue)| Some(((group.lane, **queue.peek()?), group, queue)));
         let (_, group, queue) = heads.min_by_key(|(priority, _, _)| *priority)?;
         let (_, _, index) = queue.next()?;

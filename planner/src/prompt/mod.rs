@@ -40,7 +40,8 @@ pub fn render(state: &PlannerState, task: &Task) -> Option<String> {
     }
     let places = state.answers_for(state.index(task.plan.id)?);
     let answers = state.answered(&places);
-    let (head, answered, reply) = (head(state, task), answers_section(&answers), reply::section());
+    let answered = answers.iter().map(|answered| format!("{}\n  -> {}", answered.question, answered.answer));
+    let (head, answered, reply) = (head(state, task), list("Answers that people gave", answered), reply::section());
     let fixed = [&head, &answered, &reply].into_iter().map(|text| n_chars(text)).sum::<usize>();
     let mut left = state.config.token_budget.saturating_mul(CHARS_PER_TOKEN).saturating_sub(fixed);
     let attempts = attempts_section(task, left / 3);
@@ -80,11 +81,6 @@ fn head(state: &PlannerState, task: &Task) -> String {
         format!("{kind}: {reference}{label}")
     });
     text + &list("Attachments", attachments)
-}
-
-fn answers_section(answers: &[Answered]) -> String {
-    let answers = answers.iter().map(|answered| format!("{}\n  -> {}", answered.question, answered.answer));
-    list("Answers that people gave", answers)
 }
 
 /// Why earlier attempts failed, the newest ones if not all fit.

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::event::{Order, PlannerConfig, TaskStatus};
 use crate::plan::{Condition, ConditionKey, NodeKind, TaskId, TaskPlan};
 use crate::priority::rank;
-use crate::state::{Phase, PlannerState};
+use crate::state::{Entry, Phase, PlannerState};
 use crate::task::Task;
 
 /// What follows from tasks and statuses. An event costs what it changes. Tasks are named by their index.
@@ -126,13 +126,8 @@ impl Running {
         self.0.iter().filter(|(group, _)| which(group)).map(|(_, n)| n).sum()
     }
 
-    /// True when one more task of a group may be dispatched. In a standing plan unclaimed tasks take no room.
-    pub(crate) fn may_dispatch(&self, group: ConcurrencyGroup, config: &PlannerConfig) -> bool {
-        config.standing || self.have_room(group, config)
-    }
-
     /// True when one more task of a group may run beside these.
-    fn have_room(&self, group: ConcurrencyGroup, config: &PlannerConfig) -> bool {
+    pub(crate) fn have_room(&self, group: ConcurrencyGroup, config: &PlannerConfig) -> bool {
         let ConcurrencyGroup { lane, kind, executor } = group;
         if lane == Lane::Questions {
             return true;
@@ -193,7 +188,7 @@ impl PlannerState {
             }
         }
         if was_ended {
-            self.forget_end(index);
+            self.summary.keep(|entry| entry != Entry::Ended(index));
         }
         if has_ended {
             self.note_end(index);

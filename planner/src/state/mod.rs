@@ -119,9 +119,10 @@ impl PlannerState {
         self.open.iter().map(|place| &self.questions[*place])
     }
 
-    /// True while a task with a command is running: such tasks go on by themselves.
-    pub fn runs_commands(&self) -> bool {
-        self.graph.running.count(|pool| pool.lane == Lane::Commands) > 0
+    /// True while a task with a command runs, or a failed one waits for its retry: such tasks go on by themselves.
+    pub fn runs_by_itself(&self) -> bool {
+        let awaits_retry = || self.timers.keys().any(|timer| matches!(timer, Timer::Retry(_)));
+        self.graph.running.count(|group| group.lane == Lane::Commands) > 0 || awaits_retry()
     }
 
     /// True of a plan that is paused because its parent is.
@@ -182,11 +183,6 @@ impl PlannerState {
     /// The questions that a task asked, in the order they were asked.
     pub(crate) fn questions_of(&self, task: TaskId) -> impl Iterator<Item = &Question> {
         self.asked.get(&task).into_iter().flatten().map(|place| &self.questions[*place])
-    }
-
-    /// The question that the last dispatch of a task asked, when the task is one: those before it are of no account.
-    pub(crate) fn first_question_of_dispatch(&self, task: TaskId) -> QuestionId {
-        self.task(task).and_then(|task| task.first_question).unwrap_or(QuestionId(0))
     }
 
     pub(crate) fn question(&self, id: QuestionId) -> Option<&Question> {
@@ -306,7 +302,8 @@ impl PlannerState {
         self.drop_timer(Timer::Retry(id));
         if status.is_end() {
             self.drop_timers_of(id);
-            self.withdraw_questions_of(id);
+            let asked = self.asked.get(&id).cloned().unwrap_or_default();
+            asked.into_iter().for_each(|place| self.withdraw_at(place));
         }
     }
 

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use crate::event::{Answered, Purpose, QuestionId, TaskStatus, Timer};
-use crate::plan::TaskId;
 use crate::state::PlannerState;
 use crate::task::Question;
 
@@ -97,7 +96,7 @@ impl PlannerState {
         }
     }
 
-    fn withdraw_at(&mut self, place: usize) {
+    pub(super) fn withdraw_at(&mut self, place: usize) {
         let question = &mut self.questions[place];
         if !question.is_open() {
             return;
@@ -108,12 +107,6 @@ impl PlannerState {
         self.drop_timer(Timer::Question(id));
         if let Some(condition) = condition {
             self.judge(&condition, None);
-        }
-    }
-
-    pub(super) fn withdraw_questions_of(&mut self, id: TaskId) {
-        for place in self.asked.get(&id).cloned().unwrap_or_default() {
-            self.withdraw_at(place);
         }
     }
 }

@@ -59,12 +59,12 @@ impl Summary {
 
     fn add(&mut self, entry: Entry, name: &str, subject: &str, outcome: &str) {
         let n_chars = [(name, NAME_CHARS_MAX), (subject, SUBJECT_CHARS_MAX), (outcome, OUTCOME_CHARS_MAX)];
-        let n_chars = n_chars.iter().map(|(text, max)| n_chars_up_to(text, *max)).sum::<usize>() + FRAME_CHARS;
+        let n_chars = n_chars.iter().map(|(text, max)| text.chars().take(*max).count()).sum::<usize>() + FRAME_CHARS;
         self.since.push((entry, n_chars.min(LINE_CHARS_MAX + 1)));
         self.n_chars += n_chars.min(LINE_CHARS_MAX + 1);
     }
 
-    fn keep(&mut self, is_kept: impl Fn(Entry) -> bool) {
+    pub(super) fn keep(&mut self, is_kept: impl Fn(Entry) -> bool) {
         self.since.retain(|(entry, _)| is_kept(*entry));
         self.count();
     }
@@ -91,10 +91,6 @@ impl PlannerState {
         let Task { plan, result, error, .. } = &self.tasks[index];
         let outcome = result.as_ref().or(error.as_ref()).map_or("", String::as_str);
         self.summary.add(Entry::Ended(index), &plan.name(), &plan.description, outcome);
-    }
-
-    pub(super) fn forget_end(&mut self, index: usize) {
-        self.summary.keep(|entry| entry != Entry::Ended(index));
     }
 
     pub(super) fn note_answer(&mut self, place: usize) {
@@ -139,9 +135,4 @@ impl PlannerState {
         }
         self.summary.keep(|entry| !matches!(entry, Entry::Ended(index) if reopened.contains(&index)));
     }
-}
-
-/// The characters of a text, or `chars_max` if it has more.
-fn n_chars_up_to(text: &str, chars_max: usize) -> usize {
-    if text.len() <= chars_max { n_chars(text) } else { text.chars().take(chars_max).count() }
 }

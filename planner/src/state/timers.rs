@@ -17,11 +17,6 @@ impl PlannerState {
         self.timers.get(&timer).copied().flatten()
     }
 
-    /// True while a failed task waits for its next try.
-    pub fn awaits_retry(&self) -> bool {
-        self.timers.keys().any(|timer| matches!(timer, Timer::Retry(_)))
-    }
-
     /// True while a question is open that has a default answer.
     pub fn awaits_default(&self) -> bool {
         self.timers.keys().any(|timer| matches!(timer, Timer::Question(_)))

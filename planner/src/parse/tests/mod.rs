@@ -25,7 +25,7 @@ fn cases(file: &str) -> impl Iterator<Item = Case<'_>> {
         let (text, expected) = rest.split_once("\n---\n").expect("a case says what its text becomes");
         let (rule, format) =
             head.strip_suffix(']').and_then(|head| head.rsplit_once(" [")).unwrap_or((head, "markdown"));
-        let format = Format::ALL.iter().copied().find(|known| known.as_str() == format).expect("a known format");
+        let format = Format::ALL.iter().copied().find(|known| <&str>::from(known) == format).expect("a known format");
         Case { rule, format, text, expected: expected.trim_end() }
     })
 }
@@ -72,7 +72,7 @@ fn shown(text: &str, format: Format) -> String {
             task.timeout_ms.map(|ms| format!("timeout {ms}")),
             task.deadline_ms.map(|ms| format!("deadline {ms}")),
             task.estimate_ms.map(|ms| format!("estimate {ms}")),
-            task.on_failure.map(|policy| format!("on failure {}", policy.as_str())),
+            task.on_failure.map(|policy| format!("on failure {}", <&str>::from(policy))),
             task.compensate.as_ref().map(|command| format!("undo {command}")),
             task.default_answer.as_ref().map(|one| format!("default {} after {}", one.answer, one.after_ms)),
             (!task.files.is_empty()).then(|| format!("files {}", task.files.join(" "))),
