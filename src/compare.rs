@@ -23,7 +23,7 @@ struct Side {
     status: &'static str,
     /// From the point, or from the creation of a fork, to the end of the plan; unset before the end.
     duration_ms: Option<u64>,
-    /// The time for which its tasks were held, together: without the time in which nobody worked on them.
+    /// The total time its tasks were held, without the time between claims.
     work_ms: u64,
     /// The failures and time-outs of its tasks; a retry that succeeds does not make one undone.
     failures: u32,

@@ -57,7 +57,7 @@ pub fn consent(session: &Session, parsed: &ParsedPlan, roster: &Roster) -> Resul
     confirm(session, "Run them?", "nothing was done")
 }
 
-/// Asks a person, unless --yes was given; `refusal` says what a no means.
+/// Asks a person, unless --yes was given; `refusal` is the error text after a no.
 pub fn confirm(session: &Session, question: &str, refusal: &str) -> Result<(), Failure> {
     if session.yes {
         return Ok(());

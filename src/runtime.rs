@@ -38,7 +38,7 @@ pub struct Runtime {
     host: JoinHandle<Result<(), Error>>,
     /// Up to where the planner has taken in what is reported.
     pub taken_in: watch::Receiver<Position>,
-    /// The processes that watch over all plans, as far as this one has their leader locks.
+    /// The processes over all plans whose leader locks this process has.
     reacting: [JoinHandle<io::Result<()>>; 2],
     /// Writes summaries, when a model is configured for that.
     summaries: Option<JoinHandle<Result<(), Error>>>,

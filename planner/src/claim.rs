@@ -113,7 +113,7 @@ pub enum TaskEvent {
 }
 
 impl TaskEvent {
-    /// True when nobody holds the task after it.
+    /// True of an event that leaves the task without a holder.
     pub fn ends_hold(&self) -> bool {
         match self {
             Self::TaskReleased { .. }

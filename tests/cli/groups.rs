@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::crew::{form, keys};
 use super::scene::Scene;
 
-/// Orders of which number 2 of `bad` always fails, handled as far as possible.
+/// Orders handled by a group; number 2 of `bad` always fails.
 fn handled(scene: &Scene) -> tokio::runtime::Runtime {
     scene.run(&["init"]).expect(0);
     let runtime = tokio::runtime::Runtime::new().expect("a runtime starts");

@@ -223,7 +223,7 @@ fn is_limited(task: &TaskPlan) -> bool {
     task.kind != NodeKind::Clarification
 }
 
-/// A running plan under observation, with executors that start only what the plan lets them start.
+/// A running plan under observation, with executors that start only startable tasks.
 struct Run {
     planner: Planner,
     observed: Observed,
@@ -281,7 +281,7 @@ impl Run {
         dispatched.map(|(task, attempt)| (task, attempt, self.held.contains(&(task, attempt)))).collect()
     }
 
-    /// Withdraws what a stopped plan has dispatched and nobody holds, as its host does.
+    /// Withdraws the dispatched tasks of a stopped plan that have no holder, as its host does.
     fn withdraw_unstarted(&mut self) {
         for (node_id, attempt, is_held) in self.dispatched() {
             if self.planner.state().stopped_by.is_some() && !is_held {

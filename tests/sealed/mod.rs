@@ -1,4 +1,4 @@
-//! Sealed texts, from the library's side: the contents of the log, and who can read them.
+//! Sealed texts, from the library's side: the contents of the log, and the keys that open them.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails, also outside of its own function")]
 

@@ -82,7 +82,7 @@ pub enum Command {
     ResumeFromParent,
     /// Cancel the plan once because its task in the parent plan has ended.
     CancelFromParent { reason: String },
-    /// Cancel the whole plan, and undo what its tasks say how to undo.
+    /// Cancel the whole plan, and run the undo commands of its completed tasks.
     CancelAndUndo { reason: String },
     /// Answer a question.
     Answer {
@@ -111,7 +111,7 @@ pub enum Command {
     },
     /// Retry a task now that waits for the delay of its retry.
     RetryNow { task: TaskId },
-    /// Reopen an ended task, with what was skipped because of it; all that failed, timed out or were cancelled when unset.
+    /// Reopen an ended task and the tasks skipped because of it; if unset, all failed, timed-out and cancelled tasks.
     Retry { task: Option<TaskId> },
     /// Change the tasks of the plan, all amendments or none.
     Amend {

@@ -37,7 +37,7 @@ pub struct PlannerConfig {
     pub budget: Budget,
     /// Milliseconds from its first start to its end.
     pub deadline_ms: Option<u64>,
-    /// Whether a plan that failed or was cancelled undoes what its tasks say how to undo.
+    /// Whether a failed or cancelled plan runs the undo commands of its completed tasks.
     pub compensate: bool,
     /// By kind: tasks that may run at once, within `parallelism`.
     pub parallelism_by_kind: BTreeMap<NodeKind, usize>,

@@ -1,4 +1,4 @@
-//! Planning by a model: its requests, the form of its answers, and the check of what they propose.
+//! Planning by a model: its requests, the form of its answers, and their validation.
 //!
 //! Nothing here calls a model: an executor sends the request ([`Request`]) and hands in the answer.
 

@@ -1,7 +1,7 @@
 //! What follows from orders that change the tasks of a plan under way: add, edit, skip, reorder.
 //!
-//! All amendments of an order apply or none. Only what an amendment can break is checked, so that adding a task to a
-//! large plan costs what it is linked to.
+//! All amendments of an order apply or none. Only the tasks linked to an amendment are checked, so that adding a task to
+//! a large plan stays cheap.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! Compensation: a plan that failed or was cancelled gets tasks that undo what its tasks say how to undo.
+//! Compensation: a failed or cancelled plan gets tasks that undo its completed tasks, where these have undo commands.
 
 use std::collections::BTreeMap;
 
@@ -45,7 +45,7 @@ impl Planner {
         resumed.into_iter().chain([amended]).collect()
     }
 
-    /// Cancels the plan and undoes it whatever its settings say, also after it failed or was cancelled.
+    /// Cancels the plan and undoes it regardless of its settings, also after it failed or was cancelled.
     pub(super) fn cancel_and_undo(&self, reason: &str) -> Vec<Event> {
         let mut config = Box::new(self.state.config.clone());
         let set = (!config.compensate).then(|| {

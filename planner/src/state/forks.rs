@@ -1,4 +1,4 @@
-//! Forks in the state: ended tasks and answers are inherited, and what was under way starts again.
+//! Forks in the state: ended tasks and answers are inherited, and tasks that had not ended start again.
 
 use std::collections::BTreeSet;
 

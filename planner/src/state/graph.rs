@@ -9,7 +9,7 @@ use crate::priority::rank;
 use crate::state::{Entry, Phase, PlannerState};
 use crate::task::Task;
 
-/// What follows from tasks and statuses. An event costs what it changes. Tasks are named by their index.
+/// Values derived from tasks and statuses, updated by each event. Tasks are named by their index.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Graph {
     /// By task: its dependents.

@@ -65,7 +65,7 @@ pub struct PlannerState {
     pub(crate) summary: Summary,
     /// The events of its history so far, those of the plans that it goes on from included.
     pub(crate) n_events: u64,
-    /// Whether it was cancelled; it may be undoing what it did.
+    /// Whether it was cancelled; its undo tasks may still run.
     pub is_cancelled: bool,
     /// Whether the last pause came from the parent plan.
     pub(crate) paused_from_parent: bool,

@@ -30,7 +30,7 @@ fn cases(file: &str) -> impl Iterator<Item = Case<'_>> {
     })
 }
 
-/// A plan as lines: `name <- what it waits for: text`, then the task's other fields; warnings; or the error.
+/// A plan as lines: `name <- dependencies: text`, then the task's other fields; warnings; or the error.
 fn shown(text: &str, format: Format) -> String {
     let plan = match read(text, ReadOptions { format, ..ReadOptions::default() }) {
         Ok(plan) => plan,
