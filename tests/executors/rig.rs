@@ -210,12 +210,20 @@ impl Rig {
     pub async fn follow<E: crewlog_mq::Event>(&self, query: &Query, is_last: impl Fn(&E) -> bool) -> Vec<E> {
         let mut events = self.store.subscribe::<E>(query).unwrap();
         let mut seen = Vec::new();
-        soon(async {
+        let all = async {
             while !seen.last().is_some_and(&is_last) {
                 seen.push(events.next().await.unwrap().unwrap().event);
             }
-        })
-        .await;
+        };
+        if tokio::time::timeout(PATIENCE, all).await.is_err() {
+            let types =
+                self.recorded(&Query::all()).await.into_iter().map(|event| (event.aggregate_id, event.event_type));
+            panic!(
+                "the event does not come; {} were read, and the log has {:?}",
+                seen.len(),
+                types.collect::<Vec<_>>()
+            );
+        }
         seen
     }
 
