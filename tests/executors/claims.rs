@@ -13,7 +13,9 @@ use crewlog_planner::claim::{Ending, LEASE, TaskCommand, TaskError, TaskEvent};
 use crewlog_planner::event::{Event, FailureClass, PlannerConfig, Usage};
 use crewlog_planner::plan::{FailurePolicy, TaskId};
 
-use super::rig::{PLAN, Rig, Scripted, blocking, executor, first_line, program, rest, soon, step, tags, task_query};
+use super::rig::{
+    PLAN, Rig, Scripted, blocking, executor, first_line, new_log, program, rest, soon, step, tags, task_query,
+};
 
 const TASK: TaskId = TaskId(1);
 
@@ -296,7 +298,9 @@ fn a_killed_worker_is_dead_at_once() {
 
 #[tokio::test]
 async fn another_worker_finishes_the_tasks_of_a_killed_one_at_once() {
-    let rig = Rig::new().await;
+    let folder = tempfile::tempdir().unwrap();
+    let log = new_log(&folder);
+    let rig = Rig { store: EventStore::open(&log).await.unwrap(), folder };
     let pipe = rig.pipe("pipe");
     let marker = rig.path("second");
     std::fs::write(
@@ -308,7 +312,6 @@ async fn another_worker_finishes_the_tasks_of_a_killed_one_at_once() {
         ),
     )
     .unwrap();
-    let log = rig.path("log");
     let mut killed = Command::new(program())
         .arg("--store")
         .arg(&log)
@@ -343,7 +346,7 @@ async fn another_worker_finishes_the_tasks_of_a_killed_one_at_once() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_worker_stopped_past_its_lease_loses_its_task_and_its_command() {
     let folder = tempfile::tempdir().unwrap();
-    let (log, pipe, second) = (folder.path().join("log"), folder.path().join("pipe"), folder.path().join("second"));
+    let (log, pipe, second) = (new_log(&folder), folder.path().join("pipe"), folder.path().join("second"));
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let (second, written) = (second.display(), pipe.display());
     let command = format!(
@@ -359,10 +362,10 @@ async fn a_worker_stopped_past_its_lease_loses_its_task_and_its_command() {
     let signal = |name: &str| assert!(Command::new("kill").args([name, pid.as_str()]).status().unwrap().success());
     signal("-STOP");
 
-    let now = EventStore::open(log.to_str().unwrap()).await.unwrap().now();
+    let now = EventStore::open(&log).await.unwrap().now();
     let clock = Scripted::default();
     clock.pass(LEASE + Duration::from_micros(now.0.unsigned_abs()));
-    let store = EventStore::open_with(log.to_str().unwrap(), clock.options()).await.unwrap();
+    let store = EventStore::open_with(&log, clock.options()).await.unwrap();
     let rig = Rig { store, folder };
     let (host, worker) = (rig.host_all(), rig.worker_of_all());
     let ended = Query::stream(crewlog_planner::event::STREAM);

@@ -26,6 +26,8 @@ use tempfile::TempDir;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
+use crate::log::cluster::Database;
+
 pub const PLAN: &str = "p";
 
 /// Far longer than any step takes; only a hang exceeds it.
@@ -80,36 +82,42 @@ pub struct Rig {
     pub folder: TempDir,
 }
 
+/// The URL of a new log: a file in the folder, or with `CREWLOG_TEST_RIG=postgres` a schema on the test server.
+pub fn new_log(folder: &TempDir) -> String {
+    match std::env::var("CREWLOG_TEST_RIG").as_deref() {
+        Ok("postgres") => Database::new().url(),
+        _sqlite => folder.path().join("log").to_str().unwrap().to_owned(),
+    }
+}
+
 impl Rig {
     /// An empty log on disk.
     pub async fn new() -> Self {
+        Self::with(Options::default()).await
+    }
+
+    async fn with(options: Options) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let log = folder.path().join("log");
-        Self { store: EventStore::open(log.to_str().unwrap()).await.unwrap(), folder }
+        Self { store: EventStore::open_with(&new_log(&folder), options).await.unwrap(), folder }
     }
 
     /// A log on disk with the test's clock and a started plan.
     pub async fn timed(clock: &Scripted, tasks: Vec<TaskPlan>, config: PlannerConfig) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let log = folder.path().join("log");
-        let store = EventStore::open_with(log.to_str().unwrap(), clock.options()).await.unwrap();
-        let rig = Self { store, folder };
-        let config = PlannerConfig { folder: Some(rig.folder.path().to_str().unwrap().to_owned()), ..config };
-        rig.plan(tasks, config).await;
-        rig
+        Self::with(clock.options()).await.planned(tasks, config).await
     }
 
     /// A log on disk with a started plan. Its commands run in the folder.
     pub async fn with_plan(tasks: Vec<TaskPlan>, config: PlannerConfig) -> Self {
-        let rig = Self::new().await;
-        let config = PlannerConfig { folder: Some(rig.folder.path().to_str().unwrap().to_owned()), ..config };
-        rig.plan(tasks, config).await;
-        rig
+        Self::new().await.planned(tasks, config).await
     }
 
     /// An existing log with a started plan. Its commands run in a folder of the rig.
     pub async fn on(store: EventStore, tasks: Vec<TaskPlan>, config: PlannerConfig) -> Self {
-        let rig = Self { store, folder: tempfile::tempdir().unwrap() };
+        Self { store, folder: tempfile::tempdir().unwrap() }.planned(tasks, config).await
+    }
+
+    async fn planned(self, tasks: Vec<TaskPlan>, config: PlannerConfig) -> Self {
+        let rig = self;
         let config = PlannerConfig { folder: Some(rig.folder.path().to_str().unwrap().to_owned()), ..config };
         rig.plan(tasks, config).await;
         rig
