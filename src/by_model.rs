@@ -21,7 +21,7 @@ use crate::text::{count, visible};
 pub struct Planned {
     /// As if it had been parsed.
     pub parsed: ParsedPlan,
-    /// Who planned it.
+    /// The planner of the text: a model or the parser.
     pub origin: Origin,
 }
 

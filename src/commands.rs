@@ -214,7 +214,7 @@ async fn report(session: &Session, plan: &str, name: &str, ending: Ending, said:
     // Another command may have ended the task first, so that the report counts for nothing.
     let status = target.state().task(id).map_or(status, |task| task.status);
     if matches!(status, TaskStatus::Cancelled | TaskStatus::Skipped | TaskStatus::TimedOut) {
-        let message = format!("somebody was faster: task {name} is {}", status.as_str());
+        let message = format!("another report came first: task {name} is {}", status.as_str());
         return Err(Failure::new(Code::Conflict, message));
     }
     target.say(session, said).await

@@ -220,7 +220,7 @@ fn jobs<'de, D: Deserializer<'de>>(from: D) -> Result<Option<usize>, D::Error> {
 
 fn signs<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
     checked(from, |signs: Vec<String>| match signs.iter().any(|sign| sign.trim().is_empty()) {
-        true => Err("an empty text is in every output: write what the program prints".into()),
+        true => Err("an empty text matches every output: write a text that the program prints".into()),
         false => Ok(signs),
     })
 }

@@ -23,7 +23,7 @@ pub async fn groups(session: &Session, groups: Groups) -> Result<Code, Failure> 
             let version = version(&store, &name, group_version).await?;
             match aggregate {
                 Some(aggregate) if skip => (name, GroupCommand::Skip { version, aggregate }, "skips an event"),
-                aggregate => (name, GroupCommand::Replay { version, aggregate }, "handles again what is parked"),
+                aggregate => (name, GroupCommand::Replay { version, aggregate }, "handles the parked events again"),
             }
         }
         Groups::Pause { name } => (name, GroupCommand::Pause, "is paused"),

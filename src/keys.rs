@@ -44,7 +44,7 @@ fn make(session: &Session, path: &Path) -> Result<Code, Failure> {
         &json!({ "key_file": file, "operator": fingerprint }),
     )?;
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    session.suggest("keep a copy elsewhere: without it nobody can read what is sealed; with it, new plans are sealed:");
+    session.suggest("keep a copy elsewhere: sealed texts cannot be read without it. New plans are sealed with it:");
     session.suggest(&format!("  export CREWLOG_KEY_FILE={}", shell_word(&path.to_string_lossy())));
     Ok(Code::Done)
 }
@@ -85,7 +85,7 @@ async fn destroy(session: &Session, typed: &str) -> Result<Code, Failure> {
     let keys = open(session)?;
     let Doomed { plan, key, plans, tags } = doomed(&store, &keys, typed).await?;
     if !session.yes {
-        session.remark(&format!("the texts of {} could never be read again, by nobody", plans.join(", ")));
+        session.remark(&format!("the texts of {} could never be read again", plans.join(", ")));
     }
     confirm(session, "Destroy the key?", "nothing was destroyed")?;
     let is_new = keys.destroy(&key, &plan)?;
@@ -98,7 +98,7 @@ async fn destroy(session: &Session, typed: &str) -> Result<Code, Failure> {
     if !session.terminal.is_quiet {
         for open in open_of(&store, &plans).await {
             let cancel = session.command_on("cancel", &open);
-            say(&visible(&format!("{open} has not ended, and nobody can carry it out any more; to end it: {cancel}")));
+            say(&visible(&format!("{open} has not ended and can no longer run; to end it: {cancel}")));
         }
         for other in asked_before(&store, &plan, &key).await? {
             let destroy = session.command_on("keys destroy", &other);

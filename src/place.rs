@@ -90,7 +90,7 @@ impl Place {
         self.beside("workers")
     }
 
-    /// A folder beside the log's file, the same for all names of the file; of a log on a server, among the user's own.
+    /// A folder next to the log's file, the same for all names of the file; for a log on a server, in the user's state folder.
     fn beside(&self, what: &str) -> PathBuf {
         let Some(path) = self.path() else {
             let state = std::env::var_os("XDG_STATE_HOME").filter(|folder| !folder.is_empty()).map(PathBuf::from);

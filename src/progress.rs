@@ -49,7 +49,7 @@ impl Progress {
         Self { terminal, bar, began: Instant::now(), name_width: names.max().unwrap_or(1), roster: None, plan: None }
     }
 
-    /// The same, with the executors here; tasks that none of them takes are shown as the person's.
+    /// The same, with the executors of this process; tasks that none of them accepts are shown as work for a person.
     pub fn with(self, roster: Roster) -> Self {
         Self { roster: Some(roster), ..self }
     }

@@ -59,7 +59,7 @@ impl Session {
         Ok(Code::Done)
     }
 
-    /// Prints a list: as JSON one document with the list under `key` beside other `facts`, else a line or more for each item.
+    /// Prints a list: as JSON one document with the list under `key` and the other `facts`; otherwise each item as text.
     pub fn print_list<'a, T, J: Serialize>(
         &self,
         key: &str,

@@ -64,7 +64,7 @@ impl Steps {
         self.events.partition_point(|event| event.position <= position)
     }
 
-    /// Brings the view to the event at a place and returns what the event changed. Going back begins at the first event.
+    /// Moves the view to an event and returns the changes it made. Going back folds from the first event.
     pub fn step(&mut self, place: usize) -> Result<StepJson<'_>, Failure> {
         if place < self.n_applied {
             (self.n_applied, self.view) = (0, PlanView::default());

@@ -1,10 +1,10 @@
-//! The executors of crewlog: what does happen.
+//! The executors of crewlog: they carry out what the planner decides.
 //!
 //! A [`worker`] follows the dispatched tasks, claims each by an append that only one worker can win, lets an executor
 //! act, and appends how the task ended. The [`roster`] picks the executor: the [`shell`] for a task with a command, a
 //! configured [`agent`] for one without; people do the rest. The planner's host ([`planning`]) follows these events and
 //! feeds them to the pure planner. [`history`] reads a plan's events, its ancestors' included. [`reacting`] hosts the
-//! processes that follow all plans. These parts communicate through the log alone, and none decides what comes next.
+//! processes that follow all plans. They exchange data only through the log and leave all decisions to the planner.
 
 pub mod agent;
 pub mod agents;

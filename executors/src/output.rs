@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 pub const OUTPUT_BYTES_MAX: usize = 64 << 10;
 /// The bytes kept of the beginning of a line, in addition to the text.
 const LINE_BYTES_MAX: usize = 64;
-/// How long output may still come after the program is gone. A process that left its session may hold the pipes for ever.
+/// How long to read output after the program has exited: a process that left its session may hold the pipes open forever.
 const OUTPUT_GRACE: Duration = Duration::from_secs(1);
 
 /// Whether the two outputs of a program are one text or two.

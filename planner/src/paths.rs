@@ -84,7 +84,7 @@ fn may_be_path(text: &str) -> bool {
     text.bytes().any(|byte| matches!(byte, b'.' | b'/' | b'\\'))
 }
 
-/// The links, images and paths of a text, in its order, each once.
+/// The links, images and paths of a text, in order of appearance, each once.
 pub(crate) fn attachments(text: &str, links: &[Link]) -> Vec<Attachment> {
     let mut found: Vec<(usize, Attachment)> = Vec::new();
     if links.is_empty() && !may_be_path(text) {

@@ -102,7 +102,7 @@ impl AgentRequest {
     pub fn instruction(&self) -> String {
         let (ability, text) = self.subject();
         let verb = match ability {
-            Ability::Analyse => "Analyse this, and say what follows from it",
+            Ability::Analyse => "Analyse this, and draw conclusions",
             Ability::Extract => "Name the files, symbols and other things that this is about",
             Ability::Locate => "Say where this is, with path and line",
         };

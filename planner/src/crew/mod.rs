@@ -32,7 +32,7 @@ pub trait Projection: Default + Send + Snapshot {
     fn end_append(&mut self) {}
 }
 
-/// A process that folds the events of others and says what follows from them.
+/// A process that folds the events of others and derives its own events from them.
 ///
 /// [`Reactor::emit`] is called after the last event of each append and never between: an append is atomic, so half of
 /// it is no state of the log. What it then emits has that last event as its cause.

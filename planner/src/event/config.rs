@@ -45,7 +45,7 @@ pub struct PlannerConfig {
     pub parallelism_by_executor: BTreeMap<String, usize>,
     /// Which of several startable tasks starts first.
     pub order: Order,
-    /// Who writes the summary of the history.
+    /// Whether a model or the program summarizes the history.
     pub summaries: Summaries,
     /// Whether the plan stays open when all its tasks have ended.
     pub standing: bool,

@@ -256,7 +256,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Puts parts after their groups. An issue whose parts have all ended is a step, so that somebody closes it.
+    /// Puts parts after their groups. An issue whose parts have all ended becomes a step, so that it gets closed.
     fn group_issues(&mut self) -> Result<(), InvalidPlan> {
         let mut nodes = std::mem::take(&mut self.tree.nodes).into_iter().map(Some).collect::<Vec<_>>();
         let mut parts = vec![Vec::new(); nodes.len()];

@@ -77,7 +77,7 @@ pub(crate) fn compact(state: &PlannerState, max_tokens: usize) -> Option<Event> 
     is_new.then_some(compacted)
 }
 
-/// The compaction by a model's summary, while it is requested, cut to the room beside the decisions that it omits.
+/// The compaction by a model's summary, while it is requested, cut to the space left by the decisions that it omits.
 pub(crate) fn compact_by(state: &PlannerState, summary: &str, task_ids: &[TaskId]) -> Option<Event> {
     // A late summary of an earlier request lacks the events since.
     let requested = state.summary.requested.as_ref().filter(|requested| requested.task_ids == task_ids)?;

@@ -49,7 +49,7 @@ impl PlannerState {
         }
     }
 
-    /// Changes the settings, and what follows from them for limits, order and deadline.
+    /// Changes the settings, and updates limits, order and deadline accordingly.
     pub(super) fn configure(&mut self, config: &PlannerConfig) {
         if self.config.deadline_ms != config.deadline_ms {
             let is_open = matches!(self.phase, Phase::Active | Phase::Paused);

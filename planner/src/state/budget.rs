@@ -178,7 +178,7 @@ impl PlannerState {
         if runs_tasks { None } else { self.held_by_budget() }
     }
 
-    /// The exhausted measure of the budget, when it starts none of the ready tasks, also while others run.
+    /// The exhausted measure of the budget if it keeps every ready task from starting, even while others run.
     pub fn held_by_budget(&self) -> Option<Shortage> {
         if self.config.budget.is_unlimited() {
             return None;
@@ -203,7 +203,7 @@ impl PlannerState {
         ledger
     }
 
-    /// The budget of the sub-plan of a task: all that is neither spent nor reserved. Other tasks have none of their own.
+    /// The budget of the sub-plan of a task: the part neither spent nor reserved. Other tasks have no budget of their own.
     pub(crate) fn left(&self, ledger: &Ledger, task: &Task) -> Budget {
         if task.plan.is_delegated() { self.left_of(ledger) } else { Budget::default() }
     }
@@ -216,7 +216,7 @@ impl PlannerState {
         Budget { tokens: left(Measure::Tokens), cost_micros: left(Measure::Cost), duration_ms: left(Measure::Duration) }
     }
 
-    /// The budget of all running sub-plans together: all that is neither spent nor reserved for other tasks.
+    /// The budget of all running sub-plans together: the part neither spent nor reserved for other tasks.
     pub fn left_for_plans(&self) -> Budget {
         self.left_of(&self.ledger_of(|task| !task.plan.is_delegated()))
     }

@@ -141,8 +141,8 @@ impl Running {
 }
 
 impl PlannerState {
-    /// The dispatched tasks that may start now, in order of priority: each has room beside the held tasks, whatever
-    /// other unclaimed tasks there are. Nothing starts while the plan is paused or stopped.
+    /// The dispatched tasks that may start now, in order of priority: each fits within the limits next to
+    /// the held tasks; other unclaimed tasks do not count. Nothing starts while the plan is paused or stopped.
     pub fn startable(&self, is_held: impl Fn(TaskId) -> bool) -> Vec<TaskId> {
         if self.phase != Phase::Active || self.stopped_by.is_some() {
             return Vec::new();

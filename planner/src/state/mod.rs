@@ -50,7 +50,7 @@ pub struct PlannerState {
     inherited_answers: BTreeMap<usize, BTreeSet<usize>>,
     /// The places of the questions that wait for an answer.
     pub(crate) open: BTreeSet<usize>,
-    /// Where the plan stands.
+    /// The phase of the plan.
     pub phase: Phase,
     /// The text's first heading.
     pub title: Option<String>,
