@@ -101,7 +101,7 @@ pub fn is_busy(roster: &Roster, plan: &str, view: &PlanView, all: &BTreeMap<Stri
         })
     };
     // The planner is about to handle it.
-    if view.has_unhandled_failure() {
+    if view.has_unhandled_report() {
         return true;
     }
     let free = view.free().into_iter().collect::<BTreeSet<_>>();

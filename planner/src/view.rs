@@ -1,6 +1,6 @@
 //! The view of a plan: the fold of its events and those of its tasks.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crewlog_mq::{Error, Handler, Position, Recorded, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -87,8 +87,8 @@ pub struct PlanView {
     planner: Planner,
     times: BTreeMap<TaskId, TaskTimes>,
     n_held: usize,
-    /// The tasks whose failure the planner has not handled yet: it may stop the plan.
-    failed: BTreeSet<TaskId>,
+    /// The tasks whose reported end the planner has not handled yet, and whether they failed.
+    reported: BTreeMap<TaskId, bool>,
     /// The position of the last event applied.
     pub at: Position,
     /// The position of the last event of one of its tasks, which the planner may have to handle.
@@ -127,7 +127,7 @@ impl PlanView {
         let is_dispatched = matches!(event, Event::TaskDispatched { .. });
         for id in tasks {
             let Some(status) = self.planner.state().task(*id).map(|task| task.status) else { continue };
-            self.failed.remove(id);
+            self.reported.remove(id);
             let times = self.times.entry(*id).or_default();
             times.ended_at = if status.is_end() { times.ended_at.or(Some(at)) } else { None };
             // The plan wins: a task that it ends or dispatches again has no holder.
@@ -142,7 +142,7 @@ impl PlanView {
         self.created_at = Some(at);
         self.last_report = Position(0);
         self.n_held = 0;
-        self.failed.clear();
+        self.reported.clear();
         let state = self.planner.state();
         self.times.retain(|task, times| {
             times.holder = None;
@@ -152,10 +152,12 @@ impl PlanView {
 
     fn apply_to_task(&mut self, task: TaskId, event: &TaskEvent, at: Timestamp) {
         let runs = |task: &Task, attempt: u32| task.status == TaskStatus::Running && task.attempts == attempt;
-        if let TaskEvent::TaskFailed { attempt, .. } = event
+        if let TaskEvent::TaskCompleted { attempt, .. }
+        | TaskEvent::TaskFailed { attempt, .. }
+        | TaskEvent::TaskWithdrawn { attempt } = event
             && self.planner.state().task(task).is_some_and(|task| runs(task, *attempt))
         {
-            self.failed.insert(task);
+            self.reported.insert(task, matches!(event, TaskEvent::TaskFailed { .. }));
         }
         let times = self.times.entry(task).or_default();
         self.n_held -= usize::from(times.holder.is_some());
@@ -193,17 +195,18 @@ impl PlanView {
     }
 
     /// The dispatched tasks that may start now, the most urgent first; `is_held` excludes claimed ones. No task starts
-    /// between a failure and the plan's reaction to it.
+    /// between a failure and the plan's reaction to it, and none whose end is reported.
     pub fn startable(&self, is_held: impl Fn(TaskId, Option<&Lease>) -> bool) -> Vec<TaskId> {
-        if self.has_unhandled_failure() {
+        if self.reported.values().any(|is_failure| *is_failure) {
             return Vec::new();
         }
-        self.state().startable(|task| is_held(task, self.lease(task)))
+        let startable = self.state().startable(|task| is_held(task, self.lease(task)));
+        startable.into_iter().filter(|task| !self.reported.contains_key(task)).collect()
     }
 
-    /// True between a task's failure and the plan's reaction to it.
-    pub fn has_unhandled_failure(&self) -> bool {
-        !self.failed.is_empty()
+    /// True between the reported end of a task and the plan's reaction to it.
+    pub fn has_unhandled_report(&self) -> bool {
+        !self.reported.is_empty()
     }
 
     /// The dispatched tasks that may start now and have no holder.

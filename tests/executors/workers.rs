@@ -5,6 +5,7 @@ use crewlog_mq::{Append, Cause, Expected, NewEvent, Position, Query};
 use crewlog_planner::claim::{Ending, TaskCommand, TaskEvent};
 use crewlog_planner::event::{self, Command, Event, Outcome, PlannerConfig, Setting, TaskStatus, Usage};
 use crewlog_planner::plan::{FailurePolicy, NodeKind, TaskId, TaskPlan};
+use crewlog_planner::view::PlanView;
 
 use super::rig::{PLAN, Rig, blocking, executor, first_line, rest, step, tags, task_query};
 
@@ -188,6 +189,31 @@ async fn dispatched_tasks_start_only_within_the_lowered_parallelism() {
         let completed = position(&rig, &task_query(before), "TaskCompleted").await;
         assert!(position(&rig, &task_query(task), "TaskClaimed").await > completed, "task {task}");
     }
+}
+
+async fn view(rig: &Rig) -> PlanView {
+    let mut view = PlanView::default();
+    for recorded in rig.recorded(&Query::all()).await {
+        view.apply(&recorded).unwrap();
+    }
+    view
+}
+
+#[tokio::test]
+async fn a_task_with_a_reported_end_is_not_startable_before_the_plan_handles_it() {
+    let rig = Rig::with_plan(vec![step(1, "true", &[]), step(2, "true", &[])], side_by_side(2)).await;
+    assert_eq!(view(&rig).await.free(), [TaskId(1), TaskId(2)]);
+    let worker = rig.worker(1);
+    for task in [1, 2] {
+        rig.until(task, |event| matches!(event, TaskEvent::TaskCompleted { .. })).await;
+    }
+    worker.stop().await;
+    let reported = view(&rig).await;
+    assert_eq!((reported.free(), reported.has_unhandled_report()), (Vec::new(), true));
+    let host = rig.host();
+    rig.end().await;
+    host.abort();
+    assert!(!view(&rig).await.has_unhandled_report());
 }
 
 #[tokio::test]

@@ -327,7 +327,7 @@ fn advice_of_a_model_is_checked_and_shown() {
         json!({ "tasks": [task("1", "ToolCall", first), task("2", "ToolCall", &[]), task("3", "UnitTest", third)] })
     };
     let mock = Mock::new(&json!([
-        { "when": { "prompt": "of what kind it is" }, "json": advice(&["3"], &["1"]) },
+        { "when": { "prompt": "You classify the tasks of a plan" }, "json": advice(&["3"], &["1"]) },
         { "when": { "prompt": "in a circle: 1 -> 3 -> 1" }, "json": advice(&[], &["1", "2"]) },
     ]));
     mock.configure("openai", "plan = false");

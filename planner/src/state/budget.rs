@@ -69,12 +69,6 @@ impl Measure {
     }
 }
 
-/// A usage in words, without measures of which nothing was used.
-pub fn words_for(usage: &Usage) -> String {
-    let some = Measure::ALL.iter().filter(|measure| measure.of(usage) > 0);
-    some.map(|measure| measure.words_of(usage)).collect::<Vec<_>>().join(", ")
-}
-
 /// An exhausted measure of the budget: used up, or reserved for running tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shortage {

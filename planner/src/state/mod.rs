@@ -16,7 +16,7 @@ use crate::event::{Event, Outcome, PlannerConfig, Purpose, QuestionId, TaskStatu
 use crate::plan::{Attachment, Origin, TaskId};
 pub use crate::task::{Question, Task};
 use budget::Spending;
-pub use budget::{Measure, Shortage, words_for};
+pub use budget::{Measure, Shortage};
 pub(crate) use graph::{ConcurrencyGroup, ConditionStatus, Lane, Priority, Running};
 use graph::{Conditions, Graph};
 pub(crate) use questions::is_yes;
