@@ -8,8 +8,8 @@ use crewlog_executors::agent::Agent;
 use crewlog_mq::{LogIdentity, Position, Recorded};
 use crewlog_planner::crew::statistics::Figures;
 use crewlog_planner::event::{Budget, Timer};
-use crewlog_planner::listing::{Parent, PlanSummary};
-use crewlog_planner::plan::{Condition, TaskId};
+use crewlog_planner::listing::PlanSummary;
+use crewlog_planner::plan::{Condition, Parent, TaskId};
 use crewlog_planner::view::PlanView;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -126,7 +126,7 @@ pub fn shown_tasks_json(plan: &str, at: Position, view: &PlanView, is_shown: imp
         "title": state.title.as_deref(),
         "status": view.status().as_str(),
         "at": at,
-        "parent": Parent::of(state),
+        "parent": state.parent,
         "tasks": tasks.collect::<Vec<_>>(),
         "questions": questions.collect::<Vec<_>>(),
         "deadline": due(Timer::Plan),

@@ -9,7 +9,7 @@ use crewlog_mq::{EventStore, Position, Range};
 use crewlog_planner::event::{TaskStatus, Timer};
 use crewlog_planner::listing::{PlanList, PlanSummary};
 use crewlog_planner::parse::{self, Diagnostic, ParsedPlan};
-use crewlog_planner::plan::{Mark, NodeKind, TaskPlan};
+use crewlog_planner::plan::{Mark, NodeKind, Parent, TaskPlan};
 use crewlog_planner::state::{Measure, PlannerState, Question, Shortage, Task};
 use crewlog_planner::view::PlanView;
 use serde_json::json;
@@ -127,7 +127,7 @@ pub fn print_view(mut to: impl Write, plan: &str, at: Position, view: &PlanView)
     if let Some(title) = state.title.as_deref() {
         writeln!(to, "{}", one_line(title, 100))?;
     }
-    if let (Some((parent, at)), Some(reason)) = (state.parent(), state.fork_reason()) {
+    if let Some(Parent { plan: parent, at, reason }) = &state.parent {
         writeln!(to, "a fork of {} at position {at}: {}", visible(parent), one_line(reason, 100))?;
     }
     if let Some(task) = state.stopped_by.and_then(|task| state.task(task)) {

@@ -96,7 +96,7 @@ impl<'a> Kept<'a> {
         let view = queries::load_view(store, plan, Range::default()).await?;
         let state = view.state();
         // A fork goes on from a plan that has the file already.
-        let is_its_own = state.origin.is_text() && state.parent().is_none();
+        let is_its_own = state.origin.is_text() && state.parent.is_none();
         let Some(path) = state.config.file.path.as_ref().filter(|_| is_its_own).map(PathBuf::from) else {
             let export = session.command_on("plan export", plan);
             let message = format!("{plan} has no file of its own: no file was read to make it, or it is a fork");

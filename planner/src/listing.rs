@@ -2,16 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use crewlog_mq::{Error, Position, Query, Recorded, Snapshot, Timestamp};
+use crewlog_mq::{Error, Query, Recorded, Snapshot, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::claim;
 use crate::crew::Projection;
 use crate::event::{self, Event};
 use crate::is_default;
-use crate::plan::TaskPlan;
+use crate::plan::{Parent, TaskPlan};
 use crate::sealed;
-use crate::state::PlannerState;
 use crate::view::{PlanStatus, PlanView};
 
 /// The plans of a log, the oldest first.
@@ -60,25 +59,6 @@ pub struct PlanSummary {
     pub waits_for_work: bool,
 }
 
-/// The plan from which a fork was made.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Parent {
-    /// Its id.
-    pub plan: String,
-    /// The last position that both share.
-    pub at: Position,
-    /// Why the fork was made.
-    pub reason: String,
-}
-
-impl Parent {
-    /// The parent of a fork.
-    pub fn of(state: &PlannerState) -> Option<Self> {
-        let ((plan, at), reason) = (state.parent()?, state.fork_reason()?);
-        Some(Self { plan: plan.to_owned(), at, reason: reason.to_owned() })
-    }
-}
-
 impl PlanSummary {
     /// The summary of a plan; none before its first event.
     pub fn of(view: &PlanView) -> Option<Self> {
@@ -88,7 +68,7 @@ impl PlanSummary {
             title: state.title.clone().or_else(first_task).unwrap_or_default(),
             status: view.status(),
             created_at: view.created_at?,
-            parent: Parent::of(state),
+            parent: state.parent.clone(),
             is_held_by_budget: state.held_by_budget().is_some(),
             waits_for_work: state.waits_for_work(),
         })

@@ -2,6 +2,7 @@
 //!
 //! The state of a task is in the planner's state, not here.
 
+use crewlog_mq::Position;
 use serde::{Deserialize, Serialize};
 
 use crate::is_default;
@@ -17,6 +18,17 @@ impl std::fmt::Display for TaskId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.fmt(f)
     }
+}
+
+/// The plan from which a fork was made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Parent {
+    /// Its id.
+    pub plan: String,
+    /// The last position that both share.
+    pub at: Position,
+    /// Why the fork was made.
+    pub reason: String,
 }
 
 /// The kind of work that a task is; executors subscribe by it.

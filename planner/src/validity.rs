@@ -22,9 +22,7 @@ pub(crate) fn edges_of(tasks: &[TaskPlan]) -> Result<(Vec<Vec<Dependency>>, Vec<
     if tasks.is_empty() {
         return Err(InvalidPlan::EmptyPlan);
     }
-    if tasks.len() > TASKS_MAX {
-        return Err(InvalidPlan::LimitPassed { limit: "tasks", value: tasks.len(), max: TASKS_MAX });
-    }
+    InvalidPlan::check_limit("tasks", tasks.len(), TASKS_MAX)?;
     let mut previous = 0;
     let mut labels = HashSet::new();
     let places = tasks.iter().enumerate().map(|(place, task)| (task.id, place)).collect::<BTreeMap<_, _>>();
@@ -144,6 +142,11 @@ impl InvalidPlan {
     /// The name of the variant, by which programs tell errors apart.
     pub fn name(&self) -> &'static str {
         self.into()
+    }
+
+    /// Refuses what exceeds a limit.
+    pub(crate) fn check_limit(limit: &'static str, value: usize, max: usize) -> Result<(), Self> {
+        if value > max { Err(Self::LimitPassed { limit, value, max }) } else { Ok(()) }
     }
 
     /// Line and column of what is wrong, both from 1; nothing for what is wrong with the whole or has no text.

@@ -1,8 +1,8 @@
 //! The compaction of a plan's history: within the token budget, most important lines first.
 
 use crewlog_mq::{Handler, Position};
-use crewlog_planner::event::{Command, Covered, Event, PlannerConfig, Purpose};
-use crewlog_planner::plan::{FailurePolicy, TaskId};
+use crewlog_planner::event::{Command, Covered, Event, PlannerConfig, Purpose, TaskStatus, Usage};
+use crewlog_planner::plan::{FailurePolicy, NodeKind, TaskId, TaskPlan};
 use crewlog_planner::planner::Planner;
 use crewlog_planner::prompt::{HARD_PERCENT, SOFT_PERCENT, SUMMARY_PERCENT, history};
 use proptest::prelude::*;
@@ -266,4 +266,32 @@ fn an_answer_to_a_failure_or_a_condition_is_a_decision_too() {
         "{past}"
     );
     assert!(past.contains("Decided in 2: Task 2 failed: it broke. Retry, done, skip, continue or stop? -> continue\n"));
+}
+
+#[test]
+fn late_usage_of_a_summarized_task_does_not_bring_its_line_back() {
+    let task_id = TaskId(1);
+    let task = TaskPlan::new(task_id, NodeKind::Processing, "Paint");
+    let mut planner = Planner::default();
+    let events = [
+        Event::planned(vec![task], PlannerConfig::default()),
+        Event::TaskStatusUpdated {
+            task_id,
+            status: TaskStatus::Completed,
+            result: Some("green".into()),
+            error: None,
+            unblocks: true,
+        },
+        Event::ContextCompacted {
+            summary: "Painted".into(),
+            removed_task_ids: vec![task_id],
+            covers: Some(Covered { from: 1, to: 2 }),
+        },
+    ];
+    events.iter().for_each(|event| planner.apply(event));
+    let before = planner.state().history_chars();
+    let usage = Usage { input_tokens: 7, ..Usage::default() };
+    planner.apply(&Event::UsageRecorded { task_id, attempt: 1, epoch: 1, usage });
+    assert_eq!(planner.state().history_chars(), before);
+    assert_eq!(planner.state().spent(), usage);
 }

@@ -10,7 +10,7 @@ use crewlog_planner::event::{
     Amendment, Command, Edit, Event, ExecutorEvent, FailureClass, PlannerConfig, Purpose, QuestionId, TaskStatus,
     Usage, plan_tag,
 };
-use crewlog_planner::plan::{FailurePolicy, TaskId};
+use crewlog_planner::plan::{FailurePolicy, Parent, TaskId};
 use crewlog_planner::planner::{FORK_DEPTH_MAX, Planner, PlannerError};
 use crewlog_planner::prompt::render as render_prompt;
 use crewlog_planner::state::{Phase, PlannerState, Task};
@@ -69,8 +69,8 @@ fn a_fork_keeps_ended_tasks_and_restarts_the_others() {
     assert_eq!(statuses(fork.state()), [TaskStatus::Completed, TaskStatus::Running, TaskStatus::Planned]);
     assert_eq!(fork.state().tasks[0].result.as_deref(), Some("built"));
     assert_eq!(fork.state().tasks[1].attempts, 1, "a dispatch of its own");
-    assert_eq!(fork.state().parent(), Some(("parent", Position(7))));
-    assert_eq!(fork.state().fork_reason(), Some("another way"));
+    let parent = Parent { plan: "parent".into(), at: Position(7), reason: "another way".into() };
+    assert_eq!(fork.state().parent, Some(parent));
     assert!(matches!(
         &events[..],
         [Event::PlanForked { .. }, Event::TaskDispatched { task_id: TaskId(2), attempt: 1, .. }]

@@ -16,7 +16,7 @@ pub enum AnswerError {
     #[error("{0}")]
     Form(String),
     /// Its tasks are not a plan.
-    #[error("{}", without_place(.0))]
+    #[error("{0} [{name}]", name = .0.name())]
     Plan(#[from] InvalidPlan),
     /// It breaks a rule of its agent's plans.
     #[error(transparent)]
@@ -33,15 +33,9 @@ pub enum AnswerError {
     /// The text does not have this argument of a tool's command.
     #[error("the argument {1:?} of task {0} is not in the text; copy one that is, or leave it out")]
     InventedArgument(String, String),
-    /// The text has settings for a step that no task is.
+    /// A step with settings has no matching task in the answer.
     #[error("the text has settings for the step {0:?}, and no task of the answer is that step; add it")]
     LostStep(String),
-}
-
-/// An answer has no lines of a source, and neither has a plan that a model proposes.
-fn without_place(error: &InvalidPlan) -> String {
-    let text = error.to_string().replace(" (line 0, column 0)", "").replace(", on line 0 and again", "");
-    format!("{text} [{}]", error.name())
 }
 
 /// Reads one JSON object; white space and a Markdown fence around it do not count.

@@ -119,7 +119,7 @@ pub fn plan_request(parameters: &ModelParameters, text: &str) -> Result<Request,
 /// settings, or is not a plan.
 pub fn read_plan(answer: &str, parsed: &[TaskPlan]) -> Result<Proposed, AnswerError> {
     let Answered { title, tasks: proposed, questions } = answer::read(answer)?;
-    check_at_most("tasks", proposed.len(), TASKS_MAX)?;
+    InvalidPlan::check_limit("tasks", proposed.len(), TASKS_MAX)?;
     if questions.len() > QUESTIONS_MAX {
         let too_many =
             format!("{} questions are more than {QUESTIONS_MAX}; ask only the most important", questions.len());
@@ -145,10 +145,6 @@ pub fn read_plan(answer: &str, parsed: &[TaskPlan]) -> Result<Proposed, AnswerEr
     Ok(Proposed { title: title.filter(|title| !title.is_empty()), tasks })
 }
 
-fn check_at_most(limit: &'static str, value: usize, max: usize) -> Result<(), InvalidPlan> {
-    if value <= max { Ok(()) } else { Err(InvalidPlan::LimitPassed { limit, value, max }) }
-}
-
 impl ProposedTask {
     fn plan(self, id: TaskId, ids: &Ids, parsed: &[TaskPlan]) -> Result<TaskPlan, AnswerError> {
         let own = answer::checked(&self.id, "id", &format!("task {}", id.0), TEXT_CHARS_MAX)?;
@@ -158,7 +154,7 @@ impl ProposedTask {
             text.map(|text| answer::checked(&text, name, &of, TEXT_CHARS_MAX)).transpose()
         };
         let several = |list: &[String], name| {
-            check_at_most(name, list.len(), LIST_MAX)?;
+            InvalidPlan::check_limit(name, list.len(), LIST_MAX)?;
             list.iter().map(|text| answer::checked(text, name, &of, TEXT_CHARS_MAX)).collect::<Result<Vec<_>, _>>()
         };
         let description = answer::checked(&self.description, "description", &of, DESCRIPTION_CHARS_MAX)?;
@@ -175,7 +171,7 @@ impl ProposedTask {
         plan.files = several(&self.files, "files")?;
         plan.assignee = short(self.assignee, "assignee")?.map(|name| name.trim_start_matches('@').to_owned());
         plan.priority = short(self.priority, "priority")?;
-        check_at_most("depends_on", self.depends_on.len(), LIST_MAX)?;
+        InvalidPlan::check_limit("depends_on", self.depends_on.len(), LIST_MAX)?;
         wait_for(&mut plan, &self.depends_on, ids)?;
         // A number is how people call a task by its place; another one would be mistaken for it.
         plan.label = (!own.bytes().all(|byte| byte.is_ascii_digit())).then_some(own);

@@ -29,9 +29,7 @@ pub(super) fn connect(
     builder.name(&mut tree);
     builder.resolve(&tree)?;
     builder.order(&tree);
-    if builder.n_edges > EDGES_MAX {
-        return Err(InvalidPlan::LimitPassed { limit: "dependencies", value: builder.n_edges, max: EDGES_MAX });
-    }
+    InvalidPlan::check_limit("dependencies", builder.n_edges, EDGES_MAX)?;
     let Builder { mut edges, ids, outer, mut conditions, nodes, .. } = builder;
     for own in &mut edges {
         own.retain(|one| one.strength == Strength::Hard || !options.parallel);
@@ -162,11 +160,10 @@ impl<'a> Builder<'a> {
             nodes.extend((!node.is_group).then_some(place));
             ids.push((!node.is_group).then_some(TaskId(nodes.len() as u64)));
         }
-        match nodes.len() {
-            0 => return Err(InvalidPlan::EmptyPlan),
-            1..=TASKS_MAX => {}
-            value => return Err(InvalidPlan::LimitPassed { limit: "tasks", value, max: TASKS_MAX }),
+        if nodes.is_empty() {
+            return Err(InvalidPlan::EmptyPlan);
         }
+        InvalidPlan::check_limit("tasks", nodes.len(), TASKS_MAX)?;
         let (written, conditions) = (vec![None; n_nodes], vec![None; n_nodes]);
         let edges = vec![Vec::new(); nodes.len()];
         Ok(Self { text, named, ids, parts, written, edges, nodes, conditions, ..Self::default() })
@@ -255,10 +252,7 @@ impl<'a> Builder<'a> {
         for wave in &tree.waves {
             let known = wave.iter().filter_map(|one| self.names.get(&one.name.to_lowercase()));
             let wave = known.filter(|nodes| nodes.len() == 1).map(|nodes| nodes[0]).collect::<Vec<_>>();
-            let value = before.len().saturating_mul(wave.len());
-            if value > EDGES_MAX {
-                return Err(InvalidPlan::LimitPassed { limit: "dependencies", value, max: EDGES_MAX });
-            }
+            InvalidPlan::check_limit("dependencies", before.len().saturating_mul(wave.len()), EDGES_MAX)?;
             for place in &wave {
                 self.written[*place].get_or_insert_default().extend(&before);
             }

@@ -52,9 +52,7 @@ pub fn read_beside(text: &str, options: ReadOptions<'_>, named: Named<'_>) -> Re
 }
 
 fn read_with(text: &str, options: ReadOptions<'_>, named: Option<Named<'_>>) -> Result<Added, InvalidPlan> {
-    if text.len() > TEXT_BYTES_MAX {
-        return Err(InvalidPlan::LimitPassed { limit: "bytes", value: text.len(), max: TEXT_BYTES_MAX });
-    }
+    InvalidPlan::check_limit("bytes", text.len(), TEXT_BYTES_MAX)?;
     if let Some(exported) = canonical::read(text, options) {
         return Ok((exported?, Vec::new()));
     }

@@ -209,7 +209,7 @@ impl<'a> Draft<'a> {
             let handed = known.iter().filter_map(|one| waited_for.get(one)).flatten();
             let handed = handed.filter(|one| **one != id && !known.contains(*one)).collect::<BTreeSet<_>>();
             n_handed += handed.len();
-            check_limit("dependencies", n_handed, EDGES_MAX)?;
+            InvalidPlan::check_limit("dependencies", n_handed, EDGES_MAX)?;
             plan.depends_on.extend(handed.into_iter().copied().map(hard));
         }
         Ok(())
@@ -317,10 +317,10 @@ impl<'a> Draft<'a> {
         let known = |id: &TaskId| self.state.task(*id).map(|task| &task.plan);
         let n_edges = |task: &TaskPlan| task.depends_on.len();
         let n_new = self.tasks.keys().filter(|id| known(id).is_none()).count();
-        check_limit("tasks", self.state.tasks.len() + n_new, TASKS_MAX)?;
+        InvalidPlan::check_limit("tasks", self.state.tasks.len() + n_new, TASKS_MAX)?;
         let n_edges_before = self.tasks.keys().filter_map(known).map(n_edges).sum::<usize>();
         let n_edges_after = self.tasks.values().map(n_edges).sum::<usize>();
-        check_limit("dependencies", self.state.graph.n_edges - n_edges_before + n_edges_after, EDGES_MAX)?;
+        InvalidPlan::check_limit("dependencies", self.state.graph.n_edges - n_edges_before + n_edges_after, EDGES_MAX)?;
         let is_relinked = |task: &&TaskPlan| known(&task.id).is_none_or(|known| known.depends_on != task.depends_on);
         let mut to_look_at = self.tasks.values().filter(is_relinked).map(|task| task.id).collect::<Vec<_>>();
         let leads_on = to_look_at.iter().any(|id| known(id).is_some());
@@ -339,19 +339,15 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// `3`, `2.1`.
-fn is_number(label: &str) -> bool {
-    label.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
-}
-
 fn check_label(label: &str) -> Result<(), PlannerError> {
     let is_plain = |char: char| char.is_alphanumeric() || "-_.:/#".contains(char);
     let is_name = (1..=LABEL_CHARS_MAX).contains(&label.chars().count()) && label.chars().all(is_plain);
     if is_name { Ok(()) } else { Err(PlannerError::LabelName(label.chars().take(LABEL_CHARS_MAX).collect())) }
 }
 
-fn check_limit(limit: &'static str, value: usize, max: usize) -> Result<(), PlannerError> {
-    if value > max { Err(InvalidPlan::LimitPassed { limit, value, max }.into()) } else { Ok(()) }
+/// `3`, `2.1`.
+fn is_number(label: &str) -> bool {
+    label.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
 }
 
 fn hard(task: TaskId) -> Dependency {

@@ -29,7 +29,7 @@ impl Planner {
             return Err(PlannerError::NotPlanned);
         }
         // What it says of itself already is no history of another.
-        if self.state.parent() == Some((&parent, at)) {
+        if self.state.parent.as_ref().is_some_and(|known| known.plan == parent && known.at == at) {
             return Err(PlannerError::AlreadyPlanned);
         }
         if self.state.n_ancestors >= FORK_DEPTH_MAX {

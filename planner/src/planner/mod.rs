@@ -1,7 +1,7 @@
 //! The planner: a pure handler that decides what happens next in a plan.
 //!
-//! A command is decided on the present state; then everything that has become possible is scheduled. It never acts:
-//! executors learn of a task from its `TaskDispatched` alone.
+//! Each command is decided against the current state; then everything that can start is scheduled. The planner has no
+//! effects: executors start from `TaskDispatched`.
 
 mod amending;
 mod clarifying;
@@ -55,22 +55,15 @@ impl Planner {
     }
 
     fn decide(&self, command: Command) -> Result<Vec<Event>, PlannerError> {
-        if let Command::Initialize { user_input, attachments, config, parallel } = command {
-            return self.initialize(user_input, attachments, config, parallel);
-        }
-        if let Command::Propose { proposal, attachments, config } = command {
-            return self.propose(*proposal, attachments, config);
-        }
-        if let Command::Fork { parent, at, reason, config, amendments } = command {
-            return self.fork(parent, at, reason, config, amendments);
-        }
-        if self.state.phase == Phase::Empty {
-            return Err(PlannerError::NotPlanned);
-        }
         match command {
-            Command::Initialize { .. } | Command::Propose { .. } | Command::Fork { .. } => {
-                Err(PlannerError::AlreadyPlanned)
+            Command::Initialize { user_input, attachments, config, parallel } => {
+                self.initialize(user_input, attachments, config, parallel)
             }
+            Command::Propose { proposal, attachments, config } => self.propose(*proposal, attachments, config),
+            Command::Fork { parent, at, reason, config, amendments } => {
+                self.fork(parent, at, reason, config, amendments)
+            }
+            _ if self.state.phase == Phase::Empty => Err(PlannerError::NotPlanned),
             Command::NameCheckpoint { name } => self.name_checkpoint(name),
             Command::HandleExecutorEvent(event) => self.handle(event),
             Command::Continue => Ok(Vec::new()),

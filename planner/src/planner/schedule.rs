@@ -57,7 +57,7 @@ impl Planner {
     pub(super) fn start(&self) -> Vec<Event> {
         let mut events = Vec::new();
         let mut n_asked = 0;
-        let mut ledger = self.state.ledger();
+        let mut ledger = self.state.ledger(|_| true);
         let mut being_asked = BTreeSet::new();
         let mut ready = ReadyQueue::of(&self.state);
         while let Some((group, index)) = ready.next() {

@@ -40,20 +40,13 @@ impl Planner {
         let late = format!("the plan passed its deadline, {} after its start", span(time));
         let open = self.state.graph.open.iter().map(|index| {
             let task = &self.state.tasks[*index];
-            let (status, error) = match task.status {
-                TaskStatus::Planned if task.attempts == 0 => (TaskStatus::Skipped, format!("not started: {late}")),
+            let (status, error) = if task.status == TaskStatus::Planned && task.attempts == 0 {
+                (TaskStatus::Skipped, format!("not started: {late}"))
+            } else if self.state.is_asked_what_to_do_about(task.plan.id) {
                 // It did run; that stays recorded.
-                _ if self.state.is_asked_what_to_do_about(task.plan.id) => {
-                    (TaskStatus::Failed, task.error.clone().unwrap_or_else(|| late.clone()))
-                }
-                TaskStatus::Planned
-                | TaskStatus::Running
-                | TaskStatus::NeedsClarification
-                | TaskStatus::Completed
-                | TaskStatus::Failed
-                | TaskStatus::TimedOut
-                | TaskStatus::Cancelled
-                | TaskStatus::Skipped => (TaskStatus::TimedOut, late.clone()),
+                (TaskStatus::Failed, task.error.clone().unwrap_or_else(|| late.clone()))
+            } else {
+                (TaskStatus::TimedOut, late.clone())
             };
             end(task.plan.id, status, None, Some(error), false)
         });

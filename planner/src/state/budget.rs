@@ -138,9 +138,10 @@ impl PlannerState {
         self.spending.total
     }
 
-    /// Adds the usage of a task.
-    pub(super) fn spend(&mut self, task: TaskId, usage: &Usage) {
+    /// Adds the usage of a claim of a task.
+    pub(super) fn spend(&mut self, task: TaskId, epoch: u64, usage: &Usage) {
         let Some(index) = self.index(task) else { return };
+        self.tasks[index].usage_epoch = epoch;
         let plan = &self.tasks[index].plan;
         self.spending.total.add(usage);
         self.spending.known.insert(task);
@@ -177,19 +178,15 @@ impl PlannerState {
         if self.config.budget.is_unlimited() {
             return None;
         }
-        let mut ledger = self.ledger();
+        let mut ledger = self.ledger(|_| true);
         let may_start = |task: &&Task| self.condition_status(&task.plan) == ConditionStatus::Holds;
         let ready = self.graph.ready.iter().filter(|(group, _)| group.lane != Lane::Questions);
         let mut ready = ready.flat_map(|(_, queue)| queue).map(|(_, _, index)| &self.tasks[*index]).filter(may_start);
         if ready.any(|task| self.admit(&mut ledger, task)) { None } else { ledger.shortage }
     }
 
-    /// The reservations for the running tasks.
-    pub(crate) fn ledger(&self) -> Ledger {
-        self.ledger_of(|_| true)
-    }
-
-    fn ledger_of(&self, is_counted: impl Fn(&Task) -> bool) -> Ledger {
+    /// The reservations for the running tasks that count.
+    pub(crate) fn ledger(&self, is_counted: impl Fn(&Task) -> bool) -> Ledger {
         let mut ledger = Ledger::default();
         if !self.config.budget.is_unlimited() {
             self.dispatched().filter(|task| is_counted(task)).for_each(|task| self.reserve(&mut ledger, task));
@@ -212,7 +209,7 @@ impl PlannerState {
 
     /// The budget of all running sub-plans together: the part neither spent nor reserved for other tasks.
     pub fn left_for_plans(&self) -> Budget {
-        self.left_of(&self.ledger_of(|task| !task.plan.is_delegated()))
+        self.left_of(&self.ledger(|task| !task.plan.is_delegated()))
     }
 
     /// True when the budget admits a task; then its expected usage is reserved. Compensating tasks are not limited.

@@ -2,17 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use crewlog_mq::Position;
-
 use crate::event::{TaskStatus, Timer};
+use crate::plan::Parent;
 use crate::state::{Phase, PlannerState};
 use crate::task::Task;
 
 impl PlannerState {
     /// Another plan goes on from here. Open tasks are pending again, and ask their open questions again.
-    pub(super) fn fork(&mut self, parent: &str, at: Position, reason: &str) {
-        self.parent = Some((parent.to_owned(), at));
-        reason.clone_into(&mut self.fork_reason);
+    pub(super) fn fork(&mut self, parent: Parent) {
+        self.parent = Some(parent);
         self.n_ancestors += 1;
         // Without the history that it goes on from there is no plan.
         if self.phase == Phase::Empty {

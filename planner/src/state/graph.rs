@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::event::{Order, PlannerConfig, TaskStatus};
 use crate::plan::{Condition, ConditionKey, NodeKind, TaskId, TaskPlan};
 use crate::priority::rank;
-use crate::state::{Entry, Phase, PlannerState};
+use crate::state::{Phase, PlannerState};
 use crate::task::Task;
 
 /// Values derived from tasks and statuses, updated by each event. Tasks are named by their index.
@@ -180,17 +180,11 @@ impl PlannerState {
         self.detach(index);
         change(&mut self.tasks[index]);
         self.attach(index);
-        let has_ended = self.tasks[index].status.is_end();
-        if has_ended && !was_ended {
+        if self.tasks[index].status.is_end() && !was_ended {
             self.release_dependants(index);
             if !self.inherited_answers.is_empty() {
                 self.pass_answers_on(vec![index]);
             }
-        }
-        if was_ended {
-            self.summary.keep(|entry| entry != Entry::Ended(index));
-        }
-        if has_ended {
             self.note_end(index);
         }
     }

@@ -10,16 +10,17 @@ mod timers;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crewlog_mq::{Position, Timestamp};
+use crewlog_mq::Timestamp;
 
 use crate::event::{Event, Outcome, PlannerConfig, Purpose, QuestionId, TaskStatus, Timer};
-use crate::plan::{Attachment, Origin, TaskId};
+use crate::plan::{Attachment, Origin, Parent, TaskId};
 pub use crate::task::{Question, Task};
 use budget::Spending;
 pub use budget::{Measure, Shortage};
 pub(crate) use graph::{ConcurrencyGroup, ConditionStatus, Lane, Priority, Running};
 use graph::{Conditions, Graph};
 pub(crate) use questions::is_yes;
+use questions::place_of;
 use summary::Summary;
 pub(crate) use summary::{Entry, LINE_CHARS_MAX, NAME_CHARS_MAX, OUTCOME_CHARS_MAX, SUBJECT_CHARS_MAX};
 
@@ -73,10 +74,8 @@ pub struct PlannerState {
     pause_reason: String,
     /// Where the plan came from.
     pub origin: Origin,
-    /// Of a fork: the other plan, and the last position of the history that they share.
-    pub(crate) parent: Option<(String, Position)>,
-    /// Of a fork: why.
-    pub(crate) fork_reason: String,
+    /// The plan that a fork was made from.
+    pub parent: Option<Parent>,
     /// How many plans its history goes through before its own.
     pub(crate) n_ancestors: usize,
     /// The task whose failure stopped the plan: no more tasks start, and none is retried.
@@ -135,16 +134,6 @@ impl PlannerState {
         (self.phase == Phase::Paused).then_some(&self.pause_reason)
     }
 
-    /// Of a fork: the other plan, and the last position of the history that they share.
-    pub fn parent(&self) -> Option<(&str, Position)> {
-        self.parent.as_ref().map(|(plan, at)| (plan.as_str(), *at))
-    }
-
-    /// Of a fork: why it was made.
-    pub fn fork_reason(&self) -> Option<&str> {
-        self.parent.as_ref().map(|_| self.fork_reason.as_str())
-    }
-
     /// True of a standing plan in which nothing is left to do.
     pub fn waits_for_work(&self) -> bool {
         self.phase == Phase::Active && self.graph.open.is_empty() && self.open.is_empty()
@@ -171,8 +160,7 @@ impl PlannerState {
 
     /// True while a person is asked what to do about a failure of the task.
     pub(crate) fn is_asked_what_to_do_about(&self, id: TaskId) -> bool {
-        let mut asked = self.asked.get(&id).into_iter().flatten().map(|place| &self.questions[*place]);
-        asked.any(|question| question.purpose == Purpose::Failure && question.is_open())
+        self.questions_of(id).any(|question| question.purpose == Purpose::Failure && question.is_open())
     }
 
     /// The places of the tasks that wait for one.
@@ -186,7 +174,7 @@ impl PlannerState {
     }
 
     pub(crate) fn question(&self, id: QuestionId) -> Option<&Question> {
-        self.questions.get(usize::try_from(id.0.checked_sub(1)?).ok()?)
+        self.questions.get(place_of(id))
     }
 
     /// Takes one event in. It trusts the log: what the planner did not decide is passed over.
@@ -234,7 +222,9 @@ impl PlannerState {
                 let covered = covers.map_or(self.n_events - 1, |covered| covered.to);
                 self.summarize(summary, removed_task_ids, covered);
             }
-            Event::PlanForked { parent, at, reason } => self.fork(parent, *at, reason),
+            Event::PlanForked { parent, at, reason } => {
+                self.fork(Parent { plan: parent.clone(), at: *at, reason: reason.clone() });
+            }
             Event::TasksAmended { tasks, source, .. } => self.amend(tasks, source.as_deref()),
             Event::SettingsChanged { config, .. } => self.configure(config),
             Event::TimerSet { timer, due } => self.set_timer(*timer, Some(*due)),
@@ -246,11 +236,8 @@ impl PlannerState {
                 self.change(*task_id, |task| task.retry_ms = Some(*delay_ms));
                 self.start_timer(Timer::Retry(*task_id), Some(*delay_ms));
             }
-            Event::UsageRecorded { task_id, epoch, usage, .. } => {
-                self.change(*task_id, |task| task.usage_epoch = *epoch);
-                self.spend(*task_id, usage);
-            }
-            Event::ClarificationWithdrawn { question_id, .. } => self.withdraw(*question_id),
+            Event::UsageRecorded { task_id, epoch, usage, .. } => self.spend(*task_id, *epoch, usage),
+            Event::ClarificationWithdrawn { question_id, .. } => self.withdraw(place_of(*question_id)),
             Event::CheckpointNamed { name } => self.checkpoints.push(name.clone()),
             Event::CompactionRequested { task_ids, .. } => {
                 let requested = summary::Requested { task_ids: task_ids.clone(), at: self.n_events - 1 };
@@ -303,7 +290,7 @@ impl PlannerState {
         if status.is_end() {
             self.drop_timers_of(id);
             let asked = self.asked.get(&id).cloned().unwrap_or_default();
-            asked.into_iter().for_each(|place| self.withdraw_at(place));
+            asked.into_iter().for_each(|place| self.withdraw(place));
         }
     }
 

@@ -6,6 +6,11 @@ use crate::event::{Answered, Purpose, QuestionId, TaskStatus, Timer};
 use crate::state::PlannerState;
 use crate::task::Question;
 
+/// The place of a question: no question has the number 0.
+pub(super) fn place_of(id: QuestionId) -> usize {
+    usize::try_from(id.0).unwrap_or(0).wrapping_sub(1)
+}
+
 impl PlannerState {
     /// Opens a question, the next by number.
     pub(super) fn ask(&mut self, mut question: Question) {
@@ -26,7 +31,7 @@ impl PlannerState {
     }
 
     pub(super) fn close_question(&mut self, id: QuestionId, answer: &str, is_by_default: bool) {
-        let index = usize::try_from(id.0).unwrap_or(0).wrapping_sub(1);
+        let index = place_of(id);
         let Some(question) = self.questions.get_mut(index) else { return };
         question.answer = Some(answer.to_owned());
         question.is_by_default = is_by_default;
@@ -89,18 +94,8 @@ impl PlannerState {
         }
     }
 
-    pub(super) fn withdraw(&mut self, id: QuestionId) {
-        let Some(place) = usize::try_from(id.0).ok().and_then(|n| n.checked_sub(1)) else { return };
-        if place < self.questions.len() {
-            self.withdraw_at(place);
-        }
-    }
-
-    pub(super) fn withdraw_at(&mut self, place: usize) {
-        let question = &mut self.questions[place];
-        if !question.is_open() {
-            return;
-        }
+    pub(super) fn withdraw(&mut self, place: usize) {
+        let Some(question) = self.questions.get_mut(place).filter(|question| question.is_open()) else { return };
         question.is_withdrawn = true;
         let (id, condition) = (question.id, question.condition.clone());
         self.open.remove(&place);

@@ -64,7 +64,7 @@ impl Summary {
         self.n_chars += n_chars.min(LINE_CHARS_MAX + 1);
     }
 
-    pub(super) fn keep(&mut self, is_kept: impl Fn(Entry) -> bool) {
+    fn keep(&mut self, is_kept: impl Fn(Entry) -> bool) {
         self.since.retain(|(entry, _)| is_kept(*entry));
         self.count();
     }
