@@ -16,21 +16,19 @@ use crewlog_planner::crew::statistics::{self, StatisticsEvent};
 use crewlog_planner::event;
 use crewlog_planner::model::{self, CallEvent};
 use crewlog_planner::sealed::{self, KeyEvent};
+use futures::future::OptionFuture;
 use serde_json::json;
 
 use crate::exported::{Exported, Progress, nameless_file};
 use crate::failure::{Code, Failure};
 use crate::json::{EventJson, ExportHeader, print_line};
-use crate::queries::{find_plan, for_each, for_each_of};
+use crate::queries::{find_plan, for_each};
 use crate::session::Session;
 use crate::text::{count, visible};
 
 pub async fn export(session: &Session, plan: Option<&str>, to: Option<&Path>) -> Result<Code, Failure> {
     let store = session.place.open().await?.as_stored();
-    let plan = match plan {
-        Some(plan) => Some(find_plan(&store, plan).await?),
-        None => None,
-    };
+    let plan = OptionFuture::from(plan.map(|plan| find_plan(&store, plan))).await.transpose()?;
     let to: Box<dyn Write> = match to {
         None => Box::new(std::io::stdout().lock()),
         Some(path) => Box::new(File::create_new(path).map_err(|error| {
@@ -40,13 +38,11 @@ pub async fn export(session: &Session, plan: Option<&str>, to: Option<&Path>) ->
     let mut to = BufWriter::new(to);
     let head = store.head().await?;
     print_line(&mut to, &ExportHeader::of(&store.log().await?, head))?;
-    let mut print =
-        |recorded: &Recorded| Ok(print_line(&mut to, &EventJson::of(recorded)?.for_export(recorded.append_start))?);
-    match &plan {
-        // With the history that a fork goes on from, so that it can be read alone.
-        Some(plan) => for_each_of(&store, plan, &Query::all(), Range::up_to(head), &mut print).await?,
-        None => for_each(&store, &Query::all(), Range::up_to(head), &mut print).await?,
-    }
+    // With the history that a fork goes on from, so that it can be read alone.
+    for_each(&store, plan.as_deref(), &Query::all(), Range::up_to(head), |recorded| {
+        Ok(print_line(&mut to, &EventJson::of(recorded)?.for_export(recorded.append_start))?)
+    })
+    .await?;
     to.flush()?;
     Ok(Code::Done)
 }
@@ -165,7 +161,7 @@ async fn check_events(store: &EventStore, checked: &mut Checked) {
     let known: BTreeSet<_> = checked.findings.iter().filter_map(|finding| finding.position).collect();
     let (mut begun, mut found) = (BTreeSet::new(), Vec::new());
     let query = Query::all();
-    let read = for_each(store, &query, Range::default(), |recorded| {
+    let read = for_each(store, None, &query, Range::default(), |recorded| {
         let decoded = match &*recorded.stream_id {
             event::STREAM => decode::<event::Event>(recorded),
             claim::STREAM => decode::<TaskEvent>(recorded),

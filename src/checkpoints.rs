@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::cli::At;
 use crate::failure::{Code, Failure};
 use crate::json::ForkJson;
-use crate::queries::{for_each, for_each_of, load_view};
+use crate::queries::{for_each, load_view};
 use crate::session::Session;
 use crate::text::rfc3339;
 
@@ -71,7 +71,7 @@ pub struct CheckpointJson {
 pub async fn checkpoints_of(store: &EventStore, plan: &str) -> Result<Vec<CheckpointJson>, Failure> {
     let mut checkpoints = Vec::new();
     let query = Query::stream(event::STREAM).of_type("CheckpointNamed");
-    for_each_of(store, plan, &query, Range::default(), |recorded| {
+    for_each(store, Some(plan), &query, Range::default(), |recorded| {
         if let Event::CheckpointNamed { name } = recorded.decode()? {
             let (at, created_at) = (recorded.position, rfc3339(recorded.created_at));
             checkpoints.push(CheckpointJson { name, at, created_at, plan: recorded.aggregate_id.clone() });
@@ -86,7 +86,7 @@ pub async fn checkpoints_of(store: &EventStore, plan: &str) -> Result<Vec<Checkp
 pub async fn forks_of(store: &EventStore, plan: &str, up_to: Position) -> Result<Vec<ForkJson>, Failure> {
     let mut forks = Vec::new();
     let query = Query::stream(event::STREAM).of_type("PlanForked");
-    for_each(store, &query, Range::up_to(up_to), |recorded| {
+    for_each(store, None, &query, Range::up_to(up_to), |recorded| {
         if let Event::PlanForked { parent, at, reason } = recorded.decode()?
             && parent == plan
         {

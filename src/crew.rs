@@ -9,6 +9,7 @@ use crewlog_mq::{EventStore, Position};
 use crewlog_planner::crew::conflicts::{ConflictEvent, Conflicts, Holder, Moment, Resolution, TaskRef};
 use crewlog_planner::crew::statistics::{Figures, Statistics};
 use crewlog_planner::event::plan_tag;
+use futures::future::OptionFuture;
 use serde_json::{Value, json};
 
 use crate::failure::{Code, Failure};
@@ -60,10 +61,7 @@ pub async fn conflicts(
     at: Option<Position>,
 ) -> Result<Code, Failure> {
     let store = session.place.open().await?;
-    let plan = match plan {
-        Some(plan) => Some(find_plan(&store, plan).await?),
-        None => None,
-    };
+    let plan = OptionFuture::from(plan.map(|plan| find_plan(&store, plan))).await.transpose()?;
     let mut open = Projected::<Conflicts>::read(&store, at).await?;
     open.keep().await;
     let (at, tag) = (open.at, plan.as_deref().map(plan_tag));

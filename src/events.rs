@@ -5,13 +5,14 @@ use std::io::Write;
 use crewlog_executors::history::History;
 use crewlog_mq::{EventStore, Position, Query, Range, Recorded, Start};
 use crewlog_planner::event::plan_tag;
+use futures::future::OptionFuture;
 use futures::{StreamExt, TryStreamExt};
 
 use crate::cli::{EventFilter, Events, Output};
 use crate::failure::{Code, Failure};
 use crate::json::EventJson;
 use crate::printer::ListPrinter;
-use crate::queries::{find_plan, for_each, for_each_of};
+use crate::queries::{find_plan, for_each};
 use crate::session::Session;
 use crate::terminal::say;
 use crate::text::{one_line, rfc3339, visible};
@@ -21,10 +22,7 @@ const NONE: &str = "no event of this log matches";
 pub async fn events(session: &Session, events: Events) -> Result<Code, Failure> {
     let store = session.place.open().await?;
     let query = query(&events.filter);
-    let plan = match &events.plan {
-        Some(plan) => Some(find_plan(&store, plan).await?),
-        None => None,
-    };
+    let plan = OptionFuture::from(events.plan.as_ref().map(|plan| find_plan(&store, plan))).await.transpose()?;
     if events.follow {
         return follow(session, &store, plan.as_deref(), query, &events).await;
     }
@@ -50,10 +48,7 @@ pub async fn events(session: &Session, events: Events) -> Result<Code, Failure> 
         until: events.until,
         backwards: events.reverse,
     };
-    match &plan {
-        Some(plan) => for_each_of(&store, plan, &query, range, |recorded| print(&mut printer, recorded)).await?,
-        None => for_each(&store, &query, range, |recorded| print(&mut printer, recorded)).await?,
-    }
+    for_each(&store, plan.as_deref(), &query, range, |recorded| print(&mut printer, recorded)).await?;
     printer.end(NONE)
 }
 

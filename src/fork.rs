@@ -9,6 +9,7 @@ use crewlog_planner::event::{self, Command, Event, PlannerConfig, Setting, TaskS
 use crewlog_planner::plan::TaskId;
 use crewlog_planner::planner::Planner;
 use futures::TryStreamExt;
+use futures::future::OptionFuture;
 use serde_json::json;
 
 use crate::amend::consent_to_edits;
@@ -123,10 +124,8 @@ async fn point_of(session: &Session, store: &EventStore, fork: &Fork) -> Result<
             end
         }
         (None, None, Some(task)) => {
-            let id = match task {
-                Some(task) => Some(task_of(session, store, &plan, task).await?),
-                None => None,
-            };
+            let id = task.as_ref().map(|task| task_of(session, store, &plan, task));
+            let id = OptionFuture::from(id).await.transpose()?;
             let Some((start, _)) = first_append(store, &history, |event| is_failure(event, id)).await? else {
                 let message = match task {
                     Some(task) => format!("task {task} of {plan} has not failed"),

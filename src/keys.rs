@@ -177,7 +177,7 @@ async fn doomed(store: &EventStore, keys: &keys::Keys, typed: &str) -> Result<Do
 async fn plans_of(store: &EventStore, key: &str) -> Result<Vec<String>, Failure> {
     let mut plans = Vec::new();
     let query = Query::stream(event::STREAM).and_tag(format!("{TAG}{key}")).of_types(["TasksPlanned", "PlanForked"]);
-    for_each(store, &query, Range::default(), |recorded| {
+    for_each(store, None, &query, Range::default(), |recorded| {
         if plans.len() < PLANS_NAMED_MAX && !plans.contains(&recorded.aggregate_id) {
             plans.push(recorded.aggregate_id.clone());
         }

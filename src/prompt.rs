@@ -54,7 +54,7 @@ async fn dispatch_of(
     let query = Query::stream(event::STREAM).of_type("TaskDispatched");
     let query = query.or(Query::stream(claim::STREAM).of_types(["TaskClaimed", "TaskStarted"]));
     let (mut dispatch, mut claimed) = (None, 0);
-    queries::for_each_of(store, plan, &query, Range::default(), |recorded| {
+    queries::for_each(store, Some(plan), &query, Range::default(), |recorded| {
         if recorded.stream_id == event::STREAM {
             let is_it = |event: &Event| matches!(event, Event::TaskDispatched { task_id, attempt: n, .. } if (*task_id, *n) == (task, attempt));
             if is_it(&recorded.decode()?) {

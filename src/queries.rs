@@ -6,7 +6,7 @@ use crewlog_mq::{Error, EventStore, Position, Query, Range, Recorded};
 use crewlog_planner::event;
 use crewlog_planner::state::PlannerState;
 use crewlog_planner::view::PlanView;
-use futures::{Stream, TryStreamExt};
+use futures::{StreamExt, TryStreamExt};
 
 use crate::failure::{Code, Failure};
 use crate::session::Session;
@@ -23,37 +23,22 @@ pub async fn open_plan(session: &Session, typed: &str) -> Result<(EventStore, St
     Ok((store, plan))
 }
 
-/// Reads in pages, so that memory stays bounded.
+/// Reads the log, or the history of a plan with the part that a fork shares, in pages, so that memory stays bounded.
 pub async fn for_each(
     store: &EventStore,
+    plan: Option<&str>,
     query: &Query,
     range: Range,
-    take: impl FnMut(&Recorded) -> Result<(), Failure>,
-) -> Result<(), Failure> {
-    each(store.records(query, range), take).await
-}
-
-/// Gives each record of a stream to a function.
-async fn each(
-    records: impl Stream<Item = Result<Recorded, Error>>,
     mut take: impl FnMut(&Recorded) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let mut records = std::pin::pin!(records);
+    let mut records = match plan {
+        Some(plan) => History::of(store, plan).await?.records(store, query, range).boxed(),
+        None => store.records(query, range).boxed(),
+    };
     while let Some(recorded) = records.try_next().await? {
         take(&recorded)?;
     }
     Ok(())
-}
-
-/// Reads the whole history of a plan in pages, with the shared history of a fork.
-pub async fn for_each_of(
-    store: &EventStore,
-    plan: &str,
-    query: &Query,
-    range: Range,
-    take: impl FnMut(&Recorded) -> Result<(), Failure>,
-) -> Result<(), Failure> {
-    each(History::of(store, plan).await?.records(store, query, range), take).await
 }
 
 /// A plan as of the end of a range.

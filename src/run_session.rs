@@ -117,9 +117,9 @@ impl<'a> RunSession<'a> {
         };
         let known = Range::between(since, run_session.view.at);
         let (store, query) = (run_session.store.clone(), Query::tag(plan_tag(&run_session.plan)));
-        queries::for_each(&store, &query, known, |recorded| run_session.print_event(recorded)).await?;
+        queries::for_each(&store, None, &query, known, |recorded| run_session.print_event(recorded)).await?;
         let (sub_plans, up_to) = (Query::tag(ancestor_tag(&run_session.plan)), Range::up_to(run_session.at));
-        queries::for_each(&store, &sub_plans, up_to, |recorded| run_session.take(recorded)).await?;
+        queries::for_each(&store, None, &sub_plans, up_to, |recorded| run_session.take(recorded)).await?;
         Ok(run_session)
     }
 
@@ -317,7 +317,7 @@ impl<'a> RunSession<'a> {
         let (store, query) = (self.store.clone(), family("", &self.plan));
         for _ in 0..TRIES_MAX {
             let rest = Range::between(self.at, head);
-            queries::for_each(&store, &query, rest, |recorded| self.take(recorded)).await?;
+            queries::for_each(&store, None, &query, rest, |recorded| self.take(recorded)).await?;
             if !self.keep_file().await {
                 break;
             }

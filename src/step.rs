@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use crate::changes::{self, Change, in_short};
 use crate::failure::Failure;
-use crate::queries::for_each_of;
+use crate::queries::for_each;
 use crate::text::{one_line, rfc3339, visible};
 
 /// Changes in the text of a step; JSON has all of them.
@@ -39,7 +39,7 @@ impl Steps {
     /// Reads the history of a plan up to a position.
     pub async fn load(store: &EventStore, plan: &str, up_to: Position) -> Result<Self, Failure> {
         let mut steps = Self::default();
-        for_each_of(store, plan, &Query::all(), Range::up_to(up_to), |recorded| {
+        for_each(store, Some(plan), &Query::all(), Range::up_to(up_to), |recorded| {
             let place = steps.events.len();
             steps.failures.extend(is_failure(recorded)?.then_some(place));
             steps.by_id.insert(recorded.event_id, place);

@@ -167,7 +167,7 @@ fn difference_json<S: Serializer>(difference: &Option<Difference>, to: S) -> Res
 async fn plans(store: &EventStore, head: Position) -> Result<Vec<String>, Failure> {
     let (mut plans, mut known) = (Vec::new(), BTreeSet::new());
     let query = Query::stream(event::STREAM).of_types(["TasksPlanned", "PlanForked"]);
-    queries::for_each(store, &query, Range::up_to(head), |recorded| {
+    queries::for_each(store, None, &query, Range::up_to(head), |recorded| {
         plans.extend(known.insert(recorded.aggregate_id.clone()).then(|| recorded.aggregate_id.clone()));
         Ok(())
     })
