@@ -5,7 +5,7 @@ use crewlog_executors::planning;
 use crewlog_executors::plans;
 use crewlog_executors::worker::InterruptedTask;
 use crewlog_mq::{EventStore, Handler, Position, Query, Range, Runner};
-use crewlog_planner::event::{self, Command, Event, PlannerConfig, Setting, TaskStatus};
+use crewlog_planner::event::{self, Command, Event, Setting, TaskStatus};
 use crewlog_planner::plan::TaskId;
 use crewlog_planner::planner::Planner;
 use futures::TryStreamExt;
@@ -73,22 +73,20 @@ async fn make_fork(
     if planner.sequence() > 0 {
         return Err(Failure::new(Code::Conflict, format!("the id {plan} is taken: try again")));
     }
-    let command = command_of(session, point, planner.handler(), typed)?;
+    let ForkPoint { parent, at, .. } = point;
+    let state = planner.handler().state();
+    let amendments = typed.changes.clone().amendments(session, parent, state)?;
+    let mut config = state.config.clone();
+    let changes = typed.parallelism.map(Setting::Parallelism).into_iter().chain(typed.settings.changes(config.budget));
+    changes.for_each(|change| config.set(change));
+    // One append makes the fork together with its changes, so no unchanged task can start.
+    let (reason, config) = (typed.reason.clone(), Some(Box::new(config)));
+    let command = Command::Fork { parent: parent.clone(), at: *at, reason, config, amendments };
+    if typed.changes.edit.is_some() {
+        consent_to_edits(session, planner.handler(), command.clone())?;
+    }
     order(&mut planner, command).await?;
     Ok((plan, planner))
-}
-
-/// Makes the fork together with its changes in one append, so no unchanged task can start.
-fn command_of(session: &Session, point: &ForkPoint, planner: &Planner, typed: &Fork) -> Result<Command, Failure> {
-    let ForkPoint { parent, at, .. } = point;
-    let state = planner.state();
-    let amendments = typed.changes.clone().amendments(session, parent, state)?;
-    let config = Some(Box::new(config_of(&state.config, typed)));
-    let command = Command::Fork { parent: parent.clone(), at: *at, reason: typed.reason.clone(), config, amendments };
-    if typed.changes.edit.is_some() {
-        consent_to_edits(session, planner, command.clone())?;
-    }
-    Ok(command)
 }
 
 /// The readable part of a fork's id: that of the first plan of its line.
@@ -96,17 +94,6 @@ fn fork_name(parent: &str) -> String {
     let stem = parent.rsplit_once('-').map_or(parent, |(stem, _)| stem);
     let stem = slug(stem.strip_suffix(FORK).unwrap_or(stem));
     if stem.is_empty() { "plan-fork".to_owned() } else { format!("{stem}{FORK}") }
-}
-
-fn config_of(before: &PlannerConfig, typed: &Fork) -> PlannerConfig {
-    let mut config = before.clone();
-    typed
-        .parallelism
-        .map(Setting::Parallelism)
-        .into_iter()
-        .chain(typed.settings.changes(before.budget))
-        .for_each(|change| config.set(change));
-    config
 }
 
 async fn point_of(session: &Session, store: &EventStore, fork: &Fork) -> Result<ForkPoint, Failure> {
