@@ -8,7 +8,7 @@ use crewlog_executors::plans;
 use crewlog_executors::roster::Roster;
 use crewlog_executors::subplans::family;
 use crewlog_executors::worker::{InterruptedTask, Scope};
-use crewlog_mq::{Error, EventStore, ExecuteError, Position, Query, Range, Recorded, Start};
+use crewlog_mq::{EventStore, ExecuteError, Position, Query, Range, Recorded, Start};
 use crewlog_planner::claim;
 use crewlog_planner::event::{Command, Outcome, QuestionId, TaskStatus, Timer, ancestor_tag, plan_tag};
 use crewlog_planner::planner::PARALLELISM_MAX;
@@ -169,15 +169,8 @@ impl<'a> RunSession<'a> {
                 Some(end) => return Ok(end),
             }
             tokio::select! {
-                event = events.next() => match event {
-                    Some(Ok(recorded)) => self.take(&recorded)?,
-                    // Nothing done here would reach the log any more.
-                    Some(Err(error @ Error::Replaced { .. })) => {
-                        self.runtime.abandon();
-                        return Err(error.into());
-                    }
-                    Some(Err(error)) => self.progress.note(&format!("the log could not be read: {error}")),
-                    None => return Err(Failure::user("the log can no longer be followed")),
+                event = events.next() => if let Some(recorded) = self.runtime.event(event, &self.progress)? {
+                    self.take(&recorded)?;
                 },
                 line = typed(&mut self.asking.line) => self.answer(line).await?,
                 Ok(()) = taken_in.changed() => {}
@@ -332,10 +325,8 @@ impl<'a> RunSession<'a> {
         for line in next {
             say(&line);
         }
-        match self.output_fault {
-            Some(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
-            Some(_) | None => Ok(code),
-        }
+        unless_closed(self.output_fault.map_or(Ok(()), Err))?;
+        Ok(code)
     }
 
     fn what_next(&self, end: &End) -> (Code, Vec<String>) {

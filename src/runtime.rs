@@ -14,7 +14,7 @@ use crewlog_executors::shell::{SHELL, Shell};
 use crewlog_executors::summaries::{self, Summarizer};
 use crewlog_executors::supervisor::SupervisorProgram;
 use crewlog_executors::worker::{InterruptedTask, Scope, Worker};
-use crewlog_mq::{Error, EventStore, Position};
+use crewlog_mq::{Error, EventStore, Position, Recorded};
 use crewlog_planner::crew::conflicts::Conflicts;
 use crewlog_planner::crew::statistics::Statistics;
 use crewlog_planner::sealed::is_plan_undecryptable;
@@ -26,6 +26,7 @@ use tokio::time::Instant;
 
 use crate::config::ModelConfig;
 use crate::failure::Failure;
+use crate::progress::Progress;
 use crate::session::Session;
 use crate::terminal::say;
 
@@ -170,10 +171,24 @@ impl Runtime {
         }
     }
 
-    /// Ends the worker, with its tasks, and the planner when the log is gone.
-    pub fn abandon(&self) {
-        self.worker.abort();
-        self.host.abort();
+    /// The next event, if it could be read. When the log was replaced, ends the worker with its tasks, and the planner.
+    pub fn event(
+        &self,
+        event: Option<Result<Recorded, Error>>,
+        progress: &Progress,
+    ) -> Result<Option<Recorded>, Failure> {
+        match event {
+            Some(Ok(recorded)) => return Ok(Some(recorded)),
+            // Nothing done here would reach the log any more.
+            Some(Err(error @ Error::Replaced { .. })) => {
+                self.worker.abort();
+                self.host.abort();
+                return Err(error.into());
+            }
+            Some(Err(error)) => progress.note(&format!("the log could not be read: {error}")),
+            None => return Err(Failure::user("the log can no longer be followed")),
+        }
+        Ok(None)
     }
 
     /// Stops the worker and waits until it has recorded that, another signal comes, or it takes too long.

@@ -105,15 +105,8 @@ impl WorkerLoop<'_> {
                 return Ok(End::Idle);
             }
             tokio::select! {
-                event = events.next() => match event {
-                    Some(Ok(recorded)) => self.take(&recorded).await?,
-                    // Nothing that is done here would be in the log.
-                    Some(Err(error @ Error::Replaced { .. })) => {
-                        runtime.abandon();
-                        return Err(error.into());
-                    }
-                    Some(Err(error)) => self.progress.note(&format!("the log could not be read: {error}")),
-                    None => return Err(Failure::user("the log can no longer be followed")),
+                event = events.next() => if let Some(recorded) = runtime.event(event, &self.progress)? {
+                    self.take(&recorded).await?;
                 },
                 Ok(()) = taken_in.changed() => {}
                 () = runtime::until(deadline) => return Ok(End::TimedOut),
@@ -214,9 +207,7 @@ impl WorkerLoop<'_> {
                 self.progress.note(&line);
             }
         }
-        if let Some(error) = self.output_fault {
-            unless_closed(Err(error))?;
-        }
+        unless_closed(self.output_fault.map_or(Ok(()), Err))?;
         Ok(match end {
             End::TimedOut => Code::TimedOut,
             End::Interrupted => Code::Interrupted,
