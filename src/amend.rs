@@ -89,28 +89,25 @@ fn is_like_a_path(words: &str) -> bool {
 pub async fn set(session: &Session, set: Set) -> Result<Code, Failure> {
     let target = Target::find(session, &set.plan).await?;
     let before = &target.state().config;
-    let mut budget = before.budget;
+    let (mut budget, mut changes) = (before.budget, Vec::new());
     for limit in &set.unset {
         match limit {
             Unset::BudgetTokens => budget.tokens = None,
             Unset::BudgetCost => budget.cost_micros = None,
             Unset::BudgetTime => budget.duration_ms = None,
-            Unset::Deadline | Unset::Compensate => {}
+            Unset::Deadline => changes.push(Setting::DeadlineMs(None)),
+            Unset::Compensate => changes.push(Setting::Compensate(false)),
         }
     }
-    let removed = set.unset.iter().map(|limit| match limit {
-        Unset::BudgetTokens | Unset::BudgetCost | Unset::BudgetTime => Setting::Budget(budget),
-        Unset::Deadline => Setting::DeadlineMs(None),
-        Unset::Compensate => Setting::Compensate(false),
-    });
+    changes.extend((budget != before.budget).then_some(Setting::Budget(budget)));
+    changes.extend(set.settings.changes(budget));
     let others = [
         set.parallelism.map(Setting::Parallelism),
         set.retries.map(Setting::RetriesMax),
         set.standing.map(Setting::Standing),
     ];
-    let changes = removed.chain(set.settings.changes(budget)).chain(others.into_iter().flatten()).chain(set.limit);
-    let command = Command::Configure { changes: changes.collect(), reason: set.reason };
-    give(session, target, command).await
+    changes.extend(others.into_iter().flatten().chain(set.limit));
+    give(session, target, Command::Configure { changes, reason: set.reason }).await
 }
 
 pub async fn add_task(session: &Session, add: AddTask) -> Result<Code, Failure> {

@@ -40,7 +40,8 @@ pub async fn export(session: &Session, plan: Option<&str>, to: Option<&Path>) ->
     print_line(&mut to, &ExportHeader::of(&store.log().await?, head))?;
     // With the history that a fork goes on from, so that it can be read alone.
     for_each(&store, plan.as_deref(), &Query::all(), Range::up_to(head), |recorded| {
-        Ok(print_line(&mut to, &EventJson::of(recorded)?.for_export(recorded.append_start))?)
+        let event = EventJson { append_start: Some(recorded.append_start), ..EventJson::of(recorded)? };
+        Ok(print_line(&mut to, &event)?)
     })
     .await?;
     to.flush()?;

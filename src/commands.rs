@@ -103,13 +103,6 @@ impl Target {
             .hint(retry))
     }
 
-    /// Lets the planner take in what was just reported.
-    async fn settle(mut self) -> Result<Self, Failure> {
-        self.planner = planning::catch_up(&self.store, &self.plan, self.tags.clone()).await?;
-        propagate(&self.store, &self.plan).await?;
-        Ok(self)
-    }
-
     /// Prints the result and the state of the plan.
     async fn say(self, session: &Session, said: &str) -> Result<Code, Failure> {
         let view = queries::load_view(&self.store, &self.plan, Range::default()).await?;
@@ -187,7 +180,7 @@ pub async fn fail(session: &Session, plan: &str, task: &str, error: String) -> R
 }
 
 async fn report(session: &Session, plan: &str, name: &str, ending: Ending, said: &str) -> Result<Code, Failure> {
-    let target = Target::find_to_tell(session, plan).await?;
+    let mut target = Target::find_to_tell(session, plan).await?;
     let task = target.task(session, name)?;
     let (id, attempt, status, is_paused) = (task.plan.id, task.attempts, task.status, task.is_paused);
     let is_delayed = task.retry_ms.is_some();
@@ -210,7 +203,9 @@ async fn report(session: &Session, plan: &str, name: &str, ending: Ending, said:
     let mut claim = claim_of(&target.store, &target.plan, id, target.tags.clone());
     let now = target.store.now();
     human::report(&mut claim, attempt, &life, now, ending).await?;
-    let target = target.settle().await?;
+    // The planner takes in the report.
+    target.planner = planning::catch_up(&target.store, &target.plan, target.tags.clone()).await?;
+    propagate(&target.store, &target.plan).await?;
     // Another command may have ended the task first, so that the report counts for nothing.
     let status = target.state().task(id).map_or(status, |task| task.status);
     if matches!(status, TaskStatus::Cancelled | TaskStatus::Skipped | TaskStatus::TimedOut) {

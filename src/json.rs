@@ -153,6 +153,7 @@ pub struct EventJson<'a> {
     pub metadata: Cow<'a, RawValue>,
     pub tags: Cow<'a, [String]>,
     pub created_at: String,
+    /// Set in exports: only an import needs it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub append_start: Option<Position>,
 }
@@ -173,11 +174,6 @@ impl<'a> EventJson<'a> {
             created_at: rfc3339(recorded.created_at),
             append_start: None,
         })
-    }
-
-    /// With the key that only an import needs.
-    pub fn for_export(self, append_start: Position) -> Self {
-        Self { append_start: Some(append_start), ..self }
     }
 }
 

@@ -376,7 +376,7 @@ impl<'a> RunSession<'a> {
 }
 
 /// `resume` of a plan that is over.
-pub async fn already_ended(session: &Session, store: &EventStore, plan: &str, retry: &str) -> Result<Code, Failure> {
+pub async fn already_ended(session: &Session, store: &EventStore, plan: &str) -> Result<Code, Failure> {
     let head = store.head().await?;
     let view = queries::load_view(store, plan, Range::up_to(head)).await?;
     if let Output::Json = session.output {
@@ -386,6 +386,7 @@ pub async fn already_ended(session: &Session, store: &EventStore, plan: &str, re
     match view.state().phase {
         Phase::Ended(Outcome::Completed) => Ok(Code::Done),
         Phase::Ended(Outcome::Failed | Outcome::Cancelled) | Phase::Empty | Phase::Active | Phase::Paused => {
+            let retry = session.command_on("retry", plan);
             say(&format!("the plan has ended; to open what failed again: {retry}"));
             Ok(Code::TaskFailed)
         }

@@ -179,13 +179,10 @@ fn print_limits(mut to: impl Write, state: &PlannerState) -> std::io::Result<()>
     if let Some(at) = state.due(Timer::Plan) {
         writeln!(to, "to end by {}", rfc3339(at))?;
     }
-    let budget = &state.config.budget;
-    let of = [Measure::Tokens, Measure::Cost, Measure::Duration].map(|measure| {
-        let spent = state.spent();
-        match measure.limit(budget) {
-            Some(limit) => Some(format!("{} of {}", measure.words_of(&spent), measure.words(limit))),
-            None => (measure.of(&spent) > 0).then(|| measure.words_of(&spent)),
-        }
+    let spent = state.spent();
+    let of = Measure::ALL.map(|measure| match measure.limit(&state.config.budget) {
+        Some(limit) => Some(format!("{} of {}", measure.words_of(&spent), measure.words(limit))),
+        None => (measure.of(&spent) > 0).then(|| measure.words_of(&spent)),
     });
     let of = of.into_iter().flatten().collect::<Vec<_>>();
     if of.is_empty() { Ok(()) } else { writeln!(to, "used up: {}", of.join(", ")) }

@@ -143,8 +143,7 @@ pub async fn resume(session: &Session, resume: Resume) -> Result<Code, Failure> 
         commands::propagate(&store, &plan).await?;
     }
     if let Phase::Ended(_) = planner.handler().state().phase {
-        let again = session.command_on("retry", &plan);
-        return run_session::already_ended(session, &store, &plan, &again).await;
+        return run_session::already_ended(session, &store, &plan).await;
     }
     // What a crash kept from being dispatched is dispatched now.
     order(&mut planner, event::Command::Continue).await?;
