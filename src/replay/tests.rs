@@ -1,3 +1,5 @@
+//! The commands of a replay, as they are typed.
+
 use super::*;
 
 #[test]

@@ -1,3 +1,5 @@
+//! Text as a terminal shows it.
+
 use super::*;
 
 #[test]
