@@ -16,7 +16,7 @@ pub struct Task {
     pub failures: u32,
     /// Its result.
     pub result: Option<String>,
-    /// Why it failed or ended otherwise; while it is retried, its last failure.
+    /// Why it failed, was cancelled or was skipped; during retries, the last failure.
     pub error: Option<String>,
     /// Whether it must be resumed before it starts.
     pub is_paused: bool,

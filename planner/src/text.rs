@@ -37,7 +37,7 @@ pub fn span(ms: u64) -> String {
     whole.map_or_else(|| format!("{ms} ms"), |(unit, name)| format!("{} {name}", ms / unit))
 }
 
-/// The milliseconds of a duration such as `90s`, `10m`, `2h`, `1d` or `500ms`; more than none.
+/// Parses a duration such as `90s`, `10m`, `2h`, `1d` or `500ms` into milliseconds; `None` for zero.
 pub fn length_ms(text: &str) -> Option<u64> {
     let digits = text.trim().bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.trim().split_at(digits);

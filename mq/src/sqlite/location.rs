@@ -24,7 +24,7 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone)]
 pub(super) enum Location {
-    /// Also the files as of opening: open handles keep using them, whatever files have their names later.
+    /// A database file, and the files found at open: open handles keep using those even if the path is replaced.
     File(PathBuf, Arc<Files>),
     /// A name in SQLite's `memdb`, shared by the connections of this process.
     Memory(String),

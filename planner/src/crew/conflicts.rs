@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crewlog_mq::{Error, Event as MqEvent, Position, Recorded, Snapshot, TAGS_MAX, Timestamp};
 use serde::{Deserialize, Serialize};
+use serde_with::{As, Same, Seq};
 
 use super::globs::Pattern;
 use super::mentions::mentioned_files;
@@ -92,7 +93,7 @@ pub struct Holder {
 }
 
 /// How a task came to be no longer held.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 pub enum Resolution {
     /// It was done.
     Completed,
@@ -114,17 +115,8 @@ pub enum Resolution {
 
 impl Resolution {
     /// The name as written in events and in JSON.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Completed => "Completed",
-            Self::Failed => "Failed",
-            Self::Asked => "Asked",
-            Self::Stopped => "Stopped",
-            Self::Released => "Released",
-            Self::Withdrawn => "Withdrawn",
-            Self::Expired => "Expired",
-            Self::Reclaimed => "Reclaimed",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     fn of(event: &TaskEvent) -> Option<Self> {
@@ -147,7 +139,7 @@ impl Resolution {
 /// The conflict detector. It knows the dispatched tasks that have not ended, and the open conflicts.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Conflicts {
-    #[serde(with = "super::pairs")]
+    #[serde(with = "As::<Seq<(Same, Same)>>")]
     running: BTreeMap<TaskRef, Running>,
     projects: BTreeMap<String, Project>,
     /// Claims so far; the last one's number.

@@ -1,6 +1,6 @@
 //! Statistics of each project: how many tasks ended and how, by which executor, and how long they took.
 //!
-//! A task counts at each end that its plan records, when it was dispatched and is no question. A failed task that is
+//! A dispatched task, unless it is a question, counts each time its plan records an end. A failed task that is
 //! retried and completes has failed once and completed once. Undo tasks do not count, nor do tasks that a sub-plan carries
 //! out: the tasks of the sub-plan count.
 

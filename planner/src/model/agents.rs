@@ -80,7 +80,7 @@ pub fn read_agent_plan(
     Ok(plan)
 }
 
-/// A command, and the work that it undoes if it is one that undoes a step.
+/// A command; for an undo command, also the step that it undoes.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Line {
     undoes: Option<String>,

@@ -62,7 +62,7 @@ pub(super) fn checked(text: &str, name: &str, of: &str, max: usize) -> Result<St
     Ok(text.to_owned())
 }
 
-/// The number of each task by the id that people, and so models, call it by.
+/// Task numbers by the ids that people and models use.
 pub(super) struct Ids(HashMap<String, TaskId>);
 
 impl Ids {

@@ -166,7 +166,7 @@ impl ProposedTask {
             return Err(AnswerError::InventedCommand(own, command.clone()));
         }
         let condition = short(self.condition, "condition")?;
-        plan.condition = condition.map(|text| Condition { text, negated: false, outcome_of: None, first: None });
+        plan.condition = condition.map(|text| Condition::asked(text, false));
         plan.notes = several(&self.notes, "notes")?;
         plan.files = several(&self.files, "files")?;
         plan.assignee = short(self.assignee, "assignee")?.map(|name| name.trim_start_matches('@').to_owned());

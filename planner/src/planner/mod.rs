@@ -19,7 +19,6 @@ use crewlog_mq::Handler;
 
 pub use crate::error::PlannerError;
 use crate::event::{Command, Event, TaskStatus};
-pub use crate::plan::RETRIES_MAX;
 use crate::plan::TaskId;
 use crate::prompt;
 use crate::state::{Phase, PlannerState};

@@ -2,8 +2,8 @@
 
 use crate::error::PlannerError;
 use crate::event::{Event, ExecutorEvent, FailureClass, Purpose, QuestionId, TaskStatus};
-use crate::plan::{DefaultAnswer, FailurePolicy, TaskId};
-use crate::planner::{ANSWER_BYTES_MAX, Planner, QUESTIONS_OF_TASK_MAX, RETRIES_MAX, end};
+use crate::plan::{DefaultAnswer, FailurePolicy, RETRIES_MAX, TaskId};
+use crate::planner::{ANSWER_BYTES_MAX, Planner, QUESTIONS_OF_TASK_MAX, end};
 use crate::prompt::{Content, excerpt};
 use crate::state::{Question, Task, is_yes};
 
@@ -121,8 +121,8 @@ impl Planner {
         events
     }
 
-    /// Milliseconds before the next try: doubled each time, less up to a quarter that depends on the task alone, so that
-    /// tasks that failed together are spread and replay gives the same.
+    /// Retry delay in milliseconds: exponential backoff, less up to a quarter derived from the task, so that retries
+    /// spread out and a replay gives the same delay.
     pub(super) fn backoff(&self, task: &Task) -> u64 {
         let config = &self.state.config;
         let doubled = config.backoff_ms.saturating_mul(1_u64 << task.failures.min(20)).min(config.backoff_ms_max);
@@ -145,7 +145,7 @@ impl Planner {
         Event::ClarificationRequested { task_id, question_id, question, purpose, default }
     }
 
-    /// Takes an answer in. A further question is asked with it: its task waits for that answer too.
+    /// Handles an answer. With `further`, it also asks another question, and the task waits for both answers.
     pub(super) fn answer(
         &self,
         id: QuestionId,

@@ -2,8 +2,8 @@
 
 use crate::error::PlannerError;
 use crate::event::{Event, PlannerConfig, Setting};
-use crate::plan::NodeKind;
-use crate::planner::{AMENDMENTS_MAX, LIMITED_MAX, PARALLELISM_MAX, Planner, RETRIES_MAX};
+use crate::plan::{NodeKind, RETRIES_MAX};
+use crate::planner::{AMENDMENTS_MAX, LIMITED_MAX, PARALLELISM_MAX, Planner};
 use crate::prompt::{TOKEN_BUDGET_MAX, TOKEN_BUDGET_MIN};
 use crate::state::Phase;
 

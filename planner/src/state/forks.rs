@@ -32,8 +32,7 @@ impl PlannerState {
                 // What the other plan was undoing is its own matter.
                 (task.status, task.unblocks) = (TaskStatus::Skipped, true);
                 task.error = Some("the plan that this one goes on from was undoing it".into());
-            } else if !task.status.is_end() || (task.status == TaskStatus::Completed && undone.contains(&task.plan.id))
-            {
+            } else if !task.status.is_end() || is_undone(task) {
                 *task = Task { is_paused: task.is_paused, ..Task::planned(task.plan.clone()) };
             } else {
                 task.is_compensated = false;

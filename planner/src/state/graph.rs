@@ -402,7 +402,8 @@ enum Hold {
 }
 
 fn hold(dependant: &TaskPlan, blocker: &Task) -> Hold {
-    // Any end of the task that decides a condition lets its dependent go on; without such a task any end of any dependency.
+    // A conditional task may run after any end of the task that decides its condition; without such a task, after any end
+    // of each dependency.
     let decides = |condition: &Condition| condition.outcome_of.is_none_or(|decides| decides == blocker.plan.id);
     match blocker.status.is_end() {
         false => Hold::ForNow,
