@@ -1,8 +1,7 @@
 //! `ls`, `stats` and `conflicts` on a long log: the first time, when there is no snapshot, and again.
 //!
-//! `cargo bench --bench lists -- [EVENTS] [FOLDER]`. The log has plans of 400 events; the last three have not ended.
+//! `cargo bench --bench lists -- [EVENTS] [FOLDER or postgres://... of an empty schema]`. The log has plans of 400 events; the last three have not ended.
 
-use std::path::Path;
 use std::process::{Command as Process, Stdio};
 use std::time::{Duration, Instant};
 
@@ -22,23 +21,27 @@ const N_OPEN: usize = 3;
 fn main() -> Result<(), Failure> {
     let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
     let n_events = words.first().map_or(Ok(1_000_000), |word| word.parse::<usize>())?;
-    let folder = tempfile::tempdir_in(words.get(1).map_or_else(std::env::temp_dir, Into::into))?;
-    let log = folder.path().join("log.db");
+    let place = words.get(1);
+    let server = place.filter(|place| crewlog_mq::is_postgres_url(place));
+    let folder = place.filter(|_| server.is_none()).map_or_else(std::env::temp_dir, Into::into);
+    let folder = tempfile::tempdir_in(folder)?;
+    let file = folder.path().join("log.db");
+    let log = server.map_or_else(|| file.to_str().ok_or("the path is not UTF-8"), |url| Ok(url))?;
     let n_plans = n_events.div_ceil(N_EVENTS_OF_PLAN);
-    let n_events = tokio::runtime::Runtime::new()?.block_on(fill(&log, n_plans))?;
+    let n_events = tokio::runtime::Runtime::new()?.block_on(fill(log, n_plans))?;
     println!("{n_plans} plans, {n_events} events");
     println!("{:<12} {:>12} {:>12} {:>12}", "command", "first", "second", "third");
     for command in ["ls", "stats", "conflicts"] {
         let mut took = Vec::new();
         for _ in 0..3 {
-            took.push(format!("{:.1?}", run(&log, command)?));
+            took.push(format!("{:.1?}", run(log, command)?));
         }
         println!("{command:<12} {:>12} {:>12} {:>12}", took[0], took[1], took[2]);
     }
     Ok(())
 }
 
-fn run(log: &Path, command: &str) -> Result<Duration, Failure> {
+fn run(log: &str, command: &str) -> Result<Duration, Failure> {
     let mut process = Process::new(env!("CARGO_BIN_EXE_crewlog"));
     let began = Instant::now();
     let status = process.arg("--store").arg(log).arg(command).stdout(Stdio::null()).status()?;
@@ -46,8 +49,8 @@ fn run(log: &Path, command: &str) -> Result<Duration, Failure> {
 }
 
 /// Fills a log with plans, each in a few appends.
-async fn fill(log: &Path, n_plans: usize) -> Result<i64, Failure> {
-    let store = EventStore::open(log.to_str().ok_or("the path is not UTF-8")?).await?;
+async fn fill(log: &str, n_plans: usize) -> Result<i64, Failure> {
+    let store = EventStore::open(log).await?;
     let text = (1..=N_TASKS).map(|n| format!("{n}. Run `cargo test -p shop-{n}`\n")).collect::<String>();
     let config = PlannerConfig::default();
     let initialize = Command::Initialize { user_input: text, attachments: Vec::new(), config, parallel: true };
