@@ -10,7 +10,7 @@ use crewlog_planner::event::{Amendment, Command, Edit, Event, PlannerConfig, Set
 use crewlog_planner::parse::{self, ParsedPlan, ReadOptions};
 use crewlog_planner::plan::{TaskId, TaskPlan};
 use crewlog_planner::planner::{CHECKPOINT_CHARS_MAX, Planner, PlannerError, is_checkpoint_name};
-use crewlog_planner::state::{Phase, PlannerState, Task};
+use crewlog_planner::state::{PlannerState, Task};
 use serde_json::json;
 
 use crate::cli::{AddTask, Amend, BACKLOG, Changes, Edits, Output, Set, Unset};
@@ -244,15 +244,12 @@ impl Edits {
 }
 
 async fn give(session: &Session, mut target: Target, command: Command) -> Result<Code, Failure> {
-    let before = target.state().phase;
+    let had_ended = target.state().phase.is_ended();
     let executed =
         order(&mut target.planner, command).await.map_err(|error| commands::refused(target.state(), error))?;
     commands::propagate(&target.store, &target.plan).await?;
-    if let (Phase::Ended(_), false) = (before, executed.events.is_empty()) {
-        let after = target.state().phase;
-        if !matches!(after, Phase::Ended(_)) {
-            say(&visible(&format!("{} had ended, and is open again with this", &target.plan)));
-        }
+    if had_ended && !executed.events.is_empty() && !target.state().phase.is_ended() {
+        say(&visible(&format!("{} had ended, and is open again with this", &target.plan)));
     }
     tell(session, &target, &executed.events)
 }

@@ -10,7 +10,7 @@ use crewlog_planner::event::{Command, FailureClass, QuestionId, TaskStatus};
 use crewlog_planner::nesting;
 use crewlog_planner::plan::{DefaultAnswer, TaskId};
 use crewlog_planner::planner::{Planner, PlannerError};
-use crewlog_planner::state::{Phase, PlannerState, Task};
+use crewlog_planner::state::{PlannerState, Task};
 use serde_json::json;
 
 use crate::cli::{Answer, Ask, Cancel, Pause, Retry};
@@ -107,7 +107,7 @@ impl Target {
     async fn say(self, session: &Session, said: &str) -> Result<Code, Failure> {
         let view = queries::load_view(&self.store, &self.plan, Range::default()).await?;
         session.print_done(said, &json!({ "plan": self.plan, "status": view.status().as_str() }))?;
-        if !matches!(self.state().phase, Phase::Ended(_)) {
+        if !self.state().phase.is_ended() {
             self.suggest_resume(session);
         }
         Ok(Code::Done)

@@ -3,7 +3,7 @@
 use crewlog_executors::history::History;
 use crewlog_mq::{EventStore, Position, Query, Range, Timestamp};
 use crewlog_planner::event::{self, Event, TaskStatus, Usage, money, plan_tag};
-use crewlog_planner::state::{Measure, Phase};
+use crewlog_planner::state::Measure;
 use crewlog_planner::view::PlanView;
 use futures::TryStreamExt;
 use serde::Serialize;
@@ -67,8 +67,7 @@ impl Side {
             }
         }
         side.status = side.view.status().as_str();
-        let has_ended = matches!(side.view.state().phase, Phase::Ended(_));
-        let took = last_at.zip(began_at).filter(|_| has_ended);
+        let took = last_at.zip(began_at).filter(|_| side.view.state().phase.is_ended());
         side.duration_ms = took.map(|(last, began)| ms(last, began));
         Ok(side)
     }

@@ -154,7 +154,7 @@ impl<'a> RunSession<'a> {
             // Tasks that started before their key was destroyed run to their end.
             if !self.view.is_held()
                 && let Some(failure) = self.sealed_for_good.take()
-                && !matches!(self.view.state().phase, Phase::Ended(_))
+                && !self.view.state().phase.is_ended()
             {
                 return Ok(End::Unreadable(failure));
             }
@@ -362,9 +362,7 @@ impl<'a> RunSession<'a> {
             }
             End::Waiting => {
                 let mut next = show::what_is_waited_for(self.session, &self.plan, &self.view);
-                for (plan, view) in
-                    self.sub_plans.iter().filter(|(_, view)| !matches!(view.state().phase, Phase::Ended(_)))
-                {
+                for (plan, view) in self.sub_plans.iter().filter(|(_, view)| !view.state().phase.is_ended()) {
                     next.extend(show::what_is_waited_for(self.session, plan, view));
                 }
                 next.push(format!("then, to go on: {resume}"));

@@ -10,7 +10,6 @@ use crewlog_planner::event::{self, PlannerConfig};
 use crewlog_planner::lines::Lines;
 use crewlog_planner::parse::{self, ParsedPlan};
 use crewlog_planner::plan::{Proposal, Span};
-use crewlog_planner::state::Phase;
 use serde_json::json;
 
 use crate::by_model::{self, Advisor, Planned};
@@ -138,11 +137,11 @@ pub async fn resume(session: &Session, resume: Resume) -> Result<Code, Failure> 
     let mut planner = planning::catch_up(&store, &plan, tags).await?;
     // What was due while nobody looked.
     planning::keep_time(&mut planner, &store).await?;
-    if planner.handler().state().phase == Phase::Paused {
+    if planner.handler().state().phase.is_paused() {
         order(&mut planner, event::Command::Resume).await?;
         commands::propagate(&store, &plan).await?;
     }
-    if let Phase::Ended(_) = planner.handler().state().phase {
+    if planner.handler().state().phase.is_ended() {
         return run_session::already_ended(session, &store, &plan).await;
     }
     // What a crash kept from being dispatched is dispatched now.

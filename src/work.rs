@@ -11,7 +11,6 @@ use crewlog_planner::claim;
 use crewlog_planner::crew::conflicts;
 use crewlog_planner::listing::PlanSummary;
 use crewlog_planner::sealed::{self, KeyEvent};
-use crewlog_planner::state::Phase;
 use crewlog_planner::view::{PlanStatus, PlanView};
 use futures::{StreamExt, TryStreamExt};
 use serde_json::json;
@@ -65,7 +64,8 @@ pub async fn work(session: &Session, work: Work) -> Result<Code, Failure> {
     let mut views = BTreeMap::new();
     for plan in list.open() {
         let loaded = queries::load_readable(&store, &plan.id, head).await?;
-        views.extend(loaded.filter(|(view, _)| !has_ended(view)).map(|(view, _)| (plan.id.clone(), view)));
+        let open = loaded.filter(|(view, _)| !view.state().phase.is_ended());
+        views.extend(open.map(|(view, _)| (plan.id.clone(), view)));
     }
     let progress = Progress::of_all(session.terminal).with(roster.clone());
     let (log, open) = (session.place.shown(), count(views.len(), "plan"));
@@ -178,7 +178,7 @@ impl WorkerLoop<'_> {
         let Some(view) = self.views.get_mut(plan) else { return Ok(()) };
         view.apply(recorded)?;
         self.progress.report(recorded, view);
-        if has_ended(view) {
+        if view.state().phase.is_ended() {
             self.ended.insert(plan.to_owned(), view.status());
             self.views.remove(plan);
         } else {
@@ -222,10 +222,6 @@ impl WorkerLoop<'_> {
             }
         })
     }
-}
-
-fn has_ended(view: &PlanView) -> bool {
-    matches!(view.state().phase, Phase::Ended(_))
 }
 
 /// The exit code for several plans: a failure first, then what waits for a person.

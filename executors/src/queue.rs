@@ -8,7 +8,6 @@ use crewlog_planner::claim;
 use crewlog_planner::event::{self, About, Event, PlannerCmd, TaskInput, TaskStatus};
 use crewlog_planner::plan::{NodeKind, TaskId};
 use crewlog_planner::sealed::is_task_undecryptable;
-use crewlog_planner::state::Phase;
 use crewlog_planner::view::{Lease, PlanView};
 use futures::TryStreamExt;
 
@@ -177,8 +176,7 @@ impl Plans {
 
     /// Drops a plan that has ended.
     pub(crate) fn drop_if_ended(&mut self, plan: &str) {
-        let has_ended = |worked: &Worked| matches!(worked.view.state().phase, Phase::Ended(_));
-        if self.0.get(plan).is_some_and(has_ended) {
+        if self.0.get(plan).is_some_and(|worked| worked.view.state().phase.is_ended()) {
             self.0.remove(plan);
         }
     }

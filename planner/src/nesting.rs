@@ -43,9 +43,8 @@ pub fn config(parent_plan: &PlannerState, task: TaskId, budget: Budget, now: Tim
 pub fn follow(plan: &str, state: &PlannerState, parent_plan: &PlannerState) -> Option<Command> {
     let parent = parent_task(plan, state).filter(|_| matches!(state.phase, Phase::Active | Phase::Paused))?;
     let task = parent_plan.task(parent.task)?;
-    let is_awaited_late = task.plan.request().is_some()
-        && task.status == TaskStatus::TimedOut
-        && !matches!(parent_plan.phase, Phase::Ended(_));
+    let is_awaited_late =
+        task.plan.request().is_some() && task.status == TaskStatus::TimedOut && !parent_plan.phase.is_ended();
     let is_over = task.status.is_end() || task.attempts > parent.attempt;
     match parent_plan.phase {
         _ if is_over && !is_awaited_late => (!state.is_cancelled).then(|| Command::CancelFromParent {

@@ -11,7 +11,7 @@ impl PlannerState {
             source.clone_into(&mut self.source);
         }
         tasks.iter().for_each(|task| self.retime_task(task));
-        let has_ended = matches!(self.phase, Phase::Ended(_));
+        let has_ended = self.phase.is_ended();
         if has_ended && self.config.standing && tasks.iter().any(|task| task.compensates.is_none()) {
             (self.phase, self.is_cancelled) = (Phase::Active, false);
             self.start_timer(Timer::Plan, self.config.deadline_ms);

@@ -25,7 +25,7 @@ use summary::Summary;
 pub(crate) use summary::{Entry, LINE_CHARS_MAX, NAME_CHARS_MAX, OUTCOME_CHARS_MAX, SUBJECT_CHARS_MAX};
 
 /// Where a plan stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, strum::EnumIs)]
 pub enum Phase {
     /// Nothing is planned.
     #[default]
