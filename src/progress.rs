@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+use crewlog_executors::plans::plan_of;
 use crewlog_executors::roster::Roster;
 use crewlog_mq::{Recorded, Timestamp};
 use crewlog_planner::claim::{self, TaskEvent};
@@ -320,14 +321,6 @@ impl Progress {
         let running = tasks.iter().filter(|task| task.status == TaskStatus::Running);
         let running = running.map(|task| one_line(&text_of(task), 40)).collect::<Vec<_>>().join(" | ");
         self.bar.set_message(format!("{n_ended}/{} {}", tasks.len(), one_line(&running, TEXT_CHARS_MAX)));
-    }
-}
-
-pub fn plan_of(recorded: &Recorded) -> Option<&str> {
-    match recorded.stream_id.as_str() {
-        event::STREAM => Some(&recorded.aggregate_id),
-        claim::STREAM => claim::split_aggregate_id(&recorded.aggregate_id).map(|(plan, _)| plan),
-        _other => None,
     }
 }
 

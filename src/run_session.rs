@@ -9,7 +9,6 @@ use crewlog_executors::roster::Roster;
 use crewlog_executors::subplans::family;
 use crewlog_executors::worker::{InterruptedTask, Scope};
 use crewlog_mq::{EventStore, ExecuteError, Position, Query, Range, Recorded, Start};
-use crewlog_planner::claim;
 use crewlog_planner::event::{Command, Outcome, QuestionId, TaskStatus, Timer, ancestor_tag, plan_tag};
 use crewlog_planner::planner::PARALLELISM_MAX;
 use crewlog_planner::sealed;
@@ -200,8 +199,7 @@ impl<'a> RunSession<'a> {
             return Ok(());
         }
         if !recorded.tags.contains(&plan_tag(&self.plan)) {
-            let plan = claim::split_aggregate_id(&recorded.aggregate_id).map(|(plan, _)| plan);
-            let plan = plan.filter(|_| recorded.stream_id == claim::STREAM).unwrap_or(&recorded.aggregate_id);
+            let Some(plan) = plans::plan_of(recorded) else { return Ok(()) };
             return Ok(self.sub_plans.entry(plan.to_owned()).or_default().apply(recorded)?);
         }
         self.view.apply(recorded)?;

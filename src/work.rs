@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crewlog_executors::plans::plan_of;
 use crewlog_executors::projecting::list_plans;
 use crewlog_executors::roster::Roster;
 use crewlog_executors::worker::{InterruptedTask, Scope};
@@ -20,7 +21,7 @@ use crate::by_model;
 use crate::cli::{Output, Work};
 use crate::failure::{Code, Failure};
 use crate::json::{EventJson, ListedJson, print_line, print_pretty};
-use crate::progress::{Progress, plan_of};
+use crate::progress::Progress;
 use crate::queries;
 use crate::runtime::{self, Runtime, RuntimeOptions, Signals};
 use crate::session::Session;

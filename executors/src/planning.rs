@@ -19,7 +19,7 @@ use tokio::sync::watch;
 
 use crate::backoff::Backoff;
 use crate::claiming::claim_of;
-use crate::plans::{planner_of, read_plan, wait_to_retry};
+use crate::plans::{plan_of, planner_of, read_plan, wait_to_retry};
 use crate::projecting::list_plans;
 use crate::propagation::{Unreadable, follow_parent, propagate};
 
@@ -257,12 +257,7 @@ impl Hosted {
     }
 
     async fn take(&mut self, recorded: Recorded) {
-        let plan = match recorded.stream_id.as_str() {
-            claim::STREAM => claim::split_aggregate_id(&recorded.aggregate_id).map(|(plan, _)| plan),
-            event::STREAM => Some(recorded.aggregate_id.as_str()),
-            _another_stream => None,
-        };
-        let Some(plan) = plan.map(str::to_owned) else { return };
+        let Some(plan) = plan_of(&recorded).map(str::to_owned) else { return };
         if STEPS.contains(&recorded.event_type.as_str()) {
             propagate_with_retry(&self.store, &plan).await;
         }

@@ -1,6 +1,7 @@
 //! Opens, reads and commands a plan on the log, with retries.
 
-use crewlog_mq::{Cause, Error, EventStore, ExecuteError, Runner};
+use crewlog_mq::{Cause, Error, EventStore, ExecuteError, Recorded, Runner};
+use crewlog_planner::claim;
 use crewlog_planner::event::{self, Command};
 use crewlog_planner::planner::{Planner, PlannerError};
 
@@ -20,6 +21,15 @@ pub async fn planner_of(store: &EventStore, plan: &str, tags: Vec<String>) -> Re
 /// of the point.
 pub fn planner_of_fork(store: &EventStore, point: &ForkPoint, plan: &str, tags: Vec<String>) -> Runner<Planner> {
     Runner::new(store.clone(), event::STREAM, plan, tags).behind(point.prefix.clone())
+}
+
+/// The plan of an event: its own, or one of a task's.
+pub fn plan_of(recorded: &Recorded) -> Option<&str> {
+    match recorded.stream_id.as_str() {
+        event::STREAM => Some(&recorded.aggregate_id),
+        claim::STREAM => claim::split_aggregate_id(&recorded.aggregate_id).map(|(plan, _)| plan),
+        _another_stream => None,
+    }
 }
 
 /// Reads a plan, however long the log takes.

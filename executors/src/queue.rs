@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, HashMap};
 use std::pin::pin;
 
 use crewlog_mq::{Cause, Error, EventStore, Position, Query, Range, Recorded};
-use crewlog_planner::claim;
 use crewlog_planner::event::{self, About, Event, PlannerCmd, TaskInput, TaskStatus};
 use crewlog_planner::plan::{NodeKind, TaskId};
 use crewlog_planner::sealed::is_task_undecryptable;
@@ -12,6 +11,7 @@ use crewlog_planner::view::{Lease, PlanView};
 use futures::TryStreamExt;
 
 use crate::history::History;
+use crate::plans::plan_of;
 
 /// A task among all plans.
 pub(crate) type Key = (String, TaskId);
@@ -152,14 +152,9 @@ impl Plans {
 
     /// Takes in an event of a plan or of a task, and gives the plan that it is of. A plan that was not known is read.
     pub(crate) async fn apply(&mut self, store: &EventStore, recorded: &Recorded) -> Result<Option<String>, Error> {
-        let plan = match recorded.stream_id.as_str() {
-            event::STREAM => recorded.aggregate_id.clone(),
-            claim::STREAM => match claim::split_aggregate_id(&recorded.aggregate_id) {
-                Some((plan, _)) if self.0.contains_key(plan) => plan.to_owned(),
-                Some(_) | None => return Ok(None),
-            },
-            _another_stream => return Ok(None),
-        };
+        // A plan begins with an event of its own.
+        let is_known = |plan: &&str| recorded.stream_id == event::STREAM || self.0.contains_key(*plan);
+        let Some(plan) = plan_of(recorded).filter(is_known).map(str::to_owned) else { return Ok(None) };
         match self.0.get_mut(&plan) {
             Some(worked) => worked.apply(recorded),
             None => {
