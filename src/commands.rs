@@ -143,8 +143,8 @@ pub async fn answer(session: &Session, answer: Answer) -> Result<Code, Failure> 
     decide(session, target, command, &format!("{question} is answered{also}")).await
 }
 
-/// The question named `q1`, or the open question of a task. The last question of a task that asks no more is refused later,
-/// with its answer.
+/// The question named `q1`, or the open question of a task. If the task has no open question, returns its last one; the
+/// planner refuses the answer.
 fn find_question(target: &Target, session: &Session, typed: &str) -> Result<QuestionId, Failure> {
     let questions = &target.state().questions;
     let number = typed.strip_prefix('q').and_then(|number| number.parse().ok());

@@ -25,7 +25,7 @@ struct Side {
     duration_ms: Option<u64>,
     /// The total time its tasks were held, without the time between claims.
     work_ms: u64,
-    /// The failures and time-outs of its tasks; a retry that succeeds does not make one undone.
+    /// The failures and time-outs of its tasks; a successful retry does not reduce the count.
     failures: u32,
     usage: Usage,
     #[serde(skip)]

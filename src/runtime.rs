@@ -242,7 +242,7 @@ fn ended_early(part: &str, ended: Result<Result<(), Error>, tokio::task::JoinErr
     }
 }
 
-/// The signals to end. From the first instance on, none ends the program by itself.
+/// Termination signals. Once an instance exists, they no longer end the program by default.
 pub struct Signals {
     interrupt: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,

@@ -169,7 +169,8 @@ fn refuse_losses(session: &Session, parsed: &ParsedPlan, text: &str, is_named: b
     Err(Failure::user(said).hint("write boxes for them too, or confirm with --format markdown"))
 }
 
-/// An id from the title, the file or the first task. Since ids stay clear, that of a sealed plan reveals nothing of its text.
+/// An id from the title, the file or the first task. Ids are not encrypted, so a sealed plan's id is not
+/// made from its text.
 pub fn new_plan_id(session: &Session, parsed: Option<&ParsedPlan>, file: &Path) -> String {
     let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let parsed = parsed.filter(|_| !session.place.keys.is_given());

@@ -30,7 +30,7 @@ pub struct Steps {
     by_id: HashMap<Uuid, usize>,
     /// The places of the events with which a task fails, times out or is cancelled, or an executor reports a failure.
     pub failures: Vec<usize>,
-    /// The first events that the view has.
+    /// The number of events applied to the view.
     n_applied: usize,
     pub view: PlanView,
 }

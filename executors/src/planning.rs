@@ -521,7 +521,7 @@ async fn take_in(planner: &mut Runner<Planner>, recorded: &Recorded, report: Exe
     }
 }
 
-/// The report to the planner that an event of a task is, if any.
+/// Converts a task event to a report to the planner, if it is one.
 fn report_of(recorded: &Recorded) -> Result<Option<ExecutorEvent>, Error> {
     let Some((_, task)) = claim::split_aggregate_id(&recorded.aggregate_id) else { return Ok(None) };
     Ok(recorded.decode::<TaskEvent>()?.report(task))

@@ -67,7 +67,7 @@ pub(super) fn urgency(typed: &str) -> Result<String, String> {
         return Ok(typed.to_owned());
     }
     let known = priority::words().collect::<Vec<_>>().join(", ");
-    Err(format!("there is no such priority: {known}; an empty one takes it away"))
+    Err(format!("there is no such priority: {known}; an empty one removes it"))
 }
 
 /// From 1 to 1000 tasks at once.

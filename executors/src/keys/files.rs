@@ -50,8 +50,8 @@ impl KeyFile {
         Self { form: FORM, session, log, wrapped }
     }
 
-    /// Whether the file belongs to this key, and not to another under its name: a destroyed key must not speak for
-    /// another. Of which log a damaged key was that was destroyed is not known.
+    /// True if the file holds the key of this name: a destroyed key must not count as another. For a damaged key that was
+    /// destroyed, the log is unknown.
     fn is_called(&self, name: &str) -> bool {
         let is_destroyed_wreck = self.log.is_nil() && self.wrapped.is_none();
         is_destroyed_wreck || cipher::name_of(&[self.log.as_bytes(), self.session.as_bytes()]) == name
