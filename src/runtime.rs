@@ -1,6 +1,6 @@
 //! The runtime of a process: worker, planner host, reacting processes, signals.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -105,14 +105,13 @@ pub fn is_busy(roster: &Roster, plan: &str, view: &PlanView, all: &BTreeMap<Stri
     if view.has_unhandled_report() {
         return true;
     }
-    let free = view.free().into_iter().collect::<BTreeSet<_>>();
-    let takes = |task: &Task| {
-        let goes_on = || view.times(task.plan.id).holder.is_some() || free.contains(&task.plan.id);
-        roster.takes(&task.plan) && goes_on() && (task.plan.sub_plan.is_none() || goes_on_below(task))
-    };
+    let is_held = |task: &&Task| view.lease(task.plan.id).is_some();
+    let takes = |task: &Task| roster.takes(&task.plan) && (task.plan.sub_plan.is_none() || goes_on_below(task));
     let is_active = state.phase == Phase::Active;
     let is_retried = |task: &Task| task.retry_ms.is_some() && !task.is_paused && roster.takes(&task.plan);
-    let goes_on = state.dispatched().any(takes) || (is_active && state.tasks.iter().any(is_retried));
+    let goes_on = state.dispatched().filter(is_held).any(takes)
+        || view.free().into_iter().filter_map(|id| state.task(id)).any(takes)
+        || (is_active && state.tasks.iter().any(is_retried));
     // A stopped plan withdraws dispatched tasks that nobody has claimed.
     let is_withdrawn = is_active && state.stopped_by.is_some() && state.dispatched().next().is_some();
     // A question that is answered by default in time needs nobody either.

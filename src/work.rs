@@ -121,8 +121,8 @@ impl WorkerLoop<'_> {
     /// so the order of the checks matters.
     async fn is_idle(&self, runtime: &Runtime) -> Result<bool, Failure> {
         let is_taken_in = *runtime.taken_in.borrow() >= self.last_report;
-        let is_busy = self.views.iter().any(|(plan, view)| runtime::is_busy(&self.roster, plan, view, &self.views));
-        Ok(is_taken_in && !is_busy && self.store.head().await? <= self.at)
+        let is_busy = || self.views.iter().any(|(plan, view)| runtime::is_busy(&self.roster, plan, view, &self.views));
+        Ok(is_taken_in && !is_busy() && self.store.head().await? <= self.at)
     }
 
     async fn take(&mut self, recorded: &Recorded) -> Result<(), Failure> {
