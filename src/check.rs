@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crewlog_planner::lines::Lines;
 use crewlog_planner::parse::{self, CodeUse, Diagnostic, ParsedPlan, Part, VERBS};
-use crewlog_planner::plan::{AttachmentKind, Mark, Span, Strength, TaskPlan};
+use crewlog_planner::plan::{AttachmentKind, Condition, Mark, Span, Strength, TaskPlan};
 use crewlog_planner::validity::InvalidPlan;
 use serde_json::{Value, json};
 
@@ -14,7 +14,6 @@ use crate::advice::{self, Advice, Graph};
 use crate::by_model;
 use crate::cli::{Check, Output};
 use crate::failure::{Code, Failure};
-use crate::json::condition_text;
 use crate::session::{Session, read_text};
 use crate::terminal::say;
 use crate::text::{in_one_line, one_line, visible};
@@ -130,7 +129,7 @@ impl Checked<'_> {
             "estimate_ms": task.estimate_ms, "compensate": task.compensate,
             "default_answer": default.map(|one| &one.answer), "default_after_ms": default.map(|one| one.after_ms),
             "attachments": attachments.collect::<Vec<_>>(), "command": task.command,
-            "condition": condition.map(condition_text), "group": task.group, "priority": task.priority,
+            "condition": condition.map(Condition::words), "group": task.group, "priority": task.priority,
             "assignee": task.assignee, "notes": task.notes, "files": task.files, "reads_only": task.reads_only,
             "rerun_safe": task.rerun_safe,
         })
@@ -176,7 +175,7 @@ impl Checked<'_> {
             ("optional", task.optional.then(|| "nothing waits for it".to_owned())),
             ("status", (!task.mark.is_open()).then(|| status_of(task.mark).to_owned())),
             ("command", task.command.as_deref().map(in_one_line)),
-            ("if", task.condition.as_ref().map(condition_text)),
+            ("if", task.condition.as_ref().map(Condition::words)),
             ("group", task.group.clone()),
             ("priority", task.priority.clone()),
             ("assignee", task.assignee.clone()),

@@ -17,10 +17,6 @@ use serde_json::{Value, json};
 
 use crate::text::rfc3339;
 
-pub fn condition_text(condition: &Condition) -> String {
-    if condition.negated { format!("not: {}", condition.text) } else { condition.text.clone() }
-}
-
 /// A plan of `ls`.
 #[derive(Serialize)]
 pub struct ListedJson {
@@ -87,7 +83,7 @@ pub fn shown_tasks_json(plan: &str, at: Position, view: &PlanView, is_shown: imp
             "status": task.status.as_str(),
             "depends_on": depends_on.collect::<Vec<_>>(),
             "command": step.command,
-            "condition": step.condition.as_ref().map(condition_text),
+            "condition": step.condition.as_ref().map(Condition::words),
             "priority": step.priority,
             "assignee": step.assignee,
             "notes": step.notes,

@@ -169,6 +169,11 @@ impl Condition {
     pub fn asked(text: String, negated: bool) -> Self {
         Self { text, negated, outcome_of: None, first: None }
     }
+
+    /// The condition in words.
+    pub fn words(&self) -> String {
+        if self.negated { format!("not: {}", self.text) } else { self.text.clone() }
+    }
 }
 
 /// Identifies a condition: the task that decides it, or else the first task that has it, and its text.

@@ -504,11 +504,10 @@ impl<'a> Builder<'a> {
 
 /// The condition of a group around a step and its own; a person is asked where there are two.
 fn both(around: Option<&Condition>, own: Option<Condition>) -> Option<Condition> {
-    let said = |one: &Condition| if one.negated { format!("not: {}", one.text) } else { one.text.clone() };
     match (around, own) {
         (Some(around), Some(own)) => Some(Condition {
             first: own.first,
-            ..Condition::asked(format!("{} and {}", said(around), said(&own)), false)
+            ..Condition::asked(format!("{} and {}", around.words(), own.words()), false)
         }),
         (around, own) => own.or_else(|| around.cloned()),
     }
