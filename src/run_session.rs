@@ -15,8 +15,9 @@ use crewlog_planner::sealed;
 use crewlog_planner::state::{Phase, Question, Task};
 use crewlog_planner::view::PlanView;
 use futures::StreamExt;
+use futures::future::OptionFuture;
 use tokio::sync::oneshot;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
 use crate::by_model;
 use crate::cli::{Output, RunArgs};
@@ -167,14 +168,15 @@ impl<'a> RunSession<'a> {
                 Some(End::Waiting | End::Paused) | None => {}
                 Some(end) => return Ok(end),
             }
+            let due = self.kept.as_ref().map(|kept| kept.due);
             tokio::select! {
                 event = events.next() => if let Some(recorded) = self.runtime.event(event, &self.progress)? {
                     self.take(&recorded)?;
                 },
-                line = typed(&mut self.asking.line) => self.answer(line).await?,
+                Some(line) = OptionFuture::from(self.asking.line.as_mut()) => self.answer(line.ok().flatten()).await?,
                 Ok(()) = taken_in.changed() => {}
-                () = runtime::until(self.kept.as_ref().map(|kept| kept.due)) => drop(self.keep_file().await),
-                () = runtime::until(deadline) => return Ok(End::TimedOut),
+                Some(()) = OptionFuture::from(due.map(sleep_until)) => drop(self.keep_file().await),
+                Some(()) = OptionFuture::from(deadline.map(sleep_until)) => return Ok(End::TimedOut),
                 () = signals.next() => return Ok(End::Interrupted),
                 fault = self.runtime.fault() => return Err(fault),
             }
@@ -386,13 +388,5 @@ pub async fn already_ended(session: &Session, store: &EventStore, plan: &str) ->
             say(&format!("the plan has ended; to open what failed again: {retry}"));
             Ok(Code::TaskFailed)
         }
-    }
-}
-
-/// The next line on the terminal, when one is awaited.
-async fn typed(line: &mut Option<oneshot::Receiver<Option<String>>>) -> Option<String> {
-    match line {
-        Some(line) => line.await.ok().flatten(),
-        None => std::future::pending().await,
     }
 }

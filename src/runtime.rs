@@ -20,9 +20,10 @@ use crewlog_planner::crew::statistics::Statistics;
 use crewlog_planner::sealed::is_plan_undecryptable;
 use crewlog_planner::state::{Phase, Task};
 use crewlog_planner::view::PlanView;
+use futures::future::{OptionFuture, join_all};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio::time::Instant;
 
 use crate::config::ModelConfig;
 use crate::failure::Failure;
@@ -78,14 +79,6 @@ pub fn roster(session: &Session, task_timeout: Duration, only: &[String]) -> Res
     // Named executors exclude all others.
     let registry = only.is_empty().then_some(config.registry);
     Ok(Roster { shell, takes_commands: is_wanted(SHELL), agents, registry })
-}
-
-/// Returns at a time; never without one.
-pub async fn until(at: Option<Instant>) {
-    match at {
-        Some(at) => tokio::time::sleep_until(at).await,
-        None => std::future::pending().await,
-    }
 }
 
 /// True while these executors can advance a plan. `all` are its possible sub-plans.
@@ -207,7 +200,7 @@ impl Runtime {
         self.summaries.iter().for_each(JoinHandle::abort);
         // They process the log up to now; if they cannot, a later host does.
         self.stop_reacting.send_replace(true);
-        let reacting = futures::future::join_all(&mut self.reacting);
+        let reacting = join_all(&mut self.reacting);
         tokio::select! {
             ended = reacting => for ended in ended {
                 match ended {
@@ -243,15 +236,14 @@ fn ended_early(part: &str, ended: Result<Result<(), Error>, tokio::task::JoinErr
 
 /// Termination signals. Once an instance exists, they no longer end the program by default.
 pub struct Signals {
-    interrupt: tokio::signal::unix::Signal,
-    terminate: tokio::signal::unix::Signal,
+    interrupt: Signal,
+    terminate: Signal,
     /// Unset when the signal was ignored at the start, as with `nohup`.
-    hang_up: Option<tokio::signal::unix::Signal>,
+    hang_up: Option<Signal>,
 }
 
 impl Signals {
     pub fn new() -> Result<Self, Failure> {
-        use tokio::signal::unix::{SignalKind, signal};
         let listen =
             |kind| signal(kind).map_err(|error| Failure::user(format!("signals cannot be listened to: {error}")));
         Ok(Self {
@@ -262,16 +254,10 @@ impl Signals {
     }
 
     pub async fn next(&mut self) {
-        let hang_up = async {
-            match &mut self.hang_up {
-                Some(signal) => drop(signal.recv().await),
-                None => std::future::pending().await,
-            }
-        };
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
-            () = hang_up => {}
+            Some(_) = OptionFuture::from(self.hang_up.as_mut().map(Signal::recv)) => {}
         }
     }
 }

@@ -13,9 +13,10 @@ use crewlog_planner::crew::conflicts;
 use crewlog_planner::listing::PlanSummary;
 use crewlog_planner::sealed::{self, KeyEvent};
 use crewlog_planner::view::{PlanStatus, PlanView};
+use futures::future::OptionFuture;
 use futures::{StreamExt, TryStreamExt};
 use serde_json::json;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
 use crate::by_model;
 use crate::cli::{Output, Work};
@@ -110,7 +111,7 @@ impl WorkerLoop<'_> {
                     self.take(&recorded).await?;
                 },
                 Ok(()) = taken_in.changed() => {}
-                () = runtime::until(deadline) => return Ok(End::TimedOut),
+                Some(()) = OptionFuture::from(deadline.map(sleep_until)) => return Ok(End::TimedOut),
                 () = signals.next() => return Ok(End::Interrupted),
                 fault = runtime.fault() => return Err(fault),
             }
