@@ -25,10 +25,7 @@ pub async fn stats(session: &Session, project: Option<String>, at: Option<Positi
     let (at, statistics) = (statistics.at, statistics.state);
     let projects = match project {
         Some(project) => vec![ProjectJson { figures: statistics.of(&project), project }],
-        None => {
-            let all = statistics.figures().map(|(name, figures)| ProjectJson { project: name.to_owned(), figures });
-            all.collect()
-        }
+        None => statistics.figures().map(|(name, figures)| ProjectJson { project: name.to_owned(), figures }).collect(),
     };
     session.print_list(
         "projects",

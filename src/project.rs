@@ -30,16 +30,8 @@ pub fn is_project_name(text: &str) -> bool {
 
 /// The project's UUID, made if there is none. Processes that make one at the same time get the same.
 pub fn project_id(repository: Option<&Repository>, folder: &Path) -> Result<String, Failure> {
-    let (path, found) = match repository {
-        Some(repository) => {
-            let config = repository.common_dir.join("config");
-            (config.clone(), in_git_config(&config))
-        }
-        None => {
-            let path = file_above(folder);
-            (path.clone(), in_file(&path))
-        }
-    };
+    let path = repository.map_or_else(|| file_above(folder), |repository| repository.common_dir.join("config"));
+    let found = if repository.is_some() { in_git_config(&path) } else { in_file(&path) };
     let hint = "name the project in crewlog.toml: project = \"NAME\"";
     let id = found.map_err(|error| {
         Failure::user(format!("the project's id in {} cannot be read or made: {error}", path.display())).hint(hint)

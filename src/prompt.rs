@@ -56,8 +56,9 @@ async fn dispatch_of(
     let (mut dispatch, mut claimed) = (None, 0);
     queries::for_each(store, Some(plan), &query, Range::default(), |recorded| {
         if recorded.stream_id == event::STREAM {
-            let is_it = |event: &Event| matches!(event, Event::TaskDispatched { task_id, attempt: n, .. } if (*task_id, *n) == (task, attempt));
-            if is_it(&recorded.decode()?) {
+            if let Event::TaskDispatched { task_id, attempt: n, .. } = recorded.decode()?
+                && (task_id, n) == (task, attempt)
+            {
                 dispatch = Some((recorded.position, None));
             }
         } else if claim::split_aggregate_id(&recorded.aggregate_id).is_some_and(|(_, of)| of == task) {

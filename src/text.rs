@@ -8,13 +8,12 @@ const DEFAULT_CHARS_MAX: usize = 60;
 
 /// The text with control characters made visible, except line ends and tabs.
 pub fn visible(text: &str) -> String {
-    let is_safe = |c: char| !c.is_control() || c == '\n' || c == '\t';
-    if text.chars().all(|c| is_safe(c) && !is_bidi(c)) {
-        return text.to_owned();
+    let is_safe = |c: char| c == '\n' || c == '\t' || !(c.is_control() || is_bidi(c));
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_safe(c) { shown.push(c) } else { shown.extend(c.escape_default()) }
     }
-    text.chars()
-        .map(|c| if is_safe(c) && !is_bidi(c) { c.to_string() } else { c.escape_default().to_string() })
-        .collect()
+    shown
 }
 
 /// Characters that reorder what is shown, so that a command could look like another.
