@@ -37,16 +37,12 @@ pub fn wanted(session: &Session, typed: Option<bool>) -> Result<Option<ModelConf
         return Ok(None);
     }
     let config = session.config()?;
-    match (config.model, typed) {
-        (Some(model), Some(_)) => Ok(Some(model)),
-        (Some(model), None) => Ok(Some(model).filter(|model| model.plan)),
-        (None, None) => Ok(None),
-        (None, Some(_)) => {
-            let file = config.file.map_or_else(|| "there is no crewlog.toml".into(), |file| file.display().to_string());
-            Err(Failure::user(format!("no model is configured ({file})"))
-                .hint("name one in crewlog.toml: [model] with name, provider and api_key_env"))
-        }
+    if config.model.is_none() && typed.is_some() {
+        let file = config.file.map_or_else(|| "there is no crewlog.toml".into(), |file| file.display().to_string());
+        return Err(Failure::user(format!("no model is configured ({file})"))
+            .hint("name one in crewlog.toml: [model] with name, provider and api_key_env"));
     }
+    Ok(config.model.filter(|model| model.plan || typed.is_some()))
 }
 
 /// Who writes the summaries of a new plan: the model, where one is configured for that.

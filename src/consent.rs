@@ -67,7 +67,8 @@ pub fn confirm(session: &Session, question: &str, refusal: &str) -> Result<(), F
             Failure::user(format!("{refusal}: there is no terminal on which to ask")).hint("read them, then say --yes")
         );
     }
-    match terminal::ask(&format!("{question} [y/N] "))?.as_deref() {
+    terminal::prompt(&format!("{question} [y/N] "));
+    match terminal::read_line()?.as_deref() {
         Some("y" | "Y" | "yes" | "Yes") => Ok(()),
         Some(_) | None => Err(Failure::user(refusal)),
     }

@@ -120,21 +120,19 @@ impl Runtime {
         tags: Vec<String>,
     ) -> Result<Self, Failure> {
         let life = session.place.liveness_lock()?;
-        let worker = Worker::new(store.clone(), options.roster, life, options.jobs, options.interrupted);
+        let mut worker = Worker::new(store.clone(), options.roster, life, options.jobs, options.interrupted);
         // It asks on behalf of new plans.
         let planner = options.model.and_then(|model| {
             or_warning(model.planner(store, "", tags.clone()), "no model plans for agents", "they plan by rule")
         });
-        let worker = match planner {
-            Some(planner) => worker.planning_by(planner),
-            None => worker,
-        };
-        let worker = match session.config()?.check_links {
-            true => worker.checking_links(Links::new(LINK_TIME_MAX).map_err(|error| {
+        if let Some(planner) = planner {
+            worker = worker.planning_by(planner);
+        }
+        if session.config()?.check_links {
+            worker = worker.checking_links(Links::new(LINK_TIME_MAX).map_err(|error| {
                 Failure::user(format!("links cannot be looked at: {error}")).hint("say check_links = false")
-            })?),
-            false => worker,
-        };
+            })?);
+        }
         let (taking_in, taken_in) = watch::channel(Position(0));
         let host = match options.scope.clone() {
             Scope::Plan(plan) => tokio::spawn(planning::host(store.clone(), plan, tags, taking_in)),

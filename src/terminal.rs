@@ -39,12 +39,6 @@ impl Terminal {
     }
 }
 
-/// Asks on standard error and reads a line; `None` at the end of input.
-pub fn ask(prompt_text: &str) -> io::Result<Option<String>> {
-    prompt(prompt_text);
-    read_line()
-}
-
 /// Puts a question on standard error.
 pub fn prompt(text: &str) {
     let mut stderr = io::stderr();
