@@ -17,20 +17,6 @@ use crate::session::Session;
 use crate::terminal::say;
 use crate::text::{count, visible};
 
-/// A plan, and where it came from.
-pub struct Planned {
-    /// As if it had been parsed.
-    pub parsed: ParsedPlan,
-    /// The planner of the text: a model or the parser.
-    pub origin: Origin,
-}
-
-impl Planned {
-    pub fn by_parser(parsed: ParsedPlan) -> Self {
-        Self { parsed, origin: Origin::default() }
-    }
-}
-
 /// The model that is to plan: as typed, else as configured.
 pub fn wanted(session: &Session, typed: Option<bool>) -> Result<Option<ModelConfig>, Failure> {
     if typed == Some(false) {
@@ -109,24 +95,28 @@ impl<'a> Advisor<'a> {
         }
     }
 
-    /// A plan of a text; that of the parser when the model gives none.
+    /// A plan of a text, as if it had been parsed, and its planner: the model, or the parser when the model gives none.
     ///
     /// # Errors
     /// When neither gives one: what the parser says. Or a fault of the log.
-    pub async fn plan(&self, text: &str, parsed: Result<ParsedPlan, InvalidPlan>) -> Result<Planned, Failure> {
+    pub async fn plan(
+        &self,
+        text: &str,
+        parsed: Result<ParsedPlan, InvalidPlan>,
+    ) -> Result<(ParsedPlan, Origin), Failure> {
         let by_rule = parsed.as_ref().map(|parsed| parsed.tasks.as_slice()).unwrap_or_default();
         let request = plan_request(&self.model.parameters, text);
         let answer =
             self.ask("plan", "the text is parsed instead", request, |answer| read_plan(answer, by_rule)).await?;
         let Some(Read { value: Proposed { title, tasks }, answered }) = answer else {
-            return Ok(Planned::by_parser(parsed?));
+            return Ok((parsed?, Origin::default()));
         };
         let n_questions = tasks.iter().filter(|task| task.kind == NodeKind::Clarification).count();
         self.session.remark(&format!("{}, {n_questions} of them for a person", count(tasks.len(), "task")));
         let (parsed_title, context) = parsed.map_or_else(|_| (None, Vec::new()), |plan| (plan.title, plan.context));
         let title = parsed_title.or(title);
         let parsed = ParsedPlan { title, tasks, context, ..ParsedPlan::default() };
-        Ok(Planned { parsed, origin: Origin { planned_by: Some(request_tag(&answered.request)), ..Origin::default() } })
+        Ok((parsed, Origin { planned_by: Some(request_tag(&answered.request)), ..Origin::default() }))
     }
 }
 
@@ -139,7 +129,7 @@ pub async fn plan_text(
 ) -> Result<ParsedPlan, Failure> {
     let (store, _) = session.place.open_or_make().await?;
     let advisor = Advisor::new(session, model, &store, &text_aggregate(text), session.tags_of_project()?);
-    Ok(advisor.plan(text, parsed).await?.parsed)
+    Ok(advisor.plan(text, parsed).await?.0)
 }
 
 /// What an answer took, in words.

@@ -9,10 +9,10 @@ use crewlog_mq::{EventStore, Position};
 use crewlog_planner::event::{self, PlannerConfig};
 use crewlog_planner::lines::Lines;
 use crewlog_planner::parse::{self, ParsedPlan};
-use crewlog_planner::plan::{Proposal, Span};
+use crewlog_planner::plan::{Origin, Proposal, Span};
 use serde_json::json;
 
-use crate::by_model::{self, Advisor, Planned};
+use crate::by_model::{self, Advisor};
 use crate::cli::{Output, Resume, Run, RunArgs};
 use crate::commands;
 use crate::consent::consent;
@@ -47,8 +47,8 @@ pub async fn run(session: &Session, run: Run) -> Result<Code, Failure> {
         return Err(Failure::user(message).hint("give the path of a file, and let no model plan"));
     }
     let id = new_plan_id(session, parsed.as_ref().ok(), path);
-    let (planned, asked_in) = match &model {
-        None => (Planned::by_parser(parsed?), None),
+    let ((parsed, origin), asked_in) = match &model {
+        None => ((parsed?, Origin::default()), None),
         Some(model) => {
             let opened = open_or_make(session).await?;
             let advisor = Advisor::new(session, model, &opened.0, &id, session.tags_of_new(&id)?);
@@ -56,10 +56,10 @@ pub async fn run(session: &Session, run: Run) -> Result<Code, Failure> {
         }
     };
     if !session.terminal.is_quiet {
-        show::print_warnings(&planned.parsed.warnings, path);
+        show::print_warnings(&parsed.warnings, path);
     }
-    refuse_losses(session, &planned.parsed, &text, run.reading.format.is_some())?;
-    consent(session, &planned.parsed, &roster)?;
+    refuse_losses(session, &parsed, &text, run.reading.format.is_some())?;
+    consent(session, &parsed, &roster)?;
     let opened = match asked_in {
         Some(opened) => opened,
         None => open_or_make(session).await?,
@@ -72,7 +72,7 @@ pub async fn run(session: &Session, run: Run) -> Result<Code, Failure> {
         ..session.config_of_new(run.run_args.jobs)
     };
     run.settings.changes(config.budget).for_each(|change| config.set(change));
-    let begin = begin(text, planned, config, run.reading.parallel);
+    let begin = begin(text, parsed, origin, config, run.reading.parallel);
     let run_args = (!run.detach).then_some(&run.run_args);
     NewPlan { id, begin, roster, run_args, sync: run.sync }.start(session, opened).await
 }
@@ -113,8 +113,7 @@ impl NewPlan<'_> {
 }
 
 /// The command that begins a plan: the text for the parser, or what somebody else made of it.
-fn begin(text: String, planned: Planned, config: PlannerConfig, parallel: bool) -> event::Command {
-    let Planned { parsed, origin } = planned;
+fn begin(text: String, parsed: ParsedPlan, origin: Origin, config: PlannerConfig, parallel: bool) -> event::Command {
     if origin.is_text() {
         return event::Command::Initialize { user_input: text, attachments: Vec::new(), config, parallel };
     }
