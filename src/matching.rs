@@ -162,7 +162,8 @@ impl<'a> Comparison<'a> {
             }
         }
         if !changes.defined.is_empty() || !changes.left_out.is_empty() {
-            changes.line = changes.defined.iter().map(|task| self.now.line(task)).min();
+            let first = |task: &&TaskPlan| task.spans.first().map_or(0, |span| span.start);
+            changes.line = changes.defined.iter().min_by_key(first).map(|task| self.now.line(task));
             changes.source = Some(self.taken_in(options));
             self.name(&mut changes);
         }
