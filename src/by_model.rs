@@ -24,16 +24,17 @@ pub fn wanted(session: &Session, typed: Option<bool>) -> Result<Option<ModelConf
     }
     let config = session.config()?;
     if config.model.is_none() && typed.is_some() {
-        let file = config.file.map_or_else(|| "there is no crewlog.toml".into(), |file| file.display().to_string());
+        let file =
+            config.file.as_ref().map_or_else(|| "there is no crewlog.toml".into(), |file| file.display().to_string());
         return Err(Failure::user(format!("no model is configured ({file})"))
             .hint("name one in crewlog.toml: [model] with name, provider and api_key_env"));
     }
-    Ok(config.model.filter(|model| model.plan || typed.is_some()))
+    Ok(config.model.clone().filter(|model| model.plan || typed.is_some()))
 }
 
 /// Who writes the summaries of a new plan: the model, where one is configured for that.
 pub fn summaries(session: &Session) -> Result<Summaries, Failure> {
-    let is_by_model = session.config()?.model.is_some_and(|model| model.summaries);
+    let is_by_model = session.config()?.model.as_ref().is_some_and(|model| model.summaries);
     Ok(if is_by_model { Summaries::Model } else { Summaries::Rule })
 }
 

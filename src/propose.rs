@@ -23,9 +23,9 @@ use crate::start::{NewPlan, new_plan_id, open_or_make};
 
 pub async fn propose(session: &Session, propose: Propose) -> Result<Code, Failure> {
     let roster = runtime::roster(session, propose.run_args.task_timeout, &[])?;
-    let (agent, registry) = (propose.agent, session.config()?.registry);
+    let (agent, registry) = (propose.agent, &session.config()?.registry);
     let text = read_text(&propose.file)?;
-    let compiled = AgentPlan::read(&text).and_then(|plan| plan.compile(agent, &registry));
+    let compiled = AgentPlan::read(&text).and_then(|plan| plan.compile(agent, registry));
     let proposal = match compiled {
         // The log keeps the plan as it was given.
         Ok(proposal) => Proposal { source: text, ..proposal },
@@ -52,7 +52,7 @@ pub async fn propose(session: &Session, propose: Propose) -> Result<Code, Failur
 
 pub async fn draft(session: &Session, file: &Path, agent: AgentType, model: bool) -> Result<Code, Failure> {
     let words = read_text(file)?;
-    let mut agents = Agents::new(session.config()?.registry);
+    let mut agents = Agents::new(session.config()?.registry.clone());
     if let Some(model) = by_model::wanted(session, Some(model))? {
         let (store, _) = session.place.open_or_make().await?;
         let planner = model.planner(&store, &text_aggregate(&words), session.tags_of_project()?);

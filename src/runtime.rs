@@ -75,9 +75,9 @@ pub fn roster(session: &Session, task_timeout: Duration, only: &[String]) -> Res
         env: vec![("CREWLOG_STORE".into(), session.place.absolute_url())],
         timeout: task_timeout,
     };
-    let agents = config.agents.into_iter().filter(|agent| is_wanted(&agent.name)).collect();
+    let agents = config.agents.iter().filter(|agent| is_wanted(&agent.name)).cloned().collect();
     // Named executors exclude all others.
-    let registry = only.is_empty().then_some(config.registry);
+    let registry = only.is_empty().then(|| config.registry.clone());
     Ok(Roster { shell, takes_commands: is_wanted(SHELL), agents, registry })
 }
 
@@ -214,7 +214,7 @@ impl Runtime {
 
 /// The model that writes summaries, if one is configured for that and can be asked.
 fn summarizer(session: &Session) -> Result<Option<Summarizer>, Failure> {
-    let Some(config) = session.config()?.model.filter(|model| model.summaries) else { return Ok(None) };
+    let Some(config) = session.config()?.model.clone().filter(|model| model.summaries) else { return Ok(None) };
     let ModelConfig { parameters, settings, retry_policy, .. } = config;
     let client = or_warning(Client::new(settings), "no model writes summaries", "they are made by rule");
     Ok(client.map(|client| Summarizer { model: Arc::new(client), retry_policy, parameters }))

@@ -2,6 +2,7 @@
 
 use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use crewlog_planner::event::{PlannerConfig, plan_tag};
 use crewlog_planner::parse::TEXT_BYTES_MAX;
@@ -24,7 +25,8 @@ pub struct Session {
     pub yes: bool,
     pub folder: PathBuf,
     /// The configuration that the user named.
-    config: Option<PathBuf>,
+    config_file: Option<PathBuf>,
+    config: OnceLock<Config>,
 }
 
 impl Session {
@@ -32,15 +34,20 @@ impl Session {
         let folder = std::env::current_dir()
             .map_err(|error| Failure::user(format!("the working directory cannot be found: {error}")))?;
         let place = Place::find(global.store.as_deref(), &folder, global.keys.clone());
-        let (terminal, config) = (Terminal::new(global), global.config.clone());
+        let (terminal, config_file) = (Terminal::new(global), global.config.clone());
         // A missing named configuration is an error even for commands that need none.
-        config.as_deref().map_or(Ok(()), Config::check)?;
-        Ok(Self { place, terminal, output: global.output, yes: global.yes, folder, config })
+        config_file.as_deref().map_or(Ok(()), Config::check)?;
+        let Global { output, yes, .. } = *global;
+        Ok(Self { place, terminal, output, yes, folder, config_file, config: OnceLock::new() })
     }
 
-    /// The configuration; read again each time.
-    pub fn config(&self) -> Result<Config, Failure> {
-        Config::find(self.config.as_deref(), &self.folder)
+    /// The configuration, read at its first use: a wrong file fails only commands that need it.
+    pub fn config(&self) -> Result<&Config, Failure> {
+        if let Some(config) = self.config.get() {
+            return Ok(config);
+        }
+        let config = Config::find(self.config_file.as_deref(), &self.folder)?;
+        Ok(self.config.get_or_init(|| config))
     }
 
     /// Prints a result on standard output: as JSON, or as `text` writes it.
@@ -118,7 +125,7 @@ impl Session {
         if self.place.is_named {
             line.push_str(&format!(" --store {}", shell_word(&self.place.shown())));
         }
-        if let Some(config) = &self.config {
+        if let Some(config) = &self.config_file {
             line.push_str(&format!(" --config {}", shell_word(&config.to_string_lossy())));
         }
         for (option, path) in self.place.keys.options() {
@@ -151,8 +158,8 @@ impl Session {
 
     /// The project of the working directory; its id is made at first use.
     pub fn project(&self) -> Result<String, Failure> {
-        match self.config()?.project {
-            Some(project) => Ok(project),
+        match &self.config()?.project {
+            Some(project) => Ok(project.clone()),
             None => project_id(self.place.repository.as_ref(), &self.folder),
         }
     }
