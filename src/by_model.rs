@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crewlog_executors::agents::PlansByModel;
-use crewlog_executors::model::{AskError, Asker, Client, ModelError, NoAnswer, Read, text_aggregate};
+use crewlog_executors::model::{AskError, Asker, Client, ModelError, NoAnswer, Read};
 use crewlog_mq::EventStore;
 use crewlog_planner::event::{Summaries, Usage, money};
 use crewlog_planner::model::{AnswerError, Proposed, Request, TooLong, plan_request, read_plan, request_tag};
@@ -119,18 +119,6 @@ impl<'a> Advisor<'a> {
         let parsed = ParsedPlan { title, tasks, context, ..ParsedPlan::default() };
         Ok((parsed, Origin { planned_by: Some(request_tag(&answered.request)), ..Origin::default() }))
     }
-}
-
-/// A plan of a text that is no plan of the log yet.
-pub async fn plan_text(
-    session: &Session,
-    model: &ModelConfig,
-    text: &str,
-    parsed: Result<ParsedPlan, InvalidPlan>,
-) -> Result<ParsedPlan, Failure> {
-    let (store, _) = session.place.open_or_make().await?;
-    let advisor = Advisor::new(session, model, &store, &text_aggregate(text), session.tags_of_project()?);
-    Ok(advisor.plan(text, parsed).await?.0)
 }
 
 /// What an answer took, in words.

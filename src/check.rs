@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::path::Path;
 
+use crewlog_executors::model::text_aggregate;
 use crewlog_planner::lines::Lines;
 use crewlog_planner::parse::{self, CodeUse, Diagnostic, ParsedPlan, Part, VERBS};
 use crewlog_planner::plan::{AttachmentKind, Condition, Mark, Span, Strength, TaskPlan};
@@ -11,7 +12,7 @@ use crewlog_planner::validity::InvalidPlan;
 use serde_json::{Value, json};
 
 use crate::advice::{self, Advice, Graph};
-use crate::by_model;
+use crate::by_model::{self, Advisor};
 use crate::cli::{Check, Output};
 use crate::failure::{Code, Failure};
 use crate::session::{Session, read_text};
@@ -31,7 +32,11 @@ pub async fn check(session: &Session, check: Check) -> Result<Code, Failure> {
     let parsed = parse::read(&text, file.options(check.reading.parallel));
     let model = if check.model { by_model::wanted(session, Some(true))? } else { None };
     let parsed = match (model, parsed) {
-        (Some(model), parsed) => by_model::plan_text(session, &model, &text, parsed).await?,
+        (Some(model), parsed) => {
+            let (store, _) = session.place.open_or_make().await?;
+            let advisor = Advisor::new(session, &model, &store, &text_aggregate(&text), session.tags_of_project()?);
+            advisor.plan(&text, parsed).await?.0
+        }
         (None, Ok(parsed)) => parsed,
         (None, Err(error)) => return refuse(session, &text, error),
     };
