@@ -23,7 +23,7 @@ use crate::by_model;
 use crate::cli::{Output, RunArgs};
 use crate::commands;
 use crate::failure::{Code, Failure};
-use crate::json::{EventJson, print_line, print_pretty, shown_json};
+use crate::json::{print_pretty, shown_json};
 use crate::order::order;
 use crate::progress::Progress;
 use crate::queries;
@@ -117,7 +117,8 @@ impl<'a> RunSession<'a> {
         };
         let known = Range::between(since, run_session.view.at);
         let (store, query) = (run_session.store.clone(), Query::tag(plan_tag(&run_session.plan)));
-        queries::for_each(&store, None, &query, known, |recorded| run_session.print_event(recorded)).await?;
+        let fault = &mut run_session.output_fault;
+        queries::for_each(&store, None, &query, known, |recorded| session.print_event(recorded, fault)).await?;
         let (sub_plans, up_to) = (Query::tag(ancestor_tag(&run_session.plan)), Range::up_to(run_session.at));
         queries::for_each(&store, None, &sub_plans, up_to, |recorded| run_session.take(recorded)).await?;
         Ok(run_session)
@@ -206,18 +207,8 @@ impl<'a> RunSession<'a> {
         }
         self.view.apply(recorded)?;
         self.kept.iter_mut().for_each(Kept::plan_has_changed);
-        self.print_event(recorded)?;
+        self.session.print_event(recorded, &mut self.output_fault)?;
         self.progress.report(recorded, &self.view);
-        Ok(())
-    }
-
-    /// As JSON lines, the events are the output.
-    fn print_event(&mut self, recorded: &Recorded) -> Result<(), Failure> {
-        if self.session.output != Output::Jsonl || self.output_fault.is_some() {
-            return Ok(());
-        }
-        let line = EventJson::of(recorded)?;
-        self.output_fault = print_line(std::io::stdout().lock(), &line).err();
         Ok(())
     }
 

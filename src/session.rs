@@ -4,6 +4,7 @@ use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use crewlog_mq::Recorded;
 use crewlog_planner::event::{PlannerConfig, plan_tag};
 use crewlog_planner::parse::TEXT_BYTES_MAX;
 use serde::Serialize;
@@ -11,7 +12,7 @@ use serde::Serialize;
 use crate::cli::{Global, Output};
 use crate::config::Config;
 use crate::failure::{Code, Failure};
-use crate::json::{print_line, print_pretty};
+use crate::json::{EventJson, print_line, print_pretty};
 use crate::place::Place;
 use crate::project::project_id;
 use crate::terminal::{Terminal, say};
@@ -86,6 +87,14 @@ impl Session {
         }
         stdout.flush()?;
         Ok(Code::Done)
+    }
+
+    /// Prints an event where the output is JSON lines. Keeps the first fault, after which nothing is printed.
+    pub fn print_event(&self, recorded: &Recorded, fault: &mut Option<io::Error>) -> Result<(), Failure> {
+        if self.output == Output::Jsonl && fault.is_none() {
+            *fault = print_line(io::stdout().lock(), &EventJson::of(recorded)?).err();
+        }
+        Ok(())
     }
 
     /// Prints a result as one line of text or JSON.

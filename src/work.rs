@@ -21,7 +21,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::by_model;
 use crate::cli::{Output, Work};
 use crate::failure::{Code, Failure};
-use crate::json::{EventJson, ListedJson, print_line, print_pretty};
+use crate::json::{ListedJson, print_pretty};
 use crate::progress::Progress;
 use crate::queries;
 use crate::runtime::{self, Runtime, RuntimeOptions, Signals};
@@ -141,9 +141,7 @@ impl WorkerLoop<'_> {
         if recorded.stream_id == claim::STREAM {
             self.last_report = recorded.position;
         }
-        if self.session.output == Output::Jsonl && self.output_fault.is_none() {
-            self.output_fault = print_line(std::io::stdout().lock(), &EventJson::of(recorded)?).err();
-        }
+        self.session.print_event(recorded, &mut self.output_fault)?;
         if self.unreadable.contains(plan) {
             return Ok(());
         }
