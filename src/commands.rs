@@ -11,9 +11,10 @@ use crewlog_planner::nesting;
 use crewlog_planner::plan::{DefaultAnswer, TaskId};
 use crewlog_planner::planner::{Planner, PlannerError};
 use crewlog_planner::state::{PlannerState, Task};
+use futures::future::OptionFuture;
 use serde_json::json;
 
-use crate::cli::{Answer, Ask, Cancel, Pause, Retry};
+use crate::cli::{Answer, Ask, Cancel, Output, Pause, Retry};
 use crate::failure::{Code, Failure};
 use crate::order::order;
 use crate::queries::{self, no_task};
@@ -105,8 +106,10 @@ impl Target {
 
     /// Prints the result and the state of the plan.
     async fn say(self, session: &Session, said: &str) -> Result<Code, Failure> {
-        let view = queries::load_view(&self.store, &self.plan, Range::default()).await?;
-        session.print_done(said, &json!({ "plan": self.plan, "status": view.status().as_str() }))?;
+        let is_json = session.output != Output::Text;
+        let view = is_json.then(|| queries::load_view(&self.store, &self.plan, Range::default()));
+        let status = OptionFuture::from(view).await.transpose()?.map(|view| view.status().as_str());
+        session.print_done(said, &json!({ "plan": self.plan, "status": status }))?;
         if !self.state().phase.is_ended() {
             self.suggest_resume(session);
         }

@@ -28,14 +28,13 @@ pub async fn events(session: &Session, events: Events) -> Result<Code, Failure> 
     }
     let mut printer = ListPrinter::begin(session, "\"events\"")?;
     if let Some(event_id) = events.causes {
-        let Some(trace) = store.trace(event_id).await? else {
+        let Some(mut trace) = store.trace(event_id).await? else {
             return Err(Failure::new(Code::Nothing, format!("no event has the id {event_id}")));
         };
-        let mut traced = trace.events.iter().collect::<Vec<_>>();
         if events.reverse {
-            traced.reverse();
+            trace.events.reverse();
         }
-        traced.into_iter().try_for_each(|recorded| print(&mut printer, recorded))?;
+        trace.events.iter().try_for_each(|recorded| print(&mut printer, recorded))?;
         if trace.more {
             say(&format!("there is more than these {} events: trace one of the last", trace.events.len()));
         }
