@@ -19,7 +19,7 @@ use tokio::sync::watch;
 
 use crate::backoff::Backoff;
 use crate::claiming::claim_of;
-use crate::plans::{plan_of, planner_of, read_plan, wait_to_retry};
+use crate::plans::{plan_of, planner_of, read_plan, retrying, wait_to_retry};
 use crate::projecting::list_plans;
 use crate::propagation::{Unreadable, follow_parent, propagate};
 
@@ -90,12 +90,7 @@ async fn withdraw_unstarted(store: &EventStore, plan: &str, planner: &Runner<Pla
 
 /// [`withdraw_unstarted`], retried. The subscription delivers the new events.
 async fn withdraw_with_retry(store: &EventStore, plan: &str, planner: &Runner<Planner>) {
-    let mut backoff = Backoff::new();
-    while let Err(error) = withdraw_unstarted(store, plan, planner).await {
-        if !wait_to_retry(&error, &mut backoff).await {
-            return;
-        }
-    }
+    let _ = retrying(|| withdraw_unstarted(store, plan, planner)).await;
 }
 
 /// Hosts the planner of a plan, and those of its sub-plans: takes in what is reported, from the beginning on, for
@@ -298,21 +293,12 @@ impl Hosted {
 
 /// Ends, pauses and resumes the sub-plans of a plan with it, however long the log takes.
 async fn propagate_with_retry(store: &EventStore, plan: &str) {
-    let mut backoff = Backoff::new();
-    loop {
-        match propagate(store, plan).await {
-            Ok(left) => {
-                for Unreadable { plan, error } in left {
-                    tracing::warn!(plan, %error, "a sub-plan cannot be read, and stays as it is");
-                }
-                return;
-            }
-            Err(error) if !wait_to_retry(&error, &mut backoff).await => {
-                tracing::warn!(plan, "its sub-plans may go on");
-                return;
-            }
-            Err(_) => {}
-        }
+    let Ok(left) = retrying(|| propagate(store, plan)).await else {
+        tracing::warn!(plan, "its sub-plans may go on");
+        return;
+    };
+    for Unreadable { plan, error } in left {
+        tracing::warn!(plan, %error, "a sub-plan cannot be read, and stays as it is");
     }
 }
 
@@ -484,18 +470,11 @@ async fn take_in_with_retry(planner: &mut Runner<Planner>, recorded: &Recorded) 
 
 /// None when the plan can never be read.
 async fn catch_up_with_retry(store: &EventStore, plan: &str, tags: Vec<String>) -> Option<Runner<Planner>> {
-    let mut backoff = Backoff::new();
-    loop {
-        let caught_up = async {
-            let mut planner = catch_up(store, plan, tags.clone()).await?;
-            follow_parent(store, plan, &mut planner).await.map(|()| planner)
-        };
-        match caught_up.await {
-            Ok(planner) => return Some(planner),
-            Err(error) if !wait_to_retry(&error, &mut backoff).await => return None,
-            Err(_) => {}
-        }
-    }
+    let caught_up = || async {
+        let mut planner = catch_up(store, plan, tags.clone()).await?;
+        follow_parent(store, plan, &mut planner).await.map(|()| planner)
+    };
+    retrying(caught_up).await.ok()
 }
 
 async fn take_in(planner: &mut Runner<Planner>, recorded: &Recorded, report: ExecutorEvent) -> Result<(), Error> {

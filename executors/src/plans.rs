@@ -34,16 +34,20 @@ pub fn plan_of(recorded: &Recorded) -> Option<&str> {
 
 /// Reads a plan, however long the log takes.
 pub(crate) async fn read_plan(store: &EventStore, plan: &str, tags: Vec<String>) -> Result<Runner<Planner>, Error> {
+    let read = || async {
+        let mut planner = planner_of(store, plan, tags.clone()).await?;
+        planner.catch_up().await.map(|()| planner)
+    };
+    retrying(read).await
+}
+
+/// Repeats work until it is done, or until another try would fail alike.
+pub(crate) async fn retrying<T, F: Future<Output = Result<T, Error>>>(mut work: impl FnMut() -> F) -> Result<T, Error> {
     let mut backoff = Backoff::new();
     loop {
-        let read = async {
-            let mut planner = planner_of(store, plan, tags.clone()).await?;
-            planner.catch_up().await.map(|()| planner)
-        };
-        match read.await {
-            Ok(planner) => return Ok(planner),
-            Err(error) if !wait_to_retry(&error, &mut backoff).await => return Err(error),
-            Err(_) => {}
+        match work().await {
+            Err(error) if wait_to_retry(&error, &mut backoff).await => {}
+            done => return done,
         }
     }
 }
