@@ -1,5 +1,5 @@
 //! Commands of a person to a plan: `answer`, `ask`, `withdraw`, `done`, `fail`, `cancel`, `pause`, `retry`. They take effect
-//! also when no worker runs.
+//! even when no worker runs.
 
 use crewlog_executors::claiming::claim_of;
 use crewlog_executors::propagation::{self, Unreadable};

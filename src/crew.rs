@@ -1,4 +1,4 @@
-//! `stats`, `conflicts`: folds of the log from their last snapshot, right also when no host runs the projections.
+//! `stats`, `conflicts`: folds of the log from their last snapshot, correct even when no host runs the projections.
 
 use std::collections::BTreeMap;
 use std::io::Write;

@@ -27,7 +27,7 @@ pub async fn groups(session: &Session, groups: Groups) -> Result<Code, Failure> 
             }
         }
         Groups::Pause { name } => (name, GroupCommand::Pause, "is paused"),
-        Groups::Resume { name } => (name, GroupCommand::Resume, "goes on"),
+        Groups::Resume { name } => (name, GroupCommand::Resume, "continues"),
         Groups::Reset { name, to, group_version } => {
             let version = version(&store, &name, group_version).await?;
             (name, GroupCommand::Reset { version, to: Position(to) }, "is reset")

@@ -1,4 +1,4 @@
-//! The commands of a replay, as they are typed.
+//! The commands typed in a replay.
 
 use super::*;
 
