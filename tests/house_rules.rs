@@ -302,7 +302,7 @@ fn shared_locks(file: &File, code: &str) -> Vec<Finding> {
 /// The modules at the top of a crate use each other in one direction: any path back is a cycle.
 fn circles(files: &[File]) -> Vec<Finding> {
     let mut found = Vec::new();
-    for root in ["planner/src/", "executors/src/", "src/"] {
+    for root in ["mq/src/", "planner/src/", "executors/src/", "src/"] {
         let mut uses: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
         for file in files.iter().filter(|file| file.path.starts_with(root) && file.path.ends_with(".rs")) {
             let module = file.path[root.len()..].split(['/', '.']).next().unwrap_or_default();

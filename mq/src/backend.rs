@@ -5,12 +5,14 @@ use std::sync::Arc;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
+use crate::append::{Append, Appended};
 use crate::cell::Cell;
 use crate::clock::{Clock, SystemClock, Timestamp};
 use crate::error::Result;
 use crate::position::Position;
 use crate::query::{Query, Range};
-use crate::record::{Append, Appended, Checked, Imported, Page, Recorded, Stats};
+use crate::recorded::{Page, Recorded};
+use crate::report::{Checked, Imported, Stats};
 use crate::tail::Tail;
 
 /// How a store is opened.
@@ -88,7 +90,7 @@ pub trait Backend: Send + Sync + 'static {
     fn now(&self) -> Timestamp;
 
     /// The end of the log as this process knows it. The backend tells it of every commit that it makes or learns of, looks
-    /// for commits of others by itself, at the latest after [`crate::POLL_INTERVAL`], goes on looking whatever happens,
+    /// for commits of others by itself, at the latest after [`crate::limits::POLL_INTERVAL`], goes on looking whatever happens,
     /// and reports what kept it from looking.
     fn tail(&self) -> &Arc<Tail>;
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
-use crate::record::check_name;
-use crate::{CELL_BYTES_MAX, LEASE_MAX};
+use crate::expected::CellExpected;
+use crate::limits::{self, CELL_BYTES_MAX, LEASE_MAX, check_name};
 
 /// A cell as it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,30 +21,6 @@ pub struct Cell {
     pub value: String,
     /// Until when it is held; unset when nobody holds it.
     pub held_until: Option<Timestamp>,
-}
-
-/// What a writer believes of a cell; the whole append is refused when it is wrong.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CellExpected {
-    /// Nothing.
-    Any,
-    /// It is not there, or nobody holds it any more: its time is over.
-    Free,
-    /// It has this version.
-    Version(i64),
-    /// It has this version, and the time for which it is held is not over.
-    Held(i64),
-}
-
-impl std::fmt::Display for CellExpected {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Any => f.write_str("anything"),
-            Self::Free => f.write_str("a free cell"),
-            Self::Version(version) => write!(f, "version {version}"),
-            Self::Held(version) => write!(f, "version {version}, still held"),
-        }
-    }
 }
 
 /// A change of one cell.
@@ -100,7 +76,12 @@ impl CellChange {
             return Err(Error::InvalidAppend { reason });
         }
         let n_bytes = self.value.as_ref().map_or(0, String::len);
-        Error::check_limit("cell_bytes_max", n_bytes, CELL_BYTES_MAX)
+        limits::check(
+            "cell_bytes_max",
+            format_args!("the bytes of cell {}/{}", self.space, self.key),
+            n_bytes,
+            CELL_BYTES_MAX,
+        )
     }
 
     /// Refuses the change when what was believed of the cell is wrong.

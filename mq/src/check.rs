@@ -7,10 +7,11 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use crate::FINDINGS_MAX;
 use crate::law::{self, Previous};
+use crate::limits::FINDINGS_MAX;
 use crate::position::Position;
-use crate::record::{Checked, Finding, Recorded};
+use crate::recorded::Recorded;
+use crate::report::{Checked, Finding};
 
 /// A check on its way.
 #[derive(Debug, Default)]

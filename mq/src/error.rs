@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use crate::cell::CellExpected;
-use crate::position::{Expected, Position};
+use crate::expected::{CellExpected, Expected};
+use crate::position::Position;
 
 /// The result of an operation on a log.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -79,10 +79,12 @@ pub enum Error {
         reason: String,
     },
     /// A limit is passed.
-    #[error("{limit} is {max}, and this is {value}: make it smaller or split it")]
+    #[error("{what}: {value}, and {limit} is {max}: make it smaller or split it")]
     LimitPassed {
         /// The name of the limit.
         limit: &'static str,
+        /// What exceeds it, with its name or the beginning of it.
+        what: String,
         /// What was given.
         value: usize,
         /// What is allowed.
@@ -366,10 +368,6 @@ impl Error {
     /// A fault of a backend, with what it was doing.
     pub fn storage(doing: &'static str, source: impl std::error::Error + Send + Sync + 'static) -> Self {
         Self::Storage { doing, source: Arc::new(source) }
-    }
-
-    pub(crate) fn check_limit(limit: &'static str, value: usize, max: usize) -> Result<()> {
-        if value > max { Err(Self::LimitPassed { limit, value, max }) } else { Ok(()) }
     }
 }
 

@@ -3,10 +3,10 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::append::NewEvent;
 use crate::error::{Error, Result};
 use crate::ids::new_event_id;
-use crate::query::Causes;
-use crate::record::{Metadata, NewEvent, Recorded};
+use crate::recorded::{Causes, Metadata, Recorded};
 use crate::upcast::{Upcaster, upcast};
 use crate::variant::{self, Variant};
 

@@ -5,11 +5,12 @@ use std::fmt::{Debug, Write as _};
 use std::ops::Range;
 use std::panic::Location;
 
+use crate::append::{Append, NewEvent};
 use crate::event::Event;
+use crate::expected::Expected;
 use crate::handler::{Cause, Handler};
 use crate::ids::new_event_id;
-use crate::position::Expected;
-use crate::record::{Append, Metadata, NewEvent};
+use crate::recorded::Metadata;
 use crate::runner::{ExecuteError, Runner};
 use crate::store::EventStore;
 

@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use crate::clock::Timestamp;
 use crate::ids::{derived_event_id, new_event_id};
-use crate::record::{Metadata, Recorded};
+use crate::recorded::{Metadata, Recorded};
 
 /// A pure decider: commands into events, events into state.
 ///

@@ -5,7 +5,8 @@ use crate::backend::LogIdentity;
 use crate::error::{Error, Result};
 use crate::law::{self, FORMAT, Previous};
 use crate::position::Position;
-use crate::record::{Imported, Recorded};
+use crate::recorded::Recorded;
+use crate::report::Imported;
 
 /// An import in progress. Only the import changes the log meanwhile.
 #[derive(Debug)]

@@ -3,12 +3,14 @@
 
 use std::time::Duration;
 
+use crate::append::{Append, Appended, NewEvent, Write};
 use crate::cell::{CellChange, Held};
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
-use crate::position::{Expected, Place, Position};
+use crate::expected::Expected;
+use crate::position::{Place, Position};
 use crate::query::Query;
-use crate::record::{Append, Appended, Metadata, NewEvent, Write};
+use crate::recorded::Metadata;
 
 /// The space and the key of the cell whose version is the greatest of those that were deleted. No caller's can be so named.
 pub(crate) const DELETED: (&str, &str) = ("", "");

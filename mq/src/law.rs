@@ -3,11 +3,11 @@
 
 use serde_json::value::RawValue;
 
-use crate::APPEND_EVENTS_MAX;
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
+use crate::limits::{self, APPEND_EVENTS_MAX, check_name, check_sizes};
 use crate::position::Position;
-use crate::record::{Metadata, Recorded, check_name, check_sizes};
+use crate::recorded::{Metadata, Recorded};
 
 /// The format of a log that this code reads and writes; there is no way from one format to another.
 pub(crate) const FORMAT: i64 = 2;
@@ -61,7 +61,9 @@ fn broken_order(previous: Option<Previous>, event: &Recorded) -> Option<String> 
         }
         Some(_) => {
             let n_events = usize::try_from(position.0.saturating_sub(append_start.0)).unwrap_or(0).saturating_add(1);
-            Error::check_limit("append_events_max", n_events, APPEND_EVENTS_MAX).err().map(|error| error.to_string())
+            limits::check("append_events_max", "the events of the append", n_events, APPEND_EVENTS_MAX)
+                .err()
+                .map(|error| error.to_string())
         }
     }
 }
@@ -88,7 +90,7 @@ fn broken_parts(event: &Recorded) -> Option<String> {
 
 /// The limits of an append, for an event that is said to have come with one.
 fn check_limits(event: &Recorded) -> Result<()> {
-    check_sizes(&event.data, &event.metadata, &event.tags)?;
+    check_sizes(&event.event_type, &event.data, &event.metadata, &event.tags)?;
     check_name("stream id", &event.stream_id)?;
     check_name("aggregate id", &event.aggregate_id)?;
     check_name("event type", &event.event_type)?;

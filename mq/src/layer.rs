@@ -6,13 +6,15 @@ use std::sync::Arc;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
+use crate::append::{Append, Appended};
 use crate::backend::{Backend, LogIdentity, Records};
 use crate::cell::Cell;
 use crate::clock::Timestamp;
 use crate::error::Result;
 use crate::position::Position;
 use crate::query::{Query, Range};
-use crate::record::{Append, Appended, Checked, Imported, Page, Recorded, Stats};
+use crate::recorded::{Page, Recorded};
+use crate::report::{Checked, Imported, Stats};
 use crate::tail::Tail;
 
 /// The changes that a layer makes.

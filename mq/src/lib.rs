@@ -186,6 +186,7 @@
 //! [guarantees.md](https://github.com/crewlog/crewlog/blob/main/docs/guarantees.md), and so does what is not promised.
 
 mod address;
+mod append;
 mod backend;
 mod cell;
 mod check;
@@ -194,6 +195,7 @@ mod clock;
 pub mod conformance;
 mod error;
 mod event;
+mod expected;
 #[cfg(feature = "faults")]
 mod faults;
 mod given;
@@ -204,6 +206,7 @@ mod import;
 mod judge;
 mod law;
 mod layer;
+mod limits;
 mod memory;
 mod pages;
 mod position;
@@ -212,7 +215,8 @@ mod postgres;
 mod query;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod queue;
-mod record;
+mod recorded;
+mod report;
 mod runner;
 mod sharing;
 mod snapshot;
@@ -229,11 +233,13 @@ mod veil;
 #[cfg(feature = "sqlite")]
 pub use address::sqlite_path;
 pub use address::{is_postgres_url, shown_url};
+pub use append::{Append, Appended, NewEvent, NoneMatching, Write};
 pub use backend::{Backend, LogIdentity, Options, Records};
-pub use cell::{Cell, CellChange, CellExpected};
+pub use cell::{Cell, CellChange};
 pub use clock::{Clock, SystemClock, Timestamp};
 pub use error::{Error, Result, Source};
 pub use event::{Envelope, Event};
+pub use expected::{CellExpected, Expected};
 pub use given::{Given, When, given};
 pub use group::{
     AggregateName, Delivery, Ended, GROUP_NAME_BYTES_MAX, GROUP_VERSIONS_MAX, GROUPS_STREAM, Group, GroupCommand,
@@ -242,14 +248,19 @@ pub use group::{
 };
 pub use handler::{Cause, Handler};
 pub use ids::{derived_event_id, new_event_id};
+#[cfg(feature = "sqlite")]
+pub use limits::JOINED_TIME_MAX;
+pub use limits::{
+    APPEND_CELLS_MAX, APPEND_EVENTS_MAX, CELL_BYTES_MAX, FINDINGS_MAX, LEASE_MAX, METADATA_BYTES_MAX, NAME_BYTES_MAX,
+    PAGE_BYTES_MAX, PAGE_EVENTS_MAX, PAYLOAD_BYTES_MAX, POLL_INTERVAL, QUERY_ALTERNATIVES_MAX, TAGS_MAX,
+};
 pub use memory::Memory;
-pub use position::{Expected, Place, Position};
+pub use position::{Place, Position};
 #[cfg(feature = "postgres")]
 pub use postgres::Postgres;
-pub use query::{NoneMatching, Query, Range};
-pub use record::{
-    Append, Appended, Checked, Finding, Imported, KindStats, Metadata, NewEvent, Page, Recorded, Stats, Write,
-};
+pub use query::{Query, Range};
+pub use recorded::{Metadata, Page, Recorded};
+pub use report::{Checked, Finding, Imported, KindStats, Stats};
 pub use runner::{ExecuteError, Executed, Prefix, Runner};
 #[cfg(feature = "sqlite")]
 pub use rusqlite;
@@ -263,36 +274,6 @@ pub use tail::Tail;
 pub use trace::{TRACE_EVENTS_MAX, Trace};
 pub use upcast::Upcaster;
 pub use veil::Veil;
-
-/// The greatest size of one event's `data`, in bytes.
-pub const PAYLOAD_BYTES_MAX: usize = 32 << 20;
-/// The greatest size of one event's `metadata`, in bytes.
-pub const METADATA_BYTES_MAX: usize = 1 << 20;
-/// The greatest length of a stream id, an aggregate id, an event type, a version or a tag, in bytes.
-pub const NAME_BYTES_MAX: usize = 512;
-/// The most tags on one event.
-pub const TAGS_MAX: usize = 32;
-/// The most events in one append.
-pub const APPEND_EVENTS_MAX: usize = 400_000;
-/// The most changes of cells in one append.
-pub const APPEND_CELLS_MAX: usize = 1024;
-/// The greatest size of a cell's value, in bytes.
-pub const CELL_BYTES_MAX: usize = 32 << 20;
-/// The longest time for which a cell can be held without a change.
-pub const LEASE_MAX: std::time::Duration = std::time::Duration::from_secs(30 * 24 * 3600);
-/// With every hint lost, an event is seen this much later at the most.
-pub const POLL_INTERVAL: std::time::Duration = std::time::Duration::from_millis(250);
-/// How long a caller's own statements in the transaction of an append may take.
-#[cfg(feature = "sqlite")]
-pub const JOINED_TIME_MAX: std::time::Duration = std::time::Duration::from_secs(2);
-/// The most alternatives of a query.
-pub const QUERY_ALTERNATIVES_MAX: usize = 64;
-/// The most events that one read returns.
-pub const PAGE_EVENTS_MAX: usize = 10_000;
-/// A read returns no more once its events have this many bytes of `data` and `metadata`.
-pub const PAGE_BYTES_MAX: usize = 64 << 20;
-/// The most findings that one check tells of.
-pub const FINDINGS_MAX: usize = 100;
 
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]

@@ -11,7 +11,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use uuid::Uuid;
 
-use crate::PAGE_BYTES_MAX;
+use crate::append::{Append, Appended, NewEvent, Write};
 use crate::backend::{Backend, LogIdentity, Options, Records};
 use crate::cell::{Cell, CellChange, Held};
 use crate::check::{Check, cause_of};
@@ -20,9 +20,11 @@ use crate::error::{Error, Result};
 use crate::import::{Import, Taken};
 use crate::judge::{Entry, Judge, Known, Ledger};
 use crate::law::FORMAT;
+use crate::limits::PAGE_BYTES_MAX;
 use crate::position::{Place, Position};
 use crate::query::{Query, Range};
-use crate::record::{Append, Appended, Checked, Imported, KindStats, NewEvent, Page, Recorded, Stats, Write};
+use crate::recorded::{Page, Recorded};
+use crate::report::{Checked, Imported, KindStats, Stats};
 use crate::tail::Tail;
 
 /// A log in memory, for [`crate::EventStore::on`]: the executable specification of [`Backend`].
@@ -311,7 +313,7 @@ impl Ledger for &mut Log {
         Ok(found.map(|found| Known {
             place: Place { position: found.position, sequence: found.sequence },
             created_at: found.created_at,
-            is_equal: found.is_same(write, event),
+            is_equal: event.is_same(write, found),
         }))
     }
 

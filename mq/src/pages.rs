@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 use crate::backend::Backend;
 use crate::error::Result;
 use crate::query::{Query, Range};
-use crate::record::Page;
+use crate::recorded::Page;
 
 /// The pages of a range, one after another.
 pub(crate) struct Pages {

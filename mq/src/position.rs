@@ -1,4 +1,4 @@
-//! Places in a log and in an aggregate, and what a writer believes of them.
+//! Places in a log and in an aggregate.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,27 +10,6 @@ pub struct Position(pub i64);
 impl std::fmt::Display for Position {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.fmt(f)
-    }
-}
-
-/// What a writer believes of an aggregate; the append is refused when it is wrong.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Expected {
-    /// Nothing.
-    Any,
-    /// The aggregate has no events.
-    NoStream,
-    /// The aggregate's last event has this sequence; 0 means that it has none.
-    Sequence(i64),
-}
-
-impl std::fmt::Display for Expected {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Any => f.write_str("anything"),
-            Self::NoStream | Self::Sequence(0) => f.write_str("no event"),
-            Self::Sequence(sequence) => write!(f, "sequence {sequence}"),
-        }
     }
 }
 

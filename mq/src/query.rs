@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::clock::Timestamp;
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::limits::{self, QUERY_ALTERNATIVES_MAX, TAGS_MAX};
 use crate::position::Position;
-use crate::record::{Metadata, NewEvent, Page, Recorded, Write};
-use crate::{QUERY_ALTERNATIVES_MAX, TAGS_MAX};
+use crate::recorded::{Causes, Page, Recorded};
 
 /// Up to so many positions are looked through one by one rather than found by an index.
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
@@ -138,18 +138,6 @@ impl Query {
         })
     }
 
-    /// Whether an event that is about to be appended would match.
-    pub(crate) fn matches_new(&self, write: &Write, event: &NewEvent) -> bool {
-        self.matches_parts(&Parts {
-            stream_id: &write.stream_id,
-            aggregate_id: &write.aggregate_id,
-            event_type: &event.event_type,
-            tags: &event.tags,
-            event_id: event.event_id,
-            causes: &|| event.causes,
-        })
-    }
-
     /// This and its alternatives, each without alternatives of its own in view.
     pub(crate) fn alternatives(&self) -> Vec<&Self> {
         let mut flat = vec![self];
@@ -161,11 +149,18 @@ impl Query {
 
     pub(crate) fn check(&self) -> Result<()> {
         let alternatives = self.alternatives();
-        Error::check_limit("query_alternatives_max", alternatives.len(), QUERY_ALTERNATIVES_MAX)?;
-        alternatives.into_iter().try_for_each(|query| Error::check_limit("tags_max", query.tags.len(), TAGS_MAX))
+        limits::check(
+            "query_alternatives_max",
+            "the alternatives of the query",
+            alternatives.len(),
+            QUERY_ALTERNATIVES_MAX,
+        )?;
+        alternatives
+            .into_iter()
+            .try_for_each(|query| limits::check("tags_max", "the tags of the query", query.tags.len(), TAGS_MAX))
     }
 
-    fn matches_parts(&self, event: &Parts<'_>) -> bool {
+    pub(crate) fn matches_parts(&self, event: &Parts<'_>) -> bool {
         self.matches_alone(event) || self.or.iter().any(|other| other.matches_parts(event))
     }
 
@@ -190,42 +185,14 @@ impl Query {
 }
 
 /// What a query looks at.
-struct Parts<'a> {
-    stream_id: &'a str,
-    aggregate_id: &'a str,
-    event_type: &'a str,
-    tags: &'a [String],
-    event_id: Uuid,
+pub(crate) struct Parts<'a> {
+    pub(crate) stream_id: &'a str,
+    pub(crate) aggregate_id: &'a str,
+    pub(crate) event_type: &'a str,
+    pub(crate) tags: &'a [String],
+    pub(crate) event_id: Uuid,
     /// Asked only when it matters: an event of the log has them in its metadata.
-    causes: &'a dyn Fn() -> Causes,
-}
-
-/// The ids of an event's metadata, by which it is found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Causes {
-    pub(crate) correlation_id: Option<Uuid>,
-    pub(crate) causation_id: Option<Uuid>,
-}
-
-impl Causes {
-    pub(crate) fn of(metadata: &Metadata) -> Self {
-        Self { correlation_id: metadata.correlation_id, causation_id: metadata.causation_id }
-    }
-
-    /// As they stand beside an event.
-    #[cfg(feature = "sqlite")]
-    pub(crate) fn as_bytes(&self) -> [Option<Vec<u8>>; 2] {
-        [self.correlation_id, self.causation_id].map(|id| id.map(|id| id.as_bytes().to_vec()))
-    }
-}
-
-/// The condition of an append: it is refused when an event that matches stands after a position.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NoneMatching {
-    /// What must not be there.
-    pub query: Query,
-    /// Up to where the writer has read.
-    pub after: Position,
+    pub(crate) causes: &'a dyn Fn() -> Causes,
 }
 
 /// Which part of the log, and in which direction. All bounds hold together.

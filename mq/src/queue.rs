@@ -4,10 +4,10 @@
 
 use tokio::sync::{mpsc, oneshot};
 
+use crate::append::{Append, Appended, Write};
 use crate::error::Result;
-use crate::record::{Append, Appended};
+use crate::recorded::Recorded;
 #[cfg(feature = "sqlite")]
-use crate::record::{Recorded, Write};
 
 /// Appends that may wait for the writer; more wait in their callers.
 pub(crate) const QUEUE_APPENDS_MAX: usize = 1024;

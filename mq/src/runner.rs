@@ -3,13 +3,14 @@
 
 use uuid::Uuid;
 
+use crate::append::{Append, Appended, NewEvent};
 use crate::cell::CellChange;
 use crate::error::Error;
 use crate::event::Event;
+use crate::expected::Expected;
 use crate::handler::{Cause, Handler};
-use crate::position::{Expected, Position};
+use crate::position::Position;
 use crate::query::{Query, Range};
-use crate::record::{Append, Appended, NewEvent};
 use crate::snapshot::{Last, Snapshot, Snapshots};
 use crate::store::EventStore;
 
@@ -416,7 +417,7 @@ where
     fn check_scope(&self, append: &Append) -> Result<(), Error> {
         let writes = append.writes().iter();
         let unseen = writes.flat_map(|write| {
-            write.events.iter().find(|event| !self.query.matches_new(write, event)).map(|event| &event.event_type)
+            write.events.iter().find(|event| !event.matches(write, &self.query)).map(|event| &event.event_type)
         });
         match unseen.into_iter().next() {
             None => Ok(()),

@@ -8,11 +8,12 @@ use futures::future::BoxFuture;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
+use crate::append::Append;
 use crate::backend::Backend;
 use crate::error::Result;
 use crate::layer::Layer;
 use crate::query::{Query, Range};
-use crate::record::{Append, Recorded};
+use crate::recorded::Recorded;
 
 /// Top-level fields, each with its event type, that may hold a text of the cause.
 pub type SharedFields = &'static [(&'static str, &'static str)];

@@ -6,11 +6,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
+use crate::append::Append;
 use crate::cell::CellChange;
 use crate::error::Result;
 use crate::position::Position;
 use crate::query::{Query, Range};
-use crate::record::{Append, Recorded};
+use crate::recorded::Recorded;
 use crate::store::EventStore;
 
 /// For each so many bytes of a snapshot at least one event comes before the next: so however large a state grows, its

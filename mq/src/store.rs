@@ -4,20 +4,22 @@ use std::sync::Arc;
 
 use futures::Stream;
 
-use crate::PAGE_EVENTS_MAX;
+use crate::append::{Append, Appended, NewEvent};
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 use crate::backend::Options;
 use crate::backend::{Backend, LogIdentity};
 use crate::cell::Cell;
 use crate::clock::Timestamp;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::event::{Envelope, Event};
+use crate::expected::Expected;
 use crate::layer::Layered;
+use crate::limits::{self, PAGE_EVENTS_MAX};
 use crate::pages::Pages;
-use crate::position::{Expected, Position};
+use crate::position::Position;
 use crate::query::{Query, Range};
-use crate::record::Metadata;
-use crate::record::{Append, Appended, Checked, Imported, NewEvent, Page, Recorded, Stats};
+use crate::recorded::{Metadata, Page, Recorded};
+use crate::report::{Checked, Imported, Stats};
 use crate::sharing::{SharedFields, Sharing};
 use crate::stream::{EventStream, Followed, Start};
 use crate::veil::Veil;
@@ -204,7 +206,7 @@ impl EventStore {
     /// [`Error::LimitPassed`] for more than [`PAGE_EVENTS_MAX`] or a query of too many tags, or a fault of the
     /// database.
     pub async fn read(&self, query: &Query, range: Range, limit: usize) -> Result<Page> {
-        Error::check_limit("page_events_max", limit, PAGE_EVENTS_MAX)?;
+        limits::check("page_events_max", "the events of the page", limit, PAGE_EVENTS_MAX)?;
         query.check()?;
         self.backend.read(query, range, limit).await
     }

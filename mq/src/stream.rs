@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::event::{Envelope, Event};
 use crate::position::Position;
 use crate::query::{Query, Range};
-use crate::record::{Page, Recorded};
+use crate::recorded::{Page, Recorded};
 
 /// How many events a stream reads at a time; also the most that it holds.
 const STREAM_PAGE: usize = 500;

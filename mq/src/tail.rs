@@ -9,7 +9,7 @@ use tokio::sync::{Notify, watch};
 
 use crate::error::Error;
 use crate::position::Position;
-use crate::record::Recorded;
+use crate::recorded::Recorded;
 
 /// The most events that are kept.
 const EVENTS_MAX: usize = 2048;

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::QUERY_ALTERNATIVES_MAX;
 use crate::error::Result;
+use crate::limits::QUERY_ALTERNATIVES_MAX;
 use crate::position::Position;
 use crate::query::{Query, Range};
-use crate::record::Recorded;
+use crate::recorded::Recorded;
 use crate::store::EventStore;
 
 /// The most events of one trace.

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
+use crate::append::Append;
 use crate::backend::Backend;
 use crate::error::Result;
 use crate::layer::Layer;
 use crate::query::Query;
-use crate::record::{Append, Recorded};
+use crate::recorded::Recorded;
 
 /// Hides part of the events from readers of the database, for example by encryption.
 ///

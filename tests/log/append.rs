@@ -192,7 +192,7 @@ fn raw(event_type: &str, data: String, metadata: &Metadata) -> NewEvent {
 }
 
 #[tokio::test]
-async fn an_exceeded_limit_is_reported_with_value_and_maximum() {
+async fn an_exceeded_limit_is_reported_with_what_exceeds_it() {
     let store = EventStore::in_memory().await.unwrap();
     let none = Metadata::default();
     let long = "x".repeat(NAME_BYTES_MAX + 1);
@@ -201,19 +201,50 @@ async fn an_exceeded_limit_is_reported_with_value_and_maximum() {
     let extra = Metadata { extra: Some("x".repeat(METADATA_BYTES_MAX).into()), ..Metadata::default() };
     let extra_bytes = serde_json::to_string(&extra).unwrap().len();
     let too_many = notes(0..=APPEND_EVENTS_MAX as i64);
-    for (append, named, given, bound) in [
-        (to_a(raw("T", json_of(PAYLOAD_BYTES_MAX + 1), &none)), "payload_bytes_max", None, PAYLOAD_BYTES_MAX),
-        (to_a(raw("T", "1".into(), &extra)), "metadata_bytes_max", Some(extra_bytes), METADATA_BYTES_MAX),
-        (to_a(note(1).with_tags(tags)), "tags_max", None, TAGS_MAX),
-        (to_a(note(1).with_tags([long.clone()])), "name_bytes_max", None, NAME_BYTES_MAX),
-        (to_a(raw(&long, "1".into(), &none)), "name_bytes_max", None, NAME_BYTES_MAX),
-        (Append::to(&long, "a", Expected::Any, notes([1])), "name_bytes_max", None, NAME_BYTES_MAX),
-        (noting(&long, 1), "name_bytes_max", None, NAME_BYTES_MAX),
-        (Append::to("facts", "a", Expected::Any, too_many), "append_events_max", None, APPEND_EVENTS_MAX),
+    for (append, named, what, given, bound) in [
+        (
+            to_a(raw("T", json_of(PAYLOAD_BYTES_MAX + 1), &none)),
+            "payload_bytes_max",
+            "the bytes of T",
+            None,
+            PAYLOAD_BYTES_MAX,
+        ),
+        (
+            to_a(raw("T", "1".into(), &extra)),
+            "metadata_bytes_max",
+            "the bytes of the metadata of T",
+            Some(extra_bytes),
+            METADATA_BYTES_MAX,
+        ),
+        (to_a(note(1).with_tags(tags)), "tags_max", "the tags of Noted", None, TAGS_MAX),
+        (to_a(note(1).with_tags([long.clone()])), "name_bytes_max", "the bytes of the tag \"xxx", None, NAME_BYTES_MAX),
+        (
+            to_a(raw(&long, "1".into(), &none)),
+            "name_bytes_max",
+            "the bytes of the event type \"xxx",
+            None,
+            NAME_BYTES_MAX,
+        ),
+        (
+            Append::to(&long, "a", Expected::Any, notes([1])),
+            "name_bytes_max",
+            "the bytes of the stream id \"xxx",
+            None,
+            NAME_BYTES_MAX,
+        ),
+        (noting(&long, 1), "name_bytes_max", "the bytes of the aggregate id \"xxx", None, NAME_BYTES_MAX),
+        (
+            Append::to("facts", "a", Expected::Any, too_many),
+            "append_events_max",
+            "the events of the append",
+            None,
+            APPEND_EVENTS_MAX,
+        ),
     ] {
         match store.append(append).await.unwrap_err() {
-            Error::LimitPassed { limit, value, max } => {
+            Error::LimitPassed { limit, what: found, value, max } => {
                 assert_eq!((limit, value, max), (named, given.unwrap_or(bound + 1), bound));
+                assert!(found.starts_with(what), "{found}");
             }
             other => panic!("{named}: {other}"),
         }

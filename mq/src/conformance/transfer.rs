@@ -30,7 +30,7 @@ async fn fill(store: &EventStore, dice: &mut Dice) {
         let events = (0..=dice.below(3)).map(|m| {
             let mut event = dice.event();
             event.metadata = "{\"correlation_id\":null,\"causation_id\":null,\"extra\":null}".into();
-            event.causes = crate::query::Causes::default();
+            event.causes = crate::recorded::Causes::default();
             if (n + m) % 2 == 0 { event.with_tags(["even"]) } else { event }
         });
         let events = events.collect();

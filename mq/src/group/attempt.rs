@@ -9,10 +9,11 @@ use tokio::sync::{Mutex, watch};
 use super::delivery::{Delivery, HandlerError, Lease};
 use super::held::{Attempt, Left, Partition, Settings, Shared};
 use super::partition::Progress;
-use crate::cell::CellExpected;
+use crate::append::Append;
 use crate::error::Error;
+use crate::expected::CellExpected;
 use crate::handler::Cause;
-use crate::record::{Append, Recorded};
+use crate::recorded::Recorded;
 
 impl Partition<'_> {
     /// Has the handler handle an event, and keeps the lease meanwhile.

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::handler::Handler;
 use crate::position::Position;
 use crate::query::Query;
-use crate::record::Recorded;
+use crate::recorded::Recorded;
 use crate::runner::{ExecuteError, Runner};
 use crate::store::EventStore;
 use crate::stream::Start;

@@ -14,7 +14,7 @@ use super::partition::{BEHIND_MAX, Behind, Progress, partition_of};
 use super::state::{GroupCommand, GroupVersion, PARKED_MAX};
 use crate::position::Position;
 use crate::query::{Query, Range};
-use crate::record::Recorded;
+use crate::recorded::Recorded;
 
 /// Acknowledged at the latest after so long.
 const ACK_INTERVAL: Duration = Duration::from_millis(100);

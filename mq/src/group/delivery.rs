@@ -8,14 +8,15 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::partition::Progress;
-use crate::cell::CellExpected;
+use crate::append::{Append, Appended, NewEvent, Write};
 use crate::clock::Timestamp;
 use crate::event::Event;
+use crate::expected::{CellExpected, Expected};
 use crate::handler::Cause;
 use crate::ids::derived_event_id;
-use crate::position::{Expected, Position};
+use crate::position::Position;
 use crate::query::Query;
-use crate::record::{Append, Appended, NewEvent, Recorded, Write};
+use crate::recorded::Recorded;
 
 /// Why an event could not be handled: any error.
 pub type HandlerError = Box<dyn std::error::Error + Send + Sync>;

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use crate::event::Event;
 use crate::position::Position;
 use crate::query::Query;
-use crate::record::Recorded;
+use crate::recorded::Recorded;
 
 /// The stream of all groups.
 pub const GROUPS_STREAM: &str = "groups";

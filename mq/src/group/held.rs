@@ -14,13 +14,14 @@ use super::event::{AggregateName, GROUPS_STREAM};
 use super::pages::{Batch, Pages};
 use super::partition::Progress;
 use super::state::{GroupCommand, GroupError, GroupVersion};
-use crate::cell::{CellChange, CellExpected};
+use crate::append::{Append, Appended, NewEvent, Write};
+use crate::cell::CellChange;
 use crate::clock::Timestamp;
 use crate::error::Error;
+use crate::expected::{CellExpected, Expected};
 use crate::handler::{Cause, Handler};
-use crate::position::{Expected, Position};
+use crate::position::Position;
 use crate::query::Query;
-use crate::record::{Append, Appended, NewEvent, Write};
 use crate::store::EventStore;
 use crate::tail::Follower;
 

@@ -10,7 +10,7 @@ use super::event::GROUPS_STREAM;
 use crate::error::Result;
 use crate::position::Position;
 use crate::query::{Query, Range};
-use crate::record::Recorded;
+use crate::recorded::Recorded;
 use crate::store::EventStore;
 use crate::tail::Follower;
 

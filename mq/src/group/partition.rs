@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::event::AggregateName;
 use super::state::GroupVersion;
-use crate::cell::{Cell, CellChange, CellExpected};
+use crate::cell::{Cell, CellChange};
+use crate::expected::CellExpected;
 use crate::ids::fnv1a;
 use crate::position::Position;
 

@@ -16,7 +16,7 @@ use crate::clock::Timestamp;
 use crate::error::Result;
 use crate::position::Position;
 use crate::query::{Query, Range};
-use crate::record::Recorded;
+use crate::recorded::Recorded;
 use crate::runner::ExecuteError;
 use crate::store::EventStore;
 

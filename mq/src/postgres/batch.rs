@@ -12,13 +12,14 @@ use super::log::{End, Log};
 use super::rows::{self, recorded_columns};
 use super::server::{answered, code_of};
 use super::sources;
+use crate::append::{Append, Appended, NewEvent, NoneMatching, Write};
 use crate::cell::{CellChange, Held};
 use crate::clock::{Reading, Timestamp};
 use crate::error::Result;
 use crate::judge::{DELETED, Entry, Judge, Known, Ledger};
 use crate::position::{Place, Position};
-use crate::query::{NoneMatching, Query};
-use crate::record::{Append, Appended, NewEvent, Recorded, Write};
+use crate::query::Query;
+use crate::recorded::Recorded;
 
 /// Aggregates and kinds that are kept in memory, of each sort.
 const INTERNED_MAX: usize = 65_536;
@@ -431,7 +432,7 @@ impl Ledger for Writing<'_> {
         Ok(found.map(|found| Known {
             place: Place { position: found.position, sequence: found.sequence },
             created_at: found.created_at,
-            is_equal: found.is_same(write, event),
+            is_equal: event.is_same(write, found),
         }))
     }
 

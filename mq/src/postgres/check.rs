@@ -10,9 +10,10 @@ use super::read::Reading;
 use super::rows::{recorded, recorded_columns};
 use super::server::answered;
 use crate::check::{Check, cause_of};
+use crate::limits::{FINDINGS_MAX, PAGE_EVENTS_MAX};
 use crate::position::Position;
-use crate::record::{Checked, Recorded};
-use crate::{FINDINGS_MAX, PAGE_EVENTS_MAX};
+use crate::recorded::Recorded;
+use crate::report::Checked;
 
 /// Findings between the rows of several tables, the first of each. Each comes in the order of positions.
 const TABLES: [&str; 3] = [

@@ -19,7 +19,8 @@ use crate::error::{Error, Result};
 use crate::import::{Import, Taken};
 use crate::judge::Ledger;
 use crate::position::Position;
-use crate::record::{Imported, Recorded};
+use crate::recorded::Recorded;
+use crate::report::Imported;
 
 /// Records that are looked up and written together.
 const PART_RECORDS_MAX: usize = 1000;

@@ -11,8 +11,8 @@ use tokio::sync::Notify;
 use super::log::Log;
 use super::read::{Head, PageOf};
 use super::server::Server;
-use crate::POLL_INTERVAL;
 use crate::error::Result;
+use crate::limits::POLL_INTERVAL;
 use crate::query::{Query, Range};
 use crate::tail::Tail;
 

@@ -25,6 +25,7 @@ use futures::future::BoxFuture;
 use tokio::sync::{Mutex, Notify, mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinHandle};
 
+use crate::append::{Append, Appended};
 use crate::backend::{Backend, LogIdentity, Options, Records};
 use crate::cell::Cell;
 use crate::clock::{Clock, LogTime, Timestamp};
@@ -32,7 +33,8 @@ use crate::error::{Error, Result};
 use crate::position::Position;
 use crate::query::{Query, Range};
 use crate::queue::{QUEUE_APPENDS_MAX, Request};
-use crate::record::{Append, Appended, Checked, Imported, Page, Stats};
+use crate::recorded::Page;
+use crate::report::{Checked, Imported, Stats};
 use crate::tail::Tail;
 use log::Log;
 use read::{Cells, Counts, Head, Identity, PageOf, Whole};
@@ -83,7 +85,7 @@ impl Postgres {
     /// `postgres://USER:PASSWORD@HOST:PORT/DATABASE`, with parameters of libpq's such as `sslmode=require`, and two of
     /// its own: `schema=NAME`, else the first schema of the search path; and `pooler=transaction` where a pooler may give
     /// each transaction another connection: then nothing is prepared, nothing is listened to, and commits of other
-    /// processes are found by looking every [`crate::POLL_INTERVAL`].
+    /// processes are found by looking every [`crate::limits::POLL_INTERVAL`].
     ///
     /// # Errors
     /// A variant for each way in which the place is not usable: not to be reached, no such database, no such user, not to

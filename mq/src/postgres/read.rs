@@ -10,13 +10,14 @@ use super::log::{End, Log, end_transaction};
 use super::rows::recorded;
 use super::server::answered;
 use super::sources::{self, Wanted};
-use crate::PAGE_BYTES_MAX;
 use crate::backend::LogIdentity;
 use crate::cell::Cell;
 use crate::clock::Timestamp;
+use crate::limits::PAGE_BYTES_MAX;
 use crate::position::Position;
 use crate::query::{Query, Range};
-use crate::record::{KindStats, Page, Stats};
+use crate::recorded::Page;
+use crate::report::{KindStats, Stats};
 
 /// One read on a connection that has no transaction; it leaves none behind.
 pub(super) trait Reading: Sync {

@@ -12,8 +12,7 @@ use crate::cell::{CellChange, Held};
 use crate::clock::Timestamp;
 use crate::judge::Entry;
 use crate::position::Position;
-use crate::query::Causes;
-use crate::record::{Recorded, tags_as_json, tags_of_json};
+use crate::recorded::{Causes, Recorded, tags_as_json, tags_of_json};
 
 /// About the most bytes of one statement.
 const STATEMENT_BYTES_MAX: usize = 8 << 20;

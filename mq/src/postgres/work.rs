@@ -9,8 +9,8 @@ use super::Postgres;
 use super::batch::{self, Interned};
 use super::log::{Log, end_transaction};
 use super::writer::{Fault, commit, publish};
+use crate::append::{Append, Appended};
 use crate::error::{Error, Result};
-use crate::record::{Append, Appended};
 
 /// How long the caller's work may take.
 const WORK_MAX: Duration = Duration::from_secs(30);

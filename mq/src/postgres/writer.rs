@@ -11,10 +11,10 @@ use tokio::sync::mpsc;
 use super::batch::{self, Interned, Written};
 use super::log::{End, Log, end_transaction};
 use super::server::{answered, is_loss};
+use crate::append::{Append, Appended};
 use crate::error::{Error, Result};
 use crate::position::Position;
 use crate::queue::{Request, drain};
-use crate::record::{Append, Appended};
 
 /// What kept a transaction from its end.
 pub(super) enum Fault {

@@ -8,11 +8,12 @@ use rusqlite::{Connection, ErrorCode, Row, params};
 use super::location::Location;
 use super::migrations;
 use super::tables::{self, RECORDED, recorded};
-use crate::FINDINGS_MAX;
 use crate::check::{Check, cause_of};
 use crate::error::{Error, Result};
+use crate::limits::FINDINGS_MAX;
 use crate::position::Position;
-use crate::record::{Checked, Recorded};
+use crate::recorded::Recorded;
+use crate::report::Checked;
 
 const DOING: &str = "checking the log";
 

@@ -12,7 +12,8 @@ use crate::backend::{LogIdentity, Records};
 use crate::clock::Timestamp;
 use crate::error::Result;
 use crate::import::{Import, Taken};
-use crate::record::{Imported, Recorded};
+use crate::recorded::Recorded;
+use crate::report::Imported;
 
 /// Aggregates whose last sequence is kept in memory.
 const KNOWN_AGGREGATES_MAX: usize = 65_536;

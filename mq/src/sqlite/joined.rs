@@ -12,12 +12,12 @@ use super::ledger::{Memory, Writing};
 use super::location::Location;
 use super::lock::AppendLock;
 use super::tables::end_of;
-use crate::JOINED_TIME_MAX;
+use crate::append::{Append, Appended};
 use crate::clock::LogTime;
 use crate::error::{Error, Result};
 use crate::judge::Judge;
+use crate::limits::JOINED_TIME_MAX;
 use crate::position::Position;
-use crate::record::{Append, Appended};
 
 const DOING: &str = "appending with other statements";
 /// After so many steps of SQLite it is looked whether the time is over.

@@ -7,12 +7,13 @@ use uuid::Uuid;
 
 use super::read;
 use super::tables::{self, Inserts, Row};
+use crate::append::{NewEvent, Write};
 use crate::cell::{CellChange, Held};
 use crate::clock::Timestamp;
 use crate::judge::{Entry, Known, Ledger};
 use crate::position::{Place, Position};
 use crate::query::Query;
-use crate::record::{NewEvent, Write, tags_as_json};
+use crate::recorded::tags_as_json;
 
 /// Aggregates and kinds that are kept in memory.
 const NAMES_MAX: usize = 65_536;

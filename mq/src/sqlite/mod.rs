@@ -27,6 +27,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
+use crate::append::{Append, Appended};
 use crate::backend::{Backend, LogIdentity, Options, Records};
 use crate::cell::Cell;
 use crate::clock::{LogTime, Timestamp};
@@ -35,7 +36,8 @@ use crate::ids::new_event_id;
 use crate::position::Position;
 use crate::query::{Query, Range};
 use crate::queue::{QUEUE_APPENDS_MAX, Request};
-use crate::record::{Append, Appended, Checked, Imported, Page, Stats};
+use crate::recorded::Page;
+use crate::report::{Checked, Imported, Stats};
 use crate::tail::Tail;
 use bell::{Bell, LOOK_ANYWAY};
 use joined::Joined;
@@ -110,7 +112,7 @@ impl Sqlite {
     ///
     /// `work` runs on a thread that may block, in the transaction of the append and before it is judged. It may read all,
     /// and write tables of its own; the tables of the log are refused to it, and so are temporary tables, settings and
-    /// ends of the transaction. Meanwhile nobody else appends, so it has [`crate::JOINED_TIME_MAX`]: then its statements
+    /// ends of the transaction. Meanwhile nobody else appends, so it has [`crate::limits::JOINED_TIME_MAX`]: then its statements
     /// are cut off. Such an append has a commit for itself; where speed matters, append by the store.
     ///
     /// When `work` fails, takes too long or panics, or the append is refused, nothing is kept. When the append is a

@@ -5,10 +5,12 @@ use uuid::Uuid;
 
 use super::Sqlite;
 use super::sources::{Bounds, sources};
+use crate::append::{Append, NewEvent};
 use crate::backend::{Backend, Options};
-use crate::position::{Expected, Position};
+use crate::expected::Expected;
+use crate::position::Position;
 use crate::query::Query;
-use crate::record::{Append, Metadata, NewEvent};
+use crate::recorded::Metadata;
 
 /// Long enough to be read by indexes.
 const BOUNDS: Bounds = Bounds { low: Position(10), high: Position(100_000) };

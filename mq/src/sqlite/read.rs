@@ -5,13 +5,14 @@ use uuid::Uuid;
 
 use super::sources;
 use super::tables::{Names, end_of};
-use crate::PAGE_BYTES_MAX;
 use crate::backend::LogIdentity;
 use crate::cell::Cell;
 use crate::clock::Timestamp;
+use crate::limits::PAGE_BYTES_MAX;
 use crate::position::Position;
 use crate::query::{Query, Range};
-use crate::record::{KindStats, Page, Stats};
+use crate::recorded::Page;
+use crate::report::{KindStats, Stats};
 
 /// The matching events of a range.
 pub(super) fn page(

@@ -8,7 +8,7 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, Row, Rows};
 use super::tables::{NUMBERED, Names};
 use crate::position::Position;
 use crate::query::{MERGED_MAX, Query, SHORT_RANGE};
-use crate::record::Recorded;
+use crate::recorded::Recorded;
 
 /// Hands over the matching events of `(low, high]` in the order of positions, or backwards, until `take` says no.
 pub(super) fn each(

@@ -9,8 +9,8 @@ use uuid::Uuid;
 
 use crate::clock::Timestamp;
 use crate::position::Position;
-use crate::query::{Causes, Query};
-use crate::record::{Recorded, tags_as_json, tags_of_json};
+use crate::query::Query;
+use crate::recorded::{Causes, Recorded, tags_as_json, tags_of_json};
 
 /// Where the log ends.
 #[derive(Debug, Clone, Copy)]

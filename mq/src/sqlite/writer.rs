@@ -20,13 +20,13 @@ use super::lock::AppendLock;
 use super::migrations;
 use super::read;
 use super::tables::{End, Names, end_of};
-use crate::POLL_INTERVAL;
+use crate::append::{Append, Appended};
 use crate::clock::LogTime;
 use crate::error::{Error, Result};
 use crate::judge::Judge;
+use crate::limits::POLL_INTERVAL;
 use crate::query::{Query, Range};
 use crate::queue::{Request, drain, recorded};
-use crate::record::{Append, Appended};
 use crate::tail::Tail;
 
 /// The most events of others that are read for those who follow; with more, each reads its own pages.

@@ -1,40 +1,17 @@
-//! The plain records that cross the line between a store and its backend, without types of the user's.
+//! What is to be appended, and what an append gives.
 
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
-use std::borrow::Cow;
-
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use crate::cell::CellChange;
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
+use crate::expected::Expected;
 use crate::ids::new_event_id;
-use crate::position::{Expected, Place, Position};
-use crate::query::{Causes, NoneMatching, Query};
-use crate::{
-    APPEND_CELLS_MAX, APPEND_EVENTS_MAX, METADATA_BYTES_MAX, NAME_BYTES_MAX, PAGE_BYTES_MAX, PAYLOAD_BYTES_MAX,
-    TAGS_MAX,
-};
-
-/// What is known about an event beside itself. [`crate::Runner`] fills it; callers seldom need to.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Metadata {
-    /// The same for everything that follows from one request.
-    pub correlation_id: Option<Uuid>,
-    /// The `event_id` of the event that caused this one.
-    pub causation_id: Option<Uuid>,
-    /// Anything else, kept unchanged.
-    pub extra: Option<Value>,
-}
-
-impl Metadata {
-    pub(crate) fn encode(&self) -> Result<String> {
-        serde_json::to_string(self).map_err(|source| Error::encode("metadata", source))
-    }
-}
+use crate::limits::{self, APPEND_CELLS_MAX, APPEND_EVENTS_MAX, check_name, check_sizes};
+use crate::position::{Place, Position};
+use crate::query::{Parts, Query};
+use crate::recorded::{Causes, Metadata, Recorded};
 
 /// An event that is not in the log yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -130,29 +107,33 @@ impl NewEvent {
     }
 
     fn check_limits(&self) -> Result<()> {
-        check_sizes(&self.data, &self.metadata, &self.tags)?;
         check_name("event type", &self.event_type)?;
-        check_name("event version", &self.event_version)
+        check_name("event version", &self.event_version)?;
+        check_sizes(&self.event_type, &self.data, &self.metadata, &self.tags)
     }
-}
 
-/// The limits of what an event carries beside its names.
-pub(crate) fn check_sizes(data: &str, metadata: &str, tags: &[String]) -> Result<()> {
-    Error::check_limit("payload_bytes_max", data.len(), PAYLOAD_BYTES_MAX)?;
-    Error::check_limit("metadata_bytes_max", metadata.len(), METADATA_BYTES_MAX)?;
-    Error::check_limit("tags_max", tags.len(), TAGS_MAX)?;
-    tags.iter().try_for_each(|tag| check_name("tag", tag))
-}
+    /// Whether it would match a query, once appended by this write.
+    pub(crate) fn matches(&self, write: &Write, query: &Query) -> bool {
+        query.matches_parts(&Parts {
+            stream_id: &write.stream_id,
+            aggregate_id: &write.aggregate_id,
+            event_type: &self.event_type,
+            tags: &self.tags,
+            event_id: self.event_id,
+            causes: &|| self.causes,
+        })
+    }
 
-/// The limits of a name.
-pub(crate) fn check_name(what: &'static str, name: &str) -> Result<()> {
-    if name.is_empty() {
-        return Err(Error::InvalidAppend { reason: format!("the {what} is empty") });
+    /// Whether a recorded event with the same id equals this one: then the append is a repetition. The metadata
+    /// may differ, since each attempt creates its own.
+    pub(crate) fn is_same(&self, write: &Write, recorded: &Recorded) -> bool {
+        recorded.stream_id == write.stream_id
+            && recorded.aggregate_id == write.aggregate_id
+            && recorded.event_type == self.event_type
+            && recorded.event_version == self.event_version
+            && recorded.data == self.data
+            && recorded.tags == self.tags
     }
-    if name.contains('\0') {
-        return Err(Error::InvalidAppend { reason: format!("the {what} {name:?} has a zero byte") });
-    }
-    Error::check_limit("name_bytes_max", name.len(), NAME_BYTES_MAX)
 }
 
 /// Events for one aggregate.
@@ -237,7 +218,7 @@ impl Append {
         if n_events == 0 && self.cells.is_empty() {
             return Err(Error::InvalidAppend { reason: "it has no events".into() });
         }
-        Error::check_limit("append_events_max", n_events, APPEND_EVENTS_MAX)?;
+        limits::check("append_events_max", "the events of the append", n_events, APPEND_EVENTS_MAX)?;
         let mut aggregates = std::collections::HashSet::new();
         let mut ids = std::collections::HashSet::new();
         for write in &self.writes {
@@ -263,7 +244,7 @@ impl Append {
     }
 
     fn check_cells(&self) -> Result<()> {
-        Error::check_limit("append_cells_max", self.cells.len(), APPEND_CELLS_MAX)?;
+        limits::check("append_cells_max", "the cells of the append", self.cells.len(), APPEND_CELLS_MAX)?;
         let mut names = std::collections::HashSet::new();
         for change in &self.cells {
             change.check()?;
@@ -297,147 +278,11 @@ impl Appended {
     }
 }
 
-/// One page of a read; [`crate::Range::rest`] tells what is left to read.
+/// The condition of an append: it is refused when an event that matches stands after a position.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Page {
-    /// In the order of the log, or backwards when that was asked for.
-    pub events: Vec<Recorded>,
-    /// Up to here the page is complete: the next page begins after it. Backwards, the next page ends with it.
-    pub next: Position,
-    /// True when more may follow below the bound that was asked for.
-    pub more: bool,
-}
-
-impl Page {
-    /// A page of what was found in `(low, high]`, which is all unless `limit` or the bytes of a page cut it short.
-    pub(crate) fn of(events: Vec<Recorded>, limit: usize, (low, high): (Position, Position), backwards: bool) -> Self {
-        let n_bytes: usize = events.iter().map(|event| event.data.len() + event.metadata.len()).sum();
-        let is_full = events.len() == limit || n_bytes >= PAGE_BYTES_MAX;
-        let last = events.last().filter(|_| is_full).map(|event| event.position);
-        let next = match (backwards, is_full) {
-            (false, true) => last.unwrap_or(low),
-            (false, false) => high,
-            (true, true) => last.map_or(high, |last| Position(last.0 - 1)),
-            (true, false) => low,
-        };
-        let more = if backwards { low < next } else { next < high };
-        Self { events, next, more }
-    }
-}
-
-/// A stored event.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Recorded {
-    /// Place in the log.
-    pub position: Position,
-    /// Unique in the log.
-    pub event_id: Uuid,
-    /// The stream.
-    pub stream_id: String,
-    /// The aggregate in the stream.
-    pub aggregate_id: String,
-    /// Place in the aggregate: 1, 2, 3 ...
-    pub sequence: i64,
-    /// The name of the variant.
-    pub event_type: String,
-    /// The version under which it was written.
-    pub event_version: String,
-    /// JSON, as the writer's bytes.
-    pub data: String,
-    /// JSON: correlation, causation, extra.
-    pub metadata: String,
-    /// Sorted.
-    pub tags: Vec<String>,
-    /// Log time; it never runs backwards.
-    pub created_at: Timestamp,
-    /// The first position of the append that it came with.
-    pub append_start: Position,
-}
-
-impl Recorded {
-    /// Whether a new event with the same id equals this one: then the append is a repetition. The metadata
-    /// may differ, since each attempt creates its own.
-    pub(crate) fn is_same(&self, write: &Write, event: &NewEvent) -> bool {
-        self.stream_id == write.stream_id
-            && self.aggregate_id == write.aggregate_id
-            && self.event_type == event.event_type
-            && self.event_version == event.event_version
-            && self.data == event.data
-            && self.tags == event.tags
-    }
-}
-
-/// How an event without tags has them in its row.
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
-const NO_TAGS: &str = "[]";
-
-/// Tags as a row of a database has them.
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
-pub(crate) fn tags_as_json(tags: &[String]) -> Cow<'static, str> {
-    if tags.is_empty() { NO_TAGS.into() } else { serde_json::to_string(tags).expect("strings are JSON").into() }
-}
-
-/// Tags from a row of a database.
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
-pub(crate) fn tags_of_json(json: &str) -> serde_json::Result<Vec<String>> {
-    if json == NO_TAGS { Ok(Vec::new()) } else { serde_json::from_str(json) }
-}
-
-/// What an import came to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Imported {
-    /// Events that the log did not have.
-    pub n_added: usize,
-    /// Events that it had already, equal in every field.
-    pub n_known: usize,
-    /// The position of the log's last event.
-    pub head: Position,
-}
-
-/// What a log holds.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stats {
-    /// The position of the last event.
-    pub head: Position,
-    /// How many aggregates there are.
-    pub n_aggregates: i64,
-    /// How many cells there are.
-    pub n_cells: i64,
-    /// What the database takes on its disk, in bytes, with its write-ahead log where that is the log's alone.
-    pub n_bytes: i64,
-    /// When the first event and the last were made.
-    pub span: Option<(Timestamp, Timestamp)>,
-    /// How many events there are of each stream and type, sorted.
-    pub kinds: Vec<KindStats>,
-}
-
-/// How many events there are of one type in one stream.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KindStats {
-    /// The stream.
-    pub stream_id: String,
-    /// The event type.
-    pub event_type: String,
-    /// How many.
-    pub n_events: i64,
-}
-
-/// Something in a log that no crewlog could have written.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
-    /// The event, where it is of one.
-    pub position: Option<Position>,
-    /// What is wrong.
-    pub what: String,
-}
-
-/// What a check found; sound when there are no findings.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Checked {
-    /// How many events were looked at.
-    pub n_events: usize,
-    /// In the order of positions, those of no event first; at most [`crate::FINDINGS_MAX`].
-    pub findings: Vec<Finding>,
-    /// Whether there are more than these.
-    pub more: bool,
+pub struct NoneMatching {
+    /// What must not be there.
+    pub query: Query,
+    /// Up to where the writer has read.
+    pub after: Position,
 }
