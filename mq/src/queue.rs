@@ -4,10 +4,12 @@
 
 use tokio::sync::{mpsc, oneshot};
 
-use crate::append::{Append, Appended, Write};
-use crate::error::Result;
-use crate::recorded::Recorded;
 #[cfg(feature = "sqlite")]
+use crate::append::Write;
+use crate::append::{Append, Appended};
+use crate::error::Result;
+#[cfg(feature = "sqlite")]
+use crate::recorded::Recorded;
 
 /// Appends that may wait for the writer; more wait in their callers.
 pub(crate) const QUEUE_APPENDS_MAX: usize = 1024;
