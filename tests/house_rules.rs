@@ -6,6 +6,7 @@ mod source;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
+use std::process::Command;
 
 use source::{File, code_only, first_test_line, functions, lines_with, names_after};
 
@@ -56,6 +57,19 @@ fn the_repository_keeps_its_house_rules() {
     let exceptions = files.iter().find(|file| file.path == "tests/house_rules.txt");
     let broken = judge(&findings(&files), exceptions.map_or("", |file| &file.text));
     assert!(broken.is_empty(), "{} house rules are broken:\n{}", broken.len(), broken.join("\n"));
+}
+
+/// Whoever embeds the log on SQLite compiles these, and must trust them.
+#[test]
+fn the_log_on_sqlite_needs_at_most_sixty_crates() {
+    let tree =
+        "tree --offline --locked -p crewlog-mq --no-default-features --features sqlite -e normal --prefix none -f {p}";
+    let ran = Command::new(env!("CARGO")).args(tree.split(' ')).current_dir(env!("CARGO_MANIFEST_DIR")).output();
+    let ran = ran.expect("cargo runs");
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    let tree = String::from_utf8(ran.stdout).expect("it is UTF-8");
+    let crates: BTreeSet<&str> = tree.lines().collect();
+    assert!((10..=60).contains(&crates.len()), "{} crates: {crates:#?}", crates.len());
 }
 
 /// One violation of a rule.

@@ -1,4 +1,4 @@
-//! What is to be appended, and what an append gives.
+//! Events for the log, and the result of an append.
 
 use serde_json::value::RawValue;
 use uuid::Uuid;

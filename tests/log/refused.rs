@@ -89,6 +89,7 @@ async fn the_database_of_another_program_is_refused() {
     check("tables in WAL", execute("PRAGMA journal_mode = WAL; CREATE TABLE t (a)"), is_right, says).await;
     check("an application id", execute("PRAGMA application_id = 77; CREATE TABLE t (a)"), is_right, says).await;
     check("an id alone", execute("PRAGMA application_id = 77"), is_right, says).await;
+    check("a version alone", execute("PRAGMA user_version = 1"), is_right, says).await;
     let tables = "CREATE TABLE events (position INTEGER PRIMARY KEY); CREATE TABLE log (id); CREATE TABLE tags (tag)";
     check("tables of the same names", execute(tables), is_right, says).await;
 }
@@ -97,9 +98,7 @@ async fn the_database_of_another_program_is_refused() {
 async fn a_log_of_a_newer_version_is_refused() {
     let newer = |path: &Path| {
         make_log(path);
-        let sql = "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
-                   VALUES (999, 'later', TRUE, x'00', 0); PRAGMA wal_checkpoint(TRUNCATE)";
-        execute(sql)(path);
+        execute("PRAGMA user_version = 999; PRAGMA wal_checkpoint(TRUNCATE)")(path);
     };
     let is_right = |error: &Error| matches!(error, Error::NewerFormat { found: 999, .. });
     let place = Place::new();
@@ -132,9 +131,7 @@ async fn a_log_of_another_format_is_refused_and_left_unchanged() {
 async fn the_format_is_checked_before_the_migrations() {
     let older = |path: &Path| {
         make_log(path);
-        let sql = "UPDATE log SET format = 1;
-                   INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
-                   VALUES (2, 'query', TRUE, x'00', 0); PRAGMA wal_checkpoint(TRUNCATE)";
+        let sql = "UPDATE log SET format = 1; PRAGMA user_version = 2; PRAGMA wal_checkpoint(TRUNCATE)";
         execute(sql)(path);
     };
     let is_right = |error: &Error| matches!(error, Error::OlderFormat { found: 1, .. });

@@ -49,9 +49,9 @@ const TABLES: [&str; 7] = [
      WHERE (space = '') != (key = '') ORDER BY space, key",
 ];
 
-/// What a log is made of, apart from what SQLite and sqlx keep for themselves.
+/// All parts of the schema but those that SQLite keeps for itself.
 const SCHEMA: &str = "SELECT type || ' ' || name, sql, tbl_name FROM sqlite_schema \
-     WHERE tbl_name != '_sqlx_migrations' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'";
+     WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'";
 
 /// Looks at all of the log.
 pub(super) fn run(location: &Location) -> Result<Checked> {
@@ -99,9 +99,6 @@ fn schema(check: &mut Check, connection: &Connection) -> rusqlite::Result<()> {
     found.retain(|_, (_, table)| own.contains(table));
     for name in found.into_keys().take(FINDINGS_MAX + 1) {
         check.find(None, format!("there is a {name}, and no log has one"));
-    }
-    for what in migrations::broken(connection)? {
-        check.find(None, what);
     }
     Ok(())
 }

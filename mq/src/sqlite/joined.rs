@@ -23,7 +23,7 @@ const DOING: &str = "appending with other statements";
 /// After so many steps of SQLite it is looked whether the time is over.
 const STEPS: i32 = 10_000;
 /// The tables of the log, and the view of them.
-const OWN: [&str; 8] = ["log", "aggregates", "events", "tags", "kinds", "cells", "recorded_events", "_sqlx_migrations"];
+const OWN: [&str; 7] = ["log", "aggregates", "events", "tags", "kinds", "cells", "recorded_events"];
 
 /// Why an append with other statements was not made. Nothing is kept of it.
 #[derive(Debug, thiserror::Error)]

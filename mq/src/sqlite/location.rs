@@ -191,19 +191,17 @@ impl Location {
         Ok(connection)
     }
 
-    /// Another process may be making the log now: the migration brings the tables and the application id in one
-    /// commit, and the table of migrations, which sqlx makes before, is nobody's mark.
+    /// Another process may be creating the log now: all three change in one commit, and the application id is read last.
     fn refuse_foreign(&self, connection: &Connection) -> Result<()> {
         let number = |sql: &str| {
             let number = connection.query_row(sql, [], |row| row.get::<_, i64>(0));
             number.map_err(|error| self.fault("opening the log", error))
         };
-        let n_tables = number("SELECT count(*) FROM sqlite_schema WHERE tbl_name != '_sqlx_migrations'")?;
-        let application_id = number("PRAGMA application_id")?;
-        if application_id == APPLICATION_ID || (application_id == 0 && n_tables == 0) {
-            Ok(())
-        } else {
-            Err(Error::ForeignDatabase { path: self.path().to_owned() })
+        let is_empty = number("SELECT count(*) FROM sqlite_schema")? == 0 && number("PRAGMA user_version")? == 0;
+        match number("PRAGMA application_id")? {
+            APPLICATION_ID => Ok(()),
+            0 if is_empty => Ok(()),
+            _ => Err(Error::ForeignDatabase { path: self.path().to_owned() }),
         }
     }
 
