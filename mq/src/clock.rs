@@ -1,6 +1,6 @@
 //! Time as the log sees it: microseconds since 1970 in UTC, from a clock that is passed in.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
@@ -70,24 +70,19 @@ fn at(wall: SystemTime) -> Timestamp {
     Timestamp(i64::try_from(since_epoch.as_micros()).unwrap_or(i64::MAX))
 }
 
-/// The time of one log, shared by a process: it never runs behind a known event. While the wall
-/// clock is behind, it follows the monotonic clock.
+/// The time of one log, shared by a process: it never runs behind what is known to be written. While the wall clock is
+/// behind, it follows the monotonic clock.
 pub(crate) struct LogTime {
     clock: Arc<dyn Clock>,
     state: Mutex<State>,
 }
 
-#[derive(Default)]
 struct State {
+    /// The time of the last write known.
     last: Timestamp,
-    behind: Option<Behind>,
-}
-
-/// Since when the wall clock is behind.
-#[derive(Clone, Copy)]
-struct Behind {
-    last: Timestamp,
-    since: Duration,
+    /// A log time, and the monotonic time at which it was that.
+    base: (Timestamp, Duration),
+    /// Whether the log has that the wall clock is behind.
     is_recorded: bool,
 }
 
@@ -103,46 +98,49 @@ const SILENT_STEP_MAX: Duration = Duration::from_secs(1);
 
 impl LogTime {
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, state: Mutex::default() }
+        let state = State { last: Timestamp(0), base: (Timestamp(0), clock.monotonic()), is_recorded: false };
+        Self { clock, state: Mutex::new(state) }
     }
 
     pub(crate) fn now(&self) -> Timestamp {
-        self.after(Timestamp(i64::MIN)).now
+        self.after(Timestamp(0)).now
     }
 
-    /// Learns of an event that was made at `last`.
+    /// Learns of what was written at `last`.
     pub(crate) fn learn(&self, last: Timestamp) {
-        let mut state = self.state();
-        state.last = state.last.max(last);
+        self.after(last);
     }
 
-    /// The time of an event that follows one made at `last`.
+    /// The time of what is written after `last`.
     pub(crate) fn after(&self, last: Timestamp) -> Reading {
-        let mut state = self.state();
-        state.last = state.last.max(last);
-        let (last, wall) = (state.last, self.clock.wall());
-        if wall >= last {
-            state.behind = None;
+        self.after_by(last, None)
+    }
+
+    /// The same, by a wall clock that was read before.
+    pub(crate) fn after_by(&self, last: Timestamp, wall: Option<Timestamp>) -> Reading {
+        let (wall, monotonic) = (wall.unwrap_or_else(|| self.clock.wall()), self.clock.monotonic());
+        // A clock of the caller's that panicked has changed nothing.
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let ran_on = |base: (Timestamp, Duration)| base.0.plus(monotonic.saturating_sub(base.1));
+        if last > state.last {
+            state.last = last;
+            // While the wall clock is behind, who wrote it may know of less time that has passed.
+            if wall >= last || last >= ran_on(state.base) {
+                state.base = (last, monotonic);
+            }
+        }
+        if wall >= state.last {
+            state.is_recorded = false;
             return Reading { now: wall, stepped_back: None };
         }
-        let monotonic = self.clock.monotonic();
-        let behind = *state.behind.get_or_insert(Behind { last, since: monotonic, is_recorded: false });
-        let ran_on = behind.last.plus(monotonic.saturating_sub(behind.since));
-        let step = last.since(wall);
-        let stepped_back = (!behind.is_recorded && step > SILENT_STEP_MAX).then_some(step);
-        Reading { now: ran_on.max(last), stepped_back }
+        let now = ran_on(state.base).max(state.last);
+        let step = now.since(wall);
+        Reading { now, stepped_back: (!state.is_recorded && step > SILENT_STEP_MAX).then_some(step) }
     }
 
     /// Says that the log has the step.
     pub(crate) fn step_is_recorded(&self) {
-        if let Some(behind) = &mut self.state().behind {
-            behind.is_recorded = true;
-        }
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        // A clock of the caller's that panicked has changed nothing.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).is_recorded = true;
     }
 }
 
@@ -154,5 +152,43 @@ mod tests {
     fn a_time_before_1970_is_clamped_to_1970() {
         assert_eq!(at(UNIX_EPOCH - Duration::from_secs(1)), Timestamp(0));
         assert_eq!(at(UNIX_EPOCH + Duration::from_secs(1)), Timestamp(1_000_000));
+    }
+
+    /// Wall and monotonic time in seconds.
+    struct Hands(Mutex<(i64, u64)>);
+
+    impl Clock for Hands {
+        fn wall(&self) -> Timestamp {
+            Timestamp(self.0.lock().expect("nobody panics with it").0 * 1_000_000)
+        }
+
+        fn monotonic(&self) -> Duration {
+            Duration::from_secs(self.0.lock().expect("nobody panics with it").1)
+        }
+    }
+
+    fn timed(wall: i64) -> (Arc<Hands>, LogTime) {
+        let hands = Arc::new(Hands(Mutex::new((wall, 0))));
+        (Arc::clone(&hands), LogTime::new(hands))
+    }
+
+    /// As that of a server, which every reader of a process sets to what it has heard.
+    #[test]
+    fn a_clock_that_another_reader_set_back_is_no_step() {
+        let (_hands, time) = timed(7);
+        let reading = time.after_by(Timestamp(9_000_000), Some(Timestamp(9_000_001)));
+        assert_eq!((reading.now, reading.stepped_back), (Timestamp(9_000_001), None));
+        assert_eq!(time.after(Timestamp(9_000_000)).stepped_back, Some(Duration::from_secs(2)));
+    }
+
+    #[test]
+    fn a_process_that_knows_of_less_time_slows_no_other_down() {
+        let (hands, time) = timed(100);
+        for (clock, written, now) in
+            [((100, 0), 100, 100), ((50, 10), 105, 110), ((51, 11), 105, 111), ((52, 12), 120, 120)]
+        {
+            *hands.0.lock().expect("nobody panics with it") = clock;
+            assert_eq!(time.after(Timestamp(written * 1_000_000)).now, Timestamp(now * 1_000_000), "at {clock:?}");
+        }
     }
 }

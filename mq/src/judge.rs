@@ -12,8 +12,9 @@ use crate::position::{Place, Position};
 use crate::query::Query;
 use crate::recorded::Metadata;
 
-/// The space and the key of the cell whose version is the greatest of those that were deleted. No caller's can be so named.
-pub(crate) const DELETED: (&str, &str) = ("", "");
+/// The space and the key of the cell that tells of the last change of any cell: it has the greatest version of all, also of
+/// those that were deleted, and is held until the log time of that change. No caller's can be so named.
+pub(crate) const LAST_CHANGE: (&str, &str) = ("", "");
 
 /// The log as a transaction sees it, with what the transaction has written already.
 pub(crate) trait Ledger {
@@ -62,19 +63,24 @@ pub(crate) struct Judge<L> {
     pub(crate) ledger: L,
     head: Position,
     now: Timestamp,
-    last_version: i64,
+    has_written: bool,
 }
 
 impl<L: Ledger> Judge<L> {
     /// A judge at the end of the log, at a moment of log time.
     pub(crate) fn new(ledger: L, head: Position, now: Timestamp) -> Self {
-        Self { ledger, head, now, last_version: 0 }
+        Self { ledger, head, now, has_written: false }
     }
 
     /// The position of the last event that was written or found.
     #[cfg(any(feature = "sqlite", feature = "postgres"))]
     pub(crate) fn head(&self) -> Position {
         self.head
+    }
+
+    /// The log time of what was written, if anything was.
+    pub(crate) fn written_at(&self) -> Option<Timestamp> {
+        self.has_written.then_some(self.now)
     }
 
     /// Writes an append, or refuses it and leaves no trace. The outer error is a fault of the database.
@@ -167,35 +173,31 @@ impl<L: Ledger> Judge<L> {
                     append_start,
                     created_at: self.now,
                 })?;
-                self.head = place.position;
+                (self.head, self.has_written) = (place.position, true);
                 places.push(place);
             }
         }
         Ok(places)
     }
 
-    /// Gives each cell a version above all that it ever had, also when it was deleted and is made again: the greatest
-    /// version of those that were deleted is kept, for one moment of log time may see many changes.
+    /// Gives each cell a version above all that any cell ever had, also when it was deleted and is made again: one moment of
+    /// log time may see many changes, so the greatest is kept.
     fn change_cells(&mut self, append: &Append, found: &[Option<Held>]) -> Result<Vec<i64>, L::Fault> {
-        let mut versions = Vec::with_capacity(found.len());
-        for (change, found) in append.cells.iter().zip(found) {
-            let mut before = found.map_or(0, |found| found.version).max(self.last_version);
-            if found.is_none() || change.value.is_none() {
-                let deleted = self.ledger.cell(DELETED.0, DELETED.1)?;
-                before = before.max(deleted.map_or(0, |deleted| deleted.version));
-            }
-            let version = self.now.0.max(before.saturating_add(1));
-            self.last_version = version;
-            let until = change.hold.map(|duration| self.now.plus(duration));
-            self.ledger.change_cell(change, Held { version, until })?;
-            if change.value.is_none() && found.is_some() {
-                self.ledger.change_cell(
-                    &CellChange::set(DELETED.0, DELETED.1, String::new()),
-                    Held { version, until: None },
-                )?;
-            }
-            versions.push(version);
+        if append.cells.is_empty() {
+            return Ok(Vec::new());
         }
+        let last = self.ledger.cell(LAST_CHANGE.0, LAST_CHANGE.1)?;
+        let mut last = last.iter().chain(found.iter().flatten()).map(|held| held.version).max().unwrap_or(0);
+        let mut versions = Vec::with_capacity(append.cells.len());
+        for change in &append.cells {
+            last = self.now.0.max(last.saturating_add(1));
+            let until = change.hold.map(|duration| self.now.plus(duration));
+            self.ledger.change_cell(change, Held { version: last, until })?;
+            versions.push(last);
+        }
+        let change = CellChange::set(LAST_CHANGE.0, LAST_CHANGE.1, String::new());
+        self.ledger.change_cell(&change, Held { version: last, until: Some(self.now) })?;
+        self.has_written = true;
         Ok(versions)
     }
 }

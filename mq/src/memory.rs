@@ -18,7 +18,7 @@ use crate::check::{Check, cause_of};
 use crate::clock::{LogTime, Timestamp};
 use crate::error::{Error, Result};
 use crate::import::{Import, Taken};
-use crate::judge::{Entry, Judge, Known, Ledger};
+use crate::judge::{Entry, Judge, Known, LAST_CHANGE, Ledger};
 use crate::law::FORMAT;
 use crate::limits::PAGE_BYTES_MAX;
 use crate::position::{Place, Position};
@@ -153,7 +153,7 @@ impl Inner {
 
     fn append(&self, append: &Append) -> Result<Appended> {
         let mut log = self.log();
-        let (before, last) = (log.events.len(), log.last_created_at());
+        let (before, last) = (log.events.len(), log.last_time());
         let reading = self.log_time.after(last);
         let mut judge = Judge::new(&mut *log, Position(before as i64), reading.now);
         if let Some(step) = reading.stepped_back {
@@ -161,8 +161,10 @@ impl Inner {
             self.log_time.step_is_recorded();
         }
         let Ok(outcome) = judge.judge(append);
+        if let Some(time) = judge.written_at() {
+            self.log_time.learn(time);
+        }
         if log.events.len() > before {
-            self.log_time.learn(reading.now);
             // While the log is locked, so that the tail hears of all commits in their order.
             self.tail.publish(log.events[before..].to_vec());
         }
@@ -190,7 +192,7 @@ impl Inner {
             }
         }
         let imported = import.end(log.whole(import.position()))?;
-        self.log_time.learn(log.last_created_at());
+        self.log_time.learn(log.last_time());
         let head = log.head();
         *self.log() = log;
         self.tail.grew(head);
@@ -207,8 +209,11 @@ impl Log {
         self.events.get(usize::try_from(position.0.checked_sub(1)?).ok()?)
     }
 
-    fn last_created_at(&self) -> Timestamp {
-        self.events.last().map_or(Timestamp(0), |event| event.created_at)
+    /// The log time of the last write, be it of an event or of a cell.
+    fn last_time(&self) -> Timestamp {
+        let key = (LAST_CHANGE.0.to_owned(), LAST_CHANGE.1.to_owned());
+        let changed = self.cells.get(&key).and_then(|cell| cell.held_until);
+        self.events.last().map(|event| event.created_at).max(changed).unwrap_or_default()
     }
 
     fn sequence_of(&self, stream_id: &str, aggregate_id: &str) -> i64 {

@@ -40,6 +40,11 @@ async fn cells_fence_off_late_writers() {
 }
 
 #[tokio::test]
+async fn a_clock_that_is_set_back_extends_no_lease() {
+    check("time").await;
+}
+
+#[tokio::test]
 async fn closing_finishes_pending_operations_and_refuses_new_ones() {
     check("closing").await;
 }

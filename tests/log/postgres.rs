@@ -1,8 +1,11 @@
 //! Specific to PostgreSQL: its lock, its pooler, its query plans, a caller's SQL in an append, and opening.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use crewlog_mq::{Append, Error, EventStore, Expected, Options, Position, Postgres, Query, Range, Start};
+use crewlog_mq::{
+    Append, CellChange, CellExpected, Error, EventStore, Expected, Options, Position, Postgres, Query, Range, Start,
+};
 use futures::future::{FutureExt, join_all};
 use futures::{Stream, StreamExt};
 use sqlx::AssertSqlSafe;
@@ -378,6 +381,29 @@ async fn a_log_uses_the_servers_clock_unless_a_test_sets_its_own() {
     let options = Options { clock: Arc::new(Still), ..Options::default() };
     let timed = EventStore::open_with(&database.url(), options).await.unwrap();
     assert_eq!(timed.append(noting("a", 2)).await.unwrap().created_at.0, 7_000_000_000_000_000);
+}
+
+/// The server's clock cannot be set, so the last write is moved instead.
+#[tokio::test]
+async fn a_server_clock_that_was_set_back_extends_no_lease() {
+    let database = Database::new();
+    let stores = [database.open().await, database.open_pooled().await];
+    let mut connection = database.connect().await;
+    let lease = || CellChange::set("lease", "a", String::new()).held_for(Duration::from_secs(30));
+    stores[0].append(Append::default().cell(lease())).await.unwrap();
+    execute(&mut connection, "UPDATE cells SET held_until = held_until + 3600000000").await;
+    let sql = "SELECT held_until FROM cells WHERE space = 'lease'";
+    let before: i64 = sqlx::query_scalar(sql).fetch_one(&mut connection).await.unwrap();
+    for store in stores {
+        let refusal = store.append(Append::default().cell(lease().expecting(CellExpected::Free))).await.unwrap_err();
+        assert!(matches!(refusal, Error::CellMismatch { .. }), "{refusal}");
+        store.append(Append::default().cell(lease())).await.unwrap();
+        let until: i64 = sqlx::query_scalar(sql).fetch_one(&mut connection).await.unwrap();
+        assert!((before..before + 20_000_000).contains(&until), "from {before} to {until}");
+        let steps = store.read(&Query::aggregate("log", "clock"), Range::default(), 10).await.unwrap().events;
+        assert_eq!(steps[0].event_type, "ClockStepped");
+        assert!(store.now() >= steps[0].created_at);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

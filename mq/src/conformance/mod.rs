@@ -30,6 +30,7 @@ mod queries;
 mod races;
 mod ranges;
 mod rig;
+mod time;
 mod transfer;
 
 use std::panic::AssertUnwindSafe;
@@ -48,6 +49,7 @@ pub const BLOCKS: &[(&str, Block)] = &[
     ("atomicity", |rig, _| atomicity::check(rig).boxed()),
     ("idempotency", |rig, seed| idempotency::check(rig, seed).boxed()),
     ("cells", |rig, _| cells::check(rig).boxed()),
+    ("time", |rig, _| time::check(rig).boxed()),
     ("closing", |rig, _| closing::check(rig).boxed()),
     ("ranges", |rig, seed| ranges::check(rig, seed).boxed()),
     ("queries", |rig, seed| queries::check(rig, seed).boxed()),

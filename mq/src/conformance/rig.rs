@@ -69,29 +69,38 @@ pub(super) fn new_name() -> String {
     format!("log-{}-{}", N_LOGS.fetch_add(1, Ordering::Relaxed), Uuid::now_v7().simple())
 }
 
-/// A clock that stands until it is set. Its monotonic time goes with it.
+/// A clock that stands until it is set. Its monotonic time goes with it, but never back.
 #[derive(Debug, Default)]
-pub struct Hands(AtomicI64);
+pub struct Hands {
+    wall: AtomicI64,
+    monotonic: AtomicU64,
+}
 
 impl Hands {
     /// Sets the clock.
     pub fn set(&self, now: Timestamp) {
-        self.0.store(now.0, Ordering::SeqCst);
+        let before = self.wall.swap(now.0, Ordering::SeqCst);
+        self.monotonic.fetch_add(u64::try_from(now.0.saturating_sub(before)).unwrap_or(0), Ordering::SeqCst);
     }
 
     /// Sets the clock on.
     pub fn pass(&self, duration: Duration) {
         self.set(self.wall().plus(duration));
     }
+
+    /// Sets the clock back.
+    pub fn set_back(&self, duration: Duration) {
+        self.set(Timestamp(self.wall().0 - duration.as_micros() as i64));
+    }
 }
 
 impl Clock for Hands {
     fn wall(&self) -> Timestamp {
-        Timestamp(self.0.load(Ordering::SeqCst))
+        Timestamp(self.wall.load(Ordering::SeqCst))
     }
 
     fn monotonic(&self) -> Duration {
-        self.wall().since(Timestamp(0))
+        Duration::from_micros(self.monotonic.load(Ordering::SeqCst))
     }
 }
 

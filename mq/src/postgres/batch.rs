@@ -16,7 +16,7 @@ use crate::append::{Append, Appended, NewEvent, NoneMatching, Write};
 use crate::cell::{CellChange, Held};
 use crate::clock::{Reading, Timestamp};
 use crate::error::Result;
-use crate::judge::{DELETED, Entry, Judge, Known, Ledger};
+use crate::judge::{Entry, Judge, Known, LAST_CHANGE, Ledger};
 use crate::position::{Place, Position};
 use crate::query::Query;
 use crate::recorded::Recorded;
@@ -103,7 +103,8 @@ pub(super) struct Written {
     pub(super) head: Position,
     /// The new events.
     pub(super) events: Vec<Recorded>,
-    pub(super) created_at: Timestamp,
+    /// Its log time, if anything was written.
+    pub(super) time: Option<Timestamp>,
     pub(super) step_is_recorded: bool,
 }
 
@@ -126,7 +127,8 @@ pub(super) async fn write(
     trusting: bool,
 ) -> sqlx::Result<Option<(Vec<Result<Appended>>, Written)>> {
     known.catch_up(log, connection, end.head).await?;
-    let reading = log.log_time.after(end.created_at);
+    // By the clock as it was read under the append lock: another reader may have set the shared one meanwhile.
+    let reading = log.log_time.after_by(end.time, end.now);
     let is_stepped = reading.stepped_back.is_some();
     let facts =
         Facts::ask(log, connection, Asked::of(appends, known, trusting, is_stepped), (appends, end.head)).await?;
@@ -136,7 +138,7 @@ pub(super) async fn write(
             Facts::ask(log, connection, Asked::of(appends, known, false, is_stepped), (appends, end.head)).await?;
         (outcomes, judge) = self::judge(Writing::new(facts, known), appends, end, &reading);
     }
-    let head = judge.head();
+    let (head, time) = (judge.head(), judge.written_at());
     let writing = judge.ledger;
     match writing.rows.insert(log, connection).await {
         Ok(()) => {}
@@ -146,14 +148,8 @@ pub(super) async fn write(
     let Facts { mut aggregates, mut kinds, .. } = writing.facts;
     aggregates.extend(writing.aggregates);
     kinds.extend(writing.kinds);
-    let written = Written {
-        aggregates,
-        kinds,
-        head,
-        events: writing.rows.into_events(),
-        created_at: reading.now,
-        step_is_recorded: is_stepped,
-    };
+    let written =
+        Written { aggregates, kinds, head, events: writing.rows.into_events(), time, step_is_recorded: is_stepped };
     Ok(Some((outcomes, written)))
 }
 
@@ -258,7 +254,7 @@ impl<'a> Asked<'a> {
                 }
             }
             if !append.cells.is_empty() {
-                asked.cells.add(DELETED, &HashMap::<Pair, Held>::new());
+                asked.cells.add(LAST_CHANGE, &HashMap::<Pair, Held>::new());
             }
             for change in &append.cells {
                 asked.cells.add((&change.space, &change.key), &HashMap::<Pair, Held>::new());

@@ -91,6 +91,7 @@ async fn transact(
     let imported = judge.end(whole).map_err(Fault::Told)?;
     let end = log.locked_end(connection).await?;
     commit(log, connection, (end.head > start.head).then_some(end.head)).await?;
+    log.log_time.learn(end.time);
     log.tail.grew(end.head);
     Ok(imported)
 }

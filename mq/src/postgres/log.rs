@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use sqlx::postgres::{PgArguments, PgConnection, PgRow};
+use sqlx::postgres::{PgArguments, PgConnection};
 use sqlx::query::Query as Statement;
 use sqlx::{AssertSqlSafe, Postgres, Row};
 use tokio::sync::Semaphore;
@@ -25,29 +25,22 @@ const WORKERS_IDLE_MAX: usize = 4;
 /// A transaction that holds the append lock and does nothing for so long is ended by the server.
 const IDLE_MAX: &str = "30s";
 
-/// Where the log ends, and what time it is on the server.
-pub(super) const END: &str = "SELECT coalesce(e.position, 0) AS position, coalesce(e.created_at, 0) AS created_at, \
+/// Where the log ends, and what time it is on the server. The cell is [`crate::judge::LAST_CHANGE`].
+pub(super) const END: &str = "SELECT coalesce(e.position, 0) AS position, \
+     greatest(e.created_at, c.held_until, 0) AS time, \
      (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now \
      FROM (VALUES (1)) AS one (n) \
-     LEFT JOIN (SELECT position, created_at FROM events ORDER BY position DESC LIMIT 1) AS e ON true";
+     LEFT JOIN (SELECT position, created_at FROM events ORDER BY position DESC LIMIT 1) AS e ON true \
+     LEFT JOIN cells AS c ON c.space = '' AND c.key = ''";
 
 /// Where the log ends.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct End {
     pub(super) head: Position,
-    pub(super) created_at: Timestamp,
-    /// What the server's clock says.
-    pub(super) now: Timestamp,
-}
-
-impl End {
-    pub(super) fn of(row: &PgRow) -> sqlx::Result<Self> {
-        Ok(Self {
-            head: Position(row.try_get("position")?),
-            created_at: Timestamp(row.try_get("created_at")?),
-            now: Timestamp(row.try_get("now")?),
-        })
-    }
+    /// The log time of the last write, be it of an event or of a cell.
+    pub(super) time: Timestamp,
+    /// What the server's clock says, unless the log was opened with another.
+    pub(super) now: Option<Timestamp>,
 }
 
 /// The append lock. The head is read by a statement behind the one that waits: only that sees what was committed meanwhile.
@@ -149,19 +142,26 @@ impl Log {
         self.begin_by(connection, format!("BEGIN READ ONLY; {settings}{END}; COMMIT")).await
     }
 
-    /// Where the log ends by now, within a transaction that holds the append lock.
+    /// Where the log will end, within a transaction that holds the append lock and has written.
     pub(super) async fn locked_end(&self, connection: &mut PgConnection) -> sqlx::Result<End> {
-        self.begin_by(connection, END.to_owned()).await
+        self.end_by(connection, END.to_owned()).await
     }
 
     async fn begin_by(&self, connection: &mut PgConnection, sql: String) -> sqlx::Result<End> {
-        let rows = answered(sqlx::raw_sql(AssertSqlSafe(sql)).fetch_all(connection)).await?;
-        let end = End::of(rows.last().ok_or(sqlx::Error::RowNotFound)?)?;
-        if let Some(clock) = &self.clock {
-            clock.set(end.now);
-        }
-        self.log_time.learn(end.created_at);
+        let end = self.end_by(connection, sql).await?;
+        self.log_time.after_by(end.time, end.now);
         Ok(end)
+    }
+
+    async fn end_by(&self, connection: &mut PgConnection, sql: String) -> sqlx::Result<End> {
+        let rows = answered(sqlx::raw_sql(AssertSqlSafe(sql)).fetch_all(connection)).await?;
+        let row = rows.last().ok_or(sqlx::Error::RowNotFound)?;
+        let now = Timestamp(row.try_get("now")?);
+        let now = self.clock.as_ref().map(|clock| {
+            clock.set(now);
+            now
+        });
+        Ok(End { head: Position(row.try_get("position")?), time: Timestamp(row.try_get("time")?), now })
     }
 
     /// Reads on a connection of its own. One that was idle may have been lost meanwhile: then another is taken.

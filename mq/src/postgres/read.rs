@@ -234,7 +234,8 @@ impl Reading for Counts {
         let sql = "SELECT (SELECT count(*) FROM aggregates), (SELECT count(*) FROM cells WHERE space != ''), \
              (SELECT sum(pg_total_relation_size(c.oid))::bigint FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace \
               WHERE n.nspname = current_schema() AND c.relkind = 'r'), \
-             (SELECT created_at FROM events WHERE position = 1)";
+             (SELECT created_at FROM events WHERE position = 1), \
+             (SELECT created_at FROM events ORDER BY position DESC LIMIT 1)";
         let counts = answered(log.statement(sql).fetch_one(&mut *connection)).await?;
         let sql = "SELECT k.stream_id, k.event_type, \
              (SELECT count(*) FROM events AS e WHERE e.kind = k.kind) FROM kinds AS k ORDER BY 1, 2";
@@ -243,13 +244,13 @@ impl Reading for Counts {
         let kinds = kinds.iter().map(|row| {
             Ok(KindStats { stream_id: row.try_get(0)?, event_type: row.try_get(1)?, n_events: row.try_get(2)? })
         });
-        let first: Option<i64> = counts.try_get(3)?;
+        let (first, last): (Option<i64>, Option<i64>) = (counts.try_get(3)?, counts.try_get(4)?);
         let stats = Stats {
             head: end.head,
             n_aggregates: counts.try_get(0)?,
             n_cells: counts.try_get(1)?,
             n_bytes: counts.try_get(2)?,
-            span: first.map(|first| (Timestamp(first), end.created_at)),
+            span: first.map(Timestamp).zip(last.map(Timestamp)),
             kinds: kinds.collect::<sqlx::Result<_>>()?,
         };
         Ok((stats, true))

@@ -144,8 +144,8 @@ pub(super) fn publish(log: &Log, interned: &mut Interned, mut written: Written) 
     if written.step_is_recorded {
         log.log_time.step_is_recorded();
     }
-    if !written.events.is_empty() {
-        log.log_time.learn(written.created_at);
+    if let Some(time) = written.time {
+        log.log_time.learn(time);
     }
     log.tail.publish(std::mem::take(&mut written.events));
     interned.learn(written);

@@ -20,7 +20,7 @@ const KNOWN_AGGREGATES_MAX: usize = 65_536;
 
 const DOING: &str = "importing";
 
-/// Takes in all of the records, or none; with the time of the log's last event.
+/// Takes in all of the records, or none; with the log time of the last write.
 pub(super) fn run(location: &Location, identity: &LogIdentity, records: Records) -> Result<(Imported, Timestamp)> {
     let fault = |error| location.fault(DOING, error);
     let lock = location.open_lock()?;
@@ -55,7 +55,7 @@ pub(super) fn run(location: &Location, identity: &LogIdentity, records: Records)
     #[cfg(feature = "faults")]
     crate::faults::reach(crate::faults::Point::After(start.head, end.head));
     drop(held);
-    Ok((imported, end.created_at))
+    Ok((imported, end.time))
 }
 
 fn adopt(connection: &Connection, identity: &LogIdentity) -> rusqlite::Result<usize> {

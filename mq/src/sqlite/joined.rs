@@ -94,7 +94,7 @@ impl Joined {
         let behavior = TransactionBehavior::Immediate;
         let transaction = place.connection.transaction_with_behavior(behavior).map_err(fault)?;
         let start = end_of(&transaction).map_err(fault)?;
-        let reading = self.log_time.after(start.created_at);
+        let reading = self.log_time.after(start.time);
         let worked = within_bounds(&transaction, work).map_err(fault)??;
         if transaction.is_autocommit() {
             return Err(Error::storage(DOING, Ended).into());

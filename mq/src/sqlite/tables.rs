@@ -8,6 +8,7 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, Row as Found, par
 use uuid::Uuid;
 
 use crate::clock::Timestamp;
+use crate::judge::LAST_CHANGE;
 use crate::position::Position;
 use crate::query::Query;
 use crate::recorded::{Causes, Recorded, tags_as_json, tags_of_json};
@@ -16,16 +17,16 @@ use crate::recorded::{Causes, Recorded, tags_as_json, tags_of_json};
 #[derive(Debug, Clone, Copy)]
 pub(super) struct End {
     pub(super) head: Position,
-    pub(super) created_at: Timestamp,
+    /// The log time of the last write, be it of an event or of a cell.
+    pub(super) time: Timestamp,
 }
 
 pub(super) fn end_of(connection: &Connection) -> rusqlite::Result<End> {
-    let sql = "SELECT position, created_at FROM events ORDER BY position DESC LIMIT 1";
-    let end = connection
-        .prepare_cached(sql)?
-        .query_row([], |row| Ok(End { head: Position(row.get(0)?), created_at: Timestamp(row.get(1)?) }))
-        .optional()?;
-    Ok(end.unwrap_or(End { head: Position(0), created_at: Timestamp(0) }))
+    let sql = "SELECT coalesce(e.position, 0), max(coalesce(e.created_at, 0), coalesce(c.held_until, 0)) FROM (SELECT 1) \
+         LEFT JOIN (SELECT position, created_at FROM events ORDER BY position DESC LIMIT 1) AS e \
+         LEFT JOIN cells AS c ON c.space = ?1 AND c.key = ?2";
+    let row = |row: &Found<'_>| Ok(End { head: Position(row.get(0)?), time: Timestamp(row.get(1)?) });
+    connection.prepare_cached(sql)?.query_row([LAST_CHANGE.0, LAST_CHANGE.1], row)
 }
 
 /// The number of an aggregate, if it has one.

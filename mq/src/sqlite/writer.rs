@@ -198,7 +198,7 @@ impl Writer {
 
     /// Makes known what others have committed: it is read once for all who follow.
     fn publish_others(&self, end: End) -> Result<()> {
-        self.log_time.learn(end.created_at);
+        self.log_time.learn(end.time);
         let known = self.tail.head();
         let n_new = end.head.0 - known.0;
         if self.tail.is_followed() && (1..=OTHERS_MAX).contains(&n_new) {
@@ -246,14 +246,14 @@ impl Writer {
         self.renew()?;
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fault)?;
         let start = end_of(&transaction).map_err(fault)?;
-        let reading = self.log_time.after(start.created_at);
+        let reading = self.log_time.after(start.time);
         let writing = Writing::new(&transaction, &mut self.memory, start.head).map_err(fault)?;
         let mut judge = Judge::new(writing, start.head, reading.now);
         if let Some(step) = reading.stepped_back {
             judge.record_step(step).map_err(fault)?;
         }
         let outcomes = appends.iter().map(|append| judge.judge(append).map_err(fault)).collect::<Result<Vec<_>>>()?;
-        let head = judge.head();
+        let (head, time) = (judge.head(), judge.written_at().unwrap_or(start.time));
         drop(judge);
         #[cfg(feature = "faults")]
         crate::faults::reach(crate::faults::Point::Before(start.head, head));
@@ -268,11 +268,10 @@ impl Writer {
         if is_stepped {
             self.log_time.step_is_recorded();
         }
-        let created_at = if head > start.head { reading.now } else { start.created_at };
         if self.tail.is_followed() && self.tail.head() == start.head && !is_stepped {
-            self.log_time.learn(created_at);
+            self.log_time.learn(time);
             self.tail.publish(recorded(appends, &outcomes));
-        } else if let Err(error) = self.publish_others(End { head, created_at }) {
+        } else if let Err(error) = self.publish_others(End { head, time }) {
             // All is committed, and who follows reads it.
             tracing::warn!(%error, "new events could not be read for those who follow");
             self.tail.grew(head);

@@ -1,0 +1,75 @@
+//! Log time under a clock that is set back: changes of cells drive log time as events do, so no lease lasts longer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::rig::{Hands, Rig, everything, new_name, noting};
+use crate::{Append, CellChange, CellExpected, Clock, Error, EventStore, Memory, Options, Timestamp};
+
+const LEASE: Duration = Duration::from_secs(30);
+const STEP: Duration = Duration::from_secs(3600);
+
+pub(super) async fn check(rig: &Rig) {
+    for is_seen_by_another in [false, true] {
+        a_lease_ends_in_time(rig, is_seen_by_another).await;
+    }
+    an_import_leaves_log_time(rig).await;
+}
+
+/// A lease that is renewed in an otherwise quiet log, then the step, seen by the process that held it or by a new one.
+async fn a_lease_ends_in_time(rig: &Rig, is_seen_by_another: bool) {
+    let (name, (hands, options)) = (new_name(), timed());
+    let mut store = rig.open(&name, options.clone()).await;
+    let mut version = lease(&store, CellExpected::Free).await.expect("it is free");
+    for _ in 0..3 {
+        hands.pass(LEASE / 3);
+        version = lease(&store, CellExpected::Held(version)).await.expect("it is renewed");
+    }
+    assert_eq!(everything(&store).await, [], "only cells were written");
+    let until = hands.wall().plus(LEASE);
+    hands.set_back(STEP);
+    if is_seen_by_another {
+        store = rig.open(&name, options).await;
+    }
+    lease(&store, CellExpected::Free).await.expect_err("it is held");
+    hands.pass(LEASE - Duration::from_micros(1));
+    lease(&store, CellExpected::Free).await.expect_err("it is held still");
+    hands.pass(Duration::from_micros(1));
+    lease(&store, CellExpected::Held(version)).await.expect_err("its time is over");
+    let taken = lease(&store, CellExpected::Free).await.expect("it is free again");
+    assert!(taken > version, "a version grows whatever the clock says");
+    let cell = store.cell("lease", "a").await.expect("cells can be read").expect("it is there");
+    assert_eq!(cell.held_until, Some(until.plus(LEASE)), "log time has gone on");
+    let steps = everything(&store).await;
+    assert!(!steps.is_empty() && steps.iter().all(|event| event.event_type == "ClockStepped"), "{steps:?}");
+    assert_eq!(steps[0].data, "{\"behind_us\":3600000000}");
+    assert!(store.now() >= steps[0].created_at);
+}
+
+/// Events that are older than the cells of the log that takes them in.
+async fn an_import_leaves_log_time(rig: &Rig) {
+    let (hands, options) = timed();
+    let source = EventStore::on(Memory::new(options.clone()));
+    source.append(noting("a", 1)).await.expect("an append of any kind is accepted");
+    let (identity, events) = (source.log().await.expect("a log has an identity"), everything(&source).await);
+    let copy = rig.open(&new_name(), options).await;
+    hands.pass(STEP);
+    lease(&copy, CellExpected::Free).await.expect("it is free");
+    let before = hands.wall();
+    hands.set_back(STEP);
+    copy.import(identity, events.into_iter().map(Ok)).await.expect("it is taken in");
+    let appended = copy.append(noting("a", 2)).await.expect("an append of any kind is accepted");
+    assert_eq!(appended.created_at, before, "log time goes on from the last write");
+}
+
+fn timed() -> (Arc<Hands>, Options) {
+    let hands = Arc::new(Hands::default());
+    hands.set(Timestamp(1_700_000_000_000_000));
+    let clock: Arc<dyn Clock> = Arc::<Hands>::clone(&hands);
+    (hands, Options { clock, ..Options::default() })
+}
+
+async fn lease(store: &EventStore, expected: CellExpected) -> Result<i64, Error> {
+    let change = CellChange::set("lease", "a", String::new()).held_for(LEASE).expecting(expected);
+    store.append(Append::default().cell(change)).await.map(|appended| appended.cells[0])
+}
