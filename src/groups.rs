@@ -156,6 +156,7 @@ impl From<GroupError> for Failure {
             GroupError::DeclaredOtherwise { .. }
             | GroupError::VersionNotNew { .. }
             | GroupError::Retired { .. }
+            | GroupError::InReplay { .. }
             | GroupError::TooManyParked { .. }
             | GroupError::Invalid { .. } => (Code::User, "`crewlog groups show NAME` tells what there is"),
         };

@@ -53,7 +53,13 @@ pub fn sqlite_path(url: &str) -> Result<&std::path::Path> {
         return match path {
             "" => unsupported("the path is empty, write sqlite:PATH"),
             ":memory:" => unsupported(IN_MEMORY),
-            path => Ok(std::path::Path::new(path)),
+            path => match path.split_once('?') {
+                // Other programs write `?mode=ro`, which must not create a file of that name.
+                Some((_, parameters)) => {
+                    unsupported(&format!("sqlite: has no parameters, and {parameters:?} was given"))
+                }
+                None => Ok(std::path::Path::new(path)),
+            },
         };
     }
     match url.split_once("://") {

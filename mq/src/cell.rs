@@ -89,6 +89,7 @@ impl CellChange {
         let is_held = found.is_some_and(|found| found.until.is_some_and(|until| now < until));
         let holds = match self.expected {
             CellExpected::Any => true,
+            CellExpected::Absent => found.is_none(),
             CellExpected::Free => !is_held,
             CellExpected::Version(version) => found.is_some_and(|found| found.version == version),
             CellExpected::Held(version) => is_held && found.is_some_and(|found| found.version == version),

@@ -26,6 +26,8 @@ impl std::fmt::Display for Expected {
 pub enum CellExpected {
     /// Nothing.
     Any,
+    /// It is not there.
+    Absent,
     /// It is not there, or nobody holds it any more: its time is over.
     Free,
     /// It has this version.
@@ -38,6 +40,7 @@ impl std::fmt::Display for CellExpected {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Any => f.write_str("anything"),
+            Self::Absent => f.write_str("no cell"),
             Self::Free => f.write_str("a free cell"),
             Self::Version(version) => write!(f, "version {version}"),
             Self::Held(version) => write!(f, "version {version}, still held"),

@@ -100,11 +100,12 @@ impl Query {
         self
     }
 
-    /// The same, of any of these event types; of none it matches as it did.
+    /// The same, of any of these event types. An empty list matches nothing.
     #[must_use]
     pub fn of_types<'a>(self, event_types: impl IntoIterator<Item = &'a str>) -> Self {
         let of_each = event_types.into_iter().map(|event_type| self.clone().of_type(event_type));
-        of_each.reduce(Self::or).unwrap_or(self)
+        // No event has an empty type.
+        of_each.reduce(Self::or).unwrap_or_else(|| self.of_type(""))
     }
 
     /// The same, and only events that bear this tag too.

@@ -23,7 +23,7 @@ pub struct Stats {
     pub n_aggregates: i64,
     /// How many cells there are.
     pub n_cells: i64,
-    /// What the database takes on its disk, in bytes, with its write-ahead log where that is the log's alone.
+    /// Bytes that the log takes on the database's disk: on SQLite with its write-ahead log, which is the log's alone.
     pub n_bytes: i64,
     /// When the first event and the last were made.
     pub span: Option<(Timestamp, Timestamp)>,

@@ -123,6 +123,20 @@ async fn every_spelling_of_a_location_opens_the_same_log() {
 }
 
 #[tokio::test]
+async fn the_size_of_a_log_counts_its_write_ahead_log() {
+    let place = Place::new();
+    let store = place.open().await;
+    for n in 0..50 {
+        store.append(noting("a", n)).await.unwrap();
+    }
+    let on_disk = ["", "-wal"].map(|ending| std::fs::metadata(format!("{}{ending}", place.url())).unwrap().len());
+    assert!(on_disk[1] > on_disk[0], "{on_disk:?}");
+    assert_eq!(store.stats().await.unwrap().n_bytes, on_disk.iter().sum::<u64>() as i64);
+    let in_memory = EventStore::in_memory().await.unwrap();
+    assert!(in_memory.stats().await.unwrap().n_bytes > 0);
+}
+
+#[tokio::test]
 async fn file_names_are_taken_literally() {
     let place = Place::new();
     for name in ["with space.db", "a?mode=ro", "50%20.db", "sh#arp", "ü.db", "it's.db", "-dash"] {

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crewlog_mq::{
-    Append, CellChange, CellExpected, Error, EventStore, Expected, Options, Position, Postgres, Query, Range, Start,
+    Append, CellChange, CellExpected, Error, EventStore, Expected, Metadata, NewEvent, Options, Position, Postgres,
+    Query, Range, Start,
 };
 use futures::future::{FutureExt, join_all};
 use futures::{Stream, StreamExt};
@@ -231,18 +232,52 @@ async fn a_callers_temporary_tables_do_not_shadow_the_tables_of_the_log() {
         let append = Append::to("facts", "a", Expected::Any, vec![note(n).with_tags(["x"])]);
         let done = store.append_with(append, |connection| {
             async move {
-                // The second finds the first one's leftovers on the connection.
-                let made = sqlx::raw_sql(AssertSqlSafe(sql)).execute(connection).await;
-                assert_eq!(made.is_ok(), n == 1);
-                if n == 1 { Ok::<_, Error>(()) } else { Err(Error::Closed) }
+                sqlx::raw_sql(AssertSqlSafe(sql)).execute(connection).await.expect("none of these is left");
+                Ok::<_, Error>(())
             }
             .boxed()
         });
-        assert_eq!(done.await.is_ok(), n == 1);
+        assert_eq!(done.await.unwrap().0.last(), Position(n));
     }
     let store = EventStore::on(store);
-    assert_eq!(store.append(noting("a", 3)).await.unwrap().last(), Position(2));
-    assert_eq!(store.read(&Query::tag("x"), Range::default(), 10).await.unwrap().events.len(), 1);
+    assert_eq!(store.append(noting("a", 3)).await.unwrap().last(), Position(3));
+    assert_eq!(store.read(&Query::tag("x"), Range::default(), 10).await.unwrap().events.len(), 2);
+}
+
+/// Session state visible on a connection: settings, the role, temporary tables, cursors and listeners, besides sessions' locks.
+const SESSION: &str = "SELECT concat_ws(' ', current_setting('work_mem') = '77MB', current_user = 'pg_monitor', \
+     to_regclass('pg_temp.mine') IS NOT NULL, EXISTS (SELECT 1 FROM pg_cursors WHERE name = 'mine'), \
+     EXISTS (SELECT 1 FROM pg_listening_channels()), \
+     EXISTS (SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND objid = 4711 AND database = \
+                 (SELECT oid FROM pg_database WHERE datname = current_database())))";
+
+#[tokio::test]
+async fn a_callers_sql_leaves_no_session_state_to_the_next() {
+    let leaves = "CREATE TEMP TABLE mine (n INT); DECLARE mine CURSOR WITH HOLD FOR SELECT 1; LISTEN mine; \
+         SELECT pg_advisory_lock(4711); SET work_mem = '77MB'; SET ROLE pg_monitor";
+    for url_of in [Database::url, Database::pooled_url] {
+        let url = url_of(&Database::new());
+        let store = async || Postgres::open(&url, Options::default()).await.unwrap();
+        let first = Append::to("facts", "a", Expected::NoStream, vec![note(1)]);
+        let refused = Append::to("facts", "a", Expected::NoStream, vec![note(2)]);
+        let appends = [(first.clone(), true), (noting("fails", 2), false), (first, true), (refused, false)];
+        let appends = appends.into_iter().chain([(noting("b", 3), true)]);
+        // Two clients, which behind a pooler take turns on one session.
+        let (one, other) = (store().await, store().await);
+        for ((append, is_done), store) in appends.flat_map(|append| [(append.clone(), &one), (append, &other)]) {
+            let fails = append.writes()[0].aggregate_id == "fails";
+            let work = store.append_with(append, |connection| {
+                async move {
+                    let found: String = sqlx::query_scalar(SESSION).fetch_one(&mut *connection).await.unwrap();
+                    assert_eq!(found, "f f f f f f");
+                    sqlx::raw_sql(leaves).execute(connection).await.unwrap();
+                    if fails { Err(Error::Closed) } else { Ok(()) }
+                }
+                .boxed()
+            });
+            assert_eq!(work.await.is_ok(), is_done, "{url}");
+        }
+    }
 }
 
 #[tokio::test]
@@ -433,4 +468,23 @@ async fn reading_the_store_while_streaming_records_does_not_deadlock() {
     });
     let read = in_time("the readers", join_all(readers.collect::<Vec<_>>())).await;
     assert_eq!(read.into_iter().map(Result::unwrap).collect::<Vec<_>>(), [1500; 4]);
+}
+
+/// jsonb takes less than JSON allows: the text columns have such an event as it is, and its jsonb is null.
+#[tokio::test]
+async fn the_view_reads_every_event_that_the_log_takes() {
+    let database = Database::new();
+    let store = database.open().await;
+    let deep = format!("{}{}", "[".repeat(50_000), "]".repeat(50_000));
+    let hostile = [r#"{"text":"a\u0000b"}"#.to_owned(), r#""\ud800""#.to_owned(), "1e999999".to_owned(), deep];
+    for json in hostile.iter().cloned().chain(["{\"n\":7}".into()]) {
+        let event = NewEvent::from_json("Noted", "1.0", json, &Metadata::default()).unwrap();
+        store.append(Append::to("facts", "a", Expected::Any, vec![event])).await.unwrap();
+    }
+    let mut connection = database.connect().await;
+    let sql = "SELECT data, data_json::text FROM recorded_events ORDER BY position";
+    let rows: Vec<(String, Option<String>)> = sqlx::query_as(sql).fetch_all(&mut connection).await.unwrap();
+    let of_hostile = hostile.into_iter().map(|json| (json, None));
+    let expected: Vec<_> = of_hostile.chain([("{\"n\":7}".into(), Some("{\"n\": 7}".into()))]).collect();
+    assert_eq!(rows, expected);
 }

@@ -169,6 +169,18 @@ async fn a_location_without_a_file_name_is_refused_with_a_hint() {
     }
 }
 
+/// Other programs write `?mode=ro` to open no new file: a log of that name would be a silent surprise.
+#[tokio::test]
+async fn parameters_of_an_sqlite_url_are_refused() {
+    let place = Place::new();
+    for scheme in ["sqlite:", "sqlite://"] {
+        let error = refusal(&format!("{scheme}{}?mode=ro&cache=shared", place.url())).await;
+        assert!(matches!(&error, Error::Unsupported { .. }), "{error:?}");
+        assert!(error.to_string().contains("has no parameters, and \"mode=ro&cache=shared\" was given"), "{error}");
+    }
+    assert!(contents(place.folder.path()).is_empty(), "no file is made");
+}
+
 /// Permission bits do not restrict a privileged user, so the case runs only if a write really fails.
 #[tokio::test]
 async fn a_log_without_write_permission_is_refused() {

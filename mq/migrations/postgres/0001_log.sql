@@ -128,10 +128,18 @@ BEGIN
     RETURN low;
 END $$;
 
+-- JSON may be more than jsonb takes, such as \u0000 in captured output. Then this is null, and all other rows can be read.
+CREATE FUNCTION as_jsonb(json TEXT) RETURNS JSONB LANGUAGE plpgsql IMMUTABLE STRICT AS $$
+BEGIN
+    RETURN json::jsonb;
+EXCEPTION WHEN OTHERS THEN
+    RETURN NULL;
+END $$;
+
 -- For people, and for their tools: the texts, and the same as jsonb and as a time with its zone.
 CREATE VIEW recorded_events AS
 SELECT e.position, e.event_id, a.stream_id, a.aggregate_id, e.sequence, e.event_type, e.event_version,
        e.data, e.metadata, e.tags, e.created_at, e.append_start, e.correlation_id, e.causation_id,
-       e.data::jsonb AS data_json, e.metadata::jsonb AS metadata_json,
+       as_jsonb(e.data) AS data_json, as_jsonb(e.metadata) AS metadata_json,
        timestamptz 'epoch' + e.created_at * interval '1 microsecond' AS created
 FROM events AS e JOIN aggregates AS a USING (aggregate);

@@ -30,28 +30,29 @@ async fn found(store: &EventStore) -> Option<Cell> {
 /// Each expectation of a cell that is not there, is there unheld, is held, and was held.
 async fn expectations(rig: &Rig) {
     let (store, hands) = rig.timed_log().await;
-    check_expected(&store, [true, true, false, false], None).await;
+    check_expected(&store, [true, true, true, false, false], None).await;
     let version = change(&store, CellChange::set("lease", "a", "1".into())).await.expect("it is accepted");
-    check_expected(&store, [true, true, true, false], Some(version)).await;
+    check_expected(&store, [true, false, true, true, false], Some(version)).await;
     let version = change(&store, lease("2")).await.expect("it is accepted");
-    check_expected(&store, [true, false, true, true], Some(version)).await;
+    check_expected(&store, [true, false, false, true, true], Some(version)).await;
     let version = change(&store, lease("3")).await.expect("it is accepted");
     hands.pass(TTL);
-    check_expected(&store, [true, true, true, false], Some(version)).await;
+    check_expected(&store, [true, false, true, true, false], Some(version)).await;
     let version = change(&store, lease("4")).await.expect("it is accepted");
     hands.pass(TTL - Duration::from_micros(1));
-    check_expected(&store, [true, false, true, true], Some(version)).await;
+    check_expected(&store, [true, false, false, true, true], Some(version)).await;
     change(&store, CellChange::delete("lease", "a")).await.expect("it is accepted");
-    check_expected(&store, [true, true, false, false], None).await;
+    check_expected(&store, [true, true, true, false, false], None).await;
 }
 
-/// Whether anything, a free cell, its version, and its version held are what is found. Nothing is changed by asking: the
+/// Whether anything, no cell, a free cell, its version, and its version held are what is found. Nothing is changed by asking: the
 /// append is always refused, at the latest by another cell that is not there.
-async fn check_expected(store: &EventStore, holds: [bool; 4], version: Option<i64>) {
+async fn check_expected(store: &EventStore, holds: [bool; 5], version: Option<i64>) {
     let never = CellChange::delete("none", "none").expecting(CellExpected::Version(1));
     let known = version.unwrap_or(1);
-    let expected = [CellExpected::Any, CellExpected::Free, CellExpected::Version(known), CellExpected::Held(known)];
-    for (expected, holds) in expected.into_iter().zip(holds) {
+    let of_version = [CellExpected::Version(known), CellExpected::Held(known)];
+    let expected = [CellExpected::Any, CellExpected::Absent, CellExpected::Free].into_iter().chain(of_version);
+    for (expected, holds) in expected.zip(holds) {
         let append = Append::default().cell(lease("never").expecting(expected)).cell(never.clone());
         match store.append(append).await {
             Err(Error::CellMismatch { space, actual, .. }) => {

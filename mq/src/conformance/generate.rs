@@ -114,10 +114,11 @@ impl Dice {
         };
         let found = cells.iter().find(|cell| cell.space == space && cell.key == key);
         let version = found.map_or(7, |cell| cell.version) + self.pick(&[-1, 0, 0, 0, 1]);
-        let change = change.expecting(match self.below(6) {
+        let change = change.expecting(match self.below(7) {
             0 => CellExpected::Version(version),
             1 => CellExpected::Held(version),
             2 => CellExpected::Free,
+            3 => CellExpected::Absent,
             _ => CellExpected::Any,
         });
         if self.one_in(2) { change.held_for(Duration::from_micros(self.below(5))) } else { change }

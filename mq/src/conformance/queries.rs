@@ -24,10 +24,15 @@ pub(super) async fn check(rig: &Rig, seed: u64) {
         (0..60).fold(Query::stream("none"), |query, n| query.or(Query::stream(&format!("stream-{n}")))),
         (0..20).fold(Query::tag("none"), |query, _| query.or(Query::tag("x"))),
         Query::stream("s").or(Query::tag("x").or(Query::tag("y").or(Query::all().of_type("Closed")))),
+        Query::all().of_types(["Noted", "Closed"]),
+        Query::all().of_types([]).or(Query::tag("x").of_types([])).or(Query::aggregate("s", "1").of_types([])),
+        Query::stream("s").of_types([]).or(Query::tag("y")),
     ] {
         check_query(&store, &history, &wide, Range::default(), &mut dice).await;
         check_query(&store, &history, &wide, Range::default().backwards(), &mut dice).await;
     }
+    let of_none = meant(&Query::all().of_types([]), Range::default(), &history);
+    assert!(of_none.is_empty(), "an empty list of types matches nothing");
     for _ in 0..N_QUERIES {
         let (query, range) = (dice.query(&history), dice.range(&history));
         check_query(&store, &history, &query, range, &mut dice).await;

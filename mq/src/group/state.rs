@@ -183,6 +183,16 @@ pub enum GroupError {
         /// The aggregate.
         aggregate: AggregateName,
     },
+    /// The events of this aggregate are being handled again.
+    #[error(
+        "{aggregate} is being handled again in version {version} of the group: skip an event once one is parked again"
+    )]
+    InReplay {
+        /// The version.
+        version: u32,
+        /// The aggregate.
+        aggregate: AggregateName,
+    },
     /// Too much is parked.
     #[error("{max} aggregates are parked, and no more may be: replay or skip them")]
     TooManyParked {
@@ -264,8 +274,12 @@ impl GroupState {
             }
             GroupCommand::Replay { version, aggregate } => self.replay(version, aggregate),
             GroupCommand::Skip { version, aggregate } => {
-                let position = self.parked(version, &aggregate)?.from;
-                Ok(vec![GroupEvent::Skipped { version, aggregate, position }])
+                let parked = self.parked(version, &aggregate)?;
+                if parked.is_replayed {
+                    // It is not known which event fails next, if any.
+                    return Err(GroupError::InReplay { version, aggregate });
+                }
+                Ok(vec![GroupEvent::Skipped { version, position: parked.from, aggregate }])
             }
             GroupCommand::EndReplay { version, aggregate, up_to } => {
                 // Events parked again in the meantime, or inherited, have not been handled.

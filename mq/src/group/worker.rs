@@ -402,7 +402,8 @@ impl Worker<'_> {
         let remembered = self.remembered.get(&number).filter(|progress| progress.n_resets >= version.n_resets);
         let progress = found.or_else(|| remembered.cloned()).unwrap_or_else(|| Progress::start(version));
         let progress = Progress { owner: owner.clone(), ..progress };
-        let expected = cell.map_or(CellExpected::Free, |cell| CellExpected::Version(cell.version));
+        // A cell that another made and released meanwhile has progress that must not be overwritten.
+        let expected = cell.map_or(CellExpected::Absent, |cell| CellExpected::Version(cell.version));
         let change = progress.change(space, number, expected, Some(*lease));
         let append = self.shared.guarded(Append::default().cell(change), known);
         match self.group.store.append(append).await {

@@ -46,6 +46,11 @@ pub(super) struct End {
 /// The append lock. The head is read by a statement behind the one that waits: only that sees what was committed meanwhile.
 const LOCK: &str = "SELECT one FROM append_lock FOR UPDATE";
 
+/// Clears a session without ending its transaction, as `DISCARD ALL` would. The encoding is what a driver asks for when it
+/// connects.
+const CLEAR: &str = "CLOSE ALL; RESET SESSION AUTHORIZATION; RESET ALL; SET client_encoding = 'UTF8'; \
+     UNLISTEN *; DISCARD TEMP; DISCARD SEQUENCES; SELECT pg_advisory_unlock_all(); ";
+
 /// What all parts of an open log share.
 pub(super) struct Log {
     pub(super) server: Server,
@@ -58,7 +63,7 @@ pub(super) struct Log {
     settings: [String; 2],
     readers: Semaphore,
     idle: Mutex<Vec<PgConnection>>,
-    /// Connections on which work of the caller's is done, and nothing else: it may leave settings behind.
+    /// Connections on which work of the caller's is done, and nothing else.
     workers: Mutex<Vec<PgConnection>>,
 }
 
@@ -125,9 +130,16 @@ impl Log {
         self.begin_by(connection, sql).await
     }
 
-    /// The same in a transaction of a caller's that has begun, and fails where none has.
+    /// The same in a transaction of a caller's that has begun, and fails where none has. The session is cleared first.
     pub(super) async fn lock_in(&self, connection: &mut PgConnection) -> sqlx::Result<End> {
-        self.begin_by(connection, format!("SAVEPOINT append; {}{LOCK}; {END}", self.settings[1])).await
+        self.begin_by(connection, format!("SAVEPOINT append; {}{}{LOCK}; {END}", self.clear(), self.settings[1])).await
+    }
+
+    /// Clears a session that the caller's work may have changed: others use it next, behind a pooler even other programs.
+    pub(super) fn clear(&self) -> String {
+        // Without a pooler the driver counts on the statements that it has prepared.
+        let deallocate = if self.server.is_pooled { "DEALLOCATE ALL; " } else { "" };
+        format!("{CLEAR}{deallocate}")
     }
 
     /// Begins to read: one snapshot, and where the log ends in it.

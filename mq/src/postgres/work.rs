@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use sqlx::AssertSqlSafe;
 use sqlx::postgres::PgConnection;
 
 use super::Postgres;
 use super::batch::{self, Interned};
 use super::log::{Log, end_transaction};
+use super::server::answered;
 use super::writer::{Fault, commit, publish};
 use crate::append::{Append, Appended};
 use crate::error::{Error, Result};
@@ -24,7 +26,8 @@ impl Postgres {
     /// is then taken back.
     ///
     /// The lock is taken last, so that slow work keeps nobody from appending. `work` must not end the transaction; it may
-    /// take 30 s. It is of the crate `sqlx` 0.9.
+    /// take 30 s. It is of the crate `sqlx` 0.9. Settings, roles, temporary tables, cursors, listeners and session locks end
+    /// with it; what it prepares by SQL it must deallocate.
     ///
     /// # Errors
     /// As for [`crate::EventStore::append`]; what `work` failed with; [`Error::TookTooLong`].
@@ -43,7 +46,8 @@ impl Postgres {
             Ok(Ok(done)) => done,
             Ok(Err(failed)) => {
                 // What cannot be rolled back is dropped with its connection.
-                if end_transaction(&mut connection, "ROLLBACK").await.is_ok() {
+                let sql = AssertSqlSafe(format!("ROLLBACK; {}", log.clear()));
+                if answered(sqlx::raw_sql(sql).execute(&mut connection)).await.is_ok() {
                     log.keep_worker(connection);
                 }
                 return Err(failed);

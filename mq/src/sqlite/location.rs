@@ -128,6 +128,13 @@ impl Location {
         matches!(self, Self::File(..)).then(|| self.with_ending(ending))
     }
 
+    /// The bytes of the database file and its write-ahead log; `None` for a log in memory.
+    pub(super) fn n_bytes(&self) -> Option<i64> {
+        let files = [self.beside("")?, self.beside("-wal")?];
+        let lengths = files.map(|path| std::fs::metadata(path).map_or(0, |found| found.len()));
+        i64::try_from(lengths.iter().sum::<u64>()).ok()
+    }
+
     fn with_ending(&self, ending: &str) -> PathBuf {
         let mut name = self.path().as_os_str().to_owned();
         name.push(ending);

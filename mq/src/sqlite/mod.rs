@@ -250,7 +250,8 @@ impl Backend for Sqlite {
     }
 
     fn stats(&self) -> BoxFuture<'_, Result<Stats>> {
-        self.readers.read("counting the events", read::stats).boxed()
+        let location = self.location.clone();
+        self.readers.read("counting the events", move |log| read::stats(log, &location)).boxed()
     }
 
     fn tail(&self) -> &Arc<Tail> {

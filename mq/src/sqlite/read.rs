@@ -3,6 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, params};
 use uuid::Uuid;
 
+use super::location::Location;
 use super::sources;
 use super::tables::{Names, end_of};
 use crate::backend::LogIdentity;
@@ -128,7 +129,7 @@ pub(super) fn cells(connection: &Connection, space: &str, from: &str, limit: usi
     cells.collect()
 }
 
-pub(super) fn stats(connection: &Connection) -> rusqlite::Result<Stats> {
+pub(super) fn stats(connection: &Connection, location: &Location) -> rusqlite::Result<Stats> {
     let snapshot = connection.unchecked_transaction()?;
     let count = |sql: &str| snapshot.query_row(sql, [], |row| row.get::<_, i64>(0));
     let time_at = |order: &str| -> rusqlite::Result<Option<Timestamp>> {
@@ -145,7 +146,10 @@ pub(super) fn stats(connection: &Connection) -> rusqlite::Result<Stats> {
         head: head(&snapshot)?,
         n_aggregates: count("SELECT count(*) FROM aggregates")?,
         n_cells: count("SELECT count(*) FROM cells WHERE space != ''")?,
-        n_bytes: count("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")?,
+        n_bytes: match location.n_bytes() {
+            Some(n_bytes) => n_bytes,
+            None => count("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")?,
+        },
         span: time_at("ASC")?.zip(time_at("DESC")?),
         kinds,
     })

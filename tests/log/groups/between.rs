@@ -152,6 +152,39 @@ async fn a_failed_renewal_does_not_stop_a_handler_with_a_valid_lease() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_late_first_claim_keeps_the_progress_made_meanwhile() {
+    let (claim, mut claimed) = watch::channel(false);
+    let (open, opened) = watch::channel(false);
+    let store = between(move |append| {
+        // The first claim is delayed after its worker has found no cell.
+        if is_of_partition(append, 1) && !claim.send_replace(true) {
+            let mut opened = opened.clone();
+            return async move { opened.wait_for(|is_open| *is_open).await.map(drop).map_err(|_| Error::Closed) }
+                .boxed();
+        }
+        async { Ok(()) }.boxed()
+    });
+    let (seen, group) = (Seen::default(), group(&store).partitions(1));
+    for n in 0..2 {
+        append(&store, "a", n).await;
+    }
+    group.declare().await.unwrap();
+    let (tell, told) = tokio::sync::oneshot::channel();
+    // Beside the worker, which looks for its end only after the claim.
+    let script = async {
+        claimed.wait_for(|is_claimed| *is_claimed).await.unwrap();
+        run_to_the_end(&group, &store, seen.noting()).await;
+        open.send_replace(true);
+        let last = append(&store, "a", 2).await;
+        group.wait_until(last).await.unwrap();
+        tell.send(()).expect("the worker waits");
+    };
+    let stop = told.map(|told| told.expect("it is told"));
+    in_time("it", async { tokio::join!(group.run_until(seen.noting(), stop), script) }).await.0.unwrap();
+    assert_eq!(seen.sequences()["a"], [1, 2, 3], "nothing is handled twice");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_stopping_worker_starts_no_queued_event() {
     let store = in_memory();
     for n in 0..60 {

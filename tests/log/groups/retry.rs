@@ -120,6 +120,29 @@ async fn a_failed_replay_parks_again_and_a_skip_continues_after_it() {
     }
 }
 
+/// The second would record that a person skipped an event that never failed.
+#[tokio::test]
+async fn a_second_skip_before_anything_failed_again_is_refused() {
+    for (store, _place) in logs().await {
+        for n in 0..3 {
+            append(&store, "bad", n).await;
+        }
+        let failing = Seen::default().handler("", |_, _| Err("never".into()));
+        run_to_the_end(&group(&store).park_after(1), &store, failing).await;
+        let skip = GroupCommand::Skip { version: 1, aggregate: aggregate("bad") };
+        assert_eq!(store.groups().execute("facts", skip.clone()).await.unwrap().len(), 1);
+        let refused = store.groups().execute("facts", skip.clone()).await.unwrap_err().to_string();
+        assert!(refused.contains("facts/bad is being handled again"), "{refused}");
+        let failing = Seen::default().handler("", |_, _| Err("never".into()));
+        let stop = async {
+            until(&store, "the next is parked", |report| !report.versions[0].parked[0].is_replayed).await;
+        };
+        in_time("the rest", group(&store).park_after(1).run_until(failing, stop)).await.unwrap();
+        assert_eq!(store.groups().show("facts").await.unwrap().versions[0].parked[0].from, Position(2));
+        assert_eq!(store.groups().execute("facts", skip).await.unwrap().len(), 1, "the next that failed");
+    }
+}
+
 #[tokio::test]
 async fn a_parked_event_is_not_counted_as_handled_before_its_replay() {
     for (store, _place) in logs().await {
