@@ -85,6 +85,7 @@ async fn follow(
                 printer.flush()?;
             }
             Ok(_) => {}
+            Err(error) if error.is_final() => return Err(error.into()),
             // It goes on by itself.
             Err(error) => say(&visible(&format!("warning: {error}"))),
         }

@@ -107,7 +107,8 @@ impl Place {
 
     /// The log with its layers: encryption, and texts of reports stored once.
     fn layered(&self, store: EventStore) -> Result<EventStore, Failure> {
-        Ok(self.keys.veiled(self.keys_folder(), store)?.sharing(REPORTED_TEXTS))
+        // What a command has read belongs to one log: it fails if that goes back meanwhile.
+        Ok(self.keys.veiled(self.keys_folder(), store)?.sharing(REPORTED_TEXTS).pinned())
     }
 
     /// Where the keys of sealed plans are, unless the user names another folder.

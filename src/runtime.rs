@@ -161,7 +161,8 @@ impl Runtime {
         }
     }
 
-    /// The next event, if it could be read. When the log was replaced, ends the worker with its tasks, and the planner.
+    /// The next event, if it could be read. When the log was replaced or went back, ends the worker with its tasks, and the
+    /// planner.
     pub fn event(
         &self,
         event: Option<Result<Recorded, Error>>,
@@ -170,7 +171,7 @@ impl Runtime {
         match event {
             Some(Ok(recorded)) => return Ok(Some(recorded)),
             // Nothing done here would reach the log any more.
-            Some(Err(error @ Error::Replaced { .. })) => {
+            Some(Err(error)) if error.is_final() => {
                 self.worker.abort();
                 self.host.abort();
                 return Err(error.into());

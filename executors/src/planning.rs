@@ -152,7 +152,7 @@ async fn host_one(
                     look(&mut planner).await;
                     withdraw_with_retry(&store, &plan, &planner).await;
                 }
-                Some(Err(error @ Error::LimitPassed { .. })) => return Err(error),
+                Some(Err(error)) if error.is_final() || matches!(error, Error::LimitPassed { .. }) => return Err(error),
                 Some(Err(error)) => tracing::warn!(%error, "an event of a plan is passed over"),
                 None => return Ok(()),
             },
@@ -199,6 +199,7 @@ async fn host_matching(store: EventStore, query: Query, taken_in: watch::Sender<
                         taken_in.send_replace(position);
                     }
                 }
+                Some(Err(error)) if error.is_final() => return Err(error),
                 Some(Err(error)) => tracing::warn!(%error, "an event of a task is passed over"),
                 None => return Ok(()),
             },

@@ -87,12 +87,13 @@ pub(crate) async fn wait_to_retry(error: &Error, backoff: &mut Backoff) -> bool 
 
 /// True of an error that another try would give again.
 pub(crate) fn is_permanent(error: &Error) -> bool {
-    matches!(
-        error,
-        Error::Decode { .. }
-            | Error::Encode { .. }
-            | Error::LimitPassed { .. }
-            | Error::InvalidAppend { .. }
-            | Error::Veil(_)
-    )
+    error.is_final()
+        || matches!(
+            error,
+            Error::Decode { .. }
+                | Error::Encode { .. }
+                | Error::LimitPassed { .. }
+                | Error::InvalidAppend { .. }
+                | Error::Veil(_)
+        )
 }

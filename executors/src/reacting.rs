@@ -152,7 +152,7 @@ impl<R: Reactor> Reading<R> {
 impl<R: Reactor> Reacting<R> {
     /// A process that has read nothing yet.
     pub fn new(store: EventStore) -> Self {
-        let store = store.as_stored();
+        let store = store.as_stored().pinned();
         let snapshots = Snapshots::of(&store, &Query::all());
         Self { store, reading: Reading::default(), snapshots, has_begun: false }
     }
@@ -192,13 +192,16 @@ impl<R: Reactor> Reacting<R> {
         Ok(())
     }
 
-    /// Takes in the log for ever, and survives its faults.
+    /// Takes in the log until it is closed or has gone back, and survives its other faults.
     async fn follow(&mut self) {
-        loop {
-            self.catch_up_with_retry(None).await;
+        while self.catch_up_with_retry(None).await {
             // It only says when to read on: pages tell more of appends than single events do.
             let mut news = pin!(self.store.follow(&Query::all(), Start::After(self.reading.read_to)));
-            while let Some(Err(_)) = news.next().await {}
+            while let Some(Err(error)) = news.next().await {
+                if error.is_final() {
+                    return;
+                }
+            }
         }
     }
 
@@ -209,11 +212,11 @@ impl<R: Reactor> Reacting<R> {
             match self.head_in_reach().await {
                 Ok(Some(head)) => break head,
                 Ok(None) => return false,
+                Err(error) if error.is_final() => return false,
                 Err(error) => back_off::<R>(&error, &mut backoff).await,
             }
         };
-        self.catch_up_with_retry(Some(head)).await;
-        true
+        self.catch_up_with_retry(Some(head)).await
     }
 
     /// The head of the log; nothing when the process was left off too far ahead.
@@ -223,11 +226,16 @@ impl<R: Reactor> Reacting<R> {
         if self.reading.emitted_up_to > reach { Ok(None) } else { self.store.head().await.map(Some) }
     }
 
-    async fn catch_up_with_retry(&mut self, up_to: Option<Position>) {
+    /// False when the log can be used no more.
+    async fn catch_up_with_retry(&mut self, up_to: Option<Position>) -> bool {
         let mut backoff = Backoff::new();
         while let Err(error) = self.catch_up(up_to).await {
+            if error.is_final() {
+                return false;
+            }
             back_off::<R>(&error, &mut backoff).await;
         }
+        true
     }
 
     /// Appends what is due, all that follows from one cause in one append.

@@ -118,6 +118,7 @@ impl Worker {
             tokio::select! {
                 event = events.next() => match event {
                     Some(Ok(recorded)) => crew.take(&recorded).await,
+                    Some(Err(error)) if error.is_final() => break,
                     Some(Err(error)) => tracing::warn!(%error, "an event of a plan is passed over"),
                     None => break,
                 },

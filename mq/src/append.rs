@@ -30,7 +30,7 @@ impl NewEvent {
     /// An event from its parts; `data` must be JSON, and is kept byte for byte.
     ///
     /// # Errors
-    /// [`Error::Encode`] when `data` is not JSON, or when the metadata is nested too deeply to be read again.
+    /// [`Error::Encode`] when `data` is not JSON.
     pub fn from_json(event_type: &str, event_version: &str, data: String, metadata: &Metadata) -> Result<Self> {
         if let Err(source) = serde_json::from_str::<&RawValue>(&data) {
             return Err(Error::encode(event_type, source));
@@ -92,14 +92,17 @@ impl NewEvent {
         &self.tags
     }
 
-    /// The same event with other JSON, which is kept byte for byte.
+    /// The same event with other JSON. The ids in its metadata must stay as they are, since it is found by them.
     ///
     /// # Errors
-    /// [`Error::Encode`] when `data` is not JSON, or `metadata` is not that of [`Metadata`].
+    /// [`Error::Encode`] when one of the two is not JSON.
     pub fn with_json(mut self, data: String, metadata: String) -> Result<Self> {
-        let parsed = serde_json::from_str::<&RawValue>(&data).and_then(|_| serde_json::from_str::<Metadata>(&metadata));
-        let parsed = parsed.map_err(|source| Error::encode(&self.event_type, source))?;
-        (self.data, self.metadata, self.causes) = (data, metadata, Causes::of(&parsed));
+        for json in [&data, &metadata] {
+            if let Err(source) = serde_json::from_str::<&RawValue>(json) {
+                return Err(Error::encode(&self.event_type, source));
+            }
+        }
+        (self.data, self.metadata) = (data, metadata);
         Ok(self)
     }
 
@@ -153,6 +156,8 @@ pub struct Append {
     pub(crate) writes: Vec<Write>,
     pub(crate) none_matching: Option<NoneMatching>,
     pub(crate) cells: Vec<CellChange>,
+    /// The generation of the log that it was decided in, when it relies on what was read there.
+    pub(crate) generation: Option<u64>,
 }
 
 impl Append {
@@ -186,6 +191,11 @@ impl Append {
     pub fn cell(mut self, change: CellChange) -> Self {
         self.cells.push(change);
         self
+    }
+
+    /// The same append, refused with [`Error::WentBack`] if the log has gone back since this generation.
+    pub(crate) fn decided_in(self, generation: u64) -> Self {
+        Self { generation: Some(generation), ..self }
     }
 
     /// The writes, in order.

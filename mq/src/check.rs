@@ -3,6 +3,10 @@
 
 use std::fmt::Display;
 
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use uuid::Uuid;
+
 use crate::law::{self, Previous};
 use crate::limits::FINDINGS_MAX;
 use crate::position::Position;
@@ -19,8 +23,6 @@ pub(crate) struct Check {
     n_before: Option<usize>,
     last: Position,
     previous: Option<Previous>,
-    n_foreign_causes: usize,
-    foreign_causes: Vec<Position>,
 }
 
 impl Check {
@@ -67,12 +69,9 @@ impl Check {
         }
     }
 
-    /// The event names a cause that is not in the log.
-    pub(crate) fn foreign_cause(&mut self, position: Position) {
-        self.n_foreign_causes += 1;
-        if self.foreign_causes.len() < FINDINGS_MAX {
-            self.foreign_causes.push(position);
-        }
+    /// The cause that an event names is no event of the log.
+    pub(crate) fn find_lost_cause(&mut self, event: &Recorded, cause: Uuid) {
+        self.find(Some(event.position), format!("its cause {cause} is no event of the log"));
     }
 
     pub(crate) fn end(mut self) -> Checked {
@@ -80,7 +79,17 @@ impl Check {
         self.findings.sort_by_key(|finding| finding.position);
         let more = self.findings.len() > FINDINGS_MAX;
         self.findings.truncate(FINDINGS_MAX);
-        let Self { n_events, findings, n_foreign_causes, foreign_causes, .. } = self;
-        Checked { n_events, findings, more, n_foreign_causes, foreign_causes }
+        Checked { n_events: self.n_events, findings: self.findings, more }
     }
+}
+
+/// The cause that the metadata names; metadata of another form names none.
+pub(crate) fn cause_of(event: &Recorded) -> Option<Uuid> {
+    #[derive(Deserialize)]
+    struct Caused<'a> {
+        #[serde(borrow)]
+        causation_id: Option<&'a RawValue>,
+    }
+    let caused = serde_json::from_str::<Caused>(&event.metadata).ok()?;
+    serde_json::from_str(caused.causation_id?.get()).ok()
 }

@@ -354,15 +354,34 @@ pub enum Error {
     /// Nothing was written.
     #[error("{0}")]
     Veil(Source),
-    /// The store was closed, or its writer ended, before the append was acknowledged; whether it is in the log is
-    /// not known. Append again with the same ids.
-    #[error("the store closed before the append was acknowledged: append again with the same event ids")]
+    /// The log ends before an event that this process has read or appended, or has another event in its place: a standby
+    /// that lagged behind was promoted, or a backup restored. Nothing was appended. Writers append again what they had
+    /// appended and the log has lost; readers read again what they had folded from lost events.
+    #[error(
+        "the log went back: this process knew it up to position {known}, and it now ends at {head}, perhaps with other \
+         events before that. Read again what was built from it, then try again"
+    )]
+    WentBack {
+        /// The farthest position that was known.
+        known: Position,
+        /// Where the log ended when that was found out.
+        head: Position,
+    },
+    /// The store is closed. Nothing of the append is in the log.
+    #[error("the store is closed: open it again")]
     Closed,
 }
 
 impl Error {
     pub(crate) fn encode(event_type: &str, source: serde_json::Error) -> Self {
         Self::Encode { event_type: event_type.to_owned(), source: Arc::new(source) }
+    }
+
+    /// Whether every further call gives the same: the store was closed, its log replaced, or the log has gone back under a
+    /// store that is [`crate::EventStore::pinned`].
+    #[must_use]
+    pub fn is_final(&self) -> bool {
+        matches!(self, Self::Closed | Self::Replaced { .. } | Self::WentBack { .. })
     }
 
     /// A fault of a backend, with what it was doing.

@@ -4,7 +4,6 @@
 use std::collections::{BTreeMap, HashMap};
 use std::convert::Infallible;
 use std::ops::Bound;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::FutureExt;
@@ -14,7 +13,7 @@ use uuid::Uuid;
 use crate::append::{Append, Appended, NewEvent, Write};
 use crate::backend::{Backend, LogIdentity, Options, Records};
 use crate::cell::{Cell, CellChange, Held};
-use crate::check::Check;
+use crate::check::{Check, cause_of};
 use crate::clock::{LogTime, Timestamp};
 use crate::error::{Error, Result};
 use crate::import::{Import, Taken};
@@ -25,19 +24,21 @@ use crate::position::{Place, Position};
 use crate::query::{Query, Range};
 use crate::recorded::{Page, Recorded};
 use crate::report::{Checked, Imported, KindStats, Stats};
-use crate::tail::Tail;
+use crate::tail::{End, Tail};
 
 /// A log in memory, for [`crate::EventStore::on`]: the executable specification of [`Backend`].
 pub struct Memory(Arc<Inner>);
 
 struct Inner {
-    is_closed: AtomicBool,
     /// Who holds it may write. An import holds it for long, and what waits for it must not block a thread.
     writing: tokio::sync::Mutex<()>,
     log: Mutex<Log>,
     log_time: LogTime,
     tail: Arc<Tail>,
 }
+
+/// It never goes back.
+const GENERATION: u64 = 0;
 
 /// All that there is.
 #[derive(Clone)]
@@ -66,7 +67,7 @@ impl Memory {
             cells: BTreeMap::new(),
         };
         let (writing, log) = (tokio::sync::Mutex::new(()), Mutex::new(log));
-        Self(Arc::new(Inner { is_closed: AtomicBool::new(false), writing, log, log_time, tail: Arc::default() }))
+        Self(Arc::new(Inner { writing, log, log_time, tail: Arc::default() }))
     }
 }
 
@@ -78,12 +79,14 @@ impl Memory {
 
 impl Backend for Memory {
     fn append(&self, append: Append) -> BoxFuture<'_, Result<Appended>> {
-        async move {
-            let _writing = self.0.writing.lock().await;
-            self.open()?;
-            self.0.append(&append)
-        }
-        .boxed()
+        let inner = Arc::clone(&self.0);
+        // In a task of its own: one that gets its turn while nobody polls must not keep others from going on.
+        let working = tokio::spawn(async move {
+            let _writing = inner.writing.lock().await;
+            inner.check_open()?;
+            inner.append(&append)
+        });
+        async { working.await.map_err(|error| Error::NotAcknowledged { source: Arc::new(error) })? }.boxed()
     }
 
     fn read<'a>(&'a self, query: &'a Query, range: Range, limit: usize) -> BoxFuture<'a, Result<Page>> {
@@ -125,9 +128,9 @@ impl Backend for Memory {
 
     fn close(&self) -> BoxFuture<'_, ()> {
         async {
-            // Behind an import that has begun.
+            // After an import that has begun.
             let _writing = self.0.writing.lock().await;
-            self.0.is_closed.store(true, Ordering::SeqCst);
+            self.0.tail.close();
         }
         .boxed()
     }
@@ -143,7 +146,7 @@ impl Backend for Memory {
 
 impl Inner {
     fn check_open(&self) -> Result<()> {
-        if self.is_closed.load(Ordering::SeqCst) { Err(Error::Closed) } else { Ok(()) }
+        if self.tail.is_closed() { Err(Error::Closed) } else { Ok(()) }
     }
 
     fn log(&self) -> MutexGuard<'_, Log> {
@@ -166,7 +169,7 @@ impl Inner {
         }
         if log.events.len() > before {
             // While the log is locked, so that the tail hears of all commits in their order.
-            self.tail.publish(log.events[before..].to_vec());
+            self.tail.publish(GENERATION, log.events[before..].to_vec());
         }
         outcome
     }
@@ -193,9 +196,9 @@ impl Inner {
         }
         let imported = import.end(log.whole(import.position()))?;
         self.log_time.learn(log.last_time());
-        let head = log.head();
+        let end = log.events.last().map(End::from).unwrap_or_default();
         *self.log() = log;
-        self.tail.grew(head);
+        self.tail.grew(GENERATION, end);
         Ok(imported)
     }
 }
@@ -272,10 +275,10 @@ impl Log {
         let mut check = Check::default();
         for event in &self.events {
             if let Some(event) = check.event(event.position, || Ok::<_, Infallible>(event.clone()))
-                && let Some(cause) = event.causes().causation_id
+                && let Some(cause) = cause_of(&event)
                 && !self.positions.contains_key(&cause)
             {
-                check.foreign_cause(event.position);
+                check.find_lost_cause(&event, cause);
             }
         }
         check.end()

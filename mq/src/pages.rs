@@ -16,6 +16,8 @@ pub(crate) struct Pages {
     query: Arc<Query>,
     limit: usize,
     next: Next,
+    /// All pages are of this generation of the log.
+    generation: u64,
 }
 
 enum Next {
@@ -27,10 +29,19 @@ enum Next {
 
 impl Pages {
     pub(crate) fn new(backend: Arc<dyn Backend>, query: Query, range: Range, limit: usize) -> Self {
-        Self { backend, query: Arc::new(query), limit, next: Next::Unread(range) }
+        let generation = backend.tail().generation();
+        Self { backend, query: Arc::new(query), limit, next: Next::Unread(range), generation }
+    }
+
+    /// Of this generation in place of the current one.
+    pub(crate) fn of_generation(self, generation: u64) -> Self {
+        Self { generation, ..self }
     }
 
     /// The next page; none behind the last. After an error the same page is read again.
+    ///
+    /// # Errors
+    /// A fault of the database, or [`crate::Error::WentBack`] if the log is not the one of the first page.
     pub(crate) async fn next(&mut self) -> Result<Option<Page>> {
         let (range, read) = match std::mem::replace(&mut self.next, Next::End) {
             Next::Unread(range) => (range, self.read(range).await),
@@ -38,7 +49,7 @@ impl Pages {
             Next::Read(range, read) => (range, read),
             Next::End => return Ok(None),
         };
-        match read {
+        match read.and_then(|page| self.backend.tail().check(Some(self.generation)).map(|()| page)) {
             Ok(page) => {
                 if let Some(rest) = range.rest(&page) {
                     self.begin(rest);

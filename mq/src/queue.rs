@@ -2,14 +2,19 @@
 //!
 //! There is no timer: the previous commit is the time in which the next batch queues.
 
+use std::sync::Arc;
+
+use tokio::sync::mpsc::error::{SendError, TrySendError};
 use tokio::sync::{mpsc, oneshot};
 
 #[cfg(feature = "sqlite")]
 use crate::append::Write;
 use crate::append::{Append, Appended};
-use crate::error::Result;
+use crate::error::{Error, Result};
 #[cfg(feature = "sqlite")]
 use crate::recorded::Recorded;
+#[cfg(feature = "sqlite")]
+use crate::tail::End;
 
 /// Appends that may wait for the writer; more wait in their callers.
 pub(crate) const QUEUE_APPENDS_MAX: usize = 1024;
@@ -22,6 +27,26 @@ const BATCH_BYTES_MAX: usize = 4 << 20;
 pub(crate) struct Request {
     pub(crate) append: Append,
     pub(crate) reply: oneshot::Sender<Result<Appended>>,
+}
+
+/// Hands an append to the writer and waits for the answer. Waiting for a place in the queue is left to a task of its own:
+/// one that gets a place while its caller does not poll must not keep the log from being closed.
+pub(crate) async fn request(requests: &mpsc::Sender<Request>, append: Append) -> Result<Appended> {
+    let (reply, answer) = oneshot::channel();
+    match requests.try_send(Request { append, reply }) {
+        Ok(()) => {}
+        Err(TrySendError::Closed(_)) => return Err(Error::Closed),
+        Err(TrySendError::Full(request)) => {
+            let requests = requests.clone();
+            tokio::spawn(async move {
+                if let Err(SendError(request)) = requests.send(request).await {
+                    // Its caller may have gone.
+                    let _ = request.reply.send(Err(Error::Closed));
+                }
+            });
+        }
+    }
+    answer.await.map_err(|error| Error::NotAcknowledged { source: Arc::new(error) })?
 }
 
 /// All that has queued behind `first`, up to the size of a batch.
@@ -40,6 +65,16 @@ pub(crate) fn drain(first: Request, queue: &mut mpsc::Receiver<Request>) -> Vec<
         batch.push(request);
     }
     batch
+}
+
+/// The last event of a batch that is now in the log.
+#[cfg(feature = "sqlite")]
+pub(crate) fn last_of(appends: &[Append], outcomes: &[Result<Appended>]) -> Option<End> {
+    appends.iter().zip(outcomes).rev().find_map(|(append, outcome)| {
+        let Ok(Appended { places, created_at, repeated: false, .. }) = outcome else { return None };
+        let event = append.writes.iter().rev().find_map(|write| write.events.last())?;
+        Some(End { head: places.last()?.position, event_id: event.event_id, created_at: *created_at })
+    })
 }
 
 /// The events of a batch as they now stand in the log.

@@ -90,6 +90,8 @@ struct State<H> {
     handler: H,
     last: Option<Last>,
     read_to: Position,
+    /// Of the log that was read.
+    generation: u64,
     /// Set once the prefix, or a snapshot that has it in it, is in the state.
     has_begun: bool,
 }
@@ -247,11 +249,15 @@ where
     /// [`Error::Decode`] with the position, type and version of an event that cannot be decoded; what stands before it is in
     /// the state, and each further call fails alike. Or a fault of the database.
     pub async fn catch_up(&mut self) -> Result<(), Error> {
+        if self.state.has_begun && self.state.generation != self.generation() {
+            Box::pin(self.begin_again()).await?;
+        }
         if !self.state.has_begun {
             // Once in a runner's life; within its other futures it would make each of them larger.
             Box::pin(self.begin()).await?;
         }
-        let mut pages = self.store.pages(&self.query, Range::after(self.state.read_to), CATCH_UP_PAGE)?;
+        let pages = self.store.pages(&self.query, Range::after(self.state.read_to), CATCH_UP_PAGE)?;
+        let mut pages = pages.of_generation(self.state.generation);
         while let Some(page) = pages.next().await? {
             for recorded in &page.events {
                 self.state.handler.apply(&recorded.decode()?);
@@ -264,17 +270,35 @@ where
         Ok(())
     }
 
+    /// After the log went back everything is read again. If an event of the state was lost, whoever used it must know.
+    async fn begin_again(&mut self) -> Result<(), Error> {
+        let last = std::mem::take(&mut self.state).last;
+        let Some(last) = last else { return Ok(()) };
+        let range = Range::between(Position(last.position.0 - 1), last.position);
+        match self.store.read(&self.query, range, 1).await?.events.first() {
+            Some(found) if Last::from(found) == last => Ok(()),
+            Some(_) | None => Err(self.store.backend().tail().went_back()),
+        }
+    }
+
+    fn generation(&self) -> u64 {
+        self.store.backend().tail().generation()
+    }
+
     async fn begin(&mut self) -> Result<(), Error> {
+        let generation = self.generation();
         if let Some(snapshots) = &mut self.snapshots
             && let Some((handler, last)) = snapshots.newest().await?
         {
-            self.state = State { handler, last: Some(last), read_to: last.position, has_begun: true };
+            self.store.backend().tail().check(Some(generation))?;
+            self.state = State { handler, last: Some(last), read_to: last.position, generation, has_begun: true };
             return Ok(());
         }
         // Into a separate handler: an unreadable event is in no state, and the next call reads it again.
         let (mut handler, mut n_events) = (H::default(), 0);
         for Prefix { query, up_to } in &self.prefix {
-            let mut pages = self.store.pages(query, Range::up_to(*up_to), CATCH_UP_PAGE)?;
+            let pages = self.store.pages(query, Range::up_to(*up_to), CATCH_UP_PAGE)?;
+            let mut pages = pages.of_generation(generation);
             while let Some(page) = pages.next().await? {
                 for recorded in &page.events {
                     handler.apply(&recorded.decode()?);
@@ -283,7 +307,7 @@ where
             }
         }
         self.count(n_events);
-        self.state = State { handler, has_begun: true, ..State::default() };
+        self.state = State { handler, generation, has_begun: true, ..State::default() };
         Ok(())
     }
 
@@ -314,7 +338,7 @@ where
         cause: &Cause,
     ) -> Result<Executed<H::Event>, ExecuteError<H::Error>> {
         for attempt in 0..ATTEMPTS_MAX {
-            if attempt > 0 || !self.state.has_begun {
+            if attempt > 0 || !self.state.has_begun || self.state.generation != self.generation() {
                 self.catch_up().await?;
             }
             // Of the state before the command: where its events will stand only the log knows.
@@ -389,7 +413,7 @@ where
         if let Some(snapshot) = snapshot {
             append = append.cell(snapshot);
         }
-        let appended = self.store.append(append).await?;
+        let appended = self.store.append(append.decided_in(state.generation)).await?;
         if let Some(snapshots) = self.snapshots.as_mut().filter(|_| has_snapshot && !appended.repeated) {
             snapshots.kept();
         }

@@ -39,6 +39,8 @@ pub struct EventStore {
     backend: Arc<dyn Backend>,
     /// The backend below the layers, if there are any.
     below: Option<Arc<dyn Backend>>,
+    /// Of the log in which alone it may be used.
+    generation: Option<u64>,
 }
 
 impl EventStore {
@@ -89,27 +91,40 @@ impl EventStore {
 
     /// A log on a backend of the caller's.
     pub fn on(backend: impl Backend) -> Self {
-        Self { backend: Arc::new(backend), below: None }
+        Self { backend: Arc::new(backend), below: None, generation: None }
     }
 
     /// The same log under a veil: what is appended is sealed, and what is read is opened.
     #[must_use]
     pub fn veiled(self, veil: Arc<dyn Veil>) -> Self {
-        let below = self.as_stored().backend;
-        Self { backend: Arc::new(Layered::new(Arc::clone(&below), veil)), below: Some(below) }
+        let below = self.clone().as_stored().backend;
+        Self { backend: Arc::new(Layered::new(Arc::clone(&below), veil)), below: Some(below), ..self }
     }
 
     /// The same log, where these fields of events refer to the texts of their causes in place of a copy.
     #[must_use]
     pub fn sharing(self, fields: SharedFields) -> Self {
         let backend: Arc<dyn Backend> = Arc::new(Layered::new(Arc::clone(&self.backend), Sharing(fields)));
-        Self { backend, below: Some(self.as_stored().backend) }
+        Self { backend, below: Some(self.clone().as_stored().backend), ..self }
     }
 
     /// The same log without its layers: events as they stand in the database.
     #[must_use]
     pub fn as_stored(self) -> Self {
-        Self { backend: self.below.unwrap_or(self.backend), below: None }
+        Self { backend: self.below.unwrap_or(self.backend), below: None, generation: self.generation }
+    }
+
+    /// The same log as long as it does not go back. Once it has, every read and append gets
+    /// [`crate::Error::WentBack`], and streams end with it: so a program that keeps what it has read never mixes it
+    /// with what took the place of lost events.
+    #[must_use]
+    pub fn pinned(&self) -> Self {
+        Self { generation: Some(self.backend.tail().generation()), ..self.clone() }
+    }
+
+    /// The generation in which alone it may be used, or that of now.
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation.unwrap_or_else(|| self.backend.tail().generation())
     }
 
     /// The backend: for one that wraps another, and for features of a single backend.
@@ -144,7 +159,8 @@ impl EventStore {
     /// [`Error::LimitPassed`]) or a fault of the database.
     pub async fn append(&self, append: Append) -> Result<Appended> {
         append.check()?;
-        self.backend.append(append).await
+        let generation = append.generation.or(self.generation);
+        self.backend.append(Append { generation, ..append }).await
     }
 
     /// All matching events after a position, in the order of the log; `None` for all.
@@ -197,7 +213,7 @@ impl EventStore {
     /// All of a range, page by page, each read while the one before it is worked on.
     pub(crate) fn pages(&self, query: &Query, range: Range, limit: usize) -> Result<Pages> {
         query.check()?;
-        Ok(Pages::new(Arc::clone(&self.backend), query.clone(), range, limit))
+        Ok(Pages::new(Arc::clone(&self.backend), query.clone(), range, limit).of_generation(self.generation()))
     }
 
     /// One page of records. A page of none is never the last, where there is something to read.
@@ -208,7 +224,9 @@ impl EventStore {
     pub async fn read(&self, query: &Query, range: Range, limit: usize) -> Result<Page> {
         limits::check("page_events_max", "the events of the page", limit, PAGE_EVENTS_MAX)?;
         query.check()?;
-        self.backend.read(query, range, limit).await
+        let page = self.backend.read(query, range, limit).await?;
+        self.backend.tail().check(self.generation)?;
+        Ok(page)
     }
 
     /// Follows the events that match: all of the history, then live.
@@ -225,23 +243,23 @@ impl EventStore {
     /// As for [`EventStore::subscribe`].
     pub fn subscribe_from<T: Event>(&self, query: &Query, start: Start) -> Result<EventStream<T>> {
         query.check()?;
-        Ok(EventStream::follow(Arc::clone(&self.backend), query.clone(), start))
+        Ok(EventStream::follow(Arc::clone(&self.backend), query.clone(), start, self.generation))
     }
 
     /// Follows records as they stand in the log, whatever their type. Of a query that passes a limit it says so, and ends.
     pub fn follow(&self, query: &Query, start: Start) -> impl Stream<Item = Result<Recorded>> + Send + use<> {
-        crate::stream::records(Arc::clone(&self.backend), query.clone(), start)
+        crate::stream::records(Arc::clone(&self.backend), query.clone(), start, self.generation)
     }
 
     /// [`EventStore::follow`] with markers: when history has been read, and each time the stream has caught up again.
     pub fn follow_marked(&self, query: &Query, start: Start) -> impl Stream<Item = Result<Followed>> + Send + use<> {
-        crate::stream::marked(Arc::clone(&self.backend), query.clone(), start)
+        crate::stream::marked(Arc::clone(&self.backend), query.clone(), start, self.generation)
     }
 
     /// All matching events of a range as they stand in the log, then the end. It holds a page, and nothing of the database
     /// while the page is worked on. After an error it ends.
     pub fn records(&self, query: &Query, range: Range) -> impl Stream<Item = Result<Recorded>> + Send + use<> {
-        crate::stream::records_of(Arc::clone(&self.backend), query.clone(), range)
+        crate::stream::records_of(Arc::clone(&self.backend), query.clone(), range, self.generation())
     }
 
     /// Waits until this process knows of the event at a position, so that what it reads from here on has it. For what a group
@@ -250,7 +268,8 @@ impl EventStore {
     /// # Errors
     /// A fault of the database, or one that keeps it from looking for new events.
     pub async fn wait_until(&self, position: Position) -> Result<()> {
-        crate::stream::wait_until(&*self.backend, position).await
+        crate::stream::wait_until(&*self.backend, position).await?;
+        self.backend.tail().check(self.generation)
     }
 
     /// The position of the last event; 0 in an empty log.
@@ -258,7 +277,9 @@ impl EventStore {
     /// # Errors
     /// A fault of the database.
     pub async fn head(&self) -> Result<Position> {
-        self.backend.head().await
+        let head = self.backend.head().await?;
+        self.backend.tail().check(self.generation)?;
+        Ok(head)
     }
 
     /// The last position at or before `at` at which an append ends.
@@ -313,7 +334,9 @@ impl EventStore {
         if space.is_empty() {
             return Ok(Vec::new());
         }
-        self.backend.cells(space, from, limit).await
+        let cells = self.backend.cells(space, from, limit).await?;
+        self.backend.tail().check(self.generation)?;
+        Ok(cells)
     }
 
     /// One cell, if it is there.

@@ -11,11 +11,12 @@ use futures::{Stream, StreamExt};
 
 use crate::backend::Backend;
 use crate::clock::Timestamp;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::event::{Envelope, Event};
 use crate::position::Position;
 use crate::query::{Query, Range};
-use crate::recorded::{Page, Recorded};
+use crate::recorded::Recorded;
+use crate::tail::{End, Follower, Mark};
 
 /// How many events a stream reads at a time; also the most that it holds.
 const STREAM_PAGE: usize = 500;
@@ -73,15 +74,16 @@ pub enum Followed {
 /// The events that match a query, from a place in the log on, without end.
 ///
 /// Each event comes once, in the order of the log. One that cannot be decoded is an `Err` item with its position,
-/// and a failed read is an `Err` item too; in both cases the stream goes on. Dropping it ends it.
+/// and a failed read is an `Err` item too; in both cases the stream goes on. If the log went back and lost what the stream
+/// has yielded, it yields [`Error::WentBack`] once and goes on with what is there now. After [`Error::Closed`] it ends.
 pub struct EventStream<T> {
     records: BoxStream<'static, Result<Recorded>>,
     event: PhantomData<fn() -> T>,
 }
 
 impl<T: Event> EventStream<T> {
-    pub(crate) fn follow(backend: Arc<dyn Backend>, query: Query, start: Start) -> Self {
-        Self { records: Box::pin(records(backend, query, start)), event: PhantomData }
+    pub(crate) fn follow(backend: Arc<dyn Backend>, query: Query, start: Start, pinned: Option<u64>) -> Self {
+        Self { records: Box::pin(records(backend, query, start, pinned)), event: PhantomData }
     }
 }
 
@@ -94,96 +96,226 @@ impl<T: Event> Stream for EventStream<T> {
 }
 
 /// The events of a stream, without marks.
-pub(crate) fn records(backend: Arc<dyn Backend>, query: Query, start: Start) -> impl Stream<Item = Result<Recorded>> {
-    marked(backend, query, start).filter_map(async |item| match item {
+pub(crate) fn records(
+    backend: Arc<dyn Backend>,
+    query: Query,
+    start: Start,
+    pinned: Option<u64>,
+) -> impl Stream<Item = Result<Recorded>> {
+    marked(backend, query, start, pinned).filter_map(async |item| match item {
         Ok(Followed::Event(recorded)) => Some(Ok(recorded)),
         Ok(Followed::CaughtUp(_)) => None,
         Err(error) => Some(Err(error)),
     })
 }
 
-/// The events of a stream, and when it has caught up.
-pub(crate) fn marked(backend: Arc<dyn Backend>, query: Query, start: Start) -> impl Stream<Item = Result<Followed>> {
+/// The events of a stream, and when it has caught up. With `pinned` it ends when the log is of another generation.
+pub(crate) fn marked(
+    backend: Arc<dyn Backend>,
+    query: Query,
+    start: Start,
+    pinned: Option<u64>,
+) -> impl Stream<Item = Result<Followed>> {
     async_stream::stream! {
         if let Err(error) = query.check() {
             yield Err(error);
             return;
         }
         // Begun before the first read, so that nothing comes unseen between it and the first wait.
-        let mut follower = backend.tail().follow();
-        let mut after = None;
+        let follower = backend.tail().follow();
+        let (place, is_live, is_caught_up) = (None, false, false);
+        let mut cursor = Cursor { backend, query, start, pinned, follower, place, is_live, is_caught_up };
         let mut backoff = BACKOFF.0;
-        // Set once the log has been read to its end: later events are live.
-        let mut is_live = false;
-        let mut is_caught_up = false;
         loop {
-            if is_live
-                && let Some(read_to) = after
-                && let Err(error) = follower.wait(read_to).await
-            {
-                tracing::warn!(%error, "looking for new events failed and is tried again");
-                yield Err(error);
-            }
-            // Live events come from memory, for all followers of the process the same ones.
-            if let Some(read_to) = after
-                && let Some(events) = follower.after(read_to, STREAM_PAGE)
-            {
-                for event in events {
-                    let position = event.position;
-                    if query.matches(&event) && start.since().is_none_or(|since| event.created_at >= since) {
-                        match backend.opened(event).await {
-                            Ok(event) => yield Ok(Followed::Event(Arc::unwrap_or_clone(event))),
-                            // It is not passed over: what keeps it closed may be mended.
-                            Err(error) => {
-                                tracing::warn!(%error, "an event of a stream could not be opened and is tried again");
-                                yield Err(error);
-                                tokio::time::sleep(backoff).await;
-                                backoff = (backoff * 2).min(BACKOFF.1);
-                                break;
-                            }
-                        }
-                    }
-                    after = Some(position);
-                }
-                continue;
-            }
-            match next_page(&*backend, &query, start, after).await {
-                Ok(page) => {
+            match cursor.next().await {
+                Ok(items) => {
                     backoff = BACKOFF.0;
-                    // A page that was cut short is of one who is behind.
-                    is_caught_up &= !page.more;
-                    for recorded in page.events {
-                        yield Ok(Followed::Event(recorded));
-                    }
-                    after = Some(page.next);
-                    is_live = !page.more;
-                    if is_live && !is_caught_up {
-                        is_caught_up = true;
-                        yield Ok(Followed::CaughtUp(page.next));
+                    for item in items {
+                        yield Ok(item);
                     }
                 }
-                Err(error) => {
-                    is_live = false;
-                    tracing::warn!(%error, "a read for a stream failed and is tried again");
+                Err(Fault { error, is_of_read }) => {
+                    let is_last = match error {
+                        Error::Closed => true,
+                        Error::WentBack { .. } => pinned.is_some(),
+                        ref error => {
+                            tracing::warn!(%error, "reading for a stream failed and is tried again");
+                            false
+                        }
+                    };
                     yield Err(error);
-                    tokio::time::sleep(backoff).await;
-                    backoff = (backoff * 2).min(BACKOFF.1);
+                    if is_last {
+                        return;
+                    }
+                    if is_of_read {
+                        cursor.follower.pause(backoff).await;
+                        backoff = (backoff * 2).min(BACKOFF.1);
+                    }
                 }
             }
         }
     }
 }
 
-async fn next_page(backend: &dyn Backend, query: &Query, start: Start, after: Option<Position>) -> Result<Page> {
-    match after {
-        Some(after) => {
-            let range = Range { after, since: start.since(), ..Range::default() };
-            backend.read(query, range, STREAM_PAGE).await
+/// A stream that reads on.
+struct Cursor {
+    backend: Arc<dyn Backend>,
+    query: Query,
+    start: Start,
+    pinned: Option<u64>,
+    follower: Follower,
+    /// Unset until it has begun.
+    place: Option<Place>,
+    /// Set once the log has been read to its end: later events are live.
+    is_live: bool,
+    is_caught_up: bool,
+}
+
+/// Up to where a stream has read, and what its consumer has got of that.
+#[derive(Clone, Copy)]
+struct Place {
+    read_to: Position,
+    has: Has,
+}
+
+/// Nothing after this position was yielded.
+#[derive(Clone, Copy)]
+struct Has {
+    position: Position,
+    /// The event there, once it is known.
+    event: Option<Mark>,
+}
+
+/// Why reading stopped.
+struct Fault {
+    error: Error,
+    /// Whether to wait before the next try. Faults of looking for news come at their own pace.
+    is_of_read: bool,
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        Self { error, is_of_read: true }
+    }
+}
+
+impl Cursor {
+    /// The next items; there may be none.
+    async fn next(&mut self) -> Result<Vec<Followed>, Fault> {
+        if self.is_live
+            && let Some(Place { read_to, .. }) = self.place
+        {
+            match self.follower.wait(read_to).await {
+                Ok(()) | Err(Error::WentBack { .. }) => {}
+                Err(error) => return Err(Fault { error, is_of_read: false }),
+            }
         }
-        None => {
-            let next = start.position(backend).await?;
-            Ok(Page { events: Vec::new(), next, more: true })
+        self.backend.tail().check(self.pinned)?;
+        let place = self.place().await?;
+        // Live events come from memory, for all followers of the process the same ones.
+        match self.follower.after(place.read_to, STREAM_PAGE) {
+            Some(events) => Ok(self.live(place, events).await?),
+            None => Ok(self.page(place).await?),
         }
+    }
+
+    /// Where to read on. It is found at the beginning, and again after the log went back.
+    async fn place(&mut self) -> Result<Place> {
+        let went_back = self.follower.enter_generation();
+        if let Some(place) = self.place.filter(|_| !went_back) {
+            return Ok(place);
+        }
+        let found = match self.place {
+            Some(Place { has, .. }) => has.find(&*self.backend).await,
+            None => match self.start.position(&*self.backend).await {
+                Ok(position) => Has { position, event: None }.find(&*self.backend).await,
+                Err(error) => Err(error),
+            },
+        };
+        let (has, lost) = found.inspect_err(|_| self.follower.leave_generation())?;
+        let place = Place { read_to: has.position, has };
+        (self.place, self.is_live, self.is_caught_up) = (Some(place), false, false);
+        lost.map_or(Ok(place), Err)
+    }
+
+    async fn live(&mut self, mut place: Place, events: Vec<Arc<Recorded>>) -> Result<Vec<Followed>> {
+        let since = self.start.since();
+        let mut items = Vec::new();
+        for event in events {
+            let end = End::from(&*event);
+            if self.query.matches(&event) && since.is_none_or(|since| event.created_at >= since) {
+                match self.backend.opened(event).await {
+                    Ok(event) => items.push(Followed::Event(Arc::unwrap_or_clone(event))),
+                    // It is not passed over: what keeps it closed may be mended.
+                    Err(error) if items.is_empty() => return Err(error),
+                    Err(_) => break,
+                }
+                place.has = Has::from(end);
+            }
+            place.read_to = end.head;
+            self.place = Some(place);
+        }
+        Ok(items)
+    }
+
+    async fn page(&mut self, place: Place) -> Result<Vec<Followed>> {
+        let range = Range { after: place.read_to, since: self.start.since(), ..Range::default() };
+        let page = match self.backend.read(&self.query, range, STREAM_PAGE).await {
+            Ok(page) => page,
+            Err(error) => {
+                self.is_live = false;
+                return Err(error);
+            }
+        };
+        if self.backend.tail().generation() != self.follower.generation() {
+            // Its events may follow others than those that the consumer has.
+            return Ok(Vec::new());
+        }
+        let has = page.events.last().map_or(place.has, |last| Has::from(End::from(last)));
+        self.place = Some(Place { read_to: page.next, has });
+        self.is_live = !page.more;
+        let mut items: Vec<_> = page.events.into_iter().map(Followed::Event).collect();
+        // A page that was cut short is of one who is behind.
+        if self.is_live && !std::mem::replace(&mut self.is_caught_up, self.is_live) {
+            items.push(Followed::CaughtUp(page.next));
+        }
+        self.is_caught_up = self.is_live;
+        Ok(items)
+    }
+}
+
+impl From<End> for Has {
+    fn from(end: End) -> Self {
+        Self { position: end.head, event: Some(end.mark()) }
+    }
+}
+
+impl Has {
+    /// The same as the log has it. If it has that event no more: where to go on, and the error that says so.
+    async fn find(self, backend: &dyn Backend) -> Result<(Self, Option<Error>)> {
+        let Some(found) = self.event_in(backend).await? else {
+            let head = backend.head().await?;
+            let next = Self { position: head.min(Position(self.position.0 - 1)), event: None };
+            let event = next.event_in(backend).await?.flatten();
+            return Ok((Self { event, ..next }, Some(Error::WentBack { known: self.position, head })));
+        };
+        Ok((Self { event: found, ..self }, None))
+    }
+
+    /// The event at the position, and nothing at the beginning. `None` when there is no such event.
+    async fn event_in(self, backend: &dyn Backend) -> Result<Option<Option<Mark>>> {
+        if self.position <= Position(0) {
+            return Ok(Some(None));
+        }
+        let range = Range::between(Position(self.position.0 - 1), self.position);
+        let page = match backend.read(&Query::all(), range, 1).await {
+            // It is there, and cannot be opened.
+            Err(Error::Veil(_)) => return Ok(Some(self.event)),
+            page => page?,
+        };
+        let found = page.events.first().map(|found| End::from(found).mark());
+        let is_known = |found: &Mark| self.event.is_none_or(|event| event == *found);
+        Ok(found.filter(is_known).map(Some))
     }
 }
 
@@ -193,12 +325,14 @@ pub(crate) fn records_of(
     backend: Arc<dyn Backend>,
     query: Query,
     range: Range,
+    generation: u64,
 ) -> impl Stream<Item = Result<Recorded>> {
     async_stream::try_stream! {
         query.check()?;
         let mut rest = Some(range);
         while let Some(range) = rest {
             let page = backend.read(&query, range, STREAM_PAGE).await?;
+            backend.tail().check(Some(generation))?;
             rest = range.rest(&page);
             for recorded in page.events {
                 yield recorded;

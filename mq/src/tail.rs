@@ -1,12 +1,16 @@
-//! The end of a log as one process knows it: what was appended last, and that more has come. All live subscribers of the
-//! process share it. It is fed by the backend and asks nothing of the database; who finds no answer here reads a page.
+//! The end of a log as one process knows it: the last event, the events before it, and whether the log went back or was
+//! closed. All live subscribers of the process share it. The backend feeds it; it never queries the database. On a miss,
+//! readers fall back to reading a page.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
+use uuid::Uuid;
 
+use crate::clock::Timestamp;
 use crate::error::Error;
 use crate::position::Position;
 use crate::recorded::Recorded;
@@ -16,39 +20,78 @@ const EVENTS_MAX: usize = 2048;
 /// About the most bytes that are kept.
 const BYTES_MAX: usize = 8 << 20;
 
+/// Which event has a position: its id, and its time as well, since a repeated append may put the same id there again.
+pub(crate) type Mark = (Uuid, Timestamp);
+
+/// The last event of a log, or nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct End {
+    pub(crate) head: Position,
+    pub(crate) event_id: Uuid,
+    pub(crate) created_at: Timestamp,
+}
+
+impl End {
+    pub(crate) fn mark(&self) -> Mark {
+        (self.event_id, self.created_at)
+    }
+}
+
+impl From<&Recorded> for End {
+    fn from(event: &Recorded) -> Self {
+        Self { head: event.position, event_id: event.event_id, created_at: event.created_at }
+    }
+}
+
+/// The farthest end of the log that anybody in this process has seen.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Seen {
+    /// How often the log has gone back.
+    pub(crate) generation: u64,
+    pub(crate) end: End,
+}
+
 /// A wake-up for a follower: read again.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct News {
+struct News {
     /// The last known position.
-    pub(crate) head: Position,
+    head: Position,
+    generation: u64,
+    is_closed: bool,
     /// How often looking for new events has failed so far.
-    pub(crate) n_faults: u64,
+    n_faults: u64,
     /// Why it failed the last time.
-    pub(crate) fault: Option<Error>,
+    fault: Option<Error>,
 }
 
 /// The tail of a log. A backend makes one, and tells it of every commit that it makes or learns of.
 #[derive(Debug)]
 pub struct Tail {
     news: watch::Sender<News>,
-    recent: Mutex<Recent>,
+    known: Mutex<Known>,
+    /// That of `known`, to be read without its lock.
+    generation: AtomicU64,
     n_followers: AtomicUsize,
     /// Wakes the one that looks for the commits of others.
     look: Notify,
 }
 
-/// The last events, without gap.
 #[derive(Debug, Default)]
-struct Recent {
+struct Known {
+    seen: Seen,
+    /// The last events of this generation, without gap.
     events: VecDeque<Arc<Recorded>>,
     n_bytes: usize,
+    /// Where the log had ended when it last went back, and where it ended then.
+    lost: (Position, Position),
 }
 
 impl Default for Tail {
     fn default() -> Self {
         Self {
             news: watch::Sender::new(News::default()),
-            recent: Mutex::default(),
+            known: Mutex::default(),
+            generation: AtomicU64::new(0),
             n_followers: AtomicUsize::new(0),
             look: Notify::new(),
         }
@@ -56,18 +99,87 @@ impl Default for Tail {
 }
 
 impl Tail {
-    /// Takes in events that were committed, in order and without gap, when somebody follows; then says that the log has
-    /// grown. Who knows a new head only says [`Tail::grew`].
-    pub fn publish(&self, events: Vec<Recorded>) {
-        let Some(head) = events.last().map(|event| event.position) else { return };
-        if self.is_followed() {
-            self.recent().take_in(events);
-        }
-        self.grew(head);
+    /// What is known before the log is looked at, for [`Tail::saw`].
+    pub(crate) fn seen(&self) -> Seen {
+        self.known().seen
     }
 
-    /// Says that the log reaches to `head` at least.
-    pub fn grew(&self, head: Position) {
+    /// How often the log has gone back. What was read in an earlier generation may not be in the log any more.
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    /// Takes in a look at the log that began after `before` was known: where the log ends, and which event it has at the
+    /// position of `before.end`. False if that is not the event it was: the log went back, or had gone back meanwhile.
+    pub(crate) fn saw(&self, before: Seen, end: End, found: Option<Mark>) -> bool {
+        let mut known = self.known();
+        if known.seen.generation != before.generation {
+            return false;
+        }
+        if before.end.head > Position(0) && found != Some(before.end.mark()) {
+            tracing::error!(known = before.end.head.0, head = end.head.0, "the log went back");
+            let generation = before.generation + 1;
+            *known = Known { seen: Seen { generation, end }, lost: (before.end.head, end.head), ..Known::default() };
+            self.generation.store(generation, Ordering::Release);
+            self.news.send_modify(|news| (news.head, news.generation) = (end.head, generation));
+            return false;
+        }
+        if end.head > known.seen.end.head {
+            known.seen.end = end;
+        }
+        true
+    }
+
+    /// Why appends and reads that rely on an earlier generation are refused.
+    pub(crate) fn went_back(&self) -> Error {
+        let (known, head) = self.known().lost;
+        Error::WentBack { known, head }
+    }
+
+    /// Refuses what relies on an earlier generation.
+    pub(crate) fn check(&self, generation: Option<u64>) -> Result<(), Error> {
+        let is_current = generation.is_none_or(|generation| generation == self.generation());
+        if is_current { Ok(()) } else { Err(self.went_back()) }
+    }
+
+    /// Waits until what relies on this generation has to end, and says why.
+    pub(crate) async fn ended(&self, generation: u64) -> Error {
+        let is_over = |news: &News| news.is_closed || news.generation != generation;
+        let is_closed = self.news.subscribe().wait_for(is_over).await.is_ok_and(|news| news.is_closed);
+        if is_closed { Error::Closed } else { self.went_back() }
+    }
+
+    /// Takes in events that were committed, in order and without gap, and says that the log has grown. The events
+    /// themselves are kept only while somebody follows. What was read in an earlier generation is dropped.
+    pub(crate) fn publish(&self, generation: u64, events: Vec<Recorded>) {
+        let Some(end) = events.last().map(End::from) else { return };
+        let mut known = self.known();
+        if known.seen.generation != generation {
+            return;
+        }
+        if end.head > known.seen.end.head {
+            known.seen.end = end;
+        }
+        if self.is_followed() {
+            known.take_in(events);
+        }
+        self.grow(end.head);
+    }
+
+    /// Says that the log reaches to `end` at least.
+    pub(crate) fn grew(&self, generation: u64, end: End) {
+        let mut known = self.known();
+        if known.seen.generation != generation {
+            return;
+        }
+        if end.head > known.seen.end.head {
+            known.seen.end = end;
+        }
+        self.grow(end.head);
+    }
+
+    /// While the known part is locked, so that no older head comes after the news that the log went back.
+    fn grow(&self, head: Position) {
         self.news.send_if_modified(|news| {
             let grew = head > news.head;
             news.head = news.head.max(head);
@@ -76,32 +188,45 @@ impl Tail {
     }
 
     /// Says that looking for new events failed; it is tried again.
-    pub fn failed(&self, error: Error) {
+    pub(crate) fn failed(&self, error: Error) {
         self.news.send_modify(|news| {
             news.n_faults += 1;
             news.fault = Some(error);
         });
     }
 
+    /// Ends everybody who follows.
+    pub(crate) fn close(&self) {
+        self.news.send_modify(|news| news.is_closed = true);
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.news.borrow().is_closed
+    }
+
+    /// Waits until the log is closed.
+    pub(crate) async fn closed(&self) {
+        // The sender lives as long as this.
+        let _ = self.news.subscribe().wait_for(|news| news.is_closed).await;
+    }
+
     /// The last known position.
-    #[must_use]
-    pub fn head(&self) -> Position {
+    pub(crate) fn head(&self) -> Position {
         self.news.borrow().head
     }
 
     /// Whether anybody wants the events themselves.
-    #[must_use]
-    pub fn is_followed(&self) -> bool {
+    pub(crate) fn is_followed(&self) -> bool {
         self.n_followers.load(Ordering::Relaxed) > 0
     }
 
     /// Asks the backend to look for the commits of others now. Several questions may have one answer.
-    pub fn ask(&self) {
+    pub(crate) fn ask(&self) {
         self.look.notify_one();
     }
 
     /// Waits until the backend is to look: somebody has asked, or begins to follow where nobody did.
-    pub async fn asked(&self) {
+    pub(crate) async fn asked(&self) {
         self.look.notified().await;
     }
 
@@ -111,24 +236,24 @@ impl Tail {
             self.ask();
         }
         let news = self.news.subscribe();
-        let n_faults = news.borrow().n_faults;
-        Follower { tail: Arc::clone(self), news, n_faults }
+        let (n_faults, generation) = (news.borrow().n_faults, self.generation());
+        Follower { tail: Arc::clone(self), news, n_faults, generation }
     }
 
-    fn recent(&self) -> MutexGuard<'_, Recent> {
-        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Recent {
+impl Known {
     fn take_in(&mut self, events: Vec<Recorded>) {
         for event in events {
             let expected = self.events.back().map(|last| Position(last.position.0 + 1));
             match expected {
                 // It is known already.
                 Some(expected) if event.position < expected => continue,
-                // A gap: what was before it is of no use to anybody who keeps up.
-                Some(expected) if event.position > expected => self.clear(),
+                // A gap: nobody who keeps up needs the events before it.
+                Some(expected) if event.position > expected => self.forget_events(),
                 Some(_) | None => {}
             }
             self.n_bytes += size_of(&event);
@@ -140,8 +265,9 @@ impl Recent {
         }
     }
 
-    fn clear(&mut self) {
-        *self = Self::default();
+    fn forget_events(&mut self) {
+        self.events.clear();
+        self.n_bytes = 0;
     }
 }
 
@@ -155,28 +281,53 @@ pub(crate) struct Follower {
     tail: Arc<Tail>,
     news: watch::Receiver<News>,
     n_faults: u64,
+    generation: u64,
 }
 
 impl Follower {
-    /// Up to `limit` events behind a position, when memory has the first of them.
-    pub(crate) fn after(&self, position: Position, limit: usize) -> Option<Vec<Arc<Recorded>>> {
-        let recent = self.tail.recent();
-        let first = recent.events.front()?.position;
-        let index = usize::try_from(position.0.saturating_add(1).saturating_sub(first.0)).ok()?;
-        (index < recent.events.len()).then(|| recent.events.range(index..).take(limit).cloned().collect())
+    /// The generation in which it reads.
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation
     }
 
-    /// Waits until there is news behind `read_to`, or until looking for it failed.
+    /// Whether the log went back since it was asked the last time. From then on it reads in the new generation.
+    pub(crate) fn enter_generation(&mut self) -> bool {
+        let generation = self.tail.generation();
+        std::mem::replace(&mut self.generation, generation) != generation
+    }
+
+    /// Makes [`Follower::enter_generation`] say yes once more.
+    pub(crate) fn leave_generation(&mut self) {
+        self.generation = u64::MAX;
+    }
+
+    /// Up to `limit` events after a position, when memory has the first of them.
+    pub(crate) fn after(&self, position: Position, limit: usize) -> Option<Vec<Arc<Recorded>>> {
+        let known = self.tail.known();
+        if known.seen.generation != self.generation {
+            return None;
+        }
+        let first = known.events.front()?.position;
+        let index = usize::try_from(position.0.saturating_add(1).saturating_sub(first.0)).ok()?;
+        (index < known.events.len()).then(|| known.events.range(index..).take(limit).cloned().collect())
+    }
+
+    /// Waits until there is news after `read_to`.
     ///
     /// # Errors
-    /// Why it failed, once for each time.
+    /// [`Error::Closed`]; [`Error::WentBack`] until it enters the new generation; why looking for news failed, once for
+    /// each time.
     pub(crate) async fn wait(&mut self, read_to: Position) -> Result<(), Error> {
-        let seen = self.n_faults;
-        let told =
-            self.news.wait_for(|news| news.head > read_to || news.n_faults > seen).await.map(|news| news.clone());
+        let (seen, generation) = (self.n_faults, self.generation);
+        let is_news = |news: &News| {
+            news.is_closed || news.generation != generation || news.head > read_to || news.n_faults > seen
+        };
+        let told = self.news.wait_for(is_news).await.map(|news| news.clone());
         // It cannot end while this holds the tail.
         let Ok(news) = told else { return Err(Error::Closed) };
         match news.fault {
+            _ if news.is_closed => Err(Error::Closed),
+            _ if news.generation != generation => Err(self.tail.went_back()),
             Some(fault) if news.n_faults > seen => {
                 self.n_faults = news.n_faults;
                 Err(fault)
@@ -184,12 +335,17 @@ impl Follower {
             Some(_) | None => Ok(()),
         }
     }
+
+    /// Waits for so long after a fault; less if the log is closed.
+    pub(crate) async fn pause(&self, duration: Duration) {
+        let _ = tokio::time::timeout(duration, self.tail.closed()).await;
+    }
 }
 
 impl Drop for Follower {
     fn drop(&mut self) {
         if self.tail.n_followers.fetch_sub(1, Ordering::Relaxed) == 1 {
-            self.tail.recent().clear();
+            self.tail.known().forget_events();
         }
     }
 }

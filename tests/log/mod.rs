@@ -20,7 +20,6 @@ mod import;
 mod joined;
 mod kills;
 mod migrate;
-mod odd;
 mod postgres;
 mod postgres_faults;
 mod processes;

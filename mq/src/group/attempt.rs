@@ -55,6 +55,7 @@ impl Partition<'_> {
             lease: Arc::clone(&lease),
             space: settings.space.clone(),
             hold: settings.lease,
+            generation: self.shared.store.generation(),
         };
         let handled = {
             // Both are polled all the time: a handler that holds what the renewal needs must be able to go on.

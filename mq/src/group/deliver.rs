@@ -12,6 +12,7 @@ use super::held::{ACK_EVENTS_MAX, Attempt, Committed, FAULT_WAIT, Left, Partitio
 use super::pages::is_given;
 use super::partition::{BEHIND_MAX, Behind, Progress, partition_of};
 use super::state::{GroupCommand, GroupVersion, PARKED_MAX};
+use crate::error::Error;
 use crate::position::Position;
 use crate::query::{Query, Range};
 use crate::recorded::Recorded;
@@ -312,7 +313,11 @@ impl Partition<'_> {
             _ = self.up_to.changed() => {}
             _ = self.release.changed() => {}
             // The backend reports its own faults and keeps polling.
-            _ = self.follower.wait(read_to), if is_idle => {}
+            news = self.follower.wait(read_to), if is_idle => {
+                if matches!(news, Err(Error::Closed | Error::WentBack { .. })) {
+                    return Err(Left::Lost);
+                }
+            }
             () = tokio::time::sleep_until(until) => {}
         }
         Ok(())

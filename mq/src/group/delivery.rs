@@ -81,6 +81,8 @@ pub struct Delivery {
     pub(super) lease: Arc<Mutex<Lease>>,
     pub(super) space: String,
     pub(super) hold: Duration,
+    /// Of the log in which the event was read.
+    pub(super) generation: u64,
 }
 
 impl Delivery {
@@ -155,7 +157,8 @@ impl Delivery {
         let mut lease = self.lease.lock().await;
         lease.is_given = true;
         let expected = CellExpected::Held(lease.version);
-        let mut append = append.cell(self.after.change(&self.space, self.partition, expected, Some(self.hold)));
+        let change = self.after.change(&self.space, self.partition, expected, Some(self.hold));
+        let mut append = append.cell(change).decided_in(self.generation);
         if append.none_matching.is_none() {
             let (query, after) = self.guard.clone();
             append = append.none_matching(query, after);

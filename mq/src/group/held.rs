@@ -265,6 +265,9 @@ impl<'a> Partition<'a> {
 
     /// Waits after a fault of the database, unless the lease is over.
     pub(super) async fn fault(&self, error: &Error, until: Timestamp) -> Result<(), Left> {
+        if matches!(error, Error::Closed | Error::WentBack { .. }) {
+            return Err(Left::Lost);
+        }
         tracing::warn!(group = self.shared.settings.name, %error, "an append for a group failed and is tried again");
         tokio::time::sleep(FAULT_WAIT).await;
         if self.shared.store.now() >= until { Err(Left::Lost) } else { Ok(()) }

@@ -160,12 +160,24 @@ impl Group {
     /// once. Errors of the handler, and its panics, never end the worker; faults of the database are tried again.
     ///
     /// # Errors
-    /// A refusal of what was declared, a fault while it is declared, or an event of the group's own that cannot be read.
+    /// A refusal of what was declared, a fault while it is declared, an event of the group's own that cannot be read,
+    /// [`Error::Closed`], or [`Error::WentBack`]: then run it again, and it goes on where the log says.
     pub async fn run_until(
         &self,
         handler: impl GroupHandler,
         stop: impl Future<Output = ()> + Send,
     ) -> Result<Ended, ExecuteError<GroupError>> {
+        let group = Self { store: self.store.pinned(), ..self.clone() };
+        group.work_until(handler, stop).await
+    }
+
+    /// On a store of one generation: if the log goes back, nothing that was read or remembered before counts.
+    async fn work_until(
+        &self,
+        handler: impl GroupHandler,
+        stop: impl Future<Output = ()> + Send,
+    ) -> Result<Ended, ExecuteError<GroupError>> {
+        let (tail, generation) = (self.store.backend().tail(), self.store.generation());
         self.declare().await?;
         let known = Known::read(&self.store, &self.name).await?;
         let version = known.group.version(self.version).map_err(ExecuteError::Refused)?.clone();
@@ -197,6 +209,7 @@ impl Group {
                 error = followed => Err(error.into()),
                 ended = worked => ended,
                 () = &mut partitions => Err(Error::Closed.into()),
+                error = tail.ended(generation) => Err(error.into()),
             }
         };
         // Nobody is to wait for what will not be heard any more: the partitions are only given back.
@@ -214,11 +227,12 @@ impl Group {
     /// appended read what this group makes of it.
     ///
     /// # Errors
-    /// The group or the version is not there or retired, or a fault of the database.
+    /// The group or the version is not there or retired, [`Error::WentBack`], or a fault of the database.
     pub async fn wait_until(&self, position: Position) -> Result<(), ExecuteError<GroupError>> {
+        let group = Self { store: self.store.pinned(), ..self.clone() };
         let mut wait = WAIT.0;
         loop {
-            if self.floor().await? >= position {
+            if group.floor().await? >= position {
                 return Ok(());
             }
             tokio::time::sleep(wait).await;

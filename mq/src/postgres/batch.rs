@@ -8,7 +8,7 @@ use sqlx::Row;
 use sqlx::postgres::{PgConnection, PgRow};
 use uuid::Uuid;
 
-use super::log::{End, Log};
+use super::log::{Log, Look};
 use super::rows::{self, recorded_columns};
 use super::server::{answered, code_of};
 use super::sources;
@@ -20,6 +20,7 @@ use crate::judge::{Entry, Judge, Known, LAST_CHANGE, Ledger};
 use crate::position::{Place, Position};
 use crate::query::Query;
 use crate::recorded::Recorded;
+use crate::tail::End;
 
 /// Aggregates and kinds that are kept in memory, of each sort.
 const INTERNED_MAX: usize = 65_536;
@@ -40,6 +41,8 @@ pub(super) struct Interned {
     kinds: HashMap<Pair, i64>,
     /// Up to where the sequences are known.
     head: Position,
+    /// Of the log that all of this is about.
+    generation: u64,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -79,7 +82,11 @@ impl Interned {
     }
 
     /// Learns what others have written up to `head`, or forgets what it makes doubtful.
-    async fn catch_up(&mut self, log: &Log, connection: &mut PgConnection, head: Position) -> sqlx::Result<()> {
+    async fn catch_up(&mut self, log: &Log, connection: &mut PgConnection, look: Look) -> sqlx::Result<()> {
+        let Look { end: End { head, .. }, generation, .. } = look;
+        if self.generation != generation {
+            *self = Self { generation, ..Self::default() };
+        }
         let n_new = head.0 - self.head.0;
         if (1..=OTHERS_MAX).contains(&n_new) && !self.aggregates.is_empty() {
             let sql = "SELECT aggregate, max(sequence) FROM events WHERE position > $1 GROUP BY aggregate";
@@ -100,6 +107,7 @@ impl Interned {
 pub(super) struct Written {
     aggregates: HashMap<Pair, Aggregate>,
     kinds: HashMap<Pair, i64>,
+    pub(super) generation: u64,
     pub(super) head: Position,
     /// The new events.
     pub(super) events: Vec<Recorded>,
@@ -122,21 +130,22 @@ impl Written {
 pub(super) async fn write(
     log: &Log,
     connection: &mut PgConnection,
-    (appends, end): (&[Append], End),
+    (appends, look): (&[Append], Look),
     known: &mut Interned,
     trusting: bool,
 ) -> sqlx::Result<Option<(Vec<Result<Appended>>, Written)>> {
-    known.catch_up(log, connection, end.head).await?;
+    known.catch_up(log, connection, look).await?;
+    let end = look.end;
     // By the clock as it was read under the append lock: another reader may have set the shared one meanwhile.
-    let reading = log.log_time.after_by(end.time, end.now);
+    let reading = log.log_time.after_by(look.time, look.now);
     let is_stepped = reading.stepped_back.is_some();
     let facts =
         Facts::ask(log, connection, Asked::of(appends, known, trusting, is_stepped), (appends, end.head)).await?;
-    let (mut outcomes, mut judge) = judge(Writing::new(facts, known), appends, end, &reading);
+    let (mut outcomes, mut judge) = judge(log, Writing::new(facts, known), appends, end, &reading);
     if trusting && outcomes.iter().any(Result::is_err) {
         let facts =
             Facts::ask(log, connection, Asked::of(appends, known, false, is_stepped), (appends, end.head)).await?;
-        (outcomes, judge) = self::judge(Writing::new(facts, known), appends, end, &reading);
+        (outcomes, judge) = self::judge(log, Writing::new(facts, known), appends, end, &reading);
     }
     let (head, time) = (judge.head(), judge.written_at());
     let writing = judge.ledger;
@@ -148,12 +157,20 @@ pub(super) async fn write(
     let Facts { mut aggregates, mut kinds, .. } = writing.facts;
     aggregates.extend(writing.aggregates);
     kinds.extend(writing.kinds);
-    let written =
-        Written { aggregates, kinds, head, events: writing.rows.into_events(), time, step_is_recorded: is_stepped };
+    let written = Written {
+        aggregates,
+        kinds,
+        generation: look.generation,
+        head,
+        events: writing.rows.into_events(),
+        time,
+        step_is_recorded: is_stepped,
+    };
     Ok(Some((outcomes, written)))
 }
 
 fn judge<'a>(
+    log: &Log,
     writing: Writing<'a>,
     appends: &[Append],
     end: End,
@@ -164,6 +181,7 @@ fn judge<'a>(
         let Ok(()) = judge.record_step(step);
     }
     let judged = appends.iter().map(|append| {
+        log.tail.check(append.generation)?;
         let Ok(outcome) = judge.judge(append);
         outcome
     });

@@ -31,6 +31,10 @@ const DOING: &str = "importing";
 
 /// Takes in all of the records, or none.
 pub(super) async fn run(log: Arc<Log>, identity: LogIdentity, records: Records) -> Result<Imported> {
+    let _permit = log.imports.acquire().await.map_err(|_| Error::Closed)?;
+    if log.tail.is_closed() {
+        return Err(Error::Closed);
+    }
     let (sender, parts) = mpsc::channel(1);
     // Reading records may block; it ends with the import, when nothing takes the next part.
     let reading = tokio::task::spawn_blocking(move || read(records, &sender));
@@ -78,7 +82,7 @@ async fn transact(
     let patience = "SELECT set_config('idle_in_transaction_session_timeout', '10min', true)";
     answered(log.statement(patience).execute(&mut *connection)).await?;
     let identity = identity(log, connection).await?;
-    let mut judge = Import::begin(&identity, start.head, import).map_err(Fault::Told)?;
+    let mut judge = Import::begin(&identity, start.end.head, import).map_err(Fault::Told)?;
     if judge.adopts {
         let sql = "UPDATE log SET id = $1, created_at = $2";
         let adopt = log.statement(sql).bind(import.id).bind(import.created_at.0);
@@ -89,10 +93,10 @@ async fn transact(
     }
     let whole = whole(log, connection, judge.position()).await?;
     let imported = judge.end(whole).map_err(Fault::Told)?;
-    let end = log.locked_end(connection).await?;
-    commit(log, connection, (end.head > start.head).then_some(end.head)).await?;
-    log.log_time.learn(end.time);
-    log.tail.grew(end.head);
+    let (end, time) = log.uncommitted_end(connection).await?;
+    commit(log, connection, (end.head > start.end.head).then_some(end.head)).await?;
+    log.log_time.learn(time);
+    log.tail.grew(start.generation, end);
     Ok(imported)
 }
 

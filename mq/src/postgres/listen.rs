@@ -6,9 +6,8 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use sqlx::postgres::{PgListener, PgPoolOptions};
-use tokio::sync::Notify;
 
-use super::log::Log;
+use super::log::{Log, Look};
 use super::read::{Head, PageOf};
 use super::server::Server;
 use crate::error::Result;
@@ -22,7 +21,7 @@ const EVENTS_MAX: i64 = 1000;
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 
 /// Looks for commits until the log is closed.
-pub(super) async fn look(log: Weak<Log>, told: Arc<Notify>) {
+pub(super) async fn look(log: Weak<Log>, tail: Arc<Tail>) {
     let mut backoff = BACKOFF.0;
     loop {
         let outcome = match log.upgrade() {
@@ -33,14 +32,11 @@ pub(super) async fn look(log: Weak<Log>, told: Arc<Notify>) {
             Ok(()) => {
                 backoff = BACKOFF.0;
                 // A hint that came meanwhile is kept.
-                let _ = tokio::time::timeout(POLL_INTERVAL, told.notified()).await;
+                let _ = tokio::time::timeout(POLL_INTERVAL, tail.asked()).await;
             }
             Err(error) => {
                 tracing::warn!(%error, "looking for new events failed and is tried again");
-                match log.upgrade() {
-                    Some(log) => log.tail.failed(error),
-                    None => return,
-                }
+                tail.failed(error);
                 tokio::time::sleep(backoff).await;
                 backoff = (backoff * 2).min(BACKOFF.1);
             }
@@ -49,27 +45,27 @@ pub(super) async fn look(log: Weak<Log>, told: Arc<Notify>) {
 }
 
 /// Reads what is new, once for all who follow.
-async fn look_once(log: &Log) -> Result<()> {
-    let end = log.read("looking for new events", &Head).await?;
+async fn look_once(log: &Arc<Log>) -> Result<()> {
     let known = log.tail.head();
+    let Look { end, generation, .. } = log.read("looking for new events", Head).await?;
     // Who is far behind reads pages anyway.
     if log.tail.is_followed() && known < end.head && end.head.0 - known.0 <= EVENTS_MAX {
         let (query, range) = (Query::all(), Range::between(known, end.head));
         let limit = usize::try_from(end.head.0 - known.0).unwrap_or(0);
-        let page = log.read("reading new events", &PageOf { query: &query, range, limit }).await?;
-        log.tail.publish(page.events);
+        let page = log.read("reading new events", PageOf { query, range, limit }).await?;
+        log.tail.publish(generation, page.events);
     }
-    log.tail.grew(end.head);
+    log.tail.grew(generation, end);
     Ok(())
 }
 
 /// Listens to what the server tells of commits. What is lost meanwhile is found by looking.
-pub(super) async fn listen(server: Server, channel: String, told: Arc<Notify>, tail: Arc<Tail>) {
+pub(super) async fn listen(server: Server, channel: String, tail: Arc<Tail>) {
     let mut backoff = BACKOFF.0;
     loop {
         let pool =
             PgPoolOptions::new().max_connections(1).acquire_timeout(BACKOFF.1).connect_lazy_with(server.options());
-        match listen_once(&pool, &channel, &told, &mut backoff).await {
+        match listen_once(&pool, &channel, &tail, &mut backoff).await {
             Ok(()) => tracing::warn!("the connection that listens for new events was lost"),
             Err(error) => {
                 tracing::warn!(%error, "listening for new events failed and is tried again");
@@ -82,7 +78,7 @@ pub(super) async fn listen(server: Server, channel: String, told: Arc<Notify>, t
     }
 }
 
-async fn listen_once(pool: &sqlx::PgPool, channel: &str, told: &Notify, backoff: &mut Duration) -> sqlx::Result<()> {
+async fn listen_once(pool: &sqlx::PgPool, channel: &str, tail: &Tail, backoff: &mut Duration) -> sqlx::Result<()> {
     let mut listener = PgListener::connect_with(pool).await?;
     listener.eager_reconnect(false);
     listener.ignore_pool_close_event(true);
@@ -90,7 +86,7 @@ async fn listen_once(pool: &sqlx::PgPool, channel: &str, told: &Notify, backoff:
     *backoff = BACKOFF.0;
     loop {
         // What was committed before this listened is found too.
-        told.notify_one();
+        tail.ask();
         if listener.try_recv().await?.is_none() {
             return Ok(());
         }

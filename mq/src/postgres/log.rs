@@ -3,44 +3,61 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use sqlx::postgres::{PgArguments, PgConnection};
+use sqlx::postgres::{PgArguments, PgConnection, PgRow};
 use sqlx::query::Query as Statement;
 use sqlx::{AssertSqlSafe, Postgres, Row};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, oneshot};
+use uuid::Uuid;
 
 use super::LOCK_WAIT_MAX;
-use super::read::Reading;
 use super::server::{Server, answered, is_loss};
 use super::time::ServerClock;
+use super::work::WORK_MAX;
 use crate::clock::{LogTime, Timestamp};
 use crate::error::{Error, Result};
 use crate::ids::fnv1a;
 use crate::position::Position;
-use crate::tail::Tail;
+use crate::tail::{End, Tail};
 
 /// Connections of a process that read at the same time.
-const READERS_MAX: usize = 4;
+const READERS_MAX: u32 = 4;
+/// Imports that are at work at the same time; more wait.
+const IMPORTS_MAX: u32 = 4;
+/// Appends with work of the caller's that are made at the same time: enough for none to wait, since they are only counted.
+const JOINED_MAX: u32 = 1 << 16;
 /// Connections for work of the caller's that are kept while idle.
 const WORKERS_IDLE_MAX: usize = 4;
 /// A transaction that holds the append lock and does nothing for so long is ended by the server.
 const IDLE_MAX: &str = "30s";
 
-/// Where the log ends, and what time it is on the server. The cell is [`crate::judge::LAST_CHANGE`].
-pub(super) const END: &str = "SELECT coalesce(e.position, 0) AS position, \
-     greatest(e.created_at, c.held_until, 0) AS time, \
-     (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now \
-     FROM (VALUES (1)) AS one (n) \
-     LEFT JOIN (SELECT position, created_at FROM events ORDER BY position DESC LIMIT 1) AS e ON true \
-     LEFT JOIN cells AS c ON c.space = '' AND c.key = ''";
+/// Where the log ends, which event is at a position, and what time it is on the server. The cell is
+/// [`crate::judge::LAST_CHANGE`].
+fn look_at(known: Position) -> String {
+    format!(
+        "SELECT coalesce(e.position, 0) AS position, coalesce(e.event_id, '{}'::uuid) AS event_id, \
+         coalesce(e.created_at, 0) AS created_at, k.event_id AS known_id, k.created_at AS known_at, \
+         greatest(e.created_at, c.held_until, 0) AS time, \
+         (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now \
+         FROM (VALUES (1)) AS one (n) \
+         LEFT JOIN (SELECT position, event_id, created_at FROM events ORDER BY position DESC LIMIT 1) AS e ON true \
+         LEFT JOIN (SELECT event_id, created_at FROM events WHERE position = {known}) AS k ON true \
+         LEFT JOIN cells AS c ON c.space = '' AND c.key = ''",
+        Uuid::nil()
+    )
+}
 
-/// Where the log ends.
+/// A log as a transaction finds it.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct End {
-    pub(super) head: Position,
+pub(super) struct Look {
+    /// Where it ends.
+    pub(super) end: End,
     /// The log time of the last write, be it of an event or of a cell.
     pub(super) time: Timestamp,
     /// What the server's clock says, unless the log was opened with another.
     pub(super) now: Option<Timestamp>,
+    pub(super) generation: u64,
+    /// False if the log went back: then it is not of that generation.
+    pub(super) is_same: bool,
 }
 
 /// The append lock. The head is read by a statement behind the one that waits: only that sees what was committed meanwhile.
@@ -50,6 +67,19 @@ const LOCK: &str = "SELECT one FROM append_lock FOR UPDATE";
 /// connects.
 const CLEAR: &str = "CLOSE ALL; RESET SESSION AUTHORIZATION; RESET ALL; SET client_encoding = 'UTF8'; \
      UNLISTEN *; DISCARD TEMP; DISCARD SEQUENCES; SELECT pg_advisory_unlock_all(); ";
+
+/// One read on a connection that has no transaction; it leaves none behind.
+pub(super) trait Reading: Send + Sync + 'static {
+    /// What is read.
+    type Found: Send + 'static;
+
+    /// Reads, in a snapshot of its own. False when answers are still to come, so that the connection is of no further use.
+    fn read(
+        &self,
+        log: &Log,
+        connection: &mut PgConnection,
+    ) -> impl Future<Output = sqlx::Result<(Self::Found, bool)>> + Send;
+}
 
 /// What all parts of an open log share.
 pub(super) struct Log {
@@ -62,6 +92,9 @@ pub(super) struct Log {
     /// The settings of a transaction that reads, and with what one that writes needs besides.
     settings: [String; 2],
     readers: Semaphore,
+    pub(super) imports: Semaphore,
+    /// Appends with work of the caller's.
+    pub(super) joined: Semaphore,
     idle: Mutex<Vec<PgConnection>>,
     /// Connections on which work of the caller's is done, and nothing else.
     workers: Mutex<Vec<PgConnection>>,
@@ -96,7 +129,9 @@ impl Log {
             log_time,
             clock,
             settings: [reading, writing],
-            readers: Semaphore::new(READERS_MAX),
+            readers: Semaphore::new(READERS_MAX as usize),
+            imports: Semaphore::new(IMPORTS_MAX as usize),
+            joined: Semaphore::new(JOINED_MAX as usize),
             idle: Mutex::default(),
             workers: Mutex::default(),
         }
@@ -124,15 +159,15 @@ impl Log {
     }
 
     /// Begins to write: takes the append lock, and reads what is true from then on.
-    pub(super) async fn begin(&self, connection: &mut PgConnection) -> sqlx::Result<End> {
+    pub(super) async fn begin(&self, connection: &mut PgConnection) -> sqlx::Result<Look> {
         let settings = if self.server.is_pooled { &*self.settings[1] } else { "" };
-        let sql = format!("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; {settings}{LOCK}; {END}");
-        self.begin_by(connection, sql).await
+        let begin = format!("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; {settings}{LOCK}; ");
+        self.look(connection, &begin, "").await
     }
 
     /// The same in a transaction of a caller's that has begun, and fails where none has. The session is cleared first.
-    pub(super) async fn lock_in(&self, connection: &mut PgConnection) -> sqlx::Result<End> {
-        self.begin_by(connection, format!("SAVEPOINT append; {}{}{LOCK}; {END}", self.clear(), self.settings[1])).await
+    pub(super) async fn lock_in(&self, connection: &mut PgConnection) -> sqlx::Result<Look> {
+        self.look(connection, &format!("SAVEPOINT append; {}{}{LOCK}; ", self.clear(), self.settings[1]), "").await
     }
 
     /// Clears a session that the caller's work may have changed: others use it next, behind a pooler even other programs.
@@ -143,50 +178,85 @@ impl Log {
     }
 
     /// Begins to read: one snapshot, and where the log ends in it.
-    pub(super) async fn begin_to_read(&self, connection: &mut PgConnection) -> sqlx::Result<End> {
+    pub(super) async fn begin_to_read(&self, connection: &mut PgConnection) -> sqlx::Result<Look> {
         let settings = self.settings_to_read();
-        self.begin_by(connection, format!("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {settings}{END}")).await
+        let begin = format!("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {settings}");
+        self.look(connection, &begin, "").await
     }
 
     /// Where the log ends, in one round trip.
-    pub(super) async fn end(&self, connection: &mut PgConnection) -> sqlx::Result<End> {
+    pub(super) async fn end(&self, connection: &mut PgConnection) -> sqlx::Result<Look> {
         let settings = self.settings_to_read();
-        self.begin_by(connection, format!("BEGIN READ ONLY; {settings}{END}; COMMIT")).await
+        self.look(connection, &format!("BEGIN READ ONLY; {settings}"), "; COMMIT").await
     }
 
-    /// Where the log will end, within a transaction that holds the append lock and has written.
-    pub(super) async fn locked_end(&self, connection: &mut PgConnection) -> sqlx::Result<End> {
-        self.end_by(connection, END.to_owned()).await
+    /// Where the log will end when this transaction is committed.
+    pub(super) async fn uncommitted_end(&self, connection: &mut PgConnection) -> sqlx::Result<(End, Timestamp)> {
+        let rows = answered(sqlx::raw_sql(AssertSqlSafe(look_at(Position(0)))).fetch_all(connection)).await?;
+        end_of(rows.last().ok_or(sqlx::Error::RowNotFound)?)
     }
 
-    async fn begin_by(&self, connection: &mut PgConnection, sql: String) -> sqlx::Result<End> {
-        let end = self.end_by(connection, sql).await?;
-        self.log_time.after_by(end.time, end.now);
-        Ok(end)
-    }
-
-    async fn end_by(&self, connection: &mut PgConnection, sql: String) -> sqlx::Result<End> {
+    /// Looks at the log between the statements `begin` and `end`.
+    async fn look(&self, connection: &mut PgConnection, begin: &str, end: &str) -> sqlx::Result<Look> {
+        let before = self.tail.seen();
+        let sql = format!("{begin}{}{end}", look_at(before.end.head));
         let rows = answered(sqlx::raw_sql(AssertSqlSafe(sql)).fetch_all(connection)).await?;
         let row = rows.last().ok_or(sqlx::Error::RowNotFound)?;
-        let now = Timestamp(row.try_get("now")?);
+        let ((end, time), now) = (end_of(row)?, Timestamp(row.try_get("now")?));
+        let (known_id, known_at): (Option<Uuid>, Option<i64>) = (row.try_get("known_id")?, row.try_get("known_at")?);
         let now = self.clock.as_ref().map(|clock| {
             clock.set(now);
             now
         });
-        Ok(End { head: Position(row.try_get("position")?), time: Timestamp(row.try_get("time")?), now })
+        self.log_time.after_by(time, now);
+        let is_same = self.tail.saw(before, end, known_id.zip(known_at.map(Timestamp)));
+        Ok(Look { end, time, now, generation: before.generation, is_same })
     }
 
-    /// Reads on a connection of its own. One that was idle may have been lost meanwhile: then another is taken.
-    pub(super) async fn read<R: Reading>(&self, doing: &'static str, reading: &R) -> Result<R::Found> {
-        let _permit = self.readers.acquire().await.map_err(|_| Error::Closed)?;
+    /// Reads on a connection of its own, in a task of its own: the read goes on whether or not its caller polls, and ends
+    /// when the log is closed.
+    pub(super) async fn read<R: Reading>(self: &Arc<Self>, doing: &'static str, reading: R) -> Result<R::Found> {
+        let (log, (reply, answer)) = (Arc::clone(self), oneshot::channel());
+        tokio::spawn(async move {
+            let reading = async {
+                let _permit = log.readers.acquire().await.map_err(|_| Error::Closed)?;
+                if reply.is_closed() {
+                    return Err(Error::Closed);
+                }
+                log.read_on_any(doing, reading).await
+            };
+            let found = tokio::select! {
+                biased;
+                () = log.tail.closed() => Err(Error::Closed),
+                found = reading => found,
+            };
+            // A caller that went away needs no answer.
+            let _ = reply.send(found);
+        });
+        answer.await.map_err(|error| Error::storage(doing, error))?
+    }
+
+    /// A connection that was idle may have been lost meanwhile: then another is taken.
+    async fn read_on_any<R: Reading>(&self, doing: &'static str, reading: R) -> Result<R::Found> {
         while let Some(connection) = self.idle() {
-            match self.read_on(connection, reading).await {
+            match self.read_on(connection, &reading).await {
                 Err(error) if is_loss(&error) => {}
                 outcome => return outcome.map_err(|error| self.server.fault(doing, error)),
             }
         }
         let connection = self.connect().await?;
-        self.read_on(connection, reading).await.map_err(|error| self.server.fault(doing, error))
+        self.read_on(connection, &reading).await.map_err(|error| self.server.fault(doing, error))
+    }
+
+    /// Closes what is idle, when all reads and all work beside the writer have ended.
+    pub(super) async fn close(&self) {
+        // They end by themselves, soon.
+        let _ended = self.readers.acquire_many(READERS_MAX).await;
+        let _ended = self.imports.acquire_many(IMPORTS_MAX).await;
+        // Only its caller keeps such work going, and may have stopped.
+        let _ended = tokio::time::timeout(WORK_MAX + LOCK_WAIT_MAX, self.joined.acquire_many(JOINED_MAX)).await;
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.workers.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     /// After a fault the connection is not used again.
@@ -212,6 +282,12 @@ impl Log {
     fn idle(&self) -> Option<PgConnection> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop()
     }
+}
+
+/// Where the log ends, and the log time of the last write.
+fn end_of(row: &PgRow) -> sqlx::Result<(End, Timestamp)> {
+    let (head, created_at) = (Position(row.try_get("position")?), Timestamp(row.try_get("created_at")?));
+    Ok((End { head, event_id: row.try_get("event_id")?, created_at }, Timestamp(row.try_get("time")?)))
 }
 
 pub(super) async fn end_transaction(connection: &mut PgConnection, sql: &'static str) -> sqlx::Result<()> {

@@ -17,12 +17,12 @@ mod time;
 mod work;
 mod writer;
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use tokio::sync::{Mutex, Notify, mpsc, oneshot};
+use tokio::sync::{Mutex, mpsc};
 use tokio::task::{AbortHandle, JoinHandle};
 
 use crate::append::{Append, Appended};
@@ -32,11 +32,11 @@ use crate::clock::{Clock, LogTime, Timestamp};
 use crate::error::{Error, Result};
 use crate::position::Position;
 use crate::query::{Query, Range};
-use crate::queue::{QUEUE_APPENDS_MAX, Request};
+use crate::queue::{QUEUE_APPENDS_MAX, Request, request};
 use crate::recorded::Page;
 use crate::report::{Checked, Imported, Stats};
 use crate::tail::Tail;
-use log::Log;
+use log::{Log, Look};
 use read::{Cells, Counts, Head, Identity, PageOf, Whole};
 use server::Server;
 
@@ -50,29 +50,14 @@ pub struct Postgres {
 }
 
 struct Inner {
-    state: RwLock<State>,
-    tail: Arc<Tail>,
-    /// What runs until the log is closed.
-    tasks: Mutex<Vec<JoinHandle<()>>>,
-}
-
-/// Whether the log can be used.
-enum State {
-    Open(Arc<Open>),
-    /// And the log time of then.
-    Closed(Timestamp),
-}
-
-/// What an open log is used by. Whoever does something holds it, so when the last has dropped it, all that was begun is
-/// queued or done.
-struct Open {
-    // It goes first: the writer ends when the queue closes, and by then no connection is kept here.
     log: Arc<Log>,
     requests: mpsc::Sender<Request>,
+    /// What runs until the log is closed.
+    tasks: Mutex<Vec<JoinHandle<()>>>,
     lookers: Vec<AbortHandle>,
 }
 
-impl Drop for Open {
+impl Drop for Inner {
     fn drop(&mut self) {
         // The writer ends by itself, when it has done what is queued.
         self.lookers.iter().for_each(AbortHandle::abort);
@@ -93,29 +78,28 @@ impl Postgres {
     pub async fn open(url: &str, options: Options) -> Result<Self> {
         let server = Server::parse(url)?;
         let migrate = options.migrate_url.as_deref().map_or_else(|| Ok(server.clone()), Server::parse)?;
-        let (time, clock) = if options.clock.is_of_machine() {
-            let clock = Arc::new(time::ServerClock::default());
-            (LogTime::new(Arc::clone(&clock) as Arc<dyn Clock>), Some(clock))
-        } else {
-            (LogTime::new(options.clock), None)
+        let own_clock = (!options.clock.is_of_machine()).then_some(&*options.clock);
+        let found = schema::open(&server, &migrate, options.create, own_clock).await?;
+        let (time, clock) = match own_clock {
+            Some(_) => (LogTime::new(options.clock), None),
+            None => {
+                let clock = Arc::new(time::ServerClock::default());
+                (LogTime::new(Arc::clone(&clock) as Arc<dyn Clock>), Some(clock))
+            }
         };
-        let now = clock.is_none().then(|| time.now());
-        let found = schema::open(&server, &migrate, options.create, now).await?;
         let log = Arc::new(Log::new(server.in_schema(&found), &found, Arc::default(), (time, clock)));
-        let end = log.read("opening the log", &Head).await?;
-        log.tail.grew(end.head);
+        let Look { end, generation, .. } = log.read("opening the log", Head).await?;
+        log.tail.grew(generation, end);
         let (requests, queue) = mpsc::channel(QUEUE_APPENDS_MAX);
         let writer = tokio::spawn(writer::serve(Arc::clone(&log), queue));
-        let told = Arc::new(Notify::new());
-        let mut tasks = vec![tokio::spawn(listen::look(Arc::downgrade(&log), Arc::clone(&told)))];
+        let mut tasks = vec![tokio::spawn(listen::look(Arc::downgrade(&log), Arc::clone(&log.tail)))];
         if !log.server.is_pooled {
-            let listening = listen::listen(log.server.clone(), log.channel.clone(), told, Arc::clone(&log.tail));
+            let listening = listen::listen(log.server.clone(), log.channel.clone(), Arc::clone(&log.tail));
             tasks.push(tokio::spawn(listening));
         }
-        let (tail, lookers) = (Arc::clone(&log.tail), tasks.iter().map(JoinHandle::abort_handle).collect());
+        let lookers = tasks.iter().map(JoinHandle::abort_handle).collect();
         tasks.push(writer);
-        let state = RwLock::new(State::Open(Arc::new(Open { log, requests, lookers })));
-        Ok(Self { inner: Arc::new(Inner { state, tail, tasks: Mutex::new(tasks) }) })
+        Ok(Self { inner: Arc::new(Inner { log, requests, tasks: Mutex::new(tasks), lookers }) })
     }
 
     /// How the server would find the matching events of a range: its plan, line by line.
@@ -124,73 +108,63 @@ impl Postgres {
     /// A fault of the database.
     pub async fn explain(&self, query: &Query, range: Range, limit: usize) -> Result<Vec<String>> {
         query.check()?;
-        self.open_log()?.log.read("asking for a plan", &read::PlanOf(PageOf { query, range, limit })).await
+        let query = query.clone();
+        self.open_log()?.read("asking for a plan", read::PlanOf(PageOf { query, range, limit })).await
     }
 
-    async fn append(&self, append: Append) -> Result<Appended> {
-        let (reply, answer) = oneshot::channel();
-        let open = self.open_log()?;
-        open.requests.send(Request { append, reply }).await.map_err(|_| Error::Closed)?;
-        answer.await.map_err(|_| Error::Closed)?
-    }
-
-    fn open_log(&self) -> Result<Arc<Open>> {
-        match &*self.inner.state.read().unwrap_or_else(PoisonError::into_inner) {
-            State::Open(open) => Ok(Arc::clone(open)),
-            State::Closed(_) => Err(Error::Closed),
-        }
+    fn open_log(&self) -> Result<&Arc<Log>> {
+        if self.inner.log.tail.is_closed() { Err(Error::Closed) } else { Ok(&self.inner.log) }
     }
 }
 
 impl Backend for Postgres {
     fn append(&self, append: Append) -> BoxFuture<'_, Result<Appended>> {
-        self.append(append).boxed()
+        request(&self.inner.requests, append).boxed()
     }
 
     fn read<'a>(&'a self, query: &'a Query, range: Range, limit: usize) -> BoxFuture<'a, Result<Page>> {
-        async move { self.open_log()?.log.read("reading the log", &PageOf { query, range, limit }).await }.boxed()
+        let page = PageOf { query: query.clone(), range, limit };
+        async move { self.open_log()?.read("reading the log", page).await }.boxed()
     }
 
     fn head(&self) -> BoxFuture<'_, Result<Position>> {
-        async { Ok(self.open_log()?.log.read("reading the head of the log", &Head).await?.head) }.boxed()
+        async { Ok(self.open_log()?.read("reading the head of the log", Head).await?.end.head) }.boxed()
     }
 
     fn whole(&self, at: Position) -> BoxFuture<'_, Result<Position>> {
-        async move { self.open_log()?.log.read("reading the log", &Whole(at)).await }.boxed()
+        async move { self.open_log()?.read("reading the log", Whole(at)).await }.boxed()
     }
 
     fn log(&self) -> BoxFuture<'_, Result<LogIdentity>> {
-        async { self.open_log()?.log.read("reading the log's identity", &Identity).await }.boxed()
+        async { self.open_log()?.read("reading the log's identity", Identity).await }.boxed()
     }
 
     fn import(&self, identity: LogIdentity, records: Records) -> BoxFuture<'_, Result<Imported>> {
         async move {
-            let open = self.open_log()?;
-            let work = tokio::spawn(async move { import::run(Arc::clone(&open.log), identity, records).await });
+            let work = tokio::spawn(import::run(Arc::clone(self.open_log()?), identity, records));
             work.await.map_err(|error| Error::storage("importing", error))?
         }
         .boxed()
     }
 
     fn check(&self) -> BoxFuture<'_, Result<Checked>> {
-        async { self.open_log()?.log.read("checking the log", &check::Look).await }.boxed()
+        async { self.open_log()?.read("checking the log", check::Checking).await }.boxed()
     }
 
     fn cells<'a>(&'a self, space: &'a str, from: &'a str, limit: usize) -> BoxFuture<'a, Result<Vec<Cell>>> {
-        async move { self.open_log()?.log.read("reading cells", &Cells { space, from, limit }).await }.boxed()
+        let cells = Cells { space: space.to_owned(), from: from.to_owned(), limit };
+        async move { self.open_log()?.read("reading cells", cells).await }.boxed()
     }
 
     fn stats(&self) -> BoxFuture<'_, Result<Stats>> {
-        async { self.open_log()?.log.read("counting the events", &Counts).await }.boxed()
+        async { self.open_log()?.read("counting the events", Counts).await }.boxed()
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {
         async {
-            // Nobody who comes from here on gets it.
-            if let Ok(open) = self.open_log() {
-                let closed = State::Closed(open.log.log_time.now());
-                drop(std::mem::replace(&mut *self.inner.state.write().unwrap_or_else(PoisonError::into_inner), closed));
-            }
+            self.inner.log.tail.close();
+            self.inner.lookers.iter().for_each(AbortHandle::abort);
+            self.inner.log.close().await;
             // Who comes second waits as well, and who goes before the end loses no task.
             let mut tasks = self.inner.tasks.lock().await;
             while let Some(task) = tasks.last_mut() {
@@ -203,13 +177,10 @@ impl Backend for Postgres {
     }
 
     fn now(&self) -> Timestamp {
-        match &*self.inner.state.read().unwrap_or_else(PoisonError::into_inner) {
-            State::Open(open) => open.log.log_time.now(),
-            State::Closed(then) => *then,
-        }
+        self.inner.log.log_time.now()
     }
 
     fn tail(&self) -> &Arc<Tail> {
-        &self.inner.tail
+        &self.inner.log.tail
     }
 }

@@ -1,12 +1,10 @@
 //! Reading a log: pages of events, its head, its identity, its cells. Each read sees one moment.
 
-use std::future::Future;
-
 use futures::TryStreamExt;
 use sqlx::Row;
 use sqlx::postgres::PgConnection;
 
-use super::log::{End, Log, end_transaction};
+use super::log::{Log, Look, Reading, end_transaction};
 use super::rows::recorded;
 use super::server::answered;
 use super::sources::{self, Wanted};
@@ -18,32 +16,20 @@ use crate::position::Position;
 use crate::query::{Query, Range};
 use crate::recorded::Page;
 use crate::report::{KindStats, Stats};
-
-/// One read on a connection that has no transaction; it leaves none behind.
-pub(super) trait Reading: Sync {
-    /// What is read.
-    type Found: Send;
-
-    /// Reads, in a snapshot of its own. False when answers are still to come, so that the connection is of no further use.
-    fn read(
-        &self,
-        log: &Log,
-        connection: &mut PgConnection,
-    ) -> impl Future<Output = sqlx::Result<(Self::Found, bool)>> + Send;
-}
+use crate::tail::End;
 
 /// The matching events of a range.
-pub(super) struct PageOf<'a> {
-    pub(super) query: &'a Query,
+pub(super) struct PageOf {
+    pub(super) query: Query,
     pub(super) range: Range,
     pub(super) limit: usize,
 }
 
-impl Reading for PageOf<'_> {
+impl Reading for PageOf {
     type Found = Page;
 
     async fn read(&self, log: &Log, connection: &mut PgConnection) -> sqlx::Result<(Page, bool)> {
-        let end = log.begin_to_read(connection).await?;
+        let end = log.begin_to_read(connection).await?.end;
         let (page, is_whole) = self.page(log, connection, end).await?;
         if is_whole {
             end_transaction(connection, "COMMIT").await?;
@@ -52,7 +38,7 @@ impl Reading for PageOf<'_> {
     }
 }
 
-impl PageOf<'_> {
+impl PageOf {
     async fn page(&self, log: &Log, connection: &mut PgConnection, end: End) -> sqlx::Result<(Page, bool)> {
         let Self { range, limit, .. } = *self;
         let (low, high) = bounds(log, connection, range, end.head).await?;
@@ -60,7 +46,7 @@ impl PageOf<'_> {
         let mut events = Vec::new();
         let (mut n_bytes, mut is_whole) = (0, true);
         let select = if low < high && limit > 0 {
-            sources::select(log, connection, self.query, "", wanted).await?
+            sources::select(log, connection, &self.query, "", wanted).await?
         } else {
             None
         };
@@ -81,14 +67,14 @@ impl PageOf<'_> {
 }
 
 /// How the server would read a page.
-pub(super) struct PlanOf<'a>(pub(super) PageOf<'a>);
+pub(super) struct PlanOf(pub(super) PageOf);
 
-impl Reading for PlanOf<'_> {
+impl Reading for PlanOf {
     type Found = Vec<String>;
 
     async fn read(&self, log: &Log, connection: &mut PgConnection) -> sqlx::Result<(Vec<String>, bool)> {
-        let PageOf { query, range, limit } = self.0;
-        let end = log.begin_to_read(connection).await?;
+        let PageOf { ref query, range, limit } = self.0;
+        let end = log.begin_to_read(connection).await?.end;
         let (low, high) = bounds(log, connection, range, end.head).await?;
         let wanted = Wanted { low, high, backwards: range.backwards, limit };
         let mut plan = Vec::new();
@@ -137,9 +123,9 @@ async fn last_before(
 pub(super) struct Head;
 
 impl Reading for Head {
-    type Found = End;
+    type Found = Look;
 
-    async fn read(&self, log: &Log, connection: &mut PgConnection) -> sqlx::Result<(End, bool)> {
+    async fn read(&self, log: &Log, connection: &mut PgConnection) -> sqlx::Result<(Look, bool)> {
         Ok((log.end(connection).await?, true))
     }
 }
@@ -151,7 +137,7 @@ impl Reading for Whole {
     type Found = Position;
 
     async fn read(&self, log: &Log, connection: &mut PgConnection) -> sqlx::Result<(Position, bool)> {
-        let end = log.begin_to_read(connection).await?;
+        let end = log.begin_to_read(connection).await?.end;
         let at = self.0.max(Position(0));
         let mut whole = end.head;
         if at < end.head {
@@ -185,13 +171,13 @@ pub(super) async fn identity(log: &Log, connection: &mut PgConnection) -> sqlx::
 }
 
 /// Cells of a space in the order of their keys.
-pub(super) struct Cells<'a> {
-    pub(super) space: &'a str,
-    pub(super) from: &'a str,
+pub(super) struct Cells {
+    pub(super) space: String,
+    pub(super) from: String,
     pub(super) limit: usize,
 }
 
-impl Reading for Cells<'_> {
+impl Reading for Cells {
     type Found = Vec<Cell>;
 
     async fn read(&self, log: &Log, connection: &mut PgConnection) -> sqlx::Result<(Vec<Cell>, bool)> {
@@ -199,7 +185,7 @@ impl Reading for Cells<'_> {
             return Ok((Vec::new(), true));
         }
         // No key has a zero byte, and none is sent: behind one, all keys come that are longer than what stands before it.
-        let (from, is_behind) = self.from.split_once('\0').map_or((self.from, false), |(from, _)| (from, true));
+        let (from, is_behind) = self.from.split_once('\0').map_or((&*self.from, false), |(from, _)| (from, true));
         let sql = if is_behind {
             "SELECT key, version, value, held_until FROM cells WHERE space = $1 AND key > $2 ORDER BY key LIMIT $3"
         } else {
@@ -207,7 +193,7 @@ impl Reading for Cells<'_> {
         };
         log.begin_to_read(connection).await?;
         let limit = i64::try_from(self.limit).unwrap_or(i64::MAX);
-        let statement = log.statement(sql).bind(self.space).bind(from).bind(limit);
+        let statement = log.statement(sql).bind(&self.space).bind(from).bind(limit);
         let rows = answered(statement.fetch_all(&mut *connection)).await?;
         end_transaction(connection, "COMMIT").await?;
         let cells = rows.iter().map(|row| {
@@ -230,7 +216,7 @@ impl Reading for Counts {
     type Found = Stats;
 
     async fn read(&self, log: &Log, connection: &mut PgConnection) -> sqlx::Result<(Stats, bool)> {
-        let end = log.begin_to_read(connection).await?;
+        let end = log.begin_to_read(connection).await?.end;
         let sql = "SELECT (SELECT count(*) FROM aggregates), (SELECT count(*) FROM cells WHERE space != ''), \
              (SELECT sum(pg_total_relation_size(c.oid))::bigint FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace \
               WHERE n.nspname = current_schema() AND c.relkind = 'r'), \

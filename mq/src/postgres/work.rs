@@ -10,12 +10,12 @@ use super::Postgres;
 use super::batch::{self, Interned};
 use super::log::{Log, end_transaction};
 use super::server::answered;
-use super::writer::{Fault, commit, publish};
+use super::writer::{Fault, check, commit, publish};
 use crate::append::{Append, Appended};
 use crate::error::{Error, Result};
 
 /// How long the caller's work may take.
-const WORK_MAX: Duration = Duration::from_secs(30);
+pub(super) const WORK_MAX: Duration = Duration::from_secs(30);
 
 const DOING: &str = "appending";
 
@@ -38,8 +38,11 @@ impl Postgres {
         W: for<'c> FnOnce(&'c mut PgConnection) -> BoxFuture<'c, Result<T, E>> + Send,
     {
         append.check()?;
-        let open = self.open_log()?;
-        let log = &*open.log;
+        let log = self.open_log()?;
+        let _permit = log.joined.acquire().await.map_err(|_| Error::Closed)?;
+        if log.tail.is_closed() {
+            return Err(Error::Closed.into());
+        }
         let fault = |fault: Fault| E::from(fault.into_error(log, DOING));
         let mut connection = begin(log).await?;
         let done = match tokio::time::timeout(WORK_MAX, work(&mut connection)).await {
@@ -73,9 +76,10 @@ async fn begin(log: &Log) -> Result<PgConnection> {
 }
 
 async fn finish(log: &Log, connection: &mut PgConnection, append: Append) -> Result<Result<Appended>, Fault> {
-    let end = log.lock_in(connection).await?;
+    let look = log.lock_in(connection).await?;
+    check(log, look)?;
     let mut interned = Interned::default();
-    let written = batch::write(log, connection, (&[append], end), &mut interned, false).await?;
+    let written = batch::write(log, connection, (&[append], look), &mut interned, false).await?;
     let (mut outcomes, written) = written.ok_or(sqlx::Error::RowNotFound)?;
     let outcome = outcomes.pop().unwrap_or(Err(Error::Closed));
     if outcome.as_ref().is_ok_and(|appended| !appended.repeated) {

@@ -9,7 +9,7 @@ use sqlx::postgres::PgConnection;
 use tokio::sync::mpsc;
 
 use super::batch::{self, Interned, Written};
-use super::log::{End, Log, end_transaction};
+use super::log::{Log, Look, end_transaction};
 use super::server::{answered, is_loss};
 use crate::append::{Append, Appended};
 use crate::error::{Error, Result};
@@ -42,14 +42,25 @@ impl From<sqlx::Error> for Fault {
     }
 }
 
-/// Writes until the queue closes.
+/// Writes until the log is closed and all that has queued by then is done.
 pub(super) async fn serve(log: Arc<Log>, mut queue: mpsc::Receiver<Request>) {
-    let mut writer = Writer { log, connection: None, interned: Interned::default() };
-    while let Some(first) = queue.recv().await {
+    let mut writer = Writer { log: Arc::clone(&log), connection: None, interned: Interned::default() };
+    while let Some(first) = next(&log, &mut queue).await {
         let begun = writer.begin().await;
         // What has queued while the lock was waited for goes along.
         writer.commit(begun, drain(first, &mut queue)).await;
     }
+}
+
+async fn next(log: &Log, queue: &mut mpsc::Receiver<Request>) -> Option<Request> {
+    if !log.tail.is_closed() {
+        tokio::select! {
+            () = log.tail.closed() => {}
+            next = queue.recv() => return next,
+        }
+    }
+    queue.close();
+    queue.recv().await
 }
 
 struct Writer {
@@ -61,20 +72,21 @@ struct Writer {
 impl Writer {
     /// Holds the append lock. A connection that was idle may have been lost meanwhile: then another is taken. After a fault
     /// nothing that a connection holds is trusted.
-    async fn begin(&mut self) -> Result<(PgConnection, End), Fault> {
+    async fn begin(&mut self) -> Result<(PgConnection, Look), Fault> {
         if let Some(mut connection) = self.connection.take() {
             match self.log.begin(&mut connection).await {
                 Err(error) if is_loss(&error) => {}
                 begun => return Ok((connection, begun?)),
             }
         }
+        self.interned = Interned::default();
         let mut connection = self.log.connect().await.map_err(Fault::Told)?;
-        let end = self.log.begin(&mut connection).await?;
-        Ok((connection, end))
+        let look = self.log.begin(&mut connection).await?;
+        Ok((connection, look))
     }
 
     /// Commits a batch and answers each of its callers.
-    async fn commit(&mut self, begun: Result<(PgConnection, End), Fault>, batch: Vec<Request>) {
+    async fn commit(&mut self, begun: Result<(PgConnection, Look), Fault>, batch: Vec<Request>) {
         let (appends, replies): (Vec<Append>, Vec<_>) =
             batch.into_iter().map(|request| (request.append, request.reply)).unzip();
         match self.try_commit(begun, &appends).await.map_err(|fault| fault.into_error(&self.log, "appending")) {
@@ -95,11 +107,11 @@ impl Writer {
 
     async fn try_commit(
         &mut self,
-        begun: Result<(PgConnection, End), Fault>,
+        begun: Result<(PgConnection, Look), Fault>,
         appends: &[Append],
     ) -> Result<Vec<Result<Appended>>, Fault> {
-        let (mut connection, end) = begun?;
-        let outcomes = transact(&self.log, &mut connection, end, appends, &mut self.interned).await?;
+        let (mut connection, look) = begun?;
+        let outcomes = transact(&self.log, &mut connection, look, appends, &mut self.interned).await?;
         self.connection = Some(connection);
         Ok(outcomes)
     }
@@ -109,24 +121,31 @@ impl Writer {
 async fn transact(
     log: &Log,
     connection: &mut PgConnection,
-    mut end: End,
+    mut look: Look,
     appends: &[Append],
     interned: &mut Interned,
 ) -> Result<Vec<Result<Appended>>, Fault> {
-    let mut done = batch::write(log, connection, (appends, end), interned, true).await?;
+    check(log, look)?;
+    let mut done = batch::write(log, connection, (appends, look), interned, true).await?;
     if done.is_none() {
         end_transaction(connection, "ROLLBACK").await?;
-        end = log.begin(connection).await?;
-        done = batch::write(log, connection, (appends, end), interned, false).await?;
+        look = log.begin(connection).await?;
+        check(log, look)?;
+        done = batch::write(log, connection, (appends, look), interned, false).await?;
     }
     let (outcomes, written) = done.ok_or(sqlx::Error::WorkerCrashed)?;
     #[cfg(feature = "faults")]
-    crate::faults::reach(crate::faults::Point::Before(end.head, written.head));
+    crate::faults::reach(crate::faults::Point::Before(look.end.head, written.head));
     commit(log, connection, written.news()).await?;
     #[cfg(feature = "faults")]
-    crate::faults::reach(crate::faults::Point::After(end.head, written.head));
+    crate::faults::reach(crate::faults::Point::After(look.end.head, written.head));
     publish(log, interned, written);
     Ok(outcomes)
+}
+
+/// Refuses to write to a log that went back.
+pub(super) fn check(log: &Log, look: Look) -> Result<(), Fault> {
+    if look.is_same { Ok(()) } else { Err(Fault::Told(log.tail.went_back())) }
 }
 
 /// Commits, and tells all who listen of a new head.
@@ -147,6 +166,6 @@ pub(super) fn publish(log: &Log, interned: &mut Interned, mut written: Written) 
     if let Some(time) = written.time {
         log.log_time.learn(time);
     }
-    log.tail.publish(std::mem::take(&mut written.events));
+    log.tail.publish(written.generation, std::mem::take(&mut written.events));
     interned.learn(written);
 }

@@ -2,18 +2,21 @@
 //! it finds wrong is an answer, not an error.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use rusqlite::{Connection, ErrorCode, Row, params};
 
 use super::location::Location;
 use super::migrations;
+use super::readers::end_when_closed;
 use super::tables::{self, RECORDED, recorded};
-use crate::check::Check;
+use crate::check::{Check, cause_of};
 use crate::error::{Error, Result};
 use crate::limits::FINDINGS_MAX;
 use crate::position::Position;
 use crate::recorded::Recorded;
 use crate::report::Checked;
+use crate::tail::Tail;
 
 const DOING: &str = "checking the log";
 
@@ -54,13 +57,17 @@ const SCHEMA: &str = "SELECT type || ' ' || name, sql, tbl_name FROM sqlite_sche
      WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'";
 
 /// Looks at all of the log.
-pub(super) fn run(location: &Location) -> Result<Checked> {
+pub(super) fn run(location: &Location, tail: &Arc<Tail>) -> Result<Checked> {
     // To connect would make a file where there is none.
     location.check_same()?;
     let mut connection = location.connect()?;
     location.check_same()?;
+    end_when_closed(&connection, tail).map_err(|error| location.fault(DOING, error))?;
     let mut check = Check::default();
     if let Err(error) = look(&mut check, &mut connection) {
+        if tail.is_closed() {
+            return Err(Error::Closed);
+        }
         if check.has_findings() && error.sqlite_error_code() == Some(ErrorCode::Unknown) {
             // A table or a column is not there, and that is found already.
             return Ok(check.end());
@@ -135,24 +142,18 @@ fn events(check: &mut Check, connection: &Connection) -> rusqlite::Result<()> {
     while let Some(row) = rows.next()? {
         let position = Position(row.get(0)?);
         if let Some(event) = check.event(position, || recorded(row)) {
-            let causes = event.causes();
-            if causes_beside(row)? != causes.as_bytes() {
+            if causes_beside(row)? != event.causes().as_bytes() {
                 let what = "the indexes of correlation and causation have other ids than the metadata";
                 check.find(Some(position), what.into());
             }
-            tag_index(check, connection, &event)?;
-            if let Some(cause) = causes.causation_id
-                && tables::position_of(connection, cause)?.is_none()
-            {
-                check.foreign_cause(position);
-            }
+            indexes(check, connection, &event)?;
         }
     }
     Ok(())
 }
 
-/// Looks whether the event is found by its tags.
-fn tag_index(check: &mut Check, connection: &Connection, event: &Recorded) -> rusqlite::Result<()> {
+/// Looks whether the event is found by its tags, and the event that it names as its cause by its id.
+fn indexes(check: &mut Check, connection: &Connection, event: &Recorded) -> rusqlite::Result<()> {
     for tag in &event.tags {
         let sql = "SELECT EXISTS (SELECT 1 FROM tags WHERE tag = ?1 AND position = ?2)";
         let is_indexed: bool =
@@ -160,6 +161,11 @@ fn tag_index(check: &mut Check, connection: &Connection, event: &Recorded) -> ru
         if !is_indexed {
             check.find(Some(event.position), format!("the event has tag {tag}, and the index of tags has it not"));
         }
+    }
+    if let Some(cause) = cause_of(event)
+        && tables::position_of(connection, cause)?.is_none()
+    {
+        check.find_lost_cause(event, cause);
     }
     Ok(())
 }

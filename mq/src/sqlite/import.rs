@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
 use super::location::Location;
-use super::read;
+use super::read::{self, Snapshot};
 use super::tables::{self, RECORDED, Row, end_of, recorded};
 use crate::backend::{LogIdentity, Records};
 use crate::clock::Timestamp;
@@ -29,7 +29,7 @@ pub(super) fn run(location: &Location, identity: &LogIdentity, records: Records)
     let mut connection = location.connect()?;
     location.make_durable(&connection)?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fault)?;
-    let start = end_of(&transaction).map_err(fault)?;
+    let (start, _) = end_of(&transaction).map_err(fault)?;
     let mut import = Import::begin(&read::log(&transaction).map_err(fault)?, start.head, identity)?;
     if import.adopts {
         adopt(&transaction, identity).map_err(fault)?;
@@ -47,15 +47,16 @@ pub(super) fn run(location: &Location, identity: &LogIdentity, records: Records)
             }
         }
     }
-    let imported = import.end(read::whole(&transaction, import.position()).map_err(fault)?)?;
-    let end = end_of(&transaction).map_err(fault)?;
+    let (end, time) = end_of(&transaction).map_err(fault)?;
+    let whole = read::whole(&Snapshot { connection: &transaction, end }, import.position()).map_err(fault)?;
+    let imported = import.end(whole)?;
     #[cfg(feature = "faults")]
     crate::faults::reach(crate::faults::Point::Before(start.head, end.head));
     transaction.commit().map_err(fault)?;
     #[cfg(feature = "faults")]
     crate::faults::reach(crate::faults::Point::After(start.head, end.head));
     drop(held);
-    Ok((imported, end.time))
+    Ok((imported, time))
 }
 
 fn adopt(connection: &Connection, identity: &LogIdentity) -> rusqlite::Result<usize> {

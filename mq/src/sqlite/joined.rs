@@ -11,13 +11,14 @@ use super::bell::Bell;
 use super::ledger::{Memory, Writing};
 use super::location::Location;
 use super::lock::AppendLock;
-use super::tables::end_of;
+use super::tables::{Look, look};
 use crate::append::{Append, Appended};
 use crate::clock::LogTime;
 use crate::error::{Error, Result};
 use crate::judge::Judge;
 use crate::limits::JOINED_TIME_MAX;
 use crate::position::Position;
+use crate::tail::{Seen, Tail};
 
 const DOING: &str = "appending with other statements";
 /// After so many steps of SQLite it is looked whether the time is over.
@@ -41,6 +42,7 @@ pub enum JoinedError<E> {
 pub(super) struct Joined {
     location: Location,
     log_time: Arc<LogTime>,
+    tail: Arc<Tail>,
     idle: Arc<Mutex<Option<Place>>>,
 }
 
@@ -50,8 +52,8 @@ struct Place {
 }
 
 impl Joined {
-    pub(super) fn new(location: Location, log_time: Arc<LogTime>) -> Self {
-        Self { location, log_time, idle: Arc::default() }
+    pub(super) fn new(location: Location, log_time: Arc<LogTime>, tail: Arc<Tail>) -> Self {
+        Self { location, log_time, tail, idle: Arc::default() }
     }
 
     /// Closes the connection. Nobody may be appending.
@@ -91,16 +93,19 @@ impl Joined {
         let fault = |error| self.location.fault(DOING, error);
         let held = self.location.hold(place.lock.as_ref())?;
         self.location.check_same()?;
-        let behavior = TransactionBehavior::Immediate;
+        let (before, behavior) = (self.tail.seen(), TransactionBehavior::Immediate);
         let transaction = place.connection.transaction_with_behavior(behavior).map_err(fault)?;
-        let start = end_of(&transaction).map_err(fault)?;
-        let reading = self.log_time.after(start.time);
+        let Look { end: start, time, is_same } = look(&transaction, &self.tail, before).map_err(fault)?;
+        if !is_same {
+            return Err(self.tail.went_back().into());
+        }
+        let reading = self.log_time.after(time);
         let worked = within_bounds(&transaction, work).map_err(fault)??;
         if transaction.is_autocommit() {
             return Err(Error::storage(DOING, Ended).into());
         }
         let mut memory = Memory::default();
-        let writing = Writing::new(&transaction, &mut memory, start.head).map_err(fault)?;
+        let writing = Writing::new(&transaction, &mut memory, Seen { end: start, ..before }).map_err(fault)?;
         let mut judge = Judge::new(writing, start.head, reading.now);
         if let Some(step) = reading.stepped_back {
             judge.record_step(step).map_err(fault)?;

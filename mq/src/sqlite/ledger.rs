@@ -14,6 +14,7 @@ use crate::judge::{Entry, Known, Ledger};
 use crate::position::{Place, Position};
 use crate::query::Query;
 use crate::recorded::tags_as_json;
+use crate::tail::{End, Seen};
 
 /// Aggregates and kinds that are kept in memory.
 const NAMES_MAX: usize = 65_536;
@@ -24,6 +25,8 @@ const NAMES_MAX: usize = 65_536;
 pub(super) struct Memory {
     streams: HashMap<String, Stream>,
     n_names: usize,
+    /// How often the log had gone back.
+    log_generation: u64,
     /// The end of the log as this writer left it.
     head: Position,
     /// Counts how often others were found to have written meanwhile: sequences that were seen before may be old.
@@ -80,12 +83,15 @@ pub(super) struct Writing<'a> {
 }
 
 impl<'a> Writing<'a> {
-    /// A transaction that begins at the end of the log.
+    /// A transaction that begins at this end of the log.
     pub(super) fn new(
         transaction: &'a Transaction<'a>,
         memory: &'a mut Memory,
-        head: Position,
+        Seen { generation, end: End { head, .. } }: Seen,
     ) -> rusqlite::Result<Self> {
+        if memory.log_generation != generation {
+            *memory = Memory { log_generation: generation, ..Memory::default() };
+        }
         if memory.head != head || memory.greatest.is_none() {
             memory.generation += 1;
             memory.head = head;

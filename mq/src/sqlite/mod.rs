@@ -1,7 +1,7 @@
 //! A log in one SQLite file, which several processes may use at once, or in memory.
 //!
-//! One thread of each process writes; a small pool reads. Readers never block writers, nor writers readers (WAL). Only an
-//! append that is joined with a caller's own statements goes by a connection of its own.
+//! One thread of each process writes; a few read. In a file, readers never block writers, nor writers readers (WAL). Only
+//! an append that is joined with a caller's own statements uses a connection of its own.
 
 mod bell;
 mod check;
@@ -25,7 +25,8 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::task::JoinError;
 
 use crate::append::{Append, Appended};
 use crate::backend::{Backend, LogIdentity, Options, Records};
@@ -35,7 +36,7 @@ use crate::error::{Error, Result};
 use crate::ids::new_event_id;
 use crate::position::Position;
 use crate::query::{Query, Range};
-use crate::queue::{QUEUE_APPENDS_MAX, Request};
+use crate::queue::{QUEUE_APPENDS_MAX, Request, request};
 use crate::recorded::Page;
 use crate::report::{Checked, Imported, Stats};
 use crate::tail::Tail;
@@ -43,6 +44,7 @@ use bell::{Bell, LOOK_ANYWAY};
 use joined::Joined;
 pub use joined::JoinedError;
 use location::Location;
+use read::Snapshot;
 use readers::Readers;
 
 /// A log on SQLite, for what only SQLite can do; [`crate::EventStore::on`] makes a store of it. A clone is the same log.
@@ -50,7 +52,8 @@ use readers::Readers;
 pub struct Sqlite {
     location: Location,
     requests: mpsc::Sender<Request>,
-    closing: mpsc::Sender<oneshot::Sender<()>>,
+    /// Closed when the writer has ended.
+    written: watch::Receiver<()>,
     tail: Arc<Tail>,
     log_time: Arc<LogTime>,
     readers: Readers,
@@ -90,22 +93,22 @@ impl Sqlite {
 
     async fn start(location: Location, options: Options) -> Result<Self> {
         let (requests, queue) = mpsc::channel(QUEUE_APPENDS_MAX);
-        let (closing, close) = mpsc::channel(1);
+        let (done, written) = watch::channel(());
         let tail = Arc::new(Tail::default());
         let log_time = Arc::new(LogTime::new(options.clock));
         writer::start(writer::Start {
             location: location.clone(),
             create: options.create,
             queue,
-            close,
+            done,
             tail: Arc::clone(&tail),
             log_time: Arc::clone(&log_time),
         })
         .await?;
-        let readers = Readers::new(location.clone());
-        let joined = Joined::new(location.clone(), Arc::clone(&log_time));
+        let readers = Readers::new(location.clone(), Arc::clone(&tail));
+        let joined = Joined::new(location.clone(), Arc::clone(&log_time), Arc::clone(&tail));
         let beside = Arc::new(Semaphore::new(BESIDE_MAX));
-        Ok(Self { location, requests, closing, tail, log_time, readers, joined, beside })
+        Ok(Self { location, requests, written, tail, log_time, readers, joined, beside })
     }
 
     /// Makes an append together with a caller's own statements: both are in the database, or neither is.
@@ -134,73 +137,74 @@ impl Sqlite {
         E: Send + 'static,
     {
         append.check()?;
-        let (joined, permit) = (self.joined.clone(), self.permit().await?);
-        let appending = move || {
-            let _permit = permit;
-            joined.append(&append, work)
-        };
-        let done = tokio::task::spawn_blocking(appending).await;
-        let done = match done {
+        let joined = self.joined.clone();
+        let done = match self.beside(move || joined.append(&append, work)).await? {
             Ok(done) => done?,
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
-                // The runtime is ending.
-                Err(_) => return Err(Error::Closed.into()),
+                Err(error) => return Err(Error::NotAcknowledged { source: Arc::new(error) }.into()),
             },
         };
         self.tail.ask();
         Ok(done)
     }
 
-    /// Leave to work on a connection of one's own, for as long as this is held. Who waits for the work may go; the work
-    /// keeps it.
-    async fn permit(&self) -> Result<OwnedSemaphorePermit> {
-        Arc::clone(&self.beside).acquire_owned().await.map_err(|_| Error::Closed)
-    }
-
-    async fn append(&self, append: Append) -> Result<Appended> {
-        let (reply, answer) = oneshot::channel();
-        self.requests.send(Request { append, reply }).await.map_err(|_| Error::Closed)?;
-        answer.await.map_err(|_| Error::Closed)?
+    /// Works on a connection of its own, on a thread that may block. It waits for its turn in a task of its own: one that
+    /// gets its turn while nobody polls must not keep others, or the closing of the log, from going on.
+    async fn beside<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<std::result::Result<T, JoinError>> {
+        let (beside, tail) = (Arc::clone(&self.beside), Arc::clone(&self.tail));
+        let working = tokio::spawn(async move {
+            let _permit = beside.acquire_owned().await.map_err(|_| Error::Closed)?;
+            if tail.is_closed() {
+                return Err(Error::Closed);
+            }
+            Ok(tokio::task::spawn_blocking(work).await)
+        });
+        match working.await {
+            Ok(done) => done,
+            Err(error) => Ok(Err(error)),
+        }
     }
 }
 
 impl Backend for Sqlite {
     fn append(&self, append: Append) -> BoxFuture<'_, Result<Appended>> {
-        self.append(append).boxed()
+        request(&self.requests, append).boxed()
     }
 
     fn read<'a>(&'a self, query: &'a Query, range: Range, limit: usize) -> BoxFuture<'a, Result<Page>> {
         let query = query.clone();
-        let page = move |log: &_, names: &mut _| read::page(log, names, &query, range, limit);
+        let page = move |snapshot: &Snapshot<'_>, names: &mut _| read::page(snapshot, names, &query, range, limit);
         self.readers.read_events("reading the log", page).boxed()
     }
 
     fn head(&self) -> BoxFuture<'_, Result<Position>> {
-        self.readers.read("reading the head of the log", read::head).boxed()
+        self.readers.read("reading the head of the log", |snapshot| Ok(snapshot.end.head)).boxed()
     }
 
     fn whole(&self, at: Position) -> BoxFuture<'_, Result<Position>> {
-        self.readers.read("reading the log", move |log| read::whole(log, at)).boxed()
+        self.readers.read("reading the log", move |snapshot| read::whole(snapshot, at)).boxed()
     }
 
     fn log(&self) -> BoxFuture<'_, Result<LogIdentity>> {
-        self.readers.read("reading the log's identity", read::log).boxed()
+        self.readers.read("reading the log's identity", |snapshot| read::log(snapshot.connection)).boxed()
     }
 
     fn import(&self, identity: LogIdentity, records: Records) -> BoxFuture<'_, Result<Imported>> {
         let location = self.location.clone();
         async move {
-            let permit = self.permit().await?;
-            let work = tokio::task::spawn_blocking(move || {
-                let _permit = permit;
+            let work = move || {
                 let imported = import::run(&location, &identity, records)?;
                 if let Some(mut bell) = Bell::beside(&location) {
                     bell.ring(LOOK_ANYWAY);
                 }
                 Ok::<_, Error>(imported)
-            });
-            let (imported, end) = work.await.map_err(|error| Error::storage("importing", error))??;
+            };
+            let done = self.beside(work).await?;
+            let (imported, end) = done.map_err(|error| Error::storage("importing", error))??;
             // The writer learns of it soon; who asks for the time at once must not be told an earlier one.
             self.log_time.learn(end);
             self.tail.ask();
@@ -211,31 +215,25 @@ impl Backend for Sqlite {
 
     fn check(&self) -> BoxFuture<'_, Result<Checked>> {
         let location = self.location.clone();
+        let tail = Arc::clone(&self.tail);
         async move {
-            let permit = self.permit().await?;
-            let work = tokio::task::spawn_blocking(move || {
-                let _permit = permit;
-                check::run(&location)
-            });
-            work.await.map_err(|error| Error::storage("checking the log", error))?
+            let done = self.beside(move || check::run(&location, &tail)).await?;
+            done.map_err(|error| Error::storage("checking the log", error))?
         }
         .boxed()
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {
         async move {
+            self.tail.close();
             let all = u32::try_from(BESIDE_MAX).unwrap_or(u32::MAX);
             let is_first = self.beside.acquire_many(all).await;
             self.beside.close();
             drop(is_first);
             self.joined.close();
-            // Before the writer: a log in memory is gone with its last connection, and a read that began meanwhile would find none.
             self.readers.close().await;
-            let (done, is_closed) = oneshot::channel();
-            // Where nobody takes it, the writer has ended before.
-            if self.closing.send(done).await.is_ok() {
-                let _ = is_closed.await;
-            }
+            // It ends when the writer has.
+            let _ = self.written.clone().wait_for(|()| false).await;
         }
         .boxed()
     }
@@ -246,7 +244,9 @@ impl Backend for Sqlite {
 
     fn cells<'a>(&'a self, space: &'a str, from: &'a str, limit: usize) -> BoxFuture<'a, Result<Vec<Cell>>> {
         let (space, from) = (space.to_owned(), from.to_owned());
-        self.readers.read("reading cells", move |log| read::cells(log, &space, &from, limit)).boxed()
+        self.readers
+            .read("reading cells", move |snapshot| read::cells(snapshot.connection, &space, &from, limit))
+            .boxed()
     }
 
     fn stats(&self) -> BoxFuture<'_, Result<Stats>> {

@@ -14,21 +14,27 @@ use crate::position::Position;
 use crate::query::{Query, Range};
 use crate::recorded::Page;
 use crate::report::{KindStats, Stats};
+use crate::tail::End;
+
+/// A transaction that reads, and where the log ends in it.
+pub(super) struct Snapshot<'a> {
+    pub(super) connection: &'a Connection,
+    pub(super) end: End,
+}
 
 /// The matching events of a range.
 pub(super) fn page(
-    connection: &Connection,
+    snapshot: &Snapshot<'_>,
     names: &mut Names,
     query: &Query,
     range: Range,
     limit: usize,
 ) -> rusqlite::Result<Page> {
-    let snapshot = connection.unchecked_transaction()?;
-    let (low, high) = bounds(&snapshot, range)?;
+    let (low, high) = bounds(snapshot, range)?;
     let mut events = Vec::new();
     let mut n_bytes = 0;
     if low < high && limit > 0 {
-        sources::each(&snapshot, names, query, (low, high), range.backwards, |event| {
+        sources::each(snapshot.connection, names, query, (low, high), range.backwards, |event| {
             n_bytes += event.data.len() + event.metadata.len();
             events.push(event);
             events.len() < limit && n_bytes < PAGE_BYTES_MAX
@@ -44,7 +50,7 @@ pub(super) fn first_match(
     after: Position,
 ) -> rusqlite::Result<Option<Position>> {
     let mut first = None;
-    let bounds = (after.max(Position(0)), end_of(connection)?.head);
+    let bounds = (after.max(Position(0)), end_of(connection)?.0.head);
     if bounds.0 < bounds.1 {
         sources::each(connection, &mut Names::default(), query, bounds, false, |event| {
             first = Some(event.position);
@@ -55,8 +61,8 @@ pub(super) fn first_match(
 }
 
 /// The positions of a range: after the first, up to and including the second, which is never before the first.
-fn bounds(connection: &Connection, range: Range) -> rusqlite::Result<(Position, Position)> {
-    let head = head(connection)?;
+fn bounds(snapshot: &Snapshot<'_>, range: Range) -> rusqlite::Result<(Position, Position)> {
+    let Snapshot { connection, end: End { head, .. } } = *snapshot;
     let mut low = range.after.max(Position(0));
     let mut high = range.up_to.map_or(head, |up_to| up_to.min(head));
     if let Some(since) = range.since {
@@ -82,18 +88,14 @@ fn last_made(
     Ok(Position(last))
 }
 
-pub(super) fn head(connection: &Connection) -> rusqlite::Result<Position> {
-    Ok(end_of(connection)?.head)
-}
-
-/// The last position at or before `at` at which an append ends: the event after it tells whether it is one. The head is
-/// read first, since it is an end also when the log grows meanwhile.
-pub(super) fn whole(connection: &Connection, at: Position) -> rusqlite::Result<Position> {
-    let (at, head) = (at.max(Position(0)), head(connection)?);
+/// The last position at or before `at` at which an append ends: the event after it tells whether it is one.
+pub(super) fn whole(snapshot: &Snapshot<'_>, at: Position) -> rusqlite::Result<Position> {
+    let (at, head) = (at.max(Position(0)), snapshot.end.head);
     if at >= head {
         return Ok(head);
     }
-    let append_start: i64 = connection
+    let append_start: i64 = snapshot
+        .connection
         .prepare_cached("SELECT append_start FROM events WHERE position = ?1")?
         .query_row([at.0 + 1], |row| row.get(0))?;
     Ok(Position(if append_start <= at.0 { append_start - 1 } else { at.0 }))
@@ -129,21 +131,21 @@ pub(super) fn cells(connection: &Connection, space: &str, from: &str, limit: usi
     cells.collect()
 }
 
-pub(super) fn stats(connection: &Connection, location: &Location) -> rusqlite::Result<Stats> {
-    let snapshot = connection.unchecked_transaction()?;
-    let count = |sql: &str| snapshot.query_row(sql, [], |row| row.get::<_, i64>(0));
+pub(super) fn stats(snapshot: &Snapshot<'_>, location: &Location) -> rusqlite::Result<Stats> {
+    let connection = snapshot.connection;
+    let count = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
     let time_at = |order: &str| -> rusqlite::Result<Option<Timestamp>> {
         let sql = format!("SELECT created_at FROM events ORDER BY position {order} LIMIT 1");
-        snapshot.query_row(&sql, [], |row| row.get(0).map(Timestamp)).optional()
+        connection.query_row(&sql, [], |row| row.get(0).map(Timestamp)).optional()
     };
     let sql = "SELECT k.stream_id, k.event_type, count(*) FROM kinds AS k CROSS JOIN events AS e ON e.kind = k.kind \
          GROUP BY k.stream_id, k.event_type ORDER BY k.stream_id, k.event_type";
-    let kinds = snapshot
+    let kinds = connection
         .prepare(sql)?
         .query_map([], |row| Ok(KindStats { stream_id: row.get(0)?, event_type: row.get(1)?, n_events: row.get(2)? }))?
         .collect::<rusqlite::Result<_>>()?;
     Ok(Stats {
-        head: head(&snapshot)?,
+        head: snapshot.end.head,
         n_aggregates: count("SELECT count(*) FROM aggregates")?,
         n_cells: count("SELECT count(*) FROM cells WHERE space != ''")?,
         n_bytes: match location.n_bytes() {

@@ -1,82 +1,212 @@
-//! The connections of a process that read a log: a few, opened when they are needed, each used by one read at a time on a
-//! thread that may block.
+//! The threads of a process that read a log: a few, started when they are needed, each with a connection of its own. They
+//! take reads from one queue, so a read goes on whether or not its caller polls, and a caller only awaits the answer.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use rusqlite::Connection;
-use tokio::sync::Semaphore;
+use tokio::sync::{oneshot, watch};
 
 use super::location::Location;
-use super::tables::Names;
+use super::read::Snapshot;
+use super::tables::{Look, Names, look};
 use crate::error::{Error, Result};
+use crate::tail::Tail;
 
-const READERS_MAX: usize = 4;
+const THREADS_MAX: usize = 4;
+/// After so many steps of SQLite a read looks whether the log was closed.
+const STEPS: i32 = 10_000;
 
+/// The reading threads of an open log. They end with its last clone.
 #[derive(Clone)]
-pub(super) struct Readers(Arc<Inner>);
+pub(super) struct Readers(Arc<Handle>);
 
-struct Inner {
+struct Handle(Arc<Shared>);
+
+struct Shared {
     location: Location,
-    permits: Arc<Semaphore>,
-    idle: Mutex<Vec<(Connection, Names)>>,
+    tail: Arc<Tail>,
+    queue: Mutex<Queue>,
+    /// Wakes a thread that has nothing to do.
+    work: Condvar,
+    n_threads: watch::Sender<usize>,
+}
+
+#[derive(Default)]
+struct Queue {
+    jobs: VecDeque<Job>,
+    n_idle: usize,
+    is_closed: bool,
+}
+
+type Job = Box<dyn FnOnce(&mut Reader) + Send>;
+
+/// What a thread reads with; after a fault the connection is replaced.
+struct Reader {
+    shared: Arc<Shared>,
+    open: Option<(Connection, Names)>,
 }
 
 impl Readers {
-    pub(super) fn new(location: Location) -> Self {
-        Self(Arc::new(Inner { location, permits: Arc::new(Semaphore::new(READERS_MAX)), idle: Mutex::default() }))
+    pub(super) fn new(location: Location, tail: Arc<Tail>) -> Self {
+        let (queue, work, n_threads) = (Mutex::default(), Condvar::new(), watch::Sender::new(0));
+        Self(Arc::new(Handle(Arc::new(Shared { location, tail, queue, work, n_threads }))))
     }
 
-    /// Reads on a connection of its own; after a fault that connection is not used again.
+    /// Reads in one snapshot.
     pub(super) async fn read<T: Send + 'static>(
         &self,
         doing: &'static str,
-        read: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+        read: impl FnOnce(&Snapshot<'_>) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T> {
-        self.read_events(doing, |connection, _| read(connection)).await
+        self.read_events(doing, |snapshot, _| read(snapshot)).await
     }
 
     /// [`Readers::read`] for events, with the names that the connection has met.
     pub(super) async fn read_events<T: Send + 'static>(
         &self,
         doing: &'static str,
-        read: impl FnOnce(&Connection, &mut Names) -> rusqlite::Result<T> + Send + 'static,
+        read: impl FnOnce(&Snapshot<'_>, &mut Names) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T> {
-        let permit = Arc::clone(&self.0.permits).acquire_owned().await.map_err(|_| Error::Closed)?;
-        let inner = Arc::clone(&self.0);
-        let work = tokio::task::spawn_blocking(move || {
-            // The read goes on when nobody waits for it any more, and so long it counts.
-            let _permit = permit;
-            inner.location.check_same()?;
-            let (connection, mut names) = inner.connection()?;
-            match read(&connection, &mut names) {
-                Ok(found) => {
-                    inner.idle.lock().unwrap_or_else(PoisonError::into_inner).push((connection, names));
-                    Ok(found)
-                }
-                Err(error) => Err(inner.location.fault(doing, error)),
+        let (reply, answer) = oneshot::channel();
+        let job: Job = Box::new(move |reader| {
+            // A caller that went away needs no answer.
+            if !reply.is_closed() {
+                let _ = reply.send(reader.read(doing, read));
             }
         });
-        work.await.map_err(|error| Error::storage(doing, error))?
+        self.0.0.push(job)?;
+        // Without an answer the log was closed, or the thread has ended.
+        let lost = |error| if self.0.0.tail.is_closed() { Error::Closed } else { Error::storage(doing, error) };
+        answer.await.map_err(lost)?
     }
-}
 
-impl Readers {
-    /// Lets the reads that run come to their end, begins no other, and closes the connections.
+    /// Begins no other read, ends those that run, and closes the connections.
     pub(super) async fn close(&self) {
-        let all = u32::try_from(READERS_MAX).unwrap_or(u32::MAX);
-        let is_first = self.0.permits.acquire_many(all).await;
-        self.0.permits.close();
-        drop(is_first);
-        self.0.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.0.0.close();
+        // The sender lives as long as this.
+        let _ = self.0.0.n_threads.subscribe().wait_for(|n_threads| *n_threads == 0).await;
     }
 }
 
-impl Inner {
-    fn connection(&self) -> Result<(Connection, Names)> {
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        match idle {
-            Some(idle) => Ok(idle),
-            None => Ok((self.location.connect_to_read()?, Names::default())),
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+impl Shared {
+    /// Queues a job, and starts a thread when none is free for it.
+    fn push(self: &Arc<Self>, job: Job) -> Result<()> {
+        let mut queue = self.queue();
+        if queue.is_closed {
+            return Err(Error::Closed);
+        }
+        queue.jobs.push_back(job);
+        let n_threads = *self.n_threads.borrow();
+        if queue.jobs.len() <= queue.n_idle || n_threads == THREADS_MAX {
+            self.work.notify_one();
+            return Ok(());
+        }
+        let shared = Arc::clone(self);
+        let spawned = std::thread::Builder::new().name("crewlog-reader".into()).spawn(move || shared.serve());
+        match spawned {
+            Ok(_thread) => self.n_threads.send_modify(|n_threads| *n_threads += 1),
+            // The others do it.
+            Err(_) if n_threads > 0 => {}
+            Err(error) => return Err(Error::storage("starting a reader", error)),
+        }
+        Ok(())
+    }
+
+    fn serve(self: Arc<Self>) {
+        let _leaving = Leaving(Arc::clone(&self));
+        let mut reader = Reader { shared: self, open: None };
+        while let Some(job) = reader.shared.next() {
+            job(&mut reader);
         }
     }
+
+    /// The next job; `None` when the log is closed.
+    fn next(&self) -> Option<Job> {
+        let mut queue = self.queue();
+        loop {
+            if queue.is_closed {
+                return None;
+            }
+            if let Some(job) = queue.jobs.pop_front() {
+                return Some(job);
+            }
+            queue.n_idle += 1;
+            queue = self.work.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            queue.n_idle -= 1;
+        }
+    }
+
+    fn close(&self) {
+        let jobs = {
+            let mut queue = self.queue();
+            queue.is_closed = true;
+            std::mem::take(&mut queue.jobs)
+        };
+        // Dropped without the lock: whoever waits for one gets `Closed`.
+        drop(jobs);
+        self.work.notify_all();
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Counts a thread out, also when it panics. The connection is closed by then.
+struct Leaving(Arc<Shared>);
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        self.0.n_threads.send_modify(|n_threads| *n_threads -= 1);
+    }
+}
+
+impl Reader {
+    fn read<T>(
+        &mut self,
+        doing: &'static str,
+        read: impl FnOnce(&Snapshot<'_>, &mut Names) -> rusqlite::Result<T>,
+    ) -> Result<T> {
+        let Shared { location, tail, .. } = &*self.shared;
+        location.check_same()?;
+        let (connection, mut names) = match self.open.take() {
+            Some(open) => open,
+            None => (self.connect()?, Names::default()),
+        };
+        let read_all = || {
+            let before = tail.seen();
+            let transaction = connection.unchecked_transaction()?;
+            let Look { end, is_same, .. } = look(&transaction, tail, before)?;
+            names.enter(before.generation, is_same);
+            read(&Snapshot { connection: &transaction, end }, &mut names)
+        };
+        match read_all() {
+            Ok(found) => {
+                self.open = Some((connection, names));
+                Ok(found)
+            }
+            Err(_) if tail.is_closed() => Err(Error::Closed),
+            Err(error) => Err(location.fault(doing, error)),
+        }
+    }
+
+    fn connect(&self) -> Result<Connection> {
+        let Shared { location, tail, .. } = &*self.shared;
+        let connection = location.connect_to_read()?;
+        end_when_closed(&connection, tail).map_err(|error| location.fault("opening a connection", error))?;
+        Ok(connection)
+    }
+}
+
+/// Makes what runs on the connection fail soon after the log was closed.
+pub(super) fn end_when_closed(connection: &Connection, tail: &Arc<Tail>) -> rusqlite::Result<()> {
+    let tail = Arc::clone(tail);
+    connection.progress_handler(STEPS, Some(move || tail.is_closed()))
 }

@@ -1,5 +1,6 @@
 //! The rows of the log's tables as they are written and read within a transaction. Nothing here judges what they say.
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
@@ -12,21 +13,45 @@ use crate::judge::LAST_CHANGE;
 use crate::position::Position;
 use crate::query::Query;
 use crate::recorded::{Causes, Recorded, tags_as_json, tags_of_json};
+use crate::tail::{End, Seen, Tail};
 
-/// Where the log ends.
+/// A log as a transaction finds it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct End {
-    pub(super) head: Position,
+pub(super) struct Look {
+    /// Where it ends.
+    pub(super) end: End,
     /// The log time of the last write, be it of an event or of a cell.
     pub(super) time: Timestamp,
+    /// False if the log went back.
+    pub(super) is_same: bool,
 }
 
-pub(super) fn end_of(connection: &Connection) -> rusqlite::Result<End> {
-    let sql = "SELECT coalesce(e.position, 0), max(coalesce(e.created_at, 0), coalesce(c.held_until, 0)) FROM (SELECT 1) \
-         LEFT JOIN (SELECT position, created_at FROM events ORDER BY position DESC LIMIT 1) AS e \
+/// Where the log ends, and the log time of the last write.
+pub(super) fn end_of(connection: &Connection) -> rusqlite::Result<(End, Timestamp)> {
+    let sql = "SELECT e.position, e.event_id, e.created_at, coalesce(c.held_until, 0) FROM (SELECT 1) \
+         LEFT JOIN (SELECT position, event_id, created_at FROM events ORDER BY position DESC LIMIT 1) AS e \
          LEFT JOIN cells AS c ON c.space = ?1 AND c.key = ?2";
-    let row = |row: &Found<'_>| Ok(End { head: Position(row.get(0)?), time: Timestamp(row.get(1)?) });
-    connection.prepare_cached(sql)?.query_row([LAST_CHANGE.0, LAST_CHANGE.1], row)
+    connection.prepare_cached(sql)?.query_row([LAST_CHANGE.0, LAST_CHANGE.1], |row| {
+        let end = match row.get(0)? {
+            Some(head) => End { head: Position(head), event_id: event_id(row, 1)?, created_at: Timestamp(row.get(2)?) },
+            None => End::default(),
+        };
+        Ok((end, end.created_at.max(Timestamp(row.get(3)?))))
+    })
+}
+
+/// Looks at the log in a transaction that began after `before` was known.
+pub(super) fn look(connection: &Connection, tail: &Tail, before: Seen) -> rusqlite::Result<Look> {
+    let ((end, time), known) = (end_of(connection)?, before.end.head);
+    let found = match known.cmp(&end.head) {
+        Ordering::Equal => Some(end.mark()),
+        Ordering::Greater => None,
+        Ordering::Less => connection
+            .prepare_cached("SELECT event_id, created_at FROM events WHERE position = ?1")?
+            .query_row([known.0], |row| Ok((event_id(row, 0)?, Timestamp(row.get(1)?))))
+            .optional()?,
+    };
+    Ok(Look { end, time, is_same: tail.saw(before, end, found) })
 }
 
 /// The number of an aggregate, if it has one.
@@ -176,11 +201,24 @@ pub(super) const NUMBERED: &str = "e.position, e.event_id, e.aggregate, e.sequen
 /// Aggregates whose names a reader keeps in memory.
 const NAMES_MAX: usize = 16_384;
 
-/// The names of aggregates that were read. An aggregate never changes its name, so they are as good as a join, and cheaper.
+/// The names of aggregates that were read. An aggregate never changes its name unless the log goes back, so they are as good
+/// as a join, and cheaper.
 #[derive(Debug, Default)]
-pub(super) struct Names(HashMap<i64, (String, String)>);
+pub(super) struct Names {
+    names: HashMap<i64, (String, String)>,
+    /// Of the log that they are names in.
+    generation: u64,
+}
 
 impl Names {
+    /// Forgets all names of other generations, or if this one may be over.
+    pub(super) fn enter(&mut self, generation: u64, is_current: bool) {
+        if self.generation != generation || !is_current {
+            self.names.clear();
+        }
+        self.generation = generation;
+    }
+
     /// False of a row that no alternative of a query wants, for its stream, its aggregate or its type.
     pub(super) fn may_match(
         &mut self,
@@ -218,10 +256,10 @@ impl Names {
     }
 
     fn of(&mut self, connection: &Connection, aggregate: i64) -> rusqlite::Result<&(String, String)> {
-        if self.0.len() >= NAMES_MAX && !self.0.contains_key(&aggregate) {
-            self.0.clear();
+        if self.names.len() >= NAMES_MAX && !self.names.contains_key(&aggregate) {
+            self.names.clear();
         }
-        match self.0.entry(aggregate) {
+        match self.names.entry(aggregate) {
             Entry::Occupied(known) => Ok(known.into_mut()),
             Entry::Vacant(unknown) => {
                 let sql = "SELECT stream_id, aggregate_id FROM aggregates WHERE aggregate = ?1";

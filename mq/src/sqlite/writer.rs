@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use rusqlite::{Connection, TransactionBehavior};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use super::bell::Bell;
 use super::checkpoint::Checkpoints;
@@ -18,16 +18,16 @@ use super::location::Location;
 use super::location::STATEMENTS_MAX;
 use super::lock::AppendLock;
 use super::migrations;
-use super::read;
-use super::tables::{End, Names, end_of};
+use super::read::{self, Snapshot};
+use super::tables::{Look, Names, look};
 use crate::append::{Append, Appended};
 use crate::clock::LogTime;
 use crate::error::{Error, Result};
 use crate::judge::Judge;
 use crate::limits::POLL_INTERVAL;
 use crate::query::{Query, Range};
-use crate::queue::{Request, drain, recorded};
-use crate::tail::Tail;
+use crate::queue::{Request, drain, last_of, recorded};
+use crate::tail::{Seen, Tail};
 
 /// The most events of others that are read for those who follow; with more, each reads its own pages.
 const OTHERS_MAX: i64 = 512;
@@ -38,8 +38,8 @@ pub(super) struct Start {
     /// Whether a log may be made where there is none.
     pub(super) create: bool,
     pub(super) queue: mpsc::Receiver<Request>,
-    /// A sender gets a reply when the log is closed.
-    pub(super) close: mpsc::Receiver<oneshot::Sender<()>>,
+    /// Dropped when the log is closed and everything is done.
+    pub(super) done: watch::Sender<()>,
     pub(super) tail: Arc<Tail>,
     pub(super) log_time: Arc<LogTime>,
 }
@@ -62,7 +62,8 @@ fn run(start: Start, ready: oneshot::Sender<Result<()>>) {
         Ok((writer, runtime)) => {
             // The opener may have gone; its clones of the queue then close too.
             let _ = ready.send(Ok(()));
-            writer.serve(start.queue, start.close, &runtime);
+            writer.serve(start.queue, &runtime);
+            drop(start.done);
         }
         Err(error) => {
             let _ = ready.send(Err(error));
@@ -127,27 +128,20 @@ impl Writer {
         Ok(writer)
     }
 
-    fn serve(
-        mut self,
-        mut queue: mpsc::Receiver<Request>,
-        mut close: mpsc::Receiver<oneshot::Sender<()>>,
-        runtime: &tokio::runtime::Runtime,
-    ) {
+    fn serve(mut self, mut queue: mpsc::Receiver<Request>, runtime: &tokio::runtime::Runtime) {
         let mut due = Instant::now() + POLL_INTERVAL;
         loop {
-            let is_asked = match runtime.block_on(next(&mut queue, &mut close, &self.tail, due)) {
+            let is_asked = match runtime.block_on(next(&mut queue, &self.tail, due)) {
                 Next::Append(first) => {
                     self.commit(drain(*first, &mut queue));
                     false
                 }
-                Next::Close(done) => {
+                Next::Close => {
+                    // What has queued is committed; what comes later is refused.
                     queue.close();
                     while let Some(first) = runtime.block_on(queue.recv()) {
                         self.commit(drain(first, &mut queue));
                     }
-                    drop(self);
-                    // Who asked may have gone.
-                    let _ = done.send(());
                     return;
                 }
                 // Where looking fails, it is not tried more often because of hints.
@@ -190,24 +184,26 @@ impl Writer {
         self.location.check_same()?;
         let version = self.connection.query_row("PRAGMA data_version", [], |row| row.get(0)).map_err(fault)?;
         if version != self.data_version {
-            self.publish_others(end_of(&self.connection).map_err(fault)?)?;
+            self.publish_others().map_err(fault)?;
             self.data_version = version;
         }
         Ok(())
     }
 
     /// Makes known what others have committed: it is read once for all who follow.
-    fn publish_others(&self, end: End) -> Result<()> {
-        self.log_time.learn(end.time);
-        let known = self.tail.head();
-        let n_new = end.head.0 - known.0;
-        if self.tail.is_followed() && (1..=OTHERS_MAX).contains(&n_new) {
-            let range = Range::between(known, end.head);
+    fn publish_others(&self) -> rusqlite::Result<()> {
+        let (before, head) = (self.tail.seen(), self.tail.head());
+        let connection = &self.connection.unchecked_transaction()?;
+        let Look { end, time, is_same } = look(connection, &self.tail, before)?;
+        self.log_time.learn(time);
+        let n_new = end.head.0 - head.0;
+        if is_same && self.tail.is_followed() && (1..=OTHERS_MAX).contains(&n_new) {
             let limit = usize::try_from(n_new).unwrap_or(0);
-            let page = read::page(&self.connection, &mut Names::default(), &Query::all(), range, limit);
-            self.tail.publish(page.map_err(|error| self.location.fault("reading new events", error))?.events);
+            let (snapshot, range) = (Snapshot { connection, end }, Range::between(head, end.head));
+            let page = read::page(&snapshot, &mut Names::default(), &Query::all(), range, limit)?;
+            self.tail.publish(before.generation, page.events);
         }
-        self.tail.grew(end.head);
+        self.tail.grew(before.generation, end);
         Ok(())
     }
 
@@ -230,7 +226,7 @@ impl Writer {
                     let _ = reply.send(Err(error.clone()));
                 }
                 // A lock that was not to be had says nothing against the connection, nor what the name stands for now.
-                if !matches!(error, Error::Locked { .. } | Error::Replaced { .. }) {
+                if !matches!(error, Error::Locked { .. } | Error::Replaced { .. } | Error::WentBack { .. }) {
                     self.reopen();
                 }
             }
@@ -244,16 +240,24 @@ impl Writer {
         let held = location.hold(self.lock.as_ref())?;
         location.check_same()?;
         self.renew()?;
+        let before = self.tail.seen();
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fault)?;
-        let start = end_of(&transaction).map_err(fault)?;
-        let reading = self.log_time.after(start.time);
-        let writing = Writing::new(&transaction, &mut self.memory, start.head).map_err(fault)?;
+        let Look { end: start, time, is_same } = look(&transaction, &self.tail, before).map_err(fault)?;
+        if !is_same {
+            return Err(self.tail.went_back());
+        }
+        let reading = self.log_time.after(time);
+        let writing = Writing::new(&transaction, &mut self.memory, Seen { end: start, ..before }).map_err(fault)?;
         let mut judge = Judge::new(writing, start.head, reading.now);
         if let Some(step) = reading.stepped_back {
             judge.record_step(step).map_err(fault)?;
         }
-        let outcomes = appends.iter().map(|append| judge.judge(append).map_err(fault)).collect::<Result<Vec<_>>>()?;
-        let (head, time) = (judge.head(), judge.written_at().unwrap_or(start.time));
+        let judged = appends.iter().map(|append| match self.tail.check(append.generation) {
+            Ok(()) => judge.judge(append).map_err(fault),
+            Err(refusal) => Ok(Err(refusal)),
+        });
+        let outcomes = judged.collect::<Result<Vec<_>>>()?;
+        let (head, time) = (judge.head(), judge.written_at().unwrap_or(time));
         drop(judge);
         #[cfg(feature = "faults")]
         crate::faults::reach(crate::faults::Point::Before(start.head, head));
@@ -268,13 +272,18 @@ impl Writer {
         if is_stepped {
             self.log_time.step_is_recorded();
         }
-        if self.tail.is_followed() && self.tail.head() == start.head && !is_stepped {
-            self.log_time.learn(time);
-            self.tail.publish(recorded(appends, &outcomes));
-        } else if let Err(error) = self.publish_others(End { head, time }) {
-            // All is committed, and who follows reads it.
+        self.log_time.learn(time);
+        let last = last_of(&appends, &outcomes).filter(|last| last.head == head);
+        if head == start.head {
+            self.tail.grew(before.generation, start);
+        } else if self.tail.is_followed() && self.tail.head() == start.head && !is_stepped {
+            self.tail.publish(before.generation, recorded(appends, &outcomes));
+        } else if let Some(last) = last.filter(|_| !self.tail.is_followed()) {
+            self.tail.grew(before.generation, last);
+        } else if let Err(error) = self.publish_others() {
+            // All is committed, and the next look finds it.
             tracing::warn!(%error, "new events could not be read for those who follow");
-            self.tail.grew(head);
+            self.data_version = 0;
         }
         Ok(outcomes)
     }
@@ -308,23 +317,18 @@ impl Writer {
 /// What the thread does next.
 enum Next {
     Append(Box<Request>),
-    /// Close the log, and reply to the sender.
-    Close(oneshot::Sender<()>),
+    /// The log was closed.
+    Close,
     /// Somebody asked for it, or it is time.
     Look,
     /// Nobody can append any more, or follow.
     End,
 }
 
-async fn next(
-    queue: &mut mpsc::Receiver<Request>,
-    close: &mut mpsc::Receiver<oneshot::Sender<()>>,
-    tail: &Tail,
-    due: Instant,
-) -> Next {
+async fn next(queue: &mut mpsc::Receiver<Request>, tail: &Tail, due: Instant) -> Next {
     tokio::select! {
         first = queue.recv() => first.map_or(Next::End, |first| Next::Append(Box::new(first))),
-        Some(done) = close.recv() => Next::Close(done),
+        () = tail.closed() => Next::Close,
         _ = tokio::time::timeout_at(due.into(), tail.asked()) => Next::Look,
     }
 }
