@@ -8,11 +8,14 @@ use std::net::TcpListener;
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use crewlog_mq::{EventStore, Options, Postgres};
 use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, Connection};
 use tempfile::TempDir;
+use tokio::net::TcpStream;
+use tokio::sync::watch;
 use uuid::Uuid;
 
 /// A schema on the server that no other test uses.
@@ -90,18 +93,52 @@ pub struct Cluster {
 
 impl Cluster {
     pub fn start() -> Self {
-        let folder = TempDir::new().expect("a folder can be made");
-        let free = TcpListener::bind("127.0.0.1:0").expect("a port is free");
-        let port = free.local_addr().expect("it has an address").port();
-        drop(free);
-        if let Some(nobody) = nobody() {
-            chown(folder.path(), Some(nobody), None).expect("root may give a folder away");
-        }
-        let cluster = Self { folder, port };
+        let cluster = Self::place();
         let data = cluster.data();
         cluster.run("initdb", &["-D", &data, "-U", "crewlog", "-A", "trust", "-E", "UTF8", "--locale=C"]);
         cluster.go("start");
         cluster
+    }
+
+    /// A new standby of this server, which replicates asynchronously.
+    pub fn standby(&self) -> Self {
+        let standby = Self::place();
+        let (data, port) = (standby.data(), self.port.to_string());
+        let from = ["-h", "127.0.0.1", "-p", &port, "-U", "crewlog", "-c", "fast", "--no-sync", "-R", "-D", &data];
+        standby.run("pg_basebackup", &from);
+        standby.go("start");
+        standby
+    }
+
+    /// Makes a standby the primary.
+    pub fn promote(&self) {
+        self.run("pg_ctl", &["promote", "-D", &self.data(), "-w"]);
+    }
+
+    /// Ends the replication to this standby, once it has all that was committed on its primary when this was called.
+    pub async fn cut_off(&self, primary: &Self) {
+        let (mut of_primary, mut own) = (primary.connect().await, self.connect().await);
+        let committed: String = one(&mut of_primary, "SELECT pg_current_wal_insert_lsn()::text").await;
+        let is_there = format!("SELECT pg_last_wal_replay_lsn() >= '{committed}'::pg_lsn");
+        until(async || one(&mut own, &is_there).await).await;
+        execute(&mut own, "ALTER SYSTEM SET primary_conninfo = ''").await;
+        execute(&mut own, "SELECT pg_reload_conf()").await;
+        until(async || one(&mut of_primary, "SELECT count(*) = 0 FROM pg_stat_replication").await).await;
+    }
+
+    pub async fn connect(&self) -> PgConnection {
+        PgConnection::connect(&self.url()).await.expect("the server lets one in")
+    }
+
+    /// A folder and a port for a server.
+    fn place() -> Self {
+        let folder = TempDir::new().expect("a folder can be made");
+        if let Some(nobody) = nobody() {
+            chown(folder.path(), Some(nobody), None).expect("root may give a folder away");
+        }
+        let free = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+        let port = free.local_addr().expect("it has an address").port();
+        Self { folder, port }
     }
 
     pub fn url(&self) -> String {
@@ -152,6 +189,60 @@ impl Drop for Cluster {
         if Path::new(&data).join("postmaster.pid").exists() {
             self.run("pg_ctl", &["stop", "-D", &data, "-m", "immediate"]);
         }
+    }
+}
+
+/// One address for a server that may be replaced by another.
+pub struct Relay {
+    port: u16,
+    target: watch::Sender<Option<u16>>,
+}
+
+impl Relay {
+    pub async fn to(cluster: &Cluster) -> Self {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
+        let port = listener.local_addr().expect("it has an address").port();
+        let (target, targets) = watch::channel(Some(cluster.port));
+        tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                tokio::spawn(carry(client, targets.clone()));
+            }
+        });
+        Self { port, target }
+    }
+
+    /// Cuts all connections; new ones go to this server, or nowhere.
+    pub fn switch(&self, to: Option<&Cluster>) {
+        self.target.send_replace(to.map(|cluster| cluster.port));
+    }
+
+    pub fn url(&self) -> String {
+        format!("postgres://crewlog@127.0.0.1:{}/postgres", self.port)
+    }
+}
+
+async fn carry(mut client: TcpStream, mut targets: watch::Receiver<Option<u16>>) {
+    let Some(port) = *targets.borrow_and_update() else { return };
+    let Ok(mut server) = TcpStream::connect(("127.0.0.1", port)).await else { return };
+    tokio::select! {
+        _ = tokio::io::copy_bidirectional(&mut client, &mut server) => {}
+        _ = targets.changed() => {}
+    }
+}
+
+/// The one value that a statement gives.
+async fn one<T>(connection: &mut PgConnection, sql: &str) -> T
+where
+    T: for<'r> sqlx::Decode<'r, sqlx::Postgres> + sqlx::Type<sqlx::Postgres> + Send + Unpin,
+{
+    let found = sqlx::query_scalar(AssertSqlSafe(sql.to_owned())).fetch_one(connection).await;
+    found.expect("the server answers")
+}
+
+async fn until(mut is_so: impl AsyncFnMut() -> bool) {
+    let mut ticks = tokio::time::interval(Duration::from_millis(5));
+    while !is_so().await {
+        ticks.tick().await;
     }
 }
 

@@ -5,12 +5,14 @@ pub(crate) mod backends;
 mod broken;
 mod check;
 mod child;
+mod closing;
 pub(crate) mod cluster;
 mod concurrency;
 mod conformance;
 mod content;
 pub(crate) mod counting;
 mod deciders;
+mod failover;
 mod file;
 mod follow;
 mod full;
@@ -19,12 +21,14 @@ mod ids;
 mod import;
 mod joined;
 mod kills;
+mod many;
 mod migrate;
 mod postgres;
 mod postgres_faults;
 mod processes;
 mod read;
 mod refused;
+mod restored;
 mod rivals;
 mod runner;
 mod scenarios;
@@ -39,7 +43,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crewlog_mq::{
-    Append, Event, EventStore, Expected, Metadata, NewEvent, PAGE_EVENTS_MAX, Position, Query, Range, Recorded,
+    Append, Error, Event, EventStore, Expected, Metadata, NewEvent, PAGE_EVENTS_MAX, Position, Query, Range, Recorded,
 };
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
@@ -123,6 +127,14 @@ async fn everything(store: &EventStore) -> Vec<Recorded> {
             return all;
         }
         range.after = page.next;
+    }
+}
+
+/// The head of a log that went back, if that is what an error says.
+fn went_back(error: &Error) -> Option<Position> {
+    match error {
+        Error::WentBack { head, .. } => Some(*head),
+        _other => None,
     }
 }
 

@@ -2,10 +2,15 @@
 
 use std::sync::mpsc;
 
-use futures::future::{join, join_all};
+use futures::future::{BoxFuture, join, join_all, join5};
+use futures::{FutureExt, Stream, StreamExt};
+use tokio::sync::mpsc as channel;
 
-use super::rig::{Rig, everything, new_name, note, noting};
-use crate::{Append, Error, EventStore, Expected, Options, Query, Range};
+use super::rig::{Rig, everything, new_name, note, notes, noting};
+use crate::{
+    Append, Delivery, Error, EventStore, ExecuteError, Expected, GroupHandler, HandlerError, Options, Position, Query,
+    Range, Recorded, Result, Start,
+};
 
 /// Appends that are under way while the log is closed.
 const N_APPENDS: u64 = 40;
@@ -13,6 +18,8 @@ const N_APPENDS: u64 = 40;
 pub(super) async fn check(rig: &Rig) {
     appends_under_way(rig).await;
     import_under_way(rig).await;
+    streams_within_a_page(rig).await;
+    all_that_wait(rig).await;
 }
 
 async fn appends_under_way(rig: &Rig) {
@@ -83,4 +90,81 @@ async fn import_under_way(rig: &Rig) {
     assert_eq!(imported.expect("it was begun before").n_added, events.len(), "an import that was begun is done");
     let late = store.import(identity, std::iter::empty()).await;
     assert!(matches!(late, Err(Error::Closed)), "an import into a closed log is refused, and not {late:?}");
+}
+
+/// Streams that nobody polls on, with more to come in their page and after it.
+async fn streams_within_a_page(rig: &Rig) {
+    let store = rig.new_log().await;
+    for _ in 0..3 {
+        store.append(Append::to("facts", "a", Expected::Any, notes(300))).await.expect("it is open");
+    }
+    let follow = || store.follow(&Query::all(), Start::Beginning).boxed();
+    let (mut within, mut begun) = (Vec::new(), Vec::new());
+    for stream in [follow(), follow(), store.records(&Query::all(), Range::default()).boxed()] {
+        within.push(stream);
+    }
+    for stream in &mut within {
+        let first = stream.next().await.expect("there are events").expect("it can be read");
+        assert_eq!(first.position, Position(1));
+    }
+    for mut stream in [follow(), follow(), follow()] {
+        let _ = stream.next().now_or_never();
+        begun.push(stream);
+    }
+    store.close().await;
+    for stream in within.into_iter().chain(begun) {
+        let rest = to_the_end(stream).await;
+        assert!(rest.len() <= 900, "events that were read may still come");
+    }
+    assert!(to_the_end(follow()).await.is_empty(), "nothing comes from a closed log");
+}
+
+/// The events that a stream still has. After them it says that the log is closed, and ends.
+async fn to_the_end(stream: impl Stream<Item = Result<Recorded>>) -> Vec<Recorded> {
+    let mut items = stream.collect::<Vec<_>>().await;
+    let last = items.pop();
+    assert!(matches!(last, Some(Err(Error::Closed))), "a stream ends with the closing, and not with {last:?}");
+    items.into_iter().map(|item| item.expect("there is no other error")).collect()
+}
+
+/// Tells of each event that it handles.
+struct Telling(channel::UnboundedSender<Position>);
+
+impl GroupHandler for Telling {
+    fn handle<'a>(
+        &'a self,
+        event: &'a Recorded,
+        _delivery: &'a mut Delivery,
+    ) -> BoxFuture<'a, Result<(), HandlerError>> {
+        // The test may have ended.
+        let _ = self.0.send(event.position);
+        async { Ok(()) }.boxed()
+    }
+}
+
+/// Followers that have read all there is, and who waits for more.
+async fn all_that_wait(rig: &Rig) {
+    let store = rig.new_log().await;
+    store.append(noting("a", 0)).await.expect("it is open");
+    let mut live = store.follow(&Query::all(), Start::Beginning).boxed();
+    assert!(live.next().await.is_some_and(|event| event.is_ok()));
+    assert!(futures::poll!(live.next()).is_pending(), "no more is there");
+    let marked = store.follow_marked(&Query::all(), Start::Now).filter_map(async |item| item.err());
+    let group = store.group("facts").query(Query::stream("facts"));
+    group.declare().await.expect("it is declared");
+    let (tell, mut told) = channel::unbounded_channel();
+    let closing = async {
+        assert_eq!(told.recv().await, Some(Position(1)));
+        store.close().await;
+    };
+    let far = Position(1000);
+    let groups = join(group.run(Telling(tell)), group.wait_until(far));
+    let (rest, marks, waited, (ran, handled), ()) =
+        join5(to_the_end(live), marked.collect::<Vec<_>>(), store.wait_until(far), groups, closing).await;
+    // Of the group.
+    assert!(rest.iter().all(|event| event.stream_id == "groups"), "{rest:?}");
+    assert!(matches!(*marks, [Error::Closed]), "a follower hears of it once, and not {marks:?}");
+    assert!(matches!(waited, Err(Error::Closed)), "waiting ends, and not with {waited:?}");
+    assert!(matches!(ran, Err(ExecuteError::Store(Error::Closed))), "a worker ends, and not with {ran:?}");
+    assert!(matches!(handled, Err(ExecuteError::Store(Error::Closed))), "waiting ends, and not with {handled:?}");
 }
