@@ -249,6 +249,14 @@ where
     /// [`Error::Decode`] with the position, type and version of an event that cannot be decoded; what stands before it is in
     /// the state, and each further call fails alike. Or a fault of the database.
     pub async fn catch_up(&mut self) -> Result<(), Error> {
+        match self.read_on().await {
+            // A page has shown it. Whether the state is concerned is still open.
+            Err(Error::WentBack { .. }) if self.state.has_begun => self.read_on().await,
+            read => read,
+        }
+    }
+
+    async fn read_on(&mut self) -> Result<(), Error> {
         if self.state.has_begun && self.state.generation != self.generation() {
             Box::pin(self.begin_again()).await?;
         }

@@ -1,5 +1,7 @@
 //! Closing a log while appends wait for the append lock: each is committed, or refused and absent.
 
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails, also outside of its own function")]
+
 use crewlog_mq::{Error, EventStore, Query};
 use futures::future::{join, join_all};
 

@@ -3,6 +3,8 @@
 //!
 //! One fail-over by default; `./test crash ROUNDS` runs more, each with a seed of its own.
 
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails, also outside of its own function")]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -102,7 +104,7 @@ struct Known {
 
 /// The append of these events with an expectation, a condition or a change of a cell.
 fn nth_append(writer: u64, n: u64, known: &Known) -> Append {
-    let expected = if n % 2 == 0 { Expected::Any } else { Expected::Sequence(known.sequence) };
+    let expected = if n.is_multiple_of(2) { Expected::Any } else { Expected::Sequence(known.sequence) };
     let mut writes: Vec<(String, String, Vec<NewEvent>)> = Vec::new();
     for meant in nth_events(writer, n) {
         let event = NewEvent::from_json(&meant.event_type, "1.0", meant.data, &Metadata::default());

@@ -1,5 +1,7 @@
 //! A thousand open streams on each backend: one that nobody polls delays no other read, no append and no closing.
 
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails, also outside of its own function")]
+
 use crewlog_mq::{Append, EventStore, Expected, Position, Query, Range, Recorded, Result, Start};
 use futures::stream::{BoxStream, select_all};
 use futures::{FutureExt, StreamExt};

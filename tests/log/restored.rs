@@ -1,6 +1,8 @@
 //! A log that is brought back to an earlier state while processes have it open, as by a restored backup: appends, readers,
 //! followers, deciders and groups go on from the log as it is now.
 
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails, also outside of its own function")]
+
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 

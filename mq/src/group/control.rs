@@ -62,16 +62,23 @@ pub(super) async fn execute(
 pub(super) async fn follow(store: &EventStore, name: &str, known: &watch::Sender<Arc<Known>>) -> Error {
     let after = known.borrow().position;
     let mut events = std::pin::pin!(store.follow(&Query::aggregate(GROUPS_STREAM, name), Start::After(after)));
-    // It has no end, and tries again by itself what failed.
+    let mut last = Error::Closed;
+    // It tries again by itself what failed, and its last item says why it ends.
     while let Some(item) = events.next().await {
-        let Ok(recorded) = item else { continue };
+        let recorded = match item {
+            Ok(recorded) => recorded,
+            Err(error) => {
+                last = error;
+                continue;
+            }
+        };
         let mut next = Known::clone(&known.borrow());
         if let Err(error) = next.apply(&recorded) {
             return error;
         }
         known.send_replace(Arc::new(next));
     }
-    Error::Closed
+    last
 }
 
 /// A name is for people to type, and for the names of cells.
