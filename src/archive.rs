@@ -142,12 +142,17 @@ pub async fn check(session: &Session) -> Result<Code, Failure> {
     let log = store.log().await?.id;
     let mut checked = store.check().await?;
     check_events(&store, &mut checked).await;
-    let Checked { n_events, findings, .. } = &checked;
-    let found = findings.iter().map(|Finding { position, what }| json!({ "position": position, "what": what }));
-    let found = json!({ "log": log, "events": n_events, "findings": found.collect::<Vec<_>>() });
+    let Checked { n_events, findings, n_foreign_causes, foreign_causes, more: _ } = &checked;
+    let found: Vec<_> =
+        findings.iter().map(|found| json!({ "position": found.position, "what": found.what })).collect();
+    let foreign = json!({ "count": n_foreign_causes, "positions": foreign_causes });
+    let found = json!({ "log": log, "events": n_events, "findings": found, "foreign_causes": foreign });
     session.print(&found, |to| {
         if findings.is_empty() {
             writeln!(to, "ok: {}, log {log}", count(*n_events, "event"))?;
+        }
+        if let Some(first) = foreign_causes.first() {
+            writeln!(to, "note: causes outside this log: {n_foreign_causes}, the first at position {first}")?;
         }
         findings.iter().try_for_each(|Finding { position, what }| {
             let place = position.map_or("the log".to_owned(), |position| format!("position {position}"));

@@ -30,7 +30,7 @@ impl NewEvent {
     /// An event from its parts; `data` must be JSON, and is kept byte for byte.
     ///
     /// # Errors
-    /// [`Error::Encode`] when `data` is not JSON.
+    /// [`Error::Encode`] when `data` is not JSON, or when the metadata is nested too deeply to be read again.
     pub fn from_json(event_type: &str, event_version: &str, data: String, metadata: &Metadata) -> Result<Self> {
         if let Err(source) = serde_json::from_str::<&RawValue>(&data) {
             return Err(Error::encode(event_type, source));
@@ -92,17 +92,14 @@ impl NewEvent {
         &self.tags
     }
 
-    /// The same event with other JSON. The ids in its metadata must stay as they are, since it is found by them.
+    /// The same event with other JSON, which is kept byte for byte.
     ///
     /// # Errors
-    /// [`Error::Encode`] when one of the two is not JSON.
+    /// [`Error::Encode`] when `data` is not JSON, or `metadata` is not that of [`Metadata`].
     pub fn with_json(mut self, data: String, metadata: String) -> Result<Self> {
-        for json in [&data, &metadata] {
-            if let Err(source) = serde_json::from_str::<&RawValue>(json) {
-                return Err(Error::encode(&self.event_type, source));
-            }
-        }
-        (self.data, self.metadata) = (data, metadata);
+        let parsed = serde_json::from_str::<&RawValue>(&data).and_then(|_| serde_json::from_str::<Metadata>(&metadata));
+        let parsed = parsed.map_err(|source| Error::encode(&self.event_type, source))?;
+        (self.data, self.metadata, self.causes) = (data, metadata, Causes::of(&parsed));
         Ok(self)
     }
 

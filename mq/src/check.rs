@@ -3,10 +3,6 @@
 
 use std::fmt::Display;
 
-use serde::Deserialize;
-use serde_json::value::RawValue;
-use uuid::Uuid;
-
 use crate::law::{self, Previous};
 use crate::limits::FINDINGS_MAX;
 use crate::position::Position;
@@ -23,6 +19,8 @@ pub(crate) struct Check {
     n_before: Option<usize>,
     last: Position,
     previous: Option<Previous>,
+    n_foreign_causes: usize,
+    foreign_causes: Vec<Position>,
 }
 
 impl Check {
@@ -69,9 +67,12 @@ impl Check {
         }
     }
 
-    /// The cause that an event names is no event of the log.
-    pub(crate) fn find_lost_cause(&mut self, event: &Recorded, cause: Uuid) {
-        self.find(Some(event.position), format!("its cause {cause} is no event of the log"));
+    /// The event names a cause that is not in the log.
+    pub(crate) fn foreign_cause(&mut self, position: Position) {
+        self.n_foreign_causes += 1;
+        if self.foreign_causes.len() < FINDINGS_MAX {
+            self.foreign_causes.push(position);
+        }
     }
 
     pub(crate) fn end(mut self) -> Checked {
@@ -79,17 +80,7 @@ impl Check {
         self.findings.sort_by_key(|finding| finding.position);
         let more = self.findings.len() > FINDINGS_MAX;
         self.findings.truncate(FINDINGS_MAX);
-        Checked { n_events: self.n_events, findings: self.findings, more }
+        let Self { n_events, findings, n_foreign_causes, foreign_causes, .. } = self;
+        Checked { n_events, findings, more, n_foreign_causes, foreign_causes }
     }
-}
-
-/// The cause that the metadata names; metadata of another form names none.
-pub(crate) fn cause_of(event: &Recorded) -> Option<Uuid> {
-    #[derive(Deserialize)]
-    struct Caused<'a> {
-        #[serde(borrow)]
-        causation_id: Option<&'a RawValue>,
-    }
-    let caused = serde_json::from_str::<Caused>(&event.metadata).ok()?;
-    serde_json::from_str(caused.causation_id?.get()).ok()
 }

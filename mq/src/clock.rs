@@ -93,6 +93,9 @@ pub(crate) struct Reading {
     pub(crate) stepped_back: Option<Duration>,
 }
 
+/// Log time is from 1970 up to here, the end of the year 9999, so that versions and leases have room above it.
+pub(crate) const TIME_MAX: Timestamp = Timestamp(253_402_300_799_999_999);
+
 /// Steps of the wall clock up to this long are smoothed over in silence.
 const SILENT_STEP_MAX: Duration = Duration::from_secs(1);
 
@@ -118,7 +121,8 @@ impl LogTime {
 
     /// The same, by a wall clock that was read before.
     pub(crate) fn after_by(&self, last: Timestamp, wall: Option<Timestamp>) -> Reading {
-        let (wall, monotonic) = (wall.unwrap_or_else(|| self.clock.wall()), self.clock.monotonic());
+        let wall = wall.unwrap_or_else(|| self.clock.wall()).min(TIME_MAX);
+        let monotonic = self.clock.monotonic();
         // A clock of the caller's that panicked has changed nothing.
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let ran_on = |base: (Timestamp, Duration)| base.0.plus(monotonic.saturating_sub(base.1));
@@ -133,7 +137,7 @@ impl LogTime {
             state.is_recorded = false;
             return Reading { now: wall, stepped_back: None };
         }
-        let now = ran_on(state.base).max(state.last);
+        let now = ran_on(state.base).min(TIME_MAX).max(state.last);
         let step = now.since(wall);
         Reading { now, stepped_back: (!state.is_recorded && step > SILENT_STEP_MAX).then_some(step) }
     }
@@ -179,6 +183,15 @@ mod tests {
         let reading = time.after_by(Timestamp(9_000_000), Some(Timestamp(9_000_001)));
         assert_eq!((reading.now, reading.stepped_back), (Timestamp(9_000_001), None));
         assert_eq!(time.after(Timestamp(9_000_000)).stepped_back, Some(Duration::from_secs(2)));
+    }
+
+    #[test]
+    fn log_time_is_from_1970_to_the_year_9999() {
+        let (hands, time) = timed(0);
+        for (wall, now) in [(-9_000_000_000_000, 0), (9_000_000_000_000, TIME_MAX.0)] {
+            *hands.0.lock().expect("nobody panics with it") = (wall, 0);
+            assert_eq!(time.now(), Timestamp(now));
+        }
     }
 
     #[test]

@@ -5,7 +5,6 @@ use serde::de::DeserializeOwned;
 
 use crate::append::NewEvent;
 use crate::error::{Error, Result};
-use crate::ids::new_event_id;
 use crate::recorded::{Causes, Metadata, Recorded};
 use crate::upcast::{Upcaster, upcast};
 use crate::variant::{self, Variant};
@@ -90,15 +89,7 @@ impl NewEvent {
     /// # Errors
     /// [`Error::Encode`] when the event cannot be written as JSON.
     pub fn of<T: Event>(event: &T, metadata: &Metadata) -> Result<Self> {
-        Ok(Self {
-            event_id: new_event_id(),
-            event_type: event.event_type().to_owned(),
-            event_version: T::EVENT_VERSION.to_owned(),
-            data: event.encode()?,
-            metadata: metadata.encode()?,
-            tags: Vec::new(),
-            causes: Causes::of(metadata),
-        })
+        Self::from_json(event.event_type(), T::EVENT_VERSION, event.encode()?, metadata)
     }
 }
 

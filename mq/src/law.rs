@@ -3,7 +3,7 @@
 
 use serde_json::value::RawValue;
 
-use crate::clock::Timestamp;
+use crate::clock::{TIME_MAX, Timestamp};
 use crate::error::{Error, Result};
 use crate::limits::{self, APPEND_EVENTS_MAX, check_name, check_sizes};
 use crate::position::Position;
@@ -43,6 +43,9 @@ pub(crate) fn broken(previous: Option<Previous>, event: &Recorded) -> Option<Str
 fn broken_order(previous: Option<Previous>, event: &Recorded) -> Option<String> {
     let Recorded { position, created_at, append_start, .. } = event;
     let begins = append_start == position;
+    if !(Timestamp(0)..=TIME_MAX).contains(created_at) {
+        return Some(format!("created_at is {}, and log time is from 1970 to the year 9999", created_at.0));
+    }
     match previous {
         None if begins || position.0 != 1 => None,
         None => Some(format!("append_start is {append_start}, and the first event begins its append")),

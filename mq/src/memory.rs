@@ -13,7 +13,7 @@ use uuid::Uuid;
 use crate::append::{Append, Appended, NewEvent, Write};
 use crate::backend::{Backend, LogIdentity, Options, Records};
 use crate::cell::{Cell, CellChange, Held};
-use crate::check::{Check, cause_of};
+use crate::check::Check;
 use crate::clock::{LogTime, Timestamp};
 use crate::error::{Error, Result};
 use crate::import::{Import, Taken};
@@ -275,10 +275,10 @@ impl Log {
         let mut check = Check::default();
         for event in &self.events {
             if let Some(event) = check.event(event.position, || Ok::<_, Infallible>(event.clone()))
-                && let Some(cause) = cause_of(&event)
+                && let Some(cause) = event.causes().causation_id
                 && !self.positions.contains_key(&cause)
             {
-                check.find_lost_cause(&event, cause);
+                check.foreign_cause(event.position);
             }
         }
         check.end()

@@ -60,4 +60,8 @@ pub struct Checked {
     pub findings: Vec<Finding>,
     /// Whether there are more than these.
     pub more: bool,
+    /// How many events name a cause that is not in the log. That is no fault: it may be in another.
+    pub n_foreign_causes: usize,
+    /// The first of these events, at most [`crate::limits::FINDINGS_MAX`].
+    pub foreign_causes: Vec<Position>,
 }

@@ -5,9 +5,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crewlog_mq::{Append, EventStore, Expected, Metadata, NewEvent};
+use crewlog_mq::{Append, EventStore, Expected, Metadata, NewEvent, new_event_id};
 use rustix::process::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::scene::{Ran, Running, Scene, named_pipe};
 
@@ -24,8 +24,12 @@ fn lived(scene: &Scene) -> (String, String) {
 
 /// Appends events with this data from outside the program.
 fn append(scene: &Scene, stream_id: &str, event_type: &str, all_data: &[String]) {
+    append_under(scene, stream_id, event_type, all_data, &Metadata::default());
+}
+
+fn append_under(scene: &Scene, stream_id: &str, event_type: &str, all_data: &[String], metadata: &Metadata) {
     let path = scene.path(".crewlog/log.db");
-    let event = |data: &String| NewEvent::from_json(event_type, "1.0", data.clone(), &Metadata::default());
+    let event = |data: &String| NewEvent::from_json(event_type, "1.0", data.clone(), metadata);
     let events = all_data.iter().map(|data| event(data).expect("it is JSON")).collect();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime can be made");
     runtime.block_on(async {
@@ -35,6 +39,23 @@ fn append(scene: &Scene, stream_id: &str, event_type: &str, all_data: &[String])
             .await
             .expect("an append of any kind is accepted");
     });
+}
+
+#[test]
+fn a_cause_outside_the_log_is_noted_and_imported() {
+    let (here, there) = (Scene::new(), Scene::new());
+    here.run(&["init"]).expect(0);
+    let metadata = Metadata { causation_id: Some(new_event_id()), ..Metadata::default() };
+    append_under(&here, "raw", "Noted", &["1".into(), "2".into()], &metadata);
+    let found = here.run(&["db", "check"]).expect(0).stdout;
+    assert!(found.contains("\nnote: causes outside this log: 2, the first at position "), "{found}");
+    import(&there, &here.run(&["export"]).expect(0).stdout).expect(0);
+    let checked = there.run(&["db", "check", "-o", "json"]).expect(0).json();
+    assert_eq!(checked["foreign_causes"]["count"], 2);
+    assert_eq!(
+        (&checked["findings"], checked["foreign_causes"]["positions"].as_array().map(Vec::len)),
+        (&json!([]), Some(2))
+    );
 }
 
 fn import(scene: &Scene, export: &str) -> Ran {

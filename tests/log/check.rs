@@ -2,6 +2,7 @@
 
 use crewlog_mq::{Append, Checked, EventStore, Expected, FINDINGS_MAX, Finding, Metadata, NewEvent, Position};
 use rusqlite::Connection;
+use uuid::Uuid;
 
 use super::{Place, everything, logs, note, notes, noting};
 
@@ -21,12 +22,30 @@ async fn fill(store: &EventStore) {
         .expect("an append of any kind is accepted");
 }
 
+fn sound(n_events: usize) -> Checked {
+    Checked { n_events, findings: vec![], more: false, n_foreign_causes: 0, foreign_causes: vec![] }
+}
+
+#[tokio::test]
+async fn a_cause_in_another_log_is_information_and_no_finding() {
+    for (store, _place) in logs().await {
+        fill(&store).await;
+        let metadata = Metadata { causation_id: Some(Uuid::max()), ..Metadata::default() };
+        let new = |n: usize| NewEvent::from_json("Noted", "1.0", n.to_string(), &metadata).expect("it is JSON");
+        let events = (0..=FINDINGS_MAX).map(new).collect();
+        store.append(Append::to("facts", "b", Expected::Any, events)).await.expect("an append of any kind is accepted");
+        let foreign_causes: Vec<_> = (6..).map(Position).take(FINDINGS_MAX).collect();
+        let expected = Checked { n_foreign_causes: FINDINGS_MAX + 1, foreign_causes, ..sound(FINDINGS_MAX + 6) };
+        assert_eq!(store.check().await.unwrap(), expected);
+    }
+}
+
 #[tokio::test]
 async fn a_normally_written_log_has_no_findings() {
     for (store, _place) in logs().await {
-        assert_eq!(store.check().await.unwrap(), Checked { n_events: 0, findings: vec![], more: false });
+        assert_eq!(store.check().await.unwrap(), sound(0));
         fill(&store).await;
-        assert_eq!(store.check().await.unwrap(), Checked { n_events: 5, findings: vec![], more: false });
+        assert_eq!(store.check().await.unwrap(), sound(5));
         store.append(noting("b", 6)).await.expect("a check holds nobody up");
     }
 }
@@ -132,12 +151,15 @@ const CASES: &[Case] = &[
         "DROP VIEW recorded_events; CREATE VIEW recorded_events AS SELECT 1 AS position",
         &[(None, "the view recorded_events is another than a log has")],
     ),
-    ("DROP TABLE cells", &[(None, "the table cells is missing")]),
+    ("DROP TABLE tags", &[(None, "the table tags is missing")]),
     (
         "UPDATE events SET event_type = 'T' || char(0) WHERE position = 2",
         &[(Some(2), "the kind is facts/Noted, and not facts/T"), (Some(2), "the event type \"T\\0\" has a zero byte")],
     ),
-    ("UPDATE events SET event_id = zeroblob(16) WHERE position = 1", &[(Some(5), "is no event of the log")]),
+    (
+        "UPDATE events SET created_at = -1 WHERE position = 3",
+        &[(Some(3), "created_at is -1, and log time is from 1970")],
+    ),
     (
         "INSERT INTO aggregates (stream_id, aggregate_id) VALUES ('facts', 'z')",
         &[(None, "aggregate facts/z has no event")],

@@ -111,6 +111,24 @@ async fn metadata_is_read_back_as_written() {
     }
 }
 
+#[test]
+fn metadata_that_could_not_be_read_again_is_refused() {
+    let event = || NewEvent::from_json("Noted", "1.0", "{}".into(), &Metadata::default()).unwrap();
+    for metadata in ["", "[]", "7", "{\"extra\":1,\"extra\":2}", "{\"causation_id\":\"x\"}", "{\"extra\":1e999}"] {
+        let refusal = event().with_json("{}".into(), metadata.into()).unwrap_err();
+        assert!(matches!(refusal, Error::Encode { .. }), "{metadata}: {refusal}");
+    }
+    event().with_json("{}".into(), "{\"another\":1,\"another\":\"\\u0000\"}".into()).expect("more fields are allowed");
+    let nested =
+        |depth| Metadata { extra: Some((0..depth).fold(json!(1), |inner, _| json!([inner]))), ..Metadata::default() };
+    NewEvent::of(&Fact::Closed, &nested(100)).expect("it can be read again");
+    for refused in
+        [NewEvent::of(&Fact::Closed, &nested(200)), NewEvent::from_json("Noted", "1", "1".into(), &nested(200))]
+    {
+        assert!(matches!(refused, Err(Error::Encode { .. })), "{refused:?}");
+    }
+}
+
 #[tokio::test]
 async fn an_event_of_another_type_is_a_decode_error_with_its_position() {
     let store = EventStore::in_memory().await.unwrap();

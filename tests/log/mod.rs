@@ -23,6 +23,7 @@ mod joined;
 mod kills;
 mod many;
 mod migrate;
+mod odd;
 mod postgres;
 mod postgres_faults;
 mod processes;

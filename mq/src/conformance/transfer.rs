@@ -26,11 +26,8 @@ pub(super) async fn check(rig: &Rig, seed: u64) {
 
 async fn fill(store: &EventStore, dice: &mut Dice) {
     for n in 0..N_APPENDS {
-        // Causes must be in the log, for a log is sound with them alone.
         let events = (0..=dice.below(3)).map(|m| {
-            let mut event = dice.event();
-            event.metadata = "{\"correlation_id\":null,\"causation_id\":null,\"extra\":null}".into();
-            event.causes = crate::recorded::Causes::default();
+            let event = dice.event();
             if (n + m) % 2 == 0 { event.with_tags(["even"]) } else { event }
         });
         let events = events.collect();

@@ -9,7 +9,7 @@ use super::log::Reading;
 use super::log::{Log, end_transaction};
 use super::rows::{recorded, recorded_columns};
 use super::server::answered;
-use crate::check::{Check, cause_of};
+use crate::check::Check;
 use crate::limits::{FINDINGS_MAX, PAGE_EVENTS_MAX};
 use crate::position::Position;
 use crate::recorded::Recorded;
@@ -99,7 +99,7 @@ async fn events(log: &Log, connection: &mut PgConnection, check: &mut Check) -> 
     }
 }
 
-/// Looks whether events are found by their tags, and those that they name as causes by their ids.
+/// Looks whether events are found by their tags, and whether their causes are in the log.
 async fn indexes(log: &Log, connection: &mut PgConnection, check: &mut Check, events: &[Recorded]) -> sqlx::Result<()> {
     let tags = events.iter().flat_map(|event| event.tags.iter().map(|tag| (tag.clone(), event.position.0)));
     let (tags, positions): (Vec<String>, Vec<i64>) = tags.unzip();
@@ -111,14 +111,15 @@ async fn indexes(log: &Log, connection: &mut PgConnection, check: &mut Check, ev
         check.find(Some(Position(position)), what);
     }
     let causes: Vec<(Uuid, &Recorded)> =
-        events.iter().filter_map(|event| cause_of(event).map(|cause| (cause, event))).collect();
+        events.iter().filter_map(|event| event.causes().causation_id.map(|cause| (cause, event))).collect();
     let ids: Vec<Uuid> = causes.iter().map(|(cause, _)| *cause).collect();
     let sql = "SELECT DISTINCT i.id FROM unnest($1::uuid[]) AS i (id) \
          WHERE NOT EXISTS (SELECT 1 FROM events AS e WHERE e.event_id = i.id)";
-    let lost = answered(log.statement(sql).bind(ids).fetch_all(&mut *connection)).await?;
-    let lost = lost.iter().map(|row| row.try_get(0)).collect::<sqlx::Result<std::collections::HashSet<Uuid>>>()?;
-    for (cause, event) in causes.iter().filter(|(cause, _)| lost.contains(cause)) {
-        check.find_lost_cause(event, *cause);
+    let foreign = answered(log.statement(sql).bind(ids).fetch_all(&mut *connection)).await?;
+    let foreign =
+        foreign.iter().map(|row| row.try_get(0)).collect::<sqlx::Result<std::collections::HashSet<Uuid>>>()?;
+    for (_, event) in causes.iter().filter(|(cause, _)| foreign.contains(cause)) {
+        check.foreign_cause(event.position);
     }
     Ok(())
 }

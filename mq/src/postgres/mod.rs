@@ -78,15 +78,14 @@ impl Postgres {
     pub async fn open(url: &str, options: Options) -> Result<Self> {
         let server = Server::parse(url)?;
         let migrate = options.migrate_url.as_deref().map_or_else(|| Ok(server.clone()), Server::parse)?;
-        let own_clock = (!options.clock.is_of_machine()).then_some(&*options.clock);
-        let found = schema::open(&server, &migrate, options.create, own_clock).await?;
-        let (time, clock) = match own_clock {
-            Some(_) => (LogTime::new(options.clock), None),
-            None => {
-                let clock = Arc::new(time::ServerClock::default());
-                (LogTime::new(Arc::clone(&clock) as Arc<dyn Clock>), Some(clock))
-            }
+        let (time, clock) = if options.clock.is_of_machine() {
+            let clock = Arc::new(time::ServerClock::default());
+            (LogTime::new(Arc::clone(&clock) as Arc<dyn Clock>), Some(clock))
+        } else {
+            (LogTime::new(options.clock), None)
         };
+        let now = clock.is_none().then(|| time.now());
+        let found = schema::open(&server, &migrate, options.create, now).await?;
         let log = Arc::new(Log::new(server.in_schema(&found), &found, Arc::default(), (time, clock)));
         let Look { end, generation, .. } = log.read("opening the log", Head).await?;
         log.tail.grew(generation, end);

@@ -6,7 +6,7 @@ use sqlx::{AssertSqlSafe, Row};
 use uuid::Uuid;
 
 use super::server::{Server, answered, code_of};
-use crate::clock::Clock;
+use crate::clock::Timestamp;
 use crate::error::{Error, Result};
 use crate::law::{FORMAT, check_format};
 
@@ -22,7 +22,7 @@ const TABLES: &str = "'log', 'append_lock', 'aggregates', 'kinds', 'events', 'ta
 const DOING: &str = "opening the log";
 
 /// Opens the log of a server, and says in which schema it is; and makes it or brings it up to date by `migrate` where that is needed.
-pub(super) async fn open(server: &Server, migrate: &Server, create: bool, clock: Option<&dyn Clock>) -> Result<String> {
+pub(super) async fn open(server: &Server, migrate: &Server, create: bool, now: Option<Timestamp>) -> Result<String> {
     let mut connection = server.connect().await?;
     let schema = schema_of(server, &mut connection).await?;
     let server = server.clone().in_schema(&schema);
@@ -32,7 +32,7 @@ pub(super) async fn open(server: &Server, migrate: &Server, create: bool, clock:
         let migrate = migrate.clone().in_schema(&schema);
         let mut connection = migrate.connect().await?;
         // Dropped unfinished, it takes all of it back.
-        bring_up_to_date(&migrate, &mut connection, &schema, create, clock).await?;
+        bring_up_to_date(&migrate, &mut connection, &schema, create, now).await?;
     }
     match format(&mut connection, &schema).await.map_err(|error| server.fault(DOING, error))? {
         None => {
@@ -106,7 +106,7 @@ async fn bring_up_to_date(
     connection: &mut PgConnection,
     schema: &str,
     create: bool,
-    clock: Option<&dyn Clock>,
+    now: Option<Timestamp>,
 ) -> Result<()> {
     let fault = |error| server.fault("migrating the log", error);
     run(connection, format!("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SELECT pg_advisory_xact_lock({LOCK})"))
@@ -130,8 +130,8 @@ async fn bring_up_to_date(
         sql += &format!("{migration}; INSERT INTO schema_versions (version) VALUES ({version}); ");
     }
     if from == 0 {
-        let now = match clock {
-            Some(clock) => clock.wall().0.to_string(),
+        let now = match now {
+            Some(now) => now.0.to_string(),
             None => "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint".to_owned(),
         };
         let id = Uuid::now_v7();

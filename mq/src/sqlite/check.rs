@@ -10,7 +10,7 @@ use super::location::Location;
 use super::migrations;
 use super::readers::end_when_closed;
 use super::tables::{self, RECORDED, recorded};
-use crate::check::{Check, cause_of};
+use crate::check::Check;
 use crate::error::{Error, Result};
 use crate::limits::FINDINGS_MAX;
 use crate::position::Position;
@@ -142,18 +142,24 @@ fn events(check: &mut Check, connection: &Connection) -> rusqlite::Result<()> {
     while let Some(row) = rows.next()? {
         let position = Position(row.get(0)?);
         if let Some(event) = check.event(position, || recorded(row)) {
-            if causes_beside(row)? != event.causes().as_bytes() {
+            let causes = event.causes();
+            if causes_beside(row)? != causes.as_bytes() {
                 let what = "the indexes of correlation and causation have other ids than the metadata";
                 check.find(Some(position), what.into());
             }
-            indexes(check, connection, &event)?;
+            tag_index(check, connection, &event)?;
+            if let Some(cause) = causes.causation_id
+                && tables::position_of(connection, cause)?.is_none()
+            {
+                check.foreign_cause(position);
+            }
         }
     }
     Ok(())
 }
 
-/// Looks whether the event is found by its tags, and the event that it names as its cause by its id.
-fn indexes(check: &mut Check, connection: &Connection, event: &Recorded) -> rusqlite::Result<()> {
+/// Looks whether the event is found by its tags.
+fn tag_index(check: &mut Check, connection: &Connection, event: &Recorded) -> rusqlite::Result<()> {
     for tag in &event.tags {
         let sql = "SELECT EXISTS (SELECT 1 FROM tags WHERE tag = ?1 AND position = ?2)";
         let is_indexed: bool =
@@ -161,11 +167,6 @@ fn indexes(check: &mut Check, connection: &Connection, event: &Recorded) -> rusq
         if !is_indexed {
             check.find(Some(event.position), format!("the event has tag {tag}, and the index of tags has it not"));
         }
-    }
-    if let Some(cause) = cause_of(event)
-        && tables::position_of(connection, cause)?.is_none()
-    {
-        check.find_lost_cause(event, cause);
     }
     Ok(())
 }
