@@ -207,7 +207,11 @@ impl Cursor {
         {
             match self.follower.wait(read_to).await {
                 Ok(()) | Err(Error::WentBack { .. }) => {}
-                Err(error) => return Err(Fault { error, is_of_read: false }),
+                Err(error) => {
+                    // The next read tells whether it lasts.
+                    self.is_live = false;
+                    return Err(Fault { error, is_of_read: false });
+                }
             }
         }
         self.backend.tail().check(self.pinned)?;
@@ -276,7 +280,7 @@ impl Cursor {
         self.is_live = !page.more;
         let mut items: Vec<_> = page.events.into_iter().map(Followed::Event).collect();
         // A page that was cut short is of one who is behind.
-        if self.is_live && !std::mem::replace(&mut self.is_caught_up, self.is_live) {
+        if self.is_live && !self.is_caught_up {
             items.push(Followed::CaughtUp(page.next));
         }
         self.is_caught_up = self.is_live;

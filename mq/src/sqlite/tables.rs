@@ -33,7 +33,9 @@ pub(super) fn end_of(connection: &Connection) -> rusqlite::Result<(End, Timestam
          LEFT JOIN cells AS c ON c.space = ?1 AND c.key = ?2";
     connection.prepare_cached(sql)?.query_row([LAST_CHANGE.0, LAST_CHANGE.1], |row| {
         let end = match row.get(0)? {
-            Some(head) => End { head: Position(head), event_id: event_id(row, 1)?, created_at: Timestamp(row.get(2)?) },
+            Some(head) => {
+                End { head: Position(head), event_id: id_or_max(row, 1)?, created_at: Timestamp(row.get(2)?) }
+            }
             None => End::default(),
         };
         Ok((end, end.created_at.max(Timestamp(row.get(3)?))))
@@ -48,7 +50,7 @@ pub(super) fn look(connection: &Connection, tail: &Tail, before: Seen) -> rusqli
         Ordering::Greater => None,
         Ordering::Less => connection
             .prepare_cached("SELECT event_id, created_at FROM events WHERE position = ?1")?
-            .query_row([known.0], |row| Ok((event_id(row, 0)?, Timestamp(row.get(1)?))))
+            .query_row([known.0], |row| Ok((id_or_max(row, 0)?, Timestamp(row.get(1)?))))
             .optional()?,
     };
     Ok(Look { end, time, is_same: tail.saw(before, end, found) })
@@ -277,6 +279,11 @@ fn malformed(index: usize, of: Type, error: impl std::error::Error + Send + Sync
 
 fn event_id(row: &Found<'_>, index: usize) -> rusqlite::Result<Uuid> {
     Uuid::from_slice(row.get_ref(index)?.as_blob()?).map_err(|error| malformed(index, Type::Blob, error))
+}
+
+/// For comparisons: a check is what says that an id is none.
+fn id_or_max(row: &Found<'_>, index: usize) -> rusqlite::Result<Uuid> {
+    Ok(Uuid::from_slice(row.get_ref(index)?.as_bytes()?).unwrap_or(Uuid::max()))
 }
 
 fn tags(row: &Found<'_>, index: usize) -> rusqlite::Result<Vec<String>> {
