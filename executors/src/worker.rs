@@ -94,7 +94,7 @@ impl Worker {
     /// Carries out tasks until `stop` is set, then stops what runs, gives it back, and returns.
     ///
     /// # Errors
-    /// A fault of the log while the plans are first read.
+    /// A fault of the log while the plans are first read, or one that ends its use.
     pub async fn run(self, scope: Scope, mut stop: watch::Receiver<bool>) -> Result<(), Error> {
         let query = match &scope {
             Scope::Plan(plan) => family("", plan),
@@ -110,6 +110,7 @@ impl Worker {
         let store = self.store.clone();
         let mut events = std::pin::pin!(store.follow(&query, Start::After(at)));
         let mut crew = Crew::new(Arc::new(self), plans, at);
+        let mut fault = None;
         // An interval, since a steady stream of events would restart a sleep for ever.
         let mut looks = tokio::time::interval(LEASE_INTERVAL);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -118,7 +119,10 @@ impl Worker {
             tokio::select! {
                 event = events.next() => match event {
                     Some(Ok(recorded)) => crew.take(&recorded).await,
-                    Some(Err(error)) if error.is_final() => break,
+                    Some(Err(error)) if error.is_final() => {
+                        fault = Some(error);
+                        break;
+                    }
                     Some(Err(error)) => tracing::warn!(%error, "an event of a plan is passed over"),
                     None => break,
                 },
@@ -136,7 +140,7 @@ impl Worker {
             running.stop_for(Stop::Interrupted);
         }
         while crew.jobs.join_next().await.is_some() {}
-        Ok(())
+        fault.map_or(Ok(()), Err)
     }
 
     /// Carries a task out from the claim to its end.

@@ -377,8 +377,8 @@ impl Error {
         Self::Encode { event_type: event_type.to_owned(), source: Arc::new(source) }
     }
 
-    /// Whether every further call gives the same: the store was closed, its log replaced, or the log has gone back under a
-    /// store that is [`crate::EventStore::pinned`].
+    /// Whether a program that keeps what it has read should end, or begin again: the store was closed, its log replaced, or
+    /// the log went back.
     #[must_use]
     pub fn is_final(&self) -> bool {
         matches!(self, Self::Closed | Self::Replaced { .. } | Self::WentBack { .. })

@@ -98,6 +98,12 @@ impl<L: Ledger> Judge<L> {
             }
             sequences.push(actual);
         }
+        if let Some(after) = append.none_matching.as_ref().map(|condition| condition.after)
+            && after > self.head
+        {
+            // It was decided on events that the log does not have.
+            return Ok(Err(Error::WentBack { known: after, head: self.head }));
+        }
         if let Some(condition) = &append.none_matching
             && let Some(position) = self.ledger.first_match(&condition.query, condition.after)?
         {

@@ -127,12 +127,11 @@ impl Backend for Memory {
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {
-        async {
-            // After an import that has begun.
-            let _writing = self.0.writing.lock().await;
-            self.0.tail.close();
-        }
-        .boxed()
+        self.0.tail.close();
+        let inner = Arc::clone(&self.0);
+        // After an import that has begun.
+        let closing = async move { drop(inner.writing.lock().await) };
+        async { drop(tokio::spawn(closing).await) }.boxed()
     }
 
     fn now(&self) -> Timestamp {

@@ -16,7 +16,7 @@ use crate::recorded::Recorded;
 #[cfg(feature = "sqlite")]
 use crate::tail::End;
 
-/// Appends that may wait for the writer; more wait in their callers.
+/// Appends that may wait for the writer; more wait in tasks of their own.
 pub(crate) const QUEUE_APPENDS_MAX: usize = 1024;
 /// The most appends of one commit.
 const BATCH_APPENDS_MAX: usize = 512;

@@ -65,6 +65,8 @@ pub struct Runner<H: Handler> {
     prefix: Vec<Prefix>,
     snapshots: Option<Snapshots<H>>,
     state: State<H>,
+    /// The last event that anybody has got a state with, and the generation in which it was read.
+    shown: Option<(Last, u64)>,
 }
 
 /// Events that a handler folds before those that it is on: the beginning of another history, which it goes on from.
@@ -187,6 +189,7 @@ where
             prefix: Vec::new(),
             snapshots: None,
             state: State::default(),
+            shown: None,
         }
     }
 
@@ -257,8 +260,8 @@ where
     }
 
     async fn read_on(&mut self) -> Result<(), Error> {
-        if self.state.has_begun && self.state.generation != self.generation() {
-            Box::pin(self.begin_again()).await?;
+        if self.state.generation != self.generation() {
+            self.state = State::default();
         }
         if !self.state.has_begun {
             // Once in a runner's life; within its other futures it would make each of them larger.
@@ -275,26 +278,33 @@ where
             }
             self.state.read_to = page.next;
         }
+        self.show();
         Ok(())
     }
 
     /// After the log went back everything is read again. If an event of the state was lost, whoever used it must know.
-    async fn begin_again(&mut self) -> Result<(), Error> {
-        let last = std::mem::take(&mut self.state).last;
-        let Some(last) = last else { return Ok(()) };
+    async fn check_shown(&mut self, generation: u64) -> Result<(), Error> {
+        let Some((last, _)) = self.shown.filter(|(_, shown_in)| *shown_in != generation) else { return Ok(()) };
         let range = Range::between(Position(last.position.0 - 1), last.position);
-        match self.store.read(&self.query, range, 1).await?.events.first() {
+        let page = self.store.read(&self.query, range, 1).await?;
+        self.shown = None;
+        match page.events.first() {
             Some(found) if Last::from(found) == last => Ok(()),
             Some(_) | None => Err(self.store.backend().tail().went_back()),
         }
     }
 
+    fn show(&mut self) {
+        self.shown = self.state.last.map(|last| (last, self.state.generation));
+    }
+
     fn generation(&self) -> u64 {
-        self.store.backend().tail().generation()
+        self.store.generation()
     }
 
     async fn begin(&mut self) -> Result<(), Error> {
         let generation = self.generation();
+        self.check_shown(generation).await?;
         if let Some(snapshots) = &mut self.snapshots
             && let Some((handler, last)) = snapshots.newest().await?
         {
@@ -373,6 +383,7 @@ where
                     state.last = Some(last);
                     state.read_to = appended.last();
                     self.state = state;
+                    self.show();
                     self.count(events.len());
                     let events = if appended.repeated { Vec::new() } else { events };
                     return Ok(Executed { events, position: appended.last() });

@@ -119,7 +119,7 @@ impl EventStore {
     /// with what took the place of lost events.
     #[must_use]
     pub fn pinned(&self) -> Self {
-        Self { generation: Some(self.backend.tail().generation()), ..self.clone() }
+        Self { generation: Some(self.generation()), ..self.clone() }
     }
 
     /// The generation in which alone it may be used, or that of now.

@@ -68,6 +68,8 @@ struct News {
 #[derive(Debug)]
 pub struct Tail {
     news: watch::Sender<News>,
+    /// That of `news`, for those who need not wake for anything else.
+    is_closed: watch::Sender<bool>,
     known: Mutex<Known>,
     /// That of `known`, to be read without its lock.
     generation: AtomicU64,
@@ -90,6 +92,7 @@ impl Default for Tail {
     fn default() -> Self {
         Self {
             news: watch::Sender::new(News::default()),
+            is_closed: watch::Sender::new(false),
             known: Mutex::default(),
             generation: AtomicU64::new(0),
             n_followers: AtomicUsize::new(0),
@@ -197,17 +200,18 @@ impl Tail {
 
     /// Ends everybody who follows.
     pub(crate) fn close(&self) {
+        self.is_closed.send_replace(true);
         self.news.send_modify(|news| news.is_closed = true);
     }
 
     pub(crate) fn is_closed(&self) -> bool {
-        self.news.borrow().is_closed
+        *self.is_closed.borrow()
     }
 
     /// Waits until the log is closed.
     pub(crate) async fn closed(&self) {
         // The sender lives as long as this.
-        let _ = self.news.subscribe().wait_for(|news| news.is_closed).await;
+        let _ = self.is_closed.subscribe().wait_for(|is_closed| *is_closed).await;
     }
 
     /// The last known position.

@@ -94,7 +94,7 @@ pub(super) struct Log {
     readers: Semaphore,
     pub(super) imports: Semaphore,
     /// Appends with work of the caller's.
-    pub(super) joined: Semaphore,
+    pub(super) joined: Arc<Semaphore>,
     idle: Mutex<Vec<PgConnection>>,
     /// Connections on which work of the caller's is done, and nothing else.
     workers: Mutex<Vec<PgConnection>>,
@@ -131,7 +131,7 @@ impl Log {
             settings: [reading, writing],
             readers: Semaphore::new(READERS_MAX as usize),
             imports: Semaphore::new(IMPORTS_MAX as usize),
-            joined: Semaphore::new(JOINED_MAX as usize),
+            joined: Arc::new(Semaphore::new(JOINED_MAX as usize)),
             idle: Mutex::default(),
             workers: Mutex::default(),
         }
@@ -210,27 +210,29 @@ impl Log {
         });
         self.log_time.after_by(time, now);
         let is_same = self.tail.saw(before, end, known_id.zip(known_at.map(Timestamp)));
+        if !is_same {
+            // Those to the server of before are of no further use.
+            self.forget_connections();
+        }
         Ok(Look { end, time, now, generation: before.generation, is_same })
     }
 
     /// Reads on a connection of its own, in a task of its own: the read goes on whether or not its caller polls, and ends
     /// when the log is closed.
     pub(super) async fn read<R: Reading>(self: &Arc<Self>, doing: &'static str, reading: R) -> Result<R::Found> {
-        let (log, (reply, answer)) = (Arc::clone(self), oneshot::channel());
+        let (log, (mut reply, answer)) = (Arc::clone(self), oneshot::channel());
         tokio::spawn(async move {
             let reading = async {
                 let _permit = log.readers.acquire().await.map_err(|_| Error::Closed)?;
-                if reply.is_closed() {
-                    return Err(Error::Closed);
-                }
                 log.read_on_any(doing, reading).await
             };
             let found = tokio::select! {
                 biased;
                 () = log.tail.closed() => Err(Error::Closed),
+                // Nobody waits for it any more.
+                () = reply.closed() => return,
                 found = reading => found,
             };
-            // A caller that went away needs no answer.
             let _ = reply.send(found);
         });
         answer.await.map_err(|error| Error::storage(doing, error))?
@@ -255,6 +257,10 @@ impl Log {
         let _ended = self.imports.acquire_many(IMPORTS_MAX).await;
         // Only its caller keeps such work going, and may have stopped.
         let _ended = tokio::time::timeout(WORK_MAX + LOCK_WAIT_MAX, self.joined.acquire_many(JOINED_MAX)).await;
+        self.forget_connections();
+    }
+
+    fn forget_connections(&self) {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.workers.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }

@@ -160,19 +160,19 @@ impl Backend for Postgres {
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {
-        async {
-            self.inner.log.tail.close();
-            self.inner.lookers.iter().for_each(AbortHandle::abort);
-            self.inner.log.close().await;
-            // Who comes second waits as well, and who goes before the end loses no task.
-            let mut tasks = self.inner.tasks.lock().await;
-            while let Some(task) = tasks.last_mut() {
-                // One that was cut off has ended too.
+        let inner = Arc::clone(&self.inner);
+        let closing = async move {
+            inner.log.tail.close();
+            inner.lookers.iter().for_each(AbortHandle::abort);
+            inner.log.close().await;
+            // A second call waits as well.
+            for task in inner.tasks.lock().await.drain(..) {
+                // One that was aborted has ended too.
                 let _ = task.await;
-                tasks.pop();
             }
-        }
-        .boxed()
+        };
+        // It goes on by itself: what it holds meanwhile, others wait for.
+        async { drop(tokio::spawn(closing).await) }.boxed()
     }
 
     fn now(&self) -> Timestamp {

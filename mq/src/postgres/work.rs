@@ -1,5 +1,6 @@
 //! An append together with SQL of the caller's, in one transaction: both are committed, or nothing.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -39,11 +40,10 @@ impl Postgres {
     {
         append.check()?;
         let log = self.open_log()?;
-        let _permit = log.joined.acquire().await.map_err(|_| Error::Closed)?;
+        let permit = Arc::clone(&log.joined).acquire_owned().await.map_err(|_| Error::Closed)?;
         if log.tail.is_closed() {
             return Err(Error::Closed.into());
         }
-        let fault = |fault: Fault| E::from(fault.into_error(log, DOING));
         let mut connection = begin(log).await?;
         let done = match tokio::time::timeout(WORK_MAX, work(&mut connection)).await {
             Ok(Ok(done)) => done,
@@ -57,9 +57,16 @@ impl Postgres {
             }
             Err(_) => return Err(Error::TookTooLong { limit: WORK_MAX }.into()),
         };
-        let outcome = finish(log, &mut connection, append).await.map_err(fault)?;
-        log.keep_worker(connection);
-        Ok((outcome?, done))
+        let log = Arc::clone(log);
+        // It holds the append lock, so it goes on whether or not the caller polls.
+        let finishing = tokio::spawn(async move {
+            let _permit = permit;
+            let outcome = finish(&log, &mut connection, append).await.map_err(|fault| fault.into_error(&log, DOING))?;
+            log.keep_worker(connection);
+            outcome
+        });
+        let appended = finishing.await.map_err(|error| Error::NotAcknowledged { source: Arc::new(error) })??;
+        Ok((appended, done))
     }
 }
 

@@ -99,6 +99,7 @@ impl Joined {
         if !is_same {
             return Err(self.tail.went_back().into());
         }
+        self.tail.check(append.generation)?;
         let reading = self.log_time.after(time);
         let worked = within_bounds(&transaction, work).map_err(fault)??;
         if transaction.is_autocommit() {

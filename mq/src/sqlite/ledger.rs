@@ -89,7 +89,7 @@ impl<'a> Writing<'a> {
         memory: &'a mut Memory,
         Seen { generation, end: End { head, .. } }: Seen,
     ) -> rusqlite::Result<Self> {
-        if memory.log_generation != generation {
+        if memory.log_generation != generation || memory.head > head {
             *memory = Memory { log_generation: generation, ..Memory::default() };
         }
         if memory.head != head || memory.greatest.is_none() {

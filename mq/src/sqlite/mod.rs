@@ -224,18 +224,20 @@ impl Backend for Sqlite {
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {
-        async move {
-            self.tail.close();
+        let log = self.clone();
+        let closing = async move {
+            log.tail.close();
             let all = u32::try_from(BESIDE_MAX).unwrap_or(u32::MAX);
-            let is_first = self.beside.acquire_many(all).await;
-            self.beside.close();
+            let is_first = log.beside.acquire_many(all).await;
+            log.beside.close();
             drop(is_first);
-            self.joined.close();
-            self.readers.close().await;
+            log.joined.close();
+            log.readers.close().await;
             // It ends when the writer has.
-            let _ = self.written.clone().wait_for(|()| false).await;
-        }
-        .boxed()
+            let _ = log.written.clone().wait_for(|()| false).await;
+        };
+        // It goes on by itself: what it holds meanwhile, others wait for.
+        async { drop(tokio::spawn(closing).await) }.boxed()
     }
 
     fn now(&self) -> Timestamp {

@@ -267,11 +267,11 @@ impl Writer {
         if let Some(bell) = self.bell.as_mut().filter(|_| head > start.head) {
             bell.ring(head);
         }
-        drop(held);
         let is_stepped = reading.stepped_back.is_some();
         if is_stepped {
             self.log_time.step_is_recorded();
         }
+        drop(held);
         self.log_time.learn(time);
         let last = last_of(&appends, &outcomes).filter(|last| last.head == head);
         if head == start.head {
@@ -284,6 +284,7 @@ impl Writer {
             // All is committed, and the next look finds it.
             tracing::warn!(%error, "new events could not be read for those who follow");
             self.data_version = 0;
+            last.inspect(|last| self.tail.grew(before.generation, *last));
         }
         Ok(outcomes)
     }
