@@ -107,10 +107,7 @@ fn query(filter: &EventFilter) -> Query {
         causation_id: filter.caused_by,
         ..Query::default()
     };
-    if filter.event_type.is_empty() {
-        return query;
-    }
-    query.of_types(filter.event_type.iter().map(String::as_str))
+    if filter.event_type.is_empty() { query } else { query.of_types(filter.event_type.iter().map(String::as_str)) }
 }
 
 fn print(printer: &mut ListPrinter<'_>, recorded: &Recorded) -> Result<(), Failure> {

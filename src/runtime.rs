@@ -161,8 +161,7 @@ impl Runtime {
         }
     }
 
-    /// The next event, if it could be read. When the log was replaced or went back, ends the worker with its tasks, and the
-    /// planner.
+    /// The next event, if it could be read. Ends the worker with its tasks, and the planner, if the log was replaced or went back.
     pub fn event(
         &self,
         event: Option<Result<Recorded, Error>>,
