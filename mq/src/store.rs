@@ -127,6 +127,11 @@ impl EventStore {
         self.generation.unwrap_or_else(|| self.backend.tail().generation())
     }
 
+    /// What was found, unless the log is not the one that this store is pinned to.
+    fn still<T>(&self, found: T) -> Result<T> {
+        self.backend.tail().check(self.generation).map(|()| found)
+    }
+
     /// The backend: for one that wraps another, and for features of a single backend.
     #[must_use]
     pub fn backend(&self) -> &Arc<dyn Backend> {
@@ -224,9 +229,7 @@ impl EventStore {
     pub async fn read(&self, query: &Query, range: Range, limit: usize) -> Result<Page> {
         limits::check("page_events_max", "the events of the page", limit, PAGE_EVENTS_MAX)?;
         query.check()?;
-        let page = self.backend.read(query, range, limit).await?;
-        self.backend.tail().check(self.generation)?;
-        Ok(page)
+        self.still(self.backend.read(query, range, limit).await?)
     }
 
     /// Follows the events that match: all of the history, then live.
@@ -268,8 +271,8 @@ impl EventStore {
     /// # Errors
     /// A fault of the database, or one that keeps it from looking for new events.
     pub async fn wait_until(&self, position: Position) -> Result<()> {
-        crate::stream::wait_until(&*self.backend, position).await?;
-        self.backend.tail().check(self.generation)
+        self.still(())?;
+        self.still(crate::stream::wait_until(&*self.backend, position).await?)
     }
 
     /// The position of the last event; 0 in an empty log.
@@ -277,9 +280,7 @@ impl EventStore {
     /// # Errors
     /// A fault of the database.
     pub async fn head(&self) -> Result<Position> {
-        let head = self.backend.head().await?;
-        self.backend.tail().check(self.generation)?;
-        Ok(head)
+        self.still(self.backend.head().await?)
     }
 
     /// The last position at or before `at` at which an append ends.
@@ -287,7 +288,7 @@ impl EventStore {
     /// # Errors
     /// A fault of the database.
     pub async fn whole(&self, at: Position) -> Result<Position> {
-        self.backend.whole(at).await
+        self.still(self.backend.whole(at).await?)
     }
 
     /// The log's identity.
@@ -295,7 +296,7 @@ impl EventStore {
     /// # Errors
     /// A fault of the database.
     pub async fn log(&self) -> Result<LogIdentity> {
-        self.backend.log().await
+        self.still(self.backend.log().await?)
     }
 
     /// Takes in the events of another copy of a log: all of them, from the first on, as they stand there with their
@@ -334,9 +335,7 @@ impl EventStore {
         if space.is_empty() {
             return Ok(Vec::new());
         }
-        let cells = self.backend.cells(space, from, limit).await?;
-        self.backend.tail().check(self.generation)?;
-        Ok(cells)
+        self.still(self.backend.cells(space, from, limit).await?)
     }
 
     /// One cell, if it is there.
@@ -353,7 +352,7 @@ impl EventStore {
     /// # Errors
     /// A fault of the database.
     pub async fn stats(&self) -> Result<Stats> {
-        self.backend.stats().await
+        self.still(self.backend.stats().await?)
     }
 
     /// Closes the log for this store and all its clones: what was begun is done, what comes later is refused. A log in a

@@ -393,6 +393,54 @@ async fn a_decider_that_read_what_was_lost_decides_on_the_log_as_it_is() {
     }
 }
 
+#[tokio::test]
+async fn a_pinned_store_ends_with_the_log_that_it_was_opened_on() {
+    for site in Site::all() {
+        with_copies(&site).await;
+        let store = site.open().await;
+        let pinned = store.pinned();
+        let (mut runners, mut stream) = (runners(&pinned), Box::pin(pinned.follow(&Query::all(), Start::Beginning)));
+        step(&mut runners, "seen").await;
+        for _ in 0..9 {
+            in_time("an event", stream.next()).await.unwrap().unwrap();
+        }
+        site.bring_back("longer").await;
+        let last = loop {
+            if let Err(error) = in_time("the end of the stream", stream.next()).await.unwrap() {
+                break error;
+            }
+        };
+        assert!(went_back(&last).is_some(), "{last}");
+        assert!(in_time("nothing", stream.next()).await.is_none(), "it says so once, and ends");
+        // Each time, and also of a store that was pinned again.
+        for pinned in [pinned.clone(), pinned.pinned()] {
+            let outcomes = [
+                ("append", pinned.append(noting("a", 1)).await.err()),
+                ("read", pinned.read(&Query::all(), Range::default(), 1).await.err()),
+                ("head", pinned.head().await.err()),
+                ("cells", pinned.cells("space", "", 1).await.err()),
+                ("load", pinned.load_events::<Step>(&Query::stream("none"), None).await.err()),
+                ("wait_until", pinned.wait_until(Position(1)).await.err()),
+            ];
+            for (what, refusal) in outcomes {
+                assert!(refusal.as_ref().and_then(went_back).is_some(), "{what}: {refusal:?}");
+            }
+        }
+        for runner in &mut runners {
+            for _ in 0..2 {
+                let executed = runner.execute("then".to_owned(), &Cause::request()).await;
+                assert!(
+                    matches!(&executed, Err(ExecuteError::Store(error)) if went_back(error).is_some()),
+                    "{executed:?}"
+                );
+            }
+        }
+        let n_events = check(&site, &store).await.len();
+        store.append(noting("a", 1)).await.expect("the store itself goes on");
+        assert_eq!(store.head().await.unwrap().0, n_events as i64 + 1);
+    }
+}
+
 /// Appends an effect to the aggregate of each event.
 struct Noting;
 

@@ -80,9 +80,11 @@ async fn import_under_way(rig: &Rig) {
     });
     let closing = async {
         is_begun.await.expect("the import begins");
-        let close = store.close();
-        let mut close = std::pin::pin!(close);
-        assert!(futures::poll!(&mut close).is_pending(), "closing waits for what was begun");
+        // One that nobody polls any more keeps no other from closing.
+        let mut left = std::pin::pin!(store.close());
+        assert!(futures::poll!(&mut left).is_pending(), "closing waits for what was begun");
+        let mut close = std::pin::pin!(store.close());
+        assert!(futures::poll!(&mut close).is_pending(), "so does a second call");
         go_on.send(()).expect("the import waits");
         close.await;
     };
