@@ -126,12 +126,12 @@ fn refusal(file: &Path, progress: &Progress, error: Error) -> Failure {
             "export the log again with `crewlog export --to FILE`, and import the file as it is"
         }
         Error::OtherLog { .. } | Error::Forked { .. } => "with --store PATH it can be imported into a new log",
-        Error::NewerImport { .. } => "or export the log with this version, where it can still be read",
+        Error::NewerFormat { .. } => "or export the log with this version, where it can still be read",
         _ => return error.into(),
     };
     let name = name(file);
     let place = match &error {
-        Error::OtherLog { .. } | Error::NewerImport { .. } => name,
+        Error::OtherLog { .. } | Error::NewerFormat { .. } => name,
         _ => format!("{name}, line {}", progress.line()),
     };
     Failure::new(Failure::from(error.clone()).code, format!("{place}: {error}; nothing was imported")).hint(hint)

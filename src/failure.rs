@@ -90,9 +90,7 @@ impl From<Error> for Failure {
         };
         let failure = Self::new(code, error.to_string());
         match error {
-            Error::NoLog { .. } | Error::NoLogThere { .. } => {
-                failure.hint("`crewlog init` makes one, and so does `crewlog run FILE`")
-            }
+            Error::NoLog { .. } => failure.hint("`crewlog init` makes one, and so does `crewlog run FILE`"),
             Error::NoLogIn { .. } => {
                 failure.hint("a log is copied with `crewlog export` and `crewlog import`, or with all its files")
             }

@@ -143,7 +143,7 @@ impl Place {
             Some(path) => !path.exists(),
             None => match self.open_if_there().await {
                 Ok(store) => return Ok((self.layered(store)?, false)),
-                Err(Error::NoLogThere { .. }) => true,
+                Err(Error::NoLog { .. }) => true,
                 Err(error) => return Err(error.into()),
             },
         };

@@ -1,6 +1,5 @@
 //! What can go wrong with a log, one variant for each thing that a caller would do differently.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -130,14 +129,6 @@ pub enum Error {
         /// What is wrong.
         reason: String,
     },
-    /// The import was written by a newer version.
-    #[error("the import has log format {found}, and this version reads up to {supported}: install a newer one")]
-    NewerImport {
-        /// Its format.
-        found: i64,
-        /// The newest format known here.
-        supported: i64,
-    },
     /// An event could not be written as JSON.
     #[error("an event {event_type} cannot be written: {source}")]
     Encode {
@@ -170,49 +161,51 @@ pub enum Error {
         reason: String,
     },
     /// There is no log, and none was to be made.
-    #[error("there is no log at {}", path.display())]
+    #[error("there is no log at {place}")]
     NoLog {
-        /// Where one was looked for.
-        path: PathBuf,
+        /// Where one was looked for: a path, or the server, the database and the schema, without the password.
+        place: String,
     },
     /// The file is there, and what it holds is no log.
-    #[error("{} holds no log: {reason}", path.display())]
+    #[error("{place} holds no log: {reason}")]
     NoLogIn {
         /// The file.
-        path: PathBuf,
+        place: String,
         /// What is missing.
         reason: &'static str,
     },
     /// The file or its folder cannot be opened.
-    #[error("{} cannot be opened as a log: {source}", path.display())]
+    #[error("{place} cannot be opened as a log: {source}")]
     CannotOpen {
         /// The file.
-        path: PathBuf,
+        place: String,
         /// Why.
         source: Source,
     },
     /// The file is no SQLite database, or is damaged.
-    #[error("{} is not a usable database: {source}", path.display())]
+    #[error("{place} is not a usable database: {source}")]
     NotADatabase {
         /// The file.
-        path: PathBuf,
+        place: String,
         /// What SQLite says.
         source: Source,
     },
-    /// The file is a database of another program.
-    #[error("{} is a database of another program: name another file", path.display())]
+    /// The file or the schema has tables of another program, or is damaged.
+    #[error("{place} is a database of another program: {reason}")]
     ForeignDatabase {
-        /// The file.
-        path: PathBuf,
+        /// The file or the schema.
+        place: String,
+        /// What was found, and what to do.
+        reason: String,
     },
-    /// The log was written by a newer version.
-    #[error("{} has log format {found}, and this version reads up to {supported}: install a newer one", path.display())]
+    /// The log, or an export of one, was written by a newer version.
+    #[error("{place} has log format {found}, and this version reads up to {supported}: install a newer one")]
     NewerFormat {
-        /// The file.
-        path: PathBuf,
-        /// The log's format.
+        /// The file, the schema or the export.
+        place: String,
+        /// Its format, or the version of its tables.
         found: i64,
-        /// The newest format known here.
+        /// The newest known here.
         supported: i64,
     },
     /// The log, or an export of one, was written by an older version.
@@ -228,35 +221,36 @@ pub enum Error {
         /// The format known here.
         supported: i64,
     },
-    /// Another program holds the database.
-    #[error("{} was locked by another program for {} s: end that program and try again", path.display(), waited.as_secs())]
+    /// Another program holds the database or the append lock.
+    #[error("{place} was locked by another program for {} s: end that program or try again", waited.as_secs())]
     Locked {
-        /// The file.
-        path: PathBuf,
+        /// The file or the schema.
+        place: String,
         /// How long was waited.
         waited: Duration,
     },
     /// The database may not be written.
-    #[error("{} cannot be written: make the file and its folder writable", path.display())]
+    #[error("{place} cannot be written: {reason}")]
     ReadOnly {
-        /// The file.
-        path: PathBuf,
+        /// The file or the schema.
+        place: String,
+        /// What the server says, and what to do.
+        reason: String,
     },
     /// The log was deleted, moved or replaced under a store that has it open. What the store was told is acknowledged is in
     /// the file that was.
     #[error(
-        "{} was deleted or replaced while it was in use: put the file back, or end what uses it and open it again",
-        path.display()
+        "{place} was deleted or replaced while it was in use: put the file back, or end what uses it and open it again"
     )]
     Replaced {
         /// The file.
-        path: PathBuf,
+        place: String,
     },
-    /// The disk is full; nothing of the append was kept.
-    #[error("no space is left for {}: make room and try again", path.display())]
+    /// No space is left on the disk; nothing of the append was kept.
+    #[error("no space is left for {place}: make room and try again")]
     DiskFull {
-        /// The file.
-        path: PathBuf,
+        /// The file or the schema.
+        place: String,
     },
     /// The server of the database does not answer.
     #[error("{place} cannot be reached: {source}: is the server running, and is the address right?")]
@@ -278,56 +272,6 @@ pub enum Error {
     #[error("{place} is not there: make the database with createdb, or name another")]
     NoDatabase {
         /// The server and the database, without the password.
-        place: String,
-    },
-    /// The database has no log, and none was to be made.
-    #[error("there is no log in {place}")]
-    NoLogThere {
-        /// The server, the database and the schema.
-        place: String,
-    },
-    /// The schema has tables of another program, or is damaged.
-    #[error(
-        "{place} is in use by another program: it has a {found} that is no log's; name another schema with ?schema=NAME"
-    )]
-    ForeignSchema {
-        /// The server, the database and the schema.
-        place: String,
-        /// What was found.
-        found: String,
-    },
-    /// The log was written by a newer version.
-    #[error("{place} has schema version {found}, and this version knows up to {supported}: install a newer one")]
-    NewerSchema {
-        /// The server, the database and the schema.
-        place: String,
-        /// The log's version.
-        found: i64,
-        /// The newest version known here.
-        supported: i64,
-    },
-    /// The user may not write to the log, or to the database at all.
-    #[error(
-        "{place} may not be written: {source}: give the user the right to write, or name a server that is no standby"
-    )]
-    NotPermitted {
-        /// The server, the database and the schema.
-        place: String,
-        /// What the server says.
-        source: Source,
-    },
-    /// Another writer holds the append lock.
-    #[error("{place} was locked by another writer for {} s: try again", waited.as_secs())]
-    HeldUp {
-        /// The server, the database and the schema.
-        place: String,
-        /// How long was waited.
-        waited: Duration,
-    },
-    /// The server has no space left; nothing of the append was kept.
-    #[error("no space is left for {place}: make room on the server and try again")]
-    ServerFull {
-        /// The server, the database and the schema.
         place: String,
     },
     /// The work that was to be committed with an append took too long, and was taken back.

@@ -3,7 +3,7 @@
 
 use crate::backend::LogIdentity;
 use crate::error::{Error, Result};
-use crate::law::{self, FORMAT, Previous};
+use crate::law::{self, Previous};
 use crate::position::Position;
 use crate::recorded::Recorded;
 use crate::report::Imported;
@@ -30,13 +30,10 @@ pub(crate) enum Taken {
 impl Import {
     /// An empty log becomes the log of the import; any other must be it already.
     pub(crate) fn begin(log: &LogIdentity, head: Position, import: &LogIdentity) -> Result<Self> {
-        if import.format > FORMAT {
-            return Err(Error::NewerImport { found: import.format, supported: FORMAT });
-        }
         if import.format < 1 {
             return Err(invalid(None, format!("there is no log format {}", import.format)));
         }
-        law::check_format("the export", import.format)?;
+        law::check_format("the export".to_owned(), import.format)?;
         let adopts = match (log.id == import.id, log.created_at == import.created_at) {
             (true, true) => false,
             (_, _) if head == Position(0) => true,

@@ -1,6 +1,8 @@
 //! What every event of a log keeps, seen from the event before it: an import is held to it before it is taken in, and a
 //! log afterwards. It knows nothing of other events, so neither gaps, sequences nor ids are judged here.
 
+use std::cmp::Ordering;
+
 use serde_json::value::RawValue;
 
 use crate::clock::{TIME_MAX, Timestamp};
@@ -12,12 +14,13 @@ use crate::recorded::{Metadata, Recorded};
 /// The format of a log that this code reads and writes; there is no way from one format to another.
 pub(crate) const FORMAT: i64 = 2;
 
-/// Refuses a log of an older format.
-pub(crate) fn check_format(place: &str, found: i64) -> Result<()> {
-    if found < FORMAT {
-        return Err(Error::OlderFormat { place: place.to_owned(), found, supported: FORMAT });
+/// Refuses a log of another format.
+pub(crate) fn check_format(place: String, found: i64) -> Result<()> {
+    match found.cmp(&FORMAT) {
+        Ordering::Less => Err(Error::OlderFormat { place, found, supported: FORMAT }),
+        Ordering::Equal => Ok(()),
+        Ordering::Greater => Err(Error::NewerFormat { place, found, supported: FORMAT }),
     }
-    Ok(())
 }
 
 /// What the next event must fit.

@@ -307,8 +307,8 @@ impl EventStore {
     /// wait for any lock. Records are taken one by one, from a thread that may block. Dropping the future does not end it.
     ///
     /// # Errors
-    /// [`Error::OtherLog`], [`Error::Forked`], [`Error::ImportGap`], [`Error::InvalidImport`] or [`Error::NewerImport`]
-    /// when it is refused, the first error of `records`, or a fault of the database. The log is then as it was.
+    /// [`Error::OtherLog`], [`Error::Forked`], [`Error::ImportGap`], [`Error::InvalidImport`], [`Error::OlderFormat`] or
+    /// [`Error::NewerFormat`] when it is refused, the first error of `records`, or a fault of the database. The log is then as it was.
     pub async fn import(
         &self,
         identity: LogIdentity,

@@ -172,7 +172,7 @@ async fn a_log_deleted_or_replaced_while_open_refuses_appends() {
     in_time("the first event", stream.next()).await.unwrap().unwrap();
     let away = place.folder.path().join("away");
     std::fs::rename(place.path(), &away).unwrap();
-    let is_replaced = |error: &Error| matches!(error, Error::Replaced { path } if *path == place.path());
+    let is_replaced = |error: &Error| matches!(error, Error::Replaced { place: named } if *named == place.url());
     for is_there in [false, true] {
         if is_there {
             std::fs::copy(&away, place.path()).unwrap();
@@ -244,6 +244,6 @@ async fn a_log_whose_wal_file_is_deleted_while_open_refuses_appends() {
     std::fs::remove_file(format!("{}-wal", place.url())).unwrap();
     for store in [&store, &other] {
         let refusal = store.append(noting("a", 2)).await.unwrap_err();
-        assert!(matches!(&refusal, Error::Replaced { path } if path.ends_with("log.db-wal")), "{refusal}");
+        assert!(matches!(&refusal, Error::Replaced { place } if place.ends_with("log.db-wal")), "{refusal}");
     }
 }

@@ -153,7 +153,7 @@ async fn a_missing_log_is_not_created_unless_requested() {
     let place = Place::new();
     let options = || Options { create: false, ..Options::default() };
     let refusal = EventStore::open_with(&place.url(), options()).await.expect_err("there is none");
-    assert!(matches!(&refusal, Error::NoLog { path } if *path == place.path()), "{refusal}");
+    assert!(matches!(&refusal, Error::NoLog { place: named } if *named == place.url()), "{refusal}");
     assert_eq!(std::fs::read_dir(place.folder.path()).unwrap().count(), 0, "looking makes no file");
     place.open().await;
     EventStore::open_with(&place.url(), options()).await.unwrap();

@@ -35,14 +35,8 @@ pub(super) async fn open(server: &Server, migrate: &Server, create: bool, now: O
         bring_up_to_date(&migrate, &mut connection, &schema, create, now).await?;
     }
     match format(&mut connection, &schema).await.map_err(|error| server.fault(DOING, error))? {
-        None => {
-            let found = "log without an identity".to_owned();
-            return Err(Error::ForeignSchema { place: server.place(), found });
-        }
-        Some(found) if found > FORMAT => {
-            return Err(Error::NewerSchema { place: server.place(), found, supported: FORMAT });
-        }
-        Some(found) => check_format(&server.place(), found)?,
+        None => return Err(foreign(&server, "log without an identity")),
+        Some(found) => check_format(server.place(), found)?,
     }
     may_append(&server, &mut connection, &schema).await?;
     Ok(schema)
@@ -76,27 +70,31 @@ async fn version(server: &Server, connection: &mut PgConnection, schema: &str) -
     let rows = answered(sqlx::raw_sql(AssertSqlSafe(sql)).fetch_all(&mut *connection)).await.map_err(fault)?;
     let Some(row) = rows.first() else { return Ok(0) };
     let name: String = row.try_get("name").map_err(fault)?;
-    let foreign = |found: String| Error::ForeignSchema { place: server.place(), found };
     if name != "schema_versions" {
-        return Err(foreign(format!("table {name}")));
+        return Err(foreign(server, &format!("table {name}")));
     }
     let sql = format!("SELECT coalesce(max(version), 0)::bigint AS version FROM \"{schema}\".schema_versions");
     match one(connection, &sql).await {
         Ok(row) => row.try_get("version").map_err(fault),
         // No such column, or another type.
         Err(error) if code_of(&error).is_some_and(|code| code.starts_with("42") && code != "42501") => {
-            Err(foreign(format!("table {name}")))
+            Err(foreign(server, &format!("table {name}")))
         }
         Err(error) => Err(fault(error)),
     }
 }
 
+fn foreign(server: &Server, found: &str) -> Error {
+    let reason = format!("it has a {found} that is no log's; name another schema with ?schema=NAME");
+    Error::ForeignDatabase { place: server.place(), reason }
+}
+
 fn check(server: &Server, version: i64, create: bool) -> Result<()> {
     if version > SUPPORTED {
-        return Err(Error::NewerSchema { place: server.place(), found: version, supported: SUPPORTED });
+        return Err(Error::NewerFormat { place: server.place(), found: version, supported: SUPPORTED });
     }
     if version == 0 && !create {
-        return Err(Error::NoLogThere { place: server.place() });
+        return Err(Error::NoLog { place: server.place() });
     }
     Ok(())
 }

@@ -113,9 +113,12 @@ impl Server {
         match code_of(&error).as_deref() {
             Some("28P01" | "28000") => Error::AccessRefused { place: place(), source: Arc::new(error) },
             Some("3D000") => Error::NoDatabase { place: place() },
-            Some("42501" | "25006") => Error::NotPermitted { place: place(), source: Arc::new(error) },
-            Some("55P03") => Error::HeldUp { place: place(), waited: super::LOCK_WAIT_MAX },
-            Some("53100") => Error::ServerFull { place: place() },
+            Some("42501" | "25006") => {
+                let reason = format!("{error}: give the user the right to write, or name a server that is no standby");
+                Error::ReadOnly { place: place(), reason }
+            }
+            Some("55P03") => Error::Locked { place: place(), waited: super::LOCK_WAIT_MAX },
+            Some("53100") => Error::DiskFull { place: place() },
             Some("57P03") => Error::Unreachable { place: place(), source: Arc::new(error) },
             Some(_) | None => Error::storage(doing, error),
         }

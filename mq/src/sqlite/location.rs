@@ -9,7 +9,6 @@ use rusqlite::{Connection, OpenFlags, ffi};
 
 use super::lock::{AppendLock, Held};
 use crate::error::{Error, Result};
-use crate::law::{FORMAT, check_format};
 
 /// "crlg", as the first migration sets it.
 const APPLICATION_ID: i64 = 1_668_443_239;
@@ -99,11 +98,11 @@ impl Location {
         let Self::File(path, files) = self else { return Ok(()) };
         let Some(log) = files.log.get() else { return Ok(()) };
         if id_of(path) != Some(*log) {
-            return Err(Error::Replaced { path: path.clone() });
+            return Err(Error::Replaced { place: self.place() });
         }
         let wal = self.with_ending("-wal");
         match (files.wal.get(), id_of(&wal)) {
-            (Some(known), found) if found != Some(*known) => Err(Error::Replaced { path: wal }),
+            (Some(known), found) if found != Some(*known) => Err(Error::Replaced { place: wal.display().to_string() }),
             (None, Some(found)) => {
                 files.wal.get_or_init(|| found);
                 Ok(())
@@ -117,6 +116,11 @@ impl Location {
             Self::File(path, _) => path,
             Self::Memory(name) => Path::new(name),
         }
+    }
+
+    /// For people.
+    pub(super) fn place(&self) -> String {
+        self.path().display().to_string()
     }
 
     pub(super) fn exists(&self) -> bool {
@@ -143,17 +147,12 @@ impl Location {
 
     /// The lock that orders the writers of several processes; one process alone has a log in memory.
     pub(super) fn open_lock(&self) -> Result<Option<AppendLock>> {
-        let (Self::File(path, _), Some(name)) = (self, self.beside("-lock")) else { return Ok(None) };
+        let Some(name) = self.beside("-lock") else { return Ok(None) };
         let open = || std::fs::File::options().create(true).truncate(false).write(true).open(&name);
         match open().and_then(|file| AppendLock::new(file, open()?)) {
             Ok(lock) => Ok(Some(lock)),
-            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
-                Err(Error::ReadOnly { path: path.clone() })
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::ReadOnlyFilesystem => {
-                Err(Error::ReadOnly { path: path.clone() })
-            }
-            Err(error) if is_of_a_full_disk(&error) => Err(Error::DiskFull { path: path.clone() }),
+            Err(error) if is_of_no_permission(&error) => Err(self.read_only()),
+            Err(error) if is_of_a_full_disk(&error) => Err(Error::DiskFull { place: self.place() }),
             Err(error) => Err(self.cannot_open(error)),
         }
     }
@@ -163,7 +162,7 @@ impl Location {
         let Some(lock) = lock else { return Ok(None) };
         match lock.hold(BUSY_TIMEOUT) {
             Ok(Some(held)) => Ok(Some(held)),
-            Ok(None) => Err(Error::Locked { path: self.path().to_owned(), waited: BUSY_TIMEOUT }),
+            Ok(None) => Err(Error::Locked { place: self.place(), waited: BUSY_TIMEOUT }),
             Err(error) => Err(self.cannot_open(error)),
         }
     }
@@ -208,7 +207,7 @@ impl Location {
         match number("PRAGMA application_id")? {
             APPLICATION_ID => Ok(()),
             0 if is_empty => Ok(()),
-            _ => Err(Error::ForeignDatabase { path: self.path().to_owned() }),
+            _ => Err(Error::ForeignDatabase { place: self.place(), reason: "name another file".to_owned() }),
         }
     }
 
@@ -233,27 +232,21 @@ impl Location {
     }
 
     pub(super) fn cannot_open(&self, source: std::io::Error) -> Error {
-        Error::CannotOpen { path: self.path().to_owned(), source: Arc::new(source) }
-    }
-
-    pub(super) fn check_format(&self, found: i64) -> Result<()> {
-        if found > FORMAT {
-            return Err(self.newer_format(found, FORMAT));
-        }
-        check_format(&self.path().display().to_string(), found)
-    }
-
-    pub(super) fn newer_format(&self, found: i64, supported: i64) -> Error {
-        Error::NewerFormat { path: self.path().to_owned(), found, supported }
+        Error::CannotOpen { place: self.place(), source: Arc::new(source) }
     }
 
     pub(super) fn no_log_in(&self, reason: &'static str) -> Error {
-        Error::NoLogIn { path: self.path().to_owned(), reason }
+        Error::NoLogIn { place: self.place(), reason }
+    }
+
+    fn read_only(&self) -> Error {
+        let reason = "make the file and its folder writable".to_owned();
+        Error::ReadOnly { place: self.place(), reason }
     }
 
     /// What a failed statement means.
     pub(super) fn fault(&self, doing: &'static str, error: rusqlite::Error) -> Error {
-        let path = self.path().to_owned();
+        let place = self.place();
         // A row that others name is gone, or has another form.
         let is_no_row_of_a_log = matches!(
             error,
@@ -262,21 +255,21 @@ impl Location {
                 | rusqlite::Error::QueryReturnedNoRows
         );
         if is_no_row_of_a_log {
-            return Error::NotADatabase { path, source: Arc::new(error) };
+            return Error::NotADatabase { place, source: Arc::new(error) };
         }
         let code = error.sqlite_error().map_or(0, |error| error.extended_code);
         match code & 0xff {
-            ffi::SQLITE_BUSY | ffi::SQLITE_LOCKED => Error::Locked { path, waited: BUSY_TIMEOUT },
-            ffi::SQLITE_READONLY | ffi::SQLITE_PERM => Error::ReadOnly { path },
-            ffi::SQLITE_FULL => Error::DiskFull { path },
-            ffi::SQLITE_IOERR if self.is_out_of_room(code) => Error::DiskFull { path },
+            ffi::SQLITE_BUSY | ffi::SQLITE_LOCKED => Error::Locked { place, waited: BUSY_TIMEOUT },
+            ffi::SQLITE_READONLY | ffi::SQLITE_PERM => self.read_only(),
+            ffi::SQLITE_FULL => Error::DiskFull { place },
+            ffi::SQLITE_IOERR if self.is_out_of_room(code) => Error::DiskFull { place },
             ffi::SQLITE_IOERR if code == ffi::SQLITE_IOERR_SHORT_READ => {
-                Error::NotADatabase { path, source: Arc::new(error) }
+                Error::NotADatabase { place, source: Arc::new(error) }
             }
-            ffi::SQLITE_CANTOPEN if self.is_out_of_room(ffi::SQLITE_IOERR_WRITE) => Error::DiskFull { path },
-            ffi::SQLITE_CANTOPEN if self.is_closed_to_writers() => Error::ReadOnly { path },
-            ffi::SQLITE_CANTOPEN => Error::CannotOpen { path, source: Arc::new(error) },
-            ffi::SQLITE_NOTADB | ffi::SQLITE_CORRUPT => Error::NotADatabase { path, source: Arc::new(error) },
+            ffi::SQLITE_CANTOPEN if self.is_out_of_room(ffi::SQLITE_IOERR_WRITE) => Error::DiskFull { place },
+            ffi::SQLITE_CANTOPEN if self.is_closed_to_writers() => self.read_only(),
+            ffi::SQLITE_CANTOPEN => Error::CannotOpen { place, source: Arc::new(error) },
+            ffi::SQLITE_NOTADB | ffi::SQLITE_CORRUPT => Error::NotADatabase { place, source: Arc::new(error) },
             _ => Error::storage(doing, error),
         }
     }
@@ -293,9 +286,7 @@ impl Location {
     /// True where a log is there that may not be written: of one whose -wal file is gone SQLite says only that it cannot be
     /// opened.
     fn is_closed_to_writers(&self) -> bool {
-        use std::io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
-        let refused = |error: std::io::Error| matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem);
-        self.exists() && self.probe().is_err_and(refused)
+        self.exists() && self.probe().is_err_and(|error| is_of_no_permission(&error))
     }
 
     fn probe(&self) -> std::io::Result<()> {
@@ -319,6 +310,11 @@ fn immutable(path: &Path) -> String {
     let bytes = path.as_os_str().as_encoded_bytes().iter();
     let escaped = bytes.map(|byte| if plain(*byte) { char::from(*byte).to_string() } else { format!("%{byte:02x}") });
     format!("file:{}?immutable=1", escaped.collect::<String>())
+}
+
+fn is_of_no_permission(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind;
+    matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem)
 }
 
 fn is_of_a_full_disk(error: &std::io::Error) -> bool {

@@ -7,9 +7,9 @@ use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
 use super::location::Location;
 use crate::clock::Timestamp;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ids::new_event_id;
-use crate::law::FORMAT;
+use crate::law::{FORMAT, check_format};
 
 /// The steps of the schema, the first being 1.
 const MIGRATIONS: [&str; 1] = [include_str!("../../migrations/sqlite/0001_log.sql")];
@@ -71,11 +71,11 @@ fn version(connection: &Connection, location: &Location) -> Result<i64> {
     let has_log = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'log')";
     if connection.query_row(has_log, [], |row| row.get(0)).map_err(fault)? {
         let format = connection.query_row("SELECT format FROM log", [], |row| row.get(0)).optional().map_err(fault)?;
-        format.map_or(Ok(()), |format| location.check_format(format))?;
+        format.map_or(Ok(()), |format| check_format(location.place(), format))?;
     }
     let found = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(fault)?;
     if found > SUPPORTED {
-        return Err(location.newer_format(found, SUPPORTED));
+        return Err(Error::NewerFormat { place: location.place(), found, supported: SUPPORTED });
     }
     Ok(found)
 }

@@ -75,10 +75,10 @@ impl Sqlite {
         // have changed its folder by then.
         let path = std::fs::canonicalize(path)
             .or_else(|_| std::path::absolute(path))
-            .map_err(|source| Error::CannotOpen { path: path.to_owned(), source: Arc::new(source) })?;
-        let location = Location::file(path.clone())?;
+            .map_err(|source| Error::CannotOpen { place: path.display().to_string(), source: Arc::new(source) })?;
+        let location = Location::file(path)?;
         if !options.create && !location.exists() {
-            return Err(Error::NoLog { path });
+            return Err(Error::NoLog { place: location.place() });
         }
         Self::start(location, options).await
     }
