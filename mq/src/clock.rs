@@ -14,8 +14,7 @@ impl Timestamp {
     /// This moment and `duration` more.
     #[must_use]
     pub fn plus(self, duration: Duration) -> Self {
-        let micros = i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
-        Self(self.0.saturating_add(micros))
+        Self(self.0.saturating_add(micros(duration)))
     }
 
     /// How long from `earlier` to this moment; nothing when it is not earlier.
@@ -64,14 +63,18 @@ impl Clock for SystemClock {
     }
 }
 
+fn micros(duration: Duration) -> i64 {
+    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
+}
+
 /// What a clock that was never set says, a time before 1970, is taken for 1970: no log has earlier events.
 fn at(wall: SystemTime) -> Timestamp {
     let since_epoch = wall.duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp(i64::try_from(since_epoch.as_micros()).unwrap_or(i64::MAX))
+    Timestamp(micros(since_epoch))
 }
 
 /// The time of one log, shared by a process: it never runs behind what is known to be written. While the wall clock is
-/// behind, it follows the monotonic clock.
+/// behind that, or behind its own earlier readings, log time follows the monotonic clock.
 pub(crate) struct LogTime {
     clock: Arc<dyn Clock>,
     state: Mutex<State>,
@@ -80,8 +83,8 @@ pub(crate) struct LogTime {
 struct State {
     /// The time of the last write known.
     last: Timestamp,
-    /// A log time, and the monotonic time at which it was that.
-    base: (Timestamp, Duration),
+    /// Log time minus monotonic time, in microseconds.
+    offset: i64,
     /// Whether the log has that the wall clock is behind.
     is_recorded: bool,
 }
@@ -101,12 +104,16 @@ const SILENT_STEP_MAX: Duration = Duration::from_secs(1);
 
 impl LogTime {
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
-        let state = State { last: Timestamp(0), base: (Timestamp(0), clock.monotonic()), is_recorded: false };
+        let state = State { last: Timestamp(0), offset: -micros(clock.monotonic()), is_recorded: false };
         Self { clock, state: Mutex::new(state) }
     }
 
     pub(crate) fn now(&self) -> Timestamp {
         self.after(Timestamp(0)).now
+    }
+
+    pub(crate) fn monotonic(&self) -> Duration {
+        self.clock.monotonic()
     }
 
     /// Learns of what was written at `last`.
@@ -119,26 +126,23 @@ impl LogTime {
         self.after_by(last, None)
     }
 
-    /// The same, by a wall clock that was read before.
-    pub(crate) fn after_by(&self, last: Timestamp, wall: Option<Timestamp>) -> Reading {
-        let wall = wall.unwrap_or_else(|| self.clock.wall()).min(TIME_MAX);
-        let monotonic = self.clock.monotonic();
+    /// The same, by a wall clock that was read before: its answer, and the monotonic time at which it was asked.
+    pub(crate) fn after_by(&self, last: Timestamp, answer: Option<(Duration, Timestamp)>) -> Reading {
+        let (asked, wall) = answer.unwrap_or_else(|| (self.clock.monotonic(), self.clock.wall()));
+        let (asked, wall, heard) = (micros(asked), wall.min(TIME_MAX), micros(self.clock.monotonic()));
+        // An answer may be late: the wall clock showed it at some moment between the two.
+        let (least, most) = (wall.0.saturating_sub(heard), wall.0.saturating_sub(asked));
         // A clock of the caller's that panicked has changed nothing.
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let ran_on = |base: (Timestamp, Duration)| base.0.plus(monotonic.saturating_sub(base.1));
-        if last > state.last {
-            state.last = last;
-            // While the wall clock is behind, who wrote it may know of less time that has passed.
-            if wall >= last || last >= ran_on(state.base) {
-                state.base = (last, monotonic);
-            }
-        }
-        if wall >= state.last {
+        state.last = state.last.max(last);
+        state.offset = state.offset.max(last.0.saturating_sub(heard));
+        let step = Duration::from_micros(u64::try_from(state.offset.saturating_sub(most)).unwrap_or(0));
+        if wall >= state.last && step <= SILENT_STEP_MAX {
+            state.offset = state.offset.min(most).max(least);
             state.is_recorded = false;
             return Reading { now: wall, stepped_back: None };
         }
-        let now = ran_on(state.base).min(TIME_MAX).max(state.last);
-        let step = now.since(wall);
+        let now = Timestamp(state.offset.saturating_add(heard)).min(TIME_MAX).max(state.last);
         Reading { now, stepped_back: (!state.is_recorded && step > SILENT_STEP_MAX).then_some(step) }
     }
 
@@ -176,20 +180,76 @@ mod tests {
         (Arc::clone(&hands), LogTime::new(hands))
     }
 
-    /// As that of a server, which every reader of a process sets to what it has heard.
+    const SECOND: i64 = 1_000_000;
+
+    fn set(hands: &Hands, wall: i64, monotonic: u64) {
+        *hands.0.lock().expect("nobody panics with it") = (wall, monotonic);
+    }
+
+    /// Log time and the step, both in seconds, after a write at `last`.
+    fn read(time: &LogTime, last: i64, answer: Option<(u64, i64)>) -> (i64, u64) {
+        let answer = answer.map(|(asked, wall)| (Duration::from_secs(asked), Timestamp(wall * SECOND)));
+        let reading = time.after_by(Timestamp(last * SECOND), answer);
+        (reading.now.0 / SECOND, reading.stepped_back.unwrap_or_default().as_secs())
+    }
+
     #[test]
-    fn a_clock_that_another_reader_set_back_is_no_step() {
-        let (_hands, time) = timed(7);
-        let reading = time.after_by(Timestamp(9_000_000), Some(Timestamp(9_000_001)));
-        assert_eq!((reading.now, reading.stepped_back), (Timestamp(9_000_001), None));
-        assert_eq!(time.after(Timestamp(9_000_000)).stepped_back, Some(Duration::from_secs(2)));
+    fn a_step_back_after_a_quiet_time_is_a_step_until_the_clock_has_caught_up() {
+        let (hands, time) = timed(100);
+        assert_eq!(read(&time, 100, None), (100, 0));
+        for (clock, is_recorded, expected) in [
+            ((1_900, 5_400), false, (5_500, 3_600)),
+            ((1_901, 5_401), true, (5_501, 0)),
+            ((5_502, 5_402), true, (5_502, 0)),
+            ((5_501, 5_403), false, (5_503, 2)),
+        ] {
+            set(&hands, clock.0, clock.1);
+            if is_recorded {
+                time.step_is_recorded();
+            }
+            assert_eq!(read(&time, 100, None), expected, "at {clock:?}");
+        }
+    }
+
+    #[test]
+    fn a_suspended_machine_is_no_step() {
+        let (hands, time) = timed(100);
+        for clock in [(100, 0), (3_700, 0), (3_701, 1)] {
+            set(&hands, clock.0, clock.1);
+            assert_eq!(read(&time, 100, None), (clock.0, 0), "at {clock:?}");
+        }
+    }
+
+    /// A server's, which each reader of a process hears when it goes on.
+    #[test]
+    fn a_late_answer_is_no_step_and_hides_none() {
+        let (hands, time) = timed(0);
+        for (monotonic, answer, expected) in [
+            (10, (10, 110), (110, 0)),
+            (11, (2, 102), (102, 0)),
+            (20, (11, 111), (111, 0)),
+            (30, (29, 119), (130, 10)),
+            (31, (12, 112), (112, 0)),
+        ] {
+            set(&hands, 0, monotonic);
+            assert_eq!(read(&time, 0, Some(answer)), expected, "at {monotonic}");
+        }
+    }
+
+    #[test]
+    fn a_late_answer_does_not_go_behind_a_write() {
+        let (hands, time) = timed(0);
+        set(&hands, 0, 10);
+        assert_eq!(read(&time, 109, Some((10, 110))), (110, 0));
+        set(&hands, 0, 20);
+        assert_eq!(read(&time, 109, Some((5, 105))), (120, 0));
     }
 
     #[test]
     fn log_time_is_from_1970_to_the_year_9999() {
         let (hands, time) = timed(0);
         for (wall, now) in [(-9_000_000_000_000, 0), (9_000_000_000_000, TIME_MAX.0)] {
-            *hands.0.lock().expect("nobody panics with it") = (wall, 0);
+            set(&hands, wall, 0);
             assert_eq!(time.now(), Timestamp(now));
         }
     }
@@ -200,8 +260,8 @@ mod tests {
         for (clock, written, now) in
             [((100, 0), 100, 100), ((50, 10), 105, 110), ((51, 11), 105, 111), ((52, 12), 120, 120)]
         {
-            *hands.0.lock().expect("nobody panics with it") = clock;
-            assert_eq!(time.after(Timestamp(written * 1_000_000)).now, Timestamp(now * 1_000_000), "at {clock:?}");
+            set(&hands, clock.0, clock.1);
+            assert_eq!(read(&time, written, None).0, now, "at {clock:?}");
         }
     }
 }

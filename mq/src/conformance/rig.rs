@@ -1,7 +1,7 @@
 //! How the suite comes by logs, and what it keeps time with.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -69,18 +69,15 @@ pub(super) fn new_name() -> String {
     format!("log-{}-{}", N_LOGS.fetch_add(1, Ordering::Relaxed), Uuid::now_v7().simple())
 }
 
-/// A clock that stands until it is set. Its monotonic time goes with it, but never back.
+/// A clock that stands until it is set. Its monotonic time goes with it at the same moment, but never back.
 #[derive(Debug, Default)]
-pub struct Hands {
-    wall: AtomicI64,
-    monotonic: AtomicU64,
-}
+pub struct Hands(Mutex<(Timestamp, Duration)>);
 
 impl Hands {
     /// Sets the clock.
     pub fn set(&self, now: Timestamp) {
-        let before = self.wall.swap(now.0, Ordering::SeqCst);
-        self.monotonic.fetch_add(u64::try_from(now.0.saturating_sub(before)).unwrap_or(0), Ordering::SeqCst);
+        let mut hands = self.0.lock().expect("nobody panics with them");
+        *hands = (now, hands.1 + now.since(hands.0));
     }
 
     /// Sets the clock on.
@@ -96,11 +93,11 @@ impl Hands {
 
 impl Clock for Hands {
     fn wall(&self) -> Timestamp {
-        Timestamp(self.wall.load(Ordering::SeqCst))
+        self.0.lock().expect("nobody panics with them").0
     }
 
     fn monotonic(&self) -> Duration {
-        Duration::from_micros(self.monotonic.load(Ordering::SeqCst))
+        self.0.lock().expect("nobody panics with them").1
     }
 }
 

@@ -13,6 +13,7 @@ pub(super) async fn check(rig: &Rig) {
     for is_seen_by_another in [false, true] {
         a_lease_ends_in_time(rig, is_seen_by_another).await;
     }
+    a_long_lease_ends_in_time_after_a_quiet_time(rig).await;
     an_import_leaves_log_time(rig).await;
 }
 
@@ -44,6 +45,28 @@ async fn a_lease_ends_in_time(rig: &Rig, is_seen_by_another: bool) {
     assert!(!steps.is_empty() && steps.iter().all(|event| event.event_type == "ClockStepped"), "{steps:?}");
     assert_eq!(steps[0].data, "{\"behind_us\":3600000000}");
     assert!(store.now() >= steps[0].created_at);
+}
+
+/// The clock is set back by less than has passed since the last write, so it never shows a time before that write.
+async fn a_long_lease_ends_in_time_after_a_quiet_time(rig: &Rig) {
+    let (store, hands) = rig.timed_log().await;
+    let lease = |expected| {
+        let change = CellChange::set("lease", "a", String::new()).held_for(2 * STEP).expecting(expected);
+        store.append(Append::default().cell(change))
+    };
+    lease(CellExpected::Free).await.expect("it is free");
+    let until = hands.wall().plus(2 * STEP);
+    hands.pass(STEP * 3 / 2);
+    hands.set_back(STEP);
+    hands.pass(STEP / 2 - Duration::from_micros(1));
+    lease(CellExpected::Free).await.expect_err("it is held");
+    hands.pass(Duration::from_micros(1));
+    assert_eq!(store.now(), until, "log time has gone on");
+    lease(CellExpected::Free).await.expect("it is free again");
+    lease(CellExpected::Free).await.expect_err("it is held");
+    let steps = everything(&store).await;
+    let steps: Vec<_> = steps.iter().map(|event| (&*event.event_type, &*event.data)).collect();
+    assert_eq!(steps, [("ClockStepped", "{\"behind_us\":3600000000}")]);
 }
 
 /// Events that are older than the cells of the log that takes them in.

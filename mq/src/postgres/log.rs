@@ -2,6 +2,7 @@
 //! alone, so that it does not matter on which connection of a pooler it finds itself.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use sqlx::postgres::{PgArguments, PgConnection, PgRow};
 use sqlx::query::Query as Statement;
@@ -53,8 +54,8 @@ pub(super) struct Look {
     pub(super) end: End,
     /// The log time of the last write, be it of an event or of a cell.
     pub(super) time: Timestamp,
-    /// What the server's clock says, unless the log was opened with another.
-    pub(super) now: Option<Timestamp>,
+    /// When the server's clock was asked, by the monotonic clock, and what it said, unless the log was opened with another.
+    pub(super) now: Option<(Duration, Timestamp)>,
     pub(super) generation: u64,
     /// False if the log went back: then it is not of that generation.
     pub(super) is_same: bool,
@@ -198,7 +199,7 @@ impl Log {
 
     /// Looks at the log between the statements `begin` and `end`.
     async fn look(&self, connection: &mut PgConnection, begin: &str, end: &str) -> sqlx::Result<Look> {
-        let before = self.tail.seen();
+        let (before, asked) = (self.tail.seen(), self.log_time.monotonic());
         let sql = format!("{begin}{}{end}", look_at(before.end.head));
         let rows = answered(sqlx::raw_sql(AssertSqlSafe(sql)).fetch_all(connection)).await?;
         let row = rows.last().ok_or(sqlx::Error::RowNotFound)?;
@@ -206,7 +207,7 @@ impl Log {
         let (known_id, known_at): (Option<Uuid>, Option<i64>) = (row.try_get("known_id")?, row.try_get("known_at")?);
         let now = self.clock.as_ref().map(|clock| {
             clock.set(now);
-            now
+            (asked, now)
         });
         self.log_time.after_by(time, now);
         let is_same = self.tail.saw(before, end, known_id.zip(known_at.map(Timestamp)));
