@@ -74,7 +74,7 @@ fn at(wall: SystemTime) -> Timestamp {
 }
 
 /// The time of one log, shared by a process: it never runs behind what is known to be written. While the wall clock is
-/// behind that, or behind its own earlier readings, log time follows the monotonic clock.
+/// behind that, or behind earlier readings of it, log time follows the monotonic clock.
 pub(crate) struct LogTime {
     clock: Arc<dyn Clock>,
     state: Mutex<State>,

@@ -65,7 +65,9 @@ async fn a_long_lease_ends_in_time_after_a_quiet_time(rig: &Rig) {
     lease(CellExpected::Free).await.expect("it is free again");
     lease(CellExpected::Free).await.expect_err("it is held");
     let steps = everything(&store).await;
-    let steps: Vec<_> = steps.iter().map(|event| (&*event.event_type, &*event.data)).collect();
+    let mut steps: Vec<_> = steps.iter().map(|event| (&*event.event_type, &*event.data)).collect();
+    // Each process records it once, and a rig may open several.
+    steps.dedup();
     assert_eq!(steps, [("ClockStepped", "{\"behind_us\":3600000000}")]);
 }
 
