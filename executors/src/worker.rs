@@ -454,6 +454,10 @@ async fn append(claim: &mut Runner<TaskLease>, command: TaskCommand, cause: &Cau
                 tracing::warn!(%refusal, "what a worker reports comes too late");
                 return false;
             }
+            Err(ExecuteError::Store(error)) if error.is_final() => {
+                tracing::warn!(%error, "a report cannot be appended any more");
+                return false;
+            }
             Err(error @ (ExecuteError::Contended { .. } | ExecuteError::Store(_))) => {
                 tracing::warn!(%error, "a report could not be appended and is tried again");
                 backoff.wait().await;
