@@ -112,6 +112,8 @@ impl LogTime {
         self.after(Timestamp(0)).now
     }
 
+    /// For [`LogTime::after_by`], before another clock is asked.
+    #[cfg(feature = "postgres")]
     pub(crate) fn monotonic(&self) -> Duration {
         self.clock.monotonic()
     }

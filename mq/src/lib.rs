@@ -224,6 +224,10 @@ mod snapshot;
 mod sqlite;
 mod store;
 mod stream;
+#[cfg_attr(
+    not(any(feature = "sqlite", feature = "postgres")),
+    expect(dead_code, reason = "a log in memory never goes back")
+)]
 mod tail;
 mod trace;
 mod upcast;

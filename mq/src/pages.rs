@@ -28,20 +28,14 @@ enum Next {
 }
 
 impl Pages {
-    pub(crate) fn new(backend: Arc<dyn Backend>, query: Query, range: Range, limit: usize) -> Self {
-        let generation = backend.tail().generation();
+    pub(crate) fn new(backend: Arc<dyn Backend>, query: Query, range: Range, limit: usize, generation: u64) -> Self {
         Self { backend, query: Arc::new(query), limit, next: Next::Unread(range), generation }
-    }
-
-    /// Of this generation in place of the current one.
-    pub(crate) fn of_generation(self, generation: u64) -> Self {
-        Self { generation, ..self }
     }
 
     /// The next page; none behind the last. After an error the same page is read again.
     ///
     /// # Errors
-    /// A fault of the database, or [`crate::Error::WentBack`] if the log is not the one of the first page.
+    /// A fault of the database, or [`crate::Error::WentBack`] if the log went back.
     pub(crate) async fn next(&mut self) -> Result<Option<Page>> {
         let (range, read) = match std::mem::replace(&mut self.next, Next::End) {
             Next::Unread(range) => (range, self.read(range).await),

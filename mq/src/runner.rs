@@ -260,15 +260,15 @@ where
     }
 
     async fn read_on(&mut self) -> Result<(), Error> {
-        if self.state.generation != self.generation() {
+        if self.state.generation != self.store.generation() {
             self.state = State::default();
         }
         if !self.state.has_begun {
             // Once in a runner's life; within its other futures it would make each of them larger.
             Box::pin(self.begin()).await?;
         }
-        let pages = self.store.pages(&self.query, Range::after(self.state.read_to), CATCH_UP_PAGE)?;
-        let mut pages = pages.of_generation(self.state.generation);
+        let (range, generation) = (Range::after(self.state.read_to), self.state.generation);
+        let mut pages = self.store.pages(&self.query, range, CATCH_UP_PAGE, generation)?;
         while let Some(page) = pages.next().await? {
             for recorded in &page.events {
                 self.state.handler.apply(&recorded.decode()?);
@@ -285,25 +285,17 @@ where
     /// After the log went back everything is read again. If an event of the state was lost, whoever used it must know.
     async fn check_shown(&mut self, generation: u64) -> Result<(), Error> {
         let Some((last, _)) = self.shown.filter(|(_, shown_in)| *shown_in != generation) else { return Ok(()) };
-        let range = Range::between(Position(last.position.0 - 1), last.position);
-        let page = self.store.read(&self.query, range, 1).await?;
+        let is_there = last.is_in(&self.store, &self.query).await?;
         self.shown = None;
-        match page.events.first() {
-            Some(found) if Last::from(found) == last => Ok(()),
-            Some(_) | None => Err(self.store.backend().tail().went_back()),
-        }
+        if is_there { Ok(()) } else { Err(self.store.backend().tail().went_back()) }
     }
 
     fn show(&mut self) {
         self.shown = self.state.last.map(|last| (last, self.state.generation));
     }
 
-    fn generation(&self) -> u64 {
-        self.store.generation()
-    }
-
     async fn begin(&mut self) -> Result<(), Error> {
-        let generation = self.generation();
+        let generation = self.store.generation();
         self.check_shown(generation).await?;
         if let Some(snapshots) = &mut self.snapshots
             && let Some((handler, last)) = snapshots.newest().await?
@@ -315,8 +307,7 @@ where
         // Into a separate handler: an unreadable event is in no state, and the next call reads it again.
         let (mut handler, mut n_events) = (H::default(), 0);
         for Prefix { query, up_to } in &self.prefix {
-            let pages = self.store.pages(query, Range::up_to(*up_to), CATCH_UP_PAGE)?;
-            let mut pages = pages.of_generation(generation);
+            let mut pages = self.store.pages(query, Range::up_to(*up_to), CATCH_UP_PAGE, generation)?;
             while let Some(page) = pages.next().await? {
                 for recorded in &page.events {
                     handler.apply(&recorded.decode()?);
@@ -356,7 +347,7 @@ where
         cause: &Cause,
     ) -> Result<Executed<H::Event>, ExecuteError<H::Error>> {
         for attempt in 0..ATTEMPTS_MAX {
-            if attempt > 0 || !self.state.has_begun || self.state.generation != self.generation() {
+            if attempt > 0 || !self.state.has_begun || self.state.generation != self.store.generation() {
                 self.catch_up().await?;
             }
             // Of the state before the command: where its events will stand only the log knows.

@@ -43,6 +43,14 @@ pub struct Last {
     pub event_id: Uuid,
 }
 
+impl Last {
+    /// True if the log still has this event, and it matches.
+    pub(crate) async fn is_in(self, store: &EventStore, query: &Query) -> Result<bool> {
+        let range = Range::between(Position(self.position.0.saturating_sub(1)), self.position);
+        Ok(store.read(query, range, 1).await?.events.first().map(Self::from) == Some(self))
+    }
+}
+
 impl From<&Recorded> for Last {
     fn from(recorded: &Recorded) -> Self {
         Self { position: recorded.position, sequence: recorded.sequence, event_id: recorded.event_id }
@@ -131,10 +139,7 @@ impl<S> Snapshots<S> {
         if kept.log != log {
             return passed_over("it is of another log");
         }
-        let Last { position, .. } = kept.last;
-        let range = Range::between(Position(position.0.saturating_sub(1)), position);
-        let page = self.store.read(&self.query, range, 1).await?;
-        if page.events.first().map(Last::from) != Some(kept.last) {
+        if !kept.last.is_in(&self.store, &self.query).await? {
             return passed_over("its last event is not in the log");
         }
         match (self.form.read)(kept.state.get()) {

@@ -208,7 +208,7 @@ impl EventStore {
         range: Range,
         mut take: impl FnMut(Result<Envelope<T>>) -> Result<()>,
     ) -> Result<()> {
-        let mut pages = self.pages(query, range, LOAD_PAGE)?;
+        let mut pages = self.pages(query, range, LOAD_PAGE, self.generation())?;
         while let Some(page) = pages.next().await? {
             page.events.into_iter().map(Envelope::of).try_for_each(&mut take)?;
         }
@@ -216,9 +216,9 @@ impl EventStore {
     }
 
     /// All of a range, page by page, each read while the one before it is worked on.
-    pub(crate) fn pages(&self, query: &Query, range: Range, limit: usize) -> Result<Pages> {
+    pub(crate) fn pages(&self, query: &Query, range: Range, limit: usize, generation: u64) -> Result<Pages> {
         query.check()?;
-        Ok(Pages::new(Arc::clone(&self.backend), query.clone(), range, limit).of_generation(self.generation()))
+        Ok(Pages::new(Arc::clone(&self.backend), query.clone(), range, limit, generation))
     }
 
     /// One page of records. A page of none is never the last, where there is something to read.

@@ -51,6 +51,21 @@ pub(crate) struct Seen {
     pub(crate) end: End,
 }
 
+/// A log as a transaction finds it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Look {
+    /// Where it ends.
+    pub(crate) end: End,
+    /// The log time of the last write, be it of an event or of a cell.
+    pub(crate) time: Timestamp,
+    /// The time on the database's clock, and the monotonic time when it was asked. Unset if log time has another clock.
+    pub(crate) now: Option<(Duration, Timestamp)>,
+    /// The generation when the look began.
+    pub(crate) generation: u64,
+    /// False if the log went back: then what was found is not of that generation.
+    pub(crate) is_same: bool,
+}
+
 /// A wake-up for a follower: read again.
 #[derive(Debug, Clone, Default)]
 struct News {
@@ -127,9 +142,7 @@ impl Tail {
             self.news.send_modify(|news| (news.head, news.generation) = (end.head, generation));
             return false;
         }
-        if end.head > known.seen.end.head {
-            known.seen.end = end;
-        }
+        known.see(end);
         true
     }
 
@@ -137,6 +150,11 @@ impl Tail {
     pub(crate) fn went_back(&self) -> Error {
         let (known, head) = self.known().lost;
         Error::WentBack { known, head }
+    }
+
+    /// Refuses to write to a log that went back.
+    pub(crate) fn check_look(&self, look: Look) -> Result<(), Error> {
+        if look.is_same { Ok(()) } else { Err(self.went_back()) }
     }
 
     /// Refuses what relies on an earlier generation.
@@ -160,9 +178,7 @@ impl Tail {
         if known.seen.generation != generation {
             return;
         }
-        if end.head > known.seen.end.head {
-            known.seen.end = end;
-        }
+        known.see(end);
         if self.is_followed() {
             known.take_in(events);
         }
@@ -175,9 +191,7 @@ impl Tail {
         if known.seen.generation != generation {
             return;
         }
-        if end.head > known.seen.end.head {
-            known.seen.end = end;
-        }
+        known.see(end);
         self.grow(end.head);
     }
 
@@ -250,6 +264,12 @@ impl Tail {
 }
 
 impl Known {
+    fn see(&mut self, end: End) {
+        if end.head > self.seen.end.head {
+            self.seen.end = end;
+        }
+    }
+
     fn take_in(&mut self, events: Vec<Recorded>) {
         for event in events {
             let expected = self.events.back().map(|last| Position(last.position.0 + 1));

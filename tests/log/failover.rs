@@ -9,12 +9,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crewlog_mq::{
-    Append, Cause, CellChange, CellExpected, Delivery, Error, Event, EventStore, ExecuteError, Expected, Group,
-    GroupHandler, Handler, HandlerError, Metadata, NewEvent, PAGE_EVENTS_MAX, Position, Query, Range, Recorded, Runner,
-    Snapshot, Start,
+    Append, Cause, CellChange, CellExpected, Error, Event, EventStore, ExecuteError, Expected, Group, GroupHandler,
+    Handler, Metadata, NewEvent, PAGE_EVENTS_MAX, Position, Query, Range, Recorded, Runner, Snapshot, Start,
+    group_handler,
 };
 use futures::StreamExt;
-use futures::future::{BoxFuture, join_all};
+use futures::future::join_all;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -283,18 +283,12 @@ impl Event for Effect {
     const EVENT_VERSION: &'static str = "1.0";
 }
 
-struct Making;
-
-impl GroupHandler for Making {
-    fn handle<'a>(
-        &'a self,
-        event: &'a Recorded,
-        delivery: &'a mut Delivery,
-    ) -> BoxFuture<'a, Result<(), HandlerError>> {
+fn making() -> impl GroupHandler {
+    group_handler(|event, delivery| {
         let effect = Effect::Made { of: event.event_id };
         let made = delivery.append("effects", &event.aggregate_id, Expected::Any, &effect);
         Box::pin(async move { Ok(made?) })
-    }
+    })
 }
 
 fn group(store: &EventStore) -> Group {
@@ -313,7 +307,7 @@ async fn work(store: EventStore, end: watch::Receiver<bool>) {
         let stop = async move {
             let _ = end.wait_for(|is_ended| *is_ended).await;
         };
-        if group(&store).run_until(Making, stop).await.is_ok() {
+        if group(&store).run_until(making(), stop).await.is_ok() {
             return;
         }
         tokio::task::yield_now().await;

@@ -7,10 +7,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crewlog_mq::{
-    Append, Cause, Delivery, Event, EventStore, ExecuteError, Expected, GroupHandler, Handler, HandlerError, Metadata,
-    NewEvent, Position, Query, Range, Recorded, Runner, Snapshot, Start,
+    Append, Cause, Event, EventStore, ExecuteError, Expected, GroupHandler, Handler, Metadata, NewEvent, Position,
+    Query, Range, Recorded, Runner, Snapshot, Start, group_handler,
 };
-use futures::future::BoxFuture;
 use futures::{FutureExt, Stream, StreamExt};
 use rusqlite::Connection;
 use rusqlite::backup::Backup;
@@ -442,18 +441,12 @@ async fn a_pinned_store_ends_with_the_log_that_it_was_opened_on() {
 }
 
 /// Appends an effect to the aggregate of each event.
-struct Noting;
-
-impl GroupHandler for Noting {
-    fn handle<'a>(
-        &'a self,
-        event: &'a Recorded,
-        delivery: &'a mut Delivery,
-    ) -> BoxFuture<'a, Result<(), HandlerError>> {
+fn noting_effects() -> impl GroupHandler {
+    group_handler(|event, delivery| {
         let step = Step::Stepped { after: vec![], to: event.event_id.to_string() };
         let noted = delivery.append("effects", &event.aggregate_id, Expected::Any, &step);
         Box::pin(async move { Ok(noted?) })
-    }
+    })
 }
 
 #[tokio::test]
@@ -463,7 +456,7 @@ async fn a_group_that_handled_what_was_lost_handles_what_came_in_its_place_once(
         let group = store.group("facts").query(Query::stream("facts")).partitions(2).lease(Duration::from_secs(1));
         group.declare().await.unwrap();
         let work = async {
-            while let Err(error) = group.run(Noting).await {
+            while let Err(error) = group.run(noting_effects()).await {
                 assert!(matches!(&error, ExecuteError::Store(error) if went_back(error).is_some()), "{error}");
             }
         };

@@ -2,14 +2,14 @@
 
 use std::sync::mpsc;
 
-use futures::future::{BoxFuture, join, join_all, join5};
+use futures::future::{join, join_all, join5};
 use futures::{FutureExt, Stream, StreamExt};
 use tokio::sync::mpsc as channel;
 
 use super::rig::{Rig, everything, new_name, note, notes, noting};
 use crate::{
-    Append, Delivery, Error, EventStore, ExecuteError, Expected, GroupHandler, HandlerError, Options, Position, Query,
-    Range, Recorded, Result, Start,
+    Append, Error, EventStore, ExecuteError, Expected, Options, Position, Query, Range, Recorded, Result, Start,
+    group_handler,
 };
 
 /// Appends that are under way while the log is closed.
@@ -129,21 +129,6 @@ async fn to_the_end(stream: impl Stream<Item = Result<Recorded>>) -> Vec<Recorde
     items.into_iter().map(|item| item.expect("there is no other error")).collect()
 }
 
-/// Tells of each event that it handles.
-struct Telling(channel::UnboundedSender<Position>);
-
-impl GroupHandler for Telling {
-    fn handle<'a>(
-        &'a self,
-        event: &'a Recorded,
-        _delivery: &'a mut Delivery,
-    ) -> BoxFuture<'a, Result<(), HandlerError>> {
-        // The test may have ended.
-        let _ = self.0.send(event.position);
-        async { Ok(()) }.boxed()
-    }
-}
-
 /// Followers that have read all there is, and who waits for more.
 async fn all_that_wait(rig: &Rig) {
     let store = rig.new_log().await;
@@ -160,7 +145,12 @@ async fn all_that_wait(rig: &Rig) {
         store.close().await;
     };
     let far = Position(1000);
-    let groups = join(group.run(Telling(tell)), group.wait_until(far));
+    let handler = group_handler(move |event, _| {
+        // The test may have ended.
+        let _ = tell.send(event.position);
+        async { Ok(()) }.boxed()
+    });
+    let groups = join(group.run(handler), group.wait_until(far));
     let (rest, marks, waited, (ran, handled), ()) =
         join5(to_the_end(live), marked.collect::<Vec<_>>(), store.wait_until(far), groups, closing).await;
     // Of the group.

@@ -8,7 +8,7 @@ use sqlx::Row;
 use sqlx::postgres::{PgConnection, PgRow};
 use uuid::Uuid;
 
-use super::log::{Log, Look};
+use super::log::Log;
 use super::rows::{self, recorded_columns};
 use super::server::{answered, code_of};
 use super::sources;
@@ -20,7 +20,7 @@ use crate::judge::{Entry, Judge, Known, LAST_CHANGE, Ledger};
 use crate::position::{Place, Position};
 use crate::query::Query;
 use crate::recorded::Recorded;
-use crate::tail::End;
+use crate::tail::{End, Look};
 
 /// Aggregates and kinds that are kept in memory, of each sort.
 const INTERNED_MAX: usize = 65_536;

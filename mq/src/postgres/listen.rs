@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use sqlx::postgres::{PgListener, PgPoolOptions};
 
-use super::log::{Log, Look};
+use super::log::Log;
 use super::read::{Head, PageOf};
 use super::server::Server;
 use crate::error::Result;
 use crate::limits::POLL_INTERVAL;
 use crate::query::{Query, Range};
-use crate::tail::Tail;
+use crate::tail::{Look, Tail};
 
 /// The most events that are read for all who follow.
 const EVENTS_MAX: i64 = 1000;

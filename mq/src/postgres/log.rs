@@ -2,7 +2,6 @@
 //! alone, so that it does not matter on which connection of a pooler it finds itself.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use sqlx::postgres::{PgArguments, PgConnection, PgRow};
 use sqlx::query::Query as Statement;
@@ -18,7 +17,7 @@ use crate::clock::{LogTime, Timestamp};
 use crate::error::{Error, Result};
 use crate::ids::fnv1a;
 use crate::position::Position;
-use crate::tail::{End, Tail};
+use crate::tail::{End, Look, Tail};
 
 /// Connections of a process that read at the same time.
 const READERS_MAX: u32 = 4;
@@ -45,20 +44,6 @@ fn look_at(known: Position) -> String {
          LEFT JOIN cells AS c ON c.space = '' AND c.key = ''",
         Uuid::nil()
     )
-}
-
-/// A log as a transaction finds it.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Look {
-    /// Where it ends.
-    pub(super) end: End,
-    /// The log time of the last write, be it of an event or of a cell.
-    pub(super) time: Timestamp,
-    /// When the server's clock was asked, by the monotonic clock, and what it said, unless the log was opened with another.
-    pub(super) now: Option<(Duration, Timestamp)>,
-    pub(super) generation: u64,
-    /// False if the log went back: then it is not of that generation.
-    pub(super) is_same: bool,
 }
 
 /// The append lock. The head is read by a statement behind the one that waits: only that sees what was committed meanwhile.

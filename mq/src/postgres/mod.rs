@@ -35,8 +35,8 @@ use crate::query::{Query, Range};
 use crate::queue::{QUEUE_APPENDS_MAX, Request, request};
 use crate::recorded::Page;
 use crate::report::{Checked, Imported, Stats};
-use crate::tail::Tail;
-use log::{Log, Look};
+use crate::tail::{Look, Tail};
+use log::Log;
 use read::{Cells, Counts, Head, Identity, PageOf, Whole};
 use server::Server;
 

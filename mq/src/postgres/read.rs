@@ -4,7 +4,7 @@ use futures::TryStreamExt;
 use sqlx::Row;
 use sqlx::postgres::PgConnection;
 
-use super::log::{Log, Look, Reading, end_transaction};
+use super::log::{Log, Reading, end_transaction};
 use super::rows::recorded;
 use super::server::answered;
 use super::sources::{self, Wanted};
@@ -16,7 +16,7 @@ use crate::position::Position;
 use crate::query::{Query, Range};
 use crate::recorded::Page;
 use crate::report::{KindStats, Stats};
-use crate::tail::End;
+use crate::tail::{End, Look};
 
 /// The matching events of a range.
 pub(super) struct PageOf {

@@ -11,7 +11,7 @@ use super::Postgres;
 use super::batch::{self, Interned};
 use super::log::{Log, end_transaction};
 use super::server::answered;
-use super::writer::{Fault, check, commit, publish};
+use super::writer::{Fault, commit, publish};
 use crate::append::{Append, Appended};
 use crate::error::{Error, Result};
 
@@ -84,7 +84,7 @@ async fn begin(log: &Log) -> Result<PgConnection> {
 
 async fn finish(log: &Log, connection: &mut PgConnection, append: Append) -> Result<Result<Appended>, Fault> {
     let look = log.lock_in(connection).await?;
-    check(log, look)?;
+    log.tail.check_look(look).map_err(Fault::Told)?;
     let mut interned = Interned::default();
     let written = batch::write(log, connection, (&[append], look), &mut interned, false).await?;
     let (mut outcomes, written) = written.ok_or(sqlx::Error::RowNotFound)?;

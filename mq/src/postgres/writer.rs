@@ -9,12 +9,13 @@ use sqlx::postgres::PgConnection;
 use tokio::sync::mpsc;
 
 use super::batch::{self, Interned, Written};
-use super::log::{Log, Look, end_transaction};
+use super::log::{Log, end_transaction};
 use super::server::{answered, is_loss};
 use crate::append::{Append, Appended};
 use crate::error::{Error, Result};
 use crate::position::Position;
 use crate::queue::{Request, drain};
+use crate::tail::Look;
 
 /// What kept a transaction from its end.
 pub(super) enum Fault {
@@ -125,12 +126,12 @@ async fn transact(
     appends: &[Append],
     interned: &mut Interned,
 ) -> Result<Vec<Result<Appended>>, Fault> {
-    check(log, look)?;
+    log.tail.check_look(look).map_err(Fault::Told)?;
     let mut done = batch::write(log, connection, (appends, look), interned, true).await?;
     if done.is_none() {
         end_transaction(connection, "ROLLBACK").await?;
         look = log.begin(connection).await?;
-        check(log, look)?;
+        log.tail.check_look(look).map_err(Fault::Told)?;
         done = batch::write(log, connection, (appends, look), interned, false).await?;
     }
     let (outcomes, written) = done.ok_or(sqlx::Error::WorkerCrashed)?;
@@ -141,11 +142,6 @@ async fn transact(
     crate::faults::reach(crate::faults::Point::After(look.end.head, written.head));
     publish(log, interned, written);
     Ok(outcomes)
-}
-
-/// Refuses to write to a log that went back.
-pub(super) fn check(log: &Log, look: Look) -> Result<(), Fault> {
-    if look.is_same { Ok(()) } else { Err(Fault::Told(log.tail.went_back())) }
 }
 
 /// Commits, and tells all who listen of a new head.

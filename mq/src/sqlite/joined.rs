@@ -11,14 +11,14 @@ use super::bell::Bell;
 use super::ledger::{Memory, Writing};
 use super::location::Location;
 use super::lock::AppendLock;
-use super::tables::{Look, look};
+use super::tables::look;
 use crate::append::{Append, Appended};
 use crate::clock::LogTime;
 use crate::error::{Error, Result};
 use crate::judge::Judge;
 use crate::limits::JOINED_TIME_MAX;
 use crate::position::Position;
-use crate::tail::{Seen, Tail};
+use crate::tail::Tail;
 
 const DOING: &str = "appending with other statements";
 /// After so many steps of SQLite it is looked whether the time is over.
@@ -95,18 +95,17 @@ impl Joined {
         self.location.check_same()?;
         let (before, behavior) = (self.tail.seen(), TransactionBehavior::Immediate);
         let transaction = place.connection.transaction_with_behavior(behavior).map_err(fault)?;
-        let Look { end: start, time, is_same } = look(&transaction, &self.tail, before).map_err(fault)?;
-        if !is_same {
-            return Err(self.tail.went_back().into());
-        }
+        let look = look(&transaction, &self.tail, before).map_err(fault)?;
+        let start = look.end;
+        self.tail.check_look(look)?;
         self.tail.check(append.generation)?;
-        let reading = self.log_time.after(time);
+        let reading = self.log_time.after_by(look.time, look.now);
         let worked = within_bounds(&transaction, work).map_err(fault)??;
         if transaction.is_autocommit() {
             return Err(Error::storage(DOING, Ended).into());
         }
         let mut memory = Memory::default();
-        let writing = Writing::new(&transaction, &mut memory, Seen { end: start, ..before }).map_err(fault)?;
+        let writing = Writing::new(&transaction, &mut memory, look).map_err(fault)?;
         let mut judge = Judge::new(writing, start.head, reading.now);
         if let Some(step) = reading.stepped_back {
             judge.record_step(step).map_err(fault)?;

@@ -14,7 +14,7 @@ use crate::judge::{Entry, Known, Ledger};
 use crate::position::{Place, Position};
 use crate::query::Query;
 use crate::recorded::tags_as_json;
-use crate::tail::{End, Seen};
+use crate::tail::{End, Look};
 
 /// Aggregates and kinds that are kept in memory.
 const NAMES_MAX: usize = 65_536;
@@ -87,7 +87,7 @@ impl<'a> Writing<'a> {
     pub(super) fn new(
         transaction: &'a Transaction<'a>,
         memory: &'a mut Memory,
-        Seen { generation, end: End { head, .. } }: Seen,
+        Look { generation, end: End { head, .. }, .. }: Look,
     ) -> rusqlite::Result<Self> {
         if memory.log_generation != generation || memory.head > head {
             *memory = Memory { log_generation: generation, ..Memory::default() };

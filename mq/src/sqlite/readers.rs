@@ -9,9 +9,9 @@ use tokio::sync::{oneshot, watch};
 
 use super::location::Location;
 use super::read::Snapshot;
-use super::tables::{Look, Names, look};
+use super::tables::{Names, look};
 use crate::error::{Error, Result};
-use crate::tail::Tail;
+use crate::tail::{Look, Tail};
 
 const THREADS_MAX: usize = 4;
 /// After so many steps of SQLite a read looks whether the log was closed.
@@ -183,8 +183,8 @@ impl Reader {
         let read_all = || {
             let before = tail.seen();
             let transaction = connection.unchecked_transaction()?;
-            let Look { end, is_same, .. } = look(&transaction, tail, before)?;
-            names.enter(before.generation, is_same);
+            let Look { end, generation, is_same, .. } = look(&transaction, tail, before)?;
+            names.enter(generation, is_same);
             read(&Snapshot { connection: &transaction, end }, &mut names)
         };
         match read_all() {

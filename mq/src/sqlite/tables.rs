@@ -13,18 +13,7 @@ use crate::judge::LAST_CHANGE;
 use crate::position::Position;
 use crate::query::Query;
 use crate::recorded::{Causes, Recorded, tags_as_json, tags_of_json};
-use crate::tail::{End, Seen, Tail};
-
-/// A log as a transaction finds it.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Look {
-    /// Where it ends.
-    pub(super) end: End,
-    /// The log time of the last write, be it of an event or of a cell.
-    pub(super) time: Timestamp,
-    /// False if the log went back.
-    pub(super) is_same: bool,
-}
+use crate::tail::{End, Look, Seen, Tail};
 
 /// Where the log ends, and the log time of the last write.
 pub(super) fn end_of(connection: &Connection) -> rusqlite::Result<(End, Timestamp)> {
@@ -53,7 +42,7 @@ pub(super) fn look(connection: &Connection, tail: &Tail, before: Seen) -> rusqli
             .query_row([known.0], |row| Ok((id_or_max(row, 0)?, Timestamp(row.get(1)?))))
             .optional()?,
     };
-    Ok(Look { end, time, is_same: tail.saw(before, end, found) })
+    Ok(Look { end, time, now: None, generation: before.generation, is_same: tail.saw(before, end, found) })
 }
 
 /// The number of an aggregate, if it has one.

@@ -19,7 +19,7 @@ use super::location::STATEMENTS_MAX;
 use super::lock::AppendLock;
 use super::migrations;
 use super::read::{self, Snapshot};
-use super::tables::{Look, Names, look};
+use super::tables::{Names, look};
 use crate::append::{Append, Appended};
 use crate::clock::LogTime;
 use crate::error::{Error, Result};
@@ -27,7 +27,7 @@ use crate::judge::Judge;
 use crate::limits::POLL_INTERVAL;
 use crate::query::{Query, Range};
 use crate::queue::{Request, drain, last_of, recorded};
-use crate::tail::{Seen, Tail};
+use crate::tail::{Look, Tail};
 
 /// The most events of others that are read for those who follow; with more, each reads its own pages.
 const OTHERS_MAX: i64 = 512;
@@ -194,16 +194,16 @@ impl Writer {
     fn publish_others(&self) -> rusqlite::Result<()> {
         let (before, head) = (self.tail.seen(), self.tail.head());
         let connection = &self.connection.unchecked_transaction()?;
-        let Look { end, time, is_same } = look(connection, &self.tail, before)?;
+        let Look { end, time, generation, is_same, .. } = look(connection, &self.tail, before)?;
         self.log_time.learn(time);
         let n_new = end.head.0 - head.0;
         if is_same && self.tail.is_followed() && (1..=OTHERS_MAX).contains(&n_new) {
             let limit = usize::try_from(n_new).unwrap_or(0);
             let (snapshot, range) = (Snapshot { connection, end }, Range::between(head, end.head));
             let page = read::page(&snapshot, &mut Names::default(), &Query::all(), range, limit)?;
-            self.tail.publish(before.generation, page.events);
+            self.tail.publish(generation, page.events);
         }
-        self.tail.grew(before.generation, end);
+        self.tail.grew(generation, end);
         Ok(())
     }
 
@@ -242,12 +242,11 @@ impl Writer {
         self.renew()?;
         let before = self.tail.seen();
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fault)?;
-        let Look { end: start, time, is_same } = look(&transaction, &self.tail, before).map_err(fault)?;
-        if !is_same {
-            return Err(self.tail.went_back());
-        }
-        let reading = self.log_time.after(time);
-        let writing = Writing::new(&transaction, &mut self.memory, Seen { end: start, ..before }).map_err(fault)?;
+        let look = look(&transaction, &self.tail, before).map_err(fault)?;
+        self.tail.check_look(look)?;
+        let Look { end: start, generation, .. } = look;
+        let reading = self.log_time.after_by(look.time, look.now);
+        let writing = Writing::new(&transaction, &mut self.memory, look).map_err(fault)?;
         let mut judge = Judge::new(writing, start.head, reading.now);
         if let Some(step) = reading.stepped_back {
             judge.record_step(step).map_err(fault)?;
@@ -257,7 +256,7 @@ impl Writer {
             Err(refusal) => Ok(Err(refusal)),
         });
         let outcomes = judged.collect::<Result<Vec<_>>>()?;
-        let (head, time) = (judge.head(), judge.written_at().unwrap_or(time));
+        let (head, time) = (judge.head(), judge.written_at().unwrap_or(look.time));
         drop(judge);
         #[cfg(feature = "faults")]
         crate::faults::reach(crate::faults::Point::Before(start.head, head));
@@ -275,16 +274,16 @@ impl Writer {
         self.log_time.learn(time);
         let last = last_of(&appends, &outcomes).filter(|last| last.head == head);
         if head == start.head {
-            self.tail.grew(before.generation, start);
+            self.tail.grew(generation, start);
         } else if self.tail.is_followed() && self.tail.head() == start.head && !is_stepped {
-            self.tail.publish(before.generation, recorded(appends, &outcomes));
+            self.tail.publish(generation, recorded(appends, &outcomes));
         } else if let Some(last) = last.filter(|_| !self.tail.is_followed()) {
-            self.tail.grew(before.generation, last);
+            self.tail.grew(generation, last);
         } else if let Err(error) = self.publish_others() {
             // All is committed, and the next look finds it.
             tracing::warn!(%error, "new events could not be read for those who follow");
             self.data_version = 0;
-            last.inspect(|last| self.tail.grew(before.generation, *last));
+            last.inspect(|last| self.tail.grew(generation, *last));
         }
         Ok(outcomes)
     }
