@@ -107,7 +107,7 @@ impl Place {
 
     /// The log with its layers: encryption, and texts of reports stored once.
     fn layered(&self, store: EventStore) -> Result<EventStore, Failure> {
-        // What a command has read belongs to one log: it fails if that goes back meanwhile.
+        // A command fails if the log goes back while it runs: it must not mix two histories.
         Ok(self.keys.veiled(self.keys_folder(), store)?.sharing(REPORTED_TEXTS).pinned())
     }
 

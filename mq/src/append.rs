@@ -153,7 +153,7 @@ pub struct Append {
     pub(crate) writes: Vec<Write>,
     pub(crate) none_matching: Option<NoneMatching>,
     pub(crate) cells: Vec<CellChange>,
-    /// The generation of the log that it was decided in, when it relies on what was read there.
+    /// The generation of the log that the decision is based on. Unset if it is based on none.
     pub(crate) generation: Option<u64>,
 }
 
@@ -190,7 +190,7 @@ impl Append {
         self
     }
 
-    /// The same append, refused with [`Error::WentBack`] if the log has gone back since this generation.
+    /// The same append; the log refuses it with [`Error::WentBack`] in any later generation.
     pub(crate) fn decided_in(self, generation: u64) -> Self {
         Self { generation: Some(generation), ..self }
     }

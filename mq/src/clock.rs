@@ -73,8 +73,8 @@ fn at(wall: SystemTime) -> Timestamp {
     Timestamp(micros(since_epoch))
 }
 
-/// The time of one log, shared by a process: it never runs behind what is known to be written. While the wall clock is
-/// behind that, or behind earlier readings of it, log time follows the monotonic clock.
+/// The time of one log, shared by a process. It never falls behind the last known write. While the wall clock is behind that
+/// write, or behind its own earlier readings, log time follows the monotonic clock.
 pub(crate) struct LogTime {
     clock: Arc<dyn Clock>,
     state: Mutex<State>,
@@ -85,7 +85,7 @@ struct State {
     last: Timestamp,
     /// Log time minus monotonic time, in microseconds.
     offset: i64,
-    /// Whether the log has that the wall clock is behind.
+    /// Whether the log already records that the wall clock is behind.
     is_recorded: bool,
 }
 
@@ -118,12 +118,12 @@ impl LogTime {
         self.clock.monotonic()
     }
 
-    /// Learns of what was written at `last`.
+    /// Records that a write at `last` exists.
     pub(crate) fn learn(&self, last: Timestamp) {
         self.after(last);
     }
 
-    /// The time of what is written after `last`.
+    /// The time for a write that follows one at `last`.
     pub(crate) fn after(&self, last: Timestamp) -> Reading {
         self.after_by(last, None)
     }

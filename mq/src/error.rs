@@ -321,8 +321,8 @@ impl Error {
         Self::Encode { event_type: event_type.to_owned(), source: Arc::new(source) }
     }
 
-    /// Whether a program that keeps what it has read should end, or begin again: the store was closed, its log replaced, or
-    /// the log went back.
+    /// True if a program that keeps state should end or start over: the store was closed, or its log was replaced or went
+    /// back.
     #[must_use]
     pub fn is_final(&self) -> bool {
         matches!(self, Self::Closed | Self::Replaced { .. } | Self::WentBack { .. })

@@ -101,7 +101,7 @@ impl<L: Ledger> Judge<L> {
         if let Some(after) = append.none_matching.as_ref().map(|condition| condition.after)
             && after > self.head
         {
-            // It was decided on events that the log does not have.
+            // The decision is based on events that the log does not have.
             return Ok(Err(Error::WentBack { known: after, head: self.head }));
         }
         if let Some(condition) = &append.none_matching

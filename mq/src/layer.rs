@@ -46,7 +46,7 @@ impl<L: Layer> Layered<L> {
 
 impl<L: Layer> Backend for Layered<L> {
     fn append(&self, append: Append) -> BoxFuture<'_, Result<Appended>> {
-        // What is stored may refer to what is read for it.
+        // The stored form may refer to events that the layer reads for it.
         let generation = append.generation.unwrap_or_else(|| self.below.tail().generation());
         let append = append.decided_in(generation);
         async move { self.below.append(self.layer.stored(&*self.below, append).await?).await }.boxed()

@@ -80,7 +80,7 @@ impl Memory {
 impl Backend for Memory {
     fn append(&self, append: Append) -> BoxFuture<'_, Result<Appended>> {
         let inner = Arc::clone(&self.0);
-        // In a task of its own: one that gets its turn while nobody polls must not keep others from going on.
+        // In a separate task: an unpolled future that holds the lock would block everyone else.
         let working = tokio::spawn(async move {
             let _writing = inner.writing.lock().await;
             inner.check_open()?;
@@ -129,7 +129,7 @@ impl Backend for Memory {
     fn close(&self) -> BoxFuture<'_, ()> {
         self.0.tail.close();
         let inner = Arc::clone(&self.0);
-        // After an import that has begun.
+        // Waits for a running import.
         let closing = async move { drop(inner.writing.lock().await) };
         async { drop(tokio::spawn(closing).await) }.boxed()
     }

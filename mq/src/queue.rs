@@ -16,7 +16,7 @@ use crate::recorded::Recorded;
 #[cfg(feature = "sqlite")]
 use crate::tail::End;
 
-/// Appends that may wait for the writer; more wait in tasks of their own.
+/// Appends that may wait for the writer; more wait in separate tasks.
 pub(crate) const QUEUE_APPENDS_MAX: usize = 1024;
 /// The most appends of one commit.
 const BATCH_APPENDS_MAX: usize = 512;
@@ -29,8 +29,8 @@ pub(crate) struct Request {
     pub(crate) reply: oneshot::Sender<Result<Appended>>,
 }
 
-/// Hands an append to the writer and waits for the answer. Waiting for a place in the queue is left to a task of its own:
-/// one that gets a place while its caller does not poll must not keep the log from being closed.
+/// Hands an append to the writer and waits for the answer. If the queue is full, a separate task waits for a place: an
+/// unpolled future that holds a place would keep the log from being closed.
 pub(crate) async fn request(requests: &mpsc::Sender<Request>, append: Append) -> Result<Appended> {
     let (reply, answer) = oneshot::channel();
     match requests.try_send(Request { append, reply }) {

@@ -1,4 +1,4 @@
-//! What is said of a whole log: what it holds, what a check found and what an import came to.
+//! Reports on a whole log: statistics, the findings of a check, the result of an import.
 
 use crate::clock::Timestamp;
 use crate::position::Position;

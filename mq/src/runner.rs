@@ -65,7 +65,7 @@ pub struct Runner<H: Handler> {
     prefix: Vec<Prefix>,
     snapshots: Option<Snapshots<H>>,
     state: State<H>,
-    /// The last event that anybody has got a state with, and the generation in which it was read.
+    /// The last event in a state that a caller has seen, and the generation in which it was read.
     shown: Option<(Last, u64)>,
 }
 
@@ -253,7 +253,7 @@ where
     /// the state, and each further call fails alike. Or a fault of the database.
     pub async fn catch_up(&mut self) -> Result<(), Error> {
         match self.read_on().await {
-            // A page has shown it. Whether the state is concerned is still open.
+            // A page noticed it. The second call finds out whether the state has lost an event.
             Err(Error::WentBack { .. }) if self.state.has_begun => self.read_on().await,
             read => read,
         }
@@ -282,7 +282,7 @@ where
         Ok(())
     }
 
-    /// After the log went back everything is read again. If an event of the state was lost, whoever used it must know.
+    /// After the log went back everything is read again. If an event of the old state was lost, its user gets an error once.
     async fn check_shown(&mut self, generation: u64) -> Result<(), Error> {
         let Some((last, _)) = self.shown.filter(|(_, shown_in)| *shown_in != generation) else { return Ok(()) };
         let is_there = last.is_in(&self.store, &self.query).await?;

@@ -39,7 +39,7 @@ pub struct EventStore {
     backend: Arc<dyn Backend>,
     /// The backend below the layers, if there are any.
     below: Option<Arc<dyn Backend>>,
-    /// Of the log in which alone it may be used.
+    /// Set in a pinned store: the only generation of the log that it accepts.
     generation: Option<u64>,
 }
 
@@ -114,20 +114,19 @@ impl EventStore {
         Self { backend: self.below.unwrap_or(self.backend), below: None, generation: self.generation }
     }
 
-    /// The same log as long as it does not go back. Once it has, every read and append gets
-    /// [`crate::Error::WentBack`], and streams end with it: so a program that keeps what it has read never mixes it
-    /// with what took the place of lost events.
+    /// The same log until it goes back. After that, every read and append fails with [`crate::Error::WentBack`], and
+    /// streams end with it. So a program that keeps state never mixes lost events with the events that replaced them.
     #[must_use]
     pub fn pinned(&self) -> Self {
         Self { generation: Some(self.generation()), ..self.clone() }
     }
 
-    /// The generation in which alone it may be used, or that of now.
+    /// The generation that it is pinned to, or the current one.
     pub(crate) fn generation(&self) -> u64 {
         self.generation.unwrap_or_else(|| self.backend.tail().generation())
     }
 
-    /// What was found, unless the log is not the one that this store is pinned to.
+    /// Returns a result, or the error if the log has left the generation that this store is pinned to.
     fn still<T>(&self, found: T) -> Result<T> {
         self.backend.tail().check(self.generation).map(|()| found)
     }

@@ -75,7 +75,7 @@ pub enum Followed {
 ///
 /// Each event comes once, in the order of the log. One that cannot be decoded is an `Err` item with its position,
 /// and a failed read is an `Err` item too; in both cases the stream goes on. If the log went back and lost what the stream
-/// has yielded, it yields [`Error::WentBack`] once and goes on with what is there now. After [`Error::Closed`] it ends.
+/// has yielded, it yields [`Error::WentBack`] once and continues with the log as it is now. After [`Error::Closed`] it ends.
 pub struct EventStream<T> {
     records: BoxStream<'static, Result<Recorded>>,
     event: PhantomData<fn() -> T>,
@@ -171,7 +171,7 @@ struct Cursor {
     is_caught_up: bool,
 }
 
-/// Up to where a stream has read, and what its consumer has got of that.
+/// How far a stream has read, and how far it has yielded.
 #[derive(Clone, Copy)]
 struct Place {
     read_to: Position,
@@ -250,7 +250,7 @@ impl Cursor {
             if self.query.matches(&event) && since.is_none_or(|since| event.created_at >= since) {
                 match self.backend.opened(event).await {
                     Ok(event) => items.push(Followed::Event(Arc::unwrap_or_clone(event))),
-                    // It is not passed over: what keeps it closed may be mended.
+                    // It is not skipped: the cause, such as a missing key, may be mended.
                     Err(error) if items.is_empty() => return Err(error),
                     Err(_) => break,
                 }
@@ -272,14 +272,14 @@ impl Cursor {
             }
         };
         if self.backend.tail().generation() != self.follower.generation() {
-            // Its events may follow others than those that the consumer has.
+            // Its events may not follow those that the consumer has.
             return Ok(Vec::new());
         }
         let has = page.events.last().map_or(place.has, |last| Has::from(End::from(last)));
         self.place = Some(Place { read_to: page.next, has });
         self.is_live = !page.more;
         let mut items: Vec<_> = page.events.into_iter().map(Followed::Event).collect();
-        // A page that was cut short is of one who is behind.
+        // A page that was cut short means that the stream is behind.
         if self.is_live && !self.is_caught_up {
             items.push(Followed::CaughtUp(page.next));
         }
@@ -295,7 +295,7 @@ impl From<End> for Has {
 }
 
 impl Has {
-    /// The same as the log has it. If it has that event no more: where to go on, and the error that says so.
+    /// Finds this event in the log. If it is gone: where to continue, and the error to yield.
     async fn find(self, backend: &dyn Backend) -> Result<(Self, Option<Error>)> {
         let Some(found) = self.event_in(backend).await? else {
             let head = backend.head().await?;

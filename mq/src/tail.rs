@@ -20,7 +20,7 @@ const EVENTS_MAX: usize = 2048;
 /// About the most bytes that are kept.
 const BYTES_MAX: usize = 8 << 20;
 
-/// Which event has a position: its id, and its time as well, since a repeated append may put the same id there again.
+/// Identifies the event at a position: its id and its time, since a repeated append may put the same id there again.
 pub(crate) type Mark = (Uuid, Timestamp);
 
 /// The last event of a log, or nothing.
@@ -43,7 +43,7 @@ impl From<&Recorded> for End {
     }
 }
 
-/// The farthest end of the log that anybody in this process has seen.
+/// The farthest end of the log that this process has seen.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Seen {
     /// How often the log has gone back.
@@ -83,10 +83,10 @@ struct News {
 #[derive(Debug)]
 pub struct Tail {
     news: watch::Sender<News>,
-    /// That of `news`, for those who need not wake for anything else.
+    /// A copy of the flag in `news`, for tasks that wait for nothing else.
     is_closed: watch::Sender<bool>,
     known: Mutex<Known>,
-    /// That of `known`, to be read without its lock.
+    /// A copy of the generation in `known`, readable without the lock.
     generation: AtomicU64,
     n_followers: AtomicUsize,
     /// Wakes the one that looks for the commits of others.
@@ -117,18 +117,18 @@ impl Default for Tail {
 }
 
 impl Tail {
-    /// What is known before the log is looked at, for [`Tail::saw`].
+    /// The known end. Take it before a look at the log and pass it to [`Tail::saw`].
     pub(crate) fn seen(&self) -> Seen {
         self.known().seen
     }
 
-    /// How often the log has gone back. What was read in an earlier generation may not be in the log any more.
+    /// How often the log has gone back. Events read in an earlier generation may be gone.
     pub(crate) fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
     }
 
-    /// Takes in a look at the log that began after `before` was known: where the log ends, and which event it has at the
-    /// position of `before.end`. False if that is not the event it was: the log went back, or had gone back meanwhile.
+    /// Records a look at the log that began after `before` was taken: the end of the log, and the event now at the position
+    /// of `before.end`. Returns false if that event is another one: the log went back, now or since `before`.
     pub(crate) fn saw(&self, before: Seen, end: End, found: Option<Mark>) -> bool {
         let mut known = self.known();
         if known.seen.generation != before.generation {
@@ -146,7 +146,7 @@ impl Tail {
         true
     }
 
-    /// Why appends and reads that rely on an earlier generation are refused.
+    /// The error for appends and reads that rely on an earlier generation.
     pub(crate) fn went_back(&self) -> Error {
         let (known, head) = self.known().lost;
         Error::WentBack { known, head }
@@ -157,21 +157,21 @@ impl Tail {
         if look.is_same { Ok(()) } else { Err(self.went_back()) }
     }
 
-    /// Refuses what relies on an earlier generation.
+    /// Refuses an append or a read that relies on an earlier generation.
     pub(crate) fn check(&self, generation: Option<u64>) -> Result<(), Error> {
         let is_current = generation.is_none_or(|generation| generation == self.generation());
         if is_current { Ok(()) } else { Err(self.went_back()) }
     }
 
-    /// Waits until what relies on this generation has to end, and says why.
+    /// Waits until the log is closed or leaves this generation, and returns that as an error.
     pub(crate) async fn ended(&self, generation: u64) -> Error {
         let is_over = |news: &News| news.is_closed || news.generation != generation;
         let is_closed = self.news.subscribe().wait_for(is_over).await.is_ok_and(|news| news.is_closed);
         if is_closed { Error::Closed } else { self.went_back() }
     }
 
-    /// Takes in events that were committed, in order and without gap, and says that the log has grown. The events
-    /// themselves are kept only while somebody follows. What was read in an earlier generation is dropped.
+    /// Records committed events, in order and without gap, and announces the new head. The events themselves are kept only
+    /// while there are followers. Events of an earlier generation are dropped.
     pub(crate) fn publish(&self, generation: u64, events: Vec<Recorded>) {
         let Some(end) = events.last().map(End::from) else { return };
         let mut known = self.known();
@@ -195,7 +195,7 @@ impl Tail {
         self.grow(end.head);
     }
 
-    /// While the known part is locked, so that no older head comes after the news that the log went back.
+    /// Called with `known` locked, so that no older head follows the news that the log went back.
     fn grow(&self, head: Position) {
         self.news.send_if_modified(|news| {
             let grew = head > news.head;
@@ -212,7 +212,7 @@ impl Tail {
         });
     }
 
-    /// Ends everybody who follows.
+    /// Ends all followers.
     pub(crate) fn close(&self) {
         self.is_closed.send_replace(true);
         self.news.send_modify(|news| news.is_closed = true);
@@ -276,7 +276,7 @@ impl Known {
             match expected {
                 // It is known already.
                 Some(expected) if event.position < expected => continue,
-                // A gap: nobody who keeps up needs the events before it.
+                // A gap: no follower that keeps up needs the events before it.
                 Some(expected) if event.position > expected => self.forget_events(),
                 Some(_) | None => {}
             }
@@ -314,13 +314,13 @@ impl Follower {
         self.generation
     }
 
-    /// Whether the log went back since it was asked the last time. From then on it reads in the new generation.
+    /// Moves to the current generation. Returns true if the log went back since the last call.
     pub(crate) fn enter_generation(&mut self) -> bool {
         let generation = self.tail.generation();
         std::mem::replace(&mut self.generation, generation) != generation
     }
 
-    /// Makes [`Follower::enter_generation`] say yes once more.
+    /// Makes the next [`Follower::enter_generation`] return true.
     pub(crate) fn leave_generation(&mut self) {
         self.generation = u64::MAX;
     }
@@ -339,8 +339,7 @@ impl Follower {
     /// Waits until there is news after `read_to`.
     ///
     /// # Errors
-    /// [`Error::Closed`]; [`Error::WentBack`] until it enters the new generation; why looking for news failed, once for
-    /// each time.
+    /// [`Error::Closed`]; [`Error::WentBack`] until it enters the new generation; each fault of the search for news, once.
     pub(crate) async fn wait(&mut self, read_to: Position) -> Result<(), Error> {
         let (seen, generation) = (self.n_faults, self.generation);
         let is_news = |news: &News| {
@@ -360,7 +359,7 @@ impl Follower {
         }
     }
 
-    /// Waits for so long after a fault; less if the log is closed.
+    /// Waits this long after a fault, or until the log is closed.
     pub(crate) async fn pause(&self, duration: Duration) {
         let _ = tokio::time::timeout(duration, self.tail.closed()).await;
     }

@@ -45,7 +45,7 @@ async fn expectations(rig: &Rig) {
     check_expected(&store, [true, true, true, false, false], None).await;
 }
 
-/// Whether anything, no cell, a free cell, its version, and its version held are what is found. Nothing is changed by asking: the
+/// Tries each expectation on a cell: any, absent, free, its version, its version held. Nothing changes: the
 /// append is always refused, at the latest by another cell that is not there.
 async fn check_expected(store: &EventStore, holds: [bool; 5], version: Option<i64>) {
     let never = CellChange::delete("none", "none").expecting(CellExpected::Version(1));

@@ -63,7 +63,7 @@ pub(super) async fn follow(store: &EventStore, name: &str, known: &watch::Sender
     let after = known.borrow().position;
     let mut events = std::pin::pin!(store.follow(&Query::aggregate(GROUPS_STREAM, name), Start::After(after)));
     let mut last = Error::Closed;
-    // It tries again by itself what failed, and its last item says why it ends.
+    // The stream retries faults by itself; its last item says why it ended.
     while let Some(item) = events.next().await {
         let recorded = match item {
             Ok(recorded) => recorded,

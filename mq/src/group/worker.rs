@@ -161,7 +161,7 @@ impl Group {
     ///
     /// # Errors
     /// A refusal of what was declared, a fault while it is declared, an event of the group's own that cannot be read,
-    /// [`Error::Closed`], or [`Error::WentBack`]: then run it again, and it goes on where the log says.
+    /// [`Error::Closed`], or [`Error::WentBack`]: then run it again, and it continues from the positions in the log.
     pub async fn run_until(
         &self,
         handler: impl GroupHandler,
@@ -171,7 +171,7 @@ impl Group {
         group.work_until(handler, stop).await
     }
 
-    /// On a store of one generation: if the log goes back, nothing that was read or remembered before counts.
+    /// On a pinned store: if the log goes back, everything read or remembered so far is void.
     async fn work_until(
         &self,
         handler: impl GroupHandler,

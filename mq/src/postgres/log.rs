@@ -21,9 +21,9 @@ use crate::tail::{End, Look, Tail};
 
 /// Connections of a process that read at the same time.
 const READERS_MAX: u32 = 4;
-/// Imports that are at work at the same time; more wait.
+/// Imports that run at the same time; more wait.
 const IMPORTS_MAX: u32 = 4;
-/// Appends with work of the caller's that are made at the same time: enough for none to wait, since they are only counted.
+/// More than there will ever be at once: joined appends are counted, not limited.
 const JOINED_MAX: u32 = 1 << 16;
 /// Connections for work of the caller's that are kept while idle.
 const WORKERS_IDLE_MAX: usize = 4;
@@ -156,7 +156,7 @@ impl Log {
         self.look(connection, &format!("SAVEPOINT append; {}{}{LOCK}; ", self.clear(), self.settings[1]), "").await
     }
 
-    /// Clears a session that the caller's work may have changed: others use it next, behind a pooler even other programs.
+    /// Clears a session that the caller's work may have changed. Other callers use it next; behind a pooler, other programs do.
     pub(super) fn clear(&self) -> String {
         // Without a pooler the driver counts on the statements that it has prepared.
         let deallocate = if self.server.is_pooled { "DEALLOCATE ALL; " } else { "" };
@@ -197,14 +197,14 @@ impl Log {
         self.log_time.after_by(time, now);
         let is_same = self.tail.saw(before, end, known_id.zip(known_at.map(Timestamp)));
         if !is_same {
-            // Those to the server of before are of no further use.
+            // They may lead to the old server.
             self.forget_connections();
         }
         Ok(Look { end, time, now, generation: before.generation, is_same })
     }
 
-    /// Reads on a connection of its own, in a task of its own: the read goes on whether or not its caller polls, and ends
-    /// when the log is closed.
+    /// Reads on a separate connection, in a separate task: the read proceeds whether or not its caller polls, and stops when
+    /// the log is closed.
     pub(super) async fn read<R: Reading>(self: &Arc<Self>, doing: &'static str, reading: R) -> Result<R::Found> {
         let (log, (mut reply, answer)) = (Arc::clone(self), oneshot::channel());
         tokio::spawn(async move {
@@ -236,7 +236,7 @@ impl Log {
         self.read_on(connection, &reading).await.map_err(|error| self.server.fault(doing, error))
     }
 
-    /// Closes what is idle, when all reads and all work beside the writer have ended.
+    /// Waits for reads, imports and joined appends to end, then closes the idle connections.
     pub(super) async fn close(&self) {
         // They end by themselves, soon.
         let _ended = self.readers.acquire_many(READERS_MAX).await;

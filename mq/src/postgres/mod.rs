@@ -167,11 +167,11 @@ impl Backend for Postgres {
             inner.log.close().await;
             // A second call waits as well.
             for task in inner.tasks.lock().await.drain(..) {
-                // One that was aborted has ended too.
+                // An aborted task has ended too.
                 let _ = task.await;
             }
         };
-        // It goes on by itself: what it holds meanwhile, others wait for.
+        // In a separate task: others wait for permits that it holds, even if the caller stops polling.
         async { drop(tokio::spawn(closing).await) }.boxed()
     }
 

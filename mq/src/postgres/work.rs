@@ -58,7 +58,7 @@ impl Postgres {
             Err(_) => return Err(Error::TookTooLong { limit: WORK_MAX }.into()),
         };
         let log = Arc::clone(log);
-        // It holds the append lock, so it goes on whether or not the caller polls.
+        // It holds the append lock, so it must not depend on the caller polling.
         let finishing = tokio::spawn(async move {
             let _permit = permit;
             let outcome = finish(&log, &mut connection, append).await.map_err(|fault| fault.into_error(&log, DOING))?;

@@ -149,8 +149,8 @@ impl Sqlite {
         Ok(done)
     }
 
-    /// Works on a connection of its own, on a thread that may block. It waits for its turn in a task of its own: one that
-    /// gets its turn while nobody polls must not keep others, or the closing of the log, from going on.
+    /// Works on a separate connection, on a thread that may block. It waits for its permit in a separate task: an unpolled
+    /// future that holds a permit would block others and the closing of the log.
     async fn beside<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -236,7 +236,7 @@ impl Backend for Sqlite {
             // It ends when the writer has.
             let _ = log.written.clone().wait_for(|()| false).await;
         };
-        // It goes on by itself: what it holds meanwhile, others wait for.
+        // In a separate task: others wait for permits that it holds, even if the caller stops polling.
         async { drop(tokio::spawn(closing).await) }.boxed()
     }
 

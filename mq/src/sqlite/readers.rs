@@ -1,5 +1,5 @@
-//! The threads of a process that read a log: a few, started when they are needed, each with a connection of its own. They
-//! take reads from one queue, so a read goes on whether or not its caller polls, and a caller only awaits the answer.
+//! The reader threads of a process: a few, started on demand, each with its own connection. They take reads from one queue,
+//! so a read proceeds whether or not its caller polls; the caller only awaits the answer.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::tail::{Look, Tail};
 
 const THREADS_MAX: usize = 4;
-/// After so many steps of SQLite a read looks whether the log was closed.
+/// A read checks after this many steps of SQLite whether the log was closed.
 const STEPS: i32 = 10_000;
 
 /// The reading threads of an open log. They end with its last clone.
@@ -41,7 +41,7 @@ struct Queue {
 
 type Job = Box<dyn FnOnce(&mut Reader) + Send>;
 
-/// What a thread reads with; after a fault the connection is replaced.
+/// The state of one thread. After a fault its connection is replaced.
 struct Reader {
     shared: Arc<Shared>,
     open: Option<(Connection, Names)>,
@@ -81,7 +81,7 @@ impl Readers {
         answer.await.map_err(lost)?
     }
 
-    /// Begins no other read, ends those that run, and closes the connections.
+    /// Starts no further read, stops running reads, and closes the connections.
     pub(super) async fn close(&self) {
         self.0.0.close();
         // The sender lives as long as this.
@@ -159,7 +159,7 @@ impl Shared {
     }
 }
 
-/// Counts a thread out, also when it panics. The connection is closed by then.
+/// Uncounts a thread that ends or panics, after its connection is closed.
 struct Leaving(Arc<Shared>);
 
 impl Drop for Leaving {
@@ -205,7 +205,7 @@ impl Reader {
     }
 }
 
-/// Makes what runs on the connection fail soon after the log was closed.
+/// Makes statements on the connection fail soon after the log is closed.
 pub(super) fn end_when_closed(connection: &Connection, tail: &Arc<Tail>) -> rusqlite::Result<()> {
     let tail = Arc::clone(tail);
     connection.progress_handler(STEPS, Some(move || tail.is_closed()))

@@ -270,7 +270,7 @@ fn event_id(row: &Found<'_>, index: usize) -> rusqlite::Result<Uuid> {
     Uuid::from_slice(row.get_ref(index)?.as_blob()?).map_err(|error| malformed(index, Type::Blob, error))
 }
 
-/// For comparisons: a check is what says that an id is none.
+/// An id for comparisons only. A check reports a malformed one.
 fn id_or_max(row: &Found<'_>, index: usize) -> rusqlite::Result<Uuid> {
     Ok(Uuid::from_slice(row.get_ref(index)?.as_bytes()?).unwrap_or(Uuid::max()))
 }
