@@ -73,8 +73,8 @@ fn at(wall: SystemTime) -> Timestamp {
     Timestamp(micros(since_epoch))
 }
 
-/// The time of one log, shared by a process. It never falls behind the last known write. While the wall clock is behind that
-/// write, or behind its own earlier readings, log time follows the monotonic clock.
+/// The time of one log, shared by a process. It never falls behind the last known write. While the wall clock shows less than
+/// that write, or than its own earlier readings allow, log time follows the monotonic clock.
 pub(crate) struct LogTime {
     clock: Arc<dyn Clock>,
     state: Mutex<State>,

@@ -9,7 +9,7 @@ use sqlx::postgres::{PgListener, PgPoolOptions};
 
 use super::log::Log;
 use super::read::{Head, PageOf};
-use super::server::Server;
+use super::server::{Server, is_loss};
 use crate::error::Result;
 use crate::limits::POLL_INTERVAL;
 use crate::query::{Query, Range};
@@ -87,8 +87,12 @@ async fn listen_once(pool: &sqlx::PgPool, channel: &str, tail: &Tail, backoff: &
     loop {
         // What was committed before this listened is found too.
         tail.ask();
-        if listener.try_recv().await?.is_none() {
-            return Ok(());
+        match listener.try_recv().await {
+            Ok(Some(_)) => {}
+            Ok(None) => return Ok(()),
+            // The server may say so before it ends the session. Followers lose nothing by it: looking goes on.
+            Err(error) if is_loss(&error) => return Ok(()),
+            Err(error) => return Err(error),
         }
     }
 }
