@@ -10,6 +10,8 @@ use crate::backend::Options;
 use crate::backend::{Backend, LogIdentity};
 use crate::cell::Cell;
 use crate::clock::Timestamp;
+#[cfg(doc)]
+use crate::error::Error;
 use crate::error::Result;
 use crate::event::{Envelope, Event};
 use crate::expected::Expected;
