@@ -220,6 +220,8 @@ mod report;
 mod runner;
 mod sharing;
 mod snapshot;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod source;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod store;

@@ -10,13 +10,6 @@ use crate::limits::{self, QUERY_ALTERNATIVES_MAX, TAGS_MAX};
 use crate::position::Position;
 use crate::recorded::{Causes, Page, Recorded};
 
-/// Up to so many positions are looked through one by one rather than found by an index.
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
-pub(crate) const SHORT_RANGE: i64 = 256;
-/// With more kinds or aggregates than these to be merged, the range is looked through instead.
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
-pub(crate) const MERGED_MAX: usize = 64;
-
 /// Which events: unset parts do not filter, set ones must all hold, or else one of the alternatives in `or`.
 ///
 /// It means the same in memory ([`Query::matches`]) and on every database.

@@ -2,13 +2,10 @@
 //! not an error.
 
 use sqlx::Row;
-use sqlx::postgres::PgConnection;
 use uuid::Uuid;
 
-use super::log::Reading;
-use super::log::{Log, end_transaction};
+use super::read::Snapshot;
 use super::rows::{recorded, recorded_columns};
-use super::server::answered;
 use crate::check::Check;
 use crate::limits::{FINDINGS_MAX, PAGE_EVENTS_MAX};
 use crate::position::Position;
@@ -29,36 +26,28 @@ const TABLES: [&str; 3] = [
      WHERE (k.stream_id, k.event_type) IS DISTINCT FROM (a.stream_id, e.event_type) ORDER BY e.position LIMIT $1",
 ];
 
-/// A look at all of the log.
-pub(super) struct Checking;
-
-impl Reading for Checking {
-    type Found = Checked;
-
-    async fn read(&self, log: &Log, connection: &mut PgConnection) -> sqlx::Result<(Checked, bool)> {
-        let mut check = Check::default();
-        log.begin_to_read(connection).await?;
-        for sql in TABLES {
-            let limit = i64::try_from(FINDINGS_MAX + 1).unwrap_or(i64::MAX);
-            for row in answered(log.statement(sql).bind(limit).fetch_all(&mut *connection)).await? {
-                check.find(row.try_get::<Option<i64>, _>(0)?.map(Position), row.try_get(1)?);
-            }
+/// Looks at all of the log.
+pub(super) async fn run(snapshot: &mut Snapshot<'_>) -> sqlx::Result<Checked> {
+    let mut check = Check::default();
+    for sql in TABLES {
+        let limit = i64::try_from(FINDINGS_MAX + 1).unwrap_or(i64::MAX);
+        for row in snapshot.rows(snapshot.log.statement(sql).bind(limit)).await? {
+            check.find(row.try_get::<Option<i64>, _>(0)?.map(Position), row.try_get(1)?);
         }
-        superfluous_tags(log, connection, &mut check).await?;
-        events(log, connection, &mut check).await?;
-        end_transaction(connection, "COMMIT").await?;
-        Ok((check.end(), true))
     }
+    superfluous_tags(snapshot, &mut check).await?;
+    events(snapshot, &mut check).await?;
+    Ok(check.end())
 }
 
 /// Looks for rows of the index of tags whose event has not the tag.
-async fn superfluous_tags(log: &Log, connection: &mut PgConnection, check: &mut Check) -> sqlx::Result<()> {
+async fn superfluous_tags(snapshot: &mut Snapshot<'_>, check: &mut Check) -> sqlx::Result<()> {
     let sql = "SELECT t.tag, t.position, e.tags FROM tags AS t LEFT JOIN events AS e ON e.position = t.position \
          WHERE (t.tag, t.position) > ($1, $2) ORDER BY t.tag, t.position LIMIT $3";
     let (mut after, mut n_found) = ((String::new(), 0_i64), 0);
     loop {
-        let statement = log.statement(sql).bind(after.0).bind(after.1).bind(page_limit());
-        let rows = answered(statement.fetch_all(&mut *connection)).await?;
+        let statement = snapshot.log.statement(sql).bind(after.0).bind(after.1).bind(page_limit());
+        let rows = snapshot.rows(statement).await?;
         let Some(last) = rows.last() else { return Ok(()) };
         after = (last.try_get(0)?, last.try_get(1)?);
         for row in &rows {
@@ -77,7 +66,7 @@ async fn superfluous_tags(log: &Log, connection: &mut PgConnection, check: &mut 
 }
 
 /// Looks at the events one by one.
-async fn events(log: &Log, connection: &mut PgConnection, check: &mut Check) -> sqlx::Result<()> {
+async fn events(snapshot: &mut Snapshot<'_>, check: &mut Check) -> sqlx::Result<()> {
     // Also events whose aggregate is missing.
     let sql = concat!(
         "SELECT ",
@@ -87,25 +76,25 @@ async fn events(log: &Log, connection: &mut PgConnection, check: &mut Check) -> 
     );
     let mut after = i64::MIN;
     loop {
-        let statement = log.statement(sql).bind(after).bind(page_limit());
-        let rows = answered(statement.fetch_all(&mut *connection)).await?;
+        let statement = snapshot.log.statement(sql).bind(after).bind(page_limit());
+        let rows = snapshot.rows(statement).await?;
         let Some(last) = rows.last() else { return Ok(()) };
         after = last.try_get(0)?;
         let mut found = Vec::new();
         for row in &rows {
             found.extend(check.event(Position(row.try_get(0)?), || recorded(row)));
         }
-        indexes(log, connection, check, &found).await?;
+        indexes(snapshot, check, &found).await?;
     }
 }
 
 /// Looks whether events are found by their tags, and whether their causes are in the log.
-async fn indexes(log: &Log, connection: &mut PgConnection, check: &mut Check, events: &[Recorded]) -> sqlx::Result<()> {
+async fn indexes(snapshot: &mut Snapshot<'_>, check: &mut Check, events: &[Recorded]) -> sqlx::Result<()> {
     let tags = events.iter().flat_map(|event| event.tags.iter().map(|tag| (tag.clone(), event.position.0)));
     let (tags, positions): (Vec<String>, Vec<i64>) = tags.unzip();
     let sql = "SELECT i.tag, i.position FROM unnest($1::text[], $2::bigint[]) AS i (tag, position) \
          WHERE NOT EXISTS (SELECT 1 FROM tags AS t WHERE t.tag = i.tag AND t.position = i.position) ORDER BY 2";
-    for row in answered(log.statement(sql).bind(tags).bind(positions).fetch_all(&mut *connection)).await? {
+    for row in snapshot.rows(snapshot.log.statement(sql).bind(tags).bind(positions)).await? {
         let (tag, position): (String, i64) = (row.try_get(0)?, row.try_get(1)?);
         let what = format!("the event has tag {tag}, and the index of tags has it not");
         check.find(Some(Position(position)), what);
@@ -115,7 +104,7 @@ async fn indexes(log: &Log, connection: &mut PgConnection, check: &mut Check, ev
     let ids: Vec<Uuid> = causes.iter().map(|(cause, _)| *cause).collect();
     let sql = "SELECT DISTINCT i.id FROM unnest($1::uuid[]) AS i (id) \
          WHERE NOT EXISTS (SELECT 1 FROM events AS e WHERE e.event_id = i.id)";
-    let foreign = answered(log.statement(sql).bind(ids).fetch_all(&mut *connection)).await?;
+    let foreign = snapshot.rows(snapshot.log.statement(sql).bind(ids)).await?;
     let foreign =
         foreign.iter().map(|row| row.try_get(0)).collect::<sqlx::Result<std::collections::HashSet<Uuid>>>()?;
     for (_, event) in causes.iter().filter(|(cause, _)| foreign.contains(cause)) {

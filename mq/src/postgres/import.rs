@@ -4,13 +4,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use sqlx::Row;
 use sqlx::postgres::PgConnection;
 use tokio::sync::mpsc;
 
 use super::batch::{Asked, Facts, Interned, Writing};
 use super::log::Log;
-use super::read::identity;
+use super::read::{Snapshot, identity, whole};
 use super::rows::{recorded, recorded_columns};
 use super::server::answered;
 use super::writer::{Fault, commit};
@@ -81,7 +80,7 @@ async fn transact(
     // The next part may be long in coming.
     let patience = "SELECT set_config('idle_in_transaction_session_timeout', '10min', true)";
     answered(log.statement(patience).execute(&mut *connection)).await?;
-    let identity = identity(log, connection).await?;
+    let identity = identity(&mut Snapshot { log, connection, end: start.end, is_spent: false }).await?;
     let mut judge = Import::begin(&identity, start.end.head, import).map_err(Fault::Told)?;
     if judge.adopts {
         let sql = "UPDATE log SET id = $1, created_at = $2";
@@ -160,12 +159,4 @@ async fn look_up(
     let rows = answered(log.statement(sql).bind(positions).fetch_all(connection)).await?;
     let known = rows.iter().map(recorded).map(|event| event.map(|event| (event.position, event)));
     Ok((facts, known.collect::<sqlx::Result<_>>()?))
-}
-
-/// The last position at or before `at` at which an append ends.
-async fn whole(log: &Log, connection: &mut PgConnection, at: Position) -> sqlx::Result<Position> {
-    let statement = log.statement("SELECT append_start FROM events WHERE position = $1").bind(at.0 + 1);
-    let Some(row) = answered(statement.fetch_optional(connection)).await? else { return Ok(at) };
-    let append_start: i64 = row.try_get(0)?;
-    Ok(Position(if append_start <= at.0 { append_start - 1 } else { at.0 }))
 }

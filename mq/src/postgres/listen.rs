@@ -5,10 +5,11 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use futures::FutureExt;
 use sqlx::postgres::{PgListener, PgPoolOptions};
 
 use super::log::Log;
-use super::read::{Head, PageOf};
+use super::read::{self, Asked};
 use super::server::{Server, is_loss};
 use crate::error::Result;
 use crate::limits::POLL_INTERVAL;
@@ -47,12 +48,13 @@ pub(super) async fn look(log: Weak<Log>, tail: Arc<Tail>) {
 /// Reads what is new, once for all who follow.
 async fn look_once(log: &Arc<Log>) -> Result<()> {
     let known = log.tail.head();
-    let Look { end, generation, .. } = log.read("looking for new events", Head).await?;
+    let Look { end, generation, .. } = log.head("looking for new events").await?;
     // Who is far behind reads pages anyway.
     if log.tail.is_followed() && known < end.head && end.head.0 - known.0 <= EVENTS_MAX {
         let (query, range) = (Query::all(), Range::between(known, end.head));
         let limit = usize::try_from(end.head.0 - known.0).unwrap_or(0);
-        let page = log.read("reading new events", PageOf { query, range, limit }).await?;
+        let asked = Asked { query, range, limit };
+        let page = log.read("reading new events", asked, |snapshot, asked| read::page(snapshot, asked).boxed()).await?;
         log.tail.publish(generation, page.events);
     }
     log.tail.grew(generation, end);

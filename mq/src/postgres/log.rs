@@ -3,6 +3,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use sqlx::postgres::{PgArguments, PgConnection, PgRow};
 use sqlx::query::Query as Statement;
 use sqlx::{AssertSqlSafe, Postgres, Row};
@@ -10,6 +12,7 @@ use tokio::sync::{Semaphore, oneshot};
 use uuid::Uuid;
 
 use super::LOCK_WAIT_MAX;
+use super::read::Snapshot;
 use super::server::{Server, answered, is_loss};
 use super::time::ServerClock;
 use super::work::WORK_MAX;
@@ -54,18 +57,10 @@ const LOCK: &str = "SELECT one FROM append_lock FOR UPDATE";
 const CLEAR: &str = "CLOSE ALL; RESET SESSION AUTHORIZATION; RESET ALL; SET client_encoding = 'UTF8'; \
      UNLISTEN *; DISCARD TEMP; DISCARD SEQUENCES; SELECT pg_advisory_unlock_all(); ";
 
-/// One read on a connection that has no transaction; it leaves none behind.
-pub(super) trait Reading: Send + Sync + 'static {
-    /// What is read.
-    type Found: Send + 'static;
-
-    /// Reads, in a snapshot of its own. False when answers are still to come, so that the connection is of no further use.
-    fn read(
-        &self,
-        log: &Log,
-        connection: &mut PgConnection,
-    ) -> impl Future<Output = sqlx::Result<(Self::Found, bool)>> + Send;
-}
+/// A read of what is asked for.
+pub(super) type Reading<A, T> = for<'s> fn(&'s mut Snapshot<'_>, &'s A) -> BoxFuture<'s, sqlx::Result<T>>;
+/// The same with a transaction of its own. False when answers are still to come, so that the connection is of no further use.
+type Transaction<A, T> = for<'c> fn(&'c Log, &'c mut PgConnection, &'c A) -> BoxFuture<'c, sqlx::Result<(T, bool)>>;
 
 /// What all parts of an open log share.
 pub(super) struct Log {
@@ -163,19 +158,6 @@ impl Log {
         format!("{CLEAR}{deallocate}")
     }
 
-    /// Begins to read: one snapshot, and where the log ends in it.
-    pub(super) async fn begin_to_read(&self, connection: &mut PgConnection) -> sqlx::Result<Look> {
-        let settings = self.settings_to_read();
-        let begin = format!("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {settings}");
-        self.look(connection, &begin, "").await
-    }
-
-    /// Where the log ends, in one round trip.
-    pub(super) async fn end(&self, connection: &mut PgConnection) -> sqlx::Result<Look> {
-        let settings = self.settings_to_read();
-        self.look(connection, &format!("BEGIN READ ONLY; {settings}"), "; COMMIT").await
-    }
-
     /// Where the log will end when this transaction is committed.
     pub(super) async fn uncommitted_end(&self, connection: &mut PgConnection) -> sqlx::Result<(End, Timestamp)> {
         let rows = answered(sqlx::raw_sql(AssertSqlSafe(look_at(Position(0)))).fetch_all(connection)).await?;
@@ -203,14 +185,58 @@ impl Log {
         Ok(Look { end, time, now, generation: before.generation, is_same })
     }
 
-    /// Reads on a separate connection, in a separate task: the read proceeds whether or not its caller polls, and stops when
+    /// Where the log ends, in one round trip.
+    pub(super) async fn head(self: &Arc<Self>, doing: &'static str) -> Result<Look> {
+        let head: Transaction<_, _> = |log, connection, ()| {
+            let begin = format!("BEGIN READ ONLY; {}", log.settings_to_read());
+            async move { Ok((log.look(connection, &begin, "; COMMIT").await?, true)) }.boxed()
+        };
+        self.on_a_reader(doing, (), head).await
+    }
+
+    /// Reads in one snapshot.
+    pub(super) async fn read<A, T>(self: &Arc<Self>, doing: &'static str, asked: A, reading: Reading<A, T>) -> Result<T>
+    where
+        A: Send + Sync + 'static,
+        T: Send + 'static,
+    {
+        let in_snapshot: Transaction<(A, Reading<A, T>), T> = |log, connection, (asked, reading)| {
+            let read = async move {
+                let begin = format!("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {}", log.settings_to_read());
+                let end = log.look(connection, &begin, "").await?.end;
+                let mut snapshot = Snapshot { log, connection, end, is_spent: false };
+                let found = reading(&mut snapshot, asked).await?;
+                let is_reusable = !snapshot.is_spent;
+                if is_reusable {
+                    end_transaction(connection, "COMMIT").await?;
+                }
+                Ok((found, is_reusable))
+            };
+            read.boxed()
+        };
+        self.on_a_reader(doing, (asked, reading), in_snapshot).await
+    }
+
+    /// Reads on a connection for reading, in a separate task: the read proceeds whether or not its caller polls, and stops when
     /// the log is closed.
-    pub(super) async fn read<R: Reading>(self: &Arc<Self>, doing: &'static str, reading: R) -> Result<R::Found> {
+    async fn on_a_reader<A, T>(self: &Arc<Self>, doing: &'static str, asked: A, read: Transaction<A, T>) -> Result<T>
+    where
+        A: Send + Sync + 'static,
+        T: Send + 'static,
+    {
         let (log, (mut reply, answer)) = (Arc::clone(self), oneshot::channel());
         tokio::spawn(async move {
             let reading = async {
                 let _permit = log.readers.acquire().await.map_err(|_| Error::Closed)?;
-                log.read_on_any(doing, reading).await
+                // A connection that was idle may have been lost meanwhile: then another is taken.
+                while let Some(connection) = log.idle() {
+                    match log.read_on(connection, &asked, read).await {
+                        Err(error) if is_loss(&error) => {}
+                        outcome => return outcome.map_err(|error| log.server.fault(doing, error)),
+                    }
+                }
+                let connection = log.connect().await?;
+                log.read_on(connection, &asked, read).await.map_err(|error| log.server.fault(doing, error))
             };
             let found = tokio::select! {
                 biased;
@@ -224,16 +250,13 @@ impl Log {
         answer.await.map_err(|error| Error::storage(doing, error))?
     }
 
-    /// A connection that was idle may have been lost meanwhile: then another is taken.
-    async fn read_on_any<R: Reading>(&self, doing: &'static str, reading: R) -> Result<R::Found> {
-        while let Some(connection) = self.idle() {
-            match self.read_on(connection, &reading).await {
-                Err(error) if is_loss(&error) => {}
-                outcome => return outcome.map_err(|error| self.server.fault(doing, error)),
-            }
+    /// After a fault the connection is not used again.
+    async fn read_on<A, T>(&self, mut connection: PgConnection, asked: &A, read: Transaction<A, T>) -> sqlx::Result<T> {
+        let (found, is_reusable) = read(self, &mut connection, asked).await?;
+        if is_reusable {
+            self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
         }
-        let connection = self.connect().await?;
-        self.read_on(connection, &reading).await.map_err(|error| self.server.fault(doing, error))
+        Ok(found)
     }
 
     /// Waits for reads, imports and joined appends to end, then closes the idle connections.
@@ -249,15 +272,6 @@ impl Log {
     fn forget_connections(&self) {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.workers.lock().unwrap_or_else(PoisonError::into_inner).clear();
-    }
-
-    /// After a fault the connection is not used again.
-    async fn read_on<R: Reading>(&self, mut connection: PgConnection, reading: &R) -> sqlx::Result<R::Found> {
-        let (found, is_reusable) = reading.read(self, &mut connection).await?;
-        if is_reusable {
-            self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
-        }
-        Ok(found)
     }
 
     pub(super) fn idle_worker(&self) -> Option<PgConnection> {

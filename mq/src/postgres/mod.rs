@@ -36,8 +36,8 @@ use crate::queue::{QUEUE_APPENDS_MAX, Request, request};
 use crate::recorded::Page;
 use crate::report::{Checked, Imported, Stats};
 use crate::tail::{Look, Tail};
-use log::Log;
-use read::{Cells, Counts, Head, Identity, PageOf, Whole};
+use log::{Log, Reading};
+use read::Asked;
 use server::Server;
 
 /// How long an append waits for the append lock.
@@ -87,7 +87,7 @@ impl Postgres {
         let now = clock.is_none().then(|| time.now());
         let found = schema::open(&server, &migrate, options.create, now).await?;
         let log = Arc::new(Log::new(server.in_schema(&found), &found, Arc::default(), (time, clock)));
-        let Look { end, generation, .. } = log.read("opening the log", Head).await?;
+        let Look { end, generation, .. } = log.head("opening the log").await?;
         log.tail.grew(generation, end);
         let (requests, queue) = mpsc::channel(QUEUE_APPENDS_MAX);
         let writer = tokio::spawn(writer::serve(Arc::clone(&log), queue));
@@ -107,8 +107,16 @@ impl Postgres {
     /// A fault of the database.
     pub async fn explain(&self, query: &Query, range: Range, limit: usize) -> Result<Vec<String>> {
         query.check()?;
-        let query = query.clone();
-        self.open_log()?.read("asking for a plan", read::PlanOf(PageOf { query, range, limit })).await
+        let asked = Asked { query: query.clone(), range, limit };
+        self.reading("asking for a plan", asked, |snapshot, asked| read::plan(snapshot, asked).boxed()).await
+    }
+
+    fn reading<A, T>(&self, doing: &'static str, asked: A, reading: Reading<A, T>) -> BoxFuture<'_, Result<T>>
+    where
+        A: Send + Sync + 'static,
+        T: Send + 'static,
+    {
+        async move { self.open_log()?.read(doing, asked, reading).await }.boxed()
     }
 
     fn open_log(&self) -> Result<&Arc<Log>> {
@@ -122,20 +130,20 @@ impl Backend for Postgres {
     }
 
     fn read<'a>(&'a self, query: &'a Query, range: Range, limit: usize) -> BoxFuture<'a, Result<Page>> {
-        let page = PageOf { query: query.clone(), range, limit };
-        async move { self.open_log()?.read("reading the log", page).await }.boxed()
+        let asked = Asked { query: query.clone(), range, limit };
+        self.reading("reading the log", asked, |snapshot, asked| read::page(snapshot, asked).boxed())
     }
 
     fn head(&self) -> BoxFuture<'_, Result<Position>> {
-        async { Ok(self.open_log()?.read("reading the head of the log", Head).await?.end.head) }.boxed()
+        async { Ok(self.open_log()?.head("reading the head of the log").await?.end.head) }.boxed()
     }
 
     fn whole(&self, at: Position) -> BoxFuture<'_, Result<Position>> {
-        async move { self.open_log()?.read("reading the log", Whole(at)).await }.boxed()
+        self.reading("reading the log", at, |snapshot, at| read::whole_in(snapshot, *at).boxed())
     }
 
     fn log(&self) -> BoxFuture<'_, Result<LogIdentity>> {
-        async { self.open_log()?.read("reading the log's identity", Identity).await }.boxed()
+        self.reading("reading the log's identity", (), |snapshot, ()| read::identity(snapshot).boxed())
     }
 
     fn import(&self, identity: LogIdentity, records: Records) -> BoxFuture<'_, Result<Imported>> {
@@ -147,16 +155,16 @@ impl Backend for Postgres {
     }
 
     fn check(&self) -> BoxFuture<'_, Result<Checked>> {
-        async { self.open_log()?.read("checking the log", check::Checking).await }.boxed()
+        self.reading("checking the log", (), |snapshot, ()| check::run(snapshot).boxed())
     }
 
     fn cells<'a>(&'a self, space: &'a str, from: &'a str, limit: usize) -> BoxFuture<'a, Result<Vec<Cell>>> {
-        let cells = Cells { space: space.to_owned(), from: from.to_owned(), limit };
-        async move { self.open_log()?.read("reading cells", cells).await }.boxed()
+        let asked = (space.to_owned(), from.to_owned(), limit);
+        self.reading("reading cells", asked, |snapshot, asked| read::cells(snapshot, asked).boxed())
     }
 
     fn stats(&self) -> BoxFuture<'_, Result<Stats>> {
-        async { self.open_log()?.read("counting the events", Counts).await }.boxed()
+        self.reading("counting the events", (), |snapshot, ()| read::stats(snapshot).boxed())
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

@@ -1,15 +1,15 @@
-//! How the events that match a query are found: each alternative of it is driven by the index that narrows it the most, and
-//! the alternatives are merged in the order of positions. Nothing is scanned that an index can find.
+//! How the events that match a query are found: by the index that narrows each alternative the most, merged in the order of
+//! positions. Nothing is scanned that an index can find.
 
 use sqlx::postgres::PgConnection;
 use sqlx::{Postgres, QueryBuilder, Row};
-use uuid::Uuid;
 
 use super::log::Log;
 use super::rows::recorded_columns;
 use super::server::answered;
 use crate::position::Position;
-use crate::query::{MERGED_MAX, Query, SHORT_RANGE};
+use crate::query::Query;
+use crate::source::{Driver, MERGED_MAX, SHORT_RANGE, Source};
 
 /// Which part of the log, as positions: after the first, up to and including the second.
 #[derive(Debug, Clone, Copy)]
@@ -73,7 +73,7 @@ pub(super) async fn first_match(
     found.map(|row| row.try_get(0).map(Position)).transpose()
 }
 
-fn push_positions(sql: &mut QueryBuilder<Postgres>, branches: &[Branch<'_>], wanted: Wanted) {
+fn push_positions(sql: &mut QueryBuilder<Postgres>, branches: &[Branch], wanted: Wanted) {
     let direction = wanted.direction();
     if let [branch] = branches {
         return branch.push(sql, "SELECT e.position", wanted, false);
@@ -86,49 +86,35 @@ fn push_positions(sql: &mut QueryBuilder<Postgres>, branches: &[Branch<'_>], wan
     sql.push(format!(")) AS u ORDER BY u.position{direction} LIMIT ")).push_bind(wanted.limit());
 }
 
-/// Where events come from, in the order of positions.
-enum Source {
-    /// The range itself.
-    Range,
-    /// The events of an aggregate behind one sequence, up to another.
-    Aggregate(i64, i64, i64),
-    /// The events of one type in one stream.
-    Kind(i64),
-    Tag(String),
-    Event(Uuid),
-    Correlation(Uuid),
-    Causation(Uuid),
-}
-
 /// A source, and what must hold of its events beside: one of the queries.
-struct Branch<'a> {
+struct Branch {
     source: Source,
-    queries: Vec<&'a Query>,
+    rests: Vec<Query>,
 }
 
-impl Branch<'_> {
+impl Branch {
+    fn of(source: Source, queries: &[&Query]) -> Self {
+        let rests = queries.iter().map(|query| source.rest(query)).collect();
+        Self { source, rests }
+    }
+
     fn push(&self, sql: &mut QueryBuilder<Postgres>, columns: &str, wanted: Wanted, with_names: bool) {
         sql.push(columns);
-        sql.push(match &self.source {
-            Source::Tag(_) => " FROM tags AS d JOIN events AS e ON e.position = d.position",
-            Source::Range
-            | Source::Aggregate(..)
-            | Source::Kind(_)
-            | Source::Event(_)
-            | Source::Correlation(_)
-            | Source::Causation(_) => " FROM events AS e",
+        let is_of_tag = matches!(self.source, Source::Tag(_));
+        sql.push(if is_of_tag {
+            " FROM tags AS d JOIN events AS e ON e.position = d.position"
+        } else {
+            " FROM events AS e"
         });
-        let names_filter = !matches!(self.source, Source::Aggregate(..) | Source::Kind(_))
-            && self.queries.iter().any(|query| !query.stream_id.is_empty() || query.aggregate_id.is_some());
-        if with_names || names_filter {
+        if with_names || self.rests.iter().any(|rest| !rest.stream_id.is_empty() || rest.aggregate_id.is_some()) {
             sql.push(" JOIN aggregates AS a ON a.aggregate = e.aggregate");
         }
         sql.push(" WHERE ");
         let order = self.push_source(sql, wanted);
-        if !self.queries.iter().all(|query| self.is_all(query)) {
-            for (index, query) in self.queries.iter().enumerate() {
+        if !self.rests.contains(&Query::all()) {
+            for (index, rest) in self.rests.iter().enumerate() {
                 sql.push(if index == 0 { " AND ((true" } else { ") OR (true" });
-                self.push_filter(sql, query);
+                push_filter(sql, rest);
             }
             sql.push("))");
         }
@@ -175,74 +161,60 @@ impl Branch<'_> {
         between(sql, order, wanted.low.0, wanted.high.0);
         Some(order)
     }
+}
 
-    /// Whether the source alone finds what the query wants.
-    fn is_all(&self, query: &Query) -> bool {
-        let mut sql = QueryBuilder::new("");
-        self.push_filter(&mut sql, query);
-        sql.sql().as_str().is_empty()
+fn push_filter(sql: &mut QueryBuilder<Postgres>, rest: &Query) {
+    if !rest.stream_id.is_empty() {
+        sql.push(" AND a.stream_id = ").push_bind(rest.stream_id.clone());
     }
-
-    /// What must hold beside the source.
-    fn push_filter(&self, sql: &mut QueryBuilder<Postgres>, query: &Query) {
-        let is_kind = matches!(self.source, Source::Kind(_));
-        let is_aggregate = matches!(self.source, Source::Aggregate(..));
-        if !query.stream_id.is_empty() && !is_kind && !is_aggregate {
-            sql.push(" AND a.stream_id = ").push_bind(query.stream_id.clone());
+    for (column, name) in [("a.aggregate_id", &rest.aggregate_id), ("e.event_type", &rest.event_type)] {
+        if let Some(name) = name.clone() {
+            sql.push(format!(" AND {column} = ")).push_bind(name);
         }
-        if let Some(aggregate_id) = query.aggregate_id.clone().filter(|_| !is_aggregate) {
-            sql.push(" AND a.aggregate_id = ").push_bind(aggregate_id);
+    }
+    let ids = [rest.event_id, rest.correlation_id, rest.causation_id];
+    for (column, id) in ["event_id", "correlation_id", "causation_id"].into_iter().zip(ids) {
+        if let Some(id) = id {
+            sql.push(format!(" AND e.{column} = ")).push_bind(id);
         }
-        if let Some(event_type) = query.event_type.clone().filter(|_| !is_kind) {
-            sql.push(" AND e.event_type = ").push_bind(event_type);
-        }
-        if let Some(id) = query.event_id.filter(|_| !matches!(self.source, Source::Event(_))) {
-            sql.push(" AND e.event_id = ").push_bind(id);
-        }
-        if let Some(id) = query.correlation_id.filter(|_| !matches!(self.source, Source::Correlation(_))) {
-            sql.push(" AND e.correlation_id = ").push_bind(id);
-        }
-        if let Some(id) = query.causation_id.filter(|_| !matches!(self.source, Source::Causation(_))) {
-            sql.push(" AND e.causation_id = ").push_bind(id);
-        }
-        for tag in &query.tags {
-            if !matches!(&self.source, Source::Tag(driving) if driving == tag) {
-                sql.push(" AND EXISTS (SELECT 1 FROM tags AS t WHERE t.tag = ").push_bind(tag.clone());
-                sql.push(" AND t.position = e.position)");
-            }
-        }
+    }
+    for tag in &rest.tags {
+        sql.push(" AND EXISTS (SELECT 1 FROM tags AS t WHERE t.tag = ").push_bind(tag.clone());
+        sql.push(" AND t.position = e.position)");
     }
 }
 
 /// What drives a query; the range alone when anything else would look at all of it anyway. `None` when nothing can match.
-async fn branches<'a>(
+async fn branches(
     log: &Log,
     connection: &mut PgConnection,
-    query: &'a Query,
+    query: &Query,
     wanted: Wanted,
-) -> sqlx::Result<Option<Vec<Branch<'a>>>> {
+) -> sqlx::Result<Option<Vec<Branch>>> {
     // No event has a zero byte in a name, and none can be asked for.
     let queries: Vec<_> = query.alternatives().into_iter().filter(|query| !has_zero_byte(query)).collect();
     if queries.is_empty() {
         return Ok(None);
     }
+    let range = || Ok(Some(vec![Branch::of(Source::Range, &queries)]));
     // A reader that keeps up has a few events to look at, whatever it looks for.
-    let mut is_range = wanted.high.0 - wanted.low.0 <= SHORT_RANGE;
+    if wanted.high.0 - wanted.low.0 <= SHORT_RANGE {
+        return range();
+    }
     let mut branches = Vec::new();
     for query in &queries {
-        if is_range || branches.len() > MERGED_MAX {
-            is_range = true;
-            break;
-        }
-        match of_alternative(log, connection, query, wanted).await? {
-            Some(sources) => {
-                branches.extend(sources.into_iter().map(|source| Branch { source, queries: vec![*query] }));
+        let sources = match Driver::of(query) {
+            Driver::Source(Source::Range) => return range(),
+            Driver::Source(source) => vec![source],
+            Driver::Aggregates { stream_id, aggregate_id } => {
+                of_aggregates(log, connection, (stream_id, aggregate_id), wanted).await?
             }
-            None => is_range = true,
+            Driver::Kinds { stream_id, event_type } => of_kinds(log, connection, stream_id, event_type).await?,
+        };
+        branches.extend(sources.into_iter().map(|source| Branch::of(source, &[query])));
+        if branches.len() > MERGED_MAX {
+            return range();
         }
-    }
-    if is_range || branches.len() > MERGED_MAX {
-        return Ok(Some(vec![Branch { source: Source::Range, queries }]));
     }
     Ok((!branches.is_empty()).then_some(branches))
 }
@@ -252,36 +224,15 @@ fn has_zero_byte(query: &Query) -> bool {
     named.into_iter().flatten().chain(&query.tags).any(|name| name.contains('\0'))
 }
 
-/// What drives one alternative; `None` when only the range can.
-async fn of_alternative(
+async fn of_kinds(
     log: &Log,
     connection: &mut PgConnection,
-    query: &Query,
-    wanted: Wanted,
-) -> sqlx::Result<Option<Vec<Source>>> {
-    if let Some(event_id) = query.event_id {
-        return Ok(Some(vec![Source::Event(event_id)]));
-    }
-    if let Some(causation_id) = query.causation_id {
-        return Ok(Some(vec![Source::Causation(causation_id)]));
-    }
-    if let Some(aggregate_id) = &query.aggregate_id {
-        return of_aggregates(log, connection, (&query.stream_id, aggregate_id), wanted).await.map(Some);
-    }
-    if let Some(correlation_id) = query.correlation_id {
-        return Ok(Some(vec![Source::Correlation(correlation_id)]));
-    }
-    if let Some(tag) = query.tags.first() {
-        return Ok(Some(vec![Source::Tag(tag.clone())]));
-    }
-    if query.stream_id.is_empty() && query.event_type.is_none() {
-        return Ok(None);
-    }
-    // Few in any log, so all of them are looked at.
+    stream_id: &str,
+    event_type: Option<&str>,
+) -> sqlx::Result<Vec<Source>> {
     let sql = "SELECT kind FROM kinds WHERE ($1 = '' OR stream_id = $1) AND ($2::text IS NULL OR event_type = $2)";
-    let statement = log.statement(sql).bind(query.stream_id.clone()).bind(query.event_type.clone());
-    let kinds = answered(statement.fetch_all(connection)).await?;
-    kinds.iter().map(|row| row.try_get(0).map(Source::Kind)).collect::<sqlx::Result<Vec<_>>>().map(Some)
+    let kinds = answered(log.statement(sql).bind(stream_id).bind(event_type).fetch_all(connection)).await?;
+    kinds.iter().map(|row| row.try_get(0).map(Source::Kind)).collect()
 }
 
 /// The parts of the aggregates of this name, in one stream or in any, that lie within the bounds.

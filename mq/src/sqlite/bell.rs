@@ -3,7 +3,7 @@
 //!
 //! Watching the `-wal` file instead would wake too early: it is written before the commit can be seen.
 
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use notify::event::ModifyKind;
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 
-use super::location::Location;
+use super::location::{FileId, Location, id_of};
 use crate::position::Position;
 use crate::tail::Tail;
 
@@ -28,7 +28,8 @@ pub(super) struct Bell {
 
 struct Open {
     file: File,
-    identity: Identity,
+    /// `None` where files have none, and of a file that was made here.
+    id: Option<FileId>,
     /// Held while somebody in this process follows the log.
     watcher: Option<RecommendedWatcher>,
 }
@@ -69,12 +70,12 @@ impl Bell {
 
     /// Opens the file that has the name now; creates one if `make` is set.
     fn keep(&mut self, make: bool) {
-        let found = std::fs::metadata(&self.path).ok().map(|metadata| identity(&metadata));
-        if found.is_some() && self.open.as_ref().map(|open| open.identity) == found {
+        let is_there = self.path.exists();
+        if is_there && self.open.as_ref().is_some_and(|open| open.id == id_of(&self.path)) {
             return;
         }
         self.open = None;
-        if found.is_none() && !make {
+        if !is_there && !make {
             return;
         }
         match open(&self.path) {
@@ -93,9 +94,10 @@ impl Bell {
 }
 
 fn open(path: &Path) -> std::io::Result<Open> {
+    // Asked before, so that a file that takes its place now is found to be another.
+    let id = id_of(path);
     let file = File::options().read(true).write(true).create(true).truncate(false).open(path)?;
-    let identity = identity(&file.metadata()?);
-    Ok(Open { file, identity, watcher: None })
+    Ok(Open { file, id, watcher: None })
 }
 
 /// Asks for a look whenever the bell tells of more than this process knows, and when something else befalls the file.
@@ -114,23 +116,4 @@ fn watch(path: &Path, tail: Arc<Tail>) -> notify::Result<RecommendedWatcher> {
     let mut watcher = notify::recommended_watcher(handle)?;
     watcher.watch(path, RecursiveMode::NonRecursive)?;
     Ok(watcher)
-}
-
-/// The identity of a file, to detect another one with the same name.
-#[cfg(unix)]
-type Identity = (u64, u64);
-
-#[cfg(unix)]
-fn identity(metadata: &Metadata) -> Identity {
-    use std::os::unix::fs::MetadataExt;
-    (metadata.dev(), metadata.ino())
-}
-
-/// The identity of a file, to detect another one with the same name.
-#[cfg(not(unix))]
-type Identity = Option<std::time::SystemTime>;
-
-#[cfg(not(unix))]
-fn identity(metadata: &Metadata) -> Identity {
-    metadata.created().ok()
 }

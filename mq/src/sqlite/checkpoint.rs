@@ -9,7 +9,6 @@ use rusqlite::Connection;
 use rusqlite::hooks::Wal;
 
 use super::location::Location;
-use crate::error::Result;
 
 /// After so many more pages in the write-ahead log it is time.
 const PAGES: i32 = 1000;
@@ -88,12 +87,7 @@ impl Drop for Checkpoints {
 }
 
 fn serve(location: &Location, ordered: &Receiver<()>) {
-    let connect = || -> Result<Connection> {
-        let connection = location.connect()?;
-        location.make_durable(&connection)?;
-        Ok(connection)
-    };
-    match connect() {
+    match location.connect_to_write() {
         Ok(connection) => {
             for () in ordered {
                 checkpoint(&connection);

@@ -25,9 +25,7 @@ pub(super) fn run(location: &Location, identity: &LogIdentity, records: Records)
     let fault = |error| location.fault(DOING, error);
     let lock = location.open_lock()?;
     let held = location.hold(lock.as_ref())?;
-    location.check_same()?;
-    let mut connection = location.connect()?;
-    location.make_durable(&connection)?;
+    let mut connection = location.connect_to_write()?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fault)?;
     let (start, _) = end_of(&transaction).map_err(fault)?;
     let mut import = Import::begin(&read::log(&transaction).map_err(fault)?, start.head, identity)?;

@@ -76,12 +76,7 @@ impl Joined {
     }
 
     fn connect(&self) -> Result<Place> {
-        // To connect would make a file where there is none.
-        self.location.check_same()?;
-        let connection = self.location.connect()?;
-        self.location.check_same()?;
-        self.location.make_durable(&connection)?;
-        Ok(Place { connection, lock: self.location.open_lock()? })
+        Ok(Place { connection: self.location.connect_to_write()?, lock: self.location.open_lock()? })
     }
 
     fn transact<T, E>(

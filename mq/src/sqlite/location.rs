@@ -30,7 +30,7 @@ pub(super) enum Location {
 }
 
 /// A file, whatever its name: its device and its number there.
-type FileId = (u64, u64);
+pub(super) type FileId = (u64, u64);
 
 /// The files that a log has while it is open.
 #[derive(Debug, Default)]
@@ -173,6 +173,17 @@ impl Location {
         self.check_same()?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
         connection.execute_batch("PRAGMA query_only = ON").map_err(|error| self.fault("opening the log", error))?;
+        Ok(connection)
+    }
+
+    /// A connection that writes to a log that is made: what it commits is on disk.
+    pub(super) fn connect_to_write(&self) -> Result<Connection> {
+        // To connect would make a file where there is none.
+        self.check_same()?;
+        let connection = self.connect()?;
+        self.check_same()?;
+        self.make_durable(&connection)?;
+        connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
         Ok(connection)
     }
 
@@ -322,14 +333,15 @@ fn is_of_a_full_disk(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge)
 }
 
+/// Which file has this name, if one has.
 #[cfg(unix)]
-fn id_of(path: &Path) -> Option<FileId> {
+pub(super) fn id_of(path: &Path) -> Option<FileId> {
     use std::os::unix::fs::MetadataExt;
     std::fs::metadata(path).ok().map(|found| (found.dev(), found.ino()))
 }
 
 /// Elsewhere an open file cannot be deleted.
 #[cfg(not(unix))]
-fn id_of(_path: &Path) -> Option<FileId> {
+pub(super) fn id_of(_path: &Path) -> Option<FileId> {
     None
 }

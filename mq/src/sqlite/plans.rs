@@ -4,7 +4,7 @@ use rusqlite::Connection;
 use uuid::Uuid;
 
 use super::Sqlite;
-use super::sources::{Bounds, sources};
+use super::sources::{Bounds, sources, sql};
 use crate::append::{Append, NewEvent};
 use crate::backend::{Backend, Options};
 use crate::expected::Expected;
@@ -71,7 +71,7 @@ async fn every_hot_query_uses_an_index_in_position_order() {
     ] {
         for backwards in [false, true] {
             let found = sources(&connection, &query, BOUNDS).expect("it can be looked up");
-            let plans = found.iter().flat_map(|source| plan(&connection, &source.sql(backwards)));
+            let plans = found.iter().flat_map(|source| plan(&connection, &sql(source, backwards)));
             let plans: Vec<_> = plans.filter(|line| !line.starts_with("SEARCH a USING INTEGER PRIMARY KEY")).collect();
             let is_expected = plans.len() == expected.len()
                 && plans.iter().zip(&expected).all(|(plan, begin)| plan.starts_with(begin));

@@ -1,5 +1,5 @@
-//! How the events that match a query are found: each alternative of it is driven by the index that narrows it the most, and
-//! the alternatives are merged in the order of positions. Nothing is sorted, and nothing is scanned that an index can find.
+//! How the events that match a query are found: by the index that narrows each alternative the most, merged in the order of
+//! positions. Nothing is sorted, and nothing is scanned that an index can find.
 
 use rusqlite::fallible_streaming_iterator::FallibleStreamingIterator;
 use rusqlite::types::Value;
@@ -7,8 +7,9 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, Row, Rows};
 
 use super::tables::{NUMBERED, Names};
 use crate::position::Position;
-use crate::query::{MERGED_MAX, Query, SHORT_RANGE};
+use crate::query::Query;
 use crate::recorded::Recorded;
+use crate::source::{Driver, MERGED_MAX, SHORT_RANGE, Source};
 
 /// Hands over the matching events of `(low, high]` in the order of positions, or backwards, until `take` says no.
 pub(super) fn each(
@@ -22,10 +23,10 @@ pub(super) fn each(
     let bounds = Bounds { low, high };
     let sources = sources(connection, query, bounds)?;
     let wanted = query.alternatives();
-    let is_exact = matches!(&sources[..], [source] if source.is_exactly(query));
+    let is_exact = matches!(&sources[..], [source] if query.or.is_empty() && source.rest(query) == Query::all());
     let mut statements = Vec::with_capacity(sources.len());
     for source in &sources {
-        statements.push(connection.prepare_cached(&source.sql(backwards))?);
+        statements.push(connection.prepare_cached(&sql(source, backwards))?);
     }
     let mut cursors = Vec::with_capacity(sources.len());
     for (statement, source) in statements.iter_mut().zip(sources) {
@@ -73,120 +74,72 @@ pub(super) struct Bounds {
     pub(super) high: Position,
 }
 
-/// Where events come from, in the order of positions.
-pub(super) enum Source {
-    /// The range itself.
-    Range,
-    /// The events of an aggregate; the second is a sequence behind which they stand.
-    Aggregate(i64, i64, i64),
-    /// The events of one type in one stream.
-    Kind(i64),
-    Tag(String),
-    Event(Vec<u8>),
-    Correlation(Vec<u8>),
-    Causation(Vec<u8>),
+/// The statement of a source. The bounds are `?1` and `?2`; what it looks for is `?3`. `CROSS JOIN` and unary plus keep SQLite
+/// from another order than that of the index.
+pub(super) fn sql(source: &Source, backwards: bool) -> String {
+    let within = "e.position > ?1 AND e.position <= ?2";
+    let (from, order) = match source {
+        Source::Range => (format!("events AS e WHERE {within}"), "e.position"),
+        Source::Aggregate(..) => {
+            let from = "events AS e WHERE e.aggregate = ?3 AND e.sequence > ?1 AND e.sequence <= ?2";
+            (from.to_owned(), "e.sequence")
+        }
+        Source::Kind(_) => (format!("events AS e WHERE e.kind = ?3 AND {within}"), "e.position"),
+        Source::Tag(_) => {
+            let from = "tags AS t CROSS JOIN events AS e ON e.position = t.position \
+                 WHERE t.tag = ?3 AND t.position > ?1 AND t.position <= ?2";
+            (from.to_owned(), "t.position")
+        }
+        Source::Event(_) => (format!("events AS e WHERE e.event_id = ?3 AND +{within}"), "+e.position"),
+        Source::Correlation(_) => (format!("events AS e WHERE e.correlation_id = ?3 AND {within}"), "e.position"),
+        Source::Causation(_) => (format!("events AS e WHERE e.causation_id = ?3 AND {within}"), "e.position"),
+    };
+    let direction = if backwards { "DESC" } else { "ASC" };
+    format!("SELECT {NUMBERED} FROM {from} ORDER BY {order} {direction}")
 }
 
-impl Source {
-    /// Its statement. The bounds are `?1` and `?2`; what it looks for is `?3`. `CROSS JOIN` and unary plus keep SQLite from
-    /// another order than that of the index.
-    pub(super) fn sql(&self, backwards: bool) -> String {
-        let within = "e.position > ?1 AND e.position <= ?2";
-        let (from, order) = match self {
-            Self::Range => (format!("events AS e WHERE {within}"), "e.position"),
-            Self::Aggregate(..) => {
-                let from = "events AS e WHERE e.aggregate = ?3 AND e.sequence > ?1 AND e.sequence <= ?2";
-                (from.to_owned(), "e.sequence")
-            }
-            Self::Kind(_) => (format!("events AS e WHERE e.kind = ?3 AND {within}"), "e.position"),
-            Self::Tag(_) => {
-                let from = "tags AS t CROSS JOIN events AS e ON e.position = t.position \
-                     WHERE t.tag = ?3 AND t.position > ?1 AND t.position <= ?2";
-                (from.to_owned(), "t.position")
-            }
-            Self::Event(_) => (format!("events AS e WHERE e.event_id = ?3 AND +{within}"), "+e.position"),
-            Self::Correlation(_) => (format!("events AS e WHERE e.correlation_id = ?3 AND {within}"), "e.position"),
-            Self::Causation(_) => (format!("events AS e WHERE e.causation_id = ?3 AND {within}"), "e.position"),
-        };
-        let direction = if backwards { "DESC" } else { "ASC" };
-        format!("SELECT {NUMBERED} FROM {from} ORDER BY {order} {direction}")
-    }
-
-    /// Whether it gives what the query asks for and nothing else, so that no event of it need be looked at.
-    fn is_exactly(&self, query: &Query) -> bool {
-        let Query { stream_id, event_type, aggregate_id, tags, event_id, correlation_id, causation_id, or } = query;
-        let of_ids = event_id.is_some() || correlation_id.is_some() || causation_id.is_some();
-        if of_ids || !or.is_empty() {
-            return false;
+fn parameters(source: Source, Bounds { low, high }: Bounds) -> Vec<Value> {
+    let (low, high) = (Value::Integer(low.0), Value::Integer(high.0));
+    match source {
+        Source::Range => vec![low, high],
+        Source::Aggregate(aggregate, first, last) => {
+            vec![Value::Integer(first), Value::Integer(last), Value::Integer(aggregate)]
         }
-        let of_all = stream_id.is_empty() && event_type.is_none() && aggregate_id.is_none();
-        match self {
-            Self::Range => of_all && tags.is_empty(),
-            Self::Aggregate(..) => event_type.is_none() && tags.is_empty(),
-            Self::Kind(_) => tags.is_empty(),
-            Self::Tag(_) => of_all && tags.len() == 1,
-            Self::Event(_) | Self::Correlation(_) | Self::Causation(_) => false,
-        }
-    }
-
-    fn parameters(self, Bounds { low, high }: Bounds) -> Vec<Value> {
-        let (low, high) = (Value::Integer(low.0), Value::Integer(high.0));
-        match self {
-            Self::Range => vec![low, high],
-            Self::Aggregate(aggregate, first, last) => {
-                vec![Value::Integer(first), Value::Integer(last), Value::Integer(aggregate)]
-            }
-            Self::Kind(kind) => vec![low, high, Value::Integer(kind)],
-            Self::Tag(tag) => vec![low, high, Value::Text(tag)],
-            Self::Event(id) | Self::Correlation(id) | Self::Causation(id) => vec![low, high, Value::Blob(id)],
+        Source::Kind(kind) => vec![low, high, Value::Integer(kind)],
+        Source::Tag(tag) => vec![low, high, Value::Text(tag)],
+        Source::Event(id) | Source::Correlation(id) | Source::Causation(id) => {
+            vec![low, high, Value::Blob(id.as_bytes().to_vec())]
         }
     }
 }
 
 /// What drives a query; the range alone when anything else would look at all of it anyway.
 pub(super) fn sources(connection: &Connection, query: &Query, bounds: Bounds) -> rusqlite::Result<Vec<Source>> {
-    let mut sources = Vec::new();
     // A reader that keeps up has a few events to look at, whatever it looks for.
-    let is_short = bounds.high.0 - bounds.low.0 <= SHORT_RANGE;
+    if bounds.high.0 - bounds.low.0 <= SHORT_RANGE {
+        return Ok(vec![Source::Range]);
+    }
+    let mut sources = Vec::new();
     for alternative in query.alternatives() {
-        let found = if is_short { None } else { of_alternative(connection, alternative, bounds)? };
-        match found {
-            Some(found) => sources.extend(found),
-            None => return Ok(vec![Source::Range]),
+        match Driver::of(alternative) {
+            Driver::Source(source) => sources.push(source),
+            Driver::Aggregates { stream_id, aggregate_id } => {
+                sources.extend(of_aggregates(connection, stream_id, aggregate_id, bounds)?);
+            }
+            Driver::Kinds { stream_id, event_type } => {
+                let sql =
+                    "SELECT kind FROM kinds WHERE (?1 = '' OR stream_id = ?1) AND (?2 IS NULL OR event_type = ?2)";
+                let mut select = connection.prepare_cached(sql)?;
+                for kind in select.query_map((stream_id, event_type), |row| row.get(0))? {
+                    sources.push(Source::Kind(kind?));
+                }
+            }
         }
-        if sources.len() > MERGED_MAX {
+        if sources.len() > MERGED_MAX || sources.last() == Some(&Source::Range) {
             return Ok(vec![Source::Range]);
         }
     }
     Ok(sources)
-}
-
-/// What drives one alternative; `None` when only the range can.
-fn of_alternative(connection: &Connection, query: &Query, bounds: Bounds) -> rusqlite::Result<Option<Vec<Source>>> {
-    let blob = |id: uuid::Uuid| id.as_bytes().to_vec();
-    if let Some(event_id) = query.event_id {
-        return Ok(Some(vec![Source::Event(blob(event_id))]));
-    }
-    if let Some(causation_id) = query.causation_id {
-        return Ok(Some(vec![Source::Causation(blob(causation_id))]));
-    }
-    if let Some(aggregate_id) = &query.aggregate_id {
-        return of_aggregates(connection, &query.stream_id, aggregate_id, bounds).map(Some);
-    }
-    if let Some(correlation_id) = query.correlation_id {
-        return Ok(Some(vec![Source::Correlation(blob(correlation_id))]));
-    }
-    if let Some(tag) = query.tags.first() {
-        return Ok(Some(vec![Source::Tag(tag.clone())]));
-    }
-    if query.stream_id.is_empty() && query.event_type.is_none() {
-        return Ok(None);
-    }
-    // Few in any log, so all of them are looked at.
-    let sql = "SELECT kind FROM kinds WHERE (?1 = '' OR stream_id = ?1) AND (?2 IS NULL OR event_type = ?2)";
-    let mut select = connection.prepare_cached(sql)?;
-    let kinds = select.query_map((&query.stream_id, &query.event_type), |row| row.get(0).map(Source::Kind))?;
-    kinds.collect::<rusqlite::Result<Vec<_>>>().map(Some)
 }
 
 /// The aggregates of this name, in one stream or in any.
@@ -236,7 +189,7 @@ struct Cursor<'s> {
 impl<'s> Cursor<'s> {
     /// `None` when the source has no events.
     fn open(statement: &'s mut CachedStatement<'_>, source: Source, bounds: Bounds) -> rusqlite::Result<Option<Self>> {
-        let rows = statement.query(rusqlite::params_from_iter(source.parameters(bounds)))?;
+        let rows = statement.query(rusqlite::params_from_iter(parameters(source, bounds)))?;
         let mut cursor = Self { rows, position: 0 };
         Ok(cursor.advance()?.then_some(cursor))
     }

@@ -169,19 +169,24 @@ pub(super) const RECORDED: &str = "position, event_id, stream_id, aggregate_id, 
 
 /// An event of the log.
 pub(super) fn recorded(row: &Found<'_>) -> rusqlite::Result<Recorded> {
+    named(row, (row.get(2)?, row.get(3)?), 4)
+}
+
+/// An event of this stream and aggregate; the column `at` is the sequence, and the rest follows.
+fn named(row: &Found<'_>, (stream_id, aggregate_id): (String, String), at: usize) -> rusqlite::Result<Recorded> {
     Ok(Recorded {
         position: Position(row.get(0)?),
         event_id: event_id(row, 1)?,
-        stream_id: row.get(2)?,
-        aggregate_id: row.get(3)?,
-        sequence: row.get(4)?,
-        event_type: row.get(5)?,
-        event_version: row.get(6)?,
-        data: row.get(7)?,
-        metadata: row.get(8)?,
-        tags: tags(row, 9)?,
-        created_at: Timestamp(row.get(10)?),
-        append_start: Position(row.get(11)?),
+        stream_id,
+        aggregate_id,
+        sequence: row.get(at)?,
+        event_type: row.get(at + 1)?,
+        event_version: row.get(at + 2)?,
+        data: row.get(at + 3)?,
+        metadata: row.get(at + 4)?,
+        tags: tags(row, at + 5)?,
+        created_at: Timestamp(row.get(at + 6)?),
+        append_start: Position(row.get(at + 7)?),
     })
 }
 
@@ -229,21 +234,7 @@ impl Names {
 
     /// An event of the log.
     pub(super) fn recorded(&mut self, connection: &Connection, row: &Found<'_>) -> rusqlite::Result<Recorded> {
-        let (stream_id, aggregate_id) = self.of(connection, row.get(2)?)?.clone();
-        Ok(Recorded {
-            position: Position(row.get(0)?),
-            event_id: event_id(row, 1)?,
-            stream_id,
-            aggregate_id,
-            sequence: row.get(3)?,
-            event_type: row.get(4)?,
-            event_version: row.get(5)?,
-            data: row.get(6)?,
-            metadata: row.get(7)?,
-            tags: tags(row, 8)?,
-            created_at: Timestamp(row.get(9)?),
-            append_start: Position(row.get(10)?),
-        })
+        named(row, self.of(connection, row.get(2)?)?.clone(), 3)
     }
 
     fn of(&mut self, connection: &Connection, aggregate: i64) -> rusqlite::Result<&(String, String)> {

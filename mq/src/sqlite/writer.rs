@@ -302,12 +302,8 @@ impl Writer {
         if !self.is_distrusted {
             return Ok(());
         }
-        self.location.check_same()?;
-        let connection = self.location.connect()?;
-        self.location.make_durable(&connection)?;
-        Checkpoints::count(&connection);
-        connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
-        self.connection = connection;
+        self.connection = self.location.connect_to_write()?;
+        Checkpoints::count(&self.connection);
         self.data_version = 0;
         self.is_distrusted = false;
         Ok(())
