@@ -300,10 +300,11 @@ pub enum Error {
     Veil(Source),
     /// The log ends before an event that this process has read or appended, or has another event in its place: a standby
     /// that lagged behind was promoted, or a backup restored. Nothing was appended. Writers append again what they had
-    /// appended and the log has lost; readers read again what they had folded from lost events.
+    /// appended and the log has lost; readers read again what they had folded from lost events. A stream that yields it
+    /// continues by itself ([`crate::EventStream`]), unless its store is pinned.
     #[error(
         "the log went back: this process knew it up to position {known}, and it now ends at {head}, perhaps with other \
-         events before that. Read again what was built from it, then try again"
+         events before that. Read again what was built from it, then try again; a stream continues by itself"
     )]
     WentBack {
         /// The farthest position that was known.

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::append::{Append, Appended, NewEvent, Write};
+use crate::append::{Append, Appended, NewEvent, NoneMatching, Write};
 use crate::cell::{CellChange, Held};
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
@@ -98,16 +98,14 @@ impl<L: Ledger> Judge<L> {
             }
             sequences.push(actual);
         }
-        if let Some(after) = append.none_matching.as_ref().map(|condition| condition.after)
-            && after > self.head
-        {
-            // The decision is based on events that the log does not have.
-            return Ok(Err(Error::WentBack { known: after, head: self.head }));
-        }
-        if let Some(condition) = &append.none_matching
-            && let Some(position) = self.ledger.first_match(&condition.query, condition.after)?
-        {
-            return Ok(Err(Error::MatchFound { position, after: condition.after }));
+        if let &Some(NoneMatching { ref query, after }) = &append.none_matching {
+            if after > self.head {
+                // The decision is based on events that the log does not have.
+                return Ok(Err(Error::WentBack { known: after, head: self.head }));
+            }
+            if let Some(position) = self.ledger.first_match(query, after)? {
+                return Ok(Err(Error::MatchFound { position, after }));
+            }
         }
         let mut cells = Vec::with_capacity(append.cells.len());
         for change in &append.cells {
@@ -136,8 +134,7 @@ impl<L: Ledger> Judge<L> {
 
     /// Judges the ids, before all else: `None` when none is known.
     fn repetition(&mut self, append: &Append) -> Result<Result<Option<Appended>>, L::Fault> {
-        let mut known = Vec::new();
-        let mut unknown = None;
+        let (mut known, mut unknown) = (Vec::new(), None);
         for write in &append.writes {
             for event in &write.events {
                 match self.ledger.known(write, event)? {
@@ -150,18 +147,12 @@ impl<L: Ledger> Judge<L> {
                 }
             }
         }
-        Ok(match (known.first(), unknown) {
-            (None, _) => Ok(None),
-            (Some((known, found)), Some(unknown)) => {
-                Err(Error::PartlyKnown { known: *known, position: found.place.position, unknown })
-            }
-            (Some((_, first)), None) => Ok(Some(Appended {
-                created_at: first.created_at,
-                places: known.iter().map(|(_, found)| found.place).collect(),
-                cells: Vec::new(),
-                repeated: true,
-            })),
-        })
+        let Some((first_id, first)) = known.first() else { return Ok(Ok(None)) };
+        if let Some(unknown) = unknown {
+            return Ok(Err(Error::PartlyKnown { known: *first_id, position: first.place.position, unknown }));
+        }
+        let places = known.iter().map(|(_, found)| found.place).collect();
+        Ok(Ok(Some(Appended { places, cells: Vec::new(), created_at: first.created_at, repeated: true })))
     }
 
     /// Writes the events behind the last sequences of their aggregates.

@@ -92,15 +92,18 @@ struct State<H> {
     handler: H,
     last: Option<Last>,
     read_to: Position,
-    /// Of the log that was read.
-    generation: u64,
-    /// Set once the prefix, or a snapshot that has it in it, is in the state.
-    has_begun: bool,
+    /// The log that was read, pinned. Set once the prefix, or a snapshot that has it in it, is in the state.
+    log: Option<EventStore>,
 }
 
 impl<H> State<H> {
     fn sequence(&self) -> i64 {
         self.last.map_or(0, |last| last.sequence)
+    }
+
+    /// The log that was read, unless it went back.
+    fn current_log(&self) -> Option<EventStore> {
+        self.log.clone().filter(|log| log.still(()).is_ok())
     }
 }
 
@@ -204,9 +207,10 @@ where
         self
     }
 
-    /// The same, which folds the beginnings of other histories first, in this order. They bear on what is decided and guard
-    /// no append: up to those positions they are for ever as they are. The same must be given each time for one aggregate,
-    /// or query, and none of it may match what the handler is on.
+    /// The same, which folds the beginnings of other histories first, in this order. They affect decisions and guard no
+    /// append: up to those positions they never change. If the log ends before one of them, reading fails with
+    /// [`Error::WentBack`]. The same must be given each time for one aggregate, or query, and none of it may match what the
+    /// handler is on.
     #[must_use]
     pub fn behind(mut self, prefix: Vec<Prefix>) -> Self {
         self.prefix = prefix;
@@ -254,21 +258,18 @@ where
     pub async fn catch_up(&mut self) -> Result<(), Error> {
         match self.read_on().await {
             // A page noticed it. The second call finds out whether the state has lost an event.
-            Err(Error::WentBack { .. }) if self.state.has_begun => self.read_on().await,
+            Err(Error::WentBack { .. }) if self.state.log.is_some() => self.read_on().await,
             read => read,
         }
     }
 
     async fn read_on(&mut self) -> Result<(), Error> {
-        if self.state.generation != self.store.generation() {
-            self.state = State::default();
-        }
-        if !self.state.has_begun {
+        let log = match self.state.current_log() {
+            Some(log) => log,
             // Once in a runner's life; within its other futures it would make each of them larger.
-            Box::pin(self.begin()).await?;
-        }
-        let (range, generation) = (Range::after(self.state.read_to), self.state.generation);
-        let mut pages = self.store.pages(&self.query, range, CATCH_UP_PAGE, generation)?;
+            None => Box::pin(self.begin()).await?,
+        };
+        let mut pages = log.pages(&self.query, Range::after(self.state.read_to), CATCH_UP_PAGE)?;
         while let Some(page) = pages.next().await? {
             for recorded in &page.events {
                 self.state.handler.apply(&recorded.decode()?);
@@ -283,41 +284,47 @@ where
     }
 
     /// After the log went back everything is read again. If an event of the old state was lost, its user gets an error once.
-    async fn check_shown(&mut self, generation: u64) -> Result<(), Error> {
-        let Some((last, _)) = self.shown.filter(|(_, shown_in)| *shown_in != generation) else { return Ok(()) };
-        let is_there = last.is_in(&self.store, &self.query).await?;
+    async fn check_shown(&mut self, log: &EventStore) -> Result<(), Error> {
+        let Some((last, _)) = self.shown.filter(|(_, shown_in)| *shown_in != log.generation()) else { return Ok(()) };
+        let is_there = last.is_in(log, &self.query).await?;
         self.shown = None;
-        if is_there { Ok(()) } else { Err(self.store.backend().tail().went_back()) }
+        if is_there { Ok(()) } else { Err(log.backend().tail().went_back()) }
     }
 
     fn show(&mut self) {
-        self.shown = self.state.last.map(|last| (last, self.state.generation));
+        self.shown = self.state.last.zip(self.state.log.as_ref().map(EventStore::generation));
     }
 
-    async fn begin(&mut self) -> Result<(), Error> {
-        let generation = self.store.generation();
-        self.check_shown(generation).await?;
+    /// Starts over; gives the log that the state is of.
+    async fn begin(&mut self) -> Result<EventStore, Error> {
+        self.state = State::default();
+        let log = self.store.pinned();
+        self.check_shown(&log).await?;
         if let Some(snapshots) = &mut self.snapshots
             && let Some((handler, last)) = snapshots.newest().await?
         {
-            self.store.backend().tail().check(Some(generation))?;
-            self.state = State { handler, last: Some(last), read_to: last.position, generation, has_begun: true };
-            return Ok(());
+            log.still(())?;
+            self.state = State { handler, last: Some(last), read_to: last.position, log: Some(log.clone()) };
+            return Ok(log);
         }
         // Into a separate handler: an unreadable event is in no state, and the next call reads it again.
         let (mut handler, mut n_events) = (H::default(), 0);
         for Prefix { query, up_to } in &self.prefix {
-            let mut pages = self.store.pages(query, Range::up_to(*up_to), CATCH_UP_PAGE, generation)?;
+            let (mut pages, mut head) = (log.pages(query, Range::up_to(*up_to), CATCH_UP_PAGE)?, Position(0));
             while let Some(page) = pages.next().await? {
                 for recorded in &page.events {
                     handler.apply(&recorded.decode()?);
                     n_events += 1;
                 }
+                head = page.next;
+            }
+            if head < *up_to {
+                return Err(Error::WentBack { known: *up_to, head });
             }
         }
         self.count(n_events);
-        self.state = State { handler, generation, has_begun: true, ..State::default() };
-        Ok(())
+        self.state = State { handler, log: Some(log.clone()), ..State::default() };
+        Ok(log)
     }
 
     /// Decides a command on the newest state and appends what it decided, in one append.
@@ -347,7 +354,7 @@ where
         cause: &Cause,
     ) -> Result<Executed<H::Event>, ExecuteError<H::Error>> {
         for attempt in 0..ATTEMPTS_MAX {
-            if attempt > 0 || !self.state.has_begun || self.state.generation != self.store.generation() {
+            if attempt > 0 || self.state.current_log().is_none() {
                 self.catch_up().await?;
             }
             // Of the state before the command: where its events will stand only the log knows.
@@ -361,12 +368,14 @@ where
                 unchanged => {
                     let position = state.read_to;
                     self.state = state;
-                    self.keep(snapshot).await;
+                    if let (Some(snapshots), Some(snapshot)) = (&mut self.snapshots, snapshot) {
+                        snapshots.put(snapshot).await;
+                    }
                     return unchanged.map(|events| Executed { events, position }).map_err(ExecuteError::Refused);
                 }
             };
             match self.append(&events, &state, cause, snapshot).await {
-                Ok((appended, _)) if appended.repeated && !self.follows(&appended, events.len(), &state) => {
+                Ok((appended, _)) if appended.repeated && !self.follows(&appended, &state) => {
                     return self.repeated(appended.last()).await;
                 }
                 // A repetition that stands right behind: another host decided the same on the same state.
@@ -423,7 +432,8 @@ where
         if let Some(snapshot) = snapshot {
             append = append.cell(snapshot);
         }
-        let appended = self.store.append(append.decided_in(state.generation)).await?;
+        // On the log that the decision is based on, which refuses it after it went back.
+        let appended = state.log.as_ref().unwrap_or(&self.store).append(append).await?;
         if let Some(snapshots) = self.snapshots.as_mut().filter(|_| has_snapshot && !appended.repeated) {
             snapshots.kept();
         }
@@ -435,44 +445,39 @@ where
 
     /// The events as they go into the log.
     fn written(&self, events: &[H::Event], cause: &Cause) -> Result<Vec<NewEvent>, Error> {
-        let mut written = Vec::with_capacity(events.len());
-        for (index, event) in events.iter().enumerate() {
+        let written = events.iter().enumerate().map(|(index, event)| {
             let tags = match &self.scope {
                 Scope::Aggregate(tags) => tags.clone(),
                 Scope::Query(tags_of) => tags_of(event),
             };
-            let new = NewEvent::of(event, &cause.metadata_of(index))?.with_id(cause.event_id(index)).with_tags(tags);
-            written.push(new);
-        }
-        Ok(written)
+            Ok(NewEvent::of(event, &cause.metadata_of(index))?.with_id(cause.event_id(index)).with_tags(tags))
+        });
+        written.collect()
     }
 
     /// Refuses an event that others who decide on the same would not see.
     fn check_scope(&self, append: &Append) -> Result<(), Error> {
-        let writes = append.writes().iter();
-        let unseen = writes.flat_map(|write| {
-            write.events.iter().find(|event| !event.matches(write, &self.query)).map(|event| &event.event_type)
-        });
-        match unseen.into_iter().next() {
-            None => Ok(()),
-            Some(event_type) => Err(Error::InvalidAppend {
-                reason: format!(
-                    "{event_type} does not match the query that it was decided on, so two who decide at once could both \
-                     win: give it the tags that the query asks for"
-                ),
-            }),
+        for write in append.writes() {
+            if let Some(unseen) = write.events.iter().find(|event| !event.matches(write, &self.query)) {
+                let reason = format!(
+                    "{} does not match the query that it was decided on, so two who decide at once could both win: give it \
+                     the tags that the query asks for",
+                    unseen.event_type
+                );
+                return Err(Error::InvalidAppend { reason });
+            }
         }
+        Ok(())
     }
 
-    /// True when the events of an append stand right behind the state.
-    fn follows(&self, appended: &Appended, n_events: usize, state: &State<H>) -> bool {
+    /// True when the events of a repeated append stand right behind the state.
+    fn follows(&self, repeated: &Appended, state: &State<H>) -> bool {
         match self.scope {
             Scope::Aggregate(_) => {
-                let sequences = state.sequence() + 1..;
-                appended.places[..n_events].iter().zip(sequences).all(|(place, expected)| place.sequence == expected)
+                repeated.places.iter().zip(state.sequence() + 1..).all(|(place, next)| place.sequence == next)
             }
-            // Of a repetition it is not known what matched in between.
-            Scope::Query(_) => !appended.repeated,
+            // It is not known what matched in between.
+            Scope::Query(_) => false,
         }
     }
 
@@ -484,11 +489,5 @@ where
 
     fn snapshot_due(&mut self) -> Option<CellChange> {
         self.snapshots.as_mut()?.due(&self.state.handler, self.state.last?)
-    }
-
-    async fn keep(&mut self, snapshot: Option<CellChange>) {
-        if let (Some(snapshots), Some(snapshot)) = (&mut self.snapshots, snapshot) {
-            snapshots.put(snapshot).await;
-        }
     }
 }

@@ -16,7 +16,7 @@ use crate::store::EventStore;
 
 /// For each so many bytes of a snapshot at least one event comes before the next: so however large a state grows, its
 /// snapshots cost no more than the events do.
-const BYTES_PER_EVENT: u64 = 256;
+const BYTES_PER_EVENT: usize = 256;
 
 /// A fold whose state can be kept.
 ///
@@ -68,13 +68,13 @@ pub struct Snapshots<S> {
     key: String,
     /// Known once the newest was asked for.
     log: Option<Uuid>,
-    n_events: u64,
-    n_bytes: u64,
+    n_events: usize,
+    n_bytes: usize,
 }
 
 /// Functions for a state's type, so that only types that opt in must be serialisable.
 struct Form<S> {
-    every: u64,
+    every: usize,
     write: fn(&S) -> serde_json::Result<Box<RawValue>>,
     read: fn(&str) -> serde_json::Result<S>,
 }
@@ -97,7 +97,7 @@ impl<S> Snapshots<S> {
         S: Snapshot,
     {
         let form = Form {
-            every: S::EVERY.max(1),
+            every: usize::try_from(S::EVERY).unwrap_or(usize::MAX).max(1),
             write: |state| serde_json::value::to_raw_value(state),
             read: |text| serde_json::from_str(text),
         };
@@ -144,7 +144,7 @@ impl<S> Snapshots<S> {
         }
         match (self.form.read)(kept.state.get()) {
             Ok(state) => {
-                self.n_bytes = n_bytes(&cell.value);
+                self.n_bytes = cell.value.len();
                 Ok(Some((state, kept.last)))
             }
             Err(error) => passed_over(&error.to_string()),
@@ -153,7 +153,7 @@ impl<S> Snapshots<S> {
 
     /// Counts events that were folded.
     pub fn fold(&mut self, n_events: usize) {
-        self.n_events += n_events as u64;
+        self.n_events += n_events;
     }
 
     /// The change of a cell that keeps this state, when it is time for one. A state that cannot be kept, because it is too
@@ -163,12 +163,10 @@ impl<S> Snapshots<S> {
         if self.n_events < self.form.every.max(self.n_bytes / BYTES_PER_EVENT) {
             return None;
         }
-        let written = (self.form.write)(state).and_then(|state| {
-            let kept = Kept { log, last, state: &state };
-            serde_json::to_string(&kept)
-        });
+        let written =
+            (self.form.write)(state).and_then(|state| serde_json::to_string(&Kept { log, last, state: &state }));
         let change = written.map_err(|error| error.to_string()).and_then(|value| {
-            self.n_bytes = n_bytes(&value);
+            self.n_bytes = value.len();
             let change = CellChange::set(&self.space, &self.key, value);
             change.check().map(|()| change).map_err(|error| error.to_string())
         });
@@ -200,10 +198,6 @@ impl<S> Snapshots<S> {
             Err(error) => tracing::warn!(%error, "a snapshot could not be kept"),
         }
     }
-}
-
-fn n_bytes(value: &str) -> u64 {
-    value.len() as u64
 }
 
 /// Stream and aggregate, or whatever else the query looks for; as JSON, so that no two are the same.

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use futures::Stream;
-
 use crate::append::{Append, Appended, NewEvent};
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 use crate::backend::Options;
@@ -23,7 +21,6 @@ use crate::query::{Query, Range};
 use crate::recorded::{Metadata, Page, Recorded};
 use crate::report::{Checked, Imported, Stats};
 use crate::sharing::{SharedFields, Sharing};
-use crate::stream::{EventStream, Followed, Start};
 use crate::veil::Veil;
 
 impl std::fmt::Debug for EventStore {
@@ -128,8 +125,12 @@ impl EventStore {
         self.generation.unwrap_or_else(|| self.backend.tail().generation())
     }
 
+    pub(crate) fn is_pinned(&self) -> bool {
+        self.generation.is_some()
+    }
+
     /// Returns a result, or the error if the log has left the generation that this store is pinned to.
-    fn still<T>(&self, found: T) -> Result<T> {
+    pub(crate) fn still<T>(&self, found: T) -> Result<T> {
         self.backend.tail().check(self.generation).map(|()| found)
     }
 
@@ -209,17 +210,17 @@ impl EventStore {
         range: Range,
         mut take: impl FnMut(Result<Envelope<T>>) -> Result<()>,
     ) -> Result<()> {
-        let mut pages = self.pages(query, range, LOAD_PAGE, self.generation())?;
+        let mut pages = self.pages(query, range, LOAD_PAGE)?;
         while let Some(page) = pages.next().await? {
             page.events.into_iter().map(Envelope::of).try_for_each(&mut take)?;
         }
         Ok(())
     }
 
-    /// All of a range, page by page, each read while the one before it is worked on.
-    pub(crate) fn pages(&self, query: &Query, range: Range, limit: usize, generation: u64) -> Result<Pages> {
+    /// All of a range of the log as it is now, page by page, each read while the one before it is worked on.
+    pub(crate) fn pages(&self, query: &Query, range: Range, limit: usize) -> Result<Pages> {
         query.check()?;
-        Ok(Pages::new(Arc::clone(&self.backend), query.clone(), range, limit, generation))
+        Ok(Pages::new(Arc::clone(&self.backend), query.clone(), range, limit, self.generation()))
     }
 
     /// One page of records. A page of none is never the last, where there is something to read.
@@ -231,49 +232,6 @@ impl EventStore {
         limits::check("page_events_max", "the events of the page", limit, PAGE_EVENTS_MAX)?;
         query.check()?;
         self.still(self.backend.read(query, range, limit).await?)
-    }
-
-    /// Follows the events that match: all of the history, then live.
-    ///
-    /// # Errors
-    /// [`Error::LimitPassed`] for a query of too many tags.
-    pub fn subscribe<T: Event>(&self, query: &Query) -> Result<EventStream<T>> {
-        self.subscribe_from(query, Start::Beginning)
-    }
-
-    /// Follows the events that match from a place of the caller's choice.
-    ///
-    /// # Errors
-    /// As for [`EventStore::subscribe`].
-    pub fn subscribe_from<T: Event>(&self, query: &Query, start: Start) -> Result<EventStream<T>> {
-        query.check()?;
-        Ok(EventStream::follow(Arc::clone(&self.backend), query.clone(), start, self.generation))
-    }
-
-    /// Follows records as they stand in the log, whatever their type. Of a query that passes a limit it says so, and ends.
-    pub fn follow(&self, query: &Query, start: Start) -> impl Stream<Item = Result<Recorded>> + Send + use<> {
-        crate::stream::records(Arc::clone(&self.backend), query.clone(), start, self.generation)
-    }
-
-    /// [`EventStore::follow`] with markers: when history has been read, and each time the stream has caught up again.
-    pub fn follow_marked(&self, query: &Query, start: Start) -> impl Stream<Item = Result<Followed>> + Send + use<> {
-        crate::stream::marked(Arc::clone(&self.backend), query.clone(), start, self.generation)
-    }
-
-    /// All matching events of a range as they stand in the log, then the end. It holds a page, and nothing of the database
-    /// while the page is worked on. After an error it ends.
-    pub fn records(&self, query: &Query, range: Range) -> impl Stream<Item = Result<Recorded>> + Send + use<> {
-        crate::stream::records_of(Arc::clone(&self.backend), query.clone(), range, self.generation())
-    }
-
-    /// Waits until this process knows of the event at a position, so that what it reads from here on has it. For what a group
-    /// has made of it, wait with [`crate::Group::wait_until`].
-    ///
-    /// # Errors
-    /// A fault of the database, or one that keeps it from looking for new events.
-    pub async fn wait_until(&self, position: Position) -> Result<()> {
-        self.still(())?;
-        self.still(crate::stream::wait_until(&*self.backend, position).await?)
     }
 
     /// The position of the last event; 0 in an empty log.

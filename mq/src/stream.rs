@@ -1,6 +1,5 @@
 //! Following a log: history in pages, then live, by one loop.
 
-use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -9,19 +8,67 @@ use std::time::Duration;
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt};
 
-use crate::backend::Backend;
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
 use crate::event::{Envelope, Event};
 use crate::position::Position;
 use crate::query::{Query, Range};
 use crate::recorded::Recorded;
-use crate::tail::{End, Follower, Mark};
+use crate::store::EventStore;
+use crate::tail::{End, Follower};
 
 /// How many events a stream reads at a time; also the most that it holds.
 const STREAM_PAGE: usize = 500;
 /// The waits after failed reads grow from the first to the second.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
+
+impl EventStore {
+    /// Follows the events that match: all of the history, then live.
+    ///
+    /// # Errors
+    /// [`Error::LimitPassed`] for a query of too many tags.
+    pub fn subscribe<T: Event>(&self, query: &Query) -> Result<EventStream<T>> {
+        self.subscribe_from(query, Start::Beginning)
+    }
+
+    /// Follows the events that match from a place of the caller's choice.
+    ///
+    /// # Errors
+    /// As for [`EventStore::subscribe`].
+    pub fn subscribe_from<T: Event>(&self, query: &Query, start: Start) -> Result<EventStream<T>> {
+        query.check()?;
+        Ok(EventStream::follow(self.clone(), query.clone(), start))
+    }
+
+    /// Follows records as they stand in the log, whatever their type. Of a query that passes a limit it says so, and ends.
+    pub fn follow(&self, query: &Query, start: Start) -> impl Stream<Item = Result<Recorded>> + Send + use<> {
+        records(self.clone(), query.clone(), start)
+    }
+
+    /// [`EventStore::follow`] with markers: when history has been read, and each time the stream has caught up again.
+    pub fn follow_marked(&self, query: &Query, start: Start) -> impl Stream<Item = Result<Followed>> + Send + use<> {
+        marked(self.clone(), query.clone(), start)
+    }
+
+    /// All matching events of a range as they stand in the log, then the end. It holds a page, and nothing of the database
+    /// while the page is worked on. After an error it ends.
+    pub fn records(&self, query: &Query, range: Range) -> impl Stream<Item = Result<Recorded>> + Send + use<> {
+        records_of(self.pinned(), query.clone(), range)
+    }
+
+    /// Waits until this process knows of the event at a position, so that what it reads from here on has it. For what a group
+    /// has made of it, wait with [`crate::Group::wait_until`].
+    ///
+    /// # Errors
+    /// A fault of the database, or one that keeps it from looking for new events.
+    pub async fn wait_until(&self, position: Position) -> Result<()> {
+        let mut follower = self.backend().tail().follow();
+        if self.head().await? < position {
+            follower.wait(Position(position.0 - 1)).await?;
+        }
+        self.still(())
+    }
+}
 
 /// Where a stream begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,16 +85,16 @@ pub enum Start {
 
 impl Start {
     /// The position after which it begins, as of now: of a time that is to come, the head.
-    pub(crate) async fn position(self, backend: &dyn Backend) -> Result<Position> {
+    pub(crate) async fn position(self, store: &EventStore) -> Result<Position> {
         match self {
             Self::Beginning => Ok(Position(0)),
-            Self::After(position) => Ok(position),
+            Self::After(position) => Ok(position.max(Position(0))),
             Self::At(since) => {
                 let range = Range { since: Some(since), ..Range::default() };
-                let page = backend.read(&Query::all(), range, 1).await?;
+                let page = store.read(&Query::all(), range, 1).await?;
                 Ok(page.events.first().map_or(page.next, |first| Position(first.position.0 - 1)))
             }
-            Self::Now => backend.head().await,
+            Self::Now => store.head().await,
         }
     }
 
@@ -67,7 +114,7 @@ pub enum Followed {
     /// The next event that matches.
     Event(Recorded),
     /// All events up to here have been yielded; later ones are live. It comes again whenever the stream has
-    /// fallen behind, had to read pages, and has caught up again.
+    /// fallen behind, had to read pages, and has caught up again. It never falls, except after [`Error::WentBack`].
     CaughtUp(Position),
 }
 
@@ -75,15 +122,16 @@ pub enum Followed {
 ///
 /// Each event comes once, in the order of the log. One that cannot be decoded is an `Err` item with its position,
 /// and a failed read is an `Err` item too; in both cases the stream goes on. If the log went back and lost what the stream
-/// has yielded, it yields [`Error::WentBack`] once and continues with the log as it is now. After [`Error::Closed`] it ends.
+/// has yielded or caught up with, it yields [`Error::WentBack`] once and continues with the log as it is now: after the last
+/// event that it yielded; or, if that is lost, after the head or the position before that event, whichever is lower. After
+/// [`Error::Closed`] it ends.
 pub struct EventStream<T> {
-    records: BoxStream<'static, Result<Recorded>>,
-    event: PhantomData<fn() -> T>,
+    envelopes: BoxStream<'static, Result<Envelope<T>>>,
 }
 
 impl<T: Event> EventStream<T> {
-    pub(crate) fn follow(backend: Arc<dyn Backend>, query: Query, start: Start, pinned: Option<u64>) -> Self {
-        Self { records: Box::pin(records(backend, query, start, pinned)), event: PhantomData }
+    fn follow(store: EventStore, query: Query, start: Start) -> Self {
+        Self { envelopes: records(store, query, start).map(|item| item.and_then(Envelope::of)).boxed() }
     }
 }
 
@@ -91,40 +139,30 @@ impl<T: Event> Stream for EventStream<T> {
     type Item = Result<Envelope<T>>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.records.as_mut().poll_next(cx).map(|item| item.map(|recorded| recorded.and_then(Envelope::of)))
+        self.envelopes.poll_next_unpin(cx)
     }
 }
 
 /// The events of a stream, without marks.
-pub(crate) fn records(
-    backend: Arc<dyn Backend>,
-    query: Query,
-    start: Start,
-    pinned: Option<u64>,
-) -> impl Stream<Item = Result<Recorded>> {
-    marked(backend, query, start, pinned).filter_map(async |item| match item {
+fn records(store: EventStore, query: Query, start: Start) -> impl Stream<Item = Result<Recorded>> {
+    marked(store, query, start).filter_map(async |item| match item {
         Ok(Followed::Event(recorded)) => Some(Ok(recorded)),
         Ok(Followed::CaughtUp(_)) => None,
         Err(error) => Some(Err(error)),
     })
 }
 
-/// The events of a stream, and when it has caught up. With `pinned` it ends when the log is of another generation.
-pub(crate) fn marked(
-    backend: Arc<dyn Backend>,
-    query: Query,
-    start: Start,
-    pinned: Option<u64>,
-) -> impl Stream<Item = Result<Followed>> {
+/// The events of a stream, and when it has caught up. On a pinned store it ends when the log is of another generation.
+fn marked(store: EventStore, query: Query, start: Start) -> impl Stream<Item = Result<Followed>> {
     async_stream::stream! {
         if let Err(error) = query.check() {
             yield Err(error);
             return;
         }
         // Begun before the first read, so that nothing comes unseen between it and the first wait.
-        let follower = backend.tail().follow();
+        let follower = store.backend().tail().follow();
         let (place, is_live, is_caught_up) = (None, false, false);
-        let mut cursor = Cursor { backend, query, start, pinned, follower, place, is_live, is_caught_up };
+        let mut cursor = Cursor { store, query, start, follower, place, is_live, is_caught_up };
         let mut backoff = BACKOFF.0;
         loop {
             match cursor.next().await {
@@ -134,10 +172,10 @@ pub(crate) fn marked(
                         yield Ok(item);
                     }
                 }
-                Err(Fault { error, is_of_read }) => {
+                Err(error) => {
                     let is_last = match error {
                         Error::Closed => true,
-                        Error::WentBack { .. } => pinned.is_some(),
+                        Error::WentBack { .. } => cursor.store.is_pinned(),
                         ref error => {
                             tracing::warn!(%error, "reading for a stream failed and is tried again");
                             false
@@ -147,10 +185,8 @@ pub(crate) fn marked(
                     if is_last {
                         return;
                     }
-                    if is_of_read {
-                        cursor.follower.pause(backoff).await;
-                        backoff = (backoff * 2).min(BACKOFF.1);
-                    }
+                    cursor.follower.pause(backoff).await;
+                    backoff = (backoff * 2).min(BACKOFF.1);
                 }
             }
         }
@@ -159,10 +195,9 @@ pub(crate) fn marked(
 
 /// A stream that reads on.
 struct Cursor {
-    backend: Arc<dyn Backend>,
+    store: EventStore,
     query: Query,
     start: Start,
-    pinned: Option<u64>,
     follower: Follower,
     /// Unset until it has begun.
     place: Option<Place>,
@@ -171,37 +206,19 @@ struct Cursor {
     is_caught_up: bool,
 }
 
-/// How far a stream has read, and how far it has yielded.
+/// How far a stream has read, and what its consumer knows.
 #[derive(Clone, Copy)]
 struct Place {
     read_to: Position,
-    has: Has,
-}
-
-/// Nothing after this position was yielded.
-#[derive(Clone, Copy)]
-struct Has {
-    position: Position,
-    /// The event there, once it is known.
-    event: Option<Mark>,
-}
-
-/// Why reading stopped.
-struct Fault {
-    error: Error,
-    /// Whether to wait before the next try. Faults of looking for news come at their own pace.
-    is_of_read: bool,
-}
-
-impl From<Error> for Fault {
-    fn from(error: Error) -> Self {
-        Self { error, is_of_read: true }
-    }
+    /// The last event that was yielded, or the one that it began after.
+    last: End,
+    /// The last position that was yielded, be it of an event or in [`Followed::CaughtUp`].
+    told: Position,
 }
 
 impl Cursor {
     /// The next items; there may be none.
-    async fn next(&mut self) -> Result<Vec<Followed>, Fault> {
+    async fn next(&mut self) -> Result<Vec<Followed>> {
         if self.is_live
             && let Some(Place { read_to, .. }) = self.place
         {
@@ -210,16 +227,16 @@ impl Cursor {
                 Err(error) => {
                     // The next read tells whether it lasts.
                     self.is_live = false;
-                    return Err(Fault { error, is_of_read: false });
+                    return Err(error);
                 }
             }
         }
-        self.backend.tail().check(self.pinned)?;
+        self.store.still(())?;
         let place = self.place().await?;
         // Live events come from memory, for all followers of the process the same ones.
         match self.follower.after(place.read_to, STREAM_PAGE) {
-            Some(events) => Ok(self.live(place, events).await?),
-            None => Ok(self.page(place).await?),
+            Some(events) => self.live(place, events).await,
+            None => self.page(place).await,
         }
     }
 
@@ -229,17 +246,44 @@ impl Cursor {
         if let Some(place) = self.place.filter(|_| !went_back) {
             return Ok(place);
         }
-        let found = match self.place {
-            Some(Place { has, .. }) => has.find(&*self.backend).await,
-            None => match self.start.position(&*self.backend).await {
-                Ok(position) => Has { position, event: None }.find(&*self.backend).await,
-                Err(error) => Err(error),
-            },
-        };
-        let (has, lost) = found.inspect_err(|_| self.follower.leave_generation())?;
-        let place = Place { read_to: has.position, has };
+        let (last, lost) = self.find().await.inspect_err(|_| self.follower.leave_generation())?;
+        let place = Place { read_to: last.head, last, told: last.head };
         (self.place, self.is_live, self.is_caught_up) = (Some(place), false, false);
         lost.map_or(Ok(place), Err)
+    }
+
+    /// The event to continue after, and the error to yield if the log no longer has what the consumer knows.
+    async fn find(&self) -> Result<(End, Option<Error>)> {
+        let (mut known, told) = match self.place {
+            Some(Place { last, told, .. }) => (Some(last), told),
+            None => (None, self.start.position(&self.store).await?),
+        };
+        let (mut position, mut lost) = (known.map_or(told, |last| last.head), None);
+        let last = loop {
+            match self.end_at(position).await? {
+                Some(found) if known.is_none_or(|known| known == found) => break found,
+                Some(_) | None => {
+                    let head = self.store.head().await?;
+                    lost = Some(Error::WentBack { known: told, head });
+                    (known, position) = (None, head.min(Position(position.0 - 1)));
+                }
+            }
+        };
+        if lost.is_none() && last.head < told {
+            let head = self.store.head().await?;
+            lost = (head < told).then_some(Error::WentBack { known: told, head });
+        }
+        Ok((last, lost))
+    }
+
+    /// The event at a position as it is stored, so that no veil hides it; of none, the beginning of the log.
+    async fn end_at(&self, position: Position) -> Result<Option<End>> {
+        if position <= Position(0) {
+            return Ok(Some(End::default()));
+        }
+        let range = Range::between(Position(position.0 - 1), position);
+        let page = self.store.clone().as_stored().read(&Query::all(), range, 1).await?;
+        Ok(page.events.first().map(End::from))
     }
 
     async fn live(&mut self, mut place: Place, events: Vec<Arc<Recorded>>) -> Result<Vec<Followed>> {
@@ -248,13 +292,13 @@ impl Cursor {
         for event in events {
             let end = End::from(&*event);
             if self.query.matches(&event) && since.is_none_or(|since| event.created_at >= since) {
-                match self.backend.opened(event).await {
+                match self.store.backend().opened(event).await {
                     Ok(event) => items.push(Followed::Event(Arc::unwrap_or_clone(event))),
                     // It is not skipped: the cause, such as a missing key, may be mended.
                     Err(error) if items.is_empty() => return Err(error),
                     Err(_) => break,
                 }
-                place.has = Has::from(end);
+                (place.last, place.told) = (end, end.head);
             }
             place.read_to = end.head;
             self.place = Some(place);
@@ -262,94 +306,41 @@ impl Cursor {
         Ok(items)
     }
 
-    async fn page(&mut self, place: Place) -> Result<Vec<Followed>> {
+    async fn page(&mut self, mut place: Place) -> Result<Vec<Followed>> {
         let range = Range { after: place.read_to, since: self.start.since(), ..Range::default() };
-        let page = match self.backend.read(&self.query, range, STREAM_PAGE).await {
-            Ok(page) => page,
-            Err(error) => {
-                self.is_live = false;
-                return Err(error);
-            }
-        };
-        if self.backend.tail().generation() != self.follower.generation() {
+        let page = self.store.read(&self.query, range, STREAM_PAGE).await.inspect_err(|_| self.is_live = false)?;
+        if self.store.backend().tail().generation() != self.follower.generation() {
             // Its events may not follow those that the consumer has.
             return Ok(Vec::new());
         }
-        let has = page.events.last().map_or(place.has, |last| Has::from(End::from(last)));
-        self.place = Some(Place { read_to: page.next, has });
+        if let Some(last) = page.events.last() {
+            place.last = End::from(last);
+            place.told = last.position;
+        }
         self.is_live = !page.more;
         let mut items: Vec<_> = page.events.into_iter().map(Followed::Event).collect();
         // A page that was cut short means that the stream is behind.
         if self.is_live && !self.is_caught_up {
             items.push(Followed::CaughtUp(page.next));
+            place.told = page.next;
         }
         self.is_caught_up = self.is_live;
+        self.place = Some(Place { read_to: page.next, ..place });
         Ok(items)
     }
 }
 
-impl From<End> for Has {
-    fn from(end: End) -> Self {
-        Self { position: end.head, event: Some(end.mark()) }
-    }
-}
-
-impl Has {
-    /// Finds this event in the log. If it is gone: where to continue, and the error to yield.
-    async fn find(self, backend: &dyn Backend) -> Result<(Self, Option<Error>)> {
-        let Some(found) = self.event_in(backend).await? else {
-            let head = backend.head().await?;
-            let next = Self { position: head.min(Position(self.position.0 - 1)), event: None };
-            let event = next.event_in(backend).await?.flatten();
-            return Ok((Self { event, ..next }, Some(Error::WentBack { known: self.position, head })));
-        };
-        Ok((Self { event: found, ..self }, None))
-    }
-
-    /// The event at the position, and nothing at the beginning. `None` when there is no such event.
-    async fn event_in(self, backend: &dyn Backend) -> Result<Option<Option<Mark>>> {
-        if self.position <= Position(0) {
-            return Ok(Some(None));
-        }
-        let range = Range::between(Position(self.position.0 - 1), self.position);
-        let page = match backend.read(&Query::all(), range, 1).await {
-            // It is there, and cannot be opened.
-            Err(Error::Veil(_)) => return Ok(Some(self.event)),
-            page => page?,
-        };
-        let found = page.events.first().map(|found| End::from(found).mark());
-        let is_known = |found: &Mark| self.event.is_none_or(|event| event == *found);
-        Ok(found.filter(is_known).map(Some))
-    }
-}
-
-/// All matching events of a range, as they stand in the log. Whoever takes them may work for long between two, and read
-/// the log meanwhile, so that no page is read before it is wanted.
-pub(crate) fn records_of(
-    backend: Arc<dyn Backend>,
-    query: Query,
-    range: Range,
-    generation: u64,
-) -> impl Stream<Item = Result<Recorded>> {
+/// All matching events of a range of a pinned log, as they stand there. Whoever takes them may work for long between two, and
+/// read the log meanwhile, so that no page is read before it is wanted.
+fn records_of(store: EventStore, query: Query, range: Range) -> impl Stream<Item = Result<Recorded>> {
     async_stream::try_stream! {
-        query.check()?;
         let mut rest = Some(range);
         while let Some(range) = rest {
-            let page = backend.read(&query, range, STREAM_PAGE).await?;
-            backend.tail().check(Some(generation))?;
+            let page = store.read(&query, range, STREAM_PAGE).await?;
             rest = range.rest(&page);
             for recorded in page.events {
                 yield recorded;
             }
         }
     }
-}
-
-/// Waits until this process knows of the event at a position.
-pub(crate) async fn wait_until(backend: &dyn Backend, position: Position) -> Result<()> {
-    let mut follower = backend.tail().follow();
-    if backend.head().await? < position {
-        follower.wait(Position(position.0 - 1)).await?;
-    }
-    Ok(())
 }

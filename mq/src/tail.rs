@@ -3,7 +3,7 @@
 //! readers fall back to reading a page.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -80,14 +80,12 @@ struct News {
 }
 
 /// The tail of a log. A backend makes one, and tells it of every commit that it makes or learns of.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Tail {
     news: watch::Sender<News>,
     /// A copy of the flag in `news`, for tasks that wait for nothing else.
     is_closed: watch::Sender<bool>,
     known: Mutex<Known>,
-    /// A copy of the generation in `known`, readable without the lock.
-    generation: AtomicU64,
     n_followers: AtomicUsize,
     /// Wakes the one that looks for the commits of others.
     look: Notify,
@@ -103,19 +101,6 @@ struct Known {
     lost: (Position, Position),
 }
 
-impl Default for Tail {
-    fn default() -> Self {
-        Self {
-            news: watch::Sender::new(News::default()),
-            is_closed: watch::Sender::new(false),
-            known: Mutex::default(),
-            generation: AtomicU64::new(0),
-            n_followers: AtomicUsize::new(0),
-            look: Notify::new(),
-        }
-    }
-}
-
 impl Tail {
     /// The known end. Take it before a look at the log and pass it to [`Tail::saw`].
     pub(crate) fn seen(&self) -> Seen {
@@ -124,7 +109,7 @@ impl Tail {
 
     /// How often the log has gone back. Events read in an earlier generation may be gone.
     pub(crate) fn generation(&self) -> u64 {
-        self.generation.load(Ordering::Acquire)
+        self.news.borrow().generation
     }
 
     /// Records a look at the log that began after `before` was taken: the end of the log, and the event now at the position
@@ -138,7 +123,6 @@ impl Tail {
             tracing::error!(known = before.end.head.0, head = end.head.0, "the log went back");
             let generation = before.generation + 1;
             *known = Known { seen: Seen { generation, end }, lost: (before.end.head, end.head), ..Known::default() };
-            self.generation.store(generation, Ordering::Release);
             self.news.send_modify(|news| (news.head, news.generation) = (end.head, generation));
             return false;
         }

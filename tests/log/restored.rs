@@ -4,12 +4,14 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails, also outside of its own function")]
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crewlog_mq::{
-    Append, Cause, Event, EventStore, ExecuteError, Expected, GroupHandler, Handler, Metadata, NewEvent, Position,
-    Query, Range, Recorded, Runner, Snapshot, Start, group_handler,
+    Append, Backend, Cause, Error, Event, EventStore, ExecuteError, Expected, Followed, GroupHandler, Handler,
+    Metadata, NewEvent, Position, Query, Range, Recorded, Runner, Snapshot, Start, Veil, group_handler,
 };
+use futures::future::BoxFuture;
 use futures::{FutureExt, Stream, StreamExt};
 use rusqlite::Connection;
 use rusqlite::backup::Backup;
@@ -291,6 +293,68 @@ async fn a_follower_goes_on_after_its_last_event_when_that_is_still_there() {
         site.write("new").await;
         assert_eq!(next(&mut ahead, 1).await, ["6 new"]);
         assert_eq!(next(&mut slow, 1).await, ["6 new"]);
+    }
+}
+
+/// A veil that cannot open the events of one aggregate.
+struct KeyLost(&'static str);
+
+impl Veil for KeyLost {
+    fn seal<'a>(&'a self, _below: &'a dyn Backend, append: Append) -> BoxFuture<'a, crewlog_mq::Result<Append>> {
+        std::future::ready(Ok(append)).boxed()
+    }
+
+    fn open(&self, events: &mut [Recorded]) -> crewlog_mq::Result<()> {
+        let is_closed = events.iter().any(|event| event.aggregate_id == self.0);
+        if is_closed { Err(Error::Veil(Arc::new(std::io::Error::other("the key is lost")))) } else { Ok(()) }
+    }
+
+    fn keeps_snapshots<'a>(&'a self, _: &'a dyn Backend, _: &'a Query) -> BoxFuture<'a, crewlog_mq::Result<bool>> {
+        std::future::ready(Ok(false)).boxed()
+    }
+}
+
+#[tokio::test]
+async fn a_follower_hears_that_the_log_went_back_even_if_it_cannot_decrypt_the_new_event() {
+    for site in Site::all() {
+        with_copies(&site).await;
+        let store = site.open().await.veiled(Arc::new(KeyLost("y")));
+        let mut stream = store.follow(&Query::all(), Start::Beginning).boxed();
+        assert_eq!(next(&mut stream, 5).await.len(), 5);
+        site.bring_back("other").await;
+        assert_eq!(next(&mut stream, 1).await, ["went back to 5"]);
+    }
+}
+
+/// It has read to the end of the log, and no event of its own was lost.
+#[tokio::test]
+async fn a_caught_up_follower_reports_a_lower_position_only_after_the_error() {
+    for site in Site::all() {
+        with_copies(&site).await;
+        let store = site.open().await;
+        for start in [Start::Beginning, Start::After(Position(2)), Start::After(Position(5))] {
+            site.bring_back("same").await;
+            let mut stream = store.follow_marked(&Query::aggregate("facts", "none"), start).boxed();
+            let mut next = async || loop {
+                match in_time("an item", stream.next()).await.expect("a stream has no end") {
+                    Ok(Followed::CaughtUp(position)) => break format!("caught up to {position}"),
+                    Ok(Followed::Event(event)) => panic!("{event:?} does not match"),
+                    Err(error) if went_back(&error).is_some() => break error.to_string(),
+                    // A lost connection is reported too.
+                    Err(_) => {}
+                }
+            };
+            while next().await != "caught up to 5" {}
+            site.bring_back("base").await;
+            let mut seen = vec![next().await];
+            while seen.last().is_some_and(|last| last != "caught up to 2") {
+                seen.push(next().await);
+            }
+            // With a lost connection it may say again that it has caught up with the log as it was.
+            seen.retain(|item| item != "caught up to 5");
+            assert_eq!(seen.len(), 2, "{start:?}: {seen:?}");
+            assert!(seen[0].contains("up to position 5, and it now ends at 2"), "{start:?}: {seen:?}");
+        }
     }
 }
 

@@ -440,3 +440,21 @@ async fn a_prefix_is_folded_first_and_only_once_even_after_a_reload() {
         assert!(matches!(refused, ExecuteError::Refused(TooMuch(1001))), "{refused}");
     }
 }
+
+/// As after a fail-over that lost the end of the other history.
+#[tokio::test]
+async fn a_prefix_beyond_the_end_of_the_log_is_an_error_until_the_log_has_it() {
+    for (store, _place) in logs().await {
+        store.append(noting("other", 1)).await.unwrap();
+        let prefix = vec![Prefix { query: Query::aggregate("facts", "other"), up_to: Position(2) }];
+        let mut runner = Sums::new(store.clone(), "sums", "a", vec![]).behind(prefix);
+        for _ in 0..2 {
+            let refused = runner.execute(Command::Add(vec![10]), &Cause::request()).await.unwrap_err();
+            let ExecuteError::Store(Error::WentBack { known, head }) = refused else { panic!("{refused}") };
+            assert_eq!((known, head), (Position(2), Position(1)));
+        }
+        store.append(noting("other", 2)).await.unwrap();
+        runner.execute(Command::Add(vec![10]), &Cause::request()).await.unwrap();
+        assert_eq!(runner.handler().total, 13);
+    }
+}

@@ -7,62 +7,53 @@ use futures::FutureExt;
 use tokio::sync::{Mutex, watch};
 
 use super::delivery::{Delivery, HandlerError, Lease};
-use super::held::{Attempt, Left, Partition, Settings, Shared};
+use super::held::{Left, Partition, Shared};
 use super::partition::Progress;
 use crate::append::Append;
 use crate::error::Error;
 use crate::expected::CellExpected;
-use crate::handler::Cause;
 use crate::recorded::Recorded;
 
 impl Partition<'_> {
-    /// Has the handler handle an event, and keeps the lease meanwhile.
-    pub(super) async fn attempt(
-        &mut self,
-        event: &Arc<Recorded>,
-        n_attempts: u32,
-        after: Progress,
-    ) -> Result<Attempt, Left> {
-        let Shared { handler, permits, store, settings, .. } = self.shared;
+    /// Has the handler handle an event, and keeps the lease meanwhile. `after` is the progress once it is handled. A worker
+    /// that must process a group event first handles nothing, and the attempt does not count.
+    pub(super) async fn attempt(&mut self, event: Arc<Recorded>, n_attempts: u32, after: Progress) -> Result<(), Left> {
+        let Shared { group, handler, permits, .. } = self.shared;
         // A worker that must stop, pause or take over while it waits starts nothing more, even when its turn comes.
-        let _permit = loop {
+        let permit = loop {
             tokio::select! {
                 biased;
-                _ = self.release.changed() => return Ok(Attempt::Undecided),
-                () = said(&mut self.known) => return Ok(Attempt::Undecided),
+                _ = self.release.changed() => return Ok(()),
+                () = said(&mut self.known) => return Ok(()),
                 permit = permits.acquire() => break permit,
                 () = tokio::time::sleep_until(self.lease.renew_at) => self.acknowledge().await?,
             }
         };
-        if store.now() >= self.lease.until {
+        if group.store.now() >= self.lease.until {
             return Err(Left::Lost);
         }
         let lease = Arc::new(Mutex::new(Lease { is_given: false, ..self.lease }));
         let mut delivery = Delivery {
-            group: settings.name.clone(),
-            cause: Cause::event(event),
-            event: Arc::clone(event),
+            group: Arc::clone(group),
+            event: Arc::clone(&event),
             partition: self.number,
             n_attempts,
-            has_effects: self.heard.group.active() == Some(settings.version),
+            has_effects: self.heard.group.active() == Some(group.version),
             writes: Vec::new(),
             n_derived: 0,
             is_last_attempt: false,
             acknowledged: None,
             after,
-            guard: (self.shared.said(), self.heard.position),
+            heard_to: self.heard.position,
             is_guarded: false,
             lease: Arc::clone(&lease),
-            space: settings.space.clone(),
-            hold: settings.lease,
-            generation: self.shared.store.generation(),
         };
         let handled = {
             // Both are polled all the time: a handler that holds what the renewal needs must be able to go on.
             let mut renewing = std::pin::pin!(self.renew(&lease));
             let handled = {
                 // It may panic before it gives a future.
-                let handling = async { handler.handle(event, &mut delivery).await };
+                let handling = async { handler.handle(&event, &mut delivery).await };
                 let mut handling = std::pin::pin!(AssertUnwindSafe(handling).catch_unwind());
                 tokio::select! {
                     biased;
@@ -78,24 +69,24 @@ impl Partition<'_> {
             }
             handled
         };
+        drop(permit);
         self.lease = *lease.lock().await;
         let error: HandlerError = match handled {
-            Ok(Ok(())) => return Ok(Attempt::Handled(Box::new(delivery))),
+            Ok(Ok(())) => return self.settle(delivery).await,
             Ok(Err(error)) if delivery.acknowledged.is_some() => {
                 tracing::warn!(%error, position = %event.position, "a handler failed after it had acknowledged");
-                return Ok(Attempt::Handled(Box::new(delivery)));
+                return self.settle(delivery).await;
             }
             Ok(Err(error)) => {
                 if let (true, Some(Error::MatchFound { position, .. })) = (delivery.is_guarded, error.downcast_ref()) {
-                    self.hear(*position).await?;
-                    return Ok(Attempt::Undecided);
+                    return self.hear(|known| known.position >= *position).await;
                 }
                 error
             }
             Err(panic) => format!("the handler panicked: {}", what_it_said(&*panic)).into(),
         };
         let is_undecodable = matches!(error.downcast_ref(), Some(Error::Decode { .. }));
-        Ok(Attempt::Failed { error: error.to_string(), is_last: delivery.is_last_attempt || is_undecodable })
+        self.failed(&event, n_attempts, error.to_string(), delivery.is_last_attempt || is_undecodable).await
     }
 
     /// Renews the lease while a handler works, unless that has the acknowledgement in its own hands.
@@ -108,16 +99,15 @@ impl Partition<'_> {
                 drop(held);
                 return std::future::pending().await;
             }
-            let Settings { space, lease, .. } = &self.shared.settings;
-            let expected = CellExpected::Held(held.version);
-            let change = self.progress.change(space, self.number, expected, Some(*lease));
-            match self.shared.store.append(Append::default().cell(change)).await {
-                Ok(appended) => *held = Lease::of(&appended, *lease),
-                Err(Error::CellMismatch { .. }) => return Left::Lost,
-                Err(error) => match self.fault(&error, held.until).await {
-                    Ok(()) => {}
-                    Err(left) => return left,
-                },
+            let group = &self.shared.group;
+            let change = group.change(self.number, &self.progress, CellExpected::Held(held.version));
+            match group.store.append(Append::default().cell(change)).await {
+                Ok(appended) => *held = Lease::of(&appended, group.lease),
+                Err(error) => {
+                    if let Err(left) = self.fault(&error, held.until).await {
+                        return left;
+                    }
+                }
             }
         }
     }

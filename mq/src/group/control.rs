@@ -12,7 +12,6 @@ use crate::error::{Error, Result};
 use crate::handler::Handler;
 use crate::position::Position;
 use crate::query::Query;
-use crate::recorded::Recorded;
 use crate::runner::{ExecuteError, Runner};
 use crate::store::EventStore;
 use crate::stream::Start;
@@ -32,13 +31,6 @@ impl Known {
         let mut runner = runner(store, name);
         runner.catch_up().await?;
         Ok(Self { group: runner.handler().clone(), sequence: runner.sequence(), position: runner.position() })
-    }
-
-    fn apply(&mut self, recorded: &Recorded) -> Result<()> {
-        self.group.apply(&recorded.decode::<GroupEvent>()?);
-        self.sequence = recorded.sequence;
-        self.position = recorded.position;
-        Ok(())
     }
 }
 
@@ -72,11 +64,15 @@ pub(super) async fn follow(store: &EventStore, name: &str, known: &watch::Sender
                 continue;
             }
         };
-        let mut next = Known::clone(&known.borrow());
-        if let Err(error) = next.apply(&recorded) {
-            return error;
-        }
-        known.send_replace(Arc::new(next));
+        let event = match recorded.decode() {
+            Ok(event) => event,
+            Err(error) => return error,
+        };
+        known.send_modify(|known| {
+            let known = Arc::make_mut(known);
+            known.group.apply(&event);
+            (known.sequence, known.position) = (recorded.sequence, recorded.position);
+        });
     }
     last
 }

@@ -8,10 +8,11 @@ use tokio::time::Instant;
 
 use super::delivery::Delivery;
 use super::event::AggregateName;
-use super::held::{ACK_EVENTS_MAX, Attempt, Committed, FAULT_WAIT, Left, Partition};
+use super::held::{ACK_EVENTS_MAX, FAULT_WAIT, Left, Partition};
 use super::pages::is_given;
 use super::partition::{BEHIND_MAX, Behind, Progress, partition_of};
-use super::state::{GroupCommand, GroupVersion, PARKED_MAX};
+use super::state::{GroupCommand, GroupVersion};
+use crate::append::Append;
 use crate::error::Error;
 use crate::position::Position;
 use crate::query::{Query, Range};
@@ -49,7 +50,7 @@ impl Partition<'_> {
         if heard.group.is_paused() || heard.sequence < self.progress.read_group_to {
             return self.wait(None, false).await;
         }
-        let version = heard.group.version(self.shared.settings.version).map_err(|_| Left::Retired)?;
+        let version = heard.group.version(self.shared.group.version).map_err(|_| Left::Retired)?;
         let due = self.next_due(version);
         if let Ok(aggregate) = &due
             && (self.behind_is_next || self.is_full())
@@ -58,12 +59,8 @@ impl Partition<'_> {
             return self.catch_up(aggregate, version).await;
         }
         self.behind_is_next = true;
-        if !self.is_full() {
-            match self.next_event(version).await {
-                Next::Event(event) => return self.take(event).await,
-                Next::Moved => return Ok(()),
-                Next::Nothing => {}
-            }
+        if !self.is_full() && self.go_ahead(version).await? {
+            return Ok(());
         }
         match due {
             Ok(_behind) => Ok(()),
@@ -78,7 +75,7 @@ impl Partition<'_> {
         }
         let heard = self.known.borrow_and_update().clone();
         self.heard = Arc::clone(&heard);
-        let version = heard.group.version(self.shared.settings.version).map_err(|_| Left::Retired)?;
+        let version = heard.group.version(self.shared.group.version).map_err(|_| Left::Retired)?;
         if version.n_resets > self.progress.n_resets {
             let Progress { read_group_to, owner, .. } = std::mem::take(&mut self.progress);
             self.progress = Progress { read_group_to, owner, ..Progress::start(version) };
@@ -107,7 +104,7 @@ impl Partition<'_> {
             }
             if is_mine == self.number && self.progress.behind(aggregate).is_none() {
                 let (aggregate, from) = (aggregate.clone(), parked.from);
-                self.progress.behind.push(Behind { aggregate, from, n_attempts: 0, error: String::new() });
+                self.progress.behind.push(Behind { aggregate, from, n_attempts: 0 });
                 self.is_changed = true;
             }
         }
@@ -135,12 +132,13 @@ impl Partition<'_> {
         Err(next)
     }
 
-    /// The next event of the partition to handle now; skips all others.
-    async fn next_event(&mut self, version: &GroupVersion) -> Next {
+    /// Handles the next event after the checkpoint; skips those of other partitions, and of aggregates that are behind or
+    /// parked. False when there is nothing ahead.
+    async fn go_ahead(&mut self, version: &GroupVersion) -> Result<bool, Left> {
         let up_to = *self.up_to.borrow_and_update();
         let checkpoint = self.progress.checkpoint;
         if up_to.is_some_and(|up_to| up_to <= checkpoint) {
-            return Next::Nothing;
+            return Ok(false);
         }
         let batch = match &self.batch {
             Some(batch) if batch.next > checkpoint => Arc::clone(batch),
@@ -149,7 +147,7 @@ impl Partition<'_> {
                 Err(error) => {
                     tracing::warn!(%error, "a read for a group failed and is tried again");
                     tokio::time::sleep(FAULT_WAIT).await;
-                    return Next::Moved;
+                    return Ok(true);
                 }
             },
         };
@@ -159,7 +157,9 @@ impl Partition<'_> {
                 let aggregate = AggregateName::of(event);
                 if self.progress.behind(&aggregate).is_none() && !version.parked.contains_key(&aggregate) {
                     self.batch = Some(Arc::clone(&batch));
-                    return Next::Event(Arc::clone(event));
+                    let after = Progress { checkpoint: event.position, ..self.progress.clone() };
+                    self.attempt(Arc::clone(event), 1, after).await?;
+                    return Ok(true);
                 }
             }
         }
@@ -167,22 +167,9 @@ impl Partition<'_> {
             self.progress.checkpoint = batch.next;
             self.is_changed = true;
             self.batch = None;
-            return Next::Moved;
+            return Ok(true);
         }
-        Next::Nothing
-    }
-
-    /// Handles the next event ahead, or puts its aggregate behind.
-    async fn take(&mut self, event: Arc<Recorded>) -> Result<(), Left> {
-        let after = Progress { checkpoint: event.position, ..self.progress.clone() };
-        match self.attempt(&event, 1, after.clone()).await? {
-            Attempt::Handled(delivery) => self.settle(&event, 1, *delivery).await,
-            Attempt::Failed { error, is_last } => {
-                self.progress = after;
-                self.failed(&event, 1, error, is_last).await
-            }
-            Attempt::Undecided => Ok(()),
-        }
+        Ok(false)
     }
 
     /// Handles the next event of an aggregate that is behind, or lets it flow again.
@@ -191,7 +178,7 @@ impl Partition<'_> {
         let Behind { from, n_attempts, .. } = self.progress.behind[index];
         let range = Range::between(Position(from.0 - 1), self.progress.checkpoint);
         let query = Query::aggregate(&aggregate.stream_id, &aggregate.aggregate_id);
-        let page = match self.shared.store.read(&query, range, BEHIND_PAGE).await {
+        let page = match self.shared.group.store.read(&query, range, BEHIND_PAGE).await {
             Ok(page) => page,
             Err(error) => {
                 tracing::warn!(%error, "a read for a group failed and is tried again");
@@ -204,15 +191,10 @@ impl Partition<'_> {
         let mut after = Progress { stopped: None, ..self.progress.clone() };
         match page.events.into_iter().find(is_wanted) {
             Some(event) => {
-                let event = Arc::new(event);
                 let n_attempts = if event.position == from { n_attempts + 1 } else { 1 };
-                let (from, error) = (Position(event.position.0 + 1), String::new());
-                after.behind[index] = Behind { aggregate: aggregate.clone(), from, n_attempts: 0, error };
-                match self.attempt(&event, n_attempts, after).await? {
-                    Attempt::Handled(delivery) => self.settle(&event, n_attempts, *delivery).await,
-                    Attempt::Failed { error, is_last } => self.failed(&event, n_attempts, error, is_last).await,
-                    Attempt::Undecided => Ok(()),
-                }
+                let from = Position(event.position.0 + 1);
+                after.behind[index] = Behind { aggregate: aggregate.clone(), from, n_attempts: 0 };
+                self.attempt(Arc::new(event), n_attempts, after).await
             }
             None if more => {
                 self.progress.behind[index].from = Position(next.0 + 1);
@@ -221,71 +203,68 @@ impl Partition<'_> {
             }
             None => {
                 after.behind.remove(index);
-                let (version, up_to) = (self.shared.settings.version, after.checkpoint);
-                let ended = GroupCommand::EndReplay { version, aggregate: aggregate.clone(), up_to };
+                let version = self.shared.group.version;
+                let ended = GroupCommand::EndReplay { version, aggregate: aggregate.clone() };
                 self.record(ended, after).await.map(|_refused| ())
             }
         }
     }
 
     /// Commits the effects of an event that was handled, and acknowledges it.
-    async fn settle(&mut self, event: &Arc<Recorded>, n_attempts: u32, delivery: Delivery) -> Result<(), Left> {
-        let Delivery { writes, after, acknowledged, has_effects, .. } = delivery;
-        if let Some(appended) = acknowledged {
-            self.progress = after;
-            if appended.repeated {
-                self.repeated();
-            } else {
-                self.renewed(&appended);
-            }
-        } else if has_effects && !writes.is_empty() {
-            match self.commit(writes, &after).await? {
-                Committed::Done => self.progress = after,
-                Committed::AgainLater => return Ok(()),
-                Committed::Refused(error) => {
-                    // Of an event ahead the aggregate is now behind.
-                    self.progress.checkpoint = after.checkpoint;
-                    return self.failed(event, n_attempts, error.to_string(), false).await;
+    pub(super) async fn settle(&mut self, delivery: Delivery) -> Result<(), Left> {
+        let Delivery { event, n_attempts, writes, after, acknowledged, has_effects, .. } = delivery;
+        match acknowledged {
+            Some(appended) => self.renewed(&appended),
+            None if has_effects && !writes.is_empty() => {
+                let effects = Append { writes, ..Append::default() };
+                match self.append(self.shared.group.guarded(effects, self.heard.position), &after).await? {
+                    Ok(appended) => self.renewed(&appended),
+                    Err(Error::MatchFound { position, .. }) => {
+                        return self.hear(|known| known.position >= position).await;
+                    }
+                    Err(error @ (Error::IdReused { .. } | Error::PartlyKnown { .. })) => {
+                        tracing::warn!(%error, "this effect is in the log with other content; it is left as it is");
+                        self.acknowledge_soon();
+                    }
+                    Err(error) => return self.failed(&event, n_attempts, error.to_string(), false).await,
                 }
             }
-        } else {
-            self.progress = after;
-            self.is_changed = true;
-            self.n_unacknowledged += 1;
+            None => (self.n_unacknowledged, self.is_changed) = (self.n_unacknowledged + 1, true),
         }
-        self.due.remove(&AggregateName::of(event));
+        self.progress = after;
+        self.due.remove(&AggregateName::of(&event));
         Ok(())
     }
 
     /// Puts the aggregate of an event that failed behind, or parks it.
-    async fn failed(
+    pub(super) async fn failed(
         &mut self,
-        event: &Arc<Recorded>,
+        event: &Recorded,
         n_attempts: u32,
-        error: String,
+        mut error: String,
         is_last: bool,
     ) -> Result<(), Left> {
-        let settings = &self.shared.settings;
+        let group = &self.shared.group;
         let (aggregate, position) = (AggregateName::of(event), event.position);
-        let error = shortened(error);
-        tracing::warn!(group = settings.name, %position, n_attempts, error, "an event could not be handled");
-        let behind = Behind { aggregate: aggregate.clone(), from: position, n_attempts, error: error.clone() };
+        error.truncate(error.floor_char_boundary(ERROR_BYTES_MAX));
+        tracing::warn!(group = group.name, %position, n_attempts, error, "an event could not be handled");
+        self.progress.checkpoint = self.progress.checkpoint.max(position);
+        let behind = Behind { aggregate: aggregate.clone(), from: position, n_attempts };
         match self.progress.behind(&aggregate) {
             Some(index) => self.progress.behind[index] = behind,
             None => self.progress.behind.push(behind),
         }
         self.is_changed = true;
-        let mut wait = doubled(settings.backoff, n_attempts);
-        if is_last || n_attempts >= settings.park_after {
+        let mut wait = doubled(group.backoff, n_attempts);
+        if is_last || n_attempts >= group.park_after {
             let mut after = self.progress.clone();
             after.behind.retain(|behind| behind.aggregate != aggregate);
-            let (version, event_id, parked_max) =
-                (settings.version, event.event_id, settings.parked_max.min(PARKED_MAX));
+            let (version, event_id, parked_max) = (group.version, event.event_id, group.parked_max);
             let aggregate = aggregate.clone();
             let park = GroupCommand::Park { version, aggregate, position, event_id, n_attempts, error, parked_max };
             let Some(refusal) = self.record(park, after).await? else { return Ok(()) };
             self.progress.stopped = Some(refusal.to_string());
-            wait = settings.backoff.1;
+            wait = group.backoff.1;
         }
         self.due.insert(aggregate, Instant::now() + wait);
         Ok(())
@@ -324,23 +303,7 @@ impl Partition<'_> {
     }
 }
 
-/// What there is ahead.
-enum Next {
-    Event(Arc<Recorded>),
-    /// It was none of this partition, and there may be more.
-    Moved,
-    Nothing,
-}
-
 fn doubled((first, max): (Duration, Duration), n_attempts: u32) -> Duration {
     let factor = 2_u32.saturating_pow(n_attempts.saturating_sub(1));
     first.saturating_mul(factor).min(max)
-}
-
-fn shortened(mut error: String) -> String {
-    if error.len() > ERROR_BYTES_MAX {
-        let end = (0..=ERROR_BYTES_MAX).rev().find(|end| error.is_char_boundary(*end)).unwrap_or(0);
-        error.truncate(end);
-    }
-    error
 }

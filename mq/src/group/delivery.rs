@@ -1,13 +1,13 @@
 //! What a handler is given beside an event: appends that commit with the acknowledgement, or the acknowledgement itself.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::future::BoxFuture;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::partition::Progress;
+use super::worker::Group;
 use crate::append::{Append, Appended, NewEvent, Write};
 use crate::clock::Timestamp;
 use crate::event::Event;
@@ -15,7 +15,6 @@ use crate::expected::{CellExpected, Expected};
 use crate::handler::Cause;
 use crate::ids::derived_event_id;
 use crate::position::Position;
-use crate::query::Query;
 use crate::recorded::Recorded;
 
 /// Why an event could not be handled: any error.
@@ -64,8 +63,7 @@ pub(super) struct Lease {
 /// One attempt at one event.
 #[derive(Debug)]
 pub struct Delivery {
-    pub(super) group: String,
-    pub(super) cause: Cause,
+    pub(super) group: Arc<Group>,
     pub(super) event: Arc<Recorded>,
     pub(super) partition: u16,
     pub(super) n_attempts: u32,
@@ -74,15 +72,13 @@ pub struct Delivery {
     pub(super) n_derived: usize,
     pub(super) is_last_attempt: bool,
     pub(super) acknowledged: Option<Appended>,
-    /// What must not have been said of the group, and since when.
-    pub(super) guard: (Query, Position),
+    /// The worker has processed the group's own events up to here.
+    pub(super) heard_to: Position,
+    /// Whether the acknowledgement depends on later ones.
     pub(super) is_guarded: bool,
+    /// The progress once the event is handled.
     pub(super) after: Progress,
     pub(super) lease: Arc<Mutex<Lease>>,
-    pub(super) space: String,
-    pub(super) hold: Duration,
-    /// Of the log in which the event was read.
-    pub(super) generation: u64,
 }
 
 impl Delivery {
@@ -117,9 +113,9 @@ impl Delivery {
         expected: Expected,
         event: &T,
     ) -> crate::Result<()> {
-        let process = format!("group/{}", self.group);
+        let process = format!("group/{}", self.group.name);
         let id = derived_event_id(&process, self.event.created_at, self.event.event_id, self.n_derived);
-        let event = NewEvent::of(event, self.cause.metadata())?.with_id(id);
+        let event = NewEvent::of(event, Cause::event(&self.event).metadata())?.with_id(id);
         self.n_derived += 1;
         self.write(stream_id, aggregate_id, expected, vec![event]);
         Ok(())
@@ -156,15 +152,14 @@ impl Delivery {
     pub async fn acknowledge(&mut self, append: Append) -> Append {
         let mut lease = self.lease.lock().await;
         lease.is_given = true;
-        let expected = CellExpected::Held(lease.version);
-        let change = self.after.change(&self.space, self.partition, expected, Some(self.hold));
-        let mut append = append.cell(change).decided_in(self.generation);
-        if append.none_matching.is_none() {
-            let (query, after) = self.guard.clone();
-            append = append.none_matching(query, after);
-            self.is_guarded = true;
+        let change = self.group.change(self.partition, &self.after, CellExpected::Held(lease.version));
+        // The group's store is pinned to the log that the event was read from.
+        let append = append.cell(change).decided_in(self.group.store.generation());
+        if append.none_matching.is_some() {
+            return append;
         }
-        append
+        self.is_guarded = true;
+        self.group.guarded(append, self.heard_to)
     }
 
     /// Reports that the append from [`Delivery::acknowledge`] is in the log, with its result.

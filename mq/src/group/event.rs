@@ -91,8 +91,6 @@ pub enum GroupEvent {
         /// Which aggregate.
         #[serde(flatten)]
         aggregate: AggregateName,
-        /// Up to here.
-        up_to: Position,
     },
     /// A person skipped a parked event; the later ones are handled.
     Skipped {
@@ -118,19 +116,4 @@ pub enum GroupEvent {
 
 impl Event for GroupEvent {
     const EVENT_VERSION: &'static str = "1.0";
-
-    fn event_type(&self) -> &'static str {
-        match self {
-            Self::Declared { .. } => "Declared",
-            Self::Paused => "Paused",
-            Self::Resumed => "Resumed",
-            Self::Reset { .. } => "Reset",
-            Self::Parked { .. } => "Parked",
-            Self::ReplayAsked { .. } => "ReplayAsked",
-            Self::Replayed { .. } => "Replayed",
-            Self::Skipped { .. } => "Skipped",
-            Self::Promoted { .. } => "Promoted",
-            Self::Retired { .. } => "Retired",
-        }
-    }
 }

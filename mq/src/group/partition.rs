@@ -1,15 +1,16 @@
 //! The parts of a group: which aggregate belongs to which, and the cell that is lease, checkpoint and fencing epoch of one.
 
-use std::time::Duration;
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use super::event::AggregateName;
-use super::state::GroupVersion;
-use crate::cell::{Cell, CellChange};
-use crate::expected::CellExpected;
+use super::state::{GroupVersion, PARTITIONS_MAX};
+use crate::cell::Cell;
+use crate::error::Result;
 use crate::ids::fnv1a;
 use crate::position::Position;
+use crate::store::EventStore;
 
 /// The maximum aggregates of a partition that lag behind its checkpoint during retries.
 pub(super) const BEHIND_MAX: usize = 64;
@@ -57,9 +58,6 @@ pub(super) struct Behind {
     pub(super) from: Position,
     /// How often that one was tried.
     pub(super) n_attempts: u32,
-    /// Why it failed the last time.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub(super) error: String,
 }
 
 impl Progress {
@@ -69,7 +67,7 @@ impl Progress {
     }
 
     /// What a cell says, unless that is out of date or unreadable.
-    pub(super) fn of(cell: &Cell, version: &GroupVersion) -> Option<Self> {
+    fn of(cell: &Cell, version: &GroupVersion) -> Option<Self> {
         let found: Self = serde_json::from_str(&cell.value).ok()?;
         (found.n_resets >= version.n_resets).then_some(found)
     }
@@ -84,18 +82,23 @@ impl Progress {
         let behind = self.behind.iter().map(|behind| Position(behind.from.0 - 1));
         behind.fold(self.checkpoint, Position::min)
     }
+}
 
-    /// A change of the partition's cell to this.
-    pub(super) fn change(
-        &self,
-        space: &str,
-        number: u16,
-        expected: CellExpected,
-        hold: Option<Duration>,
-    ) -> CellChange {
-        let value = serde_json::to_string(self).expect("it is of strings and numbers");
-        CellChange { hold, ..CellChange::set(space, &key(number), value).expecting(expected) }
-    }
+/// The partitions of a version in their order: the cell of each, if there is one, and how far that says it is.
+pub(super) async fn partitions(
+    store: &EventStore,
+    name: &str,
+    number: u32,
+    version: &GroupVersion,
+) -> Result<Vec<(Option<Cell>, Option<Progress>)>> {
+    let cells = store.cells(&space(name, number), "", usize::from(PARTITIONS_MAX)).await?;
+    let mut cells: BTreeMap<_, _> = cells.into_iter().map(|cell| (cell.key.clone(), cell)).collect();
+    let cells = (0..version.n_partitions).map(|number| cells.remove(&key(number)));
+    let with_progress = |cell: Option<Cell>| {
+        let progress = cell.as_ref().and_then(|cell| Progress::of(cell, version));
+        (cell, progress)
+    };
+    Ok(cells.map(with_progress).collect())
 }
 
 /// The space of a version's partitions.

@@ -1,7 +1,7 @@
 //! Groups as people look at them: versions, partitions, lag, what is parked; and the commands that people give. Looking
 //! changes nothing.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -9,9 +9,8 @@ use serde::Serialize;
 use super::control::{self, Known};
 use super::event::{AggregateName, GROUPS_STREAM, GroupEvent};
 use super::pages::is_given;
-use super::partition::{Progress, key, partition_of, space};
-use super::state::{GroupCommand, GroupError, GroupVersion, PARTITIONS_MAX};
-use crate::cell::Cell;
+use super::partition::{Progress, partition_of, partitions};
+use super::state::{GroupCommand, GroupError, GroupVersion};
 use crate::clock::Timestamp;
 use crate::error::Result;
 use crate::position::Position;
@@ -234,15 +233,21 @@ impl Groups {
         if status == VersionStatus::Retired {
             return Ok(report);
         }
-        let cells = self.store.cells(&space(name, number), "", usize::from(PARTITIONS_MAX)).await?;
-        let cells: BTreeMap<_, _> = cells.into_iter().map(|cell| (cell.key.clone(), cell)).collect();
         let now = self.store.now();
         let mut progresses = Vec::new();
-        for partition in 0..version.n_partitions {
-            let cell = cells.get(&key(partition));
-            let progress = cell.and_then(|cell| Progress::of(cell, version));
+        for (partition, (cell, progress)) in (0..).zip(partitions(&self.store, name, number, version).await?) {
             let progress = progress.unwrap_or_else(|| Progress::start(version));
-            report.partitions.push(partition_report(partition, cell, &progress, now));
+            let held_until = cell.as_ref().and_then(|cell| cell.held_until).filter(|until| now < *until);
+            report.partitions.push(PartitionReport {
+                partition,
+                owner: held_until.map(|_| progress.owner.clone()),
+                held_until,
+                epoch: cell.map_or(0, |cell| cell.version),
+                checkpoint: progress.checkpoint,
+                n_behind: progress.behind.len(),
+                stopped: progress.stopped.clone(),
+                lag: Lag::default(),
+            });
             progresses.push(progress);
         }
         report.floor = progresses.iter().map(Progress::floor).min().unwrap_or(version.start);
@@ -311,18 +316,4 @@ fn is_waiting(event: &Recorded, version: &GroupVersion, progress: &Progress) -> 
     }
     let behind = progress.behind(&aggregate).map(|index| progress.behind[index].from);
     event.position > progress.checkpoint || behind.is_some_and(|from| event.position >= from)
-}
-
-fn partition_report(partition: u16, cell: Option<&Cell>, progress: &Progress, now: Timestamp) -> PartitionReport {
-    let held_until = cell.and_then(|cell| cell.held_until).filter(|until| now < *until);
-    PartitionReport {
-        partition,
-        owner: held_until.map(|_| progress.owner.clone()),
-        held_until,
-        epoch: cell.map_or(0, |cell| cell.version),
-        checkpoint: progress.checkpoint,
-        n_behind: progress.behind.len(),
-        stopped: progress.stopped.clone(),
-        lag: Lag::default(),
-    }
 }

@@ -28,7 +28,7 @@ pub struct GroupState {
 }
 
 /// One version of a group.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GroupVersion {
     /// Which events it is of.
     pub query: Query,
@@ -49,8 +49,6 @@ pub struct GroupVersion {
 pub struct Parked {
     /// The first event that is not handled stands here or behind.
     pub from: Position,
-    /// The event that failed.
-    pub event_id: Uuid,
     /// How often it was tried.
     pub n_attempts: u32,
     /// Why it failed the last time.
@@ -121,8 +119,6 @@ pub enum GroupCommand {
         version: u32,
         /// Which aggregate.
         aggregate: AggregateName,
-        /// Up to here.
-        up_to: Position,
     },
     /// Take over from the active version.
     Promote {
@@ -238,16 +234,14 @@ impl GroupState {
     /// # Errors
     /// [`GroupError::UnknownVersion`] or [`GroupError::Retired`].
     pub fn version(&self, version: u32) -> Result<&GroupVersion, GroupError> {
-        let found = self.versions.get(&version);
-        let found = found.ok_or_else(|| GroupError::UnknownVersion { version, known: self.known() })?;
-        if found.is_retired { Err(GroupError::Retired { version }) } else { Ok(found) }
+        match self.versions.get(&version) {
+            None => Err(GroupError::UnknownVersion { version, known: self.versions.keys().copied().collect() }),
+            Some(found) if found.is_retired => Err(GroupError::Retired { version }),
+            Some(found) => Ok(found),
+        }
     }
 
-    fn known(&self) -> Vec<u32> {
-        self.versions.keys().copied().collect()
-    }
-
-    fn decide(&self, command: GroupCommand) -> Result<Vec<GroupEvent>, GroupError> {
+    pub(super) fn decide(&self, command: GroupCommand) -> Result<Vec<GroupEvent>, GroupError> {
         match command {
             GroupCommand::Declare { version, query, n_partitions, start } => {
                 self.declare(version, query, n_partitions, start)
@@ -262,17 +256,17 @@ impl GroupState {
                 Ok(vec![GroupEvent::Reset { version, to }])
             }
             GroupCommand::Park { version, aggregate, position, event_id, n_attempts, error, parked_max } => {
-                let found = self.version(version)?;
+                let (found, max) = (self.version(version)?, parked_max.min(PARKED_MAX));
                 let parked = found.parked.get(&aggregate);
-                if parked.is_none() && found.parked.len() >= parked_max.min(PARKED_MAX) {
-                    return Err(GroupError::TooManyParked { max: parked_max.min(PARKED_MAX) });
+                if parked.is_none() && found.parked.len() >= max {
+                    return Err(GroupError::TooManyParked { max });
                 }
                 if parked.is_some_and(|parked| !parked.is_replayed && parked.from == position) {
                     return Ok(vec![]);
                 }
                 Ok(vec![GroupEvent::Parked { version, aggregate, position, event_id, n_attempts, error }])
             }
-            GroupCommand::Replay { version, aggregate } => self.replay(version, aggregate),
+            GroupCommand::Replay { version, aggregate } => self.replay(version, aggregate.as_ref()),
             GroupCommand::Skip { version, aggregate } => {
                 let parked = self.parked(version, &aggregate)?;
                 if parked.is_replayed {
@@ -281,19 +275,19 @@ impl GroupState {
                 }
                 Ok(vec![GroupEvent::Skipped { version, position: parked.from, aggregate }])
             }
-            GroupCommand::EndReplay { version, aggregate, up_to } => {
+            GroupCommand::EndReplay { version, aggregate } => {
                 // Events parked again in the meantime, or inherited, have not been handled.
-                let is_replayed =
-                    self.version(version)?.parked.get(&aggregate).is_some_and(|parked| parked.is_replayed);
-                Ok(if is_replayed { vec![GroupEvent::Replayed { version, aggregate, up_to }] } else { vec![] })
+                let parked = self.version(version)?.parked.get(&aggregate);
+                let is_replayed = parked.is_some_and(|parked| parked.is_replayed);
+                Ok(if is_replayed { vec![GroupEvent::Replayed { version, aggregate }] } else { vec![] })
             }
             GroupCommand::Promote { version } => {
                 self.version(version)?;
-                let before = self.active.filter(|active| *active != version);
-                let retired = before.map(|version| GroupEvent::Retired { version });
-                Ok(match self.active == Some(version) {
-                    true => vec![],
-                    false => std::iter::once(GroupEvent::Promoted { version }).chain(retired).collect(),
+                let promoted = GroupEvent::Promoted { version };
+                Ok(match self.active {
+                    Some(active) if active == version => vec![],
+                    Some(before) => vec![promoted, GroupEvent::Retired { version: before }],
+                    None => vec![promoted],
                 })
             }
             GroupCommand::Retire { version } => match self.version(version) {
@@ -315,36 +309,41 @@ impl GroupState {
             let reason = format!("a group has 1 to {PARTITIONS_MAX} partitions, and {n_partitions} were asked for");
             return Err(GroupError::Invalid { reason });
         }
-        let Some(found) = self.versions.get(&version) else {
-            let newest = self.versions.keys().next_back().copied().unwrap_or(0);
-            if version <= newest || self.versions.len() >= GROUP_VERSIONS_MAX {
-                return Err(GroupError::VersionNotNew { version, newest });
+        match self.versions.get(&version) {
+            None => {
+                let newest = self.versions.keys().next_back().copied().unwrap_or(0);
+                if version <= newest || self.versions.len() >= GROUP_VERSIONS_MAX {
+                    return Err(GroupError::VersionNotNew { version, newest });
+                }
+                Ok(vec![GroupEvent::Declared { version, query, n_partitions, start }])
             }
-            return Ok(vec![GroupEvent::Declared { version, query, n_partitions, start }]);
-        };
-        match (found.is_retired, found.query == query, found.n_partitions == n_partitions) {
-            (true, _, _) => Err(GroupError::Retired { version }),
-            (false, false, _) => Err(GroupError::DeclaredOtherwise { version, differs: "query" }),
-            (false, true, false) => Err(GroupError::DeclaredOtherwise { version, differs: "number of partitions" }),
-            (false, true, true) => Ok(vec![]),
+            Some(found) if found.is_retired => Err(GroupError::Retired { version }),
+            Some(found) if found.query != query => Err(GroupError::DeclaredOtherwise { version, differs: "query" }),
+            Some(found) if found.n_partitions != n_partitions => {
+                Err(GroupError::DeclaredOtherwise { version, differs: "number of partitions" })
+            }
+            Some(_) => Ok(vec![]),
         }
     }
 
-    fn replay(&self, version: u32, aggregate: Option<AggregateName>) -> Result<Vec<GroupEvent>, GroupError> {
-        let parked = &self.version(version)?.parked;
-        let asked = |aggregate: &AggregateName| GroupEvent::ReplayAsked { version, aggregate: aggregate.clone() };
-        match aggregate {
-            Some(aggregate) => {
-                let is_replayed = self.parked(version, &aggregate)?.is_replayed;
-                Ok(if is_replayed { vec![] } else { vec![asked(&aggregate)] })
-            }
-            None => Ok(parked.iter().filter(|(_, parked)| !parked.is_replayed).map(|(name, _)| asked(name)).collect()),
-        }
+    fn replay(&self, version: u32, aggregate: Option<&AggregateName>) -> Result<Vec<GroupEvent>, GroupError> {
+        let parked = match aggregate {
+            Some(aggregate) => vec![(aggregate, self.parked(version, aggregate)?)],
+            None => self.version(version)?.parked.iter().collect(),
+        };
+        let asked = parked.into_iter().filter(|(_, parked)| !parked.is_replayed);
+        Ok(asked.map(|(aggregate, _)| GroupEvent::ReplayAsked { version, aggregate: aggregate.clone() }).collect())
     }
 
     fn parked(&self, version: u32, aggregate: &AggregateName) -> Result<&Parked, GroupError> {
         let not_parked = || GroupError::NotParked { version, aggregate: aggregate.clone() };
         self.version(version)?.parked.get(aggregate).ok_or_else(not_parked)
+    }
+
+    fn change(&mut self, version: u32, change: impl FnOnce(&mut GroupVersion)) {
+        if let Some(found) = self.versions.get_mut(&version) {
+            change(found);
+        }
     }
 
     fn promote(&mut self, version: u32) {
@@ -374,68 +373,46 @@ impl Handler for GroupState {
     }
 
     fn apply(&mut self, event: &GroupEvent) {
-        let (is_declared, version) = match event {
-            GroupEvent::Paused => return self.is_paused = true,
-            GroupEvent::Resumed => return self.is_paused = false,
-            GroupEvent::Promoted { version } => return self.promote(*version),
+        match event {
+            GroupEvent::Paused => self.is_paused = true,
+            GroupEvent::Resumed => self.is_paused = false,
+            GroupEvent::Promoted { version } => self.promote(*version),
             GroupEvent::Declared { version, query, n_partitions, start } => {
-                let parked = BTreeMap::new();
                 let (query, n_partitions, start) = (query.clone(), *n_partitions, *start);
-                let declared = GroupVersion { query, n_partitions, start, n_resets: 0, is_retired: false, parked };
+                let declared = GroupVersion { query, n_partitions, start, ..GroupVersion::default() };
                 self.versions.insert(*version, declared);
                 self.active.get_or_insert(*version);
-                (true, *version)
             }
-            GroupEvent::Reset { version, .. }
-            | GroupEvent::Parked { version, .. }
-            | GroupEvent::ReplayAsked { version, .. }
-            | GroupEvent::Replayed { version, .. }
-            | GroupEvent::Skipped { version, .. }
-            | GroupEvent::Retired { version } => (false, *version),
-        };
-        if let (false, Some(found)) = (is_declared, self.versions.get_mut(&version)) {
-            found.apply(event);
-        }
-        // With none active, the next one that is declared is.
-        if matches!(event, GroupEvent::Retired { .. }) && self.active == Some(version) {
-            self.active = None;
-        }
-    }
-}
-
-impl GroupVersion {
-    fn apply(&mut self, event: &GroupEvent) {
-        match event {
-            GroupEvent::Reset { to, .. } => {
-                self.start = *to;
-                self.n_resets += 1;
+            GroupEvent::Reset { version, to } => self.change(*version, |found| {
+                found.start = *to;
+                found.n_resets += 1;
                 // What it will read again is not waiting.
-                self.parked.retain(|_, parked| parked.from <= *to);
+                found.parked.retain(|_, parked| parked.from <= *to);
+            }),
+            GroupEvent::Parked { version, aggregate, position, n_attempts, error, event_id: _ } => {
+                let (from, n_attempts, error) = (*position, *n_attempts, error.clone());
+                let parked = Parked { from, n_attempts, error, is_replayed: false };
+                self.change(*version, |found| drop(found.parked.insert(aggregate.clone(), parked)));
             }
-            GroupEvent::Parked { aggregate, position, event_id, n_attempts, error, .. } => {
-                let (from, event_id, n_attempts, error) = (*position, *event_id, *n_attempts, error.clone());
-                let parked = Parked { from, event_id, n_attempts, error, is_replayed: false };
-                self.parked.insert(aggregate.clone(), parked);
+            GroupEvent::ReplayAsked { version, aggregate } => self.change(*version, |found| {
+                found.parked.entry(aggregate.clone()).and_modify(|parked| parked.is_replayed = true);
+            }),
+            GroupEvent::Skipped { version, aggregate, position } => self.change(*version, |found| {
+                let from = Position(position.0 + 1);
+                let skip = |parked: &mut Parked| (parked.from, parked.is_replayed) = (from, true);
+                found.parked.entry(aggregate.clone()).and_modify(skip);
+            }),
+            GroupEvent::Replayed { version, aggregate } => {
+                self.change(*version, |found| drop(found.parked.remove(aggregate)));
             }
-            GroupEvent::ReplayAsked { aggregate, .. } => {
-                if let Some(parked) = self.parked.get_mut(aggregate) {
-                    parked.is_replayed = true;
-                }
+            GroupEvent::Retired { version } => {
+                self.change(*version, |found| {
+                    found.is_retired = true;
+                    found.parked.clear();
+                });
+                // With none active, the next one that is declared is.
+                self.active = self.active.filter(|active| active != version);
             }
-            GroupEvent::Skipped { aggregate, position, .. } => {
-                if let Some(parked) = self.parked.get_mut(aggregate) {
-                    parked.from = Position(position.0 + 1);
-                    parked.is_replayed = true;
-                }
-            }
-            GroupEvent::Replayed { aggregate, .. } => {
-                self.parked.remove(aggregate);
-            }
-            GroupEvent::Retired { .. } => {
-                self.is_retired = true;
-                self.parked.clear();
-            }
-            GroupEvent::Declared { .. } | GroupEvent::Paused | GroupEvent::Resumed | GroupEvent::Promoted { .. } => {}
         }
     }
 }

@@ -14,11 +14,12 @@ use uuid::Uuid;
 
 use super::control::{self, Known};
 use super::delivery::GroupHandler;
-use super::held::{Left, Partition, Settings, Shared};
+use super::event::GROUPS_STREAM;
+use super::held::{Left, Partition, Shared};
 use super::pages::Pages;
-use super::partition::{Progress, key, partition_of, space, workers_space};
-use super::state::{GroupCommand, GroupError, GroupVersion, PARKED_MAX, PARTITIONS_MAX};
-use crate::append::{Append, Appended};
+use super::partition::{Progress, key, partition_of, partitions, space, workers_space};
+use super::state::{GroupCommand, GroupError, GroupVersion, PARKED_MAX};
+use crate::append::Append;
 use crate::cell::{Cell, CellChange};
 use crate::error::{Error, Result};
 use crate::expected::CellExpected;
@@ -46,16 +47,16 @@ const WAIT: (Duration, Duration) = (Duration::from_millis(5), Duration::from_mil
 /// what else is set here is this worker's own.
 #[derive(Debug, Clone)]
 pub struct Group {
-    store: EventStore,
-    name: String,
-    version: u32,
+    pub(super) store: EventStore,
+    pub(super) name: String,
+    pub(super) version: u32,
     query: Query,
     n_partitions: u16,
     start: Start,
-    lease: Duration,
-    backoff: (Duration, Duration),
-    park_after: u32,
-    parked_max: usize,
+    pub(super) lease: Duration,
+    pub(super) backoff: (Duration, Duration),
+    pub(super) park_after: u32,
+    pub(super) parked_max: usize,
     n_concurrent: usize,
 }
 
@@ -167,49 +168,40 @@ impl Group {
         handler: impl GroupHandler,
         stop: impl Future<Output = ()> + Send,
     ) -> Result<Ended, ExecuteError<GroupError>> {
-        let group = Self { store: self.store.pinned(), ..self.clone() };
-        group.work_until(handler, stop).await
-    }
-
-    /// On a pinned store: if the log goes back, everything read or remembered so far is void.
-    async fn work_until(
-        &self,
-        handler: impl GroupHandler,
-        stop: impl Future<Output = ()> + Send,
-    ) -> Result<Ended, ExecuteError<GroupError>> {
-        let (tail, generation) = (self.store.backend().tail(), self.store.generation());
-        self.declare().await?;
-        let known = Known::read(&self.store, &self.name).await?;
-        let version = known.group.version(self.version).map_err(ExecuteError::Refused)?.clone();
-        let is_active = known.group.active() == Some(self.version);
+        // If the log goes back, everything read or remembered so far is void.
+        let group = Arc::new(Self { store: self.store.pinned(), ..self.clone() });
+        let (store, tail) = (&group.store, group.store.backend().tail());
+        group.declare().await?;
+        let known = Known::read(store, &group.name).await?;
+        let query = known.group.version(group.version).map_err(ExecuteError::Refused)?.query.clone();
+        let is_active = known.group.active() == Some(group.version);
         let (tell, known) = watch::channel(Arc::new(known));
         let (tell_up_to, up_to) = watch::channel((!is_active).then_some(Position(0)));
         let shared = Shared {
-            store: &self.store,
-            settings: self.settings(),
+            group: Arc::clone(&group),
+            owner: format!("{}-{}", std::process::id(), Uuid::now_v7().simple()),
             handler: &handler,
-            pages: Pages::new(self.store.clone(), version.query),
-            permits: Semaphore::new(self.n_concurrent.min(Semaphore::MAX_PERMITS)),
+            pages: Pages::new(store.clone(), query),
+            permits: Semaphore::new(group.n_concurrent.min(Semaphore::MAX_PERMITS)),
             known,
             up_to,
         };
         let (begin, begun) = mpsc::unbounded_channel();
         let (end, left) = mpsc::unbounded_channel();
         let (held, remembered) = (BTreeMap::new(), BTreeMap::new());
-        let mut worker =
-            Worker { shared: &shared, group: self, begin, left, held, remembered, registered_at: None, target: None };
+        let mut worker = Worker { shared: &shared, begin, left, held, remembered, registered_at: None, target: None };
         // Polled where it stands: within `work` it would make that future larger, and both hold it then.
         let stop = std::pin::pin!(stop);
         // All three are polled all the time: one that waits for what another holds must not keep that one from going on.
         let mut partitions = std::pin::pin!(run_all(begun, end));
         let ended = {
-            let followed = control::follow(&self.store, &self.name, &tell);
+            let followed = control::follow(store, &group.name, &tell);
             let worked = worker.work(stop, &tell_up_to);
             tokio::select! {
                 error = followed => Err(error.into()),
                 ended = worked => ended,
                 () = &mut partitions => Err(Error::Closed.into()),
-                error = tail.ended(generation) => Err(error.into()),
+                error = tail.ended(store.generation()) => Err(error.into()),
             }
         };
         // Nobody is to wait for what will not be heard any more: the partitions are only given back.
@@ -260,34 +252,30 @@ impl Group {
             return Err(ExecuteError::Refused(GroupError::Invalid { reason }));
         }
         self.query.check()?;
-        let start = self.start.position(&**self.store.backend()).await?;
+        let start = self.start.position(&self.store).await?;
         let (version, query, n_partitions) = (self.version, self.query.clone(), self.n_partitions);
         let declared = GroupCommand::Declare { version, query, n_partitions, start };
         control::execute(&self.store, &self.name, declared).await.map(|_| ())
     }
 
-    fn settings(&self) -> Settings {
-        Settings {
-            name: self.name.clone(),
-            version: self.version,
-            space: space(&self.name, self.version),
-            owner: format!("{}-{}", std::process::id(), Uuid::now_v7().simple()),
-            lease: self.lease,
-            backoff: self.backoff,
-            park_after: self.park_after,
-            parked_max: self.parked_max,
-        }
+    /// The change of a partition's cell to this progress, which renews its lease.
+    pub(super) fn change(&self, number: u16, progress: &Progress, expected: CellExpected) -> CellChange {
+        let value = serde_json::to_string(progress).expect("it is of strings and numbers");
+        let change = CellChange::set(&space(&self.name, self.version), &key(number), value);
+        change.expecting(expected).held_for(self.lease)
+    }
+
+    /// The same append, refused if the group has an event after this position that may take a worker its right to act.
+    pub(super) fn guarded(&self, append: Append, heard_to: Position) -> Append {
+        let ends = Query::aggregate(GROUPS_STREAM, &self.name).of_types(["Reset", "Promoted", "Retired"]);
+        append.none_matching(ends, heard_to)
     }
 }
 
 /// All partitions of a version have handled every event up to here, but for what is parked.
-pub(super) async fn floor(store: &EventStore, name: &str, number: u32, version: &GroupVersion) -> Result<Position> {
-    let cells = store.cells(&space(name, number), "", usize::from(PARTITIONS_MAX)).await?;
-    let cells: BTreeMap<_, _> = cells.iter().map(|cell| (&*cell.key, cell)).collect();
-    let floors = (0..version.n_partitions).map(|number| {
-        let cell = cells.get(&*key(number));
-        cell.and_then(|cell| Progress::of(cell, version)).map_or(version.start, |progress| progress.floor())
-    });
+async fn floor(store: &EventStore, name: &str, number: u32, version: &GroupVersion) -> Result<Position> {
+    let partitions = partitions(store, name, number, version).await?.into_iter();
+    let floors = partitions.map(|(_, progress)| progress.map_or(version.start, |progress| progress.floor()));
     Ok(floors.min().unwrap_or(version.start))
 }
 
@@ -323,7 +311,6 @@ async fn run_all(mut begun: mpsc::UnboundedReceiver<Run<'_>>, end: mpsc::Unbound
 
 struct Worker<'a> {
     shared: &'a Shared<'a>,
-    group: &'a Group,
     begin: mpsc::UnboundedSender<Run<'a>>,
     left: mpsc::UnboundedReceiver<(u16, Progress)>,
     /// Tells each held partition to release itself.
@@ -346,12 +333,13 @@ impl Worker<'_> {
             ticker.set_missed_tick_behavior(MissedTickBehavior::Delay);
             ticker
         };
-        let mut look = ticker((self.group.lease / 3).min(LOOK_INTERVAL).max(Duration::from_millis(1)));
+        let group = &self.shared.group;
+        let mut look = ticker((group.lease / 3).min(LOOK_INTERVAL).max(Duration::from_millis(1)));
         let mut rebuild = ticker(REBUILD_INTERVAL);
         let mut known = self.shared.known.clone();
         let mut stop = std::pin::pin!(stop);
         loop {
-            if known.borrow_and_update().group.version(self.group.version).is_err() {
+            if known.borrow_and_update().group.version(group.version).is_err() {
                 return Ok(Ended::Retired);
             }
             tokio::select! {
@@ -364,12 +352,12 @@ impl Worker<'_> {
                 }
                 _ = look.tick() => {
                     if let Err(error) = self.balance().await {
-                        tracing::warn!(group = self.group.name, %error, "sharing the partitions failed and is tried again");
+                        tracing::warn!(group = group.name, %error, "sharing the partitions failed and is tried again");
                     }
                 }
                 _ = rebuild.tick(), if up_to.borrow().is_some() => {
                     if let Err(error) = self.rebuild(up_to).await {
-                        tracing::warn!(group = self.group.name, %error, "taking over failed and is tried again");
+                        tracing::warn!(group = group.name, %error, "taking over failed and is tried again");
                     }
                 }
             }
@@ -381,7 +369,8 @@ impl Worker<'_> {
         self.register().await?;
         let n_workers = self.n_workers().await?;
         let known = self.shared.known.borrow().clone();
-        let Ok(version) = known.group.version(self.group.version) else { return Ok(()) };
+        let Shared { group, owner, .. } = self.shared;
+        let Ok(version) = known.group.version(group.version) else { return Ok(()) };
         let share = usize::from(version.n_partitions).div_ceil(n_workers);
         if self.held.len() >= share {
             for release in self.held.values().skip(share) {
@@ -389,9 +378,7 @@ impl Worker<'_> {
             }
             return Ok(());
         }
-        let Settings { space, owner, .. } = &self.shared.settings;
-        let cells = self.group.store.cells(space, "", usize::from(PARTITIONS_MAX)).await?;
-        let cells: BTreeMap<_, _> = cells.iter().map(|cell| (&*cell.key, cell)).collect();
+        let mut partitions = partitions(&group.store, &group.name, group.version, version).await?;
         // Workers that begin at once do not all try the same ones first.
         let first = partition_of("", owner, version.n_partitions);
         for number in (first..version.n_partitions).chain(0..first) {
@@ -399,18 +386,25 @@ impl Worker<'_> {
                 break;
             }
             if !self.held.contains_key(&number) {
-                self.claim(number, cells.get(&*key(number)).copied(), version, &known).await?;
+                let (cell, found) = std::mem::take(&mut partitions[usize::from(number)]);
+                self.claim(number, cell, found, version, known.position).await?;
             }
         }
         Ok(())
     }
 
-    async fn claim(&mut self, number: u16, cell: Option<&Cell>, version: &GroupVersion, known: &Known) -> Result<()> {
-        let Settings { space, owner, lease, .. } = &self.shared.settings;
-        let found = cell.and_then(|cell| Progress::of(cell, version));
+    async fn claim(
+        &mut self,
+        number: u16,
+        cell: Option<Cell>,
+        found: Option<Progress>,
+        version: &GroupVersion,
+        known_to: Position,
+    ) -> Result<()> {
+        let Shared { group, owner, .. } = self.shared;
         let is_mine = found.as_ref().is_some_and(|progress| progress.owner == *owner);
-        let now = self.group.store.now();
-        if !is_mine && cell.and_then(|cell| cell.held_until).is_some_and(|until| now < until) {
+        let held_until = cell.as_ref().and_then(|cell| cell.held_until);
+        if !is_mine && held_until.is_some_and(|until| group.store.now() < until) {
             return Ok(());
         }
         let remembered = self.remembered.get(&number).filter(|progress| progress.n_resets >= version.n_resets);
@@ -418,10 +412,16 @@ impl Worker<'_> {
         let progress = Progress { owner: owner.clone(), ..progress };
         // A cell that another made and released meanwhile has progress that must not be overwritten.
         let expected = cell.map_or(CellExpected::Absent, |cell| CellExpected::Version(cell.version));
-        let change = progress.change(space, number, expected, Some(*lease));
-        let append = self.shared.guarded(Append::default().cell(change), known);
-        match self.group.store.append(append).await {
-            Ok(claimed) => self.hold(number, progress, &claimed),
+        let change = group.change(number, &progress, expected);
+        match group.store.append(group.guarded(Append::default().cell(change), known_to)).await {
+            Ok(claimed) => {
+                let (release, released) = watch::channel(false);
+                let run = Partition::new(self.shared, number, progress, &claimed, released).run().boxed();
+                // It fails only when this worker is about to end.
+                if self.begin.send(run).is_ok() {
+                    self.held.insert(number, release);
+                }
+            }
             // Another was faster, or there is something to be heard first.
             Err(Error::CellMismatch { .. } | Error::MatchFound { .. }) => {}
             Err(error) => return Err(error),
@@ -429,41 +429,34 @@ impl Worker<'_> {
         Ok(())
     }
 
-    fn hold(&mut self, number: u16, progress: Progress, claimed: &Appended) {
-        let (release, released) = watch::channel(false);
-        let run = Partition::new(self.shared, number, progress, claimed, released).run().boxed();
-        // It fails only when this worker is about to end.
-        if self.begin.send(run).is_ok() {
-            self.held.insert(number, release);
-        }
-    }
-
     /// Says that this worker lives.
     async fn register(&mut self) -> Result<()> {
-        if self.registered_at.is_some_and(|at| at.elapsed() < self.group.lease / 3) {
+        let group = &self.shared.group;
+        if self.registered_at.is_some_and(|at| at.elapsed() < group.lease / 3) {
             return Ok(());
         }
-        let sign = self.sign().held_for(self.group.lease);
-        self.group.store.append(Append::default().cell(sign)).await?;
+        let sign = self.sign().held_for(group.lease);
+        group.store.append(Append::default().cell(sign)).await?;
         self.registered_at = Some(Instant::now());
         Ok(())
     }
 
     fn sign(&self) -> CellChange {
-        let space = workers_space(&self.group.name, self.group.version);
-        CellChange::set(&space, &self.shared.settings.owner, "{}".to_owned())
+        let Shared { group, owner, .. } = self.shared;
+        CellChange::set(&workers_space(&group.name, group.version), owner, "{}".to_owned())
     }
 
     /// How many workers live, this one among them. The signs of others that are over are cleared away.
     async fn n_workers(&mut self) -> Result<usize> {
-        let space = workers_space(&self.group.name, self.group.version);
-        let signs = self.group.store.cells(&space, "", WORKERS_MAX).await?;
-        let now = self.group.store.now();
+        let Shared { group, owner, .. } = self.shared;
+        let space = workers_space(&group.name, group.version);
+        let signs = group.store.cells(&space, "", WORKERS_MAX).await?;
+        let now = group.store.now();
         let (live, over): (Vec<_>, Vec<_>) =
             signs.into_iter().partition(|sign| sign.held_until.is_some_and(|until| now < until));
-        for sign in over.into_iter().filter(|sign| sign.key != self.shared.settings.owner) {
+        for sign in over.into_iter().filter(|sign| sign.key != *owner) {
             let gone = CellChange::delete(&space, &sign.key).expecting(CellExpected::Version(sign.version));
-            match self.group.store.append(Append::default().cell(gone)).await {
+            match group.store.append(Append::default().cell(gone)).await {
                 Ok(_) | Err(Error::CellMismatch { .. }) => {}
                 Err(error) => return Err(error),
             }
@@ -475,7 +468,7 @@ impl Worker<'_> {
     /// stays without effects; once it is as far as that one was a moment ago, it takes over. The active one may fall behind
     /// where it was, by a replay or a reset: what it then repeats it has handled, and is no leave to take over earlier.
     async fn rebuild(&mut self, up_to: &watch::Sender<Option<Position>>) -> Result<(), ExecuteError<GroupError>> {
-        let Group { store, name, version, .. } = self.group;
+        let Group { store, name, version, .. } = &*self.shared.group;
         let known = Known::read(store, name).await?;
         let active = known.group.active().filter(|active| active != version);
         let Some((active, state)) = active.and_then(|active| Some((active, known.group.version(active).ok()?))) else {
@@ -510,8 +503,9 @@ impl Worker<'_> {
             self.held.remove(&number);
         }
         let gone = CellChange { value: None, ..self.sign() };
-        if let Err(error) = self.group.store.append(Append::default().cell(gone)).await {
-            tracing::warn!(group = self.group.name, %error, "a worker could not say that it leaves; its sign ends by itself");
+        let group = &self.shared.group;
+        if let Err(error) = group.store.append(Append::default().cell(gone)).await {
+            tracing::warn!(group = group.name, %error, "a worker could not say that it leaves; its sign ends by itself");
         }
     }
 }

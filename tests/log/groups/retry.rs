@@ -149,7 +149,7 @@ async fn a_parked_event_is_not_counted_as_handled_before_its_replay() {
         append(&store, "bad", 1).await;
         let failing = Seen::default().handler("", |_, _| Err("never".into()));
         run_to_the_end(&group(&store).park_after(1), &store, failing).await;
-        let ended = GroupCommand::EndReplay { version: 1, aggregate: aggregate("bad"), up_to: Position(1) };
+        let ended = GroupCommand::EndReplay { version: 1, aggregate: aggregate("bad") };
         assert!(store.groups().execute("facts", ended).await.unwrap().is_empty());
         assert_eq!(store.groups().show("facts").await.unwrap().versions[0].parked.len(), 1);
     }
