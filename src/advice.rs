@@ -23,8 +23,7 @@ pub struct Advice {
 /// Asks the model for changes; none without an answer.
 pub async fn advice(session: &Session, source: &str, tasks: &[TaskPlan]) -> Result<Option<Advice>, Failure> {
     let Some(model) = by_model::wanted(session, Some(true))? else { return Ok(None) };
-    let (store, _) = session.place.open_or_make().await?;
-    let advisor = Advisor::new(session, &model, &store, &text_aggregate(source), session.tags_of_project()?);
+    let advisor = Advisor::new(session, &model, &text_aggregate(source), session.tags_of_project()?).await?;
     let request = advice_request(&model.parameters, tasks);
     let found = advisor.ask("advice", "it is left out", request, |answer| read_advice(answer, tasks)).await?;
     let Some(tasks) = found.map(|found| found.value) else { return Ok(None) };

@@ -56,14 +56,14 @@ pub struct Advisor<'a> {
 
 impl<'a> Advisor<'a> {
     /// Asks on behalf of a plan or a text, whose events have these tags.
-    pub fn new(
+    pub async fn new(
         session: &'a Session,
         model: &'a ModelConfig,
-        store: &EventStore,
         aggregate: &str,
         tags: Vec<String>,
-    ) -> Self {
-        Self { session, model, planner: model.planner(store, aggregate, tags) }
+    ) -> Result<Self, Failure> {
+        let (store, _) = session.place.open_or_make().await?;
+        Ok(Self { session, model, planner: model.planner(&store, aggregate, tags) })
     }
 
     /// Asks the model, and reports the cost of the answer or the fallback. Only a fault of the log is an error.

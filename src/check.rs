@@ -33,8 +33,7 @@ pub async fn check(session: &Session, check: Check) -> Result<Code, Failure> {
     let model = if check.model { by_model::wanted(session, Some(true))? } else { None };
     let parsed = match (model, parsed) {
         (Some(model), parsed) => {
-            let (store, _) = session.place.open_or_make().await?;
-            let advisor = Advisor::new(session, &model, &store, &text_aggregate(&text), session.tags_of_project()?);
+            let advisor = Advisor::new(session, &model, &text_aggregate(&text), session.tags_of_project()?).await?;
             advisor.plan(&text, parsed).await?.0
         }
         (None, Ok(parsed)) => parsed,

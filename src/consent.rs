@@ -41,10 +41,8 @@ pub fn consent(session: &Session, parsed: &ParsedPlan, roster: &Roster) -> Resul
     }
     if !(session.terminal.is_quiet && session.yes) {
         let n_commands = parsed.tasks.iter().filter(|task| task.mark != Mark::Done && task.command.is_some()).count();
-        let for_agents = match n_runs - n_commands {
-            0 => String::new(),
-            n => format!(", {n} for agents"),
-        };
+        let n_agents = n_runs - n_commands;
+        let for_agents = if n_agents > 0 { format!(", {n_agents} for agents") } else { String::new() };
         let folder = visible(&session.folder.to_string_lossy());
         let n_tasks = count(parsed.tasks.len(), "task");
         say(&format!("{n_tasks}, {n_commands} with a command{for_agents}, in {folder}:"));

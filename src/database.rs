@@ -1,6 +1,5 @@
 //! Looking after the database: `db migrate`, `db backup`, `db stats`. Nothing is decided here, and no event is appended.
 
-use std::io::Write;
 use std::path::Path;
 
 use crewlog_mq::{Error, EventStore, KindStats, Options, Query, Range, Stats};
@@ -89,19 +88,16 @@ pub async fn stats(session: &Session) -> Result<Code, Failure> {
         "bytes": stats.n_bytes, "first_at": first.map(rfc3339), "last_at": last.map(rfc3339),
         "kinds": kinds.collect::<Vec<_>>(),
     });
-    session.print(&json, |to| print(to, &log.id, &stats))
-}
-
-fn print(to: &mut dyn Write, log: &uuid::Uuid, stats: &Stats) -> std::io::Result<()> {
-    writeln!(to, "log {log}")?;
-    let events = count(stats.head.0 as usize, "event");
-    let aggregates = count(stats.n_aggregates as usize, "aggregate");
-    writeln!(to, "{events} of {aggregates}, {} bytes, {}", stats.n_bytes, count(stats.n_cells as usize, "cell"))?;
-    if let Some((first, last)) = stats.span {
-        writeln!(to, "from {} to {}", rfc3339(first), rfc3339(last))?;
-    }
-    for KindStats { stream_id, event_type, n_events } in &stats.kinds {
-        writeln!(to, "{n_events:>10}  {} {}", visible(stream_id), visible(event_type))?;
-    }
-    Ok(())
+    session.print(&json, |to| {
+        writeln!(to, "log {}", log.id)?;
+        let events = count(stats.head.0 as usize, "event");
+        let aggregates = count(stats.n_aggregates as usize, "aggregate");
+        writeln!(to, "{events} of {aggregates}, {} bytes, {}", stats.n_bytes, count(stats.n_cells as usize, "cell"))?;
+        if let Some((first, last)) = stats.span {
+            writeln!(to, "from {} to {}", rfc3339(first), rfc3339(last))?;
+        }
+        stats.kinds.iter().try_for_each(|KindStats { stream_id, event_type, n_events }| {
+            writeln!(to, "{n_events:>10}  {} {}", visible(stream_id), visible(event_type))
+        })
+    })
 }

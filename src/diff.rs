@@ -26,8 +26,7 @@ struct Side {
 impl Side {
     async fn load(session: &Session, store: &EventStore, head: Position, typed: &PlanAt) -> Result<Self, Failure> {
         let plan = queries::find_plan(store, &typed.plan).await?;
-        let at = position_of(session, store, &plan, typed.at.as_ref(), head).await?;
-        let at = store.whole(at).await?;
+        let at = store.whole(position_of(session, store, &plan, typed.at.as_ref(), head).await?).await?;
         let view = queries::load_view(store, &plan, Range::up_to(at)).await?;
         Ok(Self { plan, at, view })
     }

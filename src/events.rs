@@ -13,6 +13,7 @@ use crate::failure::{Code, Failure};
 use crate::json::EventJson;
 use crate::printer::ListPrinter;
 use crate::queries::{find_plan, for_each};
+use crate::runtime::Signals;
 use crate::session::Session;
 use crate::terminal::say;
 use crate::text::{one_line, rfc3339, visible};
@@ -24,7 +25,11 @@ pub async fn events(session: &Session, events: Events) -> Result<Code, Failure> 
     let query = query(&events.filter);
     let plan = OptionFuture::from(events.plan.as_ref().map(|plan| find_plan(&store, plan))).await.transpose()?;
     if events.follow {
-        return follow(session, &store, plan.as_deref(), query, &events).await;
+        let mut signals = Signals::new()?;
+        return tokio::select! {
+            ended = follow(session, &store, plan.as_deref(), query, &events) => ended,
+            () = signals.next() => Ok(Code::Interrupted),
+        };
     }
     let mut printer = ListPrinter::begin(session, "\"events\"")?;
     if let Some(event_id) = events.causes {

@@ -11,13 +11,14 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use crewlog_mq::{
     Error, LogIdentity, METADATA_BYTES_MAX, NAME_BYTES_MAX, PAYLOAD_BYTES_MAX, Position, Recorded, TAGS_MAX, Timestamp,
 };
+use jiff::civil::DateTime;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Deserializer, StreamDeserializer, de::IoRead};
 use uuid::Uuid;
 
 use crate::json::{EXPORT, EventJson, ExportHeader};
-use crate::text::rfc3339;
+use crate::text::{EPOCH, rfc3339};
 
 /// The most bytes of one value: data, metadata, the names (each byte escaped, at the worst, in six), and the rest.
 const VALUE_BYTES_MAX: usize = PAYLOAD_BYTES_MAX + METADATA_BYTES_MAX + 6 * NAME_BYTES_MAX * (TAGS_MAX + 4) + 4096;
@@ -146,8 +147,9 @@ fn uuid(key: &str, text: &str) -> Result<Uuid, Error> {
 
 /// A time in the form of exports.
 fn moment(text: &str) -> Result<Timestamp, Error> {
-    let parsed = text.parse::<jiff::Timestamp>().ok().map(|moment| Timestamp(moment.as_microsecond()));
-    let moment = parsed.filter(|moment| rfc3339(*moment) == text);
+    let parsed = text.strip_suffix('Z').and_then(|text| text.parse::<DateTime>().ok());
+    let micros = parsed.and_then(|moment| i64::try_from(moment.duration_since(EPOCH).as_micros()).ok());
+    let moment = micros.map(Timestamp).filter(|moment| rfc3339(*moment) == text);
     moment.ok_or_else(|| invalid(format!("created_at is {text:?}, not RFC 3339 in UTC with six digits of a second")))
 }
 

@@ -90,10 +90,13 @@ impl From<Error> for Failure {
         };
         let failure = Self::new(code, error.to_string());
         match error {
+            Error::WentBack { .. } => failure.hint(
+                "`crewlog ls` shows the plans that are left: run the command again, or `crewlog run FILE` for a lost plan",
+            ),
             Error::NoLog { .. } => failure.hint("`crewlog init` makes one, and so does `crewlog run FILE`"),
-            Error::NoLogIn { .. } => {
-                failure.hint("a log is copied with `crewlog export` and `crewlog import`, or with all its files")
-            }
+            Error::NoLogIn { .. } => failure
+                .hint("a log is copied with `crewlog export` and `crewlog import`, or with all its files")
+                .hint("`crewlog init` makes a new log in an empty file"),
             _ => failure,
         }
     }

@@ -31,7 +31,6 @@ pub async fn fork(session: &Session, fork: Fork) -> Result<Code, Failure> {
     let roster = runtime::roster(session, fork.run_args.task_timeout, &[])?;
     let store = session.place.open().await?;
     let signals = Signals::new()?;
-    let since = store.head().await?;
     let point = point_of(session, &store, &fork).await?;
     session.place.check_key(&point.parent, &queries::tags_of(&store, &point.parent).await?)?;
     let (plan, planner) = make_fork(session, &store, &point, &fork).await?;
@@ -55,10 +54,8 @@ pub async fn fork(session: &Session, fork: Fork) -> Result<Code, Failure> {
         session.suggest(&format!("to go on: {command}"));
         return Ok(Code::Done);
     }
-    RunSession::new(session, store, plan, since, &fork.run_args, roster, InterruptedTask::Report)
-        .await?
-        .run(signals)
-        .await
+    let interrupted = InterruptedTask::Report;
+    RunSession::new(session, store, plan, Position(0), &fork.run_args, roster, interrupted).await?.run(signals).await
 }
 
 async fn make_fork(

@@ -53,6 +53,7 @@ use clap::error::ErrorKind;
 
 use crate::cli::{Cli, Command, Db, Plan, Task};
 use crate::failure::{Code, Failure};
+use crate::session::Session;
 
 /// How long what still runs may take when the program ends.
 const SHUTDOWN: std::time::Duration = std::time::Duration::from_millis(100);
@@ -105,53 +106,59 @@ fn main() -> ExitCode {
 }
 
 async fn run(cli: Cli) -> Result<Code, Failure> {
-    let session = session::Session::new(&cli.global)?;
-    match cli.command {
-        Command::Init => start::init(&session).await,
-        Command::Run(run) => start::run(&session, run).await,
+    let session = Session::new(&cli.global)?;
+    let ended = obey(&session, cli.command).await;
+    session.place.close().await;
+    ended
+}
+
+async fn obey(session: &Session, command: Command) -> Result<Code, Failure> {
+    match command {
+        Command::Init => start::init(session).await,
+        Command::Run(run) => start::run(session, run).await,
         Command::Resume(resume) => match &resume.task {
-            Some(task) => commands::resume_task(&session, &resume.plan, task).await,
-            None => start::resume(&session, resume).await,
+            Some(task) => commands::resume_task(session, &resume.plan, task).await,
+            None => start::resume(session, resume).await,
         },
-        Command::Work(work) => work::work(&session, work).await,
-        Command::Plan(Plan::Check(args)) => check::check(&session, args).await,
-        Command::Plan(Plan::Sync { plan }) => sync::sync(&session, &plan).await,
-        Command::Plan(Plan::Export { plan, at }) => show::export(&session, &plan, at.as_ref()).await,
-        Command::Plan(Plan::Propose(args)) => propose::propose(&session, args).await,
-        Command::Plan(Plan::Draft { file, agent, model }) => propose::draft(&session, &file, agent, model).await,
-        Command::Plan(Plan::Schema { agent }) => propose::schema_of(&session, agent),
-        Command::Ls { at } => show::ls(&session, at).await,
-        Command::Show(show) => show::show(&session, &show).await,
-        Command::Events(events) => events::events(&session, *events).await,
-        Command::Replay(replay) => replay::replay(&session, &replay).await,
-        Command::Diff { before, after } => diff::diff(&session, &before, &after).await,
-        Command::Fork(fork) => fork::fork(&session, *fork).await,
-        Command::Compare { one, other } => compare::compare(&session, &one, &other).await,
-        Command::Checkpoint { plan, name } => fork::checkpoint(&session, &plan, name).await,
-        Command::Checkpoints { plan } => fork::checkpoints(&session, &plan).await,
-        Command::Executors => executors::list(&session),
-        Command::Export { plan, to } => archive::export(&session, plan.as_deref(), to.as_deref()).await,
-        Command::Import { file } => archive::import(&session, &file).await,
-        Command::Groups(groups) => groups::groups(&session, groups).await,
-        Command::Db(Db::Check) => archive::check(&session).await,
-        Command::Db(Db::Migrate) => database::migrate(&session).await,
-        Command::Db(Db::Backup { file }) => database::backup(&session, &file).await,
-        Command::Db(Db::Stats) => database::stats(&session).await,
+        Command::Work(work) => work::work(session, work).await,
+        Command::Plan(Plan::Check(args)) => check::check(session, args).await,
+        Command::Plan(Plan::Sync { plan }) => sync::sync(session, &plan).await,
+        Command::Plan(Plan::Export { plan, at }) => show::export(session, &plan, at.as_ref()).await,
+        Command::Plan(Plan::Propose(args)) => propose::propose(session, args).await,
+        Command::Plan(Plan::Draft { file, agent, model }) => propose::draft(session, &file, agent, model).await,
+        Command::Plan(Plan::Schema { agent }) => propose::schema_of(session, agent),
+        Command::Ls { at } => show::ls(session, at).await,
+        Command::Show(show) => show::show(session, &show).await,
+        Command::Events(events) => events::events(session, *events).await,
+        Command::Replay(replay) => replay::replay(session, &replay).await,
+        Command::Diff { before, after } => diff::diff(session, &before, &after).await,
+        Command::Fork(fork) => fork::fork(session, *fork).await,
+        Command::Compare { one, other } => compare::compare(session, &one, &other).await,
+        Command::Checkpoint { plan, name } => fork::checkpoint(session, &plan, name).await,
+        Command::Checkpoints { plan } => fork::checkpoints(session, &plan).await,
+        Command::Executors => executors::list(session),
+        Command::Export { plan, to } => archive::export(session, plan.as_deref(), to.as_deref()).await,
+        Command::Import { file } => archive::import(session, &file).await,
+        Command::Groups(groups) => groups::groups(session, groups).await,
+        Command::Db(Db::Check) => archive::check(session).await,
+        Command::Db(Db::Migrate) => database::migrate(session).await,
+        Command::Db(Db::Backup { file }) => database::backup(session, &file).await,
+        Command::Db(Db::Stats) => database::stats(session).await,
         #[cfg(feature = "sealing")]
-        Command::Keys(keys) => keys::keys(&session, keys).await,
-        Command::Stats { project, at } => crew::stats(&session, project, at).await,
-        Command::Conflicts { plan, all, at } => crew::conflicts(&session, plan.as_deref(), all, at).await,
-        Command::Answer(answer) => commands::answer(&session, answer).await,
-        Command::Ask(ask) => commands::ask(&session, ask).await,
-        Command::Withdraw { plan, question, reason } => commands::withdraw(&session, &plan, &question, reason).await,
-        Command::Done { plan, task, result } => commands::done(&session, &plan, &task, result).await,
-        Command::Fail { plan, task, error } => commands::fail(&session, &plan, &task, error).await,
-        Command::Cancel(cancel) => commands::cancel(&session, cancel).await,
-        Command::Pause(pause) => commands::pause(&session, pause).await,
-        Command::Amend(amend) => amend::amend(&session, *amend).await,
-        Command::Set(set) => amend::set(&session, set).await,
-        Command::Task(Task::Add(add)) => amend::add_task(&session, add).await,
-        Command::Retry(retry) => commands::retry(&session, retry).await,
+        Command::Keys(keys) => keys::keys(session, keys).await,
+        Command::Stats { project, at } => crew::stats(session, project, at).await,
+        Command::Conflicts { plan, all, at } => crew::conflicts(session, plan.as_deref(), all, at).await,
+        Command::Answer(answer) => commands::answer(session, answer).await,
+        Command::Ask(ask) => commands::ask(session, ask).await,
+        Command::Withdraw { plan, question, reason } => commands::withdraw(session, &plan, &question, reason).await,
+        Command::Done { plan, task, result } => commands::done(session, &plan, &task, result).await,
+        Command::Fail { plan, task, error } => commands::fail(session, &plan, &task, error).await,
+        Command::Cancel(cancel) => commands::cancel(session, cancel).await,
+        Command::Pause(pause) => commands::pause(session, pause).await,
+        Command::Amend(amend) => amend::amend(session, *amend).await,
+        Command::Set(set) => amend::set(session, set).await,
+        Command::Task(Task::Add(add)) => amend::add_task(session, add).await,
+        Command::Retry(retry) => commands::retry(session, retry).await,
         Command::Supervise => unreachable!("it was taken before the runtime began"),
     }
 }

@@ -5,9 +5,11 @@ use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crewlog_executors::liveness::LivenessLock;
 use crewlog_mq::{Error, EventStore, Options, SharedFields, is_postgres_url, shown_url};
+use tokio::sync::OnceCell;
 use uuid::Uuid;
 
 use crate::failure::Failure;
@@ -19,9 +21,13 @@ const FILE: &str = "log.db";
 /// What a plan has from the reports of its tasks.
 const REPORTED_TEXTS: SharedFields = &[("TaskStatusUpdated", "result"), ("TaskStatusUpdated", "error")];
 
-#[derive(Debug, Clone)]
+/// How long closing the log may take. It may be stuck in a disk, in a server or behind another writer.
+const CLOSE_WAIT: Duration = Duration::from_secs(2);
+
 pub struct Place {
     url: String,
+    /// The log, once it is open.
+    opened: OnceCell<EventStore>,
     /// Whether the user named it, so that hints must name it too.
     pub is_named: bool,
     pub repository: Option<Repository>,
@@ -44,17 +50,15 @@ impl Place {
     /// Finds the place for a working directory; nothing is made.
     pub fn find(named: Option<&str>, folder: &Path, keys: KeyPlace) -> Self {
         let repository = Repository::around(folder);
-        if let Some(url) = named {
-            return Self { url: url.to_owned(), is_named: true, repository, folder: None, keys };
-        }
         let existing = folder.ancestors().map(|above| above.join(FOLDER)).find(|found| found.join(FILE).is_file());
         let log_folder = match (&repository, existing) {
             (Some(repository), _) => repository.main_worktree.join(FOLDER),
             (None, Some(existing)) => existing,
             (None, None) => folder.join(FOLDER),
         };
-        let url = log_folder.join(FILE).to_string_lossy().into_owned();
-        Self { url, is_named: false, repository, folder: Some(log_folder), keys }
+        let url = named.map_or_else(|| log_folder.join(FILE).to_string_lossy().into_owned(), str::to_owned);
+        let folder = named.is_none().then_some(log_folder);
+        Self { url, opened: OnceCell::new(), is_named: named.is_some(), repository, folder, keys }
     }
 
     /// The log's path or URL as it may be shown: without its password.
@@ -106,9 +110,9 @@ impl Place {
     }
 
     /// The log with its layers: encryption, and texts of reports stored once.
-    fn layered(&self, store: EventStore) -> Result<EventStore, Failure> {
+    fn layered(&self, store: &EventStore) -> Result<EventStore, Failure> {
         // A command fails if the log goes back while it runs: it must not mix two histories.
-        Ok(self.keys.veiled(self.keys_folder(), store)?.sharing(REPORTED_TEXTS).pinned())
+        Ok(self.keys.veiled(self.keys_folder(), store.clone())?.sharing(REPORTED_TEXTS).pinned())
     }
 
     /// Where the keys of sealed plans are, unless the user names another folder.
@@ -130,30 +134,36 @@ impl Place {
 
     /// Opens the log that is there.
     pub async fn open(&self) -> Result<EventStore, Failure> {
-        self.layered(self.open_if_there().await?)
+        self.layered(self.open_once(false).await?)
     }
 
-    async fn open_if_there(&self) -> Result<EventStore, Error> {
-        EventStore::open_with(&self.url, options(false)).await
+    async fn open_once(&self, create: bool) -> Result<&EventStore, Error> {
+        self.opened.get_or_try_init(|| EventStore::open_with(&self.url, options(create))).await
+    }
+
+    /// Closes the log at the end of a command, so that a file has no -wal file beside it when nobody else has it open.
+    pub async fn close(&self) {
+        if let Some(store) = self.opened.get() {
+            // A log that is not closed loses nothing: whoever opens it next reads its -wal file.
+            let _ = tokio::time::timeout(CLOSE_WAIT, store.close()).await;
+        }
     }
 
     /// Opens the log, and makes it first when there is none. True when it was made.
     pub async fn open_or_make(&self) -> Result<(EventStore, bool), Failure> {
-        let is_new = match self.path() {
-            Some(path) => !path.exists(),
-            None => match self.open_if_there().await {
-                Ok(store) => return Ok((self.layered(store)?, false)),
-                Err(Error::NoLog { .. }) => true,
-                Err(error) => return Err(error.into()),
-            },
-        };
+        match self.open_once(false).await {
+            Ok(store) => return Ok((self.layered(store)?, false)),
+            // An empty file becomes a log; what must not is refused again.
+            Err(Error::NoLog { .. } | Error::NoLogIn { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
         if let Some(folder) = &self.folder {
             self.prepare(folder).map_err(|error| {
                 Failure::user(format!("{} cannot be made: {error}", folder.display()))
                     .hint("name a place for the log with --store PATH")
             })?;
         }
-        Ok((self.layered(EventStore::open_with(&self.url, options(true)).await?)?, is_new))
+        Ok((self.layered(self.open_once(true).await?)?, true))
     }
 
     /// Makes the folder and hides it from git: an ignore rule, and a nested repository so that `git clean -fdx` spares it.

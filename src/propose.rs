@@ -10,7 +10,6 @@ use crewlog_planner::event::Command;
 use crewlog_planner::parse::ParsedPlan;
 use crewlog_planner::plan::Proposal;
 use crewlog_planner::protocol::AgentType;
-use serde::Serialize;
 
 use crate::by_model;
 use crate::cli::Propose;
@@ -19,7 +18,7 @@ use crate::failure::{Code, Failure};
 use crate::json::print_pretty;
 use crate::runtime;
 use crate::session::{Session, read_text};
-use crate::start::{NewPlan, new_plan_id, open_or_make};
+use crate::start::{NewPlan, new_plan_id};
 
 pub async fn propose(session: &Session, propose: Propose) -> Result<Code, Failure> {
     let roster = runtime::roster(session, propose.run_args.task_timeout, &[])?;
@@ -46,8 +45,7 @@ pub async fn propose(session: &Session, propose: Propose) -> Result<Code, Failur
     let begin = Command::Propose { proposal: Box::new(proposal), attachments: Vec::new(), config };
     let id = new_plan_id(session, Some(&shown), &propose.file);
     let run_args = propose.run.then_some(&propose.run_args);
-    let opened = open_or_make(session).await?;
-    NewPlan { id, begin, roster, run_args, sync: false }.start(session, opened).await
+    NewPlan { id, begin, roster, run_args, sync: false }.start(session).await
 }
 
 pub async fn draft(session: &Session, file: &Path, agent: AgentType, model: bool) -> Result<Code, Failure> {
@@ -62,13 +60,10 @@ pub async fn draft(session: &Session, file: &Path, agent: AgentType, model: bool
         PlanningError::Plan(error) => error.into(),
         PlanningError::Sealed | PlanningError::Lost => Failure::user(error.to_string()),
     })?;
-    print_json(session, &plan)
+    session.print(&plan, |to| print_pretty(to, &plan))
 }
 
 pub fn schema_of(session: &Session, agent: AgentType) -> Result<Code, Failure> {
-    print_json(session, &schema(agent, &session.config()?.registry))
-}
-
-fn print_json(session: &Session, json: &impl Serialize) -> Result<Code, Failure> {
-    session.print(json, |to| print_pretty(to, json))
+    let schema = schema(agent, &session.config()?.registry);
+    session.print(&schema, |to| print_pretty(to, &schema))
 }

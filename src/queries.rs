@@ -99,9 +99,10 @@ pub async fn find_plan(store: &EventStore, typed: &str) -> Result<String, Failur
             let failure = Failure::new(Code::Nothing, format!("no plan has the id {typed:?}"));
             let newest = known.rev().take(HINTED_MAX).cloned().collect::<Vec<_>>();
             Err(if newest.is_empty() {
-                failure.hint("there is no plan in this log yet: `crewlog run FILE` makes one")
+                failure.hint("there is no plan in this log: `crewlog run FILE` makes one")
             } else {
-                failure.hint(format!("the newest are {}", newest.join(", ")))
+                let restored = "a plan that is newer than a restored log is no longer in it";
+                failure.hint(format!("the newest are {}; {restored}", newest.join(", ")))
             })
         }
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use crewlog_executors::planning;
 use crewlog_executors::roster::Roster;
 use crewlog_executors::worker::InterruptedTask;
-use crewlog_mq::{EventStore, Position};
+use crewlog_mq::Position;
 use crewlog_planner::event::{self, PlannerConfig};
 use crewlog_planner::lines::Lines;
 use crewlog_planner::parse::{self, ParsedPlan};
@@ -47,23 +47,15 @@ pub async fn run(session: &Session, run: Run) -> Result<Code, Failure> {
         return Err(Failure::user(message).hint("give the path of a file, and let no model plan"));
     }
     let id = new_plan_id(session, parsed.as_ref().ok(), path);
-    let ((parsed, origin), asked_in) = match &model {
-        None => ((parsed?, Origin::default()), None),
-        Some(model) => {
-            let opened = open_or_make(session).await?;
-            let advisor = Advisor::new(session, model, &opened.0, &id, session.tags_of_new(&id)?);
-            (advisor.plan(&text, parsed).await?, Some(opened))
-        }
+    let (parsed, origin) = match &model {
+        None => (parsed?, Origin::default()),
+        Some(model) => Advisor::new(session, model, &id, session.tags_of_new(&id)?).await?.plan(&text, parsed).await?,
     };
     if !session.terminal.is_quiet {
         show::print_warnings(&parsed.warnings, path);
     }
     refuse_losses(session, &parsed, &text, run.reading.format.is_some())?;
     consent(session, &parsed, &roster)?;
-    let opened = match asked_in {
-        Some(opened) => opened,
-        None => open_or_make(session).await?,
-    };
     let mut config = PlannerConfig {
         profile: run.profile,
         system_prompt: run.system_prompt,
@@ -74,14 +66,7 @@ pub async fn run(session: &Session, run: Run) -> Result<Code, Failure> {
     run.settings.changes(config.budget).for_each(|change| config.set(change));
     let begin = begin(text, parsed, origin, config, run.reading.parallel);
     let run_args = (!run.detach).then_some(&run.run_args);
-    NewPlan { id, begin, roster, run_args, sync: run.sync }.start(session, opened).await
-}
-
-/// The log, and its end.
-pub async fn open_or_make(session: &Session) -> Result<(EventStore, Position), Failure> {
-    let (store, _) = session.place.open_or_make().await?;
-    let head = store.head().await?;
-    Ok((store, head))
+    NewPlan { id, begin, roster, run_args, sync: run.sync }.start(session).await
 }
 
 pub struct NewPlan<'a> {
@@ -95,8 +80,9 @@ pub struct NewPlan<'a> {
 }
 
 impl NewPlan<'_> {
-    /// Makes the plan, prints its id, and runs it. JSON lines begin after the position.
-    pub async fn start(self, session: &Session, (store, since): (EventStore, Position)) -> Result<Code, Failure> {
+    /// Makes the plan, prints its id, and runs it.
+    pub async fn start(self, session: &Session) -> Result<Code, Failure> {
+        let (store, _) = session.place.open_or_make().await?;
         let signals = Signals::new()?;
         let plan = make_plan(session, &store, self.id, self.begin).await?;
         if session.output == Output::Text || self.run_args.is_none() {
@@ -107,6 +93,7 @@ impl NewPlan<'_> {
         let Some(run_args) = self.run_args else { return Ok(Code::Done) };
         // `run` does not consent to repeating interrupted tasks.
         let interrupted = InterruptedTask::Report;
+        let since = Position(0);
         let run_session = RunSession::new(session, store, plan, since, run_args, self.roster, interrupted).await?;
         run_session.in_step_with_file(self.sync).await?.run(signals).await
     }

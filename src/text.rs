@@ -2,7 +2,10 @@
 
 use crewlog_mq::Timestamp;
 use crewlog_planner::plan::DefaultAnswer;
+use jiff::SignedDuration;
+use jiff::civil::{DateTime, date};
 
+pub const EPOCH: DateTime = date(1970, 1, 1).at(0, 0, 0, 0);
 /// Characters of a default answer in a line.
 const DEFAULT_CHARS_MAX: usize = 60;
 
@@ -39,10 +42,10 @@ pub fn count(n: usize, thing: &str) -> String {
     if n == 1 { format!("1 {thing}") } else { format!("{n} {thing}s") }
 }
 
-/// RFC 3339 in UTC, with microseconds.
+/// RFC 3339 in UTC, with microseconds. [`jiff::Timestamp`] would end a day before the largest time of a log.
 pub fn rfc3339(moment: Timestamp) -> String {
-    match jiff::Timestamp::from_microsecond(moment.0) {
-        Ok(moment) => format!("{moment:.6}"),
+    match EPOCH.checked_add(SignedDuration::from_micros(moment.0)) {
+        Ok(moment) => format!("{moment:.6}Z"),
         Err(_) => format!("{} us", moment.0),
     }
 }

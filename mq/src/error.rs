@@ -303,8 +303,8 @@ pub enum Error {
     /// appended and the log has lost; readers read again what they had folded from lost events. A stream that yields it
     /// continues by itself ([`crate::EventStream`]), unless its store is pinned.
     #[error(
-        "the log went back: this process knew it up to position {known}, and it now ends at {head}, perhaps with other \
-         events before that. Read again what was built from it, then try again; a stream continues by itself"
+        "the log went back to an older state, by a restore or a fail-over: position {known} was known, and now it ends at \
+         {head}. Nothing else is lost, and nothing was appended: read the log again, then try again"
     )]
     WentBack {
         /// The farthest position that was known.

@@ -4,8 +4,10 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
 
-use crewlog_mq::{Append, EventStore, Expected, Metadata, NewEvent, new_event_id};
+use crewlog_mq::{Append, Clock, EventStore, Expected, Metadata, NewEvent, Options, Timestamp, new_event_id};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -538,4 +540,37 @@ fn control_characters_in_an_imported_plan_id_are_escaped_and_quoted_in_hints() {
         assert!(!ran.stdout.contains('\u{1b}') && !ran.stderr.contains('\u{1b}'), "{ran:?}");
     }
     assert!(shown[1].stdout.contains("crewlog answer 'x\\u{1b}[31m;id #' q1"), "{}", shown[1].stdout);
+}
+
+/// A clock that shows the last microsecond of the year 9999.
+struct Latest;
+
+impl Clock for Latest {
+    fn wall(&self) -> Timestamp {
+        Timestamp(253_402_300_799_999_999)
+    }
+
+    fn monotonic(&self) -> Duration {
+        Duration::ZERO
+    }
+}
+
+#[test]
+fn a_log_at_the_largest_time_is_exported_and_imported() {
+    let (here, there) = (Scene::new(), Scene::new());
+    let path = here.path("late.db");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime can be made");
+    runtime.block_on(async {
+        let options = Options { clock: Arc::new(Latest), ..Options::default() };
+        let store = EventStore::open_with(path.to_str().expect("it is text"), options).await.expect("the log opens");
+        let event = NewEvent::from_json("Noted", "1.0", "1".to_owned(), &Metadata::default()).expect("it is JSON");
+        store.append(Append::to("raw", "a", Expected::Any, vec![event])).await.expect("it is accepted");
+        store.close().await;
+    });
+    let export = here.run(&["--store", "late.db", "export"]).expect(0).stdout;
+    let latest = "9999-12-31T23:59:59.999999Z";
+    assert_eq!(export.matches(latest).count(), 2, "{export}");
+    import(&there, &export).expect(0);
+    assert_eq!(there.run(&["export"]).expect(0).stdout, export);
+    assert!(there.run(&["db", "check"]).expect(0).stdout.starts_with("ok: 1 event"));
 }

@@ -91,3 +91,26 @@ fn the_password_of_a_server_is_never_printed() {
         assert!(!ran.stdout.contains("s3cret") && !ran.stderr.contains("s3cret"), "{words:?}: {}", ran.stderr);
     }
 }
+
+#[test]
+fn every_command_leaves_the_log_in_one_file_even_if_it_fails() {
+    let scene = Scene::new();
+    scene.write("plan.md", "1. Run `true`\n2. Which colour is it?\n");
+    scene.write("failing.md", "Run `false`");
+    let plan = scene.run(&["run", "plan.md", "--yes"]).expect(5).stdout.trim().to_owned();
+    let cases: [(&[&str], i32, &str); 9] = [
+        (&["ls"], 0, ""),
+        (&["init"], 0, ""),
+        (&["show", "nope"], 4, "no plan has the id"),
+        (&["answer", &plan, "q7", "x"], 4, "has no question"),
+        (&["answer", &plan, "q1", "blue"], 0, ""),
+        (&["run", "failing.md", "--yes"], 100, "1 failed"),
+        (&["work", "--until-idle", "--yes"], 0, ""),
+        (&["db", "check"], 0, ""),
+        (&["import", "plan.md"], 1, "nothing was imported"),
+    ];
+    for (words, code, said) in cases {
+        scene.run(words).expect(code).says(&[said]);
+        assert!(!scene.path(".crewlog/log.db-wal").exists(), "after {words:?}");
+    }
+}

@@ -78,7 +78,7 @@ fn a_file_that_is_not_a_log_is_refused_and_left_unchanged() {
         ("other.db", "other.db is a database of another program"),
         ("nowhere/log.db", "nowhere/log.db"),
         ("mysql://localhost/log", "there is no backend for mysql"),
-        ("postgres://127.0.0.1:1/log", "database log on 127.0.0.1:1 cannot be reached"),
+        ("postgres://ada@127.0.0.1:1/log", "database log on 127.0.0.1:1 cannot be reached"),
         ("", "the path is empty"),
         ("sqlite:", "the path is empty"),
         ("/dev/full", "/dev/full"),
@@ -159,11 +159,13 @@ fn remains_of_a_deleted_log_do_not_become_a_new_one() {
     drop(part);
     assert!(!scene.path("part.db-wal").exists() && scene.path("part.db").metadata().is_ok_and(|part| part.len() > 0));
     scene.write("empty.db", "");
-    for store in ["part.db", "empty.db"] {
+    for (store, reason) in [("part.db", "it has none of a log's tables"), ("empty.db", "the file is empty")] {
         let before = std::fs::read(scene.path(store)).expect("it is there");
         for words in [&["ls"] as &[&str], &["db", "check"], &["stats"], &["export"]] {
             let ran = scene.run(&[&["--store", store], words].concat()).expect(1);
-            ran.says(&["holds no log: it has none of a log's tables", "hint: a log is copied with `crewlog export`"]);
+            let hints =
+                ["hint: a log is copied with `crewlog export`", "hint: `crewlog init` makes a new log in an empty"];
+            ran.says(&[&format!("holds no log: {reason}"), hints[0], hints[1]]);
         }
         assert!(std::fs::read(scene.path(store)).expect("it is there") == before, "{store}");
     }
@@ -174,6 +176,45 @@ fn remains_of_a_deleted_log_do_not_become_a_new_one() {
         let ran = scene.run(&[&["--store", "a.db"], words].concat()).expect(1);
         ran.says(&["it has events, and the log's identity is gone"]);
     }
+}
+
+#[test]
+fn init_makes_a_log_in_an_empty_file() {
+    let scene = Scene::new();
+    scene.write("empty.db", "");
+    for is_new in [true, false] {
+        assert_eq!(scene.run(&["--store", "empty.db", "-o", "json", "init"]).expect(0).json()["is_new"], is_new);
+    }
+}
+
+#[test]
+fn a_command_on_a_log_that_is_restored_says_what_was_lost_and_what_to_do() {
+    let scene = Scene::new();
+    let copy = |from: &str, to: &str| {
+        let from = Connection::open(scene.path(from)).expect("it is a database");
+        let mut to = Connection::open(scene.path(to)).expect("a database can be made");
+        let backup = rusqlite::backup::Backup::new(&from, &mut to).expect("it begins");
+        backup.run_to_completion(i32::MAX, std::time::Duration::ZERO, None).expect("it is done");
+    };
+    scene.plan("Run `true`").1.expect(0);
+    copy(".crewlog/log.db", "older.db");
+    named_pipe(&scene, "never");
+    scene.write("plan.md", "1. Run `read line < never`\n");
+    let mut following = scene.start(&["events", "--follow", "--type", "TaskDispatched"]);
+    let mut running = scene.start(&["run", "plan.md", "--yes"]);
+    let plan = running.stdout.line().trim().to_owned();
+    running.stderr.until("START");
+    following.stdout.until(&plan);
+    copy("older.db", ".crewlog/log.db");
+    let says = [
+        "error: the log went back to an older state, by a restore or a fail-over: position ",
+        "Nothing else is lost, and nothing was appended",
+        "hint: `crewlog ls` shows the plans that are left",
+    ];
+    following.finish().expect(1).says(&says);
+    running.finish().expect(1).says(&says).says(&[&format!("hint: crewlog resume {plan}")]);
+    let gone = "a plan that is newer than a restored log is no longer in it";
+    scene.run(&["resume", &plan]).expect(4).says(&["no plan has the id", gone]);
 }
 
 #[test]

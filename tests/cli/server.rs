@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::scene::Scene;
+use super::scene::{Running, Scene};
 use crate::log::cluster::Database;
 
 /// A scene whose log is on the server.
@@ -153,4 +153,25 @@ fn a_missing_log_on_a_server_is_reported_and_created_by_init() {
     assert_eq!(scene.run(&["-o", "json", "init"]).expect(0).json()["is_new"], false);
     scene.run(&["ls"]).expect(0);
     assert!(!Path::new(&database.url()).exists());
+}
+
+#[test]
+fn an_ambiguous_or_incomplete_url_is_refused_with_the_reason() {
+    let scene = Scene::new();
+    for (url, reason) in [
+        ("postgres://ada@127.0.0.1:1/log?schema=a&schema=b", "schema is given twice"),
+        ("postgres://ada@127.0.0.1:1/log?pooler=none&schema=a&pooler=transaction", "pooler is given twice"),
+        ("postgres://ada@127.0.0.1:1/log?sslmode=require&sslmode=disable", "sslmode is given twice"),
+        ("postgres://127.0.0.1:1/log", "names no user: write postgres://USER@HOST/DATABASE, or set PGUSER"),
+        ("postgres:///log", "names no user"),
+    ] {
+        let mut command = scene.crewlog(&["--store", url, "ls"]);
+        let ran = Running::start(command.env_remove("PGUSER")).finish().expect(1);
+        ran.says(&["names no log that can be opened", reason]);
+    }
+    for (url, user) in [("postgres://127.0.0.1:1/log", Some("ada")), ("postgres://127.0.0.1:1/log?user=ada", None)] {
+        let mut command = scene.crewlog(&["--store", url, "ls"]);
+        command.env_remove("PGUSER").envs(user.map(|user| ("PGUSER", user)));
+        Running::start(&mut command).finish().expect(1).says(&["cannot be reached"]);
+    }
 }

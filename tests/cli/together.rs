@@ -239,3 +239,18 @@ fn thirty_concurrent_additions_to_a_plan_all_succeed() {
     }
     assert_eq!(statuses(&scene.show(&plan)).len(), 31);
 }
+
+#[test]
+fn an_interrupted_reader_of_events_exits_with_130_and_closes_the_log() {
+    let scene = Scene::new();
+    let (plan, _) = scene.plan("Run `echo ok`");
+    for words in [&["events", "--follow"] as &[&str], &["events", &plan, "--follow"]] {
+        for signal in [Signal::INT, Signal::TERM] {
+            let mut following = scene.start(words);
+            following.stdout.until("PlanningCompleted");
+            following.signal(signal);
+            assert_eq!(following.finish().expect(130).stderr, "");
+            assert!(!scene.path(".crewlog/log.db-wal").exists(), "{words:?}");
+        }
+    }
+}

@@ -1,5 +1,6 @@
 //! A PostgreSQL server as a URL names it: how it is connected to, and what its errors mean. The password is in no text.
 
+use std::collections::HashSet;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,8 +51,12 @@ impl Server {
     pub(super) fn parse(url: &str) -> Result<Self> {
         let (base, parameters) = url.split_once('?').unwrap_or((url, ""));
         let (mut schema, mut is_pooled, mut handed_on) = (None, false, Vec::new());
+        let mut keys = HashSet::new();
         for parameter in parameters.split('&').filter(|parameter| !parameter.is_empty()) {
             let (key, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+            if !keys.insert(key) {
+                return Err(unsupported(url, &format!("{key} is given twice")));
+            }
             match (key, value) {
                 ("schema", name) => schema = Some(schema_name(url, name)?),
                 ("pooler", "transaction") => is_pooled = true,
@@ -67,6 +72,10 @@ impl Server {
             .map_err(|_| {
                 unsupported(url, "write postgres://USER:PASSWORD@HOST:PORT/DATABASE, and % for what is special")
             })?;
+        // Without a user sqlx takes PGUSER, and else the operating system's, which it does not know in every build.
+        if options.get_username() == "anonymous" && !url.contains("anonymous") && std::env::var_os("PGUSER").is_none() {
+            return Err(unsupported(url, "it names no user: write postgres://USER@HOST/DATABASE, or set PGUSER"));
+        }
         // Parameters of the session that poolers do not know are left out.
         let options = options.extra_float_digits(None).disable_statement_logging();
         let options = if is_pooled { options.statement_cache_capacity(0) } else { options };

@@ -45,7 +45,10 @@ pub(super) fn make(connection: &mut Connection, location: &Location, now: Timest
 pub(super) fn check_that_nothing_is_lost(connection: &Connection, location: &Location, create: bool) -> Result<()> {
     let fault = |error| location.fault("opening the log", error);
     if version(connection, location)? == 0 {
-        let reason = "it has none of a log's tables; what is newest stands in the -wal file beside it";
+        let reason = match location.n_bytes() {
+            Some(0) => "the file is empty",
+            Some(_) | None => "it has none of a log's tables, which may have been in a lost -wal file",
+        };
         return if create { Ok(()) } else { Err(location.no_log_in(reason)) };
     }
     if is_identified(connection).map_err(fault)? {
