@@ -156,6 +156,8 @@ impl LogTime {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
     use super::*;
 
     #[test]
@@ -164,106 +166,62 @@ mod tests {
         assert_eq!(at(UNIX_EPOCH + Duration::from_secs(1)), Timestamp(1_000_000));
     }
 
-    /// Wall and monotonic time in seconds.
-    struct Hands(Mutex<(i64, u64)>);
+    /// Its monotonic time in seconds. Each reading brings an answer of another wall clock.
+    #[derive(Default)]
+    struct Monotonic(AtomicU64);
 
-    impl Clock for Hands {
+    impl Clock for Monotonic {
         fn wall(&self) -> Timestamp {
-            Timestamp(self.0.lock().expect("nobody panics with it").0 * 1_000_000)
+            Timestamp(0)
         }
 
         fn monotonic(&self) -> Duration {
-            Duration::from_secs(self.0.lock().expect("nobody panics with it").1)
+            Duration::from_secs(self.0.load(Ordering::SeqCst))
         }
     }
 
-    fn timed(wall: i64) -> (Arc<Hands>, LogTime) {
-        let hands = Arc::new(Hands(Mutex::new((wall, 0))));
-        (Arc::clone(&hands), LogTime::new(hands))
-    }
+    /// Monotonic time, the time of the last write, and an answer (when it was asked for, and what it says); then
+    /// log time and the step. All in seconds.
+    type Heard = (u64, i64, (u64, i64), (i64, u64));
 
-    const SECOND: i64 = 1_000_000;
-
-    fn set(hands: &Hands, wall: i64, monotonic: u64) {
-        *hands.0.lock().expect("nobody panics with it") = (wall, monotonic);
-    }
-
-    /// Log time and the step, both in seconds, after a write at `last`.
-    fn read(time: &LogTime, last: i64, answer: Option<(u64, i64)>) -> (i64, u64) {
-        let answer = answer.map(|(asked, wall)| (Duration::from_secs(asked), Timestamp(wall * SECOND)));
-        let reading = time.after_by(Timestamp(last * SECOND), answer);
-        (reading.now.0 / SECOND, reading.stepped_back.unwrap_or_default().as_secs())
-    }
-
-    #[test]
-    fn a_step_back_after_a_quiet_time_is_a_step_until_the_clock_has_caught_up() {
-        let (hands, time) = timed(100);
-        assert_eq!(read(&time, 100, None), (100, 0));
-        for (clock, is_recorded, expected) in [
-            ((1_900, 5_400), false, (5_500, 3_600)),
-            ((1_901, 5_401), true, (5_501, 0)),
-            ((5_502, 5_402), true, (5_502, 0)),
-            ((5_501, 5_403), false, (5_503, 2)),
-        ] {
-            set(&hands, clock.0, clock.1);
-            if is_recorded {
-                time.step_is_recorded();
-            }
-            assert_eq!(read(&time, 100, None), expected, "at {clock:?}");
-        }
-    }
-
-    #[test]
-    fn a_suspended_machine_is_no_step() {
-        let (hands, time) = timed(100);
-        for clock in [(100, 0), (3_700, 0), (3_701, 1)] {
-            set(&hands, clock.0, clock.1);
-            assert_eq!(read(&time, 100, None), (clock.0, 0), "at {clock:?}");
+    #[track_caller]
+    fn check(script: &[Heard]) {
+        const SECOND: i64 = 1_000_000;
+        let clock = Arc::new(Monotonic::default());
+        let time = LogTime::new(Arc::<Monotonic>::clone(&clock));
+        for (now, last, (asked, wall), expected) in script {
+            clock.0.store(*now, Ordering::SeqCst);
+            let answer = (Duration::from_secs(*asked), Timestamp(wall * SECOND));
+            let reading = time.after_by(Timestamp(last * SECOND), Some(answer));
+            let found = (reading.now.0 / SECOND, reading.stepped_back.unwrap_or_default().as_secs());
+            assert_eq!(found, *expected, "at {now}");
         }
     }
 
     /// A server's, which each reader of a process hears when it goes on.
     #[test]
     fn a_late_answer_is_no_step_and_hides_none() {
-        let (hands, time) = timed(0);
-        for (monotonic, answer, expected) in [
-            (10, (10, 110), (110, 0)),
-            (11, (2, 102), (102, 0)),
-            (20, (11, 111), (111, 0)),
-            (30, (29, 119), (130, 10)),
-            (31, (12, 112), (112, 0)),
-        ] {
-            set(&hands, 0, monotonic);
-            assert_eq!(read(&time, 0, Some(answer)), expected, "at {monotonic}");
-        }
+        check(&[
+            (10, 0, (10, 110), (110, 0)),
+            (11, 0, (2, 102), (102, 0)),
+            (20, 0, (11, 111), (111, 0)),
+            (30, 0, (29, 119), (130, 10)),
+            (31, 0, (12, 112), (112, 0)),
+        ]);
     }
 
     #[test]
     fn a_late_answer_does_not_go_behind_a_write() {
-        let (hands, time) = timed(0);
-        set(&hands, 0, 10);
-        assert_eq!(read(&time, 109, Some((10, 110))), (110, 0));
-        set(&hands, 0, 20);
-        assert_eq!(read(&time, 109, Some((5, 105))), (120, 0));
-    }
-
-    #[test]
-    fn log_time_is_from_1970_to_the_year_9999() {
-        let (hands, time) = timed(0);
-        for (wall, now) in [(-9_000_000_000_000, 0), (9_000_000_000_000, TIME_MAX.0)] {
-            set(&hands, wall, 0);
-            assert_eq!(time.now(), Timestamp(now));
-        }
+        check(&[(10, 109, (10, 110), (110, 0)), (20, 109, (5, 105), (120, 0))]);
     }
 
     #[test]
     fn a_process_that_knows_of_less_time_slows_no_other_down() {
-        let (hands, time) = timed(100);
-        for (clock, written, now) in
-            [((100, 0), 100, 100), ((50, 10), 105, 110), ((51, 11), 105, 111), ((52, 12), 120, 120)]
-        {
-            set(&hands, clock.0, clock.1);
-            assert_eq!(read(&time, written, None).0, now, "at {clock:?}");
-        }
+        check(&[
+            (0, 100, (0, 100), (100, 0)),
+            (10, 105, (10, 50), (110, 60)),
+            (11, 105, (11, 51), (111, 60)),
+            (12, 120, (12, 52), (120, 68)),
+        ]);
     }
 }

@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::panic::Location;
 
 use crate::append::{Append, NewEvent};
+use crate::error::Error;
 use crate::event::Event;
 use crate::expected::Expected;
 use crate::handler::{Cause, Handler};
@@ -22,41 +23,7 @@ const STREAM: &str = "given";
 /// Each `when` also holds the handler to both of its laws: after `Ok` its state equals the fold of the whole history, after
 /// `Err` it is unchanged. What is not as it should be panics with the difference, for use in tests.
 ///
-/// ```
-/// use crewlog_mq::{Event, Handler, given};
-/// # use serde::{Deserialize, Serialize};
-///
-/// #[derive(Debug, PartialEq, Serialize, Deserialize)]
-/// enum Light { SwitchedOn, SwitchedOff }
-/// # impl Event for Light { const EVENT_VERSION: &'static str = "1.0"; }
-///
-/// #[derive(Debug, Default, PartialEq)]
-/// struct Lamp { is_on: bool }
-///
-/// impl Handler for Lamp {
-///     type Command = bool;
-///     type Event = Light;
-///     type Error = String;
-///     fn process(&mut self, on: bool) -> Result<Vec<Light>, String> {
-///         if on == self.is_on { return Ok(vec![]) }
-///         let event = if on { Light::SwitchedOn } else { Light::SwitchedOff };
-///         self.apply(&event);
-///         Ok(vec![event])
-///     }
-///     fn apply(&mut self, event: &Light) { self.is_on = *event == Light::SwitchedOn }
-/// }
-///
-/// let scenario = given::<Lamp>([])
-///     .when(true).then([Light::SwitchedOn])
-///     .when(true).then_nothing()
-///     .when(false).then([Light::SwitchedOff]);
-/// # #[tokio::main(flavor = "current_thread")] async fn main_(scenario: crewlog_mq::Given<Lamp>) -> Result<(), crewlog_mq::Error> {
-/// // The same scenario on a log, as it is run in earnest.
-/// scenario.on(&crewlog_mq::EventStore::in_memory().await?).await;
-/// # Ok(()) }
-/// # main_(scenario)?;
-/// # Ok::<(), crewlog_mq::Error>(())
-/// ```
+/// There is an example [among those of the crate](crate#handlers).
 #[must_use]
 pub fn given<H: Handler>(history: impl IntoIterator<Item = H::Event>) -> Given<H> {
     let history = history.into_iter().collect::<Vec<_>>();
@@ -129,20 +96,22 @@ where
         H::Event: Event,
     {
         let caller = Location::caller();
-        self.run_on(store.clone(), caller)
+        async move {
+            if let Err(error) = self.run_on(store, caller).await {
+                panic!("{caller}: the log failed: {error}");
+            }
+        }
     }
 
-    async fn run_on(&self, store: EventStore, caller: &Location<'_>)
+    async fn run_on(&self, store: &EventStore, caller: &Location<'_>) -> Result<(), Error>
     where
         H::Event: Event,
     {
         let aggregate_id = new_event_id().to_string();
-        let failed = |error: &dyn std::fmt::Display| format!("{caller}: the log failed: {error}");
         let given = self.history[..self.n_given].iter().map(|event| NewEvent::of(event, &Metadata::default()));
-        let given = given.collect::<Result<Vec<_>, _>>().unwrap_or_else(|error| panic!("{}", failed(&error)));
+        let given = given.collect::<Result<Vec<_>, _>>()?;
         if !given.is_empty() {
-            let append = Append::to(STREAM, &aggregate_id, Expected::NoStream, given);
-            store.append(append).await.unwrap_or_else(|error| panic!("{}", failed(&error)));
+            store.append(Append::to(STREAM, &aggregate_id, Expected::NoStream, given)).await?;
         }
         let runner = || Runner::<H>::new(store.clone(), STREAM, &aggregate_id, Vec::new());
         let mut warm = runner();
@@ -154,14 +123,15 @@ where
                 (Err(ExecuteError::Refused(found)), Err(refusal)) => check(&what, &format!("{found:?}"), refusal),
                 (Err(ExecuteError::Refused(found)), Ok(_)) => panic!("{what}: it is refused: {found:?}"),
                 (Err(ExecuteError::Contended { .. }), _) => panic!("{what}: others write to {aggregate_id}"),
-                (Err(ExecuteError::Store(error)), _) => panic!("{}", failed(&error)),
+                (Err(ExecuteError::Store(error)), _) => return Err(error),
             }
         }
         let mut cold = runner();
         for runner in [&mut warm, &mut cold] {
-            runner.catch_up().await.unwrap_or_else(|error| panic!("{}", failed(&error)));
+            runner.catch_up().await?;
             check(&format!("{caller}: the state on the log"), runner.handler(), &self.handler);
         }
+        Ok(())
     }
 }
 

@@ -150,11 +150,12 @@
 //! }
 //!
 //! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! given::<Shelf>([Stock::Booked { n: 3 }])
+//! let scenario = given::<Shelf>([Stock::Booked { n: 3 }])
 //!     .when(-2).then([Stock::Booked { n: -2 }])
 //!     .when(-2).then_refused(|refusal| refusal == "only 1 are left");
 //!
 //! let store = EventStore::in_memory().await?;
+//! scenario.on(&store).await;
 //! let mut shelf = Runner::<Shelf>::new(store, "stock", "bolts", vec![]).with_snapshots();
 //! shelf.execute(3, &Cause::request()).await?;
 //! assert_eq!(shelf.handler().n_left, 3);

@@ -1,7 +1,7 @@
 //! A log in plain memory, which says what every backend does: a list of events under a lock. Nothing here is fast or clever;
 //! where another backend differs from it, one of the two is wrong. It lives as long as its store and keeps nothing on a disk.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -46,9 +46,6 @@ struct Log {
     identity: LogIdentity,
     /// The event at position 1 comes first.
     events: Vec<Recorded>,
-    positions: HashMap<Uuid, Position>,
-    /// The last sequence of each `(stream, aggregate)`.
-    sequences: HashMap<(String, String), i64>,
     /// By `(space, key)`.
     cells: BTreeMap<(String, String), Cell>,
 }
@@ -59,19 +56,11 @@ impl Memory {
     pub fn new(options: Options) -> Self {
         let log_time = LogTime::new(options.clock);
         let identity = LogIdentity { id: Uuid::now_v7(), format: FORMAT, created_at: log_time.now() };
-        let log = Log {
-            identity,
-            events: Vec::new(),
-            positions: HashMap::new(),
-            sequences: HashMap::new(),
-            cells: BTreeMap::new(),
-        };
+        let log = Log { identity, events: Vec::new(), cells: BTreeMap::new() };
         let (writing, log) = (tokio::sync::Mutex::new(()), Mutex::new(log));
         Self(Arc::new(Inner { writing, log, log_time, tail: Arc::default() }))
     }
-}
 
-impl Memory {
     fn open(&self) -> Result<&Inner> {
         self.0.check_open().map(|()| &*self.0)
     }
@@ -188,8 +177,8 @@ impl Inner {
                 Taken::Known => Import::compare(log.at(record.position).expect("the log has it"), &record)?,
                 Taken::New => {
                     let sequence = log.sequence_of(&record.stream_id, &record.aggregate_id);
-                    import.add(&record, sequence, log.positions.get(&record.event_id).copied())?;
-                    log.push(record);
+                    import.add(&record, sequence, log.of_id(record.event_id).map(|known| known.position))?;
+                    log.events.push(record);
                 }
             }
         }
@@ -211,6 +200,10 @@ impl Log {
         self.events.get(usize::try_from(position.0.checked_sub(1)?).ok()?)
     }
 
+    fn of_id(&self, event_id: Uuid) -> Option<&Recorded> {
+        self.events.iter().find(|event| event.event_id == event_id)
+    }
+
     /// The log time of the last write, be it of an event or of a cell.
     fn last_time(&self) -> Timestamp {
         let key = (LAST_CHANGE.0.to_owned(), LAST_CHANGE.1.to_owned());
@@ -219,13 +212,8 @@ impl Log {
     }
 
     fn sequence_of(&self, stream_id: &str, aggregate_id: &str) -> i64 {
-        self.sequences.get(&(stream_id.to_owned(), aggregate_id.to_owned())).copied().unwrap_or(0)
-    }
-
-    fn push(&mut self, event: Recorded) {
-        self.positions.insert(event.event_id, event.position);
-        self.sequences.insert((event.stream_id.clone(), event.aggregate_id.clone()), event.sequence);
-        self.events.push(event);
+        let of = |event: &&Recorded| event.stream_id == stream_id && event.aggregate_id == aggregate_id;
+        self.events.iter().rev().find(of).map_or(0, |event| event.sequence)
     }
 
     fn page(&self, query: &Query, range: Range, limit: usize) -> Page {
@@ -275,7 +263,7 @@ impl Log {
         for event in &self.events {
             if let Some(event) = check.event(event.position, || Ok::<_, Infallible>(event.clone()))
                 && let Some(cause) = event.causes().causation_id
-                && !self.positions.contains_key(&cause)
+                && self.of_id(cause).is_none()
             {
                 check.foreign_cause(event.position);
             }
@@ -297,14 +285,10 @@ impl Log {
         let kinds = kinds.into_iter();
         Stats {
             head: self.head(),
-            n_aggregates: self.sequences.len() as i64,
+            n_aggregates: self.events.iter().filter(|event| event.sequence == 1).count() as i64,
             n_cells: self.cells.keys().filter(|(space, _)| !space.is_empty()).count() as i64,
             n_bytes: 0,
-            span: self
-                .events
-                .first()
-                .map(|event| event.created_at)
-                .zip(self.events.last().map(|event| event.created_at)),
+            span: self.events.first().zip(self.events.last()).map(|(first, last)| (first.created_at, last.created_at)),
             kinds: kinds
                 .map(|((stream_id, event_type), n_events)| KindStats { stream_id, event_type, n_events })
                 .collect(),
@@ -316,8 +300,7 @@ impl Ledger for &mut Log {
     type Fault = Infallible;
 
     fn known(&mut self, write: &Write, event: &NewEvent) -> Result<Option<Known>, Infallible> {
-        let found = self.positions.get(&event.event_id).and_then(|position| self.at(*position));
-        Ok(found.map(|found| Known {
+        Ok(self.of_id(event.event_id).map(|found| Known {
             place: Place { position: found.position, sequence: found.sequence },
             created_at: found.created_at,
             is_equal: event.is_same(write, found),
@@ -340,7 +323,7 @@ impl Ledger for &mut Log {
 
     fn insert(&mut self, entry: &Entry<'_>) -> Result<(), Infallible> {
         let NewEvent { event_id, event_type, event_version, data, metadata, tags, causes: _ } = entry.event.clone();
-        self.push(Recorded {
+        self.events.push(Recorded {
             position: entry.place.position,
             event_id,
             stream_id: entry.stream_id.to_owned(),

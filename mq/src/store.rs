@@ -33,6 +33,9 @@ impl std::fmt::Debug for EventStore {
 const LOAD_PAGE: usize = 1000;
 
 /// A log. A clone is the same log, usable from any task.
+///
+/// Any operation can also fail with a fault of the database, with [`Error::Closed`], or on a pinned store with
+/// [`Error::WentBack`].
 #[derive(Clone)]
 pub struct EventStore {
     backend: Arc<dyn Backend>,
@@ -55,9 +58,6 @@ impl EventStore {
     }
 
     /// [`EventStore::open`] with a clock of the caller's, or without making a log.
-    ///
-    /// # Errors
-    /// As for [`EventStore::open`].
     #[cfg(any(feature = "sqlite", feature = "postgres"))]
     pub async fn open_with(url: &str, options: Options) -> Result<Self> {
         #[cfg(feature = "postgres")]
@@ -76,16 +76,7 @@ impl EventStore {
     /// [`Error::Storage`] when SQLite fails.
     #[cfg(feature = "sqlite")]
     pub async fn in_memory() -> Result<Self> {
-        Self::in_memory_with(Options::default()).await
-    }
-
-    /// [`EventStore::in_memory`] with a clock of the caller's.
-    ///
-    /// # Errors
-    /// As for [`EventStore::in_memory`].
-    #[cfg(feature = "sqlite")]
-    pub async fn in_memory_with(options: Options) -> Result<Self> {
-        Ok(Self::on(crate::sqlite::Sqlite::in_memory(options).await?))
+        Ok(Self::on(crate::sqlite::Sqlite::in_memory(Options::default()).await?))
     }
 
     /// A log on a backend of the caller's.
@@ -185,36 +176,17 @@ impl EventStore {
     /// # Errors
     /// As for [`EventStore::load_events`].
     pub async fn load<T: Event>(&self, query: &Query, range: Range) -> Result<Vec<Envelope<T>>> {
-        let mut loaded = Vec::new();
-        self.load_each(query, range, |item| item.map(|envelope| loaded.push(envelope))).await?;
-        Ok(loaded)
+        self.load_items(query, range).await?.into_iter().collect()
     }
 
     /// All matching events of a range, each by itself: one that cannot be decoded is an [`Error::Decode`] in its place.
-    ///
-    /// # Errors
-    /// A fault of the database.
     pub async fn load_items<T: Event>(&self, query: &Query, range: Range) -> Result<Vec<Result<Envelope<T>>>> {
         let mut loaded = Vec::new();
-        self.load_each(query, range, |item| {
-            loaded.push(item);
-            Ok(())
-        })
-        .await?;
-        Ok(loaded)
-    }
-
-    async fn load_each<T: Event>(
-        &self,
-        query: &Query,
-        range: Range,
-        mut take: impl FnMut(Result<Envelope<T>>) -> Result<()>,
-    ) -> Result<()> {
         let mut pages = self.pages(query, range, LOAD_PAGE)?;
         while let Some(page) = pages.next().await? {
-            page.events.into_iter().map(Envelope::of).try_for_each(&mut take)?;
+            loaded.extend(page.events.into_iter().map(Envelope::of));
         }
-        Ok(())
+        Ok(loaded)
     }
 
     /// All of a range of the log as it is now, page by page, each read while the one before it is worked on.
@@ -235,25 +207,16 @@ impl EventStore {
     }
 
     /// The position of the last event; 0 in an empty log.
-    ///
-    /// # Errors
-    /// A fault of the database.
     pub async fn head(&self) -> Result<Position> {
         self.still(self.backend.head().await?)
     }
 
     /// The last position at or before `at` at which an append ends.
-    ///
-    /// # Errors
-    /// A fault of the database.
     pub async fn whole(&self, at: Position) -> Result<Position> {
         self.still(self.backend.whole(at).await?)
     }
 
     /// The log's identity.
-    ///
-    /// # Errors
-    /// A fault of the database.
     pub async fn log(&self) -> Result<LogIdentity> {
         self.still(self.backend.log().await?)
     }
@@ -286,9 +249,6 @@ impl EventStore {
     }
 
     /// Up to `limit` cells of a space in the order of their keys, from the first that is `from` or after it.
-    ///
-    /// # Errors
-    /// A fault of the database.
     pub async fn cells(&self, space: &str, from: &str, limit: usize) -> Result<Vec<Cell>> {
         // A space has a name; what has none is the backend's own.
         if space.is_empty() {
@@ -298,18 +258,12 @@ impl EventStore {
     }
 
     /// One cell, if it is there.
-    ///
-    /// # Errors
-    /// A fault of the database.
     pub async fn cell(&self, space: &str, key: &str) -> Result<Option<Cell>> {
         let first = self.cells(space, key, 1).await?.pop();
         Ok(first.filter(|cell| cell.key == key))
     }
 
     /// What the log holds. It counts, so it costs more on a large log.
-    ///
-    /// # Errors
-    /// A fault of the database.
     pub async fn stats(&self) -> Result<Stats> {
         self.still(self.backend.stats().await?)
     }

@@ -15,16 +15,9 @@ pub(crate) fn name_of<T: Serialize + ?Sized>(value: &T) -> Option<&'static str> 
 struct Naming;
 
 /// That it has stopped, and the name that it has found.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("stopped at {0:?}")]
 struct Stop(Option<&'static str>);
-
-impl std::fmt::Display for Stop {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "stopped at {:?}", self.0)
-    }
-}
-
-impl std::error::Error for Stop {}
 
 impl serde::ser::Error for Stop {
     fn custom<T: std::fmt::Display>(_: T) -> Self {
@@ -34,9 +27,10 @@ impl serde::ser::Error for Stop {
 
 type Never = Impossible<(), Stop>;
 
+/// Methods for values that are no variant.
 macro_rules! no_variant {
-    ($($method:ident: $value:ty,)*) => {
-        $(fn $method(self, _: $value) -> Result<(), Stop> { Err(Stop(None)) })*
+    ($($method:ident($($value:ty),*) -> $ok:ty,)*) => {
+        $(fn $method(self, $(_: $value),*) -> Result<$ok, Stop> { Err(Stop(None)) })*
     };
 }
 
@@ -52,21 +46,16 @@ impl Serializer for Naming {
     type SerializeStructVariant = Never;
 
     no_variant! {
-        serialize_bool: bool, serialize_i8: i8, serialize_i16: i16, serialize_i32: i32, serialize_i64: i64,
-        serialize_u8: u8, serialize_u16: u16, serialize_u32: u32, serialize_u64: u64, serialize_f32: f32,
-        serialize_f64: f64, serialize_char: char, serialize_str: &str, serialize_bytes: &[u8],
-        serialize_unit_struct: &'static str,
-    }
-
-    fn serialize_none(self) -> Result<(), Stop> {
-        Err(Stop(None))
+        serialize_bool(bool) -> (), serialize_char(char) -> (), serialize_str(&str) -> (), serialize_bytes(&[u8]) -> (),
+        serialize_i8(i8) -> (), serialize_i16(i16) -> (), serialize_i32(i32) -> (), serialize_i64(i64) -> (),
+        serialize_u8(u8) -> (), serialize_u16(u16) -> (), serialize_u32(u32) -> (), serialize_u64(u64) -> (),
+        serialize_f32(f32) -> (), serialize_f64(f64) -> (), serialize_none() -> (), serialize_unit() -> (),
+        serialize_unit_struct(&'static str) -> (), serialize_seq(Option<usize>) -> Never, serialize_tuple(usize) -> Never,
+        serialize_tuple_struct(&'static str, usize) -> Never, serialize_map(Option<usize>) -> Never,
+        serialize_struct(&'static str, usize) -> Never,
     }
 
     fn serialize_some<T: Serialize + ?Sized>(self, _: &T) -> Result<(), Stop> {
-        Err(Stop(None))
-    }
-
-    fn serialize_unit(self) -> Result<(), Stop> {
         Err(Stop(None))
     }
 
@@ -94,26 +83,6 @@ impl Serializer for Naming {
 
     fn serialize_struct_variant(self, _: &'static str, _: u32, variant: &'static str, _: usize) -> Result<Never, Stop> {
         Err(Stop(Some(variant)))
-    }
-
-    fn serialize_seq(self, _: Option<usize>) -> Result<Never, Stop> {
-        Err(Stop(None))
-    }
-
-    fn serialize_tuple(self, _: usize) -> Result<Never, Stop> {
-        Err(Stop(None))
-    }
-
-    fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<Never, Stop> {
-        Err(Stop(None))
-    }
-
-    fn serialize_map(self, _: Option<usize>) -> Result<Never, Stop> {
-        Err(Stop(None))
-    }
-
-    fn serialize_struct(self, _: &'static str, _: usize) -> Result<Never, Stop> {
-        Err(Stop(None))
     }
 }
 

@@ -12,7 +12,7 @@ use crewlog_executors::liveness::LeaderLock;
 use crewlog_executors::reacting::{Reacting, fold, host};
 use crewlog_mq::{
     Append, Appended, Backend, Error, EventStore, LogIdentity, Metadata, NewEvent, Page, Position, Query, Range,
-    Recorded, Result, Start, Timestamp,
+    Recorded, Result, Sqlite, Start, Timestamp,
 };
 use crewlog_planner::crew::Reactor;
 use crewlog_planner::crew::conflicts::{self, Conflicts};
@@ -60,7 +60,7 @@ async fn in_time<T>(future: impl Future<Output = T>) -> T {
 /// A new log with these appends.
 pub(super) async fn log_of(appends: &[&[Recorded]]) -> (EventStore, Scripted) {
     let clock = Scripted::default();
-    let store = EventStore::in_memory_with(clock.options()).await.unwrap();
+    let store = EventStore::on(Sqlite::in_memory(clock.options()).await.unwrap());
     append_again(&store, &clock, appends).await;
     (store, clock)
 }

@@ -9,7 +9,7 @@ use crewlog_executors::planning;
 use crewlog_executors::plans;
 use crewlog_mq::{
     Append, Cause, Clock, EventStore, Expected, NewEvent, Options, PAGE_EVENTS_MAX, Query, Range, Recorded, Runner,
-    Timestamp,
+    Sqlite, Timestamp,
 };
 use crewlog_planner::claim::{self, Ending, Executor, TaskCommand, TaskLease};
 use crewlog_planner::event::{Command, FailureClass, PlannerConfig, QuestionId, Usage, plan_tag};
@@ -54,7 +54,7 @@ impl World {
     async fn new() -> Self {
         let clock = Scripted::default();
         clock.set(Timestamp(1_763_712_000_000_000));
-        let store = EventStore::in_memory_with(clock.options()).await.unwrap();
+        let store = EventStore::on(Sqlite::in_memory(clock.options()).await.unwrap());
         Self { store, clock, projects: BTreeMap::new() }
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crewlog_executors::claiming::claim_of;
 use crewlog_executors::human;
 use crewlog_executors::liveness::LivenessLock;
-use crewlog_mq::{Cause, EventStore, ExecuteError, Query};
+use crewlog_mq::{Cause, EventStore, ExecuteError, Query, Sqlite};
 use crewlog_planner::claim::{Ending, LEASE, TaskCommand, TaskError, TaskEvent};
 use crewlog_planner::event::{Event, FailureClass, PlannerConfig, Usage};
 use crewlog_planner::plan::{FailurePolicy, TaskId};
@@ -87,7 +87,7 @@ async fn cut_off(store: &EventStore) -> Vec<bool> {
 #[tokio::test]
 async fn a_claim_says_whether_a_lost_holder_may_have_had_effects() {
     let clock = Scripted::default();
-    let store = EventStore::in_memory_with(clock.options()).await.unwrap();
+    let store = EventStore::on(Sqlite::in_memory(clock.options()).await.unwrap());
     let mut task = claim_of(&store, PLAN, TASK, tags());
     claim(&store, "never began").await.unwrap();
     clock.pass(LEASE);
@@ -125,7 +125,7 @@ async fn a_task_released_by_its_worker_does_not_count_as_cut_off() {
 #[tokio::test]
 async fn an_expired_lease_is_reclaimed_and_its_late_holder_refused() {
     let clock = Scripted::default();
-    let store = EventStore::in_memory_with(clock.options()).await.unwrap();
+    let store = EventStore::on(Sqlite::in_memory(clock.options()).await.unwrap());
     assert_eq!(claim(&store, "first").await, Ok(1));
     clock.pass(LEASE - Duration::from_micros(1));
     assert!(matches!(claim(&store, "second").await, Err(TaskError::Held { epoch: 1, .. })));
@@ -150,7 +150,7 @@ async fn an_expired_lease_is_reclaimed_and_its_late_holder_refused() {
 #[tokio::test]
 async fn a_renewed_lease_stays_valid() {
     let clock = Scripted::default();
-    let store = EventStore::in_memory_with(clock.options()).await.unwrap();
+    let store = EventStore::on(Sqlite::in_memory(clock.options()).await.unwrap());
     claim(&store, "first").await.unwrap();
     for _ in 0..3 {
         clock.pass(LEASE - Duration::from_secs(1));

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use crewlog_mq::{
-    APPEND_EVENTS_MAX, Append, Error, EventStore, Expected, METADATA_BYTES_MAX, Metadata, NAME_BYTES_MAX, NewEvent,
-    PAGE_EVENTS_MAX, PAYLOAD_BYTES_MAX, Place as EventPlace, Position, Query, Range, TAGS_MAX,
+    APPEND_EVENTS_MAX, Append, CellChange, Error, EventStore, Expected, METADATA_BYTES_MAX, Metadata, NAME_BYTES_MAX,
+    NewEvent, PAGE_EVENTS_MAX, PAYLOAD_BYTES_MAX, Place as EventPlace, Position, Query, Range, TAGS_MAX,
 };
 use futures::future::join_all;
 
@@ -68,45 +68,6 @@ async fn check_expected(n_before: i64, believed: Expected, holds: bool) {
         }
         let n_after = n_before + i64::from(holds);
         assert_eq!(store.head().await.expect("the head can be read"), Position(n_after));
-    }
-}
-
-#[tokio::test]
-async fn an_append_to_several_aggregates_is_atomic() {
-    for (store, _place) in logs().await {
-        store.append(noting("b", 0)).await.unwrap();
-        let append = Append::to("facts", "a", Expected::NoStream, notes([1, 2]))
-            .and("facts", "b", Expected::Sequence(1), notes([3]))
-            .and("facts", "unwritten", Expected::NoStream, vec![])
-            .and("facts", "c", Expected::Any, notes([4]));
-        let appended = store.append(append).await.unwrap();
-        assert_eq!(appended.places, [place(2, 1), place(3, 2), place(4, 2), place(5, 1)]);
-        assert_eq!((appended.last(), appended.repeated), (Position(5), false));
-        let history = everything(&store).await;
-        assert!(history[1..].iter().all(|event| event.append_start == Position(2)));
-        assert!(history[1..].iter().all(|event| event.created_at == appended.created_at));
-        check_history(&history);
-    }
-}
-
-#[tokio::test]
-async fn an_append_with_one_refused_write_stores_nothing() {
-    for (store, _place) in logs().await {
-        store.append(noting("b", 0)).await.unwrap();
-        let first = ("facts", "new", Expected::NoStream);
-        for (aggregate_id, expected, events) in [
-            ("b", Expected::NoStream, notes([2])),
-            ("b", Expected::Sequence(7), notes([2])),
-            ("b", Expected::Sequence(0), vec![]),
-            ("other", Expected::Sequence(1), vec![]),
-        ] {
-            let append = Append::to(first.0, first.1, first.2, notes([1]));
-            let refusal = store.append(append.and("facts", aggregate_id, expected, events)).await.unwrap_err();
-            assert!(matches!(refusal, Error::SequenceMismatch { aggregate_id: named, .. } if named == aggregate_id));
-            assert_eq!(store.head().await.unwrap(), Position(1));
-        }
-        let appended = store.append(Append::to(first.0, first.1, first.2, notes([1]))).await.unwrap();
-        assert_eq!(appended.places, [place(2, 1)], "nothing of the refused appends was left");
     }
 }
 
@@ -232,6 +193,13 @@ async fn an_exceeded_limit_is_reported_with_what_exceeds_it() {
             None,
             NAME_BYTES_MAX,
         ),
+        (
+            noting("a", 1).cell(CellChange::set("s", &long, String::new())),
+            "name_bytes_max",
+            "the bytes of the cell's key \"xxx",
+            None,
+            NAME_BYTES_MAX,
+        ),
         (noting(&long, 1), "name_bytes_max", "the bytes of the aggregate id \"xxx", None, NAME_BYTES_MAX),
         (
             Append::to("facts", "a", Expected::Any, too_many),
@@ -262,17 +230,4 @@ async fn reads_have_limits_too() {
     assert!(matches!(refusal, Error::LimitPassed { limit: "tags_max", value: 2000, .. }), "{refusal}");
     let refusal = store.subscribe::<super::Fact>(&query).err().expect("a stream on it is refused");
     assert!(matches!(refusal, Error::LimitPassed { limit: "tags_max", .. }), "{refusal}");
-}
-
-#[tokio::test]
-async fn an_append_exactly_at_the_limits_is_accepted() {
-    for (store, _place) in logs().await {
-        let name = "é".repeat(NAME_BYTES_MAX / 2);
-        let tags: Vec<_> = (0..TAGS_MAX).map(|n| format!("tag-{n:02}")).collect();
-        let event = raw(&name, json_of(PAYLOAD_BYTES_MAX), &Metadata::default()).with_tags(tags.clone());
-        store.append(Append::to(&name, &name, Expected::Any, vec![event])).await.unwrap();
-        let history = everything(&store).await;
-        assert_eq!((history[0].data.len(), &history[0].tags), (PAYLOAD_BYTES_MAX, &tags));
-        assert_eq!((&history[0].stream_id, &history[0].event_type), (&name, &name));
-    }
 }

@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex};
 use crewlog_mq::conformance::Rig;
 use crewlog_mq::{
     Append, Appended, Backend, Cell as LogCell, Checked, EventStore, Imported, LogIdentity, Memory, Options, Page,
-    Position, Query, Range, Records, Result, Stats, Tail, Timestamp,
+    Position, Query, Range, Records, Result, Sqlite, Stats, Tail, Timestamp,
 };
-use futures::FutureExt;
 use futures::future::BoxFuture;
+use futures::{FutureExt, TryFutureExt};
 use tempfile::TempDir;
 use uuid::Uuid;
 
@@ -78,7 +78,7 @@ fn sqlite_shared() -> Rig {
 }
 
 fn sqlite_in_memory() -> Rig {
-    kept("SQLite in memory", |options| EventStore::in_memory_with(options).boxed())
+    kept("SQLite in memory", |options| Sqlite::in_memory(options).map_ok(EventStore::on).boxed())
 }
 
 fn memory() -> Rig {

@@ -6,59 +6,11 @@ use uuid::Uuid;
 
 use super::{Fact, everything, logs, note, noting};
 
-#[tokio::test]
-async fn event_data_keeps_the_writers_exact_bytes() {
-    let all = [
-        "{}",
-        "null",
-        " { \"b\" : 1 ,\n\t\"a\": [ 1.0, 1e2, -0 ] } ",
-        "{\"same\":1,\"same\":2}",
-        "\"\\u0000\\u00e9\\ud83d\\ude00\\/\"",
-        "\"é😀\u{2028}\"",
-        "\"it's \\\"quoted\\\" -- ; DROP TABLE events\"",
-        "123456789012345678901234567890.10",
-        "[[[[[[[[[[]]]]]]]]]]",
-    ];
-    for (store, _place) in logs().await {
-        for data in all {
-            let event = NewEvent::from_json("T", "1", data.into(), &Metadata::default()).unwrap();
-            store.append(Append::to("raw", "a", Expected::Any, vec![event])).await.unwrap();
-        }
-        let stored: Vec<_> = everything(&store).await.into_iter().map(|event| event.data).collect();
-        assert_eq!(stored, all);
-    }
-}
-
 #[test]
 fn data_that_is_not_json_is_refused_before_the_append() {
     for data in ["", "{", "{} {}", "nul", "{'a':1}", "\u{0}", "\"\u{0}\"", "[1,]", "\u{feff}{}"] {
         let refusal = NewEvent::from_json("T", "1", data.into(), &Metadata::default()).unwrap_err();
         assert!(matches!(&refusal, Error::Encode { event_type, .. } if event_type == "T"), "{data:?}: {refusal}");
-    }
-}
-
-#[tokio::test]
-async fn names_with_any_characters_are_stored_and_distinguished() {
-    let names = ["a", "A", "a ", "á", "a\u{301}", "it's \"q\"", "a/b", "%_*", "a\u{1}", "a\u{1}b", "?1", "\n"];
-    for (store, _place) in logs().await {
-        for name in names {
-            let event = NewEvent::from_json(name, name, "1".into(), &Metadata::default()).unwrap();
-            let append = Append::to(name, name, Expected::NoStream, vec![event.with_tags([name])]);
-            store.append(append).await.unwrap();
-        }
-        for name in names {
-            for query in [
-                Query::stream(name),
-                Query::aggregate(name, name),
-                Query::tag(name),
-                Query::all().of_type(name),
-                Query { aggregate_id: Some(name.into()), ..Query::all() },
-            ] {
-                let found = store.read(&query, Range::default(), 100).await.unwrap().events;
-                let found: Vec<_> = found.iter().map(|e| (&*e.stream_id, &*e.event_version, &*e.tags[0])).collect();
-                assert_eq!(found, [(name, name, name)], "{query:?}");
-            }
-        }
     }
 }
 

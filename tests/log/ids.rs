@@ -15,22 +15,6 @@ fn to(aggregate_id: &str, expected: Expected, events: Vec<NewEvent>) -> Append {
 }
 
 #[tokio::test]
-async fn a_repeated_append_returns_its_first_positions_whatever_it_expects() {
-    for (store, _place) in logs().await {
-        store.append(noting("other", 0)).await.unwrap();
-        let events = vec![known(1, 1), known(2, 2)];
-        let first = store.append(to("a", Expected::NoStream, events.clone())).await.unwrap();
-        store.append(noting("a", 3)).await.unwrap();
-        for expected in [Expected::NoStream, Expected::Any, Expected::Sequence(3), Expected::Sequence(77)] {
-            let again = store.append(to("a", expected, events.clone())).await.unwrap();
-            assert!(again.repeated && !first.repeated, "{expected:?}");
-            assert_eq!((&again.places, again.created_at), (&first.places, first.created_at), "{expected:?}");
-        }
-        assert_eq!(store.head().await.unwrap(), Position(4));
-    }
-}
-
-#[tokio::test]
 async fn a_repeated_append_may_differ_in_metadata_and_tag_order() {
     for (store, _place) in logs().await {
         store.append(to("a", Expected::Any, vec![known(1, 1)])).await.unwrap();

@@ -211,11 +211,17 @@ async fn importing_another_log_or_a_fork_is_refused_with_the_first_difference() 
         ("metadata", |event| event.metadata = "{}".into()),
         ("tags", |event| event.tags.push("x".into())),
     ];
-    for (field, edit) in forks {
-        let (identity, mut records) = export(&source, 6).await;
-        edit(&mut records[3]);
-        let refused = import(&source, identity, records).await.unwrap_err();
-        assert!(matches!(&refused, Error::Forked { position: Position(4), differs } if differs == field), "{refused}");
+    let whole = export(&source, 6).await;
+    for (copy, _place) in logs().await {
+        import(&copy, whole.0.clone(), whole.1.clone()).await.unwrap();
+        for (field, edit) in forks {
+            let (identity, mut records) = whole.clone();
+            edit(&mut records[3]);
+            let refused = import(&copy, identity, records).await.unwrap_err();
+            let is_told = matches!(&refused, Error::Forked { position: Position(4), differs } if differs == field);
+            assert!(is_told, "{field}: {refused}");
+        }
+        check_same(&export(&copy, 9).await, &whole, "a fork");
     }
     let (identity, mut records) = export(&source, 6).await;
     records[0].created_at.0 -= 1;

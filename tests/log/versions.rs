@@ -181,3 +181,49 @@ async fn a_strict_load_and_a_runner_stop_at_an_unreadable_event_until_it_is_read
     }
     assert_eq!(store.head().await.unwrap(), Position(7), "nothing is decided on half of the history");
 }
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+enum Shape {
+    Fields { text: String, n: Option<u8> },
+    Newtype(Vec<u8>),
+    Tuple(u8, String),
+    Unit,
+}
+
+impl Event for Shape {
+    const EVENT_VERSION: &'static str = "1.0";
+}
+
+#[test]
+fn every_variant_shape_survives_encoding_and_decoding() {
+    let text = "a \"quoted\" } text\n\u{0}é".to_owned();
+    for (shape, event_type, data) in [
+        (Shape::Fields { text, n: None }, "Fields", r#"{"text":"a \"quoted\" } text\n\u0000é","n":null}"#),
+        (Shape::Newtype(vec![1, 2]), "Newtype", "[1,2]"),
+        (Shape::Tuple(7, String::new()), "Tuple", r#"[7,""]"#),
+        (Shape::Unit, "Unit", "null"),
+    ] {
+        assert_eq!((shape.event_type(), &*shape.encode().unwrap()), (event_type, data));
+        assert_eq!(Shape::decode(event_type, "1.0", data).unwrap(), shape);
+    }
+    for (event_type, data, why) in [("Tuple", "[7]", "invalid length 1"), ("Unit", "null null", "trailing characters")]
+    {
+        let error = Shape::decode(event_type, "1.0", data).unwrap_err().to_string();
+        assert!(error.contains(why), "{error}");
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct NoEnum {
+    n: u8,
+}
+
+impl Event for NoEnum {
+    const EVENT_VERSION: &'static str = "1.0";
+}
+
+#[test]
+fn a_type_that_is_not_an_enum_is_refused_by_name() {
+    let error = NoEnum { n: 1 }.encode().unwrap_err().to_string();
+    assert!(error.contains("NoEnum cannot be written: serde does not write it as a variant"), "{error}");
+}

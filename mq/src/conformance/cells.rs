@@ -1,10 +1,9 @@
 //! Cells: what each expectation means, fencing by versions that only grow, and log time as the judge of who holds one.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use super::rig::{Hands, Rig};
-use crate::{Append, Cell, CellChange, CellExpected, Clock, Error, EventStore, Timestamp};
+use super::rig::Rig;
+use crate::{Append, Cell, CellChange, CellExpected, Clock, Error, EventStore};
 
 const TTL: Duration = Duration::from_secs(10);
 
@@ -86,11 +85,7 @@ async fn fencing(rig: &Rig) {
     let cell = found(&store).await.expect("it is there");
     assert_eq!((cell.value.as_str(), cell.version), ("second", second));
     let until = cell.held_until.expect("it is held");
-    assert_eq!(until, store_time(&hands).plus(TTL), "it is held by log time");
-}
-
-fn store_time(hands: &Arc<Hands>) -> Timestamp {
-    hands.wall()
+    assert_eq!(until, hands.wall().plus(TTL), "it is held by log time");
 }
 
 /// Versions grow with each change within one moment of log time, and over a deletion.

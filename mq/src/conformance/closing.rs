@@ -6,10 +6,9 @@ use futures::future::{join, join_all, join5};
 use futures::{FutureExt, Stream, StreamExt};
 use tokio::sync::mpsc as channel;
 
-use super::rig::{Rig, everything, new_name, note, notes, noting};
+use super::rig::{Rig, export, note, notes, noting};
 use crate::{
-    Append, Error, EventStore, ExecuteError, Expected, Options, Position, Query, Range, Recorded, Result, Start,
-    group_handler,
+    Append, Error, EventStore, ExecuteError, Expected, Position, Query, Range, Recorded, Result, Start, group_handler,
 };
 
 /// Appends that are under way while the log is closed.
@@ -30,12 +29,8 @@ async fn appends_under_way(rig: &Rig) {
     let query = Query::all();
     let reads = join_all((0..N_APPENDS).map(|_| clone.read(&query, Range::default(), 1)));
     let ((outcomes, read), ()) = join(join(appends, reads), store.close()).await;
-    for outcome in
-        outcomes.into_iter().map(|outcome| outcome.map(|_| ())).chain(read.into_iter().map(|page| page.map(|_| ())))
-    {
-        if let Err(refusal) = outcome {
-            assert!(matches!(refusal, Error::Closed), "what comes too late is refused as such: {refusal}");
-        }
+    for refusal in outcomes.into_iter().filter_map(Result::err).chain(read.into_iter().filter_map(Result::err)) {
+        assert!(matches!(refusal, Error::Closed), "what comes too late is refused as such: {refusal}");
     }
     refused(&clone).await;
     store.close().await;
@@ -65,9 +60,8 @@ async fn import_under_way(rig: &Rig) {
     for n in 0..3 {
         from.append(noting("a", n)).await.expect("it is open");
     }
-    let (identity, events) = (from.log().await.expect("it has an identity"), everything(&from).await);
-    let name = new_name();
-    let store = rig.open(&name, Options::default()).await;
+    let (identity, events) = export(&from).await;
+    let store = rig.new_log().await;
     let (begun, is_begun) = tokio::sync::oneshot::channel();
     let (go_on, may_go_on) = mpsc::channel::<()>();
     let mut begun = Some(begun);
@@ -101,17 +95,14 @@ async fn streams_within_a_page(rig: &Rig) {
         store.append(Append::to("facts", "a", Expected::Any, notes(300))).await.expect("it is open");
     }
     let follow = || store.follow(&Query::all(), Start::Beginning).boxed();
-    let (mut within, mut begun) = (Vec::new(), Vec::new());
-    for stream in [follow(), follow(), store.records(&Query::all(), Range::default()).boxed()] {
-        within.push(stream);
-    }
+    let mut within = [follow(), follow(), store.records(&Query::all(), Range::default()).boxed()];
     for stream in &mut within {
         let first = stream.next().await.expect("there are events").expect("it can be read");
         assert_eq!(first.position, Position(1));
     }
-    for mut stream in [follow(), follow(), follow()] {
+    let mut begun = [follow(), follow(), follow()];
+    for stream in &mut begun {
         let _ = stream.next().now_or_never();
-        begun.push(stream);
     }
     store.close().await;
     for stream in within.into_iter().chain(begun) {

@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use super::generate::Dice;
 use super::rig::{Rig, check_history, everything, new_name, note, noting};
-use crate::{Append, CellChange, CellExpected, Error, EventStore, Expected, NewEvent, Options, Position, Query};
+use crate::{Append, CellChange, CellExpected, EventStore, Expected, NewEvent, Options, Position, Query};
 
 const N_ROUNDS: u64 = 12;
 
@@ -28,7 +28,6 @@ pub(super) async fn check(rig: &Rig, seed: u64) {
             assert_eq!((&repeated.places, repeated.created_at), (&first.places, first.created_at), "{expected}");
             assert!(repeated.repeated && repeated.cells.is_empty());
         }
-        refusals(store).await;
     }
     drop(store);
     let reopened = rig.open(&name, Options::default()).await;
@@ -41,32 +40,6 @@ pub(super) async fn check(rig: &Rig, seed: u64) {
 
 fn known(id: u128, n: u64) -> NewEvent {
     note(n).with_id(Uuid::from_u128(id)).with_tags(["known"])
-}
-
-/// What is not the same append once more is refused, with what is known.
-async fn refusals(store: &EventStore) {
-    let head = store.head().await.expect("the head can be read");
-    let to = |aggregate_id, events| Append::to("facts", aggregate_id, Expected::Any, events);
-    let other_type = NewEvent { event_type: "Other".into(), ..known(1, 1) };
-    for append in [
-        to("a", vec![known(1, 5)]),
-        to("c", vec![known(1, 1)]),
-        to("a", vec![known(1, 1).with_tags(["other"])]),
-        to("a", vec![other_type]),
-        to("a", vec![NewEvent { event_version: "9".into(), ..known(1, 1) }]),
-        to("a", vec![known(77, 1), known(1, 5)]),
-    ] {
-        let refusal = store.append(append).await.expect_err("an id is that of one event");
-        assert!(matches!(refusal, Error::IdReused { event_id, .. } if event_id == Uuid::from_u128(1)), "{refusal:?}");
-    }
-    for append in [
-        to("a", vec![known(1, 1), known(77, 7)]),
-        to("c", vec![note(7)]).and("facts", "a", Expected::Any, vec![known(2, 2)]),
-    ] {
-        let refusal = store.append(append).await.expect_err("it is neither new nor a repetition");
-        assert!(matches!(refusal, Error::PartlyKnown { .. }), "{refusal:?}");
-    }
-    assert_eq!(store.head().await.expect("the head can be read"), head, "a refusal leaves nothing");
 }
 
 /// A caller goes away after any number of steps of its append, and comes again.

@@ -1,22 +1,6 @@
 //! What every backend must do, as a suite that any backend can be put to: [`check`] runs all of it and panics at the first
 //! thing that differs, with the block, the seed and the backend. It asserts no speed.
-//!
-//! ```
-//! use crewlog_mq::conformance::{Rig, check};
-//! use crewlog_mq::{EventStore, Memory};
-//!
-//! # #[tokio::main(flavor = "current_thread")] async fn main() {
-//! let logs: std::sync::Arc<std::sync::Mutex<std::collections::HashMap<String, EventStore>>> = Default::default();
-//! let rig = Rig::new("my backend", move |log, options| {
-//!     let logs = logs.clone();
-//!     async move {
-//!         let mut logs = logs.lock().expect("nobody panics with it");
-//!         Ok(logs.entry(log).or_insert_with(|| EventStore::on(Memory::new(options))).clone())
-//!     }
-//! });
-//! check(&rig, 1).await;
-//! # }
-//! ```
+//! docs/backends.md shows how to run it.
 
 mod atomicity;
 mod cells;

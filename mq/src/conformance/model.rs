@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::generate::Dice;
-use super::rig::{Hands, Rig, check_history, everything, said};
-use crate::{Append, Cell, Clock, EventStore, LogIdentity, Memory, Options, Position, Query, Range, Stats};
+use super::rig::{Hands, Rig, check_history, everything, said, timed};
+use crate::{Append, Cell, EventStore, LogIdentity, Memory, Position, Query, Range, Stats};
 
 const N_STEPS: u64 = 150;
 /// So many events stand before the first step, since a short range may be read in another way than a long one.
@@ -54,10 +54,8 @@ pub(super) async fn check(rig: &Rig, seed: u64) {
 impl Pair {
     async fn new(rig: &Rig) -> Self {
         let (subject, hands) = rig.timed_log().await;
-        let model_hands = Arc::new(Hands::default());
-        model_hands.set(hands.wall());
-        let clock: Arc<dyn Clock> = Arc::<Hands>::clone(&model_hands);
-        let model = EventStore::on(Memory::new(Options { clock, ..Options::default() }));
+        let (model_hands, options) = timed();
+        let model = EventStore::on(Memory::new(options));
         Self { subject, hands, model, model_hands, accepted: Vec::new() }
     }
 

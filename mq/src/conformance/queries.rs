@@ -27,6 +27,9 @@ pub(super) async fn check(rig: &Rig, seed: u64) {
         Query::all().of_types(["Noted", "Closed"]),
         Query::all().of_types([]).or(Query::tag("x").of_types([])).or(Query::aggregate("s", "1").of_types([])),
         Query::stream("s").of_types([]).or(Query::tag("y")),
+        Query::tag("rare"),
+        Query::aggregate("stream-7", "own"),
+        Query::tag("none"),
     ] {
         check_query(&store, &history, &wide, Range::default(), &mut dice).await;
         check_query(&store, &history, &wide, Range::default().backwards(), &mut dice).await;
@@ -40,7 +43,7 @@ pub(super) async fn check(rig: &Rig, seed: u64) {
 }
 
 async fn fill(store: &EventStore, dice: &mut Dice) {
-    let many = (0..400).map(|_| dice.event()).collect();
+    let many = (0..400).map(|n| if n % 133 == 0 { dice.event().with_tags(["rare"]) } else { dice.event() }).collect();
     store.append(Append::to("s", "1", Expected::Any, many)).await.expect("an append of any kind is accepted");
     for n in 0..N_STREAMS {
         let stream = format!("stream-{n}");

@@ -9,8 +9,8 @@ use futures::future::BoxFuture;
 use uuid::Uuid;
 
 use crate::{
-    Append, Clock, Error, EventStore, Expected, Metadata, NewEvent, Options, PAGE_EVENTS_MAX, Position, Query, Range,
-    Recorded, Result, Timestamp,
+    Append, Clock, Error, EventStore, Expected, Imported, LogIdentity, Metadata, NewEvent, Options, PAGE_EVENTS_MAX,
+    Position, Query, Range, Recorded, Result, Timestamp,
 };
 
 /// Opens the log of a name.
@@ -56,11 +56,17 @@ impl Rig {
 
     /// A new log under hands that a block sets.
     pub(super) async fn timed_log(&self) -> (EventStore, Arc<Hands>) {
-        let hands = Arc::new(Hands::default());
-        hands.set(Timestamp(1_700_000_000_000_000));
-        let clock: Arc<dyn Clock> = Arc::<Hands>::clone(&hands);
-        (self.open(&new_name(), Options { clock, ..Options::default() }).await, hands)
+        let (hands, options) = timed();
+        (self.open(&new_name(), options).await, hands)
     }
+}
+
+/// Options with hands that a block sets.
+pub(super) fn timed() -> (Arc<Hands>, Options) {
+    let hands = Arc::new(Hands::default());
+    hands.set(Timestamp(1_700_000_000_000_000));
+    let clock: Arc<dyn Clock> = Arc::<Hands>::clone(&hands);
+    (hands, Options { clock, ..Options::default() })
 }
 
 /// A name that no log had before.
@@ -118,6 +124,16 @@ pub(super) fn noting(aggregate_id: &str, n: u64) -> Append {
 /// Every event of a log.
 pub(super) async fn everything(store: &EventStore) -> Vec<Recorded> {
     in_pages(store, &Query::all(), Range::default(), PAGE_EVENTS_MAX).await
+}
+
+/// A log as an import takes it.
+pub(super) async fn export(store: &EventStore) -> (LogIdentity, Vec<Recorded>) {
+    (store.log().await.expect("a log has an identity"), everything(store).await)
+}
+
+pub(super) async fn import(into: &EventStore, identity: &LogIdentity, events: &[Recorded]) -> Imported {
+    let events: Vec<_> = events.iter().cloned().map(Ok).collect();
+    into.import(identity.clone(), events.into_iter()).await.expect("what was exported can be imported")
 }
 
 /// Reads page after page; every page keeps what a page promises.

@@ -1,10 +1,9 @@
 //! Log time under a clock that is set back: changes of cells drive log time as events do, so no lease lasts longer.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use super::rig::{Hands, Rig, everything, new_name, noting};
-use crate::{Append, CellChange, CellExpected, Clock, Error, EventStore, Memory, Options, Timestamp};
+use super::rig::{Rig, everything, export, import, new_name, noting, timed};
+use crate::{Append, CellChange, CellExpected, Clock, Error, EventStore, Memory};
 
 const LEASE: Duration = Duration::from_secs(30);
 const STEP: Duration = Duration::from_secs(3600);
@@ -50,20 +49,16 @@ async fn a_lease_ends_in_time(rig: &Rig, is_seen_by_another: bool) {
 /// The clock is set back by less than has passed since the last write, so it never shows a time before that write.
 async fn a_long_lease_ends_in_time_after_a_quiet_time(rig: &Rig) {
     let (store, hands) = rig.timed_log().await;
-    let lease = |expected| {
-        let change = CellChange::set("lease", "a", String::new()).held_for(2 * STEP).expecting(expected);
-        store.append(Append::default().cell(change))
-    };
-    lease(CellExpected::Free).await.expect("it is free");
+    lease_for(&store, 2 * STEP, CellExpected::Free).await.expect("it is free");
     let until = hands.wall().plus(2 * STEP);
     hands.pass(STEP * 3 / 2);
     hands.set_back(STEP);
     hands.pass(STEP / 2 - Duration::from_micros(1));
-    lease(CellExpected::Free).await.expect_err("it is held");
+    lease(&store, CellExpected::Free).await.expect_err("it is held");
     hands.pass(Duration::from_micros(1));
     assert_eq!(store.now(), until, "log time has gone on");
-    lease(CellExpected::Free).await.expect("it is free again");
-    lease(CellExpected::Free).await.expect_err("it is held");
+    lease(&store, CellExpected::Free).await.expect("it is free again");
+    lease(&store, CellExpected::Free).await.expect_err("it is held");
     let steps = everything(&store).await;
     let mut steps: Vec<_> = steps.iter().map(|event| (&*event.event_type, &*event.data)).collect();
     // Each process records it once, and a rig may open several.
@@ -76,25 +71,22 @@ async fn an_import_leaves_log_time(rig: &Rig) {
     let (hands, options) = timed();
     let source = EventStore::on(Memory::new(options.clone()));
     source.append(noting("a", 1)).await.expect("an append of any kind is accepted");
-    let (identity, events) = (source.log().await.expect("a log has an identity"), everything(&source).await);
+    let (identity, events) = export(&source).await;
     let copy = rig.open(&new_name(), options).await;
     hands.pass(STEP);
     lease(&copy, CellExpected::Free).await.expect("it is free");
     let before = hands.wall();
     hands.set_back(STEP);
-    copy.import(identity, events.into_iter().map(Ok)).await.expect("it is taken in");
+    import(&copy, &identity, &events).await;
     let appended = copy.append(noting("a", 2)).await.expect("an append of any kind is accepted");
     assert_eq!(appended.created_at, before, "log time goes on from the last write");
 }
 
-fn timed() -> (Arc<Hands>, Options) {
-    let hands = Arc::new(Hands::default());
-    hands.set(Timestamp(1_700_000_000_000_000));
-    let clock: Arc<dyn Clock> = Arc::<Hands>::clone(&hands);
-    (hands, Options { clock, ..Options::default() })
+async fn lease(store: &EventStore, expected: CellExpected) -> Result<i64, Error> {
+    lease_for(store, LEASE, expected).await
 }
 
-async fn lease(store: &EventStore, expected: CellExpected) -> Result<i64, Error> {
-    let change = CellChange::set("lease", "a", String::new()).held_for(LEASE).expecting(expected);
+async fn lease_for(store: &EventStore, ttl: Duration, expected: CellExpected) -> Result<i64, Error> {
+    let change = CellChange::set("lease", "a", String::new()).held_for(ttl).expecting(expected);
     store.append(Append::default().cell(change)).await.map(|appended| appended.cells[0])
 }

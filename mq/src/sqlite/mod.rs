@@ -235,6 +235,10 @@ impl Backend for Sqlite {
             log.readers.close().await;
             // It ends when the writer has.
             let _ = log.written.clone().wait_for(|()| false).await;
+            // Of two connections that are closed at once each may leave the -wal file to the other.
+            if log.location.beside("-wal").is_some_and(|wal| wal.exists()) {
+                let _ = tokio::task::spawn_blocking(move || log.location.connect_to_write().map(drop)).await;
+            }
         };
         // In a separate task: others wait for permits that it holds, even if the caller stops polling.
         async { drop(tokio::spawn(closing).await) }.boxed()
