@@ -41,7 +41,7 @@ impl Source {
     }
 }
 
-/// By what an alternative is found.
+/// How the events of an alternative are found.
 pub(crate) enum Driver<'q> {
     Source(Source),
     /// The aggregates of this name, in one stream or, where it is empty, in any.

@@ -314,7 +314,7 @@ type IsIt = fn(&Error) -> bool;
 async fn each_connection_failure_has_its_own_error_without_the_password() {
     let (host, _) = server().rsplit_once('/').map(|(host, name)| (host.to_owned(), name.to_owned())).unwrap();
     let user = host.split_once("://").unwrap().1.split_once('@').unwrap().0.to_owned();
-    let with = |name: &str| host.replacen(&user, &format!("{name}:hushhush"), 1);
+    let with = |name: &str| host.replacen(&format!("//{user}@"), &format!("//{name}:hushhush@"), 1);
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let database = Database::new();
     let cases: [(String, IsIt); 7] = [

@@ -353,7 +353,7 @@ async fn a_caught_up_follower_reports_a_lower_position_only_after_the_error() {
             // With a lost connection it may say again that it has caught up with the log as it was.
             seen.retain(|item| item != "caught up to 5");
             assert_eq!(seen.len(), 2, "{start:?}: {seen:?}");
-            assert!(seen[0].contains("up to position 5, and it now ends at 2"), "{start:?}: {seen:?}");
+            assert!(seen[0].contains("position 5 was known, and now it ends at 2"), "{start:?}: {seen:?}");
         }
     }
 }
