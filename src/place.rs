@@ -153,7 +153,7 @@ impl Place {
     pub async fn open_or_make(&self) -> Result<(EventStore, bool), Failure> {
         match self.open_once(false).await {
             Ok(store) => return Ok((self.layered(store)?, false)),
-            // An empty file becomes a log; what must not is refused again.
+            // An empty file becomes a log. Any other file is refused again below.
             Err(Error::NoLog { .. } | Error::NoLogIn { .. }) => {}
             Err(error) => return Err(error.into()),
         }

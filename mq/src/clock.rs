@@ -180,8 +180,8 @@ mod tests {
         }
     }
 
-    /// Monotonic time, the time of the last write, and an answer (when it was asked for, and what it says); then
-    /// log time and the step. All in seconds.
+    /// The monotonic time, the time of the last write, when the server was asked and the time it answered; then the expected
+    /// log time and step. All in seconds.
     type Heard = (u64, i64, (u64, i64), (i64, u64));
 
     #[track_caller]

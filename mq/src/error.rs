@@ -300,8 +300,8 @@ pub enum Error {
     Veil(Source),
     /// The log ends before an event that this process has read or appended, or has another event in its place: a standby
     /// that lagged behind was promoted, or a backup restored. Nothing was appended. Writers append again what they had
-    /// appended and the log has lost; readers read again what they had folded from lost events. A stream that yields it
-    /// continues by itself ([`crate::EventStream`]), unless its store is pinned.
+    /// appended and the log has lost; readers rebuild what they had folded from lost events. A stream yields this error once
+    /// and continues by itself ([`crate::EventStream`]), unless its store is pinned.
     #[error(
         "the log went back to an older state, by a restore or a fail-over: position {known} was known, and now it ends at \
          {head}. Nothing else is lost, and nothing was appended: read the log again, then try again"

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::append::{Append, Appended, NewEvent, NoneMatching, Write};
 use crate::cell::{CellChange, Held};
-use crate::clock::Timestamp;
+use crate::clock::{Reading, Timestamp};
 use crate::error::{Error, Result};
 use crate::expected::Expected;
 use crate::position::{Place, Position};
@@ -67,9 +67,13 @@ pub(crate) struct Judge<L> {
 }
 
 impl<L: Ledger> Judge<L> {
-    /// A judge at the end of the log, at a moment of log time.
-    pub(crate) fn new(ledger: L, head: Position, now: Timestamp) -> Self {
-        Self { ledger, head, now, has_written: false }
+    /// A judge at the end of the log, at a moment of log time. It records a step of the wall clock.
+    pub(crate) fn begin(ledger: L, head: Position, reading: &Reading) -> Result<Self, L::Fault> {
+        let mut judge = Self { ledger, head, now: reading.now, has_written: false };
+        if let Some(step) = reading.stepped_back {
+            judge.record_step(step)?;
+        }
+        Ok(judge)
     }
 
     /// The position of the last event that was written or found.
@@ -121,7 +125,7 @@ impl<L: Ledger> Judge<L> {
     }
 
     /// Records in the log that the wall clock is behind log time.
-    pub(crate) fn record_step(&mut self, step: Duration) -> Result<(), L::Fault> {
+    fn record_step(&mut self, step: Duration) -> Result<(), L::Fault> {
         let micros = step.as_micros();
         tracing::warn!(behind_us = micros, "the wall clock stepped back; log time runs on");
         let (data, metadata) = (format!("{{\"behind_us\":{micros}}}"), Metadata::default());

@@ -146,9 +146,8 @@ impl Inner {
         let mut log = self.log();
         let (before, last) = (log.events.len(), log.last_time());
         let reading = self.log_time.after(last);
-        let mut judge = Judge::new(&mut *log, Position(before as i64), reading.now);
-        if let Some(step) = reading.stepped_back {
-            let Ok(()) = judge.record_step(step);
+        let Ok(mut judge) = Judge::begin(&mut *log, Position(before as i64), &reading);
+        if reading.stepped_back.is_some() {
             self.log_time.step_is_recorded();
         }
         let Ok(outcome) = judge.judge(append);

@@ -23,7 +23,6 @@ pub(crate) struct Pages {
 enum Next {
     Unread(Range),
     Reading(Range, BoxFuture<'static, Result<Page>>),
-    Read(Range, Result<Page>),
     End,
 }
 
@@ -40,7 +39,6 @@ impl Pages {
         let (range, read) = match std::mem::replace(&mut self.next, Next::End) {
             Next::Unread(range) => (range, self.read(range).await),
             Next::Reading(range, reading) => (range, reading.await),
-            Next::Read(range, read) => (range, read),
             Next::End => return Ok(None),
         };
         match read.and_then(|page| self.backend.tail().check(Some(self.generation)).map(|()| page)) {
@@ -60,10 +58,10 @@ impl Pages {
     /// Begins to read a page. It is awaited later, so nobody need be woken now.
     fn begin(&mut self, range: Range) {
         let mut reading = self.read(range);
-        self.next = match reading.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(read) => Next::Read(range, read),
-            Poll::Pending => Next::Reading(range, reading),
-        };
+        if let Poll::Ready(read) = reading.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            reading = Box::pin(std::future::ready(read));
+        }
+        self.next = Next::Reading(range, reading);
     }
 
     fn read(&self, range: Range) -> BoxFuture<'static, Result<Page>> {

@@ -67,6 +67,25 @@ pub(crate) fn drain(first: Request, queue: &mut mpsc::Receiver<Request>) -> Vec<
     batch
 }
 
+/// Answers the callers of a batch; each has the fault if there is one, which is returned.
+pub(crate) fn answer(
+    replies: Vec<oneshot::Sender<Result<Appended>>>,
+    outcomes: Result<Vec<Result<Appended>>>,
+) -> Option<Error> {
+    let (outcomes, fault) = match outcomes {
+        Ok(outcomes) => (outcomes, None),
+        Err(error) => {
+            tracing::warn!(%error, appends = replies.len(), "a commit failed");
+            (vec![Err(error.clone()); replies.len()], Some(error))
+        }
+    };
+    for (reply, outcome) in replies.into_iter().zip(outcomes) {
+        // A caller that went away does not undo its append.
+        let _ = reply.send(outcome);
+    }
+    fault
+}
+
 /// The last event of a batch that is now in the log.
 #[cfg(feature = "sqlite")]
 pub(crate) fn last_of(appends: &[Append], outcomes: &[Result<Appended>]) -> Option<End> {

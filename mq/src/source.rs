@@ -1,12 +1,12 @@
-//! By which index the events of a query are found: each alternative of it by the one that narrows it the most.
+//! Which index finds the events of a query: for each alternative, the one that leaves the fewest events to look at.
 
 use uuid::Uuid;
 
 use crate::query::Query;
 
-/// Up to so many positions are looked through one by one rather than found by an index.
+/// A range of at most this many positions is read without an index.
 pub(crate) const SHORT_RANGE: i64 = 256;
-/// With more kinds or aggregates than these to be merged, the range is looked through instead.
+/// If more sources than this would have to be merged, the range is read without an index.
 pub(crate) const MERGED_MAX: usize = 64;
 
 /// Where events come from, in the order of positions.
@@ -25,7 +25,7 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// What must hold beside the source; [`Query::all`] when the source alone finds what the alternative wants.
+    /// What remains to be checked of events from this source: [`Query::all`] if every one of them matches.
     pub(crate) fn rest(&self, alternative: &Query) -> Query {
         let mut rest = Query { or: Vec::new(), ..alternative.clone() };
         match self {
@@ -44,16 +44,10 @@ impl Source {
 /// How the events of an alternative are found.
 pub(crate) enum Driver<'q> {
     Source(Source),
-    /// The aggregates of this name, in one stream or, where it is empty, in any.
-    Aggregates {
-        stream_id: &'q str,
-        aggregate_id: &'q str,
-    },
-    /// The kinds of this stream or this type; few in any log.
-    Kinds {
-        stream_id: &'q str,
-        event_type: Option<&'q str>,
-    },
+    /// By the aggregates with this id, in the alternative's stream or in any.
+    Aggregates(&'q str),
+    /// By the kinds of the alternative's stream and type. A log has few.
+    Kinds,
 }
 
 impl<'q> Driver<'q> {
@@ -65,13 +59,13 @@ impl<'q> Driver<'q> {
         } else if let Some(id) = causation_id {
             Self::Source(Source::Causation(*id))
         } else if let Some(aggregate_id) = aggregate_id {
-            Self::Aggregates { stream_id, aggregate_id }
+            Self::Aggregates(aggregate_id)
         } else if let Some(id) = correlation_id {
             Self::Source(Source::Correlation(*id))
         } else if let Some(tag) = tags.first() {
             Self::Source(Source::Tag(tag.clone()))
         } else if !stream_id.is_empty() || event_type.is_some() {
-            Self::Kinds { stream_id, event_type: event_type.as_deref() }
+            Self::Kinds
         } else {
             Self::Source(Source::Range)
         }

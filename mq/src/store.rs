@@ -176,7 +176,13 @@ impl EventStore {
     /// # Errors
     /// As for [`EventStore::load_events`].
     pub async fn load<T: Event>(&self, query: &Query, range: Range) -> Result<Vec<Envelope<T>>> {
-        self.load_items(query, range).await?.into_iter().collect()
+        let (mut loaded, mut pages) = (Vec::new(), self.pages(query, range, LOAD_PAGE)?);
+        while let Some(page) = pages.next().await? {
+            for recorded in page.events {
+                loaded.push(Envelope::of(recorded)?);
+            }
+        }
+        Ok(loaded)
     }
 
     /// All matching events of a range, each by itself: one that cannot be decoded is an [`Error::Decode`] in its place.

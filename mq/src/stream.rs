@@ -40,7 +40,7 @@ impl EventStore {
         Ok(EventStream::follow(self.clone(), query.clone(), start))
     }
 
-    /// Follows records as they stand in the log, whatever their type. Of a query that passes a limit it says so, and ends.
+    /// Follows records as they stand in the log, whatever their type. If the query passes a limit, the stream yields that error and ends.
     pub fn follow(&self, query: &Query, start: Start) -> impl Stream<Item = Result<Recorded>> + Send + use<> {
         records(self.clone(), query.clone(), start)
     }
@@ -276,7 +276,7 @@ impl Cursor {
         Ok((last, lost))
     }
 
-    /// The event at a position as it is stored, so that no veil hides it; of none, the beginning of the log.
+    /// The event at a position, in its stored form so that no veil hides it. Position 0 is the beginning of the log.
     async fn end_at(&self, position: Position) -> Result<Option<End>> {
         if position <= Position(0) {
             return Ok(Some(End::default()));
@@ -330,8 +330,8 @@ impl Cursor {
     }
 }
 
-/// All matching events of a range of a pinned log, as they stand there. Whoever takes them may work for long between two, and
-/// read the log meanwhile, so that no page is read before it is wanted.
+/// All matching events of a range of a pinned log. A page is read only when it is wanted: the consumer may work for a long time
+/// between two events, and read the log meanwhile.
 fn records_of(store: EventStore, query: Query, range: Range) -> impl Stream<Item = Result<Recorded>> {
     async_stream::try_stream! {
         let mut rest = Some(range);

@@ -23,9 +23,6 @@ pub struct Trace {
 
 impl EventStore {
     /// The event with this id, its cause and the cause of that, and all that followed from it; `None` when it is not there.
-    ///
-    /// # Errors
-    /// A fault of the database.
     pub async fn trace(&self, event_id: uuid::Uuid) -> Result<Option<Trace>> {
         let Some(event) = self.event(event_id).await? else { return Ok(None) };
         let (mut found, mut more) = (BTreeMap::<Position, Recorded>::new(), false);

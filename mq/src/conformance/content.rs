@@ -1,4 +1,4 @@
-//! What is stored is what was given, byte for byte, with names and values of every sort; up to the limits.
+//! Events and cells are read back byte for byte as they were written, whatever their names and values, up to the limits.
 
 use serde_json::json;
 use uuid::Uuid;
@@ -94,7 +94,7 @@ async fn names(rig: &Rig) {
     }
 }
 
-/// What is just within a limit is taken.
+/// A value that is exactly at a limit is accepted.
 async fn limits(rig: &Rig) {
     let store = rig.new_log().await;
     let name = "é".repeat(NAME_BYTES_MAX / 2);

@@ -143,8 +143,8 @@ impl<'a> Partition<'a> {
         }
     }
 
-    /// Appends with the partition's cell set to `progress`, again after each fault while the lease lasts. An error in the
-    /// result is a refusal, which would come again.
+    /// Appends together with the partition's cell set to `progress`. After a fault it tries again while the lease lasts. The
+    /// inner error is a refusal, which trying again would not change.
     pub(super) async fn append(&self, append: Append, progress: &Progress) -> Result<Result<Appended, Error>, Left> {
         let append = append.cell(self.change(progress));
         loop {
@@ -209,7 +209,7 @@ impl<'a> Partition<'a> {
     }
 }
 
-/// The log has refused and would refuse again.
+/// Whether the log would refuse the same append again.
 fn is_refusal(error: &Error) -> bool {
     matches!(
         error,

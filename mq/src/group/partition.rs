@@ -84,7 +84,7 @@ impl Progress {
     }
 }
 
-/// The partitions of a version in their order: the cell of each, if there is one, and how far that says it is.
+/// The partitions of a version in order, each with its cell and the progress in it, if there are any.
 pub(super) async fn partitions(
     store: &EventStore,
     name: &str,

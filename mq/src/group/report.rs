@@ -132,10 +132,7 @@ impl EventStore {
 }
 
 impl Groups {
-    /// The names of all groups, sorted.
-    ///
-    /// # Errors
-    /// A fault of the database.
+    /// The names of all groups, sorted. It fails only if the database does.
     pub async fn names(&self) -> Result<Vec<String>> {
         let mut names = BTreeSet::new();
         let mut rest = Some(Range::default());

@@ -410,7 +410,7 @@ impl Handler for GroupState {
                     found.is_retired = true;
                     found.parked.clear();
                 });
-                // With none active, the next one that is declared is.
+                // If none is active, the next one to be declared becomes active.
                 self.active = self.active.filter(|active| active != version);
             }
         }

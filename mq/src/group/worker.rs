@@ -265,7 +265,7 @@ impl Group {
         change.expecting(expected).held_for(self.lease)
     }
 
-    /// The same append, refused if the group has an event after this position that may take a worker its right to act.
+    /// The same append, refused if an event of the group after this position may have taken away the right to act.
     pub(super) fn guarded(&self, append: Append, heard_to: Position) -> Append {
         let ends = Query::aggregate(GROUPS_STREAM, &self.name).of_types(["Reset", "Promoted", "Retired"]);
         append.none_matching(ends, heard_to)

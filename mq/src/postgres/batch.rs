@@ -176,10 +176,7 @@ fn judge<'a>(
     end: End,
     reading: &Reading,
 ) -> (Vec<Result<Appended>>, Judge<Writing<'a>>) {
-    let mut judge = Judge::new(writing, end.head, reading.now);
-    if let Some(step) = reading.stepped_back {
-        let Ok(()) = judge.record_step(step);
-    }
+    let Ok(mut judge) = Judge::begin(writing, end.head, reading);
     let judged = appends.iter().map(|append| {
         log.tail.check(append.generation)?;
         let Ok(outcome) = judge.judge(append);

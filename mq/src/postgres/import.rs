@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 
 use super::batch::{Asked, Facts, Interned, Writing};
 use super::log::Log;
-use super::read::{Snapshot, identity, whole};
+use super::read::{identity, whole};
 use super::rows::{recorded, recorded_columns};
 use super::server::answered;
 use super::writer::{Fault, commit};
@@ -80,7 +80,7 @@ async fn transact(
     // The next part may be long in coming.
     let patience = "SELECT set_config('idle_in_transaction_session_timeout', '10min', true)";
     answered(log.statement(patience).execute(&mut *connection)).await?;
-    let identity = identity(&mut Snapshot { log, connection, end: start.end, is_spent: false }).await?;
+    let identity = identity(log, connection).await?;
     let mut judge = Import::begin(&identity, start.end.head, import).map_err(Fault::Told)?;
     if judge.adopts {
         let sql = "UPDATE log SET id = $1, created_at = $2";

@@ -57,9 +57,10 @@ const LOCK: &str = "SELECT one FROM append_lock FOR UPDATE";
 const CLEAR: &str = "CLOSE ALL; RESET SESSION AUTHORIZATION; RESET ALL; SET client_encoding = 'UTF8'; \
      UNLISTEN *; DISCARD TEMP; DISCARD SEQUENCES; SELECT pg_advisory_unlock_all(); ";
 
-/// A read of what is asked for.
+/// A function that reads from a snapshot.
 pub(super) type Reading<A, T> = for<'s> fn(&'s mut Snapshot<'_>, &'s A) -> BoxFuture<'s, sqlx::Result<T>>;
-/// The same with a transaction of its own. False when answers are still to come, so that the connection is of no further use.
+/// A function that reads in a transaction of its own. It returns false if rows are left on the connection, which then cannot
+/// be used again.
 type Transaction<A, T> = for<'c> fn(&'c Log, &'c mut PgConnection, &'c A) -> BoxFuture<'c, sqlx::Result<(T, bool)>>;
 
 /// What all parts of an open log share.

@@ -139,11 +139,17 @@ impl Backend for Postgres {
     }
 
     fn whole(&self, at: Position) -> BoxFuture<'_, Result<Position>> {
-        self.reading("reading the log", at, |snapshot, at| read::whole_in(snapshot, *at).boxed())
+        self.reading("reading the log", at, |snapshot, at| {
+            // From the head on no event follows.
+            let at = (*at).clamp(Position(0), snapshot.end.head);
+            read::whole(snapshot.log, snapshot.connection, at).boxed()
+        })
     }
 
     fn log(&self) -> BoxFuture<'_, Result<LogIdentity>> {
-        self.reading("reading the log's identity", (), |snapshot, ()| read::identity(snapshot).boxed())
+        self.reading("reading the log's identity", (), |snapshot, ()| {
+            read::identity(snapshot.log, snapshot.connection).boxed()
+        })
     }
 
     fn import(&self, identity: LogIdentity, records: Records) -> BoxFuture<'_, Result<Imported>> {

@@ -24,7 +24,7 @@ pub(super) struct Snapshot<'a> {
     pub(super) log: &'a Log,
     pub(super) connection: &'a mut PgConnection,
     pub(super) end: End,
-    /// Whether answers are still to come, so that the connection is of no further use.
+    /// Whether rows are left on the connection, which then cannot be used again.
     pub(super) is_spent: bool,
 }
 
@@ -38,7 +38,7 @@ impl Snapshot<'_> {
     }
 }
 
-/// Which events a page is of.
+/// Which events to read.
 pub(super) struct Asked {
     pub(super) query: Query,
     pub(super) range: Range,
@@ -108,7 +108,7 @@ pub(super) async fn plan(snapshot: &mut Snapshot<'_>, asked: &Asked) -> sqlx::Re
     }
 }
 
-/// The last position at or before this at which an append ends: the event after it tells whether it is one.
+/// The last position at or before `at` at which an append ends. Only the event after `at` says whether one ends there.
 pub(super) async fn whole(log: &Log, connection: &mut PgConnection, at: Position) -> sqlx::Result<Position> {
     let statement = log.statement("SELECT append_start FROM events WHERE position = $1").bind(at.0 + 1);
     let Some(next) = answered(statement.fetch_optional(connection)).await? else { return Ok(at) };
@@ -116,15 +116,9 @@ pub(super) async fn whole(log: &Log, connection: &mut PgConnection, at: Position
     Ok(Position(if append_start <= at.0 { append_start - 1 } else { at.0 }))
 }
 
-/// The same as of a snapshot.
-pub(super) async fn whole_in(snapshot: &mut Snapshot<'_>, at: Position) -> sqlx::Result<Position> {
-    let head = snapshot.end.head;
-    if at < head { whole(snapshot.log, snapshot.connection, at.max(Position(0))).await } else { Ok(head) }
-}
-
 /// The log's identity.
-pub(super) async fn identity(snapshot: &mut Snapshot<'_>) -> sqlx::Result<LogIdentity> {
-    let row = snapshot.row(snapshot.log.statement("SELECT id, format, created_at FROM log")).await?;
+pub(super) async fn identity(log: &Log, connection: &mut PgConnection) -> sqlx::Result<LogIdentity> {
+    let row = answered(log.statement("SELECT id, format, created_at FROM log").fetch_one(connection)).await?;
     Ok(LogIdentity { id: row.try_get(0)?, format: row.try_get(1)?, created_at: Timestamp(row.try_get(2)?) })
 }
 
@@ -136,7 +130,7 @@ pub(super) async fn cells(
     if space.contains('\0') {
         return Ok(Vec::new());
     }
-    // No key has a zero byte, and none is sent: behind one, all keys come that are longer than what stands before it.
+    // PostgreSQL takes no zero byte, and no key has one. The keys from "a\0b" on are those after "a".
     let (from, is_behind) = from.split_once('\0').map_or((&**from, false), |(from, _)| (from, true));
     let sql = "SELECT key, version, value, held_until FROM cells \
          WHERE space = $1 AND key >= $2 AND NOT ($3 AND key = $2) ORDER BY key LIMIT $4";

@@ -1,5 +1,5 @@
-//! How the events that match a query are found: by the index that narrows each alternative the most, merged in the order of
-//! positions. Nothing is scanned that an index can find.
+//! Finding the events that match a query: each alternative by the best index, merged in the order of positions. Nothing is
+//! scanned that an index can find.
 
 use sqlx::postgres::PgConnection;
 use sqlx::{Postgres, QueryBuilder, Row};
@@ -206,10 +206,10 @@ async fn branches(
         let sources = match Driver::of(query) {
             Driver::Source(Source::Range) => return range(),
             Driver::Source(source) => vec![source],
-            Driver::Aggregates { stream_id, aggregate_id } => {
-                of_aggregates(log, connection, (stream_id, aggregate_id), wanted).await?
+            Driver::Aggregates(aggregate_id) => {
+                of_aggregates(log, connection, (&query.stream_id, aggregate_id), wanted).await?
             }
-            Driver::Kinds { stream_id, event_type } => of_kinds(log, connection, stream_id, event_type).await?,
+            Driver::Kinds => of_kinds(log, connection, query).await?,
         };
         branches.extend(sources.into_iter().map(|source| Branch::of(source, &[query])));
         if branches.len() > MERGED_MAX {
@@ -224,14 +224,10 @@ fn has_zero_byte(query: &Query) -> bool {
     named.into_iter().flatten().chain(&query.tags).any(|name| name.contains('\0'))
 }
 
-async fn of_kinds(
-    log: &Log,
-    connection: &mut PgConnection,
-    stream_id: &str,
-    event_type: Option<&str>,
-) -> sqlx::Result<Vec<Source>> {
+async fn of_kinds(log: &Log, connection: &mut PgConnection, query: &Query) -> sqlx::Result<Vec<Source>> {
     let sql = "SELECT kind FROM kinds WHERE ($1 = '' OR stream_id = $1) AND ($2::text IS NULL OR event_type = $2)";
-    let kinds = answered(log.statement(sql).bind(stream_id).bind(event_type).fetch_all(connection)).await?;
+    let kinds =
+        answered(log.statement(sql).bind(&query.stream_id).bind(&query.event_type).fetch_all(connection)).await?;
     kinds.iter().map(|row| row.try_get(0).map(Source::Kind)).collect()
 }
 

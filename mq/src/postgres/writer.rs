@@ -14,7 +14,7 @@ use super::server::{answered, is_loss};
 use crate::append::{Append, Appended};
 use crate::error::{Error, Result};
 use crate::position::Position;
-use crate::queue::{Request, drain};
+use crate::queue::{Request, answer, drain};
 use crate::tail::Look;
 
 /// What kept a transaction from its end.
@@ -90,20 +90,8 @@ impl Writer {
     async fn commit(&mut self, begun: Result<(PgConnection, Look), Fault>, batch: Vec<Request>) {
         let (appends, replies): (Vec<Append>, Vec<_>) =
             batch.into_iter().map(|request| (request.append, request.reply)).unzip();
-        match self.try_commit(begun, &appends).await.map_err(|fault| fault.into_error(&self.log, "appending")) {
-            Ok(outcomes) => {
-                for (reply, outcome) in replies.into_iter().zip(outcomes) {
-                    // A caller that went away does not undo its append.
-                    let _ = reply.send(outcome);
-                }
-            }
-            Err(error) => {
-                tracing::warn!(%error, appends = appends.len(), "a commit failed");
-                for reply in replies {
-                    let _ = reply.send(Err(error.clone()));
-                }
-            }
-        }
+        let outcomes = self.try_commit(begun, &appends).await.map_err(|fault| fault.into_error(&self.log, "appending"));
+        answer(replies, outcomes);
     }
 
     async fn try_commit(

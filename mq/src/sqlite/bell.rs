@@ -28,7 +28,7 @@ pub(super) struct Bell {
 
 struct Open {
     file: File,
-    /// `None` where files have none, and of a file that was made here.
+    /// `None` where the system gives files none.
     id: Option<FileId>,
     /// Held while somebody in this process follows the log.
     watcher: Option<RecommendedWatcher>,
@@ -40,6 +40,13 @@ impl Bell {
         let mut bell = Self { path: location.beside("-bell")?, open: None, is_told: false };
         bell.keep(false);
         Some(bell)
+    }
+
+    /// [`Bell::ring`] for those that ring only now and then.
+    pub(super) fn ring_beside(location: &Location, head: Position) {
+        if let Some(mut bell) = Self::beside(location) {
+            bell.ring(head);
+        }
     }
 
     /// Tells all watchers the head of the log. Call it before the next commit is possible, so that the
@@ -70,12 +77,14 @@ impl Bell {
 
     /// Opens the file that has the name now; creates one if `make` is set.
     fn keep(&mut self, make: bool) {
-        let is_there = self.path.exists();
-        if is_there && self.open.as_ref().is_some_and(|open| open.id == id_of(&self.path)) {
+        let found = std::fs::metadata(&self.path).ok();
+        if let (Some(found), Some(open)) = (&found, &self.open)
+            && open.id == id_of(found)
+        {
             return;
         }
         self.open = None;
-        if !is_there && !make {
+        if found.is_none() && !make {
             return;
         }
         match open(&self.path) {
@@ -94,9 +103,8 @@ impl Bell {
 }
 
 fn open(path: &Path) -> std::io::Result<Open> {
-    // Asked before, so that a file that takes its place now is found to be another.
-    let id = id_of(path);
     let file = File::options().read(true).write(true).create(true).truncate(false).open(path)?;
+    let id = id_of(&file.metadata()?);
     Ok(Open { file, id, watcher: None })
 }
 

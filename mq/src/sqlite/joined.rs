@@ -17,7 +17,6 @@ use crate::clock::LogTime;
 use crate::error::{Error, Result};
 use crate::judge::Judge;
 use crate::limits::JOINED_TIME_MAX;
-use crate::position::Position;
 use crate::tail::Tail;
 
 const DOING: &str = "appending with other statements";
@@ -101,10 +100,7 @@ impl Joined {
         }
         let mut memory = Memory::default();
         let writing = Writing::new(&transaction, &mut memory, look).map_err(fault)?;
-        let mut judge = Judge::new(writing, start.head, reading.now);
-        if let Some(step) = reading.stepped_back {
-            judge.record_step(step).map_err(fault)?;
-        }
+        let mut judge = Judge::begin(writing, start.head, &reading).map_err(fault)?;
         let appended = judge.judge(append).map_err(fault)??;
         let head = judge.head();
         drop(judge);
@@ -117,19 +113,13 @@ impl Joined {
         transaction.commit().map_err(fault)?;
         #[cfg(feature = "faults")]
         crate::faults::reach(crate::faults::Point::After(start.head, head));
-        self.ring(head);
+        Bell::ring_beside(&self.location, head);
         drop(held);
         if reading.stepped_back.is_some() {
             self.log_time.step_is_recorded();
         }
         self.log_time.learn(reading.now);
         Ok((appended, worked))
-    }
-
-    fn ring(&self, head: Position) {
-        if let Some(mut bell) = Bell::beside(&self.location) {
-            bell.ring(head);
-        }
     }
 }
 

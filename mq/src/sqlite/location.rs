@@ -1,5 +1,6 @@
 //! The location of a log on SQLite: how it is opened safely, and the meaning of its faults.
 
+use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -87,7 +88,7 @@ impl Location {
     /// Remembers which file it is; after this [`Location::check_same`] can tell.
     pub(super) fn remember(&self) {
         if let Self::File(path, files) = self
-            && let Some(found) = id_of(path)
+            && let Some(found) = id_at(path)
         {
             files.log.get_or_init(|| found);
         }
@@ -97,11 +98,11 @@ impl Location {
     pub(super) fn check_same(&self) -> Result<()> {
         let Self::File(path, files) = self else { return Ok(()) };
         let Some(log) = files.log.get() else { return Ok(()) };
-        if id_of(path) != Some(*log) {
+        if id_at(path) != Some(*log) {
             return Err(Error::Replaced { place: self.place() });
         }
         let wal = self.with_ending("-wal");
-        match (files.wal.get(), id_of(&wal)) {
+        match (files.wal.get(), id_at(&wal)) {
             (Some(known), found) if found != Some(*known) => Err(Error::Replaced { place: wal.display().to_string() }),
             (None, Some(found)) => {
                 files.wal.get_or_init(|| found);
@@ -176,7 +177,7 @@ impl Location {
         Ok(connection)
     }
 
-    /// A connection that writes to a log that is made: what it commits is on disk.
+    /// A connection for writing to an existing log. What it commits is on disk.
     pub(super) fn connect_to_write(&self) -> Result<Connection> {
         // To connect would make a file where there is none.
         self.check_same()?;
@@ -333,15 +334,18 @@ fn is_of_a_full_disk(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge)
 }
 
-/// Which file has this name, if one has.
+fn id_at(path: &Path) -> Option<FileId> {
+    std::fs::metadata(path).ok().as_ref().and_then(id_of)
+}
+
 #[cfg(unix)]
-pub(super) fn id_of(path: &Path) -> Option<FileId> {
+pub(super) fn id_of(found: &Metadata) -> Option<FileId> {
     use std::os::unix::fs::MetadataExt;
-    std::fs::metadata(path).ok().map(|found| (found.dev(), found.ino()))
+    Some((found.dev(), found.ino()))
 }
 
 /// Elsewhere an open file cannot be deleted.
 #[cfg(not(unix))]
-pub(super) fn id_of(_path: &Path) -> Option<FileId> {
+pub(super) fn id_of(_found: &Metadata) -> Option<FileId> {
     None
 }

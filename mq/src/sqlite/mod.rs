@@ -52,6 +52,8 @@ use readers::Readers;
 pub struct Sqlite {
     location: Location,
     requests: mpsc::Sender<Request>,
+    /// Tells the writer that all other connections are closed.
+    is_alone: Arc<watch::Sender<bool>>,
     /// Closed when the writer has ended.
     written: watch::Receiver<()>,
     tail: Arc<Tail>,
@@ -94,12 +96,14 @@ impl Sqlite {
     async fn start(location: Location, options: Options) -> Result<Self> {
         let (requests, queue) = mpsc::channel(QUEUE_APPENDS_MAX);
         let (done, written) = watch::channel(());
+        let is_alone = Arc::new(watch::Sender::new(false));
         let tail = Arc::new(Tail::default());
         let log_time = Arc::new(LogTime::new(options.clock));
         writer::start(writer::Start {
             location: location.clone(),
             create: options.create,
             queue,
+            is_alone: is_alone.subscribe(),
             done,
             tail: Arc::clone(&tail),
             log_time: Arc::clone(&log_time),
@@ -108,7 +112,7 @@ impl Sqlite {
         let readers = Readers::new(location.clone(), Arc::clone(&tail));
         let joined = Joined::new(location.clone(), Arc::clone(&log_time), Arc::clone(&tail));
         let beside = Arc::new(Semaphore::new(BESIDE_MAX));
-        Ok(Self { location, requests, written, tail, log_time, readers, joined, beside })
+        Ok(Self { location, requests, is_alone, written, tail, log_time, readers, joined, beside })
     }
 
     /// Makes an append together with a caller's own statements: both are in the database, or neither is.
@@ -178,19 +182,19 @@ impl Backend for Sqlite {
     fn read<'a>(&'a self, query: &'a Query, range: Range, limit: usize) -> BoxFuture<'a, Result<Page>> {
         let query = query.clone();
         let page = move |snapshot: &Snapshot<'_>, names: &mut _| read::page(snapshot, names, &query, range, limit);
-        self.readers.read_events("reading the log", page).boxed()
+        self.readers.read("reading the log", page).boxed()
     }
 
     fn head(&self) -> BoxFuture<'_, Result<Position>> {
-        self.readers.read("reading the head of the log", |snapshot| Ok(snapshot.end.head)).boxed()
+        self.readers.read("reading the head of the log", |snapshot, _| Ok(snapshot.end.head)).boxed()
     }
 
     fn whole(&self, at: Position) -> BoxFuture<'_, Result<Position>> {
-        self.readers.read("reading the log", move |snapshot| read::whole(snapshot, at)).boxed()
+        self.readers.read("reading the log", move |snapshot, _| read::whole(snapshot, at)).boxed()
     }
 
     fn log(&self) -> BoxFuture<'_, Result<LogIdentity>> {
-        self.readers.read("reading the log's identity", |snapshot| read::log(snapshot.connection)).boxed()
+        self.readers.read("reading the log's identity", |snapshot, _| read::log(snapshot.connection)).boxed()
     }
 
     fn import(&self, identity: LogIdentity, records: Records) -> BoxFuture<'_, Result<Imported>> {
@@ -198,9 +202,7 @@ impl Backend for Sqlite {
         async move {
             let work = move || {
                 let imported = import::run(&location, &identity, records)?;
-                if let Some(mut bell) = Bell::beside(&location) {
-                    bell.ring(LOOK_ANYWAY);
-                }
+                Bell::ring_beside(&location, LOOK_ANYWAY);
                 Ok::<_, Error>(imported)
             };
             let done = self.beside(work).await?;
@@ -233,12 +235,9 @@ impl Backend for Sqlite {
             drop(is_first);
             log.joined.close();
             log.readers.close().await;
+            log.is_alone.send_replace(true);
             // It ends when the writer has.
             let _ = log.written.clone().wait_for(|()| false).await;
-            // Of two connections that are closed at once each may leave the -wal file to the other.
-            if log.location.beside("-wal").is_some_and(|wal| wal.exists()) {
-                let _ = tokio::task::spawn_blocking(move || log.location.connect_to_write().map(drop)).await;
-            }
         };
         // In a separate task: others wait for permits that it holds, even if the caller stops polling.
         async { drop(tokio::spawn(closing).await) }.boxed()
@@ -251,13 +250,13 @@ impl Backend for Sqlite {
     fn cells<'a>(&'a self, space: &'a str, from: &'a str, limit: usize) -> BoxFuture<'a, Result<Vec<Cell>>> {
         let (space, from) = (space.to_owned(), from.to_owned());
         self.readers
-            .read("reading cells", move |snapshot| read::cells(snapshot.connection, &space, &from, limit))
+            .read("reading cells", move |snapshot, _| read::cells(snapshot.connection, &space, &from, limit))
             .boxed()
     }
 
     fn stats(&self) -> BoxFuture<'_, Result<Stats>> {
         let location = self.location.clone();
-        self.readers.read("counting the events", move |log| read::stats(log, &location)).boxed()
+        self.readers.read("counting the events", move |log, _| read::stats(log, &location)).boxed()
     }
 
     fn tail(&self) -> &Arc<Tail> {

@@ -53,17 +53,8 @@ impl Readers {
         Self(Arc::new(Handle(Arc::new(Shared { location, tail, queue, work, n_threads }))))
     }
 
-    /// Reads in one snapshot.
+    /// Reads in one snapshot, with the names that the connection has met.
     pub(super) async fn read<T: Send + 'static>(
-        &self,
-        doing: &'static str,
-        read: impl FnOnce(&Snapshot<'_>) -> rusqlite::Result<T> + Send + 'static,
-    ) -> Result<T> {
-        self.read_events(doing, |snapshot, _| read(snapshot)).await
-    }
-
-    /// [`Readers::read`] for events, with the names that the connection has met.
-    pub(super) async fn read_events<T: Send + 'static>(
         &self,
         doing: &'static str,
         read: impl FnOnce(&Snapshot<'_>, &mut Names) -> rusqlite::Result<T> + Send + 'static,

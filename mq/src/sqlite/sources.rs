@@ -1,5 +1,5 @@
-//! How the events that match a query are found: by the index that narrows each alternative the most, merged in the order of
-//! positions. Nothing is sorted, and nothing is scanned that an index can find.
+//! Finding the events that match a query: each alternative by the best index, merged in the order of positions. Nothing is
+//! sorted, and nothing is scanned that an index can find.
 
 use rusqlite::fallible_streaming_iterator::FallibleStreamingIterator;
 use rusqlite::types::Value;
@@ -123,14 +123,14 @@ pub(super) fn sources(connection: &Connection, query: &Query, bounds: Bounds) ->
     for alternative in query.alternatives() {
         match Driver::of(alternative) {
             Driver::Source(source) => sources.push(source),
-            Driver::Aggregates { stream_id, aggregate_id } => {
-                sources.extend(of_aggregates(connection, stream_id, aggregate_id, bounds)?);
+            Driver::Aggregates(aggregate_id) => {
+                sources.extend(of_aggregates(connection, &alternative.stream_id, aggregate_id, bounds)?);
             }
-            Driver::Kinds { stream_id, event_type } => {
+            Driver::Kinds => {
                 let sql =
                     "SELECT kind FROM kinds WHERE (?1 = '' OR stream_id = ?1) AND (?2 IS NULL OR event_type = ?2)";
                 let mut select = connection.prepare_cached(sql)?;
-                for kind in select.query_map((stream_id, event_type), |row| row.get(0))? {
+                for kind in select.query_map((&alternative.stream_id, &alternative.event_type), |row| row.get(0))? {
                     sources.push(Source::Kind(kind?));
                 }
             }

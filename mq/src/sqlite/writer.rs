@@ -26,7 +26,7 @@ use crate::error::{Error, Result};
 use crate::judge::Judge;
 use crate::limits::POLL_INTERVAL;
 use crate::query::{Query, Range};
-use crate::queue::{Request, drain, last_of, recorded};
+use crate::queue::{Request, answer, drain, last_of, recorded};
 use crate::tail::{Look, Tail};
 
 /// The most events of others that are read for those who follow; with more, each reads its own pages.
@@ -38,6 +38,9 @@ pub(super) struct Start {
     /// Whether a log may be made where there is none.
     pub(super) create: bool,
     pub(super) queue: mpsc::Receiver<Request>,
+    /// True once all other connections of this process are closed. The last one that is closed removes the -wal file, and two
+    /// that are closed at once may each leave it to the other.
+    pub(super) is_alone: watch::Receiver<bool>,
     /// Dropped when the log is closed and everything is done.
     pub(super) done: watch::Sender<()>,
     pub(super) tail: Arc<Tail>,
@@ -52,17 +55,20 @@ pub(super) async fn start(start: Start) -> Result<()> {
     opened.await.map_err(|_| Error::Closed)?
 }
 
-fn run(start: Start, ready: oneshot::Sender<Result<()>>) {
+fn run(mut start: Start, ready: oneshot::Sender<Result<()>>) {
     let opened = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .build()
         .map_err(|error| Error::storage("starting the writer", error))
         .and_then(|runtime| Ok((Writer::open(&start)?, runtime)));
     match opened {
-        Ok((writer, runtime)) => {
+        Ok((mut writer, runtime)) => {
             // The opener may have gone; its clones of the queue then close too.
             let _ = ready.send(Ok(()));
             writer.serve(start.queue, &runtime);
+            // Without a sender the store was dropped, and nobody waits.
+            let _ = runtime.block_on(start.is_alone.wait_for(|is_alone| *is_alone));
+            drop(writer);
             drop(start.done);
         }
         Err(error) => {
@@ -128,7 +134,7 @@ impl Writer {
         Ok(writer)
     }
 
-    fn serve(mut self, mut queue: mpsc::Receiver<Request>, runtime: &tokio::runtime::Runtime) {
+    fn serve(&mut self, mut queue: mpsc::Receiver<Request>, runtime: &tokio::runtime::Runtime) {
         let mut due = Instant::now() + POLL_INTERVAL;
         loop {
             let is_asked = match runtime.block_on(next(&mut queue, &self.tail, due)) {
@@ -211,25 +217,13 @@ impl Writer {
     fn commit(&mut self, batch: Vec<Request>) {
         let (appends, replies): (Vec<Append>, Vec<_>) =
             batch.into_iter().map(|request| (request.append, request.reply)).unzip();
-        match self.try_commit(appends) {
-            Ok(outcomes) => {
-                for (reply, outcome) in replies.into_iter().zip(outcomes) {
-                    // A caller that went away does not undo its append.
-                    let _ = reply.send(outcome);
-                }
-                self.checkpoints.attend(&self.connection);
-            }
-            Err(error) => {
-                tracing::warn!(%error, appends = replies.len(), "a commit failed");
+        match answer(replies, self.try_commit(appends)) {
+            None => self.checkpoints.attend(&self.connection),
+            // A lock that was not to be had says nothing against the connection, nor what the name stands for now.
+            Some(Error::Locked { .. } | Error::Replaced { .. } | Error::WentBack { .. }) => {
                 self.memory = Memory::default();
-                for reply in replies {
-                    let _ = reply.send(Err(error.clone()));
-                }
-                // A lock that was not to be had says nothing against the connection, nor what the name stands for now.
-                if !matches!(error, Error::Locked { .. } | Error::Replaced { .. } | Error::WentBack { .. }) {
-                    self.reopen();
-                }
             }
+            Some(_) => self.reopen(),
         }
     }
 
@@ -247,10 +241,7 @@ impl Writer {
         let Look { end: start, generation, .. } = look;
         let reading = self.log_time.after_by(look.time, look.now);
         let writing = Writing::new(&transaction, &mut self.memory, look).map_err(fault)?;
-        let mut judge = Judge::new(writing, start.head, reading.now);
-        if let Some(step) = reading.stepped_back {
-            judge.record_step(step).map_err(fault)?;
-        }
+        let mut judge = Judge::begin(writing, start.head, &reading).map_err(fault)?;
         let judged = appends.iter().map(|append| match self.tail.check(append.generation) {
             Ok(()) => judge.judge(append).map_err(fault),
             Err(refusal) => Ok(Err(refusal)),
