@@ -12,7 +12,10 @@ fn an_invalid_fixture_file_is_refused_with_line_and_reason() {
         ("", "fixtures.json:1:0: EOF while parsing a value"),
         ("{\"replies\": [\n{\"text\": \"a\",}\n]}", "fixtures.json:2:14: key must be a string"),
         ("{\"replies\": [\n{\"text\": \"a\"},\n{\"reply\": \"b\"}\n]}", "fixtures.json:3:8: unknown field `reply`"),
-        ("{\"replies\": [\n\n{\"times\": 2}\n]}", "fixtures.json:3:1: a reply has \"text\", \"json\" or \"fault\""),
+        (
+            "{\"replies\": [\n\n{\"times\": 2}\n]}",
+            "fixtures.json:3:1: a reply has \"text\", \"json\", \"calls\" or \"fault\"",
+        ),
         (
             "{\"replies\": [{\"text\": \"a\", \"json\": {}}]}",
             "fixtures.json:1:14: a reply has \"text\" or \"json\", not both",

@@ -11,3 +11,4 @@ mod planning;
 mod protocols;
 mod rig;
 mod summaries;
+mod turns;

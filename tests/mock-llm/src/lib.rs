@@ -1,11 +1,13 @@
 //! A local server that speaks the protocols of model providers and replies from a script, including faults.
 
+mod filled;
 mod script;
 mod wire;
 
+use std::fs::File;
+use std::io::Write as _;
 use std::net::TcpListener;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -13,18 +15,19 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, StatusCode, Uri, header};
-use axum::response::Response;
-use axum::routing::post;
+use axum::response::{IntoResponse, Response};
 use futures::{StreamExt, stream};
 use serde_json::{Value, json};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 pub use script::Script;
 use script::{Fault, Reply};
-use wire::Protocol;
+use wire::{Anthropic, Chat, Gemini, Responses, Wire};
 
 /// The maximum bytes of a request.
 const REQUEST_BYTES_MAX: usize = 16 << 20;
+/// A stream chunk that is not JSON, for clients that look at names of events and for those that do not.
+const BROKEN_PIECE: &str = "event: content_block_delta\ndata: {\"broken\n\n";
 
 /// A running server; dropping it closes its connections.
 #[derive(Debug)]
@@ -41,26 +44,28 @@ impl MockLlm {
     /// # Errors
     /// When no port can be listened on.
     pub fn start(script: Script) -> std::io::Result<Self> {
-        Self::start_at("127.0.0.1:0", script)
+        Self::start_at("127.0.0.1:0", script, None)
     }
 
-    /// Serves a script on an address such as `127.0.0.1:8080`.
+    /// Serves a script on an address such as `127.0.0.1:8080`, and appends each request to the file as a line of JSON.
     ///
     /// # Errors
     /// When the address cannot be listened on.
-    pub fn start_at(address: &str, script: Script) -> std::io::Result<Self> {
+    pub fn start_at(address: &str, script: Script, record: Option<File>) -> std::io::Result<Self> {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
         let address = format!("http://{}", listener.local_addr()?);
-        let mock = Arc::new(Mock { script, n_asked: AtomicUsize::new(0), requests: Mutex::default() });
+        let mock = Arc::new(Mock { script, requests: watch::Sender::default(), record });
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (stop, stopped) = oneshot::channel();
-        let served = Arc::clone(&mock);
+        let router = Router::new().fallback(answer).layer(DefaultBodyLimit::max(REQUEST_BYTES_MAX));
+        let router = router.with_state(Arc::clone(&mock));
+        // Dropping the runtime also ends requests whose answer never comes.
         let thread = std::thread::spawn(move || {
-            // Dropping the runtime also ends requests whose answer never comes.
             runtime.block_on(async {
+                let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
                 tokio::select! {
-                    () = serve(listener, served) => {}
+                    _ = axum::serve(listener, router) => {}
                     _ = stopped => {}
                 }
             });
@@ -74,10 +79,11 @@ impl MockLlm {
         &self.address
     }
 
-    /// The requests so far, each with `n`, `protocol`, `path`, `model`, `stream`, `has_key`, `is_scripted` and `body`.
+    /// The requests so far, each with `n`, `protocol`, `path`, `model`, `stream`, `has_key`, `is_scripted`, `agent`,
+    /// `turn` (from 1; 0 for a side request, and of no agent), `results` of tools so far, and `body`.
     #[must_use]
     pub fn requests(&self) -> Vec<Value> {
-        self.mock.requests.lock().map(|requests| requests.clone()).unwrap_or_default()
+        self.mock.requests.borrow().clone()
     }
 }
 
@@ -88,67 +94,106 @@ impl Drop for MockLlm {
     }
 }
 
-async fn serve(listener: TcpListener, mock: Arc<Mock>) {
-    let router = Router::new()
-        .route("/v1/chat/completions", post(openai))
-        .route("/chat/completions", post(openai))
-        .route("/v1/messages", post(anthropic))
-        .layer(DefaultBodyLimit::max(REQUEST_BYTES_MAX))
-        .with_state(mock);
-    let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
-    let _ = axum::serve(listener, router).await;
-}
-
 /// A request, whatever the protocol.
 #[derive(Debug)]
 pub(crate) struct Asked {
-    protocol: Protocol,
+    wire: &'static dyn Wire,
+    /// The API key, if the script has an agent of it.
+    agent: Option<String>,
     model: String,
     is_stream: bool,
-    /// System prompt and messages, one after the other.
+    /// Of an agent, and without tools.
+    is_side: bool,
+    /// System prompt, messages and results of tools, one after the other.
     prompt: String,
+    results: Vec<Value>,
     body: Value,
+}
+
+impl Asked {
+    fn new(wire: &'static dyn Wire, path: &str, agent: Option<String>, body: Value) -> Self {
+        let (mut texts, results) = wire.read(&body);
+        texts.extend(results.iter().filter_map(|result| result["text"].as_str()).map(str::to_owned));
+        let (model, is_stream) = wire.model_and_stream(path, &body);
+        let is_side = agent.is_some() && body["tools"].as_array().is_none_or(Vec::is_empty);
+        Self { wire, agent, model, is_stream, is_side, prompt: texts.join("\n\n"), results, body }
+    }
 }
 
 #[derive(Debug)]
 struct Mock {
     script: Script,
-    n_asked: AtomicUsize,
-    requests: Mutex<Vec<Value>>,
+    /// Watched by the replies that wait for another agent.
+    requests: watch::Sender<Vec<Value>>,
+    record: Option<File>,
 }
 
-async fn openai(State(mock): State<Arc<Mock>>, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
-    mock.answer(Protocol::OpenAi, &uri, &headers, &body).await
-}
-
-async fn anthropic(State(mock): State<Arc<Mock>>, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
-    mock.answer(Protocol::Anthropic, &uri, &headers, &body).await
+async fn answer(State(mock): State<Arc<Mock>>, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
+    let wire: &dyn Wire = match uri.path() {
+        "/v1/chat/completions" | "/chat/completions" => &Chat,
+        "/v1/messages" => &Anthropic,
+        "/v1/responses" => &Responses,
+        path if path.ends_with(":generateContent") || path.ends_with(":streamGenerateContent") => &Gemini,
+        _other => return refusal(&Chat, StatusCode::NOT_FOUND, "not_found", "no protocol has this path", None),
+    };
+    mock.answer(wire, &uri, &headers, &body).await
 }
 
 impl Mock {
-    async fn answer(&self, protocol: Protocol, uri: &Uri, headers: &HeaderMap, body: &[u8]) -> Response {
-        let n = self.n_asked.fetch_add(1, Ordering::Relaxed) + 1;
+    async fn answer(&self, wire: &'static dyn Wire, uri: &Uri, headers: &HeaderMap, body: &[u8]) -> Response {
+        let refused = |message: &str| refusal(wire, StatusCode::BAD_REQUEST, "invalid_request_error", message, None);
         let body = match serde_json::from_slice(body) {
             Ok(body) => body,
-            Err(error) => {
-                let message = format!("the request is no JSON: {error}");
-                return refusal(protocol, StatusCode::BAD_REQUEST, "invalid_request_error", &message, None);
+            Err(error) => return refused(&format!("the request is no JSON: {error}")),
+        };
+        let key = key(headers);
+        let agent = key.map(str::to_owned).filter(|key| self.script.agents.contains(key));
+        let asked = Asked::new(wire, uri.path(), agent, body);
+        let reply = if asked.is_side { Ok(Reply::side()) } else { self.script.next(&asked) };
+        let n = self.record(json!({
+            "protocol": wire.name(), "path": uri.path(), "model": asked.model, "stream": asked.is_stream,
+            "has_key": key.is_some(), "is_scripted": reply.is_ok() && !asked.is_side, "agent": asked.agent,
+            "is_side": asked.is_side, "results": asked.results, "body": asked.body,
+        }));
+        match reply {
+            Ok(reply) => self.send(&asked, &reply, n).await,
+            Err(message) => refused(&message),
+        }
+    }
+
+    /// Numbers a request, and those with tools of each agent.
+    fn record(&self, mut request: Value) -> usize {
+        let mut n = 0;
+        self.requests.send_modify(|requests| {
+            n = requests.len() + 1;
+            let is_turn = |one: &&Value| one["agent"].is_string() && one["is_side"] == false;
+            let earlier = requests.iter().filter(is_turn).filter(|one| one["agent"] == request["agent"]);
+            let turn = if is_turn(&&request) { earlier.count() + 1 } else { 0 };
+            (request["n"], request["turn"]) = (n.into(), turn.into());
+            if let Some(mut file) = self.record.as_ref() {
+                // One write a line: a reader never sees half of one.
+                let _ = file.write_all(format!("{request}\n").as_bytes());
             }
+            requests.push(request);
+        });
+        n
+    }
+
+    async fn send(&self, asked: &Asked, reply: &Reply, n: usize) -> Response {
+        let wire = asked.wire;
+        let has_come = |requests: &Vec<Value>| {
+            let came =
+                |(agent, n): (&String, &usize)| requests.iter().any(|one| one["agent"] == **agent && one["turn"] == *n);
+            reply.after.iter().all(came)
         };
-        let asked = protocol.asked(body);
-        let reply = self.script.next(&asked);
-        self.record(n, &asked, uri, headers, reply.is_some());
-        let Some(reply) = reply else {
-            let message = format!("the fixtures have no reply left for this request to {:?}", asked.model);
-            return refusal(protocol, StatusCode::BAD_REQUEST, "invalid_request_error", &message, None);
-        };
+        let _ = self.requests.subscribe().wait_for(has_come).await;
         if reply.delay_ms > 0 {
             let delay = Duration::from_millis(reply.delay_ms);
             let _ = tokio::time::timeout(delay, std::future::pending::<()>()).await;
         }
         let failed = |status: u16, kind: &str, message: &str| {
             let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-            refusal(protocol, status, kind, reply.message.as_deref().unwrap_or(message), reply.retry_after)
+            refusal(wire, status, kind, reply.message.as_deref().unwrap_or(message), reply.retry_after)
         };
         match reply.fault {
             Some(Fault::RateLimited) => failed(429, "rate_limit_error", "too many requests: slow down"),
@@ -156,67 +201,55 @@ impl Mock {
             Some(Fault::ServerError) => failed(500, "server_error", "something went wrong"),
             Some(Fault::Unauthorized) => failed(401, "authentication_error", "this key is not known"),
             Some(Fault::TimeOut) => std::future::pending().await,
-            Some(Fault::Cut) => cut(&asked, &reply, n),
-            Some(Fault::MalformedJson) if asked.is_stream => events(vec![protocol.broken_piece().into()]),
-            Some(Fault::MalformedJson) => response(StatusCode::OK, "application/json", Body::from("{\"broken")),
-            None if asked.is_stream => events(protocol.pieces(&asked, &reply, n)),
+            Some(Fault::Cut) => cut(asked, reply, n),
+            Some(Fault::MalformedJson) if asked.is_stream => events(vec![BROKEN_PIECE.into()]),
+            Some(Fault::MalformedJson) => ok("application/json", Body::from("{\"broken")),
+            None if asked.is_stream => events(wire.pieces(&wire.whole(asked, reply, n))),
             None => {
-                let body = protocol.whole(&asked, &reply, n).to_string();
-                response(StatusCode::OK, "application/json", Body::from(body))
+                let body = wire.whole(asked, reply, n).to_string();
+                ok("application/json", Body::from(body))
             }
         }
     }
-
-    /// Records whether there was a key, not the key.
-    fn record(&self, n: usize, asked: &Asked, uri: &Uri, headers: &HeaderMap, is_scripted: bool) {
-        // A client without a key sends "none", because the protocols require the header.
-        let is_key = |value: &header::HeaderValue| !matches!(value.as_bytes(), b"none" | b"Bearer none");
-        let has_key =
-            headers.get(header::AUTHORIZATION).is_some_and(is_key) || headers.get("x-api-key").is_some_and(is_key);
-        let request = json!({
-            "n": n, "protocol": asked.protocol.as_str(), "path": uri.path(), "model": asked.model,
-            "stream": asked.is_stream, "has_key": has_key, "is_scripted": is_scripted, "body": asked.body,
-        });
-        if let Ok(mut requests) = self.requests.lock() {
-            requests.push(request);
-        }
-    }
 }
 
-fn response(status: StatusCode, content_type: &str, body: Body) -> Response {
-    let built = Response::builder().status(status).header(header::CONTENT_TYPE, content_type).body(body);
-    built.expect("a status and a plain content type can always be sent")
+/// The API key of a request. It is recorded only when it is an agent of the script.
+fn key(headers: &HeaderMap) -> Option<&str> {
+    let names = ["authorization", "x-api-key", "x-goog-api-key"];
+    let value = names.iter().find_map(|name| headers.get(*name))?.to_str().ok()?;
+    let key = value.strip_prefix("Bearer ").unwrap_or(value);
+    // A client without a key sends "none", because the protocols require the header.
+    (key != "none").then_some(key)
 }
 
-fn refusal(protocol: Protocol, status: StatusCode, kind: &str, message: &str, retry_after: Option<f64>) -> Response {
-    let body = Body::from(protocol.error(kind, message).to_string());
-    let mut response = response(status, "application/json", body);
-    if let Some(seconds) = retry_after.and_then(|seconds| header::HeaderValue::from_str(&seconds.to_string()).ok()) {
-        response.headers_mut().insert(header::RETRY_AFTER, seconds);
-    }
-    response
+fn ok(content_type: &'static str, body: Body) -> Response {
+    ([(header::CONTENT_TYPE, content_type)], body).into_response()
+}
+
+fn refusal(wire: &dyn Wire, status: StatusCode, kind: &str, message: &str, retry_after: Option<f64>) -> Response {
+    let body = wire.error(kind, message).to_string();
+    let retry_after = retry_after.map(|seconds| [(header::RETRY_AFTER, seconds.to_string())]);
+    let content_type = [(header::CONTENT_TYPE, "application/json")];
+    (status, content_type, retry_after, body).into_response()
 }
 
 fn events(pieces: Vec<String>) -> Response {
     let pieces = pieces.into_iter().map(Ok::<_, std::io::Error>);
-    response(StatusCode::OK, "text/event-stream", Body::from_stream(stream::iter(pieces)))
+    ok("text/event-stream", Body::from_stream(stream::iter(pieces)))
 }
 
 /// The first half of a reply, then the end of the connection.
 fn cut(asked: &Asked, reply: &Reply, n: usize) -> Response {
-    let (content_type, half) = if asked.is_stream {
-        let mut pieces = asked.protocol.pieces(asked, reply, n);
-        pieces.truncate(pieces.len() / 2);
-        ("text/event-stream", pieces.concat())
-    } else {
-        let mut whole = asked.protocol.whole(asked, reply, n).to_string();
-        whole.truncate(whole.floor_char_boundary(whole.len() / 2));
-        ("application/json", whole)
+    let whole = asked.wire.whole(asked, reply, n);
+    let (content_type, mut half) = match asked.is_stream {
+        true => ("text/event-stream", asked.wire.pieces(&whole).concat()),
+        false => ("application/json", whole.to_string()),
     };
+    half.truncate(half.floor_char_boundary(half.len() / 2));
     // Earlier data is only sent if the end does not follow at once.
     let end = stream::once(async {
         tokio::task::yield_now().await;
         Err(std::io::Error::other("cut off, as the fixture wants it"))
     });
-    response(StatusCode::OK, content_type, Body::from_stream(stream::iter([Ok(half)]).chain(end)))
+    ok(content_type, Body::from_stream(stream::iter([Ok(half)]).chain(end)))
 }

@@ -1,30 +1,41 @@
-//! The script of a mock model: which reply or fault answers which request, in any protocol.
+//! The script of a mock model: which reply, tool calls or fault answer which request, in any protocol.
 
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use serde::Deserialize;
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use crate::Asked;
+use crate::filled::fill;
 
 /// The longest delay of a reply, in milliseconds.
 const DELAY_MS_MAX: u64 = 3_600_000;
 
 /// One scripted reply.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub(crate) struct Reply {
+    /// The API key of the agent whose turn it is; a reply without one answers requests of all other keys.
+    #[serde(skip)]
+    agent: Option<String>,
     /// The requests it matches.
-    pub when: When,
-    /// How many requests it answers; any number when unset.
-    times: Option<u32>,
-    /// The answer.
-    pub text: String,
+    when: When,
+    /// How many requests it answers: a number, `"always"`, or one when unset.
+    times: Option<Value>,
+    #[serde(skip)]
+    n_left: u64,
+    /// The answer; once read, a `json` is here too.
+    text: Option<String>,
+    json: Option<Value>,
+    /// The tools to call.
+    pub calls: Vec<Call>,
+    /// The reply waits until each of these agents has sent that many requests with tools.
+    pub after: BTreeMap<String, usize>,
     /// The tokens it reports as used; estimated when unset.
     pub usage: Option<Usage>,
-    /// The finish reason.
     pub finish: Finish,
-    /// The fault.
     pub fault: Option<Fault>,
     /// Seconds to wait before a retry.
     pub retry_after: Option<f64>,
@@ -44,13 +55,26 @@ pub(crate) struct When {
     model: Option<String>,
 }
 
+/// One call of a tool.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Call {
+    /// The tool.
+    pub name: String,
+    /// Responses only: the group of tools it is in.
+    pub namespace: Option<String>,
+    /// The arguments. A text `"{{task_id}}"` is replaced by the last member `task_id` of the results so far.
+    #[serde(default)]
+    pub args: serde_json::Map<String, Value>,
+    /// Responses only: the input of a custom tool, instead of arguments.
+    pub input: Option<String>,
+}
+
 /// The tokens that a reply reports.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Usage {
-    /// Of the request.
     pub input: u32,
-    /// Of the reply.
     pub output: u32,
 }
 
@@ -58,148 +82,140 @@ pub(crate) struct Usage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Finish {
-    /// The text is complete.
     #[default]
     Stop,
-    /// The text reached the token limit.
     Length,
-    /// The content was refused.
     Refusal,
 }
 
-/// A fault.
+impl Finish {
+    /// Its name in a protocol, from the names of stop, length and refusal.
+    pub(crate) fn named(self, [stop, length, refusal]: [&'static str; 3]) -> &'static str {
+        match self {
+            Self::Stop => stop,
+            Self::Length => length,
+            Self::Refusal => refusal,
+        }
+    }
+}
+
+/// A fault, by its name in the protocols of the providers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Fault {
-    /// HTTP 429.
     RateLimited,
-    /// HTTP 529.
     Overloaded,
-    /// HTTP 500.
     ServerError,
-    /// HTTP 401.
     Unauthorized,
-    /// No answer ever comes.
     TimeOut,
-    /// The connection ends midway.
     Cut,
-    /// The answer is not JSON.
     MalformedJson,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File<'a> {
-    #[serde(borrow)]
+    #[serde(borrow, default)]
     replies: Vec<&'a RawValue>,
+    #[serde(borrow, default)]
+    agents: BTreeMap<String, Vec<&'a RawValue>>,
 }
 
-/// A reply as written in the file.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Written {
-    #[serde(default)]
-    when: When,
-    times: Option<Times>,
-    text: Option<String>,
-    json: Option<Value>,
-    usage: Option<Usage>,
-    #[serde(default)]
-    finish: Finish,
-    fault: Option<Fault>,
-    retry_after: Option<f64>,
-    message: Option<String>,
-    #[serde(default)]
-    delay_ms: u64,
-}
+impl Reply {
+    /// The answer to a request without tools, in which a client asks for a title or a model: it is part of no script.
+    pub(crate) fn side() -> Self {
+        let answer =
+            json!({ "title": "A title", "reasoning": "none", "complexity_reasoning": "none", "complexity_score": 1 });
+        Self { text: Some(answer.to_string()), ..Self::default() }
+    }
 
-#[derive(Deserialize)]
-#[serde(untagged, expecting = "times is a number from 1, or \"always\"")]
-enum Times {
-    Number(std::num::NonZeroU32),
-    Word(Always),
-}
+    pub(crate) fn text(&self) -> &str {
+        self.text.as_deref().unwrap_or_default()
+    }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Always {
-    Always,
-}
+    /// Whether there is a text beside the calls: an empty one is refused by real models in the conversation that follows.
+    pub(crate) fn has_text(&self) -> bool {
+        !self.text().is_empty() || self.calls.is_empty()
+    }
 
-impl TryFrom<Written> for Reply {
-    type Error = String;
-
-    fn try_from(written: Written) -> Result<Self, String> {
-        let Written { when, times, text, json, usage, finish, fault, retry_after, message, delay_ms } = written;
+    /// A reply as read from the file, if its parts go together.
+    fn checked(self) -> Result<Self, String> {
         // These faults replace the text; the others affect it.
         let replaces = |fault: Fault| !matches!(fault, Fault::Cut | Fault::MalformedJson);
-        let text = match (text, json, fault) {
-            (Some(_), Some(_), _) => return Err("a reply has \"text\" or \"json\", not both".into()),
-            (Some(_), None, Some(fault)) | (None, Some(_), Some(fault)) if replaces(fault) => {
-                return Err("with this fault no text comes: leave \"text\" and \"json\" out".into());
-            }
-            (None, None, None) => return Err("a reply has \"text\", \"json\" or \"fault\"".into()),
-            (None, None, Some(_)) => String::new(),
-            (Some(text), None, _) => text,
-            (None, Some(json), _) => json.to_string(),
-        };
-        match (fault, retry_after) {
-            (Some(Fault::RateLimited | Fault::Overloaded), Some(seconds)) if !(0.0..=86_400.0).contains(&seconds) => {
-                return Err("\"retry_after\" is 0 to 86400 seconds".into());
-            }
-            (Some(Fault::RateLimited | Fault::Overloaded), _) | (_, None) => {}
-            (_, Some(_)) => return Err("\"retry_after\" belongs to the faults rate_limited and overloaded".into()),
-        }
-        let is_of_http = |fault| replaces(fault) && !matches!(fault, Fault::TimeOut);
-        if message.is_some() && !fault.is_some_and(is_of_http) {
-            return Err("\"message\" belongs to a fault of HTTP".into());
-        }
-        if delay_ms > DELAY_MS_MAX {
-            return Err(format!("\"delay_ms\" is at most {DELAY_MS_MAX}"));
-        }
-        let times = match times {
+        let replaced = self.fault.is_some_and(replaces);
+        let has_answer = self.text.is_some() || self.json.is_some();
+        let is_of_http = replaced && self.fault != Some(Fault::TimeOut);
+        let n_left = match &self.times {
             None => Some(1),
-            Some(Times::Number(times)) => Some(times.get()),
-            Some(Times::Word(Always::Always)) => None,
+            Some(times) if times == "always" => Some(u64::MAX),
+            Some(times) => times.as_u64().filter(|n| *n > 0),
         };
-        Ok(Self { when, times, text, usage, finish, fault, retry_after, message, delay_ms })
+        let is_of_load = matches!(self.fault, Some(Fault::RateLimited | Fault::Overloaded));
+        let wrong = if n_left.is_none() {
+            "times is a number from 1, or \"always\""
+        } else if self.text.is_some() && self.json.is_some() {
+            "a reply has \"text\" or \"json\", not both"
+        } else if has_answer && replaced {
+            "with this fault no text comes: leave \"text\" and \"json\" out"
+        } else if !has_answer && self.calls.is_empty() && self.fault.is_none() {
+            "a reply has \"text\", \"json\", \"calls\" or \"fault\""
+        } else if !self.calls.is_empty() && (replaced || self.finish != Finish::Stop) {
+            "\"calls\" come with no \"finish\", and with no fault that replaces the answer"
+        } else if self.retry_after.is_some() && !is_of_load {
+            "\"retry_after\" belongs to the faults rate_limited and overloaded"
+        } else if self.retry_after.is_some_and(|seconds| !(0.0..=86_400.0).contains(&seconds)) {
+            "\"retry_after\" is 0 to 86400 seconds"
+        } else if self.message.is_some() && !is_of_http {
+            "\"message\" belongs to a fault of HTTP"
+        } else if self.delay_ms > DELAY_MS_MAX {
+            return Err(format!("\"delay_ms\" is at most {DELAY_MS_MAX}"));
+        } else {
+            let text = self.json.as_ref().map(Value::to_string);
+            return Ok(Self { text: text.or(self.text), n_left: n_left.unwrap_or_default(), ..self });
+        };
+        Err(wrong.into())
     }
 }
 
-/// The error of a file, with line and column from 1.
-struct Wrong {
-    line: usize,
-    column: usize,
-    message: String,
+/// Line and column of an error, from 1, and what is wrong.
+type Wrong = (usize, usize, String);
+
+/// The JSON reader's error for a part of the file that starts there.
+fn wrong_json(error: &serde_json::Error, (line, column): (usize, usize)) -> Wrong {
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    let column = if error.line() > 1 { error.column() } else { column - 1 + error.column() };
+    (line + error.line().max(1) - 1, column, error.to_string().replace(&place, ""))
 }
 
-impl Wrong {
-    /// The JSON reader's error for a part of the file that starts there.
-    fn of(error: &serde_json::Error, (line, column): (usize, usize)) -> Self {
-        let place = format!(" at line {} column {}", error.line(), error.column());
-        let column = if error.line() > 1 { error.column() } else { column - 1 + error.column() };
-        Self { line: line + error.line().max(1) - 1, column, message: error.to_string().replace(&place, "") }
-    }
-}
-
-/// The replies of a file.
-fn parse(text: &str) -> Result<Vec<Reply>, Wrong> {
-    let File { replies } = serde_json::from_str(text).map_err(|error| Wrong::of(&error, (1, 1)))?;
-    let reply = |raw: &&RawValue| {
+/// The replies of a file, and the API keys of its agents.
+fn parse(text: &str) -> Result<(Vec<Reply>, Vec<String>), Wrong> {
+    let File { replies, agents } = serde_json::from_str(text).map_err(|error| wrong_json(&error, (1, 1)))?;
+    let keys = agents.keys().cloned().collect::<Vec<_>>();
+    let reply = |raw: &RawValue, agent: Option<&String>| {
         // It is part of the text.
         let before = &text[..raw.get().as_ptr() as usize - text.as_ptr() as usize];
         let line_start = before.rfind('\n').map_or(0, |end| end + 1);
         let place = (before.matches('\n').count() + 1, before[line_start..].len() + 1);
-        let written = serde_json::from_str::<Written>(raw.get()).map_err(|error| Wrong::of(&error, place))?;
-        Reply::try_from(written).map_err(|message| Wrong { line: place.0, column: place.1, message })
+        let wrong = |message| (place.0, place.1, message);
+        let reply = serde_json::from_str::<Reply>(raw.get()).map_err(|error| wrong_json(&error, place))?;
+        let reply = reply.checked().map_err(wrong)?;
+        match reply.after.keys().find(|key| !keys.contains(key)) {
+            Some(unknown) => Err(wrong(format!("\"after\" has {unknown:?}, which is none of \"agents\""))),
+            None => Ok(Reply { agent: agent.cloned(), ..reply }),
+        }
     };
-    replies.iter().map(reply).collect()
+    let turns = agents.iter().flat_map(|(agent, turns)| turns.iter().map(move |turn| (turn, Some(agent))));
+    let all = replies.iter().map(|raw| (raw, None)).chain(turns);
+    let parsed = all.map(|(raw, agent)| reply(raw, agent)).collect::<Result<_, _>>()?;
+    Ok((parsed, keys))
 }
 
 /// The replies that are left.
 #[derive(Debug)]
 pub struct Script {
     left: Mutex<Vec<Reply>>,
+    /// Their API keys.
+    pub(crate) agents: Vec<String>,
 }
 
 impl Script {
@@ -208,27 +224,38 @@ impl Script {
     /// # Errors
     /// The error of the text, with line and column.
     pub fn parse(name: &str, text: &str) -> Result<Self, String> {
-        let replies = parse(text).map_err(|Wrong { line, column, message }| {
+        let (replies, agents) = parse(text).map_err(|(line, column, message)| {
             format!(
                 "{name}:{line}:{column}: {message}; \
-                 the form is {{\"replies\": [{{\"when\": {{\"prompt\": ...}}, \"text\": ...}}, ...]}}"
+                 the form is {{\"replies\": [{{\"when\": {{\"prompt\": ...}}, \"text\": ...}}, ...], \
+                 \"agents\": {{\"KEY\": [{{\"calls\": [{{\"name\": ..., \"args\": ...}}]}}, ...]}}}}"
             )
         })?;
-        Ok(Self { left: Mutex::new(replies) })
+        Ok(Self { left: Mutex::new(replies), agents })
     }
 
-    /// The first matching reply that is left; one use of it is consumed.
-    pub(crate) fn next(&self, asked: &Asked) -> Option<Reply> {
+    /// The first matching reply that is left; one use of it is consumed. Fails when none is left, and when its calls
+    /// cannot be made of this request.
+    pub(crate) fn next(&self, asked: &Asked) -> Result<Reply, String> {
+        let none = || format!("the fixtures have no reply left for this request to {:?}", asked.model);
         // Its holders cannot panic.
-        let mut left = self.left.lock().ok()?;
-        let place = left.iter().position(|reply| reply.when.matches(asked))?;
-        let reply = left[place].clone();
-        match &mut left[place].times {
-            None => {}
-            Some(1) => drop(left.remove(place)),
-            Some(times) => *times -= 1,
+        let mut left = self.left.lock().map_err(|_poisoned| none())?;
+        let matches = |reply: &Reply| reply.agent == asked.agent && reply.when.matches(asked);
+        let place = left.iter().position(matches).ok_or_else(none)?;
+        let mut reply = left[place].clone();
+        left[place].n_left -= 1;
+        if left[place].n_left == 0 {
+            left.remove(place);
         }
-        Some(reply)
+        for call in &mut reply.calls {
+            if asked.wire.name() != "responses" && (call.input.is_some() || call.namespace.is_some()) {
+                return Err(format!("the call of {} has what only the protocol responses knows", call.name));
+            }
+            for value in call.args.values_mut() {
+                *value = fill(value, &asked.results).map_err(|error| format!("the call of {}: {error}", call.name))?;
+            }
+        }
+        Ok(reply)
     }
 }
 
