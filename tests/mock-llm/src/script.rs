@@ -177,7 +177,7 @@ impl Reply {
     }
 }
 
-/// Line and column of an error, from 1, and what is wrong.
+/// The line and column of an error, counted from 1, and its message.
 type Wrong = (usize, usize, String);
 
 /// The JSON reader's error for a part of the file that starts there.
