@@ -6,8 +6,11 @@ use std::net::TcpStream;
 use crewlog_mock_llm::{MockLlm, Script};
 use serde_json::{Value, json};
 
+/// A request with these tool results, as (call, text).
+type Body = fn(&[(&str, &str)]) -> Value;
+
 /// How each program asks: protocol, path, header of the key, a streaming request with a tool and these results so far.
-const PROGRAMS: [(&str, &str, &str, fn(&[(&str, &str)]) -> Value); 4] = [
+const PROGRAMS: [(&str, &str, &str, Body); 4] = [
     ("anthropic", "/v1/messages?beta=true", "x-api-key: ", |results| {
         let result = |(call, text): &(&str, &str)| json!({ "type": "tool_result", "tool_use_id": call, "content": [{ "type": "text", "text": text }] });
         let messages = results.iter().map(|one| json!({ "role": "user", "content": [result(one)] }));
@@ -84,7 +87,7 @@ fn said(protocol: &str, events: &[Value]) -> (String, Vec<Value>, String) {
                 end += event["response"]["status"].as_str().filter(|one| *one != "in_progress").unwrap_or_default();
                 match item["type"].as_str() {
                     Some("function_call") => {
-                        calls.push(json!([item["call_id"], item["name"], json_of(&item["arguments"])]))
+                        calls.push(json!([item["call_id"], item["name"], json_of(&item["arguments"])]));
                     }
                     Some("custom_tool_call") => calls.push(json!([item["call_id"], item["name"], item["input"]])),
                     _other => {}
