@@ -67,6 +67,27 @@ impl Pattern {
         }
     }
 
+    /// The pattern that is `written`, from the root of relative paths; nothing when it passes a limit.
+    pub fn exact(written: &str) -> Option<Self> {
+        let alternatives = expand(written)?;
+        let n_names = |text: &String| text.split('/').count();
+        alternatives
+            .iter()
+            .all(|text| n_names(text) <= GLOB_COMPONENTS_MAX)
+            .then(|| Self::of(None, written, &alternatives))
+    }
+
+    /// The file or folder of this name, whatever characters it has.
+    pub fn literal(path: &str) -> Self {
+        let mut parts = Vec::new();
+        go(&mut parts, SOMEWHERE, path, |name| Part::Name(name.chars().map(Step::Char).collect()));
+        parts.truncate(GLOB_COMPONENTS_MAX);
+        if !has_file_ending(path) {
+            parts.push(Part::Deep);
+        }
+        Self { shown: path.to_owned(), ways: vec![Way { root: SOMEWHERE.to_owned(), parts }] }
+    }
+
     /// The whole folder that it names before its first wildcard.
     pub fn widened(folder: Option<&str>, written: &str) -> Self {
         let text = written.replace('\\', "/");

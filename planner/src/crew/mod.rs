@@ -3,17 +3,28 @@
 //! What a process says depends on the log up to its cause alone, so any host may take over from any other, and a
 //! repeated reaction is recognised by its ids. Nothing here reads a log, appends, or looks at what it has said before.
 
+pub mod agents;
+pub mod asks;
 pub mod conflicts;
 pub mod globs;
+pub mod leases;
 pub mod mentions;
+pub mod messages;
 pub mod statistics;
+pub mod target;
 
-use crewlog_mq::{Error, Query, Recorded, Snapshot};
+use crewlog_mq::{Error, Handler, Position, Query, Recorded, Snapshot};
 
 /// The aggregate of what is emitted about work without a project.
 pub const NO_PROJECT: &str = "-";
 
 const PROJECT_TAG: &str = "project:";
+
+/// A handler whose state has the log positions of its events: as tokens, or as ids.
+pub trait Placed: Handler {
+    /// Gives the position of the earliest applied event that has none yet.
+    fn placed(&mut self, position: Position);
+}
 
 /// A fold of the whole log, kept in snapshots for its readers.
 pub trait Projection: Default + Send + Snapshot {

@@ -1,0 +1,175 @@
+//! Agents, as scripts: at which minute, what is asked, and what comes of it.
+
+use super::*;
+
+fn at(minute: i64) -> Timestamp {
+    Timestamp(minute * 60_000_000)
+}
+
+fn profile(program: &str) -> Profile {
+    Profile {
+        program: program.to_owned(),
+        model: None,
+        capabilities: vec!["review".into()],
+        focus: Vec::new(),
+        worktree: "w1".into(),
+    }
+}
+
+/// `join NAME SESSION`, `join - SESSION` for any name, `sub NAME PARENT SESSION`; `see`, `bury`, `leave` NAME; `say NAME TEXT`;
+/// `fire`.
+fn command(minute: i64, what: &str) -> AgentCommand {
+    let now = at(minute);
+    let words: Vec<_> = what.split(' ').collect();
+    let name = |at: usize| Some(words[at].to_owned()).filter(|name| name != "-");
+    let agent = words.get(1).map_or_else(String::new, |name| (*name).to_owned());
+    match words[0] {
+        "join" => {
+            let (name, session) = (name(1), words[2].to_owned());
+            AgentCommand::Join { name, parent: None, session, profile: profile("Claude Code"), now }
+        }
+        "sub" => {
+            let (name, parent, session) = (name(1), name(2), words[3].to_owned());
+            AgentCommand::Join { name, parent, session, profile: profile("Claude Code"), now }
+        }
+        "see" => AgentCommand::See { agent, now },
+        "bury" => AgentCommand::Bury { agent, now },
+        "leave" => {
+            let (note, next_step) = (String::new(), String::new());
+            AgentCommand::Leave { agent, outcome: Outcome::Success, note, next_step, now }
+        }
+        "say" => {
+            let report = Report { note: name(2), activity: Activity::Working, ..Report::default() };
+            AgentCommand::Report { agent, report, now }
+        }
+        _ => AgentCommand::FireTimer { now },
+    }
+}
+
+fn shown(event: &AgentEvent) -> String {
+    let kind: &str = event.into();
+    match event {
+        AgentEvent::AgentJoined { agent, epoch, supersedes, .. } => {
+            format!("{agent} joined as {epoch}{}", if *supersedes { ", superseding" } else { "" })
+        }
+        AgentEvent::TimerFired { due } => format!("due {}", due.0 / 60_000_000),
+        event => format!("{} {}", event.of_agent().map_or("", |(agent, _)| agent), kind.trim_start_matches("Agent")),
+    }
+}
+
+#[track_caller]
+fn check(script: &[(i64, &str, &str)]) -> Agents {
+    let (mut agents, mut history) = (Agents::default(), Vec::new());
+    for (minute, what, expected) in script {
+        let before = agents.clone();
+        let found = match agents.process(command(*minute, what)) {
+            Ok(events) => {
+                let shown: Vec<_> = events.iter().map(shown).collect();
+                history.extend(events);
+                shown.join(", ")
+            }
+            Err(refused) => {
+                assert_eq!(agents, before, "a refusal changes nothing");
+                refused.to_string()
+            }
+        };
+        assert_eq!(found, *expected, "at {minute}: {what}");
+        assert_eq!(agents, Agents::fold(&history));
+    }
+    agents
+}
+
+#[test]
+fn one_identity_is_resumed_or_superseded_and_never_doubled() {
+    let agents = check(&[
+        (0, "join - s1", "claudecode-1 joined as 1"),
+        (0, "join - s2", "claudecode-2 joined as 2"),
+        (0, "join - s1", ""),
+        (0, "join ada s3", "ada joined as 3"),
+        (0, "join ada s3", ""),
+        (1, "join ada s4", "ada joined as 4, superseding"),
+        (1, "leave claudecode-1", "claudecode-1 Left"),
+        (1, "join - s5", "claudecode-1 joined as 5"),
+        (1, "see claudecode-9", "there is no agent claudecode-9: join first"),
+    ]);
+    assert_eq!(agents.check("ada", 3), Err(AgentError::Superseded("ada".into())));
+    assert!(agents.check("ada", 4).is_ok());
+    assert_eq!(agents.iter().count(), 3);
+}
+
+#[test]
+fn a_subagent_has_a_name_below_its_parents() {
+    let agents = check(&[
+        (0, "join ada s1", "ada joined as 1"),
+        (0, "sub - ada s1x", "ada/claudecode-1 joined as 2"),
+        (0, "sub explorer ada s1y", "ada/explorer joined as 3"),
+        (0, "sub ada/explorer ada s1y", ""),
+        (0, "sub x bob s1z", "there is no agent bob: join first"),
+        (0, "sub a/b/c ada s1z", "ada/a/b/c joined as 4"),
+    ]);
+    assert_eq!(agents.of_session("s1y"), Some("ada/explorer"));
+    for (agent, parent, expected) in
+        [("ada", "ada", true), ("ada/x", "ada", true), ("adam", "ada", false), ("ada", "ada/x", false)]
+    {
+        assert_eq!(is_below(agent, parent), expected, "{agent} {parent}");
+    }
+}
+
+#[test]
+fn silence_makes_an_agent_stuck_then_lost_and_a_call_recovers_it() {
+    check(&[
+        (0, "join ada s1", "ada joined as 1"),
+        (0, "join bob s2", "bob joined as 2"),
+        (20, "see bob", "bob Seen"),
+        (29, "fire", ""),
+        (30, "fire", "due 30, ada Stuck"),
+        (31, "fire", ""),
+        (50, "fire", "due 50, bob Stuck"),
+        (60, "fire", "due 60, ada Lost"),
+        (61, "see ada", "ada Recovered"),
+        (61, "see ada", ""),
+        (62, "see ada", "ada Seen"),
+        (70, "bury bob", "bob Lost"),
+        (70, "bury bob", ""),
+        (200, "fire", "due 92, ada Lost"),
+        (200, "join ada s9", "ada joined as 3"),
+    ]);
+}
+
+#[test]
+fn what_an_agent_says_is_recorded_when_it_changes() {
+    check(&[
+        (0, "join ada s1", "ada joined as 1"),
+        (0, "say ada reading", "ada Reported"),
+        (0, "say ada reading", ""),
+        (1, "say ada reading", "ada Seen"),
+        (2, "say ada writing", "ada Seen, ada Reported"),
+        (3, "leave ada", "ada Left"),
+        (3, "say ada writing", "ada has left: join again"),
+        (3, "leave ada", "ada has left: join again"),
+    ]);
+}
+
+#[test]
+fn names_and_texts_have_limits() {
+    let long = "a".repeat(33);
+    for name in ["", "a b", "ada/", "/ada", "a/b/c/d/e", ".ada", "-ada", "a\u{e9}", "a:b", &long] {
+        assert!(!is_name(name), "{name}");
+    }
+    for name in ["ada", "claude-1", "A.b_c-9", "a/b/c/d"] {
+        assert!(is_name(name), "{name}");
+    }
+    let mut agents = Agents::default();
+    let mut large = profile(&"x".repeat(TEXT_BYTES_MAX + 1));
+    let join = |profile: Profile| AgentCommand::Join {
+        name: Some("ada".into()),
+        parent: None,
+        session: "s".into(),
+        profile,
+        now: at(0),
+    };
+    assert!(agents.process(join(large.clone())).unwrap_err().to_string().contains("1001 bytes"));
+    large.program.clear();
+    large.capabilities = vec![String::new(); WORDS_MAX + 1];
+    assert!(agents.process(join(large)).is_err());
+}

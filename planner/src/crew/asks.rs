@@ -1,0 +1,229 @@
+//! What the agents of a project ask the person: questions, and permissions. Only a person answers.
+
+use std::collections::BTreeMap;
+
+use crewlog_mq::{Event as MqEvent, Handler, Timestamp};
+use serde::{Deserialize, Serialize};
+
+/// The stream of what is asked. An aggregate of it is a project.
+pub const STREAM: &str = "asks";
+/// The longest question, and the longest answer, in bytes.
+pub const TEXT_BYTES_MAX: usize = 8_192;
+/// The most choices of a question, each of at most [`CHOICE_BYTES_MAX`].
+pub const CHOICES_MAX: usize = 10;
+/// The longest choice, in bytes.
+pub const CHOICE_BYTES_MAX: usize = 200;
+/// The most that an agent may ask before it is answered.
+pub const OPEN_MAX: usize = 20;
+/// How many answers are kept for those who come back for them.
+pub const ANSWERED_MAX: usize = 1_000;
+
+/// What is wanted.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, strum::IntoStaticStr, strum::EnumString,
+)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+pub enum Wanted {
+    /// An answer in words.
+    #[default]
+    Answer,
+    /// A yes or a no to something that the agent may not do by itself.
+    Permission,
+}
+
+/// What an agent asks.
+#[serde_with::skip_serializing_none]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ask {
+    /// The agent.
+    pub agent: String,
+    /// What it wants.
+    #[serde(default)]
+    pub wanted: Wanted,
+    /// In its words.
+    pub text: String,
+    /// What to choose from; any other answer is allowed too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub choices: Vec<String>,
+    /// The task that it is about, and that waits for it.
+    pub task: Option<String>,
+}
+
+/// What happened to what was asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
+#[expect(missing_docs, reason = "names and types say what the other fields hold")]
+pub enum AskEvent {
+    /// An agent asks the person.
+    PersonAsked { number: u64, ask: Ask, at: Timestamp },
+    /// A person has answered.
+    PersonAnswered { number: u64, answer: Answer, at: Timestamp },
+    /// It need not be answered any longer.
+    AskWithdrawn { number: u64, reason: String, at: Timestamp },
+}
+
+impl MqEvent for AskEvent {
+    const EVENT_VERSION: &'static str = "1.0";
+
+    fn event_type(&self) -> &'static str {
+        self.into()
+    }
+}
+
+/// An answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Answer {
+    /// The person.
+    pub by: String,
+    /// In their words.
+    pub text: String,
+    /// Of a permission, whether it is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub is_granted: Option<bool>,
+}
+
+/// A command to what is asked in a project; `now` is log time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "names and types say what the other fields hold")]
+pub enum AskCommand {
+    /// Ask the person. The same agent asks the same only once.
+    Ask { ask: Ask, now: Timestamp },
+    /// A person answers.
+    Answer { number: u64, answer: Answer, now: Timestamp },
+    /// Nobody waits for it any longer.
+    Withdraw { agent: String, reason: String, now: Timestamp },
+}
+
+/// Why a command is refused. Nothing has changed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
+pub enum AskError {
+    #[error("a question needs a text")]
+    NoText,
+    #[error("the {what} has {n} bytes or parts; at most {max}")]
+    TooLong { what: &'static str, n: usize, max: usize },
+    #[error("{agent} waits for {OPEN_MAX} answers already (open_max)")]
+    TooMany { agent: String },
+    #[error("nothing with the number {0} waits for an answer")]
+    NotOpen(u64),
+    #[error("{0} is a permission: say yes or no")]
+    YesOrNo(u64),
+}
+
+/// Something asked and not answered yet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Open {
+    /// What.
+    pub ask: Ask,
+    /// Since when.
+    pub at: Timestamp,
+}
+
+/// What is asked in a project.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Asks {
+    open: BTreeMap<u64, Open>,
+    answered: BTreeMap<u64, (Ask, Answer)>,
+    n_asked: u64,
+}
+
+impl Asks {
+    /// What waits for the person, the oldest first.
+    pub fn open(&self) -> impl Iterator<Item = (u64, &Open)> {
+        self.open.iter().map(|(number, open)| (*number, open))
+    }
+
+    /// The answer, once there is one, and what it answers.
+    #[must_use]
+    pub fn answer(&self, number: u64) -> Option<&(Ask, Answer)> {
+        self.answered.get(&number)
+    }
+
+    /// The number under which an agent has asked this.
+    #[must_use]
+    pub fn number_of(&self, ask: &Ask) -> Option<u64> {
+        self.open.iter().find(|(_, open)| open.ask == *ask).map(|(number, _)| *number)
+    }
+
+    fn decide(&self, command: AskCommand) -> Result<Vec<AskEvent>, AskError> {
+        match command {
+            AskCommand::Ask { ask, now } => {
+                check(&ask)?;
+                if self.number_of(&ask).is_some() {
+                    return Ok(Vec::new());
+                }
+                if self.open.values().filter(|open| open.ask.agent == ask.agent).count() >= OPEN_MAX {
+                    return Err(AskError::TooMany { agent: ask.agent });
+                }
+                Ok(vec![AskEvent::PersonAsked { number: self.n_asked + 1, ask, at: now }])
+            }
+            AskCommand::Answer { number, answer, now } => {
+                check_length("answer", answer.text.len(), TEXT_BYTES_MAX)?;
+                let open = self.open.get(&number).ok_or(AskError::NotOpen(number))?;
+                if open.ask.wanted == Wanted::Permission && answer.is_granted.is_none() {
+                    return Err(AskError::YesOrNo(number));
+                }
+                Ok(vec![AskEvent::PersonAnswered { number, answer, at: now }])
+            }
+            AskCommand::Withdraw { agent, reason, now } => {
+                let own = self.open.iter().filter(|(_, open)| open.ask.agent == agent);
+                let event = |(number, _): (&u64, _)| AskEvent::AskWithdrawn {
+                    number: *number,
+                    reason: reason.clone(),
+                    at: now,
+                };
+                Ok(own.map(event).collect())
+            }
+        }
+    }
+}
+
+fn check(ask: &Ask) -> Result<(), AskError> {
+    if ask.text.trim().is_empty() {
+        return Err(AskError::NoText);
+    }
+    check_length("question", ask.text.len(), TEXT_BYTES_MAX)?;
+    check_length("choices", ask.choices.len(), CHOICES_MAX)?;
+    ask.choices.iter().try_for_each(|choice| check_length("choice", choice.len(), CHOICE_BYTES_MAX))
+}
+
+fn check_length(what: &'static str, n: usize, max: usize) -> Result<(), AskError> {
+    if n > max { Err(AskError::TooLong { what, n, max }) } else { Ok(()) }
+}
+
+impl Handler for Asks {
+    type Command = AskCommand;
+    type Event = AskEvent;
+    type Error = AskError;
+
+    fn process(&mut self, command: AskCommand) -> Result<Vec<AskEvent>, AskError> {
+        let events = self.decide(command)?;
+        events.iter().for_each(|event| self.apply(event));
+        Ok(events)
+    }
+
+    fn apply(&mut self, event: &AskEvent) {
+        match event {
+            AskEvent::PersonAsked { number, ask, at } => {
+                self.n_asked = *number;
+                self.open.insert(*number, Open { ask: ask.clone(), at: *at });
+            }
+            AskEvent::PersonAnswered { number, answer, .. } => {
+                if let Some(open) = self.open.remove(number) {
+                    self.answered.insert(*number, (open.ask, answer.clone()));
+                    if self.answered.len() > ANSWERED_MAX {
+                        self.answered.pop_first();
+                    }
+                }
+            }
+            AskEvent::AskWithdrawn { number, .. } => {
+                self.open.remove(number);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

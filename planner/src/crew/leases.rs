@@ -1,0 +1,516 @@
+//! Leases on files: who may change what in a repository, and until when.
+//!
+//! All leases of a repository, with those of all its worktrees, are one aggregate. So of any number of overlapping requests
+//! from one worktree exactly one wins. Files of another worktree are other files until they are merged: an overlap there is
+//! granted and named as a merge risk, unless the request is strict.
+//!
+//! A subagent works under the leases of its parents as under its own; siblings hold each other up.
+//!
+//! A lease ends by its holder, when its time is up, when its holder is proven dead, or by a person. Time is log time; a
+//! lease is live up to and including the moment at which it ends.
+
+mod event;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use crewlog_mq::{Handler, Position, Timestamp};
+use serde::{Deserialize, Serialize};
+
+pub use self::event::{Blocked, By, Holder, LeaseCommand, LeaseError, LeaseEvent, MergeRisk, Request, Which};
+
+use super::Placed;
+use super::agents::is_below;
+use super::globs::Pattern;
+use super::target::Target;
+
+/// The stream of leases. An aggregate of it is a project.
+pub const STREAM: &str = "leases";
+/// How long a lease is live without a call of its holder.
+pub const TTL: Duration = Duration::from_secs(3_600);
+/// The shortest and the longest time that can be asked for.
+pub const TTL_RANGE: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(86_400));
+/// The most targets of a request.
+pub const TARGETS_MAX: usize = 200;
+/// The most live leases of a repository.
+pub const LEASES_MAX: usize = 100_000;
+/// The most requests that wait.
+pub const WAITING_MAX: usize = 1_000;
+/// The most leases that a refusal names.
+pub const BLOCKED_MAX: usize = 20;
+/// A renewal is recorded once in this time at the most, or in half of the shortest lease.
+pub const RENEWAL: Duration = Duration::from_secs(60);
+
+/// A lease.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lease {
+    /// Who holds it.
+    pub holder: Holder,
+    /// What it is on.
+    pub target: Target,
+    /// Whether nobody else may hold what overlaps.
+    pub is_exclusive: bool,
+    /// How long a renewal lasts.
+    pub ttl: Duration,
+    /// When it ends, unless it is renewed.
+    pub until: Timestamp,
+    /// Why.
+    pub reason: String,
+    /// The task that it is for.
+    pub task: Option<String>,
+    /// The fencing token: the log position of the grant. Every later grant has a higher one.
+    pub token: Position,
+    pattern: Pattern,
+}
+
+/// A request that waits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Waiting {
+    /// What for.
+    pub request: Request,
+    /// How long it waits.
+    pub until: Timestamp,
+}
+
+/// The leases of a repository.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Leases {
+    live: BTreeMap<u64, Lease>,
+    waiting: VecDeque<(u64, Waiting)>,
+    /// The numbers of leases by the stem of their target: a file, or the folder that a pattern is in.
+    by_stem: BTreeMap<String, BTreeSet<u64>>,
+    by_agent: BTreeMap<String, BTreeSet<u64>>,
+    by_end: BTreeSet<(Timestamp, u64)>,
+    /// When each holder's renewal was recorded last.
+    renewed: BTreeMap<String, Timestamp>,
+    /// Edits that were refused and are not recorded again while the lease is live.
+    refused: BTreeSet<(u64, Holder, Target)>,
+    n_leases: u64,
+    n_waiting: u64,
+    /// The leases of each event, until it is known where that stands.
+    unplaced: VecDeque<Vec<u64>>,
+}
+
+impl Leases {
+    /// A live lease.
+    #[must_use]
+    pub fn get(&self, lease: u64) -> Option<&Lease> {
+        self.live.get(&lease)
+    }
+
+    /// All leases whose end is not recorded, by number.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, &Lease)> {
+        self.live.iter().map(|(number, lease)| (*number, lease))
+    }
+
+    /// Those of an agent.
+    pub fn of_agent(&self, agent: &str) -> impl Iterator<Item = (u64, &Lease)> {
+        let numbers = self.by_agent.get(agent).into_iter().flatten();
+        numbers.filter_map(|number| self.live.get(number).map(|lease| (*number, lease)))
+    }
+
+    /// The requests that wait, the longest first.
+    pub fn waiting(&self) -> impl Iterator<Item = &(u64, Waiting)> {
+        self.waiting.iter()
+    }
+
+    /// When the next lease or waiting request ends.
+    #[must_use]
+    pub fn next_end(&self) -> Option<Timestamp> {
+        let lease = self.by_end.first().map(|(until, _)| *until);
+        let waiting = self.waiting.iter().map(|(_, waiting)| waiting.until).min();
+        lease.into_iter().chain(waiting).min()
+    }
+
+    /// Whether a renewal would be recorded now.
+    #[must_use]
+    pub fn renewal_is_due(&self, agent: &str, now: Timestamp) -> bool {
+        let mut shortest = self.of_agent(agent).filter(|(_, lease)| now <= lease.until).map(|(_, lease)| lease.ttl);
+        let Some(first) = shortest.next() else { return false };
+        let every = shortest.fold(first, Duration::min).div_f64(2.0).min(RENEWAL);
+        self.renewed.get(agent).is_none_or(|at| now.since(*at) >= every)
+    }
+
+    /// The live leases of others that an agent must not write under, or, unless it `writes`, not read under. Leases of other
+    /// worktrees count only if `strict`.
+    #[must_use]
+    pub fn in_the_way(
+        &self,
+        holder: &Holder,
+        targets: &[Target],
+        writes: bool,
+        strict: bool,
+        now: Timestamp,
+    ) -> Vec<Blocked> {
+        let mut blocked = Vec::new();
+        for target in targets {
+            let others = self.overlapping(target, now).filter(|(_, lease)| {
+                excludes(holder, &lease.holder, writes || lease.is_exclusive)
+                    && (strict || lease.holder.worktree == holder.worktree)
+            });
+            blocked.extend(others.map(|(number, lease)| Blocked {
+                asked: target.clone(),
+                by: By::Lease(number),
+                holder: lease.holder.clone(),
+                target: lease.target.clone(),
+                is_exclusive: lease.is_exclusive,
+                until: lease.until,
+                task: lease.task.clone(),
+            }));
+        }
+        blocked
+    }
+
+    /// The live leases that overlap with a target, by number.
+    pub fn overlapping<'a>(&'a self, target: &Target, now: Timestamp) -> impl Iterator<Item = (u64, &'a Lease)> {
+        let (stem, pattern) = (target.stem(), target.pattern());
+        let folders = stem.match_indices('/').map(|(slash, _)| &stem[..slash]);
+        let above = folders.chain([stem]).filter(|folder| !folder.is_empty()).chain([""]);
+        let mut numbers: BTreeSet<u64> =
+            above.filter_map(|folder| self.by_stem.get(folder)).flatten().copied().collect();
+        // The character after a slash ends what is below a folder.
+        let below = match stem {
+            "" => self.by_stem.range(String::new()..),
+            stem => self.by_stem.range(format!("{stem}/")..format!("{stem}0")),
+        };
+        numbers.extend(below.flat_map(|(_, numbers)| numbers));
+        let leases = numbers.into_iter().filter_map(|number| self.live.get(&number).map(|lease| (number, lease)));
+        leases.filter(move |(_, lease)| now <= lease.until && pattern.overlaps(&lease.pattern))
+    }
+
+    /// What a command comes to, before those who wait have their turn.
+    fn decide(&self, command: LeaseCommand) -> Result<Vec<LeaseEvent>, LeaseError> {
+        Ok(match command {
+            LeaseCommand::Reserve { request, wait_until, now } => {
+                self.reserve(request, wait_until, now)?.into_iter().collect()
+            }
+            LeaseCommand::Renew { agent, now } => {
+                let is_due = self.renewal_is_due(&agent, now);
+                is_due.then_some(LeaseEvent::LeasesRenewed { agent, at: now }).into_iter().collect()
+            }
+            LeaseCommand::Extend { agent, which, by, now } => {
+                let (leases, until) = (self.own(&agent, &which, now)?, now.plus(by.clamp(TTL_RANGE.0, TTL_RANGE.1)));
+                (!leases.is_empty()).then_some(LeaseEvent::LeasesExtended { leases, until }).into_iter().collect()
+            }
+            LeaseCommand::Release { agent, which, now } => {
+                let leases = self.own(&agent, &which, now)?;
+                let waiting = if which == Which::All { self.waiting_of(&agent) } else { Vec::new() };
+                ended(waiting, leases, |leases| LeaseEvent::LeasesReleased { agent, leases })
+            }
+            LeaseCommand::Abandon { agent, .. } => {
+                let leases = self.of_agent(&agent).map(|(number, _)| number).collect();
+                ended(self.waiting_of(&agent), leases, |leases| LeaseEvent::LeasesAbandoned { agent, leases })
+            }
+            LeaseCommand::Force { leases, by, reason, .. } => {
+                if let Some(missing) = leases.iter().find(|lease| !self.live.contains_key(lease)) {
+                    return Err(LeaseError::NoLease(*missing));
+                }
+                ended(Vec::new(), leases, |leases| LeaseEvent::LeasesForced { leases, by, reason })
+            }
+            LeaseCommand::Expire { now } => self.due(now),
+            LeaseCommand::RefuseEdit { holder, target, lease, now } => {
+                let known = (lease, holder, target);
+                if !self.live.contains_key(&lease) || self.refused.contains(&known) {
+                    return Ok(Vec::new());
+                }
+                let (lease, holder, target) = known;
+                vec![LeaseEvent::EditRefused { holder, target, lease, at: now }]
+            }
+            LeaseCommand::SeeEdit { worktree, path, agent, now } => {
+                self.see(worktree, path, agent, now).into_iter().collect()
+            }
+        })
+    }
+
+    fn reserve(
+        &self,
+        request: Request,
+        wait_until: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Result<Option<LeaseEvent>, LeaseError> {
+        if request.targets.is_empty() || request.targets.len() > TARGETS_MAX {
+            return Err(LeaseError::Targets(request.targets.len()));
+        }
+        if request.ttl < TTL_RANGE.0 || request.ttl > TTL_RANGE.1 {
+            return Err(LeaseError::Ttl(request.ttl));
+        }
+        let request = self.without_own(request, now);
+        // It has all of it, or waits for it already.
+        if request.targets.is_empty() || self.waiting.iter().any(|(_, waiting)| waiting.request == request) {
+            return Ok(None);
+        }
+        if self.live.len() + request.targets.len() > LEASES_MAX {
+            return Err(LeaseError::Full);
+        }
+        let blocked = self.blocked(&request, None, now);
+        if blocked.is_empty() {
+            return Ok(Some(self.grant(request, None, now)));
+        }
+        match wait_until.filter(|until| *until > now) {
+            None => Err(LeaseError::Held(blocked)),
+            Some(_) if self.waiting.len() >= WAITING_MAX => Err(LeaseError::QueueFull),
+            Some(until) => Ok(Some(LeaseEvent::LeasesQueued { waiting: self.n_waiting + 1, request, until })),
+        }
+    }
+
+    /// The same request without what its holder has already, as exclusive and in the same worktree.
+    fn without_own(&self, mut request: Request, now: Timestamp) -> Request {
+        let own: BTreeSet<_> = self
+            .of_agent(&request.holder.agent)
+            .filter(|(_, lease)| now <= lease.until && lease.holder == request.holder)
+            .filter(|(_, lease)| lease.is_exclusive || !request.is_exclusive)
+            .map(|(_, lease)| lease.target.clone())
+            .collect();
+        let mut asked = BTreeSet::new();
+        request.targets.retain(|target| !own.contains(target) && asked.insert(target.clone()));
+        request
+    }
+
+    /// What is in the way of a request: live leases, and requests that have waited for longer.
+    fn blocked(&self, request: &Request, waiting: Option<u64>, now: Timestamp) -> Vec<Blocked> {
+        let mut blocked =
+            self.in_the_way(&request.holder, &request.targets, request.is_exclusive, request.is_strict, now);
+        for (number, earlier) in self.waiting.iter().take_while(|(number, _)| Some(*number) != waiting) {
+            let theirs = &earlier.request;
+            let meets = excludes(&request.holder, &theirs.holder, theirs.is_exclusive || request.is_exclusive)
+                && (theirs.holder.worktree == request.holder.worktree || theirs.is_strict || request.is_strict);
+            if !meets || earlier.until < now {
+                continue;
+            }
+            for asked in &request.targets {
+                let own = asked.pattern();
+                if let Some(target) = theirs.targets.iter().find(|target| own.overlaps(&target.pattern())) {
+                    blocked.push(Blocked {
+                        asked: asked.clone(),
+                        by: By::Waiting(*number),
+                        holder: theirs.holder.clone(),
+                        target: target.clone(),
+                        is_exclusive: theirs.is_exclusive,
+                        until: earlier.until,
+                        task: theirs.task.clone(),
+                    });
+                }
+            }
+        }
+        blocked.truncate(BLOCKED_MAX);
+        blocked
+    }
+
+    fn grant(&self, request: Request, waited: Option<u64>, now: Timestamp) -> LeaseEvent {
+        let risks = request.targets.iter().flat_map(|target| {
+            self.overlapping(target, now).filter(|(_, lease)| {
+                excludes(&request.holder, &lease.holder, lease.is_exclusive || request.is_exclusive)
+                    && lease.holder.worktree != request.holder.worktree
+            })
+        });
+        let risk = |(lease, theirs): (u64, &Lease)| MergeRisk {
+            lease,
+            holder: theirs.holder.clone(),
+            target: theirs.target.clone(),
+        };
+        let merge_risks = risks.map(risk).take(BLOCKED_MAX).collect();
+        LeaseEvent::LeasesGranted {
+            first: self.n_leases + 1,
+            until: now.plus(request.ttl),
+            request,
+            waited,
+            merge_risks,
+        }
+    }
+
+    /// Grants what has become possible, the longest waiting first, and none past another that it overlaps with.
+    fn grant_waiting(&mut self, now: Timestamp) -> Vec<LeaseEvent> {
+        let numbers: Vec<_> = self.waiting.iter().map(|(number, _)| *number).collect();
+        let mut granted = Vec::new();
+        for number in numbers {
+            let Some((_, waiting)) = self.waiting.iter().find(|(known, _)| *known == number) else { continue };
+            if now <= waiting.until && self.blocked(&waiting.request, Some(number), now).is_empty() {
+                let event = self.grant(waiting.request.clone(), Some(number), now);
+                self.apply(&event);
+                granted.push(event);
+            }
+        }
+        granted
+    }
+
+    /// What is over by now, as events.
+    fn due(&self, now: Timestamp) -> Vec<LeaseEvent> {
+        let leases: Vec<_> =
+            self.by_end.iter().take_while(|(until, _)| *until < now).map(|(_, number)| *number).collect();
+        let is_over = |(_, waiting): &&(u64, Waiting)| waiting.until < now;
+        let waiting: Vec<_> = self.waiting.iter().filter(is_over).map(|(number, _)| *number).collect();
+        ended(waiting, leases, |leases| LeaseEvent::LeasesExpired { leases, at: now })
+    }
+
+    fn waiting_of(&self, agent: &str) -> Vec<u64> {
+        let own = self.waiting.iter().filter(|(_, waiting)| waiting.request.holder.agent == agent);
+        own.map(|(number, _)| *number).collect()
+    }
+
+    /// The live leases of an agent that are meant. A number that is not its own is refused.
+    fn own(&self, agent: &str, which: &Which, now: Timestamp) -> Result<Vec<u64>, LeaseError> {
+        let live = |lease: &Lease| now <= lease.until;
+        match which {
+            Which::All => Ok(self.of_agent(agent).filter(|(_, lease)| live(lease)).map(|(number, _)| number).collect()),
+            Which::Targets(worktree, targets) => {
+                let is_meant = |lease: &Lease| lease.holder.worktree == *worktree && targets.contains(&lease.target);
+                let own = self.of_agent(agent).filter(|(_, lease)| live(lease) && is_meant(lease));
+                Ok(own.map(|(number, _)| number).collect())
+            }
+            Which::Numbers(numbers) => {
+                for number in numbers {
+                    let lease =
+                        self.live.get(number).filter(|lease| live(lease)).ok_or(LeaseError::NoLease(*number))?;
+                    if lease.holder.agent != agent {
+                        let holder = lease.holder.agent.clone();
+                        return Err(LeaseError::NotYours { lease: *number, holder });
+                    }
+                }
+                Ok(numbers.iter().copied().collect::<BTreeSet<_>>().into_iter().collect())
+            }
+        }
+    }
+
+    /// A watcher does not know who it was: perhaps the holder.
+    fn see(&self, worktree: String, path: Target, agent: Option<String>, now: Timestamp) -> Option<LeaseEvent> {
+        let here = self.overlapping(&path, now).filter(|(_, lease)| lease.holder.worktree == worktree);
+        let mut lease = None;
+        for (number, found) in here {
+            if agent.as_ref().is_none_or(|agent| is_below(agent, &found.holder.agent)) {
+                return None;
+            }
+            lease = lease.or(found.is_exclusive.then_some(number));
+        }
+        Some(LeaseEvent::UnleasedEdit { worktree, path: path.path, agent, lease, at: now })
+    }
+
+    fn add(&mut self, first: u64, request: &Request, until: Timestamp) {
+        for (number, target) in (first..).zip(&request.targets) {
+            let lease = Lease {
+                holder: request.holder.clone(),
+                target: target.clone(),
+                is_exclusive: request.is_exclusive,
+                ttl: request.ttl,
+                until,
+                reason: request.reason.clone(),
+                task: request.task.clone(),
+                token: Position(0),
+                pattern: target.pattern(),
+            };
+            self.by_stem.entry(target.stem().to_owned()).or_default().insert(number);
+            self.by_agent.entry(request.holder.agent.clone()).or_default().insert(number);
+            self.by_end.insert((until, number));
+            self.live.insert(number, lease);
+            self.n_leases = number;
+        }
+        if let Some(unplaced) = self.unplaced.back_mut() {
+            *unplaced = (first..=self.n_leases).collect();
+        }
+    }
+
+    fn end(&mut self, leases: &[u64]) {
+        for number in leases {
+            let Some(lease) = self.live.remove(number) else { continue };
+            self.by_end.remove(&(lease.until, *number));
+            drop_from(&mut self.by_stem, lease.target.stem(), *number);
+            drop_from(&mut self.by_agent, &lease.holder.agent, *number);
+            if !self.by_agent.contains_key(&lease.holder.agent) {
+                self.renewed.remove(&lease.holder.agent);
+            }
+        }
+        let live = &self.live;
+        self.refused.retain(|(number, ..)| live.contains_key(number));
+    }
+
+    fn set_end(&mut self, number: u64, until: impl FnOnce(&Lease) -> Timestamp) {
+        let Some(lease) = self.live.get_mut(&number) else { return };
+        let until = until(lease).max(lease.until);
+        self.by_end.remove(&(lease.until, number));
+        lease.until = until;
+        self.by_end.insert((until, number));
+    }
+}
+
+/// The end of requests that wait and of leases, as far as there are any.
+fn ended(waiting: Vec<u64>, leases: Vec<u64>, event: impl FnOnce(Vec<u64>) -> LeaseEvent) -> Vec<LeaseEvent> {
+    let waiting = (!waiting.is_empty()).then_some(LeaseEvent::WaitingEnded { waiting });
+    let leases = (!leases.is_empty()).then(|| event(leases));
+    waiting.into_iter().chain(leases).collect()
+}
+
+fn drop_from(index: &mut BTreeMap<String, BTreeSet<u64>>, key: &str, number: u64) {
+    if let Some(numbers) = index.get_mut(key) {
+        numbers.remove(&number);
+        if numbers.is_empty() {
+            index.remove(key);
+        }
+    }
+}
+
+/// Whether an agent may not have what overlaps with another's: one of the two is exclusive, and the other is no parent.
+fn excludes(holder: &Holder, other: &Holder, one_is_exclusive: bool) -> bool {
+    one_is_exclusive && !is_below(&holder.agent, &other.agent)
+}
+
+impl Handler for Leases {
+    type Command = LeaseCommand;
+    type Event = LeaseEvent;
+    type Error = LeaseError;
+
+    fn process(&mut self, command: LeaseCommand) -> Result<Vec<LeaseEvent>, LeaseError> {
+        let now = command.now();
+        let mut events = self.decide(command)?;
+        events.iter().for_each(|event| self.apply(event));
+        // What ends makes room.
+        if events.iter().any(LeaseEvent::makes_room) {
+            events.extend(self.grant_waiting(now));
+        }
+        Ok(events)
+    }
+
+    fn apply(&mut self, event: &LeaseEvent) {
+        self.unplaced.push_back(Vec::new());
+        match event {
+            LeaseEvent::LeasesGranted { first, request, until, waited, .. } => {
+                self.waiting.retain(|(number, _)| Some(*number) != *waited);
+                self.add(*first, request, *until);
+            }
+            LeaseEvent::LeasesQueued { waiting, request, until } => {
+                self.n_waiting = *waiting;
+                self.waiting.push_back((*waiting, Waiting { request: request.clone(), until: *until }));
+            }
+            LeaseEvent::WaitingEnded { waiting } => self.waiting.retain(|(number, _)| !waiting.contains(number)),
+            LeaseEvent::LeasesRenewed { agent, at } => {
+                let own: Vec<_> = self.of_agent(agent).map(|(number, lease)| (number, lease.until)).collect();
+                for (number, _) in own.into_iter().filter(|(_, until)| at <= until) {
+                    self.set_end(number, |lease| at.plus(lease.ttl));
+                }
+                self.renewed.insert(agent.clone(), *at);
+            }
+            LeaseEvent::LeasesExtended { leases, until } => {
+                leases.iter().for_each(|number| self.set_end(*number, |_| *until));
+            }
+            LeaseEvent::LeasesReleased { leases, .. }
+            | LeaseEvent::LeasesExpired { leases, .. }
+            | LeaseEvent::LeasesAbandoned { leases, .. }
+            | LeaseEvent::LeasesForced { leases, .. } => self.end(leases),
+            LeaseEvent::EditRefused { holder, target, lease, .. } => {
+                self.refused.insert((*lease, holder.clone(), target.clone()));
+            }
+            LeaseEvent::UnleasedEdit { .. } => {}
+        }
+    }
+}
+
+impl Placed for Leases {
+    fn placed(&mut self, position: Position) {
+        for number in self.unplaced.pop_front().into_iter().flatten() {
+            if let Some(lease) = self.live.get_mut(&number) {
+                lease.token = position;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

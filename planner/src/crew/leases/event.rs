@@ -1,0 +1,237 @@
+//! What is said about leases: requests, events, commands and refusals.
+
+use std::time::Duration;
+
+use crewlog_mq::{Event as MqEvent, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use super::{LEASES_MAX, TARGETS_MAX, WAITING_MAX};
+use crate::crew::target::Target;
+
+/// Who holds a lease, or asks for one.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Holder {
+    /// The name of the agent in the project.
+    pub agent: String,
+    /// The worktree whose files are meant: its machine and its path.
+    pub worktree: String,
+}
+
+/// What is asked for, all of it or nothing.
+#[serde_with::skip_serializing_none]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Request {
+    /// Who asks.
+    pub holder: Holder,
+    /// For what.
+    pub targets: Vec<Target>,
+    /// Shared leases overlap with each other, exclusive ones with none.
+    pub is_exclusive: bool,
+    /// How long they are live without a call of the holder.
+    pub ttl: Duration,
+    /// Why, in the words of the holder.
+    pub reason: String,
+    /// The task that it is for: `<plan>/<number>`.
+    pub task: Option<String>,
+    /// Whether an overlap in another worktree is refused too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_strict: bool,
+}
+
+/// An overlap that does not hold a request up: the two meet when their worktrees are merged.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MergeRisk {
+    /// The other lease.
+    pub lease: u64,
+    /// Its holder.
+    pub holder: Holder,
+    /// What it is on.
+    pub target: Target,
+}
+
+/// What happened to the leases of a repository.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
+#[expect(missing_docs, reason = "names and types say what the other fields hold")]
+pub enum LeaseEvent {
+    /// A request has all that it asked for. Its leases are numbered from `first` on, in the order of its targets.
+    LeasesGranted {
+        first: u64,
+        request: Request,
+        until: Timestamp,
+        /// The number of the request if it had to wait.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        waited: Option<u64>,
+        /// At most [`BLOCKED_MAX`](super::BLOCKED_MAX).
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        merge_risks: Vec<MergeRisk>,
+    },
+    /// A request waits for others to end.
+    LeasesQueued { waiting: u64, request: Request, until: Timestamp },
+    /// A request does not wait any longer.
+    WaitingEnded { waiting: Vec<u64> },
+    /// The holder is alive: all its live leases go on for their own time from here.
+    LeasesRenewed { agent: String, at: Timestamp },
+    /// The holder asked for more time.
+    LeasesExtended { leases: Vec<u64>, until: Timestamp },
+    /// The holder gave them back.
+    LeasesReleased { agent: String, leases: Vec<u64> },
+    /// Their time was up.
+    LeasesExpired { leases: Vec<u64>, at: Timestamp },
+    /// Their holder is dead.
+    LeasesAbandoned { agent: String, leases: Vec<u64> },
+    /// A person ended them.
+    LeasesForced { leases: Vec<u64>, by: String, reason: String },
+    /// An edit was refused because of a lease.
+    EditRefused { holder: Holder, target: Target, lease: u64, at: Timestamp },
+    /// A file was changed without a lease, or under another's.
+    UnleasedEdit {
+        worktree: String,
+        path: String,
+        /// Unset when a watcher saw the change: it names no culprit.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<String>,
+        /// Whose lease it was changed under, if any.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        lease: Option<u64>,
+        at: Timestamp,
+    },
+}
+
+impl MqEvent for LeaseEvent {
+    const EVENT_VERSION: &'static str = "1.0";
+
+    fn event_type(&self) -> &'static str {
+        self.into()
+    }
+}
+
+/// A command to the leases of a repository; `now` is log time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "names and types say what the other fields hold")]
+pub enum LeaseCommand {
+    /// Grant a request, or let it wait until then.
+    Reserve { request: Request, wait_until: Option<Timestamp>, now: Timestamp },
+    /// The holder is alive.
+    Renew { agent: String, now: Timestamp },
+    /// The holder needs more time from now on.
+    Extend { agent: String, which: Which, by: Duration, now: Timestamp },
+    /// The holder needs them no longer. Its waiting requests end too when it gives all back.
+    Release { agent: String, which: Which, now: Timestamp },
+    /// The holder is proven dead.
+    Abandon { agent: String, now: Timestamp },
+    /// A person ends them.
+    Force { leases: Vec<u64>, by: String, reason: String, now: Timestamp },
+    /// End what is due.
+    Expire { now: Timestamp },
+    /// An edit was refused: recorded once for each holder, target and lease.
+    RefuseEdit { holder: Holder, target: Target, lease: u64, now: Timestamp },
+    /// A file was changed: recorded when the agent holds no lease on it.
+    SeeEdit { worktree: String, path: Target, agent: Option<String>, now: Timestamp },
+}
+
+/// Some of an agent's leases.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Which {
+    /// All.
+    All,
+    /// Those with these numbers.
+    Numbers(Vec<u64>),
+    /// Those on exactly these targets, in this worktree.
+    Targets(String, Vec<Target>),
+}
+
+/// A lease in the way of a request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Blocked {
+    /// What was asked for.
+    pub asked: Target,
+    /// The lease, or the number of a request that waits for longer.
+    pub by: By,
+    /// Its holder.
+    pub holder: Holder,
+    /// What it is on.
+    pub target: Target,
+    /// Whether it is exclusive.
+    pub is_exclusive: bool,
+    /// When it ends, unless it is renewed.
+    pub until: Timestamp,
+    /// The task that it is for.
+    pub task: Option<String>,
+}
+
+impl std::fmt::Display for Blocked {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let verb = match self.by {
+            By::Lease(_) => "held",
+            By::Waiting(_) => "awaited",
+        };
+        write!(f, "{} is {verb} by {}", self.target.path, self.holder.agent)
+    }
+}
+
+/// What is in the way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum By {
+    /// A live lease.
+    Lease(u64),
+    /// A request that has waited for longer.
+    Waiting(u64),
+}
+
+/// Why the leases of a repository refuse a command. Nothing has changed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
+pub enum LeaseError {
+    #[error("{}", .0.first().map_or_else(String::new, ToString::to_string))]
+    Held(Vec<Blocked>),
+    #[error("a request has 1 to {TARGETS_MAX} paths, not {0}")]
+    Targets(usize),
+    #[error("a lease lasts from 60 to 86400 s, not {} s", .0.as_secs())]
+    Ttl(Duration),
+    #[error("the repository has {LEASES_MAX} live leases (leases_max): release some")]
+    Full,
+    #[error("{WAITING_MAX} requests wait already (waiting_max): try again later")]
+    QueueFull,
+    #[error("there is no live lease {0}")]
+    NoLease(u64),
+    #[error("lease {lease} is held by {holder}")]
+    NotYours { lease: u64, holder: String },
+}
+
+impl LeaseEvent {
+    /// True when others may get what they wait for.
+    pub(super) fn makes_room(&self) -> bool {
+        match self {
+            Self::WaitingEnded { .. }
+            | Self::LeasesReleased { .. }
+            | Self::LeasesExpired { .. }
+            | Self::LeasesAbandoned { .. }
+            | Self::LeasesForced { .. } => true,
+            Self::LeasesGranted { .. }
+            | Self::LeasesQueued { .. }
+            | Self::LeasesRenewed { .. }
+            | Self::LeasesExtended { .. }
+            | Self::EditRefused { .. }
+            | Self::UnleasedEdit { .. } => false,
+        }
+    }
+}
+
+impl LeaseCommand {
+    pub(super) fn now(&self) -> Timestamp {
+        match self {
+            Self::Reserve { now, .. }
+            | Self::Renew { now, .. }
+            | Self::Extend { now, .. }
+            | Self::Release { now, .. }
+            | Self::Abandon { now, .. }
+            | Self::Force { now, .. }
+            | Self::Expire { now }
+            | Self::RefuseEdit { now, .. }
+            | Self::SeeEdit { now, .. } => *now,
+        }
+    }
+}

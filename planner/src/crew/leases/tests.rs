@@ -1,0 +1,323 @@
+//! Leases, as scripts: at which second, who, what, and what comes of it.
+
+use proptest::prelude::*;
+
+use super::*;
+
+const SECOND: i64 = 1_000_000;
+
+fn at(second: u64) -> Timestamp {
+    Timestamp(i64::try_from(second).unwrap() * SECOND)
+}
+
+fn targets(written: &str) -> Vec<Target> {
+    written.split_whitespace().map(|path| Target::written(path).expect(path)).collect()
+}
+
+/// `ada` works in the worktree `w1`, `ada@w2` in another.
+fn holder(who: &str) -> Holder {
+    let (agent, worktree) = who.split_once('@').unwrap_or((who, "w1"));
+    Holder { agent: agent.to_owned(), worktree: worktree.to_owned() }
+}
+
+/// `exclusive PATHS`, `shared PATHS`, `strict PATHS`, `wait SECONDS PATHS`, `short PATHS` for a minute; `release`,
+/// `release PATHS`, `renew`, `extend SECONDS`, `abandon`, `force NUMBER`, `expire`, `edit PATH`, `refuse NUMBER PATH`.
+fn command(second: u64, who: &str, what: &str) -> LeaseCommand {
+    let (verb, rest) = what.split_once(' ').unwrap_or((what, ""));
+    let (now, holder) = (at(second), holder(who));
+    let agent = holder.agent.clone();
+    let number = || rest.split(' ').next().and_then(|number| number.parse().ok()).expect(what);
+    let after_number = || rest.split_once(' ').map_or("", |(_, rest)| rest);
+    let request = |paths: &str| Request {
+        holder: holder.clone(),
+        targets: targets(paths),
+        is_exclusive: verb != "shared",
+        ttl: if verb == "short" { TTL_RANGE.0 } else { TTL },
+        reason: String::new(),
+        task: None,
+        is_strict: verb == "strict",
+    };
+    match verb {
+        "wait" => {
+            let wait_until = Some(now.plus(Duration::from_secs(number())));
+            LeaseCommand::Reserve { request: request(after_number()), wait_until, now }
+        }
+        "release" if rest.is_empty() => LeaseCommand::Release { agent, which: Which::All, now },
+        "release" => LeaseCommand::Release { agent, which: Which::Targets(holder.worktree, targets(rest)), now },
+        "give" => LeaseCommand::Release { agent, which: Which::Numbers(vec![number()]), now },
+        "renew" => LeaseCommand::Renew { agent, now },
+        "extend" => LeaseCommand::Extend { agent, which: Which::All, by: Duration::from_secs(number()), now },
+        "abandon" => LeaseCommand::Abandon { agent, now },
+        "force" => LeaseCommand::Force { leases: vec![number()], by: "eve".into(), reason: "stuck".into(), now },
+        "expire" => LeaseCommand::Expire { now },
+        "edit" => {
+            let (agent, path) = (Some(agent), Target::literal(rest).expect(rest));
+            LeaseCommand::SeeEdit { worktree: holder.worktree, path, agent, now }
+        }
+        "watch" => {
+            let path = Target::literal(rest).expect(rest);
+            LeaseCommand::SeeEdit { worktree: holder.worktree, path, agent: None, now }
+        }
+        "refuse" => {
+            let target = Target::literal(after_number()).expect(rest);
+            LeaseCommand::RefuseEdit { holder, target, lease: number(), now }
+        }
+        _ => LeaseCommand::Reserve { request: request(rest), wait_until: None, now },
+    }
+}
+
+fn shown(event: &LeaseEvent) -> String {
+    match event {
+        LeaseEvent::LeasesGranted { first, request, merge_risks, .. } => {
+            let risks: Vec<_> = merge_risks.iter().map(|risk| format!(" risk {}", risk.holder.agent)).collect();
+            format!("{} has {first}+{}{}", request.holder.agent, request.targets.len(), risks.concat())
+        }
+        LeaseEvent::LeasesQueued { waiting, request, .. } => format!("{} waits as {waiting}", request.holder.agent),
+        LeaseEvent::WaitingEnded { waiting } => format!("no longer waits {waiting:?}"),
+        LeaseEvent::LeasesRenewed { agent, .. } => format!("{agent} renewed"),
+        LeaseEvent::LeasesExtended { leases, until } => format!("extended {leases:?} to {}", until.0 / SECOND),
+        LeaseEvent::LeasesReleased { leases, .. } => format!("released {leases:?}"),
+        LeaseEvent::LeasesExpired { leases, .. } => format!("expired {leases:?}"),
+        LeaseEvent::LeasesAbandoned { leases, .. } => format!("abandoned {leases:?}"),
+        LeaseEvent::LeasesForced { leases, by, .. } => format!("{by} ended {leases:?}"),
+        LeaseEvent::EditRefused { target, lease, .. } => format!("refused {} under {lease}", target.path),
+        LeaseEvent::UnleasedEdit { path, lease, .. } => match lease {
+            Some(lease) => format!("{path} changed under {lease}"),
+            None => format!("{path} changed"),
+        },
+    }
+}
+
+#[track_caller]
+fn check(script: &[(u64, &str, &str, &str)]) {
+    let (mut leases, mut history) = (Leases::default(), Vec::new());
+    for (second, who, what, expected) in script {
+        let before = leases.clone();
+        let found = match leases.process(command(*second, who, what)) {
+            Ok(events) => {
+                let shown: Vec<_> = events.iter().map(shown).collect();
+                history.extend(events);
+                shown.join(", ")
+            }
+            Err(refused) => {
+                assert_eq!(leases, before, "a refusal changes nothing");
+                refused.to_string()
+            }
+        };
+        assert_eq!(found, *expected, "at {second}: {who} {what}");
+        assert_eq!(leases, Leases::fold(&history));
+    }
+}
+
+#[test]
+fn an_overlap_in_one_worktree_is_refused_and_names_its_holder() {
+    check(&[
+        (0, "ada", "exclusive src/a.rs src/b.rs", "ada has 1+2"),
+        (1, "bob", "exclusive src/b.rs", "src/b.rs is held by ada"),
+        (1, "bob", "exclusive src/c.rs src/*.rs", "src/a.rs is held by ada"),
+        (1, "bob", "shared src", "src/a.rs is held by ada"),
+        (1, "bob", "exclusive docs/** src/c.rs", "bob has 3+2"),
+        (2, "ada", "exclusive docs/x.md", "docs/** is held by bob"),
+        (2, "ada", "exclusive src/a.rs", ""),
+        (2, "ada", "exclusive src/a.rs src/d.rs", "ada has 5+1"),
+    ]);
+}
+
+#[test]
+fn shared_leases_overlap_with_each_other_only() {
+    check(&[
+        (0, "ada", "shared src/**", "ada has 1+1"),
+        (0, "bob", "shared src/a.rs", "bob has 2+1"),
+        (1, "cyd", "exclusive src/a.rs", "src/** is held by ada"),
+        (1, "ada", "exclusive src/a.rs", "src/a.rs is held by bob"),
+        (2, "bob", "release", "released [2]"),
+        (2, "ada", "exclusive src/a.rs", "ada has 3+1"),
+    ]);
+}
+
+#[test]
+fn an_overlap_with_another_worktree_is_granted_as_a_merge_risk_unless_strict() {
+    check(&[
+        (0, "ada", "exclusive src/a.rs", "ada has 1+1"),
+        (1, "bob@w2", "strict src/a.rs", "src/a.rs is held by ada"),
+        (1, "bob@w2", "exclusive src/a.rs src/b.rs", "bob has 2+2 risk ada"),
+        (2, "ada@w2", "exclusive src/a.rs", "src/a.rs is held by bob"),
+    ]);
+}
+
+#[test]
+fn a_subagent_works_under_its_parents_leases_and_not_under_its_siblings() {
+    check(&[
+        (0, "ada", "exclusive src/**", "ada has 1+1"),
+        (1, "ada/x", "exclusive src/a.rs", "ada/x has 2+1"),
+        (1, "ada/y", "exclusive src/a.rs", "src/a.rs is held by ada/x"),
+        (1, "ada", "exclusive src/a.rs", "src/a.rs is held by ada/x"),
+        (2, "adam", "exclusive src/b.rs", "src/** is held by ada"),
+        (3, "ada/y", "edit src/b.rs", ""),
+    ]);
+}
+
+#[test]
+fn a_lease_ends_after_its_time_and_a_call_renews_it() {
+    check(&[
+        (0, "ada", "exclusive a.rs", "ada has 1+1"),
+        (3_600, "bob", "exclusive a.rs", "a.rs is held by ada"),
+        (3_600, "bob", "expire", ""),
+        (3_601, "bob", "exclusive a.rs", "bob has 2+1"),
+        (3_601, "ada", "renew", ""),
+        (3_602, "bob", "expire", "expired [1]"),
+        (3_700, "bob", "renew", "bob renewed"),
+        (3_759, "bob", "renew", ""),
+        (3_760, "bob", "renew", "bob renewed"),
+        (7_360, "ada", "exclusive a.rs", "a.rs is held by bob"),
+        (7_361, "ada", "exclusive a.rs", "ada has 3+1"),
+    ]);
+}
+
+#[test]
+fn a_short_lease_is_renewed_twice_in_its_time() {
+    check(&[
+        (0, "ada", "short a.rs", "ada has 1+1"),
+        (10, "ada", "renew", "ada renewed"),
+        (39, "ada", "renew", ""),
+        (40, "ada", "renew", "ada renewed"),
+        (100, "bob", "exclusive a.rs", "a.rs is held by ada"),
+        (101, "bob", "exclusive a.rs", "bob has 2+1"),
+    ]);
+}
+
+#[test]
+fn only_its_holder_or_a_person_ends_a_lease() {
+    check(&[
+        (0, "ada", "exclusive a.rs b.rs", "ada has 1+2"),
+        (1, "bob", "give 1", "lease 1 is held by ada"),
+        (1, "bob", "release a.rs", ""),
+        (1, "bob", "give 9", "there is no live lease 9"),
+        (2, "ada", "release a.rs", "released [1]"),
+        (2, "ada", "release a.rs", ""),
+        (3, "eve", "force 2", "eve ended [2]"),
+        (3, "eve", "force 2", "there is no live lease 2"),
+        (4, "ada", "exclusive a.rs", "ada has 3+1"),
+        (5, "ada", "extend 7200", "extended [3] to 7205"),
+        (6, "ada", "abandon", "abandoned [3]"),
+    ]);
+}
+
+#[test]
+fn who_waits_is_served_in_order_and_nobody_passes() {
+    check(&[
+        (0, "ada", "shared a.rs b.rs", "ada has 1+2"),
+        (1, "bob", "wait 100 a.rs", "bob waits as 1"),
+        (1, "bob", "wait 100 a.rs", ""),
+        (2, "cyd", "shared a.rs", "a.rs is awaited by bob"),
+        (2, "cyd", "shared b.rs", "cyd has 3+1"),
+        (3, "dan", "wait 100 a.rs c.rs", "dan waits as 2"),
+        (3, "eli", "wait 10 d.rs", "eli has 4+1"),
+        (4, "ada", "release a.rs", "released [1], bob has 5+1"),
+        (5, "bob", "release", "released [5], dan has 6+2"),
+        (6, "bob", "wait 10 c.rs", "bob waits as 3"),
+        (17, "eli", "expire", "no longer waits [3]"),
+        (18, "dan", "release", "released [6, 7]"),
+    ]);
+}
+
+#[test]
+fn a_refused_edit_is_recorded_once_and_an_edit_without_a_lease_is_seen() {
+    check(&[
+        (0, "ada", "exclusive src/**", "ada has 1+1"),
+        (1, "bob", "refuse 1 src/a.rs", "refused src/a.rs under 1"),
+        (2, "bob", "refuse 1 src/a.rs", ""),
+        (2, "bob", "refuse 2 src/a.rs", ""),
+        (3, "bob", "edit src/a.rs", "src/a.rs changed under 1"),
+        (3, "ada", "edit src/a.rs", ""),
+        (3, "bob@w2", "edit src/a.rs", "src/a.rs changed"),
+        (4, "bob", "watch src/a.rs", ""),
+        (4, "bob", "watch docs/a.md", "docs/a.md changed"),
+    ]);
+}
+
+#[test]
+fn the_token_of_a_lease_is_the_position_of_its_grant() {
+    let mut leases = Leases::default();
+    for (who, what) in [("ada", "exclusive a.rs b.rs"), ("bob", "exclusive c.rs"), ("ada", "release b.rs")] {
+        leases.process(command(0, who, what)).unwrap();
+    }
+    for position in [7, 9, 12] {
+        leases.placed(Position(position));
+    }
+    let tokens: Vec<_> = leases.iter().map(|(number, lease)| (number, lease.token.0)).collect();
+    assert_eq!(tokens, [(1, 7), (3, 9)]);
+}
+
+#[test]
+fn requests_past_a_limit_are_refused() {
+    let many: String = (0..=TARGETS_MAX).map(|n| format!("f{n}.rs ")).collect();
+    let mut leases = Leases::default();
+    for (second, what, expected) in
+        [(0, format!("exclusive {many}"), "1 to 200 paths"), (0, "exclusive".into(), "not 0")]
+    {
+        let refused = leases.process(command(second, "ada", &what)).unwrap_err().to_string();
+        assert!(refused.contains(expected), "{refused}");
+    }
+    let LeaseCommand::Reserve { mut request, now, .. } = command(0, "ada", "exclusive a.rs") else { return };
+    for seconds in [0, 59, 86_401] {
+        request.ttl = Duration::from_secs(seconds);
+        let refused = leases.process(LeaseCommand::Reserve { request: request.clone(), wait_until: None, now });
+        assert_eq!(refused, Err(LeaseError::Ttl(request.ttl)));
+    }
+}
+
+fn step() -> impl Strategy<Value = (u64, String, String)> {
+    let who = prop::sample::select(vec!["ada", "ada/x", "bob", "bob@w2", "cyd"]);
+    let path = prop::sample::select(vec!["a", "a/b", "a/b/c", "a/*", "**/c", "a/b.rs", "*.rs", "{a,d}/b", "d/[bc]"]);
+    let paths = prop::collection::vec(path, 1..3).prop_map(|paths| paths.join(" "));
+    let verb = prop::sample::select(vec![
+        "exclusive",
+        "shared",
+        "strict",
+        "short",
+        "wait 40",
+        "release",
+        "renew",
+        "expire",
+        "abandon",
+    ]);
+    (0_u64..40, who, verb, paths).prop_map(|(later, who, verb, paths)| {
+        let what =
+            if matches!(verb, "renew" | "expire" | "abandon") { verb.to_owned() } else { format!("{verb} {paths}") };
+        (later, who.to_owned(), what)
+    })
+}
+
+proptest! {
+    /// Whatever is asked: no two live leases of strangers in one worktree overlap, the index finds what a look at all of
+    /// them finds, and the state is the fold of the events.
+    #[test]
+    fn live_leases_never_overlap(steps in prop::collection::vec(step(), 1..60)) {
+        let (mut leases, mut history, mut now) = (Leases::default(), Vec::new(), 0);
+        for (later, who, what) in steps {
+            now += later;
+            history.extend(leases.process(command(now, &who, &what)).unwrap_or_default());
+            let live: Vec<_> = leases.iter().filter(|(_, lease)| at(now) <= lease.until).collect();
+            for (number, lease) in &live {
+                let found: Vec<_> = leases.overlapping(&lease.target, at(now)).map(|(number, _)| number).collect();
+                let all: Vec<_> = live
+                    .iter()
+                    .filter(|(_, other)| other.target.pattern().overlaps(&lease.target.pattern()))
+                    .map(|(number, _)| *number)
+                    .collect();
+                prop_assert_eq!(&found, &all, "the index");
+                for other in all.into_iter().filter(|other| other > number) {
+                    let other = leases.get(other).unwrap();
+                    let is_family = is_below(&other.holder.agent, &lease.holder.agent)
+                        || is_below(&lease.holder.agent, &other.holder.agent);
+                    let may_meet = is_family
+                        || other.holder.worktree != lease.holder.worktree
+                        || !(other.is_exclusive || lease.is_exclusive);
+                    prop_assert!(may_meet, "{:?} and {:?}", lease, other);
+                }
+            }
+        }
+        prop_assert_eq!(leases, Leases::fold(&history));
+    }
+}

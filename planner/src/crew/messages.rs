@@ -1,0 +1,372 @@
+//! Messages between the agents of a project. A message informs and has no authority: nothing but what its readers do
+//! follows from it.
+//!
+//! A message is known by its position in the log, so two that are sent in one instant are two. The state holds what is not
+//! read or acknowledged yet; the texts are in the log, under the tag [`inbox_tag`] of each recipient.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use crewlog_mq::{Event as MqEvent, Handler, Position, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use super::Placed;
+
+/// The stream of messages. An aggregate of it is a project.
+pub const STREAM: &str = "messages";
+/// The longest body, in bytes.
+pub const BODY_BYTES_MAX: usize = 16_384;
+/// The longest subject, in bytes.
+pub const SUBJECT_BYTES_MAX: usize = 200;
+/// The most recipients of a message.
+pub const RECIPIENTS_MAX: usize = 200;
+/// The most unread messages of one agent.
+pub const UNREAD_MAX: usize = 1_000;
+/// The most messages that are not read or acknowledged by all.
+pub const OPEN_MAX: usize = 20_000;
+/// How long an acknowledgement may take before a person learns of it.
+pub const ACK_WITHIN: Duration = Duration::from_secs(1_800);
+
+/// How urgent a message is.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Default,
+    Serialize,
+    Deserialize,
+    strum::IntoStaticStr,
+    strum::EnumString,
+)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum Importance {
+    Low,
+    #[default]
+    Normal,
+    High,
+    Urgent,
+}
+
+/// A message.
+#[serde_with::skip_serializing_none]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Message {
+    /// The agent that sent it, or the person.
+    pub from: Sender,
+    /// The agents that get it.
+    pub to: BTreeSet<String>,
+    /// What it is about, in one line.
+    pub subject: String,
+    /// The text.
+    pub body: String,
+    /// The first message of its thread; unset for that itself.
+    pub thread: Option<Position>,
+    /// How urgent it is.
+    #[serde(default)]
+    pub importance: Importance,
+    /// Whether each recipient is to acknowledge it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub needs_ack: bool,
+}
+
+/// Who sends.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Sender {
+    /// An agent, by name.
+    Agent(String),
+    /// A person, by the name that they go by.
+    Person(String),
+}
+
+impl Sender {
+    /// The name, whoever it is.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        let (Self::Agent(name) | Self::Person(name)) = self;
+        name
+    }
+}
+
+/// What happened to messages.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
+#[expect(missing_docs, reason = "names and types say what the other fields hold")]
+pub enum MessageEvent {
+    /// It was sent.
+    MessageSent { message: Message, at: Timestamp },
+    /// An agent was told how many wait for it, up to this one.
+    MessagesOffered { agent: String, up_to: Position, at: Timestamp },
+    /// An agent has got the texts.
+    MessagesRead { agent: String, messages: BTreeSet<Position>, at: Timestamp },
+    /// An agent says that it has taken note.
+    MessageAcked { agent: String, message: Position, note: String, at: Timestamp },
+    /// Nobody has acknowledged it in time.
+    AckOverdue { message: Position, agents: BTreeSet<String>, at: Timestamp },
+}
+
+impl MqEvent for MessageEvent {
+    const EVENT_VERSION: &'static str = "1.0";
+
+    fn event_type(&self) -> &'static str {
+        self.into()
+    }
+}
+
+/// A command to the messages of a project; `now` is log time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "names and types say what the other fields hold")]
+pub enum MessageCommand {
+    /// Send it.
+    Send { message: Message, now: Timestamp },
+    /// Tell an agent that something waits.
+    Offer { agent: String, now: Timestamp },
+    /// An agent gets these.
+    Read { agent: String, messages: BTreeSet<Position>, now: Timestamp },
+    /// An agent acknowledges one.
+    Ack { agent: String, message: Position, note: String, now: Timestamp },
+    /// See which acknowledgements are overdue.
+    FireTimer { now: Timestamp },
+}
+
+/// Why messages refuse a command. Nothing has changed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
+pub enum MessageError {
+    #[error("a message goes to 1 to {RECIPIENTS_MAX} agents, not {0}")]
+    Recipients(usize),
+    #[error("the {what} has {n_bytes} bytes; at most {max}: put long texts in a file and name it")]
+    TooLong { what: &'static str, n_bytes: usize, max: usize },
+    #[error("a message needs a subject")]
+    NoSubject,
+    #[error("{agent} has {UNREAD_MAX} unread messages (unread_max)")]
+    InboxFull { agent: String },
+    #[error("{OPEN_MAX} messages are unread or not acknowledged (open_max)")]
+    Full,
+    #[error("message {0} waits for no acknowledgement by you")]
+    NothingToAck(Position),
+}
+
+/// A message that somebody has still to read or to acknowledge.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Open {
+    /// Who sent it.
+    pub from: Sender,
+    /// What it is about.
+    pub subject: String,
+    /// How urgent it is.
+    pub importance: Importance,
+    /// Who has not read it.
+    pub unread: BTreeSet<String>,
+    /// Who has not acknowledged it.
+    pub unacked: BTreeSet<String>,
+    /// When it was sent.
+    pub at: Timestamp,
+    /// Whether a person was told that acknowledgements are missing.
+    pub is_overdue: bool,
+}
+
+/// The open messages of a project.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Messages {
+    open: BTreeMap<Position, Open>,
+    unread: BTreeMap<String, BTreeSet<Position>>,
+    offered: BTreeMap<String, Position>,
+    /// By event, until it is known where that stands.
+    #[serde(skip)]
+    unplaced: VecDeque<Option<Open>>,
+}
+
+impl Messages {
+    /// The unread messages of an agent, the oldest first.
+    pub fn unread(&self, agent: &str) -> impl DoubleEndedIterator<Item = Position> {
+        self.unread.get(agent).into_iter().flatten().copied()
+    }
+
+    /// How many of them have not been offered to it.
+    #[must_use]
+    pub fn n_new(&self, agent: &str) -> usize {
+        let offered = self.offered.get(agent).copied().unwrap_or_default();
+        self.unread(agent).filter(|message| *message > offered).count()
+    }
+
+    /// An open message.
+    #[must_use]
+    pub fn get(&self, message: Position) -> Option<&Open> {
+        self.open.get(&message)
+    }
+
+    /// The messages that an agent has to acknowledge.
+    pub fn acks_due(&self, agent: &str) -> impl Iterator<Item = Position> {
+        self.open.iter().filter(move |(_, open)| open.unacked.contains(agent)).map(|(message, _)| *message)
+    }
+
+    /// Messages whose acknowledgement is overdue.
+    pub fn overdue(&self) -> impl Iterator<Item = (Position, &Open)> {
+        self.open.iter().filter(|(_, open)| open.is_overdue).map(|(message, open)| (*message, open))
+    }
+
+    /// When the next acknowledgement is overdue.
+    #[must_use]
+    pub fn next_due(&self) -> Option<Timestamp> {
+        self.open.values().filter_map(due).min()
+    }
+
+    fn decide(&self, command: MessageCommand) -> Result<Vec<MessageEvent>, MessageError> {
+        match command {
+            MessageCommand::Send { message, now } => {
+                self.check(&message)?;
+                Ok(vec![MessageEvent::MessageSent { message, at: now }])
+            }
+            MessageCommand::Offer { agent, now } => {
+                let up_to = self.unread(&agent).next_back().filter(|_| self.n_new(&agent) > 0);
+                Ok(up_to.map(|up_to| MessageEvent::MessagesOffered { agent, up_to, at: now }).into_iter().collect())
+            }
+            MessageCommand::Read { agent, mut messages, now } => {
+                messages.retain(|message| self.unread.get(&agent).is_some_and(|unread| unread.contains(message)));
+                let is_news = !messages.is_empty();
+                Ok(is_news.then_some(MessageEvent::MessagesRead { agent, messages, at: now }).into_iter().collect())
+            }
+            MessageCommand::Ack { agent, message, note, now } => {
+                check_length("note", &note, SUBJECT_BYTES_MAX)?;
+                match self.open.get(&message) {
+                    Some(open) if open.unacked.contains(&agent) => {
+                        Ok(vec![MessageEvent::MessageAcked { agent, message, note, at: now }])
+                    }
+                    Some(_) | None => Err(MessageError::NothingToAck(message)),
+                }
+            }
+            MessageCommand::FireTimer { now } => {
+                let overdue = self.open.iter().filter(|(_, open)| due(open).is_some_and(|due| due <= now));
+                let event = |(message, open): (&Position, &Open)| MessageEvent::AckOverdue {
+                    message: *message,
+                    agents: open.unacked.clone(),
+                    at: now,
+                };
+                Ok(overdue.map(event).collect())
+            }
+        }
+    }
+
+    fn check(&self, message: &Message) -> Result<(), MessageError> {
+        if message.to.is_empty() || message.to.len() > RECIPIENTS_MAX {
+            return Err(MessageError::Recipients(message.to.len()));
+        }
+        if message.subject.trim().is_empty() {
+            return Err(MessageError::NoSubject);
+        }
+        check_length("subject", &message.subject, SUBJECT_BYTES_MAX)?;
+        check_length("body", &message.body, BODY_BYTES_MAX)?;
+        if self.open.len() >= OPEN_MAX {
+            return Err(MessageError::Full);
+        }
+        let is_full = |agent: &&String| self.unread.get(*agent).is_some_and(|unread| unread.len() >= UNREAD_MAX);
+        match message.to.iter().find(is_full) {
+            Some(agent) => Err(MessageError::InboxFull { agent: agent.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    /// Forgets a message that nobody has to read or acknowledge.
+    fn settle(&mut self, message: Position) {
+        if self.open.get(&message).is_some_and(|open| open.unread.is_empty() && open.unacked.is_empty()) {
+            self.open.remove(&message);
+        }
+    }
+
+    fn read(&mut self, agent: &str, message: Position) {
+        if let Some(unread) = self.unread.get_mut(agent) {
+            unread.remove(&message);
+            if unread.is_empty() {
+                self.unread.remove(agent);
+            }
+        }
+        if let Some(open) = self.open.get_mut(&message) {
+            open.unread.remove(agent);
+        }
+        self.settle(message);
+    }
+}
+
+/// When a person learns that a message was not acknowledged.
+fn due(open: &Open) -> Option<Timestamp> {
+    (!open.unacked.is_empty() && !open.is_overdue).then(|| open.at.plus(ACK_WITHIN))
+}
+
+fn check_length(what: &'static str, text: &str, max: usize) -> Result<(), MessageError> {
+    if text.len() > max { Err(MessageError::TooLong { what, n_bytes: text.len(), max }) } else { Ok(()) }
+}
+
+/// The tag of messages to an agent.
+#[must_use]
+pub fn inbox_tag(project: &str, agent: &str) -> String {
+    format!("inbox:{project}:{agent}")
+}
+
+impl Handler for Messages {
+    type Command = MessageCommand;
+    type Event = MessageEvent;
+    type Error = MessageError;
+
+    fn process(&mut self, command: MessageCommand) -> Result<Vec<MessageEvent>, MessageError> {
+        let events = self.decide(command)?;
+        events.iter().for_each(|event| self.apply(event));
+        Ok(events)
+    }
+
+    fn apply(&mut self, event: &MessageEvent) {
+        let mut sent = None;
+        match event {
+            MessageEvent::MessageSent { message, at } => {
+                sent = Some(Open {
+                    from: message.from.clone(),
+                    subject: message.subject.clone(),
+                    importance: message.importance,
+                    unread: message.to.clone(),
+                    unacked: if message.needs_ack { message.to.clone() } else { BTreeSet::new() },
+                    at: *at,
+                    is_overdue: false,
+                });
+            }
+            MessageEvent::MessagesOffered { agent, up_to, .. } => {
+                self.offered.insert(agent.clone(), *up_to);
+            }
+            MessageEvent::MessagesRead { agent, messages, .. } => {
+                messages.iter().for_each(|message| self.read(agent, *message));
+            }
+            MessageEvent::MessageAcked { agent, message, .. } => {
+                if let Some(open) = self.open.get_mut(message) {
+                    open.unacked.remove(agent);
+                    open.is_overdue &= !open.unacked.is_empty();
+                }
+                // Who acknowledges it has read it.
+                self.read(agent, *message);
+            }
+            MessageEvent::AckOverdue { message, .. } => {
+                if let Some(open) = self.open.get_mut(message) {
+                    open.is_overdue = true;
+                }
+            }
+        }
+        self.unplaced.push_back(sent);
+    }
+}
+
+impl Placed for Messages {
+    fn placed(&mut self, position: Position) {
+        let Some(open) = self.unplaced.pop_front().flatten() else { return };
+        for agent in &open.unread {
+            self.unread.entry(agent.clone()).or_default().insert(position);
+        }
+        self.open.insert(position, open);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,133 @@
+//! Messages, as scripts: at which minute, what is asked, and what comes of it. The event of line n stands at position n.
+
+use super::*;
+
+fn at(minute: i64) -> Timestamp {
+    Timestamp(minute * 60_000_000)
+}
+
+fn message(from: &str, to: &str, needs_ack: bool) -> Message {
+    Message {
+        from: Sender::Agent(from.to_owned()),
+        to: to.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect(),
+        subject: "hello".into(),
+        body: String::new(),
+        thread: None,
+        importance: Importance::Normal,
+        needs_ack,
+    }
+}
+
+/// `send FROM TO,TO`, `ask FROM TO,TO` with acknowledgement, `offer WHO`, `read WHO N,N`, `ack WHO N`, `fire`.
+fn command(minute: i64, what: &str) -> MessageCommand {
+    let now = at(minute);
+    let words: Vec<_> = what.split(' ').collect();
+    let agent = words.get(1).map_or_else(String::new, |name| (*name).to_owned());
+    let numbers = || words[2].split(',').map(|number| Position(number.parse().unwrap()));
+    match words[0] {
+        "send" | "ask" => MessageCommand::Send { message: message(words[1], words[2], words[0] == "ask"), now },
+        "offer" => MessageCommand::Offer { agent, now },
+        "read" => MessageCommand::Read { agent, messages: numbers().collect(), now },
+        "ack" => MessageCommand::Ack { agent, message: numbers().next().unwrap(), note: String::new(), now },
+        _ => MessageCommand::FireTimer { now },
+    }
+}
+
+fn shown(event: &MessageEvent) -> String {
+    match event {
+        MessageEvent::MessageSent { .. } => "sent".into(),
+        MessageEvent::MessagesOffered { up_to, .. } => format!("offered to {up_to}"),
+        MessageEvent::MessagesRead { messages, .. } => format!("read {}", messages.len()),
+        MessageEvent::MessageAcked { message, .. } => format!("acked {message}"),
+        MessageEvent::AckOverdue { message, agents, .. } => format!("{message} overdue by {}", agents.len()),
+    }
+}
+
+#[track_caller]
+fn check(script: &[(i64, &str, &str)]) -> Messages {
+    let mut messages = Messages::default();
+    for (line, (minute, what, expected)) in (1..).zip(script) {
+        let before = messages.clone();
+        let found = match messages.process(command(*minute, what)) {
+            Ok(events) => {
+                events.iter().for_each(|_| messages.placed(Position(line)));
+                events.iter().map(shown).collect::<Vec<_>>().join(", ")
+            }
+            Err(refused) => {
+                assert_eq!(messages, before, "a refusal changes nothing");
+                refused.to_string()
+            }
+        };
+        assert_eq!(found, *expected, "at {minute}: {what}");
+    }
+    messages
+}
+
+fn unread(messages: &Messages, agent: &str) -> Vec<i64> {
+    messages.unread(agent).map(|message| message.0).collect()
+}
+
+#[test]
+fn two_messages_in_one_instant_both_arrive_and_names_are_not_prefixes() {
+    let messages = check(&[(0, "send ada bob", "sent"), (0, "send ada bob", "sent"), (0, "send ada bob_2", "sent")]);
+    assert_eq!(unread(&messages, "bob"), [1, 2]);
+    assert_eq!(unread(&messages, "bob_2"), [3]);
+    assert_eq!(unread(&messages, "bob_"), [0; 0]);
+}
+
+#[test]
+fn a_message_is_sent_offered_once_and_read() {
+    let messages = check(&[
+        (0, "send ada bob,cyd", "sent"),
+        (0, "offer bob", "offered to 1"),
+        (0, "offer bob", ""),
+        (0, "send cyd bob", "sent"),
+        (1, "offer bob", "offered to 4"),
+        (1, "read bob 1", "read 1"),
+        (1, "read bob 1", ""),
+        (1, "read ada 4", ""),
+    ]);
+    assert_eq!((unread(&messages, "bob"), unread(&messages, "cyd")), (vec![4], vec![1]));
+    assert_eq!((messages.n_new("bob"), messages.n_new("cyd")), (0, 1));
+}
+
+#[test]
+fn a_missing_acknowledgement_is_overdue_once_and_until_it_comes() {
+    let messages = check(&[
+        (0, "ask ada bob,cyd", "sent"),
+        (1, "ack bob 1", "acked 1"),
+        (1, "ack bob 1", "message 1 waits for no acknowledgement by you"),
+        (1, "ack eve 1", "message 1 waits for no acknowledgement by you"),
+        (2, "read cyd 1", "read 1"),
+        (29, "fire", ""),
+        (30, "fire", "1 overdue by 1"),
+        (31, "fire", ""),
+    ]);
+    assert_eq!(messages.overdue().map(|(message, _)| message.0).collect::<Vec<_>>(), [1]);
+    assert_eq!(messages.acks_due("cyd").count(), 1);
+    let messages = check(&[(0, "ask ada cyd", "sent"), (30, "fire", "1 overdue by 1"), (31, "ack cyd 1", "acked 1")]);
+    assert_eq!((messages.overdue().count(), messages.next_due()), (0, None));
+    assert_eq!(messages, {
+        let mut empty = Messages::default();
+        empty.offered.clear();
+        empty
+    });
+}
+
+#[test]
+fn messages_past_a_limit_are_refused() {
+    let refused = |edit: &dyn Fn(&mut Message)| {
+        let mut message = message("ada", "bob", false);
+        edit(&mut message);
+        let sent = Messages::default().process(MessageCommand::Send { message, now: at(0) });
+        sent.expect_err("it is refused").to_string()
+    };
+    assert!(refused(&|message| message.to.clear()).contains("1 to 200"));
+    assert!(refused(&|message| message.subject = " ".into()).contains("needs a subject"));
+    assert!(refused(&|message| message.subject = "x".repeat(201)).contains("at most 200"));
+    assert!(refused(&|message| message.body = "x".repeat(16_385)).contains("at most 16384"));
+    let unread = [("bob".into(), (0..1_000).map(Position).collect())].into();
+    let mut full = Messages { unread, ..Messages::default() };
+    let sent = full.process(MessageCommand::Send { message: message("ada", "bob", false), now: at(0) });
+    assert_eq!(sent, Err(MessageError::InboxFull { agent: "bob".into() }));
+}

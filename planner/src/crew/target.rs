@@ -1,0 +1,177 @@
+//! What a lease is on: a file, a folder or a pattern of a repository, written in one way.
+//!
+//! Paths are relative to the root of the worktree, separated by slashes, without `.` and `..`, and in Unicode's NFC. Links
+//! are resolved by whoever has the file system: nothing here looks at one.
+
+use serde::{Deserialize, Serialize};
+use unicode_normalization::UnicodeNormalization;
+
+use super::globs::{GLOB_BYTES_MAX, Pattern};
+
+/// The most components of a path.
+const COMPONENTS_MAX: usize = 64;
+const WILDCARDS: [char; 4] = ['*', '?', '[', '{'];
+
+/// A file, a folder with all that is in it, or a pattern.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Target {
+    /// From the root of the worktree.
+    pub path: String,
+    /// False when the characters of patterns stand for themselves, as in `app/[id]/page.tsx`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_pattern: bool,
+}
+
+/// Why a text is no target.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
+pub enum TargetError {
+    #[error("a path is empty: name a file, a folder or a pattern")]
+    Empty,
+    #[error("{path:?} has a control character")]
+    Control { path: String },
+    #[error("{path} is outside the repository: name a path in it, from its root")]
+    Outside { path: String },
+    #[error("{path} is the whole repository: name the files or folders that you change")]
+    TooBroad { path: String },
+    #[error(
+        "{path}... has {n_bytes} bytes or too many parts; at most {GLOB_BYTES_MAX} bytes, {COMPONENTS_MAX} folders"
+    )]
+    TooLong { path: String, n_bytes: usize },
+    #[error("{path} has too many alternatives, or `..` beside braces: write the patterns one by one")]
+    TooComplex { path: String },
+}
+
+impl Target {
+    /// A file or folder whose name means nothing but itself.
+    ///
+    /// # Errors
+    /// A [`TargetError`] for what is empty, has control characters, leaves the repository, is all of it, or is too long.
+    pub fn literal(path: &str) -> Result<Self, TargetError> {
+        Self::new(path, false)
+    }
+
+    /// A pattern if it has wildcards, else a file or folder.
+    ///
+    /// # Errors
+    /// Those of [`Target::literal`], and a pattern with too many alternatives.
+    pub fn written(text: &str) -> Result<Self, TargetError> {
+        Self::new(text, text.contains(WILDCARDS))
+    }
+
+    fn new(written: &str, is_pattern: bool) -> Result<Self, TargetError> {
+        let path = written.replace('\\', "/");
+        let shown = || written.chars().take(80).collect::<String>();
+        if path.trim().is_empty() {
+            return Err(TargetError::Empty);
+        }
+        if path.chars().any(char::is_control) {
+            return Err(TargetError::Control { path: shown() });
+        }
+        if path.starts_with('/') || path.starts_with("~/") || path.get(1..3) == Some(":/") {
+            return Err(TargetError::Outside { path: shown() });
+        }
+        if is_pattern && path.contains('{') && path.split('/').any(|name| name == "..") {
+            return Err(TargetError::TooComplex { path: shown() });
+        }
+        let names = resolved(&path).ok_or_else(|| TargetError::Outside { path: shown() })?;
+        let is_any = |name: &&str| is_pattern && name.chars().all(|c| "*?.".contains(c));
+        if names.iter().all(is_any) {
+            return Err(TargetError::TooBroad { path: shown() });
+        }
+        let path: String = names.join("/").nfc().collect();
+        if path.len() > GLOB_BYTES_MAX || names.len() > COMPONENTS_MAX {
+            return Err(TargetError::TooLong { path: shown(), n_bytes: path.len() });
+        }
+        if is_pattern && Pattern::exact(&path).is_none() {
+            return Err(TargetError::TooComplex { path: shown() });
+        }
+        Ok(Self { path, is_pattern })
+    }
+
+    /// As it is compared.
+    #[must_use]
+    pub fn pattern(&self) -> Pattern {
+        if self.is_pattern { Pattern::new(None, &self.path) } else { Pattern::literal(&self.path) }
+    }
+
+    /// The folder, or the file, that every path it matches is in: the part before the first wildcard.
+    #[must_use]
+    pub fn stem(&self) -> &str {
+        match self.path.find(WILDCARDS).filter(|_| self.is_pattern) {
+            Some(wildcard) => self.path[..wildcard].rfind('/').map_or("", |slash| &self.path[..slash]),
+            None => &self.path,
+        }
+    }
+}
+
+/// The names of a path after `.` and `..`; nothing if it leaves its root.
+fn resolved(path: &str) -> Option<Vec<&str>> {
+    let mut names = Vec::new();
+    for name in path.split('/') {
+        match name {
+            "" | "." => {}
+            ".." => {
+                names.pop()?;
+            }
+            name => names.push(name),
+        }
+    }
+    Some(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_file_has_one_name() {
+        for (written, path, stem) in [
+            ("./a", "a", "a"),
+            ("a//b/", "a/b", "a/b"),
+            ("x/../a", "a", "a"),
+            ("cafe\u{301}.md", "caf\u{e9}.md", "caf\u{e9}.md"),
+            ("src\\a.rs", "src/a.rs", "src/a.rs"),
+            ("src/*.rs", "src/*.rs", "src"),
+            ("src/a*/b.rs", "src/a*/b.rs", "src"),
+            ("{a,b}/c", "{a,b}/c", ""),
+            ("**/*.rs", "**/*.rs", ""),
+        ] {
+            let target = Target::written(written).expect(written);
+            assert_eq!((target.path.as_str(), target.stem()), (path, stem), "{written}");
+        }
+        let page = Target::literal("app/[id]/page.tsx").unwrap();
+        assert_eq!(page.stem(), "app/[id]/page.tsx");
+        assert!(!page.pattern().overlaps(&Target::literal("app/i/page.tsx").unwrap().pattern()));
+        assert!(page.pattern().overlaps(&Target::written("app/**").unwrap().pattern()));
+    }
+
+    #[test]
+    fn other_texts_are_refused() {
+        let long = "a/".repeat(300);
+        let wide = "{a,b}".repeat(7);
+        for (written, expected) in [
+            ("", "is empty"),
+            (" ", "is empty"),
+            ("a\nb", "control character"),
+            ("a\u{7f}", "control character"),
+            ("../a", "outside"),
+            ("a/../../b", "outside"),
+            ("/etc/passwd", "outside"),
+            ("~/a", "outside"),
+            ("C:\\a", "outside"),
+            (".", "the whole repository"),
+            ("a/..", "the whole repository"),
+            ("**", "the whole repository"),
+            ("*/**", "the whole repository"),
+            ("*.*", "the whole repository"),
+            (&long, "at most 512 bytes"),
+            (&wide, "one by one"),
+            ("{a/../b,c}", "one by one"),
+        ] {
+            let refused = Target::written(written).expect_err(written).to_string();
+            assert!(refused.contains(expected), "{written:?}: {refused}");
+        }
+    }
+}
