@@ -343,7 +343,6 @@ impl Handler for Messages {
             MessageEvent::MessageAcked { agent, message, .. } => {
                 if let Some(open) = self.open.get_mut(message) {
                     open.unacked.remove(agent);
-                    open.is_overdue &= !open.unacked.is_empty();
                 }
                 // Who acknowledges it has read it.
                 self.read(agent, *message);
