@@ -30,8 +30,7 @@ pub trait Clock: Send + Sync + 'static {
     fn wall(&self) -> Timestamp;
     /// Time since some fixed moment; it never runs backwards.
     fn monotonic(&self) -> Duration;
-    /// Whether it is the clock of the machine and nothing more. Where a log has a better one, such as that of a database
-    /// server for all its clients, that is taken in place of it.
+    /// True for the machine's own clock. A PostgreSQL log then uses the server's clock instead.
     fn is_of_machine(&self) -> bool {
         false
     }

@@ -237,8 +237,8 @@ pub enum Error {
         /// What the server says, and what to do.
         reason: String,
     },
-    /// The log was deleted, moved or replaced under a store that has it open. What the store was told is acknowledged is in
-    /// the file that was.
+    /// The log was deleted, moved or replaced under a store that has it open. Acknowledged appends are in the old
+    /// file.
     #[error(
         "{place} was deleted or replaced while it was in use: put the file back, or end what uses it and open it again"
     )]

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::expected::Expected;
 use crate::position::{Place, Position};
 use crate::query::Query;
-use crate::recorded::Metadata;
+use crate::recorded::{Metadata, Recorded};
 
 /// The space and the key of the cell that tells of the last change of any cell: it has the greatest version of all, also of
 /// those that were deleted, and is held until the log time of that change. No caller's can be so named.
@@ -56,6 +56,27 @@ pub(crate) struct Entry<'a> {
     pub(crate) place: Place,
     pub(crate) append_start: Position,
     pub(crate) created_at: Timestamp,
+}
+
+impl Entry<'_> {
+    /// The event as it will stand in the log.
+    pub(crate) fn recorded(&self) -> Recorded {
+        let NewEvent { event_id, event_type, event_version, data, metadata, tags, causes: _ } = self.event.clone();
+        Recorded {
+            position: self.place.position,
+            event_id,
+            stream_id: self.stream_id.to_owned(),
+            aggregate_id: self.aggregate_id.to_owned(),
+            sequence: self.place.sequence,
+            event_type,
+            event_version,
+            data,
+            metadata,
+            tags,
+            created_at: self.created_at,
+            append_start: self.append_start,
+        }
+    }
 }
 
 /// One transaction in the making: appends are judged one after another, each against what those before it wrote.

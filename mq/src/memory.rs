@@ -321,21 +321,7 @@ impl Ledger for &mut Log {
     }
 
     fn insert(&mut self, entry: &Entry<'_>) -> Result<(), Infallible> {
-        let NewEvent { event_id, event_type, event_version, data, metadata, tags, causes: _ } = entry.event.clone();
-        self.events.push(Recorded {
-            position: entry.place.position,
-            event_id,
-            stream_id: entry.stream_id.to_owned(),
-            aggregate_id: entry.aggregate_id.to_owned(),
-            sequence: entry.place.sequence,
-            event_type,
-            event_version,
-            data,
-            metadata,
-            tags,
-            created_at: entry.created_at,
-            append_start: entry.append_start,
-        });
+        self.events.push(entry.recorded());
         Ok(())
     }
 

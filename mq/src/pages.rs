@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 use futures::future::BoxFuture;
 
 use crate::backend::Backend;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::query::{Query, Range};
 use crate::recorded::Page;
 
@@ -18,6 +18,8 @@ pub(crate) struct Pages {
     next: Next,
     /// All pages are of this generation of the log.
     generation: u64,
+    /// False until the first page of a store that is not pinned was read: until then any generation will do.
+    has_begun: bool,
 }
 
 enum Next {
@@ -27,8 +29,17 @@ enum Next {
 }
 
 impl Pages {
-    pub(crate) fn new(backend: Arc<dyn Backend>, query: Query, range: Range, limit: usize, generation: u64) -> Self {
-        Self { backend, query: Arc::new(query), limit, next: Next::Unread(range), generation }
+    /// The pages of one generation of the log: of `pinned`, or of the one in which the first is read.
+    pub(crate) fn new(
+        backend: Arc<dyn Backend>,
+        query: Query,
+        range: Range,
+        limit: usize,
+        pinned: Option<u64>,
+    ) -> Self {
+        let generation = pinned.unwrap_or_else(|| backend.tail().generation());
+        let (query, next, has_begun) = (Arc::new(query), Next::Unread(range), pinned.is_some());
+        Self { backend, query, limit, next, generation, has_begun }
     }
 
     /// The next page; none behind the last. After an error the same page is read again.
@@ -36,21 +47,27 @@ impl Pages {
     /// # Errors
     /// A fault of the database, or [`crate::Error::WentBack`] if the log went back.
     pub(crate) async fn next(&mut self) -> Result<Option<Page>> {
-        let (range, read) = match std::mem::replace(&mut self.next, Next::End) {
-            Next::Unread(range) => (range, self.read(range).await),
-            Next::Reading(range, reading) => (range, reading.await),
-            Next::End => return Ok(None),
-        };
-        match read.and_then(|page| self.backend.tail().check(Some(self.generation)).map(|()| page)) {
-            Ok(page) => {
-                if let Some(rest) = range.rest(&page) {
-                    self.begin(rest);
+        loop {
+            let (range, read) = match std::mem::replace(&mut self.next, Next::End) {
+                Next::Unread(range) => (range, self.read(range).await),
+                Next::Reading(range, reading) => (range, reading.await),
+                Next::End => return Ok(None),
+            };
+            match read.and_then(|page| self.backend.tail().check(Some(self.generation)).map(|()| page)) {
+                Ok(page) => {
+                    self.has_begun = true;
+                    if let Some(rest) = range.rest(&page) {
+                        self.begin(rest);
+                    }
+                    return Ok(Some(page));
                 }
-                Ok(Some(page))
-            }
-            Err(error) => {
-                self.next = Next::Unread(range);
-                Err(error)
+                Err(error) => {
+                    self.next = Next::Unread(range);
+                    if self.has_begun || !matches!(error, Error::WentBack { .. }) {
+                        return Err(error);
+                    }
+                    self.generation = self.backend.tail().generation();
+                }
             }
         }
     }

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::limits::PAGE_BYTES_MAX;
 use crate::position::Position;
 
-/// What is known about an event beside itself. [`crate::Runner`] fills it; callers seldom need to.
+/// Metadata stored with an event. [`crate::Runner`] fills it; callers seldom need to.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Metadata {
     /// The same for everything that follows from one request.

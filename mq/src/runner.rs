@@ -395,7 +395,11 @@ where
                     tracing::warn!(%error, "this reaction is in the log with other content; it is left as it is");
                     return self.repeated(position).await;
                 }
-                Err(error) => return Err(error.into()),
+                Err(error) => {
+                    // Once the caller knows of a loss, it is not told again.
+                    self.shown = self.shown.filter(|_| !matches!(error, Error::WentBack { .. }));
+                    return Err(error.into());
+                }
             }
         }
         let (stream_id, aggregate_id) = (self.stream_id.clone(), self.aggregate_id.clone());

@@ -198,10 +198,10 @@ impl EventStore {
     /// All of a range of the log as it is now, page by page, each read while the one before it is worked on.
     pub(crate) fn pages(&self, query: &Query, range: Range, limit: usize) -> Result<Pages> {
         query.check()?;
-        Ok(Pages::new(Arc::clone(&self.backend), query.clone(), range, limit, self.generation()))
+        Ok(Pages::new(Arc::clone(&self.backend), query.clone(), range, limit, self.generation))
     }
 
-    /// One page of records. A page of none is never the last, where there is something to read.
+    /// One page of records. It may be empty even if more follow.
     ///
     /// # Errors
     /// [`Error::LimitPassed`] for more than [`PAGE_EVENTS_MAX`] or a query of too many tags, or a fault of the

@@ -121,8 +121,8 @@ pub enum Followed {
 /// The events that match a query, from a place in the log on, without end.
 ///
 /// Each event comes once, in the order of the log. One that cannot be decoded is an `Err` item with its position,
-/// and a failed read is an `Err` item too; in both cases the stream goes on. If the log went back and lost what the stream
-/// has yielded or caught up with, it yields [`Error::WentBack`] once and continues with the log as it is now: after the last
+/// and a failed read is an `Err` item too; in both cases the stream goes on. If the log went back and may have lost what the
+/// stream has yielded or caught up with, it yields [`Error::WentBack`] once and continues with the log as it is now: after the last
 /// event that it yielded; or, if that is lost, after the head or the position before that event, whichever is lower. After
 /// [`Error::Closed`] it ends.
 pub struct EventStream<T> {
@@ -270,8 +270,8 @@ impl Cursor {
             }
         };
         if lost.is_none() && last.head < told {
-            let head = self.store.head().await?;
-            lost = (head < told).then_some(Error::WentBack { known: told, head });
+            // The log may have lost what came after, and have regrown since.
+            lost = Some(Error::WentBack { known: told, head: self.store.head().await? });
         }
         Ok((last, lost))
     }

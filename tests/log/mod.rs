@@ -21,6 +21,7 @@ mod ids;
 mod import;
 mod joined;
 mod kills;
+mod lost;
 mod many;
 mod migrate;
 mod odd;

@@ -300,6 +300,28 @@ async fn a_callers_sql_does_not_block_other_appends_and_times_out() {
     assert_eq!(EventStore::on(store).head().await.unwrap(), Position(1));
 }
 
+/// Its snapshot is from before the lock: what others have committed since would seem to be lost.
+#[tokio::test]
+async fn a_callers_sql_that_changes_the_isolation_is_refused_and_the_log_is_not_thought_to_have_gone_back() {
+    for isolation in ["REPEATABLE READ", "SERIALIZABLE"] {
+        let database = Database::new();
+        let store = database.postgres().await;
+        let (log, pinned) = (EventStore::on(store.clone()), EventStore::on(store.clone()).pinned());
+        let done = store.append_with(noting("a", 1), |connection| {
+            let log = log.clone();
+            async move {
+                let sql = format!("SET TRANSACTION ISOLATION LEVEL {isolation}; SELECT 1");
+                sqlx::raw_sql(AssertSqlSafe(sql)).execute(connection).await.unwrap();
+                log.append(noting("b", 1)).await.map(drop)
+            }
+            .boxed()
+        });
+        let refused = done.await.expect_err("nothing may be appended on an old snapshot").to_string();
+        assert!(refused.contains("ISOLATION LEVEL"), "{refused}");
+        assert_eq!(pinned.append(noting("c", 1)).await.unwrap().last(), Position(2));
+    }
+}
+
 async fn refusal(url: &str) -> Error {
     match EventStore::open(url).await {
         Ok(_) => panic!("{url} is refused"),

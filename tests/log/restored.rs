@@ -23,7 +23,7 @@ use super::cluster::{Database, execute};
 use super::{Place, check_history, everything, in_time, noting, went_back};
 
 /// A log with copies of its past.
-enum Site {
+pub(super) enum Site {
     File(Place),
     /// Copies are tables of other schemas. Sessions may end when one is brought back, as with a restarted server.
     Server {
@@ -35,7 +35,7 @@ enum Site {
 
 impl Site {
     /// One at a time, so that a failed test names the current one alone.
-    fn all() -> impl Iterator<Item = Self> {
+    pub(super) fn all() -> impl Iterator<Item = Self> {
         let server = |is_pooled, ends_sessions| Self::Server { database: Database::new(), is_pooled, ends_sessions };
         let servers = [(false, false), (false, true), (true, false)];
         std::iter::once_with(|| Self::File(Place::new()))
@@ -52,7 +52,7 @@ impl Site {
         }
     }
 
-    async fn open(&self) -> EventStore {
+    pub(super) async fn open(&self) -> EventStore {
         EventStore::open(&self.url()).await.expect("the log opens")
     }
 
@@ -66,7 +66,7 @@ impl Site {
     }
 
     /// Keeps a copy under this name.
-    async fn keep(&self, name: &str) {
+    pub(super) async fn keep(&self, name: &str) {
         match self {
             Self::File(place) => copy(&place.path(), &self.copy_of(name)),
             Self::Server { database, .. } => {
@@ -81,7 +81,7 @@ impl Site {
     }
 
     /// Puts a copy in the place of the log, which may be open.
-    async fn bring_back(&self, name: &str) {
+    pub(super) async fn bring_back(&self, name: &str) {
         match self {
             Self::File(place) => copy(&self.copy_of(name), &place.path()),
             Self::Server { database, ends_sessions, .. } => {
@@ -137,7 +137,7 @@ fn copy(from: &Path, to: &Path) {
 
 /// A log with copies `base`, of two events; `same`, to which three more were added; and `longer`, to which four others were.
 /// It is `same` now: `other` is of as many events.
-async fn with_copies(site: &Site) {
+pub(super) async fn with_copies(site: &Site) {
     site.write("a b").await;
     site.keep("base").await;
     for (name, aggregates) in [("longer", "a x x y"), ("other", "x a y"), ("same", "lost a b")] {
@@ -359,7 +359,7 @@ async fn a_caught_up_follower_reports_a_lower_position_only_after_the_error() {
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-enum Step {
+pub(super) enum Step {
     Stepped { after: Vec<String>, to: String },
 }
 
@@ -369,8 +369,8 @@ impl Event for Step {
 
 /// All the steps so far.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
-struct Route {
-    steps: Vec<String>,
+pub(super) struct Route {
+    pub(super) steps: Vec<String>,
 }
 
 impl Handler for Route {
@@ -396,7 +396,7 @@ impl Snapshot for Route {
 }
 
 /// Deciders on one aggregate and on a query, with snapshots and without.
-fn runners(store: &EventStore) -> Vec<Runner<Route>> {
+pub(super) fn runners(store: &EventStore) -> Vec<Runner<Route>> {
     let on_one = |name: &str| Runner::new(store.clone(), "paths", name, vec![]);
     let on_all = |name: &str| {
         let query = Query::aggregate("paths", name);

@@ -1,6 +1,7 @@
 //! What was begun before a log is closed is done; what comes later is refused, and nothing waits for ever.
 
 use std::sync::mpsc;
+use std::time::Duration;
 
 use futures::future::{join, join_all, join5};
 use futures::{FutureExt, Stream, StreamExt};
@@ -128,7 +129,8 @@ async fn all_that_wait(rig: &Rig) {
     assert!(live.next().await.is_some_and(|event| event.is_ok()));
     assert!(futures::poll!(live.next()).is_pending(), "no more is there");
     let marked = store.follow_marked(&Query::all(), Start::Now).filter_map(async |item| item.err());
-    let group = store.group("facts").query(Query::stream("facts"));
+    // No renewal finds out that the log is closed.
+    let group = store.group("facts").query(Query::stream("facts")).lease(Duration::from_secs(3600));
     group.declare().await.expect("it is declared");
     let (tell, mut told) = channel::unbounded_channel();
     let closing = async {
@@ -139,7 +141,7 @@ async fn all_that_wait(rig: &Rig) {
     let handler = group_handler(move |event, _| {
         // The test may have ended.
         let _ = tell.send(event.position);
-        async { Ok(()) }.boxed()
+        std::future::pending().boxed()
     });
     let groups = join(group.run(handler), group.wait_until(far));
     let (rest, marks, waited, (ran, handled), ()) =

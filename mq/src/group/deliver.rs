@@ -42,8 +42,8 @@ impl Partition<'_> {
             return Err(self.give_back().await);
         }
         self.keep().await?;
-        // From here on nothing is waited for until it is known how far to read: a version that rebuilds never reads on with
-        // leave that came with the take-over, and handles what it then reads as if there had been none.
+        // No await from here until the limit of the next read is known. Otherwise a take-over in between would raise the limit,
+        // and events would be handled without effects.
         self.listen()?;
         let heard = Arc::clone(&self.heard);
         // Who held the partition before may have parked what is not heard of yet.

@@ -115,7 +115,7 @@ impl Group {
         Self { start, ..self }
     }
 
-    /// After how long without a sign its partitions are taken from a worker: 30 s unless set.
+    /// The duration of a lease, 30 s unless set: a worker that does not renew in time loses its partitions.
     #[must_use]
     pub fn lease(self, lease: Duration) -> Self {
         Self { lease, ..self }
@@ -466,7 +466,7 @@ impl Worker<'_> {
 
     /// Brings a version on that has no effects yet. It never goes beyond what the active one has handled, so that no event
     /// stays without effects; once it is as far as that one was a moment ago, it takes over. The active one may fall behind
-    /// where it was, by a replay or a reset: what it then repeats it has handled, and is no leave to take over earlier.
+    /// where it was, by a replay or a reset: what it then repeats it has handled, so that does not allow an earlier take-over.
     async fn rebuild(&mut self, up_to: &watch::Sender<Option<Position>>) -> Result<(), ExecuteError<GroupError>> {
         let Group { store, name, version, .. } = &*self.shared.group;
         let known = Known::read(store, name).await?;

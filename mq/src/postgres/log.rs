@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::LOCK_WAIT_MAX;
 use super::read::Snapshot;
 use super::server::{Server, answered, is_loss};
-use super::time::ServerClock;
+use super::time::{NOW, ServerClock};
 use super::work::WORK_MAX;
 use crate::clock::{LogTime, Timestamp};
 use crate::error::{Error, Result};
@@ -28,8 +28,8 @@ const READERS_MAX: u32 = 4;
 const IMPORTS_MAX: u32 = 4;
 /// More than there will ever be at once: joined appends are counted, not limited.
 const JOINED_MAX: u32 = 1 << 16;
-/// Connections for work of the caller's that are kept while idle.
-const WORKERS_IDLE_MAX: usize = 4;
+/// Connections of a kind that are kept while idle.
+const IDLE_CONNECTIONS_MAX: usize = 4;
 /// A transaction that holds the append lock and does nothing for so long is ended by the server.
 const IDLE_MAX: &str = "30s";
 
@@ -40,7 +40,7 @@ fn look_at(known: Position) -> String {
         "SELECT coalesce(e.position, 0) AS position, coalesce(e.event_id, '{}'::uuid) AS event_id, \
          coalesce(e.created_at, 0) AS created_at, k.event_id AS known_id, k.created_at AS known_at, \
          greatest(e.created_at, c.held_until, 0) AS time, \
-         (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now \
+         {NOW} AS now \
          FROM (VALUES (1)) AS one (n) \
          LEFT JOIN (SELECT position, event_id, created_at FROM events ORDER BY position DESC LIMIT 1) AS e ON true \
          LEFT JOIN (SELECT event_id, created_at FROM events WHERE position = {known}) AS k ON true \
@@ -49,13 +49,17 @@ fn look_at(known: Position) -> String {
     )
 }
 
-/// The append lock. The head is read by a statement behind the one that waits: only that sees what was committed meanwhile.
+/// The append lock. The head is read by a later statement: only that sees what was committed while this one waited.
 const LOCK: &str = "SELECT one FROM append_lock FOR UPDATE";
 
 /// Clears a session without ending its transaction, as `DISCARD ALL` would. The encoding is what a driver asks for when it
 /// connects.
 const CLEAR: &str = "CLOSE ALL; RESET SESSION AUTHORIZATION; RESET ALL; SET client_encoding = 'UTF8'; \
      UNLISTEN *; DISCARD TEMP; DISCARD SEQUENCES; SELECT pg_advisory_unlock_all(); ";
+
+/// In a transaction of another isolation the log would end where it ended before the lock: the server refuses that, once the
+/// transaction has read.
+const SAVEPOINT: &str = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; SAVEPOINT append; ";
 
 /// A function that reads from a snapshot.
 pub(super) type Reading<A, T> = for<'s> fn(&'s mut Snapshot<'_>, &'s A) -> BoxFuture<'s, sqlx::Result<T>>;
@@ -77,9 +81,44 @@ pub(super) struct Log {
     pub(super) imports: Semaphore,
     /// Appends with work of the caller's.
     pub(super) joined: Arc<Semaphore>,
-    idle: Mutex<Vec<PgConnection>>,
+    /// Joined appends whose work is done.
+    pub(super) finishing: Arc<Semaphore>,
+    idle: Idle,
     /// Connections on which work of the caller's is done, and nothing else.
-    workers: Mutex<Vec<PgConnection>>,
+    pub(super) workers: Idle,
+}
+
+/// A connection, and the generation of the log in which it was made. After the log went back it may lead to the old server.
+pub(super) type Made = (u64, PgConnection);
+
+/// Connections that wait for their next use; `None` once the log is closed.
+pub(super) struct Idle(Mutex<Option<Vec<Made>>>);
+
+impl Idle {
+    /// One of this generation. Those of earlier ones are closed.
+    pub(super) fn take(&self, generation: u64) -> Option<Made> {
+        let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let idle = idle.as_mut()?;
+        idle.retain(|(made_in, _)| *made_in == generation);
+        idle.pop()
+    }
+
+    pub(super) fn put(&self, made: Made) {
+        let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(idle) = idle.as_mut().filter(|idle| idle.len() < IDLE_CONNECTIONS_MAX) {
+            idle.push(made);
+        }
+    }
+
+    fn close(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+impl Default for Idle {
+    fn default() -> Self {
+        Self(Mutex::new(Some(Vec::new())))
+    }
 }
 
 impl Log {
@@ -114,8 +153,9 @@ impl Log {
             readers: Semaphore::new(READERS_MAX as usize),
             imports: Semaphore::new(IMPORTS_MAX as usize),
             joined: Arc::new(Semaphore::new(JOINED_MAX as usize)),
-            idle: Mutex::default(),
-            workers: Mutex::default(),
+            finishing: Arc::new(Semaphore::new(JOINED_MAX as usize)),
+            idle: Idle::default(),
+            workers: Idle::default(),
         }
     }
 
@@ -149,7 +189,8 @@ impl Log {
 
     /// The same in a transaction of a caller's that has begun, and fails where none has. The session is cleared first.
     pub(super) async fn lock_in(&self, connection: &mut PgConnection) -> sqlx::Result<Look> {
-        self.look(connection, &format!("SAVEPOINT append; {}{}{LOCK}; ", self.clear(), self.settings[1]), "").await
+        let (clear, settings) = (self.clear(), &self.settings[1]);
+        self.look(connection, &format!("{SAVEPOINT}{clear}{settings}{LOCK}; "), "").await
     }
 
     /// Clears a session that the caller's work may have changed. Other callers use it next; behind a pooler, other programs do.
@@ -179,10 +220,6 @@ impl Log {
         });
         self.log_time.after_by(time, now);
         let is_same = self.tail.saw(before, end, known_id.zip(known_at.map(Timestamp)));
-        if !is_same {
-            // They may lead to the old server.
-            self.forget_connections();
-        }
         Ok(Look { end, time, now, generation: before.generation, is_same })
     }
 
@@ -230,14 +267,14 @@ impl Log {
             let reading = async {
                 let _permit = log.readers.acquire().await.map_err(|_| Error::Closed)?;
                 // A connection that was idle may have been lost meanwhile: then another is taken.
-                while let Some(connection) = log.idle() {
-                    match log.read_on(connection, &asked, read).await {
+                while let Some(made) = log.idle.take(log.tail.generation()) {
+                    match log.read_on(made, &asked, read).await {
                         Err(error) if is_loss(&error) => {}
                         outcome => return outcome.map_err(|error| log.server.fault(doing, error)),
                     }
                 }
-                let connection = log.connect().await?;
-                log.read_on(connection, &asked, read).await.map_err(|error| log.server.fault(doing, error))
+                let made = (log.tail.generation(), log.connect().await?);
+                log.read_on(made, &asked, read).await.map_err(|error| log.server.fault(doing, error))
             };
             let found = tokio::select! {
                 biased;
@@ -252,10 +289,10 @@ impl Log {
     }
 
     /// After a fault the connection is not used again.
-    async fn read_on<A, T>(&self, mut connection: PgConnection, asked: &A, read: Transaction<A, T>) -> sqlx::Result<T> {
-        let (found, is_reusable) = read(self, &mut connection, asked).await?;
+    async fn read_on<A, T>(&self, mut made: Made, asked: &A, read: Transaction<A, T>) -> sqlx::Result<T> {
+        let (found, is_reusable) = read(self, &mut made.1, asked).await?;
         if is_reusable {
-            self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+            self.idle.put(made);
         }
         Ok(found)
     }
@@ -266,28 +303,12 @@ impl Log {
         let _ended = self.readers.acquire_many(READERS_MAX).await;
         let _ended = self.imports.acquire_many(IMPORTS_MAX).await;
         // Only its caller keeps such work going, and may have stopped.
-        let _ended = tokio::time::timeout(WORK_MAX + LOCK_WAIT_MAX, self.joined.acquire_many(JOINED_MAX)).await;
-        self.forget_connections();
-    }
-
-    fn forget_connections(&self) {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        self.workers.lock().unwrap_or_else(PoisonError::into_inner).clear();
-    }
-
-    pub(super) fn idle_worker(&self) -> Option<PgConnection> {
-        self.workers.lock().unwrap_or_else(PoisonError::into_inner).pop()
-    }
-
-    pub(super) fn keep_worker(&self, connection: PgConnection) {
-        let mut workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
-        if workers.len() < WORKERS_IDLE_MAX {
-            workers.push(connection);
-        }
-    }
-
-    fn idle(&self) -> Option<PgConnection> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop()
+        let _ended = tokio::time::timeout(WORK_MAX, self.joined.acquire_many(JOINED_MAX)).await;
+        // What has its work done ends by itself; nothing more begins to.
+        let _ended = self.finishing.acquire_many(JOINED_MAX).await;
+        self.finishing.close();
+        self.idle.close();
+        self.workers.close();
     }
 }
 

@@ -52,8 +52,7 @@ pub(super) struct Rows {
     aggregates: Vec<(i64, String, String)>,
     kinds: Vec<(i64, String, String)>,
     events: Vec<EventRow>,
-    /// In order; a later change of a cell replaces an earlier one.
-    /// Each cell once, after its last change.
+    /// Each cell once, as its last change leaves it.
     cells: Vec<CellRow>,
     /// Where a cell stands among them, by space and key.
     cell_indexes: HashMap<(String, String), usize>,
@@ -84,22 +83,7 @@ impl Rows {
     }
 
     pub(super) fn entry(&mut self, entry: &Entry<'_>, aggregate: i64, kind: i64) {
-        let new = entry.event;
-        let event = Recorded {
-            position: entry.place.position,
-            event_id: new.event_id,
-            stream_id: entry.stream_id.to_owned(),
-            aggregate_id: entry.aggregate_id.to_owned(),
-            sequence: entry.place.sequence,
-            event_type: new.event_type.clone(),
-            event_version: new.event_version.clone(),
-            data: new.data.clone(),
-            metadata: new.metadata.clone(),
-            tags: new.tags.clone(),
-            created_at: entry.created_at,
-            append_start: entry.append_start,
-        };
-        self.events.push(EventRow { event, causes: new.causes, aggregate, kind });
+        self.events.push(EventRow { event: entry.recorded(), causes: entry.event.causes, aggregate, kind });
     }
 
     pub(super) fn event_row(&mut self, event: Recorded, aggregate: i64, kind: i64) {

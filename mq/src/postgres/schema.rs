@@ -6,6 +6,7 @@ use sqlx::{AssertSqlSafe, Row};
 use uuid::Uuid;
 
 use super::server::{Server, answered, code_of};
+use super::time::NOW;
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
 use crate::law::{FORMAT, check_format};
@@ -128,10 +129,7 @@ async fn bring_up_to_date(
         sql += &format!("{migration}; INSERT INTO schema_versions (version) VALUES ({version}); ");
     }
     if from == 0 {
-        let now = match now {
-            Some(now) => now.0.to_string(),
-            None => "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint".to_owned(),
-        };
+        let now = now.map_or_else(|| NOW.to_owned(), |now| now.0.to_string());
         let id = Uuid::now_v7();
         sql += &format!("INSERT INTO log (one, id, format, created_at) VALUES (1, '{id}', {FORMAT}, {now}); ");
     }

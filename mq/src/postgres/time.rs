@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use crate::clock::{Clock, SystemClock, Timestamp};
 
+/// The server's time now, in SQL: microseconds since 1970.
+pub(super) const NOW: &str = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
+
 /// What the server said, and how long ago.
 #[derive(Default)]
 pub(super) struct ServerClock {

@@ -9,7 +9,7 @@ use sqlx::postgres::PgConnection;
 
 use super::Postgres;
 use super::batch::{self, Interned};
-use super::log::{Log, end_transaction};
+use super::log::{Log, Made, end_transaction};
 use super::server::answered;
 use super::writer::{Fault, commit, publish};
 use crate::append::{Append, Appended};
@@ -26,8 +26,8 @@ impl Postgres {
     /// nothing of them is there. An append that is a repetition has been committed with its work before: the work of now
     /// is then taken back.
     ///
-    /// The lock is taken last, so that slow work keeps nobody from appending. `work` must not end the transaction; it may
-    /// take 30 s. It is of the crate `sqlx` 0.9. Settings, roles, temporary tables, cursors, listeners and session locks end
+    /// The lock is taken last, so that slow work keeps nobody from appending. `work` must not end the transaction, nor
+    /// change its isolation; it may take 30 s. It is of the crate `sqlx` 0.9. Settings, roles, temporary tables, cursors, listeners and session locks end
     /// with it; what it prepares by SQL it must deallocate.
     ///
     /// # Errors
@@ -44,25 +44,32 @@ impl Postgres {
         if log.tail.is_closed() {
             return Err(Error::Closed.into());
         }
-        let mut connection = begin(log).await?;
-        let done = match tokio::time::timeout(WORK_MAX, work(&mut connection)).await {
-            Ok(Ok(done)) => done,
-            Ok(Err(failed)) => {
+        let working = async {
+            let mut made = begin(log).await?;
+            let worked = work(&mut made.1).await;
+            Ok::<_, Error>((made, worked))
+        };
+        let worked = tokio::time::timeout(WORK_MAX, working).await;
+        let (mut made, worked) = worked.map_err(|_| Error::TookTooLong { limit: WORK_MAX })??;
+        let done = match worked {
+            Ok(done) => done,
+            Err(failed) => {
                 // What cannot be rolled back is dropped with its connection.
                 let sql = AssertSqlSafe(format!("ROLLBACK; {}", log.clear()));
-                if answered(sqlx::raw_sql(sql).execute(&mut connection)).await.is_ok() {
-                    log.keep_worker(connection);
+                if answered(sqlx::raw_sql(sql).execute(&mut made.1)).await.is_ok() {
+                    log.workers.put(made);
                 }
                 return Err(failed);
             }
-            Err(_) => return Err(Error::TookTooLong { limit: WORK_MAX }.into()),
         };
+        let finishing = Arc::clone(&log.finishing).acquire_owned().await.map_err(|_| Error::Closed)?;
+        drop(permit);
         let log = Arc::clone(log);
         // It holds the append lock, so it must not depend on the caller polling.
         let finishing = tokio::spawn(async move {
-            let _permit = permit;
-            let outcome = finish(&log, &mut connection, append).await.map_err(|fault| fault.into_error(&log, DOING))?;
-            log.keep_worker(connection);
+            let _permit = finishing;
+            let outcome = finish(&log, &mut made.1, append).await.map_err(|fault| fault.into_error(&log, DOING))?;
+            log.workers.put(made);
             outcome
         });
         let appended = finishing.await.map_err(|error| Error::NotAcknowledged { source: Arc::new(error) })??;
@@ -70,16 +77,16 @@ impl Postgres {
     }
 }
 
-async fn begin(log: &Log) -> Result<PgConnection> {
+async fn begin(log: &Log) -> Result<Made> {
     const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
-    while let Some(mut connection) = log.idle_worker() {
-        if end_transaction(&mut connection, BEGIN).await.is_ok() {
-            return Ok(connection);
+    while let Some(mut made) = log.workers.take(log.tail.generation()) {
+        if end_transaction(&mut made.1, BEGIN).await.is_ok() {
+            return Ok(made);
         }
     }
-    let mut connection = log.server.connect().await?;
-    end_transaction(&mut connection, BEGIN).await.map_err(|error| log.server.fault(DOING, error))?;
-    Ok(connection)
+    let mut made = (log.tail.generation(), log.server.connect().await?);
+    end_transaction(&mut made.1, BEGIN).await.map_err(|error| log.server.fault(DOING, error))?;
+    Ok(made)
 }
 
 async fn finish(log: &Log, connection: &mut PgConnection, append: Append) -> Result<Result<Appended>, Fault> {

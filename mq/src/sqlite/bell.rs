@@ -22,7 +22,7 @@ pub(super) const LOOK_ANYWAY: Position = Position(i64::MAX);
 pub(super) struct Bell {
     path: PathBuf,
     open: Option<Open>,
-    /// Whether trouble with it was told.
+    /// Whether a fault of it was reported.
     is_told: bool,
 }
 

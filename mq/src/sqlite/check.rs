@@ -8,7 +8,7 @@ use rusqlite::{Connection, ErrorCode, Row, params};
 
 use super::location::Location;
 use super::migrations;
-use super::readers::end_when_closed;
+use super::readers::STEPS;
 use super::tables::{self, RECORDED, recorded};
 use crate::check::Check;
 use crate::error::{Error, Result};
@@ -62,7 +62,9 @@ pub(super) fn run(location: &Location, tail: &Arc<Tail>) -> Result<Checked> {
     location.check_same()?;
     let mut connection = location.connect()?;
     location.check_same()?;
-    end_when_closed(&connection, tail).map_err(|error| location.fault(DOING, error))?;
+    let closing = Arc::clone(tail);
+    let ending = connection.progress_handler(STEPS, Some(move || closing.is_closed()));
+    ending.map_err(|error| location.fault(DOING, error))?;
     let mut check = Check::default();
     if let Err(error) = look(&mut check, &mut connection) {
         if tail.is_closed() {

@@ -2,7 +2,7 @@
 //! so a read proceeds whether or not its caller polls; the caller only awaits the answer.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 
 use rusqlite::Connection;
 use tokio::sync::{oneshot, watch};
@@ -14,8 +14,8 @@ use crate::error::{Error, Result};
 use crate::tail::{Look, Tail};
 
 const THREADS_MAX: usize = 4;
-/// A read checks after this many steps of SQLite whether the log was closed.
-const STEPS: i32 = 10_000;
+/// A read checks after this many steps of SQLite whether the log was closed, or its caller is gone.
+pub(super) const STEPS: i32 = 10_000;
 
 /// The reading threads of an open log. They end with its last clone.
 #[derive(Clone)]
@@ -60,16 +60,20 @@ impl Readers {
         read: impl FnOnce(&Snapshot<'_>, &mut Names) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T> {
         let (reply, answer) = oneshot::channel();
+        let caller = Arc::new(());
+        let waiting = Arc::downgrade(&caller);
         let job: Job = Box::new(move |reader| {
             // A caller that went away needs no answer.
-            if !reply.is_closed() {
-                let _ = reply.send(reader.read(doing, read));
+            if waiting.strong_count() > 0 {
+                let _ = reply.send(reader.read(doing, waiting, read));
             }
         });
         self.0.0.push(job)?;
         // Without an answer the log was closed, or the thread has ended.
         let lost = |error| if self.0.0.tail.is_closed() { Error::Closed } else { Error::storage(doing, error) };
-        answer.await.map_err(lost)?
+        let answer = answer.await;
+        drop(caller);
+        answer.map_err(lost)?
     }
 
     /// Starts no further read, stops running reads, and closes the connections.
@@ -163,15 +167,19 @@ impl Reader {
     fn read<T>(
         &mut self,
         doing: &'static str,
+        waiting: Weak<()>,
         read: impl FnOnce(&Snapshot<'_>, &mut Names) -> rusqlite::Result<T>,
     ) -> Result<T> {
         let Shared { location, tail, .. } = &*self.shared;
         location.check_same()?;
         let (connection, mut names) = match self.open.take() {
             Some(open) => open,
-            None => (self.connect()?, Names::default()),
+            None => (location.connect_to_read()?, Names::default()),
         };
         let read_all = || {
+            let closing = Arc::clone(tail);
+            let is_over = move || closing.is_closed() || waiting.strong_count() == 0;
+            connection.progress_handler(STEPS, Some(is_over))?;
             let before = tail.seen();
             let transaction = connection.unchecked_transaction()?;
             let Look { end, generation, is_same, .. } = look(&transaction, tail, before)?;
@@ -187,17 +195,4 @@ impl Reader {
             Err(error) => Err(location.fault(doing, error)),
         }
     }
-
-    fn connect(&self) -> Result<Connection> {
-        let Shared { location, tail, .. } = &*self.shared;
-        let connection = location.connect_to_read()?;
-        end_when_closed(&connection, tail).map_err(|error| location.fault("opening a connection", error))?;
-        Ok(connection)
-    }
-}
-
-/// Makes statements on the connection fail soon after the log is closed.
-pub(super) fn end_when_closed(connection: &Connection, tail: &Arc<Tail>) -> rusqlite::Result<()> {
-    let tail = Arc::clone(tail);
-    connection.progress_handler(STEPS, Some(move || tail.is_closed()))
 }

@@ -89,7 +89,7 @@ struct Writer {
     data_version: i64,
     /// Set when the connection must be replaced before further use.
     is_distrusted: bool,
-    /// What keeps it from looking, once that was told.
+    /// The fault that keeps it from looking, once reported.
     failing: Option<Discriminant<Error>>,
 }
 
@@ -177,7 +177,8 @@ impl Writer {
                     self.tail.failed(error);
                 }
                 if is_broken {
-                    self.reopen();
+                    // The next look reopens the log.
+                    (self.memory, self.is_distrusted) = (Memory::default(), true);
                 }
             }
         }
