@@ -1,7 +1,5 @@
 //! Who learns of events that a log has lost, and who need not.
 
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails, also outside of its own function")]
-
 use crewlog_mq::{Cause, Error, ExecuteError, Followed, Position, Query, Result, Start};
 use futures::{Stream, StreamExt};
 
