@@ -59,7 +59,7 @@ pub(crate) struct Entry<'a> {
 }
 
 impl Entry<'_> {
-    /// The event as it will stand in the log.
+    /// The event as stored.
     pub(crate) fn recorded(&self) -> Recorded {
         let NewEvent { event_id, event_type, event_version, data, metadata, tags, causes: _ } = self.event.clone();
         Recorded {

@@ -18,7 +18,7 @@ pub(crate) struct Pages {
     next: Next,
     /// All pages are of this generation of the log.
     generation: u64,
-    /// False until the first page of a store that is not pinned was read: until then any generation will do.
+    /// Set from the start in a pinned store, otherwise by the first page. Until then the generation may still change.
     has_begun: bool,
 }
 

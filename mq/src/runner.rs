@@ -396,7 +396,7 @@ where
                     return self.repeated(position).await;
                 }
                 Err(error) => {
-                    // Once the caller knows of a loss, it is not told again.
+                    // The next read does not report the same loss again.
                     self.shown = self.shown.filter(|_| !matches!(error, Error::WentBack { .. }));
                     return Err(error.into());
                 }

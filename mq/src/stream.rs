@@ -121,10 +121,10 @@ pub enum Followed {
 /// The events that match a query, from a place in the log on, without end.
 ///
 /// Each event comes once, in the order of the log. One that cannot be decoded is an `Err` item with its position,
-/// and a failed read is an `Err` item too; in both cases the stream goes on. If the log went back and may have lost what the
-/// stream has yielded or caught up with, it yields [`Error::WentBack`] once and continues with the log as it is now: after the last
-/// event that it yielded; or, if that is lost, after the head or the position before that event, whichever is lower. After
-/// [`Error::Closed`] it ends.
+/// and a failed read is an `Err` item too; in both cases the stream goes on. If the log went back and may have lost
+/// what the stream has yielded or caught up with, the stream yields [`Error::WentBack`] once and continues with the log as it
+/// is now: after the last event that it yielded; or, if that is lost, after the head or the position before that event,
+/// whichever is lower. After [`Error::Closed`] it ends.
 pub struct EventStream<T> {
     envelopes: BoxStream<'static, Result<Envelope<T>>>,
 }
@@ -270,7 +270,7 @@ impl Cursor {
             }
         };
         if lost.is_none() && last.head < told {
-            // The log may have lost what came after, and have regrown since.
+            // Later events may have been lost and replaced by others.
             lost = Some(Error::WentBack { known: told, head: self.store.head().await? });
         }
         Ok((last, lost))

@@ -59,7 +59,6 @@ impl Partition<'_> {
                     biased;
                     handled = &mut handling => handled,
                     left = &mut renewing => return Err(left),
-                    _over = group.store.backend().tail().ended(group.store.generation()) => return Err(Left::Lost),
                 }
             };
             // A renewal that has begun is waited for: it changes the version.

@@ -42,8 +42,8 @@ impl Partition<'_> {
             return Err(self.give_back().await);
         }
         self.keep().await?;
-        // No await from here until the limit of the next read is known. Otherwise a take-over in between would raise the limit,
-        // and events would be handled without effects.
+        // No await from here until the limit of the next read is known. Otherwise a take-over in between would raise the
+        // limit, and events would be handled without effects.
         self.listen()?;
         let heard = Arc::clone(&self.heard);
         // Who held the partition before may have parked what is not heard of yet.

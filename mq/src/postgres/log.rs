@@ -49,7 +49,7 @@ fn look_at(known: Position) -> String {
     )
 }
 
-/// The append lock. The head is read by a later statement: only that sees what was committed while this one waited.
+/// Takes the append lock. A separate statement then reads the head, so that it sees commits made during the wait.
 const LOCK: &str = "SELECT one FROM append_lock FOR UPDATE";
 
 /// Clears a session without ending its transaction, as `DISCARD ALL` would. The encoding is what a driver asks for when it
@@ -57,8 +57,8 @@ const LOCK: &str = "SELECT one FROM append_lock FOR UPDATE";
 const CLEAR: &str = "CLOSE ALL; RESET SESSION AUTHORIZATION; RESET ALL; SET client_encoding = 'UTF8'; \
      UNLISTEN *; DISCARD TEMP; DISCARD SEQUENCES; SELECT pg_advisory_unlock_all(); ";
 
-/// In a transaction of another isolation the log would end where it ended before the lock: the server refuses that, once the
-/// transaction has read.
+/// At a higher isolation level a transaction that has read does not see what was committed before it got the lock. The server
+/// refuses to change the level of such a transaction, so the append fails.
 const SAVEPOINT: &str = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; SAVEPOINT append; ";
 
 /// A function that reads from a snapshot.
@@ -81,32 +81,36 @@ pub(super) struct Log {
     pub(super) imports: Semaphore,
     /// Appends with work of the caller's.
     pub(super) joined: Arc<Semaphore>,
-    /// Joined appends whose work is done.
+    /// Joined appends that commit or roll back after their work.
     pub(super) finishing: Arc<Semaphore>,
     idle: Idle,
     /// Connections on which work of the caller's is done, and nothing else.
     pub(super) workers: Idle,
 }
 
-/// A connection, and the generation of the log in which it was made. After the log went back it may lead to the old server.
-pub(super) type Made = (u64, PgConnection);
+/// A connection to the log.
+pub(super) struct Connected {
+    pub(super) connection: PgConnection,
+    /// The generation in which it was opened. After the log went back it may lead to the old server.
+    pub(super) generation: u64,
+}
 
-/// Connections that wait for their next use; `None` once the log is closed.
-pub(super) struct Idle(Mutex<Option<Vec<Made>>>);
+/// Idle connections; `None` once the log is closed.
+pub(super) struct Idle(Mutex<Option<Vec<Connected>>>);
 
 impl Idle {
-    /// One of this generation. Those of earlier ones are closed.
-    pub(super) fn take(&self, generation: u64) -> Option<Made> {
+    /// A connection of this generation. Older ones are closed.
+    pub(super) fn take(&self, generation: u64) -> Option<Connected> {
         let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let idle = idle.as_mut()?;
-        idle.retain(|(made_in, _)| *made_in == generation);
+        idle.retain(|connected| connected.generation == generation);
         idle.pop()
     }
 
-    pub(super) fn put(&self, made: Made) {
+    pub(super) fn put(&self, connected: Connected) {
         let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(idle) = idle.as_mut().filter(|idle| idle.len() < IDLE_CONNECTIONS_MAX) {
-            idle.push(made);
+            idle.push(connected);
         }
     }
 
@@ -267,14 +271,15 @@ impl Log {
             let reading = async {
                 let _permit = log.readers.acquire().await.map_err(|_| Error::Closed)?;
                 // A connection that was idle may have been lost meanwhile: then another is taken.
-                while let Some(made) = log.idle.take(log.tail.generation()) {
-                    match log.read_on(made, &asked, read).await {
+                while let Some(connected) = log.idle.take(log.tail.generation()) {
+                    match log.read_on(connected, &asked, read).await {
                         Err(error) if is_loss(&error) => {}
                         outcome => return outcome.map_err(|error| log.server.fault(doing, error)),
                     }
                 }
-                let made = (log.tail.generation(), log.connect().await?);
-                log.read_on(made, &asked, read).await.map_err(|error| log.server.fault(doing, error))
+                let generation = log.tail.generation();
+                let connected = Connected { generation, connection: log.connect().await? };
+                log.read_on(connected, &asked, read).await.map_err(|error| log.server.fault(doing, error))
             };
             let found = tokio::select! {
                 biased;
@@ -289,10 +294,10 @@ impl Log {
     }
 
     /// After a fault the connection is not used again.
-    async fn read_on<A, T>(&self, mut made: Made, asked: &A, read: Transaction<A, T>) -> sqlx::Result<T> {
-        let (found, is_reusable) = read(self, &mut made.1, asked).await?;
+    async fn read_on<A, T>(&self, mut connected: Connected, asked: &A, read: Transaction<A, T>) -> sqlx::Result<T> {
+        let (found, is_reusable) = read(self, &mut connected.connection, asked).await?;
         if is_reusable {
-            self.idle.put(made);
+            self.idle.put(connected);
         }
         Ok(found)
     }
@@ -304,7 +309,7 @@ impl Log {
         let _ended = self.imports.acquire_many(IMPORTS_MAX).await;
         // Only its caller keeps such work going, and may have stopped.
         let _ended = tokio::time::timeout(WORK_MAX, self.joined.acquire_many(JOINED_MAX)).await;
-        // What has its work done ends by itself; nothing more begins to.
+        // Appends whose work is done finish by themselves. No other starts to finish after this.
         let _ended = self.finishing.acquire_many(JOINED_MAX).await;
         self.finishing.close();
         self.idle.close();

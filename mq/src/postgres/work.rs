@@ -9,7 +9,7 @@ use sqlx::postgres::PgConnection;
 
 use super::Postgres;
 use super::batch::{self, Interned};
-use super::log::{Log, Made, end_transaction};
+use super::log::{Connected, Log, end_transaction};
 use super::server::answered;
 use super::writer::{Fault, commit, publish};
 use crate::append::{Append, Appended};
@@ -26,9 +26,9 @@ impl Postgres {
     /// nothing of them is there. An append that is a repetition has been committed with its work before: the work of now
     /// is then taken back.
     ///
-    /// The lock is taken last, so that slow work keeps nobody from appending. `work` must not end the transaction, nor
-    /// change its isolation; it may take 30 s. It is of the crate `sqlx` 0.9. Settings, roles, temporary tables, cursors, listeners and session locks end
-    /// with it; what it prepares by SQL it must deallocate.
+    /// The lock is taken last, so that slow work keeps nobody from appending. `work` must not end the transaction or change
+    /// its isolation level; it may take 30 s. It uses the crate `sqlx` 0.9. Settings, roles, temporary tables, cursors,
+    /// listeners and session locks end with it; what it prepares by SQL it must deallocate.
     ///
     /// # Errors
     /// As for [`crate::EventStore::append`]; what `work` failed with; [`Error::TookTooLong`].
@@ -45,19 +45,19 @@ impl Postgres {
             return Err(Error::Closed.into());
         }
         let working = async {
-            let mut made = begin(log).await?;
-            let worked = work(&mut made.1).await;
-            Ok::<_, Error>((made, worked))
+            let mut connected = begin(log).await?;
+            let worked = work(&mut connected.connection).await;
+            Ok::<_, Error>((connected, worked))
         };
         let worked = tokio::time::timeout(WORK_MAX, working).await;
-        let (mut made, worked) = worked.map_err(|_| Error::TookTooLong { limit: WORK_MAX })??;
+        let (mut connected, worked) = worked.map_err(|_| Error::TookTooLong { limit: WORK_MAX })??;
         let done = match worked {
             Ok(done) => done,
             Err(failed) => {
                 // What cannot be rolled back is dropped with its connection.
                 let sql = AssertSqlSafe(format!("ROLLBACK; {}", log.clear()));
-                if answered(sqlx::raw_sql(sql).execute(&mut made.1)).await.is_ok() {
-                    log.workers.put(made);
+                if answered(sqlx::raw_sql(sql).execute(&mut connected.connection)).await.is_ok() {
+                    log.workers.put(connected);
                 }
                 return Err(failed);
             }
@@ -68,8 +68,9 @@ impl Postgres {
         // It holds the append lock, so it must not depend on the caller polling.
         let finishing = tokio::spawn(async move {
             let _permit = finishing;
-            let outcome = finish(&log, &mut made.1, append).await.map_err(|fault| fault.into_error(&log, DOING))?;
-            log.workers.put(made);
+            let outcome = finish(&log, &mut connected.connection, append).await;
+            let outcome = outcome.map_err(|fault| fault.into_error(&log, DOING))?;
+            log.workers.put(connected);
             outcome
         });
         let appended = finishing.await.map_err(|error| Error::NotAcknowledged { source: Arc::new(error) })??;
@@ -77,16 +78,17 @@ impl Postgres {
     }
 }
 
-async fn begin(log: &Log) -> Result<Made> {
+async fn begin(log: &Log) -> Result<Connected> {
     const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
-    while let Some(mut made) = log.workers.take(log.tail.generation()) {
-        if end_transaction(&mut made.1, BEGIN).await.is_ok() {
-            return Ok(made);
+    while let Some(mut connected) = log.workers.take(log.tail.generation()) {
+        if end_transaction(&mut connected.connection, BEGIN).await.is_ok() {
+            return Ok(connected);
         }
     }
-    let mut made = (log.tail.generation(), log.server.connect().await?);
-    end_transaction(&mut made.1, BEGIN).await.map_err(|error| log.server.fault(DOING, error))?;
-    Ok(made)
+    let generation = log.tail.generation();
+    let mut connection = log.server.connect().await?;
+    end_transaction(&mut connection, BEGIN).await.map_err(|error| log.server.fault(DOING, error))?;
+    Ok(Connected { connection, generation })
 }
 
 async fn finish(log: &Log, connection: &mut PgConnection, append: Append) -> Result<Result<Appended>, Fault> {

@@ -60,6 +60,7 @@ impl Readers {
         read: impl FnOnce(&Snapshot<'_>, &mut Names) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T> {
         let (reply, answer) = oneshot::channel();
+        // Dropped with this future.
         let caller = Arc::new(());
         let waiting = Arc::downgrade(&caller);
         let job: Job = Box::new(move |reader| {
@@ -71,9 +72,7 @@ impl Readers {
         self.0.0.push(job)?;
         // Without an answer the log was closed, or the thread has ended.
         let lost = |error| if self.0.0.tail.is_closed() { Error::Closed } else { Error::storage(doing, error) };
-        let answer = answer.await;
-        drop(caller);
-        answer.map_err(lost)?
+        answer.await.map_err(lost)?
     }
 
     /// Starts no further read, stops running reads, and closes the connections.

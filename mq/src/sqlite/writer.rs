@@ -177,8 +177,7 @@ impl Writer {
                     self.tail.failed(error);
                 }
                 if is_broken {
-                    // The next look reopens the log.
-                    (self.memory, self.is_distrusted) = (Memory::default(), true);
+                    self.distrust();
                 }
             }
         }
@@ -224,7 +223,7 @@ impl Writer {
             Some(Error::Locked { .. } | Error::Replaced { .. } | Error::WentBack { .. }) => {
                 self.memory = Memory::default();
             }
-            Some(_) => self.reopen(),
+            Some(_) => self.distrust(),
         }
     }
 
@@ -280,13 +279,9 @@ impl Writer {
         Ok(outcomes)
     }
 
-    /// After a failed commit nothing that the connection holds is trusted.
-    fn reopen(&mut self) {
-        self.memory = Memory::default();
-        self.is_distrusted = true;
-        if let Err(error) = self.renew() {
-            tracing::warn!(%error, "reopening the log failed; the next append tries again");
-        }
+    /// After a fault nothing that the connection holds is trusted: the next append or look replaces it.
+    fn distrust(&mut self) {
+        (self.memory, self.is_distrusted) = (Memory::default(), true);
     }
 
     /// Sees to it that the connection is one that can be trusted.

@@ -1,10 +1,10 @@
-//! The agents of a project: who is there, what each works on, and since when nothing has been heard of it.
+//! The agents of a project: which are present, what each works on, and when each made its last call.
 //!
-//! A name belongs to one session at a time. Who joins under a name with the session that has it goes on; another session
-//! takes the name over, and calls of the older one are refused. A subagent has a name below its parent's.
+//! A name belongs to one session at a time. If that session joins again, it resumes. If another session joins under the
+//! name, it takes over, and calls of the older session are refused. A subagent's name starts with its parent's.
 //!
-//! What an agent says of its state is one thing, whether it is alive another: any call of it is a sign of life. Signs are
-//! recorded once in a while only, and silence by a timer.
+//! The declared state of an agent is separate from its liveness: any call shows that it is alive. Calls are recorded once a
+//! minute at most, and a timer records silence.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,39 +20,39 @@ pub const STREAM: &str = "agents";
 pub const STUCK_AFTER: Duration = Duration::from_secs(1_800);
 /// After this time without a call it is lost.
 pub const LOST_AFTER: Duration = Duration::from_secs(3_600);
-/// A sign of life is recorded once in this time at the most.
+/// The shortest time between two recorded calls of an agent.
 pub const SEEN_EVERY: Duration = Duration::from_secs(60);
-/// The most agents of a project that have not left.
+/// The most agents of a project, without those that have left.
 pub const AGENTS_MAX: usize = 1_000;
-/// The longest name, with those of its parents.
+/// The longest name, in bytes, including its parents'.
 pub const NAME_BYTES_MAX: usize = 100;
 /// How deep subagents may be nested.
 pub const DEPTH_MAX: usize = 4;
-/// The longest text that an agent says of itself, in bytes; a list has at most [`WORDS_MAX`] of them.
+/// The longest text in a profile or a report, in bytes.
 pub const TEXT_BYTES_MAX: usize = 1_000;
-/// The most capabilities, or targets of its focus.
+/// The most capabilities of an agent, and the most targets of its focus.
 pub const WORDS_MAX: usize = 50;
 
-/// Who an agent is.
+/// The profile of an agent.
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
     /// The program: `claude-code`, `codex`.
     pub program: String,
-    /// The model, if it says so.
+    /// The model, if known.
     pub model: Option<String>,
-    /// What it can do, in words of its own.
+    /// Its capabilities, as it describes them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub capabilities: Vec<String>,
-    /// What it means to work on.
+    /// The files that it intends to change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub focus: Vec<Target>,
     /// The worktree that it works in: its machine and its path.
     pub worktree: String,
 }
 
-/// What an agent says of itself.
+/// The state that an agent declares.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, strum::IntoStaticStr, strum::EnumString,
 )]
@@ -68,35 +68,35 @@ pub enum Activity {
     Error,
 }
 
-/// What an agent reports.
+/// A report of an agent about its work.
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Report {
     /// Its state.
     pub activity: Activity,
-    /// The task that it is at.
+    /// The task that it works on.
     pub task: Option<String>,
-    /// The step of it.
+    /// The current step of the task.
     pub step: Option<String>,
     /// How much of its context is used, in percent.
     pub context_usage: Option<u8>,
-    /// Anything else.
+    /// A note in its own words.
     pub note: Option<String>,
 }
 
-/// Whether an agent is alive, as far as its calls tell.
+/// Whether an agent is alive, judged by its calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum Liveness {
-    /// It calls.
+    /// It makes calls.
     Alive,
     /// It has not called for [`STUCK_AFTER`].
     Stuck,
     /// It has not called for [`LOST_AFTER`], or is proven dead.
     Lost,
-    /// It said goodbye.
+    /// It left.
     Left,
 }
 
@@ -104,32 +104,32 @@ pub enum Liveness {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[expect(missing_docs, reason = "names and types say what the other fields hold")]
 pub enum AgentEvent {
-    /// A session has the name now.
+    /// A session joined under this name.
     AgentJoined {
         agent: String,
         session: String,
         profile: Profile,
         epoch: u64,
         at: Timestamp,
-        /// True when the session before it was alive: its calls are refused from here on.
+        /// True if the earlier session was alive: its calls are refused from now on.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         supersedes: bool,
     },
-    /// It is another program, model or worktree, or has another focus.
+    /// Its profile changed.
     AgentProfileChanged { agent: String, profile: Profile, at: Timestamp },
-    /// It says what it does.
+    /// It reported on its work.
     AgentReported { agent: String, report: Report, at: Timestamp },
-    /// It has called.
+    /// It made a call.
     AgentSeen { agent: String, at: Timestamp },
-    /// A time has come.
+    /// A timer fired.
     TimerFired { due: Timestamp },
-    /// It has not called for long.
+    /// It made no call for [`STUCK_AFTER`].
     AgentStuck { agent: String, at: Timestamp },
-    /// It has not called for very long, or is proven dead.
+    /// It made no call for [`LOST_AFTER`], or is proven dead.
     AgentLost { agent: String, at: Timestamp, is_dead: bool },
-    /// It called again.
+    /// It was stuck or lost, and made a call.
     AgentRecovered { agent: String, at: Timestamp },
-    /// It has left.
+    /// It left.
     AgentLeft { agent: String, outcome: Outcome, note: String, next_step: String, at: Timestamp },
 }
 
@@ -158,17 +158,17 @@ impl MqEvent for AgentEvent {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "names and types say what the other fields hold")]
 pub enum AgentCommand {
-    /// A session asks for a name, or for any that is free below its program's or its parent's.
+    /// A session joins under this name, or under a free name made from its program's.
     Join { name: Option<String>, parent: Option<String>, session: String, profile: Profile, now: Timestamp },
-    /// It has called.
+    /// It made a call.
     See { agent: String, now: Timestamp },
-    /// It says what it does.
+    /// It reports on its work.
     Report { agent: String, report: Report, now: Timestamp },
     /// It is proven dead.
     Bury { agent: String, now: Timestamp },
     /// It leaves.
     Leave { agent: String, outcome: Outcome, note: String, next_step: String, now: Timestamp },
-    /// See who is silent.
+    /// Record who has been silent for too long.
     FireTimer { now: Timestamp },
 }
 
@@ -195,17 +195,17 @@ pub enum AgentError {
 /// An agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Agent {
-    /// Who it is.
+    /// Its profile.
     pub profile: Profile,
-    /// The session that has its name.
+    /// The session that holds its name.
     pub session: String,
-    /// Which one that is: 1, 2, 3 ...
+    /// The number of that session in the project, from 1.
     pub epoch: u64,
-    /// What it said last.
+    /// Its last report.
     pub report: Report,
     /// Whether it is alive.
     pub liveness: Liveness,
-    /// Its last call that is recorded.
+    /// The time of its last recorded call.
     pub seen: Timestamp,
     /// When it joined.
     pub since: Timestamp,
@@ -225,12 +225,12 @@ impl Agents {
         self.agents.get(agent)
     }
 
-    /// All, by name, with those that have left.
+    /// All agents by name, including those that have left.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Agent)> {
         self.agents.iter().map(|(name, agent)| (name.as_str(), agent))
     }
 
-    /// The agent that a session is, the deepest if it has subagents.
+    /// The agent of a session, or its most deeply nested subagent.
     #[must_use]
     pub fn of_session(&self, session: &str) -> Option<&str> {
         let own = self.iter().filter(|(_, agent)| agent.session == session && agent.liveness != Liveness::Left);
@@ -242,15 +242,13 @@ impl Agents {
     /// # Errors
     /// [`AgentError::Unknown`], [`AgentError::Left`] or [`AgentError::Superseded`].
     pub fn check(&self, agent: &str, epoch: u64) -> Result<&Agent, AgentError> {
-        let found = self.agents.get(agent).ok_or_else(|| AgentError::Unknown(agent.to_owned()))?;
-        match found.liveness {
-            _ if found.epoch != epoch => Err(AgentError::Superseded(agent.to_owned())),
-            Liveness::Left => Err(AgentError::Left(agent.to_owned())),
-            Liveness::Alive | Liveness::Stuck | Liveness::Lost => Ok(found),
+        match self.agents.get(agent) {
+            Some(found) if found.epoch != epoch => Err(AgentError::Superseded(agent.to_owned())),
+            Some(_) | None => self.present(agent),
         }
     }
 
-    /// When the next agent has been silent for too long.
+    /// When the next agent becomes stuck or lost, if it stays silent.
     #[must_use]
     pub fn next_due(&self) -> Option<Timestamp> {
         self.agents.values().filter_map(due).min()
@@ -321,7 +319,7 @@ impl Agents {
         Ok(vec![AgentEvent::AgentJoined { agent, session, profile, epoch, at: now, supersedes }])
     }
 
-    /// The name asked for, else the one that the session has, else the first free one.
+    /// The requested name, else the name that the session holds, else the first free one.
     fn name_for(
         &self,
         name: Option<String>,
@@ -359,7 +357,7 @@ impl Agents {
         })
     }
 
-    /// Keeps what has left only as long as there is room.
+    /// Forgets an agent that has left once there are too many.
     fn forget(&mut self) {
         if self.agents.len() <= 2 * AGENTS_MAX {
             return;
@@ -387,7 +385,7 @@ impl Agents {
     }
 }
 
-/// When silence makes an agent stuck, or lost.
+/// When a silent agent becomes stuck or lost.
 fn due(agent: &Agent) -> Option<Timestamp> {
     match agent.liveness {
         Liveness::Alive => Some(agent.seen.plus(STUCK_AFTER)),
@@ -396,7 +394,7 @@ fn due(agent: &Agent) -> Option<Timestamp> {
     }
 }
 
-/// True of a name that an agent can have: `claude-1`, `claude-1/explorer`.
+/// True for a valid name: `claude-1`, `claude-1/explorer`.
 #[must_use]
 pub fn is_name(name: &str) -> bool {
     let is_part = |part: &str| {
@@ -406,7 +404,7 @@ pub fn is_name(name: &str) -> bool {
     name.len() <= NAME_BYTES_MAX && name.split('/').count() <= DEPTH_MAX && name.split('/').all(is_part)
 }
 
-/// True of the agent itself and of its subagents.
+/// True for the parent itself and its subagents.
 #[must_use]
 pub fn is_below(agent: &str, parent: &str) -> bool {
     agent.strip_prefix(parent).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

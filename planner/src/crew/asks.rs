@@ -1,11 +1,11 @@
-//! What the agents of a project ask the person: questions, and permissions. Only a person answers.
+//! Questions and requests for permission from the agents of a project. Only a person answers them.
 
 use std::collections::BTreeMap;
 
 use crewlog_mq::{Event as MqEvent, Handler, Timestamp};
 use serde::{Deserialize, Serialize};
 
-/// The stream of what is asked. An aggregate of it is a project.
+/// The stream of questions and answers. An aggregate of it is a project.
 pub const STREAM: &str = "asks";
 /// The longest question, and the longest answer, in bytes.
 pub const TEXT_BYTES_MAX: usize = 8_192;
@@ -13,12 +13,12 @@ pub const TEXT_BYTES_MAX: usize = 8_192;
 pub const CHOICES_MAX: usize = 10;
 /// The longest choice, in bytes.
 pub const CHOICE_BYTES_MAX: usize = 200;
-/// The most that an agent may ask before it is answered.
+/// The most unanswered questions of one agent.
 pub const OPEN_MAX: usize = 20;
-/// How many answers are kept for those who come back for them.
+/// How many answers are kept for agents that ask for them later.
 pub const ANSWERED_MAX: usize = 1_000;
 
-/// What is wanted.
+/// The kind of answer wanted.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, strum::IntoStaticStr, strum::EnumString,
 )]
@@ -28,11 +28,11 @@ pub enum Wanted {
     /// An answer in words.
     #[default]
     Answer,
-    /// A yes or a no to something that the agent may not do by itself.
+    /// Yes or no, for something the agent may not do on its own.
     Permission,
 }
 
-/// What an agent asks.
+/// A question of an agent.
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -42,24 +42,24 @@ pub struct Ask {
     /// What it wants.
     #[serde(default)]
     pub wanted: Wanted,
-    /// In its words.
+    /// The question, in its words.
     pub text: String,
-    /// What to choose from; any other answer is allowed too.
+    /// Suggested answers; others are allowed too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<String>,
-    /// The task that it is about, and that waits for it.
+    /// The task that waits for the answer.
     pub task: Option<String>,
 }
 
-/// What happened to what was asked.
+/// What happened to a question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[expect(missing_docs, reason = "names and types say what the other fields hold")]
 pub enum AskEvent {
     /// An agent asks the person.
     PersonAsked { number: u64, ask: Ask, at: Timestamp },
-    /// A person has answered.
+    /// A person answered.
     PersonAnswered { number: u64, answer: Answer, at: Timestamp },
-    /// It need not be answered any longer.
+    /// It no longer needs an answer.
     AskWithdrawn { number: u64, reason: String, at: Timestamp },
 }
 
@@ -77,22 +77,22 @@ impl MqEvent for AskEvent {
 pub struct Answer {
     /// The person.
     pub by: String,
-    /// In their words.
+    /// The answer, in their words.
     pub text: String,
-    /// Of a permission, whether it is given.
+    /// For a permission: whether it is granted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_granted: Option<bool>,
 }
 
-/// A command to what is asked in a project; `now` is log time.
+/// A command to the questions of a project; `now` is log time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "names and types say what the other fields hold")]
 pub enum AskCommand {
-    /// Ask the person. The same agent asks the same only once.
+    /// Ask the person. An open question is not asked again.
     Ask { ask: Ask, now: Timestamp },
     /// A person answers.
     Answer { number: u64, answer: Answer, now: Timestamp },
-    /// Nobody waits for it any longer.
+    /// The agent's questions no longer need an answer.
     Withdraw { agent: String, reason: String, now: Timestamp },
 }
 
@@ -112,16 +112,16 @@ pub enum AskError {
     YesOrNo(u64),
 }
 
-/// Something asked and not answered yet.
+/// An unanswered question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Open {
-    /// What.
+    /// The question.
     pub ask: Ask,
-    /// Since when.
+    /// When it was asked.
     pub at: Timestamp,
 }
 
-/// What is asked in a project.
+/// The questions of a project.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Asks {
     open: BTreeMap<u64, Open>,
@@ -130,18 +130,18 @@ pub struct Asks {
 }
 
 impl Asks {
-    /// What waits for the person, the oldest first.
+    /// Unanswered questions, the oldest first.
     pub fn open(&self) -> impl Iterator<Item = (u64, &Open)> {
         self.open.iter().map(|(number, open)| (*number, open))
     }
 
-    /// The answer, once there is one, and what it answers.
+    /// An answered question with its answer.
     #[must_use]
     pub fn answer(&self, number: u64) -> Option<&(Ask, Answer)> {
         self.answered.get(&number)
     }
 
-    /// The number under which an agent has asked this.
+    /// The number of this question, if it is open.
     #[must_use]
     pub fn number_of(&self, ask: &Ask) -> Option<u64> {
         self.open.iter().find(|(_, open)| open.ask == *ask).map(|(number, _)| *number)

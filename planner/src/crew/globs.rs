@@ -67,7 +67,7 @@ impl Pattern {
         }
     }
 
-    /// The pattern that is `written`, from the root of relative paths; nothing when it passes a limit.
+    /// A pattern relative to the root; `None` if it passes a limit.
     pub fn exact(written: &str) -> Option<Self> {
         let alternatives = expand(written)?;
         let n_names = |text: &String| text.split('/').count();
@@ -77,7 +77,7 @@ impl Pattern {
             .then(|| Self::of(None, written, &alternatives))
     }
 
-    /// The file or folder of this name, whatever characters it has.
+    /// A file or folder of this name; wildcard characters are literal.
     pub fn literal(path: &str) -> Self {
         let mut parts = Vec::new();
         go(&mut parts, SOMEWHERE, path, |name| Part::Name(name.chars().map(Step::Char).collect()));

@@ -1,13 +1,13 @@
 //! Leases on files: who may change what in a repository, and until when.
 //!
-//! All leases of a repository, with those of all its worktrees, are one aggregate. So of any number of overlapping requests
-//! from one worktree exactly one wins. Files of another worktree are other files until they are merged: an overlap there is
-//! granted and named as a merge risk, unless the request is strict.
+//! The leases of all worktrees of a repository are one aggregate, so of any number of overlapping requests from one worktree
+//! exactly one wins. Files of another worktree are other files until they are merged: an overlap there is granted and
+//! reported as a merge risk, unless the request is strict.
 //!
-//! A subagent works under the leases of its parents as under its own; siblings hold each other up.
+//! A subagent may work under the leases of its parents; siblings block each other.
 //!
-//! A lease ends by its holder, when its time is up, when its holder is proven dead, or by a person. Time is log time; a
-//! lease is live up to and including the moment at which it ends.
+//! A lease ends when its holder releases it, when it expires, when its holder is proven dead, or when a person ends it. Time
+//! is log time; a lease is live up to and including its last moment.
 
 mod event;
 
@@ -26,19 +26,19 @@ use super::target::Target;
 
 /// The stream of leases. An aggregate of it is a project.
 pub const STREAM: &str = "leases";
-/// How long a lease is live without a call of its holder.
+/// How long a lease stays live without a call from its holder.
 pub const TTL: Duration = Duration::from_secs(3_600);
-/// The shortest and the longest time that can be asked for.
+/// The shortest and the longest TTL of a request.
 pub const TTL_RANGE: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(86_400));
 /// The most targets of a request.
 pub const TARGETS_MAX: usize = 200;
 /// The most live leases of a repository.
 pub const LEASES_MAX: usize = 100_000;
-/// The most requests that wait.
+/// The most waiting requests.
 pub const WAITING_MAX: usize = 1_000;
 /// The most leases that a refusal names.
 pub const BLOCKED_MAX: usize = 20;
-/// A renewal is recorded once in this time at the most, or in half of the shortest lease.
+/// The longest time between two recorded renewals; half of the shortest TTL if that is less.
 pub const RENEWAL: Duration = Duration::from_secs(60);
 
 /// A lease.
@@ -48,27 +48,27 @@ pub struct Lease {
     pub holder: Holder,
     /// What it is on.
     pub target: Target,
-    /// Whether nobody else may hold what overlaps.
+    /// Whether it excludes overlapping leases of others.
     pub is_exclusive: bool,
-    /// How long a renewal lasts.
+    /// How long a renewal keeps it live.
     pub ttl: Duration,
     /// When it ends, unless it is renewed.
     pub until: Timestamp,
     /// Why.
     pub reason: String,
-    /// The task that it is for.
+    /// Its task.
     pub task: Option<String>,
     /// The fencing token: the log position of the grant. Every later grant has a higher one.
     pub token: Position,
     pattern: Pattern,
 }
 
-/// A request that waits.
+/// A waiting request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waiting {
-    /// What for.
+    /// The request.
     pub request: Request,
-    /// How long it waits.
+    /// When it stops waiting.
     pub until: Timestamp,
 }
 
@@ -81,13 +81,13 @@ pub struct Leases {
     by_stem: BTreeMap<String, BTreeSet<u64>>,
     by_agent: BTreeMap<String, BTreeSet<u64>>,
     by_end: BTreeSet<(Timestamp, u64)>,
-    /// When each holder's renewal was recorded last.
+    /// The last recorded renewal of each holder.
     renewed: BTreeMap<String, Timestamp>,
-    /// Edits that were refused and are not recorded again while the lease is live.
+    /// Recorded refusals of edits, kept while the lease is live so that none is recorded twice.
     refused: BTreeSet<(u64, Holder, Target)>,
     n_leases: u64,
     n_waiting: u64,
-    /// The leases of each event, until it is known where that stands.
+    /// The leases of each event, until its position is known.
     unplaced: VecDeque<Vec<u64>>,
 }
 
@@ -98,18 +98,18 @@ impl Leases {
         self.live.get(&lease)
     }
 
-    /// All leases whose end is not recorded, by number.
+    /// All leases by number, until their end is recorded.
     pub fn iter(&self) -> impl Iterator<Item = (u64, &Lease)> {
         self.live.iter().map(|(number, lease)| (*number, lease))
     }
 
-    /// Those of an agent.
+    /// The leases of an agent.
     pub fn of_agent(&self, agent: &str) -> impl Iterator<Item = (u64, &Lease)> {
         let numbers = self.by_agent.get(agent).into_iter().flatten();
         numbers.filter_map(|number| self.live.get(number).map(|lease| (*number, lease)))
     }
 
-    /// The requests that wait, the longest first.
+    /// Waiting requests, the oldest first.
     pub fn waiting(&self) -> impl Iterator<Item = &(u64, Waiting)> {
         self.waiting.iter()
     }
@@ -131,8 +131,8 @@ impl Leases {
         self.renewed.get(agent).is_none_or(|at| now.since(*at) >= every)
     }
 
-    /// The live leases of others that an agent must not write under, or, unless it `writes`, not read under. Leases of other
-    /// worktrees count only if `strict`.
+    /// The live leases of others that keep an agent from writing, or from reading unless it `writes`. Leases of other worktrees
+    /// count only if `strict`.
     #[must_use]
     pub fn in_the_way(
         &self,
@@ -161,14 +161,14 @@ impl Leases {
         blocked
     }
 
-    /// The live leases that overlap with a target, by number.
+    /// The live leases that overlap a target, by number.
     pub fn overlapping<'a>(&'a self, target: &Target, now: Timestamp) -> impl Iterator<Item = (u64, &'a Lease)> {
         let (stem, pattern) = (target.stem(), target.pattern());
         let folders = stem.match_indices('/').map(|(slash, _)| &stem[..slash]);
         let above = folders.chain([stem]).filter(|folder| !folder.is_empty()).chain([""]);
         let mut numbers: BTreeSet<u64> =
             above.filter_map(|folder| self.by_stem.get(folder)).flatten().copied().collect();
-        // The character after a slash ends what is below a folder.
+        // '0' follows '/' in ASCII, so this range is everything below the folder.
         let below = match stem {
             "" => self.by_stem.range(String::new()..),
             stem => self.by_stem.range(format!("{stem}/")..format!("{stem}0")),
@@ -178,7 +178,7 @@ impl Leases {
         leases.filter(move |(_, lease)| now <= lease.until && pattern.overlaps(&lease.pattern))
     }
 
-    /// What a command comes to, before those who wait have their turn.
+    /// The events of a command, before waiting requests are granted.
     fn decide(&self, command: LeaseCommand) -> Result<Vec<LeaseEvent>, LeaseError> {
         Ok(match command {
             LeaseCommand::Reserve { request, wait_until, now } => {
@@ -235,7 +235,7 @@ impl Leases {
             return Err(LeaseError::Ttl(request.ttl));
         }
         let request = self.without_own(request, now);
-        // It has all of it, or waits for it already.
+        // The holder has all of it already, or waits for it.
         if request.targets.is_empty() || self.waiting.iter().any(|(_, waiting)| waiting.request == request) {
             return Ok(None);
         }
@@ -253,7 +253,7 @@ impl Leases {
         }
     }
 
-    /// The same request without what its holder has already, as exclusive and in the same worktree.
+    /// The request without targets that its holder already leases, in this worktree and at least as exclusively.
     fn without_own(&self, mut request: Request, now: Timestamp) -> Request {
         let own: BTreeSet<_> = self
             .of_agent(&request.holder.agent)
@@ -266,7 +266,7 @@ impl Leases {
         request
     }
 
-    /// What is in the way of a request: live leases, and requests that have waited for longer.
+    /// What blocks a request: live leases, and requests that have waited longer.
     fn blocked(&self, request: &Request, waiting: Option<u64>, now: Timestamp) -> Vec<Blocked> {
         let mut blocked =
             self.in_the_way(&request.holder, &request.targets, request.is_exclusive, request.is_strict, now);
@@ -318,7 +318,7 @@ impl Leases {
         }
     }
 
-    /// Grants what has become possible, the longest waiting first, and none past another that it overlaps with.
+    /// Grants waiting requests that are no longer blocked, the oldest first. None overtakes an older one that it overlaps.
     fn grant_waiting(&mut self, now: Timestamp) -> Vec<LeaseEvent> {
         let numbers: Vec<_> = self.waiting.iter().map(|(number, _)| *number).collect();
         let mut granted = Vec::new();
@@ -333,7 +333,7 @@ impl Leases {
         granted
     }
 
-    /// What is over by now, as events.
+    /// Ends leases and waiting requests whose time is up.
     fn due(&self, now: Timestamp) -> Vec<LeaseEvent> {
         let leases: Vec<_> =
             self.by_end.iter().take_while(|(until, _)| *until < now).map(|(_, number)| *number).collect();
@@ -347,7 +347,7 @@ impl Leases {
         own.map(|(number, _)| *number).collect()
     }
 
-    /// The live leases of an agent that are meant. A number that is not its own is refused.
+    /// The selected live leases of an agent. A lease of another agent is refused.
     fn own(&self, agent: &str, which: &Which, now: Timestamp) -> Result<Vec<u64>, LeaseError> {
         let live = |lease: &Lease| now <= lease.until;
         match which {
@@ -371,7 +371,7 @@ impl Leases {
         }
     }
 
-    /// A watcher does not know who it was: perhaps the holder.
+    /// Records an edit without a lease. A watcher does not know the agent, which may be the holder.
     fn see(&self, worktree: String, path: Target, agent: Option<String>, now: Timestamp) -> Option<LeaseEvent> {
         let here = self.overlapping(&path, now).filter(|(_, lease)| lease.holder.worktree == worktree);
         let mut lease = None;
@@ -431,7 +431,7 @@ impl Leases {
     }
 }
 
-/// The end of requests that wait and of leases, as far as there are any.
+/// The events that end waiting requests and leases; none for an empty list.
 fn ended(waiting: Vec<u64>, leases: Vec<u64>, event: impl FnOnce(Vec<u64>) -> LeaseEvent) -> Vec<LeaseEvent> {
     let waiting = (!waiting.is_empty()).then_some(LeaseEvent::WaitingEnded { waiting });
     let leases = (!leases.is_empty()).then(|| event(leases));
@@ -447,7 +447,7 @@ fn drop_from(index: &mut BTreeMap<String, BTreeSet<u64>>, key: &str, number: u64
     }
 }
 
-/// Whether an agent may not have what overlaps with another's: one of the two is exclusive, and the other is no parent.
+/// Whether another's lease excludes an overlapping one: one of the two is exclusive, and the other holder is no parent.
 fn excludes(holder: &Holder, other: &Holder, one_is_exclusive: bool) -> bool {
     one_is_exclusive && !is_below(&holder.agent, &other.agent)
 }
@@ -461,7 +461,7 @@ impl Handler for Leases {
         let now = command.now();
         let mut events = self.decide(command)?;
         events.iter().for_each(|event| self.apply(event));
-        // What ends makes room.
+        // Waiting requests may now be granted.
         if events.iter().any(LeaseEvent::makes_room) {
             events.extend(self.grant_waiting(now));
         }

@@ -1,8 +1,7 @@
-//! Messages between the agents of a project. A message informs and has no authority: nothing but what its readers do
-//! follows from it.
+//! Messages between the agents of a project. A message informs and has no authority: it changes nothing by itself.
 //!
-//! A message is known by its position in the log, so two that are sent in one instant are two. The state holds what is not
-//! read or acknowledged yet; the texts are in the log, under the tag [`inbox_tag`] of each recipient.
+//! A message is identified by its position in the log, so two sent at the same moment stay separate. The state holds
+//! messages that are not yet read or acknowledged; the texts are in the log, under the tag [`inbox_tag`] of each recipient.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -22,9 +21,9 @@ pub const SUBJECT_BYTES_MAX: usize = 200;
 pub const RECIPIENTS_MAX: usize = 200;
 /// The most unread messages of one agent.
 pub const UNREAD_MAX: usize = 1_000;
-/// The most messages that are not read or acknowledged by all.
+/// The most messages that are not yet read and acknowledged by all their recipients.
 pub const OPEN_MAX: usize = 20_000;
-/// How long an acknowledgement may take before a person learns of it.
+/// How long an acknowledgement may take before it is overdue.
 pub const ACK_WITHIN: Duration = Duration::from_secs(1_800);
 
 /// How urgent a message is.
@@ -60,7 +59,7 @@ pub enum Importance {
 pub struct Message {
     /// The agent that sent it, or the person.
     pub from: Sender,
-    /// The agents that get it.
+    /// The recipients.
     pub to: BTreeSet<String>,
     /// What it is about, in one line.
     pub subject: String,
@@ -76,18 +75,18 @@ pub struct Message {
     pub needs_ack: bool,
 }
 
-/// Who sends.
+/// The sender of a message.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Sender {
     /// An agent, by name.
     Agent(String),
-    /// A person, by the name that they go by.
+    /// A person, by name.
     Person(String),
 }
 
 impl Sender {
-    /// The name, whoever it is.
+    /// The name of the agent or person.
     #[must_use]
     pub fn name(&self) -> &str {
         let (Self::Agent(name) | Self::Person(name)) = self;
@@ -101,13 +100,13 @@ impl Sender {
 pub enum MessageEvent {
     /// It was sent.
     MessageSent { message: Message, at: Timestamp },
-    /// An agent was told how many wait for it, up to this one.
+    /// An agent was notified of its unread messages, up to this one.
     MessagesOffered { agent: String, up_to: Position, at: Timestamp },
-    /// An agent has got the texts.
+    /// An agent received the texts.
     MessagesRead { agent: String, messages: BTreeSet<Position>, at: Timestamp },
-    /// An agent says that it has taken note.
+    /// An agent acknowledged a message.
     MessageAcked { agent: String, message: Position, note: String, at: Timestamp },
-    /// Nobody has acknowledged it in time.
+    /// These agents have not acknowledged it in time.
     AckOverdue { message: Position, agents: BTreeSet<String>, at: Timestamp },
 }
 
@@ -125,13 +124,13 @@ impl MqEvent for MessageEvent {
 pub enum MessageCommand {
     /// Send it.
     Send { message: Message, now: Timestamp },
-    /// Tell an agent that something waits.
+    /// Notify an agent of its unread messages.
     Offer { agent: String, now: Timestamp },
-    /// An agent gets these.
+    /// An agent receives these.
     Read { agent: String, messages: BTreeSet<Position>, now: Timestamp },
     /// An agent acknowledges one.
     Ack { agent: String, message: Position, note: String, now: Timestamp },
-    /// See which acknowledgements are overdue.
+    /// Record overdue acknowledgements.
     FireTimer { now: Timestamp },
 }
 
@@ -153,7 +152,7 @@ pub enum MessageError {
     NothingToAck(Position),
 }
 
-/// A message that somebody has still to read or to acknowledge.
+/// A message that someone has yet to read or acknowledge.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Open {
     /// Who sent it.
@@ -168,7 +167,7 @@ pub struct Open {
     pub unacked: BTreeSet<String>,
     /// When it was sent.
     pub at: Timestamp,
-    /// Whether a person was told that acknowledgements are missing.
+    /// Whether missing acknowledgements have been recorded as overdue.
     pub is_overdue: bool,
 }
 
@@ -178,7 +177,7 @@ pub struct Messages {
     open: BTreeMap<Position, Open>,
     unread: BTreeMap<String, BTreeSet<Position>>,
     offered: BTreeMap<String, Position>,
-    /// By event, until it is known where that stands.
+    /// The sent message of each event, or `None`, until the event's position is known.
     #[serde(skip)]
     unplaced: VecDeque<Option<Open>>,
 }
@@ -189,7 +188,7 @@ impl Messages {
         self.unread.get(agent).into_iter().flatten().copied()
     }
 
-    /// How many of them have not been offered to it.
+    /// How many unread messages it has not been notified of.
     #[must_use]
     pub fn n_new(&self, agent: &str) -> usize {
         let offered = self.offered.get(agent).copied().unwrap_or_default();
@@ -273,7 +272,7 @@ impl Messages {
         }
     }
 
-    /// Forgets a message that nobody has to read or acknowledge.
+    /// Removes a message that everyone has read and acknowledged.
     fn settle(&mut self, message: Position) {
         if self.open.get(&message).is_some_and(|open| open.unread.is_empty() && open.unacked.is_empty()) {
             self.open.remove(&message);
@@ -294,7 +293,7 @@ impl Messages {
     }
 }
 
-/// When a person learns that a message was not acknowledged.
+/// When the missing acknowledgements of a message become overdue.
 fn due(open: &Open) -> Option<Timestamp> {
     (!open.unacked.is_empty() && !open.is_overdue).then(|| open.at.plus(ACK_WITHIN))
 }

@@ -20,9 +20,9 @@ pub const NO_PROJECT: &str = "-";
 
 const PROJECT_TAG: &str = "project:";
 
-/// A handler whose state has the log positions of its events: as tokens, or as ids.
+/// A handler that uses the log positions of its events, as tokens or ids.
 pub trait Placed: Handler {
-    /// Gives the position of the earliest applied event that has none yet.
+    /// Sets the position of the earliest applied event that has none yet.
     fn placed(&mut self, position: Position);
 }
 

@@ -1,7 +1,7 @@
-//! What a lease is on: a file, a folder or a pattern of a repository, written in one way.
+//! The target of a lease: a file, a folder or a pattern in a repository, in normal form.
 //!
-//! Paths are relative to the root of the worktree, separated by slashes, without `.` and `..`, and in Unicode's NFC. Links
-//! are resolved by whoever has the file system: nothing here looks at one.
+//! Paths are relative to the root of the worktree, use slashes, have no `.` and `..`, and are in Unicode NFC. This module
+//! reads no file system, so callers resolve links first.
 
 use serde::{Deserialize, Serialize};
 use unicode_normalization::UnicodeNormalization;
@@ -18,7 +18,7 @@ const WILDCARDS: [char; 4] = ['*', '?', '[', '{'];
 pub struct Target {
     /// From the root of the worktree.
     pub path: String,
-    /// False when the characters of patterns stand for themselves, as in `app/[id]/page.tsx`.
+    /// False if wildcard characters are literal, as in `app/[id]/page.tsx`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_pattern: bool,
 }
@@ -44,7 +44,7 @@ pub enum TargetError {
 }
 
 impl Target {
-    /// A file or folder whose name means nothing but itself.
+    /// A file or folder; wildcard characters are literal.
     ///
     /// # Errors
     /// A [`TargetError`] for what is empty, has control characters, leaves the repository, is all of it, or is too long.
@@ -90,13 +90,13 @@ impl Target {
         Ok(Self { path, is_pattern })
     }
 
-    /// As it is compared.
+    /// The pattern that decides overlaps.
     #[must_use]
     pub fn pattern(&self) -> Pattern {
         if self.is_pattern { Pattern::new(None, &self.path) } else { Pattern::literal(&self.path) }
     }
 
-    /// The folder, or the file, that every path it matches is in: the part before the first wildcard.
+    /// The file, or the folder that contains every path it matches: the part before the first wildcard.
     #[must_use]
     pub fn stem(&self) -> &str {
         match self.path.find(WILDCARDS).filter(|_| self.is_pattern) {

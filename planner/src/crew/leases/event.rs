@@ -1,4 +1,4 @@
-//! What is said about leases: requests, events, commands and refusals.
+//! Requests, events, commands and refusals of leases.
 
 use std::time::Duration;
 
@@ -8,28 +8,28 @@ use serde::{Deserialize, Serialize};
 use super::{LEASES_MAX, TARGETS_MAX, WAITING_MAX};
 use crate::crew::target::Target;
 
-/// Who holds a lease, or asks for one.
+/// The holder of a lease, or of a request.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Holder {
     /// The name of the agent in the project.
     pub agent: String,
-    /// The worktree whose files are meant: its machine and its path.
+    /// The worktree that the paths are in: its machine and its path.
     pub worktree: String,
 }
 
-/// What is asked for, all of it or nothing.
+/// A request for leases, granted as a whole or not at all.
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
-    /// Who asks.
+    /// The holder-to-be.
     pub holder: Holder,
-    /// For what.
+    /// The files.
     pub targets: Vec<Target>,
     /// Shared leases overlap with each other, exclusive ones with none.
     pub is_exclusive: bool,
-    /// How long they are live without a call of the holder.
+    /// How long they stay live without a call from the holder.
     pub ttl: Duration,
     /// Why, in the words of the holder.
     pub reason: String,
@@ -40,7 +40,7 @@ pub struct Request {
     pub is_strict: bool,
 }
 
-/// An overlap that does not hold a request up: the two meet when their worktrees are merged.
+/// An overlap with a lease of another worktree. It does not block a request, but the changes meet when the worktrees are merged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MergeRisk {
@@ -56,27 +56,27 @@ pub struct MergeRisk {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[expect(missing_docs, reason = "names and types say what the other fields hold")]
 pub enum LeaseEvent {
-    /// A request has all that it asked for. Its leases are numbered from `first` on, in the order of its targets.
+    /// A request was granted. Its leases are numbered from `first`, in the order of its targets.
     LeasesGranted {
         first: u64,
         request: Request,
         until: Timestamp,
-        /// The number of the request if it had to wait.
+        /// The number of the waiting request, if it had to wait.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         waited: Option<u64>,
         /// At most [`BLOCKED_MAX`](super::BLOCKED_MAX).
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         merge_risks: Vec<MergeRisk>,
     },
-    /// A request waits for others to end.
+    /// A request waits for other leases to end.
     LeasesQueued { waiting: u64, request: Request, until: Timestamp },
-    /// A request does not wait any longer.
+    /// Requests stopped waiting.
     WaitingEnded { waiting: Vec<u64> },
-    /// The holder is alive: all its live leases go on for their own time from here.
+    /// The holder made a call: each of its live leases lasts for its TTL from now.
     LeasesRenewed { agent: String, at: Timestamp },
     /// The holder asked for more time.
     LeasesExtended { leases: Vec<u64>, until: Timestamp },
-    /// The holder gave them back.
+    /// The holder released them.
     LeasesReleased { agent: String, leases: Vec<u64> },
     /// Their time was up.
     LeasesExpired { leases: Vec<u64>, at: Timestamp },
@@ -90,10 +90,10 @@ pub enum LeaseEvent {
     UnleasedEdit {
         worktree: String,
         path: String,
-        /// Unset when a watcher saw the change: it names no culprit.
+        /// Unset if a watcher saw the change: it cannot know who made it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         agent: Option<String>,
-        /// Whose lease it was changed under, if any.
+        /// The lease of another that covers the file, if any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         lease: Option<u64>,
         at: Timestamp,
@@ -112,19 +112,19 @@ impl MqEvent for LeaseEvent {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "names and types say what the other fields hold")]
 pub enum LeaseCommand {
-    /// Grant a request, or let it wait until then.
+    /// Grant a request, or queue it until `wait_until`.
     Reserve { request: Request, wait_until: Option<Timestamp>, now: Timestamp },
-    /// The holder is alive.
+    /// The holder made a call.
     Renew { agent: String, now: Timestamp },
-    /// The holder needs more time from now on.
+    /// The holder asks for more time, counted from now.
     Extend { agent: String, which: Which, by: Duration, now: Timestamp },
-    /// The holder needs them no longer. Its waiting requests end too when it gives all back.
+    /// The holder releases them. If it releases all, its waiting requests end too.
     Release { agent: String, which: Which, now: Timestamp },
     /// The holder is proven dead.
     Abandon { agent: String, now: Timestamp },
     /// A person ends them.
     Force { leases: Vec<u64>, by: String, reason: String, now: Timestamp },
-    /// End what is due.
+    /// End leases and waiting requests whose time is up.
     Expire { now: Timestamp },
     /// An edit was refused: recorded once for each holder, target and lease.
     RefuseEdit { holder: Holder, target: Target, lease: u64, now: Timestamp },
@@ -143,12 +143,12 @@ pub enum Which {
     Targets(String, Vec<Target>),
 }
 
-/// A lease in the way of a request.
+/// A lease or a waiting request that blocks a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Blocked {
-    /// What was asked for.
+    /// The requested target.
     pub asked: Target,
-    /// The lease, or the number of a request that waits for longer.
+    /// The lease or the waiting request that blocks it.
     pub by: By,
     /// Its holder.
     pub holder: Holder,
@@ -172,12 +172,12 @@ impl std::fmt::Display for Blocked {
     }
 }
 
-/// What is in the way.
+/// What blocks a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum By {
     /// A live lease.
     Lease(u64),
-    /// A request that has waited for longer.
+    /// A request that has waited longer.
     Waiting(u64),
 }
 
@@ -202,7 +202,7 @@ pub enum LeaseError {
 }
 
 impl LeaseEvent {
-    /// True when others may get what they wait for.
+    /// True if waiting requests may now be granted.
     pub(super) fn makes_room(&self) -> bool {
         match self {
             Self::WaitingEnded { .. }
