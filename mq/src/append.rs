@@ -46,6 +46,31 @@ impl NewEvent {
         })
     }
 
+    /// The event as stored; the aggregate is its stream and its id.
+    pub(crate) fn recorded(
+        self,
+        (stream_id, aggregate_id): (String, String),
+        Place { position, sequence }: Place,
+        append_start: Position,
+        created_at: Timestamp,
+    ) -> Recorded {
+        let Self { event_id, event_type, event_version, data, metadata, tags, causes: _ } = self;
+        Recorded {
+            position,
+            event_id,
+            stream_id,
+            aggregate_id,
+            sequence,
+            event_type,
+            event_version,
+            data,
+            metadata,
+            tags,
+            created_at,
+            append_start,
+        }
+    }
+
     /// The same event with this id. Appending an id again with equal content changes nothing.
     #[must_use]
     pub fn with_id(mut self, event_id: Uuid) -> Self {
@@ -146,8 +171,7 @@ pub struct Write {
     pub events: Vec<NewEvent>,
 }
 
-/// Writes that are made all together or not at all; at most one for each aggregate. With them go at most one condition and
-/// the changes of cells.
+/// Writes, at most one for each aggregate, with changes of cells and one condition at most: all together or nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Append {
     pub(crate) writes: Vec<Write>,

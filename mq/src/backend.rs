@@ -49,8 +49,7 @@ pub type Records = Box<dyn Iterator<Item = Result<Recorded>> + Send>;
 
 /// Storage for a log: plain records in, plain records out.
 ///
-/// Every backend keeps the prefix property: when a reader sees position p, it sees every position below p that
-/// will ever exist.
+/// The prefix property: a reader that sees position p sees every position below p that will ever exist.
 pub trait Backend: Send + Sync + 'static {
     /// Makes all of `append` durable, or nothing of it. The caller has checked it with [`Append::check`].
     /// Dropping the future does not undo it.
@@ -68,9 +67,8 @@ pub trait Backend: Send + Sync + 'static {
     /// The log's identity.
     fn log(&self) -> BoxFuture<'_, Result<LogIdentity>>;
 
-    /// Takes in the events of the log `identity` as they stand there, all or nothing, and refuses what no log could have
-    /// written. An empty log becomes that log; the same log is carried further; any other is refused. Dropping the future
-    /// does not end it.
+    /// Imports the events of the log `identity`, all or nothing, and refuses what no log could have written. An empty log
+    /// becomes that log; the same log is continued; any other is refused. Dropping the future does not end it.
     fn import(&self, identity: LogIdentity, records: Records) -> BoxFuture<'_, Result<Imported>>;
 
     /// Looks whether the log keeps what logs promise; changes nothing.

@@ -237,8 +237,7 @@ pub enum Error {
         /// What the server says, and what to do.
         reason: String,
     },
-    /// The log was deleted, moved or replaced under a store that has it open. Acknowledged appends are in the old
-    /// file.
+    /// The log was deleted, moved or replaced while it was open. Acknowledged appends are in the old file.
     #[error(
         "{place} was deleted or replaced while it was in use: put the file back, or end what uses it and open it again"
     )]
@@ -294,8 +293,7 @@ pub enum Error {
         /// Why it failed.
         source: Source,
     },
-    /// The encryption layer ([`crate::Veil`]) can neither seal nor open without something it lacks, such as a key.
-    /// Nothing was written.
+    /// The encryption layer ([`crate::Veil`]) lacks something, such as a key. Nothing was written.
     #[error("{0}")]
     Veil(Source),
     /// The log ends before an event that this process has read or appended, or has another event in its place: a standby
@@ -322,8 +320,7 @@ impl Error {
         Self::Encode { event_type: event_type.to_owned(), source: Arc::new(source) }
     }
 
-    /// True if a program that keeps state should end or start over: the store was closed, or its log was replaced or went
-    /// back.
+    /// True if a program that keeps state should end or start over: the log was closed, was replaced or went back.
     #[must_use]
     pub fn is_final(&self) -> bool {
         matches!(self, Self::Closed | Self::Replaced { .. } | Self::WentBack { .. })

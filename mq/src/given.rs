@@ -1,5 +1,4 @@
-//! Tests of handlers as data: given events, when a command, then events. It is pure and knows no log, until a scenario is
-//! run on one.
+//! Tests of handlers as data: given events, when a command, then events. Pure, unless a scenario is run on a log.
 
 use std::fmt::{Debug, Write as _};
 use std::ops::Range;

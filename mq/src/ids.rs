@@ -21,8 +21,7 @@ fn id_made_at(wall: SystemTime) -> Uuid {
 /// a hash of the three, so a repeated reaction has the same ids and is recognised. A process that reacts to one event
 /// in two aggregates, or twice, must use two names.
 ///
-/// Bytes 0..6 are the milliseconds of `caused_at`, as in UUIDv7; the rest is SHA-1 (through UUIDv5 in the
-/// namespace of the cause).
+/// Bytes 0..6 are the milliseconds of `caused_at`, as in UUIDv7; the rest is UUIDv5 in the namespace of the cause.
 #[must_use]
 pub fn derived_event_id(process: &str, caused_at: Timestamp, cause: Uuid, index: usize) -> Uuid {
     let hash = Uuid::new_v5(&cause, format!("{process}/{index}").as_bytes());

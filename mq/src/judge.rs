@@ -61,21 +61,8 @@ pub(crate) struct Entry<'a> {
 impl Entry<'_> {
     /// The event as stored.
     pub(crate) fn recorded(&self) -> Recorded {
-        let NewEvent { event_id, event_type, event_version, data, metadata, tags, causes: _ } = self.event.clone();
-        Recorded {
-            position: self.place.position,
-            event_id,
-            stream_id: self.stream_id.to_owned(),
-            aggregate_id: self.aggregate_id.to_owned(),
-            sequence: self.place.sequence,
-            event_type,
-            event_version,
-            data,
-            metadata,
-            tags,
-            created_at: self.created_at,
-            append_start: self.append_start,
-        }
+        let Self { stream_id, aggregate_id, place, append_start, created_at, .. } = *self;
+        self.event.clone().recorded((stream_id.to_owned(), aggregate_id.to_owned()), place, append_start, created_at)
     }
 }
 

@@ -1,5 +1,4 @@
-//! A layer over a log: it changes what is appended before the log below judges it, and what is read on the way back. Everything
-//! else is the log below.
+//! A layer over a log changes what is appended before the log judges it, and what is read on the way back.
 
 use std::sync::Arc;
 

@@ -34,6 +34,8 @@ pub const PAGE_BYTES_MAX: usize = 64 << 20;
 /// The most findings that one check tells of.
 pub const FINDINGS_MAX: usize = 100;
 
+/// The first and the longest wait after a fault; each wait is twice the one before.
+pub(crate) const BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 /// The most bytes of a name that an error shows.
 const SHOWN_BYTES_MAX: usize = 40;
 

@@ -106,20 +106,8 @@ pub(crate) fn recorded(appends: Vec<Append>, outcomes: &[Result<Appended>]) -> V
         let mut places = places.iter();
         for Write { stream_id, aggregate_id, events: written, .. } in append.writes {
             for (event, place) in written.into_iter().zip(&mut places) {
-                events.push(Recorded {
-                    position: place.position,
-                    event_id: event.event_id,
-                    stream_id: stream_id.clone(),
-                    aggregate_id: aggregate_id.clone(),
-                    sequence: place.sequence,
-                    event_type: event.event_type,
-                    event_version: event.event_version,
-                    data: event.data,
-                    metadata: event.metadata,
-                    tags: event.tags,
-                    created_at: *created_at,
-                    append_start: first.position,
-                });
+                let aggregate = (stream_id.clone(), aggregate_id.clone());
+                events.push(event.recorded(aggregate, *place, first.position, *created_at));
             }
         }
     }

@@ -45,8 +45,7 @@ pub enum ExecuteError<E> {
 pub struct Executed<E> {
     /// The events, in order; none when nothing changed.
     pub events: Vec<E>,
-    /// Where the last of them stands. When there is none: where the log was read to, or where it has the reaction that was
-    /// repeated.
+    /// The position of the last event. Without any: how far the log was read, or where the repeated reaction stands.
     pub position: Position,
 }
 
@@ -209,8 +208,7 @@ where
 
     /// The same, which folds the beginnings of other histories first, in this order. They affect decisions and guard no
     /// append: up to those positions they never change. If the log ends before one of them, reading fails with
-    /// [`Error::WentBack`]. The same must be given each time for one aggregate, or query, and none of it may match what the
-    /// handler is on.
+    /// [`Error::WentBack`]. Give the same each time for one aggregate or query; none of it may match the query itself.
     #[must_use]
     pub fn behind(mut self, prefix: Vec<Prefix>) -> Self {
         self.prefix = prefix;

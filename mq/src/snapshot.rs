@@ -25,8 +25,7 @@ const BYTES_PER_EVENT: usize = 256;
 pub trait Snapshot: Serialize + DeserializeOwned {
     /// The name of the fold, of its own in the log.
     const FOLD: &'static str;
-    /// To be raised with each change of the state's form, and of what events do to it: older snapshots are then no longer
-    /// looked at.
+    /// Raise it with each change of the state's form or of what events do to it: older snapshots are then ignored.
     const VERSION: u32;
     /// After so many events at the least another snapshot is written.
     const EVERY: u64 = 1000;

@@ -34,8 +34,7 @@ const LOAD_PAGE: usize = 1000;
 
 /// A log. A clone is the same log, usable from any task.
 ///
-/// Any operation can also fail with a fault of the database, with [`Error::Closed`], or on a pinned store with
-/// [`Error::WentBack`].
+/// Any operation can also fail with a database fault, [`Error::Closed`], or on a pinned store [`Error::WentBack`].
 #[derive(Clone)]
 pub struct EventStore {
     backend: Arc<dyn Backend>,
@@ -46,8 +45,7 @@ pub struct EventStore {
 }
 
 impl EventStore {
-    /// Opens the log at a path, a `sqlite:` URL or a `postgres:` URL, makes it when there is none, and brings its schema
-    /// up to date.
+    /// Opens the log at a path, a `sqlite:` URL or a `postgres:` URL. It creates a missing log and updates the schema.
     ///
     /// # Errors
     /// A variant for each way in which the place is not usable: not a database, another program's, newer, locked,
@@ -204,8 +202,7 @@ impl EventStore {
     /// One page of records. It may be empty even if more follow.
     ///
     /// # Errors
-    /// [`Error::LimitPassed`] for more than [`PAGE_EVENTS_MAX`] or a query of too many tags, or a fault of the
-    /// database.
+    /// [`Error::LimitPassed`] for more than [`PAGE_EVENTS_MAX`] or a query of too many tags, or a database fault.
     pub async fn read(&self, query: &Query, range: Range, limit: usize) -> Result<Page> {
         limits::check("page_events_max", "the events of the page", limit, PAGE_EVENTS_MAX)?;
         query.check()?;

@@ -3,7 +3,6 @@
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt};
@@ -11,6 +10,7 @@ use futures::{Stream, StreamExt};
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
 use crate::event::{Envelope, Event};
+use crate::limits::BACKOFF;
 use crate::position::Position;
 use crate::query::{Query, Range};
 use crate::recorded::Recorded;
@@ -19,8 +19,6 @@ use crate::tail::{End, Follower};
 
 /// How many events a stream reads at a time; also the most that it holds.
 const STREAM_PAGE: usize = 500;
-/// The waits after failed reads grow from the first to the second.
-const BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 
 impl EventStore {
     /// Follows the events that match: all of the history, then live.
@@ -37,12 +35,16 @@ impl EventStore {
     /// As for [`EventStore::subscribe`].
     pub fn subscribe_from<T: Event>(&self, query: &Query, start: Start) -> Result<EventStream<T>> {
         query.check()?;
-        Ok(EventStream::follow(self.clone(), query.clone(), start))
+        Ok(EventStream { envelopes: self.follow(query, start).map(|item| item.and_then(Envelope::of)).boxed() })
     }
 
     /// Follows records as they stand in the log, whatever their type. If the query passes a limit, the stream yields that error and ends.
     pub fn follow(&self, query: &Query, start: Start) -> impl Stream<Item = Result<Recorded>> + Send + use<> {
-        records(self.clone(), query.clone(), start)
+        self.follow_marked(query, start).filter_map(async |item| match item {
+            Ok(Followed::Event(recorded)) => Some(Ok(recorded)),
+            Ok(Followed::CaughtUp(_)) => None,
+            Err(error) => Some(Err(error)),
+        })
     }
 
     /// [`EventStore::follow`] with markers: when history has been read, and each time the stream has caught up again.
@@ -129,27 +131,12 @@ pub struct EventStream<T> {
     envelopes: BoxStream<'static, Result<Envelope<T>>>,
 }
 
-impl<T: Event> EventStream<T> {
-    fn follow(store: EventStore, query: Query, start: Start) -> Self {
-        Self { envelopes: records(store, query, start).map(|item| item.and_then(Envelope::of)).boxed() }
-    }
-}
-
 impl<T: Event> Stream for EventStream<T> {
     type Item = Result<Envelope<T>>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         self.envelopes.poll_next_unpin(cx)
     }
-}
-
-/// The events of a stream, without marks.
-fn records(store: EventStore, query: Query, start: Start) -> impl Stream<Item = Result<Recorded>> {
-    marked(store, query, start).filter_map(async |item| match item {
-        Ok(Followed::Event(recorded)) => Some(Ok(recorded)),
-        Ok(Followed::CaughtUp(_)) => None,
-        Err(error) => Some(Err(error)),
-    })
 }
 
 /// The events of a stream, and when it has caught up. On a pinned store it ends when the log is of another generation.

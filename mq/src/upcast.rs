@@ -1,5 +1,4 @@
-//! Upcasters: how events of an older version are read as those of today. They change what is read, never what is in the
-//! log.
+//! Upcasters read events of an older version as those of today. They never change the log.
 
 use std::borrow::Cow;
 

@@ -1,5 +1,4 @@
-//! Groups as people look at them: versions, partitions, lag, what is parked; and the commands that people give. Looking
-//! changes nothing.
+//! Reports on groups (versions, partitions, lag, parked events), and the commands of people.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

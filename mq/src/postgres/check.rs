@@ -1,5 +1,4 @@
-//! Looking whether a log keeps what logs promise, in one snapshot. It changes nothing, and what it finds wrong is an answer,
-//! not an error.
+//! Checks in one snapshot whether a log keeps its promises. It changes nothing; a broken promise is a finding, not an error.
 
 use sqlx::Row;
 use uuid::Uuid;

@@ -12,14 +12,12 @@ use super::log::Log;
 use super::read::{self, Asked};
 use super::server::{Server, is_loss};
 use crate::error::Result;
-use crate::limits::POLL_INTERVAL;
+use crate::limits::{BACKOFF, POLL_INTERVAL};
 use crate::query::{Query, Range};
 use crate::tail::{Look, Tail};
 
 /// The most events that are read for all who follow.
 const EVENTS_MAX: i64 = 1000;
-/// The waits after failures grow from the first to the second.
-const BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 
 /// Looks for commits until the log is closed.
 pub(super) async fn look(log: Weak<Log>, tail: Arc<Tail>) {

@@ -52,8 +52,7 @@ fn look_at(known: Position) -> String {
 /// Takes the append lock. A separate statement then reads the head, so that it sees commits made during the wait.
 const LOCK: &str = "SELECT one FROM append_lock FOR UPDATE";
 
-/// Clears a session without ending its transaction, as `DISCARD ALL` would. The encoding is what a driver asks for when it
-/// connects.
+/// Clears a session without ending its transaction, as `DISCARD ALL` would. The encoding is the driver's.
 const CLEAR: &str = "CLOSE ALL; RESET SESSION AUTHORIZATION; RESET ALL; SET client_encoding = 'UTF8'; \
      UNLISTEN *; DISCARD TEMP; DISCARD SEQUENCES; SELECT pg_advisory_unlock_all(); ";
 
@@ -63,8 +62,7 @@ const SAVEPOINT: &str = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; SAVEPOI
 
 /// A function that reads from a snapshot.
 pub(super) type Reading<A, T> = for<'s> fn(&'s mut Snapshot<'_>, &'s A) -> BoxFuture<'s, sqlx::Result<T>>;
-/// A function that reads in a transaction of its own. It returns false if rows are left on the connection, which then cannot
-/// be used again.
+/// A function that reads in its own transaction. It returns false if unread rows make the connection useless.
 type Transaction<A, T> = for<'c> fn(&'c Log, &'c mut PgConnection, &'c A) -> BoxFuture<'c, sqlx::Result<(T, bool)>>;
 
 /// What all parts of an open log share.
@@ -99,6 +97,10 @@ pub(super) struct Connected {
 pub(super) struct Idle(Mutex<Option<Vec<Connected>>>);
 
 impl Idle {
+    fn new() -> Self {
+        Self(Mutex::new(Some(Vec::new())))
+    }
+
     /// A connection of this generation. Older ones are closed.
     pub(super) fn take(&self, generation: u64) -> Option<Connected> {
         let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -116,12 +118,6 @@ impl Idle {
 
     fn close(&self) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
-    }
-}
-
-impl Default for Idle {
-    fn default() -> Self {
-        Self(Mutex::new(Some(Vec::new())))
     }
 }
 
@@ -158,8 +154,8 @@ impl Log {
             imports: Semaphore::new(IMPORTS_MAX as usize),
             joined: Arc::new(Semaphore::new(JOINED_MAX as usize)),
             finishing: Arc::new(Semaphore::new(JOINED_MAX as usize)),
-            idle: Idle::default(),
-            workers: Idle::default(),
+            idle: Idle::new(),
+            workers: Idle::new(),
         }
     }
 
@@ -259,8 +255,7 @@ impl Log {
         self.on_a_reader(doing, (asked, reading), in_snapshot).await
     }
 
-    /// Reads on a connection for reading, in a separate task: the read proceeds whether or not its caller polls, and stops when
-    /// the log is closed.
+    /// Reads in a separate task: it proceeds whether or not the caller polls, and stops when the log is closed.
     async fn on_a_reader<A, T>(self: &Arc<Self>, doing: &'static str, asked: A, read: Transaction<A, T>) -> Result<T>
     where
         A: Send + Sync + 'static,

@@ -23,8 +23,7 @@ const DOING: &str = "appending";
 impl Postgres {
     /// Appends together with work of the caller's on the same database: begins a transaction, lets `work` do what it wants
     /// on its connection, then takes the append lock, judges the append and commits both. When either fails or is refused,
-    /// nothing of them is there. An append that is a repetition has been committed with its work before: the work of now
-    /// is then taken back.
+    /// nothing of them is there. A repeated append was committed with its work before: the new work is rolled back.
     ///
     /// The lock is taken last, so that slow work keeps nobody from appending. `work` must not end the transaction or change
     /// its isolation level; it may take 30 s. It uses the crate `sqlx` 0.9. Settings, roles, temporary tables, cursors,

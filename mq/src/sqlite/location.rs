@@ -295,8 +295,7 @@ impl Location {
         is_of_room && matches!(self, Self::File(..)) && self.probe().is_err_and(|error| is_of_a_full_disk(&error))
     }
 
-    /// True where a log is there that may not be written: of one whose -wal file is gone SQLite says only that it cannot be
-    /// opened.
+    /// True for a log that may not be written: without its -wal file SQLite only says that it cannot be opened.
     fn is_closed_to_writers(&self) -> bool {
         self.exists() && self.probe().is_err_and(|error| is_of_no_permission(&error))
     }

@@ -123,8 +123,7 @@ impl Sqlite {
     /// are cut off. Such an append has a commit for itself; where speed matters, append by the store.
     ///
     /// When `work` fails, takes too long or panics, or the append is refused, nothing is kept. When the append is a
-    /// repetition, what `work` wrote now is taken back: it was kept the first time. Dropping the future does not take it
-    /// back.
+    /// repetition, what `work` wrote now is taken back: it was kept the first time. A dropped future does not undo it.
     ///
     /// # Errors
     /// [`JoinedError::Work`] with what `work` says, else a refusal or fault as for [`crate::EventStore::append`].

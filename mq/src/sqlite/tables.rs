@@ -197,8 +197,7 @@ pub(super) const NUMBERED: &str = "e.position, e.event_id, e.aggregate, e.sequen
 /// Aggregates whose names a reader keeps in memory.
 const NAMES_MAX: usize = 16_384;
 
-/// The names of aggregates that were read. An aggregate never changes its name unless the log goes back, so they are as good
-/// as a join, and cheaper.
+/// Names of aggregates that were read. They change only if the log goes back, so this is as good as a join, and cheaper.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     names: HashMap<i64, (String, String)>,

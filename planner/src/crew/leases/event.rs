@@ -40,7 +40,7 @@ pub struct Request {
     pub is_strict: bool,
 }
 
-/// An overlap with a lease of another worktree. It does not block a request, but the changes meet when the worktrees are merged.
+/// An overlap with a lease of another worktree. It blocks no request, but the changes meet when the worktrees are merged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MergeRisk {
