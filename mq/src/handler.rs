@@ -44,13 +44,13 @@ pub trait Handler: Default {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cause {
     metadata: Metadata,
-    derived: Option<Derived>,
+    pub(crate) derived: Option<Derived>,
     /// Kept with the first event.
     command: Option<Value>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Derived {
+pub(crate) struct Derived {
     process: &'static str,
     caused_at: Timestamp,
     cause: Uuid,
@@ -105,11 +105,6 @@ impl Cause {
     #[must_use]
     pub fn metadata(&self) -> &Metadata {
         &self.metadata
-    }
-
-    /// True when the ids of what follows are derived.
-    pub(crate) fn is_reaction(&self) -> bool {
-        self.derived.is_some()
     }
 
     pub(crate) fn event_id(&self, index: usize) -> Uuid {

@@ -388,7 +388,7 @@ where
                 }
                 Err(Error::SequenceMismatch { .. } | Error::MatchFound { .. }) => {}
                 Err(error @ (Error::IdReused { position, .. } | Error::PartlyKnown { position, .. }))
-                    if cause.is_reaction() =>
+                    if cause.derived.is_some() =>
                 {
                     tracing::warn!(%error, "this reaction is in the log with other content; it is left as it is");
                     return self.repeated(position).await;

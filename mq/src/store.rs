@@ -41,7 +41,7 @@ pub struct EventStore {
     /// The backend below the layers, if there are any.
     below: Option<Arc<dyn Backend>>,
     /// Set in a pinned store: the only generation of the log that it accepts.
-    generation: Option<u64>,
+    pub(crate) generation: Option<u64>,
 }
 
 impl EventStore {
@@ -112,10 +112,6 @@ impl EventStore {
     /// The generation that it is pinned to, or the current one.
     pub(crate) fn generation(&self) -> u64 {
         self.generation.unwrap_or_else(|| self.backend.tail().generation())
-    }
-
-    pub(crate) fn is_pinned(&self) -> bool {
-        self.generation.is_some()
     }
 
     /// Returns a result, or the error if the log has left the generation that this store is pinned to.

@@ -162,7 +162,7 @@ fn marked(store: EventStore, query: Query, start: Start) -> impl Stream<Item = R
                 Err(error) => {
                     let is_last = match error {
                         Error::Closed => true,
-                        Error::WentBack { .. } => cursor.store.is_pinned(),
+                        Error::WentBack { .. } => cursor.store.generation.is_some(),
                         ref error => {
                             tracing::warn!(%error, "reading for a stream failed and is tried again");
                             false

@@ -138,6 +138,29 @@ async fn a_long_idle_unrelated_transaction_blocks_neither_readers_nor_writers() 
 }
 
 #[tokio::test]
+async fn reads_that_take_long_do_not_delay_live_events() {
+    let database = Database::new();
+    let (store, writer) = (database.open().await, database.open().await);
+    let mut live = Box::pin(store.follow(&Query::all(), Start::Beginning));
+    writer.append(noting("a", 1)).await.unwrap();
+    assert_eq!(next(&mut live).await, Position(1));
+    let mut lock = database.connect().await;
+    execute(&mut lock, "BEGIN").await;
+    execute(&mut lock, "LOCK TABLE log").await;
+    // As many as may read at once, and they wait for the lock.
+    let mut long = Box::pin(join_all((0..4).map(|_| store.log())));
+    assert!(futures::poll!(&mut long).is_pending());
+    let waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'log'::regclass";
+    while sqlx::query_scalar::<_, i64>(waiting).fetch_one(&mut lock).await.unwrap() < 4 {}
+    for n in 2..=3 {
+        writer.append(noting("a", n)).await.unwrap();
+        assert_eq!(next(&mut live).await, Position(n));
+    }
+    execute(&mut lock, "ROLLBACK").await;
+    assert!(in_time("the long reads", long).await.iter().all(Result::is_ok));
+}
+
+#[tokio::test]
 async fn a_hot_query_uses_an_index_without_sort_or_scan() {
     let database = Database::new();
     let store = database.postgres().await;

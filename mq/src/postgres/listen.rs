@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use sqlx::postgres::{PgListener, PgPoolOptions};
 
-use super::log::Log;
+use super::log::{Log, Turn};
 use super::read::{self, Asked};
 use super::server::{Server, is_loss};
 use crate::error::Result;
@@ -23,10 +23,9 @@ const EVENTS_MAX: i64 = 1000;
 pub(super) async fn look(log: Weak<Log>, tail: Arc<Tail>) {
     let mut backoff = BACKOFF.0;
     loop {
-        let outcome = match log.upgrade() {
-            Some(log) => look_once(&log).await,
-            None => return,
-        };
+        let Some(strong) = log.upgrade() else { return };
+        let outcome = look_once(&strong).await;
+        drop(strong);
         match outcome {
             Ok(()) => {
                 backoff = BACKOFF.0;
@@ -52,7 +51,8 @@ async fn look_once(log: &Arc<Log>) -> Result<()> {
         let (query, range) = (Query::all(), Range::between(known, end.head));
         let limit = usize::try_from(end.head.0 - known.0).unwrap_or(0);
         let asked = Asked { query, range, limit };
-        let page = log.read("reading new events", asked, |snapshot, asked| read::page(snapshot, asked).boxed()).await?;
+        let turn: Turn = ("reading new events", |log| &log.lookers);
+        let page = log.read(turn, asked, |snapshot, asked| read::page(snapshot, asked).boxed()).await?;
         log.tail.publish(generation, page.events);
     }
     log.tail.grew(generation, end);
@@ -84,11 +84,13 @@ async fn listen_once(pool: &sqlx::PgPool, channel: &str, tail: &Tail, backoff: &
     listener.ignore_pool_close_event(true);
     listener.listen(channel).await?;
     *backoff = BACKOFF.0;
+    // What was committed before this listened is found too.
+    tail.ask();
     loop {
-        // What was committed before this listened is found too.
-        tail.ask();
         match listener.try_recv().await {
-            Ok(Some(_)) => {}
+            // A commit of this process needs no look.
+            Ok(Some(news)) if news.payload().parse().is_ok_and(|head: i64| head <= tail.head().0) => {}
+            Ok(Some(_)) => tail.ask(),
             Ok(None) => return Ok(()),
             // The server may say so before it ends the session. Followers lose nothing by it: looking goes on.
             Err(error) if is_loss(&error) => return Ok(()),

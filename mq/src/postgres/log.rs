@@ -35,7 +35,7 @@ const IDLE_MAX: &str = "30s";
 
 /// Where the log ends, which event is at a position, and what time it is on the server. The cell is
 /// [`crate::judge::LAST_CHANGE`].
-fn look_at(known: Position) -> String {
+fn look_at(known: &str) -> String {
     format!(
         "SELECT coalesce(e.position, 0) AS position, coalesce(e.event_id, '{}'::uuid) AS event_id, \
          coalesce(e.created_at, 0) AS created_at, k.event_id AS known_id, k.created_at AS known_at, \
@@ -60,6 +60,8 @@ const CLEAR: &str = "CLOSE ALL; RESET SESSION AUTHORIZATION; RESET ALL; SET clie
 /// refuses to change the level of such a transaction, so the append fails.
 const SAVEPOINT: &str = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; SAVEPOINT append; ";
 
+/// What a read is for, and the permits of which it takes one.
+pub(super) type Turn = (&'static str, fn(&Log) -> &Semaphore);
 /// A function that reads from a snapshot.
 pub(super) type Reading<A, T> = for<'s> fn(&'s mut Snapshot<'_>, &'s A) -> BoxFuture<'s, sqlx::Result<T>>;
 /// A function that reads in its own transaction. It returns false if unread rows make the connection useless.
@@ -75,7 +77,9 @@ pub(super) struct Log {
     pub(super) clock: Option<Arc<ServerClock>>,
     /// The settings of a transaction that reads, and with what one that writes needs besides.
     settings: [String; 2],
-    readers: Semaphore,
+    pub(super) readers: Semaphore,
+    /// Looks for news wait for no reader.
+    pub(super) lookers: Semaphore,
     pub(super) imports: Semaphore,
     /// Appends with work of the caller's.
     pub(super) joined: Arc<Semaphore>,
@@ -144,13 +148,14 @@ impl Log {
             LOCK_WAIT_MAX.as_millis()
         );
         Self {
-            channel: format!("crewlog_{}", channel_name(schema)),
+            channel: format!("crewlog_{:016x}", fnv1a(schema.bytes())),
             server,
             tail,
             log_time,
             clock,
             settings: [reading, writing],
             readers: Semaphore::new(READERS_MAX as usize),
+            lookers: Semaphore::new(1),
             imports: Semaphore::new(IMPORTS_MAX as usize),
             joined: Arc::new(Semaphore::new(JOINED_MAX as usize)),
             finishing: Arc::new(Semaphore::new(JOINED_MAX as usize)),
@@ -170,10 +175,16 @@ impl Log {
         let mut connection = self.server.connect().await?;
         if !self.server.is_pooled {
             let settings = self.settings[1].replace(", true)", ", false)");
+            // Planned once: every commit looks at the log.
+            let settings = format!("{settings}PREPARE look (bigint) AS {}", look_at("$1"));
             let made = answered(sqlx::raw_sql(AssertSqlSafe(settings)).execute(&mut connection)).await;
             made.map_err(|error| self.server.fault("connecting to the server", error))?;
         }
         Ok(connection)
+    }
+
+    fn looking(&self) -> fn(&str) -> String {
+        if self.server.is_pooled { look_at } else { |known| format!("EXECUTE look ({known})") }
     }
 
     fn settings_to_read(&self) -> &str {
@@ -184,13 +195,13 @@ impl Log {
     pub(super) async fn begin(&self, connection: &mut PgConnection) -> sqlx::Result<Look> {
         let settings = if self.server.is_pooled { &*self.settings[1] } else { "" };
         let begin = format!("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; {settings}{LOCK}; ");
-        self.look(connection, &begin, "").await
+        self.look(connection, &begin, self.looking()).await
     }
 
     /// The same in a transaction of a caller's that has begun, and fails where none has. The session is cleared first.
     pub(super) async fn lock_in(&self, connection: &mut PgConnection) -> sqlx::Result<Look> {
         let (clear, settings) = (self.clear(), &self.settings[1]);
-        self.look(connection, &format!("{SAVEPOINT}{clear}{settings}{LOCK}; "), "").await
+        self.look(connection, &format!("{SAVEPOINT}{clear}{settings}{LOCK}; "), look_at).await
     }
 
     /// Clears a session that the caller's work may have changed. Other callers use it next; behind a pooler, other programs do.
@@ -202,14 +213,14 @@ impl Log {
 
     /// Where the log will end when this transaction is committed.
     pub(super) async fn uncommitted_end(&self, connection: &mut PgConnection) -> sqlx::Result<(End, Timestamp)> {
-        let rows = answered(sqlx::raw_sql(AssertSqlSafe(look_at(Position(0)))).fetch_all(connection)).await?;
+        let rows = answered(sqlx::raw_sql(AssertSqlSafe(look_at("0"))).fetch_all(connection)).await?;
         end_of(rows.last().ok_or(sqlx::Error::RowNotFound)?)
     }
 
-    /// Looks at the log between the statements `begin` and `end`.
-    async fn look(&self, connection: &mut PgConnection, begin: &str, end: &str) -> sqlx::Result<Look> {
+    /// Looks at the log after the statements `begin`.
+    async fn look(&self, connection: &mut PgConnection, begin: &str, look: fn(&str) -> String) -> sqlx::Result<Look> {
         let (before, asked) = (self.tail.seen(), self.log_time.monotonic());
-        let sql = format!("{begin}{}{end}", look_at(before.end.head));
+        let sql = format!("{begin}{}", look(&before.end.head.to_string()));
         let rows = answered(sqlx::raw_sql(AssertSqlSafe(sql)).fetch_all(connection)).await?;
         let row = rows.last().ok_or(sqlx::Error::RowNotFound)?;
         let ((end, time), now) = (end_of(row)?, Timestamp(row.try_get("now")?));
@@ -225,15 +236,15 @@ impl Log {
 
     /// Where the log ends, in one round trip.
     pub(super) async fn head(self: &Arc<Self>, doing: &'static str) -> Result<Look> {
+        // Statements that are sent together are one transaction.
         let head: Transaction<_, _> = |log, connection, ()| {
-            let begin = format!("BEGIN READ ONLY; {}", log.settings_to_read());
-            async move { Ok((log.look(connection, &begin, "; COMMIT").await?, true)) }.boxed()
+            async { Ok((log.look(connection, log.settings_to_read(), log.looking()).await?, true)) }.boxed()
         };
-        self.on_a_reader(doing, (), head).await
+        self.on_a_reader((doing, |log| &log.lookers), (), head).await
     }
 
     /// Reads in one snapshot.
-    pub(super) async fn read<A, T>(self: &Arc<Self>, doing: &'static str, asked: A, reading: Reading<A, T>) -> Result<T>
+    pub(super) async fn read<A, T>(self: &Arc<Self>, turn: Turn, asked: A, reading: Reading<A, T>) -> Result<T>
     where
         A: Send + Sync + 'static,
         T: Send + 'static,
@@ -241,7 +252,7 @@ impl Log {
         let in_snapshot: Transaction<(A, Reading<A, T>), T> = |log, connection, (asked, reading)| {
             let read = async move {
                 let begin = format!("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {}", log.settings_to_read());
-                let end = log.look(connection, &begin, "").await?.end;
+                let end = log.look(connection, &begin, log.looking()).await?.end;
                 let mut snapshot = Snapshot { log, connection, end, is_spent: false };
                 let found = reading(&mut snapshot, asked).await?;
                 let is_reusable = !snapshot.is_spent;
@@ -252,11 +263,11 @@ impl Log {
             };
             read.boxed()
         };
-        self.on_a_reader(doing, (asked, reading), in_snapshot).await
+        self.on_a_reader(turn, (asked, reading), in_snapshot).await
     }
 
     /// Reads in a separate task: it proceeds whether or not the caller polls, and stops when the log is closed.
-    async fn on_a_reader<A, T>(self: &Arc<Self>, doing: &'static str, asked: A, read: Transaction<A, T>) -> Result<T>
+    async fn on_a_reader<A, T>(self: &Arc<Self>, (doing, permits): Turn, asked: A, read: Transaction<A, T>) -> Result<T>
     where
         A: Send + Sync + 'static,
         T: Send + 'static,
@@ -264,7 +275,7 @@ impl Log {
         let (log, (mut reply, answer)) = (Arc::clone(self), oneshot::channel());
         tokio::spawn(async move {
             let reading = async {
-                let _permit = log.readers.acquire().await.map_err(|_| Error::Closed)?;
+                let _permit = permits(&log).acquire().await.map_err(|_| Error::Closed)?;
                 // A connection that was idle may have been lost meanwhile: then another is taken.
                 while let Some(connected) = log.idle.take(log.tail.generation()) {
                     match log.read_on(connected, &asked, read).await {
@@ -301,6 +312,7 @@ impl Log {
     pub(super) async fn close(&self) {
         // They end by themselves, soon.
         let _ended = self.readers.acquire_many(READERS_MAX).await;
+        let _ended = self.lookers.acquire().await;
         let _ended = self.imports.acquire_many(IMPORTS_MAX).await;
         // Only its caller keeps such work going, and may have stopped.
         let _ended = tokio::time::timeout(WORK_MAX, self.joined.acquire_many(JOINED_MAX)).await;
@@ -320,9 +332,4 @@ fn end_of(row: &PgRow) -> sqlx::Result<(End, Timestamp)> {
 
 pub(super) async fn end_transaction(connection: &mut PgConnection, sql: &'static str) -> sqlx::Result<()> {
     answered(sqlx::raw_sql(sql).execute(connection)).await.map(|_| ())
-}
-
-/// Names of channels have 63 bytes at the most, and so have those of schemas.
-fn channel_name(schema: &str) -> String {
-    format!("{:016x}", fnv1a(schema.bytes()))
 }

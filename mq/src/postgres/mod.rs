@@ -116,7 +116,7 @@ impl Postgres {
         A: Send + Sync + 'static,
         T: Send + 'static,
     {
-        async move { self.open_log()?.read(doing, asked, reading).await }.boxed()
+        async move { self.open_log()?.read((doing, |log| &log.readers), asked, reading).await }.boxed()
     }
 
     fn open_log(&self) -> Result<&Arc<Log>> {
