@@ -17,18 +17,15 @@ use crate::tail::{End, Look, Seen, Tail};
 
 /// Where the log ends, and the log time of the last write.
 pub(super) fn end_of(connection: &Connection) -> rusqlite::Result<(End, Timestamp)> {
-    let sql = "SELECT e.position, e.event_id, e.created_at, coalesce(c.held_until, 0) FROM (SELECT 1) \
-         LEFT JOIN (SELECT position, event_id, created_at FROM events ORDER BY position DESC LIMIT 1) AS e \
-         LEFT JOIN cells AS c ON c.space = ?1 AND c.key = ?2";
-    connection.prepare_cached(sql)?.query_row([LAST_CHANGE.0, LAST_CHANGE.1], |row| {
-        let end = match row.get(0)? {
-            Some(head) => {
-                End { head: Position(head), event_id: id_or_max(row, 1)?, created_at: Timestamp(row.get(2)?) }
-            }
-            None => End::default(),
-        };
-        Ok((end, end.created_at.max(Timestamp(row.get(3)?))))
-    })
+    let sql = "SELECT position, event_id, created_at FROM events ORDER BY position DESC LIMIT 1";
+    let last = connection.prepare_cached(sql)?.query_row([], |row| {
+        Ok(End { head: Position(row.get(0)?), event_id: id_or_max(row, 1)?, created_at: Timestamp(row.get(2)?) })
+    });
+    let end = last.optional()?.unwrap_or_default();
+    // Two statements: to join them SQLite would make a temporary table for each append.
+    let sql = "SELECT held_until FROM cells WHERE space = ?1 AND key = ?2";
+    let changed = connection.prepare_cached(sql)?.query_row([LAST_CHANGE.0, LAST_CHANGE.1], |row| row.get(0));
+    Ok((end, end.created_at.max(Timestamp(changed.optional()?.flatten().unwrap_or(0)))))
 }
 
 /// Looks at the log in a transaction that began after `before` was known.
