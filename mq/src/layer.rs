@@ -1,4 +1,4 @@
-//! A layer over a log changes what is appended before the log judges it, and what is read on the way back.
+//! A layer over a log changes appends before the log judges them, and events as they are read.
 
 use std::sync::Arc;
 

@@ -468,7 +468,7 @@ impl Worker<'_> {
 
     /// Brings a version on that has no effects yet. It never goes beyond what the active one has handled, so that no event
     /// stays without effects; once it is as far as that one was a moment ago, it takes over. The active one may fall behind
-    /// where it was, by a replay or a reset. It has handled what it then repeats, so the take-over is not earlier for it.
+    /// where it was, by a replay or a reset. The take-over comes no earlier for that: the repeated events have had their effects.
     async fn rebuild(&mut self, up_to: &watch::Sender<Option<Position>>) -> Result<(), ExecuteError<GroupError>> {
         let Group { store, name, version, .. } = &*self.shared.group;
         let known = Known::read(store, name).await?;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use sqlx::postgres::{PgListener, PgPoolOptions};
 
-use super::log::{Log, Turn};
+use super::log::{LOOKING, Log};
 use super::read::{self, Asked};
 use super::server::{Server, is_loss};
 use crate::error::Result;
@@ -17,7 +17,7 @@ use crate::query::{Query, Range};
 use crate::tail::{Look, Tail};
 
 /// The most events that are read for all who follow.
-const EVENTS_MAX: i64 = 1000;
+const EVENTS_MAX: usize = 1000;
 
 /// Looks for commits until the log is closed.
 pub(super) async fn look(log: Weak<Log>, tail: Arc<Tail>) {
@@ -45,13 +45,12 @@ pub(super) async fn look(log: Weak<Log>, tail: Arc<Tail>) {
 /// Reads what is new, once for all who follow.
 async fn look_once(log: &Arc<Log>) -> Result<()> {
     let known = log.tail.head();
-    let Look { end, generation, .. } = log.head("looking for new events").await?;
+    let Look { end, generation, .. } = log.head(("looking for new events", LOOKING)).await?;
+    let n_new = usize::try_from(end.head.0 - known.0).unwrap_or(0);
     // Who is far behind reads pages anyway.
-    if log.tail.is_followed() && known < end.head && end.head.0 - known.0 <= EVENTS_MAX {
-        let (query, range) = (Query::all(), Range::between(known, end.head));
-        let limit = usize::try_from(end.head.0 - known.0).unwrap_or(0);
-        let asked = Asked { query, range, limit };
-        let turn: Turn = ("reading new events", |log| &log.lookers);
+    if log.tail.is_followed() && (1..=EVENTS_MAX).contains(&n_new) {
+        let asked = Asked { query: Query::all(), range: Range::between(known, end.head), limit: n_new };
+        let turn = ("reading new events", LOOKING);
         let page = log.read(turn, asked, |snapshot, asked| read::page(snapshot, asked).boxed()).await?;
         log.tail.publish(generation, page.events);
     }
@@ -84,11 +83,11 @@ async fn listen_once(pool: &sqlx::PgPool, channel: &str, tail: &Tail, backoff: &
     listener.ignore_pool_close_event(true);
     listener.listen(channel).await?;
     *backoff = BACKOFF.0;
-    // What was committed before this listened is found too.
+    // Finds what was committed before listening began.
     tail.ask();
     loop {
         match listener.try_recv().await {
-            // A commit of this process needs no look.
+            // A known commit, such as this process's own, needs no look.
             Ok(Some(news)) if news.payload().parse().is_ok_and(|head: i64| head <= tail.head().0) => {}
             Ok(Some(_)) => tail.ask(),
             Ok(None) => return Ok(()),

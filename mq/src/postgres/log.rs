@@ -56,12 +56,17 @@ const LOCK: &str = "SELECT one FROM append_lock FOR UPDATE";
 const CLEAR: &str = "CLOSE ALL; RESET SESSION AUTHORIZATION; RESET ALL; SET client_encoding = 'UTF8'; \
      UNLISTEN *; DISCARD TEMP; DISCARD SEQUENCES; SELECT pg_advisory_unlock_all(); ";
 
-/// At a higher isolation level a transaction that has read does not see what was committed before it got the lock. The server
-/// refuses to change the level of such a transaction, so the append fails.
+/// Above READ COMMITTED, a transaction that has read would not see commits made while it waited for the lock. The server refuses
+/// to change the level of such a transaction, so the append fails.
 const SAVEPOINT: &str = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; SAVEPOINT append; ";
 
-/// What a read is for, and the permits of which it takes one.
-pub(super) type Turn = (&'static str, fn(&Log) -> &Semaphore);
+/// The permits of which a read takes one.
+type Permits = fn(&Log) -> &Semaphore;
+pub(super) const READING: Permits = |log| &log.readers;
+/// Looks for news wait for no reader.
+pub(super) const LOOKING: Permits = |log| &log.lookers;
+/// What a read is for, and its permits.
+pub(super) type Turn = (&'static str, Permits);
 /// A function that reads from a snapshot.
 pub(super) type Reading<A, T> = for<'s> fn(&'s mut Snapshot<'_>, &'s A) -> BoxFuture<'s, sqlx::Result<T>>;
 /// A function that reads in its own transaction. It returns false if unread rows make the connection useless.
@@ -77,9 +82,8 @@ pub(super) struct Log {
     pub(super) clock: Option<Arc<ServerClock>>,
     /// The settings of a transaction that reads, and with what one that writes needs besides.
     settings: [String; 2],
-    pub(super) readers: Semaphore,
-    /// Looks for news wait for no reader.
-    pub(super) lookers: Semaphore,
+    readers: Semaphore,
+    lookers: Semaphore,
     pub(super) imports: Semaphore,
     /// Appends with work of the caller's.
     pub(super) joined: Arc<Semaphore>,
@@ -235,12 +239,12 @@ impl Log {
     }
 
     /// Where the log ends, in one round trip.
-    pub(super) async fn head(self: &Arc<Self>, doing: &'static str) -> Result<Look> {
+    pub(super) async fn head(self: &Arc<Self>, turn: Turn) -> Result<Look> {
         // Statements that are sent together are one transaction.
         let head: Transaction<_, _> = |log, connection, ()| {
             async { Ok((log.look(connection, log.settings_to_read(), log.looking()).await?, true)) }.boxed()
         };
-        self.on_a_reader((doing, |log| &log.lookers), (), head).await
+        self.on_a_reader(turn, (), head).await
     }
 
     /// Reads in one snapshot.

@@ -36,7 +36,7 @@ use crate::queue::{QUEUE_APPENDS_MAX, Request, request};
 use crate::recorded::Page;
 use crate::report::{Checked, Imported, Stats};
 use crate::tail::{Look, Tail};
-use log::{Log, Reading};
+use log::{LOOKING, Log, READING, Reading};
 use read::Asked;
 use server::Server;
 
@@ -87,7 +87,7 @@ impl Postgres {
         let now = clock.is_none().then(|| time.now());
         let found = schema::open(&server, &migrate, options.create, now).await?;
         let log = Arc::new(Log::new(server.in_schema(&found), &found, Arc::default(), (time, clock)));
-        let Look { end, generation, .. } = log.head("opening the log").await?;
+        let Look { end, generation, .. } = log.head(("opening the log", LOOKING)).await?;
         log.tail.grew(generation, end);
         let (requests, queue) = mpsc::channel(QUEUE_APPENDS_MAX);
         let writer = tokio::spawn(writer::serve(Arc::clone(&log), queue));
@@ -116,7 +116,7 @@ impl Postgres {
         A: Send + Sync + 'static,
         T: Send + 'static,
     {
-        async move { self.open_log()?.read((doing, |log| &log.readers), asked, reading).await }.boxed()
+        async move { self.open_log()?.read((doing, READING), asked, reading).await }.boxed()
     }
 
     fn open_log(&self) -> Result<&Arc<Log>> {
@@ -135,7 +135,7 @@ impl Backend for Postgres {
     }
 
     fn head(&self) -> BoxFuture<'_, Result<Position>> {
-        async { Ok(self.open_log()?.head("reading the head of the log").await?.end.head) }.boxed()
+        async { Ok(self.open_log()?.head(("reading the head of the log", READING)).await?.end.head) }.boxed()
     }
 
     fn whole(&self, at: Position) -> BoxFuture<'_, Result<Position>> {

@@ -27,7 +27,7 @@ impl Postgres {
     ///
     /// The lock is taken last, so that slow work keeps nobody from appending. `work` must not end the transaction or change
     /// its isolation level; it may take 30 s. It uses the crate `sqlx` 0.9. Settings, roles, temporary tables, cursors,
-    /// listeners and session locks end with it; what it prepares by SQL it must deallocate.
+    /// listeners and session locks end with it; a `PREPARE` needs its `DEALLOCATE`.
     ///
     /// # Errors
     /// As for [`crate::EventStore::append`]; what `work` failed with; [`Error::TookTooLong`].

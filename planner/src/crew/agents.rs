@@ -168,7 +168,7 @@ pub enum AgentCommand {
     Bury { agent: String, now: Timestamp },
     /// It leaves.
     Leave { agent: String, outcome: Outcome, note: String, next_step: String, now: Timestamp },
-    /// Record who has been silent for too long.
+    /// Records the agents that have been silent for too long.
     FireTimer { now: Timestamp },
 }
 
