@@ -24,14 +24,14 @@ pub struct Metadata {
 }
 
 impl Metadata {
-    /// JSON that can be read again, which nesting that is too deep cannot.
+    /// JSON that can be read again. serde does not read nesting deeper than 127, for which a short text has no room.
     pub(crate) fn encode(&self) -> Result<String> {
-        let json = serde_json::to_string(self);
-        json.and_then(|json| {
-            self.extra.as_ref().map_or(Ok(()), |_| serde_json::from_str::<Self>(&json).map(drop))?;
-            Ok(json)
-        })
-        .map_err(|source| Error::encode("metadata", source))
+        let fault = |source| Error::encode("metadata", source);
+        let json = serde_json::to_string(self).map_err(fault)?;
+        if json.len() > 2 * 127 {
+            serde_json::from_str::<Self>(&json).map_err(fault)?;
+        }
+        Ok(json)
     }
 }
 

@@ -17,15 +17,14 @@ use crate::tail::{End, Look, Seen, Tail};
 
 /// Where the log ends, and the log time of the last write.
 pub(super) fn end_of(connection: &Connection) -> rusqlite::Result<(End, Timestamp)> {
-    let sql = "SELECT position, event_id, created_at FROM events ORDER BY position DESC LIMIT 1";
-    let last = connection.prepare_cached(sql)?.query_row([], |row| {
-        Ok(End { head: Position(row.get(0)?), event_id: id_or_max(row, 1)?, created_at: Timestamp(row.get(2)?) })
-    });
-    let end = last.optional()?.unwrap_or_default();
-    // Two statements: to join them SQLite would make a temporary table for each append.
-    let sql = "SELECT held_until FROM cells WHERE space = ?1 AND key = ?2";
-    let changed = connection.prepare_cached(sql)?.query_row([LAST_CHANGE.0, LAST_CHANGE.1], |row| row.get(0));
-    Ok((end, end.created_at.max(Timestamp(changed.optional()?.flatten().unwrap_or(0)))))
+    // A join would make a temporary table for each append, and a second statement costs more than a subquery.
+    let sql = "SELECT *, (SELECT held_until FROM cells WHERE space = ?1 AND key = ?2) FROM \
+         (SELECT position, event_id, created_at FROM events UNION ALL SELECT 0, zeroblob(16), 0 ORDER BY position DESC LIMIT 1)";
+    connection.prepare_cached(sql)?.query_row([LAST_CHANGE.0, LAST_CHANGE.1], |row| {
+        let (created_at, changed) = (row.get(2)?, row.get::<_, Option<i64>>(3)?.unwrap_or(0));
+        let end = End { head: Position(row.get(0)?), event_id: id_or_max(row, 1)?, created_at: Timestamp(created_at) };
+        Ok((end, Timestamp(created_at.max(changed))))
+    })
 }
 
 /// Looks at the log in a transaction that began after `before` was known.
