@@ -146,8 +146,8 @@ async fn obey(session: &Session, command: Command) -> Result<Code, Failure> {
         Command::Db(Db::Stats) => database::stats(session).await,
         #[cfg(feature = "sealing")]
         Command::Keys(keys) => keys::keys(session, keys).await,
-        Command::Stats { project, at } => crew::stats(session, project, at).await,
-        Command::Conflicts { plan, all, at } => crew::conflicts(session, plan.as_deref(), all, at).await,
+        Command::Stats { project, at } => crew::views::stats(session, project, at).await,
+        Command::Conflicts { plan, all, at } => crew::views::conflicts(session, plan.as_deref(), all, at).await,
         Command::Answer(answer) => commands::answer(session, answer).await,
         Command::Ask(ask) => commands::ask(session, ask).await,
         Command::Withdraw { plan, question, reason } => commands::withdraw(session, &plan, &question, reason).await,

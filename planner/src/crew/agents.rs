@@ -9,10 +9,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crewlog_mq::{Event as MqEvent, Handler, Timestamp};
+use crewlog_mq::{Event as MqEvent, Handler, Snapshot, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::target::Target;
+use crate::claim::Executor;
 
 /// The stream of agents. An aggregate of it is a project.
 pub const STREAM: &str = "agents";
@@ -50,6 +51,8 @@ pub struct Profile {
     pub focus: Vec<Target>,
     /// The worktree that it works in: its machine and its path.
     pub worktree: String,
+    /// The process that speaks for it, if its death can be proven.
+    pub process: Option<Executor>,
 }
 
 /// The state that an agent declares.
@@ -218,6 +221,11 @@ pub struct Agents {
     n_sessions: u64,
 }
 
+impl Snapshot for Agents {
+    const FOLD: &'static str = "agents";
+    const VERSION: u32 = 1;
+}
+
 impl Agents {
     /// An agent.
     #[must_use]
@@ -235,6 +243,13 @@ impl Agents {
     pub fn of_session(&self, session: &str) -> Option<&str> {
         let own = self.iter().filter(|(_, agent)| agent.session == session && agent.liveness != Liveness::Left);
         own.map(|(name, _)| name).max_by_key(|name| name.matches('/').count())
+    }
+
+    /// The agent and its subagents, the most deeply nested first, without those that have left.
+    pub fn present_below<'a>(&'a self, agent: &'a str) -> impl Iterator<Item = &'a str> {
+        let present = self.iter().filter(|(_, found)| found.liveness != Liveness::Left).map(|(name, _)| name);
+        let below: Vec<_> = present.filter(move |name| is_below(name, agent)).collect();
+        below.into_iter().rev()
     }
 
     /// Checks that a session may act as an agent.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crewlog_mq::{Event as MqEvent, Handler, Timestamp};
+use crewlog_mq::{Event as MqEvent, Handler, Snapshot, Timestamp};
 use serde::{Deserialize, Serialize};
 
 /// The stream of questions and answers. An aggregate of it is a project.
@@ -127,6 +127,11 @@ pub struct Asks {
     open: BTreeMap<u64, Open>,
     answered: BTreeMap<u64, (Ask, Answer)>,
     n_asked: u64,
+}
+
+impl Snapshot for Asks {
+    const FOLD: &'static str = "asks";
+    const VERSION: u32 = 1;
 }
 
 impl Asks {

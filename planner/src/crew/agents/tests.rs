@@ -13,6 +13,7 @@ fn profile(program: &str) -> Profile {
         capabilities: vec!["review".into()],
         focus: Vec::new(),
         worktree: "w1".into(),
+        process: None,
     }
 }
 
