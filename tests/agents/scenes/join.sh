@@ -1,0 +1,18 @@
+# The four programs join one after another, and each sees those that joined before it.
+. "$here/crew.sh"
+crewlog_init
+
+scripts=()
+for program in "${programs[@]}"; do
+    scripts+=("$program" "$(turns "$(turn "$(tool $program join '{"name": "'$program'-one", "capabilities": ["'$program'"]}')")" \
+        "$(turn "$(tool $program reserve_paths '{"paths": ["'$program'/**"], "reason": "mine"}')")" \
+        "$(turn "$(tool $program get_status '{}')")" "$done_turn")")
+done
+script "${scripts[@]}" | model
+
+for program in "${programs[@]}"; do agent $program $program; done
+told codex claude-one || fail "codex did not see claude"
+told gemini codex-one || fail "gemini did not see codex"
+told opencode gemini-one || fail "opencode did not see gemini"
+[ "$(count_events AgentJoined)" -ge 4 ] || fail "$(count_events AgentJoined) agents joined"
+judge
