@@ -241,8 +241,12 @@ impl Agents {
     /// The agent of a session, or its most deeply nested subagent.
     #[must_use]
     pub fn of_session(&self, session: &str) -> Option<&str> {
-        let own = self.iter().filter(|(_, agent)| agent.session == session && agent.liveness != Liveness::Left);
-        own.map(|(name, _)| name).max_by_key(|name| name.matches('/').count())
+        self.held_by(session).max_by_key(|name| name.matches('/').count())
+    }
+
+    fn held_by(&self, session: &str) -> impl Iterator<Item = &str> {
+        let own = self.iter().filter(move |(_, agent)| agent.session == session && agent.liveness != Liveness::Left);
+        own.map(|(name, _)| name)
     }
 
     /// The agent and its subagents, the most deeply nested first, without those that have left.
@@ -342,8 +346,14 @@ impl Agents {
         session: &str,
         program: &str,
     ) -> Result<String, AgentError> {
-        if let Some(parent) = parent {
-            self.present(parent)?;
+        match parent {
+            Some(parent) => _ = self.present(parent)?,
+            // A session keeps its name, whatever it asks for later.
+            None => {
+                if let Some(own) = self.held_by(session).min_by_key(|name| name.matches('/').count()) {
+                    return Ok(own.to_owned());
+                }
+            }
         }
         let below = |name: &str| parent.map_or_else(|| name.to_owned(), |parent| format!("{parent}/{name}"));
         if let Some(name) = name {

@@ -4,15 +4,15 @@ crewlog_init
 
 scripts=()
 for program in "${programs[@]}"; do
-    scripts+=("$program" "$(turns "$(turn "$(tool $program join '{"name": "'$program'-one", "capabilities": ["'$program'"]}')")" \
+    scripts+=("$program-one" "$(turns "$(turn "$(tool $program join '{"capabilities": ["review"]}')")" \
         "$(turn "$(tool $program reserve_paths '{"paths": ["'$program'/**"], "reason": "mine"}')")" \
         "$(turn "$(tool $program get_status '{}')")" "$done_turn")")
 done
 script "${scripts[@]}" | model
 
-for program in "${programs[@]}"; do agent $program $program; done
-told codex claude-one || fail "codex did not see claude"
-told gemini codex-one || fail "gemini did not see codex"
-told opencode gemini-one || fail "opencode did not see gemini"
+for program in "${programs[@]}"; do agent "$program" "$program-one"; done
+told codex-one claude-one || fail "codex did not see claude"
+told gemini-one codex-one || fail "gemini did not see codex"
+told opencode-one gemini-one || fail "opencode did not see gemini"
 [ "$(count_events AgentJoined)" -ge 4 ] || fail "$(count_events AgentJoined) agents joined"
 judge

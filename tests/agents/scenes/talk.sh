@@ -2,12 +2,10 @@
 . "$here/crew.sh"
 crewlog_init
 
-script gemini "$(turns "$(turn "$(tool gemini join '{"name": "gemini-one"}')")" \
-    "$(turn "$(tool gemini ask_person '{"text": "Which port?", "wait_seconds": 40}')")" "$done_turn")" \
-    claude "$(turns "$(turn "$(tool claude join '{"name": "claude-one"}')")" \
-    "$(AFTER='{"opencode": 3}' turn "$(look claude)")" "$(turn "$(tool claude read_inbox '{}')")" "$done_turn")" \
-    opencode "$(turns "$(AFTER='{"claude": 2}' turn "$(tool opencode join '{"name": "opencode-one"}')")" \
-    "$(turn "$(tool opencode send_message '{"to": ["claude-one"], "subject": "the build is red", "body": "since noon"}')")" "$done_turn")" | model
+script gemini "$(turns "$(turn "$(tool gemini ask_person '{"text": "Which port?", "wait_seconds": 40}')")" "$done_turn")" \
+    claude-one "$(turns "$(turn "$(tool claude join '{}')")" \
+    "$(AFTER='{"opencode": 2}' turn "$(look claude)")" "$(turn "$(tool claude read_inbox '{}')")" "$done_turn")" \
+    opencode "$(turns "$(AFTER='{"claude-one": 2}' turn "$(tool opencode send_message '{"to": ["claude-one"], "subject": "the build is red", "body": "since noon"}')")" "$done_turn")" | model
 
 agent gemini gemini &
 asked=$!
@@ -18,10 +16,10 @@ crewlog answer a1 "Port 8080, as ever" >/dev/null
 wait "$asked"
 told gemini "Port 8080, as ever" || fail "gemini was not told the answer"
 
-agent claude claude &
+agent claude claude-one &
 reader=$!
 agent opencode opencode
 wait "$reader"
-told claude "1 unread" || fail "no hook told claude of its message"
-told claude "since noon" || fail "claude did not read the message"
+told claude-one "1 unread" || fail "no hook told claude-one of its message"
+told claude-one "since noon" || fail "claude did not read the message"
 judge
