@@ -88,6 +88,7 @@ fn one_identity_is_resumed_or_superseded_and_never_doubled() {
         (0, "join - s1", ""),
         (0, "join ada s3", "ada joined as 3"),
         (0, "join ada s3", ""),
+        (0, "join bob s3", ""),
         (1, "join ada s4", "ada joined as 4, superseding"),
         (1, "leave claudecode-1", "claudecode-1 Left"),
         (1, "join - s5", "claudecode-1 joined as 5"),
