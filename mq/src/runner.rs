@@ -403,8 +403,10 @@ where
                 Ok((appended, last)) => {
                     let own = appended.places.iter().take(events.len());
                     own.for_each(|place| state.handler.placed(place.position));
-                    state.last = last.or(state.last);
-                    state.read_to = appended.last();
+                    // Without events of its own nothing kept others from writing to its aggregate before this append.
+                    if last.is_some() {
+                        (state.last, state.read_to) = (last, appended.last());
+                    }
                     self.state = state;
                     self.show();
                     self.count(events.len());

@@ -98,6 +98,90 @@ async fn the_events_of_a_decision_are_one_append_with_tags_and_metadata() {
     }
 }
 
+/// Remembers where its events stand.
+#[derive(Debug, Default)]
+struct Places {
+    n_applied: usize,
+    positions: Vec<i64>,
+}
+
+impl Handler for Places {
+    type Command = i64;
+    type Event = Fact;
+    type Error = TooMuch;
+
+    fn process(&mut self, n: i64) -> Result<Vec<Fact>, TooMuch> {
+        let events = vec![Fact::Noted { n }, Fact::Closed];
+        events.iter().for_each(|event| self.apply(event));
+        Ok(events)
+    }
+
+    fn apply(&mut self, _: &Fact) {
+        self.n_applied += 1;
+    }
+
+    fn placed(&mut self, position: Position) {
+        self.positions.push(position.0);
+    }
+}
+
+#[tokio::test]
+async fn a_handler_learns_where_each_of_its_events_stands() {
+    for (store, _place) in logs().await {
+        let runner = || Runner::<Places>::new(store.clone(), "places", "a", Vec::new());
+        let mut warm = runner();
+        warm.execute(1, &Cause::request()).await.unwrap();
+        store.append(noting("other", 0)).await.unwrap();
+        runner().execute(2, &Cause::request()).await.unwrap();
+        let others = [write("b", Expected::NoStream)];
+        warm.execute_with(3, &Cause::request(), &others).await.unwrap();
+        let mut cold = runner();
+        cold.catch_up().await.unwrap();
+        for runner in [warm, cold] {
+            assert_eq!(runner.handler().positions, [1, 2, 4, 5, 6, 7]);
+            assert_eq!(runner.handler().n_applied, 6);
+        }
+    }
+}
+
+/// One event of another aggregate.
+fn write(aggregate_id: &str, expected: Expected) -> crewlog_mq::Write {
+    let events = vec![NewEvent::of(&Fact::Noted { n: 0 }, &Metadata::default()).unwrap()];
+    crewlog_mq::Write { stream_id: "others".into(), aggregate_id: aggregate_id.into(), expected, events }
+}
+
+#[tokio::test]
+async fn writes_of_other_aggregates_are_appended_with_a_decision_or_not_at_all() {
+    for (store, _place) in logs().await {
+        let (mut runner, mut rival) = (sums(&store), sums(&store));
+        let others = [write("b", Expected::NoStream)];
+        runner.execute_with(Command::Add(vec![1]), &Cause::request(), &others).await.unwrap();
+        let history = everything(&store).await;
+        assert_eq!(history.iter().map(|event| event.append_start.0).collect::<Vec<_>>(), [1, 1]);
+        // Their own condition fails: the decision is not appended either, and whoever decided them has to look again.
+        let others = [write("b", Expected::NoStream)];
+        let stale = runner.execute_with(Command::Add(vec![2]), &Cause::request(), &others).await;
+        assert!(
+            matches!(&stale, Err(ExecuteError::Store(Error::SequenceMismatch { aggregate_id, .. })) if aggregate_id == "b")
+        );
+        // A refused decision appends none of them.
+        let others = [write("c", Expected::NoStream)];
+        let refused = runner.execute_with(Command::Add(vec![TOTAL_MAX]), &Cause::request(), &others).await;
+        assert!(matches!(refused, Err(ExecuteError::Refused(_))), "{refused:?}");
+        assert_eq!(store.head().await.unwrap(), Position(2));
+        // A decision without events appends them alone, and hides nothing that others have written in between.
+        runner.execute(Command::Close, &Cause::request()).await.unwrap();
+        rival.execute(Command::Add(vec![5]), &Cause::request()).await.unwrap();
+        let late = runner.execute_as_read(Command::Close, &Cause::request()).await.unwrap();
+        assert!(late.events.is_empty());
+        runner.execute_with(Command::Close, &Cause::request(), &others).await.unwrap();
+        rival.execute(Command::Add(vec![6]), &Cause::request()).await.unwrap();
+        runner.catch_up().await.unwrap();
+        assert_eq!((runner.handler().total, store.head().await.unwrap()), (12, Position(6)));
+        check_state(&runner, &store).await;
+    }
+}
+
 #[tokio::test]
 async fn an_event_names_its_cause_and_inherits_its_correlation() {
     let store = EventStore::in_memory().await.unwrap();
