@@ -169,7 +169,7 @@ async fn writes_of_other_aggregates_are_appended_with_a_decision_or_not_at_all()
         let refused = runner.execute_with(Command::Add(vec![TOTAL_MAX]), &Cause::request(), &others).await;
         assert!(matches!(refused, Err(ExecuteError::Refused(_))), "{refused:?}");
         assert_eq!(store.head().await.unwrap(), Position(2));
-        // A decision without events appends them alone, and hides nothing that others have written in between.
+        // A decision without events appends them alone.
         runner.execute(Command::Close, &Cause::request()).await.unwrap();
         rival.execute(Command::Add(vec![5]), &Cause::request()).await.unwrap();
         let late = runner.execute_as_read(Command::Close, &Cause::request()).await.unwrap();
