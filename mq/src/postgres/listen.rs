@@ -81,7 +81,11 @@ async fn listen_once(pool: &sqlx::PgPool, channel: &str, tail: &Tail, backoff: &
     let mut listener = PgListener::connect_with(pool).await?;
     listener.eager_reconnect(false);
     listener.ignore_pool_close_event(true);
-    listener.listen(channel).await?;
+    match listener.listen(channel).await {
+        // The server may end the session at any time. Followers lose nothing by it: looking goes on.
+        Err(error) if is_loss(&error) => return Ok(()),
+        listened => listened?,
+    }
     *backoff = BACKOFF.0;
     // Finds what was committed before listening began.
     tail.ask();
@@ -91,7 +95,6 @@ async fn listen_once(pool: &sqlx::PgPool, channel: &str, tail: &Tail, backoff: &
             Ok(Some(news)) if news.payload().parse().is_ok_and(|head: i64| head <= tail.head().0) => {}
             Ok(Some(_)) => tail.ask(),
             Ok(None) => return Ok(()),
-            // The server may say so before it ends the session. Followers lose nothing by it: looking goes on.
             Err(error) if is_loss(&error) => return Ok(()),
             Err(error) => return Err(error),
         }
