@@ -219,7 +219,7 @@ impl Crew {
         let Join { name, parent, session, profile } = join;
         let (worktree, process) = (profile.worktree.clone(), profile.process.clone());
         let mut agents = self.agents.lock().await;
-        let known = session.clone();
+        let (known, below) = (session.clone(), parent.clone());
         let command = AgentCommand::Join { name, parent, session, profile, now: self.store.now() };
         let executed = agents.execute(command, &Cause::request()).await?;
         let is_joined = |event: &AgentEvent| matches!(event, AgentEvent::AgentJoined { .. });
@@ -231,7 +231,9 @@ impl Crew {
             _ => None,
         });
         let is_resumed = !executed.events.iter().any(is_joined);
-        let agent = named.or_else(|| agents.handler().of_session(&known).map(str::to_owned)).unwrap_or_default();
+        let agent = named
+            .or_else(|| agents.handler().joined_as(&known, below.as_deref()).map(str::to_owned))
+            .unwrap_or_default();
         let epoch = agents.handler().get(&agent).map_or(0, |found| found.epoch);
         drop(agents);
         let executor = match process {

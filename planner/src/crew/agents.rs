@@ -55,6 +55,20 @@ pub struct Profile {
     pub process: Option<Executor>,
 }
 
+impl Profile {
+    /// The same, with what it leaves out taken from an earlier profile: hooks know less of an agent than its own calls.
+    fn or(self, known: &Self) -> Self {
+        let or = |new: Vec<String>, known: &[String]| if new.is_empty() { known.to_vec() } else { new };
+        Self {
+            model: self.model.or_else(|| known.model.clone()),
+            capabilities: or(self.capabilities, &known.capabilities),
+            focus: if self.focus.is_empty() { known.focus.clone() } else { self.focus },
+            process: self.process.or_else(|| known.process.clone()),
+            ..self
+        }
+    }
+}
+
 /// The state that an agent declares.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, strum::IntoStaticStr, strum::EnumString,
@@ -244,6 +258,16 @@ impl Agents {
         self.held_by(session).max_by_key(|name| name.matches('/').count())
     }
 
+    /// The name that a session holds: as itself, or below a parent.
+    #[must_use]
+    pub fn joined_as(&self, session: &str, parent: Option<&str>) -> Option<&str> {
+        let depth = |name: &&str| name.matches('/').count();
+        match parent {
+            None => self.held_by(session).min_by_key(depth),
+            Some(parent) => self.held_by(session).filter(|name| is_below(name, parent)).max_by_key(depth),
+        }
+    }
+
     fn held_by(&self, session: &str) -> impl Iterator<Item = &str> {
         let own = self.iter().filter(move |(_, agent)| agent.session == session && agent.liveness != Liveness::Left);
         own.map(|(name, _)| name)
@@ -324,6 +348,7 @@ impl Agents {
         let known = self.agents.get(&agent);
         if let Some(known) = known.filter(|known| known.session == session && known.liveness != Liveness::Left) {
             let mut events = self.see(&agent, now)?;
+            let profile = profile.or(&known.profile);
             if known.profile != profile {
                 events.push(AgentEvent::AgentProfileChanged { agent, profile, at: now });
             }
@@ -350,7 +375,7 @@ impl Agents {
             Some(parent) => _ = self.present(parent)?,
             // A session keeps its name, whatever it asks for later.
             None => {
-                if let Some(own) = self.held_by(session).min_by_key(|name| name.matches('/').count()) {
+                if let Some(own) = self.joined_as(session, None) {
                     return Ok(own.to_owned());
                 }
             }
@@ -362,7 +387,7 @@ impl Agents {
             let name = full.unwrap_or_else(|| below(&name));
             return if is_name(&name) { Ok(name) } else { Err(AgentError::Name(name)) };
         }
-        if let Some(own) = self.of_session(session).filter(|own| parent.is_none_or(|parent| is_below(own, parent))) {
+        if let Some(own) = self.joined_as(session, parent) {
             return Ok(own.to_owned());
         }
         let base: String = program.chars().filter(|c| c.is_ascii_alphanumeric()).take(24).collect();
@@ -475,7 +500,11 @@ impl Handler for Agents {
         let Some(agent) = self.agents.get_mut(name) else { return };
         match event {
             AgentEvent::AgentStuck { .. } => agent.liveness = Liveness::Stuck,
-            AgentEvent::AgentLost { .. } => agent.liveness = Liveness::Lost,
+            AgentEvent::AgentLost { is_dead, .. } => {
+                agent.liveness = Liveness::Lost;
+                // It may go on by another process, such as its hooks; the old one proves nothing any more.
+                agent.profile.process = agent.profile.process.take().filter(|_| !is_dead);
+            }
             AgentEvent::AgentLeft { .. } => agent.liveness = Liveness::Left,
             AgentEvent::AgentSeen { .. } | AgentEvent::AgentRecovered { .. } => {
                 agent.liveness = Liveness::Alive;

@@ -175,3 +175,21 @@ fn names_and_texts_have_limits() {
     large.capabilities = vec![String::new(); WORDS_MAX + 1];
     assert!(agents.process(join(large)).is_err());
 }
+
+#[test]
+fn a_session_that_joins_with_less_keeps_its_profile_and_a_dead_process_is_forgotten() {
+    let mut agents = Agents::default();
+    let process = Executor { name: "p".into(), host: "h".into(), worker: "w".into() };
+    let known = Profile { model: Some("m".into()), process: Some(process.clone()), ..profile("codex") };
+    let join =
+        |profile, now| AgentCommand::Join { name: Some("ada".into()), parent: None, session: "s".into(), profile, now };
+    agents.process(join(known.clone(), at(0))).unwrap();
+    let less = Profile { capabilities: Vec::new(), ..profile("codex") };
+    assert_eq!(agents.process(join(less.clone(), at(0))), Ok(Vec::new()));
+    assert_eq!(agents.get("ada").map(|agent| &agent.profile), Some(&known));
+    agents.process(AgentCommand::Bury { agent: "ada".into(), now: at(1) }).unwrap();
+    agents.process(join(less, at(2))).unwrap();
+    assert_eq!(agents.get("ada").map(|agent| &agent.profile.process), Some(&None));
+    agents.process(join(Profile { process: Some(process.clone()), ..known }, at(3))).unwrap();
+    assert_eq!(agents.get("ada").map(|agent| &agent.profile.process), Some(&Some(process)));
+}
