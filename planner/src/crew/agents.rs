@@ -264,7 +264,9 @@ impl Agents {
         let depth = |name: &&str| name.matches('/').count();
         match parent {
             None => self.held_by(session).min_by_key(depth),
-            Some(parent) => self.held_by(session).filter(|name| is_below(name, parent)).max_by_key(depth),
+            Some(parent) => {
+                self.held_by(session).filter(|name| *name != parent && is_below(name, parent)).max_by_key(depth)
+            }
         }
     }
 
