@@ -30,16 +30,29 @@ pub struct Wrong {
 }
 
 impl Wrong {
+    /// Something wrong with the file as a whole.
+    pub fn at_all(what: impl Into<String>) -> Self {
+        Self { at: None, what: what.into() }
+    }
+
+    /// What is wrong, after the path of the file.
+    pub fn of(&self, path: &str) -> String {
+        match self.at {
+            Some((line, column)) => format!("{path}:{line}:{column}: {}", self.what),
+            None => format!("{path}: {}", self.what),
+        }
+    }
+
     /// A value of the wrong type, found by its keys.
     pub fn kind(keys: &[String], found: &str, wanted: &str) -> Self {
         let keys = keys.join(".");
         let name = if keys.is_empty() { "the file".to_owned() } else { format!("`{keys}`") };
-        Self { at: None, what: format!("{name} is {found}, not {wanted}") }
+        Self::at_all(format!("{name} is {found}, not {wanted}"))
     }
 }
 
-/// True where an existing value does what the wanted one does. A person may set a time-out, add members and
-/// arguments, name the program by its path, or connect to the server by a URL.
+/// True where an existing value does what the wanted one does. A person may set a time-out, add members,
+/// arguments and tools to match, name the program by its path, or connect to the server by a URL.
 pub fn serves(existing: &Value, wanted: &Value) -> bool {
     match (existing, wanted) {
         (Value::Object(existing), Value::Object(wanted)) => {
@@ -52,7 +65,8 @@ pub fn serves(existing: &Value, wanted: &Value) -> bool {
         }
         (Value::Number(_), Value::Number(_)) => true,
         (Value::String(existing), Value::String(wanted)) => {
-            existing == wanted || (wanted == "crewlog" && existing.ends_with("/crewlog"))
+            let has = |tool| existing.split('|').any(|existing| existing == tool);
+            wanted.split('|').all(has) || (wanted == "crewlog" && existing.ends_with("/crewlog"))
         }
         _ => existing == wanted,
     }

@@ -42,9 +42,9 @@ pub fn is_nothing(text: &str) -> bool {
     let value = parse(text).ok().map(|root| root.to_serde_value());
     match value {
         Some(None) => text.trim().is_empty(),
-        Some(Some(Value::Object(members))) => !text.contains("//") && members.is_empty() || {
-            members.len() == 1 && members.contains_key("$schema")
-        },
+        Some(Some(Value::Object(members))) => {
+            !text.contains("//") && members.is_empty() || { members.len() == 1 && members.contains_key("$schema") }
+        }
         Some(Some(_)) | None => false,
     }
 }
@@ -95,7 +95,7 @@ fn member(object: &CstObject, name: &str, path: &[String]) -> Result<Option<CstO
     let mut found = object.properties().into_iter().filter(is_it);
     let first = found.next();
     match found.next() {
-        Some(_) => Err(Wrong { at: None, what: format!("it has `{}` twice", path.join(".")) }),
+        Some(_) => Err(Wrong::at_all(format!("it has `{}` twice", path.join(".")))),
         None => Ok(first),
     }
 }
@@ -157,8 +157,10 @@ fn add(top: &CstObject, keys: &[String], value: &Value) -> Result<(), Wrong> {
         }
     };
     let elements = array.elements().into_iter().filter_map(|node| node.to_serde_value()).collect::<Vec<_>>();
-    let ours = elements.iter().filter(|element| has_ours(element, value)).collect::<Vec<_>>();
-    if ours.len() == 1 && ours.first() == Some(&value) {
+    let mut ours = elements.iter().filter(|element| has_ours(element, value));
+    if let (Some(only), None) = (ours.next(), ours.next())
+        && serves(only, value)
+    {
         return Ok(());
     }
     strip(&array, value);

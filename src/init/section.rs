@@ -58,14 +58,19 @@ impl Section {
                 (true, _) if start.is_none() => start = Some(at),
                 (_, true) if start.is_some() && end.is_none() => end = Some(at + line.len()),
                 (false, false) => {}
-                _ => return Err(Wrong { at: Some((i + 1, 1)), what: "it has a marker of crewlog's out of order".into() }),
+                _ => {
+                    return Err(Wrong {
+                        at: Some((i + 1, 1)),
+                        what: "it has a marker of crewlog's out of order".into(),
+                    });
+                }
             }
             at += line.len();
         }
         match (start, end) {
             (Some(start), Some(end)) => Ok(text.get(..start).zip(text.get(end..))),
             (None, _) => Ok(None),
-            (Some(_), None) => Err(Wrong { at: None, what: format!("it has no line `{}`", self.end) }),
+            (Some(_), None) => Err(Wrong::at_all(format!("it has no line `{}`", self.end))),
         }
     }
 }

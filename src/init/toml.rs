@@ -54,7 +54,7 @@ fn edit(text: &str, change: impl FnOnce(&mut DocumentMut) -> Result<(), Wrong>) 
     let mut document = parse(&plain)?;
     let restored = |text: String| if has_crlf { text.replace('\n', "\r\n") } else { text };
     if restored(document.to_string()) != text {
-        return Err(Wrong { at: None, what: "it cannot be edited in place: its line ends are mixed".to_owned() });
+        return Err(Wrong::at_all("it cannot be edited in place: its line ends are mixed"));
     }
     change(&mut document)?;
     Ok(restored(document.to_string()))
