@@ -65,14 +65,6 @@ impl Host {
         })
     }
 
-    /// The event before a tool runs.
-    pub fn event_before(self) -> &'static str {
-        match self {
-            Self::Claude | Self::Codex | Self::Opencode => "PreToolUse",
-            Self::Gemini => "BeforeTool",
-        }
-    }
-
     /// The program's files in the repository.
     pub fn targets(self, places: &Places) -> Vec<Target> {
         let root = |name: &str| places.root.join(name);

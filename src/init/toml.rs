@@ -29,13 +29,6 @@ pub fn without(text: &str, entries: &[Entry]) -> Result<String, Wrong> {
     })
 }
 
-/// The value at these keys: tables, strings, numbers, booleans and arrays of them; null where there is none.
-pub fn value_at(text: &str, keys: &[String]) -> Result<Value, Wrong> {
-    let document = parse(text)?;
-    let found = keys.iter().try_fold(document.as_item(), |item, key| item.get(key));
-    Ok(found.map_or(Value::Null, plain))
-}
-
 fn parse(text: &str) -> Result<DocumentMut, Wrong> {
     text.parse::<DocumentMut>().map_err(|error| {
         let before = error.span().and_then(|span| text.get(..span.start));

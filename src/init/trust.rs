@@ -8,6 +8,7 @@ use sha2::{Digest, Sha256};
 
 use super::content::Content;
 use super::entry::{Entry, is_our_hook, keys};
+use super::files;
 use super::hosts::Target;
 use super::json::value_at;
 use super::places::Places;
@@ -16,14 +17,19 @@ use crate::cli::Host;
 /// The time-out of a hook of Codex that sets none, in seconds.
 const CODEX_TIMEOUT: u32 = 600;
 
-/// The consent of the user that a program needs; `hooks` is the text of its hooks file.
-pub fn target(host: Host, places: &Places, hooks: &str) -> Option<Target> {
+/// The consent of the user that a program needs, to its hooks as `init` writes them.
+pub fn target(host: Host, places: &Places) -> Option<Target> {
     let root = places.main_root.to_string_lossy();
     match host {
         Host::Claude | Host::Opencode => None,
         Host::Codex => {
             let mut entries = vec![Entry::Trust(keys(&["projects", &root, "trust_level"]), json!("trusted"))];
-            entries.extend(hashes(&host.hooks_file(places), hooks));
+            let file = host.hooks_file(places);
+            let own = host.targets(places).into_iter().find(|own| own.path == file);
+            let text = files::read(&file).ok().flatten().unwrap_or_default();
+            // A file that cannot be edited has no hooks of ours.
+            let hooks = own.and_then(|own| own.content.with(&text).ok()).unwrap_or_default();
+            entries.extend(hashes(&file, &hooks));
             Some(Target { path: places.codex_config(), content: Content::Toml(entries) })
         }
         Host::Gemini => {
