@@ -145,7 +145,7 @@ async fn installed(host: Host, places: &Places) -> Check {
     if host.on_path().is_none() {
         return Check::missing("not on the PATH", mend);
     }
-    match run(places, words(&[host.program(), "--version"]), None, Vec::new(), SHORT).await {
+    match run(places, vec![host.program().into(), "--version".into()], None, Vec::new(), SHORT).await {
         Ok(Ran { exit: Exit::Code(0), out, .. }) => Check::ok(one_line(&out, 60)),
         Ok(ran) => Check::missing(ran.shown(), mend),
         Err(reason) => Check::missing(reason, mend),
@@ -228,16 +228,11 @@ fn trial_edit(host: Host, root: &Path, path: &Path) -> Value {
         Host::Gemini => ("BeforeTool", "write_file", json!({ "file_path": relative, "content": "trial" })),
         Host::Opencode => ("PreToolUse", "write", json!({ "filePath": absolute, "content": "trial" })),
     };
-    let mut edit = json!({ "session_id": TRIAL_SESSION, "cwd": root, "hook_event_name": event,
-        "tool_name": tool, "tool_input": input });
-    let further = match host {
-        Host::Claude => json!({ "transcript_path": "", "permission_mode": "acceptEdits", "tool_use_id": "toolu_1" }),
-        Host::Codex => json!({ "transcript_path": "", "turn_id": "1", "model": "gpt-5.5", "tool_use_id": "call_1" }),
-        Host::Gemini => json!({ "transcript_path": "", "timestamp": "2026-01-01T00:00:00.000Z" }),
-        Host::Opencode => json!({}),
-    };
-    for (key, value) in further.as_object().into_iter().flatten() {
-        edit[key] = value.clone();
+    let mut edit = json!({ "session_id": TRIAL_SESSION, "cwd": root, "hook_event_name": event, "tool_name": tool,
+        "tool_input": input });
+    // Only the plugin of opencode gives none.
+    if host != Host::Opencode {
+        edit["transcript_path"] = "".into();
     }
     edit
 }
@@ -258,22 +253,19 @@ fn denies(host: Host, answer: &str) -> bool {
 
 /// The program with a prompt of one turn, unattended.
 fn live(host: Host) -> Vec<String> {
-    match host {
-        Host::Claude => words(&["claude", "-p", PROMPT]),
-        Host::Codex => words(&["codex", "exec", "--skip-git-repo-check", PROMPT]),
-        Host::Gemini => words(&["gemini", "-p", PROMPT]),
-        Host::Opencode => words(&["opencode", "run", PROMPT]),
-    }
+    let words: &[&str] = match host {
+        Host::Claude => &["claude", "-p", PROMPT],
+        Host::Codex => &["codex", "exec", "--skip-git-repo-check", PROMPT],
+        Host::Gemini => &["gemini", "-p", PROMPT],
+        Host::Opencode => &["opencode", "run", PROMPT],
+    };
+    words.iter().map(|&word| word.to_owned()).collect()
 }
 
 fn fired_live(has_fired: bool, ran: Result<Ran, String>) -> Check {
     let how = ran.map_or_else(|reason| reason, |ran| ran.shown());
     let found = format!("{} ({how})", if has_fired { "its hook ran" } else { "no hook ran" });
     Check { is_ok: has_fired, found, mend: None }
-}
-
-fn words(words: &[&str]) -> Vec<String> {
-    words.iter().map(|&word| word.to_owned()).collect()
 }
 
 /// A program that has ended.

@@ -101,33 +101,30 @@ fn member(object: &CstObject, name: &str, path: &[String]) -> Result<Option<CstO
 }
 
 fn find(top: &CstObject, keys: &[String]) -> Result<Option<CstObjectProp>, Wrong> {
-    let mut object = top.clone();
-    for (i, key) in keys.iter().enumerate() {
-        let path = keys.get(..=i).unwrap_or(keys);
-        let Some(found) = member(&object, key, path)? else { return Ok(None) };
-        if i + 1 == keys.len() {
-            return Ok(Some(found));
-        }
-        let value = found.value();
-        object = found.object_value().ok_or_else(|| Wrong::kind(path, kind(value.as_ref()), "an object"))?;
-    }
-    Ok(None)
+    let (Some((last, _)), Some(object)) = (keys.split_last(), object_of(top, keys, false)?) else { return Ok(None) };
+    member(&object, last, keys)
 }
 
 fn set(top: &CstObject, keys: &[String], value: &Value) -> Result<(), Wrong> {
+    let (Some((last, _)), Some(object)) = (keys.split_last(), object_of(top, keys, true)?) else { return Ok(()) };
+    merge(&object, member(&object, last, keys)?, last, value);
+    Ok(())
+}
+
+/// The object that the last key is looked for in, made first if it is to be.
+fn object_of(top: &CstObject, keys: &[String], make: bool) -> Result<Option<CstObject>, Wrong> {
     let mut object = top.clone();
-    for (i, key) in keys.iter().enumerate() {
-        let path = keys.get(..=i).unwrap_or(keys);
-        let found = member(&object, key, path)?;
-        if i + 1 == keys.len() {
-            merge(&object, found, key, value);
-            return Ok(());
-        }
-        let found = found.unwrap_or_else(|| object.append(key, CstInputValue::Object(Vec::new())));
+    for i in 1..keys.len() {
+        let path = &keys[..i];
+        let found = match member(&object, &keys[i - 1], path)? {
+            Some(found) => found,
+            None if make => object.append(&keys[i - 1], CstInputValue::Object(Vec::new())),
+            None => return Ok(None),
+        };
         let existing = found.value();
         object = found.object_value().ok_or_else(|| Wrong::kind(path, kind(existing.as_ref()), "an object"))?;
     }
-    Ok(())
+    Ok(Some(object))
 }
 
 fn merge(object: &CstObject, found: Option<CstObjectProp>, key: &str, value: &Value) {
@@ -148,14 +145,11 @@ fn merge(object: &CstObject, found: Option<CstObjectProp>, key: &str, value: &Va
 }
 
 fn add(top: &CstObject, keys: &[String], value: &Value) -> Result<(), Wrong> {
-    let array = match find(top, keys)? {
-        Some(member) => array(&member, keys)?,
-        None => {
-            set(top, keys, &Value::Array(Vec::new()))?;
-            let Some(member) = find(top, keys)? else { return Ok(()) };
-            array(&member, keys)?
-        }
-    };
+    if find(top, keys)?.is_none() {
+        set(top, keys, &Value::Array(Vec::new()))?;
+    }
+    let Some(member) = find(top, keys)? else { return Ok(()) };
+    let array = array(&member, keys)?;
     let elements = array.elements().into_iter().filter_map(|node| node.to_serde_value()).collect::<Vec<_>>();
     let mut ours = elements.iter().filter(|element| has_ours(element, value));
     if let (Some(only), None) = (ours.next(), ours.next())

@@ -39,13 +39,8 @@ impl Section {
     pub fn without(&self, text: &str) -> Result<String, Wrong> {
         let Some((before, after)) = self.around(text)? else { return Ok(text.to_owned()) };
         let is_apart = !self.is_first && (before.ends_with("\n\n") || before.ends_with("\n\r\n"));
-        let before = if is_apart { before.trim_end_matches('\n').trim_end_matches('\r') } else { before };
-        let line_end = match (is_apart, text.contains("\r\n")) {
-            (false, _) => "",
-            (true, true) => "\r\n",
-            (true, false) => "\n",
-        };
-        Ok(format!("{before}{line_end}{after}"))
+        let apart = before.strip_suffix("\r\n").or(before.strip_suffix('\n')).filter(|_| is_apart);
+        Ok(format!("{}{after}", apart.unwrap_or(before)))
     }
 
     /// What comes before and after the section; none where there is no section.
