@@ -18,8 +18,13 @@ const CEILINGS: [(&str, &[&str], &[&str], usize); 7] = [
     ("the log", &["mq/src/"], &[], 16_000),
     ("the planner", &["planner/src/"], &["planner/src/crew/"], 14_000),
     ("the executors", &["executors/src/"], &["executors/src/crew/"], 6_500),
-    ("the program", &["src/"], &["src/hook/", "src/init/", "src/mcp/"], 9_500),
-    ("coordination", &["planner/src/crew/", "executors/src/crew/", "src/hook/", "src/init/", "src/mcp/"], &[], 9_000),
+    ("the program", &["src/"], &["src/cli/hosts.rs", "src/hook/", "src/init/", "src/mcp/"], 9_500),
+    (
+        "coordination",
+        &["planner/src/crew/", "executors/src/crew/", "src/cli/hosts.rs", "src/hook/", "src/init/", "src/mcp/"],
+        &[],
+        9_000,
+    ),
     ("the reader of plan files", &["planner/src/parse/"], &[], 4_000),
     ("keeping plan files in step", &["src/sync.rs", "src/matching.rs"], &[], 800),
 ];

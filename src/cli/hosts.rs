@@ -29,9 +29,10 @@ pub struct Doctor {
     pub live: bool,
 }
 
-/// An agent program that can be connected to the log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
+/// An agent program that can be connected to the log. Its name is that of its file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, strum::AsRefStr)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum Host {
     /// Claude Code
     Claude,

@@ -11,10 +11,8 @@ pub enum Content {
     Json(Vec<Entry>),
     /// Entries in TOML.
     Toml(Vec<Entry>),
-    /// A marked section of a text for agents.
+    /// A marked section of a text for agents, or of a shell script.
     Section(Section),
-    /// A marked section of a shell script.
-    Script(Section),
     /// A whole file of crewlog's own. Its first line shows whose it is.
     Whole(&'static str),
 }
@@ -25,9 +23,10 @@ impl Content {
         let text = match self {
             Self::Json(entries) => json::with(text, entries)?,
             Self::Toml(entries) => toml::with(text, entries)?,
+            Self::Section(_) if self.is_script() && !is_shell_script(text) => {
+                return Err(Wrong::at_all("it is not a shell script"));
+            }
             Self::Section(section) => section.with(text)?,
-            Self::Script(_) if !is_shell_script(text) => return Err(Wrong::at_all("it is not a shell script")),
-            Self::Script(section) => section.with(text)?,
             Self::Whole(whole) if text.is_empty() || is_made_here(text, whole) => (*whole).to_owned(),
             Self::Whole(_) => return Err(Wrong::at_all("crewlog did not make it, and does not overwrite it")),
         };
@@ -40,7 +39,7 @@ impl Content {
         match self {
             Self::Json(entries) => json::without(text, entries),
             Self::Toml(entries) => toml::without(text, entries),
-            Self::Section(section) | Self::Script(section) => section.without(text),
+            Self::Section(section) => section.without(text),
             Self::Whole(whole) if is_made_here(text, whole) => Ok(String::new()),
             Self::Whole(_) => Ok(text.to_owned()),
         }
@@ -50,7 +49,7 @@ impl Content {
     pub fn is_nothing(&self, text: &str) -> bool {
         match self {
             Self::Json(_) => json::is_nothing(text),
-            Self::Script(_) => text.trim().is_empty() || text.trim_end() == "#!/bin/sh",
+            Self::Section(_) if self.is_script() => matches!(text.trim(), "" | "#!/bin/sh"),
             Self::Toml(_) | Self::Section(_) | Self::Whole(_) => text.trim().is_empty(),
         }
     }
@@ -58,11 +57,16 @@ impl Content {
     /// The content alone, as a person would add it.
     pub fn alone(&self) -> String {
         match self {
-            Self::Script(section) => section.body.clone(),
+            Self::Section(section) if section.is_first => section.body.clone(),
             Self::Json(_) | Self::Toml(_) | Self::Section(_) | Self::Whole(_) => {
                 self.with("").expect("an empty text can hold anything")
             }
         }
+    }
+
+    /// True of a section in a script.
+    pub fn is_script(&self) -> bool {
+        matches!(self, Self::Section(section) if section.is_first)
     }
 }
 

@@ -124,7 +124,7 @@ impl Report {
     }
 
     fn print(&self, out: &mut dyn Write) -> io::Result<()> {
-        writeln!(out, "{}", self.host.program())?;
+        writeln!(out, "{}", self.host.as_ref())?;
         for (name, Check { is_ok, found, mend }) in self.checks() {
             let verdict = if *is_ok { "ok" } else { "missing" };
             let mend = mend.as_ref().map(|mend| format!("; to mend: {mend}")).unwrap_or_default();
@@ -145,7 +145,7 @@ async fn installed(host: Host, places: &Places) -> Check {
     if host.on_path().is_none() {
         return Check::missing("not on the PATH", mend);
     }
-    match run(places, vec![host.program().into(), "--version".into()], None, Vec::new(), SHORT).await {
+    match run(places, vec![host.as_ref().into(), "--version".into()], None, Vec::new(), SHORT).await {
         Ok(Ran { exit: Exit::Code(0), out, .. }) => Check::ok(one_line(&out, 60)),
         Ok(ran) => Check::missing(ran.shown(), mend),
         Err(reason) => Check::missing(reason, mend),
@@ -155,7 +155,7 @@ async fn installed(host: Host, places: &Places) -> Check {
 fn configured(host: Host, places: &Places) -> Check {
     match unlike(places, &host.targets(places)) {
         files if files.is_empty() => Check::ok("its files have the entries"),
-        files => Check::missing(files.join(", "), format!("crewlog init --host {}", host.program())),
+        files => Check::missing(files.join(", "), format!("crewlog init --host {}", host.as_ref())),
     }
 }
 
@@ -166,7 +166,7 @@ fn trusted(host: Host, places: &Places) -> Check {
     }
     match unlike(places, &[target]) {
         files if files.is_empty() => Check::ok("the user's own file says so"),
-        files => Check::missing(files.join(", "), format!("crewlog init --host {} --yes", host.program())),
+        files => Check::missing(files.join(", "), format!("crewlog init --host {} --yes", host.as_ref())),
     }
 }
 
@@ -185,7 +185,7 @@ fn unlike(places: &Places, targets: &[Target]) -> Vec<String> {
 
 /// Runs the hook that the program would run before an edit.
 async fn refuses(host: Host, places: &Places, trial: &Trial) -> Check {
-    let mend = format!("crewlog init --host {}", host.program());
+    let mend = format!("crewlog init --host {}", host.as_ref());
     let command = match hook_command(host, places) {
         Ok(Some(command)) => command,
         Ok(None) => return Check::missing("no hook runs before an edit", mend),

@@ -27,8 +27,9 @@ pub struct Row {
     text: Option<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, strum::AsRefStr)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum Outcome {
     Wrote,
     Unchanged,
@@ -39,19 +40,6 @@ pub enum Outcome {
     /// Deleted, since `init` had made it.
     Deleted,
     Failed,
-}
-
-impl Outcome {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Wrote => "wrote",
-            Self::Unchanged => "unchanged",
-            Self::Printed => "printed",
-            Self::Restored => "restored",
-            Self::Deleted => "deleted",
-            Self::Failed => "failed",
-        }
-    }
 }
 
 impl Row {
@@ -175,7 +163,7 @@ impl<'a> Edit<'a> {
 
 /// True of a file that is somebody else's as a whole, so that only they can add a line.
 fn is_foreign(content: &Content, text: Option<&str>) -> bool {
-    matches!(content, Content::Script(_)) && text.is_some_and(|text| text.starts_with("#!"))
+    content.is_script() && text.is_some_and(|text| text.starts_with("#!"))
 }
 
 /// Asks before a file outside the repository is changed.
@@ -195,7 +183,7 @@ pub fn print_rows(out: &mut dyn Write, rows: &[Row]) -> io::Result<()> {
     for Row { path, outcome, reason, text } in rows {
         let reason = reason.as_ref().filter(|_| *outcome == Outcome::Printed);
         let reason = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
-        writeln!(out, "{:<9}  {}", outcome.as_str(), visible(&format!("{path}{reason}")))?;
+        writeln!(out, "{:<9}  {}", outcome.as_ref(), visible(&format!("{path}{reason}")))?;
         for line in text.iter().flat_map(|text| text.lines()) {
             writeln!(out, "    {}", visible(line))?;
         }

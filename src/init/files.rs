@@ -31,7 +31,7 @@ pub fn read(path: &Path) -> Result<Option<String>, Wrong> {
 
 /// Replaces a file at once and keeps its mode; makes its folder first.
 pub fn write(path: &Path, text: &str, content: &Content) -> Result<(), Wrong> {
-    replace(path, text, matches!(content, Content::Script(_)), 0o666).map_err(cannot_write)
+    replace(path, text, content.is_script(), 0o666).map_err(cannot_write)
 }
 
 /// Deletes a file, and the folders in `root` that are empty then.

@@ -45,16 +45,6 @@ impl Host {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Claude, Self::Codex, Self::Gemini, Self::Opencode];
 
-    /// The name of the program.
-    pub fn program(self) -> &'static str {
-        match self {
-            Self::Claude => "claude",
-            Self::Codex => "codex",
-            Self::Gemini => "gemini",
-            Self::Opencode => "opencode",
-        }
-    }
-
     /// The file in the repository that says which hooks run.
     pub fn hooks_file(self, places: &Places) -> PathBuf {
         places.root.join(match self {
@@ -154,7 +144,7 @@ pub fn git_hooks(places: &Places) -> Vec<Target> {
             body: format!("if command -v crewlog >/dev/null; then {run}; fi\n"),
             is_first: true,
         };
-        Target::new(folder.join(name), Content::Script(section))
+        Target::new(folder.join(name), Content::Section(section))
     };
     vec![hook("pre-commit", ""), hook("pre-push", " \"$@\"")]
 }

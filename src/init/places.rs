@@ -13,7 +13,7 @@ use crate::session::Session;
 pub struct Places {
     /// The root of the worktree; without a repository the working directory.
     pub root: PathBuf,
-    /// The root of the main worktree, by which programs keep their trust.
+    /// The root of the main worktree, where the log is.
     pub main_root: PathBuf,
     repository: Option<Repository>,
     home: PathBuf,
@@ -83,7 +83,7 @@ impl Host {
     /// The program's file on the `PATH`.
     pub fn on_path(self) -> Option<PathBuf> {
         let folders = std::env::var_os("PATH")?;
-        std::env::split_paths(&folders).map(|folder| folder.join(self.program())).find(|file| is_executable(file))
+        std::env::split_paths(&folders).map(|folder| folder.join(self.as_ref())).find(|file| is_executable(file))
     }
 
     /// True where the program is installed, or configured in this repository.

@@ -1,7 +1,10 @@
 //! Edits TOML in place: comments, order and line ends stay.
 
+use serde::de::IntoDeserializer;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toml_edit::{Array, DocumentMut, Item, Table, TableLike, value};
+use toml_edit::ser::ValueSerializer;
+use toml_edit::{DocumentMut, Item, Table, TableLike};
 
 use super::entry::{Entry, Wrong, serves};
 
@@ -100,31 +103,14 @@ fn remove(table: &mut dyn TableLike, keys: &[String]) {
     table.remove(key);
 }
 
+/// A value as it is in JSON; null where it has none.
 fn plain(item: &Item) -> Value {
-    if let Some(table) = item.as_table_like() {
-        return table.iter().map(|(key, item)| (key.to_owned(), plain(item))).collect::<serde_json::Map<_, _>>().into();
-    }
-    if let Some(array) = item.as_array() {
-        return array.iter().map(|value| plain(&Item::Value(value.clone()))).collect();
-    }
-    let number = item.as_integer().map(Value::from);
-    let text = item.as_str().map(Value::from);
-    number.or(text).or_else(|| item.as_bool().map(Value::from)).unwrap_or(Value::Null)
+    let value = item.clone().into_value().ok();
+    value.and_then(|value| Value::deserialize(value.into_deserializer()).ok()).unwrap_or_default()
 }
 
 fn item(wanted: &Value) -> Item {
-    match wanted {
-        Value::Object(members) => {
-            let mut table = Table::new();
-            for (key, wanted) in members {
-                table.insert(key, item(wanted));
-            }
-            Item::Table(table)
-        }
-        Value::Array(elements) => value(elements.iter().filter_map(Value::as_str).collect::<Array>()),
-        Value::Bool(is_true) => value(*is_true),
-        Value::Number(number) => value(number.as_i64().unwrap_or_default()),
-        Value::String(text) => value(text),
-        Value::Null => Item::None,
-    }
+    let value = wanted.serialize(ValueSerializer::new()).expect("our entries have no null");
+    // An object becomes a table of its own, since it is read and edited by people.
+    Item::Value(value).into_table().map_or_else(|value| value, Item::Table)
 }

@@ -1,6 +1,5 @@
 //! The consent that Codex and Gemini CLI keep in the user's own files: without it they skip the hooks of a repository.
 
-use std::fmt::Write as _;
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -19,10 +18,11 @@ const CODEX_TIMEOUT: u32 = 600;
 
 /// The consent of the user that a program needs, to its hooks as `init` writes them.
 pub fn target(host: Host, places: &Places) -> Option<Target> {
-    let root = places.main_root.to_string_lossy();
     match host {
         Host::Claude | Host::Opencode => None,
         Host::Codex => {
+            // It looks for the main worktree from any other.
+            let root = places.main_root.to_string_lossy();
             let mut entries = vec![Entry::Trust(keys(&["projects", &root, "trust_level"]), json!("trusted"))];
             let file = host.hooks_file(places);
             let own = host.targets(places).into_iter().find(|own| own.path == file);
@@ -33,7 +33,7 @@ pub fn target(host: Host, places: &Places) -> Option<Target> {
             Some(Target { path: places.codex_config(), content: Content::Toml(entries) })
         }
         Host::Gemini => {
-            let entry = Entry::Trust(keys(&[&root]), json!("TRUST_FOLDER"));
+            let entry = Entry::Trust(keys(&[&places.root.to_string_lossy()]), json!("TRUST_FOLDER"));
             Some(Target { path: places.gemini_trust(), content: Content::Json(vec![entry]) })
         }
     }
@@ -72,11 +72,7 @@ fn hash(event: &str, matcher: Option<&Value>, hook: &Value) -> String {
 
 /// The SHA-256 of a text, in hexadecimal.
 pub fn sha256(text: &str) -> String {
-    Sha256::digest(text.as_bytes()).iter().fold(String::new(), |mut hex, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
+    Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn snake_case(event: &str) -> String {

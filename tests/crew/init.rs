@@ -246,13 +246,15 @@ fn git_hooks_go_where_git_looks_for_them() {
         let words = [&["init", "-o", "json"], words].concat();
         outcomes(&Running::start(&mut scene.crewlog_in(&other, &words)).finish().expect(0))
     };
-    let done = init(&["--host", "gemini", "--yes"]);
+    let done = init(&["--host", "gemini", "--host", "codex", "--yes"]);
     let shared = scene.path(".git/hooks/pre-commit").canonicalize().unwrap();
     assert_eq!(done[shared.to_str().unwrap()], "wrote", "worktrees share their hooks");
     assert_ne!(shared.metadata().unwrap().permissions().mode() & 0o111, 0);
     assert!(other.join(".gemini/settings.json").exists() && !scene.path(".gemini").exists());
     let trusted = scene.read("../home/.gemini/trustedFolders.json");
-    assert!(trusted.contains(&format!("\"{}\": \"TRUST_FOLDER\"", scene.folder().display())), "{trusted}");
+    assert!(trusted.contains(&format!("\"{}\": \"TRUST_FOLDER\"", other.display())), "{trusted}");
+    let trusted = scene.read("../home/.codex/config.toml");
+    assert!(trusted.contains(&format!("[projects.\"{}\"]", scene.folder().display())), "{trusted}");
     init(&["--remove", "--yes"]);
     assert!(!shared.exists() && !other.join(".gemini").exists());
     scene.git(&["config", "core.hooksPath", ".githooks"]);
