@@ -23,9 +23,7 @@ impl Content {
         let text = match self {
             Self::Json(entries) => json::with(text, entries)?,
             Self::Toml(entries) => toml::with(text, entries)?,
-            Self::Section(_) if self.is_script() && !is_shell_script(text) => {
-                return Err(Wrong::at_all("it is not a shell script"));
-            }
+            Self::Section(_) if self.is_foreign(text) => return Err(Wrong::at_all("it is not a shell script")),
             Self::Section(section) => section.with(text)?,
             Self::Whole(whole) if text.is_empty() || is_made_here(text, whole) => (*whole).to_owned(),
             Self::Whole(_) => return Err(Wrong::at_all("crewlog did not make it, and does not overwrite it")),
@@ -62,6 +60,11 @@ impl Content {
                 self.with("").expect("an empty text can hold anything")
             }
         }
+    }
+
+    /// True where the content belongs in a shell script, and the text is a script of another kind.
+    pub fn is_foreign(&self, text: &str) -> bool {
+        self.is_script() && !is_shell_script(text)
     }
 
     /// True of a section in a script.

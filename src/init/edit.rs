@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::content::Content;
 use super::entry::Wrong;
 use super::files::{self, Originals};
 use super::hosts::Target;
@@ -81,7 +80,11 @@ impl<'a> Edit<'a> {
     }
 
     fn after(&self) -> Result<String, Wrong> {
-        self.target.content.with(self.before.as_deref().unwrap_or_default())
+        self.target.content.with(self.text())
+    }
+
+    fn text(&self) -> &str {
+        self.before.as_deref().unwrap_or_default()
     }
 
     fn failed(self, wrong: &Wrong) -> Row {
@@ -93,7 +96,7 @@ impl<'a> Edit<'a> {
         let content = &self.target.content;
         match self.is_done() {
             Ok(true) => Row::new(self.shown, Outcome::Unchanged),
-            Err(wrong) if !is_foreign(content, self.before.as_deref()) => self.failed(&wrong),
+            Err(wrong) if !content.is_foreign(self.text()) => self.failed(&wrong),
             Ok(false) | Err(_) => Row::printed(self.shown, None, content.alone()),
         }
     }
@@ -103,12 +106,9 @@ impl<'a> Edit<'a> {
         let content = &self.target.content;
         let after = match self.after() {
             Ok(after) => after,
-            Err(wrong) if is_foreign(content, self.before.as_deref()) => {
-                return Ok(Row::printed(
-                    self.shown,
-                    Some(format!("{}; add this line to it", wrong.what)),
-                    content.alone(),
-                ));
+            Err(wrong) if content.is_foreign(self.text()) => {
+                let reason = format!("{}; add this line to it", wrong.what);
+                return Ok(Row::printed(self.shown, Some(reason), content.alone()));
             }
             Err(wrong) => return Ok(self.failed(&wrong)),
         };
@@ -159,11 +159,6 @@ impl<'a> Edit<'a> {
         originals.forget(&self.path)?;
         Ok((outcome != Outcome::Unchanged).then(|| Row::new(self.shown, outcome)))
     }
-}
-
-/// True of a file that is somebody else's as a whole, so that only they can add a line.
-fn is_foreign(content: &Content, text: Option<&str>) -> bool {
-    content.is_script() && text.is_some_and(|text| text.starts_with("#!"))
 }
 
 /// Asks before a file outside the repository is changed.

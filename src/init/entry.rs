@@ -66,7 +66,7 @@ pub fn serves(existing: &Value, wanted: &Value) -> bool {
         (Value::Number(_), Value::Number(_)) => true,
         (Value::String(existing), Value::String(wanted)) => {
             let has = |tool| existing.split('|').any(|existing| existing == tool);
-            wanted.split('|').all(has) || (wanted.starts_with("crewlog") && existing.ends_with(&format!("/{wanted}")))
+            wanted.split('|').all(has) || (wanted == "crewlog" && existing.ends_with("/crewlog"))
         }
         _ => existing == wanted,
     }

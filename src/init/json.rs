@@ -43,7 +43,9 @@ pub fn is_nothing(text: &str) -> bool {
     match value {
         Some(None) => text.trim().is_empty(),
         Some(Some(Value::Object(members))) => {
-            !text.contains("//") && members.is_empty() || { members.len() == 1 && members.contains_key("$schema") }
+            !text.contains("//") && !text.contains("/*") && members.is_empty() || {
+                members.len() == 1 && members.contains_key("$schema")
+            }
         }
         Some(Some(_)) | None => false,
     }

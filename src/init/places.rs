@@ -54,8 +54,11 @@ impl Places {
         self.home.join(".gemini").join("trustedFolders.json")
     }
 
-    /// True of a file of the repository. Others are the user's own, and are written only with consent.
+    /// True of a file of the repository. Others are the user's own, and are written only with consent: in the home, all.
     pub fn is_inside(&self, path: &Path) -> bool {
+        if fs::canonicalize(&self.home).is_ok_and(|home| home == self.root) {
+            return false;
+        }
         let common_dir = self.repository.as_ref().map(|repository| repository.common_dir.as_path());
         let folders = [Some(self.root.as_path()), common_dir].into_iter().flatten();
         folders.filter_map(|folder| fs::canonicalize(folder).ok()).any(|folder| path.starts_with(folder))

@@ -53,7 +53,9 @@ fn edit(text: &str, change: impl FnOnce(&mut DocumentMut) -> Result<(), Wrong>) 
         return Err(Wrong::at_all("it cannot be edited in place: its line ends are mixed"));
     }
     change(&mut document)?;
-    Ok(restored(document.to_string()))
+    let changed = document.to_string();
+    parse(&changed).map_err(|_| Wrong::at_all("its tables are written in a way that cannot be edited in place"))?;
+    Ok(restored(changed))
 }
 
 fn set(table: &mut dyn TableLike, keys: &[String], depth: usize, wanted: &Value) -> Result<(), Wrong> {

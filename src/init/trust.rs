@@ -5,8 +5,9 @@ use std::path::Path;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use super::COMMAND;
 use super::content::Content;
-use super::entry::{Entry, is_our_hook, keys};
+use super::entry::{Entry, keys};
 use super::files;
 use super::hosts::Target;
 use super::json::value_at;
@@ -47,7 +48,8 @@ fn hashes(file: &Path, text: &str) -> Vec<Entry> {
         let event = snake_case(event);
         for (i, group) in groups.as_array().into_iter().flatten().enumerate() {
             for (j, hook) in group["hooks"].as_array().into_iter().flatten().enumerate() {
-                if is_our_hook(hook) {
+                // Another command of that name may be anything: Codex itself asks about it.
+                if hook["command"] == COMMAND {
                     let place = format!("{}:{event}:{i}:{j}", file.display());
                     let hash = hash(&event, group.get("matcher"), hook);
                     entries.push(Entry::Member(keys(&["hooks", "state", &place, "trusted_hash"]), json!(hash)));

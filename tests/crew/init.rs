@@ -220,20 +220,21 @@ fn a_file_that_cannot_be_parsed_is_left_alone_with_its_position() {
 fn codex_is_told_the_hash_of_each_hook_at_its_place() {
     let scene = scene();
     let own = r#"{"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "lint"}]}],
-        "Stop": [{"hooks": [{"type": "command", "command": "/opt/bin/crewlog hook", "timeout": 9}, {"type": "command", "command": "x"}]}]}}"#;
+        "Stop": [{"hooks": [{"type": "command", "command": "crewlog hook && other", "timeout": 5}, {"type": "command", "command": "x"}]}]}}"#;
     write(&scene, ".codex/hooks.json", own);
     scene.run(&["init", "--host", "codex", "--yes"]).expect(0);
     let config = scene.read("../home/.codex/config.toml");
     let file = scene.path(".codex/hooks.json");
     for (place, hash) in [
         ("pre_tool_use:1:0", "41ca03f71283305798cda91a189a647cab379cd276c145e5ec30893f29ba2e3d"),
-        ("stop:0:0", "0b9dcc47b9fab159a58d64b5dd2da911338b54b4369f3bdf533b12fd8cde15d3"),
+        ("stop:1:0", "aca2f16aed0a2135ac69acb096d35e6017f7207bb530043cb1f42edb024e7a79"),
         ("session_start:0:0", "f60c5f28b8255e2059e1948ce28cef84e7c0d7bf932c0e884a75adb3c2e72580"),
     ] {
         let entry = format!("[hooks.state.\"{}:{place}\"]\ntrusted_hash = \"sha256:{hash}\"\n", file.display());
         assert!(config.contains(&entry), "{entry}\n{config}");
     }
-    assert!(!config.contains("pre_tool_use:0:0"), "the user's own hook is not trusted: {config}");
+    let others = ["pre_tool_use:0:0", "stop:0:0"];
+    assert!(others.iter().all(|other| !config.contains(other)), "other hooks are not trusted: {config}");
     assert!(config.contains(&format!("[projects.\"{}\"]\ntrust_level = \"trusted\"\n", scene.folder().display())));
 }
 
@@ -309,6 +310,17 @@ fn unattended_init_writes_nothing_outside_the_repository() {
     assert_eq!(tree(&scene.around().join("home")).len(), 3);
     assert!(scene.read("../home/CLAUDE.md").starts_with("mine\n\n<!-- crewlog: begin"));
     assert!(fs::symlink_metadata(scene.path("CLAUDE.md")).unwrap().is_symlink(), "the link is followed");
+}
+
+#[test]
+fn in_the_home_every_file_is_the_users_own() {
+    let scene = scene();
+    let home = scene.around().join("home");
+    fs::create_dir(home.join(".claude")).unwrap();
+    let ran = Running::start(&mut scene.crewlog_in(&home, &["init", "-o", "json"])).finish().expect(0);
+    let outcomes = outcomes(&ran);
+    assert!(outcomes.values().all(|outcome| outcome == "printed") && outcomes.len() == 5, "{outcomes:?}");
+    assert!(!home.join(".claude/settings.json").exists());
 }
 
 #[test]
