@@ -2,8 +2,6 @@
 
 use serde_json::Value;
 
-use super::COMMAND;
-
 /// Something that crewlog needs in a JSON or TOML file, by the keys that lead to it.
 #[derive(Debug, Clone)]
 pub enum Entry {
@@ -77,7 +75,9 @@ pub fn is_our_hook(hook: &Value) -> bool {
     let command = hook.get("command").and_then(Value::as_str).unwrap_or_default();
     let mut words = command.split_whitespace();
     let program = words.next().and_then(|program| program.rsplit('/').next());
-    command == COMMAND || (program == Some("crewlog") && words.next() == Some("hook"))
+    // More than arguments, such as a second command, is somebody else's addition.
+    let is_plain = |word: &str| word.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+    program == Some("crewlog") && words.next() == Some("hook") && words.all(is_plain)
 }
 
 /// True of an element that has something of ours: the same string, or a group with one of our hooks.

@@ -223,6 +223,7 @@ fn codex_is_told_the_hash_of_each_hook_at_its_place() {
         "Stop": [{"hooks": [{"type": "command", "command": "crewlog hook && other", "timeout": 5}, {"type": "command", "command": "x"}]}]}}"#;
     write(&scene, ".codex/hooks.json", own);
     scene.run(&["init", "--host", "codex", "--yes"]).expect(0);
+    assert!(scene.read(".codex/hooks.json").contains("crewlog hook && other"), "it is not ours to take out");
     let config = scene.read("../home/.codex/config.toml");
     let file = scene.path(".codex/hooks.json");
     for (place, hash) in [
