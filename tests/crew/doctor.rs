@@ -100,7 +100,7 @@ fn an_answer_that_the_program_does_not_take_for_a_refusal_does_not_count() {
 }
 
 #[test]
-fn a_program_that_hangs_or_fails_is_not_well() {
+fn a_program_that_cannot_tell_its_version_is_not_well() {
     let scene = connected();
     program(&scene, "claude", "echo broken >&2; exit 3");
     let ran = scene.run(&["doctor", "--host", "claude"]).expect(1);
