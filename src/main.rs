@@ -21,6 +21,7 @@ mod exported;
 mod failure;
 mod fork;
 mod groups;
+mod init;
 mod json;
 #[cfg(feature = "sealing")]
 mod keys;
@@ -53,6 +54,7 @@ use clap::error::ErrorKind;
 
 use crate::cli::{Cli, Command, Db, Plan, Task};
 use crate::failure::{Code, Failure};
+use crate::init::doctor;
 use crate::session::Session;
 
 /// How long what still runs may take when the program ends.
@@ -114,7 +116,9 @@ async fn run(cli: Cli) -> Result<Code, Failure> {
 
 async fn obey(session: &Session, command: Command) -> Result<Code, Failure> {
     match command {
-        Command::Init => start::init(session).await,
+        Command::Init(args) => init::init(session, &args).await,
+        // The log does not record yet when a hook runs.
+        Command::Doctor(args) => doctor::doctor(session, &args, async |_host| Ok(None)).await,
         Command::Run(run) => start::run(session, run).await,
         Command::Resume(resume) => match &resume.task {
             Some(task) => commands::resume_task(session, &resume.plan, task).await,

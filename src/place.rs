@@ -167,7 +167,7 @@ impl Place {
     }
 
     /// Makes the folder and hides it from git: an ignore rule, and a nested repository so that `git clean -fdx` spares it.
-    fn prepare(&self, folder: &Path) -> io::Result<()> {
+    pub fn prepare(&self, folder: &Path) -> io::Result<()> {
         // Only for the user: what commands print is in the log.
         fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         let Some(repository) = &self.repository else { return Ok(()) };

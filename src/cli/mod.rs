@@ -1,6 +1,7 @@
 //! The command line: commands, arguments and options. The doc comments are the help texts.
 
 mod change;
+mod hosts;
 mod log;
 mod run;
 mod show;
@@ -15,6 +16,7 @@ use crate::sealing::KeyPlace;
 use typed::{plan_at, position};
 
 pub use change::{AddTask, Amend, Answer, Ask, BACKLOG, Cancel, Changes, Edits, Pause, Retry, Set, Task, Unset};
+pub use hosts::{Doctor, Host, Init};
 #[cfg(feature = "sealing")]
 pub use log::Keys;
 pub use log::{Db, Groups, ParkedOf};
@@ -68,7 +70,7 @@ pub struct Global {
     /// Ask nothing, even on a terminal
     #[arg(long, global = true)]
     pub no_input: bool,
-    /// Run the plan's commands without asking
+    /// Agree without being asked: to run a plan's commands, to write the user's own configuration
     #[arg(short, long, global = true)]
     pub yes: bool,
 }
@@ -93,8 +95,10 @@ pub enum Color {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Make the log of this repository; other commands do so when they need one
-    Init,
+    /// Make the log of this repository, and connect the agent programs found here to it
+    Init(Init),
+    /// Check that agent programs are connected to the log and that their edits can be refused
+    Doctor(Doctor),
     /// Make a plan from a text and run it
     Run(Run),
     /// Resume a plan that was interrupted, paused or waiting, or let a paused task start

@@ -3,8 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails, also outside of its own function")]
 
 mod conflicts;
+mod doctor;
 mod globs;
 mod hosts;
+mod init;
 mod lists;
 mod mentions;
 pub mod recorded;
