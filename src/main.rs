@@ -118,7 +118,7 @@ async fn obey(session: &Session, command: Command) -> Result<Code, Failure> {
     match command {
         Command::Init(args) => init::init(session, &args).await,
         // The log does not record yet when a hook runs.
-        Command::Doctor(args) => doctor::doctor(session, &args, async |_host| Ok(None)).await,
+        Command::Doctor(args) => doctor::doctor(session, &args).await,
         Command::Run(run) => start::run(session, run).await,
         Command::Resume(resume) => match &resume.task {
             Some(task) => commands::resume_task(session, &resume.plan, task).await,

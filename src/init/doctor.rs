@@ -3,10 +3,16 @@
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
+use crewlog_executors::crew::{Crew, Join, Reserve};
+use crewlog_executors::liveness::LivenessLock;
 use crewlog_executors::supervisor::{Exit, Spec, Supervised, SupervisorProgram};
 use crewlog_mq::{EventStore, Options, Timestamp};
+use crewlog_planner::crew::agents::Profile;
+use crewlog_planner::crew::leases;
+use crewlog_planner::crew::target;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;
@@ -16,6 +22,8 @@ use super::hosts::Target;
 use super::places::Places;
 use super::{COMMAND, Edit, files, json as json_text, trust};
 use crate::cli::{Doctor, Host};
+use crate::crew::session as crew;
+use crate::crew::worktree::Worktree;
 use crate::failure::{Code, Failure};
 use crate::session::Session;
 use crate::text::{one_line, rfc3339, visible};
@@ -26,23 +34,19 @@ const SHORT: Duration = Duration::from_secs(10);
 const TURN: Duration = Duration::from_secs(60);
 const PROMPT: &str = "Say ok, and do nothing else.";
 
-/// Checks each agent program found here, or those that are named. `last_fired` tells when a hook of a program last ran.
-pub async fn doctor(
-    session: &Session,
-    args: &Doctor,
-    last_fired: impl AsyncFn(Host) -> Result<Option<Timestamp>, Failure>,
-) -> Result<Code, Failure> {
+/// Checks each agent program found here, or those that are named.
+pub async fn doctor(session: &Session, args: &Doctor) -> Result<Code, Failure> {
     let places = Places::of(session);
     let is_wanted = |host: &Host| args.hosts.contains(host) || (args.hosts.is_empty() && host.is_found(&places));
     let folder = tempfile::tempdir().map_err(|error| Failure::user(format!("no folder for the trial: {error}")))?;
     let trial = trial_lease(session, folder.path()).await?;
     let mut reports = Vec::new();
     for host in Host::ALL.into_iter().filter(is_wanted) {
-        let mut fired = last_fired(host).await?;
+        let mut fired = last_fired(session, host).await?;
         let mut fires = None;
         if args.live {
             let ran = run(&places, live(host), None, Vec::new(), TURN).await;
-            let before = std::mem::replace(&mut fired, last_fired(host).await?);
+            let before = std::mem::replace(&mut fired, last_fired(session, host).await?);
             fires = Some(fired_live(fired != before, ran));
         }
         reports.push(Report {
@@ -64,6 +68,19 @@ pub async fn doctor(
     Ok(if is_well { Code::Done } else { Code::User })
 }
 
+/// When a hook of a program last ran on the log of this repository.
+async fn last_fired(session: &Session, host: Host) -> Result<Option<Timestamp>, Failure> {
+    let program = match host {
+        Host::Claude => "claude-code",
+        Host::Codex => "codex",
+        Host::Gemini => "gemini-cli",
+        Host::Opencode => "opencode",
+    };
+    // Without a log none has run, and every other command says what is wrong with one that cannot be read.
+    let Ok(crew) = crew::open(session, false).await else { return Ok(None) };
+    Ok(crew.last_hook(program).await?)
+}
+
 /// A log in which another agent than the hook's has reserved a file.
 struct Trial {
     /// The log.
@@ -72,15 +89,39 @@ struct Trial {
     path: PathBuf,
 }
 
-/// Makes the trial's log in a folder of its own, so that nothing of the trial stays in the log of the repository.
-///
-/// TO BE WIRED: the lease. Reserve `path` here, exclusively, for an agent other than [`TRIAL_SESSION`]'s, in the
-/// project of `session`. Without it a real hook allows the edit, and `refuses` is rightly `missing`.
-async fn trial_lease(_session: &Session, folder: &Path) -> Result<Trial, Failure> {
+/// Makes the trial's log in a folder of its own, so that nothing of the trial stays in the log of the repository. In it
+/// another agent than the hook's has a lease on the file.
+async fn trial_lease(session: &Session, folder: &Path) -> Result<Trial, Failure> {
     let url = folder.join("log.db").to_string_lossy().into_owned();
+    let path = PathBuf::from("crewlog-doctor-trial.txt");
     let store = EventStore::open_with(&url, Options { create: true, ..Options::default() }).await?;
+    let life =
+        LivenessLock::begin(&folder.join("workers")).map_err(|error| Failure::user(format!("no trial: {error}")))?;
+    let crew = Crew::new(&store, &session.project()?, Arc::new(life));
+    let worktree = Worktree::around(&session.folder);
+    let profile = Profile {
+        program: "trial".to_owned(),
+        model: None,
+        capabilities: Vec::new(),
+        focus: Vec::new(),
+        worktree: worktree.name().to_owned(),
+        process: None,
+    };
+    let join = Join { name: Some("trial".to_owned()), parent: None, session: "trial".to_owned(), profile };
+    let holder = crew.join(join).await?.caller;
+    let targets = target::Target::literal(&path.to_string_lossy()).into_iter().collect();
+    let reserve = Reserve {
+        targets,
+        is_exclusive: true,
+        ttl: leases::TTL,
+        reason: "the trial of crewlog doctor".to_owned(),
+        task: None,
+        is_strict: false,
+        wait: None,
+    };
+    crew.reserve(&holder, reserve).await?;
     store.close().await;
-    Ok(Trial { url, path: PathBuf::from("crewlog-doctor-trial.txt") })
+    Ok(Trial { url, path })
 }
 
 /// The session that the trial's edit comes from.

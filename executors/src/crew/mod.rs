@@ -17,7 +17,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crewlog_mq::{
-    Cause, Error, Event, EventStore, ExecuteError, Executed, Handler, Position, Query, Runner, Snapshot, Timestamp,
+    Append, Cause, CellChange, Error, Event, EventStore, ExecuteError, Executed, Handler, Position, Query, Runner,
+    Snapshot, Timestamp,
 };
 use crewlog_planner::claim::Executor;
 use crewlog_planner::crew::agents::{
@@ -37,6 +38,9 @@ pub use self::timers::host;
 
 use self::board::Board;
 use crate::liveness::LivenessLock;
+
+/// The space of the cells that tell when hooks ran.
+const HOOKS: &str = "hooks";
 
 /// The crew of a project.
 pub struct Crew {
@@ -386,6 +390,33 @@ impl Crew {
         let command = command(self.store.now());
         self.leases.lock().await.execute(command, &Cause::request()).await?;
         Ok(())
+    }
+
+    /// Notes that a hook of a program ran, once a minute at most: beside the log, since nothing depends on it.
+    ///
+    /// # Errors
+    /// A fault of the log.
+    pub async fn hook_ran(&self, program: &str) -> Result<(), Error> {
+        let now = self.store.now();
+        if self.last_hook(program).await?.is_some_and(|last| now.since(last) < agents::SEEN_EVERY) {
+            return Ok(());
+        }
+        let cell = CellChange::set(HOOKS, &self.hook_key(program), now.0.to_string());
+        self.store.append(Append::default().cell(cell)).await?;
+        Ok(())
+    }
+
+    /// When a hook of a program last ran in this project, to the minute.
+    ///
+    /// # Errors
+    /// A fault of the log.
+    pub async fn last_hook(&self, program: &str) -> Result<Option<Timestamp>, Error> {
+        let cell = self.store.cell(HOOKS, &self.hook_key(program)).await?;
+        Ok(cell.and_then(|cell| cell.value.parse().ok()).map(Timestamp))
+    }
+
+    fn hook_key(&self, program: &str) -> String {
+        format!("{}:{program}", self.project)
     }
 
     /// An agent asks the person; gives the number of the question.
