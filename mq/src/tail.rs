@@ -238,7 +238,8 @@ impl Tail {
             self.ask();
         }
         let news = self.news.subscribe();
-        let (n_faults, generation) = (news.borrow().n_faults, self.generation());
+        // Read once: a second read that waits for a writer who waits for the first would wait for ever.
+        let News { n_faults, generation, .. } = *news.borrow();
         Follower { tail: Arc::clone(self), news, n_faults, generation }
     }
 
@@ -356,3 +357,6 @@ impl Drop for Follower {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
