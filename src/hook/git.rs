@@ -18,11 +18,13 @@ const OWN_VARIABLES: [&str; 4] = ["GIT_DIR", "GIT_INDEX_FILE", "GIT_PREFIX", "GI
 /// Those of the paths, relative to the root of a worktree, that git ignores. A tracked file is never ignored; without git
 /// or a repository nothing is.
 pub async fn ignored(root: &Path, paths: &BTreeSet<&str>) -> BTreeSet<String> {
-    let input: String = paths.iter().flat_map(|path| [path, "\0"]).collect();
+    // With `./` before it, no path is taken for a pathspec with magic.
+    let input: String = paths.iter().flat_map(|path| ["./", path, "\0"]).collect();
     let mut git = in_folder(root);
     git.args(["check-ignore", "--stdin", "-z"]);
     // A failure of git must not hide a lease.
-    run(git, input.as_bytes()).await.unwrap_or_default().into_iter().collect()
+    let ignored = run(git, input.as_bytes()).await.unwrap_or_default().into_iter();
+    ignored.filter_map(|path| path.strip_prefix("./").map(str::to_owned)).collect()
 }
 
 /// The files in the index that differ from the last commit, from the root of the worktree; of a rename both names.
@@ -65,7 +67,7 @@ fn in_folder(folder: &Path) -> Command {
 
 /// The names that git prints, which end with NUL. That it finds none is no failure: `check-ignore` then exits with 1.
 async fn run(mut git: Command, input: &[u8]) -> io::Result<Vec<String>> {
-    git.env("GIT_LITERAL_PATHSPECS", "1").env("GIT_OPTIONAL_LOCKS", "0").kill_on_drop(true);
+    git.env("GIT_OPTIONAL_LOCKS", "0").kill_on_drop(true);
     let mut child = git.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let stdin = child.stdin.take();
     let written = async {

@@ -4,6 +4,7 @@
 
 mod conflicts;
 mod globs;
+mod hooks;
 mod hosts;
 mod lists;
 mod mentions;
