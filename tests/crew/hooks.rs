@@ -61,7 +61,10 @@ impl Rig {
         Running::start(&mut command).finish()
     }
 
+    /// Runs the hook in a session of this agent's own.
     fn hook(&self, agent: &str, input: &Value) -> String {
+        let session = format!("{agent}-{}", input["session_id"].as_str().unwrap());
+        let input = with(input.clone(), json!({ "session_id": session }));
         let ran = self.raw(input.to_string().as_bytes(), Some(agent)).expect(0);
         assert_eq!(ran.stderr, "");
         ran.stdout
@@ -458,8 +461,8 @@ fn another_worktree_is_a_merge_risk_and_refused_only_if_strict() {
     rig.0.git(&["worktree", "add", "-q", other.to_str().unwrap()]);
     assert_eq!(rig.edits("bob", "claude", "a.txt"), "");
     let edit_there = |path: &str| {
-        let ran = rig.in_folder(&other, edit("claude", &other, path).to_string().as_bytes(), Some("ann")).expect(0);
-        ran.stdout
+        let input = with(edit("claude", &other, path), json!({ "session_id": "ann" }));
+        rig.in_folder(&other, input.to_string().as_bytes(), Some("ann")).expect(0).stdout
     };
     let risk = context(&edit_there("a.txt"));
     assert!(risk.starts_with("crewlog: merge risk: bob leases a.txt in "), "{risk}");
