@@ -1,5 +1,5 @@
-//! `crewlog hook pre-commit` and `crewlog hook pre-push`: a commit of files that others hold leases on is refused, whoever
-//! runs git, and a push is told of merge risks.
+//! `crewlog hook pre-commit` and `crewlog hook pre-push`: refuses a commit of files that others hold leases on, whoever runs
+//! git, and warns of the merge risks of a push.
 
 use std::collections::BTreeSet;
 use std::io::{self, Read};
@@ -41,7 +41,7 @@ pub fn run(session: Result<Session, Failure>, hook: GitHook, on_error: OnError) 
 fn pre_commit(session: &Session) -> Result<bool, Failure> {
     session.config()?;
     let hits = on_the_log(session, async {
-        let staged = git::staged(&session.folder, true).await.map_err(no_git)?;
+        let staged = git::staged(&session.folder, true).await.map_err(|error| no_git(&error))?;
         hits(&*open(session, false).await?, session, &staged, session.config()?.hooks.strict).await
     })?;
     if hits.is_empty() {
@@ -67,7 +67,7 @@ fn pre_push(session: &Session) -> Result<bool, Failure> {
     let hits = on_the_log(session, async {
         let mut names = Vec::new();
         for commit in commits {
-            names.extend(git::pushed(&session.folder, commit).await.map_err(no_git)?);
+            names.extend(git::pushed(&session.folder, commit).await.map_err(|error| no_git(&error))?);
         }
         hits(&*open(session, false).await?, session, &names, true).await
     })?;
@@ -90,6 +90,6 @@ async fn hits(crew: &Crew, session: &Session, names: &[String], is_strict: bool)
     Ok(changes.hits(&leases, agent.as_deref().unwrap_or_default(), is_strict, crew.store().now()))
 }
 
-fn no_git(error: io::Error) -> Failure {
+fn no_git(error: &io::Error) -> Failure {
     Failure::user(format!("git does not tell which files are committed: {error}"))
 }

@@ -58,7 +58,7 @@ pub async fn watch(crew: Arc<Crew>, worktree: Worktree, mut stop: watch::Receive
         }
         // Git may be busy; the next batch sees the rest.
         let Ok(changed) = git::changed(worktree.root()).await else { continue };
-        for path in seen.fresh(changed, touched) {
+        for path in seen.fresh(changed, touched.as_ref()) {
             let Ok(path) = Target::literal(&path) else { continue };
             let worktree = worktree.name().to_owned();
             if let Err(error) = crew.record_edit(|now| LeaseCommand::SeeEdit { worktree, path, agent: None, now }).await
@@ -158,11 +158,11 @@ struct Seen {
 
 impl Seen {
     /// The changed files that are news: those that were touched, or without a watch those that had not changed before.
-    fn fresh(&mut self, changed: Vec<String>, touched: Option<BTreeSet<String>>) -> Vec<String> {
+    fn fresh(&mut self, changed: Vec<String>, touched: Option<&BTreeSet<String>>) -> Vec<String> {
         let changed: BTreeSet<_> = changed.into_iter().take(PATHS_MAX).collect();
         let known = std::mem::replace(&mut self.known, changed);
         self.recorded.retain(|_, at| at.elapsed() < QUIET);
-        let is_news = |path: &&String| match &touched {
+        let is_news = |path: &&String| match touched {
             Some(touched) => touched.contains(*path),
             None => !known.contains(*path),
         };
