@@ -1,6 +1,7 @@
 //! The configuration: which agents carry out tasks, and which model plans, as `crewlog.toml` says. It is read, and never
 //! written.
 
+mod hooks;
 mod model;
 mod tools;
 
@@ -23,6 +24,7 @@ use crate::cli;
 use crate::failure::Failure;
 use crate::place::Repository;
 use crate::project::{PROJECT_BYTES_MAX, is_project_name};
+pub use hooks::{HooksConfig, OnError};
 pub use model::ModelConfig;
 
 /// The name of the file where none is named.
@@ -45,6 +47,8 @@ pub struct Config {
     pub registry: ToolRegistry,
     /// Links that a task reads must answer before it begins.
     pub check_links: bool,
+    /// What the hooks of agent programs and of git refuse.
+    pub hooks: HooksConfig,
 }
 
 impl Config {
@@ -141,6 +145,8 @@ struct FileToml {
     tools: Vec<Spanned<Tool>>,
     #[serde(default)]
     attachments: AttachmentsToml,
+    #[serde(default)]
+    hooks: HooksConfig,
 }
 
 #[derive(Default, Deserialize)]
@@ -240,7 +246,8 @@ fn parse(text: &str) -> Result<Config, Fault> {
     }
     let registry = tools::registry(&file.tools, file.agents)?;
     let check_links = file.attachments.check_links;
-    Ok(Config { file: None, project: file.project, agents, model: file.model, registry, check_links })
+    let (project, model, hooks) = (file.project, file.model, file.hooks);
+    Ok(Config { file: None, project, agents, model, registry, check_links, hooks })
 }
 
 fn check_name(name: &str, before: &[Agent]) -> Result<(), String> {

@@ -21,6 +21,7 @@ mod exported;
 mod failure;
 mod fork;
 mod groups;
+mod hook;
 mod init;
 mod json;
 #[cfg(feature = "sealing")]
@@ -67,11 +68,17 @@ fn main() -> ExitCode {
             let is_answer = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
             // Nobody is left to tell that nothing could be told.
             let _ = error.print();
-            return if is_answer { ExitCode::SUCCESS } else { ExitCode::from(2) };
+            // With exit code 2 a hook would refuse every tool call.
+            let is_hook = std::env::args_os().nth(1).is_some_and(|word| word == "hook");
+            return if is_answer { ExitCode::SUCCESS } else { ExitCode::from(if is_hook { 1 } else { 2 }) };
         }
     };
     if let Command::Supervise = cli.command {
         return crewlog_executors::supervisor::supervise();
+    }
+    // Before every tool call: nothing is set up that an answer does not need.
+    if let Command::Hook { git, .. } = cli.command {
+        return hook::run(&cli.global, git);
     }
     let quiet = if cli.global.quiet { "error" } else { "warn,sqlx=error" };
     let filter = tracing_subscriber::EnvFilter::try_from_env("CREWLOG_LOG").unwrap_or_else(|_| quiet.into());
@@ -163,6 +170,6 @@ async fn obey(session: &Session, command: Command) -> Result<Code, Failure> {
         Command::Set(set) => amend::set(session, set).await,
         Command::Task(Task::Add(add)) => amend::add_task(session, add).await,
         Command::Retry(retry) => commands::retry(session, retry).await,
-        Command::Supervise => unreachable!("it was taken before the runtime began"),
+        Command::Supervise | Command::Hook { .. } => unreachable!("it was taken before the runtime began"),
     }
 }

@@ -94,8 +94,8 @@ impl Place {
         self.beside("workers")
     }
 
-    /// A folder next to the log's file, the same for all names of the file; for a log on a server, in the user's state folder.
-    fn beside(&self, what: &str) -> PathBuf {
+    /// A path next to the log's file, the same for all names of the file; for a log on a server, in the user's state folder.
+    pub fn beside(&self, what: &str) -> PathBuf {
         let Some(path) = self.path() else {
             let state = std::env::var_os("XDG_STATE_HOME").filter(|folder| !folder.is_empty()).map(PathBuf::from);
             let home = || std::env::home_dir().map(|home| home.join(".local").join("state"));
@@ -113,6 +113,11 @@ impl Place {
     fn layered(&self, store: &EventStore) -> Result<EventStore, Failure> {
         // A command fails if the log goes back while it runs: it must not mix two histories.
         Ok(self.keys.veiled(self.keys_folder(), store.clone())?.sharing(REPORTED_TEXTS).pinned())
+    }
+
+    /// True if there is no log and the user named none: nobody coordinates here.
+    pub fn is_unused(&self) -> bool {
+        !self.is_named && self.path().is_some_and(|path| !path.exists())
     }
 
     /// Where the keys of sealed plans are, unless the user names another folder.

@@ -2,7 +2,9 @@
 //! until nothing is left to do.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
+use crewlog_executors::crew::Crew;
 use crewlog_executors::plans::plan_of;
 use crewlog_executors::projecting::list_plans;
 use crewlog_executors::roster::Roster;
@@ -16,11 +18,14 @@ use crewlog_planner::view::{PlanStatus, PlanView};
 use futures::future::OptionFuture;
 use futures::{StreamExt, TryStreamExt};
 use serde_json::json;
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use crate::by_model;
 use crate::cli::{Output, Work};
+use crate::crew::worktree::Worktree;
 use crate::failure::{Code, Failure};
+use crate::hook;
 use crate::json::{ListedJson, print_pretty};
 use crate::progress::Progress;
 use crate::queries;
@@ -77,6 +82,7 @@ pub async fn work(session: &Session, work: Work) -> Result<Code, Failure> {
     let options =
         RuntimeOptions { roster: roster.clone(), scope: Scope::All, interrupted: InterruptedTask::Report, jobs, model };
     let mut runtime = Runtime::start(session, &store, options, Vec::new())?;
+    let hooks = answer_hooks(session, &store)?;
     let mut worker_loop = WorkerLoop {
         session,
         store,
@@ -94,7 +100,17 @@ pub async fn work(session: &Session, work: Work) -> Result<Code, Failure> {
         worker_loop.progress.note("interrupted: stopping what runs (once more to end at once)");
     }
     runtime.stop(&mut signals, |text| worker_loop.progress.note(text)).await;
+    hooks.send_replace(true);
     worker_loop.finish(end?).await
+}
+
+/// Answers the hooks of agent programs until the returned sender says stop.
+fn answer_hooks(session: &Session, store: &EventStore) -> Result<watch::Sender<bool>, Failure> {
+    let life = Arc::new(session.place.liveness_lock()?);
+    let crew = Arc::new(Crew::new(store, &session.project()?, life));
+    let (stop, stopped) = watch::channel(false);
+    tokio::spawn(hook::host(&crew, &session.place, Worktree::around(&session.folder), stopped));
+    Ok(stop)
 }
 
 impl WorkerLoop<'_> {

@@ -93,6 +93,14 @@ pub enum Color {
     Never,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum GitHook {
+    /// Refuse a commit of files that others hold leases on
+    PreCommit,
+    /// Warn of merge risks of a push
+    PrePush,
+}
+
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Make the log of this repository, and connect the agent programs found here to it
@@ -242,6 +250,15 @@ pub enum Command {
     #[cfg(feature = "sealing")]
     #[command(subcommand)]
     Keys(Keys),
+    /// Answer the hook of an agent program, whose JSON comes on standard input, or a hook of git
+    Hook {
+        /// The hook of git
+        #[arg(value_enum)]
+        git: Option<GitHook>,
+        /// What git adds: the remote and its URL
+        #[arg(hide = true)]
+        more: Vec<String>,
+    },
     /// Internal: runs between a worker and a command
     #[command(name = "supervise", hide = true)]
     Supervise,

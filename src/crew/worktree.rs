@@ -49,6 +49,13 @@ impl Worktree {
         (is_same && path.starts_with(&other.root)).then_some(other)
     }
 
+    /// The worktree that counts a path's leases: that of [`Worktree::of_path`], else this one if it contains the path, as it
+    /// does without a repository and around a submodule.
+    pub fn around_path(&self, folder: &Path, path: &Path) -> Option<Self> {
+        let is_below = || real(&folder.join(path)).starts_with(&self.root);
+        self.of_path(folder, path).or_else(|| is_below().then(|| self.clone()))
+    }
+
     /// A file or folder; wildcard characters are literal.
     pub fn literal(&self, folder: &Path, written: &str) -> Result<Target, TargetError> {
         Target::literal(&self.below_root(folder, written)?)

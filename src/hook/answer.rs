@@ -1,5 +1,6 @@
 //! What a hook prints: the one JSON object that its host understands, or nothing.
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{Host, Moment};
@@ -8,7 +9,7 @@ use super::{Host, Moment};
 pub const TEXT_CHARS_MAX: usize = 2_000;
 
 /// What crewlog decided.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Verdict {
     /// Go on. Prints nothing on every host.
     Allow,

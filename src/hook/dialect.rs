@@ -82,6 +82,7 @@ pub fn parse(input: &[u8]) -> Result<Call, HookError> {
         "PostToolUse" | "AfterTool" => Moment::PostTool,
         "Stop" | "AfterAgent" => Moment::Stop,
         "SessionEnd" => Moment::SessionEnd,
+        "SubagentStop" if fields.has("agent_id") => Moment::SessionEnd,
         _unused => Moment::Other,
     };
     let cwd = PathBuf::from(fields.required("cwd")?);

@@ -1,13 +1,30 @@
-//! Reads the hook input of an agent program and writes its answer. Pure: it opens no file, no log and no connection.
+//! The hooks of agent programs and of git: reads what a tool call changes, asks the log or the process that has it open,
+//! and answers in the form that the program understands.
+//!
+//! `dialect`, `patch`, `shell` and `answer` are pure; they open no file, no log and no connection.
 
-pub mod answer;
-pub mod dialect;
-pub mod patch;
-pub mod shell;
+mod answer;
+mod dialect;
+mod edits;
+mod facts;
+mod git;
+mod git_hooks;
+mod host;
+mod identity;
+mod moments;
+mod patch;
+pub mod process;
+mod run;
+mod shell;
+mod socket;
 #[cfg(test)]
 mod tests;
+mod watch;
 
 use std::path::{Path, PathBuf};
+
+pub use self::host::host;
+pub use self::run::run;
 
 /// The most paths that are listed of one tool call.
 pub const TOUCHES_MAX: usize = 200;

@@ -5,6 +5,7 @@
 mod conflicts;
 mod doctor;
 mod globs;
+mod hooks;
 mod hosts;
 mod init;
 mod lists;
