@@ -404,7 +404,10 @@ where
                     let own = appended.places.iter().take(events.len());
                     own.for_each(|place| state.handler.placed(place.position));
                     state.last = last.or(state.last);
-                    state.read_to = appended.last();
+                    // Writes of others alone are guarded by no sequence of this state: what came before them is still to be read.
+                    if !events.is_empty() {
+                        state.read_to = appended.last();
+                    }
                     self.state = state;
                     self.show();
                     self.count(events.len());

@@ -334,8 +334,11 @@ impl Agents {
         Ok(vec![AgentEvent::AgentJoined { agent, session, profile, epoch, at: now, supersedes }])
     }
 
-    /// The requested name, else the name that the session holds, else the first free one.
-    fn name_for(
+    /// The requested name, else the name that the session holds, below its parent if it has one, else the first free one.
+    ///
+    /// # Errors
+    /// [`AgentError::Name`], a parent that is not present, or [`AgentError::Full`].
+    pub fn name_for(
         &self,
         name: Option<String>,
         parent: Option<&str>,
@@ -352,7 +355,9 @@ impl Agents {
             let name = full.unwrap_or_else(|| below(&name));
             return if is_name(&name) { Ok(name) } else { Err(AgentError::Name(name)) };
         }
-        if let Some(own) = self.of_session(session).filter(|own| parent.is_none_or(|parent| is_below(own, parent))) {
+        // A subagent may share the session of its parent.
+        let is_meant = |own: &&str| parent.is_none_or(|parent| is_below(own, parent) && *own != parent);
+        if let Some(own) = self.of_session(session).filter(is_meant) {
             return Ok(own.to_owned());
         }
         let base: String = program.chars().filter(|c| c.is_ascii_alphanumeric()).take(24).collect();
@@ -367,7 +372,7 @@ impl Agents {
         let agent = agent.to_owned();
         Ok(match found.liveness {
             Liveness::Stuck | Liveness::Lost => vec![AgentEvent::AgentRecovered { agent, at: now }],
-            _ if now.since(found.seen) >= SEEN_EVERY => vec![AgentEvent::AgentSeen { agent, at: now }],
+            Liveness::Alive if now.since(found.seen) >= SEEN_EVERY => vec![AgentEvent::AgentSeen { agent, at: now }],
             Liveness::Alive | Liveness::Left => Vec::new(),
         })
     }
@@ -465,7 +470,11 @@ impl Handler for Agents {
         let Some(agent) = self.agents.get_mut(name) else { return };
         match event {
             AgentEvent::AgentStuck { .. } => agent.liveness = Liveness::Stuck,
-            AgentEvent::AgentLost { .. } => agent.liveness = Liveness::Lost,
+            AgentEvent::AgentLost { is_dead, .. } => {
+                agent.liveness = Liveness::Lost;
+                // Whoever calls under this name from now on is another process.
+                agent.profile.process = agent.profile.process.take().filter(|_| !is_dead);
+            }
             AgentEvent::AgentLeft { .. } => agent.liveness = Liveness::Left,
             AgentEvent::AgentSeen { .. } | AgentEvent::AgentRecovered { .. } => {
                 agent.liveness = Liveness::Alive;
