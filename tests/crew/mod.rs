@@ -4,10 +4,14 @@
 
 mod conflicts;
 mod globs;
+mod host;
 mod hosts;
+mod judged;
 mod lists;
+mod mail;
 mod mentions;
 pub mod recorded;
 mod snapshots;
 mod statistics;
+mod team;
 mod transcript;
