@@ -1,6 +1,7 @@
 //! The command line: commands, arguments and options. The doc comments are the help texts.
 
 mod change;
+mod crew;
 mod log;
 mod run;
 mod show;
@@ -15,6 +16,7 @@ use crate::sealing::KeyPlace;
 use typed::{plan_at, position};
 
 pub use change::{AddTask, Amend, Answer, Ask, BACKLOG, Cancel, Changes, Edits, Pause, Retry, Set, Task, Unset};
+pub use crew::{Crew, Inbox, Leases, Send};
 #[cfg(feature = "sealing")]
 pub use log::Keys;
 pub use log::{Db, Groups, ParkedOf};
@@ -169,7 +171,9 @@ pub enum Command {
         #[arg(long, value_name = "POSITION", value_parser = position())]
         at: Option<Position>,
     },
-    /// Answer a question
+    #[command(flatten)]
+    Crew(Crew),
+    /// Answer a question of a plan or of an agent
     Answer(Answer),
     /// Ask a question about a task, which then waits for the answer
     Ask(Ask),

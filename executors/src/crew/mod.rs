@@ -36,7 +36,7 @@ pub use self::board::{ReadyTask, TaskState, TaskSummary};
 pub use self::messages::{Delivered, Draft, EVERYONE, Mail};
 pub use self::needs::{Kind, Need, NeedsYou, needs_you};
 pub use self::refusal::Refusal;
-pub use self::tasks::{Taken, TaskUpdate};
+pub use self::tasks::{NewTask, STANDING_PLAN, Taken, TaskUpdate};
 pub use self::timers::host;
 
 use self::board::Board;

@@ -108,7 +108,16 @@ async fn asked(crew: &Crew, board: &Board, at: Option<Position>) -> Result<Vec<N
         let of_task = task.and_then(|(plan, task)| Some(held_up(plan, board.view(plan)?, |id| id == task)));
         let commands = answers.iter().map(|answer| format!("answer {id} {answer}")).collect();
         let holds_up = of_task.unwrap_or_else(|| ask.task.iter().cloned().collect());
-        Need { kind, id, from: ask.agent, text: ask.text, choices: ask.choices, since: Some(open.at), holds_up, commands }
+        Need {
+            kind,
+            id,
+            from: ask.agent,
+            text: ask.text,
+            choices: ask.choices,
+            since: Some(open.at),
+            holds_up,
+            commands,
+        }
     };
     Ok(asks.open().map(need).collect())
 }
@@ -135,22 +144,28 @@ async fn of_plan(store: &EventStore, plan: &str, view: &PlanView, up_to: Positio
             Purpose::Task | Purpose::Executor => (Kind::Question, &[]),
         };
         let answer = |text: &str| format!("answer {named} {id} {text}");
-        let commands = if choices.is_empty() { vec![answer("\"...\"")] } else { choices.iter().map(|c| answer(c)).collect() };
+        let commands =
+            if choices.is_empty() { vec![answer("\"...\"")] } else { choices.iter().map(|c| answer(c)).collect() };
         let holds_up = held_up(plan, view, |task| task == question.task);
         let choices = choices.iter().map(|choice| (*choice).to_owned()).collect();
-        items.push(Need { choices, ..need(kind, format!("{plan} {id}"), question.question.clone(), holds_up, commands) });
+        items.push(Need {
+            choices,
+            ..need(kind, format!("{plan} {id}"), question.question.clone(), holds_up, commands)
+        });
     }
     for task in state.tasks.iter().filter(|task| !task.status.is_end()) {
         let id = task.plan.id;
         if view.times(id).claim.is_parked() {
             let commands = vec![format!("resume {named} {}", quoted(&name(id)))];
             let text = format!("{} agents were lost with it: {}", claim::LOST_MAX, task.plan.description);
-            let parked = need(Kind::Parked, claim::aggregate_id(plan, id), text, held_up(plan, view, |it| it == id), commands);
+            let parked =
+                need(Kind::Parked, claim::aggregate_id(plan, id), text, held_up(plan, view, |it| it == id), commands);
             items.push(parked);
         }
     }
     if let Some(task) = state.stopped_by {
-        let (text, commands) = (format!("task {} failed", name(task)), vec![format!("retry {named} {}", quoted(&name(task)))]);
+        let (text, commands) =
+            (format!("task {} failed", name(task)), vec![format!("retry {named} {}", quoted(&name(task)))]);
         items.push(need(Kind::Stopped, plan.to_owned(), text, held_up(plan, view, |_| true), commands));
     }
     if let Some(reason) = state.pause_reason().filter(|_| !state.is_paused_from_parent()) {
@@ -253,5 +268,9 @@ async fn overdue(crew: &Crew, at: Option<Position>) -> Result<Vec<Need>, Error> 
 /// A word of a command line, quoted where a shell needs it.
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
 }

@@ -17,8 +17,7 @@ impl Crew {
     /// A refusal by [`Agents`](crewlog_planner::crew::agents::Agents), or a fault of the log.
     pub async fn join(&self, join: Join) -> Result<Joined, Refusal> {
         let Join { name, parent, session, profile } = join;
-        let (worktree, process, program) =
-            (profile.worktree.clone(), profile.process.clone(), profile.program.clone());
+        let (worktree, process, program) = (profile.worktree.clone(), profile.process.clone(), profile.program.clone());
         let mut agents = self.agents.lock().await;
         let (wanted, below, known) = (name.clone(), parent.clone(), session.clone());
         let command = AgentCommand::Join { name, parent, session, profile, now: self.store.now() };

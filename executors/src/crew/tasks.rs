@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crewlog_mq::{
-    Append, Cause, Error, ExecuteError, Expected, Handler, Metadata, NewEvent, Position, Query, Range, Runner,
-    Write,
+    Append, Cause, Error, ExecuteError, Expected, Handler, Metadata, NewEvent, Position, Query, Range, Runner, Write,
 };
 use crewlog_planner::claim::{self, Ending, TaskCommand, TaskError, TaskLease, TaskProgress};
 use crewlog_planner::crew::leases::{self, Holder, Lease, LeaseCommand, LeaseError, Request, Which};
@@ -405,9 +404,8 @@ impl Crew {
             planner.catch_up().await?;
             let state = planner.handler().state();
             let first = state.next_id();
-            let planned = planned(&tasks, first, |name| {
-                state.id_named(name.strip_prefix(&format!("{plan}/")).unwrap_or(name))
-            })?;
+            let planned =
+                planned(&tasks, first, |name| state.id_named(name.strip_prefix(&format!("{plan}/")).unwrap_or(name)))?;
             let ids = tasks
                 .iter()
                 .zip(&planned)
@@ -444,8 +442,7 @@ fn planned(tasks: &[NewTask], first: u64, known: impl Fn(&str) -> Option<TaskId>
     let number = |index: usize| TaskId(first + index as u64);
     let find = |name: &str| {
         let own = tasks.iter().position(|task| task.key == name).map(number);
-        own.or_else(|| known(name))
-            .ok_or_else(|| Refusal::NoTask(format!("there is no task {name:?} to depend on")))
+        own.or_else(|| known(name)).ok_or_else(|| Refusal::NoTask(format!("there is no task {name:?} to depend on")))
     };
     let mut planned = Vec::new();
     for (index, task) in tasks.iter().enumerate() {
