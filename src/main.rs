@@ -159,7 +159,14 @@ async fn obey(session: &Session, command: Command) -> Result<Code, Failure> {
         Command::Keys(keys) => keys::keys(session, keys).await,
         Command::Stats { project, at } => crew::views::stats(session, project, at).await,
         Command::Conflicts { plan, all, at } => crew::views::conflicts(session, plan.as_deref(), all, at).await,
-        Command::Answer(answer) => commands::answer(session, answer).await,
+        Command::Crew(command) => crew::verbs::obey(session, command).await,
+        Command::Answer(answer) => {
+            crew::session::person_only("answer questions")?;
+            match crew::verbs::number_of(&answer) {
+                Some(number) => crew::verbs::answer(session, number, answer).await,
+                None => commands::answer(session, answer).await,
+            }
+        }
         Command::Ask(ask) => commands::ask(session, ask).await,
         Command::Withdraw { plan, question, reason } => commands::withdraw(session, &plan, &question, reason).await,
         Command::Done { plan, task, result } => commands::done(session, &plan, &task, result).await,

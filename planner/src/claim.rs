@@ -314,6 +314,11 @@ pub struct Holder {
 }
 
 impl Holder {
+    /// Whether it is an agent of another name: one that resumed from a new process was not lost.
+    fn is_other_agent(&self, executor: &Executor) -> bool {
+        self.is_agent && self.executor.name != executor.name
+    }
+
     /// How long a renewal lasts.
     fn lease(&self) -> Duration {
         if self.is_agent { AGENT_LEASE } else { LEASE }
@@ -445,8 +450,8 @@ impl TaskLease {
         if attempt == self.attempt && self.holder.as_ref().is_some_and(is_own) {
             return Ok(Vec::new());
         }
+        let loses_one = self.holder.as_ref().is_some_and(|holder| holder.is_other_agent(&executor));
         let mut event = self.claim(attempt, executor, now, dead_epoch)?;
-        let loses_one = self.holder.as_ref().is_some_and(|holder| holder.is_agent);
         if attempt == self.attempt && self.n_lost + u32::from(loses_one) >= LOST_MAX {
             return Err(TaskError::Parked);
         }
@@ -469,11 +474,6 @@ impl TaskLease {
     /// True when an earlier holder, or one whose lease has expired, may have had effects.
     fn was_begun(&self) -> bool {
         self.is_cut_off || self.holder.as_ref().is_some_and(|holder| holder.has_started)
-    }
-
-    /// Counts a holder that is replaced or timed out, if it is an agent.
-    fn lose_agent(&mut self) {
-        self.n_lost += u32::from(self.holder.as_ref().is_some_and(|holder| holder.is_agent));
     }
 
     fn check_holder(&self, epoch: u64) -> Result<(), TaskError> {
@@ -510,7 +510,8 @@ impl Handler for TaskLease {
                 if *attempt != self.attempt {
                     (self.progress, self.n_lost) = (None, 0);
                 }
-                self.lose_agent();
+                let loses_one = self.holder.as_ref().is_some_and(|holder| holder.is_other_agent(executor));
+                self.n_lost += u32::from(loses_one);
                 self.attempt_is_ended = false;
                 self.is_cut_off = *cut_off;
                 self.attempt = *attempt;
@@ -534,7 +535,7 @@ impl Handler for TaskLease {
             TaskEvent::TaskReleased { .. } => (self.holder, self.n_lost) = (None, 0),
             TaskEvent::UsageReported { .. } => {}
             TaskEvent::TimerFired { .. } => {
-                self.lose_agent();
+                self.n_lost += u32::from(self.holder.as_ref().is_some_and(|holder| holder.is_agent));
                 self.is_cut_off |= self.holder.take().is_some_and(|holder| holder.has_started);
             }
             TaskEvent::TaskWithdrawn { attempt } => {

@@ -1,6 +1,7 @@
 //! The command line: commands, arguments and options. The doc comments are the help texts.
 
 mod change;
+mod crew;
 mod hosts;
 mod log;
 mod run;
@@ -16,6 +17,7 @@ use crate::sealing::KeyPlace;
 use typed::{plan_at, position};
 
 pub use change::{AddTask, Amend, Answer, Ask, BACKLOG, Cancel, Changes, Edits, Pause, Retry, Set, Task, Unset};
+pub use crew::{Crew, Inbox, Leases, Send};
 pub use hosts::{Doctor, Host, Init};
 #[cfg(feature = "sealing")]
 pub use log::Keys;
@@ -181,7 +183,9 @@ pub enum Command {
         #[arg(long, value_name = "POSITION", value_parser = position())]
         at: Option<Position>,
     },
-    /// Answer a question
+    #[command(flatten)]
+    Crew(Crew),
+    /// Answer a question of a plan or of an agent
     Answer(Answer),
     /// Ask a question about a task, which then waits for the answer
     Ask(Ask),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crewlog_executors::crew::{Crew, Refusal};
+use crewlog_executors::human;
 
 use crate::failure::{Code, Failure};
 use crate::session::Session;
@@ -20,6 +21,11 @@ pub async fn open(session: &Session, make: bool) -> Result<Arc<Crew>, Failure> {
 /// The agent that this process acts for, if it has the identity of one.
 pub fn agent_id() -> Option<String> {
     std::env::var(AGENT_ID).ok().filter(|agent| !agent.is_empty())
+}
+
+/// The person, as events name them.
+pub fn person() -> String {
+    std::env::var("USER").ok().filter(|name| !name.is_empty()).unwrap_or_else(|| human::NAME.to_owned())
 }
 
 /// Refuses to an agent what only a person may do. An agent of the same user can shed its identity; it does not do so by accident.

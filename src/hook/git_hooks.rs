@@ -80,7 +80,7 @@ fn pre_push(session: &Session) -> Result<bool, Failure> {
 /// The leases of others on these files. Whoever has no name among the agents is a person, for whom all of them count.
 async fn hits(crew: &Crew, session: &Session, names: &[String], is_strict: bool) -> Result<Vec<Hit>, Failure> {
     let agents = crew.agents().await?;
-    let of_session = |session: String| agents.of_session(&session).map(str::to_owned);
+    let of_session = |session: String| agents.joined_as(&session, None).map(str::to_owned);
     let told = SESSIONS.iter().filter_map(|name| std::env::var(name).ok()).find_map(of_session);
     let agent = agent_id().or(told).or_else(|| process::ancestors().into_iter().find_map(of_session));
     drop(agents);

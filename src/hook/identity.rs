@@ -33,7 +33,7 @@ pub struct Origin {
 pub async fn known(crew: &Crew, origin: &Origin, call: &Call, worktree: &str) -> Result<Option<Caller>, Refusal> {
     let agents = crew.agents().await?;
     let name = match &call.agent {
-        Some(sub) => agents.of_session(&session_below(call, sub)).map(str::to_owned),
+        Some(sub) => agents.joined_as(&session_below(call, sub), None).map(str::to_owned),
         None => own(&agents, origin, call),
     };
     Ok(name.and_then(|name| agents.get(&name).map(|agent| caller(&name, agent, worktree))))
@@ -84,9 +84,9 @@ fn own(agents: &Agents, origin: &Origin, call: &Call) -> Option<String> {
     }
     let of_process = || {
         let mut above = origin.ancestors.iter().filter(|_| has_only_process(call.host));
-        above.find_map(|session| agents.of_session(session))
+        above.find_map(|session| agents.joined_as(session, None))
     };
-    agents.of_session(&call.session).or_else(of_process).map(str::to_owned)
+    agents.joined_as(&call.session, None).or_else(of_process).map(str::to_owned)
 }
 
 /// Gemini CLI and opencode give their MCP servers no id of a session.

@@ -20,7 +20,8 @@ const PAGE: usize = 500;
 /// The open plans of a log.
 #[derive(Debug, Default)]
 pub(super) struct Board {
-    plans: Option<Plans>,
+    /// The plans, and the log that they were read from: the log as it is until it goes back.
+    plans: Option<(Plans, EventStore)>,
     read_to: Position,
 }
 
@@ -83,7 +84,7 @@ impl Board {
     /// Reads what is new. After the log went back everything is read again.
     pub(super) async fn catch_up(&mut self, store: &EventStore) -> Result<(), Error> {
         match self.read_on(store).await {
-            Err(Error::WentBack { .. }) => {
+            Err(Error::WentBack { .. }) if self.plans.is_some() => {
                 *self = Self::default();
                 self.read_on(store).await
             }
@@ -91,20 +92,24 @@ impl Board {
         }
     }
 
+    /// The plans that were open at a position.
+    pub(super) async fn at(log: &EventStore, position: Position) -> Result<Self, Error> {
+        let open: Vec<_> = list_plans(log, Some(position)).await?.open().map(|plan| plan.id.clone()).collect();
+        Ok(Self { plans: Some((Plans::load(log, open, position).await?, log.clone())), read_to: position })
+    }
+
     async fn read_on(&mut self, store: &EventStore) -> Result<(), Error> {
-        let Some(plans) = &mut self.plans else {
-            let head = store.head().await?;
-            let open: Vec<_> = list_plans(store, Some(head)).await?.open().map(|plan| plan.id.clone()).collect();
-            self.plans = Some(Plans::load(store, open, head).await?);
-            self.read_to = head;
+        let Some((plans, log)) = &mut self.plans else {
+            let log = store.pinned();
+            *self = Self::at(&log, log.head().await?).await?;
             return Ok(());
         };
         let query = Query::stream(event::STREAM).or(Query::stream(claim::STREAM));
         let mut rest = Some(Range::after(self.read_to));
         while let Some(range) = rest {
-            let page = store.read(&query, range, PAGE).await?;
+            let page = log.read(&query, range, PAGE).await?;
             for recorded in &page.events {
-                plans.apply(store, recorded).await?;
+                plans.apply(log, recorded).await?;
                 if let Some(plan) = plan_of(recorded).filter(|_| recorded.stream_id == event::STREAM) {
                     plans.drop_if_ended(plan);
                 }
@@ -119,7 +124,7 @@ impl Board {
     /// The open plans of a project.
     pub(super) fn views<'a>(&'a self, project: &'a str) -> impl Iterator<Item = (&'a str, &'a PlanView)> {
         let is_own = move |tags: &[String]| tags.iter().any(|tag| tag.strip_prefix("project:") == Some(project));
-        let views = self.plans.iter().flat_map(Plans::views);
+        let views = self.known().flat_map(Plans::views);
         views.filter(move |(_, tags, _)| is_own(tags)).map(|(plan, _, view)| (plan, view))
     }
 
@@ -134,7 +139,7 @@ impl Board {
                 && !without.contains(&claim::aggregate_id(&dispatch.plan, dispatch.task))
                 && !self.is_parked(&dispatch.plan, dispatch.task)
         };
-        let plans = self.plans.as_ref()?;
+        let plans = self.known().next()?;
         plans.next(is_wanted, |_, _| false).map(|(dispatch, _)| ReadyTask(dispatch))
     }
 
@@ -143,19 +148,28 @@ impl Board {
     }
 
     pub(super) fn view(&self, plan: &str) -> Option<&PlanView> {
-        self.plans.as_ref()?.views().find(|(known, _, _)| *known == plan).map(|(_, _, view)| view)
+        self.known().flat_map(Plans::views).find(|(known, _, _)| *known == plan).map(|(_, _, view)| view)
+    }
+
+    fn known(&self) -> impl Iterator<Item = &Plans> {
+        self.plans.iter().map(|(plans, _)| plans)
     }
 
     /// The dispatch of a task that can be claimed or is claimed.
     pub(super) fn dispatched(&self, plan: &str, task: TaskId) -> Option<ReadyTask> {
-        self.plans.as_ref()?.dispatch(plan, task).filter(|dispatch| is_for_agents(dispatch)).cloned().map(ReadyTask)
+        self.known().next()?.dispatch(plan, task).filter(|dispatch| is_for_agents(dispatch)).cloned().map(ReadyTask)
     }
 
-    /// The claims of an agent.
-    pub(super) fn claims_of(&self, agent: &str) -> Vec<(Dispatch, Lease)> {
-        let plans = self.plans.iter().flat_map(Plans::leases);
-        let own = plans.filter(|(dispatch, lease)| lease.executor.name == agent && is_for_agents(dispatch));
-        own.map(|(dispatch, lease)| (dispatch.clone(), lease.clone())).collect()
+    /// The claims that agents of a project hold.
+    pub(super) fn claims(&self, project: &str) -> impl Iterator<Item = (&Dispatch, &Lease)> {
+        let tag = format!("project:{project}");
+        let is_by_agent = |dispatch: &Dispatch| {
+            let holder = self.view(&dispatch.plan).and_then(|view| view.times(dispatch.task).claim.holder);
+            holder.is_some_and(|holder| holder.is_agent)
+        };
+        self.known()
+            .flat_map(Plans::leases)
+            .filter(move |(dispatch, _)| dispatch.tags.contains(&tag) && is_by_agent(dispatch))
     }
 }
 
@@ -177,10 +191,17 @@ pub(super) fn summaries(plan: &str, view: &PlanView) -> Vec<TaskSummary> {
         let holder = times.holder.as_ref().map(|lease| lease.executor.name.clone());
         let task_state = match task.status {
             status if status.is_end() => TaskState::Done,
-            _ if times.claim.is_parked() => TaskState::Parked,
+            TaskStatus::Running if times.claim.is_parked() => TaskState::Parked,
             TaskStatus::Running if holder.is_some() => TaskState::Claimed,
             TaskStatus::Running if free.contains(&id) => TaskState::Ready,
-            _ => TaskState::Blocked,
+            TaskStatus::Planned
+            | TaskStatus::Running
+            | TaskStatus::NeedsClarification
+            | TaskStatus::Completed
+            | TaskStatus::Failed
+            | TaskStatus::TimedOut
+            | TaskStatus::Cancelled
+            | TaskStatus::Skipped => TaskState::Blocked,
         };
         let waits = task.plan.depends_on.iter().filter_map(|dependency| state.task(dependency.task));
         let waits = waits.filter(|on| !on.status.is_end()).map(|on| claim::aggregate_id(plan, on.plan.id));

@@ -132,14 +132,31 @@ impl Crew {
         after: Position,
         limit: usize,
     ) -> Result<(Vec<Mail>, bool), Refusal> {
-        let open = self.messages().await?;
+        self.inbox_at(agent, unread_only, after, limit, None).await
+    }
+
+    /// The same as of a position.
+    ///
+    /// # Errors
+    /// A fault of the log.
+    pub async fn inbox_at(
+        &self,
+        agent: &str,
+        unread_only: bool,
+        after: Position,
+        limit: usize,
+        position: Option<Position>,
+    ) -> Result<(Vec<Mail>, bool), Refusal> {
+        let head = match position {
+            Some(position) => position,
+            None => self.messages().await?.position(),
+        };
+        let open = self.messages_at(position).await?;
         let unread: BTreeSet<_> = open.unread(agent).collect();
         let due: BTreeSet<_> = open.acks_due(agent).collect();
-        let head = open.position();
-        drop(open);
         // Nothing before the oldest unread one is wanted.
         let after = match unread.first().filter(|_| unread_only) {
-            Some(first) => after.max(Position(first.0 - 1)),
+            Some(first) => after.max(Position(first.0.saturating_sub(1))),
             None if unread_only => head,
             None => after,
         };

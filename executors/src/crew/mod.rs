@@ -9,31 +9,34 @@
 
 mod board;
 mod messages;
+mod needs;
+mod presence;
 mod refusal;
 mod tasks;
 mod timers;
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crewlog_mq::{
-    Append, Cause, CellChange, Error, Event, EventStore, ExecuteError, Executed, Handler, Position, Query, Runner,
-    Snapshot, Timestamp,
+    Append, Cause, CellChange, Error, Event, EventStore, ExecuteError, Executed, Handler, Position, Query, Range,
+    Runner, Snapshot, Timestamp,
 };
 use crewlog_planner::claim::Executor;
-use crewlog_planner::crew::agents::{
-    self, AgentCommand, AgentError, AgentEvent, Agents, Outcome, Profile, Report, is_below,
-};
+use crewlog_planner::crew::agents::{self, AgentError, Agents, Profile};
 use crewlog_planner::crew::asks::{self, Answer, Ask, AskCommand, Asks};
 use crewlog_planner::crew::leases::{self, Holder, Lease, LeaseCommand, LeaseEvent, Leases, Request, Which};
 use crewlog_planner::crew::messages::Messages;
 use crewlog_planner::crew::target::Target;
+use futures::TryStreamExt;
 use tokio::sync::{Mutex, MutexGuard};
 
 pub use self::board::{ReadyTask, TaskState, TaskSummary};
-pub use self::messages::{Delivered, Draft, Mail};
+pub use self::messages::{Delivered, Draft, EVERYONE, Mail};
+pub use self::needs::{Kind, Need, NeedsYou, needs_you};
 pub use self::refusal::Refusal;
-pub use self::tasks::{Taken, TaskUpdate};
+pub use self::tasks::{NewTask, STANDING_PLAN, Taken, TaskUpdate};
 pub use self::timers::host;
 
 use self::board::Board;
@@ -215,114 +218,48 @@ impl Crew {
         Read::of(&self.asks).await
     }
 
-    /// A session joins, or resumes.
+    /// The agents, now or as of a position.
     ///
     /// # Errors
-    /// A refusal by [`Agents`], or a fault of the log.
-    pub async fn join(&self, join: Join) -> Result<Joined, Refusal> {
-        let Join { name, parent, session, profile } = join;
-        let (worktree, process) = (profile.worktree.clone(), profile.process.clone());
-        let mut agents = self.agents.lock().await;
-        let (known, below) = (session.clone(), parent.clone());
-        let command = AgentCommand::Join { name, parent, session, profile, now: self.store.now() };
-        let executed = agents.execute(command, &Cause::request()).await?;
-        let is_joined = |event: &AgentEvent| matches!(event, AgentEvent::AgentJoined { .. });
-        let named = executed.events.iter().find_map(|event| match event {
-            AgentEvent::AgentJoined { agent, .. }
-            | AgentEvent::AgentProfileChanged { agent, .. }
-            | AgentEvent::AgentSeen { agent, .. }
-            | AgentEvent::AgentRecovered { agent, .. } => Some(agent.clone()),
-            _ => None,
-        });
-        let is_resumed = !executed.events.iter().any(is_joined);
-        let agent = named
-            .or_else(|| agents.handler().joined_as(&known, below.as_deref()).map(str::to_owned))
-            .unwrap_or_default();
-        let epoch = agents.handler().get(&agent).map_or(0, |found| found.epoch);
-        drop(agents);
-        let executor = match process {
-            Some(process) => Executor { name: agent.clone(), ..process },
-            // Nobody can prove that it is dead.
-            None => Executor { name: agent.clone(), host: worktree_host(&worktree), worker: known },
-        };
-        let caller = Caller { agent, epoch, worktree, executor };
-        self.present(&caller).await?;
-        Ok(Joined { caller, is_resumed, position: executed.position })
+    /// A fault of the log.
+    pub async fn agents_at(&self, position: Option<Position>) -> Result<Agents, Error> {
+        self.read_at(&self.agents, agents::STREAM, position).await
     }
 
-    /// Takes note of a call: the session must still hold its name, and what the agent holds is renewed.
+    /// The leases, now or as of a position.
     ///
     /// # Errors
-    /// [`AgentError::Superseded`], [`AgentError::Left`], or a fault of the log.
-    pub async fn present(&self, caller: &Caller) -> Result<(), Refusal> {
-        let (agent, now) = (caller.agent.clone(), self.store.now());
-        let mut agents = self.agents.lock().await;
-        agents.catch_up().await?;
-        agents.handler().check(&agent, caller.epoch)?;
-        agents.execute_as_read(AgentCommand::See { agent: agent.clone(), now }, &Cause::request()).await?;
-        // It may have been superseded meanwhile.
-        agents.handler().check(&agent, caller.epoch)?;
-        drop(agents);
-        let mut leases = self.leases.lock().await;
-        if leases.handler().renewal_is_due(&agent, now) {
-            leases.execute(LeaseCommand::Renew { agent, now }, &Cause::request()).await?;
+    /// A fault of the log.
+    pub async fn leases_at(&self, position: Option<Position>) -> Result<Leases, Error> {
+        self.read_at(&self.leases, leases::STREAM, position).await
+    }
+
+    /// The open messages, now or as of a position.
+    ///
+    /// # Errors
+    /// A fault of the log.
+    pub async fn messages_at(&self, position: Option<Position>) -> Result<Messages, Error> {
+        self.read_at(&self.messages, crewlog_planner::crew::messages::STREAM, position).await
+    }
+
+    /// The questions, now or as of a position.
+    ///
+    /// # Errors
+    /// A fault of the log.
+    pub async fn asks_at(&self, position: Option<Position>) -> Result<Asks, Error> {
+        self.read_at(&self.asks, asks::STREAM, position).await
+    }
+
+    async fn read_at<H>(&self, now: &Mutex<Runner<H>>, stream: &str, position: Option<Position>) -> Result<H, Error>
+    where
+        H: Handler + Clone,
+        H::Command: Clone,
+        H::Event: Event,
+    {
+        match position {
+            Some(position) => at(&self.store, &self.project, stream, position).await,
+            None => Ok((*Read::of(now).await?).clone()),
         }
-        drop(leases);
-        self.renew_claims(caller, now).await
-    }
-
-    /// An agent reports on its work.
-    ///
-    /// # Errors
-    /// As for [`Crew::present`], and a text that is too long.
-    pub async fn report(&self, caller: &Caller, report: Report) -> Result<(), Refusal> {
-        self.present(caller).await?;
-        let command = AgentCommand::Report { agent: caller.agent.clone(), report, now: self.store.now() };
-        self.agents.lock().await.execute(command, &Cause::request()).await?;
-        Ok(())
-    }
-
-    /// An agent leaves: its subagents leave, its leases are released, its tasks returned and its questions withdrawn. Gives
-    /// the numbers of the leases and the names of the tasks.
-    ///
-    /// # Errors
-    /// As for [`Crew::present`], and a text that is too long.
-    pub async fn leave(
-        &self,
-        caller: &Caller,
-        outcome: Outcome,
-        note: String,
-        next_step: String,
-    ) -> Result<(Vec<u64>, Vec<String>), Refusal> {
-        self.present(caller).await?;
-        let tasks = self.return_tasks(caller, &note).await?;
-        let mut agents = self.agents.lock().await;
-        let below: Vec<_> = agents.handler().present_below(&caller.agent).map(str::to_owned).collect();
-        for agent in below {
-            let (note, next_step) = (note.clone(), next_step.clone());
-            let command = AgentCommand::Leave { agent, outcome, note, next_step, now: self.store.now() };
-            agents.execute(command, &Cause::request()).await?;
-        }
-        drop(agents);
-        let released = self.release_below(&caller.agent).await?;
-        let reason = format!("{} has left", caller.agent);
-        let command = AskCommand::Withdraw { agent: caller.agent.clone(), reason, now: self.store.now() };
-        self.asks.lock().await.execute(command, &Cause::request()).await?;
-        Ok((released, tasks))
-    }
-
-    /// Releases all leases of an agent and of its subagents.
-    async fn release_below(&self, agent: &str) -> Result<Vec<u64>, Refusal> {
-        let mut leases = self.leases.lock().await;
-        leases.catch_up().await?;
-        let holders: std::collections::BTreeSet<_> =
-            leases.handler().holders().filter(|holder| is_below(holder, agent)).map(str::to_owned).collect();
-        let mut released = Vec::new();
-        for agent in holders {
-            let command = LeaseCommand::Release { agent, which: Which::All, now: self.store.now() };
-            released.extend(released_by(&leases.execute(command, &Cause::request()).await?));
-        }
-        Ok(released)
     }
 
     /// Requests leases: all of them or none.
@@ -365,11 +302,13 @@ impl Crew {
         self.present(caller).await?;
         let command = LeaseCommand::Release { agent: caller.agent.clone(), which, now: self.store.now() };
         let executed = self.leases.lock().await.execute(command, &Cause::request()).await?;
-        let granted = executed.events.iter().filter_map(|event| match event {
-            LeaseEvent::LeasesGranted { request, .. } => Some(request.holder.agent.clone()),
-            _ => None,
-        });
-        Ok((released_by(&executed), granted.collect()))
+        let mut granted = Vec::new();
+        for event in &executed.events {
+            if let LeaseEvent::LeasesGranted { request, .. } = event {
+                granted.push(request.holder.agent.clone());
+            }
+        }
+        Ok((released_by(&executed), granted))
     }
 
     /// A person ends leases.
@@ -425,6 +364,7 @@ impl Crew {
     /// As for [`Crew::present`], and a refusal by [`Asks`].
     pub async fn ask(&self, caller: &Caller, ask: Ask) -> Result<u64, Refusal> {
         self.present(caller).await?;
+        let ask = Ask { agent: caller.agent.clone(), ..ask };
         let mut asks = self.asks.lock().await;
         asks.execute(AskCommand::Ask { ask: ask.clone(), now: self.store.now() }, &Cause::request()).await?;
         Ok(asks.handler().number_of(&ask).unwrap_or_default())
@@ -474,6 +414,24 @@ where
     }
 }
 
+/// The state of an aggregate of a project as of a position.
+///
+/// # Errors
+/// A fault of the log.
+pub async fn at<H>(store: &EventStore, project: &str, stream: &str, position: Position) -> Result<H, Error>
+where
+    H: Handler,
+    H::Event: Event,
+{
+    let mut handler = H::default();
+    let mut records = pin!(store.records(&Query::aggregate(stream, project), Range::up_to(position)));
+    while let Some(recorded) = records.try_next().await? {
+        handler.apply(&recorded.decode()?);
+        handler.placed(recorded.position);
+    }
+    Ok(handler)
+}
+
 fn runner<H>(store: &EventStore, stream: &str, project: &str, tags: &[String]) -> Runner<H>
 where
     H: Handler + Snapshot,
@@ -483,36 +441,30 @@ where
     Runner::new(store.clone(), stream, project, tags.to_vec()).with_snapshots()
 }
 
-/// A worktree is written as `HOST:PATH`.
-fn worktree_host(worktree: &str) -> String {
-    worktree.split_once(':').map_or(worktree, |(host, _)| host).to_owned()
-}
-
 fn released_by(executed: &Executed<LeaseEvent>) -> Vec<u64> {
-    let ended = executed.events.iter().filter_map(|event| match event {
-        LeaseEvent::LeasesReleased { leases, .. } | LeaseEvent::LeasesForced { leases, .. } => Some(leases),
-        _ => None,
-    });
-    ended.flatten().copied().collect()
+    let mut released = Vec::new();
+    for event in &executed.events {
+        if let LeaseEvent::LeasesReleased { leases, .. } | LeaseEvent::LeasesForced { leases, .. } = event {
+            released.extend(leases);
+        }
+    }
+    released
 }
 
 fn reserved(leases: &Leases, caller: &Caller, targets: &[Target], events: &[LeaseEvent]) -> Reserved {
+    let mut risks = Vec::new();
     for event in events {
         if let LeaseEvent::LeasesQueued { waiting, .. } = event {
             return Reserved::Queued { waiting: *waiting };
         }
+        if let LeaseEvent::LeasesGranted { merge_risks, .. } = event {
+            risks.clone_from(merge_risks);
+        }
     }
-    let risks = events.iter().find_map(|event| match event {
-        LeaseEvent::LeasesGranted { merge_risks, .. } => Some(merge_risks.clone()),
-        _ => None,
-    });
     let of_request =
         |(_, lease): &(u64, &Lease)| lease.holder.worktree == caller.worktree && targets.contains(&lease.target);
     let own = leases.of_agent(&caller.agent).filter(of_request);
-    Reserved::Granted {
-        leases: own.map(|(number, lease)| (number, lease.clone())).collect(),
-        merge_risks: risks.unwrap_or_default(),
-    }
+    Reserved::Granted { leases: own.map(|(number, lease)| (number, lease.clone())).collect(), merge_risks: risks }
 }
 
 impl From<AgentError> for Refusal {

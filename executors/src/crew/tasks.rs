@@ -3,20 +3,24 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crewlog_mq::{Append, Cause, Error, ExecuteError, Expected, Handler, Metadata, NewEvent, Runner, Timestamp, Write};
-use crewlog_planner::claim::{self, AGENT_LEASE, Ending, TaskCommand, TaskError, TaskLease, TaskProgress};
+use crewlog_mq::{
+    Append, Cause, Error, ExecuteError, Expected, Handler, Metadata, NewEvent, Position, Query, Range, Runner, Write,
+};
+use crewlog_planner::claim::{self, Ending, TaskCommand, TaskError, TaskLease, TaskProgress};
 use crewlog_planner::crew::leases::{self, Holder, Lease, LeaseCommand, LeaseError, Request, Which};
 use crewlog_planner::crew::target::Target;
-use crewlog_planner::event::{Amendment, Command, FailureClass, PlannerConfig, TaskInput, plan_tag};
+use crewlog_planner::event::{self, Amendment, Command, FailureClass, PlannerConfig, TaskInput, plan_tag};
 use crewlog_planner::plan::{Dependency, Proposal, Strength, TaskId, TaskPlan};
 use crewlog_planner::planner::PlannerError;
 use crewlog_planner::view::Lease as Held;
 use serde_json::json;
 
-use super::board::{ReadyTask, TaskState, TaskSummary, summaries};
+use super::board::{Board, ReadyTask, TaskState, TaskSummary, summaries};
 use super::{Caller, Crew, Refusal};
 use crate::claiming::claim_of;
+use crate::planning;
 use crate::plans::planner_of;
+use crate::queue::Dispatch;
 
 /// The standing plan of tasks that agents make.
 pub const STANDING_PLAN: &str = "backlog";
@@ -25,7 +29,7 @@ const TRIED_MAX: usize = 20;
 /// How often a claim is decided again because others wrote at the same time.
 const ATTEMPTS_MAX: usize = 8;
 /// Claims are renewed when they were last renewed this long ago.
-const RENEWAL: Duration = Duration::from_secs(60);
+pub(super) const RENEWAL: Duration = Duration::from_secs(60);
 
 /// What a claim led to.
 #[derive(Debug, Clone)]
@@ -104,6 +108,15 @@ impl Crew {
         Ok(all.filter(|task| state.is_none_or(|state| task.state == state)).collect())
     }
 
+    /// The tasks of the plans that were open at a position.
+    ///
+    /// # Errors
+    /// A fault of the log.
+    pub async fn tasks_at(&self, position: Position) -> Result<Vec<TaskSummary>, Refusal> {
+        let board = Board::at(&self.store, position).await?;
+        Ok(board.views(&self.project).flat_map(|(plan, view)| summaries(plan, view)).collect())
+    }
+
     /// Claims the next ready task, with leases on its files if wanted: both or neither. Tasks whose files others hold are
     /// passed over and named.
     ///
@@ -176,7 +189,7 @@ impl Crew {
         }
     }
 
-    fn find(&self, board: &super::board::Board, id: &str) -> Result<(String, TaskId), Refusal> {
+    fn find(&self, board: &Board, id: &str) -> Result<(String, TaskId), Refusal> {
         let missing = || Refusal::NoTask(format!("there is no open task {id:?}; `list_tasks` lists them"));
         let (plan, name) = id.rsplit_once('/').ok_or_else(missing)?;
         let (_, view) = board.views(&self.project).find(|(known, _)| *known == plan).ok_or_else(missing)?;
@@ -201,7 +214,12 @@ impl Crew {
             };
             let events = match claim.handler().clone().process(command.clone()) {
                 Ok(events) => events,
-                Err(TaskError::Held { executor, .. }) if executor.name == caller.agent => Vec::new(),
+                Err(TaskError::Held { executor, .. })
+                    if executor.name == caller.agent
+                        && claim.handler().holder.as_ref().is_some_and(|holder| holder.is_agent) =>
+                {
+                    Vec::new()
+                }
                 Err(TaskError::Held { executor, epoch, .. }) => {
                     if dead_epoch == Some(epoch) || !self.life.is_dead(&executor) {
                         return Ok(Taken::Held { holder: executor.name });
@@ -277,11 +295,18 @@ impl Crew {
             TaskUpdate::Done(result) => Ending::Completed { result, run: None },
             TaskUpdate::Failed(error) => Ending::Failed { error, class: FailureClass::Task, run: None },
             TaskUpdate::Released(reason, progress) => {
-                execute(&mut claim, TaskCommand::Progress { epoch, progress }).await?;
+                // One that says nothing hides no earlier one.
+                if progress != TaskProgress::default() {
+                    execute(&mut claim, TaskCommand::Progress { epoch, progress }).await?;
+                }
                 Ending::Released { reason }
             }
         };
         execute(&mut claim, TaskCommand::End { epoch, usage: Default::default(), ending }).await?;
+        // The plan goes on even where no host runs.
+        if let Some((plan, _)) = claim::split_aggregate_id(&id) {
+            planning::catch_up(&self.store, plan, claim.tags().to_vec()).await?;
+        }
         let mut leases = self.leases.lock().await;
         leases.catch_up().await?;
         let of_task = leases.handler().of_agent(&caller.agent).filter(|(_, lease)| lease.task.as_ref() == Some(&id));
@@ -311,12 +336,13 @@ impl Crew {
         }
     }
 
-    /// The claims of an agent: plan, task, epoch and tags.
-    pub(super) async fn claims_of(&self, agent: &str) -> Result<Vec<(String, TaskId, u64, Vec<String>)>, Refusal> {
+    /// The claims of the agents of the project, or of one.
+    pub(super) async fn claims(&self, agent: Option<&str>) -> Result<Vec<(Dispatch, Held)>, Refusal> {
         let mut board = self.board.lock().await;
         board.catch_up(&self.store).await?;
-        let claims = board.claims_of(agent).into_iter();
-        Ok(claims.map(|(dispatch, lease)| (dispatch.plan, dispatch.task, lease.epoch, dispatch.tags)).collect())
+        let is_meant = |held: &Held| agent.is_none_or(|agent| held.executor.name == agent);
+        let claims = board.claims(&self.project).filter(|(_, held)| is_meant(held));
+        Ok(claims.map(|(dispatch, held)| (dispatch.clone(), held.clone())).collect())
     }
 
     /// The tasks that an agent holds, by id.
@@ -324,14 +350,14 @@ impl Crew {
     /// # Errors
     /// A fault of the log.
     pub async fn tasks_of(&self, agent: &str) -> Result<Vec<String>, Refusal> {
-        let claims = self.claims_of(agent).await?;
-        Ok(claims.into_iter().map(|(plan, task, ..)| claim::aggregate_id(&plan, task)).collect())
+        let claims = self.claims(Some(agent)).await?;
+        Ok(claims.into_iter().map(|(dispatch, _)| claim::aggregate_id(&dispatch.plan, dispatch.task)).collect())
     }
 
     /// Gives the tasks of an agent back.
-    pub(super) async fn return_tasks(&self, caller: &Caller, reason: &str) -> Result<Vec<String>, Refusal> {
+    pub(super) async fn return_tasks(&self, agent: &str, reason: &str) -> Result<Vec<String>, Refusal> {
         let mut returned = Vec::new();
-        for (plan, task, epoch, tags) in self.claims_of(&caller.agent).await? {
+        for (Dispatch { plan, task, tags, .. }, Held { epoch, .. }) in self.claims(Some(agent)).await? {
             let mut claim = claim_of(&self.store, &plan, task, tags);
             let ending = Ending::Released { reason: reason.to_owned() };
             match execute(&mut claim, TaskCommand::End { epoch, usage: Default::default(), ending }).await {
@@ -342,24 +368,6 @@ impl Crew {
             }
         }
         Ok(returned)
-    }
-
-    /// Renews the claims of an agent that were not renewed for a while.
-    pub(super) async fn renew_claims(&self, caller: &Caller, now: Timestamp) -> Result<(), Refusal> {
-        let mut board = self.board.lock().await;
-        board.catch_up(&self.store).await?;
-        let claims = board.claims_of(&caller.agent);
-        drop(board);
-        let fresh = now.plus(AGENT_LEASE.saturating_sub(RENEWAL));
-        for (dispatch, Held { epoch, .. }) in claims.into_iter().filter(|(_, lease)| lease.until < fresh) {
-            let mut claim = claim_of(&self.store, &dispatch.plan, dispatch.task, dispatch.tags);
-            match execute(&mut claim, TaskCommand::Renew { epoch, now }).await {
-                // It has ended meanwhile, or is another's.
-                Ok(()) | Err(Refusal::Task(_)) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
     }
 
     /// Lets a parked task be claimed again, for a person.
@@ -375,31 +383,40 @@ impl Crew {
         execute(&mut claim_of(&self.store, &plan, task, tags), TaskCommand::Unpark { by }).await
     }
 
+    /// The standing plan of the project; another project of the log may have the short name.
+    async fn standing_plan(&self) -> Result<String, Refusal> {
+        let first = self.store.read(&Query::aggregate(event::STREAM, STANDING_PLAN), Range::default(), 1).await?;
+        let own = format!("project:{}", self.project);
+        let is_free = first.events.first().is_none_or(|recorded| recorded.tags.contains(&own));
+        Ok(if is_free { STANDING_PLAN.to_owned() } else { format!("{STANDING_PLAN}-{}", self.project) })
+    }
+
     /// Adds tasks to the standing plan: all of them or none. Gives each key with the id of its task.
     ///
     /// # Errors
     /// As for [`Crew::present`], and a task that the planner refuses.
     pub async fn create_tasks(&self, caller: &Caller, tasks: Vec<NewTask>) -> Result<Vec<(String, String)>, Refusal> {
         self.present(caller).await?;
-        let plan = STANDING_PLAN;
-        let tags = vec![plan_tag(plan), format!("project:{}", self.project)];
-        let mut planner = planner_of(&self.store, plan, tags).await?;
+        let plan = self.standing_plan().await?;
+        let tags = vec![plan_tag(&plan), format!("project:{}", self.project)];
+        let mut planner = planner_of(&self.store, &plan, tags).await?;
         for _ in 0..ATTEMPTS_MAX {
             planner.catch_up().await?;
             let state = planner.handler().state();
             let first = state.next_id();
-            let planned = planned(&tasks, first, |name| state.id_named(name))?;
+            let planned =
+                planned(&tasks, first, |name| state.id_named(name.strip_prefix(&format!("{plan}/")).unwrap_or(name)))?;
             let ids = tasks
                 .iter()
                 .zip(&planned)
-                .map(|(task, planned)| (task.key.clone(), claim::aggregate_id(plan, planned.id)));
+                .map(|(task, planned)| (task.key.clone(), claim::aggregate_id(&plan, planned.id)));
             let ids: Vec<_> = ids.collect();
             let reason = format!("made by {}", caller.agent);
             let command = match state.tasks.is_empty() {
                 true => Command::Propose {
                     proposal: Box::new(Proposal {
                         tasks: planned,
-                        title: Some(plan.to_owned()),
+                        title: Some(STANDING_PLAN.to_owned()),
                         ..Proposal::default()
                     }),
                     attachments: Vec::new(),
@@ -425,9 +442,7 @@ fn planned(tasks: &[NewTask], first: u64, known: impl Fn(&str) -> Option<TaskId>
     let number = |index: usize| TaskId(first + index as u64);
     let find = |name: &str| {
         let own = tasks.iter().position(|task| task.key == name).map(number);
-        let standing = name.strip_prefix("backlog/").unwrap_or(name);
-        own.or_else(|| known(standing))
-            .ok_or_else(|| Refusal::NoTask(format!("there is no task {name:?} to depend on")))
+        own.or_else(|| known(name)).ok_or_else(|| Refusal::NoTask(format!("there is no task {name:?} to depend on")))
     };
     let mut planned = Vec::new();
     for (index, task) in tasks.iter().enumerate() {
@@ -453,7 +468,7 @@ fn targets_of(input: &TaskInput) -> Vec<Target> {
     input.files.iter().filter_map(|file| Target::written(file).ok()).collect()
 }
 
-async fn execute(claim: &mut Runner<TaskLease>, command: TaskCommand) -> Result<(), Refusal> {
+pub(super) async fn execute(claim: &mut Runner<TaskLease>, command: TaskCommand) -> Result<(), Refusal> {
     let cause = Cause::request().keeping(command.recorded());
     claim.execute(command, &cause).await?;
     Ok(())

@@ -1,4 +1,4 @@
-//! The timers of a crew: silent agents, expired leases, overdue acknowledgements, and agents that are proven dead.
+//! The timers of a crew: silent agents, expired claims and leases, overdue acknowledgements, and agents that are proven dead.
 
 use std::io;
 use std::path::Path;
@@ -13,6 +13,7 @@ use crewlog_planner::crew::messages::MessageCommand;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 
+use super::tasks::execute;
 use super::{Crew, Refusal};
 use crate::claiming::claim_of;
 use crate::liveness::LeaderLock;
@@ -68,6 +69,12 @@ impl Crew {
             agents.execute(AgentCommand::FireTimer { now }, &cause).await?;
         }
         drop(agents);
+        for (dispatch, held) in self.claims(None).await? {
+            if held.until <= now {
+                let mut claim = claim_of(&self.store, &dispatch.plan, dispatch.task, dispatch.tags);
+                execute(&mut claim, TaskCommand::FireTimer { epoch: held.epoch, now, is_dead: false }).await?;
+            }
+        }
         let mut leases = self.leases.lock().await;
         leases.catch_up().await?;
         if leases.handler().next_end().is_some_and(|end| end < now) {
@@ -96,9 +103,9 @@ impl Crew {
         let (now, cause) = (self.store.now(), Cause::request());
         let command = LeaseCommand::Abandon { agent: agent.to_owned(), now };
         self.leases.lock().await.execute(command, &cause).await?;
-        for (plan, task, epoch, tags) in self.claims_of(agent).await? {
-            let mut claim = claim_of(&self.store, &plan, task, tags);
-            claim.execute(TaskCommand::FireTimer { epoch, now, is_dead: true }, &cause).await?;
+        for (dispatch, held) in self.claims(Some(agent)).await? {
+            let mut claim = claim_of(&self.store, &dispatch.plan, dispatch.task, dispatch.tags);
+            execute(&mut claim, TaskCommand::FireTimer { epoch: held.epoch, now, is_dead: true }).await?;
         }
         // Last: until it is recorded, the next host does the rest again.
         let command = AgentCommand::Bury { agent: agent.to_owned(), now };

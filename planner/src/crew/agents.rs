@@ -252,12 +252,6 @@ impl Agents {
         self.agents.iter().map(|(name, agent)| (name.as_str(), agent))
     }
 
-    /// The agent of a session, or its most deeply nested subagent.
-    #[must_use]
-    pub fn of_session(&self, session: &str) -> Option<&str> {
-        self.held_by(session).max_by_key(|name| name.matches('/').count())
-    }
-
     /// The name that a session holds: as itself, or below a parent.
     #[must_use]
     pub fn joined_as(&self, session: &str, parent: Option<&str>) -> Option<&str> {
@@ -365,8 +359,11 @@ impl Agents {
         Ok(vec![AgentEvent::AgentJoined { agent, session, profile, epoch, at: now, supersedes }])
     }
 
-    /// The requested name, else the name that the session holds, else the first free one.
-    fn name_for(
+    /// The requested name, else the name that the session holds, below its parent if it has one, else the first free one.
+    ///
+    /// # Errors
+    /// [`AgentError::Name`], a parent that is not present, or [`AgentError::Full`].
+    pub fn name_for(
         &self,
         name: Option<String>,
         parent: Option<&str>,
@@ -404,7 +401,7 @@ impl Agents {
         let agent = agent.to_owned();
         Ok(match found.liveness {
             Liveness::Stuck | Liveness::Lost => vec![AgentEvent::AgentRecovered { agent, at: now }],
-            _ if now.since(found.seen) >= SEEN_EVERY => vec![AgentEvent::AgentSeen { agent, at: now }],
+            Liveness::Alive if now.since(found.seen) >= SEEN_EVERY => vec![AgentEvent::AgentSeen { agent, at: now }],
             Liveness::Alive | Liveness::Left => Vec::new(),
         })
     }

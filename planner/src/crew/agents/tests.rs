@@ -109,7 +109,7 @@ fn a_subagent_has_a_name_below_its_parents() {
         (0, "sub x bob s1z", "there is no agent bob: join first"),
         (0, "sub a/b/c ada s1z", "ada/a/b/c joined as 4"),
     ]);
-    assert_eq!(agents.of_session("s1y"), Some("ada/explorer"));
+    assert_eq!(agents.joined_as("s1y", None), Some("ada/explorer"));
     for (agent, parent, expected) in
         [("ada", "ada", true), ("ada/x", "ada", true), ("adam", "ada", false), ("ada", "ada/x", false)]
     {
