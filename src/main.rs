@@ -25,6 +25,7 @@ mod json;
 #[cfg(feature = "sealing")]
 mod keys;
 mod matching;
+mod mcp;
 mod order;
 mod place;
 mod printer;
@@ -148,6 +149,8 @@ async fn obey(session: &Session, command: Command) -> Result<Code, Failure> {
         Command::Keys(keys) => keys::keys(session, keys).await,
         Command::Stats { project, at } => crew::views::stats(session, project, at).await,
         Command::Conflicts { plan, all, at } => crew::views::conflicts(session, plan.as_deref(), all, at).await,
+        Command::Mcp => mcp::stdio_server(session).await,
+        Command::Serve { listen } => mcp::http_server(session, listen).await,
         Command::Answer(answer) => commands::answer(session, answer).await,
         Command::Ask(ask) => commands::ask(session, ask).await,
         Command::Withdraw { plan, question, reason } => commands::withdraw(session, &plan, &question, reason).await,

@@ -49,6 +49,13 @@ impl Worktree {
         (is_same && path.starts_with(&other.root)).then_some(other)
     }
 
+    /// The worktree of the same repository with this root; nothing if there is none.
+    pub fn of_repository(&self, root: &Path) -> Option<Self> {
+        let other = Self::around(root);
+        let is_same = other.root == self.root || (other.common_dir.is_some() && other.common_dir == self.common_dir);
+        (is_same && other.root == real(root)).then_some(other)
+    }
+
     /// A file or folder; wildcard characters are literal.
     pub fn literal(&self, folder: &Path, written: &str) -> Result<Target, TargetError> {
         Target::literal(&self.below_root(folder, written)?)
@@ -84,9 +91,9 @@ fn real(path: &Path) -> PathBuf {
         if let Ok(found) = existing.canonicalize() {
             return rest.into_iter().rev().fold(found, |mut path, name| {
                 if name == ".." {
-                    _ = path.pop()
+                    _ = path.pop();
                 } else {
-                    path.push(name)
+                    path.push(name);
                 }
                 path
             });

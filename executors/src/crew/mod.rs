@@ -32,7 +32,7 @@ use tokio::sync::{Mutex, MutexGuard};
 pub use self::board::{ReadyTask, TaskState, TaskSummary};
 pub use self::messages::{Delivered, Draft, Mail};
 pub use self::refusal::Refusal;
-pub use self::tasks::{Taken, TaskUpdate};
+pub use self::tasks::{NewTask, Taken, TaskUpdate};
 pub use self::timers::host;
 
 use self::board::Board;
@@ -336,7 +336,16 @@ impl Crew {
             Err(ExecuteError::Refused(leases::LeaseError::Held(blocked))) => return Ok(Reserved::Denied { blocked }),
             executed => executed?,
         };
-        Ok(reserved(leases.handler(), caller, &targets, &executed.events))
+        // The same request may be waiting already.
+        let waits = |request: &Request| {
+            request.holder == caller.holder() && request.targets.iter().all(|target| targets.contains(target))
+        };
+        let waiting =
+            leases.handler().waiting().find(|(_, waiting)| waits(&waiting.request)).map(|(number, _)| *number);
+        match waiting.filter(|_| executed.events.is_empty()) {
+            Some(waiting) => Ok(Reserved::Queued { waiting }),
+            None => Ok(reserved(leases.handler(), caller, &targets, &executed.events)),
+        }
     }
 
     /// Extends leases: those with these numbers or targets, or all. Gives the leases that are live now.
