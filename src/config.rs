@@ -21,6 +21,7 @@ use serde::de::{Deserializer, Error as _};
 use toml::Spanned;
 
 use crate::cli;
+use crate::crew::secrets::compiled;
 use crate::failure::Failure;
 use crate::place::Repository;
 use crate::project::{PROJECT_BYTES_MAX, is_project_name};
@@ -49,6 +50,19 @@ pub struct Config {
     pub check_links: bool,
     /// What the hooks of agent programs and of git refuse.
     pub hooks: HooksConfig,
+    pub secrets: SecretsConfig,
+}
+
+/// What is redacted in the texts of agents.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SecretsConfig {
+    /// Regular expressions.
+    #[serde(default, deserialize_with = "patterns")]
+    pub patterns: Vec<String>,
+    /// Environment variables whose values are secret.
+    #[serde(default)]
+    pub env: Vec<String>,
 }
 
 impl Config {
@@ -147,6 +161,7 @@ struct FileToml {
     attachments: AttachmentsToml,
     #[serde(default)]
     hooks: HooksConfig,
+    secrets: SecretsConfig,
 }
 
 #[derive(Default, Deserialize)]
@@ -231,6 +246,12 @@ fn signs<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
     })
 }
 
+fn patterns<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    checked(from, |patterns: Vec<String>| {
+        patterns.iter().try_for_each(|pattern| compiled(pattern).map(drop)).map(|()| patterns)
+    })
+}
+
 /// Reads a file; its agents keep their order.
 fn parse(text: &str) -> Result<Config, Fault> {
     let file: FileToml = toml::from_str(text).map_err(|error| {
@@ -246,8 +267,8 @@ fn parse(text: &str) -> Result<Config, Fault> {
     }
     let registry = tools::registry(&file.tools, file.agents)?;
     let check_links = file.attachments.check_links;
-    let (project, model, hooks) = (file.project, file.model, file.hooks);
-    Ok(Config { file: None, project, agents, model, registry, check_links, hooks })
+    let FileToml { project, model, hooks, secrets, .. } = file;
+    Ok(Config { file: None, project, agents, model, registry, check_links, hooks, secrets })
 }
 
 fn check_name(name: &str, before: &[Agent]) -> Result<(), String> {

@@ -27,6 +27,7 @@ mod json;
 #[cfg(feature = "sealing")]
 mod keys;
 mod matching;
+mod mcp;
 mod order;
 mod place;
 mod printer;
@@ -167,6 +168,8 @@ async fn obey(session: &Session, command: Command) -> Result<Code, Failure> {
                 None => commands::answer(session, answer).await,
             }
         }
+        Command::Mcp => mcp::stdio_server(session).await,
+        Command::Serve { listen } => mcp::http_server(session, listen).await,
         Command::Ask(ask) => commands::ask(session, ask).await,
         Command::Withdraw { plan, question, reason } => commands::withdraw(session, &plan, &question, reason).await,
         Command::Done { plan, task, result } => commands::done(session, &plan, &task, result).await,

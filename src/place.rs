@@ -94,6 +94,11 @@ impl Place {
         self.beside("workers")
     }
 
+    /// The file with the token of agents over HTTP: in the log's own folder, else beside the log.
+    pub fn agent_token_file(&self) -> PathBuf {
+        self.folder.as_ref().map_or_else(|| self.beside("agent-token"), |folder| folder.join("agent-token"))
+    }
+
     /// A path next to the log's file, the same for all names of the file; for a log on a server, in the user's state folder.
     pub fn beside(&self, what: &str) -> PathBuf {
         let Some(path) = self.path() else {

@@ -185,6 +185,14 @@ pub enum Command {
     },
     #[command(flatten)]
     Crew(Crew),
+    /// Serve one agent by MCP on standard input and output; agent programs start it
+    Mcp,
+    /// Serve agents by MCP over HTTP, at /mcp on the loopback interface
+    Serve {
+        /// The address
+        #[arg(long, default_value = "127.0.0.1:7777", value_name = "ADDR")]
+        listen: std::net::SocketAddr,
+    },
     /// Answer a question of a plan or of an agent
     Answer(Answer),
     /// Ask a question about a task, which then waits for the answer

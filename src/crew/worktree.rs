@@ -56,6 +56,13 @@ impl Worktree {
         self.of_path(folder, path).or_else(|| is_below().then(|| self.clone()))
     }
 
+    /// The worktree of the same repository with this root; nothing if there is none.
+    pub fn of_repository(&self, root: &Path) -> Option<Self> {
+        let other = Self::around(root);
+        let is_same = other.root == self.root || (other.common_dir.is_some() && other.common_dir == self.common_dir);
+        (is_same && other.root == real(root)).then_some(other)
+    }
+
     /// A file or folder; wildcard characters are literal.
     pub fn literal(&self, folder: &Path, written: &str) -> Result<Target, TargetError> {
         Target::literal(&self.below_root(folder, written)?)

@@ -279,7 +279,16 @@ impl Crew {
             Err(ExecuteError::Refused(leases::LeaseError::Held(blocked))) => return Ok(Reserved::Denied { blocked }),
             executed => executed?,
         };
-        Ok(reserved(leases.handler(), caller, &targets, &executed.events))
+        // The same request may be waiting already.
+        let waits = |request: &Request| {
+            request.holder == caller.holder() && request.targets.iter().all(|target| targets.contains(target))
+        };
+        let waiting =
+            leases.handler().waiting().find(|(_, waiting)| waits(&waiting.request)).map(|(number, _)| *number);
+        match waiting.filter(|_| executed.events.is_empty()) {
+            Some(waiting) => Ok(Reserved::Queued { waiting }),
+            None => Ok(reserved(leases.handler(), caller, &targets, &executed.events)),
+        }
     }
 
     /// Extends leases: those with these numbers or targets, or all. Gives the leases that are live now.
