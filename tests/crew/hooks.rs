@@ -10,7 +10,7 @@ use std::time::Instant;
 use crewlog_executors::crew::Draft;
 use serde_json::{Value, json};
 
-use self::rig::{HOSTS, Rig, SIGNS, claude, context, edit, join, refused, timeless, wait_for, with};
+use self::rig::{HOSTS, Rig, SIGNS, claude, context, edit, join, join_as, refused, timeless, wait_for, with};
 use crate::cli::scene::{Running, Scene};
 
 #[test]
@@ -279,6 +279,26 @@ fn a_stop_is_refused_once_while_something_is_held() {
     assert_eq!(rig.hook("ann", &again), "");
     let gemini = rig.hook("ann", &rig.recorded("gemini", "stop"));
     assert!(gemini.starts_with("{\"decision\":\"deny\",\"reason\":"), "{gemini}");
+}
+
+/// The process of these tests stands for an agent program that starts an MCP server and hooks.
+#[test]
+fn hooks_without_a_common_session_find_their_agent_by_the_process() {
+    let rig = Rig::new();
+    let stat = fs::read_to_string("/proc/self/stat").unwrap();
+    let started = stat.rsplit_once(')').unwrap().1.split_whitespace().nth(19).unwrap().to_owned();
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let session = format!("process:{host}:{}:{started}", std::process::id());
+    rig.with_crew(async |crew, worktree| join_as(crew, "served", session.clone(), worktree).await);
+    for (host, path) in [("gemini", "a.txt"), ("opencode", "b.txt"), ("claude", "c.txt")] {
+        rig.raw(edit(host, rig.0.folder(), path).to_string().as_bytes(), None).expect(0);
+    }
+    assert_eq!(rig.leases(), ["served a.txt", "served b.txt", "claudecode-1 c.txt"]);
+    // Where the hook joins first, the server finds it by the same session.
+    let other = Rig::new();
+    other.raw(edit("gemini", other.0.folder(), "a.txt").to_string().as_bytes(), None).expect(0);
+    let joined = other.0.events_of_type("AgentJoined");
+    assert_eq!((&joined[0]["agent"], &joined[0]["session"]), (&json!("geminicli-1"), &json!(session)));
 }
 
 #[test]
