@@ -80,7 +80,8 @@ fn is_other_reading(touch: &Touch, all: &[Touch], folder: &Path) -> bool {
 pub async fn staged(home: &Worktree, folder: &Path, commits: &[PathBuf]) -> Vec<Changes> {
     let mut found = Vec::new();
     for commit in commits.iter().map(|commit| folder.join(commit)).collect::<BTreeSet<_>>() {
-        let Some(worktree) = home.around_path(&commit, Path::new(".git")) else { continue };
+        // A submodule has an index of its own, with names from its own root.
+        let Some(worktree) = home.of_path(&commit, Path::new(".git")) else { continue };
         // Without a repository git refuses the commit itself.
         let names = git::staged(&commit, false).await.unwrap_or_default();
         found.push(Changes { files: literals(&names), worktree, is_everything: false });

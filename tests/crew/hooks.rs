@@ -168,6 +168,11 @@ fn a_commit_is_refused_when_its_index_has_files_of_others() {
         "{reason}"
     );
     assert_eq!(rig.shell("bob", "git commit -m x"), "", "its own lease");
+    // Another repository below this one has other files of the same names.
+    rig.0.git(&["init", "-q", "sub"]);
+    rig.0.write("sub/a.txt", "a\n");
+    rig.0.git(&["-C", "sub", "add", "a.txt"]);
+    assert_eq!(rig.shell("ann", "cd sub && git commit -m x"), "");
 }
 
 #[test]
@@ -410,6 +415,36 @@ fn a_resident_process_answers_over_a_private_socket() {
     resident.signal(rustix::process::Signal::INT);
     resident.finish();
     assert_eq!(rig.socket(), None, "it is removed at the end");
+}
+
+#[test]
+fn of_concurrent_edits_of_one_file_one_is_allowed() {
+    let rig = Rig::new();
+    let resident = rig.resident();
+    let allowed = std::thread::scope(|scope| {
+        let rig = &rig;
+        let edit = |n: usize| scope.spawn(move || rig.edits(&format!("agent-{n}"), HOSTS[n % 4], "a.txt").is_empty());
+        let edits: Vec<_> = (0..8).map(edit).collect();
+        edits.into_iter().map(|edit| edit.join().unwrap()).filter(|is_allowed| *is_allowed).count()
+    });
+    assert_eq!((allowed, rig.leases().len()), (1, 1));
+    resident.signal(rustix::process::Signal::INT);
+    resident.finish();
+}
+
+#[test]
+fn a_resident_process_that_hangs_is_passed_over_in_time() {
+    let rig = Rig::new();
+    let resident = rig.resident();
+    rig.reserves("bob", "a.txt", "");
+    resident.signal(rustix::process::Signal::STOP);
+    let begun = Instant::now();
+    assert!(refused(&rig.edits("ann", "claude", "a.txt")).contains("leased by bob"));
+    // The agent programs wait for 5 s.
+    assert!((2..5).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());
+    resident.signal(rustix::process::Signal::CONT);
+    resident.signal(rustix::process::Signal::INT);
+    resident.finish();
 }
 
 #[test]
