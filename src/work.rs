@@ -18,7 +18,6 @@ use crewlog_planner::view::{PlanStatus, PlanView};
 use futures::future::OptionFuture;
 use futures::{StreamExt, TryStreamExt};
 use serde_json::json;
-use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use crate::by_model;
@@ -100,17 +99,15 @@ pub async fn work(session: &Session, work: Work) -> Result<Code, Failure> {
         worker_loop.progress.note("interrupted: stopping what runs (once more to end at once)");
     }
     runtime.stop(&mut signals, |text| worker_loop.progress.note(text)).await;
-    hooks.send_replace(true);
+    hooks.end().await;
     worker_loop.finish(end?).await
 }
 
-/// Answers the hooks of agent programs until the returned sender says stop.
-fn answer_hooks(session: &Session, store: &EventStore) -> Result<watch::Sender<bool>, Failure> {
+/// Answers the hooks of agent programs.
+fn answer_hooks(session: &Session, store: &EventStore) -> Result<hook::Resident, Failure> {
     let life = Arc::new(session.place.liveness_lock()?);
     let crew = Arc::new(Crew::new(store, &session.project()?, life));
-    let (stop, stopped) = watch::channel(false);
-    tokio::spawn(hook::host(&crew, &session.place, Worktree::around(&session.folder), stopped));
-    Ok(stop)
+    Ok(hook::Resident::start(&crew, &session.place, Worktree::around(&session.folder)))
 }
 
 impl WorkerLoop<'_> {

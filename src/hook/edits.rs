@@ -27,11 +27,9 @@ pub struct File {
 
 /// A lease of another on a file that changes.
 pub struct Hit {
-    pub asked: Target,
-    /// None for a request that waits for the file.
-    pub lease: Option<u64>,
-    pub reason: String,
     pub blocked: Blocked,
+    /// The words of its holder.
+    pub reason: String,
 }
 
 /// The changes that a tool call names, by worktree of the repository. Files elsewhere have no leases.
@@ -82,7 +80,8 @@ fn is_other_reading(touch: &Touch, all: &[Touch], folder: &Path) -> bool {
 pub async fn staged(home: &Worktree, folder: &Path, commits: &[PathBuf]) -> Vec<Changes> {
     let mut found = Vec::new();
     for commit in commits.iter().map(|commit| folder.join(commit)).collect::<BTreeSet<_>>() {
-        let Some(worktree) = home.around_path(&commit, Path::new(".git")) else { continue };
+        // A submodule has an index of its own, with names from its own root.
+        let Some(worktree) = home.of_path(&commit, Path::new(".git")) else { continue };
         // Without a repository git refuses the commit itself.
         let names = git::staged(&commit, false).await.unwrap_or_default();
         found.push(Changes { files: literals(&names), worktree, is_everything: false });
@@ -143,17 +142,21 @@ impl Changes {
 
     /// Those of the targets that git ignores.
     pub async fn ignored<'a>(&self, targets: impl Iterator<Item = &'a Target>) -> BTreeSet<String> {
-        let paths = targets.filter(|target| !target.is_pattern).map(|target| target.path.as_str()).collect();
-        git::ignored(self.worktree.root(), &paths).await
+        let paths: BTreeSet<_> = targets.filter(|target| !target.is_pattern).map(|target| &*target.path).collect();
+        if paths.is_empty() { BTreeSet::new() } else { git::ignored(self.worktree.root(), &paths).await }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty() && !self.is_everything
     }
 }
 
 impl Hit {
     pub fn of(leases: &Leases, blocked: Blocked) -> Self {
-        let (lease, reason) = match blocked.by {
-            By::Lease(number) => (Some(number), leases.get(number).map(|lease| lease.reason.clone())),
-            By::Waiting(_) => (None, None),
+        let reason = match blocked.by {
+            By::Lease(number) => leases.get(number).map(|lease| lease.reason.clone()).unwrap_or_default(),
+            By::Waiting(_) => String::new(),
         };
-        Self { asked: blocked.asked.clone(), lease, reason: reason.unwrap_or_default(), blocked }
+        Self { blocked, reason }
     }
 }

@@ -5,13 +5,15 @@ use std::fmt::Write as _;
 
 use crewlog_executors::crew::{Crew, Refusal, TaskState, TaskSummary};
 use crewlog_planner::crew::agents::Liveness;
-use crewlog_planner::crew::leases::{Lease, Leases, MergeRisk};
+use crewlog_planner::crew::leases::{By, Lease, Leases, MergeRisk};
 
 use super::edits::Hit;
 use crate::text::{count, one_line, rfc3339};
 
 /// The reason of the leases that edits take.
 pub const EDITING: &str = "editing";
+/// The beginning of the refusal of a commit.
+pub const COMMIT_REFUSED: &str = "this commit is refused, its index has files of others";
 /// The most leases that a refusal names.
 pub const HITS_MAX: usize = 5;
 /// The most agents and tasks at the start of a session, and files of each agent.
@@ -37,10 +39,13 @@ pub fn refusal(hits: &[Hit], what: &str) -> String {
 pub fn listed(hits: &[Hit]) -> String {
     let shown = hits.iter().take(HITS_MAX).map(|hit| {
         let blocked = &hit.blocked;
-        let file = one_line(&hit.asked.path, PATH_CHARS_MAX);
-        let verb = if hit.lease.is_some() { "leased" } else { "awaited" };
+        let file = one_line(&blocked.asked.path, PATH_CHARS_MAX);
+        let verb = match blocked.by {
+            By::Lease(_) => "leased",
+            By::Waiting(_) => "awaited",
+        };
         let mut text = format!("{file} is {verb} by {}", blocked.holder.agent);
-        if blocked.target != hit.asked {
+        if blocked.target != blocked.asked {
             text += &format!(" as {}", one_line(&blocked.target.path, PATH_CHARS_MAX));
         }
         if let Some(task) = &blocked.task {
@@ -93,9 +98,8 @@ pub async fn at_start(crew: &Crew, agent: &str, worktree: &str) -> Result<String
     let n_unread = crew.messages().await?.unread(agent).count();
     let mut text = format!("crewlog: you are {agent} in project {}, worktree {worktree}.\n", crew.project());
     let agents = crew.agents().await?;
-    let present: Vec<_> = agents.iter().filter(|(_, found)| found.liveness != Liveness::Left).collect();
-    let others: Vec<_> = present.into_iter().filter(|(name, _)| *name != agent).collect();
-    let others: Vec<_> = others.iter().map(|(name, found)| (name.to_string(), found.profile.program.clone())).collect();
+    let others = agents.iter().filter(|(name, found)| *name != agent && found.liveness != Liveness::Left);
+    let others: Vec<_> = others.map(|(name, found)| (name.to_owned(), found.profile.program.clone())).collect();
     drop(agents);
     let leases = crew.leases().await?;
     if others.is_empty() {

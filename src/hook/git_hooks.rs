@@ -49,7 +49,7 @@ fn pre_commit(session: &Session) -> Result<bool, Failure> {
     }
     let is_agent = SIGNS.iter().any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()));
     say(&match is_agent {
-        true => facts::refusal(&hits, "this commit is refused, its index has files of others"),
+        true => facts::refusal(&hits, facts::COMMIT_REFUSED),
         false => format!(
             "crewlog: {}\n  hint: `crewlog leases --force` ends a lease, `git commit --no-verify` commits anyway",
             facts::listed(&hits)

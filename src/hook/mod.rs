@@ -9,11 +9,11 @@ mod edits;
 mod facts;
 mod git;
 mod git_hooks;
-mod host;
 mod identity;
 mod moments;
 mod patch;
 pub mod process;
+mod resident;
 mod run;
 mod shell;
 mod socket;
@@ -23,7 +23,7 @@ mod watch;
 
 use std::path::{Path, PathBuf};
 
-pub use self::host::host;
+pub use self::resident::Resident;
 pub use self::run::run;
 
 /// The most paths that are listed of one tool call.

@@ -22,9 +22,9 @@ use uuid::Uuid;
 
 use super::answer::Verdict;
 use super::dialect::{INPUT_BYTES_MAX, parse};
-use super::host::lead;
 use super::identity::Origin;
 use super::moments;
+use super::resident::lead;
 use crate::place::Place;
 
 /// How long an answer may take.

@@ -10,7 +10,7 @@ use std::time::Instant;
 use crewlog_executors::crew::Draft;
 use serde_json::{Value, json};
 
-use self::rig::{HOSTS, Rig, SIGNS, claude, context, edit, join, refused, timeless, wait_for, with};
+use self::rig::{HOSTS, Rig, SIGNS, claude, context, edit, join, join_as, refused, timeless, wait_for, with};
 use crate::cli::scene::{Running, Scene};
 
 #[test]
@@ -168,6 +168,11 @@ fn a_commit_is_refused_when_its_index_has_files_of_others() {
         "{reason}"
     );
     assert_eq!(rig.shell("bob", "git commit -m x"), "", "its own lease");
+    // Another repository below this one has other files of the same names.
+    rig.0.git(&["init", "-q", "sub"]);
+    rig.0.write("sub/a.txt", "a\n");
+    rig.0.git(&["-C", "sub", "add", "a.txt"]);
+    assert_eq!(rig.shell("ann", "cd sub && git commit -m x"), "");
 }
 
 #[test]
@@ -281,6 +286,26 @@ fn a_stop_is_refused_once_while_something_is_held() {
     assert!(gemini.starts_with("{\"decision\":\"deny\",\"reason\":"), "{gemini}");
 }
 
+/// The process of these tests stands for an agent program that starts an MCP server and hooks.
+#[test]
+fn hooks_without_a_common_session_find_their_agent_by_the_process() {
+    let rig = Rig::new();
+    let stat = fs::read_to_string("/proc/self/stat").unwrap();
+    let started = stat.rsplit_once(')').unwrap().1.split_whitespace().nth(19).unwrap().to_owned();
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let session = format!("process:{host}:{}:{started}", std::process::id());
+    rig.with_crew(async |crew, worktree| join_as(crew, "served", session.clone(), worktree).await);
+    for (host, path) in [("gemini", "a.txt"), ("opencode", "b.txt"), ("claude", "c.txt")] {
+        rig.raw(edit(host, rig.0.folder(), path).to_string().as_bytes(), None).expect(0);
+    }
+    assert_eq!(rig.leases(), ["served a.txt", "served b.txt", "claudecode-1 c.txt"]);
+    // Where the hook joins first, the server finds it by the same session.
+    let other = Rig::new();
+    other.raw(edit("gemini", other.0.folder(), "a.txt").to_string().as_bytes(), None).expect(0);
+    let joined = other.0.events_of_type("AgentJoined");
+    assert_eq!((&joined[0]["agent"], &joined[0]["session"]), (&json!("geminicli-1"), &json!(session)));
+}
+
 #[test]
 fn the_end_of_a_session_gives_everything_back() {
     let rig = Rig::new();
@@ -390,6 +415,36 @@ fn a_resident_process_answers_over_a_private_socket() {
     resident.signal(rustix::process::Signal::INT);
     resident.finish();
     assert_eq!(rig.socket(), None, "it is removed at the end");
+}
+
+#[test]
+fn of_concurrent_edits_of_one_file_one_is_allowed() {
+    let rig = Rig::new();
+    let resident = rig.resident();
+    let allowed = std::thread::scope(|scope| {
+        let rig = &rig;
+        let edit = |n: usize| scope.spawn(move || rig.edits(&format!("agent-{n}"), HOSTS[n % 4], "a.txt").is_empty());
+        let edits: Vec<_> = (0..8).map(edit).collect();
+        edits.into_iter().map(|edit| edit.join().unwrap()).filter(|is_allowed| *is_allowed).count()
+    });
+    assert_eq!((allowed, rig.leases().len()), (1, 1));
+    resident.signal(rustix::process::Signal::INT);
+    resident.finish();
+}
+
+#[test]
+fn a_resident_process_that_hangs_is_passed_over_in_time() {
+    let rig = Rig::new();
+    let resident = rig.resident();
+    rig.reserves("bob", "a.txt", "");
+    resident.signal(rustix::process::Signal::STOP);
+    let begun = Instant::now();
+    assert!(refused(&rig.edits("ann", "claude", "a.txt")).contains("leased by bob"));
+    // The agent programs wait for 5 s.
+    assert!((2..5).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());
+    resident.signal(rustix::process::Signal::CONT);
+    resident.signal(rustix::process::Signal::INT);
+    resident.finish();
 }
 
 #[test]

@@ -142,6 +142,11 @@ impl Rig {
 }
 
 pub async fn join(crew: &Crew, agent: &str, worktree: &str) -> Joined {
+    join_as(crew, agent, format!("s-{agent}"), worktree).await
+}
+
+/// A session joins under a name.
+pub async fn join_as(crew: &Crew, agent: &str, session: String, worktree: &str) -> Joined {
     let profile = Profile {
         program: "codex".into(),
         model: None,
@@ -150,7 +155,7 @@ pub async fn join(crew: &Crew, agent: &str, worktree: &str) -> Joined {
         worktree: worktree.to_owned(),
         process: None,
     };
-    let join = Join { name: Some(agent.to_owned()), parent: None, session: format!("s-{agent}"), profile };
+    let join = Join { name: Some(agent.to_owned()), parent: None, session, profile };
     crew.join(join).await.unwrap()
 }
 
