@@ -84,9 +84,9 @@ fn real(path: &Path) -> PathBuf {
         if let Ok(found) = existing.canonicalize() {
             return rest.into_iter().rev().fold(found, |mut path, name| {
                 if name == ".." {
-                    _ = path.pop()
+                    _ = path.pop();
                 } else {
-                    path.push(name)
+                    path.push(name);
                 }
                 path
             });
