@@ -121,6 +121,23 @@ async fn each_item_of_the_inbox_is_settled_by_its_command() {
     assert_eq!(asks.answer(2).map(|(_, answer)| answer.text.as_str()), Some("blue"));
 }
 
+#[test]
+fn a_failed_task_that_its_plan_asks_about_is_listed_with_the_answers() {
+    let scene = Scene::new();
+    scene.write("plan.md", "1. Run `exit 3`\n2. Run `true`\n");
+    let ran = scene.run(&["run", "plan.md", "--yes", "--on-failure", "ask"]).expect(5);
+    let (plan, found) = (ran.stdout.trim(), items(&scene, &[]));
+    assert_eq!((found.len(), &found[0]["kind"], &found[0]["from"]), (1, &"failure".into(), &plan.into()));
+    assert_eq!(found[0]["holds_up"], serde_json::json!([format!("{plan}/1"), format!("{plan}/2")]));
+    let skip =
+        found[0]["commands"].as_array().expect("a list").iter().find(|command| {
+            command.as_str().is_some_and(|command| command == &format!("crewlog answer {plan} q1 skip"))
+        });
+    assert!(skip.is_some(), "{found:#?}");
+    scene.run(&["answer", plan, "q1", "skip"]).expect(0);
+    assert_eq!(items(&scene, &[]), Vec::<Value>::new());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_may_not_do_what_is_for_a_person() {
     let scene = Scene::new();

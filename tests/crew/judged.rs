@@ -1,4 +1,4 @@
-//! Random calls of several agents in two processes, judged by what the log says: an independent fold of its events never
+//! Random calls of several agents in two processes, judged from the log: an independent fold of its events never
 //! finds two live overlapping exclusive leases of strangers in one worktree.
 
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ const TARGETS: [(&str, &[usize]); 6] = [
     ("{src/b.rs,docs/d.md}", &[1, 3]),
     ("docs", &[3]),
 ];
-/// What the targets are judged by: `src/a.rs`, `src/b.rs`, `src/x/c.rs`, `docs/d.md`.
+/// The files that judge the targets: `src/a.rs`, `src/b.rs`, `src/x/c.rs`, `docs/d.md`.
 const FILES: usize = 4;
 
 /// The next random number below `n`.

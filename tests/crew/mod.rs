@@ -13,6 +13,7 @@ mod judged;
 mod lists;
 mod mail;
 mod mentions;
+mod needs;
 pub mod recorded;
 mod snapshots;
 mod statistics;

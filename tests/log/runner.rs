@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crewlog_mq::{
     Append, Cause, Error, EventStore, ExecuteError, Executed, Expected, Handler, Metadata, NewEvent, Position, Prefix,
-    Query, Range, Recorded, Runner,
+    Query, Range, Recorded, Runner, Write,
 };
 use futures::FutureExt;
 
@@ -541,4 +541,47 @@ async fn a_prefix_beyond_the_end_of_the_log_is_an_error_until_the_log_has_it() {
         runner.execute(Command::Add(vec![10]), &Cause::request()).await.unwrap();
         assert_eq!(runner.handler().total, 13);
     }
+}
+
+/// A sum that another process may overtake: it writes to the sum's log while the command is decided.
+#[derive(Debug, Default)]
+struct Overtaken(Sum);
+
+impl Handler for Overtaken {
+    type Command = (Command, Option<String>);
+    type Event = Fact;
+    type Error = TooMuch;
+
+    fn process(&mut self, (command, log): Self::Command) -> Result<Vec<Fact>, TooMuch> {
+        let write = |log: String| {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("it can be made");
+            runtime.block_on(async {
+                let store = EventStore::open(&log).await.expect("the log opens");
+                sums(&store).execute(Command::Add(vec![5]), &Cause::request()).await.expect("it is accepted");
+            });
+        };
+        let other = log.map(|log| std::thread::spawn(move || write(log)).join());
+        assert!(other.is_none_or(|joined| joined.is_ok()));
+        self.0.process(command)
+    }
+
+    fn apply(&mut self, event: &Fact) {
+        self.0.apply(event);
+    }
+}
+
+#[tokio::test]
+async fn writes_of_others_alone_hide_no_event_that_came_before_them() {
+    let place = Place::new();
+    let store = EventStore::open(&place.url()).await.expect("the log opens");
+    let mut runner: Runner<Overtaken> = Runner::new(store.clone(), "sums", "a", Vec::new());
+    runner.execute((Command::Close, None), &Cause::request()).await.expect("it is accepted");
+    let event = NewEvent::of(&Fact::Noted { n: 1 }, &Metadata::default()).expect("it can be written");
+    let write =
+        Write { stream_id: "facts".into(), aggregate_id: "b".into(), expected: Expected::Any, events: vec![event] };
+    let nothing = (Command::Close, Some(place.url()));
+    let executed = runner.execute_with(nothing, &Cause::request(), &[write]).await.expect("it is accepted");
+    assert!(executed.events.is_empty());
+    runner.execute((Command::Add(vec![2]), None), &Cause::request()).await.expect("nothing is in its way for good");
+    assert_eq!(runner.handler().0.total, 7);
 }

@@ -38,7 +38,7 @@ pub enum Taken {
     Claimed {
         /// The plan and the task.
         id: String,
-        /// What is to be done.
+        /// The work.
         input: Box<TaskInput>,
         /// Where an earlier agent left it.
         progress: Option<TaskProgress>,
@@ -84,7 +84,7 @@ pub enum TaskUpdate {
 pub struct NewTask {
     /// By which other new tasks name it.
     pub key: String,
-    /// What is to be done, in one line.
+    /// The work, in one line.
     pub title: String,
     /// More about it.
     pub description: Option<String>,

@@ -1,3 +1,5 @@
+//! Clocks that step, stand still and run backwards.
+
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
