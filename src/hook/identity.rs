@@ -107,14 +107,8 @@ pub fn caller(name: &str, agent: &Agent, worktree: &str) -> Caller {
 }
 
 fn profile(call: &Call, worktree: &str) -> Profile {
-    let program = match call.host {
-        Host::Claude => "claude-code",
-        Host::Codex => "codex",
-        Host::Gemini => "gemini-cli",
-        Host::Opencode => "opencode",
-    };
     Profile {
-        program: program.to_owned(),
+        program: call.host.program().to_owned(),
         model: None,
         capabilities: Vec::new(),
         focus: Vec::new(),

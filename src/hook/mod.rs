@@ -42,6 +42,18 @@ pub enum Host {
     Opencode,
 }
 
+impl Host {
+    /// The name of the program in profiles of agents.
+    pub fn program(self) -> &'static str {
+        match self {
+            Self::Claude => "claude-code",
+            Self::Codex => "codex",
+            Self::Gemini => "gemini-cli",
+            Self::Opencode => "opencode",
+        }
+    }
+}
+
 /// When in a session a hook runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Moment {

@@ -17,6 +17,8 @@ use crate::crew::worktree::Worktree;
 /// # Errors
 /// A fault of the log, or a name that no agent can have.
 pub async fn answer(crew: &Crew, origin: &Origin, call: &Call) -> Result<Verdict, Refusal> {
+    // `doctor` reads it; that it cannot be kept is no reason to refuse.
+    let _ = crew.hook_ran(call.host.program()).await;
     let home = Worktree::around(&origin.folder);
     let here = home.around_path(&call.cwd, ".git".as_ref()).unwrap_or_else(|| home.clone());
     Hook { crew, origin, call, home, here }.answer().await

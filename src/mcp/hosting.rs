@@ -1,4 +1,4 @@
-//! What a server hosts beside its calls, so that a crew needs no worker: timers, the planner, conflicts and statistics.
+//! What a server hosts beside its calls, so that a crew needs no worker: timers, hooks, the planner, conflicts and statistics.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,9 @@ use futures::future::join_all;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use crate::crew::worktree::Worktree;
 use crate::failure::Failure;
+use crate::hook::Resident;
 use crate::session::Session;
 
 /// How long what is hosted may take to end.
@@ -23,6 +25,7 @@ const STOP_MAX: Duration = Duration::from_secs(3);
 pub struct Hosting {
     planner: JoinHandle<Result<(), Error>>,
     others: Vec<JoinHandle<std::io::Result<()>>>,
+    hooks: Resident,
     stop: watch::Sender<bool>,
 }
 
@@ -40,7 +43,8 @@ impl Hosting {
             tokio::spawn(reacting::host::<Statistics>(store.clone(), folder, is_stopped)),
         ];
         let planner = tokio::spawn(planning::host_all(store, watch::channel(Position(0)).0));
-        Ok(Self { planner, others, stop })
+        let hooks = Resident::start(crew, &session.place, Worktree::around(&session.folder));
+        Ok(Self { planner, others, hooks, stop })
     }
 
     /// Resolves when the log is closed: then no call can be answered any more. A log that was replaced or went back refuses
@@ -55,6 +59,7 @@ impl Hosting {
     pub async fn stop(self) {
         self.stop.send_replace(true);
         self.planner.abort();
+        self.hooks.end().await;
         for ended in tokio::time::timeout(STOP_MAX, join_all(self.others)).await.into_iter().flatten() {
             match ended {
                 Ok(Ok(())) => {}
