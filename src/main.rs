@@ -72,7 +72,7 @@ fn main() -> ExitCode {
     if let Command::Supervise = cli.command {
         return crewlog_executors::supervisor::supervise();
     }
-    let quiet = if cli.global.quiet { "error" } else { "warn,sqlx=error" };
+    let quiet = if cli.global.quiet { "error" } else { "warn,sqlx=error,rmcp=error" };
     let filter = tracing_subscriber::EnvFilter::try_from_env("CREWLOG_LOG").unwrap_or_else(|_| quiet.into());
     // What a provider of models says may hold a key; what there is to say of it is said without.
     let filter = filter.add_directive("genai=off".parse().expect("it names a crate and a level"));

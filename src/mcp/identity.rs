@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crewlog_executors::crew::{Caller, Crew, Join, Joined};
-use crewlog_planner::crew::agents::{Outcome, Profile};
+use crewlog_planner::crew::agents::{Liveness, Outcome, Profile};
 use crewlog_planner::crew::leases::Holder;
 use crewlog_planner::crew::target::Target;
 use rmcp::RoleServer;
@@ -52,6 +52,15 @@ pub struct Members {
 enum Own {
     NotJoined,
     Joined(Arc<Member>),
+}
+
+impl Own {
+    fn member(&self) -> Option<&Arc<Member>> {
+        match self {
+            Self::NotJoined => None,
+            Self::Joined(member) => Some(member),
+        }
+    }
 }
 
 impl Client {
@@ -117,14 +126,23 @@ impl Members {
         };
         let Some(own) = &self.own else { return Err(unknown()) };
         let mut own = own.lock().await;
-        if let Own::Joined(member) = &*own {
-            let is_meant = handle.is_none_or(|handle| handle == member.caller.agent);
-            return is_meant.then(|| member.clone()).ok_or_else(unknown);
-        }
-        if handle.is_some() {
+        let name = own.member().map(|member| member.caller.agent.clone());
+        if handle.is_some() && handle != name.as_deref() {
             return Err(unknown());
         }
-        let (member, _) = self.enter(crew, None, client).await?;
+        // An earlier server of the same session may have left for it when it ended.
+        let agents = crew.agents().await?;
+        let has_left = |member: &Member| {
+            agents
+                .get(&member.caller.agent)
+                .is_some_and(|agent| agent.epoch == member.caller.epoch && agent.liveness == Liveness::Left)
+        };
+        let present = own.member().filter(|member| !has_left(member)).cloned();
+        drop(agents);
+        if let Some(member) = present {
+            return Ok(member);
+        }
+        let (member, _) = self.enter(crew, None, name, client).await?;
         *own = Own::Joined(member.clone());
         Ok(member)
     }
@@ -137,7 +155,7 @@ impl Members {
         client: &Client,
     ) -> Result<(Arc<Member>, Joined, String), Refused> {
         let Some(own) = self.own.as_ref().filter(|_| args.text("parent").is_none()) else {
-            let (member, joined) = self.enter(crew, Some(args), client).await?;
+            let (member, joined) = self.enter(crew, Some(args), None, client).await?;
             let handle = random_hex()?;
             let mut handles = self.handles();
             if handles.len() >= HANDLES_MAX {
@@ -149,8 +167,8 @@ impl Members {
             return Ok((member, joined, handle));
         };
         let mut own = own.lock().await;
-        let (member, joined) = self.enter(crew, Some(args), client).await?;
-        if let Own::Joined(earlier) = &*own
+        let (member, joined) = self.enter(crew, Some(args), None, client).await?;
+        if let Some(earlier) = own.member()
             && earlier.caller.agent != member.caller.agent
         {
             // One process is one agent. That it was superseded is no matter here.
@@ -162,7 +180,13 @@ impl Members {
         Ok((member, joined, name))
     }
 
-    async fn enter(&self, crew: &Crew, args: Option<&Args>, client: &Client) -> Result<(Arc<Member>, Joined), Refused> {
+    async fn enter(
+        &self,
+        crew: &Crew,
+        args: Option<&Args>,
+        earlier_name: Option<String>,
+        client: &Client,
+    ) -> Result<(Arc<Member>, Joined), Refused> {
         let text = |name: &str| args.and_then(|args| args.owned(name));
         let (worktree, folder) = self.place_of(text("worktree"))?;
         let program = text("program").or_else(|| client.program.clone()).unwrap_or_else(|| "agent".to_owned());
@@ -179,7 +203,8 @@ impl Members {
             program,
         };
         let parent = text("parent");
-        let name = text("name").or_else(|| agent_id().filter(|_| self.own.is_some() && parent.is_none()));
+        let name =
+            text("name").or(earlier_name).or_else(|| agent_id().filter(|_| self.own.is_some() && parent.is_none()));
         let session = self.session_of(client, parent.is_some())?;
         let joined = crew.join(Join { name, parent, session, profile }).await?;
         let caller = joined.caller.clone();
@@ -218,9 +243,7 @@ impl Members {
     pub async fn leave(&self, crew: &Crew) {
         let Some(own) = &self.own else { return };
         let mut leaving: Vec<_> = self.handles().values().cloned().collect();
-        if let Own::Joined(member) = &*own.lock().await {
-            leaving.push(member.clone());
-        }
+        leaving.extend(own.lock().await.member().cloned());
         for member in leaving {
             let note = "its program ended".to_owned();
             // It may have left or been superseded.

@@ -6,6 +6,7 @@ mod conflicts;
 mod globs;
 mod hosts;
 mod lists;
+mod mcp;
 mod mentions;
 pub mod recorded;
 mod snapshots;
