@@ -38,6 +38,7 @@ mod replay;
 mod run_session;
 mod runtime;
 mod sealing;
+mod secrets;
 mod session;
 mod show;
 mod start;

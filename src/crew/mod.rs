@@ -1,6 +1,5 @@
 //! The crew on the command line, and what its faces share: the worktree of a caller, and the crew of its log.
 
-pub mod secrets;
 pub mod session;
 pub mod views;
 pub mod worktree;

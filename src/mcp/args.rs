@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use super::reply::Refused;
 use super::schema::{fault, integer, redact};
 use super::tools::Tool;
-use crate::crew::secrets::Secrets;
+use crate::secrets::Secrets;
 
 /// The longest arguments of a call, in bytes of JSON.
 const BYTES_MAX: usize = 256 << 10;
