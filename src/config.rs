@@ -21,10 +21,10 @@ use serde::de::{Deserializer, Error as _};
 use toml::Spanned;
 
 use crate::cli;
-use crate::crew::secrets::compiled;
 use crate::failure::Failure;
 use crate::place::Repository;
 use crate::project::{PROJECT_BYTES_MAX, is_project_name};
+use crate::secrets::compiled;
 pub use hooks::{HooksConfig, OnError};
 pub use model::ModelConfig;
 

@@ -40,6 +40,7 @@ mod replay;
 mod run_session;
 mod runtime;
 mod sealing;
+mod secrets;
 mod session;
 mod show;
 mod start;
@@ -81,7 +82,7 @@ fn main() -> ExitCode {
     if let Command::Hook { git, .. } = cli.command {
         return hook::run(&cli.global, git);
     }
-    let quiet = if cli.global.quiet { "error" } else { "warn,sqlx=error" };
+    let quiet = if cli.global.quiet { "error" } else { "warn,sqlx=error,rmcp=error" };
     let filter = tracing_subscriber::EnvFilter::try_from_env("CREWLOG_LOG").unwrap_or_else(|_| quiet.into());
     // What a provider of models says may hold a key; what there is to say of it is said without.
     let filter = filter.add_directive("genai=off".parse().expect("it names a crate and a level"));

@@ -114,10 +114,20 @@ impl Place {
         PathBuf::from(name)
     }
 
-    /// The log with its layers: encryption, and texts of reports stored once.
+    /// The log of a command, which fails if the log goes back while it runs: it must not mix two histories.
     fn layered(&self, store: &EventStore) -> Result<EventStore, Failure> {
-        // A command fails if the log goes back while it runs: it must not mix two histories.
-        Ok(self.keys.veiled(self.keys_folder(), store.clone())?.sharing(REPORTED_TEXTS).pinned())
+        Ok(self.with_layers(store)?.pinned())
+    }
+
+    /// The log with its layers: encryption, and texts of reports stored once.
+    fn with_layers(&self, store: &EventStore) -> Result<EventStore, Failure> {
+        Ok(self.keys.veiled(self.keys_folder(), store.clone())?.sharing(REPORTED_TEXTS))
+    }
+
+    /// The log of a server, which goes on if the log goes back: each call is a command of its own. It is made if there is none.
+    pub async fn open_to_serve(&self) -> Result<EventStore, Failure> {
+        self.open_or_make().await?;
+        self.with_layers(self.open_once(false).await?)
     }
 
     /// True if there is no log and the user named none: nobody coordinates here.

@@ -16,7 +16,7 @@ use crate::text::{one_line, rfc3339, visible};
 const MESSAGES_MAX: usize = 1_000;
 
 pub async fn inbox(session: &Session, args: Inbox) -> Result<Code, Failure> {
-    let crew = open(session, false).await?;
+    let crew = open(session).await?;
     match args.agent.clone().or_else(agent_id) {
         Some(agent) => messages(session, &crew, &agent, args).await,
         None => needs(session, &crew, args.at.at).await,

@@ -1,7 +1,6 @@
 //! The crew on the command line, and what its faces share: the worktree of a caller, and the crew of its log.
 
 pub mod inbox;
-pub mod secrets;
 pub mod session;
 pub mod verbs;
 pub mod views;

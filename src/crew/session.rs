@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crewlog_executors::crew::{Crew, Refusal};
 use crewlog_executors::human;
+use crewlog_mq::EventStore;
 
 use crate::failure::{Code, Failure};
 use crate::session::Session;
@@ -11,11 +12,19 @@ use crate::session::Session;
 /// The name by which a launcher tells an agent program, and its tools and hooks, which agent it is.
 pub const AGENT_ID: &str = "AGENT_ID";
 
-/// The crew of the project of the working directory. The log is made if there is none and `make` is set.
-pub async fn open(session: &Session, make: bool) -> Result<Arc<Crew>, Failure> {
-    let store = if make { session.place.open_or_make().await?.0 } else { session.place.open().await? };
+/// The crew of the project of the working directory, for a command.
+pub async fn open(session: &Session) -> Result<Arc<Crew>, Failure> {
+    crew_on(session, &session.place.open().await?)
+}
+
+/// The same for a server, which goes on if the log goes back. The log is made if there is none.
+pub async fn open_to_serve(session: &Session) -> Result<Arc<Crew>, Failure> {
+    crew_on(session, &session.place.open_to_serve().await?)
+}
+
+fn crew_on(session: &Session, store: &EventStore) -> Result<Arc<Crew>, Failure> {
     let life = Arc::new(session.place.liveness_lock()?);
-    Ok(Arc::new(Crew::new(&store, &session.project()?, life)))
+    Ok(Arc::new(Crew::new(store, &session.project()?, life)))
 }
 
 /// The agent that this process acts for, if it has the identity of one.

@@ -37,7 +37,7 @@ pub async fn position(crew: &Host, at: Option<Position>) -> Result<Position, Fai
 }
 
 async fn agents(session: &Session, all: bool, at: Option<Position>) -> Result<Code, Failure> {
-    let crew = open(session, false).await?;
+    let crew = open(session).await?;
     let (position, agents) = (position(&crew, at).await?, crew.agents_at(at).await?);
     let shown: Vec<_> = agents.iter().filter(|(_, agent)| all || agent.liveness != Liveness::Left).collect();
     session.print_list(
@@ -133,7 +133,7 @@ impl Shown {
 }
 
 async fn leases(session: &Session, args: Leases) -> Result<Code, Failure> {
-    let crew = open(session, false).await?;
+    let crew = open(session).await?;
     let wanted = args.path.map(|path| target(session, &path)).transpose()?;
     let (position, leases) = (position(&crew, args.at.at).await?, crew.leases_at(args.at.at).await?);
     let shown = shown(&leases, wanted.as_ref());
@@ -148,7 +148,7 @@ pub fn target(session: &Session, path: &str) -> Result<Target, Failure> {
 
 async fn force(session: &Session, args: Leases) -> Result<Code, Failure> {
     person_only("end the leases of others")?;
-    let crew = open(session, false).await?;
+    let crew = open(session).await?;
     let ended = crew.force(args.force, person(), args.reason.unwrap_or_default()).await?;
     let numbers = ended.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     session.print_done(&format!("ended: {numbers}"), &json!({ "ended": ended }))
@@ -157,7 +157,7 @@ async fn force(session: &Session, args: Leases) -> Result<Code, Failure> {
 async fn send(session: &Session, args: Send) -> Result<Code, Failure> {
     let Send { to, subject, body, importance, ack, thread } = args;
     let body = if body == "-" { read_text(Path::new("-"))? } else { body };
-    let crew = open(session, false).await?;
+    let crew = open(session).await?;
     let draft = Draft { to, subject, body, thread, importance, needs_ack: ack };
     let sent = match agent_id() {
         Some(agent) => crew.send(&crew.caller(&agent).await?, draft).await?,
@@ -177,7 +177,7 @@ pub async fn answer(session: &Session, number: u64, answer: Answer) -> Result<Co
     let is_granted = if answer.no { Some(false) } else { session.yes.then_some(true) };
     let decided = is_granted.map(|granted| if granted { "yes" } else { "no" }.to_owned());
     let text = answer.question.or(decided).unwrap_or_default();
-    let crew = open(session, false).await?;
+    let crew = open(session).await?;
     crew.answer(number, Said { by: person(), text, is_granted }).await?;
     session.print_done(&format!("a{number} is answered"), &json!({ "ask": format!("a{number}") }))
 }

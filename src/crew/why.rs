@@ -17,7 +17,7 @@ use crate::text::{count, one_line, rfc3339, visible};
 const EDITS_MAX: usize = 5;
 
 pub async fn why(session: &Session, what: &str, at: Option<Position>) -> Result<Code, Failure> {
-    let crew = open(session, false).await?;
+    let crew = open(session).await?;
     let position = position(&crew, at).await?;
     let (agents, tasks) = (crew.agents_at(at).await?, crew.tasks_at(position).await?);
     if let Some(agent) = agents.get(what) {

@@ -42,7 +42,7 @@ fn pre_commit(session: &Session) -> Result<bool, Failure> {
     session.config()?;
     let hits = on_the_log(session, async {
         let staged = git::staged(&session.folder, true).await.map_err(|error| no_git(&error))?;
-        hits(&*open(session, false).await?, session, &staged, session.config()?.hooks.strict).await
+        hits(&*open(session).await?, session, &staged, session.config()?.hooks.strict).await
     })?;
     if hits.is_empty() {
         return Ok(true);
@@ -69,7 +69,7 @@ fn pre_push(session: &Session) -> Result<bool, Failure> {
         for commit in commits {
             names.extend(git::pushed(&session.folder, commit).await.map_err(|error| no_git(&error))?);
         }
-        hits(&*open(session, false).await?, session, &names, true).await
+        hits(&*open(session).await?, session, &names, true).await
     })?;
     if !hits.is_empty() {
         say(&format!("crewlog: warning: merge risk: {}", facts::listed(&hits)));

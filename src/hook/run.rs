@@ -89,7 +89,7 @@ fn decide(session: &Session, hooks: &HooksConfig, input: &[u8], call: &Call) -> 
         return Ok(verdict);
     }
     on_the_log(session, async {
-        let crew = open(session, false).await?;
+        let crew = open(session).await?;
         Ok(moments::answer(&crew, &origin, call).await?)
     })
 }

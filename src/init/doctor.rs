@@ -77,7 +77,7 @@ async fn last_fired(session: &Session, host: Host) -> Result<Option<Timestamp>, 
         Host::Opencode => "opencode",
     };
     // Without a log none has run, and every other command says what is wrong with one that cannot be read.
-    let Ok(crew) = crew::open(session, false).await else { return Ok(None) };
+    let Ok(crew) = crew::open(session).await else { return Ok(None) };
     Ok(crew.last_hook(program).await?)
 }
 

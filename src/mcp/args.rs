@@ -9,9 +9,9 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::reply::Refused;
-use super::schema::{fault, integer, map_texts};
+use super::schema::{fault, integer, redact};
 use super::tools::Tool;
-use crate::crew::secrets::Secrets;
+use crate::secrets::Secrets;
 
 /// The longest arguments of a call, in bytes of JSON.
 const BYTES_MAX: usize = 256 << 10;
@@ -36,14 +36,14 @@ impl Args {
         if let Some(why) = fault(tool.input(), &values) {
             return Err(Refused::invalid("invalid_argument", why));
         }
-        map_texts(tool.input(), &mut values, &|text| secrets.redacted(text));
+        redact(tool.input(), &mut values, &|text| secrets.redacted(text));
         Ok(Self { tool, values })
     }
 
     /// A digest of the known arguments, without the ones named.
     pub fn digest(&self, without: &[&str]) -> String {
-        let known = self.tool.input().filter(|field| !without.contains(&field.name));
-        let known: Vec<_> = known.map(|field| (field.name, self.values.get(field.name))).collect();
+        let known = self.tool.input().filter(|field| !without.contains(&field.name.as_str()));
+        let known: Vec<_> = known.map(|field| (&field.name, self.values.get(&field.name))).collect();
         hex(&Sha256::digest(serde_json::to_vec(&known).unwrap_or_default()))
     }
 

@@ -42,7 +42,7 @@ impl Hosting {
             tokio::spawn(reacting::host::<Conflicts>(store.clone(), folder.clone(), is_stopped.clone())),
             tokio::spawn(reacting::host::<Statistics>(store.clone(), folder, is_stopped)),
         ];
-        let planner = tokio::spawn(planning::host_all(store, watch::channel(Position(0)).0));
+        let planner = tokio::spawn(planning::host_all(crew.store().pinned(), watch::channel(Position(0)).0));
         let hooks = Resident::start(crew, &session.place, Worktree::around(&session.folder));
         Ok(Self { planner, others, hooks, stop })
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crewlog_executors::crew::{Caller, Crew, Join, Joined};
-use crewlog_planner::crew::agents::{Outcome, Profile};
+use crewlog_planner::crew::agents::{Liveness, Outcome, Profile};
 use crewlog_planner::crew::leases::Holder;
 use crewlog_planner::crew::target::Target;
 use rmcp::RoleServer;
@@ -16,6 +16,7 @@ use super::args::{Args, hex};
 use super::reply::Refused;
 use crate::crew::session::agent_id;
 use crate::crew::worktree::Worktree;
+use crate::hook::process::parent_session;
 
 /// The most handles that are known; the oldest is forgotten.
 const HANDLES_MAX: usize = 2_000;
@@ -52,6 +53,15 @@ pub struct Members {
 enum Own {
     NotJoined,
     Joined(Arc<Member>),
+}
+
+impl Own {
+    fn member(&self) -> Option<&Arc<Member>> {
+        match self {
+            Self::NotJoined => None,
+            Self::Joined(member) => Some(member),
+        }
+    }
 }
 
 impl Client {
@@ -117,14 +127,23 @@ impl Members {
         };
         let Some(own) = &self.own else { return Err(unknown()) };
         let mut own = own.lock().await;
-        if let Own::Joined(member) = &*own {
-            let is_meant = handle.is_none_or(|handle| handle == member.caller.agent);
-            return is_meant.then(|| member.clone()).ok_or_else(unknown);
-        }
-        if handle.is_some() {
+        let name = own.member().map(|member| member.caller.agent.clone());
+        if handle.is_some() && handle != name.as_deref() {
             return Err(unknown());
         }
-        let (member, _) = self.enter(crew, None, client).await?;
+        // An earlier server of the same session may have left for it when it ended.
+        let agents = crew.agents().await?;
+        let has_left = |member: &Member| {
+            agents
+                .get(&member.caller.agent)
+                .is_some_and(|agent| agent.epoch == member.caller.epoch && agent.liveness == Liveness::Left)
+        };
+        let present = own.member().filter(|member| !has_left(member)).cloned();
+        drop(agents);
+        if let Some(member) = present {
+            return Ok(member);
+        }
+        let (member, _) = self.enter(crew, None, name, client).await?;
         *own = Own::Joined(member.clone());
         Ok(member)
     }
@@ -137,7 +156,7 @@ impl Members {
         client: &Client,
     ) -> Result<(Arc<Member>, Joined, String), Refused> {
         let Some(own) = self.own.as_ref().filter(|_| args.text("parent").is_none()) else {
-            let (member, joined) = self.enter(crew, Some(args), client).await?;
+            let (member, joined) = self.enter(crew, Some(args), None, client).await?;
             let handle = random_hex()?;
             let mut handles = self.handles();
             if handles.len() >= HANDLES_MAX {
@@ -149,8 +168,8 @@ impl Members {
             return Ok((member, joined, handle));
         };
         let mut own = own.lock().await;
-        let (member, joined) = self.enter(crew, Some(args), client).await?;
-        if let Own::Joined(earlier) = &*own
+        let (member, joined) = self.enter(crew, Some(args), None, client).await?;
+        if let Some(earlier) = own.member()
             && earlier.caller.agent != member.caller.agent
         {
             // One process is one agent. That it was superseded is no matter here.
@@ -162,7 +181,13 @@ impl Members {
         Ok((member, joined, name))
     }
 
-    async fn enter(&self, crew: &Crew, args: Option<&Args>, client: &Client) -> Result<(Arc<Member>, Joined), Refused> {
+    async fn enter(
+        &self,
+        crew: &Crew,
+        args: Option<&Args>,
+        earlier_name: Option<String>,
+        client: &Client,
+    ) -> Result<(Arc<Member>, Joined), Refused> {
         let text = |name: &str| args.and_then(|args| args.owned(name));
         let (worktree, folder) = self.place_of(text("worktree"))?;
         let program = text("program").or_else(|| client.program.clone()).unwrap_or_else(|| "agent".to_owned());
@@ -179,7 +204,8 @@ impl Members {
             program,
         };
         let parent = text("parent");
-        let name = text("name").or_else(|| agent_id().filter(|_| self.own.is_some() && parent.is_none()));
+        let name =
+            text("name").or(earlier_name).or_else(|| agent_id().filter(|_| self.own.is_some() && parent.is_none()));
         let session = self.session_of(client, parent.is_some())?;
         let joined = crew.join(Join { name, parent, session, profile }).await?;
         let caller = joined.caller.clone();
@@ -189,10 +215,14 @@ impl Members {
 
     /// The same for all calls of a session and for its hooks. A subagent is a session of its own.
     fn session_of(&self, client: &Client, is_subagent: bool) -> Result<String, Refused> {
-        let variable = std::env::var("CLAUDE_CODE_SESSION_ID").ok().filter(|session| !session.is_empty());
-        let of_process = || variable.or_else(|| client.session.clone()).unwrap_or_else(parent_session);
+        // A program that another one started has the variables of that one too.
+        let is_claude = client.program.as_deref() == Some("claude-code");
+        let variable = std::env::var("CLAUDE_CODE_SESSION_ID").ok().filter(|session| is_claude && !session.is_empty());
         match (&self.own, is_subagent) {
-            (Some(_), false) => Ok(of_process()),
+            (Some(_), false) => match variable.or_else(|| client.session.clone()).or_else(parent_session) {
+                Some(session) => Ok(session),
+                None => Ok(format!("stdio:{}", random_hex()?)),
+            },
             (Some(_), true) => Ok(format!("subagent:{}", random_hex()?)),
             (None, _) => Ok(format!("http:{}", random_hex()?)),
         }
@@ -218,9 +248,7 @@ impl Members {
     pub async fn leave(&self, crew: &Crew) {
         let Some(own) = &self.own else { return };
         let mut leaving: Vec<_> = self.handles().values().cloned().collect();
-        if let Own::Joined(member) = &*own.lock().await {
-            leaving.push(member.clone());
-        }
+        leaving.extend(own.lock().await.member().cloned());
         for member in leaving {
             let note = "its program ended".to_owned();
             // It may have left or been superseded.
@@ -241,14 +269,4 @@ pub fn random_hex() -> Result<String, Refused> {
             .retryable()
     })?;
     Ok(hex(&bytes))
-}
-
-/// The session that a parent process stands for: `process:HOST:PID:START`, where START is the process's start in clock ticks.
-fn parent_session() -> String {
-    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    let pid = rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // The second field is the name in parentheses and may hold anything; the start is the 22nd.
-    let start = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(19)).unwrap_or("0");
-    format!("process:{host}:{pid}:{start}")
 }

@@ -26,10 +26,11 @@ use rmcp::transport::stdio;
 use self::hosting::Hosting;
 use self::identity::Members;
 use self::server::Server;
-use crate::crew::secrets::Secrets;
-use crate::crew::session::open;
+use crate::config::SecretsConfig;
+use crate::crew::session::open_to_serve;
 use crate::failure::{Code, Failure};
 use crate::runtime::Signals;
+use crate::secrets::Secrets;
 use crate::session::Session;
 
 /// The longest message, in bytes.
@@ -38,8 +39,8 @@ const MESSAGE_BYTES_MAX: usize = 1 << 20;
 /// Serves one agent over standard input and output, until its program closes them. Standard output carries the protocol only.
 pub async fn stdio_server(session: &Session) -> Result<Code, Failure> {
     let mut signals = Signals::new()?;
-    let crew = open(session, true).await?;
-    let secrets = Secrets::of(&session.config()?.secrets);
+    let crew = open_to_serve(session).await?;
+    let secrets = secrets_of(session)?;
     let server = Server::new(crew.clone(), Members::of_process(&session.folder), secrets);
     let mut hosting = Hosting::start(session, &crew)?;
     let (stdin, stdout) = stdio();
@@ -69,11 +70,16 @@ pub async fn http_server(session: &Session, listen: SocketAddr) -> Result<Code, 
         return Err(Failure::user(message).hint("use 127.0.0.1, and a tunnel such as ssh -L from elsewhere"));
     }
     let signals = Signals::new()?;
-    let crew: Arc<_> = open(session, true).await?;
-    let secrets = Secrets::of(&session.config()?.secrets);
+    let crew: Arc<_> = open_to_serve(session).await?;
+    let secrets = secrets_of(session)?;
     let server = Server::new(crew.clone(), Members::of_handles(&session.folder), secrets);
     let mut hosting = Hosting::start(session, &crew)?;
     let served = http::serve(session, server, listen, signals, hosting.log_closed()).await;
     hosting.stop().await;
     served.map(|()| Code::Done)
+}
+
+fn secrets_of(session: &Session) -> Result<Secrets, Failure> {
+    let SecretsConfig { patterns, env } = &session.config()?.secrets;
+    Ok(Secrets::of(patterns, env))
 }

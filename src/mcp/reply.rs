@@ -58,11 +58,12 @@ impl Refused {
     }
 
     pub fn into_result(self) -> CallToolResult {
-        let Self { code, message, is_retryable, next, status, mut details } = self;
+        let Self { code, message, is_retryable, next, status, details } = self;
         let facts =
             json!({ "status": status, "code": code, "message": message, "retryable": is_retryable, "next": next });
-        details.extend(facts.as_object().cloned().unwrap_or_default());
-        let mut result = result_of(*details);
+        let mut value = facts.as_object().cloned().unwrap_or_default();
+        value.extend(*details);
+        let mut result = result_of(value);
         result.is_error = Some(status == INVALID);
         result
     }

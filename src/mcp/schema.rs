@@ -1,70 +1,79 @@
-//! The shapes of arguments and results as flat JSON schemas, and the check of arguments against them.
+//! The shapes of arguments and results, and the check of arguments against them.
 //!
 //! A client may drop `default`, `minimum` and `maximum`, so the descriptions repeat them. There is no `anyOf`, `$ref` or nullable
 //! type, because some clients drop these too.
 
+use std::collections::BTreeMap;
+
 use rmcp::model::JsonObject;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// A property of arguments or of a result.
-#[derive(Debug, Clone, Copy)]
+/// An argument.
+#[derive(Debug, Clone, Deserialize)]
 pub struct Field {
-    pub name: &'static str,
-    pub kind: Kind,
-    pub is_required: bool,
-    pub about: &'static str,
+    pub name: String,
+    #[serde(flatten)]
+    kind: Kind,
+    #[serde(default, rename = "required")]
+    is_required: bool,
+    about: String,
 }
 
-/// The type of a property.
-#[derive(Debug, Clone, Copy)]
-pub enum Kind {
+/// The type of an argument.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+enum Kind {
     /// Words of an agent; secrets are redacted.
     Text,
     /// A name, an id or a path, kept as it is.
     Word,
-    Flag(Option<bool>),
+    Flag {
+        default: bool,
+    },
     Number {
+        #[serde(default)]
         min: i64,
+        #[serde(default = "number_max")]
         max: i64,
         default: Option<i64>,
     },
-    Choice(&'static [&'static str], Option<&'static str>),
-    /// At most so many names, ids or paths.
-    Words(usize),
-    /// At most so many texts.
-    Texts(usize),
-    /// At most so many numbers.
-    Numbers(usize),
-    /// An object.
-    Item(&'static [Field]),
-    /// At most so many objects.
-    Items(&'static [Field], usize),
+    Choice {
+        of: Vec<String>,
+        default: Option<String>,
+    },
+    Words {
+        max: usize,
+    },
+    Texts {
+        max: usize,
+    },
+    Numbers {
+        max: usize,
+    },
+    Items {
+        max: usize,
+        items: Vec<Field>,
+    },
 }
 
-/// The largest position of a log.
-pub const POSITION_MAX: i64 = i64::MAX >> 10;
+/// The largest integer that every client can write.
+const fn number_max() -> i64 {
+    (1 << 53) - 1
+}
 
 impl Field {
-    pub const fn new(name: &'static str, kind: Kind, about: &'static str) -> Self {
-        Self { name, kind, is_required: false, about }
-    }
-
-    pub const fn required(self) -> Self {
-        Self { is_required: true, ..self }
-    }
-
     fn schema(&self) -> Value {
-        let mut schema = match self.kind {
+        let mut schema = match &self.kind {
             Kind::Text | Kind::Word => json!({ "type": "string" }),
-            Kind::Flag(_) => json!({ "type": "boolean" }),
+            Kind::Flag { .. } => json!({ "type": "boolean" }),
             Kind::Number { min, max, .. } => json!({ "type": "integer", "minimum": min, "maximum": max }),
-            Kind::Choice(choices, _) => json!({ "type": "string", "enum": choices }),
-            Kind::Words(max) | Kind::Texts(max) => {
+            Kind::Choice { of, .. } => json!({ "type": "string", "enum": of }),
+            Kind::Words { max } | Kind::Texts { max } => {
                 json!({ "type": "array", "maxItems": max, "items": { "type": "string" } })
             }
-            Kind::Numbers(max) => json!({ "type": "array", "maxItems": max, "items": { "type": "integer" } }),
-            Kind::Item(fields) => object(fields.iter()),
-            Kind::Items(fields, max) => json!({ "type": "array", "maxItems": max, "items": object(fields.iter()) }),
+            Kind::Numbers { max } => json!({ "type": "array", "maxItems": max, "items": { "type": "integer" } }),
+            Kind::Items { max, items } => json!({ "type": "array", "maxItems": max, "items": object(items) }),
         };
         schema["description"] = json!(self.description());
         if let Some(default) = self.default() {
@@ -74,71 +83,83 @@ impl Field {
     }
 
     pub fn default(&self) -> Option<Value> {
-        match self.kind {
-            Kind::Flag(default) => default.map(Value::from),
+        match &self.kind {
+            Kind::Flag { default } => Some(json!(default)),
             Kind::Number { default, .. } => default.map(Value::from),
-            Kind::Choice(_, default) => default.map(Value::from),
+            Kind::Choice { default, .. } => default.clone().map(Value::from),
             Kind::Text
             | Kind::Word
-            | Kind::Words(_)
-            | Kind::Texts(_)
-            | Kind::Numbers(_)
-            | Kind::Item(_)
-            | Kind::Items(..) => None,
+            | Kind::Words { .. }
+            | Kind::Texts { .. }
+            | Kind::Numbers { .. }
+            | Kind::Items { .. } => None,
         }
     }
 
     fn description(&self) -> String {
-        let default = self.default().map(|default| format!("default {}", default.to_string().trim_matches('"')));
-        let range = match self.kind {
-            Kind::Number { min: 0, max: POSITION_MAX, .. } => None,
+        let range = match &self.kind {
+            Kind::Number { max, .. } if *max == number_max() => None,
             Kind::Number { min, max, .. } => Some(format!("{min} to {max}")),
-            Kind::Words(max) | Kind::Texts(max) | Kind::Numbers(max) | Kind::Items(_, max) => {
+            Kind::Words { max } | Kind::Texts { max } | Kind::Numbers { max } | Kind::Items { max, .. } => {
                 Some(format!("at most {max}"))
             }
-            Kind::Text | Kind::Word | Kind::Flag(_) | Kind::Choice(..) | Kind::Item(_) => None,
+            Kind::Text | Kind::Word | Kind::Flag { .. } | Kind::Choice { .. } => None,
         };
+        let default = self.default().map(|default| format!("default {}", default.to_string().trim_matches('"')));
         let facts: Vec<_> = range.into_iter().chain(default).collect();
-        if facts.is_empty() { self.about.to_owned() } else { format!("{} ({})", self.about, facts.join("; ")) }
+        if facts.is_empty() { self.about.clone() } else { format!("{} ({})", self.about, facts.join("; ")) }
     }
 
-    /// Why a value is none of this field.
+    /// Why a value is none of this argument.
     fn fault(&self, value: &Value) -> Option<String> {
-        let name = self.name;
-        let many = |max: usize, what: &str, is_one: &dyn Fn(&Value) -> bool| match value.as_array() {
+        let name = &self.name;
+        let unless = |is_so: bool, what: &str| (!is_so).then(|| format!("{name} is {what}"));
+        let list = |max: usize, what: &str, is_one: fn(&Value) -> bool| match value.as_array() {
             Some(list) if list.len() > max => Some(format!("{name} has {} entries; at most {max}", list.len())),
-            Some(list) if list.iter().all(is_one) => None,
-            Some(_) | None => Some(format!("{name} is a list of {what}")),
+            Some(list) => unless(list.iter().all(is_one), what),
+            None => unless(false, what),
         };
-        match self.kind {
-            Kind::Text | Kind::Word => (!value.is_string()).then(|| format!("{name} is a string")),
-            Kind::Flag(_) => (!value.is_boolean()).then(|| format!("{name} is true or false")),
+        match &self.kind {
+            Kind::Text | Kind::Word => unless(value.is_string(), "a string"),
+            Kind::Flag { .. } => unless(value.is_boolean(), "true or false"),
             Kind::Number { min, max, .. } => {
-                let is_in = integer(value).is_some_and(|number| (min..=max).contains(&number));
-                (!is_in).then(|| format!("{name} is an integer from {min} to {max}"))
+                let is_in = integer(value).is_some_and(|number| (*min..=*max).contains(&number));
+                unless(is_in, &format!("an integer from {min} to {max}"))
             }
-            Kind::Choice(choices, _) => {
-                let is_one = value.as_str().is_some_and(|value| choices.contains(&value));
-                (!is_one).then(|| format!("{name} is one of {}", choices.join(", ")))
+            Kind::Choice { of, .. } => {
+                let is_one = value.as_str().is_some_and(|value| of.iter().any(|choice| choice == value));
+                unless(is_one, &format!("one of {}", of.join(", ")))
             }
-            Kind::Words(max) | Kind::Texts(max) => many(max, "strings", &Value::is_string),
-            Kind::Numbers(max) => many(max, "integers", &|value| integer(value).is_some()),
-            Kind::Item(fields) => match value.as_object() {
-                Some(object) => fault(fields.iter(), object).map(|why| format!("{name}: {why}")),
-                None => Some(format!("{name} is an object")),
-            },
-            Kind::Items(fields, max) => many(max, "objects", &Value::is_object).or_else(|| {
+            Kind::Words { max } | Kind::Texts { max } => list(*max, "a list of strings", Value::is_string),
+            Kind::Numbers { max } => list(*max, "a list of integers", |value| integer(value).is_some()),
+            Kind::Items { max, items } => list(*max, "a list of objects", Value::is_object).or_else(|| {
                 let mut objects = value.as_array()?.iter().filter_map(Value::as_object);
-                objects.find_map(|object| fault(fields.iter(), object)).map(|why| format!("{name}: {why}"))
+                objects.find_map(|object| fault(items, object)).map(|why| format!("{name}: {why}"))
             }),
+        }
+    }
+
+    fn redact(&self, value: &mut Value, redacted: &dyn Fn(&str) -> String) {
+        match (&self.kind, value) {
+            (Kind::Text, Value::String(text)) => *text = redacted(text),
+            (Kind::Texts { .. }, Value::Array(texts)) => {
+                for text in texts {
+                    *text = json!(redacted(text.as_str().unwrap_or_default()));
+                }
+            }
+            (Kind::Items { items, .. }, Value::Array(objects)) => {
+                objects.iter_mut().filter_map(Value::as_object_mut).for_each(|object| redact(items, object, redacted));
+            }
+            (_, _) => {}
         }
     }
 }
 
-/// The schema of an object. Unknown properties are allowed.
-pub fn object<'a>(fields: impl Iterator<Item = &'a Field> + Clone) -> Value {
-    let required: Vec<_> = fields.clone().filter(|field| field.is_required).map(|field| field.name).collect();
-    let properties: JsonObject = fields.map(|field| (field.name.to_owned(), field.schema())).collect();
+/// The schema of arguments. Unknown ones are allowed.
+pub fn object<'a>(fields: impl IntoIterator<Item = &'a Field> + Clone) -> Value {
+    let required: Vec<_> =
+        fields.clone().into_iter().filter(|field| field.is_required).map(|field| &field.name).collect();
+    let properties: JsonObject = fields.into_iter().map(|field| (field.name.clone(), field.schema())).collect();
     let mut schema = json!({ "type": "object", "properties": properties });
     if !required.is_empty() {
         schema["required"] = json!(required);
@@ -147,38 +168,22 @@ pub fn object<'a>(fields: impl Iterator<Item = &'a Field> + Clone) -> Value {
 }
 
 /// Why an object has not this shape.
-pub fn fault<'a>(mut fields: impl Iterator<Item = &'a Field>, object: &JsonObject) -> Option<String> {
-    fields.find_map(|field| match object.get(field.name) {
+pub fn fault<'a>(fields: impl IntoIterator<Item = &'a Field>, object: &JsonObject) -> Option<String> {
+    fields.into_iter().find_map(|field| match object.get(&field.name) {
         None | Some(Value::Null) => field.is_required.then(|| format!("{} is missing", field.name)),
         Some(value) => field.fault(value),
     })
 }
 
-/// Changes the free texts of an object.
-pub fn map_texts<'a>(
-    fields: impl Iterator<Item = &'a Field>,
+/// Redacts the texts of an object.
+pub fn redact<'a>(
+    fields: impl IntoIterator<Item = &'a Field>,
     object: &mut JsonObject,
-    change: &dyn Fn(&str) -> String,
+    redacted: &dyn Fn(&str) -> String,
 ) {
-    let change_one = |value: &mut Value| {
-        if let Value::String(text) = value {
-            *text = change(text);
-        }
-    };
     for field in fields {
-        let Some(value) = object.get_mut(field.name) else { continue };
-        match field.kind {
-            Kind::Text => change_one(value),
-            Kind::Texts(_) => value.as_array_mut().into_iter().flatten().for_each(change_one),
-            Kind::Item(fields) => {
-                value.as_object_mut().into_iter().for_each(|object| map_texts(fields.iter(), object, change));
-            }
-            Kind::Items(fields, _) => {
-                let objects = value.as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut);
-                objects.for_each(|object| map_texts(fields.iter(), object, change));
-            }
-            Kind::Word | Kind::Flag(_) | Kind::Number { .. } | Kind::Choice(..) | Kind::Words(_) | Kind::Numbers(_) => {
-            }
+        if let Some(value) = object.get_mut(&field.name) {
+            field.redact(value, redacted);
         }
     }
 }
@@ -188,4 +193,20 @@ pub fn integer(value: &Value) -> Option<i64> {
     let whole = |number: &f64| number.fract() == 0.0 && number.abs() < 9e15;
     #[expect(clippy::cast_possible_truncation, reason = "it is whole and small")]
     value.as_i64().or_else(|| value.as_f64().filter(whole).map(|number| number as i64))
+}
+
+/// The schema of a result, written as `name:type` pairs. It has types alone: a model pays for each listing of the tools.
+pub fn outline(written: &str, types: &BTreeMap<String, String>) -> Value {
+    let of_type = |name: &str| match types.get(name) {
+        Some(written) => outline(written, types),
+        None => json!({ "type": name }),
+    };
+    let property = |(name, kind): (&str, &str)| {
+        let items = kind.strip_prefix('[').and_then(|kind| kind.strip_suffix(']'));
+        let schema = items.map_or_else(|| of_type(kind), |items| json!({ "type": "array", "items": of_type(items) }));
+        (name.to_owned(), schema)
+    };
+    let properties: JsonObject =
+        written.split_whitespace().filter_map(|pair| pair.split_once(':')).map(property).collect();
+    json!({ "type": "object", "properties": properties })
 }

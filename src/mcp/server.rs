@@ -17,7 +17,7 @@ use super::identity::{Client, Member, Members};
 use super::once::Keyed;
 use super::reply::{Refused, fit, result_of};
 use super::tools::{Tool, listed};
-use crate::crew::secrets::Secrets;
+use crate::secrets::Secrets;
 
 /// Some clients show a model the first sentence only.
 const INSTRUCTIONS: &str = "\
@@ -108,7 +108,7 @@ impl Server {
             Tool::ReadInbox => self.read_inbox(member, args).await,
             Tool::AckMessage => self.ack_message(member, args).await,
             Tool::WaitForEvents => self.wait_for_events(member, args).await,
-            Tool::GetStatus => self.get_status(Some(member), args).await,
+            Tool::GetStatus => self.status(Some(member), args).await,
             Tool::AskPerson => self.ask_person(member, args).await,
         }
     }
@@ -116,7 +116,7 @@ impl Server {
     async fn resource(&self, uri: &str) -> Result<JsonObject, Refused> {
         let args = |tool| Args::check(tool, None, &self.0.secrets);
         match uri {
-            STATUS_URI => self.get_status(None, &args(Tool::GetStatus)?).await,
+            STATUS_URI => self.status(None, &args(Tool::GetStatus)?).await,
             LEASES_URI => self.leases_after(0, 200).await,
             _ => Err(Refused::invalid("unknown_resource", format!("there is no resource {uri:?}"))),
         }

@@ -1,19 +1,19 @@
-//! The tools: their names, descriptions, hints and schemas, in a fixed order.
+//! The tools: their names, and their descriptions in `tools.toml`.
 
-mod fields;
-mod table;
-
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
 
 use rmcp::model::{JsonObject, Tool as McpTool, ToolAnnotations};
-use serde_json::Value;
-use strum::IntoEnumIterator;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use strum::{EnumCount, IntoEnumIterator};
 
-use self::fields::{AGENT, KEY, RESULT};
-use super::schema::{Field, object};
+use super::schema::{Field, object, outline};
 
-/// A tool, in the order in which they are listed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr, strum::EnumString, strum::EnumIter)]
+/// A tool, in the order in which they are listed and described.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr, strum::EnumString, strum::EnumIter, strum::EnumCount,
+)]
 #[strum(serialize_all = "snake_case")]
 pub enum Tool {
     Join,
@@ -37,17 +37,31 @@ pub enum Tool {
     AskPerson,
 }
 
+/// `tools.toml`.
+#[derive(Deserialize)]
+struct Descriptions {
+    /// The handle of an agent, and the idempotency key.
+    shared: [Field; 2],
+    /// What every result may have.
+    result: String,
+    types: BTreeMap<String, String>,
+    tools: [Description; Tool::COUNT],
+}
+
 /// What a tool is to clients.
-pub struct Description {
-    title: &'static str,
-    text: &'static str,
+#[derive(Deserialize)]
+struct Description {
+    name: String,
+    title: String,
     effect: Effect,
-    input: &'static [Field],
-    output: &'static [Field],
+    description: String,
+    input: Vec<Field>,
+    output: String,
 }
 
 /// What a call does to the log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 enum Effect {
     /// Nothing.
     Reads,
@@ -57,36 +71,47 @@ enum Effect {
     Adds,
 }
 
+static DESCRIPTIONS: LazyLock<Descriptions> = LazyLock::new(|| {
+    let descriptions: Descriptions = toml::from_str(include_str!("tools.toml")).expect("a test reads it");
+    for (tool, described) in Tool::iter().zip(&descriptions.tools) {
+        assert_eq!(tool.name(), described.name, "the order is that of the names");
+    }
+    descriptions
+});
+
 impl Tool {
     pub fn name(self) -> &'static str {
         self.into()
     }
 
-    pub fn is_read_only(self) -> bool {
-        self.describe().effect == Effect::Reads
-    }
-
     /// Whether it takes an idempotency key. `join` takes none: its result may hold a handle, which is stored nowhere.
     pub fn takes_key(self) -> bool {
-        !self.is_read_only() && self != Self::Join
+        self.description().effect != Effect::Reads && self != Self::Join
     }
 
-    /// The properties of its arguments.
+    /// Its arguments.
     pub fn input(self) -> impl Iterator<Item = &'static Field> + Clone {
-        let agent = (self != Self::Join).then_some(&AGENT);
-        self.describe().input.iter().chain(agent).chain(self.takes_key().then_some(&KEY))
+        let [agent, key] = &DESCRIPTIONS.shared;
+        let agent = (self != Self::Join).then_some(agent);
+        self.description().input.iter().chain(agent).chain(self.takes_key().then_some(key))
+    }
+
+    fn description(self) -> &'static Description {
+        &DESCRIPTIONS.tools[self as usize]
     }
 
     fn listed(self) -> McpTool {
-        let Description { title, text, effect, output, .. } = self.describe();
-        let hints = ToolAnnotations::with_title(*title)
+        let Description { title, effect, description, output, .. } = self.description();
+        let hints = ToolAnnotations::with_title(title)
             .read_only(*effect == Effect::Reads)
             .destructive(false)
             .idempotent(*effect != Effect::Adds)
             .open_world(false);
-        McpTool::new(self.name(), *text, schema(object(self.input())))
-            .with_title(*title)
-            .with_raw_output_schema(schema(object(RESULT.iter().chain(*output))))
+        let mut result = outline(&format!("{} {output}", DESCRIPTIONS.result), &DESCRIPTIONS.types);
+        result["required"] = json!(["status"]);
+        McpTool::new(self.name(), description.as_str(), schema(object(self.input())))
+            .with_title(title)
+            .with_raw_output_schema(schema(result))
             .with_annotations(hints)
     }
 }

@@ -57,7 +57,12 @@ look() {
 
 done_turn='{"text": "Done."}'
 
-# The script of several agents: `script AGENT 'TURN,TURN' AGENT 'TURN,TURN' ...`.
+# Starts the model with the turns of several agents: `play AGENT 'TURN,TURN' AGENT 'TURN,TURN' ...`.
+play() {
+    # No pipe: the model belongs to this shell.
+    model < <(script "$@")
+}
+
 script() {
     local sep='' text='{"agents": {'
     while [ $# -gt 0 ]; do

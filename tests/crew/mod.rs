@@ -12,6 +12,7 @@ mod init;
 mod judged;
 mod lists;
 mod mail;
+mod mcp;
 mod mentions;
 mod needs;
 pub mod recorded;

@@ -81,7 +81,7 @@ impl Server {
         Ok(object(json!({ "status": "ok", "leases_expiring": expiring, "unread": unread })))
     }
 
-    pub async fn get_status(&self, member: Option<&Member>, args: &Args) -> Result<JsonObject, Refused> {
+    pub async fn status(&self, member: Option<&Member>, args: &Args) -> Result<JsonObject, Refused> {
         match args.text("view") {
             Some("agents") => self.agents().await,
             Some("conflicts") => {

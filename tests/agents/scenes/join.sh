@@ -8,7 +8,7 @@ for program in "${programs[@]}"; do
         "$(turn "$(tool $program reserve_paths '{"paths": ["'$program'/**"], "reason": "mine"}')")" \
         "$(turn "$(tool $program get_status '{}')")" "$done_turn")")
 done
-script "${scripts[@]}" | model
+play "${scripts[@]}"
 
 for program in "${programs[@]}"; do agent "$program" "$program-one"; done
 told codex-one claude-one || fail "codex did not see claude"

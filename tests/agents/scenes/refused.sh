@@ -6,10 +6,10 @@ crewlog_init
 for pair in claude:codex codex:gemini gemini:opencode opencode:claude; do
     holder=${pair%:*} other=${pair#*:}
     git checkout -q a.txt
-    script "$holder" "$(turns "$(turn "$(look $holder)")" "$(turn "$(change $holder "by-$holder")")" \
+    play "$holder" "$(turns "$(turn "$(look $holder)")" "$(turn "$(change $holder "by-$holder")")" \
         "{\"after\": {\"$other\": 4}, \"text\": \"Done.\"}")" \
         "$other" "$(turns "$(AFTER='{"'$holder'": 3}' turn "$(look $other)")" "$(turn "$(change $other lost)")" \
-        "$(turn "$(write $other "$other-$holder.txt" elsewhere)")" "$done_turn")" | model
+        "$(turn "$(write $other "$other-$holder.txt" elsewhere)")" "$done_turn")"
     agent "$holder" "$holder" &
     agent "$other" "$other"
     wait $!

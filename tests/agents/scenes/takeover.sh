@@ -3,11 +3,11 @@
 crewlog_init
 crewlog task add "Write the parser" >/dev/null
 
-script claude "$(turns "$(turn "$(tool claude next_task '{}')")" \
+play claude "$(turns "$(turn "$(tool claude next_task '{}')")" \
     "$(turn "$(tool claude update_task '{"id": "backlog/1", "status": "progress", "step": "lexer", "next_step": "now the grammar"}')")" \
     '{"delay_ms": 60000, "text": "Never."}')" \
     codex "$(turns "$(turn "$(tool codex next_task '{}')")" \
-    "$(turn "$(tool codex update_task '{"id": "backlog/1", "status": "done", "note": "parsed"}')")" "$done_turn")" | model
+    "$(turn "$(tool codex update_task '{"id": "backlog/1", "status": "done", "note": "parsed"}')")" "$done_turn")"
 
 # In a session of its own, so that all of it is killed at once: the program and the server that it has started.
 setsid "$here/run" claude claude "Work." "$stage/claude.jsonl" &

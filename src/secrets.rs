@@ -2,8 +2,6 @@
 
 use regex::{Regex, RegexBuilder};
 
-use crate::config::SecretsConfig;
-
 /// What takes the place of a secret.
 const REDACTED: &str = "[redacted]";
 /// The shortest value of a variable that counts as a secret; shorter ones occur in any text.
@@ -19,11 +17,11 @@ pub struct Secrets {
 }
 
 impl Secrets {
-    /// The configured patterns, and the values that the configured variables have now.
-    pub fn of(config: &SecretsConfig) -> Self {
-        let values = config.env.iter().filter_map(|name| std::env::var(name).ok());
+    /// What these patterns match, and the values that these environment variables have now.
+    pub fn of(patterns: &[String], variables: &[String]) -> Self {
+        let values = variables.iter().filter_map(|name| std::env::var(name).ok());
         Self {
-            patterns: config.patterns.iter().filter_map(|pattern| compiled(pattern).ok()).collect(),
+            patterns: patterns.iter().filter_map(|pattern| compiled(pattern).ok()).collect(),
             values: values.filter(|value| value.len() >= VALUE_BYTES_MIN).collect(),
         }
     }
