@@ -67,7 +67,9 @@ impl Client {
     }
 
     fn raw_call(&mut self, tool: &str, arguments: Value) -> Value {
-        let answer = self.request("tools/call", json!({ "name": tool, "arguments": arguments }));
+        let mut params = json!({ "name": tool });
+        params["arguments"] = arguments;
+        let answer = self.request("tools/call", params);
         checked(&answer)
     }
 

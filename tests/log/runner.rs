@@ -146,7 +146,7 @@ async fn a_handler_learns_where_each_of_its_events_stands() {
 
 /// One event of another aggregate.
 fn write(aggregate_id: &str, expected: Expected) -> crewlog_mq::Write {
-    let events = vec![NewEvent::of(&Fact::Noted { n: 0 }, &Metadata::default()).unwrap()];
+    let events = vec![NewEvent::of(&Fact::Noted { n: 0 }, &Metadata::default()).expect("it is JSON")];
     crewlog_mq::Write { stream_id: "others".into(), aggregate_id: aggregate_id.into(), expected, events }
 }
 

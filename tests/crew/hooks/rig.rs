@@ -172,8 +172,8 @@ pub fn claude(folder: &Path, event: &str) -> Value {
     json!({ "session_id": "c1", "transcript_path": "/h/c1.jsonl", "cwd": folder, "hook_event_name": event })
 }
 
-pub fn with(mut input: Value, fields: Value) -> Value {
-    input.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+pub fn with(mut input: Value, mut fields: Value) -> Value {
+    input.as_object_mut().unwrap().append(fields.as_object_mut().unwrap());
     input
 }
 
