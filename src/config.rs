@@ -161,6 +161,7 @@ struct FileToml {
     attachments: AttachmentsToml,
     #[serde(default)]
     hooks: HooksConfig,
+    #[serde(default)]
     secrets: SecretsConfig,
 }
 

@@ -36,13 +36,13 @@ write() {
     esac
 }
 
-# Changes a.txt from `base` to a text; what must be read first is read in a turn of its own.
+# Changes a text in a.txt: `change PROGRAM OLD NEW`; what must be read first is read in a turn of its own.
 change() {
     case $1 in
-        claude) echo '{"name": "Edit", "args": {"file_path": "'"$repository"'/a.txt", "old_string": "base", "new_string": "'"$2"'"}}' ;;
-        codex) echo '{"name": "apply_patch", "input": "*** Begin Patch\n*** Update File: a.txt\n@@\n-base\n+'"$2"'\n*** End Patch\n"}' ;;
-        gemini) echo '{"name": "replace", "args": {"file_path": "a.txt", "instruction": "i", "old_string": "base", "new_string": "'"$2"'"}}' ;;
-        opencode) echo '{"name": "edit", "args": {"filePath": "'"$repository"'/a.txt", "oldString": "base", "newString": "'"$2"'"}}' ;;
+        claude) echo '{"name": "Edit", "args": {"file_path": "'"$repository"'/a.txt", "old_string": "'"$2"'", "new_string": "'"$3"'"}}' ;;
+        codex) echo '{"name": "apply_patch", "input": "*** Begin Patch\n*** Update File: a.txt\n@@\n-'"$2"'\n+'"$3"'\n*** End Patch\n"}' ;;
+        gemini) echo '{"name": "replace", "args": {"file_path": "a.txt", "instruction": "i", "old_string": "'"$2"'", "new_string": "'"$3"'"}}' ;;
+        opencode) echo '{"name": "edit", "args": {"filePath": "'"$repository"'/a.txt", "oldString": "'"$2"'", "newString": "'"$3"'"}}' ;;
     esac
 }
 
