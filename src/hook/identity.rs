@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Host;
 use super::dialect::{Call, SubAgent};
+use super::process::named;
 
 /// The most characters of a subagent's kind, and of its id, in its name.
 const KIND_CHARS_MAX: usize = 20;
@@ -63,8 +64,7 @@ pub async fn joined(crew: &Crew, origin: &Origin, call: &Call, worktree: &str) -
 
 /// The session joins. Where a host's tools get no id of its session, its process is the session, so that they agree.
 pub async fn join(crew: &Crew, origin: &Origin, call: &Call, worktree: &str) -> Result<Caller, Refusal> {
-    let process = origin.ancestors.first().filter(|_| has_only_process(call.host));
-    let session = process.unwrap_or(&call.session).clone();
+    let session = of_process(origin, call).unwrap_or_else(|| call.session.clone());
     let profile = profile(call, worktree);
     Ok(crew.join(Join { name: origin.agent.clone(), parent: None, session, profile }).await?.caller)
 }
@@ -73,8 +73,13 @@ pub async fn join(crew: &Crew, origin: &Origin, call: &Call, worktree: &str) -> 
 pub async fn owns(crew: &Crew, origin: &Origin, call: &Call, agent: &str) -> Result<bool, Refusal> {
     let agents = crew.agents().await?;
     let session = agents.get(agent).map(|agent| agent.session.as_str()).unwrap_or_default();
-    let process = origin.ancestors.first().filter(|_| has_only_process(call.host));
-    Ok(session == call.session || Some(session) == process.map(String::as_str) || call.agent.is_some())
+    Ok(session == call.session || Some(session) == of_process(origin, call).as_deref() || call.agent.is_some())
+}
+
+/// The session of an agent whose host gives its tools no id of one.
+fn of_process(origin: &Origin, call: &Call) -> Option<String> {
+    let process = origin.ancestors.first().filter(|_| has_only_process(call.host))?;
+    Some(named(process, origin.agent.as_deref()))
 }
 
 /// The agent of the session itself. A name of the launcher's that is silent, or has left, is joined again.
@@ -82,11 +87,11 @@ fn own(agents: &Agents, origin: &Origin, call: &Call) -> Option<String> {
     if let Some(name) = &origin.agent {
         return agents.get(name).filter(|agent| agent.liveness == Liveness::Alive).map(|_| name.clone());
     }
-    let of_process = || {
+    let by_process = || {
         let mut above = origin.ancestors.iter().filter(|_| has_only_process(call.host));
         above.find_map(|session| agents.joined_as(session, None))
     };
-    agents.joined_as(&call.session, None).or_else(of_process).map(str::to_owned)
+    agents.joined_as(&call.session, None).or_else(by_process).map(str::to_owned)
 }
 
 /// Gemini CLI and opencode give their MCP servers no id of a session.

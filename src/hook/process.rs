@@ -27,8 +27,14 @@ pub fn ancestors() -> Vec<String> {
 }
 
 /// The session of the program that started this process; the MCP server and the hooks of one agent program agree on it.
-pub fn parent_session() -> Option<String> {
-    ancestors().into_iter().next()
+/// A launcher may run several agents in one process, each under a name of its own.
+pub fn parent_session(agent: Option<&str>) -> Option<String> {
+    ancestors().first().map(|process| named(process, agent))
+}
+
+/// The session of an agent in a process.
+pub fn named(process: &str, agent: Option<&str>) -> String {
+    agent.map_or_else(|| process.to_owned(), |agent| format!("{process}:{agent}"))
 }
 
 /// A line of `/proc/PID/stat`.

@@ -219,10 +219,12 @@ impl Members {
         let is_claude = client.program.as_deref() == Some("claude-code");
         let variable = std::env::var("CLAUDE_CODE_SESSION_ID").ok().filter(|session| is_claude && !session.is_empty());
         match (&self.own, is_subagent) {
-            (Some(_), false) => match variable.or_else(|| client.session.clone()).or_else(parent_session) {
-                Some(session) => Ok(session),
-                None => Ok(format!("stdio:{}", random_hex()?)),
-            },
+            (Some(_), false) => {
+                match variable.or_else(|| client.session.clone()).or_else(|| parent_session(agent_id().as_deref())) {
+                    Some(session) => Ok(session),
+                    None => Ok(format!("stdio:{}", random_hex()?)),
+                }
+            }
             (Some(_), true) => Ok(format!("subagent:{}", random_hex()?)),
             (None, _) => Ok(format!("http:{}", random_hex()?)),
         }

@@ -1,3 +1,4 @@
+#!/usr/bin/env node
 // Judges a log of a crew, from `crewlog events -o jsonl`: no lease granted within another's, no edit under another's lease,
 // no task held twice at once, no message lost. It shares no code with the program that wrote the log.
 import { readFileSync } from "node:fs"

@@ -374,6 +374,9 @@ impl Agents {
             Some(parent) => _ = self.present(parent)?,
             // A session keeps its name, whatever it asks for later.
             None => {
+                if let Some(name) = name.as_ref().filter(|name| !is_name(name)) {
+                    return Err(AgentError::Name(name.clone()));
+                }
                 if let Some(own) = self.joined_as(session, None) {
                     return Ok(own.to_owned());
                 }
