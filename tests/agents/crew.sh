@@ -89,3 +89,9 @@ judge() {
 count_events() {
     crewlog events -o jsonl | grep -c '"event_type":"'"$1"'"' || true
 }
+
+# Waits for an event of a type.
+await_event() {
+    grep -m1 -q '"event_type":"'"$1"'"' < <(exec crewlog events --follow -o jsonl)
+    kill $! 2>/dev/null || true
+}

@@ -12,7 +12,7 @@ play claude "$(turns "$(turn "$(tool claude next_task '{}')")" \
 # In a session of its own, so that all of it is killed at once: the program and the server that it has started.
 setsid "$here/run" claude claude "Work." "$stage/claude.jsonl" &
 killed=$!
-crewlog events --follow -o jsonl | grep -m1 -q '"event_type":"TaskProgressed"'
+await_event TaskProgressed
 kill -KILL -- "-$killed"
 wait "$killed" || true
 agent codex codex

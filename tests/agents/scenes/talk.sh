@@ -9,7 +9,7 @@ play gemini "$(turns "$(turn "$(tool gemini ask_person '{"text": "Which port?", 
 
 agent gemini gemini &
 asked=$!
-crewlog events --follow -o jsonl | grep -m1 -q '"event_type":"PersonAsked"'
+await_event PersonAsked
 crewlog inbox >"$stage/inbox"
 grep -q 'Which port?' "$stage/inbox" || fail "the question is not in the inbox"
 crewlog answer a1 "Port 8080, as ever" >/dev/null
