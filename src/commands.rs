@@ -4,8 +4,8 @@
 use crewlog_executors::claiming::claim_of;
 use crewlog_executors::propagation::{self, Unreadable};
 use crewlog_executors::{human, planning};
-use crewlog_mq::{EventStore, ExecuteError, Handler, Range, Runner};
-use crewlog_planner::claim::Ending;
+use crewlog_mq::{Cause, EventStore, ExecuteError, Handler, Range, Runner};
+use crewlog_planner::claim::{Ending, TaskCommand};
 use crewlog_planner::event::{Command, FailureClass, QuestionId, TaskStatus};
 use crewlog_planner::nesting;
 use crewlog_planner::plan::{DefaultAnswer, TaskId};
@@ -15,6 +15,7 @@ use futures::future::OptionFuture;
 use serde_json::json;
 
 use crate::cli::{Answer, Ask, Cancel, Output, Pause, Retry};
+use crate::crew::session::{person, person_only};
 use crate::failure::{Code, Failure};
 use crate::order::order;
 use crate::queries::{self, no_task};
@@ -134,14 +135,18 @@ pub fn refused(state: &PlannerState, error: ExecuteError<PlannerError>) -> Failu
 }
 
 pub async fn answer(session: &Session, answer: Answer) -> Result<Code, Failure> {
-    if answer.text.trim().is_empty() {
+    let (Some(question), Some(text)) = (answer.question, answer.text) else {
+        let failure = Failure::user(format!("{} has no answer", answer.plan));
+        return Err(failure.hint(session.command("answer PLAN q1 \"...\", or: answer a1 \"...\"")));
+    };
+    if text.trim().is_empty() {
         return Err(Failure::user("the answer is empty").hint("say something, since an answer is final"));
     }
     let target = Target::find_to_tell(session, &answer.plan).await?;
-    let question = find_question(&target, session, &answer.question)?;
+    let question = find_question(&target, session, &question)?;
     let (command, also) = match answer.ask {
-        Some(further) => (Command::AnswerAndAsk { question, answer: answer.text, further }, ", and another is asked"),
-        None => (Command::Answer { question, answer: answer.text }, ""),
+        Some(further) => (Command::AnswerAndAsk { question, answer: text, further }, ", and another is asked"),
+        None => (Command::Answer { question, answer: text }, ""),
     };
     decide(session, target, command, &format!("{question} is answered{also}")).await
 }
@@ -241,10 +246,19 @@ pub async fn pause(session: &Session, pause: Pause) -> Result<Code, Failure> {
     decide(session, target, command, &paused).await
 }
 
-/// `resume` of a task, which only allows it to start.
+/// `resume` of a task, which only allows it to start; or of one that was parked after too many agents were lost with it.
 pub async fn resume_task(session: &Session, plan: &str, name: &str) -> Result<Code, Failure> {
     let target = Target::find(session, plan).await?;
     let task = target.id(session, name)?;
+    let mut claim = claim_of(&target.store, &target.plan, task, target.tags.clone());
+    claim.catch_up().await?;
+    if claim.handler().is_parked() {
+        person_only("let a parked task be claimed again")?;
+        let command = TaskCommand::Unpark { by: person() };
+        let cause = Cause::request().keeping(command.recorded());
+        claim.execute(command, &cause).await?;
+        return target.say(session, &format!("task {name} can be claimed again")).await;
+    }
     decide(session, target, Command::ResumeTask { task }, &format!("task {name} is resumed")).await
 }
 

@@ -1,6 +1,7 @@
 //! The configuration: which agents carry out tasks, and which model plans, as `crewlog.toml` says. It is read, and never
 //! written.
 
+mod hooks;
 mod model;
 mod tools;
 
@@ -23,6 +24,8 @@ use crate::cli;
 use crate::failure::Failure;
 use crate::place::Repository;
 use crate::project::{PROJECT_BYTES_MAX, is_project_name};
+use crate::secrets::compiled;
+pub use hooks::{HooksConfig, OnError};
 pub use model::ModelConfig;
 
 /// The name of the file where none is named.
@@ -45,6 +48,21 @@ pub struct Config {
     pub registry: ToolRegistry,
     /// Links that a task reads must answer before it begins.
     pub check_links: bool,
+    /// What the hooks of agent programs and of git refuse.
+    pub hooks: HooksConfig,
+    pub secrets: SecretsConfig,
+}
+
+/// What is redacted in the texts of agents.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SecretsConfig {
+    /// Regular expressions.
+    #[serde(default, deserialize_with = "patterns")]
+    pub patterns: Vec<String>,
+    /// Environment variables whose values are secret.
+    #[serde(default)]
+    pub env: Vec<String>,
 }
 
 impl Config {
@@ -141,6 +159,10 @@ struct FileToml {
     tools: Vec<Spanned<Tool>>,
     #[serde(default)]
     attachments: AttachmentsToml,
+    #[serde(default)]
+    hooks: HooksConfig,
+    #[serde(default)]
+    secrets: SecretsConfig,
 }
 
 #[derive(Default, Deserialize)]
@@ -225,6 +247,12 @@ fn signs<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
     })
 }
 
+fn patterns<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    checked(from, |patterns: Vec<String>| {
+        patterns.iter().try_for_each(|pattern| compiled(pattern).map(drop)).map(|()| patterns)
+    })
+}
+
 /// Reads a file; its agents keep their order.
 fn parse(text: &str) -> Result<Config, Fault> {
     let file: FileToml = toml::from_str(text).map_err(|error| {
@@ -240,7 +268,8 @@ fn parse(text: &str) -> Result<Config, Fault> {
     }
     let registry = tools::registry(&file.tools, file.agents)?;
     let check_links = file.attachments.check_links;
-    Ok(Config { file: None, project: file.project, agents, model: file.model, registry, check_links })
+    let FileToml { project, model, hooks, secrets, .. } = file;
+    Ok(Config { file: None, project, agents, model, registry, check_links, hooks, secrets })
 }
 
 fn check_name(name: &str, before: &[Agent]) -> Result<(), String> {

@@ -21,10 +21,13 @@ mod exported;
 mod failure;
 mod fork;
 mod groups;
+mod hook;
+mod init;
 mod json;
 #[cfg(feature = "sealing")]
 mod keys;
 mod matching;
+mod mcp;
 mod order;
 mod place;
 mod printer;
@@ -37,6 +40,7 @@ mod replay;
 mod run_session;
 mod runtime;
 mod sealing;
+mod secrets;
 mod session;
 mod show;
 mod start;
@@ -53,6 +57,7 @@ use clap::error::ErrorKind;
 
 use crate::cli::{Cli, Command, Db, Plan, Task};
 use crate::failure::{Code, Failure};
+use crate::init::doctor;
 use crate::session::Session;
 
 /// How long what still runs may take when the program ends.
@@ -65,13 +70,19 @@ fn main() -> ExitCode {
             let is_answer = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
             // Nobody is left to tell that nothing could be told.
             let _ = error.print();
-            return if is_answer { ExitCode::SUCCESS } else { ExitCode::from(2) };
+            // With exit code 2 a hook would refuse every tool call.
+            let is_hook = std::env::args_os().nth(1).is_some_and(|word| word == "hook");
+            return if is_answer { ExitCode::SUCCESS } else { ExitCode::from(if is_hook { 1 } else { 2 }) };
         }
     };
     if let Command::Supervise = cli.command {
         return crewlog_executors::supervisor::supervise();
     }
-    let quiet = if cli.global.quiet { "error" } else { "warn,sqlx=error" };
+    // Before every tool call: nothing is set up that an answer does not need.
+    if let Command::Hook { git, .. } = cli.command {
+        return hook::run(&cli.global, git);
+    }
+    let quiet = if cli.global.quiet { "error" } else { "warn,sqlx=error,rmcp=error" };
     let filter = tracing_subscriber::EnvFilter::try_from_env("CREWLOG_LOG").unwrap_or_else(|_| quiet.into());
     // What a provider of models says may hold a key; what there is to say of it is said without.
     let filter = filter.add_directive("genai=off".parse().expect("it names a crate and a level"));
@@ -114,7 +125,9 @@ async fn run(cli: Cli) -> Result<Code, Failure> {
 
 async fn obey(session: &Session, command: Command) -> Result<Code, Failure> {
     match command {
-        Command::Init => start::init(session).await,
+        Command::Init(args) => init::init(session, &args).await,
+        // The log does not record yet when a hook runs.
+        Command::Doctor(args) => doctor::doctor(session, &args).await,
         Command::Run(run) => start::run(session, run).await,
         Command::Resume(resume) => match &resume.task {
             Some(task) => commands::resume_task(session, &resume.plan, task).await,
@@ -146,9 +159,18 @@ async fn obey(session: &Session, command: Command) -> Result<Code, Failure> {
         Command::Db(Db::Stats) => database::stats(session).await,
         #[cfg(feature = "sealing")]
         Command::Keys(keys) => keys::keys(session, keys).await,
-        Command::Stats { project, at } => crew::stats(session, project, at).await,
-        Command::Conflicts { plan, all, at } => crew::conflicts(session, plan.as_deref(), all, at).await,
-        Command::Answer(answer) => commands::answer(session, answer).await,
+        Command::Stats { project, at } => crew::views::stats(session, project, at).await,
+        Command::Conflicts { plan, all, at } => crew::views::conflicts(session, plan.as_deref(), all, at).await,
+        Command::Crew(command) => crew::verbs::obey(session, command).await,
+        Command::Answer(answer) => {
+            crew::session::person_only("answer questions")?;
+            match crew::verbs::number_of(&answer) {
+                Some(number) => crew::verbs::answer(session, number, answer).await,
+                None => commands::answer(session, answer).await,
+            }
+        }
+        Command::Mcp => mcp::stdio_server(session).await,
+        Command::Serve { listen } => mcp::http_server(session, listen).await,
         Command::Ask(ask) => commands::ask(session, ask).await,
         Command::Withdraw { plan, question, reason } => commands::withdraw(session, &plan, &question, reason).await,
         Command::Done { plan, task, result } => commands::done(session, &plan, &task, result).await,
@@ -159,6 +181,6 @@ async fn obey(session: &Session, command: Command) -> Result<Code, Failure> {
         Command::Set(set) => amend::set(session, set).await,
         Command::Task(Task::Add(add)) => amend::add_task(session, add).await,
         Command::Retry(retry) => commands::retry(session, retry).await,
-        Command::Supervise => unreachable!("it was taken before the runtime began"),
+        Command::Supervise | Command::Hook { .. } => unreachable!("it was taken before the runtime began"),
     }
 }

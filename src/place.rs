@@ -94,8 +94,13 @@ impl Place {
         self.beside("workers")
     }
 
-    /// A folder next to the log's file, the same for all names of the file; for a log on a server, in the user's state folder.
-    fn beside(&self, what: &str) -> PathBuf {
+    /// The file with the token of agents over HTTP: in the log's own folder, else beside the log.
+    pub fn agent_token_file(&self) -> PathBuf {
+        self.folder.as_ref().map_or_else(|| self.beside("agent-token"), |folder| folder.join("agent-token"))
+    }
+
+    /// A path next to the log's file, the same for all names of the file; for a log on a server, in the user's state folder.
+    pub fn beside(&self, what: &str) -> PathBuf {
         let Some(path) = self.path() else {
             let state = std::env::var_os("XDG_STATE_HOME").filter(|folder| !folder.is_empty()).map(PathBuf::from);
             let home = || std::env::home_dir().map(|home| home.join(".local").join("state"));
@@ -109,10 +114,25 @@ impl Place {
         PathBuf::from(name)
     }
 
-    /// The log with its layers: encryption, and texts of reports stored once.
+    /// The log of a command, which fails if the log goes back while it runs: it must not mix two histories.
     fn layered(&self, store: &EventStore) -> Result<EventStore, Failure> {
-        // A command fails if the log goes back while it runs: it must not mix two histories.
-        Ok(self.keys.veiled(self.keys_folder(), store.clone())?.sharing(REPORTED_TEXTS).pinned())
+        Ok(self.with_layers(store)?.pinned())
+    }
+
+    /// The log with its layers: encryption, and texts of reports stored once.
+    fn with_layers(&self, store: &EventStore) -> Result<EventStore, Failure> {
+        Ok(self.keys.veiled(self.keys_folder(), store.clone())?.sharing(REPORTED_TEXTS))
+    }
+
+    /// The log of a server, which goes on if the log goes back: each call is a command of its own. It is made if there is none.
+    pub async fn open_to_serve(&self) -> Result<EventStore, Failure> {
+        self.open_or_make().await?;
+        self.with_layers(self.open_once(false).await?)
+    }
+
+    /// True if there is no log and the user named none: nobody coordinates here.
+    pub fn is_unused(&self) -> bool {
+        !self.is_named && self.path().is_some_and(|path| !path.exists())
     }
 
     /// Where the keys of sealed plans are, unless the user names another folder.
@@ -167,7 +187,7 @@ impl Place {
     }
 
     /// Makes the folder and hides it from git: an ignore rule, and a nested repository so that `git clean -fdx` spares it.
-    fn prepare(&self, folder: &Path) -> io::Result<()> {
+    pub fn prepare(&self, folder: &Path) -> io::Result<()> {
         // Only for the user: what commands print is in the log.
         fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         let Some(repository) = &self.repository else { return Ok(()) };

@@ -140,6 +140,8 @@ impl Progress {
             Ok(
                 TaskEvent::TaskClaimed { .. }
                 | TaskEvent::LeaseRenewed { .. }
+                | TaskEvent::TaskProgressed { .. }
+                | TaskEvent::TaskUnparked { .. }
                 | TaskEvent::UsageReported { .. }
                 | TaskEvent::TaskCompleted { .. }
                 | TaskEvent::TaskFailed { .. }

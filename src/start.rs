@@ -1,4 +1,4 @@
-//! Beginning: `init`, `run`, `resume`.
+//! Beginning: `run`, `resume`.
 
 use std::path::Path;
 
@@ -27,14 +27,6 @@ use crate::show;
 use crate::sync;
 use crate::terminal::say;
 use crate::text::{count, one_line};
-
-pub async fn init(session: &Session) -> Result<Code, Failure> {
-    let (store, is_new) = session.place.open_or_make().await?;
-    let log = store.log().await?;
-    let did = if is_new { "made" } else { "is there already:" };
-    let text = format!("{did} {} (log {})", session.place.shown(), log.id);
-    session.print_done(&text, &json!({ "store": session.place.shown(), "log": log.id, "is_new": is_new }))
-}
 
 pub async fn run(session: &Session, run: Run) -> Result<Code, Failure> {
     let roster = runtime::roster(session, run.run_args.task_timeout, &[])?;

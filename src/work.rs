@@ -2,7 +2,9 @@
 //! until nothing is left to do.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
+use crewlog_executors::crew::Crew;
 use crewlog_executors::plans::plan_of;
 use crewlog_executors::projecting::list_plans;
 use crewlog_executors::roster::Roster;
@@ -20,7 +22,9 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::by_model;
 use crate::cli::{Output, Work};
+use crate::crew::worktree::Worktree;
 use crate::failure::{Code, Failure};
+use crate::hook;
 use crate::json::{ListedJson, print_pretty};
 use crate::progress::Progress;
 use crate::queries;
@@ -77,6 +81,7 @@ pub async fn work(session: &Session, work: Work) -> Result<Code, Failure> {
     let options =
         RuntimeOptions { roster: roster.clone(), scope: Scope::All, interrupted: InterruptedTask::Report, jobs, model };
     let mut runtime = Runtime::start(session, &store, options, Vec::new())?;
+    let hooks = answer_hooks(session, &store)?;
     let mut worker_loop = WorkerLoop {
         session,
         store,
@@ -94,7 +99,15 @@ pub async fn work(session: &Session, work: Work) -> Result<Code, Failure> {
         worker_loop.progress.note("interrupted: stopping what runs (once more to end at once)");
     }
     runtime.stop(&mut signals, |text| worker_loop.progress.note(text)).await;
+    hooks.end().await;
     worker_loop.finish(end?).await
+}
+
+/// Answers the hooks of agent programs.
+fn answer_hooks(session: &Session, store: &EventStore) -> Result<hook::Resident, Failure> {
+    let life = Arc::new(session.place.liveness_lock()?);
+    let crew = Arc::new(Crew::new(store, &session.project()?, life));
+    Ok(hook::Resident::start(&crew, &session.place, Worktree::around(&session.folder)))
 }
 
 impl WorkerLoop<'_> {

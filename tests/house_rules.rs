@@ -10,6 +10,29 @@ use std::process::Command;
 
 use source::{File, code_only, first_test_line, functions, lines_with, names_after};
 
+/// The faces of the crew: MCP, hooks, configuration, command line.
+const FACES_OF_THE_CREW: [&str; 8] = [
+    "src/cli/crew.rs",
+    "src/cli/hosts.rs",
+    "src/config/hooks.rs",
+    "src/crew/",
+    "src/hook/",
+    "src/init/",
+    "src/mcp/",
+    "src/secrets.rs",
+];
+const CREW: [&str; 10] = [
+    "planner/src/crew/",
+    "executors/src/crew/",
+    "src/cli/crew.rs",
+    "src/cli/hosts.rs",
+    "src/config/hooks.rs",
+    "src/crew/",
+    "src/hook/",
+    "src/init/",
+    "src/mcp/",
+    "src/secrets.rs",
+];
 const FILE_LINES_MAX: usize = 600;
 const FN_LINES_MAX: usize = 80;
 /// Maximum lines of production code in parts of the repository, including comments and blank lines: the part, its paths,
@@ -18,8 +41,8 @@ const CEILINGS: [(&str, &[&str], &[&str], usize); 7] = [
     ("the log", &["mq/src/"], &[], 16_000),
     ("the planner", &["planner/src/"], &["planner/src/crew/"], 14_000),
     ("the executors", &["executors/src/"], &["executors/src/crew/"], 6_500),
-    ("the program", &["src/"], &["src/hook/", "src/init/", "src/mcp/"], 9_500),
-    ("coordination", &["planner/src/crew/", "executors/src/crew/", "src/hook/", "src/init/", "src/mcp/"], &[], 9_000),
+    ("the program", &["src/"], &FACES_OF_THE_CREW, 9_500),
+    ("coordination", &CREW, &[], 9_000),
     ("the reader of plan files", &["planner/src/parse/"], &[], 4_000),
     ("keeping plan files in step", &["src/sync.rs", "src/matching.rs"], &[], 800),
 ];

@@ -60,9 +60,12 @@ pub(crate) async fn claim_task(
                         dead_epoch = Some(epoch);
                         continue;
                     }
-                    Err(ExecuteError::Refused(TaskError::AttemptEnded(_) | TaskError::StaleEpoch(_))) => {
-                        return Claimed::Gone;
-                    }
+                    Err(ExecuteError::Refused(
+                        TaskError::AttemptEnded(_)
+                        | TaskError::StaleEpoch(_)
+                        | TaskError::Parked
+                        | TaskError::TooLong(_),
+                    )) => return Claimed::Gone,
                     // Another process appended first; decide again.
                     Err(ExecuteError::Contended { .. }) => continue,
                     Err(ExecuteError::Store(error)) => error,

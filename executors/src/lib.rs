@@ -11,6 +11,7 @@ pub mod agents;
 pub mod attachments;
 mod backoff;
 pub mod claiming;
+pub mod crew;
 pub mod history;
 pub mod human;
 #[cfg(feature = "sealing")]

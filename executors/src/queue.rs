@@ -60,6 +60,8 @@ impl Dispatch {
 #[derive(Debug, Default)]
 struct Worked {
     view: PlanView,
+    /// The tags of its events.
+    tags: Vec<String>,
     /// The last dispatch of each task that has not ended.
     dispatched: BTreeMap<TaskId, Dispatch>,
 }
@@ -73,6 +75,9 @@ impl Worked {
         let mut dispatched: HashMap<TaskId, Dispatch> = HashMap::new();
         while let Some(recorded) = records.try_next().await? {
             worked.view.apply(&recorded).unwrap_or_else(|error| passed_over(&error));
+            if recorded.aggregate_id == plan && worked.tags.is_empty() {
+                worked.tags.clone_from(&recorded.tags);
+            }
             // Dispatches of the plan that it was forked from do not count.
             if recorded.aggregate_id == plan
                 && let Ok(Some(dispatch)) = Dispatch::of(&recorded)
@@ -109,7 +114,7 @@ impl Worked {
     }
 
     fn drop_ended(&mut self) {
-        let Self { view, dispatched } = self;
+        let Self { view, dispatched, .. } = self;
         dispatched.retain(|task, dispatch| is_running(view, *task, dispatch.attempt));
     }
 }
@@ -200,6 +205,16 @@ impl Plans {
             Some(((urgency, dispatch.position), dispatch, worked.view.at))
         });
         heads.min_by_key(|(key, _, _)| *key).map(|(_, dispatch, at)| (dispatch.clone(), at))
+    }
+
+    /// The plans, with the tags of their events.
+    pub(crate) fn views(&self) -> impl Iterator<Item = (&str, &[String], &PlanView)> {
+        self.0.iter().map(|(plan, worked)| (plan.as_str(), worked.tags.as_slice(), &worked.view))
+    }
+
+    /// The dispatch of a task that runs or waits to be claimed.
+    pub(crate) fn dispatch(&self, plan: &str, task: TaskId) -> Option<&Dispatch> {
+        self.0.get(plan)?.dispatched.get(&task)
     }
 
     /// The leases that others hold on dispatched tasks.

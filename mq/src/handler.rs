@@ -5,6 +5,7 @@ use uuid::Uuid;
 
 use crate::clock::Timestamp;
 use crate::ids::{derived_event_id, new_event_id};
+use crate::position::Position;
 use crate::recorded::{Metadata, Recorded};
 
 /// A pure decider: commands into events, events into state.
@@ -29,6 +30,10 @@ pub trait Handler: Default {
 
     /// Takes one event into the state.
     fn apply(&mut self, event: &Self::Event);
+
+    /// Where in the log the earliest applied event stands that was not yet told. Called once for each event, in their order,
+    /// for states that use positions as ids or fencing tokens.
+    fn placed(&mut self, _position: Position) {}
 
     /// The state after these events; of none, the default.
     fn fold(events: &[Self::Event]) -> Self {

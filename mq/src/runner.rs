@@ -1,9 +1,7 @@
 //! The short loop that runs a handler against a log: read new events, decide, append, and decide again when others were
 //! faster. It decides nothing itself.
 
-use uuid::Uuid;
-
-use crate::append::{Append, Appended, NewEvent};
+use crate::append::{Append, Appended, NewEvent, Write};
 use crate::cell::CellChange;
 use crate::error::Error;
 use crate::event::Event;
@@ -271,6 +269,7 @@ where
         while let Some(page) = pages.next().await? {
             for recorded in &page.events {
                 self.state.handler.apply(&recorded.decode()?);
+                self.state.handler.placed(recorded.position);
                 self.state.last = Some(Last::from(recorded));
                 self.state.read_to = recorded.position;
                 self.count(1);
@@ -312,6 +311,7 @@ where
             while let Some(page) = pages.next().await? {
                 for recorded in &page.events {
                     handler.apply(&recorded.decode()?);
+                    handler.placed(recorded.position);
                     n_events += 1;
                 }
                 head = page.next;
@@ -337,8 +337,22 @@ where
         command: H::Command,
         cause: &Cause,
     ) -> Result<Executed<H::Event>, ExecuteError<H::Error>> {
+        self.execute_with(command, cause, &[]).await
+    }
+
+    /// [`Runner::execute`] with writes to other aggregates, decided elsewhere, in the same append: all of it or nothing. They are
+    /// appended also if the command changes nothing.
+    ///
+    /// # Errors
+    /// As for [`Runner::execute`], and [`Error::SequenceMismatch`] of one of the writes, which its decider has to decide again.
+    pub async fn execute_with(
+        &mut self,
+        command: H::Command,
+        cause: &Cause,
+        others: &[Write],
+    ) -> Result<Executed<H::Event>, ExecuteError<H::Error>> {
         self.catch_up().await?;
-        self.execute_as_read(command, cause).await
+        self.decide(command, cause, others).await
     }
 
     /// [`Runner::execute`] on the state as it was last read: what has come since is read only when it is in the way of what is
@@ -351,6 +365,15 @@ where
         command: H::Command,
         cause: &Cause,
     ) -> Result<Executed<H::Event>, ExecuteError<H::Error>> {
+        self.decide(command, cause, &[]).await
+    }
+
+    async fn decide(
+        &mut self,
+        command: H::Command,
+        cause: &Cause,
+        others: &[Write],
+    ) -> Result<Executed<H::Event>, ExecuteError<H::Error>> {
         for attempt in 0..ATTEMPTS_MAX {
             if attempt > 0 || self.state.current_log().is_none() {
                 self.catch_up().await?;
@@ -362,7 +385,7 @@ where
             let mut state = std::mem::take(&mut self.state);
             let decided = state.handler.process(command.clone());
             let events = match decided {
-                Ok(events) if !events.is_empty() => events,
+                Ok(events) if !(events.is_empty() && others.is_empty()) => events,
                 unchanged => {
                     let position = state.read_to;
                     self.state = state;
@@ -372,21 +395,27 @@ where
                     return unchanged.map(|events| Executed { events, position }).map_err(ExecuteError::Refused);
                 }
             };
-            match self.append(&events, &state, cause, snapshot).await {
+            match self.append(&events, &state, cause, snapshot, others).await {
                 Ok((appended, _)) if appended.repeated && !self.follows(&appended, &state) => {
                     return self.repeated(appended.last()).await;
                 }
                 // A repetition that stands right behind: another host decided the same on the same state.
                 Ok((appended, last)) => {
-                    state.last = Some(last);
-                    state.read_to = appended.last();
+                    let own = appended.places.iter().take(events.len());
+                    own.for_each(|place| state.handler.placed(place.position));
+                    // Without events of its own nothing kept others from writing to its aggregate before this append.
+                    if last.is_some() {
+                        (state.last, state.read_to) = (last, appended.last());
+                    }
                     self.state = state;
                     self.show();
                     self.count(events.len());
                     let events = if appended.repeated { Vec::new() } else { events };
                     return Ok(Executed { events, position: appended.last() });
                 }
-                Err(Error::SequenceMismatch { .. } | Error::MatchFound { .. }) => {}
+                Err(Error::SequenceMismatch { stream_id, aggregate_id, .. })
+                    if (&stream_id, &aggregate_id) == (&self.stream_id, &self.aggregate_id) => {}
+                Err(Error::MatchFound { .. }) => {}
                 Err(error @ (Error::IdReused { position, .. } | Error::PartlyKnown { position, .. }))
                     if cause.derived.is_some() =>
                 {
@@ -417,10 +446,12 @@ where
         state: &State<H>,
         cause: &Cause,
         snapshot: Option<CellChange>,
-    ) -> Result<(Appended, Last), Error> {
+        others: &[Write],
+    ) -> Result<(Appended, Option<Last>), Error> {
         let events = self.written(events, cause)?;
-        let event_id = events.last().map_or(Uuid::nil(), NewEvent::event_id);
+        let last = events.last().map(|event| (events.len() - 1, event.event_id()));
         let mut append = match &self.scope {
+            Scope::Aggregate(_) if events.is_empty() => Append::default(),
             Scope::Aggregate(_) => {
                 Append::to(&self.stream_id, &self.aggregate_id, Expected::Sequence(state.sequence()), events)
             }
@@ -430,6 +461,7 @@ where
                 append.none_matching(self.query.clone(), state.read_to)
             }
         };
+        append.writes.extend_from_slice(others);
         let has_snapshot = snapshot.is_some();
         if let Some(snapshot) = snapshot {
             append = append.cell(snapshot);
@@ -439,9 +471,10 @@ where
         if let Some(snapshots) = self.snapshots.as_mut().filter(|_| has_snapshot && !appended.repeated) {
             snapshots.kept();
         }
-        let place = appended.places.last();
-        let (position, sequence) = place.map_or((Position(0), 0), |place| (place.position, place.sequence));
-        let last = Last { position, sequence, event_id };
+        let last = last.and_then(|(index, event_id)| {
+            let place = appended.places.get(index)?;
+            Some(Last { position: place.position, sequence: place.sequence, event_id })
+        });
         Ok((appended, last))
     }
 

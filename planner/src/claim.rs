@@ -15,6 +15,12 @@ pub const STREAM: &str = "task";
 
 /// How long a claim holds without a renewal.
 pub const LEASE: Duration = Duration::from_secs(180);
+/// The same for a claim by a coding agent, which renews it with each call.
+pub const AGENT_LEASE: Duration = Duration::from_secs(3_600);
+/// After so many agents in a row were lost with a task, it waits for a person.
+pub const LOST_MAX: u32 = 3;
+/// The longest text in a progress report, in bytes.
+pub const PROGRESS_BYTES_MAX: usize = 2_000;
 
 /// The aggregate of a task.
 pub fn aggregate_id(plan: &str, task: TaskId) -> String {
@@ -69,6 +75,27 @@ pub struct PromptDigest {
     pub n_chars: u64,
 }
 
+/// A progress report of an agent. A successor continues at its `next_step`.
+#[serde_with::skip_serializing_none]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TaskProgress {
+    /// The current step.
+    pub step: Option<String>,
+    /// The next step, for whoever continues.
+    pub next_step: Option<String>,
+    /// Anything else.
+    pub note: Option<String>,
+}
+
+impl TaskProgress {
+    /// Its longest text, in bytes.
+    #[must_use]
+    pub fn n_bytes(&self) -> usize {
+        [&self.step, &self.next_step, &self.note].into_iter().flatten().map(String::len).max().unwrap_or_default()
+    }
+}
+
 /// What happened to a task. `epoch` is that of the holder, and `attempt` the dispatch that it carries out.
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
@@ -85,6 +112,9 @@ pub enum TaskEvent {
         /// True when an earlier holder of this attempt started and did not report an end: it may have had effects.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         cut_off: bool,
+        /// True for a coding agent, whose claim lasts for [`AGENT_LEASE`].
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        by_agent: bool,
     },
     /// The holder is about to act: from here on it may have had effects.
     TaskStarted {
@@ -94,6 +124,10 @@ pub enum TaskEvent {
     },
     /// The holder is alive.
     LeaseRenewed { epoch: u64, lease_until: Timestamp },
+    /// The holder reported its progress.
+    TaskProgressed { epoch: u64, progress: TaskProgress },
+    /// A person let a parked task be claimed again.
+    TaskUnparked { by: String },
     /// The holder gave it back unfinished.
     TaskReleased { epoch: u64, reason: String },
     /// The holder stopped at the plan's request.
@@ -126,6 +160,8 @@ impl TaskEvent {
             Self::TaskClaimed { .. }
             | Self::TaskStarted { .. }
             | Self::LeaseRenewed { .. }
+            | Self::TaskProgressed { .. }
+            | Self::TaskUnparked { .. }
             | Self::UsageReported { .. } => false,
         }
     }
@@ -147,6 +183,8 @@ impl TaskEvent {
             Self::TaskClaimed { .. }
             | Self::TaskStarted { .. }
             | Self::LeaseRenewed { .. }
+            | Self::TaskProgressed { .. }
+            | Self::TaskUnparked { .. }
             | Self::TimerFired { .. }
             | Self::TaskReleased { .. }
             | Self::TaskStopped { .. } => return None,
@@ -204,6 +242,16 @@ impl Default for Ending {
 pub enum TaskCommand {
     /// Claim it to carry out a dispatch.
     Claim { attempt: u32, executor: Executor, now: Timestamp, dead_epoch: Option<u64> },
+    /// A coding agent claims it: for [`AGENT_LEASE`], and as started.
+    ClaimForAgent { attempt: u32, executor: Executor, now: Timestamp, dead_epoch: Option<u64> },
+    /// The holder reports its progress.
+    Progress {
+        epoch: u64,
+        #[serde(skip)]
+        progress: TaskProgress,
+    },
+    /// A person lets a parked task be claimed again.
+    Unpark { by: String },
     /// The holder is about to act.
     Start {
         epoch: u64,
@@ -246,6 +294,10 @@ pub enum TaskError {
     AttemptEnded(u32),
     #[error("the claim with epoch {0} no longer holds the task")]
     StaleEpoch(u64),
+    #[error("{LOST_MAX} agents were lost with the task: it waits for a person")]
+    Parked,
+    #[error("a text of the report has {0} bytes; at most {PROGRESS_BYTES_MAX} (progress_bytes_max)")]
+    TooLong(usize),
 }
 
 /// The holder of a task.
@@ -257,6 +309,20 @@ pub struct Holder {
     pub lease_until: Timestamp,
     /// Whether it may have had effects.
     pub has_started: bool,
+    /// Whether it is a coding agent.
+    pub is_agent: bool,
+}
+
+impl Holder {
+    /// Whether it is an agent of another name: one that resumed from a new process was not lost.
+    fn is_other_agent(&self, executor: &Executor) -> bool {
+        self.is_agent && self.executor.name != executor.name
+    }
+
+    /// How long a renewal lasts.
+    fn lease(&self) -> Duration {
+        if self.is_agent { AGENT_LEASE } else { LEASE }
+    }
 }
 
 /// The state of a task's aggregate.
@@ -270,9 +336,19 @@ pub struct TaskLease {
     pub holder: Option<Holder>,
     /// Whether an earlier run of this attempt was interrupted and no new one has started.
     pub is_cut_off: bool,
+    /// The last progress report of this attempt.
+    pub progress: Option<TaskProgress>,
+    /// How many agents in a row were lost with this attempt.
+    n_lost: u32,
 }
 
 impl TaskLease {
+    /// True if a person has to let it be claimed again.
+    #[must_use]
+    pub fn is_parked(&self) -> bool {
+        self.n_lost >= LOST_MAX
+    }
+
     fn decide(&self, command: TaskCommand) -> Result<Vec<TaskEvent>, TaskError> {
         match command {
             // A claim whose acknowledgement was lost is repeated.
@@ -282,13 +358,28 @@ impl TaskLease {
             TaskCommand::Claim { attempt, executor, now, dead_epoch } => {
                 Ok(vec![self.claim(attempt, executor, now, dead_epoch)?])
             }
+            TaskCommand::ClaimForAgent { attempt, executor, now, dead_epoch } => {
+                self.claim_for_agent(attempt, executor, now, dead_epoch)
+            }
+            TaskCommand::Progress { epoch, progress } => {
+                self.check_holder(epoch)?;
+                if progress.n_bytes() > PROGRESS_BYTES_MAX {
+                    return Err(TaskError::TooLong(progress.n_bytes()));
+                }
+                let is_news = self.progress.as_ref() != Some(&progress);
+                Ok(is_news.then_some(TaskEvent::TaskProgressed { epoch, progress }).into_iter().collect())
+            }
+            TaskCommand::Unpark { by } => {
+                Ok(self.is_parked().then_some(TaskEvent::TaskUnparked { by }).into_iter().collect())
+            }
             TaskCommand::Start { epoch, prompt } => {
                 self.check_holder(epoch)?;
                 Ok(vec![TaskEvent::TaskStarted { epoch, prompt }])
             }
             TaskCommand::Renew { epoch, now } => {
                 self.check_holder(epoch)?;
-                Ok(vec![TaskEvent::LeaseRenewed { epoch, lease_until: now.plus(LEASE) }])
+                let lease = self.holder.as_ref().map_or(LEASE, Holder::lease);
+                Ok(vec![TaskEvent::LeaseRenewed { epoch, lease_until: now.plus(lease) }])
             }
             TaskCommand::End { epoch, usage, ending } => {
                 self.check_holder(epoch)?;
@@ -343,7 +434,31 @@ impl TaskLease {
             lease_until: now.plus(LEASE),
             epoch: self.epoch.saturating_add(1),
             cut_off: attempt == self.attempt && self.was_begun(),
+            by_agent: false,
         })
+    }
+
+    /// An agent acts from its claim on. It may continue what another agent has begun, unless too many were lost with it.
+    fn claim_for_agent(
+        &self,
+        attempt: u32,
+        executor: Executor,
+        now: Timestamp,
+        dead_epoch: Option<u64>,
+    ) -> Result<Vec<TaskEvent>, TaskError> {
+        let is_own = |holder: &Holder| holder.executor == executor && now < holder.lease_until;
+        if attempt == self.attempt && self.holder.as_ref().is_some_and(is_own) {
+            return Ok(Vec::new());
+        }
+        let loses_one = self.holder.as_ref().is_some_and(|holder| holder.is_other_agent(&executor));
+        let mut event = self.claim(attempt, executor, now, dead_epoch)?;
+        if attempt == self.attempt && self.n_lost + u32::from(loses_one) >= LOST_MAX {
+            return Err(TaskError::Parked);
+        }
+        let TaskEvent::TaskClaimed { lease_until, epoch, by_agent, .. } = &mut event else { return Ok(vec![event]) };
+        (*lease_until, *by_agent) = (now.plus(AGENT_LEASE), true);
+        let started = TaskEvent::TaskStarted { epoch: *epoch, prompt: None };
+        Ok(vec![event, started])
     }
 
     /// True while an executor holds this attempt and has not started it.
@@ -391,14 +506,21 @@ impl Handler for TaskLease {
 
     fn apply(&mut self, event: &TaskEvent) {
         match event {
-            TaskEvent::TaskClaimed { attempt, executor, lease_until, epoch, cut_off } => {
+            TaskEvent::TaskClaimed { attempt, executor, lease_until, epoch, cut_off, by_agent } => {
+                if *attempt != self.attempt {
+                    (self.progress, self.n_lost) = (None, 0);
+                }
+                let loses_one = self.holder.as_ref().is_some_and(|holder| holder.is_other_agent(executor));
+                self.n_lost += u32::from(loses_one);
                 self.attempt_is_ended = false;
                 self.is_cut_off = *cut_off;
                 self.attempt = *attempt;
                 self.epoch = *epoch;
                 let (executor, lease_until) = (executor.clone(), *lease_until);
-                self.holder = Some(Holder { executor, lease_until, has_started: false });
+                self.holder = Some(Holder { executor, lease_until, has_started: false, is_agent: *by_agent });
             }
+            TaskEvent::TaskProgressed { progress, .. } => self.progress = Some(progress.clone()),
+            TaskEvent::TaskUnparked { .. } => self.n_lost = 0,
             TaskEvent::TaskStarted { .. } => {
                 self.is_cut_off = false;
                 if let Some(holder) = &mut self.holder {
@@ -410,9 +532,10 @@ impl Handler for TaskLease {
                     holder.lease_until = *lease_until;
                 }
             }
-            TaskEvent::TaskReleased { .. } => self.holder = None,
+            TaskEvent::TaskReleased { .. } => (self.holder, self.n_lost) = (None, 0),
             TaskEvent::UsageReported { .. } => {}
             TaskEvent::TimerFired { .. } => {
+                self.n_lost += u32::from(self.holder.as_ref().is_some_and(|holder| holder.is_agent));
                 self.is_cut_off |= self.holder.take().is_some_and(|holder| holder.has_started);
             }
             TaskEvent::TaskWithdrawn { attempt } => {

@@ -224,7 +224,16 @@ impl TaskCommand {
                     let TaskEvent::TaskStarted { prompt: started, .. } = events.last()? else { return None };
                     prompt.clone_from(started);
                 }
-                Self::Claim { .. } | Self::Renew { .. } | Self::Withdraw { .. } | Self::FireTimer { .. } => {}
+                Self::Progress { progress, .. } => {
+                    let TaskEvent::TaskProgressed { progress: reported, .. } = events.last()? else { return None };
+                    progress.clone_from(reported);
+                }
+                Self::Claim { .. }
+                | Self::ClaimForAgent { .. }
+                | Self::Unpark { .. }
+                | Self::Renew { .. }
+                | Self::Withdraw { .. }
+                | Self::FireTimer { .. } => {}
             }
             Some(())
         })
@@ -242,6 +251,8 @@ fn ending_of(event: &TaskEvent) -> Option<Ending> {
         TaskEvent::TaskClaimed { .. }
         | TaskEvent::TaskStarted { .. }
         | TaskEvent::LeaseRenewed { .. }
+        | TaskEvent::TaskProgressed { .. }
+        | TaskEvent::TaskUnparked { .. }
         | TaskEvent::UsageReported { .. }
         | TaskEvent::TaskWithdrawn { .. }
         | TaskEvent::TimerFired { .. } => None,

@@ -21,13 +21,13 @@ const CLEAR: &str = "metadata/correlation_id metadata/causation_id \
     tasks/label kind mark strength priority assignee on_failure files folder file/path file/format file/tag profile order \
     summaries ref needs tool agent origin/agent/tools planned_by \
     Label Kind Priority Assignee OnFailure Files Order Summaries ParallelismOfKind ParallelismOfExecutor \
-    status outcome purpose class name timer request model role executor/host executor/worker prompt/sha256 \
+    status outcome purpose class name timer request model role executor/host executor/worker prompt/sha256 by \
     parent parent/plan";
 
 /// The ends of the paths of sealed strings.
 const SEALED: &str = "label entity description command compensate text group notes title source system_prompt context \
     Description Command Notes Compensate \
-    result error reason question answer summary system schema";
+    result error reason question answer summary system schema step next_step note";
 
 /// Whether the string at a path is clear, by the longest end that fits; unset when none does.
 pub fn rule(path: &str) -> Option<Visibility> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crewlog_mq::{Error, Handler, Position, Recorded, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::claim::{self, Executor, TaskEvent};
+use crate::claim::{self, Executor, TaskEvent, TaskLease};
 use crate::event::{self, About, Event, Outcome, TaskStatus};
 use crate::plan::TaskId;
 use crate::planner::Planner;
@@ -68,6 +68,8 @@ pub struct TaskTimes {
     pub ended_at: Option<Timestamp>,
     /// The present claim.
     pub holder: Option<Lease>,
+    /// Its own events, folded.
+    pub claim: TaskLease,
 }
 
 /// The claim of an executor on a task.
@@ -145,7 +147,7 @@ impl PlanView {
         self.reported.clear();
         let state = self.planner.state();
         self.times.retain(|task, times| {
-            times.holder = None;
+            (times.holder, times.claim) = (None, TaskLease::default());
             state.task(*task).is_some_and(|task| task.status.is_end())
         });
     }
@@ -160,6 +162,7 @@ impl PlanView {
             self.reported.insert(task, matches!(event, TaskEvent::TaskFailed { .. }));
         }
         let times = self.times.entry(task).or_default();
+        times.claim.apply(event);
         self.n_held -= usize::from(times.holder.is_some());
         if event.ends_hold() {
             times.holder = None;

@@ -9,13 +9,17 @@ use super::typed::{kind, limit, millis, policy, urgency};
 
 #[derive(Debug, Args)]
 pub struct Answer {
-    /// The plan's id, or a prefix of it
+    /// The plan's id, or a prefix of it; or the question of an agent (a12), which its answer follows
     pub plan: String,
     /// The question (q1), or the task that asks
-    pub question: String,
+    #[arg(required_unless_present_any = ["yes", "no"])]
+    pub question: Option<String>,
     /// The answer
     #[arg(allow_hyphen_values = true)]
-    pub text: String,
+    pub text: Option<String>,
+    /// Answer no to an agent; --yes answers yes
+    #[arg(long, conflicts_with_all = ["yes", "ask", "text"])]
+    pub no: bool,
     /// Ask this of the same task too, which then waits for both answers
     #[arg(long, value_name = "QUESTION")]
     pub ask: Option<String>,

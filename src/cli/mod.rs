@@ -1,6 +1,8 @@
 //! The command line: commands, arguments and options. The doc comments are the help texts.
 
 mod change;
+mod crew;
+mod hosts;
 mod log;
 mod run;
 mod show;
@@ -15,6 +17,8 @@ use crate::sealing::KeyPlace;
 use typed::{plan_at, position};
 
 pub use change::{AddTask, Amend, Answer, Ask, BACKLOG, Cancel, Changes, Edits, Pause, Retry, Set, Task, Unset};
+pub use crew::{Crew, Inbox, Leases, Send};
+pub use hosts::{Doctor, Host, Init};
 #[cfg(feature = "sealing")]
 pub use log::Keys;
 pub use log::{Db, Groups, ParkedOf};
@@ -68,7 +72,7 @@ pub struct Global {
     /// Ask nothing, even on a terminal
     #[arg(long, global = true)]
     pub no_input: bool,
-    /// Run the plan's commands without asking
+    /// Agree without being asked: to run a plan's commands, to write the user's own configuration
     #[arg(short, long, global = true)]
     pub yes: bool,
 }
@@ -91,10 +95,20 @@ pub enum Color {
     Never,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum GitHook {
+    /// Refuse a commit of files that others hold leases on
+    PreCommit,
+    /// Warn of merge risks of a push
+    PrePush,
+}
+
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Make the log of this repository; other commands do so when they need one
-    Init,
+    /// Make the log of this repository, and connect the agent programs found here to it
+    Init(Init),
+    /// Check that agent programs are connected to the log and that their edits can be refused
+    Doctor(Doctor),
     /// Make a plan from a text and run it
     Run(Run),
     /// Resume a plan that was interrupted, paused or waiting, or let a paused task start
@@ -169,7 +183,17 @@ pub enum Command {
         #[arg(long, value_name = "POSITION", value_parser = position())]
         at: Option<Position>,
     },
-    /// Answer a question
+    #[command(flatten)]
+    Crew(Crew),
+    /// Serve one agent by MCP on standard input and output; agent programs start it
+    Mcp,
+    /// Serve agents by MCP over HTTP, at /mcp on the loopback interface
+    Serve {
+        /// The address
+        #[arg(long, default_value = "127.0.0.1:7777", value_name = "ADDR")]
+        listen: std::net::SocketAddr,
+    },
+    /// Answer a question of a plan or of an agent
     Answer(Answer),
     /// Ask a question about a task, which then waits for the answer
     Ask(Ask),
@@ -238,6 +262,15 @@ pub enum Command {
     #[cfg(feature = "sealing")]
     #[command(subcommand)]
     Keys(Keys),
+    /// Answer the hook of an agent program, whose JSON comes on standard input, or a hook of git
+    Hook {
+        /// The hook of git
+        #[arg(value_enum)]
+        git: Option<GitHook>,
+        /// What git adds: the remote and its URL
+        #[arg(hide = true)]
+        more: Vec<String>,
+    },
     /// Internal: runs between a worker and a command
     #[command(name = "supervise", hide = true)]
     Supervise,

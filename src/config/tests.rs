@@ -226,3 +226,16 @@ fn links_are_checked_only_if_the_configuration_says_so() {
     }
     assert!(super::parse("[attachments]\ncheck_link = true\n").is_err());
 }
+
+#[test]
+fn hooks_allow_on_errors_and_lease_edits_unless_the_configuration_says_otherwise() {
+    use crate::config::{HooksConfig, OnError};
+    let default = HooksConfig { on_error: OnError::Allow, strict: false, lease_on_edit: true };
+    let set = HooksConfig { on_error: OnError::Deny, strict: true, lease_on_edit: false };
+    let text = "[hooks]\non_error = \"deny\"\nstrict = true\nlease_on_edit = false\n";
+    for (text, expected) in [("", default.clone()), ("[hooks]\n", default), (text, set)] {
+        assert_eq!(super::parse(text).unwrap().hooks, expected, "{text:?}");
+    }
+    let fault = super::parse("[hooks]\non_error = \"ask\"\n").unwrap_err();
+    assert!(fault.message.contains("ask"), "{fault:?}");
+}

@@ -13,6 +13,7 @@ mod executors;
 mod forks;
 mod groups;
 mod hostile;
+mod inbox;
 mod limits;
 mod names;
 mod places;

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 pub const DEADLINE: Duration = Duration::from_secs(120);
 
 /// Variables that would leak the outer environment into the scene.
-const OWN_VARIABLES: [&str; 9] = [
+const OWN_VARIABLES: [&str; 11] = [
     "CREWLOG_STORE",
     "CREWLOG_CONFIG",
     "CREWLOG_KEY_FILE",
@@ -27,6 +27,8 @@ const OWN_VARIABLES: [&str; 9] = [
     "CREWLOG_PLAN",
     "NO_COLOR",
     "CI",
+    "AGENT_ID",
+    "CLAUDECODE",
 ];
 
 /// A separate working directory, with a home next to it.

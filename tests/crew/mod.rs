@@ -3,11 +3,20 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails, also outside of its own function")]
 
 mod conflicts;
+mod doctor;
 mod globs;
+mod hooks;
+mod host;
 mod hosts;
+mod init;
+mod judged;
 mod lists;
+mod mail;
+mod mcp;
 mod mentions;
+mod needs;
 pub mod recorded;
 mod snapshots;
 mod statistics;
+mod team;
 mod transcript;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crewlog_mq::{
     Append, Cause, Error, EventStore, ExecuteError, Executed, Expected, Handler, Metadata, NewEvent, Position, Prefix,
-    Query, Range, Recorded, Runner,
+    Query, Range, Recorded, Runner, Write,
 };
 use futures::FutureExt;
 
@@ -94,6 +94,90 @@ async fn the_events_of_a_decision_are_one_append_with_tags_and_metadata() {
             assert_eq!(event.metadata().unwrap(), *cause.metadata());
         }
         assert!(cause.metadata().correlation_id.is_some());
+        check_state(&runner, &store).await;
+    }
+}
+
+/// Remembers where its events stand.
+#[derive(Debug, Default)]
+struct Places {
+    n_applied: usize,
+    positions: Vec<i64>,
+}
+
+impl Handler for Places {
+    type Command = i64;
+    type Event = Fact;
+    type Error = TooMuch;
+
+    fn process(&mut self, n: i64) -> Result<Vec<Fact>, TooMuch> {
+        let events = vec![Fact::Noted { n }, Fact::Closed];
+        events.iter().for_each(|event| self.apply(event));
+        Ok(events)
+    }
+
+    fn apply(&mut self, _: &Fact) {
+        self.n_applied += 1;
+    }
+
+    fn placed(&mut self, position: Position) {
+        self.positions.push(position.0);
+    }
+}
+
+#[tokio::test]
+async fn a_handler_learns_where_each_of_its_events_stands() {
+    for (store, _place) in logs().await {
+        let runner = || Runner::<Places>::new(store.clone(), "places", "a", Vec::new());
+        let mut warm = runner();
+        warm.execute(1, &Cause::request()).await.unwrap();
+        store.append(noting("other", 0)).await.unwrap();
+        runner().execute(2, &Cause::request()).await.unwrap();
+        let others = [write("b", Expected::NoStream)];
+        warm.execute_with(3, &Cause::request(), &others).await.unwrap();
+        let mut cold = runner();
+        cold.catch_up().await.unwrap();
+        for runner in [warm, cold] {
+            assert_eq!(runner.handler().positions, [1, 2, 4, 5, 6, 7]);
+            assert_eq!(runner.handler().n_applied, 6);
+        }
+    }
+}
+
+/// One event of another aggregate.
+fn write(aggregate_id: &str, expected: Expected) -> crewlog_mq::Write {
+    let events = vec![NewEvent::of(&Fact::Noted { n: 0 }, &Metadata::default()).expect("it is JSON")];
+    crewlog_mq::Write { stream_id: "others".into(), aggregate_id: aggregate_id.into(), expected, events }
+}
+
+#[tokio::test]
+async fn writes_of_other_aggregates_are_appended_with_a_decision_or_not_at_all() {
+    for (store, _place) in logs().await {
+        let (mut runner, mut rival) = (sums(&store), sums(&store));
+        let others = [write("b", Expected::NoStream)];
+        runner.execute_with(Command::Add(vec![1]), &Cause::request(), &others).await.unwrap();
+        let history = everything(&store).await;
+        assert_eq!(history.iter().map(|event| event.append_start.0).collect::<Vec<_>>(), [1, 1]);
+        // Their own condition fails: the decision is not appended either, and whoever decided them has to look again.
+        let others = [write("b", Expected::NoStream)];
+        let stale = runner.execute_with(Command::Add(vec![2]), &Cause::request(), &others).await;
+        assert!(
+            matches!(&stale, Err(ExecuteError::Store(Error::SequenceMismatch { aggregate_id, .. })) if aggregate_id == "b")
+        );
+        // A refused decision appends none of them.
+        let others = [write("c", Expected::NoStream)];
+        let refused = runner.execute_with(Command::Add(vec![TOTAL_MAX]), &Cause::request(), &others).await;
+        assert!(matches!(refused, Err(ExecuteError::Refused(_))), "{refused:?}");
+        assert_eq!(store.head().await.unwrap(), Position(2));
+        // A decision without events appends them alone.
+        runner.execute(Command::Close, &Cause::request()).await.unwrap();
+        rival.execute(Command::Add(vec![5]), &Cause::request()).await.unwrap();
+        let late = runner.execute_as_read(Command::Close, &Cause::request()).await.unwrap();
+        assert!(late.events.is_empty());
+        runner.execute_with(Command::Close, &Cause::request(), &others).await.unwrap();
+        rival.execute(Command::Add(vec![6]), &Cause::request()).await.unwrap();
+        runner.catch_up().await.unwrap();
+        assert_eq!((runner.handler().total, store.head().await.unwrap()), (12, Position(6)));
         check_state(&runner, &store).await;
     }
 }
@@ -457,4 +541,47 @@ async fn a_prefix_beyond_the_end_of_the_log_is_an_error_until_the_log_has_it() {
         runner.execute(Command::Add(vec![10]), &Cause::request()).await.unwrap();
         assert_eq!(runner.handler().total, 13);
     }
+}
+
+/// A sum that another process may overtake: it writes to the sum's log while the command is decided.
+#[derive(Debug, Default)]
+struct Overtaken(Sum);
+
+impl Handler for Overtaken {
+    type Command = (Command, Option<String>);
+    type Event = Fact;
+    type Error = TooMuch;
+
+    fn process(&mut self, (command, log): Self::Command) -> Result<Vec<Fact>, TooMuch> {
+        let write = |log: String| {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("it can be made");
+            runtime.block_on(async {
+                let store = EventStore::open(&log).await.expect("the log opens");
+                sums(&store).execute(Command::Add(vec![5]), &Cause::request()).await.expect("it is accepted");
+            });
+        };
+        let other = log.map(|log| std::thread::spawn(move || write(log)).join());
+        assert!(other.is_none_or(|joined| joined.is_ok()));
+        self.0.process(command)
+    }
+
+    fn apply(&mut self, event: &Fact) {
+        self.0.apply(event);
+    }
+}
+
+#[tokio::test]
+async fn writes_of_others_alone_hide_no_event_that_came_before_them() {
+    let place = Place::new();
+    let store = EventStore::open(&place.url()).await.expect("the log opens");
+    let mut runner: Runner<Overtaken> = Runner::new(store.clone(), "sums", "a", Vec::new());
+    runner.execute((Command::Close, None), &Cause::request()).await.expect("it is accepted");
+    let event = NewEvent::of(&Fact::Noted { n: 1 }, &Metadata::default()).expect("it can be written");
+    let write =
+        Write { stream_id: "facts".into(), aggregate_id: "b".into(), expected: Expected::Any, events: vec![event] };
+    let nothing = (Command::Close, Some(place.url()));
+    let executed = runner.execute_with(nothing, &Cause::request(), &[write]).await.expect("it is accepted");
+    assert!(executed.events.is_empty());
+    runner.catch_up().await.expect("it can be read");
+    assert_eq!(runner.handler().0.total, 5, "what another process wrote meanwhile is read");
 }

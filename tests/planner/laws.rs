@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use crewlog_mq::{Event as MqEvent, Handler, Position, Timestamp};
-use crewlog_planner::claim::{Ending, Executor, PromptDigest, RunDetails, TaskCommand, TaskEvent, TaskLease};
+use crewlog_planner::claim::{
+    Ending, Executor, PromptDigest, RunDetails, TaskCommand, TaskEvent, TaskLease, TaskProgress,
+};
 use crewlog_planner::event::{
     Answered, Budget, Covered, Event, FailureClass, Order, Outcome, PlannerCmd, PlannerConfig, Purpose, QuestionId,
     Summaries, TaskInput, TaskStatus, Timer, Usage,
@@ -118,9 +120,11 @@ proptest! {
         let usage = used(epoch);
         let default = Some(DefaultAnswer { answer: text.clone(), after_ms: epoch });
         let events = [
-            TaskEvent::TaskClaimed { attempt, executor, lease_until, epoch, cut_off: true },
+            TaskEvent::TaskClaimed { attempt, executor, lease_until, epoch, cut_off: true, by_agent: false },
             TaskEvent::TaskStarted { epoch, prompt: Some(PromptDigest { sha256: text.clone(), n_chars: epoch }) },
             TaskEvent::LeaseRenewed { epoch, lease_until },
+            TaskEvent::TaskProgressed { epoch, progress: progress(&text) },
+            TaskEvent::TaskUnparked { by: text.clone() },
             TaskEvent::TaskReleased { epoch, reason: text.clone() },
             TaskEvent::TaskStopped { epoch, reason: text.clone() },
             TaskEvent::TaskCompleted { attempt, epoch, result: text.clone(), run: Some(run) },
@@ -148,7 +152,11 @@ fn check_claim_event(
             assert_eq!(*epoch, epoch_before + 1, "each claim has the next epoch");
             assert!(*lease_until > now);
         }
-        TaskEvent::TaskStarted { epoch, .. } | TaskEvent::LeaseRenewed { epoch, .. } => {
+        TaskEvent::TaskStarted { epoch, .. } if *epoch == epoch_before + 1 => {}
+        TaskEvent::TaskUnparked { .. } => {}
+        TaskEvent::TaskStarted { epoch, .. }
+        | TaskEvent::LeaseRenewed { epoch, .. }
+        | TaskEvent::TaskProgressed { epoch, .. } => {
             assert!(holder.is_some() && *epoch == epoch_before, "only the holder says {event:?}");
         }
         // No one knows what a lost holder did; the stopped plan asks.
@@ -179,6 +187,11 @@ pub(super) fn claim_acts() -> impl Strategy<Value = (TaskCommand, u64)> {
     let command = prop_oneof![
         4 => (1..4_u32, executor.clone(), prop::option::weighted(0.3, shift()))
             .prop_map(move |(attempt, executor, dead_epoch)| TaskCommand::Claim { attempt, executor, now, dead_epoch }),
+        3 => (1..4_u32, executor.clone(), prop::option::weighted(0.3, shift())).prop_map(
+            move |(attempt, executor, dead_epoch)| TaskCommand::ClaimForAgent { attempt, executor, now, dead_epoch }
+        ),
+        1 => shift().prop_map(|epoch| TaskCommand::Progress { epoch, progress: progress("t") }),
+        1 => Just(TaskCommand::Unpark { by: "ada".into() }),
         2 => shift().prop_map(|epoch| TaskCommand::Start { epoch, prompt: None }),
         2 => shift().prop_map(move |epoch| TaskCommand::Renew { epoch, now }),
         3 => (shift(), endings()).prop_map(|(epoch, ending)| TaskCommand::End { epoch, usage: used(epoch), ending }),
@@ -211,6 +224,11 @@ pub(super) fn at(command: TaskCommand, claim: &TaskLease, now: Timestamp) -> Tas
         TaskCommand::Claim { attempt, executor, dead_epoch, .. } => {
             TaskCommand::Claim { attempt, executor, now, dead_epoch: dead_epoch.map(of) }
         }
+        TaskCommand::ClaimForAgent { attempt, executor, dead_epoch, .. } => {
+            TaskCommand::ClaimForAgent { attempt, executor, now, dead_epoch: dead_epoch.map(of) }
+        }
+        TaskCommand::Progress { epoch, progress } => TaskCommand::Progress { epoch: of(epoch), progress },
+        TaskCommand::Unpark { by } => TaskCommand::Unpark { by },
         TaskCommand::Start { epoch, prompt } => TaskCommand::Start { epoch: of(epoch), prompt },
         TaskCommand::Renew { epoch, .. } => TaskCommand::Renew { epoch: of(epoch), now },
         TaskCommand::End { epoch, usage, ending } => TaskCommand::End { epoch: of(epoch), usage, ending },
@@ -220,6 +238,10 @@ pub(super) fn at(command: TaskCommand, claim: &TaskLease, now: Timestamp) -> Tas
         TaskCommand::Withdraw { attempt, .. } => TaskCommand::Withdraw { attempt, now },
         TaskCommand::FireTimer { epoch, is_dead, .. } => TaskCommand::FireTimer { epoch: of(epoch), now, is_dead },
     }
+}
+
+fn progress(text: &str) -> TaskProgress {
+    TaskProgress { step: Some(text.into()), next_step: None, note: Some(text.into()) }
 }
 
 fn origin_with(text: &str) -> Origin {

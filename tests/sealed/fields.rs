@@ -16,9 +16,10 @@ use crewlog_planner::sealing::{Visibility, must_seal, replaced, rule};
 use super::tracer::{TEXT, trace};
 
 /// Texts that anyone with the log may read. Each addition needs a reason: it is an id, a name or a path.
-const CLEAR: [&str; 21] = [
+const CLEAR: [&str; 22] = [
     "agent",
     "assignee",
+    "by",
     "files",
     "folder",
     "host",
@@ -125,6 +126,8 @@ fn every_string_field_of_a_recorded_command_is_classified_as_clear_or_sealed() {
         Command::Pause { reason: TEXT.into() }.recorded(),
         Command::PauseFromParent { reason: TEXT.into() }.recorded(),
         Command::CancelFromParent { reason: TEXT.into() }.recorded(),
+        TaskCommand::ClaimForAgent { attempt, executor: executor.clone(), now, dead_epoch }.recorded(),
+        TaskCommand::Unpark { by: "ada".into() }.recorded(),
         TaskCommand::Report { attempt, executor, now, dead_epoch, ending }.recorded(),
         Command::Amend { amendments: amendments(), reason: TEXT.into() }.recorded(),
         Command::Configure { changes: settings(), reason: TEXT.into() }.recorded(),

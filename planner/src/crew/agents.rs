@@ -9,10 +9,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crewlog_mq::{Event as MqEvent, Handler, Timestamp};
+use crewlog_mq::{Event as MqEvent, Handler, Snapshot, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::target::Target;
+use crate::claim::Executor;
 
 /// The stream of agents. An aggregate of it is a project.
 pub const STREAM: &str = "agents";
@@ -50,6 +51,22 @@ pub struct Profile {
     pub focus: Vec<Target>,
     /// The worktree that it works in: its machine and its path.
     pub worktree: String,
+    /// The process that speaks for it, if its death can be proven.
+    pub process: Option<Executor>,
+}
+
+impl Profile {
+    /// The same, with what it leaves out taken from an earlier profile: hooks know less of an agent than its own calls.
+    fn or(self, known: &Self) -> Self {
+        let or = |new: Vec<String>, known: &[String]| if new.is_empty() { known.to_vec() } else { new };
+        Self {
+            model: self.model.or_else(|| known.model.clone()),
+            capabilities: or(self.capabilities, &known.capabilities),
+            focus: if self.focus.is_empty() { known.focus.clone() } else { self.focus },
+            process: self.process.or_else(|| known.process.clone()),
+            ..self
+        }
+    }
 }
 
 /// The state that an agent declares.
@@ -218,6 +235,11 @@ pub struct Agents {
     n_sessions: u64,
 }
 
+impl Snapshot for Agents {
+    const FOLD: &'static str = "agents";
+    const VERSION: u32 = 1;
+}
+
 impl Agents {
     /// An agent.
     #[must_use]
@@ -230,11 +252,28 @@ impl Agents {
         self.agents.iter().map(|(name, agent)| (name.as_str(), agent))
     }
 
-    /// The agent of a session, or its most deeply nested subagent.
+    /// The name that a session holds: as itself, or below a parent.
     #[must_use]
-    pub fn of_session(&self, session: &str) -> Option<&str> {
-        let own = self.iter().filter(|(_, agent)| agent.session == session && agent.liveness != Liveness::Left);
-        own.map(|(name, _)| name).max_by_key(|name| name.matches('/').count())
+    pub fn joined_as(&self, session: &str, parent: Option<&str>) -> Option<&str> {
+        let depth = |name: &&str| name.matches('/').count();
+        match parent {
+            None => self.held_by(session).min_by_key(depth),
+            Some(parent) => {
+                self.held_by(session).filter(|name| *name != parent && is_below(name, parent)).max_by_key(depth)
+            }
+        }
+    }
+
+    fn held_by(&self, session: &str) -> impl Iterator<Item = &str> {
+        let own = self.iter().filter(move |(_, agent)| agent.session == session && agent.liveness != Liveness::Left);
+        own.map(|(name, _)| name)
+    }
+
+    /// The agent and its subagents, the most deeply nested first, without those that have left.
+    pub fn present_below<'a>(&'a self, agent: &'a str) -> impl Iterator<Item = &'a str> {
+        let present = self.iter().filter(|(_, found)| found.liveness != Liveness::Left).map(|(name, _)| name);
+        let below: Vec<_> = present.filter(move |name| is_below(name, agent)).collect();
+        below.into_iter().rev()
     }
 
     /// Checks that a session may act as an agent.
@@ -305,6 +344,7 @@ impl Agents {
         let known = self.agents.get(&agent);
         if let Some(known) = known.filter(|known| known.session == session && known.liveness != Liveness::Left) {
             let mut events = self.see(&agent, now)?;
+            let profile = profile.or(&known.profile);
             if known.profile != profile {
                 events.push(AgentEvent::AgentProfileChanged { agent, profile, at: now });
             }
@@ -319,16 +359,28 @@ impl Agents {
         Ok(vec![AgentEvent::AgentJoined { agent, session, profile, epoch, at: now, supersedes }])
     }
 
-    /// The requested name, else the name that the session holds, else the first free one.
-    fn name_for(
+    /// The requested name, else the name that the session holds, below its parent if it has one, else the first free one.
+    ///
+    /// # Errors
+    /// [`AgentError::Name`], a parent that is not present, or [`AgentError::Full`].
+    pub fn name_for(
         &self,
         name: Option<String>,
         parent: Option<&str>,
         session: &str,
         program: &str,
     ) -> Result<String, AgentError> {
-        if let Some(parent) = parent {
-            self.present(parent)?;
+        match parent {
+            Some(parent) => _ = self.present(parent)?,
+            // A session keeps its name, whatever it asks for later.
+            None => {
+                if let Some(name) = name.as_ref().filter(|name| !is_name(name)) {
+                    return Err(AgentError::Name(name.clone()));
+                }
+                if let Some(own) = self.joined_as(session, None) {
+                    return Ok(own.to_owned());
+                }
+            }
         }
         let below = |name: &str| parent.map_or_else(|| name.to_owned(), |parent| format!("{parent}/{name}"));
         if let Some(name) = name {
@@ -337,7 +389,7 @@ impl Agents {
             let name = full.unwrap_or_else(|| below(&name));
             return if is_name(&name) { Ok(name) } else { Err(AgentError::Name(name)) };
         }
-        if let Some(own) = self.of_session(session).filter(|own| parent.is_none_or(|parent| is_below(own, parent))) {
+        if let Some(own) = self.joined_as(session, parent) {
             return Ok(own.to_owned());
         }
         let base: String = program.chars().filter(|c| c.is_ascii_alphanumeric()).take(24).collect();
@@ -352,7 +404,7 @@ impl Agents {
         let agent = agent.to_owned();
         Ok(match found.liveness {
             Liveness::Stuck | Liveness::Lost => vec![AgentEvent::AgentRecovered { agent, at: now }],
-            _ if now.since(found.seen) >= SEEN_EVERY => vec![AgentEvent::AgentSeen { agent, at: now }],
+            Liveness::Alive if now.since(found.seen) >= SEEN_EVERY => vec![AgentEvent::AgentSeen { agent, at: now }],
             Liveness::Alive | Liveness::Left => Vec::new(),
         })
     }
@@ -450,7 +502,11 @@ impl Handler for Agents {
         let Some(agent) = self.agents.get_mut(name) else { return };
         match event {
             AgentEvent::AgentStuck { .. } => agent.liveness = Liveness::Stuck,
-            AgentEvent::AgentLost { .. } => agent.liveness = Liveness::Lost,
+            AgentEvent::AgentLost { is_dead, .. } => {
+                agent.liveness = Liveness::Lost;
+                // It may go on by another process, such as its hooks; the old one proves nothing any more.
+                agent.profile.process = agent.profile.process.take().filter(|_| !is_dead);
+            }
             AgentEvent::AgentLeft { .. } => agent.liveness = Liveness::Left,
             AgentEvent::AgentSeen { .. } | AgentEvent::AgentRecovered { .. } => {
                 agent.liveness = Liveness::Alive;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crewlog_mq::{Event as MqEvent, Handler, Timestamp};
+use crewlog_mq::{Event as MqEvent, Handler, Snapshot, Timestamp};
 use serde::{Deserialize, Serialize};
 
 /// The stream of questions and answers. An aggregate of it is a project.
@@ -129,6 +129,11 @@ pub struct Asks {
     n_asked: u64,
 }
 
+impl Snapshot for Asks {
+    const FOLD: &'static str = "asks";
+    const VERSION: u32 = 1;
+}
+
 impl Asks {
     /// Unanswered questions, the oldest first.
     pub fn open(&self) -> impl Iterator<Item = (u64, &Open)> {
@@ -145,6 +150,12 @@ impl Asks {
     #[must_use]
     pub fn number_of(&self, ask: &Ask) -> Option<u64> {
         self.open.iter().find(|(_, open)| open.ask == *ask).map(|(number, _)| *number)
+    }
+
+    /// The number of the last answered question that is the same as this one.
+    #[must_use]
+    pub fn answered_with(&self, ask: &Ask) -> Option<u64> {
+        self.answered.iter().rev().find(|(_, (known, _))| known == ask).map(|(number, _)| *number)
     }
 
     fn decide(&self, command: AskCommand) -> Result<Vec<AskEvent>, AskError> {

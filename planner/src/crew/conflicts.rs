@@ -131,6 +131,8 @@ impl Resolution {
             TaskEvent::TaskClaimed { .. }
             | TaskEvent::TaskStarted { .. }
             | TaskEvent::LeaseRenewed { .. }
+            | TaskEvent::TaskProgressed { .. }
+            | TaskEvent::TaskUnparked { .. }
             | TaskEvent::UsageReported { .. } => None,
         }
     }

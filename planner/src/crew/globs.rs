@@ -24,7 +24,7 @@ pub const GLOB_COMPONENTS_MAX: usize = 64;
 const SOMEWHERE: &str = ".";
 
 /// A pattern, as it is compared.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Pattern {
     shown: String,
     ways: Vec<Way>,

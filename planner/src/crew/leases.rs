@@ -14,12 +14,11 @@ mod event;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use crewlog_mq::{Handler, Position, Timestamp};
+use crewlog_mq::{Handler, Position, Snapshot, Timestamp};
 use serde::{Deserialize, Serialize};
 
 pub use self::event::{Blocked, By, Holder, LeaseCommand, LeaseError, LeaseEvent, MergeRisk, Request, Which};
 
-use super::Placed;
 use super::agents::is_below;
 use super::globs::Pattern;
 use super::target::Target;
@@ -42,7 +41,7 @@ pub const BLOCKED_MAX: usize = 20;
 pub const RENEWAL: Duration = Duration::from_secs(60);
 
 /// A lease.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lease {
     /// Who holds it.
     pub holder: Holder,
@@ -60,6 +59,8 @@ pub struct Lease {
     pub task: Option<String>,
     /// The fencing token: the log position of the grant. Every later grant has a higher one.
     pub token: Position,
+    /// Made from the target.
+    #[serde(skip)]
     pattern: Pattern,
 }
 
@@ -73,13 +74,17 @@ pub struct Waiting {
 }
 
 /// The leases of a repository.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(from = "Stored")]
 pub struct Leases {
     live: BTreeMap<u64, Lease>,
     waiting: VecDeque<(u64, Waiting)>,
     /// The numbers of leases by the stem of their target: a file, or the folder that a pattern is in.
+    #[serde(skip)]
     by_stem: BTreeMap<String, BTreeSet<u64>>,
+    #[serde(skip)]
     by_agent: BTreeMap<String, BTreeSet<u64>>,
+    #[serde(skip)]
     by_end: BTreeSet<(Timestamp, u64)>,
     /// The last recorded renewal of each holder.
     renewed: BTreeMap<String, Timestamp>,
@@ -88,7 +93,35 @@ pub struct Leases {
     n_leases: u64,
     n_waiting: u64,
     /// The leases of each event, until its position is known.
+    #[serde(skip)]
     unplaced: VecDeque<Vec<u64>>,
+}
+
+/// Leases as a snapshot keeps them; the indexes are made again.
+#[derive(Deserialize)]
+struct Stored {
+    live: BTreeMap<u64, Lease>,
+    waiting: VecDeque<(u64, Waiting)>,
+    renewed: BTreeMap<String, Timestamp>,
+    refused: BTreeSet<(u64, Holder, Target)>,
+    n_leases: u64,
+    n_waiting: u64,
+}
+
+impl From<Stored> for Leases {
+    fn from(stored: Stored) -> Self {
+        let Stored { live, waiting, renewed, refused, n_leases, n_waiting } = stored;
+        let mut leases = Self { waiting, renewed, refused, n_leases, n_waiting, ..Self::default() };
+        for (number, lease) in live {
+            leases.insert(number, Lease { pattern: lease.target.pattern(), ..lease });
+        }
+        leases
+    }
+}
+
+impl Snapshot for Leases {
+    const FOLD: &'static str = "leases";
+    const VERSION: u32 = 1;
 }
 
 impl Leases {
@@ -107,6 +140,11 @@ impl Leases {
     pub fn of_agent(&self, agent: &str) -> impl Iterator<Item = (u64, &Lease)> {
         let numbers = self.by_agent.get(agent).into_iter().flatten();
         numbers.filter_map(|number| self.live.get(number).map(|lease| (*number, lease)))
+    }
+
+    /// The agents that hold leases.
+    pub fn holders(&self) -> impl Iterator<Item = &str> {
+        self.by_agent.keys().map(String::as_str)
     }
 
     /// Waiting requests, the oldest first.
@@ -397,15 +435,19 @@ impl Leases {
                 token: Position(0),
                 pattern: target.pattern(),
             };
-            self.by_stem.entry(target.stem().to_owned()).or_default().insert(number);
-            self.by_agent.entry(request.holder.agent.clone()).or_default().insert(number);
-            self.by_end.insert((until, number));
-            self.live.insert(number, lease);
+            self.insert(number, lease);
             self.n_leases = number;
         }
         if let Some(unplaced) = self.unplaced.back_mut() {
             *unplaced = (first..=self.n_leases).collect();
         }
+    }
+
+    fn insert(&mut self, number: u64, lease: Lease) {
+        self.by_stem.entry(lease.target.stem().to_owned()).or_default().insert(number);
+        self.by_agent.entry(lease.holder.agent.clone()).or_default().insert(number);
+        self.by_end.insert((lease.until, number));
+        self.live.insert(number, lease);
     }
 
     fn end(&mut self, leases: &[u64]) {
@@ -500,9 +542,7 @@ impl Handler for Leases {
             LeaseEvent::UnleasedEdit { .. } => {}
         }
     }
-}
 
-impl Placed for Leases {
     fn placed(&mut self, position: Position) {
         for number in self.unplaced.pop_front().into_iter().flatten() {
             if let Some(lease) = self.live.get_mut(&number) {

@@ -6,10 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use crewlog_mq::{Event as MqEvent, Handler, Position, Timestamp};
+use crewlog_mq::{Event as MqEvent, Handler, Position, Snapshot, Timestamp};
 use serde::{Deserialize, Serialize};
-
-use super::Placed;
 
 /// The stream of messages. An aggregate of it is a project.
 pub const STREAM: &str = "messages";
@@ -180,6 +178,11 @@ pub struct Messages {
     /// The sent message of each event, or `None`, until the event's position is known.
     #[serde(skip)]
     unplaced: VecDeque<Option<Open>>,
+}
+
+impl Snapshot for Messages {
+    const FOLD: &'static str = "messages";
+    const VERSION: u32 = 1;
 }
 
 impl Messages {
@@ -354,9 +357,7 @@ impl Handler for Messages {
         }
         self.unplaced.push_back(sent);
     }
-}
 
-impl Placed for Messages {
     fn placed(&mut self, position: Position) {
         let Some(open) = self.unplaced.pop_front().flatten() else { return };
         for agent in &open.unread {

@@ -13,18 +13,12 @@ pub mod messages;
 pub mod statistics;
 pub mod target;
 
-use crewlog_mq::{Error, Handler, Position, Query, Recorded, Snapshot};
+use crewlog_mq::{Error, Query, Recorded, Snapshot};
 
 /// The aggregate of what is emitted about work without a project.
 pub const NO_PROJECT: &str = "-";
 
 const PROJECT_TAG: &str = "project:";
-
-/// A handler that uses the log positions of its events, as tokens or ids.
-pub trait Placed: Handler {
-    /// Sets the position of the earliest applied event that has none yet.
-    fn placed(&mut self, position: Position);
-}
 
 /// A fold of the whole log, kept in snapshots for its readers.
 pub trait Projection: Default + Send + Snapshot {

@@ -13,6 +13,7 @@ fn profile(program: &str) -> Profile {
         capabilities: vec!["review".into()],
         focus: Vec::new(),
         worktree: "w1".into(),
+        process: None,
     }
 }
 
@@ -87,6 +88,7 @@ fn one_identity_is_resumed_or_superseded_and_never_doubled() {
         (0, "join - s1", ""),
         (0, "join ada s3", "ada joined as 3"),
         (0, "join ada s3", ""),
+        (0, "join bob s3", ""),
         (1, "join ada s4", "ada joined as 4, superseding"),
         (1, "leave claudecode-1", "claudecode-1 Left"),
         (1, "join - s5", "claudecode-1 joined as 5"),
@@ -107,7 +109,7 @@ fn a_subagent_has_a_name_below_its_parents() {
         (0, "sub x bob s1z", "there is no agent bob: join first"),
         (0, "sub a/b/c ada s1z", "ada/a/b/c joined as 4"),
     ]);
-    assert_eq!(agents.of_session("s1y"), Some("ada/explorer"));
+    assert_eq!(agents.joined_as("s1y", None), Some("ada/explorer"));
     for (agent, parent, expected) in
         [("ada", "ada", true), ("ada/x", "ada", true), ("adam", "ada", false), ("ada", "ada/x", false)]
     {
@@ -172,4 +174,22 @@ fn names_and_texts_have_limits() {
     large.program.clear();
     large.capabilities = vec![String::new(); WORDS_MAX + 1];
     assert!(agents.process(join(large)).is_err());
+}
+
+#[test]
+fn a_session_that_joins_with_less_keeps_its_profile_and_a_dead_process_is_forgotten() {
+    let mut agents = Agents::default();
+    let process = Executor { name: "p".into(), host: "h".into(), worker: "w".into() };
+    let known = Profile { model: Some("m".into()), process: Some(process.clone()), ..profile("codex") };
+    let join =
+        |profile, now| AgentCommand::Join { name: Some("ada".into()), parent: None, session: "s".into(), profile, now };
+    agents.process(join(known.clone(), at(0))).unwrap();
+    let less = Profile { capabilities: Vec::new(), ..profile("codex") };
+    assert_eq!(agents.process(join(less.clone(), at(0))), Ok(Vec::new()));
+    assert_eq!(agents.get("ada").map(|agent| &agent.profile), Some(&known));
+    agents.process(AgentCommand::Bury { agent: "ada".into(), now: at(1) }).unwrap();
+    agents.process(join(less, at(2))).unwrap();
+    assert_eq!(agents.get("ada").map(|agent| &agent.profile.process), Some(&None));
+    agents.process(join(Profile { process: Some(process.clone()), ..known }, at(3))).unwrap();
+    assert_eq!(agents.get("ada").map(|agent| &agent.profile.process), Some(&Some(process)));
 }

@@ -1,0 +1,231 @@
+//! The tasks of a project as its agents see them: all open plans, kept up to date.
+
+use std::collections::BTreeSet;
+
+use crewlog_mq::{Error, EventStore, Position, Query, Range};
+use crewlog_planner::claim;
+use crewlog_planner::event::{self, TaskStatus};
+use crewlog_planner::plan::{NodeKind, TaskId};
+use crewlog_planner::state::Task;
+use crewlog_planner::view::{Lease, PlanView};
+use serde::Serialize;
+
+use crate::plans::plan_of;
+use crate::projecting::list_plans;
+use crate::queue::{Dispatch, Plans};
+
+/// Events read at a time.
+const PAGE: usize = 500;
+
+/// The open plans of a log.
+#[derive(Debug, Default)]
+pub(super) struct Board {
+    /// The plans, and the log that they were read from: the log as it is until it goes back.
+    plans: Option<(Plans, EventStore)>,
+    read_to: Position,
+}
+
+/// The state of a task, for agents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, strum::IntoStaticStr, strum::EnumString)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+pub enum TaskState {
+    /// It can be claimed.
+    Ready,
+    /// Somebody works on it.
+    Claimed,
+    /// It waits for other tasks, for an answer, or for its plan to go on.
+    Blocked,
+    /// It ended.
+    Done,
+    /// Too many agents were lost with it: it waits for a person.
+    Parked,
+}
+
+/// A task of the board.
+#[serde_with::skip_serializing_none]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TaskSummary {
+    /// The plan and the task: `backlog/3`.
+    pub id: String,
+    /// The first lines of its text.
+    pub title: String,
+    /// Its state.
+    pub state: TaskState,
+    /// Who works on it, or is meant to.
+    pub assignee: Option<String>,
+    /// As written.
+    pub priority: Option<String>,
+    /// The paths and patterns that it works on.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
+    /// The tasks that it waits for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub depends_on: Vec<String>,
+    /// The last reported step.
+    pub step: Option<String>,
+    /// Where a successor goes on.
+    pub next_step: Option<String>,
+}
+
+/// A task that can be claimed.
+#[derive(Debug, Clone)]
+pub struct ReadyTask(pub(super) Dispatch);
+
+impl ReadyTask {
+    /// The plan and the task.
+    #[must_use]
+    pub fn id(&self) -> String {
+        claim::aggregate_id(&self.0.plan, self.0.task)
+    }
+}
+
+impl Board {
+    /// Reads what is new. After the log went back everything is read again.
+    pub(super) async fn catch_up(&mut self, store: &EventStore) -> Result<(), Error> {
+        match self.read_on(store).await {
+            Err(Error::WentBack { .. }) if self.plans.is_some() => {
+                *self = Self::default();
+                self.read_on(store).await
+            }
+            read => read,
+        }
+    }
+
+    /// The plans that were open at a position.
+    pub(super) async fn at(log: &EventStore, position: Position) -> Result<Self, Error> {
+        let open: Vec<_> = list_plans(log, Some(position)).await?.open().map(|plan| plan.id.clone()).collect();
+        Ok(Self { plans: Some((Plans::load(log, open, position).await?, log.clone())), read_to: position })
+    }
+
+    async fn read_on(&mut self, store: &EventStore) -> Result<(), Error> {
+        let Some((plans, log)) = &mut self.plans else {
+            let log = store.pinned();
+            *self = Self::at(&log, log.head().await?).await?;
+            return Ok(());
+        };
+        let query = Query::stream(event::STREAM).or(Query::stream(claim::STREAM));
+        let mut rest = Some(Range::after(self.read_to));
+        while let Some(range) = rest {
+            let page = log.read(&query, range, PAGE).await?;
+            for recorded in &page.events {
+                plans.apply(log, recorded).await?;
+                if let Some(plan) = plan_of(recorded).filter(|_| recorded.stream_id == event::STREAM) {
+                    plans.drop_if_ended(plan);
+                }
+                self.read_to = recorded.position;
+            }
+            self.read_to = self.read_to.max(page.next);
+            rest = range.rest(&page);
+        }
+        Ok(())
+    }
+
+    /// The open plans of a project.
+    pub(super) fn views<'a>(&'a self, project: &'a str) -> impl Iterator<Item = (&'a str, &'a PlanView)> {
+        let is_own = move |tags: &[String]| tags.iter().any(|tag| tag.strip_prefix("project:") == Some(project));
+        let views = self.known().flat_map(Plans::views);
+        views.filter(move |(_, tags, _)| is_own(tags)).map(|(plan, _, view)| (plan, view))
+    }
+
+    /// The next task for an agent that may have it under these names: the most urgent of all plans. Those in `without` are
+    /// passed over.
+    pub(super) fn next(&self, project: &str, names: &[&str], without: &BTreeSet<String>) -> Option<ReadyTask> {
+        let tag = format!("project:{project}");
+        let is_wanted = |dispatch: &Dispatch| {
+            is_for_agents(dispatch)
+                && dispatch.tags.contains(&tag)
+                && dispatch.parameters.assignee.as_ref().is_none_or(|assignee| names.contains(&assignee.as_str()))
+                && !without.contains(&claim::aggregate_id(&dispatch.plan, dispatch.task))
+                && !self.is_parked(&dispatch.plan, dispatch.task)
+        };
+        let plans = self.known().next()?;
+        plans.next(is_wanted, |_, _| false).map(|(dispatch, _)| ReadyTask(dispatch))
+    }
+
+    fn is_parked(&self, plan: &str, task: TaskId) -> bool {
+        self.view(plan).is_some_and(|view| view.times(task).claim.is_parked())
+    }
+
+    pub(super) fn view(&self, plan: &str) -> Option<&PlanView> {
+        self.known().flat_map(Plans::views).find(|(known, _, _)| *known == plan).map(|(_, _, view)| view)
+    }
+
+    fn known(&self) -> impl Iterator<Item = &Plans> {
+        self.plans.iter().map(|(plans, _)| plans)
+    }
+
+    /// The dispatch of a task that can be claimed or is claimed.
+    pub(super) fn dispatched(&self, plan: &str, task: TaskId) -> Option<ReadyTask> {
+        self.known().next()?.dispatch(plan, task).filter(|dispatch| is_for_agents(dispatch)).cloned().map(ReadyTask)
+    }
+
+    /// The claims that agents of a project hold.
+    pub(super) fn claims(&self, project: &str) -> impl Iterator<Item = (&Dispatch, &Lease)> {
+        let tag = format!("project:{project}");
+        let is_by_agent = |dispatch: &Dispatch| {
+            let holder = self.view(&dispatch.plan).and_then(|view| view.times(dispatch.task).claim.holder);
+            holder.is_some_and(|holder| holder.is_agent)
+        };
+        self.known()
+            .flat_map(Plans::leases)
+            .filter(move |(dispatch, _)| dispatch.tags.contains(&tag) && is_by_agent(dispatch))
+    }
+}
+
+/// What has a command is for workers, and questions are for people.
+fn is_for_agents(dispatch: &Dispatch) -> bool {
+    let parameters = &dispatch.parameters;
+    parameters.command.is_none() && parameters.sub_plan.is_none() && dispatch.kind != NodeKind::Clarification
+}
+
+/// The tasks of a plan that agents can work on.
+pub(super) fn summaries(plan: &str, view: &PlanView) -> Vec<TaskSummary> {
+    let free: BTreeSet<_> = view.free().into_iter().collect();
+    let state = view.state();
+    let is_listed = |task: &&Task| {
+        task.plan.command.is_none() && task.plan.sub_plan.is_none() && task.plan.kind != NodeKind::Clarification
+    };
+    let summary = |task: &Task| {
+        let (id, times) = (task.plan.id, view.times(task.plan.id));
+        let holder = times.holder.as_ref().map(|lease| lease.executor.name.clone());
+        let task_state = match task.status {
+            status if status.is_end() => TaskState::Done,
+            TaskStatus::Running if times.claim.is_parked() => TaskState::Parked,
+            TaskStatus::Running if holder.is_some() => TaskState::Claimed,
+            TaskStatus::Running if free.contains(&id) => TaskState::Ready,
+            TaskStatus::Planned
+            | TaskStatus::Running
+            | TaskStatus::NeedsClarification
+            | TaskStatus::Completed
+            | TaskStatus::Failed
+            | TaskStatus::TimedOut
+            | TaskStatus::Cancelled
+            | TaskStatus::Skipped => TaskState::Blocked,
+        };
+        let waits = task.plan.depends_on.iter().filter_map(|dependency| state.task(dependency.task));
+        let waits = waits.filter(|on| !on.status.is_end()).map(|on| claim::aggregate_id(plan, on.plan.id));
+        let progress = times.claim.progress.unwrap_or_default();
+        TaskSummary {
+            id: claim::aggregate_id(plan, id),
+            title: shortened(&task.plan.description),
+            state: task_state,
+            assignee: holder.or_else(|| task.plan.assignee.clone()),
+            priority: task.plan.priority.clone(),
+            files: task.plan.files.clone(),
+            depends_on: waits.collect(),
+            step: progress.step,
+            next_step: progress.next_step,
+        }
+    };
+    state.tasks.iter().filter(is_listed).map(summary).collect()
+}
+
+/// The beginning of a text.
+fn shortened(text: &str) -> String {
+    const CHARS_MAX: usize = 200;
+    match text.char_indices().nth(CHARS_MAX) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
+    }
+}

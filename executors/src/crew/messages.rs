@@ -1,0 +1,238 @@
+//! Sending and reading messages. Roles and `everyone` are resolved to agents when a message is sent.
+
+use std::collections::BTreeSet;
+
+use crewlog_mq::{Cause, Position, Query, Range, Recorded, Timestamp};
+use crewlog_planner::crew::agents::{Agents, Liveness};
+use crewlog_planner::crew::messages::{self, Importance, Message, MessageCommand, MessageEvent, Sender};
+
+use super::{Caller, Crew, Refusal};
+
+/// The recipients that stand for all agents.
+pub const EVERYONE: &str = "everyone";
+/// Messages read at a time from the log.
+const PAGE: usize = 200;
+
+/// A message to send.
+#[derive(Debug, Clone, Default)]
+pub struct Draft {
+    /// Names of agents, capabilities of agents, or [`EVERYONE`].
+    pub to: Vec<String>,
+    /// What it is about.
+    pub subject: String,
+    /// The text.
+    pub body: String,
+    /// A message of the thread that it belongs to.
+    pub thread: Option<Position>,
+    /// How urgent it is.
+    pub importance: Importance,
+    /// Whether each recipient is to acknowledge it.
+    pub needs_ack: bool,
+}
+
+/// A message that was sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Delivered {
+    /// Its id.
+    pub message: Position,
+    /// The agents that it went to.
+    pub to: Vec<String>,
+}
+
+/// A message as it is read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mail {
+    /// Its id.
+    pub position: Position,
+    /// The message.
+    pub message: Message,
+    /// When it was sent.
+    pub at: Timestamp,
+    /// Whether this reader has yet to read it.
+    pub is_unread: bool,
+    /// Whether this reader has yet to acknowledge it.
+    pub ack_is_due: bool,
+}
+
+impl Crew {
+    /// Sends a message of an agent.
+    ///
+    /// # Errors
+    /// As for [`Crew::present`], an unknown recipient, or a refusal by [`messages::Messages`].
+    pub async fn send(&self, caller: &Caller, draft: Draft) -> Result<Delivered, Refusal> {
+        self.present(caller).await?;
+        self.deliver(Sender::Agent(caller.agent.clone()), draft).await
+    }
+
+    /// Sends a message of a person.
+    ///
+    /// # Errors
+    /// An unknown recipient, a refusal by [`messages::Messages`], or a fault of the log.
+    pub async fn send_from_person(&self, person: String, draft: Draft) -> Result<Delivered, Refusal> {
+        self.deliver(Sender::Person(person), draft).await
+    }
+
+    async fn deliver(&self, from: Sender, draft: Draft) -> Result<Delivered, Refusal> {
+        let Draft { to, subject, body, thread, importance, needs_ack } = draft;
+        let to = recipients(&*self.agents().await?, &to, &from)?;
+        let thread = match thread {
+            Some(position) => Some(self.thread_of(position).await?),
+            None => None,
+        };
+        let message = Message { from, to: to.clone(), subject, body, thread, importance, needs_ack };
+        let command = MessageCommand::Send { message, now: self.store.now() };
+        let executed = self.messages.lock().await.execute(command, &Cause::request()).await?;
+        Ok(Delivered { message: executed.position, to: to.into_iter().collect() })
+    }
+
+    /// The first message of the thread that a message belongs to.
+    async fn thread_of(&self, position: Position) -> Result<Position, Refusal> {
+        let before = Position(position.0.saturating_sub(1));
+        let page = self.store.read(&self.sent(), Range::between(before, position), 1).await?;
+        let found = page.events.first().map(mail).transpose()?.flatten();
+        let (message, _) = found.ok_or_else(|| Refusal::NoTask(format!("there is no message {position}")))?;
+        Ok(message.thread.unwrap_or(position))
+    }
+
+    fn sent(&self) -> Query {
+        Query::aggregate(messages::STREAM, &self.project).of_type("MessageSent")
+    }
+
+    /// The messages to an agent after a position, at most `limit`, the oldest first; the unread ones only if `unread_only`.
+    /// Those that are given are read now. The second value is true if there are more.
+    ///
+    /// # Errors
+    /// As for [`Crew::present`].
+    pub async fn read_inbox(
+        &self,
+        caller: &Caller,
+        unread_only: bool,
+        after: Position,
+        limit: usize,
+    ) -> Result<(Vec<Mail>, bool), Refusal> {
+        self.present(caller).await?;
+        let (mut found, more) = self.inbox(&caller.agent, unread_only, after, limit).await?;
+        let read: BTreeSet<_> = found.iter().filter(|mail| mail.is_unread).map(|mail| mail.position).collect();
+        if !read.is_empty() {
+            let command = MessageCommand::Read { agent: caller.agent.clone(), messages: read, now: self.store.now() };
+            self.messages.lock().await.execute(command, &Cause::request()).await?;
+        }
+        found.truncate(limit);
+        Ok((found, more))
+    }
+
+    /// The same without reading them.
+    ///
+    /// # Errors
+    /// A fault of the log.
+    pub async fn inbox(
+        &self,
+        agent: &str,
+        unread_only: bool,
+        after: Position,
+        limit: usize,
+    ) -> Result<(Vec<Mail>, bool), Refusal> {
+        self.inbox_at(agent, unread_only, after, limit, None).await
+    }
+
+    /// The same as of a position.
+    ///
+    /// # Errors
+    /// A fault of the log.
+    pub async fn inbox_at(
+        &self,
+        agent: &str,
+        unread_only: bool,
+        after: Position,
+        limit: usize,
+        position: Option<Position>,
+    ) -> Result<(Vec<Mail>, bool), Refusal> {
+        let head = match position {
+            Some(position) => position,
+            None => self.messages().await?.position(),
+        };
+        let open = self.messages_at(position).await?;
+        let unread: BTreeSet<_> = open.unread(agent).collect();
+        let due: BTreeSet<_> = open.acks_due(agent).collect();
+        // Nothing before the oldest unread one is wanted.
+        let after = match unread.first().filter(|_| unread_only) {
+            Some(first) => after.max(Position(first.0.saturating_sub(1))),
+            None if unread_only => head,
+            None => after,
+        };
+        let (mut found, mut rest, query) = (Vec::new(), Some(Range::between(after, head)), self.sent());
+        while let Some(range) = rest {
+            let page = self.store.read(&query, range, PAGE).await?;
+            for recorded in &page.events {
+                let Some((message, at)) = mail(recorded)? else { continue };
+                let position = recorded.position;
+                let (is_unread, ack_is_due) = (unread.contains(&position), due.contains(&position));
+                if !message.to.contains(agent) || (unread_only && !is_unread) {
+                    continue;
+                }
+                if found.len() == limit {
+                    return Ok((found, true));
+                }
+                found.push(Mail { position, message, at, is_unread, ack_is_due });
+            }
+            rest = range.rest(&page);
+        }
+        Ok((found, false))
+    }
+
+    /// An agent acknowledges a message.
+    ///
+    /// # Errors
+    /// As for [`Crew::present`], and a message that waits for no acknowledgement of this agent.
+    pub async fn ack(&self, caller: &Caller, message: Position, note: String) -> Result<(), Refusal> {
+        self.present(caller).await?;
+        let command = MessageCommand::Ack { agent: caller.agent.clone(), message, note, now: self.store.now() };
+        self.messages.lock().await.execute(command, &Cause::request()).await?;
+        Ok(())
+    }
+
+    /// Offers an agent its unread messages, and gives how many it has not been told about before and how many are unread.
+    ///
+    /// # Errors
+    /// A fault of the log.
+    pub async fn offer(&self, agent: &str) -> Result<(usize, usize), Refusal> {
+        let mut messages = self.messages.lock().await;
+        messages.catch_up().await?;
+        let counted = (messages.handler().n_new(agent), messages.handler().unread(agent).count());
+        if counted.0 > 0 {
+            let command = MessageCommand::Offer { agent: agent.to_owned(), now: self.store.now() };
+            messages.execute(command, &Cause::request()).await?;
+        }
+        Ok(counted)
+    }
+}
+
+fn mail(recorded: &Recorded) -> Result<Option<(Message, Timestamp)>, crewlog_mq::Error> {
+    Ok(match recorded.decode()? {
+        MessageEvent::MessageSent { message, at } => Some((message, at)),
+        MessageEvent::MessagesOffered { .. }
+        | MessageEvent::MessagesRead { .. }
+        | MessageEvent::MessageAcked { .. }
+        | MessageEvent::AckOverdue { .. } => None,
+    })
+}
+
+/// The agents that names, roles and [`EVERYONE`] stand for, without the sender.
+fn recipients(agents: &Agents, wanted: &[String], from: &Sender) -> Result<BTreeSet<String>, Refusal> {
+    let present = || agents.iter().filter(|(_, agent)| agent.liveness != Liveness::Left);
+    let mut found = BTreeSet::new();
+    for wanted in wanted {
+        if agents.get(wanted).is_some() {
+            found.insert(wanted.clone());
+            continue;
+        }
+        let is_meant = |capabilities: &[String]| wanted == EVERYONE || capabilities.contains(wanted);
+        let meant = present().filter(|(_, agent)| is_meant(&agent.profile.capabilities)).map(|(name, _)| name);
+        let others: Vec<_> = meant.filter(|name| !matches!(from, Sender::Agent(own) if own == name)).collect();
+        if others.is_empty() {
+            return Err(Refusal::NoRecipient(wanted.clone()));
+        }
+        found.extend(others.into_iter().map(str::to_owned));
+    }
+    Ok(found)
+}

@@ -1,0 +1,276 @@
+//! Everything that waits for a person, as one list: each with its age, what it holds up, and the commands that settle it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::pin::pin;
+
+use crewlog_mq::{Error, EventStore, Position, Query, Range, Timestamp};
+use crewlog_planner::claim;
+use crewlog_planner::crew::asks::Wanted;
+use crewlog_planner::crew::conflicts::{ConflictEvent, Conflicts};
+use crewlog_planner::event::{Event, Purpose};
+use crewlog_planner::plan::TaskId;
+use crewlog_planner::view::PlanView;
+use futures::TryStreamExt;
+use serde::Serialize;
+
+use super::board::Board;
+use super::{Crew, Refusal};
+use crate::history::History;
+use crate::projecting::Projected;
+
+/// The most tasks that an item names as held up.
+const HELD_UP_MAX: usize = 20;
+/// The answers to a question about a failed task.
+const AFTER_FAILURE: [&str; 5] = ["retry", "done", "skip", "continue", "stop"];
+
+/// The kind of thing that waits for a person.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, strum::IntoStaticStr)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+pub enum Kind {
+    /// An agent may not do something on its own.
+    Permission,
+    /// A plan or an agent asks.
+    Question,
+    /// A task failed, and its plan asks what follows.
+    Failure,
+    /// Too many agents were lost with a task.
+    Parked,
+    /// A plan starts no more tasks because one failed.
+    Stopped,
+    /// A plan was paused.
+    Paused,
+    /// Tasks that are held at the same time touch the same files.
+    Conflict,
+    /// An agent has not acknowledged a message in time.
+    Overdue,
+}
+
+/// One thing that waits for a person.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Need {
+    /// What kind of thing.
+    pub kind: Kind,
+    /// Its name: `a12`, `PLAN q1`, `PLAN/3`, a plan, the number of a conflict or of a message.
+    pub id: String,
+    /// The agent or the plan that waits.
+    pub from: String,
+    /// What is asked, or what happened.
+    pub text: String,
+    /// Suggested answers.
+    pub choices: Vec<String>,
+    /// Since when, in log time.
+    pub since: Option<Timestamp>,
+    /// The tasks that cannot go on, at most 20.
+    pub holds_up: Vec<String>,
+    /// The commands that settle it: the words after `crewlog`, quoted for a shell. `"..."` stands for the person's own text.
+    pub commands: Vec<String>,
+}
+
+/// What waits for a person in a project: what holds up work first, then by age.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct NeedsYou {
+    /// As of this position.
+    pub at: Position,
+    /// One item for each thing.
+    pub items: Vec<Need>,
+}
+
+/// What waits for a person in the project of a crew, now or as of a position.
+///
+/// # Errors
+/// A fault of the log.
+pub async fn needs_you(crew: &Crew, at: Option<Position>) -> Result<NeedsYou, Refusal> {
+    let (store, project) = (crew.store(), crew.project());
+    let head = store.head().await?;
+    let position = at.map_or(head, |at| at.min(head));
+    let board = Board::at(store, position).await?;
+    let mut items = asked(crew, &board, at).await?;
+    for (plan, view) in board.views(project) {
+        items.extend(of_plan(store, plan, view, position).await?);
+    }
+    items.extend(conflicts(store, project, position).await?);
+    items.extend(overdue(crew, at).await?);
+    items.sort_by(|a, b| (a.kind, a.since, &a.id).cmp(&(b.kind, b.since, &b.id)));
+    Ok(NeedsYou { at: position, items })
+}
+
+async fn asked(crew: &Crew, board: &Board, at: Option<Position>) -> Result<Vec<Need>, Refusal> {
+    let asks = crew.asks_at(at).await?;
+    let need = |(number, open): (u64, &crewlog_planner::crew::asks::Open)| {
+        let (id, ask) = (format!("a{number}"), open.ask.clone());
+        let (kind, answers) = match ask.wanted {
+            Wanted::Permission => (Kind::Permission, vec!["--yes".to_owned(), "--no".to_owned()]),
+            Wanted::Answer if ask.choices.is_empty() => (Kind::Question, vec!["\"...\"".to_owned()]),
+            Wanted::Answer => (Kind::Question, ask.choices.iter().map(|choice| quoted(choice)).collect()),
+        };
+        let task = ask.task.as_deref().and_then(claim::split_aggregate_id);
+        let of_task = task.and_then(|(plan, task)| Some(held_up(plan, board.view(plan)?, |id| id == task)));
+        let commands = answers.iter().map(|answer| format!("answer {id} {answer}")).collect();
+        let holds_up = of_task.unwrap_or_else(|| ask.task.iter().cloned().collect());
+        Need {
+            kind,
+            id,
+            from: ask.agent,
+            text: ask.text,
+            choices: ask.choices,
+            since: Some(open.at),
+            holds_up,
+            commands,
+        }
+    };
+    Ok(asks.open().map(need).collect())
+}
+
+/// Questions, parked tasks, and that a plan was stopped or paused.
+async fn of_plan(store: &EventStore, plan: &str, view: &PlanView, up_to: Position) -> Result<Vec<Need>, Refusal> {
+    let (state, mut items, named) = (view.state(), Vec::new(), quoted(plan));
+    let name = |task: TaskId| state.task(task).map_or_else(|| task.to_string(), |task| task.plan.name());
+    let need = |kind, id: String, text: String, holds_up, commands| Need {
+        kind,
+        id,
+        from: plan.to_owned(),
+        text,
+        choices: Vec::new(),
+        since: None,
+        holds_up,
+        commands,
+    };
+    for question in state.open_questions() {
+        let id = question.id.to_string();
+        let (kind, choices): (_, &[&str]) = match question.purpose {
+            Purpose::Failure => (Kind::Failure, &AFTER_FAILURE),
+            Purpose::Condition => (Kind::Question, &["yes", "no"]),
+            Purpose::Task | Purpose::Executor => (Kind::Question, &[]),
+        };
+        let answer = |text: &str| format!("answer {named} {id} {text}");
+        let commands =
+            if choices.is_empty() { vec![answer("\"...\"")] } else { choices.iter().map(|c| answer(c)).collect() };
+        let holds_up = held_up(plan, view, |task| task == question.task);
+        let choices = choices.iter().map(|choice| (*choice).to_owned()).collect();
+        items.push(Need {
+            choices,
+            ..need(kind, format!("{plan} {id}"), question.question.clone(), holds_up, commands)
+        });
+    }
+    for task in state.tasks.iter().filter(|task| !task.status.is_end()) {
+        let id = task.plan.id;
+        if view.times(id).claim.is_parked() {
+            let commands = vec![format!("resume {named} {}", quoted(&name(id)))];
+            let text = format!("{} agents were lost with it: {}", claim::LOST_MAX, task.plan.description);
+            let parked =
+                need(Kind::Parked, claim::aggregate_id(plan, id), text, held_up(plan, view, |it| it == id), commands);
+            items.push(parked);
+        }
+    }
+    if let Some(task) = state.stopped_by {
+        let (text, commands) =
+            (format!("task {} failed", name(task)), vec![format!("retry {named} {}", quoted(&name(task)))]);
+        items.push(need(Kind::Stopped, plan.to_owned(), text, held_up(plan, view, |_| true), commands));
+    }
+    if let Some(reason) = state.pause_reason().filter(|_| !state.is_paused_from_parent()) {
+        let commands = vec![format!("resume {named}")];
+        items.push(need(Kind::Paused, plan.to_owned(), reason.to_owned(), held_up(plan, view, |_| true), commands));
+    }
+    if !items.is_empty() {
+        let moments = moments(store, plan, up_to).await?;
+        items.iter_mut().for_each(|item| item.since = moments.get(&(item.kind.is_asked(), item.id.clone())).copied());
+    }
+    Ok(items)
+}
+
+impl Kind {
+    fn is_asked(self) -> bool {
+        matches!(self, Self::Question | Self::Failure)
+    }
+}
+
+/// When each question of a plan was asked, and when it was last stopped or paused and its tasks last lost their holders.
+async fn moments(
+    store: &EventStore,
+    plan: &str,
+    up_to: Position,
+) -> Result<BTreeMap<(bool, String), Timestamp>, Error> {
+    let mut found = BTreeMap::new();
+    let history = History::of(store, plan).await?;
+    let types = ["ClarificationRequested", "PlanPaused", "PlanStopped", "TimerFired"];
+    let mut records = pin!(history.records(store, &Query::all().of_types(types), Range::up_to(up_to)));
+    while let Some(recorded) = records.try_next().await? {
+        let key = match recorded.event_type.as_str() {
+            "ClarificationRequested" => match recorded.decode()? {
+                Event::ClarificationRequested { question_id, .. } => (true, format!("{plan} {question_id}")),
+                _another => continue,
+            },
+            _another => (false, recorded.aggregate_id.clone()),
+        };
+        found.insert(key, recorded.created_at);
+    }
+    Ok(found)
+}
+
+/// The open tasks among these, and all open ones that wait for them.
+fn held_up(plan: &str, view: &PlanView, is_it: impl Fn(TaskId) -> bool) -> Vec<String> {
+    let state = view.state();
+    let open = || state.tasks.iter().filter(|task| !task.status.is_end());
+    let mut held: BTreeSet<TaskId> = open().map(|task| task.plan.id).filter(|task| is_it(*task)).collect();
+    loop {
+        let waits = open().filter(|task| task.plan.depends_on.iter().any(|on| held.contains(&on.task)));
+        let more: Vec<_> = waits.map(|task| task.plan.id).filter(|task| !held.contains(task)).collect();
+        if more.is_empty() {
+            return held.into_iter().take(HELD_UP_MAX).map(|task| claim::aggregate_id(plan, task)).collect();
+        }
+        held.extend(more);
+    }
+}
+
+async fn conflicts(store: &EventStore, project: &str, up_to: Position) -> Result<Vec<Need>, Error> {
+    let mut known = Projected::<Conflicts>::read(store, Some(up_to)).await?;
+    known.keep().await;
+    let mut items = Vec::new();
+    for open in known.state.open().filter(|open| open.project == project) {
+        let ConflictEvent::ConflictDetected { conflict, pattern, holders, .. } = open.detected else { continue };
+        let mut commands: Vec<_> = vec!["conflicts".to_owned()];
+        // The newcomer comes first.
+        commands.extend(holders.first().map(|holder| format!("cancel {} {}", quoted(&holder.plan), holder.task)));
+        let tasks = holders.iter().map(|holder| claim::aggregate_id(&holder.plan, holder.task));
+        items.push(Need {
+            kind: Kind::Conflict,
+            id: conflict.to_string(),
+            from: holders.iter().map(|holder| holder.executor.name.clone()).collect::<Vec<_>>().join(", "),
+            text: format!("they work on {pattern} at the same time"),
+            choices: Vec::new(),
+            since: Some(open.since.at),
+            holds_up: tasks.collect(),
+            commands,
+        });
+    }
+    Ok(items)
+}
+
+async fn overdue(crew: &Crew, at: Option<Position>) -> Result<Vec<Need>, Error> {
+    let messages = crew.messages_at(at).await?;
+    let need = |(message, open): (Position, &crewlog_planner::crew::messages::Open)| {
+        let late = open.unacked.iter().cloned().collect::<Vec<_>>();
+        Need {
+            kind: Kind::Overdue,
+            id: message.to_string(),
+            from: late.join(", "),
+            text: format!("{} waits for an acknowledgement of: {}", open.from.name(), open.subject),
+            choices: Vec::new(),
+            since: Some(open.at),
+            holds_up: Vec::new(),
+            commands: late.iter().map(|agent| format!("why {}", quoted(agent))).collect(),
+        }
+    };
+    Ok(messages.overdue().map(need).collect())
+}
+
+/// A word of a command line, quoted where a shell needs it.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}

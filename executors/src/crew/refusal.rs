@@ -1,0 +1,50 @@
+//! Why a call of an agent or a person is refused.
+
+use crewlog_mq::{Error, ExecuteError};
+use crewlog_planner::claim::TaskError;
+use crewlog_planner::crew::agents::AgentError;
+use crewlog_planner::crew::asks::AskError;
+use crewlog_planner::crew::leases::LeaseError;
+use crewlog_planner::crew::messages::MessageError;
+
+/// Why a call is refused. Nothing has changed.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    /// By the agents of the project.
+    #[error(transparent)]
+    Agent(AgentError),
+    /// By its leases.
+    #[error(transparent)]
+    Lease(#[from] LeaseError),
+    /// By its messages.
+    #[error(transparent)]
+    Message(#[from] MessageError),
+    /// By its questions.
+    #[error(transparent)]
+    Ask(#[from] AskError),
+    /// By a task.
+    #[error(transparent)]
+    Task(#[from] TaskError),
+    /// There is no such task, or it cannot be worked on now.
+    #[error("{0}")]
+    NoTask(String),
+    /// A recipient that is unknown.
+    #[error("there is no agent or role {0:?}; `get_status` lists the agents")]
+    NoRecipient(String),
+    /// Others wrote at the same time again and again.
+    #[error("the log is busy: try again")]
+    Busy,
+    /// The log refused or failed.
+    #[error(transparent)]
+    Store(#[from] Error),
+}
+
+impl<E: Into<Self>> From<ExecuteError<E>> for Refusal {
+    fn from(error: ExecuteError<E>) -> Self {
+        match error {
+            ExecuteError::Refused(refusal) => refusal.into(),
+            ExecuteError::Contended { .. } => Self::Busy,
+            ExecuteError::Store(error) => Self::Store(error),
+        }
+    }
+}

@@ -1,0 +1,494 @@
+//! The tasks of a plan as agents take them: claim and leases in one append, progress, end.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use crewlog_mq::{
+    Append, Cause, Error, ExecuteError, Expected, Handler, Metadata, NewEvent, Position, Query, Range, Runner, Write,
+};
+use crewlog_planner::claim::{self, Ending, TaskCommand, TaskError, TaskLease, TaskProgress};
+use crewlog_planner::crew::leases::{self, Holder, Lease, LeaseCommand, LeaseError, Request, Which};
+use crewlog_planner::crew::target::Target;
+use crewlog_planner::event::{self, Amendment, Command, FailureClass, PlannerConfig, TaskInput, plan_tag};
+use crewlog_planner::plan::{Dependency, Proposal, Strength, TaskId, TaskPlan};
+use crewlog_planner::planner::PlannerError;
+use crewlog_planner::view::Lease as Held;
+use serde_json::json;
+
+use super::board::{Board, ReadyTask, TaskState, TaskSummary, summaries};
+use super::{Caller, Crew, Refusal};
+use crate::claiming::claim_of;
+use crate::planning;
+use crate::plans::planner_of;
+use crate::queue::Dispatch;
+
+/// The standing plan of tasks that agents make.
+pub const STANDING_PLAN: &str = "backlog";
+/// The most tasks that are tried for an agent in one call.
+const TRIED_MAX: usize = 20;
+/// How often a claim is decided again because others wrote at the same time.
+const ATTEMPTS_MAX: usize = 8;
+/// Claims are renewed when they were last renewed this long ago.
+pub(super) const RENEWAL: Duration = Duration::from_secs(60);
+
+/// What a claim led to.
+#[derive(Debug, Clone)]
+pub enum Taken {
+    /// The agent has the task, and these leases.
+    Claimed {
+        /// The plan and the task.
+        id: String,
+        /// The work.
+        input: Box<TaskInput>,
+        /// Where an earlier agent left it.
+        progress: Option<TaskProgress>,
+        /// The leases on its files, by number.
+        leases: Vec<(u64, Lease)>,
+        /// True if the agent had it already.
+        is_own: bool,
+    },
+    /// Somebody else has it.
+    Held {
+        /// Who.
+        holder: String,
+    },
+    /// Others hold leases on its files.
+    Blocked {
+        /// What is in the way.
+        blocked: Vec<leases::Blocked>,
+    },
+    /// It waits for a person.
+    Parked,
+    /// It cannot be started now.
+    NotReady {
+        /// Why.
+        state: TaskState,
+    },
+}
+
+/// What an agent says of its task.
+#[derive(Debug, Clone)]
+pub enum TaskUpdate {
+    /// It is at work.
+    Progress(TaskProgress),
+    /// It is done.
+    Done(String),
+    /// It cannot be done.
+    Failed(String),
+    /// It is given back, with where to go on.
+    Released(String, TaskProgress),
+}
+
+/// A task that an agent makes.
+#[derive(Debug, Clone, Default)]
+pub struct NewTask {
+    /// By which other new tasks name it.
+    pub key: String,
+    /// The work, in one line.
+    pub title: String,
+    /// More about it.
+    pub description: Option<String>,
+    /// As in plan files: `P1`, `high`.
+    pub priority: Option<String>,
+    /// The paths and patterns that it works on.
+    pub files: Vec<String>,
+    /// Keys of new tasks, or tasks of the standing plan.
+    pub depends_on: Vec<String>,
+}
+
+impl Crew {
+    /// The tasks of the open plans in these states; all without.
+    ///
+    /// # Errors
+    /// A fault of the log.
+    pub async fn tasks(&self, state: Option<TaskState>) -> Result<Vec<TaskSummary>, Refusal> {
+        let mut board = self.board.lock().await;
+        board.catch_up(&self.store).await?;
+        let all = board.views(&self.project).flat_map(|(plan, view)| summaries(plan, view));
+        Ok(all.filter(|task| state.is_none_or(|state| task.state == state)).collect())
+    }
+
+    /// The tasks of the plans that were open at a position.
+    ///
+    /// # Errors
+    /// A fault of the log.
+    pub async fn tasks_at(&self, position: Position) -> Result<Vec<TaskSummary>, Refusal> {
+        let board = Board::at(&self.store, position).await?;
+        Ok(board.views(&self.project).flat_map(|(plan, view)| summaries(plan, view)).collect())
+    }
+
+    /// Claims the next ready task, with leases on its files if wanted: both or neither. Tasks whose files others hold are
+    /// passed over and named.
+    ///
+    /// # Errors
+    /// As for [`Crew::present`].
+    pub async fn next_task(
+        &self,
+        caller: &Caller,
+        reserve: Option<Duration>,
+    ) -> Result<(Option<Taken>, Vec<(String, Taken)>), Refusal> {
+        self.present(caller).await?;
+        let (mut passed, mut without) = (Vec::new(), BTreeSet::new());
+        for _ in 0..TRIED_MAX {
+            let Some(next) = self.peek(caller, &without).await? else { break };
+            match self.take(caller, &next, reserve).await? {
+                taken @ Taken::Claimed { .. } => return Ok((Some(taken), passed)),
+                other => {
+                    without.insert(next.id());
+                    passed.push((next.id(), other));
+                }
+            }
+        }
+        Ok((None, passed))
+    }
+
+    /// The next ready task of an agent, without claiming it.
+    ///
+    /// # Errors
+    /// A fault of the log.
+    pub async fn suggest(&self, caller: &Caller) -> Result<Option<TaskSummary>, Refusal> {
+        let Some(next) = self.peek(caller, &BTreeSet::new()).await? else { return Ok(None) };
+        let id = next.id();
+        Ok(self.tasks(None).await?.into_iter().find(|task| task.id == id))
+    }
+
+    async fn peek(&self, caller: &Caller, without: &BTreeSet<String>) -> Result<Option<ReadyTask>, Refusal> {
+        let agents = self.agents().await?;
+        let profile = agents.get(&caller.agent).map(|agent| agent.profile.clone());
+        drop(agents);
+        let mut names = vec![caller.agent.as_str()];
+        names.extend(
+            profile
+                .iter()
+                .flat_map(|profile| profile.capabilities.iter().chain([&profile.program]))
+                .map(String::as_str),
+        );
+        let mut board = self.board.lock().await;
+        board.catch_up(&self.store).await?;
+        Ok(board.next(&self.project, &names, without))
+    }
+
+    /// Claims a task, with leases on its files if wanted: both or neither.
+    ///
+    /// # Errors
+    /// As for [`Crew::present`], and [`Refusal::NoTask`].
+    pub async fn claim(&self, caller: &Caller, id: &str, reserve: Option<Duration>) -> Result<Taken, Refusal> {
+        self.present(caller).await?;
+        let mut board = self.board.lock().await;
+        board.catch_up(&self.store).await?;
+        let (plan, task) = self.find(&board, id)?;
+        let dispatched = board.dispatched(&plan, task);
+        let all = board.view(&plan).map(|view| summaries(&plan, view)).unwrap_or_default();
+        drop(board);
+        let name = claim::aggregate_id(&plan, task);
+        let state = all.iter().find(|found| found.id == name).map_or(TaskState::Done, |found| found.state);
+        match (state, dispatched) {
+            (TaskState::Parked, _) => Ok(Taken::Parked),
+            (TaskState::Ready | TaskState::Claimed, Some(dispatched)) => self.take(caller, &dispatched, reserve).await,
+            (state, _) => Ok(Taken::NotReady { state }),
+        }
+    }
+
+    fn find(&self, board: &Board, id: &str) -> Result<(String, TaskId), Refusal> {
+        let missing = || Refusal::NoTask(format!("there is no open task {id:?}; `list_tasks` lists them"));
+        let (plan, name) = id.rsplit_once('/').ok_or_else(missing)?;
+        let (_, view) = board.views(&self.project).find(|(known, _)| *known == plan).ok_or_else(missing)?;
+        let by_number = name.parse().ok().map(TaskId).filter(|task| view.state().task(*task).is_some());
+        let task = by_number.or_else(|| view.state().id_named(name)).ok_or_else(missing)?;
+        Ok((plan.to_owned(), task))
+    }
+
+    async fn take(&self, caller: &Caller, next: &ReadyTask, reserve: Option<Duration>) -> Result<Taken, Refusal> {
+        let ReadyTask(dispatch) = next;
+        let input = &dispatch.parameters;
+        let targets = reserve.map(|_| targets_of(input)).unwrap_or_default();
+        let mut claim = claim_of(&self.store, &dispatch.plan, dispatch.task, dispatch.tags.clone());
+        let mut dead_epoch = None;
+        for _ in 0..ATTEMPTS_MAX {
+            claim.catch_up().await?;
+            let command = TaskCommand::ClaimForAgent {
+                attempt: dispatch.attempt,
+                executor: caller.executor.clone(),
+                now: self.store.now(),
+                dead_epoch,
+            };
+            let events = match claim.handler().clone().process(command.clone()) {
+                Ok(events) => events,
+                Err(TaskError::Held { executor, .. })
+                    if executor.name == caller.agent
+                        && claim.handler().holder.as_ref().is_some_and(|holder| holder.is_agent) =>
+                {
+                    Vec::new()
+                }
+                Err(TaskError::Held { executor, epoch, .. }) => {
+                    if dead_epoch == Some(epoch) || !self.life.is_dead(&executor) {
+                        return Ok(Taken::Held { holder: executor.name });
+                    }
+                    dead_epoch = Some(epoch);
+                    continue;
+                }
+                Err(TaskError::Parked) => return Ok(Taken::Parked),
+                Err(TaskError::AttemptEnded(_)) => return Ok(Taken::NotReady { state: TaskState::Done }),
+                Err(refusal) => return Err(refusal.into()),
+            };
+            let is_own = events.is_empty();
+            let write = write_of(&claim, &command, &events, &dispatch.cause, next.id())?;
+            match self.lease_and_write(caller, next, &targets, reserve, write).await {
+                Ok(leases) => {
+                    let progress = claim.handler().progress.clone();
+                    let (id, input) = (next.id(), Box::new(input.clone()));
+                    return Ok(Taken::Claimed { id, input, progress, leases, is_own });
+                }
+                Err(Refusal::Lease(LeaseError::Held(blocked))) => return Ok(Taken::Blocked { blocked }),
+                // Somebody else was faster with the task.
+                Err(Refusal::Store(Error::SequenceMismatch { .. })) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(Refusal::Busy)
+    }
+
+    async fn lease_and_write(
+        &self,
+        caller: &Caller,
+        next: &ReadyTask,
+        targets: &[Target],
+        ttl: Option<Duration>,
+        write: Option<Write>,
+    ) -> Result<Vec<(u64, Lease)>, Refusal> {
+        let (Some(ttl), false) = (ttl, targets.is_empty()) else {
+            if let Some(write) = write {
+                let Write { stream_id, aggregate_id, expected, events } = write;
+                self.store.append(Append::to(&stream_id, &aggregate_id, expected, events)).await?;
+            }
+            return Ok(Vec::new());
+        };
+        let request = Request {
+            holder: Holder { agent: caller.agent.clone(), worktree: caller.worktree.clone() },
+            targets: targets.to_vec(),
+            is_exclusive: !next.0.parameters.reads_only,
+            ttl,
+            reason: format!("task {}", next.id()),
+            task: Some(next.id()),
+            is_strict: false,
+        };
+        let command = LeaseCommand::Reserve { request, wait_until: None, now: self.store.now() };
+        let mut leases = self.leases.lock().await;
+        leases.execute_with(command, &Cause::request(), write.as_slice()).await?;
+        let own = leases.handler().of_agent(&caller.agent).filter(|(_, lease)| targets.contains(&lease.target));
+        Ok(own.map(|(number, lease)| (number, lease.clone())).collect())
+    }
+
+    /// An agent says how its task goes. An end releases the leases that it took for the task, and gives their numbers.
+    ///
+    /// # Errors
+    /// As for [`Crew::present`], and [`Refusal::NoTask`] if the agent does not hold the task.
+    pub async fn update_task(&self, caller: &Caller, id: &str, update: TaskUpdate) -> Result<Vec<u64>, Refusal> {
+        self.present(caller).await?;
+        let (mut claim, id) = self.claim_by(caller, id).await?;
+        let epoch = claim.handler().epoch;
+        let ending = match update {
+            TaskUpdate::Progress(progress) => {
+                execute(&mut claim, TaskCommand::Progress { epoch, progress }).await?;
+                return Ok(Vec::new());
+            }
+            TaskUpdate::Done(result) => Ending::Completed { result, run: None },
+            TaskUpdate::Failed(error) => Ending::Failed { error, class: FailureClass::Task, run: None },
+            TaskUpdate::Released(reason, progress) => {
+                // One that says nothing hides no earlier one.
+                if progress != TaskProgress::default() {
+                    execute(&mut claim, TaskCommand::Progress { epoch, progress }).await?;
+                }
+                Ending::Released { reason }
+            }
+        };
+        execute(&mut claim, TaskCommand::End { epoch, usage: Default::default(), ending }).await?;
+        // The plan goes on even where no host runs.
+        if let Some((plan, _)) = claim::split_aggregate_id(&id) {
+            planning::catch_up(&self.store, plan, claim.tags().to_vec()).await?;
+        }
+        let mut leases = self.leases.lock().await;
+        leases.catch_up().await?;
+        let of_task = leases.handler().of_agent(&caller.agent).filter(|(_, lease)| lease.task.as_ref() == Some(&id));
+        let numbers: Vec<_> = of_task.map(|(number, _)| number).collect();
+        if !numbers.is_empty() {
+            let which = Which::Numbers(numbers.clone());
+            let command = LeaseCommand::Release { agent: caller.agent.clone(), which, now: self.store.now() };
+            leases.execute(command, &Cause::request()).await?;
+        }
+        Ok(numbers)
+    }
+
+    /// The claim of an agent on a task, and the task's id.
+    async fn claim_by(&self, caller: &Caller, id: &str) -> Result<(Runner<TaskLease>, String), Refusal> {
+        let mut board = self.board.lock().await;
+        board.catch_up(&self.store).await?;
+        let (plan, task) = self.find(&board, id)?;
+        let tags = board.dispatched(&plan, task).map(|ReadyTask(dispatch)| dispatch.tags).unwrap_or_default();
+        drop(board);
+        let id = claim::aggregate_id(&plan, task);
+        let mut claim = claim_of(&self.store, &plan, task, tags);
+        claim.catch_up().await?;
+        match &claim.handler().holder {
+            Some(holder) if holder.is_agent && holder.executor.name == caller.agent => Ok((claim, id)),
+            Some(holder) => Err(Refusal::NoTask(format!("{id} is held by {}", holder.executor.name))),
+            None => Err(Refusal::NoTask(format!("you do not hold {id}: claim it first"))),
+        }
+    }
+
+    /// The claims of the agents of the project, or of one.
+    pub(super) async fn claims(&self, agent: Option<&str>) -> Result<Vec<(Dispatch, Held)>, Refusal> {
+        let mut board = self.board.lock().await;
+        board.catch_up(&self.store).await?;
+        let is_meant = |held: &Held| agent.is_none_or(|agent| held.executor.name == agent);
+        let claims = board.claims(&self.project).filter(|(_, held)| is_meant(held));
+        Ok(claims.map(|(dispatch, held)| (dispatch.clone(), held.clone())).collect())
+    }
+
+    /// The tasks that an agent holds, by id.
+    ///
+    /// # Errors
+    /// A fault of the log.
+    pub async fn tasks_of(&self, agent: &str) -> Result<Vec<String>, Refusal> {
+        let claims = self.claims(Some(agent)).await?;
+        Ok(claims.into_iter().map(|(dispatch, _)| claim::aggregate_id(&dispatch.plan, dispatch.task)).collect())
+    }
+
+    /// Gives the tasks of an agent back.
+    pub(super) async fn return_tasks(&self, agent: &str, reason: &str) -> Result<Vec<String>, Refusal> {
+        let mut returned = Vec::new();
+        for (Dispatch { plan, task, tags, .. }, Held { epoch, .. }) in self.claims(Some(agent)).await? {
+            let mut claim = claim_of(&self.store, &plan, task, tags);
+            let ending = Ending::Released { reason: reason.to_owned() };
+            match execute(&mut claim, TaskCommand::End { epoch, usage: Default::default(), ending }).await {
+                Ok(()) => returned.push(claim::aggregate_id(&plan, task)),
+                // It has ended meanwhile, or is another's.
+                Err(Refusal::Task(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(returned)
+    }
+
+    /// Lets a parked task be claimed again, for a person.
+    ///
+    /// # Errors
+    /// [`Refusal::NoTask`], or a fault of the log.
+    pub async fn unpark(&self, id: &str, by: String) -> Result<(), Refusal> {
+        let mut board = self.board.lock().await;
+        board.catch_up(&self.store).await?;
+        let (plan, task) = self.find(&board, id)?;
+        let tags = board.dispatched(&plan, task).map(|ReadyTask(dispatch)| dispatch.tags).unwrap_or_default();
+        drop(board);
+        execute(&mut claim_of(&self.store, &plan, task, tags), TaskCommand::Unpark { by }).await
+    }
+
+    /// The standing plan of the project; another project of the log may have the short name.
+    async fn standing_plan(&self) -> Result<String, Refusal> {
+        let first = self.store.read(&Query::aggregate(event::STREAM, STANDING_PLAN), Range::default(), 1).await?;
+        let own = format!("project:{}", self.project);
+        let is_free = first.events.first().is_none_or(|recorded| recorded.tags.contains(&own));
+        Ok(if is_free { STANDING_PLAN.to_owned() } else { format!("{STANDING_PLAN}-{}", self.project) })
+    }
+
+    /// Adds tasks to the standing plan: all of them or none. Gives each key with the id of its task.
+    ///
+    /// # Errors
+    /// As for [`Crew::present`], and a task that the planner refuses.
+    pub async fn create_tasks(&self, caller: &Caller, tasks: Vec<NewTask>) -> Result<Vec<(String, String)>, Refusal> {
+        self.present(caller).await?;
+        let plan = self.standing_plan().await?;
+        let tags = vec![plan_tag(&plan), format!("project:{}", self.project)];
+        let mut planner = planner_of(&self.store, &plan, tags).await?;
+        for _ in 0..ATTEMPTS_MAX {
+            planner.catch_up().await?;
+            let state = planner.handler().state();
+            let first = state.next_id();
+            let planned =
+                planned(&tasks, first, |name| state.id_named(name.strip_prefix(&format!("{plan}/")).unwrap_or(name)))?;
+            let ids = tasks
+                .iter()
+                .zip(&planned)
+                .map(|(task, planned)| (task.key.clone(), claim::aggregate_id(&plan, planned.id)));
+            let ids: Vec<_> = ids.collect();
+            let reason = format!("made by {}", caller.agent);
+            let command = match state.tasks.is_empty() {
+                true => Command::Propose {
+                    proposal: Box::new(Proposal {
+                        tasks: planned,
+                        title: Some(STANDING_PLAN.to_owned()),
+                        ..Proposal::default()
+                    }),
+                    attachments: Vec::new(),
+                    config: PlannerConfig { standing: true, ..PlannerConfig::default() },
+                },
+                false => Command::Amend { amendments: vec![Amendment::Define { tasks: planned }], reason },
+            };
+            let cause = Cause::request().keeping(command.recorded());
+            match planner.execute(command, &cause).await {
+                Ok(_) => return Ok(ids),
+                // Another has made the plan, or has added a task with this number.
+                Err(ExecuteError::Refused(PlannerError::AlreadyPlanned)) => {}
+                Err(ExecuteError::Refused(refusal)) => return Err(Refusal::NoTask(refusal.to_string())),
+                Err(ExecuteError::Contended { .. }) => {}
+                Err(ExecuteError::Store(error)) => return Err(error.into()),
+            }
+        }
+        Err(Refusal::Busy)
+    }
+}
+
+fn planned(tasks: &[NewTask], first: u64, known: impl Fn(&str) -> Option<TaskId>) -> Result<Vec<TaskPlan>, Refusal> {
+    let number = |index: usize| TaskId(first + index as u64);
+    let find = |name: &str| {
+        let own = tasks.iter().position(|task| task.key == name).map(number);
+        own.or_else(|| known(name)).ok_or_else(|| Refusal::NoTask(format!("there is no task {name:?} to depend on")))
+    };
+    let mut planned = Vec::new();
+    for (index, task) in tasks.iter().enumerate() {
+        let mut depends_on = BTreeSet::new();
+        for name in &task.depends_on {
+            depends_on.insert(find(name)?);
+        }
+        planned.push(TaskPlan {
+            id: number(index),
+            description: task.title.trim().to_owned(),
+            priority: task.priority.clone(),
+            files: task.files.clone(),
+            notes: task.description.iter().cloned().collect(),
+            depends_on: depends_on.into_iter().map(|task| Dependency { task, strength: Strength::Hard }).collect(),
+            ..TaskPlan::default()
+        });
+    }
+    Ok(planned)
+}
+
+/// The files of a task that can be leased.
+fn targets_of(input: &TaskInput) -> Vec<Target> {
+    input.files.iter().filter_map(|file| Target::written(file).ok()).collect()
+}
+
+pub(super) async fn execute(claim: &mut Runner<TaskLease>, command: TaskCommand) -> Result<(), Refusal> {
+    let cause = Cause::request().keeping(command.recorded());
+    claim.execute(command, &cause).await?;
+    Ok(())
+}
+
+/// The events of a claim as a write of their own; nothing if there are none.
+fn write_of(
+    claim: &Runner<TaskLease>,
+    command: &TaskCommand,
+    events: &[claim::TaskEvent],
+    cause: &Cause,
+    aggregate_id: String,
+) -> Result<Option<Write>, Error> {
+    let kept = Metadata { extra: Some(json!({ "command": command.recorded() })), ..cause.metadata().clone() };
+    let written = events.iter().enumerate().map(|(index, event)| {
+        let metadata = if index == 0 { &kept } else { cause.metadata() };
+        Ok(NewEvent::of(event, metadata)?.with_tags(claim.tags().to_vec()))
+    });
+    let events = written.collect::<Result<Vec<_>, Error>>()?;
+    let expected = Expected::Sequence(claim.sequence());
+    let stream_id = claim::STREAM.to_owned();
+    Ok((!events.is_empty()).then_some(Write { stream_id, aggregate_id, expected, events }))
+}

@@ -1,0 +1,92 @@
+//! Arguments of commands to the crew.
+
+use clap::{Args, Subcommand};
+use crewlog_mq::Position;
+use crewlog_planner::crew::messages::Importance;
+
+use super::typed::{one_of, position};
+
+const IMPORTANCES: [Importance; 4] = [Importance::Low, Importance::Normal, Importance::High, Importance::Urgent];
+
+#[derive(Debug, Subcommand)]
+pub enum Crew {
+    /// List the agents of the project
+    Agents {
+        /// Include those that have left
+        #[arg(long)]
+        all: bool,
+        #[command(flatten)]
+        at: AsOf,
+    },
+    /// List the leases on files, and the requests that wait for one
+    Leases(Leases),
+    /// Send a message to agents
+    Send(Send),
+    /// List everything that waits for you, each with the command that settles it; for an agent, its messages
+    Inbox(Inbox),
+    /// Say in a few lines what is known about an agent, a task or a file
+    Why {
+        /// The name of an agent, PLAN/TASK, or a path
+        what: String,
+        #[command(flatten)]
+        at: AsOf,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct AsOf {
+    /// As of this position of the log
+    #[arg(long, value_name = "POSITION", value_parser = position())]
+    pub at: Option<Position>,
+}
+
+#[derive(Debug, Args)]
+pub struct Leases {
+    /// Only those that overlap this file, folder or pattern
+    pub path: Option<String>,
+    #[command(flatten)]
+    pub at: AsOf,
+    /// End these leases of others; only a person may
+    #[arg(long, value_name = "NUMBER", requires = "reason", conflicts_with_all = ["path", "at"])]
+    pub force: Vec<u64>,
+    /// Why, with --force
+    #[arg(long, value_name = "TEXT", requires = "force")]
+    pub reason: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Send {
+    /// Names of agents, capabilities of agents, or everyone
+    #[arg(required = true)]
+    pub to: Vec<String>,
+    /// What it is about, in one line
+    #[arg(long, value_name = "TEXT")]
+    pub subject: String,
+    /// The text; - for standard input
+    #[arg(long, value_name = "TEXT", default_value = "", allow_hyphen_values = true)]
+    pub body: String,
+    /// How urgent it is
+    #[arg(long, default_value = "normal", value_parser = one_of(IMPORTANCES.map(|one| (one.into(), one))))]
+    pub importance: Importance,
+    /// Ask each recipient to acknowledge it
+    #[arg(long)]
+    pub ack: bool,
+    /// A message of the thread that it belongs to
+    #[arg(long, value_name = "NUMBER", value_parser = position())]
+    pub thread: Option<Position>,
+}
+
+#[derive(Debug, Args)]
+pub struct Inbox {
+    /// The messages to this agent [default: AGENT_ID]
+    #[arg(long, value_name = "NAME")]
+    pub agent: Option<String>,
+    /// Include messages that are read
+    #[arg(long)]
+    pub all: bool,
+    /// Mark the listed messages as read
+    #[arg(long, conflicts_with = "at")]
+    pub read: bool,
+    #[command(flatten)]
+    pub at: AsOf,
+}

@@ -1,0 +1,45 @@
+//! Arguments of commands on agent programs: `init`, `doctor`.
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+
+#[derive(Debug, Args)]
+pub struct Init {
+    /// Connect this agent program even if it is not found here; may be repeated
+    #[arg(long = "host", value_name = "NAME", value_enum)]
+    pub hosts: Vec<Host>,
+    /// Make the log only
+    #[arg(long, conflicts_with_all = ["hosts", "remove", "print"])]
+    pub no_hosts: bool,
+    /// Take out again what `init` wrote, except the log
+    #[arg(long, conflicts_with_all = ["hosts", "print"])]
+    pub remove: bool,
+    /// Print what would be written, and where; nothing is changed
+    #[arg(long)]
+    pub print: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Doctor {
+    /// Check this agent program only; may be repeated [default: those found here]
+    #[arg(long = "host", value_name = "NAME", value_enum)]
+    pub hosts: Vec<Host>,
+    /// Start each agent program with a short prompt, and check that its hook runs; this costs one request to its model
+    #[arg(long)]
+    pub live: bool,
+}
+
+/// An agent program that can be connected to the log. Its name is that of its file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, strum::AsRefStr)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+pub enum Host {
+    /// Claude Code
+    Claude,
+    /// Codex
+    Codex,
+    /// Gemini CLI
+    Gemini,
+    /// opencode
+    Opencode,
+}

@@ -1,0 +1,8 @@
+//! The crew on the command line, and what its faces share: the worktree of a caller, and the crew of its log.
+
+pub mod inbox;
+pub mod session;
+pub mod verbs;
+pub mod views;
+pub mod why;
+pub mod worktree;

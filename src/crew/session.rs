@@ -1,0 +1,61 @@
+//! Opens the crew of a project for a process.
+
+use std::sync::Arc;
+
+use crewlog_executors::crew::{Crew, Refusal};
+use crewlog_executors::human;
+use crewlog_mq::EventStore;
+
+use crate::failure::{Code, Failure};
+use crate::session::Session;
+
+/// The name by which a launcher tells an agent program, and its tools and hooks, which agent it is.
+pub const AGENT_ID: &str = "AGENT_ID";
+
+/// The crew of the project of the working directory, for a command.
+pub async fn open(session: &Session) -> Result<Arc<Crew>, Failure> {
+    crew_on(session, &session.place.open().await?)
+}
+
+/// The same for a server, which goes on if the log goes back. The log is made if there is none.
+pub async fn open_to_serve(session: &Session) -> Result<Arc<Crew>, Failure> {
+    crew_on(session, &session.place.open_to_serve().await?)
+}
+
+fn crew_on(session: &Session, store: &EventStore) -> Result<Arc<Crew>, Failure> {
+    let life = Arc::new(session.place.liveness_lock()?);
+    Ok(Arc::new(Crew::new(store, &session.project()?, life)))
+}
+
+/// The agent that this process acts for, if it has the identity of one.
+pub fn agent_id() -> Option<String> {
+    std::env::var(AGENT_ID).ok().filter(|agent| !agent.is_empty())
+}
+
+/// The person, as events name them.
+pub fn person() -> String {
+    std::env::var("USER").ok().filter(|name| !name.is_empty()).unwrap_or_else(|| human::NAME.to_owned())
+}
+
+/// Refuses to an agent what only a person may do. An agent of the same user can shed its identity; it does not do so by accident.
+pub fn person_only(what: &str) -> Result<(), Failure> {
+    let is_agent = agent_id().or_else(|| std::env::var("CLAUDECODE").ok()).is_some();
+    if !is_agent {
+        return Ok(());
+    }
+    Err(Failure::new(Code::Conflict, format!("an agent may not {what}: a person has to do it"))
+        .hint("ask the person with the tool ask_person"))
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Store(error) => error.into(),
+            Refusal::Busy => Self::new(Code::Conflict, refusal.to_string()),
+            Refusal::NoTask(_) | Refusal::NoRecipient(_) => Self::new(Code::Nothing, refusal.to_string()),
+            Refusal::Agent(_) | Refusal::Lease(_) | Refusal::Message(_) | Refusal::Ask(_) | Refusal::Task(_) => {
+                Self::new(Code::Conflict, refusal.to_string())
+            }
+        }
+    }
+}

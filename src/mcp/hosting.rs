@@ -1,0 +1,71 @@
+//! What a server hosts beside its calls, so that a crew needs no worker: timers, hooks, the planner, conflicts and statistics.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crewlog_executors::crew::{self, Crew};
+use crewlog_executors::{planning, reacting};
+use crewlog_mq::{Error, Position};
+use crewlog_planner::crew::conflicts::Conflicts;
+use crewlog_planner::crew::statistics::Statistics;
+use futures::future::join_all;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::crew::worktree::Worktree;
+use crate::failure::Failure;
+use crate::hook::Resident;
+use crate::session::Session;
+
+/// How long what is hosted may take to end.
+const STOP_MAX: Duration = Duration::from_secs(3);
+
+/// The hosts that run in this process. Any number of processes may host the same log: one at a time acts for the timers,
+/// conflicts and statistics, by a leader lock, and what planners append twice is recognised by its ids.
+pub struct Hosting {
+    planner: JoinHandle<Result<(), Error>>,
+    others: Vec<JoinHandle<std::io::Result<()>>>,
+    hooks: Resident,
+    stop: watch::Sender<bool>,
+}
+
+impl Hosting {
+    pub fn start(session: &Session, crew: &Arc<Crew>) -> Result<Self, Failure> {
+        let (stop, is_stopped) = watch::channel(false);
+        let (store, folder) = (crew.store().clone(), session.place.workers_folder());
+        let timers = {
+            let (crew, folder, is_stopped) = (crew.clone(), folder.clone(), is_stopped.clone());
+            tokio::spawn(async move { crew::host(crew, &folder, is_stopped).await })
+        };
+        let others = vec![
+            timers,
+            tokio::spawn(reacting::host::<Conflicts>(store.clone(), folder.clone(), is_stopped.clone())),
+            tokio::spawn(reacting::host::<Statistics>(store.clone(), folder, is_stopped)),
+        ];
+        let planner = tokio::spawn(planning::host_all(crew.store().pinned(), watch::channel(Position(0)).0));
+        let hooks = Resident::start(crew, &session.place, Worktree::around(&session.folder));
+        Ok(Self { planner, others, hooks, stop })
+    }
+
+    /// Resolves when the log is closed: then no call can be answered any more. A log that was replaced or went back refuses
+    /// each call, which tells the agents why.
+    pub async fn log_closed(&mut self) -> Failure {
+        match (&mut self.planner).await {
+            Ok(Err(error @ Error::Closed)) => error.into(),
+            Ok(Ok(()) | Err(_)) | Err(_) => std::future::pending().await,
+        }
+    }
+
+    pub async fn stop(self) {
+        self.stop.send_replace(true);
+        self.planner.abort();
+        self.hooks.end().await;
+        for ended in tokio::time::timeout(STOP_MAX, join_all(self.others)).await.into_iter().flatten() {
+            match ended {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::warn!(%error, "a host could not work"),
+                Err(error) => tracing::warn!(%error, "a host failed"),
+            }
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! The face of the crew for coding agents: an MCP server over stdio (`crewlog mcp`) or HTTP (`crewlog serve`).
+//!
+//! It decides nothing. Each tool is a call of the [`Crew`](crewlog_executors::crew::Crew); a refusal is a result that says what to
+//! do next. Both commands also host the timers, the planner and the processes over all plans.
+
+mod args;
+mod calls;
+mod credentials;
+mod hosting;
+mod http;
+mod identity;
+mod once;
+mod reply;
+mod schema;
+mod server;
+mod tools;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use rmcp::ServiceExt;
+use rmcp::service::ServerInitializeError;
+use rmcp::transport::async_rw::AsyncRwTransport;
+use rmcp::transport::stdio;
+
+use self::hosting::Hosting;
+use self::identity::Members;
+use self::server::Server;
+use crate::config::SecretsConfig;
+use crate::crew::session::open_to_serve;
+use crate::failure::{Code, Failure};
+use crate::runtime::Signals;
+use crate::secrets::Secrets;
+use crate::session::Session;
+
+/// The longest message, in bytes.
+const MESSAGE_BYTES_MAX: usize = 1 << 20;
+
+/// Serves one agent over standard input and output, until its program closes them. Standard output carries the protocol only.
+pub async fn stdio_server(session: &Session) -> Result<Code, Failure> {
+    let mut signals = Signals::new()?;
+    let crew = open_to_serve(session).await?;
+    let secrets = secrets_of(session)?;
+    let server = Server::new(crew.clone(), Members::of_process(&session.folder), secrets);
+    let mut hosting = Hosting::start(session, &crew)?;
+    let (stdin, stdout) = stdio();
+    let transport = AsyncRwTransport::new_server(stdin, stdout).with_max_line_length(MESSAGE_BYTES_MAX);
+    let serving = async {
+        match server.clone().serve(transport).await {
+            Ok(running) => running.waiting().await.map(drop).map_err(|error| error.to_string()),
+            // The program went away before it said anything.
+            Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
+            Err(error) => Err(error.to_string()),
+        }
+    };
+    let ended = tokio::select! {
+        ended = serving => ended.map_err(Failure::user),
+        failure = hosting.log_closed() => Err(failure),
+        () = signals.next() => Ok(()),
+    };
+    server.leave().await;
+    hosting.stop().await;
+    ended.map(|()| Code::Done)
+}
+
+/// Serves agents over HTTP on the loopback interface, until a signal.
+pub async fn http_server(session: &Session, listen: SocketAddr) -> Result<Code, Failure> {
+    if !listen.ip().is_loopback() {
+        let message = format!("{listen} is not on the loopback interface: the server is for this machine only");
+        return Err(Failure::user(message).hint("use 127.0.0.1, and a tunnel such as ssh -L from elsewhere"));
+    }
+    let signals = Signals::new()?;
+    let crew: Arc<_> = open_to_serve(session).await?;
+    let secrets = secrets_of(session)?;
+    let server = Server::new(crew.clone(), Members::of_handles(&session.folder), secrets);
+    let mut hosting = Hosting::start(session, &crew)?;
+    let served = http::serve(session, server, listen, signals, hosting.log_closed()).await;
+    hosting.stop().await;
+    served.map(|()| Code::Done)
+}
+
+fn secrets_of(session: &Session) -> Result<Secrets, Failure> {
+    let SecretsConfig { patterns, env } = &session.config()?.secrets;
+    Ok(Secrets::of(patterns, env))
+}

@@ -1,0 +1,260 @@
+//! `inbox`, `agents`, `leases`, `send`, `why`, `answer` of an agent: the crew as a person sees it, and what an agent may not do.
+
+use std::sync::Arc;
+
+use crewlog_executors::crew::{Caller, Crew, Draft, Join, NewTask, Reserve, TaskUpdate};
+use crewlog_executors::liveness::LivenessLock;
+use crewlog_mq::EventStore;
+use crewlog_planner::claim::TaskProgress;
+use crewlog_planner::crew::agents::Profile;
+use crewlog_planner::crew::asks::{Ask, Wanted};
+use crewlog_planner::crew::leases::{LeaseCommand, TTL};
+use crewlog_planner::crew::target::Target;
+use serde_json::Value;
+
+use super::crew::{form, keys};
+use super::scene::Scene;
+
+/// The crew as another process has it.
+async fn crew(scene: &Scene) -> Crew {
+    scene.run(&["init"]).expect(0);
+    let store = EventStore::open(scene.path(".crewlog/log.db").to_str().expect("it is text")).await.expect("it opens");
+    let life = LivenessLock::begin(&scene.path(".crewlog/log.db-workers")).expect("a lock can be made");
+    // The first command that needs the project names it.
+    scene.run(&["agents"]).expect(0);
+    Crew::new(&store, scene.read(".crewlog/project").trim(), Arc::new(life))
+}
+
+async fn joined(crew: &Crew, name: &str) -> Caller {
+    let profile = Profile {
+        program: "claude-code".into(),
+        model: Some("opus".into()),
+        capabilities: vec!["review".into()],
+        focus: Vec::new(),
+        worktree: "host:tree".into(),
+        process: Some(crew.process(name)),
+    };
+    let join = Join { name: Some(name.into()), parent: None, session: name.into(), profile };
+    crew.join(join).await.expect("it joins").caller
+}
+
+async fn lease(crew: &Crew, caller: &Caller, path: &str, task: Option<&str>) {
+    let reserve = Reserve {
+        targets: vec![Target::written(path).expect("it is a target")],
+        is_exclusive: true,
+        ttl: TTL,
+        reason: "it is edited".into(),
+        task: task.map(str::to_owned),
+        is_strict: false,
+        wait: Some(TTL),
+    };
+    crew.reserve(caller, reserve).await.expect("it is answered");
+}
+
+fn ask(wanted: Wanted, text: &str, task: Option<&str>) -> Ask {
+    let task = task.map(str::to_owned);
+    Ask { agent: String::new(), wanted, text: text.into(), choices: Vec::new(), task }
+}
+
+async fn two_tasks(crew: &Crew, caller: &Caller) {
+    let task = |title: &str, depends_on: &[&str]| NewTask {
+        key: title.into(),
+        title: title.into(),
+        depends_on: depends_on.iter().map(|key| (*key).into()).collect(),
+        ..NewTask::default()
+    };
+    crew.create_tasks(caller, vec![task("first", &[]), task("second", &["first"])]).await.expect("they are made");
+}
+
+/// Lets three agents die with `backlog/1`.
+async fn park(scene: &Scene, by: &Crew) {
+    for n in 0..3 {
+        let victim = crew(scene).await;
+        let caller = joined(&victim, &format!("victim{n}")).await;
+        victim.claim(&caller, "backlog/1", None).await.expect("it can be claimed");
+        drop(victim);
+        by.fire_timers().await.expect("the log is written");
+    }
+}
+
+fn items(scene: &Scene, words: &[&str]) -> Vec<Value> {
+    let listed = scene.run(&[&["inbox", "-o", "json"], words].concat()).expect(0).json();
+    listed["items"].as_array().expect("a list").clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_item_of_the_inbox_is_settled_by_its_command() {
+    let scene = Scene::new();
+    let (plan, ran) = scene.plan("1. Which colour is it?\n2. Run `true`\n");
+    ran.expect(5);
+    scene.plan("Which taste is it?\n").1.expect(5);
+    let crew = crew(&scene).await;
+    let ann = joined(&crew, "ann").await;
+    two_tasks(&crew, &ann).await;
+    park(&scene, &crew).await;
+    crew.ask(&ann, ask(Wanted::Permission, "may I drop the table?", Some("backlog/1"))).await.expect("it is asked");
+    crew.ask(&ann, ask(Wanted::Answer, "which port?", None)).await.expect("it is asked");
+    scene.run(&["pause", &plan]).expect(0);
+
+    let listed = scene.run(&["inbox", "-o", "json"]).expect(0).json();
+    assert_eq!(keys(&listed), keys(&form("`inbox`")), "{listed:#}");
+    let found = items(&scene, &[]);
+    let kinds: Vec<_> = found.iter().map(|item| item["kind"].as_str().expect("text")).collect();
+    assert_eq!(kinds, ["permission", "question", "question", "question", "parked", "paused"]);
+    assert_eq!(found[0]["holds_up"], serde_json::json!(["backlog/1", "backlog/2"]), "what waits for it too");
+    assert!(found.iter().all(|item| item["age_ms"].is_u64()), "{found:#?}");
+    let text = scene.run(&["inbox"]).expect(0).stdout;
+    assert!(text.contains("a1  permission  ann, ") && text.contains("\n  crewlog answer a1 --yes\n"), "{text}");
+
+    let before = listed["at"].as_i64().expect("a position").to_string();
+    for (n_settled, item) in found.iter().enumerate() {
+        assert_eq!(items(&scene, &[]).len(), found.len() - n_settled);
+        let command = item["commands"][0].as_str().expect("text").replace("\"...\"", "blue");
+        let words: Vec<_> = command.split(' ').skip(1).collect();
+        scene.run(&[&words[..], &["--quiet"]].concat());
+    }
+    assert_eq!(items(&scene, &[]), Vec::<Value>::new());
+    assert_eq!(items(&scene, &["--at", &before]).len(), found.len(), "it can be seen as it was");
+    assert!(crew.claim(&ann, "backlog/1", None).await.is_ok_and(|taken| format!("{taken:?}").starts_with("Claimed")));
+    let asks = crew.asks().await.expect("it is read");
+    assert_eq!(asks.answer(1).map(|(_, answer)| answer.is_granted), Some(Some(true)));
+    assert_eq!(asks.answer(2).map(|(_, answer)| answer.text.as_str()), Some("blue"));
+}
+
+#[test]
+fn a_failed_task_that_its_plan_asks_about_is_listed_with_the_answers() {
+    let scene = Scene::new();
+    scene.write("plan.md", "1. Run `exit 3`\n2. Run `true`\n");
+    let ran = scene.run(&["run", "plan.md", "--yes", "--on-failure", "ask"]).expect(5);
+    let (plan, found) = (ran.stdout.trim(), items(&scene, &[]));
+    assert_eq!((found.len(), &found[0]["kind"], &found[0]["from"]), (1, &"failure".into(), &plan.into()));
+    assert_eq!(found[0]["holds_up"], serde_json::json!([format!("{plan}/1"), format!("{plan}/2")]));
+    let skip =
+        found[0]["commands"].as_array().expect("a list").iter().find(|command| {
+            command.as_str().is_some_and(|command| command == format!("crewlog answer {plan} q1 skip"))
+        });
+    assert!(skip.is_some(), "{found:#?}");
+    scene.run(&["answer", plan, "q1", "skip"]).expect(0);
+    assert_eq!(items(&scene, &[]), Vec::<Value>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_may_not_do_what_is_for_a_person() {
+    let scene = Scene::new();
+    let (plan, _) = scene.plan("1. Which colour is it?\n");
+    let crew = crew(&scene).await;
+    let ann = joined(&crew, "ann").await;
+    two_tasks(&crew, &ann).await;
+    lease(&crew, &ann, "a", None).await;
+    crew.ask(&ann, ask(Wanted::Permission, "may I?", None)).await.expect("it is asked");
+    park(&scene, &crew).await;
+    let n_events = scene.events().len();
+    for words in [
+        &["leases", "--force", "1", "--reason", "it is in the way"][..],
+        &["answer", "a1", "--yes"],
+        &["answer", &plan, "q1", "blue"],
+        &["resume", "backlog", "1"],
+    ] {
+        for name in ["AGENT_ID", "CLAUDECODE"] {
+            let mut command = scene.crewlog(words);
+            let ran = super::scene::Running::start(command.env(name, "ann")).finish();
+            ran.expect(9).says(&["an agent may not", "ask_person"]);
+        }
+    }
+    assert_eq!(scene.events().len(), n_events, "nothing was appended");
+    scene.run(&["answer", "a1"]).expect(2);
+    scene.run(&["answer", "a1", "maybe"]).expect(9).says(&["say yes or no"]);
+    scene.run(&["answer", "a1", "--no"]).expect(0);
+    scene.run(&["answer", "a7", "--no"]).expect(9).says(&["nothing with the number 7"]);
+    scene.run(&["leases", "--force", "1", "--reason", "it is in the way"]).expect(0);
+    assert_eq!(scene.run(&["leases"]).expect(0).stdout, "");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn agents_leases_and_why_tell_who_does_what() {
+    let scene = Scene::new();
+    let crew = crew(&scene).await;
+    let (ann, bob) = (joined(&crew, "ann").await, joined(&crew, "bob").await);
+    two_tasks(&crew, &ann).await;
+    let before = scene.run(&["agents", "-o", "json"]).expect(0).json()["at"].as_i64().expect("a position").to_string();
+    crew.claim(&ann, "backlog/1", None).await.expect("it can be claimed");
+    let progress = TaskProgress { next_step: Some("write the test".into()), ..TaskProgress::default() };
+    crew.update_task(&ann, "backlog/1", TaskUpdate::Progress(progress)).await.expect("it is hers");
+    lease(&crew, &ann, "src/*.rs", Some("backlog/1")).await;
+    lease(&crew, &bob, "src/a.rs", None).await;
+    let refused = |now| LeaseCommand::RefuseEdit {
+        holder: crewlog_planner::crew::leases::Holder { agent: "bob".into(), worktree: "host:tree".into() },
+        target: Target::literal("src/a.rs").expect("it is a target"),
+        lease: 1,
+        now,
+    };
+    crew.record_edit(refused).await.expect("it is recorded");
+
+    let agents = scene.run(&["agents", "-o", "json"]).expect(0).json();
+    assert_eq!(keys(&agents), keys(&form("`agents`")), "{agents:#}");
+    assert_eq!((&agents["agents"][0]["agent"], &agents["agents"][0]["liveness"]), (&"ann".into(), &"alive".into()));
+    let leases = scene.run(&["leases", "src/a.rs", "-o", "json"]).expect(0).json();
+    assert_eq!(keys(&leases), keys(&form("`leases [PATH]`")), "{leases:#}");
+    assert_eq!(leases["leases"].as_array().map(Vec::len), Some(2), "the lease, and who waits for it");
+    assert_eq!(scene.run(&["leases", "docs"]).expect(0).stdout, "");
+    assert_eq!(scene.run(&["leases", "--at", &before]).expect(0).stdout, "");
+    scene.run(&["leases", "/etc/passwd"]).expect(1).says(&["outside the repository"]);
+
+    for (what, expected) in [
+        (
+            "src/a.rs",
+            &[
+                "src/*.rs  ann  exclusive  since position",
+                "it is edited (task backlog/1)",
+                "src/a.rs  bob",
+                "EditRefused by bob",
+            ][..],
+        ),
+        ("backlog/1", &["backlog/1  claimed by ann: first", "next: write the test", "src/*.rs"]),
+        ("backlog/2", &["backlog/2  blocked: second", "waits for backlog/1"]),
+        ("ann", &["ann  alive, idle  claude-code opus", "works on backlog/1", "src/*.rs"]),
+        ("docs/x.md", &["nobody leases docs/x.md"]),
+    ] {
+        let text = scene.run(&["why", what]).expect(0).stdout;
+        for part in expected {
+            assert!(text.contains(part), "{part:?} is not in:\n{text}");
+        }
+        let json = scene.run(&["why", what, "-o", "json"]).expect(0).json();
+        assert!(json["at"].is_u64(), "{json:#}");
+    }
+    let earlier = scene.run(&["why", "backlog/1", "--at", &before]).expect(0).stdout;
+    assert!(earlier.contains("backlog/1  ready: first"), "{earlier}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_stays_unread_until_it_is_read() {
+    let scene = Scene::new();
+    let crew = crew(&scene).await;
+    let (ann, _bob) = (joined(&crew, "ann").await, joined(&crew, "bob").await);
+    let sent =
+        scene.run(&["send", "bob", "--subject", "hello", "--body", "- look", "--ack", "-o", "json"]).expect(0).json();
+    assert_eq!(keys(&sent), keys(&form("`send TO... --subject TEXT`")));
+    crew.send(&ann, Draft { to: vec!["everyone".into()], subject: "all".into(), ..Draft::default() })
+        .await
+        .expect("sent");
+    let inbox =
+        |words: &[&str]| scene.run(&[&["inbox", "--agent", "bob", "-o", "json"], words].concat()).expect(0).json();
+    let unread = inbox(&[]);
+    assert_eq!(keys(&unread), keys(&form("`inbox --agent NAME`")), "{unread:#}");
+    assert_eq!(unread["messages"].as_array().map(Vec::len), Some(2));
+    assert_eq!(
+        (&unread["messages"][0]["body"], &unread["messages"][0]["ack_is_due"]),
+        (&"- look".into(), &true.into())
+    );
+    assert_eq!(inbox(&["--read"])["messages"].as_array().map(Vec::len), Some(2));
+    assert_eq!(inbox(&[])["messages"].as_array().map(Vec::len), Some(0));
+    assert_eq!(inbox(&["--all"])["messages"].as_array().map(Vec::len), Some(2));
+    let at = unread["at"].as_i64().expect("a position").to_string();
+    assert_eq!(inbox(&["--at", &at])["messages"].as_array().map(Vec::len), Some(2), "it was unread then");
+    let bob = super::scene::Running::start(scene.crewlog(&["send", "ann", "--subject", "re"]).env("AGENT_ID", "bob"))
+        .finish();
+    bob.expect(0);
+    let text = scene.run(&["inbox", "--agent", "ann"]).expect(0).stdout;
+    assert!(text.contains("  bob  ") && text.contains("unread, normal: re"), "{text}");
+    scene.run(&["send", "nobody", "--subject", "x"]).expect(4).says(&["there is no agent or role"]);
+}

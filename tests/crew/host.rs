@@ -1,0 +1,310 @@
+//! The crew's host, with each process as a store and a liveness lock of its own on one log: who gets a lease or a task, and
+//! what becomes of it when an agent resumes, leaves, falls silent or dies.
+
+use std::sync::Arc;
+
+use crewlog_executors::crew::{Join, Refusal, Reserve, Reserved, Taken, TaskState, TaskUpdate};
+use crewlog_planner::claim::{LOST_MAX, TaskProgress};
+use crewlog_planner::crew::agents::{AgentError, Liveness, Outcome};
+use crewlog_planner::crew::asks::{Ask, Wanted};
+use crewlog_planner::crew::leases::{By, TTL};
+use futures::future::join_all;
+
+use super::team::{Team, claimed, join, joined, leased, n_of, recorded, reserve, task};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn one_of_32_overlapping_exclusive_requests_wins() {
+    let team = Team::new();
+    let (mut processes, mut requests) = (Vec::new(), Vec::new());
+    for _ in 0..4 {
+        processes.push(Arc::new(team.process().await));
+    }
+    for n in 0..32 {
+        let crew = Arc::clone(&processes[n % 4]);
+        let caller = joined(&crew, &format!("a{n}")).await;
+        let path = ["src/**", "src/a.rs", "src/{a,b}.rs", "src/*.rs"][n / 4 % 4];
+        requests.push(tokio::spawn(async move { crew.reserve(&caller, reserve(&[path])).await.unwrap() }));
+    }
+    let answers: Vec<_> = join_all(requests).await.into_iter().map(Result::unwrap).collect();
+    let winners: Vec<_> = answers
+        .iter()
+        .filter_map(|answer| match answer {
+            Reserved::Granted { leases, .. } => Some(leases[0].clone()),
+            Reserved::Queued { .. } | Reserved::Denied { .. } => None,
+        })
+        .collect();
+    let [(number, lease)] = &winners[..] else { panic!("{winners:?}") };
+    let denied: Vec<_> = answers
+        .iter()
+        .filter_map(|answer| match answer {
+            Reserved::Denied { blocked } => Some(&blocked[0]),
+            Reserved::Queued { .. } | Reserved::Granted { .. } => None,
+        })
+        .collect();
+    assert_eq!(denied.len(), 31);
+    assert!(denied.iter().all(|blocked| blocked.by == By::Lease(*number) && blocked.holder == lease.holder));
+    assert_eq!(n_of(&processes[0], "LeasesGranted").await, 1);
+    let granted = recorded(&processes[0]).await.into_iter().find(|recorded| recorded.event_type == "LeasesGranted");
+    assert_eq!(lease.token, granted.unwrap().position, "the token is the position of the grant");
+}
+
+#[tokio::test]
+async fn a_later_lease_has_a_higher_token_in_every_process() {
+    let team = Team::new();
+    let (one, other) = (team.process().await, team.process().await);
+    let (ann, bob) = (joined(&one, "ann").await, joined(&other, "bob").await);
+    let first = leased(&one, &ann, &["a"]).await[0];
+    let token = one.leases().await.unwrap().get(first).unwrap().token;
+    one.release(&ann, crewlog_planner::crew::leases::Which::All).await.unwrap();
+    let second = leased(&other, &bob, &["a"]).await[0];
+    for crew in [&one, &other] {
+        assert!(crew.leases().await.unwrap().get(second).unwrap().token > token);
+    }
+}
+
+#[tokio::test]
+async fn a_task_and_the_leases_on_its_files_are_one_append() {
+    let team = Team::new();
+    let crew = team.process().await;
+    let (ann, bob) = (joined(&crew, "ann").await, joined(&crew, "bob").await);
+    crew.create_tasks(&ann, vec![task("edit", &["src/**"])]).await.unwrap();
+    leased(&crew, &ann, &["src/a.rs"]).await;
+    let Taken::Blocked { blocked } = crew.claim(&bob, "backlog/1", Some(TTL)).await.unwrap() else { panic!() };
+    assert_eq!(blocked[0].holder.agent, "ann");
+    assert_eq!((n_of(&crew, "TaskClaimed").await, n_of(&crew, "LeasesGranted").await), (0, 1), "neither");
+
+    crew.release(&ann, crewlog_planner::crew::leases::Which::All).await.unwrap();
+    let (taken, passed) = crew.next_task(&bob, Some(TTL)).await.unwrap();
+    assert!(matches!(taken, Some(Taken::Claimed { is_own: false, ref leases, .. }) if leases.len() == 1), "{taken:?}");
+    assert!(passed.is_empty());
+    let of = |event_type: &str| {
+        let event_type = event_type.to_owned();
+        let crew = &crew;
+        async move { recorded(crew).await.into_iter().rfind(|event| event.event_type == event_type).unwrap().append_start }
+    };
+    assert_eq!(of("TaskClaimed").await, of("LeasesGranted").await, "both at once");
+
+    let released = crew.update_task(&bob, "backlog/1", TaskUpdate::Done("done".into())).await.unwrap();
+    assert_eq!(released, [2], "its end releases the leases of the task");
+    assert_eq!(crew.tasks(None).await.unwrap()[0].state, TaskState::Done);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn whoever_loses_the_race_for_a_task_leases_nothing() {
+    let team = Team::new();
+    let (mut racers, mut processes) = (Vec::new(), Vec::new());
+    for n in 0..8 {
+        let crew = Arc::new(team.process().await);
+        let mut join = join(&crew, &format!("a{n}"));
+        // In worktrees of their own their leases are in nobody's way.
+        join.profile.worktree = format!("host:tree{n}");
+        let caller = crew.join(join).await.unwrap().caller;
+        if n == 0 {
+            crew.create_tasks(&caller, vec![task("edit", &["src/a.rs"])]).await.unwrap();
+        }
+        processes.push(Arc::clone(&crew));
+        racers.push(tokio::spawn(async move { crew.claim(&caller, "backlog/1", Some(TTL)).await.unwrap() }));
+    }
+    let taken: Vec<_> = join_all(racers).await.into_iter().map(Result::unwrap).collect();
+    let n_won = taken.iter().filter(|taken| matches!(taken, Taken::Claimed { .. })).count();
+    let n_held = taken.iter().filter(|taken| matches!(taken, Taken::Held { .. })).count();
+    assert_eq!((n_won, n_held), (1, 7), "{taken:?}");
+    let crew = &processes[0];
+    assert_eq!((n_of(crew, "TaskClaimed").await, n_of(crew, "LeasesGranted").await), (1, 1));
+}
+
+#[tokio::test]
+async fn a_call_renews_what_an_agent_holds_once_a_minute() {
+    let team = Team::new();
+    let crew = team.process().await;
+    let ann = joined(&crew, "ann").await;
+    crew.create_tasks(&ann, vec![task("edit", &[])]).await.unwrap();
+    leased(&crew, &ann, &["a"]).await;
+    claimed(&crew, &ann).await;
+    for n_minutes in 0..3 {
+        for types in ["AgentSeen", "LeasesRenewed", "LeaseRenewed"] {
+            let n = n_of(&crew, types).await;
+            assert!(n <= n_minutes + usize::from(types == "LeasesRenewed"), "{n} {types} in {n_minutes} minutes");
+        }
+        team.pass(60);
+        for _ in 0..5 {
+            // A process that has read nothing yet, as of a hook.
+            let other = team.process().await;
+            other.present(&other.caller("ann").await.unwrap()).await.unwrap();
+        }
+    }
+    let now = crew.store().now();
+    let leases = crew.leases().await.unwrap();
+    assert!(leases.of_agent("ann").all(|(_, lease)| lease.until == now.plus(TTL)));
+    drop(leases);
+    assert_eq!(n_of(&crew, "LeaseRenewed").await, 3);
+}
+
+#[tokio::test]
+async fn a_silent_agent_is_stuck_then_lost_and_recovers() {
+    let team = Team::new();
+    let crew = team.process().await;
+    let ann = joined(&crew, "ann").await;
+    crew.create_tasks(&ann, vec![task("edit", &[])]).await.unwrap();
+    claimed(&crew, &ann).await;
+    leased(&crew, &ann, &["a"]).await;
+    for (secs, liveness) in
+        [(1_799, Liveness::Alive), (1, Liveness::Stuck), (1_799, Liveness::Stuck), (1, Liveness::Lost)]
+    {
+        team.pass(secs);
+        crew.fire_timers().await.unwrap();
+        assert_eq!(crew.agents().await.unwrap().get("ann").unwrap().liveness, liveness, "after {secs} s more");
+    }
+    assert_eq!(crew.tasks(None).await.unwrap()[0].state, TaskState::Ready, "its claim ran out");
+    assert_eq!(crew.leases().await.unwrap().iter().count(), 1, "a lease is live up to its last moment");
+    team.pass(1);
+    crew.fire_timers().await.unwrap();
+    assert_eq!(crew.leases().await.unwrap().iter().count(), 0);
+    crew.present(&ann).await.unwrap();
+    assert_eq!(crew.agents().await.unwrap().get("ann").unwrap().liveness, Liveness::Alive);
+    assert_eq!(n_of(&crew, "AgentRecovered").await, 1);
+    let n_events = recorded(&crew).await.len();
+    crew.fire_timers().await.unwrap();
+    assert_eq!(recorded(&crew).await.len(), n_events, "a timer without work writes nothing");
+}
+
+#[tokio::test]
+async fn a_resumed_session_goes_on_and_a_superseded_one_is_refused() {
+    let team = Team::new();
+    let (crew, other) = (team.process().await, team.process().await);
+    let old = joined(&crew, "ann").await;
+    let again = crew.join(join(&crew, "ann")).await.unwrap();
+    assert!(again.is_resumed && again.caller == old);
+    let newer = other.join(Join { session: "another".into(), ..join(&other, "ann") }).await.unwrap();
+    assert!(!newer.is_resumed && newer.caller.epoch > old.epoch);
+    let refused = crew.reserve(&old, reserve(&["a"])).await.unwrap_err();
+    assert!(matches!(refused, Refusal::Agent(AgentError::Superseded(_))), "{refused}");
+    let refused = crew.claim(&old, "backlog/1", None).await.unwrap_err();
+    assert!(matches!(refused, Refusal::Agent(AgentError::Superseded(_))), "{refused}");
+    other.present(&newer.caller).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_subagent_may_share_the_session_of_its_parent() {
+    let team = Team::new();
+    let crew = team.process().await;
+    let ann = joined(&crew, "ann").await;
+    let below = Join { name: None, parent: Some("ann".into()), ..join(&crew, "ann") };
+    let sub = crew.join(below.clone()).await.unwrap().caller;
+    assert_eq!(sub.agent, "ann/claudecode-1");
+    let again = crew.join(below).await.unwrap();
+    assert_eq!((again.caller.agent.as_str(), again.is_resumed), ("ann/claudecode-1", true));
+    let parent = crew.join(join(&crew, "ann")).await.unwrap();
+    assert_eq!(parent.caller, ann, "a name that is given counts");
+    let named = Join { name: Some("scout".into()), parent: Some("ann".into()), ..join(&crew, "ann") };
+    assert_eq!(crew.join(named).await.unwrap().caller.agent, "ann/scout");
+    leased(&crew, &ann, &["src"]).await;
+    leased(&crew, &sub, &["src/a.rs"]).await;
+}
+
+#[tokio::test]
+async fn an_agent_that_leaves_takes_its_subagents_and_keeps_nothing() {
+    let team = Team::new();
+    let crew = team.process().await;
+    let (ann, bob) = (joined(&crew, "ann").await, joined(&crew, "bob").await);
+    let sub = Join { name: Some("sub".into()), parent: Some("ann".into()), session: "s".into(), ..join(&crew, "x") };
+    let sub = crew.join(sub).await.unwrap().caller;
+    crew.create_tasks(&ann, vec![task("one", &[]), task("two", &[])]).await.unwrap();
+    leased(&crew, &bob, &["b"]).await;
+    leased(&crew, &ann, &["a"]).await;
+    claimed(&crew, &ann).await;
+    crew.claim(&sub, "backlog/2", None).await.unwrap();
+    let waiting = Reserve { wait: Some(TTL), ..reserve(&["b"]) };
+    assert!(matches!(crew.reserve(&sub, waiting).await.unwrap(), Reserved::Queued { .. }));
+    let (wanted, text) = (Wanted::Permission, "may I?".to_owned());
+    crew.ask(&sub, Ask { agent: String::new(), wanted, text, choices: Vec::new(), task: None }).await.unwrap();
+
+    let too_long = crew.leave(&ann, Outcome::Success, "x".repeat(2_000), String::new()).await.unwrap_err();
+    assert!(matches!(too_long, Refusal::Agent(AgentError::TooLong { .. })), "{too_long}");
+    assert_eq!(crew.tasks_of("ann").await.unwrap().len(), 1, "a refused text changes nothing");
+
+    let (leases, mut tasks) = crew.leave(&ann, Outcome::Success, "done".into(), String::new()).await.unwrap();
+    tasks.sort();
+    assert_eq!((leases.len(), tasks), (1, vec!["backlog/1".to_owned(), "backlog/2".to_owned()]));
+    let ready = crew.tasks(Some(TaskState::Ready)).await.unwrap();
+    assert_eq!(ready.len(), 2);
+    assert_eq!(crew.asks().await.unwrap().open().count(), 0);
+    assert_eq!(crew.leases().await.unwrap().waiting().count(), 0, "nobody waits for a lease who has left");
+    for caller in [&ann, &sub] {
+        let refused = crew.present(caller).await.unwrap_err();
+        assert!(matches!(refused, Refusal::Agent(AgentError::Left(_))), "{refused}");
+    }
+}
+
+#[tokio::test]
+async fn a_dead_agents_task_goes_on_with_a_successor() {
+    let team = Team::new();
+    let (first, crew) = (team.process().await, team.process().await);
+    let (ann, bob) = (joined(&first, "ann").await, joined(&crew, "bob").await);
+    first.create_tasks(&ann, vec![task("edit", &["a"])]).await.unwrap();
+    assert!(matches!(first.claim(&ann, "backlog/1", Some(TTL)).await.unwrap(), Taken::Claimed { .. }));
+    let next_step = Some("write the test".to_owned());
+    let progress = TaskProgress { next_step: next_step.clone(), ..TaskProgress::default() };
+    first.update_task(&ann, "backlog/1", TaskUpdate::Progress(progress)).await.unwrap();
+    crew.fire_timers().await.unwrap();
+    assert_eq!(crew.agents().await.unwrap().get("ann").unwrap().liveness, Liveness::Alive);
+    first.store().close().await;
+    drop(first);
+    crew.fire_timers().await.unwrap();
+    assert_eq!(crew.agents().await.unwrap().get("ann").unwrap().liveness, Liveness::Lost);
+    assert_eq!(n_of(&crew, "LeasesAbandoned").await, 1);
+    let (taken, _) = crew.next_task(&bob, Some(TTL)).await.unwrap();
+    let Some(Taken::Claimed { progress: Some(progress), leases, .. }) = taken else { panic!("{taken:?}") };
+    assert_eq!((progress.next_step, leases.len()), (next_step, 1));
+}
+
+#[tokio::test]
+async fn a_resumed_agent_keeps_its_task_when_its_old_process_dies() {
+    let team = Team::new();
+    let (first, second, third) = (team.process().await, team.process().await, team.process().await);
+    let ann = joined(&first, "ann").await;
+    first.create_tasks(&ann, vec![task("edit", &[])]).await.unwrap();
+    claimed(&first, &ann).await;
+    let resumed = second.join(join(&second, "ann")).await.unwrap();
+    assert!(resumed.is_resumed);
+    drop(first);
+    third.fire_timers().await.unwrap();
+    let bob = joined(&third, "bob").await;
+    assert!(matches!(claimed(&third, &bob).await, Taken::Held { holder } if holder == "ann"));
+    second.update_task(&resumed.caller, "backlog/1", TaskUpdate::Done("done".into())).await.unwrap();
+}
+
+#[tokio::test]
+async fn after_three_dead_claimants_a_task_waits_for_a_person() {
+    let team = Team::new();
+    let crew = team.process().await;
+    let bob = joined(&crew, "bob").await;
+    crew.create_tasks(&bob, vec![task("deadly", &[])]).await.unwrap();
+    for n in 0..LOST_MAX {
+        assert_eq!(crew.tasks(None).await.unwrap()[0].state, TaskState::Ready, "after {n}");
+        let victim = team.process().await;
+        let agent = joined(&victim, &format!("victim{n}")).await;
+        assert!(matches!(claimed(&victim, &agent).await, Taken::Claimed { .. }));
+        drop(victim);
+        crew.fire_timers().await.unwrap();
+    }
+    assert_eq!(crew.tasks(None).await.unwrap()[0].state, TaskState::Parked);
+    assert!(matches!(claimed(&crew, &bob).await, Taken::Parked));
+    assert!(crew.next_task(&bob, None).await.unwrap().0.is_none(), "nobody is offered it");
+    crew.unpark("backlog/1", "ana".into()).await.unwrap();
+    assert!(matches!(claimed(&crew, &bob).await, Taken::Claimed { .. }));
+}
+
+#[tokio::test]
+async fn agents_of_two_projects_may_have_the_same_name() {
+    let team = Team::new();
+    let (one, other) = (team.process_of("p").await, team.process_of("q").await);
+    let (ann, namesake) = (joined(&one, "ann").await, joined(&other, "ann").await);
+    one.create_tasks(&ann, vec![task("edit", &[])]).await.unwrap();
+    let ids = other.create_tasks(&namesake, vec![task("edit", &[])]).await.unwrap();
+    assert_eq!(ids[0].1, "backlog-q/1", "each project has a standing plan");
+    claimed(&one, &ann).await;
+    assert_eq!(other.tasks_of("ann").await.unwrap(), Vec::<String>::new());
+    other.leave(&namesake, Outcome::Success, String::new(), String::new()).await.unwrap();
+    assert_eq!(one.tasks_of("ann").await.unwrap(), ["backlog/1"]);
+}

@@ -1,0 +1,351 @@
+//! `init` connects agent programs to the log, takes that out again, and destroys nothing.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::cli::scene::{Ran, Running, Scene};
+
+const ALL: [&str; 9] = ["init", "--host", "claude", "--host", "codex", "--host", "gemini", "--host", "opencode"];
+
+/// A repository where only git and the programs of the test are on the PATH.
+pub(super) fn scene() -> Scene {
+    let scene = Scene::with_repository();
+    let bin = scene.around().join("bin");
+    fs::create_dir(&bin).unwrap();
+    let folders = std::env::var_os("PATH").unwrap();
+    let git = std::env::split_paths(&folders).map(|folder| folder.join("git")).find(|git| git.exists()).unwrap();
+    symlink(git, bin.join("git")).unwrap();
+    let path = format!("{}:/usr/bin:/bin", bin.display());
+    scene.with_env("PATH", path).with_env("CODEX_HOME", "").with_env("GEMINI_CLI_TRUST_WORKSPACE", "")
+}
+
+/// Puts a program on the PATH.
+pub(super) fn program(scene: &Scene, name: &str, script: &str) {
+    let file = scene.around().join("bin").join(name);
+    fs::write(&file, format!("#!/bin/sh\n{script}\n")).unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// Runs git with the PATH of the scene.
+fn git(scene: &Scene, folder: &Path, words: &[&str]) -> Ran {
+    let mut git = Command::new("git");
+    git.args(["-c", "user.name=test", "-c", "user.email=test@localhost"]).args(words).current_dir(folder);
+    git.env("PATH", scene.env("PATH").unwrap()).env("HOME", scene.around().join("home"));
+    Running::start(&mut git).finish()
+}
+
+/// The files below a folder with their texts, but not those of logs and of git's own.
+fn tree(folder: &Path) -> BTreeMap<PathBuf, String> {
+    let mut files = BTreeMap::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+            let path = entry.path();
+            let is_skipped = [".crewlog", "objects", "refs", "logs"].iter().any(|name| path.ends_with(name));
+            if path.is_dir() && !is_skipped {
+                folders.push(path);
+            } else if path.is_file() {
+                let text = String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned();
+                files.insert(path, text);
+            }
+        }
+    }
+    files
+}
+
+fn outcomes(ran: &Ran) -> BTreeMap<String, String> {
+    let json = ran.json();
+    let rows = json["files"].as_array().unwrap();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    rows.iter().map(|row| (text(&row["path"]), text(&row["outcome"]))).collect()
+}
+
+fn write(scene: &Scene, name: &str, text: &str) {
+    fs::create_dir_all(scene.path(name).parent().unwrap()).unwrap();
+    scene.write(name, text);
+}
+
+const MCP: &str =
+    "{\n    // servers\n    \"mcpServers\": {\n        \"other\": { \"command\": \"x\" } // stays\n    }\n}\n";
+const SETTINGS: &str = "{\n\t\"model\": \"m\", /* first */\n\t\"hooks\": {\n\t\t\"PreToolUse\": [\n\t\t\t// linter\n\t\t\t\
+    {\"matcher\": \"Bash\", \"hooks\": [{\"type\": \"command\", \"command\": \"lint\"}]},\n\t\t],\n\t},\n\t\"env\": {}\n}";
+const CONFIG: &str = "# mine\nmodel = 'gpt' # keep\n\n[mcp_servers.other] # second\ncommand = \"x\"\n";
+const OPENCODE: &str = "{\r\n  \"theme\": \"dark\", // mine\r\n  \"model\": \"m\"\r\n}\r\n";
+const AGENTS: &str = "# Rules\r\n\r\nBe kind.";
+const PRE_PUSH: &str = "#!/usr/bin/env bash\ncat > pushed\n";
+
+/// A file of each kind, as a person wrote it.
+fn with_own_files(scene: &Scene) {
+    let files = [
+        (".mcp.json", MCP),
+        (".claude/settings.json", SETTINGS),
+        (".codex/config.toml", CONFIG),
+        ("opencode.json", OPENCODE),
+        ("AGENTS.md", AGENTS),
+        (".git/hooks/pre-push", PRE_PUSH),
+        ("../home/.codex/config.toml", CONFIG),
+    ];
+    files.into_iter().for_each(|(name, text)| write(scene, name, text));
+}
+
+#[test]
+fn init_keeps_comments_and_order_in_every_kind_of_file() {
+    let scene = scene();
+    with_own_files(&scene);
+    scene.run(&ALL).expect(0);
+    let server = "\"crewlog\": {\n            \"command\": \"crewlog\",\n            \"args\": [\"mcp\"]\n        }";
+    let mcp = MCP.replace(" } // stays", &format!(" }}, // stays\n        {server}"));
+    assert_eq!(scene.read(".mcp.json"), mcp);
+    let settings = scene.read(".claude/settings.json");
+    let (before, after) = SETTINGS.split_once("\n\t\t],\n").unwrap();
+    assert!(settings.starts_with(before), "{settings}");
+    assert!(settings.trim_end().ends_with(after.split_once("},").unwrap().1), "{settings}");
+    assert_eq!(settings.matches("\"crewlog hook\"").count(), 7, "{settings}");
+    let config = scene.read(".codex/config.toml");
+    assert!(config.starts_with(&format!("{CONFIG}\n[mcp_servers.crewlog]\ncommand = \"crewlog\"\n")), "{config}");
+    let opencode = scene.read("opencode.json");
+    assert!(opencode.starts_with("{\r\n  \"theme\": \"dark\", // mine\r\n  \"model\": \"m\",\r\n  \"mcp\": {\r\n"));
+    assert_eq!(opencode.matches('\n').count(), opencode.matches("\r\n").count(), "{opencode:?}");
+    let agents = scene.read("AGENTS.md");
+    let (own, section) = agents.split_at(AGENTS.len());
+    assert_eq!((own, section.trim_start().lines().count()), (AGENTS, 10));
+    assert_eq!(agents.matches('\n').count(), agents.matches("\r\n").count(), "{agents:?}");
+}
+
+#[test]
+fn init_twice_changes_nothing() {
+    let scene = scene();
+    with_own_files(&scene);
+    let words = [&ALL as &[&str], &["--yes", "-o", "json"]].concat();
+    scene.run(&words).expect(0);
+    let once = tree(scene.around());
+    let again = outcomes(&scene.run(&words).expect(0));
+    assert!(again.values().all(|outcome| outcome == "unchanged") && again.len() == 14, "{again:?}");
+    assert_eq!(tree(scene.around()), once);
+}
+
+#[test]
+fn remove_restores_every_file_byte_for_byte() {
+    let scene = scene();
+    with_own_files(&scene);
+    // Made first, so that what the log itself needs is there before.
+    scene.run(&["init", "--no-hosts"]).expect(0);
+    let before = tree(scene.around());
+    scene.run(&[&ALL as &[&str], &["--yes"]].concat()).expect(0);
+    assert_ne!(tree(scene.around()), before);
+    let removed = outcomes(&scene.run(&["init", "--remove", "--yes", "-o", "json"]).expect(0));
+    assert_eq!(tree(scene.around()), before);
+    assert_eq!(removed[".mcp.json"], "restored");
+    assert_eq!(removed[".codex/hooks.json"], "deleted");
+    assert!(!scene.path(".gemini").exists() && !scene.path(".opencode").exists(), "folders that init made are gone");
+    assert!(outcomes(&scene.run(&["init", "--remove", "-o", "json"]).expect(0)).is_empty());
+}
+
+#[test]
+fn remove_takes_out_only_what_init_wrote_once_a_person_has_edited() {
+    let scene = scene();
+    with_own_files(&scene);
+    scene.run(&["init", "--no-hosts"]).expect(0);
+    let before = tree(scene.around());
+    let words = [&ALL as &[&str], &["--yes"]].concat();
+    scene.run(&words).expect(0);
+    let edit = |name: &str, from: &str, to: &str| {
+        let text = scene.read(name);
+        assert!(text.contains(from), "{name}: {text}");
+        scene.write(name, text.replacen(from, to, 1));
+    };
+    edit(".mcp.json", "// servers", "// my servers");
+    edit(".claude/settings.json", "\"env\": {}", "\"env\": {\"A\": \"b\"}");
+    edit(".codex/config.toml", "# mine", "# ours");
+    edit(".codex/hooks.json", "{", "{\n  // mine");
+    edit("opencode.json", "dark", "light");
+    edit("AGENTS.md", "Be kind.", "Be kind and short.");
+    edit("CLAUDE.md", "<!--", "Mine.\n\n<!--");
+    edit(".git/hooks/pre-push", "cat > pushed", "cat > sent");
+    edit("../home/.codex/config.toml", "# mine", "# ours");
+    // A second `init` must not take the edited text for the one before the first.
+    scene.run(&words).expect(0);
+    scene.run(&["init", "--remove", "--yes"]).expect(0);
+    let mut wanted = before;
+    let mut set = |name: &str, text: String| wanted.insert(scene.path(name).canonicalize().unwrap(), text);
+    set(".mcp.json", MCP.replace("// servers", "// my servers"));
+    set(".codex/config.toml", CONFIG.replace("# mine", "# ours"));
+    set("opencode.json", OPENCODE.replace("dark", "light"));
+    set(".git/hooks/pre-push", PRE_PUSH.replace("pushed", "sent"));
+    set("AGENTS.md", "# Rules\r\n\r\nBe kind and short.\r\n".to_owned());
+    set("CLAUDE.md", "Mine.\n".to_owned());
+    set(".claude/settings.json", format!("{}\n", SETTINGS.replace("{}", "{\"A\": \"b\"}")));
+    set(".codex/hooks.json", "{\n  // mine\n}\n".to_owned());
+    // Whoever has come to rely on the trust keeps it.
+    let trust = format!("\n[projects.\"{}\"]\ntrust_level = \"trusted\"\n", scene.folder().display());
+    set("../home/.codex/config.toml", CONFIG.replace("# mine", "# ours") + &trust);
+    let left = tree(scene.around());
+    for (path, text) in &wanted {
+        assert_eq!(left.get(path), Some(text), "{}", path.display());
+    }
+    assert_eq!(left.keys().collect::<Vec<_>>(), wanted.keys().collect::<Vec<_>>());
+}
+
+#[test]
+fn a_file_that_cannot_be_parsed_is_left_alone_with_its_position() {
+    let scene = scene();
+    let broken: [(&str, &[u8], &str); 5] = [
+        (".mcp.json", b"{\n  \"a\": 1,\n  \"b\" 2\n}\n", ".mcp.json:3:"),
+        (".claude/settings.json", b"{\"hooks\": []}", ".claude/settings.json: `hooks` is an array, not an object"),
+        (".codex/config.toml", b"a = 1\nb = = 2\n", ".codex/config.toml:2:5: it is not TOML"),
+        ("AGENTS.md", b"a\nb \xff\n", "AGENTS.md:2:3: it is not UTF-8"),
+        ("CLAUDE.md", b"<!-- crewlog: end -->\n", "CLAUDE.md:1:1: it has a marker of crewlog's out of order"),
+    ];
+    for (name, bytes, _) in broken {
+        fs::create_dir_all(scene.path(name).parent().unwrap()).unwrap();
+        scene.write(name, bytes);
+    }
+    let ran = scene.run(&[&ALL as &[&str], &["-o", "json"]].concat()).expect(1);
+    for (name, bytes, says) in broken {
+        ran.says(&[says]);
+        assert_eq!(fs::read(scene.path(name)).unwrap(), bytes, "{name}");
+        assert_eq!(outcomes(&ran)[name], "failed");
+    }
+    assert_eq!(outcomes(&ran)[".gemini/settings.json"], "wrote", "the others are done");
+    scene.run(&["init", "--print"]).expect(1).says(&[".codex/config.toml:2:5"]);
+}
+
+/// The values are those of Python: `hashlib.sha256(json.dumps(hook, sort_keys=True, separators=(",", ":")).encode())`.
+#[test]
+fn codex_is_told_the_hash_of_each_hook_at_its_place() {
+    let scene = scene();
+    let own = r#"{"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "lint"}]}],
+        "Stop": [{"hooks": [{"type": "command", "command": "crewlog hook && other", "timeout": 5}, {"type": "command", "command": "x"}]}]}}"#;
+    write(&scene, ".codex/hooks.json", own);
+    scene.run(&["init", "--host", "codex", "--yes"]).expect(0);
+    assert!(scene.read(".codex/hooks.json").contains("crewlog hook && other"), "it is not ours to take out");
+    let config = scene.read("../home/.codex/config.toml");
+    let file = scene.path(".codex/hooks.json");
+    for (place, hash) in [
+        ("pre_tool_use:1:0", "41ca03f71283305798cda91a189a647cab379cd276c145e5ec30893f29ba2e3d"),
+        ("stop:1:0", "aca2f16aed0a2135ac69acb096d35e6017f7207bb530043cb1f42edb024e7a79"),
+        ("session_start:0:0", "f60c5f28b8255e2059e1948ce28cef84e7c0d7bf932c0e884a75adb3c2e72580"),
+    ] {
+        let entry = format!("[hooks.state.\"{}:{place}\"]\ntrusted_hash = \"sha256:{hash}\"\n", file.display());
+        assert!(config.contains(&entry), "{entry}\n{config}");
+    }
+    let others = ["pre_tool_use:0:0", "stop:0:0"];
+    assert!(others.iter().all(|other| !config.contains(other)), "other hooks are not trusted: {config}");
+    assert!(config.contains(&format!("[projects.\"{}\"]\ntrust_level = \"trusted\"\n", scene.folder().display())));
+}
+
+#[test]
+fn git_hooks_go_where_git_looks_for_them() {
+    let scene = scene();
+    scene.git(&["worktree", "add", "-q", "../other"]);
+    let other = scene.around().join("other");
+    let init = |words: &[&str]| {
+        let words = [&["init", "-o", "json"], words].concat();
+        outcomes(&Running::start(&mut scene.crewlog_in(&other, &words)).finish().expect(0))
+    };
+    let done = init(&["--host", "gemini", "--host", "codex", "--yes"]);
+    let shared = scene.path(".git/hooks/pre-commit").canonicalize().unwrap();
+    assert_eq!(done[shared.to_str().unwrap()], "wrote", "worktrees share their hooks");
+    assert_ne!(shared.metadata().unwrap().permissions().mode() & 0o111, 0);
+    assert!(other.join(".gemini/settings.json").exists() && !scene.path(".gemini").exists());
+    let trusted = scene.read("../home/.gemini/trustedFolders.json");
+    assert!(trusted.contains(&format!("\"{}\": \"TRUST_FOLDER\"", other.display())), "{trusted}");
+    let trusted = scene.read("../home/.codex/config.toml");
+    assert!(trusted.contains(&format!("[projects.\"{}\"]", scene.folder().display())), "{trusted}");
+    init(&["--remove", "--yes"]);
+    assert!(!shared.exists() && !other.join(".gemini").exists());
+    scene.git(&["config", "core.hooksPath", ".githooks"]);
+    assert_eq!(init(&["--host", "gemini"])[".githooks/pre-commit"], "wrote");
+    assert!(other.join(".githooks/pre-push").exists() && !shared.exists());
+}
+
+#[test]
+fn an_existing_git_hook_runs_after_ours_and_keeps_its_input() {
+    let scene = scene();
+    write(&scene, ".git/hooks/pre-push", PRE_PUSH);
+    write(&scene, ".git/hooks/pre-commit", "#!/usr/bin/env python3\nprint('mine')\n");
+    program(&scene, "crewlog", "echo \"$@\" >> ran; cat > eaten; exit \"$(cat verdict 2>/dev/null || echo 0)\"");
+    let ran = scene.run(&["init", "--host", "gemini"]).expect(0);
+    assert_eq!(scene.read(".git/hooks/pre-commit"), "#!/usr/bin/env python3\nprint('mine')\n");
+    let says =
+        "printed    .git/hooks/pre-commit (it is not a shell script; add this line to it)\n    if command -v crewlog";
+    assert!(ran.stdout.contains(says), "{}", ran.stdout);
+    git(&scene, scene.around(), &["init", "-q", "--bare", "remote"]).expect(0);
+    git(&scene, scene.folder(), &["push", "-q", "../remote", "main"]).expect(0);
+    assert!(scene.read("pushed").starts_with("refs/heads/main "), "{}", scene.read("pushed"));
+    assert_eq!((scene.read("ran").as_str(), scene.read("eaten").as_str()), ("hook pre-push ../remote ../remote\n", ""));
+    scene.write("verdict", "1");
+    fs::remove_file(scene.path("pushed")).unwrap();
+    git(&scene, scene.folder(), &["push", "-q", "../remote", "main:other"]).expect(1);
+    assert!(!scene.path("pushed").exists(), "the hook below does not run after a refusal");
+}
+
+#[test]
+fn unattended_init_writes_nothing_outside_the_repository() {
+    let scene = scene();
+    write(&scene, "../home/CLAUDE.md", "mine\n");
+    symlink("../home/CLAUDE.md", scene.path("CLAUDE.md")).unwrap();
+    let home = tree(&scene.around().join("home"));
+    let ran = scene.run(&ALL).expect(0);
+    assert_eq!(tree(&scene.around().join("home")), home);
+    for printed in ["printed    CLAUDE.md (it is outside", "    trust_level = \"trusted\"", "\": \"TRUST_FOLDER\""] {
+        assert!(ran.stdout.contains(printed), "{printed}\n{}", ran.stdout);
+    }
+    let answer = |answer: &str| {
+        let mut running = Running::start_on_terminal(&mut scene.crewlog(&["init"]));
+        for file in ["CLAUDE.md", ".codex/config.toml", ".gemini/trustedFolders.json"] {
+            running.stderr.until(&format!("{file}:"));
+            running.stderr.until("This file is outside the repository. Change it? [y/N] ");
+            running.types(answer);
+        }
+        running.finish().expect(0).stdout
+    };
+    assert!(answer("n").contains("printed    CLAUDE.md"));
+    assert_eq!(tree(&scene.around().join("home")), home);
+    assert!(answer("y").contains("wrote      CLAUDE.md"));
+    assert_eq!(tree(&scene.around().join("home")).len(), 3);
+    assert!(scene.read("../home/CLAUDE.md").starts_with("mine\n\n<!-- crewlog: begin"));
+    assert!(fs::symlink_metadata(scene.path("CLAUDE.md")).unwrap().is_symlink(), "the link is followed");
+}
+
+#[test]
+fn in_the_home_every_file_is_the_users_own() {
+    let scene = scene();
+    let home = scene.around().join("home");
+    fs::create_dir(home.join(".claude")).unwrap();
+    let ran = Running::start(&mut scene.crewlog_in(&home, &["init", "-o", "json"])).finish().expect(0);
+    let outcomes = outcomes(&ran);
+    assert!(outcomes.values().all(|outcome| outcome == "printed") && outcomes.len() == 5, "{outcomes:?}");
+    assert!(!home.join(".claude/settings.json").exists());
+}
+
+#[test]
+fn only_programs_that_are_found_are_connected() {
+    let scene = scene();
+    let ran = scene.run(&["init"]).expect(0);
+    ran.says(&["no agent program was found here"]);
+    assert_eq!(scene.git(&["status", "--porcelain"]), "");
+    program(&scene, "gemini", "");
+    fs::create_dir(scene.path(".opencode")).unwrap();
+    let printed = outcomes(&scene.run(&["init", "--print", "-o", "json"]).expect(0));
+    assert!(!scene.path(".gemini").exists(), "--print writes nothing");
+    let wrote = outcomes(&scene.run(&["init", "-o", "json"]).expect(0));
+    assert_eq!(printed.keys().collect::<Vec<_>>(), wrote.keys().collect::<Vec<_>>());
+    assert!(wrote.contains_key(".gemini/settings.json") && wrote.contains_key("opencode.json"), "{wrote:?}");
+    assert!(!wrote.contains_key(".mcp.json") && !wrote.contains_key(".codex/hooks.json"), "{wrote:?}");
+    assert!(!wrote.contains_key("CLAUDE.md"), "only Claude Code reads it: {wrote:?}");
+}
+
+#[test]
+fn print_needs_no_log_and_makes_none() {
+    let scene = scene();
+    let before = tree(scene.around());
+    scene.run(&[&ALL as &[&str], &["--print"]].concat()).expect(0);
+    assert_eq!(tree(scene.around()), before);
+    assert!(!scene.path(".crewlog").exists());
+}

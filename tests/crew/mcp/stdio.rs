@@ -1,0 +1,414 @@
+//! Over standard input and output.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crewlog_executors::crew::Crew;
+use crewlog_executors::liveness::LivenessLock;
+use crewlog_mq::EventStore;
+use crewlog_planner::crew::asks::Answer;
+use serde_json::{Value, json};
+
+use super::{Client, assert_has, until};
+use crate::cli::scene::Scene;
+
+const TOOLS: [&str; 19] = [
+    "join",
+    "leave",
+    "report",
+    "check_paths",
+    "reserve_paths",
+    "renew_paths",
+    "release_paths",
+    "next_task",
+    "claim_task",
+    "update_task",
+    "create_tasks",
+    "list_tasks",
+    "list_leases",
+    "send_message",
+    "read_inbox",
+    "ack_message",
+    "wait_for_events",
+    "get_status",
+    "ask_person",
+];
+
+#[test]
+fn tools_have_hints_and_flat_described_schemas() {
+    let scene = Scene::with_repository();
+    let mut agent = Client::named(&scene, "a");
+    let listed = agent.request("tools/list", json!({}));
+    assert_eq!(listed, {
+        let mut again = agent.request("tools/list", json!({}));
+        again["id"] = listed["id"].clone();
+        again
+    });
+    let tools = listed["result"]["tools"].as_array().unwrap();
+    let names: Vec<_> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    assert_eq!(names, TOOLS);
+    for tool in tools {
+        let hints = &tool["annotations"];
+        assert_has(hints, &json!({ "destructiveHint": false, "openWorldHint": false }));
+        assert!(hints["readOnlyHint"].is_boolean() && hints["idempotentHint"].is_boolean(), "{hints}");
+        assert!(tool["description"].as_str().unwrap().starts_with("Call this"), "{}", tool["name"]);
+        check_flat(&tool["inputSchema"], true);
+        check_flat(&tool["outputSchema"], false);
+        assert_eq!(tool["outputSchema"]["required"], json!(["status"]));
+    }
+    assert!(listed.to_string().len() < 34_000, "the tools cost {} bytes", listed.to_string().len());
+}
+
+fn check_flat(schema: &Value, is_input: bool) {
+    for refused in ["anyOf", "oneOf", "allOf", "$ref", "$defs", "additionalProperties", "nullable"] {
+        assert!(schema.get(refused).is_none(), "{refused} in {schema}");
+    }
+    assert!(schema["type"].is_string(), "{schema}");
+    for property in schema["properties"].as_object().into_iter().flat_map(|properties| properties.values()) {
+        assert!(!is_input || property["description"].is_string(), "{property}");
+        if let Some(default) = property.get("default") {
+            let default = default.to_string();
+            assert!(property["description"].as_str().unwrap().contains(default.trim_matches('"')), "{property}");
+        }
+        check_flat(property, is_input);
+    }
+    if let Some(items) = schema.get("items") {
+        check_flat(items, is_input);
+    }
+}
+
+#[test]
+fn instructions_fit_and_first_sentence_says_when() {
+    let scene = Scene::with_repository();
+    let mut client = Client::start(&mut scene.crewlog(&["mcp"]));
+    let answer = client.initialize("2025-11-25", "opencode");
+    let instructions = answer["instructions"].as_str().unwrap();
+    assert!(instructions.len() <= 1_024, "{}", instructions.len());
+    let first = instructions.split_once(". ").unwrap().0;
+    assert!(first.contains("before you edit files"), "{first}");
+    let capabilities: BTreeSet<_> = answer["capabilities"].as_object().unwrap().keys().cloned().collect();
+    assert_eq!(capabilities, ["resources", "tools"].map(str::to_owned).into());
+}
+
+#[test]
+fn two_agents_share_files_messages_tasks_and_answers() {
+    let scene = Scene::with_repository();
+    let (mut ada, mut bob) = (Client::named(&scene, "ada"), Client::named(&scene, "bob"));
+    assert_has(&ada.call("join", json!({})), &json!({ "status": "joined", "agent": "ada", "resumed": false }));
+    assert_has(&ada.call("join", json!({ "model": "m" })), &json!({ "status": "resumed", "agent": "ada" }));
+    let granted = ada.call("reserve_paths", json!({ "paths": ["src/a.rs"], "wait_for_previous": false }));
+    assert_has(&granted, &json!({ "status": "granted" }));
+    assert_has(&granted["granted"][0], &json!({ "path": "src/a.rs", "holder": "ada", "exclusive": true }));
+    let denied = bob.call("reserve_paths", json!({ "paths": ["src/**", "b.rs"] }));
+    assert_has(&denied, &json!({ "status": "denied", "code": "held", "retryable": true }));
+    assert_has(&denied["denied"][0], &json!({ "path": "src/**", "holder": "ada", "pattern": "src/a.rs" }));
+    let partial = bob.call("reserve_paths", json!({ "paths": ["src/**", "b.rs"], "all_or_nothing": false }));
+    assert_has(&partial, &json!({ "status": "partial" }));
+    assert_has(&partial["granted"][0], &json!({ "path": "b.rs" }));
+    let checked = bob.call("check_paths", json!({ "paths": ["b.rs", "c.rs", "src/a.rs", "/etc/x"] }));
+    assert_has(&checked, &json!({ "free": ["c.rs"], "mine": ["b.rs"] }));
+    assert_eq!((&checked["blocked"][0]["holder"], &checked["refused"][0]["path"]), (&json!("ada"), &json!("/etc/x")));
+
+    let letter = json!({ "to": ["ada"], "subject": "files", "body": "please release src", "ack_required": true });
+    let sent = bob.call("send_message", letter);
+    let inbox = ada.call("read_inbox", json!({}));
+    assert_has(&inbox["messages"][0], &json!({ "from": "bob", "sender": "agent", "body": "please release src" }));
+    assert_eq!(inbox["acks_due"], json!([sent["message_id"]]));
+    ada.call("ack_message", json!({ "message_id": sent["message_id"] }));
+    assert_eq!(ada.call("read_inbox", json!({}))["messages"], json!([]));
+    let position = bob.call("get_status", json!({}))["position"].clone();
+    assert_has(&ada.call("release_paths", json!({})), &json!({ "released": [1] }));
+    let events = bob.call("wait_for_events", json!({ "kinds": ["lease"], "since": position }));
+    assert!(events["events"][0]["summary"].as_str().unwrap().contains("src/a.rs ended"), "{events}");
+
+    let tasks = json!([{ "key": "one", "title": "first", "files": ["x.rs"] }, { "key": "two", "title": "second", "depends_on": ["one"] }]);
+    assert_has(&ada.call("create_tasks", json!({ "tasks": tasks })), &json!({ "status": "created" }));
+    let event = bob.call("wait_for_events", json!({ "kinds": ["task"], "since": 0, "timeout_seconds": 20 }));
+    assert!(event["events"][0]["summary"].as_str().unwrap().contains("backlog/1 is ready"), "{event}");
+    let claimed = bob.call("next_task", json!({}));
+    assert_has(&claimed, &json!({ "status": "claimed" }));
+    assert_has(&claimed["leases"][0], &json!({ "path": "x.rs", "task": "backlog/1" }));
+    assert_has(&ada.call("claim_task", json!({ "id": "backlog/1" })), &json!({ "status": "taken", "holder": "bob" }));
+    assert_has(&ada.call("claim_task", json!({ "id": "backlog/2" })), &json!({ "status": "not_ready" }));
+    bob.call("update_task", json!({ "id": "backlog/1", "status": "progress", "step": "half", "next_step": "rest" }));
+    let done = bob.call("update_task", json!({ "id": "backlog/1", "status": "done", "note": "it works" }));
+    assert_eq!(done["leases_released"], json!([claimed["leases"][0]["lease_id"]]));
+    let next = until(|| ada.call("next_task", json!({})), |next| next["status"] == "claimed");
+    assert_eq!(next["task"]["id"], "backlog/2");
+
+    let asked = ada.call("ask_person", json!({ "text": "may I push?", "kind": "permission" }));
+    assert_has(&asked, &json!({ "status": "open", "number": 1 }));
+    assert_eq!(ada.call("ask_person", json!({ "text": "may I push?", "kind": "permission" }))["number"], 1);
+    assert_has(&bob.call("ask_person", json!({ "question": 1 })), &json!({ "code": "not_found" }));
+    ada.close();
+    let left = scene.events_of_type("AgentLeft");
+    assert_has(&left[0], &json!({ "agent": "ada", "note": "its program ended" }));
+    bob.close();
+}
+
+#[test]
+fn one_session_is_one_agent_and_a_new_one_supersedes() {
+    let scene = Scene::with_repository();
+    let mut first = Client::start(scene.crewlog(&["mcp"]).env("AGENT_ID", "ada"));
+    first.initialize("2025-06-18", "codex-mcp-client");
+    first.meta = json!({ "x-codex-turn-metadata": { "session_id": "one" } });
+    first.call("reserve_paths", json!({ "paths": ["a"] }));
+    let mut same = Client::named(&scene, "ada");
+    same.meta = first.meta.clone();
+    assert_has(&same.call("join", json!({})), &json!({ "resumed": true }));
+    assert_has(&first.call("report", json!({ "state": "working" })), &json!({ "status": "ok" }));
+    let mut other = Client::named(&scene, "ada");
+    other.meta = json!({ "x-codex-turn-metadata": { "session_id": "two" } });
+    assert_has(&other.call("join", json!({})), &json!({ "resumed": false }));
+    let refused = first.call("reserve_paths", json!({ "paths": ["b"] }));
+    assert_has(&refused, &json!({ "status": "denied", "code": "superseded", "retryable": false }));
+    let joined = scene.events_of_type("AgentJoined");
+    assert_eq!(
+        joined.iter().map(|event| event["profile"]["program"].as_str().unwrap()).collect::<Vec<_>>(),
+        ["codex", "claude-code"]
+    );
+}
+
+#[test]
+fn without_a_name_the_program_names_the_agent() {
+    for (program, name) in [("gemini-cli-mcp-client", "geminicli-1"), ("opencode", "opencode-1")] {
+        let scene = Scene::with_repository();
+        let mut client = Client::start(&mut scene.crewlog(&["mcp"]));
+        client.initialize("2025-06-18", program);
+        assert_eq!(client.call("get_status", json!({}))["you"], name);
+    }
+}
+
+#[test]
+fn restarted_server_goes_on_as_the_same_agent() {
+    let scene = Scene::with_repository();
+    let (mut first, mut second) =
+        (Client::start(&mut scene.crewlog(&["mcp"])), Client::start(&mut scene.crewlog(&["mcp"])));
+    first.initialize("2025-06-18", "claude-code");
+    first.call("reserve_paths", json!({ "paths": ["a"] }));
+    second.initialize("2025-06-18", "claude-code");
+    assert_has(&second.call("check_paths", json!({ "paths": ["a"] })), &json!({ "mine": ["a"] }));
+    // The old server ends after the new one has begun: the session goes on under its name.
+    first.close();
+    assert_eq!(second.call("get_status", json!({}))["you"], "claudecode-1");
+}
+
+#[test]
+fn subagent_gets_a_handle_of_its_own() {
+    let scene = Scene::with_repository();
+    let mut agent = Client::named(&scene, "ada");
+    agent.call("join", json!({}));
+    let handle = agent.call("join", json!({ "name": "scout", "parent": "ada" }))["agent"].clone();
+    assert_eq!(agent.call("get_status", json!({ "agent": handle }))["you"], "ada/scout");
+    assert_eq!(agent.call("get_status", json!({}))["you"], "ada");
+    assert_has(&agent.call("get_status", json!({ "agent": "x" })), &json!({ "code": "unknown_agent" }));
+}
+
+#[test]
+fn repeated_key_gives_the_first_result() {
+    let scene = Scene::with_repository();
+    let mut agent = Client::named(&scene, "ada");
+    let letter = |body: &str| json!({ "to": ["ada"], "subject": "s", "body": body, "idempotency_key": "k" });
+    let first = agent.call("send_message", letter("one"));
+    assert_eq!(agent.call("send_message", letter("one")), first);
+    assert_has(&agent.call("send_message", letter("two")), &json!({ "status": "denied", "code": "key_reused" }));
+    assert_eq!(scene.events_of_type("MessageSent").len(), 1);
+    // A refused call leaves its key free.
+    let bad = json!({ "to": ["nobody"], "subject": "s", "body": "b", "idempotency_key": "l" });
+    assert_has(&agent.call("send_message", bad), &json!({ "code": "no_recipient" }));
+    let good = json!({ "to": ["ada"], "subject": "s", "body": "b", "idempotency_key": "l" });
+    assert_has(&agent.call("send_message", good), &json!({ "status": "sent" }));
+}
+
+#[test]
+fn results_stay_small_with_a_thousand_leases() {
+    let scene = Scene::with_repository();
+    let mut agent = Client::named(&scene, "ada");
+    for folder in 0..5 {
+        let paths: Vec<_> = (0..200).map(|file| format!("a-long-name-of-a-folder-{folder}/file-{file}.rs")).collect();
+        assert_has(&agent.call("reserve_paths", json!({ "paths": paths })), &json!({ "status": "granted" }));
+    }
+    let (mut numbers, mut cursor) = (BTreeSet::new(), json!(0));
+    while !cursor.is_null() {
+        let page = agent.call("list_leases", json!({ "cursor": cursor, "limit": 200 }));
+        numbers.extend(page["leases"].as_array().unwrap().iter().map(|lease| lease["lease_id"].as_u64().unwrap()));
+        cursor = page["next_cursor"].clone();
+    }
+    assert_eq!(numbers.len(), 1_000);
+    let long = json!({ "to": ["ada"], "subject": "long", "body": "ä".repeat(8_000) });
+    agent.call("send_message", long);
+    let mail = agent.call("read_inbox", json!({}));
+    assert!(mail["messages"][0]["body"].as_str().unwrap().contains("for the rest"), "{mail}");
+    assert_has(&agent.call("join", json!({})), &json!({ "status": "resumed" }));
+    agent.call("get_status", json!({ "view": "agents" }));
+    agent.call("release_paths", json!({}));
+}
+
+#[test]
+fn answers_the_revision_that_was_asked_for() {
+    let scene = Scene::with_repository();
+    for revision in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
+        let mut client = Client::start(&mut scene.crewlog(&["mcp"]));
+        assert_eq!(client.initialize(revision, "claude-code")["protocolVersion"], revision);
+        client.call("get_status", json!({}));
+    }
+    let scene = Scene::with_repository();
+    let mut client = Client::start(&mut scene.crewlog(&["mcp"]));
+    client.meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": { "name": "codex-mcp-client", "version": "1" },
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let found = client.request("server/discover", json!({}))["result"].clone();
+    assert!(found["supportedVersions"].as_array().unwrap().contains(&json!("2026-07-28")), "{found}");
+    let listed = client.request("tools/list", json!({}))["result"].clone();
+    assert_has(&listed, &json!({ "resultType": "complete" }));
+    assert!(listed["ttlMs"].is_u64() && listed["cacheScope"].is_string(), "{}", listed["ttlMs"]);
+    let result = client.raw_call("join", json!({}));
+    assert_eq!((&result["resultType"], &result["structuredContent"]["name"]), (&json!("complete"), &json!("codex-1")));
+}
+
+#[test]
+fn hostile_input_is_refused_and_the_server_lives() {
+    let scene = Scene::with_repository();
+    let mut agent = Client::named(&scene, "ada");
+    for (tool, arguments) in [
+        ("reserve_paths", json!({})),
+        ("reserve_paths", json!({ "paths": "a" })),
+        ("reserve_paths", json!({ "paths": [1] })),
+        ("reserve_paths", json!({ "paths": ["a"], "ttl_seconds": 1e300 })),
+        ("reserve_paths", json!({ "paths": ["a"], "ttl_seconds": -1 })),
+        ("reserve_paths", json!({ "paths": vec!["a"; 201] })),
+        ("create_tasks", json!({ "tasks": [{ "key": 1 }] })),
+        ("create_tasks", json!({ "tasks": [] })),
+        ("update_task", json!({ "id": "backlog/1", "status": "deleted" })),
+        ("wait_for_events", json!({ "kinds": ["everything"] })),
+        ("drop_all", json!({})),
+        ("report", json!({ "state": "working", "note": "x".repeat(300_000) })),
+    ] {
+        let result = agent.raw_call(tool, arguments);
+        assert_eq!(result["isError"], true, "{tool}: {result}");
+        assert_has(&result["structuredContent"], &json!({ "status": "invalid", "retryable": false }));
+    }
+    for (tool, arguments, code) in [
+        ("reserve_paths", json!({ "paths": ["../x"] }), "bad_path"),
+        ("reserve_paths", json!({ "paths": ["a\u{0}b"] }), "bad_path"),
+        ("reserve_paths", json!({ "paths": [""] }), "bad_path"),
+        ("reserve_paths", json!({ "paths": [] }), "bad_paths"),
+        ("renew_paths", json!({ "lease_ids": [9] }), ""),
+        ("claim_task", json!({ "id": "\u{202e}/9" }), "not_found"),
+        ("ack_message", json!({ "message_id": 9 }), "nothing_to_ack"),
+        ("ask_person", json!({}), "no_text"),
+        ("join", json!({ "name": "a b" }), "bad_name"),
+        ("join", json!({ "worktree": "/" }), "bad_worktree"),
+        ("report", json!({ "state": "working", "note": "x".repeat(2_000) }), "too_long"),
+    ] {
+        let result = agent.call(tool, arguments);
+        assert_eq!(result["code"].as_str().unwrap_or_default(), code, "{tool}: {result}");
+    }
+    for line in ["", "{", "[]", "null", "\u{0}\u{1}", &"[".repeat(5_000), &format!("\"{}\"", "x".repeat(2 << 20))] {
+        agent.write(line);
+    }
+    agent.write(&json!({ "jsonrpc": "2.0", "id": "last", "method": "tools/call", "params": { "name": "get_status", "arguments": 7 } }).to_string());
+    let begun = Instant::now();
+    while agent.read()["id"] != "last" && begun.elapsed() < Duration::from_secs(30) {
+        agent.write(&json!({ "jsonrpc": "2.0", "id": "last", "method": "ping" }).to_string());
+    }
+    agent.close();
+}
+
+#[test]
+fn killed_server_frees_its_files_and_its_task() {
+    let scene = Scene::with_repository();
+    let (mut ada, mut bob) = (Client::named(&scene, "ada"), Client::named(&scene, "bob"));
+    ada.call("create_tasks", json!({ "tasks": [{ "key": "one", "title": "first", "files": ["x.rs"] }] }));
+    until(|| ada.call("next_task", json!({})), |next| next["status"] == "claimed");
+    ada.call("update_task", json!({ "id": "backlog/1", "status": "progress", "next_step": "go on here" }));
+    ada.call("reserve_paths", json!({ "paths": ["y.rs"] }));
+    assert_has(&bob.call("reserve_paths", json!({ "paths": ["y.rs"] })), &json!({ "status": "denied" }));
+    ada.kill();
+    assert_has(&bob.call("reserve_paths", json!({ "paths": ["y.rs"] })), &json!({ "status": "granted" }));
+    let claimed = bob.call("next_task", json!({}));
+    assert_has(&claimed, &json!({ "status": "claimed" }));
+    assert_has(&claimed["task"], &json!({ "id": "backlog/1", "next_step": "go on here" }));
+    assert_has(&scene.events_of_type("AgentLost")[0], &json!({ "agent": "ada", "is_dead": true }));
+}
+
+#[test]
+fn waiting_request_is_granted_when_files_are_free() {
+    let scene = Scene::with_repository();
+    let (mut ada, mut bob) = (Client::named(&scene, "ada"), Client::named(&scene, "bob"));
+    ada.call("reserve_paths", json!({ "paths": ["x.rs"] }));
+    let queued = bob.call("reserve_paths", json!({ "paths": ["x.rs"], "wait_seconds": 1 }));
+    assert_has(&queued, &json!({ "status": "queued", "queue_position": 1 }));
+    let begun = Instant::now();
+    let waiting = json!({ "name": "reserve_paths", "arguments": { "paths": ["x.rs"], "wait_seconds": 45 } });
+    bob.write(&json!({ "jsonrpc": "2.0", "id": "w", "method": "tools/call", "params": waiting }).to_string());
+    assert_eq!(ada.call("release_paths", json!({}))["now_granted_to"], json!(["bob"]));
+    assert_eq!(super::checked(&bob.read())["structuredContent"]["status"], "granted");
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn secrets_are_redacted_before_they_are_appended() {
+    let scene = Scene::with_repository().with_env("DEPLOY_TOKEN", "hunter2hunter2");
+    scene.write("crewlog.toml", "[secrets]\npatterns = [\"sk-[a-z0-9]+\"]\nenv = [\"DEPLOY_TOKEN\"]\n");
+    let mut agent = Client::named(&scene, "ada");
+    agent.call("send_message", json!({ "to": ["ada"], "subject": "keys", "body": "use sk-abc1 or hunter2hunter2" }));
+    agent.call("ask_person", json!({ "text": "is sk-abc1 right?", "choices": ["sk-abc1"] }));
+    agent.call("create_tasks", json!({ "tasks": [{ "key": "k", "title": "rotate sk-abc1" }] }));
+    assert_eq!(scene.events_of_type("MessageSent")[0]["message"]["body"], "use [redacted] or [redacted]");
+    let log = scene.run(&["export"]).expect(0).stdout;
+    assert!(!log.contains("sk-abc1") && !log.contains("hunter2"), "{log}");
+    scene.write("crewlog.toml", "[secrets]\npatterns = [\"x*\"]\n");
+    scene.run(&["mcp"]).expect(1).says(&["crewlog.toml:2:12", "matches the empty text"]);
+}
+
+#[test]
+fn standard_output_carries_the_protocol_only() {
+    let scene = Scene::with_repository();
+    let mut agent = Client::named(&scene, "ada");
+    agent.call("join", json!({}));
+    drop(agent.server.stdin.take());
+    assert!(agent.server.wait().unwrap().success());
+    assert!(agent.lines.recv().is_err());
+}
+
+#[test]
+fn resources_show_status_and_leases() {
+    let scene = Scene::with_repository();
+    let mut agent = Client::named(&scene, "ada");
+    agent.call("reserve_paths", json!({ "paths": ["a"] }));
+    let read = |agent: &mut Client, uri: &str| {
+        let answer = agent.request("resources/read", json!({ "uri": uri }));
+        serde_json::from_str::<Value>(answer["result"]["contents"][0]["text"].as_str().unwrap()).unwrap()
+    };
+    assert_has(&read(&mut agent, "crewlog://status"), &json!({ "n_agents": 1, "n_leases": 1 }));
+    assert_has(&read(&mut agent, "crewlog://leases")["leases"][0], &json!({ "path": "a" }));
+    let missing = agent.request("resources/read", json!({ "uri": "crewlog://nothing" }));
+    assert_eq!(missing["error"]["code"], -32002);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn answer_of_the_person_reaches_the_agent_that_waits() {
+    let scene = Scene::with_repository();
+    let mut agent = Client::named(&scene, "ada");
+    let project = agent.call("get_status", json!({}))["project"].as_str().unwrap().to_owned();
+    let question = json!({ "text": "may I push?", "kind": "permission" });
+    assert_has(&agent.call("ask_person", question.clone()), &json!({ "status": "open", "number": 1 }));
+    let waiting = json!({ "name": "ask_person", "arguments": { "question": 1, "wait_seconds": 45 } });
+    agent.write(&json!({ "jsonrpc": "2.0", "id": "w", "method": "tools/call", "params": waiting }).to_string());
+
+    let store = EventStore::open(scene.path(".crewlog/log.db").to_str().unwrap()).await.unwrap();
+    let life = LivenessLock::begin(&scene.path(".crewlog/log.db-workers")).unwrap();
+    let person = Crew::new(&store, &project, Arc::new(life));
+    let answer = |text: &str| Answer { by: "eve".into(), text: text.into(), is_granted: Some(true) };
+    person.answer(1, answer("yes, once")).await.unwrap();
+    let answered = super::checked(&agent.read())["structuredContent"].clone();
+    assert_has(&answered, &json!({ "status": "answered", "answer": "yes, once", "is_granted": true }));
+    // An answer that the agent has is no answer to the next question with the same words.
+    assert_has(&agent.call("ask_person", question.clone()), &json!({ "status": "open", "number": 2 }));
+    person.answer(2, answer("again")).await.unwrap();
+    assert_has(&agent.call("ask_person", question), &json!({ "status": "answered", "number": 2, "answer": "again" }));
+}

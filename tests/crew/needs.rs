@@ -1,0 +1,35 @@
+//! What waits for a person, besides questions and parked tasks: tasks that meet on a file, and late acknowledgements.
+
+use crewlog_executors::crew::{Draft, Kind, TaskUpdate, needs_you};
+use crewlog_planner::crew::messages::ACK_WITHIN;
+
+use super::team::{Team, claimed, joined, task};
+
+#[tokio::test]
+async fn conflicts_and_overdue_acknowledgements_wait_for_a_person() {
+    let team = Team::new();
+    let crew = team.process().await;
+    let (ann, bob) = (joined(&crew, "ann").await, joined(&crew, "bob").await);
+    crew.create_tasks(&ann, vec![task("one", &["src/a.rs"]), task("two", &["src/*.rs"])]).await.unwrap();
+    claimed(&crew, &ann).await;
+    crew.claim(&bob, "backlog/2", None).await.unwrap();
+    let draft = Draft { to: vec!["bob".into()], subject: "stop".into(), needs_ack: true, ..Draft::default() };
+    let sent = crew.send(&ann, draft).await.unwrap().message;
+    team.pass(ACK_WITHIN.as_secs());
+    crew.fire_timers().await.unwrap();
+
+    let needs = needs_you(&crew, None).await.unwrap();
+    let [conflict, overdue] = &needs.items[..] else { panic!("{needs:#?}") };
+    assert_eq!((conflict.kind, overdue.kind), (Kind::Conflict, Kind::Overdue));
+    assert_eq!(conflict.holds_up, ["backlog/2", "backlog/1"]);
+    assert_eq!(conflict.commands, ["conflicts", "cancel backlog 2"]);
+    assert_eq!((&overdue.id, &overdue.commands), (&sent.to_string(), &vec!["why bob".to_owned()]));
+    assert_eq!(overdue.text, "ann waits for an acknowledgement of: stop");
+
+    crew.ack(&bob, sent, String::new()).await.unwrap();
+    crew.update_task(&bob, "backlog/2", TaskUpdate::Failed("it is in the way".into())).await.unwrap();
+    assert_eq!(needs_you(&crew, None).await.unwrap().items, []);
+    assert_eq!(needs_you(&crew, Some(needs.at)).await.unwrap(), needs, "as it was");
+    let other = team.process_of("q").await;
+    assert_eq!(needs_you(&other, Some(needs.at)).await.unwrap().items, [], "another project's person has other work");
+}

@@ -1,0 +1,110 @@
+//! Agents on one log, in several processes that a test can end. It checks nothing.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crewlog_executors::crew::{Caller, Crew, Join, NewTask, Reserve, Reserved, Taken};
+use crewlog_executors::liveness::LivenessLock;
+use crewlog_mq::{EventStore, Query, Range, Recorded};
+use crewlog_planner::crew::agents::Profile;
+use crewlog_planner::crew::leases::TTL;
+use crewlog_planner::crew::target::Target;
+use tempfile::TempDir;
+
+use crate::executors::rig::{Scripted, new_log};
+
+pub const TREE: &str = "host:tree";
+
+/// A log on a backend of the machine, with the test's clock.
+pub struct Team {
+    pub clock: Scripted,
+    folder: TempDir,
+    url: String,
+}
+
+impl Team {
+    pub fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let url = new_log(&folder);
+        Self { clock: Scripted::default(), folder, url }
+    }
+
+    /// The log's file, unless it is on a server.
+    pub fn file(&self) -> Option<PathBuf> {
+        Some(PathBuf::from(&self.url)).filter(|path| path.exists())
+    }
+
+    /// The crew as another process has it: with a store and a liveness lock of its own.
+    pub async fn process(&self) -> Crew {
+        self.process_of("p").await
+    }
+
+    pub async fn process_of(&self, project: &str) -> Crew {
+        let store = EventStore::open_with(&self.url, self.clock.options()).await.unwrap();
+        let life = LivenessLock::begin(&self.folder.path().join("workers")).unwrap();
+        Crew::new(&store, project, Arc::new(life))
+    }
+
+    pub fn pass(&self, secs: u64) {
+        self.clock.pass(Duration::from_secs(secs));
+    }
+}
+
+/// A session of its own for each name.
+pub fn join(crew: &Crew, name: &str) -> Join {
+    let profile = Profile {
+        program: "claude-code".into(),
+        model: None,
+        capabilities: Vec::new(),
+        focus: Vec::new(),
+        worktree: TREE.into(),
+        process: Some(crew.process(name)),
+    };
+    Join { name: Some(name.to_owned()), parent: None, session: format!("session of {name}"), profile }
+}
+
+pub async fn joined(crew: &Crew, name: &str) -> Caller {
+    crew.join(join(crew, name)).await.unwrap().caller
+}
+
+pub fn reserve(paths: &[&str]) -> Reserve {
+    Reserve {
+        targets: paths.iter().map(|path| Target::written(path).unwrap()).collect(),
+        is_exclusive: true,
+        ttl: TTL,
+        reason: "it is edited".into(),
+        task: None,
+        is_strict: false,
+        wait: None,
+    }
+}
+
+/// The numbers of the leases, all granted.
+pub async fn leased(crew: &Crew, caller: &Caller, paths: &[&str]) -> Vec<u64> {
+    match crew.reserve(caller, reserve(paths)).await.unwrap() {
+        Reserved::Granted { leases, .. } => leases.into_iter().map(|(number, _)| number).collect(),
+        other => panic!("{other:?}"),
+    }
+}
+
+pub fn task(title: &str, files: &[&str]) -> NewTask {
+    let files = files.iter().map(|file| (*file).to_owned()).collect();
+    NewTask { key: title.to_owned(), title: title.to_owned(), files, ..NewTask::default() }
+}
+
+/// Claims `backlog/1` without leases.
+pub async fn claimed(crew: &Crew, caller: &Caller) -> Taken {
+    crew.claim(caller, "backlog/1", None).await.unwrap()
+}
+
+pub async fn recorded(crew: &Crew) -> Vec<Recorded> {
+    let page = crew.store().read(&Query::all(), Range::default(), 1_000).await.unwrap();
+    assert!(!page.more);
+    page.events
+}
+
+/// How many events of a type the log has.
+pub async fn n_of(crew: &Crew, event_type: &str) -> usize {
+    recorded(crew).await.iter().filter(|recorded| recorded.event_type == event_type).count()
+}
