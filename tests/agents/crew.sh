@@ -90,8 +90,7 @@ count_events() {
     crewlog events -o jsonl | grep -c '"event_type":"'"$1"'"' || true
 }
 
-# Waits for an event of a type.
+# Waits for an event of a type. The follower ends when it writes again, or after a minute.
 await_event() {
-    grep -m1 -q '"event_type":"'"$1"'"' < <(exec crewlog events --follow -o jsonl)
-    kill $! 2>/dev/null || true
+    grep -m1 -q '"event_type":"'"$1"'"' < <(exec timeout 60 crewlog events --follow -o jsonl)
 }

@@ -4,7 +4,7 @@ crewlog_init
 
 play gemini "$(turns "$(turn "$(tool gemini ask_person '{"text": "Which port?", "wait_seconds": 40}')")" "$done_turn")" \
     claude-one "$(turns "$(turn "$(tool claude join '{}')")" \
-    "$(AFTER='{"opencode": 2}' turn "$(look claude)")" "$(turn "$(tool claude read_inbox '{}')")" "$done_turn")" \
+    "$(AFTER='{"opencode": 2}' turn "$(write claude note.txt noted)")" "$(turn "$(tool claude read_inbox '{}')")" "$done_turn")" \
     opencode "$(turns "$(AFTER='{"claude-one": 2}' turn "$(tool opencode send_message '{"to": ["claude-one"], "subject": "the build is red", "body": "since noon"}')")" "$done_turn")"
 
 agent gemini gemini &
