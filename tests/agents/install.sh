@@ -14,6 +14,9 @@ missing() {
 node -e 'process.exit(process.versions.node.split(".")[0] >= 20 ? 0 : 1)' 2>/dev/null ||
     missing "Node 20 or later is missing: see https://nodejs.org"
 command -v npm >/dev/null || missing "npm is missing: it comes with Node"
+if ! command -v ip >/dev/null && [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
+    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends iproute2
+fi
 command -v ip >/dev/null || missing "ip is missing: install iproute2"
 "$here/run" offline true 2>/dev/null ||
     missing "\`unshare -rn\` is refused: allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, or" \

@@ -150,9 +150,10 @@ impl Mock {
         let agent = key.map(str::to_owned).filter(|key| self.script.agents.contains(key));
         let asked = Asked::new(wire, uri.path(), agent, body);
         let reply = if asked.is_side { Ok(Reply::side()) } else { self.script.next(&asked) };
+        // The agent first: by it the lines of a file are found.
         let n = self.record(json!({
-            "protocol": wire.name(), "path": uri.path(), "model": asked.model, "stream": asked.is_stream,
-            "has_key": key.is_some(), "is_scripted": reply.is_ok() && !asked.is_side, "agent": asked.agent,
+            "agent": asked.agent, "protocol": wire.name(), "path": uri.path(), "model": asked.model,
+            "stream": asked.is_stream, "has_key": key.is_some(), "is_scripted": reply.is_ok() && !asked.is_side,
             "is_side": asked.is_side, "results": asked.results, "body": asked.body,
         }));
         match reply {
