@@ -1,7 +1,5 @@
 //! Executes a person's commands on plans, and makes new plans.
 
-use std::time::{Duration, Instant};
-
 use crewlog_executors::plans;
 use crewlog_mq::{Cause, EventStore, ExecuteError, Executed, Runner, new_event_id};
 use crewlog_planner::event::{Command, Event};
@@ -12,11 +10,6 @@ use crate::session::Session;
 
 /// How often another plan id is tried when one is taken.
 const ID_ATTEMPTS_MAX: usize = 8;
-
-/// The time for which a command is retried while others write the same plan.
-const CONTENDED_MAX: Duration = Duration::from_secs(10);
-/// The least time between two such tries; random jitter is added.
-const PAUSE_MIN: Duration = Duration::from_millis(5);
 
 /// Makes a plan; another id is tried when one is taken.
 pub async fn make_plan(
@@ -44,16 +37,7 @@ pub async fn order(
     command: Command,
 ) -> Result<Executed<Event>, ExecuteError<PlannerError>> {
     let cause = Cause::request().keeping(command.recorded());
-    let begun = Instant::now();
-    loop {
-        match planner.execute(command.clone(), &cause).await {
-            // Jitter lets each of many concurrent writers of a plan succeed.
-            Err(ExecuteError::Contended { .. }) if begun.elapsed() < CONTENDED_MAX => {
-                tokio::time::sleep(PAUSE_MIN + Duration::from_millis(u64::from(random()[0]))).await;
-            }
-            done => return done,
-        }
-    }
+    planner.execute(command, &cause).await
 }
 
 /// Four letters and digits that are hard to mistake for each other.

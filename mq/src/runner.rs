@@ -1,12 +1,15 @@
 //! The short loop that runs a handler against a log: read new events, decide, append, and decide again when others were
 //! faster. It decides nothing itself.
 
+use std::time::Duration;
+
 use crate::append::{Append, Appended, NewEvent, Write};
 use crate::cell::CellChange;
 use crate::error::Error;
 use crate::event::Event;
 use crate::expected::Expected;
 use crate::handler::{Cause, Handler};
+use crate::ids::new_event_id;
 use crate::position::Position;
 use crate::query::{Query, Range};
 use crate::snapshot::{Last, Snapshot, Snapshots};
@@ -14,8 +17,21 @@ use crate::store::EventStore;
 
 /// How often a decision is repeated because of concurrent appends.
 const ATTEMPTS_MAX: usize = 16;
+/// The longest pause between two attempts, in milliseconds.
+const PAUSE_MAX: u32 = 512;
 /// How many events are read at a time.
 const CATCH_UP_PAGE: usize = 1000;
+
+/// Waits before an attempt: a random time, whose limit doubles with each, so that of many writers all get their turn. The first
+/// two attempts do not wait.
+async fn pause(attempt: usize) {
+    if attempt > 1 {
+        let limit = PAUSE_MAX.min(1 << attempt.min(16));
+        let [.., a, b] = new_event_id().into_bytes();
+        let millis = u32::from(u16::from_le_bytes([a, b])) % limit;
+        tokio::time::sleep(Duration::from_millis(millis.into())).await;
+    }
+}
 
 /// Why a command was not carried out.
 #[derive(Debug, thiserror::Error)]
@@ -376,6 +392,7 @@ where
     ) -> Result<Executed<H::Event>, ExecuteError<H::Error>> {
         for attempt in 0..ATTEMPTS_MAX {
             if attempt > 0 || self.state.current_log().is_none() {
+                pause(attempt).await;
                 self.catch_up().await?;
             }
             // Of the state before the command: where its events will stand only the log knows.
