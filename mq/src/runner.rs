@@ -16,7 +16,7 @@ use crate::snapshot::{Last, Snapshot, Snapshots};
 use crate::store::EventStore;
 
 /// How often a decision is repeated because of concurrent appends.
-const ATTEMPTS_MAX: usize = 16;
+const ATTEMPTS_MAX: usize = 32;
 /// The longest pause between two attempts, in milliseconds.
 const PAUSE_MAX: u32 = 512;
 /// How many events are read at a time.
