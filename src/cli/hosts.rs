@@ -5,7 +5,7 @@ use serde::Serialize;
 
 #[derive(Debug, Args)]
 pub struct Init {
-    /// Connect this agent program even if it is not found here; may be repeated
+    /// Connect this agent program only; may be repeated [default: those found here]
     #[arg(long = "host", value_name = "NAME", value_enum)]
     pub hosts: Vec<Host>,
     /// Make the log only

@@ -108,8 +108,9 @@ impl<'a> Files<'a> {
             self.originals.insert(path.clone(), Original { text: original, left: sha256(after) });
             self.keep_originals()?;
         }
+        let mode_of_new = if matches!(content, Content::Script(_)) { 0o777 } else { 0o666 };
         let written = match &after {
-            Some(text) => replace(&path, text, matches!(content, Content::Script(_)), 0o666),
+            Some(text) => replace(&path, text, mode_of_new),
             None => delete(&path, &self.places.root),
         };
         written.map_err(|error| format!("it cannot be written: {error}"))?;
@@ -130,7 +131,7 @@ impl<'a> Files<'a> {
     fn keep_originals(&self) -> Result<(), String> {
         let (file, text) = (&self.originals_file, serde_json::to_string_pretty(&self.originals));
         // Configuration of the user may be secret.
-        let written = text.map_err(io::Error::from).and_then(|text| replace(file, &text, false, 0o600));
+        let written = text.map_err(io::Error::from).and_then(|text| replace(file, &text, 0o600));
         written.map_err(|error| format!("{} cannot be written: {error}", file.display()))
     }
 
@@ -156,24 +157,17 @@ pub fn read(path: &Path) -> Result<Option<String>, String> {
 }
 
 /// Replaces a file at once and keeps its mode; makes its folder first.
-fn replace(path: &Path, text: &str, is_script: bool, mode_of_new: u32) -> io::Result<()> {
+fn replace(path: &Path, text: &str, mode_of_new: u32) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
     let mut beside = tempfile::Builder::new().permissions(Permissions::from_mode(mode_of_new)).tempfile_in(folder)?;
     beside.write_all(text.as_bytes())?;
-    let existing = fs::metadata(path);
-    let is_new = existing.is_err();
-    let mode = existing.or_else(|_| beside.as_file().metadata())?.permissions().mode();
-    // Whoever may read a script may run it.
-    let mode = if is_script { mode | ((mode & 0o444) >> 2) } else { mode };
-    beside.as_file().set_permissions(Permissions::from_mode(mode))?;
+    let existing = fs::metadata(path).ok();
+    existing.as_ref().map_or(Ok(()), |existing| beside.as_file().set_permissions(existing.permissions()))?;
     beside.as_file().sync_all()?;
     // A link to a missing file is not overwritten.
-    if is_new {
-        beside.persist_noclobber(path)?
-    } else {
-        beside.persist(path)?
-    };
+    let replaced = if existing.is_some() { beside.persist(path) } else { beside.persist_noclobber(path) };
+    replaced?;
     Ok(())
 }
 

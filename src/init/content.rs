@@ -37,8 +37,8 @@ impl Content {
     /// The text with the content; an empty text stands for a missing file.
     pub fn with(&self, text: &str) -> Result<String, String> {
         let line_end = if text.contains("\r\n") { "\r\n" } else { "\n" };
-        let is_ended = text.is_empty() || text.ends_with('\n');
-        let text = if is_ended { text.to_owned() } else { format!("{text}{line_end}") };
+        let missing = if text.is_empty() || text.ends_with('\n') { "" } else { line_end };
+        let text = format!("{text}{missing}");
         let section = |marks: [&str; 2], body: &str, at: usize| {
             let (before, after) = around(&text, marks, at)?;
             let section = format!("{}\n{body}{}\n", marks[0], marks[1]).replace('\n', line_end);

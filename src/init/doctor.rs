@@ -39,25 +39,26 @@ const PROMPT: &str = "Say ok, and do nothing else.";
 /// Checks each agent program found here, or those that are named.
 pub async fn doctor(session: &Session, args: &Doctor) -> Result<Code, Failure> {
     let places = Places::of(session);
-    let is_wanted = |host: &Host| args.hosts.contains(host) || (args.hosts.is_empty() && host.is_found(&places));
+    let hosts = Host::chosen(&args.hosts, &places);
+    if hosts.is_empty() {
+        let none = Failure::new(Code::Nothing, "no agent program was found here");
+        return Err(none.hint("`crewlog doctor --host NAME` checks one anyway"));
+    }
     let folder = tempfile::tempdir().map_err(|error| Failure::user(format!("no folder for the trial: {error}")))?;
     let trial = trial_log(session, folder.path()).await?;
     let mut checks = Vec::new();
-    for host in Host::ALL.into_iter().filter(is_wanted) {
+    for host in hosts {
         let mend = |found: String| format!("{found}; to mend: crewlog init --host {}", host.as_ref());
-        checks.push(Check::new(host, "installed", installed(host, &places).await));
+        let version = run(spec(&places, vec![host.as_ref().to_owned(), "--version".to_owned()]), SHORT).await;
+        checks.push(Check::new(host, "installed", version.map(|version| one_line(&version, 60))));
         checks.push(Check::new(host, "configured", configured(&host.targets(&places), &places).map_err(mend)));
         checks.push(Check::new(host, "trusted", trusted(host, &places).map_err(mend)));
         checks.push(Check::new(host, "refuses", refuses(host, &places, &trial).await.map_err(mend)));
         if args.live {
-            checks.push(Check::new(host, "fires", fires(session, host, &places).await?));
+            checks.push(Check::new(host, "fires", fires(session, host, &places).await));
         }
-        let fired = last_fired(session, host).await?.map_or("never".to_owned(), rfc3339);
+        let fired = last_fired(session, host).await.map_or("never".to_owned(), rfc3339);
         checks.push(Check::new(host, "last fired", Ok(fired)));
-    }
-    if checks.is_empty() {
-        let none = Failure::new(Code::Nothing, "no agent program was found here");
-        return Err(none.hint("`crewlog doctor --host NAME` checks one anyway"));
     }
     session.print(&json!({ "checks": checks }), |out| checks.iter().try_for_each(|check| check.print(out)))?;
     Ok(if checks.iter().all(|check| check.is_ok) { Code::Done } else { Code::User })
@@ -85,11 +86,9 @@ impl Check {
     }
 }
 
-/// When a hook of a program last ran on the log of this repository.
-async fn last_fired(session: &Session, host: Host) -> Result<Option<Timestamp>, Failure> {
-    // Without a log none has run, and every other command says what is wrong with one that cannot be read.
-    let Ok(crew) = crew::open(session).await else { return Ok(None) };
-    Ok(crew.last_hook(host.program()).await?)
+/// When a hook of a program last ran on the log of this repository. Every other command says why a log cannot be read.
+async fn last_fired(session: &Session, host: Host) -> Option<Timestamp> {
+    crew::open(session).await.ok()?.last_hook(host.program()).await.ok()?
 }
 
 /// Makes a log in this folder, in which another agent than the hook's has a lease on the trial's file. Nothing of the
@@ -97,24 +96,20 @@ async fn last_fired(session: &Session, host: Host) -> Result<Option<Timestamp>, 
 async fn trial_log(session: &Session, folder: &Path) -> Result<String, Failure> {
     let url = folder.join("log.db").to_string_lossy().into_owned();
     let store = EventStore::open_with(&url, Options { create: true, ..Options::default() }).await?;
-    let life =
-        LivenessLock::begin(&folder.join("workers")).map_err(|error| Failure::user(format!("no trial: {error}")))?;
+    let life = LivenessLock::begin(&folder.join("workers"));
+    let life = life.map_err(|error| Failure::user(format!("no trial: {error}")))?;
     let crew = Crew::new(&store, &session.project()?, Arc::new(life));
-    let profile = Profile {
-        program: "trial".to_owned(),
-        model: None,
-        capabilities: Vec::new(),
-        focus: Vec::new(),
-        worktree: Worktree::around(&session.folder).name().to_owned(),
-        process: None,
-    };
-    let join = Join { name: Some("trial".to_owned()), parent: None, session: "trial".to_owned(), profile };
+    let trial = || "trial".to_owned();
+    let worktree = Worktree::around(&session.folder).name().to_owned();
+    let profile =
+        Profile { program: trial(), model: None, capabilities: vec![], focus: vec![], worktree, process: None };
+    let join = Join { name: Some(trial()), parent: None, session: trial(), profile };
     let holder = crew.join(join).await?.caller;
     let reserve = Reserve {
         targets: target::Target::literal(TRIAL_FILE).into_iter().collect(),
         is_exclusive: true,
         ttl: leases::TTL,
-        reason: "the trial of crewlog doctor".to_owned(),
+        reason: trial(),
         task: None,
         is_strict: false,
         wait: None,
@@ -124,17 +119,12 @@ async fn trial_log(session: &Session, folder: &Path) -> Result<String, Failure> 
     Ok(url)
 }
 
-async fn installed(host: Host, places: &Places) -> Result<String, String> {
-    let out = run(spec(places, vec![host.as_ref().to_owned(), "--version".to_owned()]), SHORT).await?;
-    Ok(one_line(&out, 60))
-}
-
 /// Fails with the files that `init` would change, and those that it cannot change.
 fn configured(targets: &[Target], places: &Places) -> Result<String, String> {
     let unlike = targets.iter().filter_map(|target| {
         let shown = places.shown(&target.path);
-        match target.is_done() {
-            Ok(is_done) => (!is_done).then_some(shown),
+        match target.before_and_after() {
+            Ok((before, after)) => (before != Some(after)).then_some(shown),
             Err(reason) => Some(format!("{shown}: {reason}")),
         }
     });
@@ -199,26 +189,23 @@ fn trial_edit(host: Host, root: &Path) -> Value {
 
 /// True of an answer that the program takes for a refusal.
 fn denies(host: Host, answer: &str) -> bool {
-    let answer = serde_json::from_str::<Value>(answer).unwrap_or_default();
-    match host {
-        Host::Gemini => answer["decision"] == "deny",
-        Host::Claude | Host::Codex | Host::Opencode => answer["hookSpecificOutput"]["permissionDecision"] == "deny",
-    }
+    let decision = if host == Host::Gemini { "/decision" } else { "/hookSpecificOutput/permissionDecision" };
+    serde_json::from_str::<Value>(answer).is_ok_and(|answer| answer.pointer(decision) == Some(&json!("deny")))
 }
 
 /// Starts the program for one turn, unattended, and looks whether its hook has run.
-async fn fires(session: &Session, host: Host, places: &Places) -> Result<Result<String, String>, Failure> {
+async fn fires(session: &Session, host: Host, places: &Places) -> Result<String, String> {
     let one_turn = match host {
         Host::Claude => "claude -p",
         Host::Codex => "codex exec --skip-git-repo-check",
         Host::Gemini => "gemini -p",
         Host::Opencode => "opencode run",
     };
-    let before = last_fired(session, host).await?;
+    let before = last_fired(session, host).await;
     let ran = run(spec(places, Spec::shell_line(&format!("{one_turn} '{PROMPT}'"), [])), TURN).await;
-    let has_fired = last_fired(session, host).await? != before;
+    let has_fired = last_fired(session, host).await != before;
     let how = ran.map_or_else(|reason| reason, |out| one_line(&out, 100));
-    Ok(if has_fired { Ok(format!("its hook ran ({how})")) } else { Err(format!("no hook ran ({how})")) })
+    if has_fired { Ok(format!("its hook ran ({how})")) } else { Err(format!("no hook ran ({how})")) }
 }
 
 /// A program to run in the repository.

@@ -31,11 +31,11 @@ pub struct Target {
 }
 
 impl Target {
-    /// True where the file has the content, as `init` would write it.
-    pub fn is_done(&self) -> Result<bool, String> {
-        let text = read(&self.path)?;
-        let wanted = self.content.with(text.as_deref().unwrap_or_default())?;
-        Ok(text == Some(wanted))
+    /// The file as it is, if it is there, and as `init` would write it.
+    pub fn before_and_after(&self) -> Result<(Option<String>, String), String> {
+        let before = read(&self.path)?;
+        let after = self.content.with(before.as_deref().unwrap_or_default())?;
+        Ok((before, after))
     }
 }
 
@@ -72,9 +72,8 @@ impl Host {
             Self::Claude => {
                 let events = ["SessionStart", "UserPromptSubmit", "Stop", "SubagentStop", "SessionEnd"];
                 let hooks = hooks("Edit|Write|NotebookEdit|Bash", 5, ["PreToolUse", "PostToolUse"], &events);
-                let server = json!({"command": "crewlog", "args": ["mcp"]});
                 vec![
-                    json(root(".mcp.json"), json!({"mcpServers": {SERVER: server}})),
+                    json(root(".mcp.json"), json!({"mcpServers": {SERVER: {"command": "crewlog", "args": ["mcp"]}}})),
                     json(hooks_file, json!({"hooks": hooks})),
                     // The allowed tools of the shared settings are ignored until the workspace is trusted.
                     json(root(".claude/settings.local.json"), json!({"permissions": {"allow": ["mcp__crewlog"]}})),
@@ -91,8 +90,7 @@ impl Host {
             Self::Gemini => {
                 let server = json!({"command": "crewlog", "args": ["mcp"], "timeout": 60_000, "trust": true});
                 let events = ["SessionStart", "BeforeAgent", "AfterAgent", "SessionEnd"];
-                let tools = "write_file|replace|run_shell_command";
-                let hooks = hooks(tools, 5_000, ["BeforeTool", "AfterTool"], &events);
+                let hooks = hooks("write_file|replace|run_shell_command", 5_000, ["BeforeTool", "AfterTool"], &events);
                 vec![json(hooks_file, json!({"mcpServers": {SERVER: server}, "hooks": hooks}))]
             }
             Self::Opencode => {
@@ -123,6 +121,7 @@ pub struct OurHook<'a> {
     pub hook: &'a Value,
 }
 
+/// Our hooks in the text of such a file.
 pub fn our_hooks(settings: &Value) -> Vec<OurHook<'_>> {
     let mut ours = Vec::new();
     for (event, groups) in settings["hooks"].as_object().into_iter().flatten() {
@@ -145,9 +144,6 @@ pub fn is_our_hook(hook: &Value) -> bool {
 /// The files that programs share: instructions for agents, and the hooks of git that refuse commits and pushes. These run
 /// before the hooks that are there, and leave them the input.
 pub fn shared(hosts: &[Host], places: &Places) -> Vec<Target> {
-    if hosts.is_empty() {
-        return Vec::new();
-    }
     let text = |path| Target { path, content: Content::Text(INSTRUCTIONS) };
     let mut targets = vec![text(places.root.join("AGENTS.md"))];
     let for_claude = places.root.join("CLAUDE.md");

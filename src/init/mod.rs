@@ -10,13 +10,11 @@ mod places;
 mod toml;
 mod trust;
 
-use std::io::Write;
-
 use serde_json::json;
 
 use self::change::{Change, Files, Outcome, Row};
 use self::places::Places;
-use crate::cli::{Host, Init, Output};
+use crate::cli::{Host, Init};
 use crate::failure::{Code, Failure};
 use crate::session::Session;
 use crate::text::visible;
@@ -38,29 +36,19 @@ pub async fn init(session: &Session, args: &Init) -> Result<Code, Failure> {
     }
     let (store, is_new) = session.place.open_or_make().await?;
     let log = store.log().await?;
-    let rows = change_all(session, &places, &wanted(session, args, &places), Change::Add)?;
-    let shown = session.place.shown();
-    let did = if is_new { "made" } else { "is there already:" };
-    let json = json!({ "store": shown, "log": log.id, "is_new": is_new, "files": rows });
-    let text = |out: &mut dyn Write| {
-        writeln!(out, "{}", visible(&format!("{did} {shown} (log {})", log.id)))?;
-        rows.iter().try_for_each(|row| row.print(out))
-    };
-    match session.output {
-        Output::Text => session.print(&json, text)?,
-        Output::Json | Output::Jsonl => session.print_done("", &json)?,
-    };
-    verdict(session, &rows)
-}
-
-/// The programs to connect.
-fn wanted(session: &Session, args: &Init, places: &Places) -> Vec<Host> {
-    let is_wanted = |host: &Host| !args.no_hosts && (args.hosts.contains(host) || host.is_found(places));
-    let hosts = Host::ALL.into_iter().filter(is_wanted).collect::<Vec<_>>();
+    let hosts = if args.no_hosts { Vec::new() } else { Host::chosen(&args.hosts, &places) };
     if hosts.is_empty() && !args.no_hosts {
         session.suggest("no agent program was found here; to connect one anyway: crewlog init --host NAME");
     }
-    hosts
+    let rows = if hosts.is_empty() { Vec::new() } else { change_all(session, &places, &hosts, Change::Add)? };
+    let shown = session.place.shown();
+    let did = if is_new { "made" } else { "is there already:" };
+    let json = json!({ "store": shown, "log": log.id, "is_new": is_new, "files": rows });
+    session.print(&json, |out| {
+        writeln!(out, "{}", visible(&format!("{did} {shown} (log {})", log.id)))?;
+        rows.iter().try_for_each(|row| row.print(out))
+    })?;
+    verdict(session, &rows)
 }
 
 /// Changes all files of these programs: their own, those that they share, and the user's consent. Each is read in its

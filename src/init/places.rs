@@ -49,12 +49,9 @@ impl Places {
 
     /// True of a file of the repository. Others are the user's own, and are written only with consent: in the home, all.
     pub fn is_inside(&self, path: &Path) -> bool {
-        if fs::canonicalize(&self.home).is_ok_and(|home| home == self.root) {
-            return false;
-        }
-        let common_dir = self.repository.as_ref().map(|repository| repository.common_dir.as_path());
-        let folders = [Some(self.root.as_path()), common_dir].into_iter().flatten();
-        folders.filter_map(|folder| fs::canonicalize(folder).ok()).any(|folder| path.starts_with(folder))
+        let is_home = fs::canonicalize(&self.home).is_ok_and(|home| home == self.root);
+        let is_shared = self.repository.as_ref().is_some_and(|repository| path.starts_with(&repository.common_dir));
+        !is_home && (path.starts_with(&self.root) || is_shared)
     }
 
     /// The path as it is shown: from the root of the worktree where it is below it.
@@ -72,8 +69,14 @@ pub fn followed(path: &Path) -> PathBuf {
 }
 
 impl Host {
+    /// The named programs; if none is named, those that are found.
+    pub fn chosen(named: &[Self], places: &Places) -> Vec<Self> {
+        let is_chosen = |host: &Self| named.contains(host) || (named.is_empty() && host.is_found(places));
+        Self::ALL.into_iter().filter(is_chosen).collect()
+    }
+
     /// True where the program is on the `PATH`, or configured in this repository.
-    pub fn is_found(self, places: &Places) -> bool {
+    fn is_found(self, places: &Places) -> bool {
         let name: &str = self.as_ref();
         let path = std::env::var_os("PATH").unwrap_or_default();
         let traces = [format!(".{name}"), format!("{name}.json"), format!("{name}.jsonc")];

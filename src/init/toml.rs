@@ -9,27 +9,29 @@ use super::content::{SERVER, Wanted};
 
 /// The text with the wanted members.
 pub fn with(text: &str, wanted: &Wanted) -> Result<String, String> {
-    let mut document = parse(text)?;
-    add(document.as_table_mut(), &wanted.trust)?;
-    add(document.as_table_mut(), &wanted.ours)?;
-    checked(&document)
+    edit(text, |table| {
+        add(table, &wanted.trust)?;
+        add(table, &wanted.ours)
+    })
 }
 
 /// The text without our members, and without the tables that become empty.
 pub fn without(text: &str, wanted: &Wanted) -> Result<String, String> {
+    edit(text, |table| {
+        take_out(table, &wanted.ours);
+        Ok(())
+    })
+}
+
+fn edit(text: &str, change: impl FnOnce(&mut Table) -> Result<(), String>) -> Result<String, String> {
+    let parse = |text: &str| text.parse::<DocumentMut>().map_err(|error| format!("it is not TOML: {error}"));
     let mut document = parse(text)?;
-    take_out(document.as_table_mut(), &wanted.ours);
-    checked(&document)
-}
-
-fn parse(text: &str) -> Result<DocumentMut, String> {
-    text.parse::<DocumentMut>().map_err(|error| format!("it is not TOML: {error}"))
-}
-
-fn checked(document: &DocumentMut) -> Result<String, String> {
-    let text = document.to_string();
-    parse(&text).map_err(|_| "its tables are written in a way that cannot be edited in place")?;
-    Ok(text)
+    change(document.as_table_mut())?;
+    let changed = document.to_string();
+    parse(&changed).map_err(|_| "its tables are written in a way that cannot be edited in place")?;
+    // The writer ends lines with `\n`.
+    let has_crlf = text.contains("\r\n");
+    Ok(if has_crlf { changed.replace("\r\n", "\n").replace('\n', "\r\n") } else { changed })
 }
 
 fn add(table: &mut dyn TableLike, wanted: &Value) -> Result<(), String> {

@@ -5,7 +5,6 @@ use std::path::Path;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::change::read;
 use super::content::{Content, Wanted};
 use super::hosts::{OurHook, Target, our_hooks};
 use super::places::Places;
@@ -22,9 +21,9 @@ pub fn target(host: Host, places: &Places) -> Option<Target> {
         Host::Codex => {
             let file = host.hooks_file(places);
             let own = host.targets(places).into_iter().find(|own| own.path == file);
-            let text = read(&file).ok().flatten().unwrap_or_default();
             // A file that cannot be edited has no hooks of ours.
-            let hooks = own.and_then(|own| json_text::value(&own.content.with(&text).ok()?).ok()).unwrap_or_default();
+            let (_, text) = own.and_then(|own| own.before_and_after().ok()).unwrap_or_default();
+            let hooks = json_text::value(&text).unwrap_or_default();
             // Codex looks for the main worktree from any other.
             let root = places.main_root.to_string_lossy();
             let trust = json!({"projects": {root: {"trust_level": "trusted"}}});
@@ -43,12 +42,12 @@ pub fn target(host: Host, places: &Places) -> Option<Target> {
 fn hashes(file: &Path, settings: &Value) -> Value {
     // Another program of that name may be anything: Codex itself asks about it.
     let hooks = our_hooks(settings).into_iter().filter(|ours| ours.hook["command"] == COMMAND);
-    let hashes = hooks.map(|OurHook { event, place: (group, index), matcher, hook }| {
+    let entry = |OurHook { event, place: (group, index), matcher, hook }| {
         let event = snake_case(event);
         let hash = hash(&event, matcher, hook);
         (format!("{}:{event}:{group}:{index}", file.display()), json!({ "trusted_hash": hash }))
-    });
-    hashes.collect()
+    };
+    hooks.map(entry).collect()
 }
 
 /// The SHA-256 of a hook's JSON, without blanks and with its keys in order of the alphabet.

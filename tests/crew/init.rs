@@ -270,6 +270,7 @@ fn git_hooks_go_where_git_looks_for_them() {
 fn an_existing_git_hook_runs_after_ours_and_keeps_its_input() {
     let scene = scene();
     write(&scene, ".git/hooks/pre-push", PRE_PUSH);
+    fs::set_permissions(scene.path(".git/hooks/pre-push"), fs::Permissions::from_mode(0o755)).unwrap();
     write(&scene, ".git/hooks/pre-commit", "#!/usr/bin/env python3\nprint('mine')\n");
     program(&scene, "crewlog", "echo \"$@\" >> ran; cat > eaten; exit \"$(cat verdict 2>/dev/null || echo 0)\"");
     let ran = scene.run(&["init", "--host", "gemini"]).expect(1);
@@ -339,4 +340,57 @@ fn only_programs_that_are_found_are_connected() {
     assert!(wrote.contains_key(".gemini/settings.json") && wrote.contains_key("opencode.json"), "{wrote:?}");
     assert!(!wrote.contains_key(".mcp.json") && !wrote.contains_key(".codex/hooks.json"), "{wrote:?}");
     assert!(!wrote.contains_key("CLAUDE.md"), "only Claude Code reads it: {wrote:?}");
+}
+
+#[test]
+fn what_a_person_set_in_our_entries_stays() {
+    let scene = scene();
+    let server = "{\"mcpServers\": {\"crewlog\": {\"type\": \"http\", \"url\": \"http://127.0.0.1:7777/mcp\"}}}\n";
+    let config = "mcp_servers.crewlog.command = '/opt/crewlog' # mine\r\n";
+    let group = r#"{"matcher": "Edit", "hooks": [{"type": "command", "command": "/opt/crewlog hook"}, {"type": "command", "command": "lint"}]}"#;
+    write(&scene, ".mcp.json", server);
+    write(&scene, ".codex/config.toml", config);
+    write(&scene, ".claude/settings.json", &format!("{{\"hooks\": {{\"PreToolUse\": [{group}]}}}}\n"));
+    let wrote = outcomes(&scene.run(&["init", "--host", "claude", "--host", "codex", "-o", "json"]).expect(0));
+    assert_eq!((wrote[".mcp.json"].as_str(), wrote[".codex/config.toml"].as_str()), ("unchanged", "unchanged"));
+    assert_eq!((scene.read(".mcp.json").as_str(), scene.read(".codex/config.toml").as_str()), (server, config));
+    let settings = scene.read(".claude/settings.json");
+    assert!(settings.contains(&format!("\"PreToolUse\": [{group}]")), "{settings}");
+    scene.run(&["init", "--remove"]).expect(0);
+    let settings = scene.read(".claude/settings.json");
+    let left: Value = serde_json::from_str(&settings).unwrap();
+    let lint = serde_json::json!([{"matcher": "Edit", "hooks": [{"type": "command", "command": "lint"}]}]);
+    assert_eq!(left, serde_json::json!({"hooks": {"PreToolUse": lint}}), "{settings}");
+}
+
+#[test]
+fn toml_tables_are_added_below_any_form_of_their_parent() {
+    for own in [
+        "mcp_servers = { other = { command = 'x' } }\n",
+        "mcp_servers.other.command = 'x'\r\n",
+        "[mcp_servers]\nother = { command = 'x' } # last\n",
+    ] {
+        let scene = scene();
+        write(&scene, ".codex/config.toml", own);
+        scene.run(&["init", "--host", "codex"]).expect(0);
+        let again = outcomes(&scene.run(&["init", "--host", "codex", "-o", "json"]).expect(0));
+        assert_eq!(again[".codex/config.toml"], "unchanged", "{own}");
+        let config = scene.read(".codex/config.toml");
+        assert_eq!(config.matches('\n').count() == config.matches("\r\n").count(), own.contains('\r'), "{config:?}");
+        scene.write(".codex/config.toml", format!("# mine\n{config}"));
+        scene.run(&["init", "--remove"]).expect(0);
+        assert_eq!(
+            scene.read(".codex/config.toml").replace("\r\n", "\n"),
+            format!("# mine\n{own}").replace("\r\n", "\n")
+        );
+    }
+}
+
+#[test]
+fn a_link_to_a_missing_file_is_left_alone() {
+    let scene = scene();
+    symlink("../home/AGENTS.md", scene.path("AGENTS.md")).unwrap();
+    let ran = scene.run(&["init", "--host", "gemini", "-o", "json"]).expect(1);
+    assert_eq!(outcomes(&ran)["AGENTS.md"], "failed");
+    assert!(fs::symlink_metadata(scene.path("AGENTS.md")).unwrap().is_symlink());
 }
