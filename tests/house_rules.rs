@@ -10,6 +10,8 @@ use std::process::Command;
 
 use source::{File, code_only, first_test_line, functions, lines_with, names_after};
 
+type Paths = &'static [&'static str];
+
 /// The faces of the crew: MCP, hooks, configuration, command line.
 const FACES_OF_THE_CREW: [&str; 8] = [
     "src/cli/crew.rs",
@@ -21,30 +23,19 @@ const FACES_OF_THE_CREW: [&str; 8] = [
     "src/mcp/",
     "src/secrets.rs",
 ];
-const CREW: [&str; 10] = [
-    "planner/src/crew/",
-    "executors/src/crew/",
-    "src/cli/crew.rs",
-    "src/cli/hosts.rs",
-    "src/config/hooks.rs",
-    "src/crew/",
-    "src/hook/",
-    "src/init/",
-    "src/mcp/",
-    "src/secrets.rs",
-];
+const CORE_OF_THE_CREW: [&str; 2] = ["planner/src/crew/", "executors/src/crew/"];
 const FILE_LINES_MAX: usize = 600;
 const FN_LINES_MAX: usize = 80;
-/// Maximum lines of production code in parts of the repository, including comments and blank lines: the part, its paths,
-/// the paths among them that do not count, and the limit.
-const CEILINGS: [(&str, &[&str], &[&str], usize); 7] = [
-    ("the log", &["mq/src/"], &[], 16_000),
-    ("the planner", &["planner/src/"], &["planner/src/crew/"], 14_000),
-    ("the executors", &["executors/src/"], &["executors/src/crew/"], 6_500),
-    ("the program", &["src/"], &FACES_OF_THE_CREW, 9_500),
-    ("coordination", &CREW, &[], 9_000),
-    ("the reader of plan files", &["planner/src/parse/"], &[], 4_000),
-    ("keeping plan files in step", &["src/sync.rs", "src/matching.rs"], &[], 800),
+/// Maximum lines of production code in parts of the repository, including comments and blank lines: the part, its lists of
+/// paths, the paths among them that do not count, and the limit.
+const CEILINGS: [(&str, &[Paths], Paths, usize); 7] = [
+    ("the log", &[&["mq/src/"]], &[], 16_000),
+    ("the planner", &[&["planner/src/"]], &CORE_OF_THE_CREW, 14_000),
+    ("the executors", &[&["executors/src/"]], &CORE_OF_THE_CREW, 6_500),
+    ("the program", &[&["src/"]], &FACES_OF_THE_CREW, 9_500),
+    ("coordination", &[&CORE_OF_THE_CREW, &FACES_OF_THE_CREW], &[], 9_000),
+    ("the reader of plan files", &[&["planner/src/parse/"]], &[], 4_000),
+    ("keeping plan files in step", &[&["src/sync.rs", "src/matching.rs"]], &[], 800),
 ];
 const FOLDERS: [&str; 10] =
     [".ci", "benches", "docs", "examples", "executors", "mq", "planner", "src", "tests", "assets"];
@@ -133,7 +124,8 @@ fn ceilings(files: &[File]) -> Vec<Finding> {
     let mut found = Vec::new();
     for (part, places, apart, max) in CEILINGS {
         let is_in = |paths: &[&str], file: &File| paths.iter().any(|path| file.path.starts_with(path));
-        let is_counted = |file: &&File| file.path.ends_with(".rs") && is_in(places, file) && !is_in(apart, file);
+        let places = places.concat();
+        let is_counted = |file: &&File| file.path.ends_with(".rs") && is_in(&places, file) && !is_in(apart, file);
         let lines = files.iter().filter(is_counted).map(|file| first_test_line(&file.path, &file.text) - 1);
         let total = lines.sum::<usize>();
         if total > max {

@@ -5,18 +5,15 @@ use serde::Serialize;
 
 #[derive(Debug, Args)]
 pub struct Init {
-    /// Connect this agent program even if it is not found here; may be repeated
+    /// Connect this agent program only; may be repeated [default: those found here]
     #[arg(long = "host", value_name = "NAME", value_enum)]
     pub hosts: Vec<Host>,
     /// Make the log only
-    #[arg(long, conflicts_with_all = ["hosts", "remove", "print"])]
+    #[arg(long, conflicts_with_all = ["hosts", "remove"])]
     pub no_hosts: bool,
     /// Take out again what `init` wrote, except the log
-    #[arg(long, conflicts_with_all = ["hosts", "print"])]
+    #[arg(long, conflicts_with = "hosts")]
     pub remove: bool,
-    /// Print what would be written, and where; nothing is changed
-    #[arg(long)]
-    pub print: bool,
 }
 
 #[derive(Debug, Args)]

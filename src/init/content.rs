@@ -1,86 +1,95 @@
-//! What crewlog keeps in one file, by the kind of the file.
+//! The content that crewlog keeps in a file, by the kind of the file: adds it to a text, and takes it out.
 
-use super::entry::{Entry, Wrong};
-use super::section::Section;
+use serde_json::Value;
+
 use super::{json, toml};
 
 /// What crewlog keeps in a file.
 #[derive(Debug)]
 pub enum Content {
-    /// Entries in JSON, with or without comments.
-    Json(Vec<Entry>),
-    /// Entries in TOML.
-    Toml(Vec<Entry>),
-    /// A marked section of a text for agents, or of a shell script.
-    Section(Section),
+    /// Members in JSON, with or without comments.
+    Json(Wanted),
+    Toml(Wanted),
+    /// A section at the end of a text for agents: lines, each with a line end.
+    Text(&'static str),
+    /// A section at the start of a shell script, since a script may end early by `exit` or `exec`.
+    Script(String),
     /// A whole file of crewlog's own. Its first line shows whose it is.
     Whole(&'static str),
 }
 
+/// The key of the MCP server. A server that is there stays as it is: a person may set a time-out, or connect by a URL.
+pub const SERVER: &str = "crewlog";
+
+/// What a JSON or TOML file is to have. Arrays are added to those that are there, and so are objects, except for a server.
+#[derive(Debug)]
+pub struct Wanted {
+    pub ours: Value,
+    /// What a person may have come to rely on. It is taken out only when a whole file is restored.
+    pub trust: Value,
+}
+
+/// The first and last line of a section.
+const TEXT_MARKS: [&str; 2] = ["<!-- crewlog: begin; `crewlog init` writes this section -->", "<!-- crewlog: end -->"];
+const SCRIPT_MARKS: [&str; 2] = ["# crewlog: begin; `crewlog init` writes this section", "# crewlog: end"];
+
 impl Content {
-    /// The text with the content; an empty text stands for a file that is missing.
-    pub fn with(&self, text: &str) -> Result<String, Wrong> {
-        let text = match self {
-            Self::Json(entries) => json::with(text, entries)?,
-            Self::Toml(entries) => toml::with(text, entries)?,
-            Self::Section(_) if self.is_foreign(text) => return Err(Wrong::at_all("it is not a shell script")),
-            Self::Section(section) => section.with(text)?,
-            Self::Whole(whole) if text.is_empty() || is_made_here(text, whole) => (*whole).to_owned(),
-            Self::Whole(_) => return Err(Wrong::at_all("crewlog did not make it, and does not overwrite it")),
+    /// The text with the content; an empty text stands for a missing file.
+    pub fn with(&self, text: &str) -> Result<String, String> {
+        let line_end = if text.contains("\r\n") { "\r\n" } else { "\n" };
+        let missing = if text.is_empty() || text.ends_with('\n') { "" } else { line_end };
+        let text = format!("{text}{missing}");
+        let section = |marks: [&str; 2], body: &str, at: usize| {
+            let (before, after) = around(&text, marks, at)?;
+            let section = format!("{}\n{body}{}\n", marks[0], marks[1]).replace('\n', line_end);
+            Ok(format!("{before}{section}{after}"))
         };
-        let is_ended = text.is_empty() || text.ends_with('\n');
-        Ok(if is_ended { text } else { format!("{text}\n") })
-    }
-
-    /// The text without the content.
-    pub fn without(&self, text: &str) -> Result<String, Wrong> {
         match self {
-            Self::Json(entries) => json::without(text, entries),
-            Self::Toml(entries) => toml::without(text, entries),
-            Self::Section(section) => section.without(text),
-            Self::Whole(whole) if is_made_here(text, whole) => Ok(String::new()),
-            Self::Whole(_) => Ok(text.to_owned()),
+            Self::Json(wanted) => json::with(&text, wanted),
+            Self::Toml(wanted) => toml::with(&text, wanted),
+            Self::Text(body) => section(TEXT_MARKS, body, text.len()),
+            Self::Script(_) if text.is_empty() => self.with("#!/bin/sh\n"),
+            Self::Script(body) => {
+                let interpreter = text.split_inclusive('\n').next().filter(|line| line.starts_with("#!"));
+                // Without such a line git runs it by `sh` too.
+                if interpreter.is_some_and(|line| !line.split_whitespace().any(|word| word.ends_with("sh"))) {
+                    return Err(format!("it is not a shell script; run this in it: {}", body.trim_end()));
+                }
+                section(SCRIPT_MARKS, body, interpreter.map_or(0, str::len))
+            }
+            Self::Whole(whole) if text.is_empty() || is_made_here(&text, whole) => Ok((*whole).to_owned()),
+            Self::Whole(_) => Err("crewlog did not make it, and does not overwrite it".to_owned()),
         }
     }
 
-    /// True of a text that is as good as no file.
-    pub fn is_nothing(&self, text: &str) -> bool {
-        match self {
-            Self::Json(_) => json::is_nothing(text),
-            Self::Section(_) if self.is_script() => matches!(text.trim(), "" | "#!/bin/sh"),
-            Self::Toml(_) | Self::Section(_) | Self::Whole(_) => text.trim().is_empty(),
-        }
+    /// The text without the content; none where nothing else is left.
+    pub fn without(&self, text: &str) -> Result<Option<String>, String> {
+        let section = |marks| around(text, marks, 0).map(|(before, after)| format!("{before}{after}"));
+        let left = match self {
+            Self::Json(wanted) => json::without(text, wanted)?,
+            Self::Toml(wanted) => toml::without(text, wanted)?,
+            Self::Text(_) => section(TEXT_MARKS)?,
+            Self::Script(_) => section(SCRIPT_MARKS)?,
+            Self::Whole(whole) if is_made_here(text, whole) => String::new(),
+            Self::Whole(_) => text.to_owned(),
+        };
+        let is_nothing = matches!(left.split_whitespace().collect::<String>().as_str(), "" | "{}" | "#!/bin/sh");
+        Ok(Some(left).filter(|left| left == text || !is_nothing))
     }
 
     /// The content alone, as a person would add it.
     pub fn alone(&self) -> String {
-        match self {
-            Self::Section(section) if section.is_first => section.body.clone(),
-            Self::Json(_) | Self::Toml(_) | Self::Section(_) | Self::Whole(_) => {
-                self.with("").expect("an empty text can hold anything")
-            }
-        }
+        self.with("").expect("an empty text can hold anything")
     }
+}
 
-    /// True where the content belongs in a shell script, and the text is a script of another kind.
-    pub fn is_foreign(&self, text: &str) -> bool {
-        self.is_script() && !is_shell_script(text)
-    }
-
-    /// True of a section in a script.
-    pub fn is_script(&self) -> bool {
-        matches!(self, Self::Section(section) if section.is_first)
-    }
+/// What comes before and after a section; where there is no section, before and after its place.
+fn around<'a>(text: &'a str, [begin, end]: [&str; 2], place: usize) -> Result<(&'a str, &'a str), String> {
+    let Some((before, rest)) = text.split_once(begin) else { return Ok(text.split_at(place)) };
+    let (_, after) = rest.split_once(end).ok_or_else(|| format!("it has no line `{end}`"))?;
+    Ok((before, after.split_once('\n').map_or("", |(_, after)| after)))
 }
 
 fn is_made_here(text: &str, whole: &str) -> bool {
     text.lines().next() == whole.lines().next()
-}
-
-/// True of a script that a shell runs: git runs those without a first line of this kind by `sh` too.
-fn is_shell_script(text: &str) -> bool {
-    let Some(interpreter) = text.lines().next().and_then(|line| line.strip_prefix("#!")) else { return true };
-    let mut words = interpreter.split_whitespace().filter_map(|word| word.rsplit('/').next());
-    let program = words.find(|word| *word != "env" && !word.starts_with('-'));
-    matches!(program, Some("sh" | "bash" | "dash" | "zsh" | "ksh"))
 }

@@ -5,16 +5,11 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use super::COMMAND;
-use super::content::Content;
-use super::entry::{Entry, keys};
+use super::change::read;
+use super::content::{Content, SERVER, Wanted};
 use super::places::Places;
-use super::section::Section;
 use crate::cli::Host;
 
-/// The tools of Claude Code that change files.
-const CLAUDE_TOOLS: &str = "Edit|Write|NotebookEdit|Bash";
-const CODEX_TOOLS: &str = "apply_patch|Bash";
-const GEMINI_TOOLS: &str = "write_file|replace|run_shell_command";
 /// Tells opencode's events to crewlog: it has plugins in place of hooks.
 const PLUGIN: &str = include_str!("plugin.js");
 const INSTRUCTIONS: &str = "\
@@ -36,14 +31,26 @@ pub struct Target {
 }
 
 impl Target {
-    fn new(path: PathBuf, content: Content) -> Self {
-        Self { path, content }
+    /// The file as it is, if it is there, and as `init` would write it.
+    pub fn before_and_after(&self) -> Result<(Option<String>, String), String> {
+        let before = read(&self.path)?;
+        let after = self.content.with(before.as_deref().unwrap_or_default())?;
+        Ok((before, after))
     }
 }
 
 impl Host {
-    /// All of them.
     pub const ALL: [Self; 4] = [Self::Claude, Self::Codex, Self::Gemini, Self::Opencode];
+
+    /// The name of the program in profiles of agents.
+    pub fn program(self) -> &'static str {
+        match self {
+            Self::Claude => "claude-code",
+            Self::Codex => "codex",
+            Self::Gemini => "gemini-cli",
+            Self::Opencode => "opencode",
+        }
+    }
 
     /// The file in the repository that says which hooks run.
     pub fn hooks_file(self, places: &Places) -> PathBuf {
@@ -58,93 +65,98 @@ impl Host {
     /// The program's files in the repository.
     pub fn targets(self, places: &Places) -> Vec<Target> {
         let root = |name: &str| places.root.join(name);
+        let wanted = |ours| Wanted { ours, trust: Value::Null };
+        let json = |path, ours| Target { path, content: Content::Json(wanted(ours)) };
         let hooks_file = self.hooks_file(places);
         match self {
-            Self::Claude => vec![
-                Target::new(root(".mcp.json"), Content::Json(vec![server("mcpServers", json!({}))])),
-                Target::new(hooks_file, Content::Json(claude_hooks())),
-                Target::new(
+            Self::Claude => {
+                let events = ["SessionStart", "UserPromptSubmit", "Stop", "SubagentStop", "SessionEnd"];
+                let hooks = hooks("Edit|Write|NotebookEdit|Bash", 5, ["PreToolUse", "PostToolUse"], &events);
+                vec![
+                    json(root(".mcp.json"), json!({"mcpServers": {SERVER: {"command": "crewlog", "args": ["mcp"]}}})),
+                    json(hooks_file, json!({"hooks": hooks})),
                     // The allowed tools of the shared settings are ignored until the workspace is trusted.
-                    root(".claude/settings.local.json"),
-                    Content::Json(vec![Entry::Element(keys(&["permissions", "allow"]), json!("mcp__crewlog"))]),
-                ),
-            ],
+                    json(root(".claude/settings.local.json"), json!({"permissions": {"allow": ["mcp__crewlog"]}})),
+                ]
+            }
             Self::Codex => {
-                let options = json!({"env_vars": ["AGENT_ID"], "tool_timeout_sec": 60,
-                    "default_tools_approval_mode": "approve"});
-                let config = Content::Toml(vec![server("mcp_servers", options)]);
-                let hooks = hooks(CODEX_TOOLS, 5, ["PreToolUse", "PostToolUse"], &CODEX_EVENTS);
-                vec![Target::new(root(".codex/config.toml"), config), Target::new(hooks_file, Content::Json(hooks))]
+                let server = json!({"command": "crewlog", "args": ["mcp"], "env_vars": ["AGENT_ID"],
+                    "tool_timeout_sec": 60, "default_tools_approval_mode": "approve"});
+                let content = Content::Toml(wanted(json!({"mcp_servers": {SERVER: server}})));
+                let events = ["SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"];
+                let hooks = hooks("apply_patch|Bash", 5, ["PreToolUse", "PostToolUse"], &events);
+                vec![Target { path: root(".codex/config.toml"), content }, json(hooks_file, json!({"hooks": hooks}))]
             }
             Self::Gemini => {
-                let options = json!({"timeout": 60_000, "trust": true});
-                let mut entries = vec![server("mcpServers", options)];
-                entries.extend(hooks(GEMINI_TOOLS, 5_000, ["BeforeTool", "AfterTool"], &GEMINI_EVENTS));
-                vec![Target::new(hooks_file, Content::Json(entries))]
+                let server = json!({"command": "crewlog", "args": ["mcp"], "timeout": 60_000, "trust": true});
+                let events = ["SessionStart", "BeforeAgent", "AfterAgent", "SessionEnd"];
+                let hooks = hooks("write_file|replace|run_shell_command", 5_000, ["BeforeTool", "AfterTool"], &events);
+                vec![json(hooks_file, json!({"mcpServers": {SERVER: server}, "hooks": hooks}))]
             }
             Self::Opencode => {
                 let is_jsonc = root("opencode.jsonc").exists() && !root("opencode.json").exists();
                 let config = root(if is_jsonc { "opencode.jsonc" } else { "opencode.json" });
                 let server =
                     json!({"type": "local", "command": ["crewlog", "mcp"], "enabled": true, "timeout": 60_000});
-                let entries = vec![Entry::Member(keys(&["mcp", "crewlog"]), server)];
-                vec![Target::new(config, Content::Json(entries)), Target::new(hooks_file, Content::Whole(PLUGIN))]
+                let plugin = Target { path: hooks_file, content: Content::Whole(PLUGIN) };
+                vec![json(config, json!({"mcp": {SERVER: server}})), plugin]
             }
         }
     }
 }
 
-const CODEX_EVENTS: [&str; 4] = ["SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"];
-const GEMINI_EVENTS: [&str; 4] = ["SessionStart", "BeforeAgent", "AfterAgent", "SessionEnd"];
-
-fn claude_hooks() -> Vec<Entry> {
-    let events = ["SessionStart", "UserPromptSubmit", "Stop", "SubagentStop", "SessionEnd"];
-    hooks(CLAUDE_TOOLS, 5, ["PreToolUse", "PostToolUse"], &events)
-}
-
 /// Hooks around the tools of a matcher, and at other events. The unit of the time-out is the program's.
-fn hooks(tools: &str, timeout: u32, around: [&str; 2], events: &[&str]) -> Vec<Entry> {
+fn hooks(tools: &str, timeout: u32, around: [&str; 2], events: &[&str]) -> Value {
     let hooks = json!([{"type": "command", "command": COMMAND, "timeout": timeout}]);
-    let entry = |event: &str, group: Value| Entry::Element(keys(&["hooks", event]), group);
-    let around = around.into_iter().map(|event| entry(event, json!({"matcher": tools, "hooks": hooks})));
-    around.chain(events.iter().map(|event| entry(event, json!({"hooks": hooks})))).collect()
+    let around = around.into_iter().map(|event| (event.to_owned(), json!([{"matcher": tools, "hooks": hooks}])));
+    around.chain(events.iter().map(|&event| (event.to_owned(), json!([{"hooks": hooks}])))).collect()
 }
 
-/// The MCP server, with further options.
-fn server(section: &str, options: Value) -> Entry {
-    let mut server = json!({"command": "crewlog", "args": ["mcp"]});
-    if let (Value::Object(server), Value::Object(options)) = (&mut server, options) {
-        server.extend(options);
+/// A hook of ours in a program's file of hooks.
+pub struct OurHook<'a> {
+    pub event: &'a str,
+    /// Its place: the group of its event, and the hook in the group.
+    pub place: (usize, usize),
+    pub matcher: Option<&'a Value>,
+    pub hook: &'a Value,
+}
+
+/// Our hooks in the text of such a file.
+pub fn our_hooks(settings: &Value) -> Vec<OurHook<'_>> {
+    let mut ours = Vec::new();
+    for (event, groups) in settings["hooks"].as_object().into_iter().flatten() {
+        for (i, group) in groups.as_array().into_iter().flatten().enumerate() {
+            for (j, hook) in group["hooks"].as_array().into_iter().flatten().enumerate() {
+                if is_our_hook(hook) {
+                    ours.push(OurHook { event, place: (i, j), matcher: group.get("matcher"), hook });
+                }
+            }
+        }
     }
-    Entry::Member(keys(&[section, "crewlog"]), server)
+    ours
 }
 
-/// The instructions for agents. Claude Code reads its own file only.
-pub fn instructions(hosts: &[Host], places: &Places) -> Vec<Target> {
-    let section = Section {
-        begin: "<!-- crewlog: begin; `crewlog init` writes this section -->",
-        end: "<!-- crewlog: end -->",
-        body: INSTRUCTIONS.to_owned(),
-        is_first: false,
-    };
+/// True of a hook that runs `crewlog hook`, by name or by path. With more in its command it is somebody else's.
+pub fn is_our_hook(hook: &Value) -> bool {
+    hook["command"].as_str().is_some_and(|command| command == COMMAND || command.ends_with("/crewlog hook"))
+}
+
+/// The files that programs share: instructions for agents, and the hooks of git that refuse commits and pushes. These run
+/// before the hooks that are there, and leave them the input.
+pub fn shared(hosts: &[Host], places: &Places) -> Vec<Target> {
+    let text = |path| Target { path, content: Content::Text(INSTRUCTIONS) };
+    let mut targets = vec![text(places.root.join("AGENTS.md"))];
     let for_claude = places.root.join("CLAUDE.md");
-    let has_claude = hosts.contains(&Host::Claude) || for_claude.exists();
-    let paths = [Some(places.root.join("AGENTS.md")), has_claude.then_some(for_claude)];
-    paths.into_iter().flatten().map(|path| Target::new(path, Content::Section(section.clone()))).collect()
-}
-
-/// The hooks of git that refuse commits and pushes. They run before those that are there, and leave them the input.
-pub fn git_hooks(places: &Places) -> Vec<Target> {
-    let Some(folder) = places.git_hooks() else { return Vec::new() };
-    let hook = |name: &str, arguments: &str| {
-        let run = format!("crewlog hook {name}{arguments} </dev/null || exit 1");
-        let section = Section {
-            begin: "# crewlog: begin; `crewlog init` writes this section",
-            end: "# crewlog: end",
-            body: format!("if command -v crewlog >/dev/null; then {run}; fi\n"),
-            is_first: true,
-        };
-        Target::new(folder.join(name), Content::Section(section))
-    };
-    vec![hook("pre-commit", ""), hook("pre-push", " \"$@\"")]
+    // Claude Code reads its own file only.
+    if hosts.contains(&Host::Claude) || for_claude.exists() {
+        targets.push(text(for_claude));
+    }
+    if let Some(folder) = places.git_hooks() {
+        for (name, arguments) in [("pre-commit", ""), ("pre-push", " \"$@\"")] {
+            let run = format!("crewlog hook {name}{arguments} </dev/null || exit 1");
+            let body = format!("if command -v crewlog >/dev/null; then {run}; fi\n");
+            targets.push(Target { path: folder.join(name), content: Content::Script(body) });
+        }
+    }
+    targets
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::cli::Host;
-use crate::place::{FOLDER, Repository};
+use crate::place::Repository;
 use crate::session::Session;
 
 /// The folders that hold configuration.
@@ -28,19 +28,12 @@ impl Places {
         Self { root, main_root, repository, home }
     }
 
-    /// The folder of the log and of what `init` remembers.
-    pub fn log_folder(&self) -> PathBuf {
-        self.main_root.join(FOLDER)
-    }
-
-    /// The folder of git's hooks, as git itself finds it; none without a repository.
+    /// The folder of git's hooks, as git itself finds it; none without git or a repository.
     pub fn git_hooks(&self) -> Option<PathBuf> {
-        let repository = self.repository.as_ref()?;
-        let asked =
-            Command::new("git").args(["rev-parse", "--git-path", "hooks"]).current_dir(&self.root).output().ok();
-        let said = asked.filter(|asked| asked.status.success()).and_then(|asked| String::from_utf8(asked.stdout).ok());
-        let folder = said.map(|said| PathBuf::from(said.trim_end_matches('\n')));
-        Some(self.root.join(folder.unwrap_or_else(|| repository.common_dir.join("hooks"))))
+        let mut git = Command::new("git");
+        let ran = git.args(["rev-parse", "--git-path", "hooks"]).current_dir(&self.root).output().ok()?;
+        let folder = String::from_utf8(ran.stdout).ok().filter(|_| ran.status.success())?;
+        Some(self.root.join(folder.trim_end_matches('\n')))
     }
 
     /// The user's own configuration of Codex.
@@ -56,12 +49,9 @@ impl Places {
 
     /// True of a file of the repository. Others are the user's own, and are written only with consent: in the home, all.
     pub fn is_inside(&self, path: &Path) -> bool {
-        if fs::canonicalize(&self.home).is_ok_and(|home| home == self.root) {
-            return false;
-        }
-        let common_dir = self.repository.as_ref().map(|repository| repository.common_dir.as_path());
-        let folders = [Some(self.root.as_path()), common_dir].into_iter().flatten();
-        folders.filter_map(|folder| fs::canonicalize(folder).ok()).any(|folder| path.starts_with(folder))
+        let is_home = fs::canonicalize(&self.home).is_ok_and(|home| home == self.root);
+        let is_shared = self.repository.as_ref().is_some_and(|repository| path.starts_with(&repository.common_dir));
+        !is_home && (path.starts_with(&self.root) || is_shared)
     }
 
     /// The path as it is shown: from the root of the worktree where it is below it.
@@ -70,38 +60,27 @@ impl Places {
     }
 }
 
-/// The path with its links followed. A file that is missing keeps its name below the nearest folder that is there.
+/// The path with its links followed. A missing file keeps its name below the nearest folder that is there.
 pub fn followed(path: &Path) -> PathBuf {
-    let (Err(_), Some(folder), Some(name)) = (fs::canonicalize(path), path.parent(), path.file_name()) else {
-        return fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    };
-    match fs::read_link(path) {
-        // A link to a file that is missing.
-        Ok(target) => followed(folder).join(target),
-        Err(_) => followed(folder).join(name),
-    }
+    fs::canonicalize(path).unwrap_or_else(|_| match (path.parent(), path.file_name()) {
+        (Some(folder), Some(name)) => followed(folder).join(name),
+        _ => path.to_owned(),
+    })
 }
 
 impl Host {
-    /// The program's file on the `PATH`.
-    pub fn on_path(self) -> Option<PathBuf> {
-        let folders = std::env::var_os("PATH")?;
-        std::env::split_paths(&folders).map(|folder| folder.join(self.as_ref())).find(|file| is_executable(file))
+    /// The named programs; if none is named, those that are found.
+    pub fn chosen(named: &[Self], places: &Places) -> Vec<Self> {
+        let is_chosen = |host: &Self| named.contains(host) || (named.is_empty() && host.is_found(places));
+        Self::ALL.into_iter().filter(is_chosen).collect()
     }
 
-    /// True where the program is installed, or configured in this repository.
-    pub fn is_found(self, places: &Places) -> bool {
-        let traces: &[&str] = match self {
-            Self::Claude => &[".claude"],
-            Self::Codex => &[".codex"],
-            Self::Gemini => &[".gemini"],
-            Self::Opencode => &[".opencode", "opencode.json", "opencode.jsonc"],
-        };
-        self.on_path().is_some() || traces.iter().any(|trace| places.root.join(trace).exists())
+    /// True where the program is on the `PATH`, or configured in this repository.
+    fn is_found(self, places: &Places) -> bool {
+        let name: &str = self.as_ref();
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let traces = [format!(".{name}"), format!("{name}.json"), format!("{name}.jsonc")];
+        std::env::split_paths(&path).any(|folder| folder.join(name).is_file())
+            || traces.iter().any(|trace| places.root.join(trace).exists())
     }
-}
-
-fn is_executable(file: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    file.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }

@@ -1,118 +1,75 @@
-//! Edits TOML in place: comments, order and line ends stay.
+//! Edits TOML in place: comments and order stay.
 
-use serde::de::IntoDeserializer;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 use toml_edit::ser::ValueSerializer;
 use toml_edit::{DocumentMut, Item, Table, TableLike};
 
-use super::entry::{Entry, Wrong, serves};
+use super::content::{SERVER, Wanted};
 
-/// The text with these entries.
-pub fn with(text: &str, entries: &[Entry]) -> Result<String, Wrong> {
-    edit(text, |document| {
-        for entry in entries {
-            if let Entry::Member(keys, value) | Entry::Trust(keys, value) = entry {
-                set(document.as_table_mut(), keys, 0, value)?;
-            }
-        }
+/// The text with the wanted members.
+pub fn with(text: &str, wanted: &Wanted) -> Result<String, String> {
+    edit(text, |table| {
+        add(table, &wanted.trust)?;
+        add(table, &wanted.ours)
+    })
+}
+
+/// The text without our members, and without the tables that become empty.
+pub fn without(text: &str, wanted: &Wanted) -> Result<String, String> {
+    edit(text, |table| {
+        take_out(table, &wanted.ours);
         Ok(())
     })
 }
 
-/// The text without these entries, and without the tables that are empty then.
-pub fn without(text: &str, entries: &[Entry]) -> Result<String, Wrong> {
-    edit(text, |document| {
-        for entry in entries {
-            if let Entry::Member(keys, _) = entry {
-                remove(document.as_table_mut(), keys);
-            }
-        }
-        Ok(())
-    })
-}
-
-fn parse(text: &str) -> Result<DocumentMut, Wrong> {
-    text.parse::<DocumentMut>().map_err(|error| {
-        let before = error.span().and_then(|span| text.get(..span.start));
-        let at = before.map(|before| {
-            let line = before.rsplit('\n').next().unwrap_or_default();
-            (before.matches('\n').count() + 1, line.chars().count() + 1)
-        });
-        Wrong { at, what: format!("it is not TOML: {}", error.message().replace('\n', ", ")) }
-    })
-}
-
-/// The writer ends lines with `\n`: a file with `\r\n` throughout is edited without and gets them back.
-fn edit(text: &str, change: impl FnOnce(&mut DocumentMut) -> Result<(), Wrong>) -> Result<String, Wrong> {
-    let has_crlf = text.contains("\r\n");
-    let plain = if has_crlf { text.replace("\r\n", "\n") } else { text.to_owned() };
-    let mut document = parse(&plain)?;
-    let restored = |text: String| if has_crlf { text.replace('\n', "\r\n") } else { text };
-    if restored(document.to_string()) != text {
-        return Err(Wrong::at_all("it cannot be edited in place: its line ends are mixed"));
-    }
-    change(&mut document)?;
+fn edit(text: &str, change: impl FnOnce(&mut Table) -> Result<(), String>) -> Result<String, String> {
+    let parse = |text: &str| text.parse::<DocumentMut>().map_err(|error| format!("it is not TOML: {error}"));
+    let mut document = parse(text)?;
+    change(document.as_table_mut())?;
     let changed = document.to_string();
-    parse(&changed).map_err(|_| Wrong::at_all("its tables are written in a way that cannot be edited in place"))?;
-    Ok(restored(changed))
+    parse(&changed).map_err(|_| "its tables are written in a way that cannot be edited in place")?;
+    // The writer ends lines with `\n`.
+    let has_crlf = text.contains("\r\n");
+    Ok(if has_crlf { changed.replace("\r\n", "\n").replace('\n', "\r\n") } else { changed })
 }
 
-fn set(table: &mut dyn TableLike, keys: &[String], depth: usize, wanted: &Value) -> Result<(), Wrong> {
-    let Some(key) = keys.get(depth) else { return Ok(()) };
-    if depth + 1 == keys.len() {
-        merge(table, key, wanted);
-        return Ok(());
-    }
-    let mut implicit = Table::new();
-    implicit.set_implicit(true);
-    let item = table.entry(key).or_insert(Item::Table(implicit));
-    let found = item.type_name();
-    let path = keys.get(..=depth).unwrap_or(keys);
-    let table = item.as_table_like_mut().ok_or_else(|| Wrong::kind(path, &format!("a {found}"), "a table"))?;
-    set(table, keys, depth + 1, wanted)
-}
-
-fn merge(table: &mut dyn TableLike, key: &str, wanted: &Value) {
-    let Some(existing) = table.get_mut(key) else {
-        table.insert(key, item(wanted));
-        return;
-    };
-    match (existing.as_table_like().is_some(), wanted) {
-        _ if serves(&plain(existing), wanted) => {}
-        (true, Value::Object(members)) => {
-            let Some(existing) = existing.as_table_like_mut() else { return };
-            for (key, wanted) in members {
-                merge(existing, key, wanted);
+fn add(table: &mut dyn TableLike, wanted: &Value) -> Result<(), String> {
+    for (key, value) in wanted.as_object().into_iter().flatten() {
+        match (table.get_mut(key), value) {
+            (Some(found), Value::Object(inner)) if key != SERVER => {
+                let table = found.as_table_like_mut().ok_or_else(|| format!("`{key}` is not a table"))?;
+                add(table, value)?;
             }
+            (Some(found), _) if found.is_table_like() || found.as_str().is_some_and(|found| value == found) => {}
+            _ => drop(table.insert(key, item(value))),
         }
-        _ => *existing = item(wanted),
+    }
+    Ok(())
+}
+
+fn take_out(table: &mut dyn TableLike, ours: &Value) {
+    for (key, value) in ours.as_object().into_iter().flatten() {
+        let is_ours = match (table.get_mut(key), value) {
+            (Some(found), Value::Object(inner)) if key != SERVER => found.as_table_like_mut().is_some_and(|table| {
+                let was_empty = table.is_empty();
+                take_out(table, value);
+                !was_empty && table.is_empty()
+            }),
+            _ => true,
+        };
+        if is_ours {
+            table.remove(key);
+        }
     }
 }
 
-fn remove(table: &mut dyn TableLike, keys: &[String]) {
-    let Some((key, below)) = keys.split_first() else { return };
-    let Some(item) = table.get_mut(key) else { return };
-    if let (Some(inner), false) = (item.as_table_like_mut(), below.is_empty()) {
-        let n_before = inner.len();
-        remove(inner, below);
-        if n_before == 0 || !inner.is_empty() {
-            return;
-        }
-    } else if !below.is_empty() {
-        return;
-    }
-    table.remove(key);
-}
-
-/// A value as it is in JSON; null where it has none.
-fn plain(item: &Item) -> Value {
-    let value = item.clone().into_value().ok();
-    value.and_then(|value| Value::deserialize(value.into_deserializer()).ok()).unwrap_or_default()
-}
-
-fn item(wanted: &Value) -> Item {
-    let value = wanted.serialize(ValueSerializer::new()).expect("our entries have no null");
-    // An object becomes a table of its own, since it is read and edited by people.
-    Item::Value(value).into_table().map_or_else(|value| value, Item::Table)
+/// An object as a table of its own, since it is read and edited by people. Its header shows where it has values.
+fn item(value: &Value) -> Item {
+    let Value::Object(members) = value else {
+        return Item::Value(value.serialize(ValueSerializer::new()).expect("we want no null"));
+    };
+    let mut table = Table::from_iter(members.iter().map(|(key, value)| (key.as_str(), item(value))));
+    table.set_implicit(true);
+    Item::Table(table)
 }

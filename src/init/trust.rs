@@ -5,13 +5,10 @@ use std::path::Path;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::COMMAND;
-use super::content::Content;
-use super::entry::{Entry, keys};
-use super::files;
-use super::hosts::Target;
-use super::json::value_at;
+use super::content::{Content, Wanted};
+use super::hosts::{OurHook, Target, our_hooks};
 use super::places::Places;
+use super::{COMMAND, json as json_text};
 use crate::cli::Host;
 
 /// The time-out of a hook of Codex that sets none, in seconds.
@@ -22,42 +19,35 @@ pub fn target(host: Host, places: &Places) -> Option<Target> {
     match host {
         Host::Claude | Host::Opencode => None,
         Host::Codex => {
-            // It looks for the main worktree from any other.
-            let root = places.main_root.to_string_lossy();
-            let mut entries = vec![Entry::Trust(keys(&["projects", &root, "trust_level"]), json!("trusted"))];
             let file = host.hooks_file(places);
             let own = host.targets(places).into_iter().find(|own| own.path == file);
-            let text = files::read(&file).ok().flatten().unwrap_or_default();
             // A file that cannot be edited has no hooks of ours.
-            let hooks = own.and_then(|own| own.content.with(&text).ok()).unwrap_or_default();
-            entries.extend(hashes(&file, &hooks));
-            Some(Target { path: places.codex_config(), content: Content::Toml(entries) })
+            let (_, text) = own.and_then(|own| own.before_and_after().ok()).unwrap_or_default();
+            let hooks = json_text::value(&text).unwrap_or_default();
+            // Codex looks for the main worktree from any other.
+            let root = places.main_root.to_string_lossy();
+            let trust = json!({"projects": {root: {"trust_level": "trusted"}}});
+            let ours = json!({"hooks": {"state": hashes(&file, &hooks)}});
+            Some(Target { path: places.codex_config(), content: Content::Toml(Wanted { ours, trust }) })
         }
         Host::Gemini => {
-            let entry = Entry::Trust(keys(&[&places.root.to_string_lossy()]), json!("TRUST_FOLDER"));
-            Some(Target { path: places.gemini_trust(), content: Content::Json(vec![entry]) })
+            let trust = json!({places.root.to_string_lossy(): "TRUST_FOLDER"});
+            let content = Content::Json(Wanted { ours: Value::Null, trust });
+            Some(Target { path: places.gemini_trust(), content })
         }
     }
 }
 
 /// The hash of each of our hooks, under the hook's place in its file.
-fn hashes(file: &Path, text: &str) -> Vec<Entry> {
-    let events = value_at(text, &keys(&["hooks"])).ok().flatten().unwrap_or_default();
-    let mut entries = Vec::new();
-    for (event, groups) in events.as_object().into_iter().flatten() {
+fn hashes(file: &Path, settings: &Value) -> Value {
+    // Another program of that name may be anything: Codex itself asks about it.
+    let hooks = our_hooks(settings).into_iter().filter(|ours| ours.hook["command"] == COMMAND);
+    let entry = |OurHook { event, place: (group, index), matcher, hook }| {
         let event = snake_case(event);
-        for (i, group) in groups.as_array().into_iter().flatten().enumerate() {
-            for (j, hook) in group["hooks"].as_array().into_iter().flatten().enumerate() {
-                // Another command of that name may be anything: Codex itself asks about it.
-                if hook["command"] == COMMAND {
-                    let place = format!("{}:{event}:{i}:{j}", file.display());
-                    let hash = hash(&event, group.get("matcher"), hook);
-                    entries.push(Entry::Member(keys(&["hooks", "state", &place, "trusted_hash"]), json!(hash)));
-                }
-            }
-        }
-    }
-    entries
+        let hash = hash(&event, matcher, hook);
+        (format!("{}:{event}:{group}:{index}", file.display()), json!({ "trusted_hash": hash }))
+    };
+    hooks.map(entry).collect()
 }
 
 /// The SHA-256 of a hook's JSON, without blanks and with its keys in order of the alphabet.
@@ -77,13 +67,8 @@ pub fn sha256(text: &str) -> String {
     Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// `PreToolUse` as `pre_tool_use`.
 fn snake_case(event: &str) -> String {
-    let mut snake = String::new();
-    for (i, c) in event.char_indices() {
-        if c.is_uppercase() && i > 0 {
-            snake.push('_');
-        }
-        snake.extend(c.to_lowercase());
-    }
-    snake
+    let parts = event.chars().flat_map(|c| c.is_uppercase().then_some('_').into_iter().chain(c.to_lowercase()));
+    parts.skip(1).collect()
 }

@@ -25,15 +25,20 @@ fn connected() -> Scene {
     scene
 }
 
-/// What is missing, by program.
-fn missing(report: &Value) -> Vec<(String, Vec<String>)> {
-    let is_missing = |check: &Value| check["is_ok"] == false;
-    let hosts = report["hosts"].as_array().unwrap().iter();
-    let missing = hosts.map(|report| {
-        let checks = report.as_object().unwrap().iter().filter(|(_, check)| is_missing(check));
-        (report["host"].as_str().unwrap().to_owned(), checks.map(|(name, _)| name.clone()).collect())
-    });
-    missing.filter(|(_, missing): &(_, Vec<_>)| !missing.is_empty()).collect()
+/// What is missing: the program, the check, and what was found.
+fn missing(report: &Value) -> Vec<(String, String, String)> {
+    let missing = report["checks"].as_array().unwrap().iter().filter(|check| check["is_ok"] == false);
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    missing.map(|check| (text(&check["host"]), text(&check["name"]), text(&check["found"]))).collect()
+}
+
+/// The only check of a program that fails, and what was found.
+fn only_missing(scene: &Scene, words: &[&str]) -> (String, String) {
+    let ran = scene.run(&[&["doctor", "-o", "json", "--host"] as &[&str], words].concat()).expect(1);
+    match missing(&ran.json()).as_slice() {
+        [(host, name, found)] if host == words[0] => (name.clone(), found.clone()),
+        others => panic!("{others:?}"),
+    }
 }
 
 #[test]
@@ -41,7 +46,8 @@ fn programs_that_are_connected_and_refused_are_well() {
     let scene = connected();
     let log = fs::read(scene.path(".crewlog/log.db")).unwrap();
     let ran = scene.run(&["doctor"]).expect(0);
-    for line in ["claude\n  installed   ok       1.2.3\n", "  refuses     ok  ", "  last fired  never\n"] {
+    for line in ["claude    installed   ok       1.2.3\n", "codex     refuses     ok  ", "last fired  ok       never\n"]
+    {
         assert!(ran.stdout.contains(line), "{line}\n{}", ran.stdout);
     }
     let told = scene.read("../home/told");
@@ -54,28 +60,28 @@ fn programs_that_are_connected_and_refused_are_well() {
 
 #[test]
 fn what_is_missing_is_named_with_the_command_that_mends_it() {
-    let codes = |scene: &Scene, host: &str, name: &str, mend: &str| {
-        let report = scene.run(&["doctor", "--host", host, "-o", "json"]).expect(1).json();
-        assert_eq!(missing(&report), [(host.to_owned(), vec![name.to_owned()])], "{report:#}");
-        assert_eq!(report["hosts"][0][name]["mend"], mend, "{report:#}");
+    let codes = |scene: &Scene, host: &str, name: &str, says: &str| {
+        let (missing, found) = only_missing(scene, &[host]);
+        assert_eq!(missing, name);
+        assert!(found.contains(says), "{found}");
     };
     let scene = connected();
     fs::remove_file(scene.around().join("bin/claude")).unwrap();
-    codes(&scene, "claude", "installed", "npm install -g @anthropic-ai/claude-code");
+    codes(&scene, "claude", "installed", "claude");
     scene.write(".codex/config.toml", "");
-    codes(&scene, "codex", "configured", "crewlog init --host codex");
+    codes(&scene, "codex", "configured", "; to mend: crewlog init --host codex");
     scene.run(&["init"]).expect(0);
     scene.write(
         "../home/.codex/config.toml",
         scene.read("../home/.codex/config.toml").replacen("sha256:", "sha256:0", 1),
     );
-    codes(&scene, "codex", "trusted", "crewlog init --host codex --yes");
+    codes(&scene, "codex", "trusted", "; to mend: crewlog init --host codex");
     fs::remove_file(scene.path("../home/.gemini/trustedFolders.json")).unwrap();
-    codes(&scene, "gemini", "trusted", "crewlog init --host gemini --yes");
+    codes(&scene, "gemini", "trusted", "; to mend: crewlog init --host gemini");
     let scene = scene.with_env("GEMINI_CLI_TRUST_WORKSPACE", "true");
     scene.run(&["doctor", "--host", "gemini"]).expect(0);
     program(&scene, "crewlog", "cat > /dev/null");
-    codes(&scene, "opencode", "refuses", "crewlog init --host opencode");
+    codes(&scene, "opencode", "refuses", "; to mend: crewlog init --host opencode");
 }
 
 #[test]
@@ -83,17 +89,12 @@ fn an_answer_that_the_program_does_not_take_for_a_refusal_does_not_count() {
     let scene = connected();
     let refuses = |host: &str, script: &str| {
         program(&scene, "crewlog", script);
-        let report = scene.run(&["doctor", "--host", host, "-o", "json"]).expect(1).json();
-        assert_eq!(missing(&report), [(host.to_owned(), vec!["refuses".to_owned()])], "{script}: {report:#}");
+        assert_eq!(only_missing(&scene, &[host]).0, "refuses", "{script}");
     };
-    let refusal = |more: &str| {
-        let said = r#""hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"held""#;
-        format!("echo '{{\"hookSpecificOutput\":{{{said}{more}}}}}'")
-    };
-    refuses("gemini", &refusal(""));
-    refuses("codex", &refusal(",\"more\":1"));
-    refuses("claude", &format!("{}; exit 1", refusal("")));
-    refuses("claude", &refusal("").replace("held", ""));
+    let refusal = r#"echo '{"hookSpecificOutput":{"permissionDecision":"deny","permissionDecisionReason":"held"}}'"#;
+    refuses("gemini", refusal);
+    refuses("claude", &format!("{refusal}; exit 1"));
+    refuses("claude", &refusal.replace("deny", "allow"));
     fs::remove_file(scene.around().join("bin/crewlog")).unwrap();
     let ran = scene.run(&["doctor", "--host", "claude"]).expect(1);
     assert!(ran.stdout.contains("`crewlog hook` failed: exit code 127"), "{}", ran.stdout);
@@ -104,16 +105,15 @@ fn a_program_that_cannot_tell_its_version_is_not_well() {
     let scene = connected();
     program(&scene, "claude", "echo broken >&2; exit 3");
     let ran = scene.run(&["doctor", "--host", "claude"]).expect(1);
-    assert!(ran.stdout.contains("  installed   missing  exit code 3 broken; to mend: npm"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("claude    installed   missing  exit code 3 broken\n"), "{}", ran.stdout);
 }
 
 #[test]
 fn a_live_check_starts_the_program_and_waits_for_its_hook() {
     let scene = connected();
     program(&scene, "codex", "echo \"$@\" >> \"$HOME/started\"; echo 1.2.3");
-    let report = scene.run(&["doctor", "--host", "codex", "--live", "-o", "json"]).expect(1).json();
-    assert_eq!(missing(&report), [("codex".to_owned(), vec!["fires".to_owned()])]);
-    assert_eq!(report["hosts"][0]["fires"]["found"], "no hook ran (exit code 0 1.2.3)");
+    let (missing, found) = only_missing(&scene, &["codex", "--live"]);
+    assert_eq!((missing.as_str(), found.as_str()), ("fires", "no hook ran (1.2.3)"));
     let started = scene.read("../home/started");
     assert!(started.contains("exec --skip-git-repo-check Say ok"), "{started}");
 }

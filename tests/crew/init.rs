@@ -140,7 +140,7 @@ fn remove_restores_every_file_byte_for_byte() {
     assert_ne!(tree(scene.around()), before);
     let removed = outcomes(&scene.run(&["init", "--remove", "--yes", "-o", "json"]).expect(0));
     assert_eq!(tree(scene.around()), before);
-    assert_eq!(removed[".mcp.json"], "restored");
+    assert_eq!(removed[".mcp.json"], "wrote");
     assert_eq!(removed[".codex/hooks.json"], "deleted");
     assert!(!scene.path(".gemini").exists() && !scene.path(".opencode").exists(), "folders that init made are gone");
     assert!(outcomes(&scene.run(&["init", "--remove", "-o", "json"]).expect(0)).is_empty());
@@ -178,7 +178,7 @@ fn remove_takes_out_only_what_init_wrote_once_a_person_has_edited() {
     set("opencode.json", OPENCODE.replace("dark", "light"));
     set(".git/hooks/pre-push", PRE_PUSH.replace("pushed", "sent"));
     set("AGENTS.md", "# Rules\r\n\r\nBe kind and short.\r\n".to_owned());
-    set("CLAUDE.md", "Mine.\n".to_owned());
+    set("CLAUDE.md", "Mine.\n\n".to_owned());
     set(".claude/settings.json", format!("{}\n", SETTINGS.replace("{}", "{\"A\": \"b\"}")));
     set(".codex/hooks.json", "{\n  // mine\n}\n".to_owned());
     // Whoever has come to rely on the trust keeps it.
@@ -194,12 +194,13 @@ fn remove_takes_out_only_what_init_wrote_once_a_person_has_edited() {
 #[test]
 fn a_file_that_cannot_be_parsed_is_left_alone_with_its_position() {
     let scene = scene();
+    const BEGIN: &[u8] = b"<!-- crewlog: begin; `crewlog init` writes this section -->\n";
     let broken: [(&str, &[u8], &str); 5] = [
-        (".mcp.json", b"{\n  \"a\": 1,\n  \"b\" 2\n}\n", ".mcp.json:3:"),
-        (".claude/settings.json", b"{\"hooks\": []}", ".claude/settings.json: `hooks` is an array, not an object"),
-        (".codex/config.toml", b"a = 1\nb = = 2\n", ".codex/config.toml:2:5: it is not TOML"),
-        ("AGENTS.md", b"a\nb \xff\n", "AGENTS.md:2:3: it is not UTF-8"),
-        ("CLAUDE.md", b"<!-- crewlog: end -->\n", "CLAUDE.md:1:1: it has a marker of crewlog's out of order"),
+        (".mcp.json", b"{\n  \"a\": 1,\n  \"b\" 2\n}\n", "on line 3"),
+        (".claude/settings.json", b"{\"hooks\": []}", "`hooks` is not an object"),
+        (".codex/config.toml", b"a = 1\nb = = 2\n", "it is not TOML: TOML parse error at line 2, column 5"),
+        ("AGENTS.md", b"a\nb \xff\n", "UTF-8"),
+        ("CLAUDE.md", BEGIN, "it has no line `<!-- crewlog: end -->`"),
     ];
     for (name, bytes, _) in broken {
         fs::create_dir_all(scene.path(name).parent().unwrap()).unwrap();
@@ -207,12 +208,13 @@ fn a_file_that_cannot_be_parsed_is_left_alone_with_its_position() {
     }
     let ran = scene.run(&[&ALL as &[&str], &["-o", "json"]].concat()).expect(1);
     for (name, bytes, says) in broken {
-        ran.says(&[says]);
+        let rows = ran.json()["files"].take();
+        let row = rows.as_array().unwrap().iter().find(|row| row["path"] == name).unwrap();
+        assert!(row["text"].as_str().unwrap().contains(says), "{row}");
         assert_eq!(fs::read(scene.path(name)).unwrap(), bytes, "{name}");
         assert_eq!(outcomes(&ran)[name], "failed");
     }
     assert_eq!(outcomes(&ran)[".gemini/settings.json"], "wrote", "the others are done");
-    scene.run(&["init", "--print"]).expect(1).says(&[".codex/config.toml:2:5"]);
 }
 
 /// The values are those of Python: `hashlib.sha256(json.dumps(hook, sort_keys=True, separators=(",", ":")).encode())`.
@@ -268,12 +270,12 @@ fn git_hooks_go_where_git_looks_for_them() {
 fn an_existing_git_hook_runs_after_ours_and_keeps_its_input() {
     let scene = scene();
     write(&scene, ".git/hooks/pre-push", PRE_PUSH);
+    fs::set_permissions(scene.path(".git/hooks/pre-push"), fs::Permissions::from_mode(0o755)).unwrap();
     write(&scene, ".git/hooks/pre-commit", "#!/usr/bin/env python3\nprint('mine')\n");
     program(&scene, "crewlog", "echo \"$@\" >> ran; cat > eaten; exit \"$(cat verdict 2>/dev/null || echo 0)\"");
-    let ran = scene.run(&["init", "--host", "gemini"]).expect(0);
+    let ran = scene.run(&["init", "--host", "gemini"]).expect(1);
     assert_eq!(scene.read(".git/hooks/pre-commit"), "#!/usr/bin/env python3\nprint('mine')\n");
-    let says =
-        "printed    .git/hooks/pre-commit (it is not a shell script; add this line to it)\n    if command -v crewlog";
+    let says = "failed     .git/hooks/pre-commit\n    it is not a shell script; run this in it: if command -v crewlog";
     assert!(ran.stdout.contains(says), "{}", ran.stdout);
     git(&scene, scene.around(), &["init", "-q", "--bare", "remote"]).expect(0);
     git(&scene, scene.folder(), &["push", "-q", "../remote", "main"]).expect(0);
@@ -293,7 +295,9 @@ fn unattended_init_writes_nothing_outside_the_repository() {
     let home = tree(&scene.around().join("home"));
     let ran = scene.run(&ALL).expect(0);
     assert_eq!(tree(&scene.around().join("home")), home);
-    for printed in ["printed    CLAUDE.md (it is outside", "    trust_level = \"trusted\"", "\": \"TRUST_FOLDER\""] {
+    for printed in
+        ["printed    CLAUDE.md\n    <!-- crewlog: begin", "    trust_level = \"trusted\"", "\": \"TRUST_FOLDER\""]
+    {
         assert!(ran.stdout.contains(printed), "{printed}\n{}", ran.stdout);
     }
     let answer = |answer: &str| {
@@ -309,7 +313,7 @@ fn unattended_init_writes_nothing_outside_the_repository() {
     assert_eq!(tree(&scene.around().join("home")), home);
     assert!(answer("y").contains("wrote      CLAUDE.md"));
     assert_eq!(tree(&scene.around().join("home")).len(), 3);
-    assert!(scene.read("../home/CLAUDE.md").starts_with("mine\n\n<!-- crewlog: begin"));
+    assert!(scene.read("../home/CLAUDE.md").starts_with("mine\n<!-- crewlog: begin"));
     assert!(fs::symlink_metadata(scene.path("CLAUDE.md")).unwrap().is_symlink(), "the link is followed");
 }
 
@@ -332,20 +336,61 @@ fn only_programs_that_are_found_are_connected() {
     assert_eq!(scene.git(&["status", "--porcelain"]), "");
     program(&scene, "gemini", "");
     fs::create_dir(scene.path(".opencode")).unwrap();
-    let printed = outcomes(&scene.run(&["init", "--print", "-o", "json"]).expect(0));
-    assert!(!scene.path(".gemini").exists(), "--print writes nothing");
     let wrote = outcomes(&scene.run(&["init", "-o", "json"]).expect(0));
-    assert_eq!(printed.keys().collect::<Vec<_>>(), wrote.keys().collect::<Vec<_>>());
     assert!(wrote.contains_key(".gemini/settings.json") && wrote.contains_key("opencode.json"), "{wrote:?}");
     assert!(!wrote.contains_key(".mcp.json") && !wrote.contains_key(".codex/hooks.json"), "{wrote:?}");
     assert!(!wrote.contains_key("CLAUDE.md"), "only Claude Code reads it: {wrote:?}");
 }
 
 #[test]
-fn print_needs_no_log_and_makes_none() {
+fn what_a_person_set_in_our_entries_stays() {
     let scene = scene();
-    let before = tree(scene.around());
-    scene.run(&[&ALL as &[&str], &["--print"]].concat()).expect(0);
-    assert_eq!(tree(scene.around()), before);
-    assert!(!scene.path(".crewlog").exists());
+    let server = "{\"mcpServers\": {\"crewlog\": {\"type\": \"http\", \"url\": \"http://127.0.0.1:7777/mcp\"}}}\n";
+    let config = "mcp_servers.crewlog.command = '/opt/crewlog' # mine\r\n";
+    let group = r#"{"matcher": "Edit", "hooks": [{"type": "command", "command": "/opt/crewlog hook"}, {"type": "command", "command": "lint"}]}"#;
+    write(&scene, ".mcp.json", server);
+    write(&scene, ".codex/config.toml", config);
+    write(&scene, ".claude/settings.json", &format!("{{\"hooks\": {{\"PreToolUse\": [{group}]}}}}\n"));
+    let wrote = outcomes(&scene.run(&["init", "--host", "claude", "--host", "codex", "-o", "json"]).expect(0));
+    assert_eq!((wrote[".mcp.json"].as_str(), wrote[".codex/config.toml"].as_str()), ("unchanged", "unchanged"));
+    assert_eq!((scene.read(".mcp.json").as_str(), scene.read(".codex/config.toml").as_str()), (server, config));
+    let settings = scene.read(".claude/settings.json");
+    assert!(settings.contains(&format!("\"PreToolUse\": [{group}]")), "{settings}");
+    scene.run(&["init", "--remove"]).expect(0);
+    let settings = scene.read(".claude/settings.json");
+    let left: Value = serde_json::from_str(&settings).unwrap();
+    let lint = serde_json::json!([{"matcher": "Edit", "hooks": [{"type": "command", "command": "lint"}]}]);
+    assert_eq!(left, serde_json::json!({"hooks": {"PreToolUse": lint}}), "{settings}");
+}
+
+#[test]
+fn toml_tables_are_added_below_any_form_of_their_parent() {
+    for own in [
+        "mcp_servers = { other = { command = 'x' } }\n",
+        "mcp_servers.other.command = 'x'\r\n",
+        "[mcp_servers]\nother = { command = 'x' } # last\n",
+    ] {
+        let scene = scene();
+        write(&scene, ".codex/config.toml", own);
+        scene.run(&["init", "--host", "codex"]).expect(0);
+        let again = outcomes(&scene.run(&["init", "--host", "codex", "-o", "json"]).expect(0));
+        assert_eq!(again[".codex/config.toml"], "unchanged", "{own}");
+        let config = scene.read(".codex/config.toml");
+        assert_eq!(config.matches('\n').count() == config.matches("\r\n").count(), own.contains('\r'), "{config:?}");
+        scene.write(".codex/config.toml", format!("# mine\n{config}"));
+        scene.run(&["init", "--remove"]).expect(0);
+        assert_eq!(
+            scene.read(".codex/config.toml").replace("\r\n", "\n"),
+            format!("# mine\n{own}").replace("\r\n", "\n")
+        );
+    }
+}
+
+#[test]
+fn a_link_to_a_missing_file_is_left_alone() {
+    let scene = scene();
+    symlink("../home/AGENTS.md", scene.path("AGENTS.md")).unwrap();
+    let ran = scene.run(&["init", "--host", "gemini", "-o", "json"]).expect(1);
+    assert_eq!(outcomes(&ran)["AGENTS.md"], "failed");
+    assert!(fs::symlink_metadata(scene.path("AGENTS.md")).unwrap().is_symlink());
 }
