@@ -213,7 +213,8 @@ pub fn what_is_waited_for(session: &Session, plan: &str, view: &PlanView) -> Vec
     let tasks = tasks.filter(|task| task.sub_plan_id(plan).is_none());
     // A holder whose lease has expired does not count.
     let now = crewlog_mq::Timestamp(jiff::Timestamp::now().as_microsecond());
-    let is_held = |task: &Task| view.lease(task.plan.id).is_some_and(|lease| lease.until > now);
+    let is_held =
+        |task: &Task| view.lease(task.plan.id).is_some_and(|lease| lease.until.is_none_or(|until| until > now));
     // A resume from here uses the executors configured here.
     let roster = runtime::roster(session, Duration::MAX, &[]).ok();
     let is_taken = |task: &Task| roster.as_ref().is_some_and(|roster| roster.takes(&task.plan));

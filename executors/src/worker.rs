@@ -422,7 +422,7 @@ impl Crew {
         let now = self.worker.store.now();
         let ended = self.foreign_leases().filter_map(|(dispatch, lease)| {
             let is_dead = life.is_own(&lease.executor) || life.is_dead(&lease.executor);
-            (is_dead || lease.until <= now).then(|| (dispatch.clone(), lease.epoch, is_dead))
+            (is_dead || lease.until.is_some_and(|until| until <= now)).then(|| (dispatch.clone(), lease.epoch, is_dead))
         });
         for (dispatch, epoch, is_dead) in ended.collect::<Vec<_>>() {
             let mut claim = claim_of(&self.worker.store, &dispatch.plan, dispatch.task, dispatch.tags.clone());

@@ -79,8 +79,8 @@ pub struct Lease {
     pub executor: Executor,
     /// The epoch of the claim.
     pub epoch: u64,
-    /// When it expires unless it is renewed, in log time.
-    pub until: Timestamp,
+    /// When it expires unless it is renewed, in log time; unset for a coding agent.
+    pub until: Option<Timestamp>,
 }
 
 /// A plan as of some position.
@@ -172,7 +172,7 @@ impl PlanView {
             times.claimed_at = Some(at);
             times.holder = Some(Lease { executor: executor.clone(), epoch: *epoch, until: *lease_until });
         } else if let (TaskEvent::LeaseRenewed { lease_until, .. }, Some(lease)) = (event, &mut times.holder) {
-            lease.until = *lease_until;
+            lease.until = Some(*lease_until);
         }
         self.n_held += usize::from(times.holder.is_some());
     }

@@ -163,13 +163,10 @@ impl Board {
     /// The claims that agents of a project hold.
     pub(super) fn claims(&self, project: &str) -> impl Iterator<Item = (&Dispatch, &Lease)> {
         let tag = format!("project:{project}");
-        let is_by_agent = |dispatch: &Dispatch| {
-            let holder = self.view(&dispatch.plan).and_then(|view| view.times(dispatch.task).claim.holder);
-            holder.is_some_and(|holder| holder.is_agent)
-        };
-        self.known()
-            .flat_map(Plans::leases)
-            .filter(move |(dispatch, _)| dispatch.tags.contains(&tag) && is_by_agent(dispatch))
+        // Only an agent's claim has no end of its own.
+        let is_own =
+            move |(dispatch, lease): &(&Dispatch, &Lease)| dispatch.tags.contains(&tag) && lease.until.is_none();
+        self.known().flat_map(Plans::leases).filter(is_own)
     }
 }
 

@@ -66,13 +66,17 @@ pub struct Caller {
     pub epoch: u64,
     /// The worktree that its paths are in: its machine and its path.
     pub worktree: String,
-    /// As whom it claims tasks.
-    pub executor: Executor,
 }
 
 impl Caller {
     fn holder(&self) -> Holder {
         Holder { agent: self.agent.clone(), worktree: self.worktree.clone() }
+    }
+
+    /// As whom it claims tasks: the agent, whatever its process. A worktree is written as `HOST:PATH`.
+    fn executor(&self) -> Executor {
+        let host = self.worktree.split_once(':').map_or(self.worktree.as_str(), |(host, _)| host).to_owned();
+        Executor { name: self.agent.clone(), host, worker: format!("session {}", self.epoch) }
     }
 }
 

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crewlog_mq::{
-    Append, Cause, Error, ExecuteError, Expected, Handler, Metadata, NewEvent, Position, Query, Range, Runner, Write,
+    Cause, Error, ExecuteError, Expected, Handler, Metadata, NewEvent, Position, Query, Range, Runner, Write,
 };
 use crewlog_planner::claim::{self, Ending, TaskCommand, TaskError, TaskLease, TaskProgress};
-use crewlog_planner::crew::leases::{self, Holder, Lease, LeaseCommand, LeaseError, Request, Which};
+use crewlog_planner::crew::leases::{self, Lease, LeaseCommand, LeaseError, Request, Which};
 use crewlog_planner::crew::target::Target;
 use crewlog_planner::event::{self, Amendment, Command, FailureClass, PlannerConfig, TaskInput, plan_tag};
 use crewlog_planner::plan::{Dependency, Proposal, Strength, TaskId, TaskPlan};
@@ -28,8 +28,6 @@ pub const STANDING_PLAN: &str = "backlog";
 const TRIED_MAX: usize = 20;
 /// How often a claim is decided again because others wrote at the same time.
 const ATTEMPTS_MAX: usize = 8;
-/// Claims are renewed when they were last renewed this long ago.
-pub(super) const RENEWAL: Duration = Duration::from_secs(60);
 
 /// What a claim led to.
 #[derive(Debug, Clone)]
@@ -203,35 +201,31 @@ impl Crew {
         let input = &dispatch.parameters;
         let targets = reserve.map(|_| targets_of(input)).unwrap_or_default();
         let mut claim = claim_of(&self.store, &dispatch.plan, dispatch.task, dispatch.tags.clone());
-        let mut dead_epoch = None;
         for _ in 0..ATTEMPTS_MAX {
             claim.catch_up().await?;
-            let command = TaskCommand::ClaimForAgent {
-                attempt: dispatch.attempt,
-                executor: caller.executor.clone(),
-                now: self.store.now(),
-                dead_epoch,
-            };
-            let events = match claim.handler().clone().process(command.clone()) {
-                Ok(events) => events,
-                Err(TaskError::Held { executor, .. })
-                    if executor.name == caller.agent
-                        && claim.handler().holder.as_ref().is_some_and(|holder| holder.is_agent) =>
-                {
-                    Vec::new()
-                }
-                Err(TaskError::Held { executor, epoch, .. }) => {
-                    if dead_epoch == Some(epoch) || !self.life.is_dead(&executor) {
+            let (executor, now) = (caller.executor(), self.store.now());
+            let command = TaskCommand::ClaimForAgent { attempt: dispatch.attempt, executor, now };
+            let holder = claim.handler().holder.clone();
+            let is_own =
+                holder.as_ref().is_some_and(|holder| holder.is_agent() && holder.executor.name == caller.agent);
+            let decided = if is_own { Ok(Vec::new()) } else { claim.handler().clone().process(command.clone()) };
+            let events = match (decided, holder) {
+                (Ok(events), _) => events,
+                (Err(TaskError::Held { executor, epoch }), Some(holder)) => {
+                    let is_dead = match holder.is_agent() {
+                        true => self.is_gone(&executor.name).await?,
+                        false => self.life.is_dead(&executor),
+                    };
+                    if !is_dead {
                         return Ok(Taken::Held { holder: executor.name });
                     }
-                    dead_epoch = Some(epoch);
+                    execute(&mut claim, TaskCommand::FireTimer { epoch, now, is_dead }).await?;
                     continue;
                 }
-                Err(TaskError::Parked) => return Ok(Taken::Parked),
-                Err(TaskError::AttemptEnded(_)) => return Ok(Taken::NotReady { state: TaskState::Done }),
-                Err(refusal) => return Err(refusal.into()),
+                (Err(TaskError::Parked), _) => return Ok(Taken::Parked),
+                (Err(TaskError::AttemptEnded(_)), _) => return Ok(Taken::NotReady { state: TaskState::Done }),
+                (Err(refusal), _) => return Err(refusal.into()),
             };
-            let is_own = events.is_empty();
             let write = write_of(&claim, &command, &events, &dispatch.cause, next.id())?;
             match self.lease_and_write(caller, next, &targets, reserve, write).await {
                 Ok(leases) => {
@@ -256,23 +250,23 @@ impl Crew {
         ttl: Option<Duration>,
         write: Option<Write>,
     ) -> Result<Vec<(u64, Lease)>, Refusal> {
-        let (Some(ttl), false) = (ttl, targets.is_empty()) else {
-            if let Some(write) = write {
-                let Write { stream_id, aggregate_id, expected, events } = write;
-                self.store.append(Append::to(&stream_id, &aggregate_id, expected, events)).await?;
+        let (agent, now) = (caller.agent.clone(), self.store.now());
+        let command = match ttl.filter(|_| !targets.is_empty()) {
+            // The claim still goes through the leases, so that there is one way to append it.
+            None => LeaseCommand::Renew { agent, now },
+            Some(ttl) => {
+                let request = Request {
+                    holder: caller.holder(),
+                    targets: targets.to_vec(),
+                    is_exclusive: !next.0.parameters.reads_only,
+                    ttl,
+                    reason: format!("task {}", next.id()),
+                    task: Some(next.id()),
+                    is_strict: false,
+                };
+                LeaseCommand::Reserve { request, wait_until: None, now }
             }
-            return Ok(Vec::new());
         };
-        let request = Request {
-            holder: Holder { agent: caller.agent.clone(), worktree: caller.worktree.clone() },
-            targets: targets.to_vec(),
-            is_exclusive: !next.0.parameters.reads_only,
-            ttl,
-            reason: format!("task {}", next.id()),
-            task: Some(next.id()),
-            is_strict: false,
-        };
-        let command = LeaseCommand::Reserve { request, wait_until: None, now: self.store.now() };
         let mut leases = self.leases.lock().await;
         leases.execute_with(command, &Cause::request(), write.as_slice()).await?;
         let own = leases.handler().of_agent(&caller.agent).filter(|(_, lease)| targets.contains(&lease.target));
@@ -330,7 +324,7 @@ impl Crew {
         let mut claim = claim_of(&self.store, &plan, task, tags);
         claim.catch_up().await?;
         match &claim.handler().holder {
-            Some(holder) if holder.is_agent && holder.executor.name == caller.agent => Ok((claim, id)),
+            Some(holder) if holder.is_agent() && holder.executor.name == caller.agent => Ok((claim, id)),
             Some(holder) => Err(Refusal::NoTask(format!("{id} is held by {}", holder.executor.name))),
             None => Err(Refusal::NoTask(format!("you do not hold {id}: claim it first"))),
         }

@@ -228,6 +228,14 @@ pub struct Agent {
     pub since: Timestamp,
 }
 
+impl Agent {
+    /// Whether it holds its tasks no longer: it left, or was silent for [`LOST_AFTER`].
+    #[must_use]
+    pub fn is_gone(&self, now: Timestamp) -> bool {
+        matches!(self.liveness, Liveness::Lost | Liveness::Left) || now.since(self.seen) >= LOST_AFTER
+    }
+}
+
 /// The agents of a project, by name.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Agents {
