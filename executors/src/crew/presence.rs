@@ -36,7 +36,7 @@ impl Crew {
     /// An agent as it has joined, for a process that acts for it: a hook, or a command that it runs.
     ///
     /// # Errors
-    /// [`AgentError::Unknown`](crewlog_planner::crew::agents::AgentError::Unknown), one that left, or a fault of the log.
+    /// [`CrewError::Unknown`](crewlog_planner::crew::CrewError::Unknown), one that left, or a fault of the log.
     pub async fn caller(&self, agent: &str) -> Result<Caller, Refusal> {
         let agents = self.agents().await?;
         let epoch = agents.get(agent).map_or(0, |found| found.epoch);
@@ -47,8 +47,8 @@ impl Crew {
     /// Takes note of a call: the session must still hold its name, and what the agent holds is renewed.
     ///
     /// # Errors
-    /// [`AgentError::Superseded`](crewlog_planner::crew::agents::AgentError::Superseded),
-    /// [`AgentError::Left`](crewlog_planner::crew::agents::AgentError::Left), or a fault of the log.
+    /// [`CrewError::Superseded`](crewlog_planner::crew::CrewError::Superseded),
+    /// [`CrewError::Left`](crewlog_planner::crew::CrewError::Left), or a fault of the log.
     pub async fn present(&self, caller: &Caller) -> Result<(), Refusal> {
         let (agent, now) = (caller.agent.clone(), self.store.now());
         let mut agents = self.agents.lock().await;

@@ -7,7 +7,8 @@ use crewlog_mq::{
     Cause, Error, ExecuteError, Expected, Handler, Metadata, NewEvent, Position, Query, Range, Runner, Write,
 };
 use crewlog_planner::claim::{self, Ending, TaskCommand, TaskError, TaskLease, TaskProgress};
-use crewlog_planner::crew::leases::{self, Lease, LeaseCommand, LeaseError, Request, Which};
+use crewlog_planner::crew::CrewError;
+use crewlog_planner::crew::leases::{self, Lease, LeaseCommand, Request, Which};
 use crewlog_planner::crew::target::Target;
 use crewlog_planner::event::{self, Amendment, Command, FailureClass, PlannerConfig, TaskInput, plan_tag};
 use crewlog_planner::plan::{Dependency, Proposal, Strength, TaskId, TaskPlan};
@@ -233,7 +234,7 @@ impl Crew {
                     let (id, input) = (next.id(), Box::new(input.clone()));
                     return Ok(Taken::Claimed { id, input, progress, leases, is_own });
                 }
-                Err(Refusal::Lease(LeaseError::Held(blocked))) => return Ok(Taken::Blocked { blocked }),
+                Err(Refusal::Crew(CrewError::Held(blocked))) => return Ok(Taken::Blocked { blocked }),
                 // Somebody else was faster with the task.
                 Err(Refusal::Store(Error::SequenceMismatch { .. })) => {}
                 Err(error) => return Err(error),

@@ -1,4 +1,4 @@
-//! The timers of a crew: silent agents and their tasks, expired leases, overdue acknowledgements, and agents that are proven dead.
+//! The timers of a crew: silent agents and their tasks, expired leases, and agents that are proven dead.
 
 use std::io;
 use std::path::Path;
@@ -9,7 +9,6 @@ use crewlog_mq::Cause;
 use crewlog_planner::claim::TaskCommand;
 use crewlog_planner::crew::agents::{Agent, AgentCommand, Liveness};
 use crewlog_planner::crew::leases::LeaseCommand;
-use crewlog_planner::crew::messages::MessageCommand;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -81,12 +80,6 @@ impl Crew {
         leases.catch_up().await?;
         if leases.handler().next_end().is_some_and(|end| end < now) {
             leases.execute(LeaseCommand::Expire { now }, &cause).await?;
-        }
-        drop(leases);
-        let mut messages = self.messages.lock().await;
-        messages.catch_up().await?;
-        if messages.handler().next_due().is_some_and(|due| due <= now) {
-            messages.execute(MessageCommand::FireTimer { now }, &cause).await?;
         }
         Ok(())
     }
