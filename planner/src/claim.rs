@@ -17,9 +17,6 @@ pub const STREAM: &str = "task";
 pub const LEASE: Duration = Duration::from_secs(180);
 /// After so many agents in a row were lost with a task, it waits for a person.
 pub const LOST_MAX: u32 = 3;
-/// The longest text in a progress report, in bytes.
-pub const PROGRESS_BYTES_MAX: usize = 2_000;
-
 /// The aggregate of a task.
 pub fn aggregate_id(plan: &str, task: TaskId) -> String {
     format!("{plan}/{task}")
@@ -84,14 +81,6 @@ pub struct TaskProgress {
     pub next_step: Option<String>,
     /// Anything else.
     pub note: Option<String>,
-}
-
-impl TaskProgress {
-    /// Its longest text, in bytes.
-    #[must_use]
-    pub fn n_bytes(&self) -> usize {
-        [&self.step, &self.next_step, &self.note].into_iter().flatten().map(String::len).max().unwrap_or_default()
-    }
 }
 
 /// What happened to a task. `epoch` is that of the holder, and `attempt` the dispatch that it carries out.
@@ -291,8 +280,6 @@ pub enum TaskError {
     StaleEpoch(u64),
     #[error("{LOST_MAX} agents were lost with the task: it waits for a person")]
     Parked,
-    #[error("a text of the report has {0} bytes; at most {PROGRESS_BYTES_MAX} (progress_bytes_max)")]
-    TooLong(usize),
 }
 
 /// The holder of a task.
@@ -300,6 +287,8 @@ pub enum TaskError {
 pub struct Holder {
     /// The executor that claimed it.
     pub executor: Executor,
+    /// The epoch of the claim.
+    pub epoch: u64,
     /// When its lease expires, in log time; unset for a coding agent.
     pub lease_until: Option<Timestamp>,
     /// Whether it may have had effects.
@@ -313,7 +302,9 @@ impl Holder {
         self.lease_until.is_none()
     }
 
-    fn has_expired(&self, now: Timestamp) -> bool {
+    /// Whether its lease ended without a renewal.
+    #[must_use]
+    pub fn has_expired(&self, now: Timestamp) -> bool {
         self.lease_until.is_some_and(|until| until <= now)
     }
 }
@@ -361,9 +352,6 @@ impl TaskLease {
             }
             TaskCommand::Progress { epoch, progress } => {
                 self.check_holder(epoch)?;
-                if progress.n_bytes() > PROGRESS_BYTES_MAX {
-                    return Err(TaskError::TooLong(progress.n_bytes()));
-                }
                 let is_news = self.progress.as_ref() != Some(&progress);
                 Ok(is_news.then_some(TaskEvent::TaskProgressed { epoch, progress }).into_iter().collect())
             }
@@ -483,8 +471,8 @@ impl Handler for TaskLease {
                 self.is_cut_off = *cut_off;
                 self.attempt = *attempt;
                 self.epoch = *epoch;
-                let (executor, lease_until) = (executor.clone(), *lease_until);
-                self.holder = Some(Holder { executor, lease_until, has_started: false });
+                let (executor, epoch, lease_until) = (executor.clone(), *epoch, *lease_until);
+                self.holder = Some(Holder { executor, epoch, lease_until, has_started: false });
             }
             TaskEvent::TaskProgressed { progress, .. } => self.progress = Some(progress.clone()),
             TaskEvent::TaskUnparked { .. } => self.n_lost = 0,

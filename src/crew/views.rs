@@ -52,8 +52,8 @@ pub async fn conflicts(
     let mut found = match all {
         true => load_all(&store, at, tag.as_ref()).await?,
         false => {
-            let open = open.state.open().filter(|open| tag.as_ref().is_none_or(|tag| open.tags.contains(tag)));
-            open.filter_map(|open| conflict(open.project, open.detected, open.since)).collect()
+            let open = open.state.open().filter(|(_, open)| tag.as_ref().is_none_or(|tag| open.tags.contains(tag)));
+            open.filter_map(|(project, open)| conflict(project, &open.detected, open.since)).collect()
         }
     };
     let key = |found: &Value| (found["position"].as_i64(), found["project"].to_string(), found["conflict"].as_u64());

@@ -127,7 +127,6 @@ fn of_task(refusal: &TaskError) -> Reason {
             ("lost", false, "stop this task: you do not hold it any more. Take another with next_task")
         }
         TaskError::Parked => ("parked", false, "take another with next_task: this one waits for the person"),
-        TaskError::TooLong(_) => ("too_long", false, "shorten the text"),
     }
 }
 

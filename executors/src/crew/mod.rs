@@ -34,7 +34,7 @@ use crewlog_planner::event;
 use futures::TryStreamExt;
 use tokio::sync::{Mutex, MutexGuard};
 
-pub use self::board::{ReadyTask, TaskState, TaskSummary};
+pub use self::board::{TaskState, TaskSummary};
 pub use self::mail::{Delivered, Draft, EVERYONE, Mail};
 pub use self::needs::{Kind, Need, NeedsYou, needs_you};
 pub use self::refusal::Refusal;

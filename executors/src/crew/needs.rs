@@ -229,8 +229,8 @@ async fn conflicts(store: &EventStore, project: &str, up_to: Position) -> Result
     let mut known = Projected::<Conflicts>::read(store, Some(up_to)).await?;
     known.keep().await;
     let mut items = Vec::new();
-    for open in known.state.open().filter(|open| open.project == project) {
-        let ConflictEvent::ConflictDetected { conflict, pattern, holders, .. } = open.detected else { continue };
+    for (_, open) in known.state.open().filter(|(name, _)| *name == project) {
+        let ConflictEvent::ConflictDetected { conflict, pattern, holders, .. } = &open.detected else { continue };
         let mut commands: Vec<_> = vec!["conflicts".to_owned()];
         // The newcomer comes first.
         commands.extend(holders.first().map(|holder| format!("cancel {} {}", quoted(&holder.plan), holder.task)));

@@ -13,10 +13,9 @@ use crewlog_planner::crew::target::Target;
 use crewlog_planner::event::{self, Amendment, Command, FailureClass, PlannerConfig, TaskInput, plan_tag};
 use crewlog_planner::plan::{Dependency, Proposal, Strength, TaskId, TaskPlan};
 use crewlog_planner::planner::PlannerError;
-use crewlog_planner::view::Lease as Held;
 use serde_json::json;
 
-use super::board::{Board, ReadyTask, TaskState, TaskSummary, summaries};
+use super::board::{Board, TaskState, TaskSummary, summaries};
 use super::{Caller, Crew, Refusal};
 use crate::claiming::claim_of;
 use crate::planning;
@@ -151,7 +150,7 @@ impl Crew {
         Ok(self.tasks(None).await?.into_iter().find(|task| task.id == id))
     }
 
-    async fn peek(&self, caller: &Caller, without: &BTreeSet<String>) -> Result<Option<ReadyTask>, Refusal> {
+    async fn peek(&self, caller: &Caller, without: &BTreeSet<String>) -> Result<Option<Dispatch>, Refusal> {
         let agents = self.agents().await?;
         let profile = agents.get(&caller.agent).map(|agent| agent.profile.clone());
         drop(agents);
@@ -197,8 +196,7 @@ impl Crew {
         Ok((plan.to_owned(), task))
     }
 
-    async fn take(&self, caller: &Caller, next: &ReadyTask, reserve: Option<Duration>) -> Result<Taken, Refusal> {
-        let ReadyTask(dispatch) = next;
+    async fn take(&self, caller: &Caller, dispatch: &Dispatch, reserve: Option<Duration>) -> Result<Taken, Refusal> {
         let input = &dispatch.parameters;
         let targets = reserve.map(|_| targets_of(input)).unwrap_or_default();
         let mut claim = claim_of(&self.store, &dispatch.plan, dispatch.task, dispatch.tags.clone());
@@ -227,11 +225,11 @@ impl Crew {
                 (Err(TaskError::AttemptEnded(_)), _) => return Ok(Taken::NotReady { state: TaskState::Done }),
                 (Err(refusal), _) => return Err(refusal.into()),
             };
-            let write = write_of(&claim, &command, &events, &dispatch.cause, next.id())?;
-            match self.lease_and_write(caller, next, &targets, reserve, write).await {
+            let write = write_of(&claim, &command, &events, &dispatch.cause, dispatch.id())?;
+            match self.lease_and_write(caller, dispatch, &targets, reserve, write).await {
                 Ok(leases) => {
                     let progress = claim.handler().progress.clone();
-                    let (id, input) = (next.id(), Box::new(input.clone()));
+                    let (id, input) = (dispatch.id(), Box::new(input.clone()));
                     return Ok(Taken::Claimed { id, input, progress, leases, is_own });
                 }
                 Err(Refusal::Crew(CrewError::Held(blocked))) => return Ok(Taken::Blocked { blocked }),
@@ -246,7 +244,7 @@ impl Crew {
     async fn lease_and_write(
         &self,
         caller: &Caller,
-        next: &ReadyTask,
+        dispatch: &Dispatch,
         targets: &[Target],
         ttl: Option<Duration>,
         write: Option<Write>,
@@ -259,10 +257,10 @@ impl Crew {
                 let request = Request {
                     holder: caller.holder(),
                     targets: targets.to_vec(),
-                    is_exclusive: !next.0.parameters.reads_only,
+                    is_exclusive: !dispatch.parameters.reads_only,
                     ttl,
-                    reason: format!("task {}", next.id()),
-                    task: Some(next.id()),
+                    reason: format!("task {}", dispatch.id()),
+                    task: Some(dispatch.id()),
                     is_strict: false,
                 };
                 LeaseCommand::Reserve { request, wait_until: None, now }
@@ -319,7 +317,7 @@ impl Crew {
         let mut board = self.board.lock().await;
         board.catch_up(&self.store).await?;
         let (plan, task) = self.find(&board, id)?;
-        let tags = board.dispatched(&plan, task).map(|ReadyTask(dispatch)| dispatch.tags).unwrap_or_default();
+        let tags = board.dispatched(&plan, task).map(|dispatch| dispatch.tags).unwrap_or_default();
         drop(board);
         let id = claim::aggregate_id(&plan, task);
         let mut claim = claim_of(&self.store, &plan, task, tags);
@@ -332,10 +330,10 @@ impl Crew {
     }
 
     /// The claims of the agents of the project, or of one.
-    pub(super) async fn claims(&self, agent: Option<&str>) -> Result<Vec<(Dispatch, Held)>, Refusal> {
+    pub(super) async fn claims(&self, agent: Option<&str>) -> Result<Vec<(Dispatch, claim::Holder)>, Refusal> {
         let mut board = self.board.lock().await;
         board.catch_up(&self.store).await?;
-        let is_meant = |held: &Held| agent.is_none_or(|agent| held.executor.name == agent);
+        let is_meant = |held: &claim::Holder| agent.is_none_or(|agent| held.executor.name == agent);
         let claims = board.claims(&self.project).filter(|(_, held)| is_meant(held));
         Ok(claims.map(|(dispatch, held)| (dispatch.clone(), held.clone())).collect())
     }
@@ -352,7 +350,7 @@ impl Crew {
     /// Gives the tasks of an agent back.
     pub(super) async fn return_tasks(&self, agent: &str, reason: &str) -> Result<Vec<String>, Refusal> {
         let mut returned = Vec::new();
-        for (Dispatch { plan, task, tags, .. }, Held { epoch, .. }) in self.claims(Some(agent)).await? {
+        for (Dispatch { plan, task, tags, .. }, claim::Holder { epoch, .. }) in self.claims(Some(agent)).await? {
             let mut claim = claim_of(&self.store, &plan, task, tags);
             let ending = Ending::Released { reason: reason.to_owned() };
             match execute(&mut claim, TaskCommand::End { epoch, usage: Default::default(), ending }).await {
@@ -373,7 +371,7 @@ impl Crew {
         let mut board = self.board.lock().await;
         board.catch_up(&self.store).await?;
         let (plan, task) = self.find(&board, id)?;
-        let tags = board.dispatched(&plan, task).map(|ReadyTask(dispatch)| dispatch.tags).unwrap_or_default();
+        let tags = board.dispatched(&plan, task).map(|dispatch| dispatch.tags).unwrap_or_default();
         drop(board);
         execute(&mut claim_of(&self.store, &plan, task, tags), TaskCommand::Unpark { by }).await
     }

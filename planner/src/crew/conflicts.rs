@@ -100,11 +100,9 @@ pub struct Conflicts {
     projects: BTreeMap<String, Project>,
     /// Claims so far; the last one's number.
     n_claims: u64,
-    /// Claims up to this one were seen by [`Reactor::emit`].
-    n_seen: u64,
-    /// Claims that have begun since then, with their projects, in that order.
+    /// Claims that have begun since the last call of [`Reactor::emit`], with their projects, in that order.
     begun: Vec<(u64, String)>,
-    /// Claims that have ended since then, and had been seen.
+    /// Claims that have ended since then.
     ended: Vec<Ended>,
     /// The last event that was taken in.
     last: Moment,
@@ -143,12 +141,15 @@ struct Project {
 
 /// A conflict that is not resolved.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
-struct Open {
+pub struct Open {
     newcomer: u64,
     others: BTreeSet<u64>,
-    tags: Vec<String>,
-    detected: ConflictEvent,
-    since: Moment,
+    /// The tags of its events.
+    pub tags: Vec<String>,
+    /// How it was detected.
+    pub detected: ConflictEvent,
+    /// The last event of the append with which it began.
+    pub since: Moment,
 }
 
 /// An event's place in the log and in time.
@@ -158,19 +159,6 @@ pub struct Moment {
     pub position: Position,
     /// When it was appended.
     pub at: Timestamp,
-}
-
-/// A conflict that is not resolved, as readers see it.
-#[derive(Debug, Clone, Copy)]
-pub struct OpenConflict<'a> {
-    /// The project.
-    pub project: &'a str,
-    /// How it was detected.
-    pub detected: &'a ConflictEvent,
-    /// The last event of the append with which it began.
-    pub since: Moment,
-    /// The tags of its events.
-    pub tags: &'a [String],
 }
 
 impl Snapshot for Conflicts {
@@ -213,7 +201,6 @@ impl Reactor for Conflicts {
         for ended in std::mem::take(&mut self.ended) {
             emitted.extend(self.resolve(&ended));
         }
-        self.n_seen = self.n_claims;
         for (claim, project) in std::mem::take(&mut self.begun) {
             emitted.extend(self.detect(&project, claim));
         }
@@ -224,14 +211,9 @@ impl Reactor for Conflicts {
 }
 
 impl Conflicts {
-    /// The conflicts that are not resolved, by project and number.
-    pub fn open(&self) -> impl Iterator<Item = OpenConflict<'_>> {
-        self.projects.iter().flat_map(|(project, of_project)| {
-            of_project.open.values().map(move |open| {
-                let Open { detected, since, tags, .. } = open;
-                OpenConflict { project, detected, since: *since, tags }
-            })
-        })
+    /// The conflicts that are not resolved, with their projects, by project and number.
+    pub fn open(&self) -> impl Iterator<Item = (&str, &Open)> {
+        self.projects.iter().flat_map(|(name, project)| project.open.values().map(move |open| (name.as_str(), open)))
     }
 
     fn take_of_plan(&mut self, recorded: &Recorded) -> Result<(), Error> {
@@ -274,10 +256,8 @@ impl Conflicts {
         if let Some(project) = self.projects.get_mut(&project) {
             project.held.remove(&claim);
         }
-        if claim <= self.n_seen {
-            let resolution = resolution.to_owned();
-            self.ended.push(Ended { claim, project, task: task.clone(), resolution });
-        }
+        let resolution = resolution.to_owned();
+        self.ended.push(Ended { claim, project, task: task.clone(), resolution });
     }
 
     /// Resolves what ends with a hold.
