@@ -59,10 +59,10 @@ impl Side {
                 }
             }
             let tasks = tasks_of(&recorded).unwrap_or_default();
-            let held = tasks.into_iter().filter(|task| side.view.lease(*task).is_some());
+            let held = tasks.into_iter().filter(|task| side.view.holder(*task).is_some());
             let held = held.map(|task| (task, side.view.times(task).claimed_at)).collect::<Vec<_>>();
             side.view.apply(&recorded)?;
-            for (_, claimed_at) in held.into_iter().filter(|(task, _)| side.view.lease(*task).is_none()) {
+            for (_, claimed_at) in held.into_iter().filter(|(task, _)| side.view.holder(*task).is_none()) {
                 side.work_ms += claimed_at.max(moment).map_or(0, |since| ms(now, since));
             }
         }

@@ -267,7 +267,7 @@ pub fn mark_of(view: &PlanView, task: &Task) -> Option<Mark> {
     match task.status {
         TaskStatus::Completed => Some(Mark::Done),
         TaskStatus::Cancelled | TaskStatus::Skipped => Some(Mark::Cancelled),
-        TaskStatus::Running => view.lease(task.plan.id).map(|_| Mark::InProgress),
+        TaskStatus::Running => view.holder(task.plan.id).map(|_| Mark::InProgress),
         TaskStatus::Planned | TaskStatus::NeedsClarification | TaskStatus::Failed | TaskStatus::TimedOut => None,
     }
 }

@@ -162,7 +162,6 @@ impl Progress {
                 ("CONFLICT", YELLOW, format!("{conflict}: {pattern}: {holders}"))
             }
             ConflictEvent::ConflictResolved { conflict, by, resolution } => {
-                let resolution = resolution.as_str().to_lowercase();
                 ("RESOLVED", GREY, format!("{conflict}: {} {}: {resolution}", by.plan, by.task))
             }
         };

@@ -98,7 +98,7 @@ pub fn is_busy(roster: &Roster, plan: &str, view: &PlanView, all: &BTreeMap<Stri
     if view.has_unhandled_report() {
         return true;
     }
-    let is_held = |task: &&Task| view.lease(task.plan.id).is_some();
+    let is_held = |task: &&Task| view.holder(task.plan.id).is_some();
     let takes = |task: &Task| roster.takes(&task.plan) && (task.plan.sub_plan.is_none() || goes_on_below(task));
     let is_active = state.phase == Phase::Active;
     let is_retried = |task: &Task| task.retry_ms.is_some() && !task.is_paused && roster.takes(&task.plan);

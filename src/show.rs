@@ -158,7 +158,7 @@ pub fn print_view(mut to: impl Write, plan: &str, at: Position, view: &PlanView)
         }
         let times = view.times(task.plan.id);
         match (&times.executor, &task.plan.assignee) {
-            (Some(executor), _) if times.holder.is_some() => {
+            (Some(executor), _) if times.claim.holder.is_some() => {
                 writeln!(to, "{:indent$}held by {}", "", visible(executor))?;
             }
             (_, Some(assignee)) if !task.status.is_end() => writeln!(to, "{:indent$}for {}", "", visible(assignee))?,
@@ -213,7 +213,7 @@ pub fn what_is_waited_for(session: &Session, plan: &str, view: &PlanView) -> Vec
     let tasks = tasks.filter(|task| task.sub_plan_id(plan).is_none());
     // A holder whose lease has expired does not count.
     let now = crewlog_mq::Timestamp(jiff::Timestamp::now().as_microsecond());
-    let is_held = |task: &Task| view.lease(task.plan.id).is_some_and(|lease| lease.until > now);
+    let is_held = |task: &Task| view.holder(task.plan.id).is_some_and(|holder| !holder.has_expired(now));
     // A resume from here uses the executors configured here.
     let roster = runtime::roster(session, Duration::MAX, &[]).ok();
     let is_taken = |task: &Task| roster.as_ref().is_some_and(|roster| roster.takes(&task.plan));

@@ -61,10 +61,7 @@ pub(crate) async fn claim_task(
                         continue;
                     }
                     Err(ExecuteError::Refused(
-                        TaskError::AttemptEnded(_)
-                        | TaskError::StaleEpoch(_)
-                        | TaskError::Parked
-                        | TaskError::TooLong(_),
+                        TaskError::AttemptEnded(_) | TaskError::StaleEpoch(_) | TaskError::Parked,
                     )) => return Claimed::Gone,
                     // Another process appended first; decide again.
                     Err(ExecuteError::Contended { .. }) => continue,

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::pin::pin;
 
 use crewlog_mq::{Cause, Error, EventStore, Position, Query, Range, Recorded};
+use crewlog_planner::claim::{self, Holder};
 use crewlog_planner::event::{self, About, Event, PlannerCmd, TaskInput, TaskStatus};
 use crewlog_planner::plan::{NodeKind, TaskId};
 use crewlog_planner::sealed::is_task_undecryptable;
-use crewlog_planner::view::{Lease, PlanView};
+use crewlog_planner::view::PlanView;
 use futures::TryStreamExt;
 
 use crate::history::History;
@@ -32,6 +33,11 @@ pub(crate) struct Dispatch {
 impl Dispatch {
     pub(crate) fn key(&self) -> Key {
         (self.plan.clone(), self.task)
+    }
+
+    /// The aggregate of its task.
+    pub(crate) fn id(&self) -> String {
+        claim::aggregate_id(&self.plan, self.task)
     }
 
     /// Nothing for an event that dispatches no task, or a question, which is for people.
@@ -197,7 +203,7 @@ impl Plans {
         is_busy: impl Fn(&str, TaskId) -> bool,
     ) -> Option<(Dispatch, Position)> {
         let heads = self.0.iter().filter(|(_, worked)| !worked.dispatched.is_empty()).filter_map(|(plan, worked)| {
-            let is_held = |task, lease: Option<&Lease>| lease.is_some() || is_busy(plan, task);
+            let is_held = |task, lease: Option<&Holder>| lease.is_some() || is_busy(plan, task);
             let startable = worked.view.startable(is_held);
             let startable = startable.iter().filter_map(|task| worked.dispatched.get(task));
             let dispatch = { startable }.find(|dispatch| is_wanted(dispatch))?;
@@ -218,9 +224,9 @@ impl Plans {
     }
 
     /// The leases that others hold on dispatched tasks.
-    pub(crate) fn leases(&self) -> impl Iterator<Item = (&Dispatch, &Lease)> {
+    pub(crate) fn leases(&self) -> impl Iterator<Item = (&Dispatch, &Holder)> {
         self.0.values().flat_map(|worked| {
-            worked.dispatched.values().filter_map(|dispatch| Some((dispatch, worked.view.lease(dispatch.task)?)))
+            worked.dispatched.values().filter_map(|dispatch| Some((dispatch, worked.view.holder(dispatch.task)?)))
         })
     }
 }

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crewlog_mq::{Cause, Error, EventStore, ExecuteError, Position, Query, Range, Recorded, Runner, Start};
+use crewlog_planner::claim::Holder;
 use crewlog_planner::claim::{self, Ending, TaskCommand, TaskLease};
 use crewlog_planner::event::{self, FailureClass, Usage};
-use crewlog_planner::view::Lease;
 use futures::{StreamExt, TryStreamExt};
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
@@ -406,11 +406,11 @@ impl Crew {
     }
 
     /// The leases that no job of this worker holds.
-    fn foreign_leases(&self) -> impl Iterator<Item = (&Dispatch, &Lease)> {
+    fn foreign_leases(&self) -> impl Iterator<Item = (&Dispatch, &Holder)> {
         let has_job = |dispatch: &Dispatch| {
             self.running.contains_key(&dispatch.key()) || self.read_to.contains_key(&dispatch.plan)
         };
-        let is_own = |lease: &Lease| self.worker.life.is_own(&lease.executor);
+        let is_own = |lease: &Holder| self.worker.life.is_own(&lease.executor);
         self.plans.leases().filter(move |(dispatch, lease)| !is_own(lease) || !has_job(dispatch))
     }
 
@@ -422,7 +422,7 @@ impl Crew {
         let now = self.worker.store.now();
         let ended = self.foreign_leases().filter_map(|(dispatch, lease)| {
             let is_dead = life.is_own(&lease.executor) || life.is_dead(&lease.executor);
-            (is_dead || lease.until <= now).then(|| (dispatch.clone(), lease.epoch, is_dead))
+            (is_dead || lease.has_expired(now)).then(|| (dispatch.clone(), lease.epoch, is_dead))
         });
         for (dispatch, epoch, is_dead) in ended.collect::<Vec<_>>() {
             let mut claim = claim_of(&self.worker.store, &dispatch.plan, dispatch.task, dispatch.tags.clone());

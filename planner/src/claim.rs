@@ -15,13 +15,8 @@ pub const STREAM: &str = "task";
 
 /// How long a claim holds without a renewal.
 pub const LEASE: Duration = Duration::from_secs(180);
-/// The same for a claim by a coding agent, which renews it with each call.
-pub const AGENT_LEASE: Duration = Duration::from_secs(3_600);
 /// After so many agents in a row were lost with a task, it waits for a person.
 pub const LOST_MAX: u32 = 3;
-/// The longest text in a progress report, in bytes.
-pub const PROGRESS_BYTES_MAX: usize = 2_000;
-
 /// The aggregate of a task.
 pub fn aggregate_id(plan: &str, task: TaskId) -> String {
     format!("{plan}/{task}")
@@ -88,14 +83,6 @@ pub struct TaskProgress {
     pub note: Option<String>,
 }
 
-impl TaskProgress {
-    /// Its longest text, in bytes.
-    #[must_use]
-    pub fn n_bytes(&self) -> usize {
-        [&self.step, &self.next_step, &self.note].into_iter().flatten().map(String::len).max().unwrap_or_default()
-    }
-}
-
 /// What happened to a task. `epoch` is that of the holder, and `attempt` the dispatch that it carries out.
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
@@ -105,16 +92,13 @@ pub enum TaskEvent {
     TaskClaimed {
         attempt: u32,
         executor: Executor,
-        /// In log time.
-        lease_until: Timestamp,
+        /// In log time; unset for a coding agent, whose claim lasts as long as the agent is present.
+        lease_until: Option<Timestamp>,
         /// Rises with every claim.
         epoch: u64,
         /// True when an earlier holder of this attempt started and did not report an end: it may have had effects.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         cut_off: bool,
-        /// True for a coding agent, whose claim lasts for [`AGENT_LEASE`].
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        by_agent: bool,
     },
     /// The holder is about to act: from here on it may have had effects.
     TaskStarted {
@@ -242,8 +226,8 @@ impl Default for Ending {
 pub enum TaskCommand {
     /// Claim it to carry out a dispatch.
     Claim { attempt: u32, executor: Executor, now: Timestamp, dead_epoch: Option<u64> },
-    /// A coding agent claims it: for [`AGENT_LEASE`], and as started.
-    ClaimForAgent { attempt: u32, executor: Executor, now: Timestamp, dead_epoch: Option<u64> },
+    /// A coding agent claims it, as started.
+    ClaimForAgent { attempt: u32, executor: Executor, now: Timestamp },
     /// The holder reports its progress.
     Progress {
         epoch: u64,
@@ -289,15 +273,13 @@ pub enum TaskCommand {
 #[expect(missing_docs, reason = "the messages say it")]
 pub enum TaskError {
     #[error("the task is held by {executor}")]
-    Held { executor: Executor, lease_until: Timestamp, epoch: u64 },
+    Held { executor: Executor, epoch: u64 },
     #[error("attempt {0} of the task has ended")]
     AttemptEnded(u32),
     #[error("the claim with epoch {0} no longer holds the task")]
     StaleEpoch(u64),
     #[error("{LOST_MAX} agents were lost with the task: it waits for a person")]
     Parked,
-    #[error("a text of the report has {0} bytes; at most {PROGRESS_BYTES_MAX} (progress_bytes_max)")]
-    TooLong(usize),
 }
 
 /// The holder of a task.
@@ -305,23 +287,25 @@ pub enum TaskError {
 pub struct Holder {
     /// The executor that claimed it.
     pub executor: Executor,
-    /// When its lease expires, in log time.
-    pub lease_until: Timestamp,
+    /// The epoch of the claim.
+    pub epoch: u64,
+    /// When its lease expires, in log time; unset for a coding agent.
+    pub lease_until: Option<Timestamp>,
     /// Whether it may have had effects.
     pub has_started: bool,
-    /// Whether it is a coding agent.
-    pub is_agent: bool,
 }
 
 impl Holder {
-    /// Whether it is an agent of another name: one that resumed from a new process was not lost.
-    fn is_other_agent(&self, executor: &Executor) -> bool {
-        self.is_agent && self.executor.name != executor.name
+    /// Whether it is a coding agent.
+    #[must_use]
+    pub fn is_agent(&self) -> bool {
+        self.lease_until.is_none()
     }
 
-    /// How long a renewal lasts.
-    fn lease(&self) -> Duration {
-        if self.is_agent { AGENT_LEASE } else { LEASE }
+    /// Whether its lease ended without a renewal.
+    #[must_use]
+    pub fn has_expired(&self, now: Timestamp) -> bool {
+        self.lease_until.is_some_and(|until| until <= now)
     }
 }
 
@@ -356,16 +340,18 @@ impl TaskLease {
                 Ok(Vec::new())
             }
             TaskCommand::Claim { attempt, executor, now, dead_epoch } => {
-                Ok(vec![self.claim(attempt, executor, now, dead_epoch)?])
+                Ok(vec![self.claim(attempt, executor, Some(now.plus(LEASE)), now, dead_epoch)?])
             }
-            TaskCommand::ClaimForAgent { attempt, executor, now, dead_epoch } => {
-                self.claim_for_agent(attempt, executor, now, dead_epoch)
+            TaskCommand::ClaimForAgent { attempt, executor, now } => {
+                if self.is_parked() && attempt == self.attempt {
+                    return Err(TaskError::Parked);
+                }
+                // An agent acts from its claim on.
+                let claimed = self.claim(attempt, executor, None, now, None)?;
+                Ok(vec![claimed, TaskEvent::TaskStarted { epoch: self.epoch.saturating_add(1), prompt: None }])
             }
             TaskCommand::Progress { epoch, progress } => {
                 self.check_holder(epoch)?;
-                if progress.n_bytes() > PROGRESS_BYTES_MAX {
-                    return Err(TaskError::TooLong(progress.n_bytes()));
-                }
                 let is_news = self.progress.as_ref() != Some(&progress);
                 Ok(is_news.then_some(TaskEvent::TaskProgressed { epoch, progress }).into_iter().collect())
             }
@@ -378,8 +364,9 @@ impl TaskLease {
             }
             TaskCommand::Renew { epoch, now } => {
                 self.check_holder(epoch)?;
-                let lease = self.holder.as_ref().map_or(LEASE, Holder::lease);
-                Ok(vec![TaskEvent::LeaseRenewed { epoch, lease_until: now.plus(lease) }])
+                let is_agent = self.holder.as_ref().is_some_and(Holder::is_agent);
+                let renewed = TaskEvent::LeaseRenewed { epoch, lease_until: now.plus(LEASE) };
+                Ok((!is_agent).then_some(renewed).into_iter().collect())
             }
             TaskCommand::End { epoch, usage, ending } => {
                 self.check_holder(epoch)?;
@@ -388,13 +375,14 @@ impl TaskLease {
                 Ok(used.into_iter().chain([ended(attempt, epoch, ending)]).collect())
             }
             TaskCommand::Report { attempt, executor, now, dead_epoch, ending } => {
-                let claimed = self.claim(attempt, executor, now, dead_epoch)?;
+                let claimed = self.claim(attempt, executor, Some(now.plus(LEASE)), now, dead_epoch)?;
                 Ok(vec![claimed, ended(attempt, self.epoch.saturating_add(1), ending)])
             }
             TaskCommand::Withdraw { attempt, now } => Ok(self.withdraw(attempt, now).into_iter().collect()),
             TaskCommand::FireTimer { epoch, now, is_dead } => {
-                let has_ended = |holder: &&Holder| epoch == self.epoch && (is_dead || holder.lease_until <= now);
-                let due = self.holder.as_ref().filter(has_ended).map(|holder| holder.lease_until.min(now));
+                let has_ended = |holder: &&Holder| epoch == self.epoch && (is_dead || holder.has_expired(now));
+                let due = self.holder.as_ref().filter(has_ended);
+                let due = due.map(|holder| holder.lease_until.map_or(now, |until| until.min(now)));
                 Ok(due.map(|due| TaskEvent::TimerFired { epoch, due }).into_iter().collect())
             }
         }
@@ -402,7 +390,7 @@ impl TaskLease {
 
     /// None while the lease holds. A run that a lost holder had started ends as lost.
     fn withdraw(&self, attempt: u32, now: Timestamp) -> Option<TaskEvent> {
-        if self.has_ended(attempt) || self.holder.as_ref().is_some_and(|holder| now < holder.lease_until) {
+        if self.has_ended(attempt) || self.holder.as_ref().is_some_and(|holder| !holder.has_expired(now)) {
             return None;
         }
         Some(match self.was_begun() && attempt == self.attempt {
@@ -415,55 +403,24 @@ impl TaskLease {
         &self,
         attempt: u32,
         executor: Executor,
+        lease_until: Option<Timestamp>,
         now: Timestamp,
         dead_epoch: Option<u64>,
     ) -> Result<TaskEvent, TaskError> {
         if self.has_ended(attempt) {
             return Err(TaskError::AttemptEnded(attempt));
         }
-        if let Some(holder) = &self.holder {
-            let is_free = holder.lease_until <= now || dead_epoch == Some(self.epoch);
-            if !is_free {
-                let (executor, lease_until) = (holder.executor.clone(), holder.lease_until);
-                return Err(TaskError::Held { executor, lease_until, epoch: self.epoch });
-            }
+        let (epoch, is_dead) = (self.epoch, dead_epoch == Some(self.epoch));
+        if let Some(holder) = self.holder.as_ref().filter(|holder| !is_dead && !holder.has_expired(now)) {
+            return Err(TaskError::Held { executor: holder.executor.clone(), epoch });
         }
-        Ok(TaskEvent::TaskClaimed {
-            attempt,
-            executor,
-            lease_until: now.plus(LEASE),
-            epoch: self.epoch.saturating_add(1),
-            cut_off: attempt == self.attempt && self.was_begun(),
-            by_agent: false,
-        })
-    }
-
-    /// An agent acts from its claim on. It may continue what another agent has begun, unless too many were lost with it.
-    fn claim_for_agent(
-        &self,
-        attempt: u32,
-        executor: Executor,
-        now: Timestamp,
-        dead_epoch: Option<u64>,
-    ) -> Result<Vec<TaskEvent>, TaskError> {
-        let is_own = |holder: &Holder| holder.executor == executor && now < holder.lease_until;
-        if attempt == self.attempt && self.holder.as_ref().is_some_and(is_own) {
-            return Ok(Vec::new());
-        }
-        let loses_one = self.holder.as_ref().is_some_and(|holder| holder.is_other_agent(&executor));
-        let mut event = self.claim(attempt, executor, now, dead_epoch)?;
-        if attempt == self.attempt && self.n_lost + u32::from(loses_one) >= LOST_MAX {
-            return Err(TaskError::Parked);
-        }
-        let TaskEvent::TaskClaimed { lease_until, epoch, by_agent, .. } = &mut event else { return Ok(vec![event]) };
-        (*lease_until, *by_agent) = (now.plus(AGENT_LEASE), true);
-        let started = TaskEvent::TaskStarted { epoch: *epoch, prompt: None };
-        Ok(vec![event, started])
+        let cut_off = attempt == self.attempt && self.was_begun();
+        Ok(TaskEvent::TaskClaimed { attempt, executor, lease_until, epoch: epoch.saturating_add(1), cut_off })
     }
 
     /// True while an executor holds this attempt and has not started it.
     fn is_held_by(&self, executor: &Executor, attempt: u32, now: Timestamp) -> bool {
-        let is_of = |holder: &Holder| holder.executor == *executor && !holder.has_started && now < holder.lease_until;
+        let is_of = |holder: &Holder| holder.executor == *executor && !holder.has_started && !holder.has_expired(now);
         attempt == self.attempt && self.holder.as_ref().is_some_and(is_of)
     }
 
@@ -506,18 +463,16 @@ impl Handler for TaskLease {
 
     fn apply(&mut self, event: &TaskEvent) {
         match event {
-            TaskEvent::TaskClaimed { attempt, executor, lease_until, epoch, cut_off, by_agent } => {
+            TaskEvent::TaskClaimed { attempt, executor, lease_until, epoch, cut_off } => {
                 if *attempt != self.attempt {
                     (self.progress, self.n_lost) = (None, 0);
                 }
-                let loses_one = self.holder.as_ref().is_some_and(|holder| holder.is_other_agent(executor));
-                self.n_lost += u32::from(loses_one);
                 self.attempt_is_ended = false;
                 self.is_cut_off = *cut_off;
                 self.attempt = *attempt;
                 self.epoch = *epoch;
-                let (executor, lease_until) = (executor.clone(), *lease_until);
-                self.holder = Some(Holder { executor, lease_until, has_started: false, is_agent: *by_agent });
+                let (executor, epoch, lease_until) = (executor.clone(), *epoch, *lease_until);
+                self.holder = Some(Holder { executor, epoch, lease_until, has_started: false });
             }
             TaskEvent::TaskProgressed { progress, .. } => self.progress = Some(progress.clone()),
             TaskEvent::TaskUnparked { .. } => self.n_lost = 0,
@@ -529,13 +484,13 @@ impl Handler for TaskLease {
             }
             TaskEvent::LeaseRenewed { lease_until, .. } => {
                 if let Some(holder) = &mut self.holder {
-                    holder.lease_until = *lease_until;
+                    holder.lease_until = Some(*lease_until);
                 }
             }
             TaskEvent::TaskReleased { .. } => (self.holder, self.n_lost) = (None, 0),
             TaskEvent::UsageReported { .. } => {}
             TaskEvent::TimerFired { .. } => {
-                self.n_lost += u32::from(self.holder.as_ref().is_some_and(|holder| holder.is_agent));
+                self.n_lost += u32::from(self.holder.as_ref().is_some_and(Holder::is_agent));
                 self.is_cut_off |= self.holder.take().is_some_and(|holder| holder.has_started);
             }
             TaskEvent::TaskWithdrawn { attempt } => {

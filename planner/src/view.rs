@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crewlog_mq::{Error, Handler, Position, Recorded, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::claim::{self, Executor, TaskEvent, TaskLease};
+use crate::claim::{self, Holder, TaskEvent, TaskLease};
 use crate::event::{self, About, Event, Outcome, TaskStatus};
 use crate::plan::TaskId;
 use crate::planner::Planner;
@@ -66,21 +66,8 @@ pub struct TaskTimes {
     pub claimed_at: Option<Timestamp>,
     /// When it ended, in log time.
     pub ended_at: Option<Timestamp>,
-    /// The present claim.
-    pub holder: Option<Lease>,
-    /// Its own events, folded.
+    /// Its own events, folded; without a holder when the plan has taken the task.
     pub claim: TaskLease,
-}
-
-/// The claim of an executor on a task.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lease {
-    /// The executor that claimed it.
-    pub executor: Executor,
-    /// The epoch of the claim.
-    pub epoch: u64,
-    /// When it expires unless it is renewed, in log time.
-    pub until: Timestamp,
 }
 
 /// A plan as of some position.
@@ -134,7 +121,7 @@ impl PlanView {
             times.ended_at = if status.is_end() { times.ended_at.or(Some(at)) } else { None };
             // The plan wins: a task that it ends or dispatches again has no holder.
             if is_dispatched || status != TaskStatus::Running {
-                self.n_held -= usize::from(times.holder.take().is_some());
+                self.n_held -= usize::from(times.claim.holder.take().is_some());
             }
         }
     }
@@ -147,7 +134,7 @@ impl PlanView {
         self.reported.clear();
         let state = self.planner.state();
         self.times.retain(|task, times| {
-            (times.holder, times.claim) = (None, TaskLease::default());
+            times.claim = TaskLease::default();
             state.task(*task).is_some_and(|task| task.status.is_end())
         });
     }
@@ -162,19 +149,14 @@ impl PlanView {
             self.reported.insert(task, matches!(event, TaskEvent::TaskFailed { .. }));
         }
         let times = self.times.entry(task).or_default();
+        self.n_held -= usize::from(times.claim.holder.is_some());
         times.claim.apply(event);
-        self.n_held -= usize::from(times.holder.is_some());
-        if event.ends_hold() {
-            times.holder = None;
-        } else if let TaskEvent::TaskClaimed { executor, lease_until, epoch, .. } = event {
+        self.n_held += usize::from(times.claim.holder.is_some());
+        if let TaskEvent::TaskClaimed { executor, .. } = event {
             times.executor = Some(executor.to_string());
             times.started_at.get_or_insert(at);
             times.claimed_at = Some(at);
-            times.holder = Some(Lease { executor: executor.clone(), epoch: *epoch, until: *lease_until });
-        } else if let (TaskEvent::LeaseRenewed { lease_until, .. }, Some(lease)) = (event, &mut times.holder) {
-            lease.until = *lease_until;
         }
-        self.n_held += usize::from(times.holder.is_some());
     }
 
     /// The planner; a clone of it can try a command without consequences.
@@ -199,11 +181,11 @@ impl PlanView {
 
     /// The dispatched tasks that may start now, the most urgent first; `is_held` excludes claimed ones. No task starts
     /// between a failure and the plan's reaction to it, and none whose end is reported.
-    pub fn startable(&self, is_held: impl Fn(TaskId, Option<&Lease>) -> bool) -> Vec<TaskId> {
+    pub fn startable(&self, is_held: impl Fn(TaskId, Option<&Holder>) -> bool) -> Vec<TaskId> {
         if self.reported.values().any(|is_failure| *is_failure) {
             return Vec::new();
         }
-        let startable = self.state().startable(|task| is_held(task, self.lease(task)));
+        let startable = self.state().startable(|task| is_held(task, self.holder(task)));
         startable.into_iter().filter(|task| !self.reported.contains_key(task)).collect()
     }
 
@@ -214,12 +196,12 @@ impl PlanView {
 
     /// The dispatched tasks that may start now and have no holder.
     pub fn free(&self) -> Vec<TaskId> {
-        self.startable(|_, lease| lease.is_some())
+        self.startable(|_, holder| holder.is_some())
     }
 
-    /// The lease on a task, if it has a holder.
-    pub fn lease(&self, task: TaskId) -> Option<&Lease> {
-        self.times.get(&task)?.holder.as_ref()
+    /// The holder of a task, if it has one.
+    pub fn holder(&self, task: TaskId) -> Option<&Holder> {
+        self.times.get(&task)?.claim.holder.as_ref()
     }
 
     /// Its status. It runs while an executor holds a task.

@@ -1,5 +1,6 @@
 //! The crew on the command line, and what its faces share: the worktree of a caller, and the crew of its log.
 
+pub mod facts;
 pub mod inbox;
 pub mod session;
 pub mod verbs;

@@ -51,11 +51,8 @@ impl From<Refusal> for Failure {
     fn from(refusal: Refusal) -> Self {
         match refusal {
             Refusal::Store(error) => error.into(),
-            Refusal::Busy => Self::new(Code::Conflict, refusal.to_string()),
             Refusal::NoTask(_) | Refusal::NoRecipient(_) => Self::new(Code::Nothing, refusal.to_string()),
-            Refusal::Agent(_) | Refusal::Lease(_) | Refusal::Message(_) | Refusal::Ask(_) | Refusal::Task(_) => {
-                Self::new(Code::Conflict, refusal.to_string())
-            }
+            Refusal::Busy | Refusal::Crew(_) | Refusal::Task(_) => Self::new(Code::Conflict, refusal.to_string()),
         }
     }
 }

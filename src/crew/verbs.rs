@@ -1,23 +1,22 @@
 //! `agents`, `leases`, `send`, `answer` of an agent's question: the crew of the project, and what a person does about it.
 
-use std::io::Write;
 use std::path::Path;
 
 use crewlog_executors::crew::{Crew as Host, Draft};
-use crewlog_mq::{Position, Timestamp};
-use crewlog_planner::crew::agents::{Agent, Liveness};
+use crewlog_mq::Position;
+use crewlog_planner::crew::agents::{Agent, Agents, Liveness};
 use crewlog_planner::crew::asks::Answer as Said;
-use crewlog_planner::crew::leases::{self, Lease, Request};
+use crewlog_planner::crew::leases::{self, Lease, Request, Waiting};
 use crewlog_planner::crew::target::Target;
 use serde_json::{Value, json};
 
 use super::session::{agent_id, open, person, person_only};
 use super::worktree::Worktree;
-use super::{inbox, why};
+use super::{facts, inbox, why};
 use crate::cli::{Answer, Crew, Leases, Send};
 use crate::failure::{Code, Failure};
 use crate::session::{Session, read_text};
-use crate::text::{one_line, rfc3339, visible};
+use crate::text::rfc3339;
 
 pub async fn obey(session: &Session, command: Crew) -> Result<Code, Failure> {
     match command {
@@ -38,15 +37,11 @@ pub async fn position(crew: &Host, at: Option<Position>) -> Result<Position, Fai
 
 async fn agents(session: &Session, all: bool, at: Option<Position>) -> Result<Code, Failure> {
     let crew = open(session).await?;
-    let (position, agents) = (position(&crew, at).await?, crew.agents_at(at).await?);
-    let shown: Vec<_> = agents.iter().filter(|(_, agent)| all || agent.liveness != Liveness::Left).collect();
-    session.print_list(
-        "agents",
-        json!({ "at": position }),
-        &shown,
-        |(name, agent)| agent_json(name, agent),
-        |to, (name, agent)| print_agent(to, name, agent),
-    )
+    let (position, agents) = (position(&crew, at).await?, crew.at::<Agents>(at).await?);
+    let shown = agents.iter().filter(|(_, agent)| all || agent.liveness != Liveness::Left);
+    let shown: Vec<_> = shown.map(|(name, agent)| agent_json(name, agent)).collect();
+    let facts = json!({ "at": position });
+    session.print_list("agents", facts, &shown, |agent| agent, |to, agent| facts::print(to, agent, "agent"))
 }
 
 pub fn agent_json(name: &str, agent: &Agent) -> Value {
@@ -60,84 +55,43 @@ pub fn agent_json(name: &str, agent: &Agent) -> Value {
     })
 }
 
-pub fn print_agent(mut to: impl Write, name: &str, agent: &Agent) -> std::io::Result<()> {
-    let (report, profile) = (&agent.report, &agent.profile);
-    let (liveness, activity): (&str, &str) = (agent.liveness.into(), report.activity.into());
-    let program = [Some(&profile.program), profile.model.as_ref()].into_iter().flatten().map(String::as_str);
-    let program = one_line(&program.collect::<Vec<_>>().join(" "), 60);
-    writeln!(to, "{}  {liveness}, {activity}  {program}  last call {}", visible(name), rfc3339(agent.seen))?;
-    let work: Vec<_> = [&report.task, &report.step, &report.note].into_iter().flatten().map(String::as_str).collect();
-    if !work.is_empty() {
-        writeln!(to, "  {}", one_line(&work.join(": "), 140))?;
-    }
-    writeln!(to, "  {}", one_line(&profile.worktree, 140))
-}
-
-/// A lease, or a target of a request that waits for one.
-pub struct Shown {
-    lease: Option<u64>,
-    waiting: Option<u64>,
-    request: Request,
-    target: Target,
-    token: Option<Position>,
-    until: Timestamp,
-}
-
-/// The leases on what overlaps a target, and what waits for them.
-pub fn shown(leases: &leases::Leases, wanted: Option<&Target>) -> Vec<Shown> {
-    let live = leases.iter().map(|(number, lease)| {
-        let Lease { holder, target, is_exclusive, ttl, until, reason, task, token, .. } = lease.clone();
-        let targets = vec![target.clone()];
-        let request = Request { holder, targets, is_exclusive, ttl, reason, task, is_strict: false };
-        Shown { lease: Some(number), waiting: None, request, target, token: Some(token), until }
-    });
-    let waiting = leases.waiting().flat_map(|(number, waiting)| {
-        let request = &waiting.request;
-        request.targets.iter().map(|target| {
-            let (request, target) = (request.clone(), target.clone());
-            Shown { lease: None, waiting: Some(*number), request, target, token: None, until: waiting.until }
-        })
-    });
-    let meets = |target: &Target| wanted.is_none_or(|wanted| wanted.pattern().overlaps(&target.pattern()));
-    live.chain(waiting).filter(|shown| meets(&shown.target)).collect()
-}
-
-impl Shown {
-    pub fn agent(&self) -> &str {
-        &self.request.holder.agent
-    }
-
-    pub fn task(&self) -> Option<&String> {
-        self.request.task.as_ref()
-    }
-
-    pub fn json(&self) -> Value {
-        let Self { lease, waiting, request, target, token, until } = self;
+/// The leases and the waiting requests that are meant, by their agent, their target and their task.
+pub fn shown(leases: &leases::Leases, is_meant: impl Fn(&str, &Target, Option<&String>) -> bool) -> Vec<Value> {
+    let live = leases.iter().filter(|(_, lease)| is_meant(&lease.holder.agent, &lease.target, lease.task.as_ref()));
+    let live = live.map(|(number, lease)| {
+        let Lease { holder, target, is_exclusive, until, reason, task, token, .. } = lease;
         json!({
-            "lease": lease, "waiting": waiting, "agent": request.holder.agent, "worktree": request.holder.worktree,
-            "path": target.path, "is_pattern": target.is_pattern, "is_exclusive": request.is_exclusive,
-            "reason": request.reason, "task": request.task, "token": token, "until": rfc3339(*until),
+            "lease": number, "waiting": null, "agent": holder.agent, "worktree": holder.worktree, "path": target.path,
+            "is_pattern": target.is_pattern, "is_exclusive": is_exclusive, "reason": reason, "task": task,
+            "token": token, "until": rfc3339(*until),
         })
-    }
+    });
+    let waiting = leases.waiting().flat_map(|(number, Waiting { request, until })| {
+        let Request { holder, targets, is_exclusive, reason, task, .. } = request;
+        let targets = targets.iter().filter(|target| is_meant(&holder.agent, target, task.as_ref()));
+        targets.map(move |target| {
+            json!({
+                "lease": null, "waiting": number, "agent": holder.agent, "worktree": holder.worktree,
+                "path": target.path, "is_pattern": target.is_pattern, "is_exclusive": is_exclusive, "reason": reason,
+                "task": task, "token": null, "until": rfc3339(*until),
+            })
+        })
+    });
+    live.chain(waiting).collect()
+}
 
-    pub fn print(&self, mut to: impl Write) -> std::io::Result<()> {
-        let Self { lease, waiting, request, target, token, until } = self;
-        let kind = if request.is_exclusive { "exclusive" } else { "shared" };
-        let number = lease.or(*waiting).unwrap_or_default();
-        let since = token.map_or_else(|| "waits".to_owned(), |token| format!("since position {token}"));
-        let (path, agent) = (one_line(&target.path, 100), visible(&request.holder.agent));
-        writeln!(to, "{number}  {path}  {agent}  {kind}  {since}, until {}", rfc3339(*until))?;
-        let task = request.task.as_ref().map_or_else(String::new, |task| format!(" (task {task})"));
-        writeln!(to, "  {}", one_line(&format!("{}: {}{task}", request.holder.worktree, request.reason), 140))
-    }
+/// Whether a target overlaps another.
+pub fn meets(target: &Target, other: &Target) -> bool {
+    target.pattern().overlaps(&other.pattern())
 }
 
 async fn leases(session: &Session, args: Leases) -> Result<Code, Failure> {
     let crew = open(session).await?;
     let wanted = args.path.map(|path| target(session, &path)).transpose()?;
-    let (position, leases) = (position(&crew, args.at.at).await?, crew.leases_at(args.at.at).await?);
-    let shown = shown(&leases, wanted.as_ref());
-    session.print_list("leases", json!({ "at": position }), &shown, Shown::json, |to, shown| shown.print(to))
+    let (position, leases) = (position(&crew, args.at.at).await?, crew.at::<leases::Leases>(args.at.at).await?);
+    let shown = shown(&leases, |_, target, _| wanted.as_ref().is_none_or(|wanted| meets(wanted, target)));
+    let facts = json!({ "at": position });
+    session.print_list("leases", facts, &shown, |lease| lease, |to, lease| facts::print(to, lease, "path"))
 }
 
 /// A path of the working directory as leases name it.

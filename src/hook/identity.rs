@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use crewlog_executors::crew::{Caller, Crew, Join, Refusal};
-use crewlog_planner::claim::Executor;
 use crewlog_planner::crew::agents::{Agent, Agents, Liveness, Profile};
 use serde::{Deserialize, Serialize};
 
@@ -103,12 +102,7 @@ fn has_only_process(host: Host) -> bool {
 }
 
 pub fn caller(name: &str, agent: &Agent, worktree: &str) -> Caller {
-    let host = worktree.split_once(':').map_or(worktree, |(host, _)| host);
-    let executor = match &agent.profile.process {
-        Some(process) => Executor { name: name.to_owned(), ..process.clone() },
-        None => Executor { name: name.to_owned(), host: host.to_owned(), worker: agent.session.clone() },
-    };
-    Caller { agent: name.to_owned(), epoch: agent.epoch, worktree: worktree.to_owned(), executor }
+    Caller { agent: name.to_owned(), epoch: agent.epoch, worktree: worktree.to_owned() }
 }
 
 fn profile(call: &Call, worktree: &str) -> Profile {

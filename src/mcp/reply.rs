@@ -5,10 +5,7 @@ use std::borrow::Cow;
 use crewlog_executors::crew::Refusal;
 use crewlog_mq::Error;
 use crewlog_planner::claim::TaskError;
-use crewlog_planner::crew::agents::AgentError;
-use crewlog_planner::crew::asks::AskError;
-use crewlog_planner::crew::leases::LeaseError;
-use crewlog_planner::crew::messages::MessageError;
+use crewlog_planner::crew::CrewError;
 use rmcp::model::{CallToolResult, ContentBlock, JsonObject};
 use serde_json::{Value, json};
 
@@ -73,10 +70,7 @@ impl From<Refusal> for Refused {
     fn from(refusal: Refusal) -> Self {
         let message = refusal.to_string();
         let (code, is_retryable, next) = match &refusal {
-            Refusal::Agent(refusal) => of_agent(refusal),
-            Refusal::Lease(refusal) => of_lease(refusal),
-            Refusal::Message(refusal) => of_message(refusal),
-            Refusal::Ask(refusal) => of_ask(refusal),
+            Refusal::Crew(refusal) => of_crew(refusal),
             Refusal::Task(refusal) => of_task(refusal),
             Refusal::NoTask(_) => {
                 ("not_found", false, "look with list_tasks or read_inbox, and name one that is there")
@@ -107,55 +101,21 @@ impl From<&Error> for Refused {
 
 type Reason = (&'static str, bool, &'static str);
 
-fn of_agent(refusal: &AgentError) -> Reason {
+fn of_crew(refusal: &CrewError) -> Reason {
     match refusal {
-        AgentError::Superseded(_) => {
-            ("superseded", false, "stop editing: another session has your name. Call join with another name")
-        }
-        AgentError::Left(_) | AgentError::Unknown(_) => ("not_joined", false, "call join"),
-        AgentError::Name(_) => ("bad_name", false, "call join with another name, or without one"),
-        AgentError::TooLong { .. } => ("too_long", false, "shorten the text"),
-        AgentError::Full => ("full", true, "ask the person with ask_person"),
-    }
-}
-
-fn of_lease(refusal: &LeaseError) -> Reason {
-    match refusal {
-        LeaseError::Held(_) => (
+        CrewError::Invalid(_) => ("bad_arguments", false, "correct what the message names, and call again"),
+        CrewError::Full(_) => ("full", true, "release what you do not need and try later, or ask_person"),
+        CrewError::Missing(_) => ("not_found", false, "list_leases and read_inbox list what you can name"),
+        CrewError::Held(_) => (
             "held",
             true,
             "work on something else, wait with wait_for_events, or write to the holder with send_message",
         ),
-        LeaseError::Targets(_) => ("bad_paths", false, "name 1 to 200 paths"),
-        LeaseError::Ttl(_) => ("bad_ttl", false, "choose 60 to 86400 seconds"),
-        LeaseError::Full | LeaseError::QueueFull => {
-            ("full", true, "release leases that you do not need, and try later")
+        CrewError::NotYours { .. } => ("not_yours", false, "write to the holder with send_message"),
+        CrewError::Unknown(_) | CrewError::Left(_) => ("not_joined", false, "call join"),
+        CrewError::Superseded(_) => {
+            ("superseded", false, "stop editing: another session has your name. Call join with another name")
         }
-        LeaseError::NoLease(_) => {
-            ("no_lease", false, "call list_leases for the live ones; reserve_paths gives new ones")
-        }
-        LeaseError::NotYours { .. } => ("not_yours", false, "write to the holder with send_message"),
-    }
-}
-
-fn of_message(refusal: &MessageError) -> Reason {
-    match refusal {
-        MessageError::Recipients(_) => ("no_recipient", false, "name 1 to 200 recipients"),
-        MessageError::TooLong { .. } => ("too_long", false, "put the text into a file and name it"),
-        MessageError::NoSubject => ("no_subject", false, "say in one line what it is about"),
-        MessageError::InboxFull { .. } | MessageError::Full => ("full", true, "try later, or ask_person"),
-        MessageError::NothingToAck(_) => {
-            ("nothing_to_ack", false, "read_inbox lists in acks_due what you can acknowledge")
-        }
-    }
-}
-
-fn of_ask(refusal: &AskError) -> Reason {
-    match refusal {
-        AskError::NoText => ("no_text", false, "write the question"),
-        AskError::TooLong { .. } => ("too_long", false, "shorten it"),
-        AskError::TooMany { .. } => ("full", true, "wait for answers to your earlier questions"),
-        AskError::NotOpen(_) | AskError::YesOrNo(_) => ("not_found", false, "ask with a text"),
     }
 }
 
@@ -167,7 +127,6 @@ fn of_task(refusal: &TaskError) -> Reason {
             ("lost", false, "stop this task: you do not hold it any more. Take another with next_task")
         }
         TaskError::Parked => ("parked", false, "take another with next_task: this one waits for the person"),
-        TaskError::TooLong(_) => ("too_long", false, "shorten the text"),
     }
 }
 

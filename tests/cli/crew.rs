@@ -56,7 +56,7 @@ fn a_conflict_is_printed_with_its_holders_and_resolution() {
             .all(|patterns| patterns.as_array().is_some_and(|of_one| of_one.contains(&"shared.txt".into())))
     );
     assert_eq!((patterns.count(), &found["n_holders"]), (2, &2.into()));
-    assert_eq!(found["resolved"]["resolution"], "Completed");
+    assert_eq!(found["resolved"]["resolution"], "TaskCompleted");
 
     let position = found["position"].as_i64().expect("a position");
     let at = |position: i64| {
@@ -70,7 +70,7 @@ fn a_conflict_is_printed_with_its_holders_and_resolution() {
     assert_eq!(serde_json::from_str::<Value>(lines.trim()).expect("a line is JSON"), *found);
 
     let text = scene.run(&["conflicts", "--all"]).expect(0).stdout;
-    for part in ["shared.txt", "task 1 by shell@", "task 2 by shell@", "Completed", &plan] {
+    for part in ["shared.txt", "task: 1", "task: 2", "executor: shell@", "resolution: TaskCompleted", &plan] {
         assert!(text.contains(part), "{part} is not in:\n{text}");
     }
     scene.run(&["conflicts", "nothing-like-it"]).expect(4);
@@ -103,8 +103,8 @@ fn stats_can_be_printed_as_of_any_position() {
     let lines = scene.run(&["stats", "-o", "jsonl"]).expect(0).stdout;
     assert_eq!(serde_json::from_str::<Value>(lines.trim()).expect("a line is JSON"), *figures);
     let text = scene.run(&["stats"]).expect(0).stdout;
-    assert!(text.starts_with(&format!("{project}  as of position {n_events}\n")), "{text}");
-    assert!(text.contains("\n  Completed:        3\n") && text.contains("\n  Success rate:     75 %\n"), "{text}");
+    assert!(text.starts_with(&format!("{project}\n")), "{text}");
+    assert!(text.contains("\n  completed: 3\n") && text.contains("\n  success_rate: 75.0\n"), "{text}");
     let unknown = scene.run(&["stats", "nowhere", "-o", "json"]).expect(0).json();
     assert_eq!(
         (&unknown["projects"][0]["completed"], &unknown["projects"][0]["project"]),
@@ -155,7 +155,7 @@ fn a_running_task_counts_as_active() {
 #[test]
 fn every_key_of_conflict_and_statistics_events_is_documented() {
     use crewlog_mq::Event;
-    use crewlog_planner::crew::conflicts::{self, ConflictEvent, Resolution, TaskRef};
+    use crewlog_planner::crew::conflicts::{self, ConflictEvent, TaskRef};
     use crewlog_planner::crew::statistics::{self, Figures, StatisticsEvent};
     use crewlog_planner::plan::TaskId;
 
@@ -171,7 +171,7 @@ fn every_key_of_conflict_and_statistics_events_is_documented() {
     let (pattern, holders) = (String::new(), Vec::new());
     let detected = ConflictEvent::ConflictDetected { conflict: 1, pattern, holders, n_holders: 2 };
     let by = TaskRef { plan: String::new(), task: TaskId(1) };
-    let resolved = ConflictEvent::ConflictResolved { conflict: 1, by, resolution: Resolution::Failed };
+    let resolved = ConflictEvent::ConflictResolved { conflict: 1, by, resolution: "TaskFailed".to_owned() };
     check(statistics::STREAM, figures.event_type(), &figures.encode().expect("it can be written"));
     for event in [detected, resolved] {
         check(conflicts::STREAM, event.event_type(), &event.encode().expect("it can be written"));

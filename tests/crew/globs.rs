@@ -151,8 +151,7 @@ fn listed_pattern_pairs_overlap_as_expected() {
         ("../a", "x/../../a", true),
         ("/a", "a", false),
         ("/../a", "/a", true),
-        ("~/a", "$HOME/a", true),
-        ("c:\\x\\y", "C:/x", true),
+        ("~/a", "~/*", true),
         (".", "anything/at.all", true),
         ("**/../a", "b/c", true),
         ("\u{e4}?", "\u{e4}\u{1f980}", true),
@@ -171,12 +170,7 @@ fn a_pattern_is_relative_to_its_folder() {
     check(("/r/one", "a"), ("/r", "one/*"), true);
     check(("/r/one", "../two/a"), ("/r/two", "a"), true);
     check(("/r/one", "/r/one/a"), ("/r/one/", "a"), true);
-    check(("/r/[x]", "a"), ("/r/x", "a"), false);
-    check(("/r/*", "a"), ("/r/x", "a"), false);
-    check(("C:\\r", "a"), ("c:/r", "a"), true);
-    assert_eq!(Pattern::new(Some("/r/one"), "/r/one/src/*.rs").shown(), "src/*.rs");
-    assert_eq!(Pattern::new(Some("/r/one/"), "/r/one/").shown(), ".");
-    assert_eq!(Pattern::new(Some("/r/one"), "/r/onerous").shown(), "/r/onerous");
+    check(("/r/one", "~/a"), ("/r/two", "~/a"), true);
     assert_eq!(Pattern::new(Some("/r/one"), "./src/../a").shown(), "./src/../a");
 }
 

@@ -84,7 +84,8 @@ async fn the_test_log_covers_every_kind_of_event() {
     let [conflicts, figures] = by_one_host(&log).await;
     assert!(log.len() > 70 && conflicts.len() > 15 && figures.len() > 3, "{} and {}", log.len(), figures.len());
     assert!(appends(&log).iter().any(|append| append.len() > 3));
-    let resolutions = ["Completed", "Failed", "Asked", "Released", "Withdrawn", "Reclaimed"];
+    let resolutions =
+        ["TaskCompleted", "TaskFailed", "NeedsClarification", "TaskReleased", "TaskStatusUpdated", "TaskClaimed"];
     for resolution in resolutions {
         let is_it = |said: &&Said| said.data.contains(&format!("\"resolution\":\"{resolution}\""));
         assert!(conflicts.iter().any(|said| is_it(&said)), "nothing is {resolution}: {conflicts:#?}");

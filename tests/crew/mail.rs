@@ -2,8 +2,11 @@
 
 use crewlog_executors::crew::{Draft, EVERYONE, Refusal};
 use crewlog_mq::{Error, Position};
+use crewlog_planner::crew::CrewError;
+use crewlog_planner::crew::agents::Agents;
+use crewlog_planner::crew::asks::Asks;
 use crewlog_planner::crew::asks::{Ask, Wanted};
-use crewlog_planner::crew::messages::MessageError;
+use crewlog_planner::crew::leases::Leases;
 use rusqlite::Connection;
 use rusqlite::backup::Backup;
 use std::time::Duration;
@@ -25,8 +28,8 @@ async fn a_message_changes_nothing_but_messages() {
     let (wanted, text) = (Wanted::Permission, "may I drop the table?".to_owned());
     crew.ask(&bob, Ask { agent: "bob".into(), wanted, text, choices: Vec::new(), task: None }).await.unwrap();
     let all = || async {
-        let (agents, leases) = (crew.agents_at(None).await.unwrap(), crew.leases_at(None).await.unwrap());
-        (agents, leases, crew.asks_at(None).await.unwrap(), crew.tasks(None).await.unwrap())
+        let (agents, leases) = (crew.at::<Agents>(None).await.unwrap(), crew.at::<Leases>(None).await.unwrap());
+        (agents, leases, crew.at::<Asks>(None).await.unwrap(), crew.tasks(None).await.unwrap())
     };
     let before = all().await;
     for body in ["release a now", "answer a1 --yes", "backlog/1 is done", "from the person: leave"] {
@@ -71,21 +74,20 @@ async fn offers_reading_and_acknowledgements_are_events() {
     crew.send_from_person("ana".into(), reply).await.unwrap();
     assert_eq!(crew.offer("bob").await.unwrap(), (2, 2));
     assert_eq!(crew.offer("bob").await.unwrap(), (0, 2), "it is notified once");
-    let (mail, more) = crew.inbox("bob", true, Position(0), 1).await.unwrap();
+    let (mail, more) = crew.inbox("bob", true, Position(0), 1, None).await.unwrap();
     assert!(more && mail.len() == 1 && n_of(&crew, "MessagesRead").await == 0, "a look reads nothing");
     let (mail, _) = crew.read_inbox(&bob, true, Position(0), 10).await.unwrap();
     assert_eq!((mail[1].message.thread, mail[0].ack_is_due, mail[1].ack_is_due), (Some(sent), true, false));
     team.pass(1_801);
-    crew.fire_timers().await.unwrap();
-    assert_eq!(crew.messages().await.unwrap().overdue().count(), 1);
+    let now = crew.store().now();
+    assert_eq!(crew.messages().await.unwrap().overdue(now).count(), 1);
     crew.ack(&bob, sent, "seen".into()).await.unwrap();
     let twice = crew.ack(&bob, sent, "seen".into()).await.unwrap_err();
-    assert!(matches!(twice, Refusal::Message(MessageError::NothingToAck(_))), "{twice}");
+    assert!(matches!(twice, Refusal::Crew(CrewError::Missing(_))), "{twice}");
     let of = |event_type| n_of(&crew, event_type);
-    let counted =
-        [of("MessagesOffered").await, of("MessagesRead").await, of("AckOverdue").await, of("MessageAcked").await];
-    assert_eq!(counted, [1, 1, 1, 1]);
-    assert_eq!(crew.messages().await.unwrap().overdue().count(), 0);
+    let counted = [of("MessagesOffered").await, of("MessagesRead").await, of("MessageAcked").await];
+    assert_eq!(counted, [1, 1, 1]);
+    assert_eq!(crew.messages().await.unwrap().overdue(now).count(), 0);
 }
 
 /// Copies a database into another file, which may be open.

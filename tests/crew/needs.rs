@@ -29,7 +29,7 @@ async fn conflicts_and_overdue_acknowledgements_wait_for_a_person() {
     crew.ack(&bob, sent, String::new()).await.unwrap();
     crew.update_task(&bob, "backlog/2", TaskUpdate::Failed("it is in the way".into())).await.unwrap();
     assert_eq!(needs_you(&crew, None).await.unwrap().items, []);
-    assert_eq!(needs_you(&crew, Some(needs.at)).await.unwrap(), needs, "as it was");
+    assert_eq!(needs_you(&crew, Some(needs.at)).await.unwrap().items, needs.items, "as it was");
     let other = team.process_of("q").await;
     assert_eq!(needs_you(&other, Some(needs.at)).await.unwrap().items, [], "another project's person has other work");
 }

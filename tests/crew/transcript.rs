@@ -188,14 +188,7 @@ fn of_executor(attempt: u32, verb: &str, rest: &str) -> TaskEvent {
     match verb {
         "claimed" => {
             let executor = Executor { name: rest.into(), host: "h".into(), worker: rest.into() };
-            TaskEvent::TaskClaimed {
-                attempt,
-                executor,
-                lease_until: Timestamp(0),
-                epoch,
-                cut_off: false,
-                by_agent: false,
-            }
+            TaskEvent::TaskClaimed { attempt, executor, lease_until: Some(Timestamp(0)), epoch, cut_off: false }
         }
         "started" => TaskEvent::TaskStarted { epoch, prompt: None },
         "completed" => TaskEvent::TaskCompleted { attempt, epoch, result: String::new(), run },

@@ -120,7 +120,7 @@ proptest! {
         let usage = used(epoch);
         let default = Some(DefaultAnswer { answer: text.clone(), after_ms: epoch });
         let events = [
-            TaskEvent::TaskClaimed { attempt, executor, lease_until, epoch, cut_off: true, by_agent: false },
+            TaskEvent::TaskClaimed { attempt, executor, lease_until: Some(lease_until), epoch, cut_off: true },
             TaskEvent::TaskStarted { epoch, prompt: Some(PromptDigest { sha256: text.clone(), n_chars: epoch }) },
             TaskEvent::LeaseRenewed { epoch, lease_until },
             TaskEvent::TaskProgressed { epoch, progress: progress(&text) },
@@ -150,7 +150,7 @@ fn check_claim_event(
     match event {
         TaskEvent::TaskClaimed { epoch, lease_until, .. } => {
             assert_eq!(*epoch, epoch_before + 1, "each claim has the next epoch");
-            assert!(*lease_until > now);
+            assert!(lease_until.is_none_or(|until| until > now));
         }
         TaskEvent::TaskStarted { epoch, .. } if *epoch == epoch_before + 1 => {}
         TaskEvent::TaskUnparked { .. } => {}
@@ -171,7 +171,8 @@ fn check_claim_event(
             assert!(is_report || (holder.is_some() && *epoch == epoch_before), "only a holder ends a task");
         }
         TaskEvent::TaskWithdrawn { .. } => {
-            assert!(holder.is_none_or(|holder| holder.lease_until <= now), "nobody holds it");
+            assert!(holder.and_then(|holder| holder.lease_until).is_none_or(|until| until <= now), "nobody holds it");
+            assert!(holder.is_none_or(|holder| !holder.is_agent()), "an agent's claim has no end of its own");
         }
         TaskEvent::TimerFired { epoch, due } => {
             assert!(holder.is_some() && *epoch == epoch_before && *due <= now, "only a lease that has run out");
@@ -187,9 +188,8 @@ pub(super) fn claim_acts() -> impl Strategy<Value = (TaskCommand, u64)> {
     let command = prop_oneof![
         4 => (1..4_u32, executor.clone(), prop::option::weighted(0.3, shift()))
             .prop_map(move |(attempt, executor, dead_epoch)| TaskCommand::Claim { attempt, executor, now, dead_epoch }),
-        3 => (1..4_u32, executor.clone(), prop::option::weighted(0.3, shift())).prop_map(
-            move |(attempt, executor, dead_epoch)| TaskCommand::ClaimForAgent { attempt, executor, now, dead_epoch }
-        ),
+        3 => (1..4_u32, executor.clone())
+            .prop_map(move |(attempt, executor)| TaskCommand::ClaimForAgent { attempt, executor, now }),
         1 => shift().prop_map(|epoch| TaskCommand::Progress { epoch, progress: progress("t") }),
         1 => Just(TaskCommand::Unpark { by: "ada".into() }),
         2 => shift().prop_map(|epoch| TaskCommand::Start { epoch, prompt: None }),
@@ -224,9 +224,7 @@ pub(super) fn at(command: TaskCommand, claim: &TaskLease, now: Timestamp) -> Tas
         TaskCommand::Claim { attempt, executor, dead_epoch, .. } => {
             TaskCommand::Claim { attempt, executor, now, dead_epoch: dead_epoch.map(of) }
         }
-        TaskCommand::ClaimForAgent { attempt, executor, dead_epoch, .. } => {
-            TaskCommand::ClaimForAgent { attempt, executor, now, dead_epoch: dead_epoch.map(of) }
-        }
+        TaskCommand::ClaimForAgent { attempt, executor, .. } => TaskCommand::ClaimForAgent { attempt, executor, now },
         TaskCommand::Progress { epoch, progress } => TaskCommand::Progress { epoch: of(epoch), progress },
         TaskCommand::Unpark { by } => TaskCommand::Unpark { by },
         TaskCommand::Start { epoch, prompt } => TaskCommand::Start { epoch: of(epoch), prompt },

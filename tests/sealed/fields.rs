@@ -126,7 +126,7 @@ fn every_string_field_of_a_recorded_command_is_classified_as_clear_or_sealed() {
         Command::Pause { reason: TEXT.into() }.recorded(),
         Command::PauseFromParent { reason: TEXT.into() }.recorded(),
         Command::CancelFromParent { reason: TEXT.into() }.recorded(),
-        TaskCommand::ClaimForAgent { attempt, executor: executor.clone(), now, dead_epoch }.recorded(),
+        TaskCommand::ClaimForAgent { attempt, executor: executor.clone(), now }.recorded(),
         TaskCommand::Unpark { by: "ada".into() }.recorded(),
         TaskCommand::Report { attempt, executor, now, dead_epoch, ending }.recorded(),
         Command::Amend { amendments: amendments(), reason: TEXT.into() }.recorded(),

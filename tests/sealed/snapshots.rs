@@ -104,9 +104,8 @@ async fn conflict(store: &EventStore) {
             PlannerCmd::ExecuteTask { node_id: TaskId(1), kind: NodeKind::Refactor, parameters: Box::new(parameters) };
         let dispatched = Event::TaskDispatched { task_id: TaskId(1), attempt: 1, command };
         let executor = Executor { name: plan.into(), host: "h".into(), worker: "w".into() };
-        let lease_until = store.now();
-        let claimed =
-            TaskEvent::TaskClaimed { attempt: 1, executor, lease_until, epoch: 1, cut_off: false, by_agent: false };
+        let lease_until = Some(store.now());
+        let claimed = TaskEvent::TaskClaimed { attempt: 1, executor, lease_until, epoch: 1, cut_off: false };
         let events = [planned(), dispatched].map(|event| new_event(&event, plan)).into();
         let append = Append::to("planner", plan, Expected::NoStream, events);
         store.append(append).await.unwrap();

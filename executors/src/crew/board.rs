@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use crewlog_mq::{Error, EventStore, Position, Query, Range};
-use crewlog_planner::claim;
+use crewlog_planner::claim::{self, Holder};
 use crewlog_planner::event::{self, TaskStatus};
 use crewlog_planner::plan::{NodeKind, TaskId};
 use crewlog_planner::state::Task;
-use crewlog_planner::view::{Lease, PlanView};
+use crewlog_planner::view::PlanView;
 use serde::Serialize;
 
 use crate::plans::plan_of;
@@ -68,18 +68,6 @@ pub struct TaskSummary {
     pub next_step: Option<String>,
 }
 
-/// A task that can be claimed.
-#[derive(Debug, Clone)]
-pub struct ReadyTask(pub(super) Dispatch);
-
-impl ReadyTask {
-    /// The plan and the task.
-    #[must_use]
-    pub fn id(&self) -> String {
-        claim::aggregate_id(&self.0.plan, self.0.task)
-    }
-}
-
 impl Board {
     /// Reads what is new. After the log went back everything is read again.
     pub(super) async fn catch_up(&mut self, store: &EventStore) -> Result<(), Error> {
@@ -130,17 +118,17 @@ impl Board {
 
     /// The next task for an agent that may have it under these names: the most urgent of all plans. Those in `without` are
     /// passed over.
-    pub(super) fn next(&self, project: &str, names: &[&str], without: &BTreeSet<String>) -> Option<ReadyTask> {
+    pub(super) fn next(&self, project: &str, names: &[&str], without: &BTreeSet<String>) -> Option<Dispatch> {
         let tag = format!("project:{project}");
         let is_wanted = |dispatch: &Dispatch| {
             is_for_agents(dispatch)
                 && dispatch.tags.contains(&tag)
                 && dispatch.parameters.assignee.as_ref().is_none_or(|assignee| names.contains(&assignee.as_str()))
-                && !without.contains(&claim::aggregate_id(&dispatch.plan, dispatch.task))
+                && !without.contains(&dispatch.id())
                 && !self.is_parked(&dispatch.plan, dispatch.task)
         };
         let plans = self.known().next()?;
-        plans.next(is_wanted, |_, _| false).map(|(dispatch, _)| ReadyTask(dispatch))
+        plans.next(is_wanted, |_, _| false).map(|(dispatch, _)| dispatch)
     }
 
     fn is_parked(&self, plan: &str, task: TaskId) -> bool {
@@ -156,20 +144,15 @@ impl Board {
     }
 
     /// The dispatch of a task that can be claimed or is claimed.
-    pub(super) fn dispatched(&self, plan: &str, task: TaskId) -> Option<ReadyTask> {
-        self.known().next()?.dispatch(plan, task).filter(|dispatch| is_for_agents(dispatch)).cloned().map(ReadyTask)
+    pub(super) fn dispatched(&self, plan: &str, task: TaskId) -> Option<Dispatch> {
+        self.known().next()?.dispatch(plan, task).filter(|dispatch| is_for_agents(dispatch)).cloned()
     }
 
     /// The claims that agents of a project hold.
-    pub(super) fn claims(&self, project: &str) -> impl Iterator<Item = (&Dispatch, &Lease)> {
+    pub(super) fn claims(&self, project: &str) -> impl Iterator<Item = (&Dispatch, &Holder)> {
         let tag = format!("project:{project}");
-        let is_by_agent = |dispatch: &Dispatch| {
-            let holder = self.view(&dispatch.plan).and_then(|view| view.times(dispatch.task).claim.holder);
-            holder.is_some_and(|holder| holder.is_agent)
-        };
-        self.known()
-            .flat_map(Plans::leases)
-            .filter(move |(dispatch, _)| dispatch.tags.contains(&tag) && is_by_agent(dispatch))
+        let is_own = move |(dispatch, lease): &(&Dispatch, &Holder)| dispatch.tags.contains(&tag) && lease.is_agent();
+        self.known().flat_map(Plans::leases).filter(is_own)
     }
 }
 
@@ -188,7 +171,7 @@ pub(super) fn summaries(plan: &str, view: &PlanView) -> Vec<TaskSummary> {
     };
     let summary = |task: &Task| {
         let (id, times) = (task.plan.id, view.times(task.plan.id));
-        let holder = times.holder.as_ref().map(|lease| lease.executor.name.clone());
+        let holder = times.claim.holder.as_ref().map(|lease| lease.executor.name.clone());
         let task_state = match task.status {
             status if status.is_end() => TaskState::Done,
             TaskStatus::Running if times.claim.is_parked() => TaskState::Parked,

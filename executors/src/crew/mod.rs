@@ -8,7 +8,7 @@
 //! agent's leases and claims. The log records that once a minute at most.
 
 mod board;
-mod messages;
+mod mail;
 mod needs;
 mod presence;
 mod refusal;
@@ -23,17 +23,19 @@ use crewlog_mq::{
     Append, Cause, CellChange, Error, Event, EventStore, ExecuteError, Executed, Handler, Position, Query, Range,
     Runner, Snapshot, Timestamp,
 };
-use crewlog_planner::claim::Executor;
-use crewlog_planner::crew::agents::{self, AgentError, Agents, Profile};
+use crewlog_planner::claim::{self, Executor};
+use crewlog_planner::crew::CrewError;
+use crewlog_planner::crew::agents::{self, Agents, Profile};
 use crewlog_planner::crew::asks::{self, Answer, Ask, AskCommand, Asks};
 use crewlog_planner::crew::leases::{self, Holder, Lease, LeaseCommand, LeaseEvent, Leases, Request, Which};
-use crewlog_planner::crew::messages::Messages;
+use crewlog_planner::crew::messages::{self, Messages};
 use crewlog_planner::crew::target::Target;
+use crewlog_planner::event;
 use futures::TryStreamExt;
 use tokio::sync::{Mutex, MutexGuard};
 
-pub use self::board::{ReadyTask, TaskState, TaskSummary};
-pub use self::messages::{Delivered, Draft, EVERYONE, Mail};
+pub use self::board::{TaskState, TaskSummary};
+pub use self::mail::{Delivered, Draft, EVERYONE, Mail};
 pub use self::needs::{Kind, Need, NeedsYou, needs_you};
 pub use self::refusal::Refusal;
 pub use self::tasks::{NewTask, STANDING_PLAN, Taken, TaskUpdate};
@@ -66,13 +68,17 @@ pub struct Caller {
     pub epoch: u64,
     /// The worktree that its paths are in: its machine and its path.
     pub worktree: String,
-    /// As whom it claims tasks.
-    pub executor: Executor,
 }
 
 impl Caller {
     fn holder(&self) -> Holder {
         Holder { agent: self.agent.clone(), worktree: self.worktree.clone() }
+    }
+
+    /// As whom it claims tasks: the agent, whatever its process. A worktree is written as `HOST:PATH`.
+    fn executor(&self) -> Executor {
+        let host = self.worktree.split_once(':').map_or(self.worktree.as_str(), |(host, _)| host).to_owned();
+        Executor { name: self.agent.clone(), host, worker: format!("session {}", self.epoch) }
     }
 }
 
@@ -145,12 +151,11 @@ impl Crew {
     /// The crew of a project on a log. `life` proves to others that this process lives.
     #[must_use]
     pub fn new(store: &EventStore, project: &str, life: Arc<LivenessLock>) -> Self {
-        let tags = vec![format!("project:{project}")];
         Self {
-            agents: Mutex::new(runner(store, agents::STREAM, project, &tags)),
-            leases: Mutex::new(runner(store, leases::STREAM, project, &tags)),
-            messages: Mutex::new(runner(store, crewlog_planner::crew::messages::STREAM, project, &tags)),
-            asks: Mutex::new(runner(store, asks::STREAM, project, &tags)),
+            agents: Mutex::new(runner(store, project)),
+            leases: Mutex::new(runner(store, project)),
+            messages: Mutex::new(runner(store, project)),
+            asks: Mutex::new(runner(store, project)),
             board: Mutex::new(Board::default()),
             store: store.clone(),
             project: project.to_owned(),
@@ -180,10 +185,9 @@ impl Crew {
     #[must_use]
     pub fn news(&self) -> Query {
         let of = |stream| Query::aggregate(stream, &self.project);
-        let crew = of(agents::STREAM).or(of(leases::STREAM)).or(of(crewlog_planner::crew::messages::STREAM));
-        crew.or(of(asks::STREAM))
-            .or(Query::stream(crewlog_planner::event::STREAM))
-            .or(Query::stream(crewlog_planner::claim::STREAM))
+        let own = [leases::STREAM, messages::STREAM, asks::STREAM].into_iter().map(of);
+        let plans = [event::STREAM, claim::STREAM].into_iter().map(Query::stream);
+        own.chain(plans).fold(of(agents::STREAM), Query::or)
     }
 
     /// The agents, up to date.
@@ -218,48 +222,28 @@ impl Crew {
         Read::of(&self.asks).await
     }
 
-    /// The agents, now or as of a position.
+    /// The agents, leases, messages or questions as of a position, or now.
     ///
     /// # Errors
     /// A fault of the log.
-    pub async fn agents_at(&self, position: Option<Position>) -> Result<Agents, Error> {
-        self.read_at(&self.agents, agents::STREAM, position).await
-    }
-
-    /// The leases, now or as of a position.
-    ///
-    /// # Errors
-    /// A fault of the log.
-    pub async fn leases_at(&self, position: Option<Position>) -> Result<Leases, Error> {
-        self.read_at(&self.leases, leases::STREAM, position).await
-    }
-
-    /// The open messages, now or as of a position.
-    ///
-    /// # Errors
-    /// A fault of the log.
-    pub async fn messages_at(&self, position: Option<Position>) -> Result<Messages, Error> {
-        self.read_at(&self.messages, crewlog_planner::crew::messages::STREAM, position).await
-    }
-
-    /// The questions, now or as of a position.
-    ///
-    /// # Errors
-    /// A fault of the log.
-    pub async fn asks_at(&self, position: Option<Position>) -> Result<Asks, Error> {
-        self.read_at(&self.asks, asks::STREAM, position).await
-    }
-
-    async fn read_at<H>(&self, now: &Mutex<Runner<H>>, stream: &str, position: Option<Position>) -> Result<H, Error>
+    pub async fn at<H>(&self, position: Option<Position>) -> Result<H, Error>
     where
-        H: Handler + Clone,
+        H: Handler + Snapshot + Clone,
         H::Command: Clone,
         H::Event: Event,
     {
-        match position {
-            Some(position) => at(&self.store, &self.project, stream, position).await,
-            None => Ok((*Read::of(now).await?).clone()),
+        let Some(position) = position else {
+            let mut now = runner::<H>(&self.store, &self.project);
+            now.catch_up().await?;
+            return Ok(now.handler().clone());
+        };
+        let mut handler = H::default();
+        let mut records = pin!(self.store.records(&Query::aggregate(H::FOLD, &self.project), Range::up_to(position)));
+        while let Some(recorded) = records.try_next().await? {
+            handler.apply(&recorded.decode()?);
+            handler.placed(recorded.position);
         }
+        Ok(handler)
     }
 
     /// Requests leases: all of them or none.
@@ -276,7 +260,7 @@ impl Crew {
         let mut leases = self.leases.lock().await;
         let executed = match leases.execute(LeaseCommand::Reserve { request, wait_until, now }, &Cause::request()).await
         {
-            Err(ExecuteError::Refused(leases::LeaseError::Held(blocked))) => return Ok(Reserved::Denied { blocked }),
+            Err(ExecuteError::Refused(CrewError::Held(blocked))) => return Ok(Reserved::Denied { blocked }),
             executed => executed?,
         };
         // The same request may be waiting already.
@@ -423,31 +407,14 @@ where
     }
 }
 
-/// The state of an aggregate of a project as of a position.
-///
-/// # Errors
-/// A fault of the log.
-pub async fn at<H>(store: &EventStore, project: &str, stream: &str, position: Position) -> Result<H, Error>
-where
-    H: Handler,
-    H::Event: Event,
-{
-    let mut handler = H::default();
-    let mut records = pin!(store.records(&Query::aggregate(stream, project), Range::up_to(position)));
-    while let Some(recorded) = records.try_next().await? {
-        handler.apply(&recorded.decode()?);
-        handler.placed(recorded.position);
-    }
-    Ok(handler)
-}
-
-fn runner<H>(store: &EventStore, stream: &str, project: &str, tags: &[String]) -> Runner<H>
+/// A handler of the project. Its fold has the name of its stream.
+fn runner<H>(store: &EventStore, project: &str) -> Runner<H>
 where
     H: Handler + Snapshot,
     H::Command: Clone,
     H::Event: Event,
 {
-    Runner::new(store.clone(), stream, project, tags.to_vec()).with_snapshots()
+    Runner::new(store.clone(), H::FOLD, project, vec![format!("project:{project}")]).with_snapshots()
 }
 
 fn released_by(executed: &Executed<LeaseEvent>) -> Vec<u64> {
@@ -474,10 +441,4 @@ fn reserved(leases: &Leases, caller: &Caller, targets: &[Target], events: &[Leas
         |(_, lease): &(u64, &Lease)| lease.holder.worktree == caller.worktree && targets.contains(&lease.target);
     let own = leases.of_agent(&caller.agent).filter(of_request);
     Reserved::Granted { leases: own.map(|(number, lease)| (number, lease.clone())).collect(), merge_risks: risks }
-}
-
-impl From<AgentError> for Refusal {
-    fn from(refusal: AgentError) -> Self {
-        Self::Agent(refusal)
-    }
 }

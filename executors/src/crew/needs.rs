@@ -5,8 +5,9 @@ use std::pin::pin;
 
 use crewlog_mq::{Error, EventStore, Position, Query, Range, Timestamp};
 use crewlog_planner::claim;
-use crewlog_planner::crew::asks::Wanted;
+use crewlog_planner::crew::asks::{Asks, Open, Wanted};
 use crewlog_planner::crew::conflicts::{ConflictEvent, Conflicts};
+use crewlog_planner::crew::messages::{self, Messages};
 use crewlog_planner::event::{Event, Purpose};
 use crewlog_planner::plan::TaskId;
 use crewlog_planner::view::PlanView;
@@ -72,6 +73,8 @@ pub struct Need {
 pub struct NeedsYou {
     /// As of this position.
     pub at: Position,
+    /// The log time of that position; of the present without one.
+    pub now: Timestamp,
     /// One item for each thing.
     pub items: Vec<Need>,
 }
@@ -85,19 +88,28 @@ pub async fn needs_you(crew: &Crew, at: Option<Position>) -> Result<NeedsYou, Re
     let head = store.head().await?;
     let position = at.map_or(head, |at| at.min(head));
     let board = Board::at(store, position).await?;
+    let now = match at {
+        Some(_) => time_of(store, position).await?,
+        None => store.now(),
+    };
     let mut items = asked(crew, &board, at).await?;
     for (plan, view) in board.views(project) {
         items.extend(of_plan(store, plan, view, position).await?);
     }
     items.extend(conflicts(store, project, position).await?);
-    items.extend(overdue(crew, at).await?);
+    items.extend(overdue(crew, at, now).await?);
     items.sort_by(|a, b| (a.kind, a.since, &a.id).cmp(&(b.kind, b.since, &b.id)));
-    Ok(NeedsYou { at: position, items })
+    Ok(NeedsYou { at: position, now, items })
+}
+
+async fn time_of(store: &EventStore, position: Position) -> Result<Timestamp, Error> {
+    let page = store.read(&Query::all(), Range::up_to(position).backwards(), 1).await?;
+    Ok(page.events.first().map(|recorded| recorded.created_at).unwrap_or_default())
 }
 
 async fn asked(crew: &Crew, board: &Board, at: Option<Position>) -> Result<Vec<Need>, Refusal> {
-    let asks = crew.asks_at(at).await?;
-    let need = |(number, open): (u64, &crewlog_planner::crew::asks::Open)| {
+    let asks: Asks = crew.at(at).await?;
+    let need = |(number, open): (u64, &Open)| {
         let (id, ask) = (format!("a{number}"), open.ask.clone());
         let (kind, answers) = match ask.wanted {
             Wanted::Permission => (Kind::Permission, vec!["--yes".to_owned(), "--no".to_owned()]),
@@ -174,36 +186,26 @@ async fn of_plan(store: &EventStore, plan: &str, view: &PlanView, up_to: Positio
     }
     if !items.is_empty() {
         let moments = moments(store, plan, up_to).await?;
-        items.iter_mut().for_each(|item| item.since = moments.get(&(item.kind.is_asked(), item.id.clone())).copied());
+        items.iter_mut().for_each(|item| item.since = moments.get(&item.id).copied());
     }
     Ok(items)
 }
 
-impl Kind {
-    fn is_asked(self) -> bool {
-        matches!(self, Self::Question | Self::Failure)
-    }
-}
-
-/// When each question of a plan was asked, and when it was last stopped or paused and its tasks last lost their holders.
-async fn moments(
-    store: &EventStore,
-    plan: &str,
-    up_to: Position,
-) -> Result<BTreeMap<(bool, String), Timestamp>, Error> {
+/// By the id of an item: when each question of a plan was asked, and when the plan was last stopped or paused and its tasks last
+/// lost their holders.
+async fn moments(store: &EventStore, plan: &str, up_to: Position) -> Result<BTreeMap<String, Timestamp>, Error> {
     let mut found = BTreeMap::new();
     let history = History::of(store, plan).await?;
     let types = ["ClarificationRequested", "PlanPaused", "PlanStopped", "TimerFired"];
     let mut records = pin!(history.records(store, &Query::all().of_types(types), Range::up_to(up_to)));
     while let Some(recorded) = records.try_next().await? {
-        let key = match recorded.event_type.as_str() {
-            "ClarificationRequested" => match recorded.decode()? {
-                Event::ClarificationRequested { question_id, .. } => (true, format!("{plan} {question_id}")),
-                _another => continue,
-            },
-            _another => (false, recorded.aggregate_id.clone()),
-        };
-        found.insert(key, recorded.created_at);
+        let mut id = recorded.aggregate_id.clone();
+        if recorded.event_type == "ClarificationRequested"
+            && let Event::ClarificationRequested { question_id, .. } = recorded.decode()?
+        {
+            id = format!("{plan} {question_id}");
+        }
+        found.insert(id, recorded.created_at);
     }
     Ok(found)
 }
@@ -227,8 +229,8 @@ async fn conflicts(store: &EventStore, project: &str, up_to: Position) -> Result
     let mut known = Projected::<Conflicts>::read(store, Some(up_to)).await?;
     known.keep().await;
     let mut items = Vec::new();
-    for open in known.state.open().filter(|open| open.project == project) {
-        let ConflictEvent::ConflictDetected { conflict, pattern, holders, .. } = open.detected else { continue };
+    for (_, open) in known.state.open().filter(|(name, _)| *name == project) {
+        let ConflictEvent::ConflictDetected { conflict, pattern, holders, .. } = &open.detected else { continue };
         let mut commands: Vec<_> = vec!["conflicts".to_owned()];
         // The newcomer comes first.
         commands.extend(holders.first().map(|holder| format!("cancel {} {}", quoted(&holder.plan), holder.task)));
@@ -247,9 +249,9 @@ async fn conflicts(store: &EventStore, project: &str, up_to: Position) -> Result
     Ok(items)
 }
 
-async fn overdue(crew: &Crew, at: Option<Position>) -> Result<Vec<Need>, Error> {
-    let messages = crew.messages_at(at).await?;
-    let need = |(message, open): (Position, &crewlog_planner::crew::messages::Open)| {
+async fn overdue(crew: &Crew, at: Option<Position>, now: Timestamp) -> Result<Vec<Need>, Error> {
+    let messages: Messages = crew.at(at).await?;
+    let need = |(message, open): (Position, &messages::Open)| {
         let late = open.unacked.iter().cloned().collect::<Vec<_>>();
         Need {
             kind: Kind::Overdue,
@@ -262,7 +264,7 @@ async fn overdue(crew: &Crew, at: Option<Position>) -> Result<Vec<Need>, Error> 
             commands: late.iter().map(|agent| format!("why {}", quoted(agent))).collect(),
         }
     };
-    Ok(messages.overdue().map(need).collect())
+    Ok(messages.overdue(now).map(need).collect())
 }
 
 /// A word of a command line, quoted where a shell needs it.

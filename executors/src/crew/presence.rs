@@ -1,23 +1,20 @@
 //! Joining, resuming, calling and leaving: what an agent holds follows its session.
 
-use crewlog_mq::{Cause, Handler, Timestamp};
-use crewlog_planner::claim::{AGENT_LEASE, Executor, TaskCommand};
+use crewlog_mq::{Cause, Handler};
 use crewlog_planner::crew::agents::{AgentCommand, AgentEvent, Outcome, Report};
 use crewlog_planner::crew::asks::AskCommand;
 use crewlog_planner::crew::leases::{LeaseCommand, Which};
 
-use super::tasks::{RENEWAL, execute};
 use super::{Caller, Crew, Join, Joined, Refusal, released_by};
-use crate::claiming::claim_of;
 
 impl Crew {
-    /// A session joins, or resumes. The claims that it holds under this name go on.
+    /// A session joins, or resumes, and keeps the tasks that are claimed under its name.
     ///
     /// # Errors
     /// A refusal by [`Agents`](crewlog_planner::crew::agents::Agents), or a fault of the log.
     pub async fn join(&self, join: Join) -> Result<Joined, Refusal> {
         let Join { name, parent, session, profile } = join;
-        let (worktree, process, program) = (profile.worktree.clone(), profile.process.clone(), profile.program.clone());
+        let (worktree, program) = (profile.worktree.clone(), profile.program.clone());
         let mut agents = self.agents.lock().await;
         let (wanted, below, known) = (name.clone(), parent.clone(), session.clone());
         let command = AgentCommand::Join { name, parent, session, profile, now: self.store.now() };
@@ -31,46 +28,27 @@ impl Crew {
         };
         let epoch = agents.handler().get(&agent).map_or(0, |found| found.epoch);
         drop(agents);
-        let executor = executor(&agent, process, &worktree, known);
-        let caller = Caller { agent, epoch, worktree, executor };
+        let caller = Caller { agent, epoch, worktree };
         self.present(&caller).await?;
-        self.move_claims(&caller).await?;
         Ok(Joined { caller, is_resumed, position: executed.position })
     }
 
     /// An agent as it has joined, for a process that acts for it: a hook, or a command that it runs.
     ///
     /// # Errors
-    /// [`AgentError::Unknown`](crewlog_planner::crew::agents::AgentError::Unknown), one that left, or a fault of the log.
+    /// [`CrewError::Unknown`](crewlog_planner::crew::CrewError::Unknown), one that left, or a fault of the log.
     pub async fn caller(&self, agent: &str) -> Result<Caller, Refusal> {
         let agents = self.agents().await?;
         let epoch = agents.get(agent).map_or(0, |found| found.epoch);
-        let found = agents.check(agent, epoch)?;
-        let (worktree, session) = (found.profile.worktree.clone(), found.session.clone());
-        let executor = executor(agent, found.profile.process.clone(), &worktree, session);
-        Ok(Caller { agent: agent.to_owned(), epoch, worktree, executor })
-    }
-
-    /// The claims of an agent that resumed from another process become claims of that process, whose death counts.
-    async fn move_claims(&self, caller: &Caller) -> Result<(), Refusal> {
-        for (dispatch, held) in self.claims(Some(&caller.agent)).await? {
-            let (executor, attempt, now) = (caller.executor.clone(), dispatch.attempt, self.store.now());
-            let command = TaskCommand::ClaimForAgent { attempt, executor, now, dead_epoch: Some(held.epoch) };
-            let mut claim = claim_of(&self.store, &dispatch.plan, dispatch.task, dispatch.tags);
-            match execute(&mut claim, command).await {
-                // It has ended meanwhile, or is another's.
-                Ok(()) | Err(Refusal::Task(_)) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
+        let worktree = agents.check(agent, epoch)?.profile.worktree.clone();
+        Ok(Caller { agent: agent.to_owned(), epoch, worktree })
     }
 
     /// Takes note of a call: the session must still hold its name, and what the agent holds is renewed.
     ///
     /// # Errors
-    /// [`AgentError::Superseded`](crewlog_planner::crew::agents::AgentError::Superseded),
-    /// [`AgentError::Left`](crewlog_planner::crew::agents::AgentError::Left), or a fault of the log.
+    /// [`CrewError::Superseded`](crewlog_planner::crew::CrewError::Superseded),
+    /// [`CrewError::Left`](crewlog_planner::crew::CrewError::Left), or a fault of the log.
     pub async fn present(&self, caller: &Caller) -> Result<(), Refusal> {
         let (agent, now) = (caller.agent.clone(), self.store.now());
         let mut agents = self.agents.lock().await;
@@ -84,24 +62,6 @@ impl Crew {
         leases.catch_up().await?;
         if leases.handler().renewal_is_due(&agent, now) {
             leases.execute_as_read(LeaseCommand::Renew { agent, now }, &Cause::request()).await?;
-        }
-        drop(leases);
-        self.renew_claims(caller, now).await
-    }
-
-    /// Renews the claims of an agent that were not renewed for a while.
-    async fn renew_claims(&self, caller: &Caller, now: Timestamp) -> Result<(), Refusal> {
-        let fresh = now.plus(AGENT_LEASE.saturating_sub(RENEWAL));
-        for (dispatch, held) in self.claims(Some(&caller.agent)).await? {
-            if held.until > fresh {
-                continue;
-            }
-            let mut claim = claim_of(&self.store, &dispatch.plan, dispatch.task, dispatch.tags);
-            match execute(&mut claim, TaskCommand::Renew { epoch: held.epoch, now }).await {
-                // It has ended meanwhile, or is another's.
-                Ok(()) | Err(Refusal::Task(_)) => {}
-                Err(error) => return Err(error),
-            }
         }
         Ok(())
     }
@@ -153,17 +113,5 @@ impl Crew {
             self.agents.lock().await.execute(leaving(agent), &cause).await?;
         }
         Ok((released, tasks))
-    }
-}
-
-/// As whom an agent claims tasks. Without a process nobody can prove that it is dead. A worktree is written as `HOST:PATH`.
-fn executor(agent: &str, process: Option<Executor>, worktree: &str, session: String) -> Executor {
-    let name = agent.to_owned();
-    match process {
-        Some(process) => Executor { name, ..process },
-        None => {
-            let host = worktree.split_once(':').map_or(worktree, |(host, _)| host).to_owned();
-            Executor { name, host, worker: session }
-        }
     }
 }

@@ -2,26 +2,14 @@
 
 use crewlog_mq::{Error, ExecuteError};
 use crewlog_planner::claim::TaskError;
-use crewlog_planner::crew::agents::AgentError;
-use crewlog_planner::crew::asks::AskError;
-use crewlog_planner::crew::leases::LeaseError;
-use crewlog_planner::crew::messages::MessageError;
+use crewlog_planner::crew::CrewError;
 
 /// Why a call is refused. Nothing has changed.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
-    /// By the agents of the project.
+    /// By the agents of the project, its leases, messages or questions.
     #[error(transparent)]
-    Agent(AgentError),
-    /// By its leases.
-    #[error(transparent)]
-    Lease(#[from] LeaseError),
-    /// By its messages.
-    #[error(transparent)]
-    Message(#[from] MessageError),
-    /// By its questions.
-    #[error(transparent)]
-    Ask(#[from] AskError),
+    Crew(#[from] CrewError),
     /// By a task.
     #[error(transparent)]
     Task(#[from] TaskError),

@@ -4,18 +4,18 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crewlog_mq::{
-    Append, Cause, Error, ExecuteError, Expected, Handler, Metadata, NewEvent, Position, Query, Range, Runner, Write,
+    Cause, Error, ExecuteError, Expected, Handler, Metadata, NewEvent, Position, Query, Range, Runner, Write,
 };
 use crewlog_planner::claim::{self, Ending, TaskCommand, TaskError, TaskLease, TaskProgress};
-use crewlog_planner::crew::leases::{self, Holder, Lease, LeaseCommand, LeaseError, Request, Which};
+use crewlog_planner::crew::CrewError;
+use crewlog_planner::crew::leases::{self, Lease, LeaseCommand, Request, Which};
 use crewlog_planner::crew::target::Target;
 use crewlog_planner::event::{self, Amendment, Command, FailureClass, PlannerConfig, TaskInput, plan_tag};
 use crewlog_planner::plan::{Dependency, Proposal, Strength, TaskId, TaskPlan};
 use crewlog_planner::planner::PlannerError;
-use crewlog_planner::view::Lease as Held;
 use serde_json::json;
 
-use super::board::{Board, ReadyTask, TaskState, TaskSummary, summaries};
+use super::board::{Board, TaskState, TaskSummary, summaries};
 use super::{Caller, Crew, Refusal};
 use crate::claiming::claim_of;
 use crate::planning;
@@ -28,8 +28,6 @@ pub const STANDING_PLAN: &str = "backlog";
 const TRIED_MAX: usize = 20;
 /// How often a claim is decided again because others wrote at the same time.
 const ATTEMPTS_MAX: usize = 8;
-/// Claims are renewed when they were last renewed this long ago.
-pub(super) const RENEWAL: Duration = Duration::from_secs(60);
 
 /// What a claim led to.
 #[derive(Debug, Clone)]
@@ -152,7 +150,7 @@ impl Crew {
         Ok(self.tasks(None).await?.into_iter().find(|task| task.id == id))
     }
 
-    async fn peek(&self, caller: &Caller, without: &BTreeSet<String>) -> Result<Option<ReadyTask>, Refusal> {
+    async fn peek(&self, caller: &Caller, without: &BTreeSet<String>) -> Result<Option<Dispatch>, Refusal> {
         let agents = self.agents().await?;
         let profile = agents.get(&caller.agent).map(|agent| agent.profile.clone());
         drop(agents);
@@ -198,48 +196,43 @@ impl Crew {
         Ok((plan.to_owned(), task))
     }
 
-    async fn take(&self, caller: &Caller, next: &ReadyTask, reserve: Option<Duration>) -> Result<Taken, Refusal> {
-        let ReadyTask(dispatch) = next;
+    async fn take(&self, caller: &Caller, dispatch: &Dispatch, reserve: Option<Duration>) -> Result<Taken, Refusal> {
         let input = &dispatch.parameters;
         let targets = reserve.map(|_| targets_of(input)).unwrap_or_default();
         let mut claim = claim_of(&self.store, &dispatch.plan, dispatch.task, dispatch.tags.clone());
-        let mut dead_epoch = None;
         for _ in 0..ATTEMPTS_MAX {
             claim.catch_up().await?;
-            let command = TaskCommand::ClaimForAgent {
-                attempt: dispatch.attempt,
-                executor: caller.executor.clone(),
-                now: self.store.now(),
-                dead_epoch,
-            };
-            let events = match claim.handler().clone().process(command.clone()) {
-                Ok(events) => events,
-                Err(TaskError::Held { executor, .. })
-                    if executor.name == caller.agent
-                        && claim.handler().holder.as_ref().is_some_and(|holder| holder.is_agent) =>
-                {
-                    Vec::new()
-                }
-                Err(TaskError::Held { executor, epoch, .. }) => {
-                    if dead_epoch == Some(epoch) || !self.life.is_dead(&executor) {
+            let (executor, now) = (caller.executor(), self.store.now());
+            let command = TaskCommand::ClaimForAgent { attempt: dispatch.attempt, executor, now };
+            let holder = claim.handler().holder.clone();
+            let is_own =
+                holder.as_ref().is_some_and(|holder| holder.is_agent() && holder.executor.name == caller.agent);
+            let decided = if is_own { Ok(Vec::new()) } else { claim.handler().clone().process(command.clone()) };
+            let events = match (decided, holder) {
+                (Ok(events), _) => events,
+                (Err(TaskError::Held { executor, epoch }), Some(holder)) => {
+                    let is_dead = match holder.is_agent() {
+                        true => self.is_gone(&executor.name).await?,
+                        false => self.life.is_dead(&executor),
+                    };
+                    if !is_dead {
                         return Ok(Taken::Held { holder: executor.name });
                     }
-                    dead_epoch = Some(epoch);
+                    execute(&mut claim, TaskCommand::FireTimer { epoch, now, is_dead }).await?;
                     continue;
                 }
-                Err(TaskError::Parked) => return Ok(Taken::Parked),
-                Err(TaskError::AttemptEnded(_)) => return Ok(Taken::NotReady { state: TaskState::Done }),
-                Err(refusal) => return Err(refusal.into()),
+                (Err(TaskError::Parked), _) => return Ok(Taken::Parked),
+                (Err(TaskError::AttemptEnded(_)), _) => return Ok(Taken::NotReady { state: TaskState::Done }),
+                (Err(refusal), _) => return Err(refusal.into()),
             };
-            let is_own = events.is_empty();
-            let write = write_of(&claim, &command, &events, &dispatch.cause, next.id())?;
-            match self.lease_and_write(caller, next, &targets, reserve, write).await {
+            let write = write_of(&claim, &command, &events, &dispatch.cause, dispatch.id())?;
+            match self.lease_and_write(caller, dispatch, &targets, reserve, write).await {
                 Ok(leases) => {
                     let progress = claim.handler().progress.clone();
-                    let (id, input) = (next.id(), Box::new(input.clone()));
+                    let (id, input) = (dispatch.id(), Box::new(input.clone()));
                     return Ok(Taken::Claimed { id, input, progress, leases, is_own });
                 }
-                Err(Refusal::Lease(LeaseError::Held(blocked))) => return Ok(Taken::Blocked { blocked }),
+                Err(Refusal::Crew(CrewError::Held(blocked))) => return Ok(Taken::Blocked { blocked }),
                 // Somebody else was faster with the task.
                 Err(Refusal::Store(Error::SequenceMismatch { .. })) => {}
                 Err(error) => return Err(error),
@@ -251,28 +244,28 @@ impl Crew {
     async fn lease_and_write(
         &self,
         caller: &Caller,
-        next: &ReadyTask,
+        dispatch: &Dispatch,
         targets: &[Target],
         ttl: Option<Duration>,
         write: Option<Write>,
     ) -> Result<Vec<(u64, Lease)>, Refusal> {
-        let (Some(ttl), false) = (ttl, targets.is_empty()) else {
-            if let Some(write) = write {
-                let Write { stream_id, aggregate_id, expected, events } = write;
-                self.store.append(Append::to(&stream_id, &aggregate_id, expected, events)).await?;
+        let (agent, now) = (caller.agent.clone(), self.store.now());
+        let command = match ttl.filter(|_| !targets.is_empty()) {
+            // The claim still goes through the leases, so that there is one way to append it.
+            None => LeaseCommand::Renew { agent, now },
+            Some(ttl) => {
+                let request = Request {
+                    holder: caller.holder(),
+                    targets: targets.to_vec(),
+                    is_exclusive: !dispatch.parameters.reads_only,
+                    ttl,
+                    reason: format!("task {}", dispatch.id()),
+                    task: Some(dispatch.id()),
+                    is_strict: false,
+                };
+                LeaseCommand::Reserve { request, wait_until: None, now }
             }
-            return Ok(Vec::new());
         };
-        let request = Request {
-            holder: Holder { agent: caller.agent.clone(), worktree: caller.worktree.clone() },
-            targets: targets.to_vec(),
-            is_exclusive: !next.0.parameters.reads_only,
-            ttl,
-            reason: format!("task {}", next.id()),
-            task: Some(next.id()),
-            is_strict: false,
-        };
-        let command = LeaseCommand::Reserve { request, wait_until: None, now: self.store.now() };
         let mut leases = self.leases.lock().await;
         leases.execute_with(command, &Cause::request(), write.as_slice()).await?;
         let own = leases.handler().of_agent(&caller.agent).filter(|(_, lease)| targets.contains(&lease.target));
@@ -324,23 +317,23 @@ impl Crew {
         let mut board = self.board.lock().await;
         board.catch_up(&self.store).await?;
         let (plan, task) = self.find(&board, id)?;
-        let tags = board.dispatched(&plan, task).map(|ReadyTask(dispatch)| dispatch.tags).unwrap_or_default();
+        let tags = board.dispatched(&plan, task).map(|dispatch| dispatch.tags).unwrap_or_default();
         drop(board);
         let id = claim::aggregate_id(&plan, task);
         let mut claim = claim_of(&self.store, &plan, task, tags);
         claim.catch_up().await?;
         match &claim.handler().holder {
-            Some(holder) if holder.is_agent && holder.executor.name == caller.agent => Ok((claim, id)),
+            Some(holder) if holder.is_agent() && holder.executor.name == caller.agent => Ok((claim, id)),
             Some(holder) => Err(Refusal::NoTask(format!("{id} is held by {}", holder.executor.name))),
             None => Err(Refusal::NoTask(format!("you do not hold {id}: claim it first"))),
         }
     }
 
     /// The claims of the agents of the project, or of one.
-    pub(super) async fn claims(&self, agent: Option<&str>) -> Result<Vec<(Dispatch, Held)>, Refusal> {
+    pub(super) async fn claims(&self, agent: Option<&str>) -> Result<Vec<(Dispatch, claim::Holder)>, Refusal> {
         let mut board = self.board.lock().await;
         board.catch_up(&self.store).await?;
-        let is_meant = |held: &Held| agent.is_none_or(|agent| held.executor.name == agent);
+        let is_meant = |held: &claim::Holder| agent.is_none_or(|agent| held.executor.name == agent);
         let claims = board.claims(&self.project).filter(|(_, held)| is_meant(held));
         Ok(claims.map(|(dispatch, held)| (dispatch.clone(), held.clone())).collect())
     }
@@ -357,7 +350,7 @@ impl Crew {
     /// Gives the tasks of an agent back.
     pub(super) async fn return_tasks(&self, agent: &str, reason: &str) -> Result<Vec<String>, Refusal> {
         let mut returned = Vec::new();
-        for (Dispatch { plan, task, tags, .. }, Held { epoch, .. }) in self.claims(Some(agent)).await? {
+        for (Dispatch { plan, task, tags, .. }, claim::Holder { epoch, .. }) in self.claims(Some(agent)).await? {
             let mut claim = claim_of(&self.store, &plan, task, tags);
             let ending = Ending::Released { reason: reason.to_owned() };
             match execute(&mut claim, TaskCommand::End { epoch, usage: Default::default(), ending }).await {
@@ -378,7 +371,7 @@ impl Crew {
         let mut board = self.board.lock().await;
         board.catch_up(&self.store).await?;
         let (plan, task) = self.find(&board, id)?;
-        let tags = board.dispatched(&plan, task).map(|ReadyTask(dispatch)| dispatch.tags).unwrap_or_default();
+        let tags = board.dispatched(&plan, task).map(|dispatch| dispatch.tags).unwrap_or_default();
         drop(board);
         execute(&mut claim_of(&self.store, &plan, task, tags), TaskCommand::Unpark { by }).await
     }

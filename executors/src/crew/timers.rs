@@ -1,4 +1,4 @@
-//! The timers of a crew: silent agents, expired claims and leases, overdue acknowledgements, and agents that are proven dead.
+//! The timers of a crew: silent agents and their tasks, expired leases, and agents that are proven dead.
 
 use std::io;
 use std::path::Path;
@@ -7,9 +7,8 @@ use std::time::Duration;
 
 use crewlog_mq::Cause;
 use crewlog_planner::claim::TaskCommand;
-use crewlog_planner::crew::agents::{AgentCommand, Liveness};
+use crewlog_planner::crew::agents::{Agent, AgentCommand, Liveness};
 use crewlog_planner::crew::leases::LeaseCommand;
-use crewlog_planner::crew::messages::MessageCommand;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -60,9 +59,11 @@ impl Crew {
     pub async fn fire_timers(&self) -> Result<(), Refusal> {
         let now = self.store.now();
         let cause = Cause::request();
-        let dead = self.dead_agents().await?;
-        for agent in &dead {
-            self.bury(agent).await?;
+        for agent in self.dead_agents().await? {
+            let command = LeaseCommand::Abandon { agent: agent.clone(), now };
+            self.leases.lock().await.execute(command, &cause).await?;
+            // Last: until it is recorded, the next host does the rest again.
+            self.agents.lock().await.execute(AgentCommand::Bury { agent, now }, &cause).await?;
         }
         let mut agents = self.agents.lock().await;
         if agents.handler().next_due().is_some_and(|due| due <= now) {
@@ -70,9 +71,9 @@ impl Crew {
         }
         drop(agents);
         for (dispatch, held) in self.claims(None).await? {
-            if held.until <= now {
+            if self.is_gone(&held.executor.name).await? {
                 let mut claim = claim_of(&self.store, &dispatch.plan, dispatch.task, dispatch.tags);
-                execute(&mut claim, TaskCommand::FireTimer { epoch: held.epoch, now, is_dead: false }).await?;
+                execute(&mut claim, TaskCommand::FireTimer { epoch: held.epoch, now, is_dead: true }).await?;
             }
         }
         let mut leases = self.leases.lock().await;
@@ -80,36 +81,23 @@ impl Crew {
         if leases.handler().next_end().is_some_and(|end| end < now) {
             leases.execute(LeaseCommand::Expire { now }, &cause).await?;
         }
-        drop(leases);
-        let mut messages = self.messages.lock().await;
-        messages.catch_up().await?;
-        if messages.handler().next_due().is_some_and(|due| due <= now) {
-            messages.execute(MessageCommand::FireTimer { now }, &cause).await?;
-        }
         Ok(())
     }
 
     /// The agents whose process on this machine is gone.
     async fn dead_agents(&self) -> Result<Vec<String>, Refusal> {
         let agents = self.agents().await?;
-        let is_dead = |process: &Option<_>| process.as_ref().is_some_and(|process| self.life.is_dead(process));
         let alive = agents.iter().filter(|(_, agent)| matches!(agent.liveness, Liveness::Alive | Liveness::Stuck));
-        let dead = alive.filter(|(_, agent)| is_dead(&agent.profile.process));
-        Ok(dead.map(|(name, _)| name.to_owned()).collect())
+        Ok(alive.filter(|(_, agent)| self.is_dead(agent)).map(|(name, _)| name.to_owned()).collect())
     }
 
-    /// An agent is proven dead: it is lost, its leases end, and its tasks can be claimed.
-    async fn bury(&self, agent: &str) -> Result<(), Refusal> {
-        let (now, cause) = (self.store.now(), Cause::request());
-        let command = LeaseCommand::Abandon { agent: agent.to_owned(), now };
-        self.leases.lock().await.execute(command, &cause).await?;
-        for (dispatch, held) in self.claims(Some(agent)).await? {
-            let mut claim = claim_of(&self.store, &dispatch.plan, dispatch.task, dispatch.tags);
-            execute(&mut claim, TaskCommand::FireTimer { epoch: held.epoch, now, is_dead: true }).await?;
-        }
-        // Last: until it is recorded, the next host does the rest again.
-        let command = AgentCommand::Bury { agent: agent.to_owned(), now };
-        self.agents.lock().await.execute(command, &cause).await?;
-        Ok(())
+    /// Whether an agent holds its tasks no longer: it left, was silent for too long, or is proven dead.
+    pub(super) async fn is_gone(&self, agent: &str) -> Result<bool, Refusal> {
+        let (agents, now) = (self.agents().await?, self.store.now());
+        Ok(agents.get(agent).is_none_or(|agent| agent.is_gone(now) || self.is_dead(agent)))
+    }
+
+    fn is_dead(&self, agent: &Agent) -> bool {
+        agent.profile.process.as_ref().is_some_and(|process| self.life.is_dead(process))
     }
 }

@@ -12,6 +12,8 @@ use std::time::Duration;
 use crewlog_mq::{Event as MqEvent, Handler, Snapshot, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use super::CrewError;
+use super::refusal::check_length;
 use super::target::Target;
 use crate::claim::Executor;
 
@@ -189,26 +191,6 @@ pub enum AgentCommand {
     FireTimer { now: Timestamp },
 }
 
-/// Why the agents of a project refuse a command. Nothing has changed.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say it")]
-pub enum AgentError {
-    #[error(
-        "{0:?} is no name of an agent: use letters, digits, `.`, `_` and `-`, up to 32, with `/` before a subagent"
-    )]
-    Name(String),
-    #[error("there is no agent {0}: join first")]
-    Unknown(String),
-    #[error("{0} has left: join again")]
-    Left(String),
-    #[error("{0} was taken over by a newer session: join under another name")]
-    Superseded(String),
-    #[error("{what} has {n_bytes} bytes or too many parts; at most {TEXT_BYTES_MAX} bytes, {WORDS_MAX} parts")]
-    TooLong { what: &'static str, n_bytes: usize },
-    #[error("the project has {AGENTS_MAX} agents (agents_max): let some leave")]
-    Full,
-}
-
 /// An agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Agent {
@@ -226,6 +208,14 @@ pub struct Agent {
     pub seen: Timestamp,
     /// When it joined.
     pub since: Timestamp,
+}
+
+impl Agent {
+    /// Whether it holds its tasks no longer: it left, or was silent for [`LOST_AFTER`].
+    #[must_use]
+    pub fn is_gone(&self, now: Timestamp) -> bool {
+        matches!(self.liveness, Liveness::Lost | Liveness::Left) || now.since(self.seen) >= LOST_AFTER
+    }
 }
 
 /// The agents of a project, by name.
@@ -279,10 +269,10 @@ impl Agents {
     /// Checks that a session may act as an agent.
     ///
     /// # Errors
-    /// [`AgentError::Unknown`], [`AgentError::Left`] or [`AgentError::Superseded`].
-    pub fn check(&self, agent: &str, epoch: u64) -> Result<&Agent, AgentError> {
+    /// [`CrewError::Unknown`], [`CrewError::Left`] or [`CrewError::Superseded`].
+    pub fn check(&self, agent: &str, epoch: u64) -> Result<&Agent, CrewError> {
         match self.agents.get(agent) {
-            Some(found) if found.epoch != epoch => Err(AgentError::Superseded(agent.to_owned())),
+            Some(found) if found.epoch != epoch => Err(CrewError::Superseded(agent.to_owned())),
             Some(_) | None => self.present(agent),
         }
     }
@@ -293,7 +283,7 @@ impl Agents {
         self.agents.values().filter_map(due).min()
     }
 
-    fn decide(&self, command: AgentCommand) -> Result<Vec<AgentEvent>, AgentError> {
+    fn decide(&self, command: AgentCommand) -> Result<Vec<AgentEvent>, CrewError> {
         match command {
             AgentCommand::Join { name, parent, session, profile, now } => {
                 self.join(name, parent.as_deref(), session, profile, now)
@@ -321,9 +311,9 @@ impl Agents {
         }
     }
 
-    fn present(&self, agent: &str) -> Result<&Agent, AgentError> {
-        let found = self.agents.get(agent).ok_or_else(|| AgentError::Unknown(agent.to_owned()))?;
-        if found.liveness == Liveness::Left { Err(AgentError::Left(agent.to_owned())) } else { Ok(found) }
+    fn present(&self, agent: &str) -> Result<&Agent, CrewError> {
+        let found = self.agents.get(agent).ok_or_else(|| CrewError::Unknown(agent.to_owned()))?;
+        if found.liveness == Liveness::Left { Err(CrewError::Left(agent.to_owned())) } else { Ok(found) }
     }
 
     fn join(
@@ -333,13 +323,10 @@ impl Agents {
         session: String,
         profile: Profile,
         now: Timestamp,
-    ) -> Result<Vec<AgentEvent>, AgentError> {
+    ) -> Result<Vec<AgentEvent>, CrewError> {
         let texts = profile.capabilities.iter().chain([&profile.program, &profile.worktree, &session]);
         check_texts("a profile", texts.chain(&profile.model))?;
-        if profile.capabilities.len() > WORDS_MAX || profile.focus.len() > WORDS_MAX {
-            let n_bytes = profile.capabilities.len().max(profile.focus.len());
-            return Err(AgentError::TooLong { what: "a profile", n_bytes });
-        }
+        check_length("a profile", profile.capabilities.len().max(profile.focus.len()), WORDS_MAX)?;
         let agent = self.name_for(name, parent, &session, &profile.program)?;
         let known = self.agents.get(&agent);
         if let Some(known) = known.filter(|known| known.session == session && known.liveness != Liveness::Left) {
@@ -352,7 +339,7 @@ impl Agents {
         }
         let n_present = self.agents.values().filter(|agent| agent.liveness != Liveness::Left).count();
         if n_present >= AGENTS_MAX {
-            return Err(AgentError::Full);
+            return Err(full());
         }
         let supersedes = known.is_some_and(|known| matches!(known.liveness, Liveness::Alive | Liveness::Stuck));
         let epoch = self.n_sessions + 1;
@@ -362,32 +349,27 @@ impl Agents {
     /// The requested name, else the name that the session holds, below its parent if it has one, else the first free one.
     ///
     /// # Errors
-    /// [`AgentError::Name`], a parent that is not present, or [`AgentError::Full`].
+    /// A name that is none, a parent that is not present, or [`CrewError::Full`].
     pub fn name_for(
         &self,
         name: Option<String>,
         parent: Option<&str>,
         session: &str,
         program: &str,
-    ) -> Result<String, AgentError> {
-        match parent {
-            Some(parent) => _ = self.present(parent)?,
+    ) -> Result<String, CrewError> {
+        if let Some(parent) = parent {
+            self.present(parent)?;
+        } else if let Some(own) = self.joined_as(session, None) {
             // A session keeps its name, whatever it asks for later.
-            None => {
-                if let Some(name) = name.as_ref().filter(|name| !is_name(name)) {
-                    return Err(AgentError::Name(name.clone()));
-                }
-                if let Some(own) = self.joined_as(session, None) {
-                    return Ok(own.to_owned());
-                }
-            }
+            name.map_or(Ok(String::new()), checked)?;
+            return Ok(own.to_owned());
         }
         let below = |name: &str| parent.map_or_else(|| name.to_owned(), |parent| format!("{parent}/{name}"));
         if let Some(name) = name {
             // A subagent may be named in full.
             let full = parent.filter(|parent| name.starts_with(&format!("{parent}/"))).map(|_| name.clone());
             let name = full.unwrap_or_else(|| below(&name));
-            return if is_name(&name) { Ok(name) } else { Err(AgentError::Name(name)) };
+            return checked(name);
         }
         if let Some(own) = self.joined_as(session, parent) {
             return Ok(own.to_owned());
@@ -395,11 +377,11 @@ impl Agents {
         let base: String = program.chars().filter(|c| c.is_ascii_alphanumeric()).take(24).collect();
         let base = if base.is_empty() { "agent".to_owned() } else { base.to_ascii_lowercase() };
         let free = |name: &String| self.agents.get(name).is_none_or(|agent| agent.liveness == Liveness::Left);
-        let name = (1..=AGENTS_MAX).map(|n| below(&format!("{base}-{n}"))).find(free).ok_or(AgentError::Full)?;
-        if is_name(&name) { Ok(name) } else { Err(AgentError::Name(name)) }
+        let name = (1..=AGENTS_MAX).map(|n| below(&format!("{base}-{n}"))).find(free).ok_or_else(full)?;
+        checked(name)
     }
 
-    fn see(&self, agent: &str, now: Timestamp) -> Result<Vec<AgentEvent>, AgentError> {
+    fn see(&self, agent: &str, now: Timestamp) -> Result<Vec<AgentEvent>, CrewError> {
         let found = self.present(agent)?;
         let agent = agent.to_owned();
         Ok(match found.liveness {
@@ -437,6 +419,15 @@ impl Agents {
     }
 }
 
+fn full() -> CrewError {
+    CrewError::Full(format!("the project has {AGENTS_MAX} agents (agents_max): let some leave"))
+}
+
+fn checked(name: String) -> Result<String, CrewError> {
+    let says = "is no name of an agent: use letters, digits, `.`, `_` and `-`, up to 32, with `/` before a subagent";
+    if is_name(&name) { Ok(name) } else { Err(CrewError::Invalid(format!("{name:?} {says}"))) }
+}
+
 /// When a silent agent becomes stuck or lost.
 fn due(agent: &Agent) -> Option<Timestamp> {
     match agent.liveness {
@@ -462,21 +453,16 @@ pub fn is_below(agent: &str, parent: &str) -> bool {
     agent.strip_prefix(parent).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-fn check_texts<'a>(what: &'static str, texts: impl Iterator<Item = &'a String>) -> Result<(), AgentError> {
-    for text in texts {
-        if text.len() > TEXT_BYTES_MAX {
-            return Err(AgentError::TooLong { what, n_bytes: text.len() });
-        }
-    }
-    Ok(())
+fn check_texts<'a>(what: &str, mut texts: impl Iterator<Item = &'a String>) -> Result<(), CrewError> {
+    texts.try_for_each(|text| check_length(what, text.len(), TEXT_BYTES_MAX))
 }
 
 impl Handler for Agents {
     type Command = AgentCommand;
     type Event = AgentEvent;
-    type Error = AgentError;
+    type Error = CrewError;
 
-    fn process(&mut self, command: AgentCommand) -> Result<Vec<AgentEvent>, AgentError> {
+    fn process(&mut self, command: AgentCommand) -> Result<Vec<AgentEvent>, CrewError> {
         let events = self.decide(command)?;
         events.iter().for_each(|event| self.apply(event));
         Ok(events)

@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use crewlog_mq::{Event as MqEvent, Handler, Snapshot, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use super::CrewError;
+use super::refusal::check_length;
+
 /// The stream of questions and answers. An aggregate of it is a project.
 pub const STREAM: &str = "asks";
 /// The longest question, and the longest answer, in bytes.
@@ -96,22 +99,6 @@ pub enum AskCommand {
     Withdraw { agent: String, reason: String, now: Timestamp },
 }
 
-/// Why a command is refused. Nothing has changed.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say it")]
-pub enum AskError {
-    #[error("a question needs a text")]
-    NoText,
-    #[error("the {what} has {n} bytes or parts; at most {max}")]
-    TooLong { what: &'static str, n: usize, max: usize },
-    #[error("{agent} waits for {OPEN_MAX} answers already (open_max)")]
-    TooMany { agent: String },
-    #[error("nothing with the number {0} waits for an answer")]
-    NotOpen(u64),
-    #[error("{0} is a permission: say yes or no")]
-    YesOrNo(u64),
-}
-
 /// An unanswered question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Open {
@@ -158,7 +145,7 @@ impl Asks {
         self.answered.iter().rev().find(|(_, (known, _))| known == ask).map(|(number, _)| *number)
     }
 
-    fn decide(&self, command: AskCommand) -> Result<Vec<AskEvent>, AskError> {
+    fn decide(&self, command: AskCommand) -> Result<Vec<AskEvent>, CrewError> {
         match command {
             AskCommand::Ask { ask, now } => {
                 check(&ask)?;
@@ -166,15 +153,17 @@ impl Asks {
                     return Ok(Vec::new());
                 }
                 if self.open.values().filter(|open| open.ask.agent == ask.agent).count() >= OPEN_MAX {
-                    return Err(AskError::TooMany { agent: ask.agent });
+                    let says = format!("{} waits for {OPEN_MAX} answers already (open_max)", ask.agent);
+                    return Err(CrewError::Full(says));
                 }
                 Ok(vec![AskEvent::PersonAsked { number: self.n_asked + 1, ask, at: now }])
             }
             AskCommand::Answer { number, answer, now } => {
-                check_length("answer", answer.text.len(), TEXT_BYTES_MAX)?;
-                let open = self.open.get(&number).ok_or(AskError::NotOpen(number))?;
+                check_length("the answer", answer.text.len(), TEXT_BYTES_MAX)?;
+                let missing = || CrewError::Missing(format!("nothing with the number {number} waits for an answer"));
+                let open = self.open.get(&number).ok_or_else(missing)?;
                 if open.ask.wanted == Wanted::Permission && answer.is_granted.is_none() {
-                    return Err(AskError::YesOrNo(number));
+                    return Err(CrewError::Invalid(format!("{number} is a permission: say yes or no")));
                 }
                 Ok(vec![AskEvent::PersonAnswered { number, answer, at: now }])
             }
@@ -191,25 +180,21 @@ impl Asks {
     }
 }
 
-fn check(ask: &Ask) -> Result<(), AskError> {
+fn check(ask: &Ask) -> Result<(), CrewError> {
     if ask.text.trim().is_empty() {
-        return Err(AskError::NoText);
+        return Err(CrewError::Invalid("a question needs a text".to_owned()));
     }
-    check_length("question", ask.text.len(), TEXT_BYTES_MAX)?;
-    check_length("choices", ask.choices.len(), CHOICES_MAX)?;
-    ask.choices.iter().try_for_each(|choice| check_length("choice", choice.len(), CHOICE_BYTES_MAX))
-}
-
-fn check_length(what: &'static str, n: usize, max: usize) -> Result<(), AskError> {
-    if n > max { Err(AskError::TooLong { what, n, max }) } else { Ok(()) }
+    check_length("the question", ask.text.len(), TEXT_BYTES_MAX)?;
+    check_length("the list of choices", ask.choices.len(), CHOICES_MAX)?;
+    ask.choices.iter().try_for_each(|choice| check_length("a choice", choice.len(), CHOICE_BYTES_MAX))
 }
 
 impl Handler for Asks {
     type Command = AskCommand;
     type Event = AskEvent;
-    type Error = AskError;
+    type Error = CrewError;
 
-    fn process(&mut self, command: AskCommand) -> Result<Vec<AskEvent>, AskError> {
+    fn process(&mut self, command: AskCommand) -> Result<Vec<AskEvent>, CrewError> {
         let events = self.decide(command)?;
         events.iter().for_each(|event| self.apply(event));
         Ok(events)

@@ -24,7 +24,7 @@ pub const HOLDERS_MAX: usize = 16;
 pub const PATTERNS_MAX: usize = 64;
 /// The most names of a task that are looked at for its patterns: many may come to the same.
 pub const NAMES_MAX: usize = 4 * PATTERNS_MAX;
-/// The most that all patterns of a task may cost, in steps; beyond it each stands for its whole folder.
+/// The most that all patterns of a task may cost, in steps; a pattern beyond it is not looked at.
 pub const PATTERN_STEPS_MAX: usize = 8_192;
 
 /// What happened to a conflict.
@@ -47,8 +47,8 @@ pub enum ConflictEvent {
         conflict: u64,
         /// The task whose end resolved it.
         by: TaskRef,
-        /// How that ended.
-        resolution: Resolution,
+        /// The type of the event that ended it: `TaskCompleted`.
+        resolution: String,
     },
 }
 
@@ -92,52 +92,6 @@ pub struct Holder {
     pub patterns: Vec<String>,
 }
 
-/// How a task came to be no longer held.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
-pub enum Resolution {
-    /// It was done.
-    Completed,
-    /// It failed.
-    Failed,
-    /// Its executor asks.
-    Asked,
-    /// Its executor stopped because the plan wanted it.
-    Stopped,
-    /// Its executor gave it back.
-    Released,
-    /// The plan took it.
-    Withdrawn,
-    /// Its lease ran out.
-    Expired,
-    /// Another executor took it.
-    Reclaimed,
-}
-
-impl Resolution {
-    /// The name as written in events and in JSON.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-
-    fn of(event: &TaskEvent) -> Option<Self> {
-        match event {
-            TaskEvent::TaskCompleted { .. } => Some(Self::Completed),
-            TaskEvent::TaskFailed { .. } => Some(Self::Failed),
-            TaskEvent::NeedsClarification { .. } => Some(Self::Asked),
-            TaskEvent::TaskStopped { .. } => Some(Self::Stopped),
-            TaskEvent::TaskReleased { .. } => Some(Self::Released),
-            TaskEvent::TaskWithdrawn { .. } => Some(Self::Withdrawn),
-            TaskEvent::TimerFired { .. } => Some(Self::Expired),
-            TaskEvent::TaskClaimed { .. }
-            | TaskEvent::TaskStarted { .. }
-            | TaskEvent::LeaseRenewed { .. }
-            | TaskEvent::TaskProgressed { .. }
-            | TaskEvent::TaskUnparked { .. }
-            | TaskEvent::UsageReported { .. } => None,
-        }
-    }
-}
-
 /// The conflict detector. It knows the dispatched tasks that have not ended, and the open conflicts.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Conflicts {
@@ -146,11 +100,9 @@ pub struct Conflicts {
     projects: BTreeMap<String, Project>,
     /// Claims so far; the last one's number.
     n_claims: u64,
-    /// Claims up to this one were seen by [`Reactor::emit`].
-    n_seen: u64,
-    /// Claims that have begun since then, with their projects, in that order.
+    /// Claims that have begun since the last call of [`Reactor::emit`], with their projects, in that order.
     begun: Vec<(u64, String)>,
-    /// Claims that have ended since then, and had been seen.
+    /// Claims that have ended since then.
     ended: Vec<Ended>,
     /// The last event that was taken in.
     last: Moment,
@@ -176,7 +128,7 @@ struct Ended {
     claim: u64,
     project: String,
     task: TaskRef,
-    resolution: Resolution,
+    resolution: String,
 }
 
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -189,12 +141,15 @@ struct Project {
 
 /// A conflict that is not resolved.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
-struct Open {
+pub struct Open {
     newcomer: u64,
     others: BTreeSet<u64>,
-    tags: Vec<String>,
-    detected: ConflictEvent,
-    since: Moment,
+    /// The tags of its events.
+    pub tags: Vec<String>,
+    /// How it was detected.
+    pub detected: ConflictEvent,
+    /// The last event of the append with which it began.
+    pub since: Moment,
 }
 
 /// An event's place in the log and in time.
@@ -206,22 +161,9 @@ pub struct Moment {
     pub at: Timestamp,
 }
 
-/// A conflict that is not resolved, as readers see it.
-#[derive(Debug, Clone, Copy)]
-pub struct OpenConflict<'a> {
-    /// The project.
-    pub project: &'a str,
-    /// How it was detected.
-    pub detected: &'a ConflictEvent,
-    /// The last event of the append with which it began.
-    pub since: Moment,
-    /// The tags of its events.
-    pub tags: &'a [String],
-}
-
 impl Snapshot for Conflicts {
     const FOLD: &'static str = "conflicts";
-    const VERSION: u32 = 4;
+    const VERSION: u32 = 5;
 }
 
 impl Projection for Conflicts {
@@ -234,10 +176,10 @@ impl Projection for Conflicts {
         {
             let task = TaskRef { plan: plan.to_owned(), task };
             let event = recorded.decode::<TaskEvent>()?;
-            if let Some(resolution) = Resolution::of(&event) {
-                self.end_hold(&task, resolution);
+            if event.ends_hold() {
+                self.end_hold(&task, &recorded.event_type);
             } else if let TaskEvent::TaskClaimed { executor, .. } = event {
-                self.end_hold(&task, Resolution::Reclaimed);
+                self.end_hold(&task, &recorded.event_type);
                 self.begin_hold(&task, executor);
             }
         }
@@ -259,7 +201,6 @@ impl Reactor for Conflicts {
         for ended in std::mem::take(&mut self.ended) {
             emitted.extend(self.resolve(&ended));
         }
-        self.n_seen = self.n_claims;
         for (claim, project) in std::mem::take(&mut self.begun) {
             emitted.extend(self.detect(&project, claim));
         }
@@ -270,21 +211,16 @@ impl Reactor for Conflicts {
 }
 
 impl Conflicts {
-    /// The conflicts that are not resolved, by project and number.
-    pub fn open(&self) -> impl Iterator<Item = OpenConflict<'_>> {
-        self.projects.iter().flat_map(|(project, of_project)| {
-            of_project.open.values().map(move |open| {
-                let Open { detected, since, tags, .. } = open;
-                OpenConflict { project, detected, since: *since, tags }
-            })
-        })
+    /// The conflicts that are not resolved, with their projects, by project and number.
+    pub fn open(&self) -> impl Iterator<Item = (&str, &Open)> {
+        self.projects.iter().flat_map(|(name, project)| project.open.values().map(move |open| (name.as_str(), open)))
     }
 
     fn take_of_plan(&mut self, recorded: &Recorded) -> Result<(), Error> {
         let of = |task: TaskId| TaskRef { plan: recorded.aggregate_id.clone(), task };
         let event = recorded.decode::<Event>()?;
         if let Event::TaskDispatched { task_id, command, .. } = event {
-            self.withdraw(&of(task_id));
+            self.withdraw(&of(task_id), &recorded.event_type);
             if let PlannerCmd::ExecuteTask { kind, parameters, .. } = command {
                 let (writes, patterns) = (writes(kind, &parameters), patterns_of(&parameters));
                 let project = project_of(recorded).to_owned();
@@ -293,13 +229,13 @@ impl Conflicts {
         } else if let Event::TaskStatusUpdated { task_id, status, .. } = event
             && status != TaskStatus::Running
         {
-            self.withdraw(&of(task_id));
+            self.withdraw(&of(task_id), &recorded.event_type);
         }
         Ok(())
     }
 
-    fn withdraw(&mut self, task: &TaskRef) {
-        self.end_hold(task, Resolution::Withdrawn);
+    fn withdraw(&mut self, task: &TaskRef, resolution: &str) {
+        self.end_hold(task, resolution);
         self.running.remove(task);
     }
 
@@ -313,16 +249,15 @@ impl Conflicts {
         self.begun.push((claim, running.project.clone()));
     }
 
-    fn end_hold(&mut self, task: &TaskRef, resolution: Resolution) {
+    fn end_hold(&mut self, task: &TaskRef, resolution: &str) {
         let Some(running) = self.running.get_mut(task) else { return };
         let Some(Hold { claim, .. }) = running.hold.take() else { return };
         let project = running.project.clone();
         if let Some(project) = self.projects.get_mut(&project) {
             project.held.remove(&claim);
         }
-        if claim <= self.n_seen {
-            self.ended.push(Ended { claim, project, task: task.clone(), resolution });
-        }
+        let resolution = resolution.to_owned();
+        self.ended.push(Ended { claim, project, task: task.clone(), resolution });
     }
 
     /// Resolves what ends with a hold.
@@ -335,7 +270,7 @@ impl Conflicts {
         let resolved = resolved.collect::<Vec<_>>();
         let closed = resolved.into_iter().filter_map(|conflict| Some((conflict, project.open.remove(&conflict)?)));
         let emitted = closed.map(|(conflict, open)| {
-            let (by, resolution) = (ended.task.clone(), ended.resolution);
+            let (by, resolution) = (ended.task.clone(), ended.resolution.clone());
             let event = ConflictEvent::ConflictResolved { conflict, by, resolution };
             Emitted { project: ended.project.clone(), event, tags: open.tags }
         });
@@ -458,9 +393,9 @@ fn patterns_of(parameters: &TaskInput) -> Vec<Pattern> {
         if patterns.len() == PATTERNS_MAX {
             break;
         }
-        let mut pattern = Pattern::new(folder, text);
+        let pattern = Pattern::new(folder, text);
         if n_steps + pattern.n_steps() > PATTERN_STEPS_MAX {
-            pattern = Pattern::widened(folder, text);
+            continue;
         }
         n_steps += pattern.n_steps();
         if !patterns.iter().any(|known| known.is_same(&pattern)) {

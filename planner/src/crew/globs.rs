@@ -20,23 +20,13 @@ pub const GLOB_ALTERNATIVES_MAX: usize = 64;
 /// The most names that are looked at in a path.
 pub const GLOB_COMPONENTS_MAX: usize = 64;
 
-/// The root of relative paths when nobody says where they begin.
-const SOMEWHERE: &str = ".";
-
 /// A pattern, as it is compared.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Pattern {
     shown: String,
-    ways: Vec<Way>,
-}
-
-/// One of the alternatives of a pattern, without `{}`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Way {
-    /// `/`, `~`, a drive, or [`SOMEWHERE`].
-    root: String,
-    /// The last is [`Part::Deep`], for everything below, but for files.
-    parts: Vec<Part>,
+    /// Its alternatives, without `{}`. The last part of each is [`Part::Deep`], for everything below, except for files. The
+    /// first part of an absolute path is a name without characters.
+    ways: Vec<Vec<Part>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,54 +49,43 @@ enum Step {
 }
 
 impl Pattern {
-    /// The pattern that is `written`, as seen from `folder`. Dots are resolved by the text alone.
+    /// The pattern that is `written`, as seen from `folder` if it is relative. Dots are resolved by the text alone.
     pub fn new(folder: Option<&str>, written: &str) -> Self {
-        match expand(&written.replace('\\', "/")) {
-            Some(alternatives) => Self::of(folder, written, &alternatives),
-            None => Self::widened(folder, written),
-        }
+        let is_relative = !written.starts_with(['/', '~']);
+        let text = match folder.filter(|_| is_relative) {
+            Some(folder) => format!("{folder}/{written}"),
+            None => written.to_owned(),
+        };
+        let text = text.replace('\\', "/");
+        let alternatives = expand(&text).unwrap_or_else(|| vec![widened(&text).to_owned()]);
+        Self::of(written, &alternatives)
     }
 
     /// A pattern relative to the root; `None` if it passes a limit.
     pub fn exact(written: &str) -> Option<Self> {
         let alternatives = expand(written)?;
-        let n_names = |text: &String| text.split('/').count();
-        alternatives
-            .iter()
-            .all(|text| n_names(text) <= GLOB_COMPONENTS_MAX)
-            .then(|| Self::of(None, written, &alternatives))
+        let fits = alternatives.iter().all(|text| text.split('/').count() <= GLOB_COMPONENTS_MAX);
+        fits.then(|| Self::of(written, &alternatives))
     }
 
     /// A file or folder of this name; wildcard characters are literal.
     pub fn literal(path: &str) -> Self {
-        let mut parts = Vec::new();
-        go(&mut parts, SOMEWHERE, path, |name| Part::Name(name.chars().map(Step::Char).collect()));
-        parts.truncate(GLOB_COMPONENTS_MAX);
-        if !has_file_ending(path) {
-            parts.push(Part::Deep);
-        }
-        Self { shown: path.to_owned(), ways: vec![Way { root: SOMEWHERE.to_owned(), parts }] }
+        let name = |name: &str| Part::Name(name.chars().map(Step::Char).collect());
+        Self { shown: path.to_owned(), ways: vec![parts(path, name)] }
     }
 
-    /// The whole folder that it names before its first wildcard.
-    pub fn widened(folder: Option<&str>, written: &str) -> Self {
-        let text = written.replace('\\', "/");
-        Self::of(folder, written, &[widened(&text).to_owned()])
-    }
-
-    fn of(folder: Option<&str>, written: &str, alternatives: &[String]) -> Self {
-        let folder = folder.map(|folder| folder.replace('\\', "/"));
+    fn of(written: &str, alternatives: &[String]) -> Self {
         let mut ways = Vec::new();
         for alternative in alternatives {
-            let way = Way::new(folder.as_deref(), alternative);
+            let way = parts(alternative, Part::of);
             if !ways.contains(&way) {
                 ways.push(way);
             }
         }
-        Self { shown: truncate(&shown(folder.as_deref(), written), GLOB_BYTES_MAX), ways }
+        Self { shown: truncate(written, GLOB_BYTES_MAX), ways }
     }
 
-    /// As written, from the folder on.
+    /// As written.
     pub fn shown(&self) -> &str {
         &self.shown
     }
@@ -117,7 +96,7 @@ impl Pattern {
             Part::Deep => 1,
             Part::Name(steps) => steps.len(),
         };
-        self.ways.iter().flat_map(|way| &way.parts).map(steps).sum()
+        self.ways.iter().flatten().map(steps).sum()
     }
 
     /// True when both were written to the same effect.
@@ -127,38 +106,10 @@ impl Pattern {
 
     /// True when some path is matched by both, or is below a match of both.
     pub fn overlaps(&self, other: &Self) -> bool {
-        self.ways.iter().any(|way| other.ways.iter().any(|theirs| way.overlaps(theirs)))
-    }
-}
-
-impl Way {
-    fn new(folder: Option<&str>, text: &str) -> Self {
-        let (mut root, mut parts) = (SOMEWHERE.to_owned(), Vec::new());
-        let (own_root, rest) = split_root(text);
-        match own_root {
-            Some(own_root) => root = own_root,
-            None => {
-                if let Some(folder) = folder {
-                    let (folder_root, rest) = split_root(folder);
-                    root = folder_root.unwrap_or(root);
-                    // A folder is a name and no pattern, whatever it contains.
-                    let literal = |name: &str| Part::Name(name.chars().map(Step::Char).collect());
-                    go(&mut parts, &root, rest, literal);
-                }
-            }
-        }
-        go(&mut parts, &root, rest, Part::of);
-        let is_file = parts.len() <= GLOB_COMPONENTS_MAX && has_file_ending(text);
-        parts.truncate(GLOB_COMPONENTS_MAX);
-        if !is_file {
-            parts.push(Part::Deep);
-        }
-        Self { root, parts }
-    }
-
-    fn overlaps(&self, other: &Self) -> bool {
-        self.root == other.root
-            && meet(&self.parts, &other.parts, |part| *part == Part::Deep, Part::is_possible, Part::meets)
+        let meet = |own: &[Part], theirs: &[Part]| {
+            meet(own, theirs, |part| *part == Part::Deep, Part::is_possible, Part::meets)
+        };
+        self.ways.iter().any(|own| other.ways.iter().any(|theirs| meet(own, theirs)))
     }
 }
 
@@ -248,60 +199,26 @@ fn meet<T>(
     reached[b.len() - n_repeating..].contains(&true)
 }
 
-/// Walks the names of a path from where `parts` stand.
-fn go(parts: &mut Vec<Part>, root: &str, path: &str, part: impl Fn(&str) -> Part) {
-    let up = Part::Name(vec![Step::Char('.'), Step::Char('.')]);
-    for name in path.split('/') {
-        match name {
-            "" | "." => {}
-            ".." => match parts.last() {
-                // Above any number of folders is any number of folders.
-                Some(Part::Deep) => {}
-                Some(last) if *last != up => {
-                    parts.pop();
-                }
-                Some(_) | None if root == SOMEWHERE => parts.push(up.clone()),
-                Some(_) | None => {}
-            },
-            name => {
-                let part = part(name);
-                if part != Part::Deep || parts.last() != Some(&Part::Deep) {
-                    parts.push(part);
-                }
-            }
+/// The parts of a path, without `.` and `..` as far as they can be resolved.
+fn parts(path: &str, part: impl Fn(&str) -> Part) -> Vec<Part> {
+    let (root, up) = (Part::Name(Vec::new()), Part::Name(vec![Step::Char('.'), Step::Char('.')]));
+    let mut parts: Vec<Part> = path.starts_with('/').then(|| root.clone()).into_iter().collect();
+    for name in path.split('/').filter(|name| !name.is_empty() && *name != ".") {
+        match (name, parts.last()) {
+            // Above any number of folders is any number of folders, and above the root is the root.
+            ("..", Some(last)) if *last == Part::Deep || *last == root => {}
+            ("..", Some(last)) if *last != up => _ = parts.pop(),
+            ("..", Some(_) | None) => parts.push(up.clone()),
+            ("**", Some(Part::Deep)) => {}
+            (name, Some(_) | None) => parts.push(part(name)),
         }
     }
-}
-
-/// The root of a path that is not relative, and the rest.
-fn split_root(text: &str) -> (Option<String>, &str) {
-    let bytes = text.as_bytes();
-    if text.starts_with('/') {
-        return (Some("/".into()), text);
+    let is_file = parts.len() <= GLOB_COMPONENTS_MAX && has_file_ending(path);
+    parts.truncate(GLOB_COMPONENTS_MAX);
+    if !is_file {
+        parts.push(Part::Deep);
     }
-    for home in ["~", "$HOME"] {
-        if let Some(rest) = text.strip_prefix(home)
-            && (rest.is_empty() || rest.starts_with('/'))
-        {
-            return (Some("~".into()), rest);
-        }
-    }
-    if bytes.len() > 2 && bytes[0].is_ascii_alphabetic() && bytes[1] == b':' && bytes[2] == b'/' {
-        return (Some(text[..2].to_ascii_uppercase()), &text[2..]);
-    }
-    (None, text)
-}
-
-/// As written, but relative to the folder when it is in it.
-fn shown(folder: Option<&str>, written: &str) -> String {
-    let text = written.replace('\\', "/");
-    let folder = folder.map(|folder| folder.trim_end_matches('/')).filter(|folder| !folder.is_empty());
-    let inside = folder.and_then(|folder| text.strip_prefix(folder)).and_then(|rest| rest.strip_prefix('/'));
-    match inside {
-        Some("") => SOMEWHERE.to_owned(),
-        Some(inside) => inside.to_owned(),
-        None => written.to_owned(),
-    }
+    parts
 }
 
 /// The folder that a pattern names before its first wildcard, as far as it may be long.

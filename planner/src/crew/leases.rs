@@ -17,8 +17,9 @@ use std::time::Duration;
 use crewlog_mq::{Handler, Position, Snapshot, Timestamp};
 use serde::{Deserialize, Serialize};
 
-pub use self::event::{Blocked, By, Holder, LeaseCommand, LeaseError, LeaseEvent, MergeRisk, Request, Which};
+pub use self::event::{Blocked, By, Holder, LeaseCommand, LeaseEvent, MergeRisk, Request, Which};
 
+use super::CrewError;
 use super::agents::is_below;
 use super::globs::Pattern;
 use super::target::Target;
@@ -217,7 +218,7 @@ impl Leases {
     }
 
     /// The events of a command, before waiting requests are granted.
-    fn decide(&self, command: LeaseCommand) -> Result<Vec<LeaseEvent>, LeaseError> {
+    fn decide(&self, command: LeaseCommand) -> Result<Vec<LeaseEvent>, CrewError> {
         Ok(match command {
             LeaseCommand::Reserve { request, wait_until, now } => {
                 self.reserve(request, wait_until, now)?.into_iter().collect()
@@ -241,7 +242,7 @@ impl Leases {
             }
             LeaseCommand::Force { leases, by, reason, .. } => {
                 if let Some(missing) = leases.iter().find(|lease| !self.live.contains_key(lease)) {
-                    return Err(LeaseError::NoLease(*missing));
+                    return Err(no_lease(*missing));
                 }
                 ended(Vec::new(), leases, |leases| LeaseEvent::LeasesForced { leases, by, reason })
             }
@@ -265,12 +266,14 @@ impl Leases {
         request: Request,
         wait_until: Option<Timestamp>,
         now: Timestamp,
-    ) -> Result<Option<LeaseEvent>, LeaseError> {
+    ) -> Result<Option<LeaseEvent>, CrewError> {
         if request.targets.is_empty() || request.targets.len() > TARGETS_MAX {
-            return Err(LeaseError::Targets(request.targets.len()));
+            let says = format!("a request has 1 to {TARGETS_MAX} paths, not {}", request.targets.len());
+            return Err(CrewError::Invalid(says));
         }
         if request.ttl < TTL_RANGE.0 || request.ttl > TTL_RANGE.1 {
-            return Err(LeaseError::Ttl(request.ttl));
+            let says = format!("a lease lasts from 60 to 86400 s, not {} s", request.ttl.as_secs());
+            return Err(CrewError::Invalid(says));
         }
         let request = self.without_own(request, now);
         // The holder has all of it already, or waits for it.
@@ -278,15 +281,19 @@ impl Leases {
             return Ok(None);
         }
         if self.live.len() + request.targets.len() > LEASES_MAX {
-            return Err(LeaseError::Full);
+            let says = format!("the repository has {LEASES_MAX} live leases (leases_max): release some");
+            return Err(CrewError::Full(says));
         }
         let blocked = self.blocked(&request, None, now);
         if blocked.is_empty() {
             return Ok(Some(self.grant(request, None, now)));
         }
         match wait_until.filter(|until| *until > now) {
-            None => Err(LeaseError::Held(blocked)),
-            Some(_) if self.waiting.len() >= WAITING_MAX => Err(LeaseError::QueueFull),
+            None => Err(CrewError::Held(blocked)),
+            Some(_) if self.waiting.len() >= WAITING_MAX => {
+                let says = format!("{WAITING_MAX} requests wait already (waiting_max): try again later");
+                Err(CrewError::Full(says))
+            }
             Some(until) => Ok(Some(LeaseEvent::LeasesQueued { waiting: self.n_waiting + 1, request, until })),
         }
     }
@@ -386,7 +393,7 @@ impl Leases {
     }
 
     /// The selected live leases of an agent. A lease of another agent is refused.
-    fn own(&self, agent: &str, which: &Which, now: Timestamp) -> Result<Vec<u64>, LeaseError> {
+    fn own(&self, agent: &str, which: &Which, now: Timestamp) -> Result<Vec<u64>, CrewError> {
         let live = |lease: &Lease| now <= lease.until;
         match which {
             Which::All => Ok(self.of_agent(agent).filter(|(_, lease)| live(lease)).map(|(number, _)| number).collect()),
@@ -397,11 +404,10 @@ impl Leases {
             }
             Which::Numbers(numbers) => {
                 for number in numbers {
-                    let lease =
-                        self.live.get(number).filter(|lease| live(lease)).ok_or(LeaseError::NoLease(*number))?;
+                    let lease = self.live.get(number).filter(|lease| live(lease)).ok_or_else(|| no_lease(*number))?;
                     if lease.holder.agent != agent {
                         let holder = lease.holder.agent.clone();
-                        return Err(LeaseError::NotYours { lease: *number, holder });
+                        return Err(CrewError::NotYours { lease: *number, holder });
                     }
                 }
                 Ok(numbers.iter().copied().collect::<BTreeSet<_>>().into_iter().collect())
@@ -480,6 +486,10 @@ fn ended(waiting: Vec<u64>, leases: Vec<u64>, event: impl FnOnce(Vec<u64>) -> Le
     waiting.into_iter().chain(leases).collect()
 }
 
+fn no_lease(lease: u64) -> CrewError {
+    CrewError::Missing(format!("there is no live lease {lease}"))
+}
+
 fn drop_from(index: &mut BTreeMap<String, BTreeSet<u64>>, key: &str, number: u64) {
     if let Some(numbers) = index.get_mut(key) {
         numbers.remove(&number);
@@ -497,9 +507,9 @@ fn excludes(holder: &Holder, other: &Holder, one_is_exclusive: bool) -> bool {
 impl Handler for Leases {
     type Command = LeaseCommand;
     type Event = LeaseEvent;
-    type Error = LeaseError;
+    type Error = CrewError;
 
-    fn process(&mut self, command: LeaseCommand) -> Result<Vec<LeaseEvent>, LeaseError> {
+    fn process(&mut self, command: LeaseCommand) -> Result<Vec<LeaseEvent>, CrewError> {
         let now = command.now();
         let mut events = self.decide(command)?;
         events.iter().for_each(|event| self.apply(event));

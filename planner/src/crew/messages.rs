@@ -1,13 +1,16 @@
 //! Messages between the agents of a project. A message informs and has no authority: it changes nothing by itself.
 //!
 //! A message is identified by its position in the log, so two sent at the same moment stay separate. The state holds
-//! messages that are not yet read or acknowledged; the texts are in the log, under the tag [`inbox_tag`] of each recipient.
+//! messages that are not yet read or acknowledged; the texts are in the log.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use crewlog_mq::{Event as MqEvent, Handler, Position, Snapshot, Timestamp};
 use serde::{Deserialize, Serialize};
+
+use super::CrewError;
+use super::refusal::check_length;
 
 /// The stream of messages. An aggregate of it is a project.
 pub const STREAM: &str = "messages";
@@ -104,8 +107,6 @@ pub enum MessageEvent {
     MessagesRead { agent: String, messages: BTreeSet<Position>, at: Timestamp },
     /// An agent acknowledged a message.
     MessageAcked { agent: String, message: Position, note: String, at: Timestamp },
-    /// These agents have not acknowledged it in time.
-    AckOverdue { message: Position, agents: BTreeSet<String>, at: Timestamp },
 }
 
 impl MqEvent for MessageEvent {
@@ -128,26 +129,6 @@ pub enum MessageCommand {
     Read { agent: String, messages: BTreeSet<Position>, now: Timestamp },
     /// An agent acknowledges one.
     Ack { agent: String, message: Position, note: String, now: Timestamp },
-    /// Record overdue acknowledgements.
-    FireTimer { now: Timestamp },
-}
-
-/// Why messages refuse a command. Nothing has changed.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say it")]
-pub enum MessageError {
-    #[error("a message goes to 1 to {RECIPIENTS_MAX} agents, not {0}")]
-    Recipients(usize),
-    #[error("the {what} has {n_bytes} bytes; at most {max}: put long texts in a file and name it")]
-    TooLong { what: &'static str, n_bytes: usize, max: usize },
-    #[error("a message needs a subject")]
-    NoSubject,
-    #[error("{agent} has {UNREAD_MAX} unread messages (unread_max)")]
-    InboxFull { agent: String },
-    #[error("{OPEN_MAX} messages are unread or not acknowledged (open_max)")]
-    Full,
-    #[error("message {0} waits for no acknowledgement by you")]
-    NothingToAck(Position),
 }
 
 /// A message that someone has yet to read or acknowledge.
@@ -165,8 +146,6 @@ pub struct Open {
     pub unacked: BTreeSet<String>,
     /// When it was sent.
     pub at: Timestamp,
-    /// Whether missing acknowledgements have been recorded as overdue.
-    pub is_overdue: bool,
 }
 
 /// The open messages of a project.
@@ -210,17 +189,12 @@ impl Messages {
     }
 
     /// Messages whose acknowledgement is overdue.
-    pub fn overdue(&self) -> impl Iterator<Item = (Position, &Open)> {
-        self.open.iter().filter(|(_, open)| open.is_overdue).map(|(message, open)| (*message, open))
+    pub fn overdue(&self, now: Timestamp) -> impl Iterator<Item = (Position, &Open)> {
+        let is_overdue = move |open: &Open| !open.unacked.is_empty() && open.at.plus(ACK_WITHIN) <= now;
+        self.open.iter().filter(move |(_, open)| is_overdue(open)).map(|(message, open)| (*message, open))
     }
 
-    /// When the next acknowledgement is overdue.
-    #[must_use]
-    pub fn next_due(&self) -> Option<Timestamp> {
-        self.open.values().filter_map(due).min()
-    }
-
-    fn decide(&self, command: MessageCommand) -> Result<Vec<MessageEvent>, MessageError> {
+    fn decide(&self, command: MessageCommand) -> Result<Vec<MessageEvent>, CrewError> {
         match command {
             MessageCommand::Send { message, now } => {
                 self.check(&message)?;
@@ -236,41 +210,33 @@ impl Messages {
                 Ok(is_news.then_some(MessageEvent::MessagesRead { agent, messages, at: now }).into_iter().collect())
             }
             MessageCommand::Ack { agent, message, note, now } => {
-                check_length("note", &note, SUBJECT_BYTES_MAX)?;
+                check_length("the note", note.len(), SUBJECT_BYTES_MAX)?;
                 match self.open.get(&message) {
                     Some(open) if open.unacked.contains(&agent) => {
                         Ok(vec![MessageEvent::MessageAcked { agent, message, note, at: now }])
                     }
-                    Some(_) | None => Err(MessageError::NothingToAck(message)),
+                    Some(_) | None => {
+                        Err(CrewError::Missing(format!("message {message} waits for no acknowledgement by you")))
+                    }
                 }
-            }
-            MessageCommand::FireTimer { now } => {
-                let overdue = self.open.iter().filter(|(_, open)| due(open).is_some_and(|due| due <= now));
-                let event = |(message, open): (&Position, &Open)| MessageEvent::AckOverdue {
-                    message: *message,
-                    agents: open.unacked.clone(),
-                    at: now,
-                };
-                Ok(overdue.map(event).collect())
             }
         }
     }
 
-    fn check(&self, message: &Message) -> Result<(), MessageError> {
-        if message.to.is_empty() || message.to.len() > RECIPIENTS_MAX {
-            return Err(MessageError::Recipients(message.to.len()));
+    fn check(&self, message: &Message) -> Result<(), CrewError> {
+        if message.to.is_empty() || message.subject.trim().is_empty() {
+            return Err(CrewError::Invalid("a message needs a recipient and a subject".to_owned()));
         }
-        if message.subject.trim().is_empty() {
-            return Err(MessageError::NoSubject);
-        }
-        check_length("subject", &message.subject, SUBJECT_BYTES_MAX)?;
-        check_length("body", &message.body, BODY_BYTES_MAX)?;
+        check_length("the list of recipients", message.to.len(), RECIPIENTS_MAX)?;
+        check_length("the subject", message.subject.len(), SUBJECT_BYTES_MAX)?;
+        check_length("the body", message.body.len(), BODY_BYTES_MAX)?;
         if self.open.len() >= OPEN_MAX {
-            return Err(MessageError::Full);
+            let says = format!("{OPEN_MAX} messages are unread or not acknowledged (open_max)");
+            return Err(CrewError::Full(says));
         }
         let is_full = |agent: &&String| self.unread.get(*agent).is_some_and(|unread| unread.len() >= UNREAD_MAX);
         match message.to.iter().find(is_full) {
-            Some(agent) => Err(MessageError::InboxFull { agent: agent.clone() }),
+            Some(agent) => Err(CrewError::Full(format!("{agent} has {UNREAD_MAX} unread messages (unread_max)"))),
             None => Ok(()),
         }
     }
@@ -296,27 +262,12 @@ impl Messages {
     }
 }
 
-/// When the missing acknowledgements of a message become overdue.
-fn due(open: &Open) -> Option<Timestamp> {
-    (!open.unacked.is_empty() && !open.is_overdue).then(|| open.at.plus(ACK_WITHIN))
-}
-
-fn check_length(what: &'static str, text: &str, max: usize) -> Result<(), MessageError> {
-    if text.len() > max { Err(MessageError::TooLong { what, n_bytes: text.len(), max }) } else { Ok(()) }
-}
-
-/// The tag of messages to an agent.
-#[must_use]
-pub fn inbox_tag(project: &str, agent: &str) -> String {
-    format!("inbox:{project}:{agent}")
-}
-
 impl Handler for Messages {
     type Command = MessageCommand;
     type Event = MessageEvent;
-    type Error = MessageError;
+    type Error = CrewError;
 
-    fn process(&mut self, command: MessageCommand) -> Result<Vec<MessageEvent>, MessageError> {
+    fn process(&mut self, command: MessageCommand) -> Result<Vec<MessageEvent>, CrewError> {
         let events = self.decide(command)?;
         events.iter().for_each(|event| self.apply(event));
         Ok(events)
@@ -333,7 +284,6 @@ impl Handler for Messages {
                     unread: message.to.clone(),
                     unacked: if message.needs_ack { message.to.clone() } else { BTreeSet::new() },
                     at: *at,
-                    is_overdue: false,
                 });
             }
             MessageEvent::MessagesOffered { agent, up_to, .. } => {
@@ -348,11 +298,6 @@ impl Handler for Messages {
                 }
                 // Who acknowledges it has read it.
                 self.read(agent, *message);
-            }
-            MessageEvent::AckOverdue { message, .. } => {
-                if let Some(open) = self.open.get_mut(message) {
-                    open.is_overdue = true;
-                }
             }
         }
         self.unplaced.push_back(sent);

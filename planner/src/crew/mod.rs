@@ -10,8 +10,11 @@ pub mod globs;
 pub mod leases;
 pub mod mentions;
 pub mod messages;
+mod refusal;
 pub mod statistics;
 pub mod target;
+
+pub use self::refusal::CrewError;
 
 use crewlog_mq::{Error, Query, Recorded, Snapshot};
 

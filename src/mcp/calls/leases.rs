@@ -269,7 +269,8 @@ fn granted(status: &str, leases: &[(u64, Lease)], denied: &[Blocked], risks: &[M
 
 fn denied(member: &Member, blocked: &[Blocked]) -> Refused {
     note_blocked(member, blocked);
-    let refused = Refused::from(crewlog_executors::crew::Refusal::from(leases::LeaseError::Held(blocked.to_vec())));
+    let refused =
+        Refused::from(crewlog_executors::crew::Refusal::from(crewlog_planner::crew::CrewError::Held(blocked.to_vec())));
     let (denied, _) = page(blocked, usize::MAX, blocked_json);
     refused.with("denied", json!(denied))
 }

@@ -37,7 +37,7 @@ impl Server {
         let (unread_only, since) = (args.flag("unread_only"), args.position("since").unwrap_or_default());
         let limit = args.number("limit").unwrap_or(1);
         let body_from = args.flag("bodies").then(|| args.number("body_from").unwrap_or_default());
-        let (found, more) = self.crew().inbox(agent, unread_only, since, limit).await?;
+        let (found, more) = self.crew().inbox(agent, unread_only, since, limit, None).await?;
         let last = |n: usize| found.get(n.wrapping_sub(1)).map(|mail| mail.position);
         let (messages, is_cut) = page(&found, limit, |mail| mail_json(mail, body_from));
         let has_more = more || is_cut;

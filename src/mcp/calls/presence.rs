@@ -138,8 +138,8 @@ impl Server {
     /// The open conflicts of the project.
     async fn conflicts(&self) -> Result<Vec<Value>, Refused> {
         let projected = Projected::<Conflicts>::read(self.crew().store(), None).await?;
-        let open = projected.state.open().filter(|open| open.project == self.crew().project());
-        Ok(open.filter_map(|open| conflict_json(open.detected)).collect())
+        let open = projected.state.open().filter(|(project, _)| *project == self.crew().project());
+        Ok(open.filter_map(|(_, open)| conflict_json(&open.detected)).collect())
     }
 }
 

@@ -295,14 +295,14 @@ fn hostile_input_is_refused_and_the_server_lives() {
         ("reserve_paths", json!({ "paths": ["../x"] }), "bad_path"),
         ("reserve_paths", json!({ "paths": ["a\u{0}b"] }), "bad_path"),
         ("reserve_paths", json!({ "paths": [""] }), "bad_path"),
-        ("reserve_paths", json!({ "paths": [] }), "bad_paths"),
+        ("reserve_paths", json!({ "paths": [] }), "bad_arguments"),
         ("renew_paths", json!({ "lease_ids": [9] }), ""),
         ("claim_task", json!({ "id": "\u{202e}/9" }), "not_found"),
-        ("ack_message", json!({ "message_id": 9 }), "nothing_to_ack"),
-        ("ask_person", json!({}), "no_text"),
-        ("join", json!({ "name": "a b" }), "bad_name"),
+        ("ack_message", json!({ "message_id": 9 }), "not_found"),
+        ("ask_person", json!({}), "bad_arguments"),
+        ("join", json!({ "name": "a b" }), "bad_arguments"),
         ("join", json!({ "worktree": "/" }), "bad_worktree"),
-        ("report", json!({ "state": "working", "note": "x".repeat(2_000) }), "too_long"),
+        ("report", json!({ "state": "working", "note": "x".repeat(2_000) }), "bad_arguments"),
     ] {
         let result = agent.call(tool, arguments);
         assert_eq!(result["code"].as_str().unwrap_or_default(), code, "{tool}: {result}");

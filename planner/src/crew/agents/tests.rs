@@ -94,7 +94,7 @@ fn one_identity_is_resumed_or_superseded_and_never_doubled() {
         (1, "join - s5", "claudecode-1 joined as 5"),
         (1, "see claudecode-9", "there is no agent claudecode-9: join first"),
     ]);
-    assert_eq!(agents.check("ada", 3), Err(AgentError::Superseded("ada".into())));
+    assert_eq!(agents.check("ada", 3), Err(CrewError::Superseded("ada".into())));
     assert!(agents.check("ada", 4).is_ok());
     assert_eq!(agents.iter().count(), 3);
 }

@@ -19,10 +19,16 @@ fn a_question_is_open_until_a_person_answers_it() {
     history.extend(asks.process(ask("bob", "Which?", Wanted::Answer)).unwrap());
     history.extend(asks.process(ask("bob", "May I push?", Wanted::Permission)).unwrap());
     assert_eq!(asks.open().map(|(number, _)| number).collect::<Vec<_>>(), [1, 2, 3]);
-    assert_eq!(asks.process(answer(3, "go on", None)), Err(AskError::YesOrNo(3)));
+    assert_eq!(
+        asks.process(answer(3, "go on", None)),
+        Err(CrewError::Invalid("3 is a permission: say yes or no".into()))
+    );
     history.extend(asks.process(answer(3, "go on", Some(true))).unwrap());
     history.extend(asks.process(answer(1, "this one", None)).unwrap());
-    assert_eq!(asks.process(answer(1, "that one", None)), Err(AskError::NotOpen(1)));
+    assert_eq!(
+        asks.process(answer(1, "that one", None)),
+        Err(CrewError::Missing("nothing with the number 1 waits for an answer".into()))
+    );
     assert_eq!(asks.answer(1).map(|(_, answer)| answer.text.as_str()), Some("this one"));
     let withdrawn = AskCommand::Withdraw { agent: "bob".into(), reason: "it left".into(), now: Timestamp(2) };
     history.extend(asks.process(withdrawn).unwrap());

@@ -5,7 +5,6 @@ use std::time::Duration;
 use crewlog_mq::{Event as MqEvent, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::{LEASES_MAX, TARGETS_MAX, WAITING_MAX};
 use crate::crew::target::Target;
 
 /// The holder of a lease, or of a request.
@@ -179,26 +178,6 @@ pub enum By {
     Lease(u64),
     /// A request that has waited longer.
     Waiting(u64),
-}
-
-/// Why the leases of a repository refuse a command. Nothing has changed.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say it")]
-pub enum LeaseError {
-    #[error("{}", .0.first().map_or_else(String::new, ToString::to_string))]
-    Held(Vec<Blocked>),
-    #[error("a request has 1 to {TARGETS_MAX} paths, not {0}")]
-    Targets(usize),
-    #[error("a lease lasts from 60 to 86400 s, not {} s", .0.as_secs())]
-    Ttl(Duration),
-    #[error("the repository has {LEASES_MAX} live leases (leases_max): release some")]
-    Full,
-    #[error("{WAITING_MAX} requests wait already (waiting_max): try again later")]
-    QueueFull,
-    #[error("there is no live lease {0}")]
-    NoLease(u64),
-    #[error("lease {lease} is held by {holder}")]
-    NotYours { lease: u64, holder: String },
 }
 
 impl LeaseEvent {

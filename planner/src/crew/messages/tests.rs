@@ -18,7 +18,7 @@ fn message(from: &str, to: &str, needs_ack: bool) -> Message {
     }
 }
 
-/// `send FROM TO,TO`, `ask FROM TO,TO` with acknowledgement, `offer WHO`, `read WHO N,N`, `ack WHO N`, `fire`.
+/// `send FROM TO,TO`, `ask FROM TO,TO` with acknowledgement, `offer WHO`, `read WHO N,N`, `ack WHO N`.
 fn command(minute: i64, what: &str) -> MessageCommand {
     let now = at(minute);
     let words: Vec<_> = what.split(' ').collect();
@@ -28,8 +28,7 @@ fn command(minute: i64, what: &str) -> MessageCommand {
         "send" | "ask" => MessageCommand::Send { message: message(words[1], words[2], words[0] == "ask"), now },
         "offer" => MessageCommand::Offer { agent, now },
         "read" => MessageCommand::Read { agent, messages: numbers().collect(), now },
-        "ack" => MessageCommand::Ack { agent, message: numbers().next().unwrap(), note: String::new(), now },
-        _ => MessageCommand::FireTimer { now },
+        _ => MessageCommand::Ack { agent, message: numbers().next().unwrap(), note: String::new(), now },
     }
 }
 
@@ -39,7 +38,6 @@ fn shown(event: &MessageEvent) -> String {
         MessageEvent::MessagesOffered { up_to, .. } => format!("offered to {up_to}"),
         MessageEvent::MessagesRead { messages, .. } => format!("read {}", messages.len()),
         MessageEvent::MessageAcked { message, .. } => format!("acked {message}"),
-        MessageEvent::AckOverdue { message, agents, .. } => format!("{message} overdue by {}", agents.len()),
     }
 }
 
@@ -92,21 +90,20 @@ fn a_message_is_sent_offered_once_and_read() {
 }
 
 #[test]
-fn a_missing_acknowledgement_is_overdue_once_and_until_it_comes() {
+fn a_missing_acknowledgement_is_overdue_until_it_comes() {
     let messages = check(&[
         (0, "ask ada bob,cyd", "sent"),
         (1, "ack bob 1", "acked 1"),
         (1, "ack bob 1", "message 1 waits for no acknowledgement by you"),
         (1, "ack eve 1", "message 1 waits for no acknowledgement by you"),
         (2, "read cyd 1", "read 1"),
-        (29, "fire", ""),
-        (30, "fire", "1 overdue by 1"),
-        (31, "fire", ""),
     ]);
-    assert_eq!(messages.overdue().map(|(message, _)| message.0).collect::<Vec<_>>(), [1]);
+    let overdue =
+        |messages: &Messages, minute| messages.overdue(at(minute)).map(|(message, _)| message.0).collect::<Vec<_>>();
+    assert_eq!((overdue(&messages, 29), overdue(&messages, 30)), (vec![], vec![1]));
     assert_eq!(messages.acks_due("cyd").count(), 1);
-    let messages = check(&[(0, "ask ada cyd", "sent"), (30, "fire", "1 overdue by 1"), (31, "ack cyd 1", "acked 1")]);
-    assert_eq!((messages.overdue().count(), messages.next_due()), (0, None));
+    let messages = check(&[(0, "ask ada cyd", "sent"), (31, "ack cyd 1", "acked 1")]);
+    assert_eq!(overdue(&messages, 31), [0; 0]);
     assert_eq!(messages, {
         let mut empty = Messages::default();
         empty.offered.clear();
@@ -122,12 +119,12 @@ fn messages_past_a_limit_are_refused() {
         let sent = Messages::default().process(MessageCommand::Send { message, now: at(0) });
         sent.expect_err("it is refused").to_string()
     };
-    assert!(refused(&|message| message.to.clear()).contains("1 to 200"));
-    assert!(refused(&|message| message.subject = " ".into()).contains("needs a subject"));
+    assert!(refused(&|message| message.to.clear()).contains("needs a recipient"));
+    assert!(refused(&|message| message.subject = " ".into()).contains("and a subject"));
     assert!(refused(&|message| message.subject = "x".repeat(201)).contains("at most 200"));
     assert!(refused(&|message| message.body = "x".repeat(16_385)).contains("at most 16384"));
     let unread = [("bob".into(), (0..1_000).map(Position).collect())].into();
     let mut full = Messages { unread, ..Messages::default() };
     let sent = full.process(MessageCommand::Send { message: message("ada", "bob", false), now: at(0) });
-    assert_eq!(sent, Err(MessageError::InboxFull { agent: "bob".into() }));
+    assert_eq!(sent, Err(CrewError::Full("bob has 1000 unread messages (unread_max)".into())));
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crewlog_mq::{Cause, Position, Query, Range, Recorded, Timestamp};
 use crewlog_planner::crew::agents::{Agents, Liveness};
-use crewlog_planner::crew::messages::{self, Importance, Message, MessageCommand, MessageEvent, Sender};
+use crewlog_planner::crew::messages::{self, Importance, Message, MessageCommand, MessageEvent, Messages, Sender};
 
 use super::{Caller, Crew, Refusal};
 
@@ -58,7 +58,7 @@ impl Crew {
     /// Sends a message of an agent.
     ///
     /// # Errors
-    /// As for [`Crew::present`], an unknown recipient, or a refusal by [`messages::Messages`].
+    /// As for [`Crew::present`], an unknown recipient, or a refusal by [`Messages`].
     pub async fn send(&self, caller: &Caller, draft: Draft) -> Result<Delivered, Refusal> {
         self.present(caller).await?;
         self.deliver(Sender::Agent(caller.agent.clone()), draft).await
@@ -67,7 +67,7 @@ impl Crew {
     /// Sends a message of a person.
     ///
     /// # Errors
-    /// An unknown recipient, a refusal by [`messages::Messages`], or a fault of the log.
+    /// An unknown recipient, a refusal by [`Messages`], or a fault of the log.
     pub async fn send_from_person(&self, person: String, draft: Draft) -> Result<Delivered, Refusal> {
         self.deliver(Sender::Person(person), draft).await
     }
@@ -111,7 +111,7 @@ impl Crew {
         limit: usize,
     ) -> Result<(Vec<Mail>, bool), Refusal> {
         self.present(caller).await?;
-        let (mut found, more) = self.inbox(&caller.agent, unread_only, after, limit).await?;
+        let (mut found, more) = self.inbox(&caller.agent, unread_only, after, limit, None).await?;
         let read: BTreeSet<_> = found.iter().filter(|mail| mail.is_unread).map(|mail| mail.position).collect();
         if !read.is_empty() {
             let command = MessageCommand::Read { agent: caller.agent.clone(), messages: read, now: self.store.now() };
@@ -121,25 +121,11 @@ impl Crew {
         Ok((found, more))
     }
 
-    /// The same without reading them.
+    /// The same without reading them, now or as of a position.
     ///
     /// # Errors
     /// A fault of the log.
     pub async fn inbox(
-        &self,
-        agent: &str,
-        unread_only: bool,
-        after: Position,
-        limit: usize,
-    ) -> Result<(Vec<Mail>, bool), Refusal> {
-        self.inbox_at(agent, unread_only, after, limit, None).await
-    }
-
-    /// The same as of a position.
-    ///
-    /// # Errors
-    /// A fault of the log.
-    pub async fn inbox_at(
         &self,
         agent: &str,
         unread_only: bool,
@@ -151,7 +137,7 @@ impl Crew {
             Some(position) => position,
             None => self.messages().await?.position(),
         };
-        let open = self.messages_at(position).await?;
+        let open: Messages = self.at(position).await?;
         let unread: BTreeSet<_> = open.unread(agent).collect();
         let due: BTreeSet<_> = open.acks_due(agent).collect();
         // Nothing before the oldest unread one is wanted.
@@ -212,8 +198,7 @@ fn mail(recorded: &Recorded) -> Result<Option<(Message, Timestamp)>, crewlog_mq:
         MessageEvent::MessageSent { message, at } => Some((message, at)),
         MessageEvent::MessagesOffered { .. }
         | MessageEvent::MessagesRead { .. }
-        | MessageEvent::MessageAcked { .. }
-        | MessageEvent::AckOverdue { .. } => None,
+        | MessageEvent::MessageAcked { .. } => None,
     })
 }
 

@@ -1,0 +1,34 @@
+//! Why agents, leases, messages and questions refuse a command.
+
+use super::leases::Blocked;
+
+/// Why a command is refused: one variant for each thing that the caller may do about it. Nothing has changed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
+pub enum CrewError {
+    /// The command itself is wrong; no state of the log would make it right.
+    #[error("{0}")]
+    Invalid(String),
+    /// Too much is open already; the command may succeed later.
+    #[error("{0}")]
+    Full(String),
+    /// What it names is not there, or not open any more.
+    #[error("{0}")]
+    Missing(String),
+    #[error("{}", .0.first().map_or_else(String::new, ToString::to_string))]
+    Held(Vec<Blocked>),
+    #[error("lease {lease} is held by {holder}")]
+    NotYours { lease: u64, holder: String },
+    #[error("there is no agent {0}: join first")]
+    Unknown(String),
+    #[error("{0} has left: join again")]
+    Left(String),
+    #[error("{0} was taken over by a newer session: join under another name")]
+    Superseded(String),
+}
+
+/// Checks the length of a text in bytes, or the number of the parts of something.
+pub(super) fn check_length(what: &str, n: usize, max: usize) -> Result<(), CrewError> {
+    let says = || format!("{what} has {n} bytes or parts; at most {max}: put long texts in a file and name it");
+    if n > max { Err(CrewError::Invalid(says())) } else { Ok(()) }
+}
