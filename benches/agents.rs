@@ -173,6 +173,8 @@ struct Agent {
 struct Seen {
     took: BTreeMap<&'static str, Vec<Duration>>,
     refused: BTreeMap<&'static str, BTreeMap<String, usize>>,
+    /// How often the log was too busy, while all agents began at once.
+    n_busy: usize,
     faults: Vec<String>,
     granted: Vec<(u64, String)>,
 }
@@ -183,10 +185,14 @@ impl Agent {
         self.note("join", &joined, seen);
         let own: Vec<_> = (0..n_own).map(|index| format!("own/{}/f{index}.rs", self.name)).collect();
         for paths in own.chunks(50) {
-            let granted = self.client.call("reserve_paths", json!({ "paths": paths })).await?;
-            if granted["status"] != "granted" {
-                return Err(format!("{} cannot have its own files: {granted}", self.name).into());
-            }
+            let granted = loop {
+                let result = self.client.call("reserve_paths", json!({ "paths": paths })).await?;
+                match result["code"].as_str() {
+                    None => break result,
+                    Some("busy") => seen.n_busy += 1,
+                    Some(_) => return Err(format!("{} cannot have its own files: {result}", self.name).into()),
+                }
+            };
             self.note("reserve_paths", &granted, seen);
         }
         self.held.clear();
@@ -406,6 +412,7 @@ async fn run(
             let all = all.refused.entry(call).or_default();
             codes.into_iter().for_each(|(code, n)| *all.entry(code).or_default() += n);
         }
+        all.n_busy += seen.n_busy;
         all.faults.extend(seen.faults);
         all.granted.extend(seen.granted);
     }
@@ -434,7 +441,12 @@ fn report(all: &mut Seen, until: Duration) {
         );
     }
     let n_calls: usize = all.took.values().map(Vec::len).sum();
-    println!("{n_calls} calls, {:.0}/s; {} failed", n_calls as f64 / until.as_secs_f64(), all.faults.len());
+    println!(
+        "{n_calls} calls, {:.0}/s; {} failed; busy while all began: {}",
+        n_calls as f64 / until.as_secs_f64(),
+        all.faults.len(),
+        all.n_busy
+    );
 }
 
 /// Looks at the log: each lease that a client was given is in it, and no grant was wrong.

@@ -8,7 +8,7 @@ use crate::workload::{Sample, append_to, metadata};
 pub const N_FOLDED: u64 = 1_000_000;
 
 /// What the events of one aggregate come to.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Folded {
     pub position: i64,
     pub n_events: u64,

@@ -21,7 +21,7 @@ impl Event for Meter {
     const EVENT_VERSION: &'static str = "1.0";
 }
 
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct Total {
     kwh: u64,
 }

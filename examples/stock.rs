@@ -29,7 +29,7 @@ enum Command {
 }
 
 /// The handler of one part: pure, without log or clock.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Part {
     left: i32,
     papers: BTreeSet<String>,

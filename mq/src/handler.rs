@@ -14,7 +14,9 @@ use crate::recorded::{Metadata, Recorded};
 ///
 /// 1. after `Ok(new)`, the state equals `fold(history ++ new)`;
 /// 2. after `Err`, the state is unchanged.
-pub trait Handler: Default {
+///
+/// It is cloned where many write to its aggregate at once.
+pub trait Handler: Clone + Default {
     /// What is asked for.
     type Command;
     /// What happened.

@@ -121,7 +121,7 @@
 //!     const EVENT_VERSION: &'static str = "1.0";
 //! }
 //!
-//! #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+//! #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 //! struct Shelf { n_left: i64 }
 //!
 //! impl Handler for Shelf {

@@ -80,6 +80,9 @@ pub struct Runner<H: Handler> {
     state: State<H>,
     /// The last event in a state that a caller has seen, and the generation in which it was read.
     shown: Option<(Last, u64)>,
+    /// Whether others were faster with the last append. Then the next keeps a copy of the state: to read it all again takes
+    /// longer, and meanwhile others are faster once more.
+    is_contended: bool,
 }
 
 /// Events that a handler folds before those that it is on: the beginning of another history, which it goes on from.
@@ -100,7 +103,7 @@ enum Scope<E> {
 }
 
 /// The known part of the log.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct State<H> {
     handler: H,
     last: Option<Last>,
@@ -155,7 +158,7 @@ where
     /// }
     ///
     /// /// A course of two seats.
-    /// #[derive(Default)]
+    /// #[derive(Clone, Default)]
     /// struct Seats { taken: Vec<String> }
     ///
     /// impl Handler for Seats {
@@ -206,6 +209,7 @@ where
             snapshots: None,
             state: State::default(),
             shown: None,
+            is_contended: false,
         }
     }
 
@@ -399,6 +403,7 @@ where
             let snapshot = self.snapshot_due();
             // Decided events are in the state before they are in the log. So the state is put back only when both
             // agree: a failed append, or a caller that drops this future, leaves one that is read again.
+            let before = self.is_contended.then(|| self.state.clone());
             let mut state = std::mem::take(&mut self.state);
             let decided = state.handler.process(command.clone());
             let events = match decided {
@@ -425,14 +430,20 @@ where
                         (state.last, state.read_to) = (last, appended.last());
                     }
                     self.state = state;
+                    self.is_contended = attempt > 0;
                     self.show();
                     self.count(events.len());
                     let events = if appended.repeated { Vec::new() } else { events };
                     return Ok(Executed { events, position: appended.last() });
                 }
                 Err(Error::SequenceMismatch { stream_id, aggregate_id, .. })
-                    if (&stream_id, &aggregate_id) == (&self.stream_id, &self.aggregate_id) => {}
-                Err(Error::MatchFound { .. }) => {}
+                    if (&stream_id, &aggregate_id) == (&self.stream_id, &self.aggregate_id) =>
+                {
+                    (self.state, self.is_contended) = (before.unwrap_or_default(), true);
+                }
+                Err(Error::MatchFound { .. }) => {
+                    (self.state, self.is_contended) = (before.unwrap_or_default(), true);
+                }
                 Err(error @ (Error::IdReused { position, .. } | Error::PartlyKnown { position, .. }))
                     if cause.derived.is_some() =>
                 {

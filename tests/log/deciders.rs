@@ -31,7 +31,7 @@ fn tags_of(event: &Enrolment) -> Vec<String> {
 }
 
 /// All facts that decide whether a student may take a seat in a course.
-#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 struct Seats {
     by_course: BTreeMap<String, BTreeSet<String>>,
 }

@@ -205,7 +205,7 @@ impl Event for Link {
 }
 
 /// The end of a chain.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct Chain {
     last: Option<Uuid>,
 }

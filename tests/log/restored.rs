@@ -368,7 +368,7 @@ impl Event for Step {
 }
 
 /// All the steps so far.
-#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Route {
     pub(super) steps: Vec<String>,
 }

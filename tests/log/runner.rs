@@ -99,7 +99,7 @@ async fn the_events_of_a_decision_are_one_append_with_tags_and_metadata() {
 }
 
 /// Remembers where its events stand.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Places {
     n_applied: usize,
     positions: Vec<i64>,
@@ -301,7 +301,7 @@ async fn a_runner_that_keeps_losing_the_race_gives_up_and_appends_nothing() {
     let mut runner = sums(&store);
     match runner.execute(Command::Add(vec![5]), &Cause::request()).await.unwrap_err() {
         ExecuteError::Contended { stream_id, aggregate_id, attempts } => {
-            assert_eq!((&*stream_id, &*aggregate_id, attempts), ("sums", "a", 16));
+            assert_eq!((&*stream_id, &*aggregate_id, attempts), ("sums", "a", 32));
         }
         other => panic!("{other}"),
     }
@@ -539,7 +539,7 @@ async fn a_prefix_beyond_the_end_of_the_log_is_an_error_until_the_log_has_it() {
 }
 
 /// A sum that another process may overtake: it writes to the sum's log while the command is decided.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Overtaken(Sum);
 
 impl Handler for Overtaken {

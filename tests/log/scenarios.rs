@@ -8,7 +8,7 @@ use futures::FutureExt;
 use super::{Fact, logs};
 
 /// Adds up to ten; some variants are wrong.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 struct Adder {
     total: i64,
     n_asked: i64,
@@ -102,7 +102,7 @@ fn every_scenario_detects_a_handler_that_breaks_a_law() {
 }
 
 /// Remembers a value that serde does not serialise.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 struct Forgetful(Vec<Secret>);
 
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]

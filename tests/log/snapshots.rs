@@ -205,7 +205,7 @@ async fn a_snapshot_ahead_of_a_restored_log_is_ignored() {
 }
 
 /// The same state, as interpreted by a newer program.
-#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 struct Newer(Tally);
 
 impl Handler for Newer {
@@ -243,7 +243,7 @@ async fn a_snapshot_of_another_version_is_ignored() {
 }
 
 /// A state larger than a cell may be.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct Large(String);
 
 impl Handler for Large {

@@ -48,7 +48,7 @@ impl Event for Third {
     }
 }
 
-#[derive(Debug, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 struct Account {
     cents: u64,
     n_events: u64,

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::{Ring, everything, holds_mark, marked, marked_files, new_event, of_plan, planned};
 
 /// All noted facts.
-#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 struct Notes(Vec<String>);
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
