@@ -1,7 +1,7 @@
 //! Messages between the agents of a project. A message informs and has no authority: it changes nothing by itself.
 //!
 //! A message is identified by its position in the log, so two sent at the same moment stay separate. The state holds
-//! messages that are not yet read or acknowledged; the texts are in the log, under the tag [`inbox_tag`] of each recipient.
+//! messages that are not yet read or acknowledged; the texts are in the log.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -303,12 +303,6 @@ fn due(open: &Open) -> Option<Timestamp> {
 
 fn check_length(what: &'static str, text: &str, max: usize) -> Result<(), MessageError> {
     if text.len() > max { Err(MessageError::TooLong { what, n_bytes: text.len(), max }) } else { Ok(()) }
-}
-
-/// The tag of messages to an agent.
-#[must_use]
-pub fn inbox_tag(project: &str, agent: &str) -> String {
-    format!("inbox:{project}:{agent}")
 }
 
 impl Handler for Messages {
