@@ -22,7 +22,7 @@ impl Args {
         let (tool, mut values) = (Tool::named(tool), values.unwrap_or_default());
         let tool = tool.ok_or_else(|| Refused::invalid("there is no tool of this name"))?;
         values.values_mut().for_each(drop_nulls);
-        values.retain(|_, value| !value.is_null() && value != "");
+        values.retain(|name, value| tool.arguments.contains_key(name) && !value.is_null() && value != "");
         if let Some(missing) = tool.required.iter().find(|name| !values.contains_key(*name)) {
             return Err(Refused::invalid(format!("{missing} is missing")));
         }

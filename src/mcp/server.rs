@@ -61,8 +61,7 @@ impl Server {
         }
         let member = self.members.caller(&self.crew, &args, &client).await?;
         let call = self.carry_out(&member, &args);
-        let key: Option<String> = args.get(KEY);
-        let Some(key) = key.filter(|_| args.tool.arguments.contains_key(KEY)) else { return call.await };
+        let Some(key) = args.get::<Option<String>>(KEY) else { return call.await };
         once(&self.crew, &member.caller.agent, &format!("{}/{key}", args.tool.name), args.digest(), call).await
     }
 

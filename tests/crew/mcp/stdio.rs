@@ -58,6 +58,10 @@ fn tools_have_hints_and_flat_described_schemas() {
         assert_eq!(tool["outputSchema"]["required"], json!(["status"]));
     }
     assert!(listed.to_string().len() < 34_000, "the tools cost {} bytes", listed.to_string().len());
+    // Each is carried out, or says which argument is missing.
+    for tool in TOOLS {
+        agent.call(tool, json!({ "timeout_seconds": 0 }));
+    }
 }
 
 fn check_flat(schema: &Value, is_input: bool) {
@@ -293,6 +297,8 @@ fn answers_the_revision_that_was_asked_for() {
 fn hostile_input_is_refused_and_the_server_lives() {
     let scene = Scene::with_repository();
     let mut agent = Client::named(&scene, "ada");
+    let unknown = agent.call("check_paths", json!({ "paths": ["a"], "idempotency_key": 5, "task": null, "x": {} }));
+    assert_has(&unknown, &json!({ "status": "ok", "free": ["a"] }));
     for (tool, arguments) in [
         ("reserve_paths", json!({})),
         ("reserve_paths", json!({ "paths": "a" })),
