@@ -1,113 +1,85 @@
 //! The arguments of a call, checked against the schema of its tool.
 
-use std::str::FromStr;
-use std::time::Duration;
-
-use crewlog_mq::Position;
 use rmcp::model::JsonObject;
-use serde_json::Value;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::reply::Refused;
-use super::schema::{fault, integer, redact};
-use super::tools::Tool;
+use super::reply::{Refused, drop_nulls};
+use super::tools::{KEY, Tool, is_text};
 use crate::secrets::Secrets;
 
-/// The longest arguments of a call, in bytes of JSON.
-const BYTES_MAX: usize = 256 << 10;
-
-/// Checked arguments. A null counts as absent.
+/// Checked arguments. A null and an empty text count as absent.
 #[derive(Debug, Clone)]
 pub struct Args {
-    tool: Tool,
+    pub tool: &'static Tool,
     values: JsonObject,
 }
 
 impl Args {
     /// Checks arguments and redacts secrets in their texts. Unknown arguments are passed over.
-    pub fn check(tool: Tool, values: Option<JsonObject>, secrets: &Secrets) -> Result<Self, Refused> {
-        let mut values = values.unwrap_or_default();
-        let n_bytes = Value::Object(values.clone()).to_string().len();
-        if n_bytes > BYTES_MAX {
-            let why = format!("the arguments have {n_bytes} bytes; at most {BYTES_MAX}");
-            return Err(Refused::invalid("too_long", why));
+    pub fn check(tool: &str, values: Option<JsonObject>, secrets: &Secrets) -> Result<Self, Refused> {
+        let (tool, mut values) = (Tool::named(tool), values.unwrap_or_default());
+        let tool = tool.ok_or_else(|| Refused::invalid("there is no tool of this name"))?;
+        values.values_mut().for_each(drop_nulls);
+        values.retain(|name, value| tool.arguments.contains_key(name) && !value.is_null() && value != "");
+        if let Some(missing) = tool.required.iter().find(|name| !values.contains_key(*name)) {
+            return Err(Refused::invalid(format!("{missing} is missing")));
         }
-        values.retain(|_, value| !value.is_null());
-        if let Some(why) = fault(tool.input(), &values) {
-            return Err(Refused::invalid("invalid_argument", why));
+        for (name, value) in &mut values {
+            if let Some(schema) = tool.arguments.get(name).filter(|schema| !fits(schema, value)) {
+                return Err(Refused::invalid(format!("{name} does not fit {schema}")));
+            }
+            redact(name, value, secrets);
         }
-        redact(tool.input(), &mut values, &|text| secrets.redacted(text));
         Ok(Self { tool, values })
     }
 
-    /// A digest of the known arguments, without the ones named.
-    pub fn digest(&self, without: &[&str]) -> String {
-        let known = self.tool.input().filter(|field| !without.contains(&field.name.as_str()));
-        let known: Vec<_> = known.map(|field| (&field.name, self.values.get(&field.name))).collect();
-        hex(&Sha256::digest(serde_json::to_vec(&known).unwrap_or_default()))
+    /// An argument. If it is absent: its default in the schema, else the default of its type.
+    pub fn get<T: DeserializeOwned + Default>(&self, name: &str) -> T {
+        read(self.values.get(name).or_else(|| self.tool.arguments.get(name)?.get("default")))
     }
 
-    fn get(&self, name: &str) -> Option<&Value> {
-        self.values.get(name)
-    }
-
-    pub fn text(&self, name: &str) -> Option<&str> {
-        self.get(name)?.as_str().filter(|text| !text.is_empty())
-    }
-
-    pub fn owned(&self, name: &str) -> Option<String> {
-        self.text(name).map(str::to_owned)
-    }
-
-    /// A text, empty if absent.
-    pub fn string(&self, name: &str) -> String {
-        self.owned(name).unwrap_or_default()
-    }
-
-    pub fn strings(&self, name: &str) -> Vec<String> {
-        strings(self.get(name))
-    }
-
-    pub fn numbers<T: TryFrom<i64>>(&self, name: &str) -> Vec<T> {
-        let values = self.get(name).and_then(Value::as_array).into_iter().flatten();
-        values.filter_map(integer).filter_map(|number| T::try_from(number).ok()).collect()
-    }
-
-    pub fn objects(&self, name: &str) -> impl Iterator<Item = &JsonObject> {
-        self.get(name).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_object)
-    }
-
-    fn or_default(&self, name: &str) -> Option<Value> {
-        let default = || self.tool.input().find(|field| field.name == name)?.default();
-        self.get(name).cloned().or_else(default)
-    }
-
-    pub fn flag(&self, name: &str) -> bool {
-        self.or_default(name).is_some_and(|value| value == Value::Bool(true))
-    }
-
-    pub fn number<T: TryFrom<i64>>(&self, name: &str) -> Option<T> {
-        self.or_default(name).as_ref().and_then(integer).and_then(|number| T::try_from(number).ok())
-    }
-
-    pub fn position(&self, name: &str) -> Option<Position> {
-        self.number(name).map(Position)
-    }
-
-    pub fn seconds(&self, name: &str) -> Duration {
-        Duration::from_secs(self.number(name).unwrap_or_default())
-    }
-
-    /// One of the choices.
-    pub fn choice<T: FromStr>(&self, name: &str) -> Option<T> {
-        self.or_default(name)?.as_str()?.parse().ok()
+    /// A digest of the arguments, without the key and the agent.
+    pub fn digest(&self) -> String {
+        let mut values = self.values.clone();
+        values.retain(|name, _| name != KEY && name != "agent");
+        hex(&Sha256::digest(json!(values).to_string()))
     }
 }
 
-/// The strings of a list.
-pub fn strings(value: Option<&Value>) -> Vec<String> {
-    let values = value.and_then(Value::as_array).into_iter().flatten();
-    values.filter_map(Value::as_str).map(str::to_owned).collect()
+/// A value that was checked against its schema; the default of its type if it is absent.
+pub fn read<T: DeserializeOwned + Default>(value: Option<&Value>) -> T {
+    value.map(|value| T::deserialize(value).expect("its schema allows no other values")).unwrap_or_default()
+}
+
+/// Whether a value fits a schema, of those that `tools.toml` uses. An integer is at least 0 if the schema has no minimum.
+fn fits(schema: &Value, value: &Value) -> bool {
+    let is_within = |number: u64, max: &str| {
+        let (min, max) = (schema["minimum"].as_u64(), schema[max].as_u64());
+        (min.unwrap_or(0)..=max.unwrap_or(i64::MAX.unsigned_abs())).contains(&number)
+    };
+    match (schema["type"].as_str(), value) {
+        (Some("boolean"), Value::Bool(_)) => true,
+        (Some("string"), Value::String(_)) => schema["enum"].as_array().is_none_or(|choices| choices.contains(value)),
+        (Some("integer"), Value::Number(number)) => number.as_u64().is_some_and(|number| is_within(number, "maximum")),
+        (Some("array"), Value::Array(list)) => {
+            is_within(list.len() as u64, "maxItems") && list.iter().all(|one| fits(&schema["items"], one))
+        }
+        (Some("object"), Value::Object(object)) => {
+            object.iter().all(|(name, one)| schema["properties"].get(name).is_none_or(|schema| fits(schema, one)))
+        }
+        (_, _) => false,
+    }
+}
+
+fn redact(name: &str, value: &mut Value, secrets: &Secrets) {
+    match value {
+        Value::String(text) if is_text(name) => *text = secrets.redacted(text),
+        Value::Array(list) => list.iter_mut().for_each(|one| redact(name, one, secrets)),
+        Value::Object(object) => object.iter_mut().for_each(|(name, one)| redact(name, one, secrets)),
+        Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
 }
 
 pub fn hex(bytes: &[u8]) -> String {

@@ -4,8 +4,7 @@ use std::fs;
 use std::io::Write;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::http::HeaderMap;
 use axum::http::header::{AUTHORIZATION, COOKIE};
@@ -28,58 +27,45 @@ pub enum Scope {
     Person,
 }
 
-/// The credentials of a server. Only digests are kept, so that a comparison tells nothing by the time that it takes.
+/// The credentials of a server.
 pub struct Credentials {
-    agent: [u8; 32],
-    /// Until it is used.
-    once: Mutex<Option<[u8; 32]>>,
-    cookie: String,
-    cookie_digest: [u8; 32],
-}
-
-/// The tokens to print when the server starts.
-pub struct Tokens {
+    /// The token of agents.
     pub agent: String,
-    /// Good for one use.
+    /// The token of a person, good for one use.
     pub person: String,
+    is_used: AtomicBool,
+    cookie: String,
 }
 
 impl Credentials {
     /// Makes credentials. The agents' token is that of the file, which is made if it is missing.
-    pub fn new(file: &Path) -> Result<(Self, Tokens), Failure> {
-        let agent = agent_token(file)?;
-        let (person, cookie) = (token()?, token()?);
-        let once = Mutex::new(Some(digest(&person)));
-        let credentials = Self { agent: digest(&agent), once, cookie_digest: digest(&cookie), cookie };
-        Ok((credentials, Tokens { agent, person }))
+    pub fn new(file: &Path) -> Result<Self, Failure> {
+        let (person, cookie) = (random_hex(), random_hex());
+        Ok(Self { agent: agent_token(file)?, person, is_used: AtomicBool::new(false), cookie })
     }
 
     /// The scope of a request.
     pub fn scope(&self, headers: &HeaderMap) -> Option<Scope> {
         let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
         let bearer = text(AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));
-        if bearer.is_some_and(|token| digest(token.trim()) == self.agent) {
+        if bearer.is_some_and(|token| is_same(token.trim(), &self.agent)) {
             return Some(Scope::Agent);
         }
         let cookies = text(COOKIE).into_iter().flat_map(|cookies| cookies.split(';'));
         let mut own = cookies.filter_map(|cookie| cookie.trim().strip_prefix(NAME)?.strip_prefix('='));
-        own.any(|value| digest(value) == self.cookie_digest).then_some(Scope::Person)
+        own.any(|value| is_same(value, &self.cookie)).then_some(Scope::Person)
     }
 
-    /// The cookie for a one-time token, which is used up.
+    /// The cookie for the person's token, which is used up.
     pub fn redeem(&self, token: &str) -> Option<String> {
-        let mut once = self.once.lock().unwrap_or_else(PoisonError::into_inner);
-        once.take_if(|expected| *expected == digest(token))?;
-        Some(format!("{NAME}={}; HttpOnly; SameSite=Strict; Path=/", self.cookie))
+        let is_good = is_same(token, &self.person) && !self.is_used.swap(true, Ordering::Relaxed);
+        is_good.then(|| format!("{NAME}={}; HttpOnly; SameSite=Strict; Path=/", self.cookie))
     }
 }
 
-fn digest(text: &str) -> [u8; 32] {
-    Sha256::digest(text).into()
-}
-
-fn token() -> Result<String, Failure> {
-    random_hex().map_err(|_| Failure::user("the system gives no random bytes"))
+/// Compares digests, so that the time tells nothing about the secret.
+fn is_same(given: &str, secret: &str) -> bool {
+    Sha256::digest(given) == Sha256::digest(secret)
 }
 
 /// The token in the file, so that agents that are configured with it need no change; a new one if there is none, or if others
@@ -87,16 +73,13 @@ fn token() -> Result<String, Failure> {
 fn agent_token(file: &Path) -> Result<String, Failure> {
     let is_private = file.metadata().is_ok_and(|found| found.permissions().mode() & 0o077 == 0);
     let kept = fs::read_to_string(file).ok().map(|token| token.trim().to_owned());
-    let is_token = |token: &String| token.len() == TOKEN_CHARS && token.bytes().all(|byte| byte.is_ascii_hexdigit());
-    if let Some(token) = kept.filter(|token| is_private && is_token(token)) {
+    if let Some(token) = kept.filter(|token| is_private && token.len() == TOKEN_CHARS) {
         return Ok(token);
     }
-    let token = token()?;
+    let token = random_hex();
     let write = || {
-        match fs::remove_file(file) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
-            Ok(()) | Err(_) => {}
-        }
+        // If it cannot be removed, it cannot be made.
+        let _ = fs::remove_file(file);
         let mut made = fs::File::options().write(true).create_new(true).mode(0o600).open(file)?;
         writeln!(made, "{token}")
     };

@@ -1,5 +1,6 @@
 //! What a server hosts beside its calls, so that a crew needs no worker: timers, hooks, the planner, conflicts and statistics.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,43 +9,39 @@ use crewlog_executors::{planning, reacting};
 use crewlog_mq::{Error, Position};
 use crewlog_planner::crew::conflicts::Conflicts;
 use crewlog_planner::crew::statistics::Statistics;
-use futures::future::join_all;
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::{Instant, timeout_at};
 
 use crate::crew::worktree::Worktree;
 use crate::failure::Failure;
 use crate::hook::Resident;
 use crate::session::Session;
 
-/// How long what is hosted may take to end.
+/// How long the hosts may take to end.
 const STOP_MAX: Duration = Duration::from_secs(3);
 
 /// The hosts that run in this process. Any number of processes may host the same log: one at a time acts for the timers,
 /// conflicts and statistics, by a leader lock, and what planners append twice is recognised by its ids.
 pub struct Hosting {
     planner: JoinHandle<Result<(), Error>>,
-    others: Vec<JoinHandle<std::io::Result<()>>>,
+    others: JoinSet<io::Result<()>>,
     hooks: Resident,
     stop: watch::Sender<bool>,
 }
 
 impl Hosting {
-    pub fn start(session: &Session, crew: &Arc<Crew>) -> Result<Self, Failure> {
+    pub fn start(session: &Session, crew: &Arc<Crew>) -> Self {
         let (stop, is_stopped) = watch::channel(false);
         let (store, folder) = (crew.store().clone(), session.place.workers_folder());
-        let timers = {
-            let (crew, folder, is_stopped) = (crew.clone(), folder.clone(), is_stopped.clone());
-            tokio::spawn(async move { crew::host(crew, &folder, is_stopped).await })
-        };
-        let others = vec![
-            timers,
-            tokio::spawn(reacting::host::<Conflicts>(store.clone(), folder.clone(), is_stopped.clone())),
-            tokio::spawn(reacting::host::<Statistics>(store.clone(), folder, is_stopped)),
-        ];
-        let planner = tokio::spawn(planning::host_all(crew.store().pinned(), watch::channel(Position(0)).0));
+        let mut others = JoinSet::new();
+        others.spawn(reacting::host::<Conflicts>(store.clone(), folder.clone(), is_stopped.clone()));
+        others.spawn(reacting::host::<Statistics>(store.clone(), folder.clone(), is_stopped.clone()));
+        let timed = crew.clone();
+        others.spawn(async move { crew::host(timed, &folder, is_stopped).await });
+        let planner = tokio::spawn(planning::host_all(store.pinned(), watch::channel(Position(0)).0));
         let hooks = Resident::start(crew, &session.place, Worktree::around(&session.folder));
-        Ok(Self { planner, others, hooks, stop })
+        Self { planner, others, hooks, stop }
     }
 
     /// Resolves when the log is closed: then no call can be answered any more. A log that was replaced or went back refuses
@@ -56,15 +53,14 @@ impl Hosting {
         }
     }
 
-    pub async fn stop(self) {
+    pub async fn stop(mut self) {
         self.stop.send_replace(true);
         self.planner.abort();
         self.hooks.end().await;
-        for ended in tokio::time::timeout(STOP_MAX, join_all(self.others)).await.into_iter().flatten() {
-            match ended {
-                Ok(Ok(())) => {}
-                Ok(Err(error)) => tracing::warn!(%error, "a host could not work"),
-                Err(error) => tracing::warn!(%error, "a host failed"),
+        let deadline = Instant::now() + STOP_MAX;
+        while let Ok(Some(ended)) = timeout_at(deadline, self.others.join_next()).await {
+            if let Err(error) = ended.unwrap_or_else(|error| Err(error.into())) {
+                tracing::warn!(%error, "a host failed");
             }
         }
     }

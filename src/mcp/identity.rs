@@ -1,22 +1,24 @@
 //! Who calls: the agent of this process over stdio, and agents with a handle over HTTP and for subagents.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crewlog_executors::crew::{Caller, Crew, Join, Joined};
-use crewlog_planner::crew::agents::{Liveness, Outcome, Profile};
+use crewlog_executors::crew::{Caller, Crew, Join, Joined, Refusal};
+use crewlog_planner::crew::CrewError;
+use crewlog_planner::crew::agents::{Outcome, Profile};
 use crewlog_planner::crew::leases::Holder;
-use crewlog_planner::crew::target::Target;
+use crewlog_planner::crew::target::{Target, TargetError};
 use rmcp::RoleServer;
 use rmcp::service::RequestContext;
-use serde_json::{Value, json};
 
 use super::args::{Args, hex};
 use super::reply::Refused;
+use super::tools::JOIN;
 use crate::crew::session::agent_id;
 use crate::crew::worktree::Worktree;
 use crate::hook::process::parent_session;
+use crate::secrets::Secrets;
 
 /// The most handles that are known; the oldest is forgotten.
 const HANDLES_MAX: usize = 2_000;
@@ -25,16 +27,12 @@ const HANDLES_MAX: usize = 2_000;
 #[derive(Debug)]
 pub struct Member {
     pub caller: Caller,
-    pub worktree: Worktree,
+    worktree: Worktree,
     /// Where its relative paths begin.
     folder: PathBuf,
-    /// The leases that an earlier request of it was denied for, with what they are on.
-    pub blocked_by: Mutex<BTreeMap<u64, String>>,
-    /// The questions whose answers it has.
-    pub answered: Mutex<BTreeSet<u64>>,
 }
 
-/// What a request says about its caller.
+/// The program that sends a request, and its session, as far as it says so.
 #[derive(Debug, Default)]
 pub struct Client {
     program: Option<String>,
@@ -43,41 +41,23 @@ pub struct Client {
 
 /// The agents of a server.
 pub struct Members {
-    pub worktree: Worktree,
+    worktree: Worktree,
     folder: PathBuf,
     by_handle: Mutex<BTreeMap<String, Arc<Member>>>,
-    /// The agent of the process that started this one; unset over HTTP.
-    own: Option<tokio::sync::Mutex<Own>>,
-}
-
-enum Own {
-    NotJoined,
-    Joined(Arc<Member>),
-}
-
-impl Own {
-    fn member(&self) -> Option<&Arc<Member>> {
-        match self {
-            Self::NotJoined => None,
-            Self::Joined(member) => Some(member),
-        }
-    }
+    /// The agent of the process that started this one, once it has joined; unset over HTTP.
+    own: Option<tokio::sync::Mutex<Option<Arc<Member>>>>,
 }
 
 impl Client {
     pub fn of(context: &RequestContext<RoleServer>) -> Self {
         let codex = context.meta.0.0.get("x-codex-turn-metadata");
         let session = codex.and_then(|turn| turn.get("session_id")?.as_str()).map(str::to_owned);
-        Self { program: context.client_info().map(|client| program_of(&client.name)), session }
-    }
-}
-
-/// The name by which a client's program is known here.
-fn program_of(client: &str) -> String {
-    match client {
-        "codex-mcp-client" => "codex".to_owned(),
-        "gemini-cli-mcp-client" => "gemini-cli".to_owned(),
-        other => other.chars().take(64).collect(),
+        let program = context.client_info().map(|client| match client.name.as_str() {
+            "codex-mcp-client" => "codex".to_owned(),
+            "gemini-cli-mcp-client" => "gemini-cli".to_owned(),
+            other => other.chars().take(64).collect(),
+        });
+        Self { program, session }
     }
 }
 
@@ -86,23 +66,19 @@ impl Member {
         Holder { agent: self.caller.agent.clone(), worktree: self.caller.worktree.clone() }
     }
 
-    /// The targets of paths, and why others are none.
-    pub fn targets(&self, paths: &[String]) -> (Vec<(String, Target)>, Vec<Value>) {
-        let (mut targets, mut refused) = (Vec::new(), Vec::new());
-        for path in paths {
-            match self.worktree.target(&self.folder, path) {
-                Ok(target) => targets.push((path.clone(), target)),
-                Err(error) => refused.push(json!({ "path": path, "why": error.to_string() })),
-            }
-        }
-        (targets, refused)
+    pub fn target(&self, path: &str) -> Result<Target, TargetError> {
+        self.worktree.target(&self.folder, path)
+    }
+
+    pub fn targets(&self, paths: &[String]) -> Result<Vec<Target>, TargetError> {
+        paths.iter().map(|path| self.target(path)).collect()
     }
 }
 
 impl Members {
     /// For a server that one agent program has started.
     pub fn of_process(folder: &Path) -> Self {
-        Self { own: Some(tokio::sync::Mutex::new(Own::NotJoined)), ..Self::of_handles(folder) }
+        Self { own: Some(tokio::sync::Mutex::default()), ..Self::of_handles(folder) }
     }
 
     /// For a server of several agents.
@@ -111,134 +87,94 @@ impl Members {
         Self { worktree, folder, by_handle: Mutex::default(), own: None }
     }
 
-    /// The agent that a call is made by. The agent of the process joins with its first call.
+    /// The agent that makes a call, after its session was checked. The agent of the process joins with its first call.
     pub async fn caller(&self, crew: &Crew, args: &Args, client: &Client) -> Result<Arc<Member>, Refused> {
-        let handle = args.text("agent");
-        let known = handle.and_then(|handle| self.handles().get(handle).cloned());
+        let handle: Option<String> = args.get("agent");
+        let known = handle.as_ref().and_then(|handle| self.handles().get(handle).cloned());
         if let Some(member) = known {
+            crew.present(&member.caller).await?;
             return Ok(member);
         }
-        let unknown = || {
-            let message = match handle {
-                Some(handle) => format!("no agent has the handle {handle:?} here"),
-                None => "the argument agent is missing".to_owned(),
-            };
-            Refused::new("unknown_agent", message, "call join, and pass the agent that it returns in each call")
-        };
-        let Some(own) = &self.own else { return Err(unknown()) };
+        let next = "call join, and pass the agent that it returns in each call";
+        let unknown = Refused::new("unknown_agent", "the argument agent is missing, or no agent has it here", next);
+        let Some(own) = &self.own else { return Err(unknown) };
         let mut own = own.lock().await;
-        let name = own.member().map(|member| member.caller.agent.clone());
-        if handle.is_some() && handle != name.as_deref() {
-            return Err(unknown());
+        let name = own.as_ref().map(|member| member.caller.agent.clone());
+        if handle.is_some() && handle != name {
+            return Err(unknown);
         }
-        // An earlier server of the same session may have left for it when it ended.
-        let agents = crew.agents().await?;
-        let has_left = |member: &Member| {
-            agents
-                .get(&member.caller.agent)
-                .is_some_and(|agent| agent.epoch == member.caller.epoch && agent.liveness == Liveness::Left)
-        };
-        let present = own.member().filter(|member| !has_left(member)).cloned();
-        drop(agents);
-        if let Some(member) = present {
-            return Ok(member);
+        if let Some(member) = &*own {
+            match crew.present(&member.caller).await {
+                // An earlier server of the same session left for it when it ended.
+                Err(Refusal::Crew(CrewError::Left(_))) => {}
+                present => return Ok(present.map(|()| member.clone())?),
+            }
         }
-        let (member, _) = self.enter(crew, None, name, client).await?;
-        *own = Own::Joined(member.clone());
-        Ok(member)
+        let nothing = Args::check(JOIN, None, &Secrets::default())?;
+        let (member, _) = self.enter(crew, &nothing, name, client).await?;
+        Ok(own.insert(member).clone())
     }
 
-    /// A session joins. Gives the agent, and what it passes as `agent` from now on.
+    /// A session joins. Gives the agent, and the value that it passes as `agent` from now on.
     pub async fn join(
         &self,
         crew: &Crew,
         args: &Args,
         client: &Client,
     ) -> Result<(Arc<Member>, Joined, String), Refused> {
-        let Some(own) = self.own.as_ref().filter(|_| args.text("parent").is_none()) else {
-            let (member, joined) = self.enter(crew, Some(args), None, client).await?;
-            let handle = random_hex()?;
-            let mut handles = self.handles();
-            if handles.len() >= HANDLES_MAX {
-                let oldest =
-                    handles.iter().min_by_key(|(_, member)| member.caller.epoch).map(|(handle, _)| handle.clone());
-                oldest.map(|oldest| handles.remove(&oldest));
+        let is_subagent = args.get::<Option<String>>("parent").is_some();
+        if let Some(own) = self.own.as_ref().filter(|_| !is_subagent) {
+            let mut own = own.lock().await;
+            let (member, joined) = self.enter(crew, args, None, client).await?;
+            let name = member.caller.agent.clone();
+            // One process is one agent.
+            if let Some(earlier) = own.replace(member.clone()).filter(|earlier| earlier.caller.agent != name) {
+                leave(crew, &earlier, format!("it goes on as {name}")).await;
             }
-            handles.insert(handle.clone(), member.clone());
-            return Ok((member, joined, handle));
-        };
-        let mut own = own.lock().await;
-        let (member, joined) = self.enter(crew, Some(args), None, client).await?;
-        if let Some(earlier) = own.member()
-            && earlier.caller.agent != member.caller.agent
-        {
-            // One process is one agent. That it was superseded is no matter here.
-            let note = format!("it goes on as {}", member.caller.agent);
-            let _ = crew.leave(&earlier.caller, Outcome::Success, note, String::new()).await;
+            return Ok((member, joined, name));
         }
-        *own = Own::Joined(member.clone());
-        let name = member.caller.agent.clone();
-        Ok((member, joined, name))
+        let (member, joined) = self.enter(crew, args, None, client).await?;
+        let (handle, mut handles) = (random_hex(), self.handles());
+        if handles.len() >= HANDLES_MAX {
+            let oldest = handles.iter().min_by_key(|(_, member)| member.caller.epoch).map(|(handle, _)| handle.clone());
+            oldest.map(|oldest| handles.remove(&oldest));
+        }
+        handles.insert(handle.clone(), member.clone());
+        Ok((member, joined, handle))
     }
 
     async fn enter(
         &self,
         crew: &Crew,
-        args: Option<&Args>,
+        args: &Args,
         earlier_name: Option<String>,
         client: &Client,
     ) -> Result<(Arc<Member>, Joined), Refused> {
-        let text = |name: &str| args.and_then(|args| args.owned(name));
-        let (worktree, folder) = self.place_of(text("worktree"))?;
-        let program = text("program").or_else(|| client.program.clone()).unwrap_or_else(|| "agent".to_owned());
-        let focus = args.map(|args| args.strings("focus")).unwrap_or_default();
-        let focus = focus.iter().filter_map(|path| worktree.target(&folder, path).ok()).collect();
-        // Whether the process of another agent lives is not known here.
-        let process = self.own.is_some().then(|| crew.process(&program));
+        let (mut worktree, mut folder) = (self.worktree.clone(), self.folder.clone());
+        if let Some(path) = args.get::<Option<String>>("worktree") {
+            folder.push(&path);
+            let elsewhere = || Refused::invalid(format!("{path} is no worktree of the server's repository"));
+            worktree = worktree.of_repository(&folder).ok_or_else(elsewhere)?;
+        }
+        let parent: Option<String> = args.get("parent");
+        let is_own = self.own.is_some() && parent.is_none();
+        let session = if is_own { own_session(client) } else { None };
+        let session = session.unwrap_or_else(|| format!("mcp:{}", random_hex()));
+        let program = args.get::<Option<String>>("program").or_else(|| client.program.clone());
+        let program = program.unwrap_or_else(|| "agent".to_owned());
+        let focus: Vec<String> = args.get("focus");
         let profile = Profile {
-            model: text("model"),
-            capabilities: args.map(|args| args.strings("capabilities")).unwrap_or_default(),
-            focus,
+            model: args.get("model"),
+            capabilities: args.get("capabilities"),
+            focus: focus.iter().filter_map(|path| worktree.target(&folder, path).ok()).collect(),
             worktree: worktree.name().to_owned(),
-            process,
+            // Over HTTP nobody knows whether the agent's process lives.
+            process: self.own.is_some().then(|| crew.process(&program)),
             program,
         };
-        let parent = text("parent");
-        let name =
-            text("name").or(earlier_name).or_else(|| agent_id().filter(|_| self.own.is_some() && parent.is_none()));
-        let session = self.session_of(client, parent.is_some())?;
+        let name = args.get::<Option<String>>("name").or(earlier_name).or_else(|| agent_id().filter(|_| is_own));
         let joined = crew.join(Join { name, parent, session, profile }).await?;
-        let caller = joined.caller.clone();
-        let (blocked_by, answered) = (Mutex::default(), Mutex::default());
-        Ok((Arc::new(Member { caller, worktree, folder, blocked_by, answered }), joined))
-    }
-
-    /// The same for all calls of a session and for its hooks. A subagent is a session of its own.
-    fn session_of(&self, client: &Client, is_subagent: bool) -> Result<String, Refused> {
-        // A program that another one started has the variables of that one too.
-        let is_claude = client.program.as_deref() == Some("claude-code");
-        let variable = std::env::var("CLAUDE_CODE_SESSION_ID").ok().filter(|session| is_claude && !session.is_empty());
-        match (&self.own, is_subagent) {
-            (Some(_), false) => {
-                match variable.or_else(|| client.session.clone()).or_else(|| parent_session(agent_id().as_deref())) {
-                    Some(session) => Ok(session),
-                    None => Ok(format!("stdio:{}", random_hex()?)),
-                }
-            }
-            (Some(_), true) => Ok(format!("subagent:{}", random_hex()?)),
-            (None, _) => Ok(format!("http:{}", random_hex()?)),
-        }
-    }
-
-    fn place_of(&self, path: Option<String>) -> Result<(Worktree, PathBuf), Refused> {
-        let Some(path) = path else { return Ok((self.worktree.clone(), self.folder.clone())) };
-        let named = self.worktree.of_repository(&self.folder.join(&path));
-        let named = named.ok_or_else(|| {
-            let next = "name the root of a worktree of this repository, or leave worktree out";
-            Refused::new("bad_worktree", format!("{path} is no worktree of {}", self.worktree.root().display()), next)
-        })?;
-        let root = named.root().to_owned();
-        Ok((named, root))
+        Ok((Arc::new(Member { caller: joined.caller.clone(), worktree, folder }), joined))
     }
 
     /// Forgets the handle of an agent that has left.
@@ -250,11 +186,9 @@ impl Members {
     pub async fn leave(&self, crew: &Crew) {
         let Some(own) = &self.own else { return };
         let mut leaving: Vec<_> = self.handles().values().cloned().collect();
-        leaving.extend(own.lock().await.member().cloned());
+        leaving.extend(own.lock().await.clone());
         for member in leaving {
-            let note = "its program ended".to_owned();
-            // It may have left or been superseded.
-            let _ = crew.leave(&member.caller, Outcome::Success, note, String::new()).await;
+            leave(crew, &member, "its program ended".to_owned()).await;
         }
     }
 
@@ -263,12 +197,22 @@ impl Members {
     }
 }
 
+/// An agent leaves, unless it has left or was superseded before.
+async fn leave(crew: &Crew, member: &Member, note: String) {
+    let _ = crew.leave(&member.caller, Outcome::Success, note, String::new()).await;
+}
+
+/// The session of the process that started this one: the same for all its calls and its hooks.
+fn own_session(client: &Client) -> Option<String> {
+    // A program that another one started has the variables of that one too.
+    let is_claude = client.program.as_deref() == Some("claude-code");
+    let variable = std::env::var("CLAUDE_CODE_SESSION_ID").ok().filter(|session| is_claude && !session.is_empty());
+    variable.or_else(|| client.session.clone()).or_else(|| parent_session(agent_id().as_deref()))
+}
+
 /// 128 random bits.
-pub fn random_hex() -> Result<String, Refused> {
+pub fn random_hex() -> String {
     let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(|error| {
-        Refused::new("no_randomness", format!("the system gives no random bytes: {error}"), "tell the person")
-            .retryable()
-    })?;
-    Ok(hex(&bytes))
+    getrandom::fill(&mut bytes).expect("each supported system has a source of random bytes");
+    hex(&bytes)
 }

@@ -11,12 +11,10 @@ mod http;
 mod identity;
 mod once;
 mod reply;
-mod schema;
 mod server;
 mod tools;
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 
 use rmcp::ServiceExt;
 use rmcp::service::ServerInitializeError;
@@ -26,11 +24,9 @@ use rmcp::transport::stdio;
 use self::hosting::Hosting;
 use self::identity::Members;
 use self::server::Server;
-use crate::config::SecretsConfig;
 use crate::crew::session::open_to_serve;
 use crate::failure::{Code, Failure};
 use crate::runtime::Signals;
-use crate::secrets::Secrets;
 use crate::session::Session;
 
 /// The longest message, in bytes.
@@ -40,9 +36,8 @@ const MESSAGE_BYTES_MAX: usize = 1 << 20;
 pub async fn stdio_server(session: &Session) -> Result<Code, Failure> {
     let mut signals = Signals::new()?;
     let crew = open_to_serve(session).await?;
-    let secrets = secrets_of(session)?;
-    let server = Server::new(crew.clone(), Members::of_process(&session.folder), secrets);
-    let mut hosting = Hosting::start(session, &crew)?;
+    let server = Server::new(session, crew.clone(), Members::of_process(&session.folder))?;
+    let mut hosting = Hosting::start(session, &crew);
     let (stdin, stdout) = stdio();
     let transport = AsyncRwTransport::new_server(stdin, stdout).with_max_line_length(MESSAGE_BYTES_MAX);
     let serving = async {
@@ -58,7 +53,7 @@ pub async fn stdio_server(session: &Session) -> Result<Code, Failure> {
         failure = hosting.log_closed() => Err(failure),
         () = signals.next() => Ok(()),
     };
-    server.leave().await;
+    server.members.leave(&crew).await;
     hosting.stop().await;
     ended.map(|()| Code::Done)
 }
@@ -70,16 +65,10 @@ pub async fn http_server(session: &Session, listen: SocketAddr) -> Result<Code, 
         return Err(Failure::user(message).hint("use 127.0.0.1, and a tunnel such as ssh -L from elsewhere"));
     }
     let signals = Signals::new()?;
-    let crew: Arc<_> = open_to_serve(session).await?;
-    let secrets = secrets_of(session)?;
-    let server = Server::new(crew.clone(), Members::of_handles(&session.folder), secrets);
-    let mut hosting = Hosting::start(session, &crew)?;
+    let crew = open_to_serve(session).await?;
+    let server = Server::new(session, crew.clone(), Members::of_handles(&session.folder))?;
+    let mut hosting = Hosting::start(session, &crew);
     let served = http::serve(session, server, listen, signals, hosting.log_closed()).await;
     hosting.stop().await;
     served.map(|()| Code::Done)
-}
-
-fn secrets_of(session: &Session) -> Result<Secrets, Failure> {
-    let SecretsConfig { patterns, env } = &session.config()?.secrets;
-    Ok(Secrets::of(patterns, env))
 }

@@ -1,67 +1,53 @@
-//! The results of calls: JSON of at most 8 KB, also for refusals, which are results that say what to do next.
-
-use std::borrow::Cow;
+//! The results of calls: JSON of at most 8 KB, also for refusals, which are results with a safe next step.
 
 use crewlog_executors::crew::Refusal;
 use crewlog_mq::Error;
-use crewlog_planner::claim::TaskError;
 use crewlog_planner::crew::CrewError;
-use rmcp::model::{CallToolResult, ContentBlock, JsonObject};
+use crewlog_planner::crew::target::TargetError;
+use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::{Value, json};
 
+use super::calls::blocked_json;
+
 /// The longest result, in bytes of JSON.
-pub const BYTES_MAX: usize = 8_192;
-const INVALID: &str = "invalid";
+const BYTES_MAX: usize = 8_192;
 /// What a page of a list may take of it.
 const PAGE_BYTES_MAX: usize = 6_500;
+/// The code of a call that no state of the log could make right.
+const INVALID: &str = "invalid";
+/// The codes of refusals after which the same call may succeed later.
+const RETRYABLE: [&str; 7] = ["busy", "cancelled", "held", "in_progress", "log_failed", "not_ready", "taken"];
+
+/// The result of a call. Absent properties may be null here; no schema allows null, so clients do not see them.
+pub type Reply = Result<Value, Refused>;
 
 /// Why a call is refused. Nothing has changed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Refused {
-    pub code: &'static str,
+    code: &'static str,
     pub message: String,
-    is_retryable: bool,
-    next: Cow<'static, str>,
-    /// `invalid` if the call itself is wrong, else `denied` or what the tool calls it.
-    status: &'static str,
-    /// Boxed to keep results small.
-    details: Box<JsonObject>,
+    next: &'static str,
+    /// The leases and requests of others that are in the way.
+    denied: Vec<Value>,
 }
 
 impl Refused {
-    pub fn new(code: &'static str, message: impl Into<String>, next: impl Into<Cow<'static, str>>) -> Self {
-        let (message, next, details) = (message.into(), next.into(), Box::default());
-        Self { code, message, is_retryable: false, next, status: "denied", details }
+    pub fn new(code: &'static str, message: impl Into<String>, next: &'static str) -> Self {
+        Self { code, message: message.into(), next, denied: Vec::new() }
     }
 
-    /// A call that no state of the log could make right.
-    pub fn invalid(code: &'static str, message: impl Into<String>) -> Self {
-        Self { status: INVALID, ..Self::new(code, message, "call the tool again with arguments that fit its schema") }
-    }
-
-    /// The same call may succeed later.
-    pub fn retryable(self) -> Self {
-        Self { is_retryable: true, ..self }
-    }
-
-    pub fn with_status(self, status: &'static str) -> Self {
-        Self { status, ..self }
-    }
-
-    /// Adds a property of the tool's result.
-    pub fn with(mut self, name: &str, value: Value) -> Self {
-        self.details.insert(name.to_owned(), value);
-        self
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self::new(INVALID, message, "correct the arguments: the message and the schema of the tool say how")
     }
 
     pub fn into_result(self) -> CallToolResult {
-        let Self { code, message, is_retryable, next, status, details } = self;
-        let facts =
-            json!({ "status": status, "code": code, "message": message, "retryable": is_retryable, "next": next });
-        let mut value = facts.as_object().cloned().unwrap_or_default();
-        value.extend(*details);
-        let mut result = result_of(value);
-        result.is_error = Some(status == INVALID);
+        let Self { code, message, next, denied } = self;
+        let is_invalid = code == INVALID;
+        let mut result = result_of(json!({
+            "status": if is_invalid { INVALID } else { "denied" }, "code": code, "message": message,
+            "retryable": RETRYABLE.contains(&code), "next": next, "denied": Some(denied).filter(|list| !list.is_empty()),
+        }));
+        result.is_error = Some(is_invalid);
         result
     }
 }
@@ -69,71 +55,45 @@ impl Refused {
 impl From<Refusal> for Refused {
     fn from(refusal: Refusal) -> Self {
         let message = refusal.to_string();
-        let (code, is_retryable, next) = match &refusal {
-            Refusal::Crew(refusal) => of_crew(refusal),
-            Refusal::Task(refusal) => of_task(refusal),
-            Refusal::NoTask(_) => {
-                ("not_found", false, "look with list_tasks or read_inbox, and name one that is there")
+        let (code, next) = match refusal {
+            Refusal::Crew(CrewError::Held(blocked)) => {
+                let next =
+                    "do other work, call reserve_paths with wait_seconds, or write to the holder with send_message";
+                return Self { denied: blocked.iter().map(blocked_json).collect(), ..Self::new("held", message, next) };
             }
-            Refusal::NoRecipient(_) => ("no_recipient", false, "call get_status with view agents for the names"),
-            Refusal::Busy => ("busy", true, "call again in a moment"),
             Refusal::Store(error) => return error.into(),
+            Refusal::Crew(CrewError::Superseded(_)) => {
+                ("superseded", "stop editing: another session has your name. Call join with another name")
+            }
+            Refusal::Crew(CrewError::Left(_) | CrewError::Unknown(_)) => ("not_joined", "call join"),
+            Refusal::Busy => ("busy", "call again in a moment"),
+            Refusal::Crew(_) | Refusal::Task(_) | Refusal::NoTask(_) | Refusal::NoRecipient(_) => {
+                ("refused", "the message says why: change the call, or do other work and call again later")
+            }
         };
-        Self { is_retryable, ..Self::new(code, message, next) }
+        Self::new(code, message, next)
     }
 }
 
 impl From<Error> for Refused {
     fn from(error: Error) -> Self {
-        Self::from(&error)
+        let (code, next) = match error.is_final() {
+            true => ("log_lost", "tell the person: the log was closed, replaced or restored; restart this server"),
+            false => ("log_failed", "call again in a moment; tell the person if it stays"),
+        };
+        Self::new(code, error.to_string(), next)
     }
 }
 
-impl From<&Error> for Refused {
-    fn from(error: &Error) -> Self {
-        if error.is_final() {
-            let next = "tell the person that the log was closed, replaced or restored, and that this server has to be started again";
-            return Self::new("log_lost", error.to_string(), next);
-        }
-        Self::new("log_failed", error.to_string(), "call again in a moment; tell the person if it stays").retryable()
-    }
-}
-
-type Reason = (&'static str, bool, &'static str);
-
-fn of_crew(refusal: &CrewError) -> Reason {
-    match refusal {
-        CrewError::Invalid(_) => ("bad_arguments", false, "correct what the message names, and call again"),
-        CrewError::Full(_) => ("full", true, "release what you do not need and try later, or ask_person"),
-        CrewError::Missing(_) => ("not_found", false, "list_leases and read_inbox list what you can name"),
-        CrewError::Held(_) => (
-            "held",
-            true,
-            "work on something else, wait with wait_for_events, or write to the holder with send_message",
-        ),
-        CrewError::NotYours { .. } => ("not_yours", false, "write to the holder with send_message"),
-        CrewError::Unknown(_) | CrewError::Left(_) => ("not_joined", false, "call join"),
-        CrewError::Superseded(_) => {
-            ("superseded", false, "stop editing: another session has your name. Call join with another name")
-        }
-    }
-}
-
-fn of_task(refusal: &TaskError) -> Reason {
-    match refusal {
-        TaskError::Held { .. } => ("taken", true, "take another with next_task"),
-        TaskError::AttemptEnded(_) => ("ended", false, "take another with next_task"),
-        TaskError::StaleEpoch(_) => {
-            ("lost", false, "stop this task: you do not hold it any more. Take another with next_task")
-        }
-        TaskError::Parked => ("parked", false, "take another with next_task: this one waits for the person"),
+impl From<TargetError> for Refused {
+    fn from(error: TargetError) -> Self {
+        Self::invalid(error.to_string())
     }
 }
 
 /// The result of a call: structure, and the same as text.
-pub fn result_of(mut value: JsonObject) -> CallToolResult {
+pub fn result_of(mut value: Value) -> CallToolResult {
     fit(&mut value);
-    let value = Value::Object(value);
     let mut result = CallToolResult::success(vec![ContentBlock::text(value.to_string())]);
     result.structured_content = Some(value);
     result
@@ -153,13 +113,24 @@ pub fn page<T>(entries: impl IntoIterator<Item = T>, limit: usize, json: impl Fn
     (page, false)
 }
 
-/// Cuts the largest list or text of a result until it is short enough, and says so.
-pub fn fit(value: &mut JsonObject) {
-    while Value::Object(value.clone()).to_string().len() > BYTES_MAX {
-        let sizes = value.iter().map(|(name, value)| (value.to_string().len(), name.clone()));
-        let Some((_, largest)) = sizes.max() else { return };
-        halve(&mut value[&largest]);
-        value.insert("note".to_owned(), json!(format!("{largest} was shortened")));
+/// Drops nulls, halves the largest list or text of a result until it is short enough, and says so.
+pub fn fit(value: &mut Value) {
+    drop_nulls(value);
+    while value.to_string().len() > BYTES_MAX {
+        halve(value);
+        value["note"] = json!("lists and texts were shortened");
+    }
+}
+
+/// Removes the properties that are null.
+pub fn drop_nulls(value: &mut Value) {
+    match value {
+        Value::Object(object) => {
+            object.retain(|_, value| !value.is_null());
+            object.values_mut().for_each(drop_nulls);
+        }
+        Value::Array(list) => list.iter_mut().for_each(drop_nulls),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
@@ -169,8 +140,8 @@ fn halve(value: &mut Value) {
         Value::Array(list) if list.len() > 1 => list.truncate(list.len() / 2),
         Value::Array(list) => list.iter_mut().for_each(halve),
         Value::Object(object) => {
-            let longest = object.values_mut().max_by_key(|value| value.to_string().len());
-            longest.into_iter().for_each(halve);
+            let largest = object.values_mut().max_by_key(|value| value.to_string().len());
+            largest.into_iter().for_each(halve);
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }

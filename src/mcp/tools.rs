@@ -1,61 +1,42 @@
-//! The tools: their names, and their descriptions in `tools.toml`.
+//! The tools as clients see them: read from `tools.toml`.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
-use rmcp::model::{JsonObject, Tool as McpTool, ToolAnnotations};
+use rmcp::model::{JsonObject, Tool as McpTool, ToolAnnotations, object};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use strum::{EnumCount, IntoEnumIterator};
 
-use super::schema::{Field, object, outline};
-
-/// A tool, in the order in which they are listed and described.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr, strum::EnumString, strum::EnumIter, strum::EnumCount,
-)]
-#[strum(serialize_all = "snake_case")]
-pub enum Tool {
-    Join,
-    Leave,
-    Report,
-    CheckPaths,
-    ReservePaths,
-    RenewPaths,
-    ReleasePaths,
-    NextTask,
-    ClaimTask,
-    UpdateTask,
-    CreateTasks,
-    ListTasks,
-    ListLeases,
-    SendMessage,
-    ReadInbox,
-    AckMessage,
-    WaitForEvents,
-    GetStatus,
-    AskPerson,
-}
+/// The argument that makes a repeated call harmless.
+pub const KEY: &str = "idempotency_key";
+/// The tool that gives a caller its identity.
+pub const JOIN: &str = "join";
 
 /// `tools.toml`.
 #[derive(Deserialize)]
-struct Descriptions {
-    /// The handle of an agent, and the idempotency key.
-    shared: [Field; 2],
-    /// What every result may have.
+struct Tools {
+    /// The arguments that most tools share.
+    shared: JsonObject,
+    /// The arguments in an agent's own words.
+    texts: Vec<String>,
+    /// The properties that every result may have.
     result: String,
     types: BTreeMap<String, String>,
-    tools: [Description; Tool::COUNT],
+    tools: Vec<Tool>,
 }
 
-/// What a tool is to clients.
-#[derive(Deserialize)]
-struct Description {
-    name: String,
+/// A tool.
+#[derive(Debug, Deserialize)]
+pub struct Tool {
+    pub name: String,
     title: String,
     effect: Effect,
     description: String,
-    input: Vec<Field>,
+    #[serde(default)]
+    pub required: Vec<String>,
+    /// The schema of each argument.
+    #[serde(rename = "input")]
+    pub arguments: JsonObject,
     output: String,
 }
 
@@ -71,59 +52,56 @@ enum Effect {
     Adds,
 }
 
-static DESCRIPTIONS: LazyLock<Descriptions> = LazyLock::new(|| {
-    let descriptions: Descriptions = toml::from_str(include_str!("tools.toml")).expect("a test reads it");
-    for (tool, described) in Tool::iter().zip(&descriptions.tools) {
-        assert_eq!(tool.name(), described.name, "the order is that of the names");
+static TOOLS: LazyLock<Tools> = LazyLock::new(|| {
+    let mut tools: Tools = toml::from_str(include_str!("tools.toml")).expect("a test reads it");
+    for tool in tools.tools.iter_mut().filter(|tool| tool.name != JOIN) {
+        let takes = |name: &str| name != KEY || tool.effect != Effect::Reads;
+        let shared = tools.shared.iter().filter(|(name, _)| takes(name));
+        tool.arguments.extend(shared.map(|(name, schema)| (name.clone(), schema.clone())));
     }
-    descriptions
+    tools
 });
 
 impl Tool {
-    pub fn name(self) -> &'static str {
-        self.into()
+    pub fn named(name: &str) -> Option<&'static Self> {
+        TOOLS.tools.iter().find(|tool| tool.name == name)
     }
 
-    /// Whether it takes an idempotency key. `join` takes none: its result may hold a handle, which is stored nowhere.
-    pub fn takes_key(self) -> bool {
-        self.description().effect != Effect::Reads && self != Self::Join
-    }
-
-    /// Its arguments.
-    pub fn input(self) -> impl Iterator<Item = &'static Field> + Clone {
-        let [agent, key] = &DESCRIPTIONS.shared;
-        let agent = (self != Self::Join).then_some(agent);
-        self.description().input.iter().chain(agent).chain(self.takes_key().then_some(key))
-    }
-
-    fn description(self) -> &'static Description {
-        &DESCRIPTIONS.tools[self as usize]
-    }
-
-    fn listed(self) -> McpTool {
-        let Description { title, effect, description, output, .. } = self.description();
-        let hints = ToolAnnotations::with_title(title)
-            .read_only(*effect == Effect::Reads)
+    fn listed(&'static self) -> McpTool {
+        let hints = ToolAnnotations::with_title(&self.title)
+            .read_only(self.effect == Effect::Reads)
             .destructive(false)
-            .idempotent(*effect != Effect::Adds)
+            .idempotent(self.effect != Effect::Adds)
             .open_world(false);
-        let mut result = outline(&format!("{} {output}", DESCRIPTIONS.result), &DESCRIPTIONS.types);
+        let arguments = json!({ "type": "object", "properties": self.arguments, "required": self.required });
+        let mut result = outline(&format!("{} {}", TOOLS.result, self.output));
         result["required"] = json!(["status"]);
-        McpTool::new(self.name(), description.as_str(), schema(object(self.input())))
-            .with_title(title)
-            .with_raw_output_schema(schema(result))
+        McpTool::new(self.name.as_str(), self.description.as_str(), object(arguments))
+            .with_title(&self.title)
+            .with_raw_output_schema(object(result).into())
             .with_annotations(hints)
     }
 }
 
 /// All tools, as clients get them.
 pub fn listed() -> Vec<McpTool> {
-    Tool::iter().map(Tool::listed).collect()
+    TOOLS.tools.iter().map(Tool::listed).collect()
 }
 
-fn schema(value: Value) -> Arc<JsonObject> {
-    match value {
-        Value::Object(object) => Arc::new(object),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Arc::default(),
-    }
+/// Whether an argument is a text in an agent's own words, and no name, id or path.
+pub fn is_text(argument: &str) -> bool {
+    TOOLS.texts.iter().any(|text| text == argument)
+}
+
+/// The schema of a result, written as `name:type` pairs. It has types alone: a model pays for each listing of the tools.
+fn outline(written: &str) -> Value {
+    let of_type =
+        |name: &str| TOOLS.types.get(name).map_or_else(|| json!({ "type": name }), |written| outline(written));
+    let property = |(name, kind): (&str, &str)| {
+        let items = kind.strip_prefix('[').and_then(|kind| kind.strip_suffix(']'));
+        let schema = items.map_or_else(|| of_type(kind), |items| json!({ "type": "array", "items": of_type(items) }));
+        (name.to_owned(), schema)
+    };
+    let pairs = written.split_whitespace().filter_map(|pair| pair.split_once(':'));
+    json!({ "type": "object", "properties": pairs.map(property).collect::<JsonObject>() })
 }

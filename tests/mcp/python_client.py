@@ -8,7 +8,7 @@ from mcp import Client, StdioServerParameters
 SCENE = [
     ("join", {}, "joined"),
     ("reserve_paths", {"paths": ["a"]}, "granted"),
-    ("reserve_paths", {"paths": ["../.."]}, "denied"),
+    ("reserve_paths", {"paths": ["../.."]}, "invalid"),
     ("reserve_paths", {}, "invalid"),
     ("list_leases", {}, "ok"),
     ("create_tasks", {"tasks": [{"key": "a", "title": "x"}]}, "created"),

@@ -16,7 +16,7 @@ const joined = (await client.callTool({ name: 'join', arguments: {} })).structur
 const agent = url ? { agent: joined.agent } : {};
 const scene = [
   ['reserve_paths', { paths: ['b'] }, 'granted'],
-  ['reserve_paths', { paths: ['../..'] }, 'denied'],
+  ['reserve_paths', { paths: ['../..'] }, 'invalid'],
   ['reserve_paths', {}, 'invalid'],
   ['list_leases', {}, 'ok'],
   ['list_tasks', {}, 'ok'],
