@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Edits, TouchKind};
+use super::Edits;
 
 /// Adds the files of a patch to `found`. Text that is no patch has none; the host itself refuses it.
 ///
@@ -14,19 +14,15 @@ pub fn read(patch: &str, folder: &Path, found: &mut Edits) {
         let header = if is_in_update { line.trim_end() } else { line.trim() };
         if let Some(path) = header.strip_prefix("*** Update File: ") {
             is_in_update = true;
-            match lines.peek().and_then(|next| next.trim().strip_prefix("*** Move to: ")) {
-                Some(to) => {
-                    found.add_literal(folder, path, TouchKind::MoveFrom);
-                    found.add_literal(folder, to, TouchKind::MoveTo);
-                }
-                None => found.add_literal(folder, path, TouchKind::Write),
+            found.add_file(folder.join(path));
+            if let Some(to) = lines.peek().and_then(|next| next.trim().strip_prefix("*** Move to: ")) {
+                found.add_file(folder.join(to));
             }
-        } else if let Some(path) = header.strip_prefix("*** Add File: ") {
+        } else if let Some(path) =
+            header.strip_prefix("*** Add File: ").or_else(|| header.strip_prefix("*** Delete File: "))
+        {
             is_in_update = false;
-            found.add_literal(folder, path, TouchKind::Write);
-        } else if let Some(path) = header.strip_prefix("*** Delete File: ") {
-            is_in_update = false;
-            found.add_literal(folder, path, TouchKind::Delete);
+            found.add_file(folder.join(path));
         }
     }
 }

@@ -370,7 +370,7 @@ fn a_log_that_cannot_be_read_follows_the_policy() {
     rig.0.write("crewlog.toml", "[hooks]\non_error = \"deny\"\n");
     let denied = rig.raw(edit.as_bytes(), Some("ann")).expect(0);
     assert!(refused(&denied.stdout).contains("could not look at the leases, this call is refused: "));
-    rig.raw(b"no JSON", Some("ann")).expect(2).says(&["not a JSON object"]);
+    rig.raw(b"no JSON", Some("ann")).expect(2).says(&["the hook input is unknown"]);
     rig.0.write("crewlog.toml", "[hooks]\nunknown = 1\n");
     let broken = rig.raw(edit.as_bytes(), Some("ann")).expect(0);
     assert!(context(&broken.stdout).contains("crewlog.toml:2:"), "{}", broken.stdout);
