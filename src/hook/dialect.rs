@@ -1,7 +1,7 @@
 //! The four agent programs: reads the input of a hook into one [`Call`], and prints a [`Verdict`] as the one JSON object that
 //! the program understands.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::de::{Error, IgnoredAny};
 use serde::{Deserialize, Serialize};
@@ -185,7 +185,7 @@ fn edits(tool: Option<&str>, arguments: Option<&RawValue>) -> serde_json::Result
         "Edit" | "Write" | "NotebookEdit" | "replace" | "write_file" | "edit" | "write" => {
             found.add_file(from_str::<Write>(arguments)?.file_path);
         }
-        "apply_patch" => patch::read(&from_str::<Patch>(arguments)?.command, Path::new(""), &mut found),
+        "apply_patch" => patch::read(&from_str::<Patch>(arguments)?.command, &mut found),
         "Bash" | "bash" | "run_shell_command" | "exec_command" => {
             let Shell { command, workdir } = from_str(arguments)?;
             shell::read(&command, &workdir.unwrap_or_default(), &mut found);

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Edits, Touch, patch};
+use super::{Edits, Touch};
 
 /// The most bytes of a command that are looked at.
 pub const COMMAND_BYTES_MAX: usize = 64 * 1024;
@@ -27,8 +27,8 @@ pub fn read(command: &str, folder: &Path, found: &mut Edits) {
 
 /// A word, and whether the shell expands it as a pattern. Text that only the shell knows is NUL, which no path has.
 type Word = (String, bool);
-/// A command: its words, the files that it is redirected to, its here-document.
-type Line<'a> = (Vec<Word>, Vec<Word>, Option<&'a str>);
+/// A command: its words, and the files that it is redirected to.
+type Line = (Vec<Word>, Vec<Word>);
 
 struct Shell<'a, 'f> {
     rest: &'a str,
@@ -96,7 +96,7 @@ impl<'a> Shell<'a, '_> {
         (self.folder, self.depth) = outside;
     }
 
-    fn redirection(&mut self, (_, written, body): &mut Line<'a>) {
+    fn redirection(&mut self, (_, written): &mut Line) {
         let is_output = self.eat(">");
         if self.eat("<<") && !self.eat("<") {
             let tabs: &[char] = if self.eat("-") { &['\t'] } else { &[] };
@@ -104,7 +104,6 @@ impl<'a> Shell<'a, '_> {
             let bodies = self.bodies.unwrap_or_else(|| self.rest.split_once('\n').map_or("", |(_, bodies)| bodies));
             let is_body = |line: &&str| line.trim_start_matches(tabs).trim_end() != delimiter;
             let n_bytes = bodies.split_inclusive('\n').take_while(is_body).map(str::len).sum();
-            *body = Some(&bodies[..n_bytes]);
             self.bodies = Some(bodies[n_bytes..].split_once('\n').map_or("", |(_, after)| after));
             return;
         }
@@ -158,7 +157,7 @@ impl<'a> Shell<'a, '_> {
         (text, is_pattern)
     }
 
-    fn run(&mut self, (words, written, body): Line<'a>, lasts: bool) {
+    fn run(&mut self, (words, written): Line, lasts: bool) {
         self.touch(&written);
         let mut words = words.into_iter().skip_while(|(text, _)| {
             BEFORE.split(' ').any(|word| word == text) || text.contains('=') || (text.starts_with('-') && text != "-v")
@@ -182,7 +181,6 @@ impl<'a> Shell<'a, '_> {
                 self.touch(operands.iter().skip(operands.first().is_some_and(is_branch).into()));
             }
             "git commit" => self.found.commits.extend(self.folder.clone()),
-            "apply_patch" => self.folder.iter().zip(body).for_each(|(at, text)| patch::read(text, at, self.found)),
             _unknown => {}
         }
     }

@@ -26,11 +26,9 @@ use rmcp::transport::stdio;
 use self::hosting::Hosting;
 use self::identity::Members;
 use self::server::Server;
-use crate::config::SecretsConfig;
 use crate::crew::session::open_to_serve;
 use crate::failure::{Code, Failure};
 use crate::runtime::Signals;
-use crate::secrets::Secrets;
 use crate::session::Session;
 
 /// The longest message, in bytes.
@@ -40,7 +38,7 @@ const MESSAGE_BYTES_MAX: usize = 1 << 20;
 pub async fn stdio_server(session: &Session) -> Result<Code, Failure> {
     let mut signals = Signals::new()?;
     let crew = open_to_serve(session).await?;
-    let secrets = secrets_of(session)?;
+    let secrets = session.config()?.secrets.clone();
     let server = Server::new(crew.clone(), Members::of_process(&session.folder), secrets);
     let mut hosting = Hosting::start(session, &crew)?;
     let (stdin, stdout) = stdio();
@@ -71,15 +69,10 @@ pub async fn http_server(session: &Session, listen: SocketAddr) -> Result<Code, 
     }
     let signals = Signals::new()?;
     let crew: Arc<_> = open_to_serve(session).await?;
-    let secrets = secrets_of(session)?;
+    let secrets = session.config()?.secrets.clone();
     let server = Server::new(crew.clone(), Members::of_handles(&session.folder), secrets);
     let mut hosting = Hosting::start(session, &crew)?;
     let served = http::serve(session, server, listen, signals, hosting.log_closed()).await;
     hosting.stop().await;
     served.map(|()| Code::Done)
-}
-
-fn secrets_of(session: &Session) -> Result<Secrets, Failure> {
-    let SecretsConfig { patterns, env } = &session.config()?.secrets;
-    Ok(Secrets::of(patterns, env))
 }

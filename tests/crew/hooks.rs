@@ -503,3 +503,24 @@ fn a_change_that_no_hook_saw_is_recorded_without_a_culprit() {
     resident.signal(rustix::process::Signal::INT);
     resident.finish();
 }
+
+#[test]
+fn secrets_of_hooks_and_commands_are_redacted_before_they_are_appended() {
+    let rig = Rig(Scene::with_repository().with_env("DEPLOY_TOKEN", "hunter2hunter2"));
+    rig.0.run(&["init"]).expect(0);
+    rig.0.write("crewlog.toml", "[secrets]\npatterns = [\"sk-[a-z0-9]+\"]\nenv = [\"DEPLOY_TOKEN\"]\n");
+    let secret = "sk-abc1 hunter2hunter2";
+    let prompt = with(claude(rig.0.folder(), "UserPromptSubmit"), json!({ "prompt": secret }));
+    let content = json!({ "file_path": "a.txt", "content": secret });
+    let write = with(claude(rig.0.folder(), "PreToolUse"), json!({ "tool_name": "Write", "tool_input": content }));
+    rig.hook("ann", &write);
+    rig.hook("ann", &prompt);
+    rig.hook("ann", &rig::shell(rig.0.folder(), &format!("curl -H '{secret}' > b.txt")));
+    rig.0.run(&["send", "ann", "--subject", secret, "--body", secret]).expect(0);
+    let (plan, ran) = rig.0.plan(&format!("# About {secret}\n\n- Run `printf '%s' \"$DEPLOY_TOKEN\"`\n"));
+    ran.expect(0);
+    assert_eq!(rig.0.events_of_type("MessageSent")[0]["message"]["body"], "[redacted] [redacted]");
+    assert_eq!(rig.0.show(&plan)["tasks"][0]["result"], "[redacted]");
+    let log = rig.0.run(&["export"]).expect(0).stdout;
+    assert!(!log.contains("sk-abc1") && !log.contains("hunter2"), "{log}");
+}

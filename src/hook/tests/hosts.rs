@@ -132,7 +132,8 @@ fn each_tool_changes_what_its_arguments_say() {
         (claude, "mcp__other__write", json!({ "file_path": "a" }), ""),
         (codex, "apply_patch", json!({ "command": patch }), "a.txt, b.txt"),
         (codex, "Bash", json!({ "command": "sed -i s/base/x/ a.txt" }), "a.txt"),
-        (codex, "Bash", json!({ "command": format!("apply_patch <<'EOF'\n{patch}\nEOF") }), "a.txt, b.txt"),
+        // Codex takes this patch out of the command: it comes as a call of `apply_patch`.
+        (codex, "Bash", json!({ "command": format!("apply_patch <<'EOF'\n{patch}\nEOF") }), ""),
         (codex, "exec_command", json!({ "cmd": "rm a", "workdir": "sub" }), "sub/a"),
         (codex, "mcp__crewlog__claim_task", json!({}), ""),
         (
