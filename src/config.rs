@@ -24,7 +24,7 @@ use crate::cli;
 use crate::failure::Failure;
 use crate::place::Repository;
 use crate::project::{PROJECT_BYTES_MAX, is_project_name};
-use crate::secrets::compiled;
+use crate::secrets::Secrets;
 pub use hooks::{HooksConfig, OnError};
 pub use model::ModelConfig;
 
@@ -37,7 +37,7 @@ pub const NAME_CHARS_MAX: usize = 64;
 
 /// Prefix of the environment variables that describe a task to a program.
 const OWN_VARIABLES: &str = "CREWLOG_";
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default)]
 pub struct Config {
     pub file: Option<PathBuf>,
     /// The project, where its clones on several machines share one.
@@ -50,19 +50,8 @@ pub struct Config {
     pub check_links: bool,
     /// What the hooks of agent programs and of git refuse.
     pub hooks: HooksConfig,
-    pub secrets: SecretsConfig,
-}
-
-/// What is redacted in the texts of agents.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SecretsConfig {
-    /// Regular expressions.
-    #[serde(default, deserialize_with = "patterns")]
-    pub patterns: Vec<String>,
-    /// Environment variables whose values are secret.
-    #[serde(default)]
-    pub env: Vec<String>,
+    /// What is redacted in texts.
+    pub secrets: Secrets,
 }
 
 impl Config {
@@ -162,7 +151,7 @@ struct FileToml {
     #[serde(default)]
     hooks: HooksConfig,
     #[serde(default)]
-    secrets: SecretsConfig,
+    secrets: Secrets,
 }
 
 #[derive(Default, Deserialize)]
@@ -244,12 +233,6 @@ fn signs<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
     checked(from, |signs: Vec<String>| match signs.iter().any(|sign| sign.trim().is_empty()) {
         true => Err("an empty text matches every output: write a text that the program prints".into()),
         false => Ok(signs),
-    })
-}
-
-fn patterns<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
-    checked(from, |patterns: Vec<String>| {
-        patterns.iter().try_for_each(|pattern| compiled(pattern).map(drop)).map(|()| patterns)
     })
 }
 

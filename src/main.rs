@@ -78,9 +78,18 @@ fn main() -> ExitCode {
     if let Command::Supervise = cli.command {
         return crewlog_executors::supervisor::supervise();
     }
-    // Before every tool call: nothing is set up that an answer does not need.
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            terminal::say(&format!("error: the program cannot start: {error}"));
+            return Code::User.into();
+        }
+    };
+    // Before every tool call: nothing more is set up than an answer needs.
     if let Command::Hook { git, .. } = cli.command {
-        return hook::run(&cli.global, git);
+        let code = runtime.block_on(hook::run(&cli.global, git));
+        runtime.shutdown_timeout(SHUTDOWN);
+        return code;
     }
     let quiet = if cli.global.quiet { "error" } else { "warn,sqlx=error,rmcp=error" };
     let filter = tracing_subscriber::EnvFilter::try_from_env("CREWLOG_LOG").unwrap_or_else(|_| quiet.into());
@@ -95,13 +104,6 @@ fn main() -> ExitCode {
         // It would tell of them on standard error too, and panic when nobody reads that.
         .log_internal_errors(false)
         .init();
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            terminal::say(&format!("error: the program cannot start: {error}"));
-            return Code::User.into();
-        }
-    };
     let ended = runtime.block_on(run(cli));
     // A question that nobody answered must not hold the program.
     runtime.shutdown_timeout(SHUTDOWN);

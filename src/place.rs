@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crewlog_executors::liveness::LivenessLock;
-use crewlog_mq::{Error, EventStore, Options, SharedFields, is_postgres_url, shown_url};
+use crewlog_mq::{Error, EventStore, Options, Rewrite, SharedFields, is_postgres_url, shown_url};
 use tokio::sync::OnceCell;
 use uuid::Uuid;
 
@@ -33,6 +33,7 @@ pub struct Place {
     pub repository: Option<Repository>,
     folder: Option<PathBuf>,
     pub keys: KeyPlace,
+    redact: Rewrite,
 }
 
 /// A repository, seen from a folder in it.
@@ -48,7 +49,8 @@ pub struct Repository {
 
 impl Place {
     /// Finds the place for a working directory; nothing is made.
-    pub fn find(named: Option<&str>, folder: &Path, keys: KeyPlace) -> Self {
+    /// `redact` changes each event before it is appended.
+    pub fn find(named: Option<&str>, folder: &Path, keys: KeyPlace, redact: Rewrite) -> Self {
         let repository = Repository::around(folder);
         let existing = folder.ancestors().map(|above| above.join(FOLDER)).find(|found| found.join(FILE).is_file());
         let log_folder = match (&repository, existing) {
@@ -58,7 +60,7 @@ impl Place {
         };
         let url = named.map_or_else(|| log_folder.join(FILE).to_string_lossy().into_owned(), str::to_owned);
         let folder = named.is_none().then_some(log_folder);
-        Self { url, opened: OnceCell::new(), is_named: named.is_some(), repository, folder, keys }
+        Self { url, opened: OnceCell::new(), is_named: named.is_some(), repository, folder, keys, redact }
     }
 
     /// The log's path or URL as it may be shown: without its password.
@@ -119,9 +121,10 @@ impl Place {
         Ok(self.with_layers(store)?.pinned())
     }
 
-    /// The log with its layers: encryption, and texts of reports stored once.
+    /// The log with its layers: secrets redacted, encryption, and texts of reports stored once.
     fn with_layers(&self, store: &EventStore) -> Result<EventStore, Failure> {
-        Ok(self.keys.veiled(self.keys_folder(), store.clone())?.sharing(REPORTED_TEXTS))
+        let store = self.keys.veiled(self.keys_folder(), store.clone())?.sharing(REPORTED_TEXTS);
+        Ok(store.rewriting(self.redact.clone()))
     }
 
     /// The log of a server, which goes on if the log goes back: each call is a command of its own. It is made if there is none.

@@ -1,6 +1,10 @@
-//! Redacts secrets in what agents write, before it is appended: an append-only log keeps them for ever.
+//! Redacts configured secrets in texts before they are appended: an append-only log keeps them for ever.
 
+use crewlog_mq::{self as mq, NewEvent};
+use crewlog_planner::sealing::{self, Visibility};
 use regex::{Regex, RegexBuilder};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 
 /// What takes the place of a secret.
 const REDACTED: &str = "[redacted]";
@@ -9,20 +13,44 @@ const VALUE_BYTES_MIN: usize = 6;
 /// How large a compiled pattern may be, in bytes.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
 
+/// The ends of the paths of texts that stay as they are written: a changed command must never run.
+const COMMANDS: [&str; 4] = ["/command", "/Command", "/compensate", "/Compensate"];
+
 /// The secrets that are configured.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct Secrets {
+    #[serde(deserialize_with = "patterns")]
     patterns: Vec<Regex>,
+    /// The values that these environment variables have now.
+    #[serde(rename = "env", deserialize_with = "values")]
     values: Vec<String>,
 }
 
 impl Secrets {
-    /// What these patterns match, and the values that these environment variables have now.
-    pub fn of(patterns: &[String], variables: &[String]) -> Self {
-        let values = variables.iter().filter_map(|name| std::env::var(name).ok());
-        Self {
-            patterns: patterns.iter().filter_map(|pattern| compiled(pattern).ok()).collect(),
-            values: values.filter(|value| value.len() >= VALUE_BYTES_MIN).collect(),
+    /// The event with each secret replaced in the texts that people, agents and programs wrote. Ids, paths and states stay.
+    pub fn redacted_event(&self, event: NewEvent) -> mq::Result<NewEvent> {
+        if self.patterns.is_empty() && self.values.is_empty() {
+            return Ok(event);
+        }
+        let redacted = |json: &str, root: &str| {
+            sealing::replaced(json, root, |path, written| {
+                let is_text = sealing::rule(path) == Some(Visibility::Sealed);
+                if !is_text || COMMANDS.iter().any(|end| path.ends_with(end)) {
+                    return None;
+                }
+                let text: String = serde_json::from_str(&format!("\"{written}\"")).ok()?;
+                let redacted = Some(self.redacted(&text)).filter(|redacted| *redacted != text)?;
+                serde_json::to_string(&redacted).ok().map(|json| json[1..json.len() - 1].to_owned())
+            })
+        };
+        match (redacted(event.data(), "data"), redacted(event.metadata(), "metadata")) {
+            (None, None) => Ok(event),
+            (data, metadata) => {
+                let data = data.unwrap_or_else(|| event.data().to_owned());
+                let metadata = metadata.unwrap_or_else(|| event.metadata().to_owned());
+                event.with_json(data, metadata)
+            }
         }
     }
 
@@ -33,12 +61,21 @@ impl Secrets {
     }
 }
 
-/// Compiles a pattern. One that matches the empty text is refused.
-pub fn compiled(pattern: &str) -> Result<Regex, String> {
-    let compiled = RegexBuilder::new(pattern).size_limit(PATTERN_BYTES_MAX).build();
-    let compiled = compiled.map_err(|error| format!("{pattern:?} is no pattern: {error}").replace('\n', " "))?;
-    if compiled.is_match("") {
-        return Err(format!("the pattern {pattern:?} matches the empty text: write one that matches secrets only"));
-    }
-    Ok(compiled)
+/// A pattern that matches the empty text is refused.
+fn patterns<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Regex>, D::Error> {
+    let compiled = |pattern: String| {
+        let compiled = RegexBuilder::new(&pattern).size_limit(PATTERN_BYTES_MAX).build();
+        let compiled = compiled.map_err(|error| format!("{pattern:?} is no pattern: {error}").replace('\n', " "))?;
+        match compiled.is_match("") {
+            true => Err(format!("the pattern {pattern:?} matches the empty text: write one that matches secrets only")),
+            false => Ok(compiled),
+        }
+    };
+    let patterns = Vec::<String>::deserialize(from)?.into_iter();
+    patterns.map(compiled).collect::<Result<_, _>>().map_err(D::Error::custom)
+}
+
+fn values<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    let values = Vec::<String>::deserialize(from)?.into_iter().filter_map(|name| std::env::var(name).ok());
+    Ok(values.filter(|value| value.len() >= VALUE_BYTES_MIN).collect())
 }

@@ -2,9 +2,9 @@
 
 use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, LazyLock, OnceLock};
 
-use crewlog_mq::Recorded;
+use crewlog_mq::{Error, Recorded, Rewrite};
 use crewlog_planner::event::{PlannerConfig, plan_tag};
 use crewlog_planner::parse::TEXT_BYTES_MAX;
 use serde::Serialize;
@@ -34,8 +34,13 @@ impl Session {
     pub fn new(global: &Global) -> Result<Self, Failure> {
         let folder = std::env::current_dir()
             .map_err(|error| Failure::user(format!("the working directory cannot be found: {error}")))?;
-        let place = Place::find(global.store.as_deref(), &folder, global.keys.clone());
         let (terminal, config_file) = (Terminal::new(global), global.config.clone());
+        let place = Place::find(
+            global.store.as_deref(),
+            &folder,
+            global.keys.clone(),
+            redaction(config_file.clone(), folder.clone()),
+        );
         // A missing named configuration is an error even for commands that need none.
         config_file.as_deref().map_or(Ok(()), Config::check)?;
         let Global { output, yes, .. } = *global;
@@ -172,6 +177,15 @@ impl Session {
             None => project_id(self.place.repository.as_ref(), &self.folder),
         }
     }
+}
+
+/// Redacts the configured secrets in events. The configuration is read at the first append: what only reads needs none.
+fn redaction(config_file: Option<PathBuf>, folder: PathBuf) -> Rewrite {
+    let config = LazyLock::new(move || Config::find(config_file.as_deref(), &folder));
+    Arc::new(move |event| match &*config {
+        Ok(config) => config.secrets.redacted_event(event),
+        Err(failure) => Err(Error::Veil(Arc::new(io::Error::other(failure.to_string())))),
+    })
 }
 
 /// The text of a plan, from a file or standard input.

@@ -152,8 +152,11 @@ fn refuse_losses(session: &Session, parsed: &ParsedPlan, text: &str, is_named: b
 pub fn new_plan_id(session: &Session, parsed: Option<&ParsedPlan>, file: &Path) -> String {
     let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let parsed = parsed.filter(|_| !session.place.keys.is_given());
-    let first_task = parsed.and_then(|parsed| parsed.tasks.first()).map(|task| one_line(&task.description, 24));
-    let names = [parsed.and_then(|parsed| parsed.title.clone()), stem, first_task].into_iter().flatten();
+    // Without the configuration nothing can be appended.
+    let redacted = |text: &String| session.config().map(|config| config.secrets.redacted(text)).unwrap_or_default();
+    let first_task = parsed.and_then(|parsed| parsed.tasks.first()).map(|task| redacted(&task.description));
+    let title = parsed.and_then(|parsed| parsed.title.as_ref()).map(redacted);
+    let names = [title, stem, first_task.map(|task| one_line(&task, 24))].into_iter().flatten();
     let name = names.map(|name| slug(&name)).find(|name| !name.is_empty());
     format!("{}-{}", name.as_deref().unwrap_or("plan"), short_id())
 }

@@ -15,6 +15,9 @@ use crewlog_planner::claim::Executor;
 /// The age from which any process removes a dead worker's file.
 const SWEEP_AGE: Duration = Duration::from_secs(3600);
 
+/// How often a waiting process tries to take a leader lock.
+const TRY_EVERY: Duration = Duration::from_millis(100);
+
 /// This worker's own liveness lock.
 #[derive(Debug)]
 pub struct LivenessLock {
@@ -112,6 +115,19 @@ impl LeaderLock {
             Ok(()) => Ok(Some(Self { _lock: lock })),
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    /// The same, once no other process has it.
+    ///
+    /// # Errors
+    /// As for [`LeaderLock::take`].
+    pub async fn wait(folder: &Path, name: &str) -> io::Result<Self> {
+        loop {
+            if let Some(lock) = Self::take(folder, name)? {
+                return Ok(lock);
+            }
+            tokio::time::sleep(TRY_EVERY).await;
         }
     }
 }

@@ -10,7 +10,7 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::pin::pin;
 use std::time::Duration;
 
@@ -30,8 +30,6 @@ use crate::run::is_set;
 const PAGE: usize = 500;
 /// Events read at a time to find where a process left off: it is almost always the newest of its stream.
 const LEFT_OFF_PAGE: usize = 16;
-/// How often a waiting host tries to take the leader lock.
-const SEAT_POLL: Duration = Duration::from_millis(100);
 /// How long a stopping host may take to handle the events already in the log.
 const LAST_CATCH_UP_MAX: Duration = Duration::from_secs(5);
 /// How many events a host that is to end may still have to fold before it has anything to append: about half of what
@@ -47,7 +45,7 @@ const LAST_FOLD_EVENTS_MAX: i64 = 250_000;
 /// When the file of the leader lock cannot be written. Transient errors of the log are retried.
 pub async fn host<R: Reactor>(store: EventStore, folder: PathBuf, mut stop: watch::Receiver<bool>) -> io::Result<()> {
     let leader_lock = tokio::select! {
-        leader_lock = wait_for_leadership(&folder, R::NAME) => leader_lock?,
+        leader_lock = LeaderLock::wait(&folder, R::NAME) => leader_lock?,
         () = is_set(&mut stop) => return Ok(()),
     };
     let mut reacting = Reacting::<R>::new(store);
@@ -63,15 +61,6 @@ pub async fn host<R: Reactor>(store: EventStore, folder: PathBuf, mut stop: watc
     }
     drop(leader_lock);
     Ok(())
-}
-
-async fn wait_for_leadership(folder: &Path, name: &str) -> io::Result<LeaderLock> {
-    loop {
-        if let Some(leader_lock) = LeaderLock::take(folder, name)? {
-            return Ok(leader_lock);
-        }
-        tokio::time::sleep(SEAT_POLL).await;
-    }
 }
 
 /// Folds the log up to a position without appending: `tell` gets each output of the process with its cause.

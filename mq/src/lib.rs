@@ -275,7 +275,7 @@ pub use sharing::SharedFields;
 pub use snapshot::{Last, Snapshot, Snapshots};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{JoinedError, Sqlite};
-pub use store::EventStore;
+pub use store::{EventStore, Rewrite};
 pub use stream::{EventStream, Followed, Start};
 pub use tail::Tail;
 pub use trace::{TRACE_EVENTS_MAX, Trace};

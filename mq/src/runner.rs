@@ -418,11 +418,18 @@ where
                 }
             };
             match self.append(&events, &state, cause, snapshot, others).await {
-                Ok((appended, _)) if appended.repeated && !self.follows(&appended, &state) => {
+                Ok((appended, _, is_rewritten))
+                    if appended.repeated && (is_rewritten || !self.follows(&appended, &state)) =>
+                {
                     return self.repeated(appended.last()).await;
                 }
+                // The log has other events than the state.
+                Ok((appended, _, true)) => {
+                    self.catch_up().await?;
+                    return Ok(Executed { events, position: appended.last() });
+                }
                 // A repetition that stands right behind: another host decided the same on the same state.
-                Ok((appended, last)) => {
+                Ok((appended, last, false)) => {
                     let own = appended.places.iter().take(events.len());
                     own.for_each(|place| state.handler.placed(place.position));
                     // Without events of its own nothing kept others from writing to its aggregate before this append.
@@ -467,7 +474,7 @@ where
         Ok(Executed { events: Vec::new(), position })
     }
 
-    /// Appends the events; gives the last one too.
+    /// Appends the events. Gives the last one too, and whether the log has other events.
     async fn append(
         &mut self,
         events: &[H::Event],
@@ -475,7 +482,7 @@ where
         cause: &Cause,
         snapshot: Option<CellChange>,
         others: &[Write],
-    ) -> Result<(Appended, Option<Last>), Error> {
+    ) -> Result<(Appended, Option<Last>, bool), Error> {
         let events = self.written(events, cause)?;
         let last = events.last().map(|event| (events.len() - 1, event.event_id()));
         let mut append = match &self.scope {
@@ -495,7 +502,7 @@ where
             append = append.cell(snapshot);
         }
         // On the log that the decision is based on, which refuses it after it went back.
-        let appended = state.log.as_ref().unwrap_or(&self.store).append(append).await?;
+        let (appended, is_rewritten) = state.log.as_ref().unwrap_or(&self.store).append_rewritten(append).await?;
         if let Some(snapshots) = self.snapshots.as_mut().filter(|_| has_snapshot && !appended.repeated) {
             snapshots.kept();
         }
@@ -503,7 +510,7 @@ where
             let place = appended.places.get(index)?;
             Some(Last { position: place.position, sequence: place.sequence, event_id })
         });
-        Ok((appended, last))
+        Ok((appended, last, is_rewritten))
     }
 
     /// The events as they go into the log.

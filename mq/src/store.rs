@@ -32,12 +32,16 @@ impl std::fmt::Debug for EventStore {
 /// How many events [`EventStore::load`] asks for at a time.
 const LOAD_PAGE: usize = 1000;
 
+/// Changes an event before it is appended. It must give equal events for equal ones.
+pub type Rewrite = Arc<dyn Fn(NewEvent) -> Result<NewEvent> + Send + Sync>;
+
 /// A log. A clone is the same log, usable from any task.
 ///
 /// Any operation can also fail with a database fault, [`Error::Closed`], or on a pinned store [`Error::WentBack`].
 #[derive(Clone)]
 pub struct EventStore {
     backend: Arc<dyn Backend>,
+    rewrite: Option<Rewrite>,
     /// The backend below the layers, if there are any.
     below: Option<Arc<dyn Backend>>,
     /// Set in a pinned store: the only generation of the log that it accepts.
@@ -79,7 +83,7 @@ impl EventStore {
 
     /// A log on a backend of the caller's.
     pub fn on(backend: impl Backend) -> Self {
-        Self { backend: Arc::new(backend), below: None, generation: None }
+        Self { backend: Arc::new(backend), rewrite: None, below: None, generation: None }
     }
 
     /// The same log under a veil: what is appended is sealed, and what is read is opened.
@@ -96,10 +100,17 @@ impl EventStore {
         Self { backend, below: Some(self.clone().as_stored().backend), ..self }
     }
 
+    /// The same log, where events are changed before each append, for example to redact secrets. A [`crate::Runner`] then
+    /// folds what the log has.
+    #[must_use]
+    pub fn rewriting(self, rewrite: Rewrite) -> Self {
+        Self { rewrite: Some(rewrite), ..self }
+    }
+
     /// The same log without its layers: events as they stand in the database.
     #[must_use]
     pub fn as_stored(self) -> Self {
-        Self { backend: self.below.unwrap_or(self.backend), below: None, generation: self.generation }
+        Self { backend: self.below.unwrap_or(self.backend), below: None, ..self }
     }
 
     /// The same log until it goes back. After that, every read and append fails with [`crate::Error::WentBack`], and
@@ -150,9 +161,22 @@ impl EventStore {
     /// [`Error::MatchFound`], [`Error::CellMismatch`], [`Error::InvalidAppend`],
     /// [`Error::LimitPassed`]) or a fault of the database.
     pub async fn append(&self, append: Append) -> Result<Appended> {
+        self.append_rewritten(append).await.map(|(appended, _)| appended)
+    }
+
+    /// The same; true if the log has other events than were given.
+    pub(crate) async fn append_rewritten(&self, append: Append) -> Result<(Appended, bool)> {
+        let (append, is_rewritten) = match &self.rewrite {
+            None => (append, false),
+            Some(rewrite) => {
+                let rewritten = append.clone().map_events(|_, _, event| rewrite(event))?;
+                let is_rewritten = rewritten != append;
+                (rewritten, is_rewritten)
+            }
+        };
         append.check()?;
         let generation = append.generation.or(self.generation);
-        self.backend.append(Append { generation, ..append }).await
+        Ok((self.backend.append(Append { generation, ..append }).await?, is_rewritten))
     }
 
     /// All matching events after a position, in the order of the log; `None` for all.

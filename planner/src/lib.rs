@@ -22,7 +22,6 @@ pub mod prompt;
 pub mod protocol;
 pub mod recorded;
 pub mod sealed;
-#[cfg(feature = "sealing")]
 pub mod sealing;
 pub mod state;
 pub mod task;

@@ -27,7 +27,7 @@ const CLEAR: &str = "metadata/correlation_id metadata/causation_id \
 /// The ends of the paths of sealed strings.
 const SEALED: &str = "label entity description command compensate text group notes title source system_prompt context \
     Description Command Notes Compensate \
-    result error reason question answer summary system schema step next_step note";
+    result error reason question answer summary system schema step next_step note subject body choices";
 
 /// Whether the string at a path is clear, by the longest end that fits; unset when none does.
 pub fn rule(path: &str) -> Option<Visibility> {

@@ -1,22 +1,50 @@
-//! The hook inputs of the four hosts, read into one [`Call`].
+//! The four agent programs: reads the input of a hook into one [`Call`], and prints a [`Verdict`] as the one JSON object that
+//! the program understands.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use serde::de::{Error, IgnoredAny};
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use serde_json::{from_str, json};
 
-use super::{Edits, Host, Intent, Moment, TouchKind, patch, shell};
+use super::{Edits, patch, shell};
 
-/// The most bytes of a hook's input. Claude Code sends a written file whole.
-pub const INPUT_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// The most bytes of the id of a session or subagent.
-pub const ID_BYTES_MAX: usize = 256;
+/// The most characters that a hook tells the model; the rest is cut.
+pub const TEXT_CHARS_MAX: usize = 2_000;
+
+/// An agent program that runs hooks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Host {
+    /// Claude Code.
+    Claude,
+    /// Codex.
+    Codex,
+    /// Gemini CLI.
+    Gemini,
+    /// opencode, through the plugin that crewlog generates.
+    Opencode,
+}
+
+impl Host {
+    /// The name of the program in profiles of agents.
+    pub fn program(self) -> &'static str {
+        match self {
+            Self::Claude => "claude-code",
+            Self::Codex => "codex",
+            Self::Gemini => "gemini-cli",
+            Self::Opencode => "opencode",
+        }
+    }
+}
 
 /// One run of a hook.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Call {
     /// Who runs the hook.
     pub host: Host,
+    /// The host's name of the moment, which its answers repeat.
+    pub event: String,
     /// When.
     pub moment: Moment,
     /// The host's id of the session.
@@ -25,16 +53,29 @@ pub struct Call {
     pub agent: Option<SubAgent>,
     /// The absolute folder that relative paths are below.
     pub cwd: PathBuf,
-    /// The host's name of the tool, before and after a tool call.
-    pub tool: Option<String>,
-    /// What the tool call changes.
-    pub intent: Intent,
-    /// True when this stop was refused before: refusing it again would not end.
-    pub is_repeated_stop: bool,
+}
+
+/// When in a session a hook runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Moment {
+    /// A session begins or goes on.
+    Start,
+    /// A person or script gave a prompt.
+    Prompt,
+    /// A tool call that will change files.
+    Before(Edits),
+    /// A tool call that has run.
+    After(Edits),
+    /// The agent is about to end its turn. Refusing a repeated stop again would not end.
+    Stop { is_repeated: bool },
+    /// The session, or the subagent, has ended.
+    End,
+    /// Any other event: it changes nothing and gets no answer.
+    Other,
 }
 
 /// An agent that a session's agent started.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SubAgent {
     /// Unique within the session.
     pub id: String,
@@ -42,174 +83,142 @@ pub struct SubAgent {
     pub kind: Option<String>,
 }
 
-/// An input that no known host sends. Whether the tool call may run is the caller's policy.
-#[derive(Debug, thiserror::Error)]
-pub enum HookError {
-    /// It is not even read.
-    #[error("the hook input has {n_bytes} bytes, over {INPUT_BYTES_MAX}: write the file in smaller parts")]
-    TooLong {
-        /// Its length.
-        n_bytes: usize,
-    },
-    /// Not an object of JSON in UTF-8.
-    #[error("the hook input is not a JSON object; `crewlog doctor` tries the hook of each host")]
-    NotJson(#[source] serde_json::Error),
-    /// A field is missing or is not what the hosts send.
-    #[error("`{field}` of the hook input {problem}; `crewlog doctor` tries the hook of each host")]
-    Field {
-        /// Its name, with `tool_input.` before the arguments of a tool.
-        field: String,
-        /// What is wrong with it.
-        problem: &'static str,
-    },
+/// What crewlog decided.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Verdict {
+    /// Go on, and let the model read this if it is not empty.
+    Allow(String),
+    /// Do not run the tool call, or do not end the turn, for this reason.
+    Refuse(String),
+}
+
+/// The fields that are needed; all others are skipped unread, such as the content of a written file.
+#[derive(Deserialize)]
+struct Input<'a> {
+    hook_event_name: String,
+    session_id: String,
+    cwd: PathBuf,
+    transcript_path: Option<String>,
+    turn_id: Option<IgnoredAny>,
+    timestamp: Option<IgnoredAny>,
+    model: Option<IgnoredAny>,
+    agent_id: Option<String>,
+    agent_type: Option<String>,
+    stop_hook_active: Option<bool>,
+    tool_name: Option<String>,
+    #[serde(borrow)]
+    tool_input: Option<&'a RawValue>,
+}
+
+/// The arguments of a tool that writes a file.
+#[derive(Deserialize)]
+struct Write {
+    #[serde(alias = "notebook_path", alias = "filePath")]
+    file_path: PathBuf,
+}
+
+#[derive(Deserialize)]
+struct Patch {
+    #[serde(alias = "patchText")]
+    command: String,
+}
+
+#[derive(Deserialize)]
+struct Shell {
+    #[serde(alias = "cmd")]
+    command: String,
+    #[serde(alias = "dir_path")]
+    workdir: Option<PathBuf>,
 }
 
 /// Reads the input of a hook of any host.
 ///
 /// # Errors
-/// Anything that a known host does not send. Fields that are not needed are not judged.
-pub fn parse(input: &[u8]) -> Result<Call, HookError> {
-    if input.len() > INPUT_BYTES_MAX {
-        return Err(HookError::TooLong { n_bytes: input.len() });
-    }
-    let fields = Fields { below: "", raw: serde_json::from_slice(input).map_err(HookError::NotJson)? };
-    let event = fields.required("hook_event_name")?;
-    let host = host(&event, &fields)?;
+/// Anything that no known host sends.
+pub fn parse(input: &[u8]) -> serde_json::Result<Call> {
+    let input: Input<'_> = serde_json::from_slice(input)?;
+    let host = host(&input);
+    let Input { hook_event_name: event, session_id: session, cwd, agent_id, agent_type, .. } = input;
+    let edits = || edits(input.tool_name.as_deref(), input.tool_input);
     let moment = match event.as_str() {
-        "SessionStart" => Moment::SessionStart { source: fields.text("source")?.unwrap_or_default() },
+        "SessionStart" => Moment::Start,
         "UserPromptSubmit" | "BeforeAgent" => Moment::Prompt,
-        "PreToolUse" | "BeforeTool" => Moment::PreTool,
-        "PostToolUse" | "AfterTool" => Moment::PostTool,
-        "Stop" | "AfterAgent" => Moment::Stop,
-        "SessionEnd" => Moment::SessionEnd,
-        "SubagentStop" if fields.has("agent_id") => Moment::SessionEnd,
+        "PreToolUse" | "BeforeTool" => match edits()? {
+            none if none == Edits::default() => Moment::Other,
+            edits => Moment::Before(edits),
+        },
+        "PostToolUse" | "AfterTool" => Moment::After(edits()?),
+        "Stop" | "AfterAgent" => Moment::Stop { is_repeated: input.stop_hook_active.unwrap_or(false) },
+        "SessionEnd" => Moment::End,
+        "SubagentStop" if agent_id.is_some() => Moment::End,
         _unused => Moment::Other,
     };
-    let cwd = PathBuf::from(fields.required("cwd")?);
     if !cwd.is_absolute() {
-        return Err(fields.wrong("cwd", "is not an absolute path"));
+        return Err(Error::custom("`cwd` is not an absolute path"));
     }
-    let agent = match fields.id("agent_id")? {
-        Some(id) => Some(SubAgent { id, kind: fields.text("agent_type")? }),
-        None => None,
-    };
-    let (tool, intent) = match moment {
-        Moment::PreTool | Moment::PostTool => {
-            let tool = fields.required("tool_name")?;
-            let intent = intent(&tool, &fields)?;
-            (Some(tool), intent)
-        }
-        Moment::SessionStart { .. } | Moment::Prompt | Moment::Stop | Moment::SessionEnd | Moment::Other => {
-            (None, Intent::Nothing)
-        }
-    };
-    let session = fields.id("session_id")?.ok_or_else(|| fields.wrong("session_id", "is missing"))?;
-    let is_repeated_stop = fields.read("stop_hook_active", "is neither true nor false")?.unwrap_or(false);
-    Ok(Call { host, moment, session, agent, cwd, tool, intent, is_repeated_stop })
+    let agent = agent_id.map(|id| SubAgent { id, kind: agent_type });
+    Ok(Call { host, event, moment, session, agent, cwd })
 }
 
 /// Who speaks. Gemini has names of its own for events, and a time in each; Codex an id for each turn, and a transcript
-/// that is a rollout; opencode's plugin sends no transcript.
-fn host(event: &str, fields: &Fields<'_>) -> Result<Host, HookError> {
-    if fields.has("turn_id") {
-        return Ok(Host::Codex);
+/// that is a rollout, or none in a session that is not kept; opencode's plugin sends neither transcript nor model.
+fn host(input: &Input<'_>) -> Host {
+    let (event, transcript) = (&input.hook_event_name, input.transcript_path.as_deref());
+    let is_rollout = |path: &str| path.rsplit(['/', '\\']).next().is_some_and(|name| name.starts_with("rollout-"));
+    if input.turn_id.is_some() || transcript.is_some_and(is_rollout) {
+        Host::Codex
+    } else if event.starts_with("Before") || event.starts_with("After") || input.timestamp.is_some() {
+        Host::Gemini
+    } else if transcript.is_some() {
+        Host::Claude
+    } else if input.model.is_some() {
+        Host::Codex
+    } else {
+        Host::Opencode
     }
-    if event.starts_with("Before") || event.starts_with("After") || fields.has("timestamp") {
-        return Ok(Host::Gemini);
-    }
-    if !fields.has("transcript_path") {
-        return Ok(if fields.has("model") { Host::Codex } else { Host::Opencode });
-    }
-    // Claude Code gives a model too, at the start of a session. Codex has no transcript in a session that is not kept.
-    let transcript = fields.text("transcript_path")?;
-    let name = transcript.as_deref().map(|path| path.rsplit(['/', '\\']).next().unwrap_or(path));
-    Ok(if name.is_none_or(|name| name.starts_with("rollout-")) { Host::Codex } else { Host::Claude })
 }
 
-fn intent(tool: &str, fields: &Fields<'_>) -> Result<Intent, HookError> {
-    let mut found = Edits::default();
-    match tool {
-        "Edit" | "Write" | "replace" | "write_file" => write(fields, "file_path", &mut found)?,
-        "NotebookEdit" => write(fields, "notebook_path", &mut found)?,
-        "edit" | "write" => write(fields, "filePath", &mut found)?,
-        "apply_patch" => {
-            let arguments = fields.arguments()?;
-            // opencode's name for it, then Codex's.
-            let text = match arguments.text("patchText")? {
-                Some(text) => text,
-                None => arguments.required("command")?,
-            };
-            patch::read(&text, Path::new(""), &mut found);
+/// What a tool call changes. The arguments of other tools are not looked at.
+fn edits(tool: Option<&str>, arguments: Option<&RawValue>) -> serde_json::Result<Edits> {
+    let (mut found, arguments) = (Edits::default(), arguments.map_or("null", RawValue::get));
+    match tool.ok_or_else(|| Error::missing_field("tool_name"))? {
+        "Edit" | "Write" | "NotebookEdit" | "replace" | "write_file" | "edit" | "write" => {
+            found.add_file(from_str::<Write>(arguments)?.file_path);
         }
-        "Bash" | "bash" | "run_shell_command" => run(fields, "command", &mut found)?,
-        "exec_command" => run(fields, "cmd", &mut found)?,
-        tool => {
-            let own =
-                ["mcp__crewlog__", "mcp_crewlog_", "crewlog_"].iter().find_map(|prefix| tool.strip_prefix(prefix));
-            return Ok(own.map_or(Intent::Nothing, |tool| Intent::OwnTool(tool.to_owned())));
+        "apply_patch" => patch::read(&from_str::<Patch>(arguments)?.command, &mut found),
+        "Bash" | "bash" | "run_shell_command" | "exec_command" => {
+            let Shell { command, workdir } = from_str(arguments)?;
+            shell::read(&command, &workdir.unwrap_or_default(), &mut found);
         }
+        _other => {}
     }
-    let is_nothing = found == Edits::default();
-    Ok(if is_nothing { Intent::Nothing } else { Intent::Edits(found) })
+    Ok(found)
 }
 
-fn write(fields: &Fields<'_>, name: &str, found: &mut Edits) -> Result<(), HookError> {
-    let path = fields.arguments()?.required(name)?;
-    found.add_literal(Path::new(""), &path, TouchKind::Write);
-    Ok(())
-}
-
-fn run(fields: &Fields<'_>, name: &str, found: &mut Edits) -> Result<(), HookError> {
-    let arguments = fields.arguments()?;
-    let folder = match arguments.text("workdir")? {
-        Some(folder) => folder,
-        None => arguments.text("dir_path")?.unwrap_or_default(),
+/// What the hook prints: nothing where there is nothing to say, or where the host has no way to the model. Codex drops an
+/// object with one unknown field, and runs the tool.
+#[must_use]
+pub fn printed(call: &Call, verdict: &Verdict) -> String {
+    let (Verdict::Allow(text) | Verdict::Refuse(text)) = verdict;
+    let text: String = match text.char_indices().nth(TEXT_CHARS_MAX) {
+        None => text.clone(),
+        Some(_) => text.chars().take(TEXT_CHARS_MAX - 1).chain(['…']).collect(),
     };
-    shell::read(&arguments.required(name)?, Path::new(&folder), found);
-    Ok(())
-}
-
-/// The fields of an object, each read when it is asked for: a written file is passed over, not copied.
-struct Fields<'a> {
-    below: &'static str,
-    raw: BTreeMap<String, &'a RawValue>,
-}
-
-impl<'a> Fields<'a> {
-    fn has(&self, name: &str) -> bool {
-        self.raw.contains_key(name)
-    }
-
-    /// Nothing for a missing field and for null.
-    fn read<T: serde::Deserialize<'a>>(&self, name: &str, problem: &'static str) -> Result<Option<T>, HookError> {
-        let Some(raw) = self.raw.get(name) else { return Ok(None) };
-        serde_json::from_str(raw.get()).map_err(|_of_another_type| self.wrong(name, problem))
-    }
-
-    fn text(&self, name: &str) -> Result<Option<String>, HookError> {
-        self.read(name, "is not a string")
-    }
-
-    fn required(&self, name: &str) -> Result<String, HookError> {
-        self.text(name)?.ok_or_else(|| self.wrong(name, "is missing"))
-    }
-
-    fn id(&self, name: &str) -> Result<Option<String>, HookError> {
-        let id = self.text(name)?;
-        match &id {
-            Some(id) if id.is_empty() || id.len() > ID_BYTES_MAX => Err(self.wrong(name, "is empty or too long")),
-            Some(id) if id.contains(char::is_control) => Err(self.wrong(name, "has control characters")),
-            Some(_) | None => Ok(id),
+    let answer = match (verdict, &call.moment, call.host) {
+        (Verdict::Allow(_), _, _) if text.is_empty() => return text,
+        (_, Moment::End | Moment::Other, _)
+        | (Verdict::Allow(_), Moment::Stop { .. }, _)
+        | (Verdict::Allow(_), Moment::Before(_), Host::Gemini | Host::Opencode)
+        | (Verdict::Refuse(_), Moment::Stop { .. }, Host::Opencode) => return String::new(),
+        (Verdict::Refuse(_), _, Host::Gemini) => json!({ "decision": "deny", "reason": text }),
+        (Verdict::Refuse(_), Moment::Stop { .. }, _) => json!({ "decision": "block", "reason": text }),
+        (Verdict::Refuse(_), _, _) => json!({ "hookSpecificOutput": {
+            "hookEventName": call.event, "permissionDecision": "deny", "permissionDecisionReason": text,
+        }}),
+        (Verdict::Allow(_), Moment::Prompt, Host::Codex) => return text,
+        (Verdict::Allow(_), _, _) => {
+            json!({ "hookSpecificOutput": { "hookEventName": call.event, "additionalContext": text } })
         }
-    }
-
-    /// The arguments of a tool call.
-    fn arguments(&self) -> Result<Fields<'a>, HookError> {
-        let raw = self.read("tool_input", "is not an object")?.ok_or_else(|| self.wrong("tool_input", "is missing"))?;
-        Ok(Fields { below: "tool_input.", raw })
-    }
-
-    fn wrong(&self, field: &str, problem: &'static str) -> HookError {
-        HookError::Field { field: format!("{}{field}", self.below), problem }
-    }
+    };
+    answer.to_string()
 }

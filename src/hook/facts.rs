@@ -12,8 +12,6 @@ use crate::text::{count, one_line, rfc3339};
 
 /// The reason of the leases that edits take.
 pub const EDITING: &str = "editing";
-/// The beginning of the refusal of a commit.
-pub const COMMIT_REFUSED: &str = "this commit is refused, its index has files of others";
 /// The most leases that a refusal names.
 pub const HITS_MAX: usize = 5;
 /// The most agents and tasks at the start of a session, and files of each agent.
@@ -25,19 +23,19 @@ const PATH_CHARS_MAX: usize = 120;
 const WORDS_CHARS_MAX: usize = 80;
 
 /// Why an edit or a commit is refused, and what is possible next.
-pub fn refusal(hits: &[Hit], what: &str) -> String {
-    let mut text = format!("{what}: {}", listed(hits));
+pub fn refusal(hits: &[Hit], is_commit: bool) -> String {
+    let what = if is_commit { "this commit is refused, its index has files of others" } else { "this edit is refused" };
     let holder = hits.first().map_or("", |hit| hit.blocked.holder.agent.as_str());
-    text += &format!(
-        ". Possible now: work on other files; call reserve_paths with wait_seconds to get the file next; \
-         or ask {holder} with send_message."
-    );
-    text
+    format!(
+        "{what}: {}. Possible now: work on other files; call reserve_paths with wait_seconds to get the file next; \
+         or ask {holder} with send_message.",
+        listed(hits)
+    )
 }
 
 /// The files and who leases them: `a.rs is leased by bob for task backlog/3 ("editing") until 2030-…Z`.
 pub fn listed(hits: &[Hit]) -> String {
-    let shown = hits.iter().take(HITS_MAX).map(|hit| {
+    first(hits.iter(), HITS_MAX, "; ", |hit| {
         let blocked = &hit.blocked;
         let file = one_line(&blocked.asked.path, PATH_CHARS_MAX);
         let verb = match blocked.by {
@@ -55,21 +53,16 @@ pub fn listed(hits: &[Hit]) -> String {
             text += &format!(" ({:?})", one_line(&hit.reason, WORDS_CHARS_MAX));
         }
         text + &format!(" until {} or longer", rfc3339(blocked.until))
-    });
-    let shown = shown.collect::<Vec<_>>().join("; ");
-    match hits.len().saturating_sub(HITS_MAX) {
-        0 => shown,
-        n_more => format!("{shown}; and {n_more} more"),
-    }
+    })
 }
 
 /// Overlaps with other worktrees: the edit goes on.
 pub fn merge_risks(risks: &[MergeRisk]) -> String {
-    let shown = risks.iter().take(HITS_MAX).map(|risk| {
+    let shown = first(risks.iter(), HITS_MAX, "; ", |risk| {
         let MergeRisk { holder, target, .. } = risk;
         format!("{} leases {} in {}", holder.agent, one_line(&target.path, PATH_CHARS_MAX), holder.worktree)
     });
-    format!("crewlog: merge risk: {}.", shown.collect::<Vec<_>>().join("; "))
+    format!("crewlog: merge risk: {shown}.")
 }
 
 pub fn unread(n_unread: usize) -> String {
@@ -80,9 +73,8 @@ pub fn unread(n_unread: usize) -> String {
 pub fn still_held(leases: &[(u64, Lease)], tasks: &[String]) -> String {
     let mut parts = Vec::new();
     if !tasks.is_empty() {
-        let shown: Vec<_> = tasks.iter().take(TASKS_MAX).map(String::as_str).collect();
-        let more = if tasks.len() > TASKS_MAX { ", ..." } else { "" };
-        parts.push(format!("the tasks {}{more} (update_task ends them or gives them back)", shown.join(", ")));
+        let tasks = first(tasks.iter(), TASKS_MAX, ", ", String::clone);
+        parts.push(format!("the tasks {tasks} (update_task ends them or gives them back)"));
     }
     if !leases.is_empty() {
         let files = files(leases.iter().map(|(_, lease)| lease));
@@ -102,15 +94,10 @@ pub async fn at_start(crew: &Crew, agent: &str, worktree: &str) -> Result<String
     let others: Vec<_> = others.map(|(name, found)| (name.to_owned(), found.profile.program.clone())).collect();
     drop(agents);
     let leases = crew.leases().await?;
-    if others.is_empty() {
-        text += "No other agent is present.\n";
-    }
-    for (name, program) in others.iter().take(AGENTS_MAX) {
-        let _ = writeln!(text, "Present: {name} ({}){}", one_line(program, 24), work(&leases, name, &of(name)));
-    }
-    if others.len() > AGENTS_MAX {
-        let _ = writeln!(text, "Present: {} more", others.len() - AGENTS_MAX);
-    }
+    text += &first(others.iter(), AGENTS_MAX, "\n", |(name, program)| {
+        format!("Present: {name} ({}){}", one_line(program, 24), work(&leases, name, &of(name)))
+    });
+    text += if others.is_empty() { "No other agent is present.\n" } else { "\n" };
     let _ = writeln!(text, "You{}", work(&leases, agent, &of(agent)));
     drop(leases);
     let _ = writeln!(text, "{}.", count(n_unread, "unread message"));
@@ -135,9 +122,14 @@ fn work(leases: &Leases, agent: &str, tasks: &[&TaskSummary]) -> String {
 }
 
 fn files<'a>(leases: impl Iterator<Item = &'a Lease>) -> String {
-    let mut leases = leases.peekable();
-    let shown: Vec<_> =
-        leases.by_ref().take(FILES_MAX).map(|lease| one_line(&lease.target.path, PATH_CHARS_MAX)).collect();
-    let n_more = leases.count();
-    if n_more > 0 { format!("{} and {n_more} more", shown.join(", ")) } else { shown.join(", ") }
+    first(leases, FILES_MAX, ", ", |lease| one_line(&lease.target.path, PATH_CHARS_MAX))
+}
+
+/// The first `max` items as text, and how many more there are.
+fn first<T>(mut items: impl Iterator<Item = T>, max: usize, between: &str, shown: impl Fn(T) -> String) -> String {
+    let text = items.by_ref().take(max).map(shown).collect::<Vec<_>>().join(between);
+    match items.count() {
+        0 => text,
+        n_more => format!("{text}{between}{n_more} more"),
+    }
 }

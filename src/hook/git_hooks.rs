@@ -1,11 +1,10 @@
 //! `crewlog hook pre-commit` and `crewlog hook pre-push`: refuses a commit of files that others hold leases on, whoever runs
 //! git, and warns of the merge risks of a push.
 
-use std::collections::BTreeSet;
 use std::io::{self, Read};
 use std::process::ExitCode;
 
-use super::edits::{Changes, Hit, literals};
+use super::edits::{Changes, Hit};
 use super::run::on_the_log;
 use super::{facts, git, process};
 use crate::cli::GitHook;
@@ -15,7 +14,6 @@ use crate::crew::worktree::Worktree;
 use crate::failure::Failure;
 use crate::session::Session;
 use crate::terminal::say;
-use crewlog_executors::crew::Crew;
 
 /// Variables by which agent programs tell a command the id of their session.
 const SESSIONS: [&str; 2] = ["CLAUDE_CODE_SESSION_ID", "GEMINI_SESSION_ID"];
@@ -25,71 +23,66 @@ const SIGNS: [&str; 4] = ["AGENT_ID", "CLAUDECODE", "GEMINI_CLI", "OPENCODE"];
 const PUSH_BYTES_MAX: u64 = 64 * 1024;
 
 /// Answers a hook of git: with exit code 1 git stops.
-pub fn run(session: Result<Session, Failure>, hook: GitHook, on_error: OnError) -> ExitCode {
-    let done = session.and_then(|session| match hook {
-        _ if session.place.is_unused() => Ok(true),
-        GitHook::PreCommit => pre_commit(&session),
-        GitHook::PrePush => pre_push(&session),
-    });
-    let goes_on = done.unwrap_or_else(|failure| {
-        say(&format!("crewlog could not look at the leases: {failure}"));
-        on_error == OnError::Allow || hook == GitHook::PrePush
-    });
+pub async fn run(session: Result<Session, Failure>, hook: GitHook, on_error: OnError) -> ExitCode {
+    let hits = match session {
+        Ok(session) if session.place.is_unused() => Ok(Vec::new()),
+        Ok(session) => on_the_log(&session, hits(&session, hook)).await,
+        Err(failure) => Err(failure),
+    };
+    let goes_on = match (hits, hook) {
+        (Err(failure), _) => {
+            say(&format!("crewlog could not look at the leases: {failure}"));
+            on_error == OnError::Allow || hook == GitHook::PrePush
+        }
+        (Ok(hits), _) if hits.is_empty() => true,
+        (Ok(hits), GitHook::PrePush) => {
+            say(&format!("crewlog: warning: merge risk: {}", facts::listed(&hits)));
+            true
+        }
+        (Ok(hits), GitHook::PreCommit) => {
+            let is_agent = SIGNS.iter().any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()));
+            say(&match is_agent {
+                true => facts::refusal(&hits, true),
+                false => format!(
+                    "crewlog: {}\n  hint: `crewlog leases --force` ends a lease, `git commit --no-verify` commits anyway",
+                    facts::listed(&hits)
+                ),
+            });
+            false
+        }
+    };
     if goes_on { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn pre_commit(session: &Session) -> Result<bool, Failure> {
-    session.config()?;
-    let hits = on_the_log(session, async {
-        let staged = git::staged(&session.folder, true).await.map_err(|error| no_git(&error))?;
-        hits(&*open(session).await?, session, &staged, session.config()?.hooks.strict).await
-    })?;
-    if hits.is_empty() {
-        return Ok(true);
-    }
-    let is_agent = SIGNS.iter().any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()));
-    say(&match is_agent {
-        true => facts::refusal(&hits, facts::COMMIT_REFUSED),
-        false => format!(
-            "crewlog: {}\n  hint: `crewlog leases --force` ends a lease, `git commit --no-verify` commits anyway",
-            facts::listed(&hits)
-        ),
-    });
-    Ok(false)
-}
-
-fn pre_push(session: &Session) -> Result<bool, Failure> {
-    let mut told = String::new();
-    io::stdin().lock().take(PUSH_BYTES_MAX).read_to_string(&mut told)?;
-    // Each line: the local ref and its commit, the remote ref and its commit. Zeros delete the remote ref.
-    let commits = told.lines().filter_map(|line| line.split(' ').nth(1));
-    let commits: BTreeSet<_> = commits.filter(|id| id.chars().any(|digit| digit != '0')).collect();
-    let hits = on_the_log(session, async {
-        let mut names = Vec::new();
-        for commit in commits {
-            names.extend(git::pushed(&session.folder, commit).await.map_err(|error| no_git(&error))?);
-        }
-        hits(&*open(session).await?, session, &names, true).await
-    })?;
-    if !hits.is_empty() {
-        say(&format!("crewlog: warning: merge risk: {}", facts::listed(&hits)));
-    }
-    Ok(true)
-}
-
-/// The leases of others on these files. Whoever has no name among the agents is a person, for whom all of them count.
-async fn hits(crew: &Crew, session: &Session, names: &[String], is_strict: bool) -> Result<Vec<Hit>, Failure> {
+/// The leases of others on the files of the commit or push. Whoever has no name among the agents is a person, for whom all
+/// of them count.
+async fn hits(session: &Session, hook: GitHook) -> Result<Vec<Hit>, Failure> {
+    let hooks = &session.config()?.hooks;
+    let names = match hook {
+        GitHook::PreCommit => git::staged(&session.folder).await,
+        GitHook::PrePush => match pushed_commits()? {
+            none if none.is_empty() => Ok(Vec::new()),
+            commits => git::pushed(&session.folder, &commits).await,
+        },
+    };
+    let names =
+        names.map_err(|error| Failure::user(format!("git does not tell which files are committed: {error}")))?;
+    let crew = open(session).await?;
     let agents = crew.agents().await?;
     let of_session = |session: String| agents.joined_as(&session, None).map(str::to_owned);
     let told = SESSIONS.iter().filter_map(|name| std::env::var(name).ok()).find_map(of_session);
     let agent = agent_id().or(told).or_else(|| process::ancestors().into_iter().find_map(of_session));
     drop(agents);
-    let worktree = Worktree::around(&session.folder);
-    let changes = Changes { worktree, files: literals(names), is_everything: false };
-    let leases = crew.leases().await?;
-    Ok(changes.hits(&leases, agent.as_deref().unwrap_or_default(), is_strict, crew.store().now()))
+    let changes = Changes::of_commit(Worktree::around(&session.folder), &names);
+    let is_strict = hooks.strict || hook == GitHook::PrePush;
+    Ok(changes.compared(&crew, agent.as_deref().unwrap_or_default(), is_strict).await?.1)
 }
 
-fn no_git(error: &io::Error) -> Failure {
-    Failure::user(format!("git does not tell which files are committed: {error}"))
+/// The commits of a push, from standard input. Each line: the local ref and its commit, the remote ref and its commit. Zeros
+/// delete the remote ref.
+fn pushed_commits() -> io::Result<String> {
+    let mut told = String::new();
+    io::stdin().lock().take(PUSH_BYTES_MAX).read_to_string(&mut told)?;
+    let commits = told.lines().filter_map(|line| line.split(' ').nth(1));
+    Ok(commits.filter(|id| id.chars().any(|digit| digit != '0')).collect::<Vec<_>>().join(" "))
 }

@@ -1,123 +1,91 @@
 //! Which agent a hook acts for: the launcher's name, else the session, else the process of the agent program.
 
-use std::path::PathBuf;
+use crewlog_executors::crew::{Caller, Join, Refusal};
+use crewlog_planner::crew::agents::{Agents, Liveness, Profile};
 
-use crewlog_executors::crew::{Caller, Crew, Join, Refusal};
-use crewlog_planner::crew::agents::{Agent, Agents, Liveness, Profile};
-use serde::{Deserialize, Serialize};
-
-use super::Host;
-use super::dialect::{Call, SubAgent};
+use super::dialect::{Host, SubAgent};
+use super::moments::Hook;
 use super::process::named;
 
 /// The most characters of a subagent's kind, and of its id, in its name.
 const KIND_CHARS_MAX: usize = 20;
 const ID_CHARS_MAX: usize = 8;
 
-/// Where a hook runs, and how it is set.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Origin {
-    /// Its working directory: the repository around it is the one whose files are leased.
-    pub folder: PathBuf,
-    /// The name that the launcher gave the agent.
-    pub agent: Option<String>,
-    /// The sessions of the processes above it.
-    pub ancestors: Vec<String>,
-    /// Whether leases of other worktrees count too.
-    pub is_strict: bool,
-    /// Whether an edit takes a lease.
-    pub lease_on_edit: bool,
-}
-
-/// The caller of a hook, if it has joined.
-pub async fn known(crew: &Crew, origin: &Origin, call: &Call, worktree: &str) -> Result<Option<Caller>, Refusal> {
-    let agents = crew.agents().await?;
-    let name = match &call.agent {
-        Some(sub) => agents.joined_as(&session_below(call, sub), None).map(str::to_owned),
-        None => own(&agents, origin, call),
-    };
-    Ok(name.and_then(|name| agents.get(&name).map(|agent| caller(&name, agent, worktree))))
-}
-
-/// The caller of a hook, which joins if it has not yet.
-pub async fn joined(crew: &Crew, origin: &Origin, call: &Call, worktree: &str) -> Result<Caller, Refusal> {
-    if let Some(known) = known(crew, origin, call, worktree).await? {
-        return Ok(known);
+impl Hook<'_> {
+    /// The caller, if it has joined.
+    pub async fn known(&self) -> Result<Option<Caller>, Refusal> {
+        let agents = self.crew.agents().await?;
+        let name = match &self.call.agent {
+            Some(sub) => agents.joined_as(&self.session_below(sub), None).map(str::to_owned),
+            None => self.own(&agents),
+        };
+        drop(agents);
+        let Some(name) = name else { return Ok(None) };
+        let worktree = self.here.name().to_owned();
+        Ok(Some(Caller { worktree, ..self.crew.caller(&name).await? }))
     }
-    let agents = crew.agents().await?;
-    let parent = own(&agents, origin, call);
-    drop(agents);
-    let Some(sub) = &call.agent else { return join(crew, origin, call, worktree).await };
-    let parent = match parent {
-        Some(parent) => parent,
-        None => join(crew, origin, call, worktree).await?.agent,
-    };
-    let join = Join {
-        name: Some(name_below(sub)),
-        parent: Some(parent),
-        session: session_below(call, sub),
-        profile: profile(call, worktree),
-    };
-    Ok(crew.join(join).await?.caller)
-}
 
-/// The session joins. Where a host's tools get no id of its session, its process is the session, so that they agree.
-pub async fn join(crew: &Crew, origin: &Origin, call: &Call, worktree: &str) -> Result<Caller, Refusal> {
-    let session = of_process(origin, call).unwrap_or_else(|| call.session.clone());
-    let profile = profile(call, worktree);
-    Ok(crew.join(Join { name: origin.agent.clone(), parent: None, session, profile }).await?.caller)
-}
-
-/// Whether the session of an agent is that of the hook, and not one that only handed its name down.
-pub async fn owns(crew: &Crew, origin: &Origin, call: &Call, agent: &str) -> Result<bool, Refusal> {
-    let agents = crew.agents().await?;
-    let session = agents.get(agent).map(|agent| agent.session.as_str()).unwrap_or_default();
-    Ok(session == call.session || Some(session) == of_process(origin, call).as_deref() || call.agent.is_some())
-}
-
-/// The session of an agent whose host gives its tools no id of one.
-fn of_process(origin: &Origin, call: &Call) -> Option<String> {
-    let process = origin.ancestors.first().filter(|_| has_only_process(call.host))?;
-    Some(named(process, origin.agent.as_deref()))
-}
-
-/// The agent of the session itself. A name of the launcher's that is silent, or has left, is joined again.
-fn own(agents: &Agents, origin: &Origin, call: &Call) -> Option<String> {
-    if let Some(name) = &origin.agent {
-        return agents.get(name).filter(|agent| agent.liveness == Liveness::Alive).map(|_| name.clone());
+    /// The caller, which joins if it has not yet. Where a host's tools get no id of its session, its process is the session,
+    /// so that they agree.
+    pub async fn joined(&self) -> Result<Caller, Refusal> {
+        if let Some(known) = self.known().await? {
+            return Ok(known);
+        }
+        let session = self.of_process().unwrap_or_else(|| self.call.session.clone());
+        let own = (self.origin.agent.clone(), None, session);
+        let Some(sub) = &self.call.agent else { return self.join(own).await };
+        let parent = self.own(&*self.crew.agents().await?);
+        let parent = match parent {
+            Some(parent) => parent,
+            None => self.join(own).await?.agent,
+        };
+        self.join((Some(name_below(sub)), Some(parent), self.session_below(sub))).await
     }
-    let by_process = || {
-        let mut above = origin.ancestors.iter().filter(|_| has_only_process(call.host));
-        above.find_map(|session| agents.joined_as(session, None))
-    };
-    agents.joined_as(&call.session, None).or_else(by_process).map(str::to_owned)
-}
 
-/// Gemini CLI and opencode give their MCP servers no id of a session.
-fn has_only_process(host: Host) -> bool {
-    match host {
-        Host::Gemini | Host::Opencode => true,
-        Host::Claude | Host::Codex => false,
+    async fn join(&self, of: (Option<String>, Option<String>, String)) -> Result<Caller, Refusal> {
+        let (name, parent, session) = of;
+        let profile = Profile {
+            program: self.call.host.program().to_owned(),
+            model: None,
+            capabilities: Vec::new(),
+            focus: Vec::new(),
+            worktree: self.here.name().to_owned(),
+            process: None,
+        };
+        Ok(self.crew.join(Join { name, parent, session, profile }).await?.caller)
     }
-}
 
-pub fn caller(name: &str, agent: &Agent, worktree: &str) -> Caller {
-    Caller { agent: name.to_owned(), epoch: agent.epoch, worktree: worktree.to_owned() }
-}
-
-fn profile(call: &Call, worktree: &str) -> Profile {
-    Profile {
-        program: call.host.program().to_owned(),
-        model: None,
-        capabilities: Vec::new(),
-        focus: Vec::new(),
-        worktree: worktree.to_owned(),
-        process: None,
+    /// Whether the session of an agent is that of the hook, and not one that only handed its name down.
+    pub async fn owns(&self, agent: &str) -> Result<bool, Refusal> {
+        let agents = self.crew.agents().await?;
+        let session = agents.get(agent).map(|agent| agent.session.clone());
+        Ok(session.as_ref() == Some(&self.call.session) || session == self.of_process() || self.call.agent.is_some())
     }
-}
 
-fn session_below(call: &Call, sub: &SubAgent) -> String {
-    format!("{}/{}", call.session, sub.id)
+    /// The agent of the session itself. A name of the launcher's that is silent, or has left, is joined again.
+    fn own(&self, agents: &Agents) -> Option<String> {
+        if let Some(name) = &self.origin.agent {
+            return agents.get(name).filter(|agent| agent.liveness == Liveness::Alive).map(|_| name.clone());
+        }
+        let above = self.origin.ancestors.iter().filter(|_| self.has_only_process());
+        let mut sessions = [&self.call.session].into_iter().chain(above);
+        sessions.find_map(|session| agents.joined_as(session, None)).map(str::to_owned)
+    }
+
+    /// The session of an agent whose host gives its tools no id of one.
+    fn of_process(&self) -> Option<String> {
+        let process = self.origin.ancestors.first().filter(|_| self.has_only_process())?;
+        Some(named(process, self.origin.agent.as_deref()))
+    }
+
+    /// Gemini CLI and opencode give their MCP servers no id of a session.
+    fn has_only_process(&self) -> bool {
+        matches!(self.call.host, Host::Gemini | Host::Opencode)
+    }
+
+    fn session_below(&self, sub: &SubAgent) -> String {
+        format!("{}/{}", self.call.session, sub.id)
+    }
 }
 
 /// The kind and the beginning of the id: subagents of one kind run at the same time.

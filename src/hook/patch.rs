@@ -1,32 +1,26 @@
 //! The patch format of Codex's `apply_patch`: which files a patch adds, updates, deletes and renames.
 
-use std::path::Path;
-
-use super::{Edits, TouchKind};
+use super::Edits;
 
 /// Adds the files of a patch to `found`. Text that is no patch has none; the host itself refuses it.
 ///
 /// As in Codex, a header may be indented, but not within an update, where an indented line is content.
-pub fn read(patch: &str, folder: &Path, found: &mut Edits) {
+pub fn read(patch: &str, found: &mut Edits) {
     let mut is_in_update = false;
     let mut lines = patch.lines().peekable();
     while let Some(line) = lines.next() {
         let header = if is_in_update { line.trim_end() } else { line.trim() };
         if let Some(path) = header.strip_prefix("*** Update File: ") {
             is_in_update = true;
-            match lines.peek().and_then(|next| next.trim().strip_prefix("*** Move to: ")) {
-                Some(to) => {
-                    found.add_literal(folder, path, TouchKind::MoveFrom);
-                    found.add_literal(folder, to, TouchKind::MoveTo);
-                }
-                None => found.add_literal(folder, path, TouchKind::Write),
+            found.add_file(path.into());
+            if let Some(to) = lines.peek().and_then(|next| next.trim().strip_prefix("*** Move to: ")) {
+                found.add_file(to.into());
             }
-        } else if let Some(path) = header.strip_prefix("*** Add File: ") {
+        } else if let Some(path) =
+            header.strip_prefix("*** Add File: ").or_else(|| header.strip_prefix("*** Delete File: "))
+        {
             is_in_update = false;
-            found.add_literal(folder, path, TouchKind::Write);
-        } else if let Some(path) = header.strip_prefix("*** Delete File: ") {
-            is_in_update = false;
-            found.add_literal(folder, path, TouchKind::Delete);
+            found.add_file(path.into());
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Edits, TouchKind, patch};
+use super::{Edits, Touch};
 
 /// The most bytes of a command that are looked at.
 pub const COMMAND_BYTES_MAX: usize = 64 * 1024;
@@ -22,14 +22,13 @@ pub fn read(command: &str, folder: &Path, found: &mut Edits) {
     let end = command.floor_char_boundary(COMMAND_BYTES_MAX);
     // Up to a whole line: half a word would be another path.
     let end = if end < command.len() { command[..end].rfind('\n').unwrap_or(0) } else { end };
-    found.is_truncated |= end < command.len();
     Shell { rest: &command[..end], bodies: None, depth: 0, folder: Some(folder.into()), found }.commands();
 }
 
 /// A word, and whether the shell expands it as a pattern. Text that only the shell knows is NUL, which no path has.
 type Word = (String, bool);
-/// A command: its words, the files that it is redirected to, its here-document.
-type Line<'a> = (Vec<Word>, Vec<Word>, Option<&'a str>);
+/// A command: its words, and the files that it is redirected to.
+type Line = (Vec<Word>, Vec<Word>);
 
 struct Shell<'a, 'f> {
     rest: &'a str,
@@ -97,7 +96,7 @@ impl<'a> Shell<'a, '_> {
         (self.folder, self.depth) = outside;
     }
 
-    fn redirection(&mut self, (_, written, body): &mut Line<'a>) {
+    fn redirection(&mut self, (_, written): &mut Line) {
         let is_output = self.eat(">");
         if self.eat("<<") && !self.eat("<") {
             let tabs: &[char] = if self.eat("-") { &['\t'] } else { &[] };
@@ -105,7 +104,6 @@ impl<'a> Shell<'a, '_> {
             let bodies = self.bodies.unwrap_or_else(|| self.rest.split_once('\n').map_or("", |(_, bodies)| bodies));
             let is_body = |line: &&str| line.trim_start_matches(tabs).trim_end() != delimiter;
             let n_bytes = bodies.split_inclusive('\n').take_while(is_body).map(str::len).sum();
-            *body = Some(&bodies[..n_bytes]);
             self.bodies = Some(bodies[n_bytes..].split_once('\n').map_or("", |(_, after)| after));
             return;
         }
@@ -159,8 +157,8 @@ impl<'a> Shell<'a, '_> {
         (text, is_pattern)
     }
 
-    fn run(&mut self, (words, written, body): Line<'a>, lasts: bool) {
-        self.touch(&written, TouchKind::Write);
+    fn run(&mut self, (words, written): Line, lasts: bool) {
+        self.touch(&written);
         let mut words = words.into_iter().skip_while(|(text, _)| {
             BEFORE.split(' ').any(|word| word == text) || text.contains('=') || (text.starts_with('-') && text != "-v")
         });
@@ -173,40 +171,40 @@ impl<'a> Shell<'a, '_> {
             "cd" | "pushd" | "popd" => {
                 self.folder = operands.first().filter(|word| lasts && !word.1).and_then(|(to, _)| self.below(to));
             }
-            "tee" => self.touch(&operands, TouchKind::Write),
-            "sed" if flags.contains('i') => self.touch(operands.iter().skip(n_scripts), TouchKind::Write),
-            "cp" => self.copy(&operands, flags.contains('t'), false),
-            "mv" | "git mv" => self.copy(&operands, flags.contains('t'), true),
-            "rm" | "git rm" if !flags.contains('n') => self.touch(&operands, TouchKind::Delete),
-            "git restore" if !flags.contains('S') || flags.contains('W') => self.touch(&operands, TouchKind::Write),
+            "sed" if flags.contains('i') => self.touch(operands.iter().skip(n_scripts)),
+            "cp" | "mv" | "git mv" => self.copy(&operands, flags.contains('t'), name != "cp"),
+            "tee" | "rm" | "git rm" if !flags.contains('n') => self.touch(&operands),
+            "git restore" if !flags.contains('S') || flags.contains('W') => self.touch(&operands),
             "git checkout" if !flags.contains(['b', 'B', 'd']) => {
                 // Without a `--` before it, a first word like `main` is a branch.
                 let is_branch = |(text, _): &Word| !text.contains(['.', '/']) && !flags.contains("--");
-                self.touch(operands.iter().skip(operands.first().is_some_and(is_branch).into()), TouchKind::Write);
+                self.touch(operands.iter().skip(operands.first().is_some_and(is_branch).into()));
             }
             "git commit" => self.found.commits.extend(self.folder.clone()),
-            "apply_patch" => self.folder.iter().zip(body).for_each(|(at, text)| patch::read(text, at, self.found)),
             _unknown => {}
         }
     }
 
-    /// The last word is the target. Where it may be a folder, both readings are found.
+    /// The last word is the target.
     fn copy(&mut self, operands: &[Word], is_folder: bool, is_move: bool) {
         let [sources @ .., target] = operands else { return };
-        self.touch(sources.iter().filter(|_| is_move), TouchKind::MoveFrom);
-        let may_be_file = !is_folder && sources.len() == 1 && !target.0.ends_with(['/', '.']);
-        self.touch([target].into_iter().filter(|_| may_be_file), TouchKind::MoveTo);
+        self.touch(sources.iter().filter(|_| is_move));
+        let is_folder = is_folder || sources.len() > 1 || target.0.ends_with(['/', '.']);
         for (source, is_pattern) in sources {
             let name = source.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
-            let inside = format!("{}/{name}", target.0.trim_end_matches('/'));
-            self.touch([&(inside, target.1 || *is_pattern)], TouchKind::MoveTo);
+            let inside = (format!("{}/{name}", target.0.trim_end_matches('/')), target.1 || *is_pattern);
+            if is_folder || *is_pattern {
+                self.touch([&inside]);
+            } else if let Some(path) = self.below(&target.0) {
+                self.found.add(Touch { path, is_pattern: target.1, in_folder: self.below(&inside.0) });
+            }
         }
     }
 
-    fn touch<'w>(&mut self, words: impl IntoIterator<Item = &'w Word>, kind: TouchKind) {
+    fn touch<'w>(&mut self, words: impl IntoIterator<Item = &'w Word>) {
         for (text, is_pattern) in words {
             if let Some(path) = self.below(text) {
-                self.found.add(path, kind, *is_pattern);
+                self.found.add(Touch { path, is_pattern: *is_pattern, in_folder: None });
             }
         }
     }

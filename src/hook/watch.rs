@@ -4,14 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use crewlog_executors::crew::Crew;
 use crewlog_planner::crew::leases::LeaseCommand;
 use crewlog_planner::crew::target::Target;
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio::time::sleep;
 
 use super::git;
@@ -23,42 +22,39 @@ const DEBOUNCE: Duration = Duration::from_millis(500);
 const COMPARE_EVERY: Duration = Duration::from_secs(60);
 /// How long a path that was recorded is not recorded again.
 const QUIET: Duration = Duration::from_secs(60);
-/// The most changes that wait, and the most paths that are recorded at a time and remembered.
-const CHANGES_MAX: usize = 4_096;
+/// The most events that wait, and the most paths that are recorded at a time and remembered.
+const EVENTS_MAX: usize = 4_096;
 const RECORDS_MAX: usize = 100;
 const PATHS_MAX: usize = 10_000;
 
-/// Records changes of a worktree until `stop` is set.
+/// Records changes of a worktree: git compares it with its last commit whenever the file system reports
+/// a change, and every minute where it does not.
 ///
 /// # Errors
 /// When git cannot say what has changed: outside of a repository there is nothing to watch.
-pub async fn watch(crew: Arc<Crew>, worktree: Worktree, mut stop: watch::Receiver<bool>) -> io::Result<()> {
-    let (sender, mut changes) = mpsc::channel(CHANGES_MAX);
-    let mut seen = Seen { known: git::changed(worktree.root()).await?.into_iter().collect(), ..Seen::default() };
-    let mut watched = Watched::of(worktree.root(), sender).await;
+pub async fn watch(crew: &Crew, worktree: &Worktree) -> io::Result<()> {
+    let root = worktree.root();
+    let mut seen = Seen::default();
+    seen.compare(root, git::changed(root).await?, false);
+    let (sender, mut events) = mpsc::channel(EVENTS_MAX);
+    let mut watcher = watched(root, sender).await.map_err(|error| report(&error)).ok();
     loop {
-        let wait = if watched.is_some() { Duration::MAX } else { COMPARE_EVERY };
-        let mut batch = Vec::new();
+        let (mut batch, wait) = (Vec::new(), if watcher.is_some() { Duration::MAX } else { COMPARE_EVERY });
         tokio::select! {
-            _ = changes.recv_many(&mut batch, CHANGES_MAX) => {}
+            Some(event) = events.recv() => batch.push(event),
             () = sleep(wait) => {}
-            _ = stop.wait_for(|is_set| *is_set) => return Ok(()),
         }
-        if watched.is_some() {
+        if let Some(watching) = &mut watcher {
             sleep(DEBOUNCE).await;
+            batch.extend(std::iter::from_fn(|| events.try_recv().ok()));
+            if let Err(error) = watch_new(watching, root, batch).await {
+                report(&error);
+                watcher = None;
+            }
         }
-        while let Ok(change) = changes.try_recv() {
-            batch.push(change);
-        }
-        let touched = watched.is_some().then(|| below(worktree.root(), &batch));
-        if let Some(found) = &mut watched
-            && !found.keep_up(worktree.root(), &batch).await
-        {
-            watched = None;
-        }
-        // Git may be busy; the next batch sees the rest.
-        let Ok(changed) = git::changed(worktree.root()).await else { continue };
-        for path in seen.fresh(changed, touched.as_ref()) {
+        // Git may be busy; the next comparison sees the rest.
+        let Ok(changed) = git::changed(root).await else { continue };
+        for path in seen.compare(root, changed, true) {
             let Ok(path) = Target::literal(&path) else { continue };
             let worktree = worktree.name().to_owned();
             if let Err(error) = crew.record_edit(|now| LeaseCommand::SeeEdit { worktree, path, agent: None, now }).await
@@ -69,106 +65,67 @@ pub async fn watch(crew: Arc<Crew>, worktree: Worktree, mut stop: watch::Receive
     }
 }
 
-/// The paths of a batch as git names them; changes in git's own folder are none.
-fn below(root: &Path, batch: &[Change]) -> BTreeSet<String> {
-    let paths = batch.iter().flat_map(|change| match change {
-        Change::Paths(paths) => paths.as_slice(),
-        Change::Failed(_) => &[],
-    });
-    let below = paths.filter_map(|path| path.strip_prefix(root).ok()?.to_str()).map(str::to_owned);
-    below.filter(|path| !path.starts_with(".git/")).collect()
-}
-
-/// What the file system tells.
-enum Change {
-    Paths(Vec<PathBuf>),
-    Failed(notify::Error),
-}
-
-/// The watched folders: those with files that git does not ignore.
-struct Watched {
-    watcher: RecommendedWatcher,
-    folders: BTreeSet<PathBuf>,
-}
-
-impl Watched {
-    async fn of(root: &Path, sender: mpsc::Sender<Change>) -> Option<Self> {
-        let tell = move |event: notify::Result<Event>| {
-            let change = match event {
-                Ok(Event { kind: EventKind::Access(_), .. }) => return,
-                Ok(event) => Change::Paths(event.paths),
-                Err(error) => Change::Failed(error),
-            };
-            // A full queue has changes enough for a comparison.
-            let _ = sender.try_send(change);
-        };
-        let watcher = notify::recommended_watcher(tell).map_err(|error| report(&error)).ok()?;
-        let mut watched = Self { watcher, folders: BTreeSet::new() };
-        watched.add_folders(root).await.then_some(watched)
-    }
-
-    /// Watches new folders too. False when watching is over: too many folders, or a fault.
-    async fn keep_up(&mut self, root: &Path, batch: &[Change]) -> bool {
-        let mut has_folder = false;
-        for change in batch {
-            match change {
-                Change::Paths(paths) => has_folder |= paths.iter().any(|path| path.is_dir()),
-                Change::Failed(error) => {
-                    report(error);
-                    return false;
-                }
-            }
-        }
-        !has_folder || self.add_folders(root).await
-    }
-
-    async fn add_folders(&mut self, root: &Path) -> bool {
-        let files = git::files(root).await.unwrap_or_default();
-        let mut folders = BTreeSet::from([root.to_owned()]);
-        for file in files {
-            let above = Path::new(&file).ancestors().skip(1).map(|folder| root.join(folder));
-            folders.extend(above.take_while(|folder| folder.starts_with(root)));
-        }
-        for folder in folders.into_iter().filter(|folder| folder.is_dir()) {
-            if self.folders.contains(&folder) {
-                continue;
-            }
-            if let Err(error) = self.watcher.watch(&folder, RecursiveMode::NonRecursive) {
-                report(&error);
-                return false;
-            }
-            self.folders.insert(folder);
-        }
-        true
-    }
-}
-
 fn report(error: &notify::Error) {
     let every = COMPARE_EVERY.as_secs();
     tracing::warn!(%error, "the worktree cannot be watched: it is compared by git every {every} s instead");
 }
 
-/// What was seen before.
-#[derive(Default)]
-struct Seen {
-    /// The changed files at the last comparison.
-    known: BTreeSet<String>,
-    recorded: BTreeMap<String, Instant>,
+/// Watches the folders with files that git does not ignore.
+async fn watched(root: &Path, sender: mpsc::Sender<notify::Result<Event>>) -> notify::Result<RecommendedWatcher> {
+    let mut watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
+        let is_read = event.as_ref().is_ok_and(|event| matches!(event.kind, EventKind::Access(_)));
+        if !is_read {
+            // When the queue is full, a comparison is due anyway.
+            let _ = sender.try_send(event);
+        }
+    })?;
+    let files = git::files(root).await.unwrap_or_default();
+    let mut folders = BTreeSet::from([Path::new("")]);
+    folders.extend(files.iter().flat_map(|file| Path::new(file).ancestors().skip(1)));
+    for folder in folders.into_iter().map(|folder| root.join(folder)).filter(|folder| folder.is_dir()) {
+        watcher.watch(&folder, RecursiveMode::NonRecursive)?;
+    }
+    Ok(watcher)
 }
 
+/// Watches the new folders among what has changed.
+async fn watch_new(
+    watcher: &mut RecommendedWatcher,
+    root: &Path,
+    batch: Vec<notify::Result<Event>>,
+) -> notify::Result<()> {
+    let mut paths: Vec<PathBuf> = Vec::new();
+    for event in batch {
+        paths.extend(event?.paths.into_iter().filter(|path| path.is_dir() && !path.ends_with(".git")));
+    }
+    let below = |path: &PathBuf| path.strip_prefix(root).ok()?.to_str().map(str::to_owned);
+    let folders: BTreeSet<_> = paths.iter().filter_map(below).filter(|path| !path.is_empty()).collect();
+    let ignored = git::ignored(root, &folders.iter().map(String::as_str).collect()).await;
+    for folder in folders.difference(&ignored) {
+        watcher.watch(&root.join(folder), RecursiveMode::NonRecursive)?;
+    }
+    Ok(())
+}
+
+/// The changed files of the last comparison: when each was written, and when it was last recorded.
+#[derive(Default)]
+struct Seen(BTreeMap<String, (Option<SystemTime>, Option<Instant>)>);
+
 impl Seen {
-    /// The changed files that are news: those that were touched, or without a watch those that had not changed before.
-    fn fresh(&mut self, changed: Vec<String>, touched: Option<&BTreeSet<String>>) -> Vec<String> {
-        let changed: BTreeSet<_> = changed.into_iter().take(PATHS_MAX).collect();
-        let known = std::mem::replace(&mut self.known, changed);
-        self.recorded.retain(|_, at| at.elapsed() < QUIET);
-        let is_news = |path: &&String| match touched {
-            Some(touched) => touched.contains(*path),
-            None => !known.contains(*path),
-        };
-        let fresh = self.known.iter().filter(is_news).filter(|path| !self.recorded.contains_key(*path));
-        let fresh: Vec<_> = fresh.take(RECORDS_MAX).cloned().collect();
-        self.recorded.extend(fresh.iter().map(|path| (path.clone(), Instant::now())));
-        fresh
+    /// The changed files that were written since the last comparison and not recorded lately. They are recorded now if
+    /// `is_recorded`.
+    fn compare(&mut self, root: &Path, changed: Vec<String>, is_recorded: bool) -> Vec<String> {
+        let (before, mut news) = (std::mem::take(&mut self.0), Vec::new());
+        for path in changed.into_iter().take(PATHS_MAX) {
+            let written = root.join(&path).symlink_metadata().and_then(|found| found.modified()).ok();
+            let (last_written, mut recorded) = before.get(&path).copied().unwrap_or((None, None));
+            let is_same = before.contains_key(&path) && written == last_written;
+            if is_recorded && !is_same && recorded.is_none_or(|at| at.elapsed() >= QUIET) && news.len() < RECORDS_MAX {
+                recorded = Some(Instant::now());
+                news.push(path.clone());
+            }
+            self.0.insert(path, (written, recorded));
+        }
+        news
     }
 }

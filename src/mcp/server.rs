@@ -18,7 +18,6 @@ use super::identity::{Client, Member, Members};
 use super::once::once;
 use super::reply::{Refused, Reply, beginning, fit, page, result_of};
 use super::tools::{JOIN, KEY, listed};
-use crate::config::SecretsConfig;
 use crate::failure::Failure;
 use crate::secrets::Secrets;
 use crate::session::Session;
@@ -49,8 +48,7 @@ pub struct Server {
 
 impl Server {
     pub fn new(session: &Session, crew: Arc<Crew>, members: Members) -> Result<Self, Failure> {
-        let SecretsConfig { patterns, env } = &session.config()?.secrets;
-        let secrets = Arc::new(Secrets::of(patterns, env));
+        let secrets = Arc::new(session.config()?.secrets.clone());
         Ok(Self { crew, members: Arc::new(members), secrets })
     }
 

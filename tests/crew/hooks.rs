@@ -370,7 +370,7 @@ fn a_log_that_cannot_be_read_follows_the_policy() {
     rig.0.write("crewlog.toml", "[hooks]\non_error = \"deny\"\n");
     let denied = rig.raw(edit.as_bytes(), Some("ann")).expect(0);
     assert!(refused(&denied.stdout).contains("could not look at the leases, this call is refused: "));
-    rig.raw(b"no JSON", Some("ann")).expect(2).says(&["not a JSON object"]);
+    rig.raw(b"no JSON", Some("ann")).expect(2).says(&["the hook input is unknown"]);
     rig.0.write("crewlog.toml", "[hooks]\nunknown = 1\n");
     let broken = rig.raw(edit.as_bytes(), Some("ann")).expect(0);
     assert!(context(&broken.stdout).contains("crewlog.toml:2:"), "{}", broken.stdout);
@@ -502,4 +502,25 @@ fn a_change_that_no_hook_saw_is_recorded_without_a_culprit() {
     assert_eq!((&seen[0]["path"], &seen[0]["agent"]), (&json!("free.txt"), &Value::Null));
     resident.signal(rustix::process::Signal::INT);
     resident.finish();
+}
+
+#[test]
+fn secrets_of_hooks_and_commands_are_redacted_before_they_are_appended() {
+    let rig = Rig(Scene::with_repository().with_env("DEPLOY_TOKEN", "hunter2hunter2"));
+    rig.0.run(&["init"]).expect(0);
+    rig.0.write("crewlog.toml", "[secrets]\npatterns = [\"sk-[a-z0-9]+\"]\nenv = [\"DEPLOY_TOKEN\"]\n");
+    let secret = "sk-abc1 hunter2hunter2";
+    let prompt = with(claude(rig.0.folder(), "UserPromptSubmit"), json!({ "prompt": secret }));
+    let content = json!({ "file_path": "a.txt", "content": secret });
+    let write = with(claude(rig.0.folder(), "PreToolUse"), json!({ "tool_name": "Write", "tool_input": content }));
+    rig.hook("ann", &write);
+    rig.hook("ann", &prompt);
+    rig.hook("ann", &rig::shell(rig.0.folder(), &format!("curl -H '{secret}' > b.txt")));
+    rig.0.run(&["send", "ann", "--subject", secret, "--body", secret]).expect(0);
+    let (plan, ran) = rig.0.plan(&format!("# About {secret}\n\n- Run `printf '%s' \"$DEPLOY_TOKEN\"`\n"));
+    ran.expect(0);
+    assert_eq!(rig.0.events_of_type("MessageSent")[0]["message"]["body"], "[redacted] [redacted]");
+    assert_eq!(rig.0.show(&plan)["tasks"][0]["result"], "[redacted]");
+    let log = rig.0.run(&["export"]).expect(0).stdout;
+    assert!(!log.contains("sk-abc1") && !log.contains("hunter2"), "{log}");
 }
