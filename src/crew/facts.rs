@@ -6,14 +6,19 @@ use serde_json::Value;
 
 use crate::text::{one_line, visible};
 
+/// The field that tells an age, in milliseconds.
+const AGE: &str = "age_ms";
 /// The longest value on a line, in characters.
 const CHARS_MAX: usize = 400;
 
-/// Prints an item: its field `name` as heading, and the others below it as `key: value`. Each entry of a list has a line of its
-/// own. Fields without a value are left out.
-pub fn print(mut to: impl Write, item: &Value, name: &str) -> io::Result<()> {
-    writeln!(to, "{}", text(&item[name]))?;
-    for (key, value) in fields(item).filter(|(key, _)| *key != name) {
+/// Prints an item: the values of some fields as its heading, and below it others as `key: value`, or all others if none are
+/// named. Each entry of a list has a line of its own. Fields without a value are left out.
+pub fn print(mut to: impl Write, item: &Value, heading: &[&str], below: &[&str]) -> io::Result<()> {
+    let values = heading.iter().filter_map(|wanted| fields(item).find(|(key, _)| key == wanted));
+    let values: Vec<_> = values.map(|(key, value)| if key == AGE { age(value) } else { text(value) }).collect();
+    writeln!(to, "{}", values.join("  "))?;
+    let is_below = |key: &str| !heading.contains(&key) && (below.is_empty() || below.contains(&key));
+    for (key, value) in fields(item).filter(|(key, _)| is_below(key)) {
         match value {
             Value::Array(entries) => {
                 writeln!(to, "  {key}:")?;
@@ -37,6 +42,14 @@ fn fields(item: &Value) -> impl Iterator<Item = (&String, &Value)> {
         Value::Bool(true) | Value::Number(_) | Value::Object(_) => false,
     };
     item.as_object().into_iter().flatten().filter(move |(_, value)| !is_empty(value))
+}
+
+/// For how long something has waited, in its largest unit.
+fn age(millis: &Value) -> String {
+    let secs = millis.as_u64().unwrap_or_default() / 1_000;
+    let units = [(86_400, "d"), (3_600, "h"), (60, "min")];
+    let unit = units.into_iter().find(|(unit, _)| secs >= *unit);
+    unit.map_or_else(|| format!("{secs} s"), |(unit, name)| format!("{} {name}", secs / unit))
 }
 
 /// A value in one line.

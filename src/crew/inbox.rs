@@ -36,7 +36,15 @@ async fn needs(session: &Session, crew: &Crew, at: Option<Position>) -> Result<C
         })
     };
     let items: Vec<_> = needs.items.iter().map(json).collect();
-    session.print_list("items", json!({ "at": needs.at }), &items, |item| item, |to, item| facts::print(to, item, "id"))
+    session.print_list(
+        "items",
+        json!({ "at": needs.at }),
+        &items,
+        |item| item,
+        |to, item| {
+            facts::print(to, item, &["id", "kind", "from", "age_ms"], &["text", "choices", "holds_up", "commands"])
+        },
+    )
 }
 
 async fn messages(session: &Session, crew: &Crew, agent: &str, args: Inbox) -> Result<Code, Failure> {
@@ -47,7 +55,20 @@ async fn messages(session: &Session, crew: &Crew, agent: &str, args: Inbox) -> R
     };
     let (head, mail) = (position(crew, at).await?, mail.iter().map(mail_json).collect::<Vec<_>>());
     let facts = json!({ "at": head, "agent": agent });
-    session.print_list("messages", facts, &mail, |mail| mail, |to, mail| facts::print(to, mail, "message"))
+    session.print_list(
+        "messages",
+        facts,
+        &mail,
+        |mail| mail,
+        |to, mail| {
+            facts::print(
+                to,
+                mail,
+                &["message", "from", "importance", "sent_at"],
+                &["subject", "body", "thread", "is_unread", "ack_is_due"],
+            )
+        },
+    )
 }
 
 fn mail_json(mail: &Mail) -> Value {

@@ -18,6 +18,13 @@ use crate::failure::{Code, Failure};
 use crate::session::{Session, read_text};
 use crate::text::rfc3339;
 
+/// What the text of a list shows of an agent, in its heading and below.
+const AGENT: ([&str; 5], [&str; 5]) =
+    (["agent", "liveness", "activity", "program", "model"], ["task", "step", "note", "worktree", "seen"]);
+/// What the text of a list shows of a lease.
+const LEASE: ([&str; 2], [&str; 7]) =
+    (["path", "agent"], ["lease", "waiting", "is_exclusive", "reason", "task", "worktree", "until"]);
+
 pub async fn obey(session: &Session, command: Crew) -> Result<Code, Failure> {
     match command {
         Crew::Agents { all, at } => agents(session, all, at.at).await,
@@ -41,7 +48,7 @@ async fn agents(session: &Session, all: bool, at: Option<Position>) -> Result<Co
     let shown = agents.iter().filter(|(_, agent)| all || agent.liveness != Liveness::Left);
     let shown: Vec<_> = shown.map(|(name, agent)| agent_json(name, agent)).collect();
     let facts = json!({ "at": position });
-    session.print_list("agents", facts, &shown, |agent| agent, |to, agent| facts::print(to, agent, "agent"))
+    session.print_list("agents", facts, &shown, |agent| agent, |to, agent| facts::print(to, agent, &AGENT.0, &AGENT.1))
 }
 
 pub fn agent_json(name: &str, agent: &Agent) -> Value {
@@ -91,7 +98,7 @@ async fn leases(session: &Session, args: Leases) -> Result<Code, Failure> {
     let (position, leases) = (position(&crew, args.at.at).await?, crew.at::<leases::Leases>(args.at.at).await?);
     let shown = shown(&leases, |_, target, _| wanted.as_ref().is_none_or(|wanted| meets(wanted, target)));
     let facts = json!({ "at": position });
-    session.print_list("leases", facts, &shown, |lease| lease, |to, lease| facts::print(to, lease, "path"))
+    session.print_list("leases", facts, &shown, |lease| lease, |to, lease| facts::print(to, lease, &LEASE.0, &LEASE.1))
 }
 
 /// A path of the working directory as leases name it.

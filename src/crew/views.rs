@@ -34,7 +34,7 @@ pub async fn stats(session: &Session, project: Option<String>, at: Option<Positi
         facts,
         &projects,
         |project| project,
-        |to, project| facts::print(to, project, "project"),
+        |to, project| facts::print(to, project, &["project"], &[]),
     )
 }
 
@@ -59,7 +59,13 @@ pub async fn conflicts(
     let key = |found: &Value| (found["position"].as_i64(), found["project"].to_string(), found["conflict"].as_u64());
     found.sort_by_key(key);
     let facts = json!({ "at": at });
-    session.print_list("conflicts", facts, &found, |found| found, |to, found| facts::print(to, found, "pattern"))
+    session.print_list(
+        "conflicts",
+        facts,
+        &found,
+        |found| found,
+        |to, found| facts::print(to, found, &["pattern"], &[]),
+    )
 }
 
 /// All conflicts up to a position, of one plan or of all; the resolved ones are in the whole history alone.

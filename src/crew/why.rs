@@ -54,7 +54,7 @@ async fn about_agent(
     json["n_unread"] = json!(crew.at::<Messages>(at).await?.unread(name).count());
     json["questions"] =
         asked.map(|(number, open)| json!({ "id": format!("a{number}"), "text": open.ask.text })).collect();
-    session.print(&json, |to| facts::print(to, &json, "agent"))
+    session.print(&json, |to| facts::print(to, &json, &["agent"], &[]))
 }
 
 fn about_task(
@@ -71,7 +71,7 @@ fn about_task(
         "files": files, "depends_on": depends_on, "step": step, "next_step": next_step, "settled_by": settled_by,
         "leases": shown(leases, |_, _, task| task == Some(id)),
     });
-    session.print(&json, |to| facts::print(to, &json, "task"))
+    session.print(&json, |to| facts::print(to, &json, &["task"], &[]))
 }
 
 async fn about_file(
@@ -84,7 +84,7 @@ async fn about_file(
     let held = shown(leases, |_, held, _| meets(target, held));
     let edits = edits(crew, target, position).await?;
     let json = json!({ "at": position, "path": target.path, "leases": held, "edits": edits });
-    session.print(&json, |to| facts::print(to, &json, "path"))
+    session.print(&json, |to| facts::print(to, &json, &["path"], &[]))
 }
 
 /// The last refused edits of a file and changes without a lease, the newest first.

@@ -139,12 +139,6 @@ impl Asks {
         self.open.iter().find(|(_, open)| open.ask == *ask).map(|(number, _)| *number)
     }
 
-    /// The number of the last answered question that is the same as this one.
-    #[must_use]
-    pub fn answered_with(&self, ask: &Ask) -> Option<u64> {
-        self.answered.iter().rev().find(|(_, (known, _))| known == ask).map(|(number, _)| *number)
-    }
-
     fn decide(&self, command: AskCommand) -> Result<Vec<AskEvent>, CrewError> {
         match command {
             AskCommand::Ask { ask, now } => {
