@@ -9,6 +9,7 @@ use crewlog_mq::{EventStore, ExecuteError, Handler, Range};
 use crewlog_planner::event::{Amendment, Command, Edit, Event, PlannerConfig, Setting};
 use crewlog_planner::parse::{self, ParsedPlan, ReadOptions};
 use crewlog_planner::plan::{TaskId, TaskPlan};
+use crewlog_planner::planner::PARALLELISM_MAX;
 use crewlog_planner::planner::{CHECKPOINT_CHARS_MAX, Planner, PlannerError, is_checkpoint_name};
 use crewlog_planner::state::{PlannerState, Task};
 use serde_json::json;
@@ -125,7 +126,8 @@ pub async fn add_task(session: &Session, add: AddTask) -> Result<Code, Failure> 
     let add = AddTask { text: parse::as_step(&add.text).into_owned(), ..add };
     consent_to(session, &add.text, known.state())?;
     if tags.is_empty() && add.after.is_empty() {
-        let config = PlannerConfig { standing: true, ..session.config_of_new(None) };
+        // As many at once as there are agents and workers.
+        let config = PlannerConfig { standing: true, parallelism: PARALLELISM_MAX, ..session.config_of_new(None) };
         let (user_input, attachments) = (add.text.clone(), Vec::new());
         let initialize = Command::Initialize { user_input, attachments, config, parallel: false };
         let mut target = Target::of(store.clone(), plan.clone(), session.tags_of_new(&plan)?).await?;

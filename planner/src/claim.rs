@@ -296,7 +296,7 @@ pub struct Holder {
 }
 
 impl Holder {
-    /// Whether it is a coding agent.
+    /// Whether it is a coding agent: it has no lease, and holds the task until its plan dispatches it anew.
     #[must_use]
     pub fn is_agent(&self) -> bool {
         self.lease_until.is_none()
@@ -410,12 +410,12 @@ impl TaskLease {
         if self.has_ended(attempt) {
             return Err(TaskError::AttemptEnded(attempt));
         }
-        let (epoch, is_dead) = (self.epoch, dead_epoch == Some(self.epoch));
-        if let Some(holder) = self.holder.as_ref().filter(|holder| !is_dead && !holder.has_expired(now)) {
-            return Err(TaskError::Held { executor: holder.executor.clone(), epoch });
+        let is_over = |held: &Holder| held.has_expired(now) || (held.is_agent() && attempt > self.attempt);
+        if let Some(holder) = self.holder.as_ref().filter(|held| dead_epoch != Some(self.epoch) && !is_over(held)) {
+            return Err(TaskError::Held { executor: holder.executor.clone(), epoch: self.epoch });
         }
         let cut_off = attempt == self.attempt && self.was_begun();
-        Ok(TaskEvent::TaskClaimed { attempt, executor, lease_until, epoch: epoch.saturating_add(1), cut_off })
+        Ok(TaskEvent::TaskClaimed { attempt, executor, lease_until, epoch: self.epoch.saturating_add(1), cut_off })
     }
 
     /// True while an executor holds this attempt and has not started it.

@@ -27,6 +27,14 @@ fn crew_on(session: &Session, store: &EventStore) -> Result<Arc<Crew>, Failure> 
     Ok(Arc::new(Crew::new(store, &session.project()?, life)))
 }
 
+/// Variables that are set below an agent program. Codex sets none.
+const SIGNS: [&str; 4] = [AGENT_ID, "CLAUDECODE", "GEMINI_CLI", "OPENCODE"];
+
+/// Whether this process was started by an agent program.
+pub fn is_below_agent() -> bool {
+    SIGNS.iter().any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
+}
+
 /// The agent that this process acts for, if it has the identity of one.
 pub fn agent_id() -> Option<String> {
     std::env::var(AGENT_ID).ok().filter(|agent| !agent.is_empty())
@@ -39,8 +47,7 @@ pub fn person() -> String {
 
 /// Refuses to an agent what only a person may do. An agent of the same user can shed its identity; it does not do so by accident.
 pub fn person_only(what: &str) -> Result<(), Failure> {
-    let is_agent = agent_id().or_else(|| std::env::var("CLAUDECODE").ok()).is_some();
-    if !is_agent {
+    if !is_below_agent() {
         return Ok(());
     }
     Err(Failure::new(Code::Conflict, format!("an agent may not {what}: a person has to do it"))

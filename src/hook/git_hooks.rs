@@ -9,7 +9,7 @@ use super::run::on_the_log;
 use super::{facts, git, process};
 use crate::cli::GitHook;
 use crate::config::OnError;
-use crate::crew::session::{agent_id, open};
+use crate::crew::session::{agent_id, is_below_agent, open};
 use crate::crew::worktree::Worktree;
 use crate::failure::Failure;
 use crate::session::Session;
@@ -17,8 +17,6 @@ use crate::terminal::say;
 
 /// Variables by which agent programs tell a command the id of their session.
 const SESSIONS: [&str; 2] = ["CLAUDE_CODE_SESSION_ID", "GEMINI_SESSION_ID"];
-/// Variables that are set below an agent program.
-const SIGNS: [&str; 4] = ["AGENT_ID", "CLAUDECODE", "GEMINI_CLI", "OPENCODE"];
 /// The most bytes of what git tells about a push.
 const PUSH_BYTES_MAX: u64 = 64 * 1024;
 
@@ -40,8 +38,7 @@ pub async fn run(session: Result<Session, Failure>, hook: GitHook, on_error: OnE
             true
         }
         (Ok(hits), GitHook::PreCommit) => {
-            let is_agent = SIGNS.iter().any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()));
-            say(&match is_agent {
+            say(&match is_below_agent() {
                 true => facts::refusal(&hits, true),
                 false => format!(
                     "crewlog: {}\n  hint: `crewlog leases --force` ends a lease, `git commit --no-verify` commits anyway",

@@ -152,9 +152,12 @@ pub fn shared(hosts: &[Host], places: &Places) -> Vec<Target> {
         targets.push(text(for_claude));
     }
     if let Some(folder) = places.git_hooks() {
-        for (name, arguments) in [("pre-commit", ""), ("pre-push", " \"$@\"")] {
-            let run = format!("crewlog hook {name}{arguments} </dev/null || exit 1");
-            let body = format!("if command -v crewlog >/dev/null; then {run}; fi\n");
+        let commit = "crewlog hook pre-commit </dev/null || exit 1\n";
+        // Git writes what is pushed to the input: the rest of a script gets it too.
+        let push = "input=$(cat)\nprintf '%s\\n' \"$input\" | crewlog hook pre-push \"$@\" || exit 1\n\
+                    exec <<END_OF_INPUT\n$input\nEND_OF_INPUT\n";
+        for (name, run) in [("pre-commit", commit), ("pre-push", push)] {
+            let body = format!("if command -v crewlog >/dev/null; then\n{run}fi\n");
             targets.push(Target { path: folder.join(name), content: Content::Script(body) });
         }
     }

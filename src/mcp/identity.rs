@@ -111,7 +111,7 @@ impl Members {
             }
         }
         let nothing = Args::check(JOIN, None, &Secrets::default())?;
-        let (member, _) = self.enter(crew, &nothing, name, client).await?;
+        let (member, _) = self.enter(crew, &nothing, None, name, client).await?;
         Ok(own.insert(member).clone())
     }
 
@@ -122,10 +122,13 @@ impl Members {
         args: &Args,
         client: &Client,
     ) -> Result<(Arc<Member>, Joined, String), Refused> {
-        let is_subagent = args.get::<Option<String>>("parent").is_some();
-        if let Some(own) = self.own.as_ref().filter(|_| !is_subagent) {
+        let parent = match args.get::<Option<String>>("parent") {
+            Some(parent) => Some(self.parent(&parent).await?),
+            None => None,
+        };
+        if let Some(own) = self.own.as_ref().filter(|_| parent.is_none()) {
             let mut own = own.lock().await;
-            let (member, joined) = self.enter(crew, args, None, client).await?;
+            let (member, joined) = self.enter(crew, args, None, None, client).await?;
             let name = member.caller.agent.clone();
             // One process is one agent.
             if let Some(earlier) = own.replace(member.clone()).filter(|earlier| earlier.caller.agent != name) {
@@ -133,7 +136,7 @@ impl Members {
             }
             return Ok((member, joined, name));
         }
-        let (member, joined) = self.enter(crew, args, None, client).await?;
+        let (member, joined) = self.enter(crew, args, parent, None, client).await?;
         let (handle, mut handles) = (random_hex(), self.handles());
         if handles.len() >= HANDLES_MAX {
             let oldest = handles.iter().min_by_key(|(_, member)| member.caller.epoch).map(|(handle, _)| handle.clone());
@@ -143,10 +146,24 @@ impl Members {
         Ok((member, joined, handle))
     }
 
+    /// The name of a parent. Only who knows what its `join` returned can be below it: a subagent may use its leases.
+    async fn parent(&self, parent: &str) -> Result<String, Refused> {
+        if let Some(member) = self.handles().get(parent) {
+            return Ok(member.caller.agent.clone());
+        }
+        if let Some(own) = &self.own
+            && own.lock().await.as_ref().is_some_and(|member| member.caller.agent == parent)
+        {
+            return Ok(parent.to_owned());
+        }
+        Err(Refused::invalid("parent is not what join has returned as agent to the one that started you"))
+    }
+
     async fn enter(
         &self,
         crew: &Crew,
         args: &Args,
+        parent: Option<String>,
         earlier_name: Option<String>,
         client: &Client,
     ) -> Result<(Arc<Member>, Joined), Refused> {
@@ -156,7 +173,6 @@ impl Members {
             let elsewhere = || Refused::invalid(format!("{path} is no worktree of the server's repository"));
             worktree = worktree.of_repository(&folder).ok_or_else(elsewhere)?;
         }
-        let parent: Option<String> = args.get("parent");
         let is_own = self.own.is_some() && parent.is_none();
         let session = if is_own { own_session(client) } else { None };
         let session = session.unwrap_or_else(|| format!("mcp:{}", random_hex()));

@@ -1,6 +1,6 @@
 //! Idempotency keys: a call that is repeated with its key gives its first result again.
 //!
-//! The result is a cell beside the log, written before the call is answered. An agent has 256 cells; a later key in
+//! The result is a cell beside the log, written before the call is answered. An agent has 4096 cells; a later key in
 //! the same cell replaces an earlier one. If the server dies within a call, the call is carried out again when it is repeated.
 
 use std::time::Duration;
@@ -35,7 +35,7 @@ struct Kept {
 /// Carries out a call with a key, unless it was carried out already. A refused call leaves nothing behind.
 pub async fn once(crew: &Crew, agent: &str, key: &str, payload: String, call: impl Future<Output = Reply>) -> Reply {
     let (store, id) = (crew.store(), hex(&Sha256::digest(format!("{agent}\0{key}"))));
-    let (space, slot) = (format!("idempotency:{}", crew.project()), format!("{agent}/{}", &id[..2]));
+    let (space, slot) = (format!("idempotency:{}", crew.project()), format!("{agent}/{}", &id[..3]));
     let set = |kept: &Kept| CellChange::set(&space, &slot, json!(kept).to_string());
     let mut kept = Kept { call: id, payload, result: None };
     let deadline = Instant::now() + WAIT_MAX;

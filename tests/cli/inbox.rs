@@ -104,7 +104,7 @@ async fn each_item_of_the_inbox_is_settled_by_its_command() {
     assert_eq!(found[0]["holds_up"], serde_json::json!(["backlog/1", "backlog/2"]), "what waits for it too");
     assert!(found.iter().all(|item| item["age_ms"].is_u64()), "{found:#?}");
     let text = scene.run(&["inbox"]).expect(0).stdout;
-    assert!(text.starts_with("a1\n") && text.contains("\n  kind: permission\n"), "{text}");
+    assert!(text.starts_with("a1  permission  ann  0 s\n"), "{text}");
     assert!(text.contains("\n    crewlog answer a1 --yes\n"), "{text}");
 
     let before = listed["at"].as_i64().expect("a position").to_string();
@@ -258,6 +258,6 @@ async fn a_message_stays_unread_until_it_is_read() {
         .finish();
     bob.expect(0);
     let text = scene.run(&["inbox", "--agent", "ann"]).expect(0).stdout;
-    assert!(text.contains("from: bob") && text.contains("subject: re"), "{text}");
+    assert!(text.contains("  bob  normal  ") && text.contains("subject: re"), "{text}");
     scene.run(&["send", "nobody", "--subject", "x"]).expect(4).says(&["there is no agent or role"]);
 }

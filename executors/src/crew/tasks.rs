@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crewlog_mq::{
-    Cause, Error, ExecuteError, Expected, Handler, Metadata, NewEvent, Position, Query, Range, Runner, Write,
+    Append, Cause, Error, Event, Expected, Handler, Metadata, NewEvent, Position, Query, Range, Runner, Write,
 };
 use crewlog_planner::claim::{self, Ending, TaskCommand, TaskError, TaskLease, TaskProgress};
 use crewlog_planner::crew::CrewError;
@@ -12,8 +12,8 @@ use crewlog_planner::crew::leases::{self, Lease, LeaseCommand, Request, Which};
 use crewlog_planner::crew::target::Target;
 use crewlog_planner::event::{self, Amendment, Command, FailureClass, PlannerConfig, TaskInput, plan_tag};
 use crewlog_planner::plan::{Dependency, Proposal, Strength, TaskId, TaskPlan};
-use crewlog_planner::planner::PlannerError;
-use serde_json::json;
+use crewlog_planner::planner::PARALLELISM_MAX;
+use serde_json::{Value, json};
 
 use super::board::{Board, TaskState, TaskSummary, summaries};
 use super::{Caller, Crew, Refusal};
@@ -205,9 +205,11 @@ impl Crew {
             let (executor, now) = (caller.executor(), self.store.now());
             let command = TaskCommand::ClaimForAgent { attempt: dispatch.attempt, executor, now };
             let holder = claim.handler().holder.clone();
-            let is_own =
-                holder.as_ref().is_some_and(|holder| holder.is_agent() && holder.executor.name == caller.agent);
-            let decided = if is_own { Ok(Vec::new()) } else { claim.handler().clone().process(command.clone()) };
+            let is_mine = |holder: &claim::Holder| holder.is_agent() && holder.executor.name == caller.agent;
+            let decided = claim.handler().clone().process(command.clone());
+            // Not a claim on an earlier attempt: that is over.
+            let is_own = matches!(decided, Err(TaskError::Held { .. })) && holder.as_ref().is_some_and(is_mine);
+            let decided = if is_own { Ok(Vec::new()) } else { decided };
             let events = match (decided, holder) {
                 (Ok(events), _) => events,
                 (Err(TaskError::Held { executor, epoch }), Some(holder)) => {
@@ -225,7 +227,7 @@ impl Crew {
                 (Err(TaskError::AttemptEnded(_)), _) => return Ok(Taken::NotReady { state: TaskState::Done }),
                 (Err(refusal), _) => return Err(refusal.into()),
             };
-            let write = write_of(&claim, &command, &events, &dispatch.cause, dispatch.id())?;
+            let write = write_of(&claim, claim::STREAM, &command.recorded(), &events, &dispatch.cause, dispatch.id())?;
             match self.lease_and_write(caller, dispatch, &targets, reserve, write).await {
                 Ok(leases) => {
                     let progress = claim.handler().progress.clone();
@@ -296,10 +298,6 @@ impl Crew {
             }
         };
         execute(&mut claim, TaskCommand::End { epoch, usage: Default::default(), ending }).await?;
-        // The plan goes on even where no host runs.
-        if let Some((plan, _)) = claim::split_aggregate_id(&id) {
-            planning::catch_up(&self.store, plan, claim.tags().to_vec()).await?;
-        }
         let mut leases = self.leases.lock().await;
         leases.catch_up().await?;
         let of_task = leases.handler().of_agent(&caller.agent).filter(|(_, lease)| lease.task.as_ref() == Some(&id));
@@ -309,6 +307,13 @@ impl Crew {
             let command = LeaseCommand::Release { agent: caller.agent.clone(), which, now: self.store.now() };
             leases.execute(command, &Cause::request()).await?;
         }
+        drop(leases);
+        // The plan goes on even where no host runs. The task has ended, whatever comes of this.
+        if let Some((plan, _)) = claim::split_aggregate_id(&id)
+            && let Err(error) = planning::catch_up(&self.store, plan, claim.tags().to_vec()).await
+        {
+            tracing::warn!(%error, plan, "the plan does not go on yet");
+        }
         Ok(numbers)
     }
 
@@ -317,15 +322,18 @@ impl Crew {
         let mut board = self.board.lock().await;
         board.catch_up(&self.store).await?;
         let (plan, task) = self.find(&board, id)?;
-        let tags = board.dispatched(&plan, task).map(|dispatch| dispatch.tags).unwrap_or_default();
+        let dispatched = board.dispatched(&plan, task);
+        // A claim on an earlier attempt is over: the plan has taken the task back.
+        let holder = board.view(&plan).and_then(|view| view.holder(task).cloned());
         drop(board);
         let id = claim::aggregate_id(&plan, task);
+        let tags = dispatched.map(|dispatch| dispatch.tags).unwrap_or_default();
         let mut claim = claim_of(&self.store, &plan, task, tags);
         claim.catch_up().await?;
-        match &claim.handler().holder {
+        match holder {
             Some(holder) if holder.is_agent() && holder.executor.name == caller.agent => Ok((claim, id)),
             Some(holder) => Err(Refusal::NoTask(format!("{id} is held by {}", holder.executor.name))),
-            None => Err(Refusal::NoTask(format!("you do not hold {id}: claim it first"))),
+            None => Err(Refusal::NoTask(format!("you do not hold {id}: stop it, or claim it first"))),
         }
     }
 
@@ -413,18 +421,20 @@ impl Crew {
                         ..Proposal::default()
                     }),
                     attachments: Vec::new(),
-                    config: PlannerConfig { standing: true, ..PlannerConfig::default() },
+                    config: PlannerConfig { standing: true, parallelism: PARALLELISM_MAX, ..PlannerConfig::default() },
                 },
                 false => Command::Amend { amendments: vec![Amendment::Define { tasks: planned }], reason },
             };
-            let cause = Cause::request().keeping(command.recorded());
-            match planner.execute(command, &cause).await {
+            // Not by the runner: it would decide the same numbers again, when another has given them to other tasks.
+            let (kept, cause) = (command.recorded(), Cause::request());
+            let events = planner.handler().clone().process(command);
+            let events = events.map_err(|refusal| Refusal::NoTask(refusal.to_string()))?;
+            let write = write_of(&planner, event::STREAM, &kept, &events, &cause, plan.clone())?;
+            let Some(Write { stream_id, aggregate_id, expected, events }) = write else { return Ok(ids) };
+            match self.store.append(Append::to(&stream_id, &aggregate_id, expected, events)).await {
                 Ok(_) => return Ok(ids),
-                // Another has made the plan, or has added a task with this number.
-                Err(ExecuteError::Refused(PlannerError::AlreadyPlanned)) => {}
-                Err(ExecuteError::Refused(refusal)) => return Err(Refusal::NoTask(refusal.to_string())),
-                Err(ExecuteError::Contended { .. }) => {}
-                Err(ExecuteError::Store(error)) => return Err(error.into()),
+                Err(Error::SequenceMismatch { .. }) => {}
+                Err(error) => return Err(error.into()),
             }
         }
         Err(Refusal::Busy)
@@ -468,20 +478,25 @@ pub(super) async fn execute(claim: &mut Runner<TaskLease>, command: TaskCommand)
 }
 
 /// The events of a claim as a write of their own; nothing if there are none.
-fn write_of(
-    claim: &Runner<TaskLease>,
-    command: &TaskCommand,
-    events: &[claim::TaskEvent],
+fn write_of<H: Handler>(
+    runner: &Runner<H>,
+    stream: &str,
+    command: &Value,
+    events: &[H::Event],
     cause: &Cause,
     aggregate_id: String,
-) -> Result<Option<Write>, Error> {
-    let kept = Metadata { extra: Some(json!({ "command": command.recorded() })), ..cause.metadata().clone() };
+) -> Result<Option<Write>, Error>
+where
+    H::Command: Clone,
+    H::Event: Event,
+{
+    let kept = Metadata { extra: Some(json!({ "command": command })), ..cause.metadata().clone() };
     let written = events.iter().enumerate().map(|(index, event)| {
         let metadata = if index == 0 { &kept } else { cause.metadata() };
-        Ok(NewEvent::of(event, metadata)?.with_tags(claim.tags().to_vec()))
+        Ok(NewEvent::of(event, metadata)?.with_tags(runner.tags().to_vec()))
     });
     let events = written.collect::<Result<Vec<_>, Error>>()?;
-    let expected = Expected::Sequence(claim.sequence());
-    let stream_id = claim::STREAM.to_owned();
+    let expected = Expected::Sequence(runner.sequence());
+    let stream_id = stream.to_owned();
     Ok((!events.is_empty()).then_some(Write { stream_id, aggregate_id, expected, events }))
 }

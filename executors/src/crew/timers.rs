@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crewlog_mq::Cause;
-use crewlog_planner::claim::TaskCommand;
+use crewlog_planner::claim::{Executor, TaskCommand};
 use crewlog_planner::crew::agents::{Agent, AgentCommand, Liveness};
 use crewlog_planner::crew::leases::LeaseCommand;
 use tokio::sync::watch;
@@ -20,8 +20,6 @@ use crate::run::is_set;
 
 /// How often it looks.
 const TICK: Duration = Duration::from_secs(1);
-/// The name of the leader lock: one host a machine acts.
-const NAME: &str = "crew";
 
 /// Fires the timers of a crew until `stop` is set. Of all hosts with the same folder one is active; any of them may take over.
 ///
@@ -30,6 +28,8 @@ const NAME: &str = "crew";
 pub async fn host(crew: Arc<Crew>, folder: &Path, mut stop: watch::Receiver<bool>) -> io::Result<()> {
     let mut ticks = interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    // One host a machine acts for a project. Its name may have characters that no file has.
+    let name = format!("crew-{}", uuid::Uuid::new_v5(&uuid::Uuid::NAMESPACE_OID, crew.project().as_bytes()));
     let mut lock = None;
     loop {
         tokio::select! {
@@ -37,7 +37,7 @@ pub async fn host(crew: Arc<Crew>, folder: &Path, mut stop: watch::Receiver<bool
             () = is_set(&mut stop) => return Ok(()),
         }
         if lock.is_none() {
-            lock = LeaderLock::take(folder, NAME)?;
+            lock = LeaderLock::take(folder, &name)?;
         }
         if lock.is_none() {
             continue;
@@ -59,11 +59,21 @@ impl Crew {
     pub async fn fire_timers(&self) -> Result<(), Refusal> {
         let now = self.store.now();
         let cause = Cause::request();
-        for agent in self.dead_agents().await? {
-            let command = LeaseCommand::Abandon { agent: agent.clone(), now };
-            self.leases.lock().await.execute(command, &cause).await?;
-            // Last: until it is recorded, the next host does the rest again.
-            self.agents.lock().await.execute(AgentCommand::Bury { agent, now }, &cause).await?;
+        let leases = self.leases().await?;
+        let (up_to, holders) = (leases.newest(), leases.holders().into_iter().map(str::to_owned).collect::<Vec<_>>());
+        drop(leases);
+        let dead = self.dead_agents().await?;
+        let agents = self.agents().await?;
+        let has_left = |name: &String| agents.get(name).is_some_and(|agent| agent.liveness == Liveness::Left);
+        let left: Vec<_> = holders.into_iter().filter(has_left).collect();
+        drop(agents);
+        // What a session that goes on takes meanwhile is newer, and stays.
+        for agent in dead.iter().map(|(name, _)| name.clone()).chain(left) {
+            self.leases.lock().await.execute(LeaseCommand::Abandon { agent, up_to, now }, &cause).await?;
+        }
+        // Last: until it is recorded, the next host does the rest again.
+        for (agent, process) in dead {
+            self.agents.lock().await.execute(AgentCommand::Bury { agent, process, now }, &cause).await?;
         }
         let mut agents = self.agents.lock().await;
         if agents.handler().next_due().is_some_and(|due| due <= now) {
@@ -84,11 +94,11 @@ impl Crew {
         Ok(())
     }
 
-    /// The agents whose process on this machine is gone.
-    async fn dead_agents(&self) -> Result<Vec<String>, Refusal> {
+    /// The agents whose process on this machine is gone, with that process.
+    async fn dead_agents(&self) -> Result<Vec<(String, Executor)>, Refusal> {
         let agents = self.agents().await?;
-        let alive = agents.iter().filter(|(_, agent)| matches!(agent.liveness, Liveness::Alive | Liveness::Stuck));
-        Ok(alive.filter(|(_, agent)| self.is_dead(agent)).map(|(name, _)| name.to_owned()).collect())
+        let present = agents.iter().filter(|(_, agent)| agent.liveness != Liveness::Left && self.is_dead(agent));
+        Ok(present.filter_map(|(name, agent)| Some((name.to_owned(), agent.profile.process.clone()?))).collect())
     }
 
     /// Whether an agent holds its tasks no longer: it left, was silent for too long, or is proven dead.

@@ -183,8 +183,8 @@ pub enum AgentCommand {
     See { agent: String, now: Timestamp },
     /// It reports on its work.
     Report { agent: String, report: Report, now: Timestamp },
-    /// It is proven dead.
-    Bury { agent: String, now: Timestamp },
+    /// It is proven dead, by the end of this process.
+    Bury { agent: String, process: Executor, now: Timestamp },
     /// It leaves.
     Leave { agent: String, outcome: Outcome, note: String, next_step: String, now: Timestamp },
     /// Records the agents that have been silent for too long.
@@ -297,9 +297,10 @@ impl Agents {
                 }
                 Ok(events)
             }
-            AgentCommand::Bury { agent, now } => {
-                let found = self.present(&agent)?;
-                let is_news = found.liveness != Liveness::Lost;
+            AgentCommand::Bury { agent, process, now } => {
+                // It may have left, or go on by another process, since somebody looked.
+                let found = self.agents.get(&agent).filter(|found| found.liveness != Liveness::Left);
+                let is_news = found.is_some_and(|found| found.profile.process.as_ref() == Some(&process));
                 Ok(is_news.then_some(AgentEvent::AgentLost { agent, at: now, is_dead: true }).into_iter().collect())
             }
             AgentCommand::Leave { agent, outcome, note, next_step, now } => {

@@ -92,6 +92,8 @@ pub struct Leases {
     /// Recorded refusals of edits, kept while the lease is live so that none is recorded twice.
     refused: BTreeSet<(u64, Holder, Target)>,
     n_leases: u64,
+    /// The latest time in an event: a command that was given before it is decided as of it, or it would revive what has ended.
+    latest: Timestamp,
     n_waiting: u64,
     /// The leases of each event, until its position is known.
     #[serde(skip)]
@@ -122,7 +124,7 @@ impl From<Stored> for Leases {
 
 impl Snapshot for Leases {
     const FOLD: &'static str = "leases";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
 }
 
 impl Leases {
@@ -143,9 +145,17 @@ impl Leases {
         numbers.filter_map(|number| self.live.get(number).map(|lease| (*number, lease)))
     }
 
-    /// The agents that hold leases.
-    pub fn holders(&self) -> impl Iterator<Item = &str> {
-        self.by_agent.keys().map(String::as_str)
+    /// The agents that hold leases or wait for them.
+    #[must_use]
+    pub fn holders(&self) -> BTreeSet<&str> {
+        let waiting = self.waiting.iter().map(|(_, waiting)| &waiting.request.holder.agent);
+        self.by_agent.keys().chain(waiting).map(String::as_str).collect()
+    }
+
+    /// The number of the newest lease.
+    #[must_use]
+    pub fn newest(&self) -> u64 {
+        self.n_leases
     }
 
     /// Waiting requests, the oldest first.
@@ -236,8 +246,9 @@ impl Leases {
                 let waiting = if which == Which::All { self.waiting_of(&agent) } else { Vec::new() };
                 ended(waiting, leases, |leases| LeaseEvent::LeasesReleased { agent, leases })
             }
-            LeaseCommand::Abandon { agent, .. } => {
-                let leases = self.of_agent(&agent).map(|(number, _)| number).collect();
+            LeaseCommand::Abandon { agent, up_to, .. } => {
+                let leases =
+                    self.of_agent(&agent).map(|(number, _)| number).filter(|number| *number <= up_to).collect();
                 ended(self.waiting_of(&agent), leases, |leases| LeaseEvent::LeasesAbandoned { agent, leases })
             }
             LeaseCommand::Force { leases, by, reason, .. } => {
@@ -510,6 +521,7 @@ impl Handler for Leases {
     type Error = CrewError;
 
     fn process(&mut self, command: LeaseCommand) -> Result<Vec<LeaseEvent>, CrewError> {
+        let command = command.not_before(self.latest);
         let now = command.now();
         let mut events = self.decide(command)?;
         events.iter().for_each(|event| self.apply(event));
@@ -522,6 +534,7 @@ impl Handler for Leases {
 
     fn apply(&mut self, event: &LeaseEvent) {
         self.unplaced.push_back(Vec::new());
+        self.latest = self.latest.max(event.at().unwrap_or_default());
         match event {
             LeaseEvent::LeasesGranted { first, request, until, waited, .. } => {
                 self.waiting.retain(|(number, _)| Some(*number) != *waited);

@@ -17,6 +17,10 @@ fn profile(program: &str) -> Profile {
     }
 }
 
+fn process() -> Executor {
+    Executor { name: "p".into(), host: "h".into(), worker: "w".into() }
+}
+
 /// `join NAME SESSION`, `join - SESSION` for any name, `sub NAME PARENT SESSION`; `see`, `bury`, `leave` NAME; `say NAME TEXT`;
 /// `fire`.
 fn command(minute: i64, what: &str) -> AgentCommand {
@@ -27,14 +31,15 @@ fn command(minute: i64, what: &str) -> AgentCommand {
     match words[0] {
         "join" => {
             let (name, session) = (name(1), words[2].to_owned());
-            AgentCommand::Join { name, parent: None, session, profile: profile("Claude Code"), now }
+            let profile = Profile { process: Some(process()), ..profile("Claude Code") };
+            AgentCommand::Join { name, parent: None, session, profile, now }
         }
         "sub" => {
             let (name, parent, session) = (name(1), name(2), words[3].to_owned());
             AgentCommand::Join { name, parent, session, profile: profile("Claude Code"), now }
         }
         "see" => AgentCommand::See { agent, now },
-        "bury" => AgentCommand::Bury { agent, now },
+        "bury" => AgentCommand::Bury { agent, process: process(), now },
         "leave" => {
             let (note, next_step) = (String::new(), String::new());
             AgentCommand::Leave { agent, outcome: Outcome::Success, note, next_step, now }
@@ -179,7 +184,7 @@ fn names_and_texts_have_limits() {
 #[test]
 fn a_session_that_joins_with_less_keeps_its_profile_and_a_dead_process_is_forgotten() {
     let mut agents = Agents::default();
-    let process = Executor { name: "p".into(), host: "h".into(), worker: "w".into() };
+    let process = process();
     let known = Profile { model: Some("m".into()), process: Some(process.clone()), ..profile("codex") };
     let join =
         |profile, now| AgentCommand::Join { name: Some("ada".into()), parent: None, session: "s".into(), profile, now };
@@ -187,7 +192,7 @@ fn a_session_that_joins_with_less_keeps_its_profile_and_a_dead_process_is_forgot
     let less = Profile { capabilities: Vec::new(), ..profile("codex") };
     assert_eq!(agents.process(join(less.clone(), at(0))), Ok(Vec::new()));
     assert_eq!(agents.get("ada").map(|agent| &agent.profile), Some(&known));
-    agents.process(AgentCommand::Bury { agent: "ada".into(), now: at(1) }).unwrap();
+    agents.process(AgentCommand::Bury { agent: "ada".into(), process: process.clone(), now: at(1) }).unwrap();
     agents.process(join(less, at(2))).unwrap();
     assert_eq!(agents.get("ada").map(|agent| &agent.profile.process), Some(&None));
     agents.process(join(Profile { process: Some(process.clone()), ..known }, at(3))).unwrap();

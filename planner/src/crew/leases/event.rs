@@ -119,8 +119,8 @@ pub enum LeaseCommand {
     Extend { agent: String, which: Which, by: Duration, now: Timestamp },
     /// The holder releases them. If it releases all, its waiting requests end too.
     Release { agent: String, which: Which, now: Timestamp },
-    /// The holder is proven dead.
-    Abandon { agent: String, now: Timestamp },
+    /// The holder is proven dead, or has left. Its leases up to this one end, and its waiting requests.
+    Abandon { agent: String, up_to: u64, now: Timestamp },
     /// A person ends them.
     Force { leases: Vec<u64>, by: String, reason: String, now: Timestamp },
     /// End leases and waiting requests whose time is up.
@@ -181,6 +181,26 @@ pub enum By {
 }
 
 impl LeaseEvent {
+    /// When it was decided, where it tells.
+    pub(super) fn at(&self) -> Option<Timestamp> {
+        match self {
+            Self::LeasesGranted { request, until, .. } => {
+                let ttl = i64::try_from(request.ttl.as_micros()).unwrap_or(i64::MAX);
+                Some(Timestamp(until.0.saturating_sub(ttl)))
+            }
+            Self::LeasesRenewed { at, .. }
+            | Self::LeasesExpired { at, .. }
+            | Self::EditRefused { at, .. }
+            | Self::UnleasedEdit { at, .. } => Some(*at),
+            Self::LeasesQueued { .. }
+            | Self::WaitingEnded { .. }
+            | Self::LeasesExtended { .. }
+            | Self::LeasesReleased { .. }
+            | Self::LeasesAbandoned { .. }
+            | Self::LeasesForced { .. } => None,
+        }
+    }
+
     /// True if waiting requests may now be granted.
     pub(super) fn makes_room(&self) -> bool {
         match self {
@@ -201,6 +221,17 @@ impl LeaseEvent {
 
 impl LeaseCommand {
     pub(super) fn now(&self) -> Timestamp {
+        *self.clone().now_mut()
+    }
+
+    /// The command as of a time, if it was given before it.
+    pub(super) fn not_before(mut self, time: Timestamp) -> Self {
+        let now = self.now_mut();
+        *now = (*now).max(time);
+        self
+    }
+
+    fn now_mut(&mut self) -> &mut Timestamp {
         match self {
             Self::Reserve { now, .. }
             | Self::Renew { now, .. }
@@ -210,7 +241,7 @@ impl LeaseCommand {
             | Self::Force { now, .. }
             | Self::Expire { now }
             | Self::RefuseEdit { now, .. }
-            | Self::SeeEdit { now, .. } => *now,
+            | Self::SeeEdit { now, .. } => now,
         }
     }
 }

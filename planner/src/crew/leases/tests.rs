@@ -47,7 +47,7 @@ fn command(second: u64, who: &str, what: &str) -> LeaseCommand {
         "give" => LeaseCommand::Release { agent, which: Which::Numbers(vec![number()]), now },
         "renew" => LeaseCommand::Renew { agent, now },
         "extend" => LeaseCommand::Extend { agent, which: Which::All, by: Duration::from_secs(number()), now },
-        "abandon" => LeaseCommand::Abandon { agent, now },
+        "abandon" => LeaseCommand::Abandon { agent, up_to: u64::MAX, now },
         "force" => LeaseCommand::Force { leases: vec![number()], by: "eve".into(), reason: "stuck".into(), now },
         "expire" => LeaseCommand::Expire { now },
         "edit" => {
