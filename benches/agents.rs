@@ -289,7 +289,11 @@ impl Agent {
         begun?;
         let began = Instant::now();
         let tick = (calls > 0.0).then(|| Duration::from_secs_f64(1.0 / (calls * TICKS_PER_CALL as f64)));
-        let mut ticks = tick.map(tokio::time::interval);
+        // Each agent at its own moment: together they would queue behind each other.
+        let mut ticks = tick.map(|tick| {
+            let phase = tick.mul_f64(self.dice.below(1_000) as f64 / 1_000.0);
+            tokio::time::interval_at(tokio::time::Instant::now() + phase, tick)
+        });
         while began.elapsed() < until {
             if let Some(ticks) = &mut ticks {
                 ticks.tick().await;

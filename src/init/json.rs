@@ -75,6 +75,8 @@ fn take_out(object: &CstObject, ours: &Value) {
                 take_out(&object, value);
                 !was_empty && object.properties().is_empty()
             }),
+            // A server that a person has changed is theirs.
+            Value::Object(_) => member.value().and_then(|found| found.to_serde_value()).as_ref() == Some(value),
             _ => true,
         };
         if is_ours {

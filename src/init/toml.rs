@@ -56,11 +56,31 @@ fn take_out(table: &mut dyn TableLike, ours: &Value) {
                 take_out(table, value);
                 !was_empty && table.is_empty()
             }),
+            // A server that a person has changed is theirs.
+            (Some(found), Value::Object(_)) => is_same(found, value),
             _ => true,
         };
         if is_ours {
             table.remove(key);
         }
+    }
+}
+
+/// Whether a value is written as ours, in whatever form.
+fn is_same(found: &Item, value: &Value) -> bool {
+    match value {
+        Value::Object(members) => found.as_table_like().is_some_and(|table| {
+            table.len() == members.len()
+                && members.iter().all(|(key, value)| table.get(key).is_some_and(|found| is_same(found, value)))
+        }),
+        Value::Array(elements) => found.as_array().is_some_and(|array| {
+            array.len() == elements.len()
+                && array.iter().zip(elements).all(|(one, other)| one.as_str() == other.as_str())
+        }),
+        Value::String(text) => found.as_str() == Some(text),
+        Value::Bool(is_true) => found.as_bool() == Some(*is_true),
+        Value::Number(number) => found.as_integer() == number.as_i64(),
+        Value::Null => false,
     }
 }
 

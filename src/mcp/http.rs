@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{Request, State};
-use axum::http::header::{CACHE_CONTROL, SET_COOKIE, WWW_AUTHENTICATE};
+use axum::http::header::{CACHE_CONTROL, HOST, SET_COOKIE, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, Method, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
@@ -34,6 +34,7 @@ const MCP: &str = "/mcp";
 /// Decides which requests are answered.
 struct Guard {
     credentials: Credentials,
+    hosts: Vec<String>,
     free: Semaphore,
 }
 
@@ -53,7 +54,7 @@ pub async fn serve(
     let token_file = session.place.agent_token_file();
     let credentials = Credentials::new(&token_file)?;
     print(session, address, &credentials, &token_file.display().to_string())?;
-    let guarding = Arc::new(Guard { credentials, free: Semaphore::new(REQUESTS_MAX) });
+    let guarding = Arc::new(Guard { credentials, hosts: hosts_of(address), free: Semaphore::new(REQUESTS_MAX) });
     let mcp = mcp_service(server, address);
     let stop = mcp.config.cancellation_token.clone();
     let router = Router::new()
@@ -87,8 +88,7 @@ fn print(session: &Session, address: SocketAddr, credentials: &Credentials, toke
 /// Without sessions, since an agent is known by its handle. A name that was made to point at this machine is no host of it, and the
 /// page of another server no origin.
 fn mcp_service(server: Server, address: SocketAddr) -> StreamableHttpService<Server, NeverSessionManager> {
-    let hosts = ["127.0.0.1", "localhost", "[::1]"].map(|host| format!("{host}:{}", address.port()));
-    let hosts: Vec<_> = hosts.into_iter().chain([address.to_string()]).collect();
+    let hosts = hosts_of(address);
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
         .with_json_response(true)
@@ -96,6 +96,12 @@ fn mcp_service(server: Server, address: SocketAddr) -> StreamableHttpService<Ser
         .with_allowed_origins(hosts.iter().map(|host| format!("http://{host}")))
         .with_allowed_hosts(hosts);
     StreamableHttpService::new(move || Ok(server.clone()), Arc::default(), config)
+}
+
+/// The names that requests may have for this server: any other was made to point at this machine.
+fn hosts_of(address: SocketAddr) -> Vec<String> {
+    let hosts = ["127.0.0.1", "localhost", "[::1]"].map(|host| format!("{host}:{}", address.port()));
+    hosts.into_iter().chain([address.to_string()]).collect()
 }
 
 async fn guard(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
@@ -109,6 +115,11 @@ async fn guard(State(guard): State<Arc<Guard>>, request: Request, next: Next) ->
 impl Guard {
     async fn judge(&self, request: Request, next: Next) -> Response {
         let (uri, is_mcp) = (request.uri(), request.uri().path() == MCP);
+        // Of `/mcp` the protocol's library judges it.
+        let is_known = |host: &HeaderValue| self.hosts.iter().any(|known| known.as_bytes() == host.as_bytes());
+        if !is_mcp && !request.headers().get(HOST).is_some_and(is_known) {
+            return refusal(StatusCode::FORBIDDEN, "the host is not this server");
+        }
         let token = uri.query().and_then(|query| query.strip_prefix("token="));
         if let Some(token) = token.filter(|_| uri.path() == "/" && request.method() == Method::GET) {
             let why = "the token was used or is wrong: start the server again for a new one";

@@ -1,9 +1,10 @@
 //! Messages between agents, and the crew on a log that goes back or is closed.
 
-use crewlog_executors::crew::{Draft, EVERYONE, Refusal};
+use crewlog_executors::crew::{Draft, Refusal};
 use crewlog_mq::{Error, Position};
 use crewlog_planner::crew::CrewError;
 use crewlog_planner::crew::agents::Agents;
+use crewlog_planner::crew::agents::EVERYONE;
 use crewlog_planner::crew::asks::Asks;
 use crewlog_planner::crew::asks::{Ask, Wanted};
 use crewlog_planner::crew::leases::Leases;

@@ -3,13 +3,11 @@
 use std::collections::BTreeSet;
 
 use crewlog_mq::{Cause, Position, Query, Range, Recorded, Timestamp};
-use crewlog_planner::crew::agents::{Agents, Liveness};
+use crewlog_planner::crew::agents::{Agents, EVERYONE, Liveness};
 use crewlog_planner::crew::messages::{self, Importance, Message, MessageCommand, MessageEvent, Messages, Sender};
 
 use super::{Caller, Crew, Refusal};
 
-/// The recipients that stand for all agents.
-pub const EVERYONE: &str = "everyone";
 /// Messages read at a time from the log.
 const PAGE: usize = 200;
 
@@ -207,7 +205,7 @@ fn recipients(agents: &Agents, wanted: &[String], from: &Sender) -> Result<BTree
     let present = || agents.iter().filter(|(_, agent)| agent.liveness != Liveness::Left);
     let mut found = BTreeSet::new();
     for wanted in wanted {
-        if agents.get(wanted).is_some() {
+        if wanted != EVERYONE && agents.get(wanted).is_some() {
             found.insert(wanted.clone());
             continue;
         }

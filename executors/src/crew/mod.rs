@@ -35,7 +35,7 @@ use futures::TryStreamExt;
 use tokio::sync::{Mutex, MutexGuard};
 
 pub use self::board::{TaskState, TaskSummary};
-pub use self::mail::{Delivered, Draft, EVERYONE, Mail};
+pub use self::mail::{Delivered, Draft, Mail};
 pub use self::needs::{Kind, Need, NeedsYou, needs_you};
 pub use self::refusal::Refusal;
 pub use self::tasks::{NewTask, STANDING_PLAN, Taken, TaskUpdate};

@@ -27,6 +27,8 @@ pub const LOST_AFTER: Duration = Duration::from_secs(3_600);
 pub const SEEN_EVERY: Duration = Duration::from_secs(60);
 /// The most agents of a project, without those that have left.
 pub const AGENTS_MAX: usize = 1_000;
+/// The recipient that stands for all agents, and so the name of none.
+pub const EVERYONE: &str = "everyone";
 /// The longest name, in bytes, including its parents'.
 pub const NAME_BYTES_MAX: usize = 100;
 /// How deep subagents may be nested.
@@ -445,7 +447,10 @@ pub fn is_name(name: &str) -> bool {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
         (1..=32).contains(&part.len()) && part.chars().all(is_plain) && !part.starts_with(['.', '-'])
     };
-    name.len() <= NAME_BYTES_MAX && name.split('/').count() <= DEPTH_MAX && name.split('/').all(is_part)
+    name != EVERYONE
+        && name.len() <= NAME_BYTES_MAX
+        && name.split('/').count() <= DEPTH_MAX
+        && name.split('/').all(is_part)
 }
 
 /// True for the parent itself and its subagents.
