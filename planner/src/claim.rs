@@ -296,7 +296,7 @@ pub struct Holder {
 }
 
 impl Holder {
-    /// Whether it is a coding agent: it has no lease, and holds the task until its plan dispatches it anew.
+    /// Whether it is a coding agent: it has no lease, and holds the task until its plan dispatches it again.
     #[must_use]
     pub fn is_agent(&self) -> bool {
         self.lease_until.is_none()
