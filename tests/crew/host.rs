@@ -50,6 +50,31 @@ async fn one_of_32_overlapping_exclusive_requests_wins() {
 }
 
 #[tokio::test]
+async fn tasks_made_at_once_have_numbers_of_their_own_and_any_number_is_taken() {
+    let team = Team::new();
+    let (crew, other) = (team.process().await, team.process().await);
+    let (ann, bob) = (joined(&crew, "ann").await, joined(&other, "bob").await);
+    crew.create_tasks(&ann, vec![task("first", &[])]).await.unwrap();
+    let mut made = vec!["backlog/1".to_owned()];
+    for n in 0..5 {
+        let (one, two) = (format!("ann's {n}"), format!("bob's {n}"));
+        let (one, two) = tokio::join!(
+            crew.create_tasks(&ann, vec![task(&one, &[])]),
+            other.create_tasks(&bob, vec![task(&two, &[])])
+        );
+        made.extend(one.unwrap().into_iter().chain(two.unwrap()).map(|(_, id)| id));
+    }
+    let tasks = crew.tasks(None).await.unwrap();
+    let ids: std::collections::BTreeSet<_> = tasks.iter().map(|task| task.id.clone()).collect();
+    assert_eq!((ids, tasks.len()), (made.into_iter().collect(), 11));
+    for _ in 0..11 {
+        let (taken, _) = crew.next_task(&ann, None).await.unwrap();
+        assert!(matches!(taken, Some(Taken::Claimed { is_own: false, .. })), "{taken:?}");
+    }
+    assert!(crew.tasks(None).await.unwrap().iter().all(|task| task.state == TaskState::Claimed));
+}
+
+#[tokio::test]
 async fn a_later_lease_has_a_higher_token_in_every_process() {
     let team = Team::new();
     let (one, other) = (team.process().await, team.process().await);

@@ -359,6 +359,7 @@ fn what_a_person_set_in_our_entries_stays() {
     assert!(settings.contains(&format!("\"PreToolUse\": [{group}]")), "{settings}");
     scene.run(&["init", "--remove"]).expect(0);
     let settings = scene.read(".claude/settings.json");
+    assert_eq!((scene.read(".mcp.json").as_str(), scene.read(".codex/config.toml").as_str()), (server, config));
     let left: Value = serde_json::from_str(&settings).unwrap();
     let lint = serde_json::json!([{"matcher": "Edit", "hooks": [{"type": "command", "command": "lint"}]}]);
     assert_eq!(left, serde_json::json!({"hooks": {"PreToolUse": lint}}), "{settings}");

@@ -12,7 +12,7 @@ use rusqlite::Connection;
 use rusqlite::backup::Backup;
 use std::time::Duration;
 
-use super::team::{Team, claimed, joined, leased, n_of, recorded, task};
+use super::team::{Team, claimed, join, joined, leased, n_of, recorded, task};
 
 fn draft(to: &str, subject: &str) -> Draft {
     Draft { to: vec![to.to_owned()], subject: subject.to_owned(), ..Draft::default() }
@@ -61,6 +61,8 @@ async fn two_messages_of_one_instant_arrive_at_their_recipients_only() {
     assert_eq!(subjects(other.read_inbox(&bob_2, true, Position(0), 10).await.unwrap().0), ["not for bob", "all"]);
     let (none, more) = crew.read_inbox(&bob, true, Position(0), 10).await.unwrap();
     assert!(none.is_empty() && !more, "they are read");
+    let refused = crew.join(join(&crew, EVERYONE)).await.unwrap_err();
+    assert!(refused.to_string().contains(EVERYONE), "{refused}");
     let unknown = crew.send(&ann, draft("bo", "nobody")).await.unwrap_err();
     assert!(matches!(unknown, Refusal::NoRecipient(_)), "{unknown}");
 }

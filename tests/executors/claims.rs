@@ -37,6 +37,17 @@ async fn order(
     }
 }
 
+#[tokio::test]
+async fn an_agent_holds_a_task_no_longer_than_its_attempt() {
+    let store = EventStore::in_memory().await.unwrap();
+    let mut claim = claim_of(&store, PLAN, TASK, tags());
+    let of = |attempt, name: &str| TaskCommand::ClaimForAgent { attempt, executor: executor(name), now: store.now() };
+    order(&mut claim, of(1, "ann")).await.unwrap();
+    assert!(matches!(order(&mut claim, of(1, "bob")).await, Err(TaskError::Held { .. })));
+    order(&mut claim, of(2, "bob")).await.unwrap();
+    assert!(matches!(order(&mut claim, of(2, "ann")).await, Err(TaskError::Held { .. })));
+}
+
 /// Lets 16 workers claim one task, spread over the stores, and returns the number of winners.
 async fn race(stores: &[EventStore]) -> usize {
     let racers = (0..16).map(|n| {

@@ -192,7 +192,10 @@ fn a_session_that_joins_with_less_keeps_its_profile_and_a_dead_process_is_forgot
     let less = Profile { capabilities: Vec::new(), ..profile("codex") };
     assert_eq!(agents.process(join(less.clone(), at(0))), Ok(Vec::new()));
     assert_eq!(agents.get("ada").map(|agent| &agent.profile), Some(&known));
-    agents.process(AgentCommand::Bury { agent: "ada".into(), process: process.clone(), now: at(1) }).unwrap();
+    let bury = |process| AgentCommand::Bury { agent: "ada".into(), process, now: at(1) };
+    let earlier = Executor { worker: "earlier".into(), ..process.clone() };
+    assert_eq!(agents.process(bury(earlier)), Ok(Vec::new()), "it goes on by another process");
+    agents.process(bury(process.clone())).unwrap();
     agents.process(join(less, at(2))).unwrap();
     assert_eq!(agents.get("ada").map(|agent| &agent.profile.process), Some(&None));
     agents.process(join(Profile { process: Some(process.clone()), ..known }, at(3))).unwrap();

@@ -124,6 +124,17 @@ fn an_overlap_in_one_worktree_is_refused_and_names_its_holder() {
 }
 
 #[test]
+fn a_call_that_was_given_before_a_lease_ended_does_not_revive_it() {
+    check(&[
+        (0, "ada", "short src/a.rs", "ada has 1+1"),
+        (100, "bob", "exclusive src/a.rs", "bob has 2+1"),
+        (50, "ada", "extend 90", ""),
+        (50, "ada", "renew", ""),
+        (50, "cyd", "exclusive src/a.rs", "src/a.rs is held by bob"),
+    ]);
+}
+
+#[test]
 fn shared_leases_overlap_with_each_other_only() {
     check(&[
         (0, "ada", "shared src/**", "ada has 1+1"),
