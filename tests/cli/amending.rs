@@ -112,7 +112,10 @@ fn tasks_added_without_a_plan_go_to_the_backlog_which_never_ends() {
     assert_eq!(scene.run(&["task", "add", "Run `echo b`", "--yes"]).expect(0).stdout, "backlog: task 2\n");
     let args = ["task", "add", "Run `echo c > c.txt`", "--after", "2", "--plan", "backlog", "--yes", "-o", "json"];
     let added = scene.run(&args).expect(0).json();
-    assert_eq!(added, serde_json::json!({"plan": "backlog", "tasks": ["3"], "settings": ["standing"]}));
+    assert_eq!(
+        added,
+        serde_json::json!({"plan": "backlog", "tasks": ["3"], "settings": ["parallelism 1000", "standing"]})
+    );
     scene.run(&["work", "--until-idle"]).expect(0);
     let shown = scene.show("backlog");
     assert_eq!((status(&shown, 1), status(&shown, 2)), ("Completed", "Completed"));
