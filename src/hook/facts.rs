@@ -1,4 +1,4 @@
-//! What a hook tells an agent, in at most [`TEXT_CHARS_MAX`](super::answer::TEXT_CHARS_MAX) characters: facts about
+//! What a hook tells an agent, in at most [`TEXT_CHARS_MAX`](super::dialect::TEXT_CHARS_MAX) characters: facts about
 //! leases, agents, tasks and counts of messages. Words of other agents are quoted and cut.
 
 use std::fmt::Write as _;
