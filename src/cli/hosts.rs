@@ -1,7 +1,7 @@
 //! Arguments of commands on agent programs: `init`, `doctor`.
 
 use clap::{Args, ValueEnum};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Args)]
 pub struct Init {
@@ -26,8 +26,8 @@ pub struct Doctor {
     pub live: bool,
 }
 
-/// An agent program that can be connected to the log. Its name is that of its file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, strum::AsRefStr)]
+/// An agent program that can be connected to the log, and runs hooks. Its name is that of its file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Serialize, Deserialize, strum::AsRefStr)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum Host {
@@ -39,4 +39,16 @@ pub enum Host {
     Gemini,
     /// opencode
     Opencode,
+}
+
+impl Host {
+    /// The name of the program in profiles of agents.
+    pub fn program(self) -> &'static str {
+        match self {
+            Self::Claude => "claude-code",
+            Self::Codex => "codex",
+            Self::Gemini => "gemini-cli",
+            Self::Opencode => "opencode",
+        }
+    }
 }

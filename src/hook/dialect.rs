@@ -9,34 +9,10 @@ use serde_json::value::RawValue;
 use serde_json::{from_str, json};
 
 use super::{Edits, patch, shell};
+use crate::cli::Host;
 
 /// The most characters that a hook tells the model; the rest is cut.
 pub const TEXT_CHARS_MAX: usize = 2_000;
-
-/// An agent program that runs hooks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Host {
-    /// Claude Code.
-    Claude,
-    /// Codex.
-    Codex,
-    /// Gemini CLI.
-    Gemini,
-    /// opencode, through the plugin that crewlog generates.
-    Opencode,
-}
-
-impl Host {
-    /// The name of the program in profiles of agents.
-    pub fn program(self) -> &'static str {
-        match self {
-            Self::Claude => "claude-code",
-            Self::Codex => "codex",
-            Self::Gemini => "gemini-cli",
-            Self::Opencode => "opencode",
-        }
-    }
-}
 
 /// One run of a hook.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,9 +3,10 @@
 use crewlog_executors::crew::{Caller, Join, Refusal};
 use crewlog_planner::crew::agents::{Agents, Liveness, Profile};
 
-use super::dialect::{Host, SubAgent};
+use super::dialect::SubAgent;
 use super::moments::Hook;
 use super::process::named;
+use crate::cli::Host;
 
 /// The most characters of a subagent's kind, and of its id, in its name.
 const KIND_CHARS_MAX: usize = 20;

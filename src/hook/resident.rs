@@ -23,10 +23,11 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use uuid::Uuid;
 
-use super::dialect::{Call, Host, Verdict};
+use super::dialect::{Call, Verdict};
 use super::moments::{self, Origin};
 use super::run::WAIT;
 use super::watch::watch;
+use crate::cli::Host;
 use crate::crew::worktree::Worktree;
 use crate::place::Place;
 

@@ -42,16 +42,6 @@ impl Target {
 impl Host {
     pub const ALL: [Self; 4] = [Self::Claude, Self::Codex, Self::Gemini, Self::Opencode];
 
-    /// The name of the program in profiles of agents.
-    pub fn program(self) -> &'static str {
-        match self {
-            Self::Claude => "claude-code",
-            Self::Codex => "codex",
-            Self::Gemini => "gemini-cli",
-            Self::Opencode => "opencode",
-        }
-    }
-
     /// The file in the repository that says which hooks run.
     pub fn hooks_file(self, places: &Places) -> PathBuf {
         places.root.join(match self {
