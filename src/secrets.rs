@@ -28,10 +28,11 @@ pub struct Secrets {
 }
 
 impl Secrets {
-    /// The event with each secret replaced in the texts that people, agents and programs wrote. Ids, paths and states stay.
-    pub fn redacted_event(&self, event: NewEvent) -> mq::Result<NewEvent> {
+    /// The event with each secret replaced in the texts that people, agents and programs wrote; none if it has no secret. Ids,
+    /// paths and states stay.
+    pub fn redacted_event(&self, event: &NewEvent) -> mq::Result<Option<NewEvent>> {
         if self.patterns.is_empty() && self.values.is_empty() {
-            return Ok(event);
+            return Ok(None);
         }
         let redacted = |json: &str, root: &str| {
             sealing::replaced(json, root, |path, written| {
@@ -45,11 +46,11 @@ impl Secrets {
             })
         };
         match (redacted(event.data(), "data"), redacted(event.metadata(), "metadata")) {
-            (None, None) => Ok(event),
+            (None, None) => Ok(None),
             (data, metadata) => {
                 let data = data.unwrap_or_else(|| event.data().to_owned());
                 let metadata = metadata.unwrap_or_else(|| event.metadata().to_owned());
-                event.with_json(data, metadata)
+                event.clone().with_json(data, metadata).map(Some)
             }
         }
     }

@@ -15,7 +15,7 @@ use crate::recorded::{Metadata, Recorded};
 /// 1. after `Ok(new)`, the state equals `fold(history ++ new)`;
 /// 2. after `Err`, the state is unchanged.
 ///
-/// It is cloned where many write to its aggregate at once.
+/// A runner clones it when others write to its aggregate at the same time.
 pub trait Handler: Clone + Default {
     /// What is asked for.
     type Command;

@@ -22,8 +22,8 @@ const PAUSE_MAX: u32 = 512;
 /// How many events are read at a time.
 const CATCH_UP_PAGE: usize = 1000;
 
-/// Waits before an attempt: a random time, whose limit doubles with each, so that of many writers all get their turn. The first
-/// two attempts do not wait.
+/// Waits a random time before an attempt, so that each of many writers gets its turn. The limit doubles with each attempt; the
+/// first two do not wait.
 async fn pause(attempt: usize) {
     if attempt > 1 {
         let limit = PAUSE_MAX.min(1 << attempt.min(16));
@@ -80,8 +80,8 @@ pub struct Runner<H: Handler> {
     state: State<H>,
     /// The last event in a state that a caller has seen, and the generation in which it was read.
     shown: Option<(Last, u64)>,
-    /// Whether others were faster with the last append. Then the next keeps a copy of the state: to read it all again takes
-    /// longer, and meanwhile others are faster once more.
+    /// Whether the last append conflicted with another. The next one then keeps a copy of the state, because reading all of it
+    /// again takes so long that it would conflict again.
     is_contended: bool,
 }
 
@@ -443,12 +443,7 @@ where
                     let events = if appended.repeated { Vec::new() } else { events };
                     return Ok(Executed { events, position: appended.last() });
                 }
-                Err(Error::SequenceMismatch { stream_id, aggregate_id, .. })
-                    if (&stream_id, &aggregate_id) == (&self.stream_id, &self.aggregate_id) =>
-                {
-                    (self.state, self.is_contended) = (before.unwrap_or_default(), true);
-                }
-                Err(Error::MatchFound { .. }) => {
+                Err(error) if self.is_behind(&error) => {
                     (self.state, self.is_contended) = (before.unwrap_or_default(), true);
                 }
                 Err(error @ (Error::IdReused { position, .. } | Error::PartlyKnown { position, .. }))
@@ -466,6 +461,16 @@ where
         }
         let (stream_id, aggregate_id) = (self.stream_id.clone(), self.aggregate_id.clone());
         Err(ExecuteError::Contended { stream_id, aggregate_id, attempts: ATTEMPTS_MAX })
+    }
+
+    /// Whether others wrote what the decision depends on.
+    fn is_behind(&self, error: &Error) -> bool {
+        match error {
+            Error::SequenceMismatch { stream_id, aggregate_id, .. } => {
+                (stream_id, aggregate_id) == (&self.stream_id, &self.aggregate_id)
+            }
+            error => matches!(error, Error::MatchFound { .. }),
+        }
     }
 
     /// The reaction is in the log at `position`: the state is what the log says.

@@ -32,8 +32,8 @@ impl std::fmt::Debug for EventStore {
 /// How many events [`EventStore::load`] asks for at a time.
 const LOAD_PAGE: usize = 1000;
 
-/// Changes an event before it is appended. It must give equal events for equal ones.
-pub type Rewrite = Arc<dyn Fn(NewEvent) -> Result<NewEvent> + Send + Sync>;
+/// Gives another event to append in place of one, or none to append it as it is. It must give equal events for equal ones.
+pub type Rewrite = Arc<dyn Fn(&NewEvent) -> Result<Option<NewEvent>> + Send + Sync>;
 
 /// A log. A clone is the same log, usable from any task.
 ///
@@ -166,14 +166,14 @@ impl EventStore {
 
     /// The same; true if the log has other events than were given.
     pub(crate) async fn append_rewritten(&self, append: Append) -> Result<(Appended, bool)> {
-        let (append, is_rewritten) = match &self.rewrite {
-            None => (append, false),
-            Some(rewrite) => {
-                let rewritten = append.clone().map_events(|_, _, event| rewrite(event))?;
-                let is_rewritten = rewritten != append;
-                (rewritten, is_rewritten)
-            }
-        };
+        let (mut append, mut is_rewritten) = (append, false);
+        if let Some(rewrite) = &self.rewrite {
+            append = append.map_events(|_, _, event| {
+                let rewritten = rewrite(&event)?;
+                is_rewritten |= rewritten.is_some();
+                Ok(rewritten.unwrap_or(event))
+            })?;
+        }
         append.check()?;
         let generation = append.generation.or(self.generation);
         Ok((self.backend.append(Append { generation, ..append }).await?, is_rewritten))
