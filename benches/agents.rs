@@ -16,15 +16,15 @@ use tokio::process::{Child, ChildStdin, ChildStdout};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// The leases that no other agent wants, of all agents together.
+/// How many leases all agents together hold on files that nobody else wants.
 const N_OWN: usize = 10_000;
-/// The files that all agents want.
+/// How many files every agent may request.
 const N_SHARED: u64 = 2_000;
 
-/// At each tick an agent makes a call or not, so that their calls come at random times.
+/// At each tick an agent decides at random whether to make a call.
 const TICKS_PER_CALL: u64 = 10;
 
-/// What is called how often, in parts of the whole.
+/// The calls, with their weights.
 const MIX: [(&str, u64); 18] = [
     ("check_paths", 30),
     ("reserve_paths", 18),
@@ -239,7 +239,7 @@ impl Agent {
         }
     }
 
-    /// What can be called now: nothing is acknowledged that was not read, and no task ended that was not claimed.
+    /// The next call. An agent acknowledges only messages that it has read, and ends only tasks that it has claimed.
     fn choose(&mut self) -> &'static str {
         let mut left = self.dice.below(MIX.iter().map(|(_, part)| part).sum());
         let chosen = MIX.iter().find(|(_, part)| {
@@ -271,7 +271,7 @@ impl Agent {
             "read_inbox" => {
                 self.to_acknowledge = serde_json::from_value(result["acks_due"].clone()).unwrap_or_default();
             }
-            // Who joins again under a name supersedes the one that had it.
+            // Joining again under the same name gives a new handle.
             "join" => {
                 if let Client::Http { handle, .. } = &mut self.client {
                     result["agent"].as_str().unwrap_or_default().clone_into(handle);
@@ -289,7 +289,7 @@ impl Agent {
         begun?;
         let began = Instant::now();
         let tick = (calls > 0.0).then(|| Duration::from_secs_f64(1.0 / (calls * TICKS_PER_CALL as f64)));
-        // Each agent at its own moment: together they would queue behind each other.
+        // Agents that tick together would queue behind each other.
         let mut ticks = tick.map(|tick| {
             let phase = tick.mul_f64(self.dice.below(1_000) as f64 / 1_000.0);
             tokio::time::interval_at(tokio::time::Instant::now() + phase, tick)

@@ -126,7 +126,7 @@ pub async fn add_task(session: &Session, add: AddTask) -> Result<Code, Failure> 
     let add = AddTask { text: parse::as_step(&add.text).into_owned(), ..add };
     consent_to(session, &add.text, known.state())?;
     if tags.is_empty() && add.after.is_empty() {
-        // As many at once as there are agents and workers.
+        // Only the number of agents and workers limits what runs at once.
         let config = PlannerConfig { standing: true, parallelism: PARALLELISM_MAX, ..session.config_of_new(None) };
         let (user_input, attachments) = (add.text.clone(), Vec::new());
         let initialize = Command::Initialize { user_input, attachments, config, parallel: false };

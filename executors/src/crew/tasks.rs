@@ -207,7 +207,7 @@ impl Crew {
             let holder = claim.handler().holder.clone();
             let is_mine = |holder: &claim::Holder| holder.is_agent() && holder.executor.name == caller.agent;
             let decided = claim.handler().clone().process(command.clone());
-            // Not a claim on an earlier attempt: that is over.
+            // A claim on an earlier attempt is no claim on this one.
             let is_own = matches!(decided, Err(TaskError::Held { .. })) && holder.as_ref().is_some_and(is_mine);
             let decided = if is_own { Ok(Vec::new()) } else { decided };
             let events = match (decided, holder) {
@@ -308,7 +308,7 @@ impl Crew {
             leases.execute(command, &Cause::request()).await?;
         }
         drop(leases);
-        // The plan goes on even where no host runs. The task has ended, whatever comes of this.
+        // The plan goes on even where no host runs it. A failure does not undo the end of the task.
         if let Some((plan, _)) = claim::split_aggregate_id(&id)
             && let Err(error) = planning::catch_up(&self.store, plan, claim.tags().to_vec()).await
         {
@@ -425,7 +425,7 @@ impl Crew {
                 },
                 false => Command::Amend { amendments: vec![Amendment::Define { tasks: planned }], reason },
             };
-            // Not by the runner: it would decide the same numbers again, when another has given them to other tasks.
+            // The runner cannot do this: after a conflict it would use the same numbers, which are now those of other tasks.
             let (kept, cause) = (command.recorded(), Cause::request());
             let events = planner.handler().clone().process(command);
             let events = events.map_err(|refusal| Refusal::NoTask(refusal.to_string()))?;

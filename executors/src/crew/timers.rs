@@ -28,7 +28,7 @@ const TICK: Duration = Duration::from_secs(1);
 pub async fn host(crew: Arc<Crew>, folder: &Path, mut stop: watch::Receiver<bool>) -> io::Result<()> {
     let mut ticks = interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    // One host a machine acts for a project. Its name may have characters that no file has.
+    // On each machine one host acts for a project. A hash, because the name of a project may contain slashes.
     let name = format!("crew-{}", uuid::Uuid::new_v5(&uuid::Uuid::NAMESPACE_OID, crew.project().as_bytes()));
     let mut lock = None;
     loop {
@@ -67,7 +67,7 @@ impl Crew {
         let has_left = |name: &String| agents.get(name).is_some_and(|agent| agent.liveness == Liveness::Left);
         let left: Vec<_> = holders.into_iter().filter(has_left).collect();
         drop(agents);
-        // What a session that goes on takes meanwhile is newer, and stays.
+        // Leases that a resumed session takes from now on are newer, and stay.
         for agent in dead.iter().map(|(name, _)| name.clone()).chain(left) {
             self.leases.lock().await.execute(LeaseCommand::Abandon { agent, up_to, now }, &cause).await?;
         }

@@ -27,7 +27,7 @@ pub const LOST_AFTER: Duration = Duration::from_secs(3_600);
 pub const SEEN_EVERY: Duration = Duration::from_secs(60);
 /// The most agents of a project, without those that have left.
 pub const AGENTS_MAX: usize = 1_000;
-/// The recipient that stands for all agents, and so the name of none.
+/// The recipient that means all agents. No agent can have this name.
 pub const EVERYONE: &str = "everyone";
 /// The longest name, in bytes, including its parents'.
 pub const NAME_BYTES_MAX: usize = 100;
@@ -300,7 +300,7 @@ impl Agents {
                 Ok(events)
             }
             AgentCommand::Bury { agent, process, now } => {
-                // It may have left, or go on by another process, since somebody looked.
+                // It may have left, or gone on in another process, since its death was noticed.
                 let found = self.agents.get(&agent).filter(|found| found.liveness != Liveness::Left);
                 let is_news = found.is_some_and(|found| found.profile.process.as_ref() == Some(&process));
                 Ok(is_news.then_some(AgentEvent::AgentLost { agent, at: now, is_dead: true }).into_iter().collect())

@@ -92,7 +92,7 @@ pub struct Leases {
     /// Recorded refusals of edits, kept while the lease is live so that none is recorded twice.
     refused: BTreeSet<(u64, Holder, Target)>,
     n_leases: u64,
-    /// The latest time in an event: a command that was given before it is decided as of it, or it would revive what has ended.
+    /// The latest time in any event. An older command is decided as of this time, so that it cannot revive an ended lease.
     latest: Timestamp,
     n_waiting: u64,
     /// The leases of each event, until its position is known.

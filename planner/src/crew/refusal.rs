@@ -12,7 +12,7 @@ pub enum CrewError {
     /// Too much is open already; the command may succeed later.
     #[error("{0}")]
     Full(String),
-    /// What it names is not there, or not open any more.
+    /// It names something that does not exist, or is closed.
     #[error("{0}")]
     Missing(String),
     #[error("{}", .0.first().map_or_else(String::new, ToString::to_string))]

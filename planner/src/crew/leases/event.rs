@@ -119,7 +119,7 @@ pub enum LeaseCommand {
     Extend { agent: String, which: Which, by: Duration, now: Timestamp },
     /// The holder releases them. If it releases all, its waiting requests end too.
     Release { agent: String, which: Which, now: Timestamp },
-    /// The holder is proven dead, or has left. Its leases up to this one end, and its waiting requests.
+    /// The holder is proven dead, or has left. Its waiting requests and its leases up to this number end.
     Abandon { agent: String, up_to: u64, now: Timestamp },
     /// A person ends them.
     Force { leases: Vec<u64>, by: String, reason: String, now: Timestamp },
@@ -181,7 +181,7 @@ pub enum By {
 }
 
 impl LeaseEvent {
-    /// When it was decided, where it tells.
+    /// When it was decided, if it says so.
     pub(super) fn at(&self) -> Option<Timestamp> {
         match self {
             Self::LeasesGranted { request, until, .. } => {
@@ -224,7 +224,7 @@ impl LeaseCommand {
         *self.clone().now_mut()
     }
 
-    /// The command as of a time, if it was given before it.
+    /// The command, moved to a later time if it was given before it.
     pub(super) fn not_before(mut self, time: Timestamp) -> Self {
         let now = self.now_mut();
         *now = (*now).max(time);
