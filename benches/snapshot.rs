@@ -17,9 +17,7 @@ enum Meter {
     Read { kwh: u64 },
 }
 
-impl Event for Meter {
-    const EVENT_VERSION: &'static str = "1.0";
-}
+impl Event for Meter {}
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct Total {

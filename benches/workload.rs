@@ -17,8 +17,6 @@ pub enum Sample {
 }
 
 impl Event for Sample {
-    const EVENT_VERSION: &'static str = "1.0";
-
     fn event_type(&self) -> &'static str {
         match self {
             Self::Measured { .. } => "Measured",

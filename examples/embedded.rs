@@ -12,9 +12,7 @@ enum Order {
     Paid { cents: u64 },
 }
 
-impl Event for Order {
-    const EVENT_VERSION: &'static str = "1.0";
-}
+impl Event for Order {}
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -13,7 +13,6 @@ enum Order {
 }
 
 impl Event for Order {
-    const EVENT_VERSION: &'static str = "1.0";
     fn event_type(&self) -> &'static str {
         match self {
             Self::Placed { .. } => "Placed",
@@ -27,7 +26,6 @@ enum Bill {
 }
 
 impl Event for Bill {
-    const EVENT_VERSION: &'static str = "1.0";
     fn event_type(&self) -> &'static str {
         match self {
             Self::Sent { .. } => "Sent",

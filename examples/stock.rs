@@ -17,9 +17,7 @@ enum Stock {
     Ordered { paper: String },
 }
 
-impl Event for Stock {
-    const EVENT_VERSION: &'static str = "1.0";
-}
+impl Event for Stock {}
 
 /// What is asked for.
 #[derive(Clone)]

@@ -15,18 +15,14 @@ enum Order {
     Placed { nails: u32 },
 }
 
-impl Event for Order {
-    const EVENT_VERSION: &'static str = "1.0";
-}
+impl Event for Order {}
 
 #[derive(Serialize, Deserialize)]
 enum Parcel {
     Packed { nails: u32, by: u32 },
 }
 
-impl Event for Parcel {
-    const EVENT_VERSION: &'static str = "1.0";
-}
+impl Event for Parcel {}
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {

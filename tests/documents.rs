@@ -238,7 +238,7 @@ fn logged(head: &str, body: &str) -> BTreeSet<String> {
         let sources = sources(folder);
         for source in &sources {
             for implementation in source.split("\nimpl ").skip(1) {
-                let (line, rest) = implementation.split_once(" {\n").unwrap_or_default();
+                let (line, rest) = implementation.split_once(" {").unwrap_or_default();
                 let block = rest.split("\n}\n").next().unwrap_or_default();
                 let name = line.rsplit(' ').next().unwrap_or_default();
                 if line.contains(head) && block.contains(body) && (head.is_empty() || line.starts_with(['M', 'E'])) {

@@ -40,8 +40,8 @@ use crate::variant::{self, Variant};
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 pub trait Event: Serialize + DeserializeOwned + Send + Sync + 'static {
-    /// Stored with each event, and given back to [`Event::decode`].
-    const EVENT_VERSION: &'static str;
+    /// Stored with each event, and given back to [`Event::decode`]. It changes with the form of the events.
+    const EVENT_VERSION: &'static str = "1.0";
 
     /// The name of the variant, as serde writes it.
     fn event_type(&self) -> &'static str {

@@ -13,9 +13,7 @@
 //! #[derive(Debug, PartialEq, Serialize, Deserialize)]
 //! enum Order { Placed { item: String }, Paid { cents: u64 } }
 //!
-//! impl Event for Order {
-//!     const EVENT_VERSION: &'static str = "1.0";
-//! }
+//! impl Event for Order {}
 //!
 //! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), crewlog_mq::Error> {
 //! let store = EventStore::in_memory().await?; // EventStore::open("orders.db") keeps it in a file
@@ -117,9 +115,7 @@
 //! #[derive(Debug, PartialEq, Serialize, Deserialize)]
 //! enum Stock { Booked { n: i64 } }
 //!
-//! impl Event for Stock {
-//!     const EVENT_VERSION: &'static str = "1.0";
-//! }
+//! impl Event for Stock {}
 //!
 //! #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 //! struct Shelf { n_left: i64 }

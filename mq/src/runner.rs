@@ -149,9 +149,7 @@ where
     /// #[derive(Clone, Serialize, Deserialize)]
     /// enum Enrolment { Enrolled { course: String, student: String } }
     ///
-    /// impl Event for Enrolment {
-    ///     const EVENT_VERSION: &'static str = "1.0";
-    /// }
+    /// impl Event for Enrolment {}
     ///
     /// fn tags_of(Enrolment::Enrolled { course, student }: &Enrolment) -> Vec<String> {
     ///     vec![format!("course:{course}"), format!("student:{student}")]

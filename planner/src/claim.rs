@@ -85,7 +85,7 @@ pub struct TaskProgress {
 
 /// What happened to a task. `epoch` is that of the holder, and `attempt` the dispatch that it carries out.
 #[serde_with::skip_serializing_none]
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "names and types say what the other fields hold")]
 pub enum TaskEvent {
     /// An executor holds it.
@@ -176,13 +176,7 @@ impl TaskEvent {
     }
 }
 
-impl MqEvent for TaskEvent {
-    const EVENT_VERSION: &'static str = "1.0";
-
-    fn event_type(&self) -> &'static str {
-        self.into()
-    }
-}
+impl MqEvent for TaskEvent {}
 
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -22,7 +22,7 @@ pub const BROKEN: &str = "[broken seal]";
 pub const STREAM: &str = "keys";
 
 /// What happened to a key.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum KeyEvent {
     /// It was destroyed, and with it the texts of its session.
     KeyDestroyed {
@@ -33,13 +33,7 @@ pub enum KeyEvent {
     },
 }
 
-impl MqEvent for KeyEvent {
-    const EVENT_VERSION: &'static str = "1.0";
-
-    fn event_type(&self) -> &'static str {
-        self.into()
-    }
-}
+impl MqEvent for KeyEvent {}
 
 /// The key whose tag is among these.
 pub fn key_of(tags: &[String]) -> Option<&str> {

@@ -19,9 +19,7 @@ enum Review {
     Noted { task: u64, stars: u8 },
 }
 
-impl crewlog_mq::Event for Review {
-    const EVENT_VERSION: &'static str = "1.0";
-}
+impl crewlog_mq::Event for Review {}
 
 /// Runs the first dispatched task without a command, and records a review of it, on the same log and
 /// under the plan's tag.

@@ -21,9 +21,7 @@ enum Enrolment {
     Left { course: String, student: String },
 }
 
-impl Event for Enrolment {
-    const EVENT_VERSION: &'static str = "1.0";
-}
+impl Event for Enrolment {}
 
 fn tags_of(event: &Enrolment) -> Vec<String> {
     let (Enrolment::Enrolled { course, student } | Enrolment::Left { course, student }) = event;

@@ -200,9 +200,7 @@ enum Link {
     Linked { tag: Uuid, before: Option<Uuid> },
 }
 
-impl Event for Link {
-    const EVENT_VERSION: &'static str = "1.0";
-}
+impl Event for Link {}
 
 /// The end of a chain.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -279,9 +277,7 @@ enum Effect {
     Made { of: Uuid },
 }
 
-impl Event for Effect {
-    const EVENT_VERSION: &'static str = "1.0";
-}
+impl Event for Effect {}
 
 fn making() -> impl GroupHandler {
     group_handler(|event, delivery| {

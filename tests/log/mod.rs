@@ -59,8 +59,6 @@ enum Fact {
 }
 
 impl Event for Fact {
-    const EVENT_VERSION: &'static str = "1.0";
-
     fn event_type(&self) -> &'static str {
         match self {
             Self::Noted { .. } => "Noted",

@@ -363,9 +363,7 @@ pub(super) enum Step {
     Stepped { after: Vec<String>, to: String },
 }
 
-impl Event for Step {
-    const EVENT_VERSION: &'static str = "1.0";
-}
+impl Event for Step {}
 
 /// All the steps so far.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -113,9 +113,7 @@ enum Secret {
     },
 }
 
-impl crewlog_mq::Event for Secret {
-    const EVENT_VERSION: &'static str = "1.0";
-}
+impl crewlog_mq::Event for Secret {}
 
 impl Handler for Forgetful {
     type Command = Secret;

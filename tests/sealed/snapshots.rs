@@ -22,9 +22,7 @@ enum Note {
     Noted { text: String },
 }
 
-impl MqEvent for Note {
-    const EVENT_VERSION: &'static str = "1.0";
-}
+impl MqEvent for Note {}
 
 impl Handler for Notes {
     type Command = String;

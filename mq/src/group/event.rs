@@ -114,6 +114,4 @@ pub enum GroupEvent {
     },
 }
 
-impl Event for GroupEvent {
-    const EVENT_VERSION: &'static str = "1.0";
-}
+impl Event for GroupEvent {}

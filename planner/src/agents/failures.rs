@@ -10,7 +10,7 @@ use crate::protocol::AgentType;
 pub const STREAM: &str = "planning";
 
 /// An event of planning by agents.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PlanningEvent {
     /// An agent has no plan, or its plan was refused.
     PlanningFailed {
@@ -30,10 +30,4 @@ impl PlanningEvent {
     }
 }
 
-impl MqEvent for PlanningEvent {
-    const EVENT_VERSION: &'static str = "1.0";
-
-    fn event_type(&self) -> &'static str {
-        self.into()
-    }
-}
+impl MqEvent for PlanningEvent {}

@@ -122,7 +122,7 @@ pub enum Liveness {
 }
 
 /// What happened to the agents of a project. `epoch` is the number of the session in the project.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "names and types say what the other fields hold")]
 pub enum AgentEvent {
     /// A session joined under this name.
@@ -167,13 +167,7 @@ pub enum Outcome {
     Failure,
 }
 
-impl MqEvent for AgentEvent {
-    const EVENT_VERSION: &'static str = "1.0";
-
-    fn event_type(&self) -> &'static str {
-        self.into()
-    }
-}
+impl MqEvent for AgentEvent {}
 
 /// A command to the agents of a project; `now` is log time.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -55,7 +55,7 @@ pub struct Ask {
 }
 
 /// What happened to a question.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "names and types say what the other fields hold")]
 pub enum AskEvent {
     /// An agent asks the person.
@@ -66,13 +66,7 @@ pub enum AskEvent {
     AskWithdrawn { number: u64, reason: String, at: Timestamp },
 }
 
-impl MqEvent for AskEvent {
-    const EVENT_VERSION: &'static str = "1.0";
-
-    fn event_type(&self) -> &'static str {
-        self.into()
-    }
-}
+impl MqEvent for AskEvent {}
 
 /// An answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -52,16 +52,7 @@ pub enum ConflictEvent {
     },
 }
 
-impl MqEvent for ConflictEvent {
-    const EVENT_VERSION: &'static str = "1.0";
-
-    fn event_type(&self) -> &'static str {
-        match self {
-            Self::ConflictDetected { .. } => "ConflictDetected",
-            Self::ConflictResolved { .. } => "ConflictResolved",
-        }
-    }
-}
+impl MqEvent for ConflictEvent {}
 
 /// A task of any plan.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -96,7 +96,7 @@ impl Sender {
 }
 
 /// What happened to messages.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "names and types say what the other fields hold")]
 pub enum MessageEvent {
     /// It was sent.
@@ -109,13 +109,7 @@ pub enum MessageEvent {
     MessageAcked { agent: String, message: Position, note: String, at: Timestamp },
 }
 
-impl MqEvent for MessageEvent {
-    const EVENT_VERSION: &'static str = "1.0";
-
-    fn event_type(&self) -> &'static str {
-        self.into()
-    }
-}
+impl MqEvent for MessageEvent {}
 
 /// A command to the messages of a project; `now` is log time.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -29,15 +29,7 @@ pub enum StatisticsEvent {
     StatisticsProjected(Figures),
 }
 
-impl MqEvent for StatisticsEvent {
-    const EVENT_VERSION: &'static str = "1.0";
-
-    fn event_type(&self) -> &'static str {
-        match self {
-            Self::StatisticsProjected(_) => "StatisticsProjected",
-        }
-    }
-}
+impl MqEvent for StatisticsEvent {}
 
 /// The statistics of a project. Means have two decimals.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

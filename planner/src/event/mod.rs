@@ -121,7 +121,7 @@ pub enum Timer {
 
 /// What happened to a plan.
 #[serde_with::skip_serializing_none]
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "names and types say what the other fields hold")]
 pub enum Event {
     /// The plan was made.
@@ -310,10 +310,4 @@ impl Event {
     }
 }
 
-impl MqEvent for Event {
-    const EVENT_VERSION: &'static str = "1.0";
-
-    fn event_type(&self) -> &'static str {
-        self.into()
-    }
-}
+impl MqEvent for Event {}

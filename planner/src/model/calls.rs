@@ -46,7 +46,7 @@ pub enum Fault {
 }
 
 /// An exchange with a model; a request is named by its hash. As a command, it is recorded if it changes something.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, strum::IntoStaticStr)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum CallEvent {
     /// The request was sent.
     ModelAsked {
@@ -107,13 +107,7 @@ impl CallEvent {
     }
 }
 
-impl MqEvent for CallEvent {
-    const EVENT_VERSION: &'static str = "1.0";
-
-    fn event_type(&self) -> &'static str {
-        self.into()
-    }
-}
+impl MqEvent for CallEvent {}
 
 /// Why a command is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -28,8 +28,6 @@ enum Effect {
 }
 
 impl Event for Effect {
-    const EVENT_VERSION: &'static str = "1.0";
-
     fn event_type(&self) -> &'static str {
         match self {
             Self::Made { .. } => "Made",

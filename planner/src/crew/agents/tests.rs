@@ -53,7 +53,7 @@ fn command(minute: i64, what: &str) -> AgentCommand {
 }
 
 fn shown(event: &AgentEvent) -> String {
-    let kind: &str = event.into();
+    let kind = event.event_type();
     match event {
         AgentEvent::AgentJoined { agent, epoch, supersedes, .. } => {
             format!("{agent} joined as {epoch}{}", if *supersedes { ", superseding" } else { "" })
