@@ -8,6 +8,7 @@
 //! A pattern that passes a limit stands for the whole folder that it names before its first wildcard, so it never
 //! overlaps with less than was written.
 
+use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange};
 use serde::{Deserialize, Serialize};
 
 use crate::paths::has_file_ending;
@@ -45,7 +46,7 @@ enum Step {
     Many,
     Char(char),
     /// One of these, as sorted ranges that do not touch; perhaps of none.
-    OneOf(Vec<(u32, u32)>),
+    OneOf(Vec<(char, char)>),
 }
 
 impl Pattern {
@@ -151,10 +152,11 @@ impl Step {
         match (self, other) {
             (Self::Char(own), Self::Char(theirs)) => own == theirs,
             (Self::Char(char), Self::OneOf(ranges)) | (Self::OneOf(ranges), Self::Char(char)) => {
-                let char = u32::from(*char);
-                ranges.iter().any(|(first, last)| (*first..=*last).contains(&char))
+                ranges.iter().any(|(first, last)| (first..=last).contains(&char))
             }
-            (Self::OneOf(own), Self::OneOf(theirs)) => !common(own, theirs).is_empty(),
+            (Self::OneOf(own), Self::OneOf(theirs)) => {
+                own.iter().any(|own| theirs.iter().any(|theirs| own.0.max(theirs.0) <= own.1.min(theirs.1)))
+            }
             (Self::Many, other) | (other, Self::Many) => other.is_possible(),
         }
     }
@@ -281,9 +283,6 @@ fn first_group(text: &str) -> Option<(usize, usize, Vec<&str>)> {
     None
 }
 
-/// Every character that a name can have.
-const ALL: [(u32, u32); 3] = [(0, 0x2e), (0x30, 0xd7ff), (0xe000, 0x10_ffff)];
-
 fn steps(name: &str) -> Vec<Step> {
     let chars = name.chars().collect::<Vec<_>>();
     let (mut steps, mut at) = (Vec::new(), 0);
@@ -295,7 +294,7 @@ fn steps(name: &str) -> Vec<Step> {
                     steps.push(Step::Many);
                 }
             }
-            '?' => steps.push(Step::OneOf(ALL.to_vec())),
+            '?' => steps.push(without_slash(ClassUnicode::new([ClassUnicodeRange::new('\0', char::MAX)]))),
             '[' => match class(&chars[at..]) {
                 Some((step, n_chars)) => {
                     steps.push(step);
@@ -315,51 +314,23 @@ fn class(chars: &[char]) -> Option<(Step, usize)> {
     let first = usize::from(is_negated);
     // A bracket that comes first is a character.
     let end = first + 1 + chars.get(first + 1..)?.iter().position(|char| *char == ']')?;
-    let (mut ranges, mut at) = (Vec::new(), first);
+    let (mut class, mut at) = (ClassUnicode::empty(), first);
     while at < end {
-        let from = u32::from(chars[at]);
         let is_range = at + 2 < end && chars[at + 1] == '-';
-        let to = if is_range { u32::from(chars[at + 2]) } else { from };
-        ranges.extend((from <= to).then_some((from, to)));
+        let (from, to) = (chars[at], if is_range { chars[at + 2] } else { chars[at] });
+        if from <= to {
+            class.push(ClassUnicodeRange::new(from, to));
+        }
         at += if is_range { 3 } else { 1 };
     }
-    let ranges = merged(ranges);
-    let ranges = if is_negated { complement(&ranges) } else { ranges };
-    Some((Step::OneOf(common(&ranges, &ALL)), end + 1))
+    if is_negated {
+        class.negate();
+    }
+    Some((without_slash(class), end + 1))
 }
 
-fn merged(mut ranges: Vec<(u32, u32)>) -> Vec<(u32, u32)> {
-    ranges.sort_unstable();
-    let mut merged: Vec<(u32, u32)> = Vec::new();
-    for (from, to) in ranges {
-        match merged.last_mut() {
-            Some(last) if from <= last.1.saturating_add(1) => last.1 = last.1.max(to),
-            Some(_) | None => merged.push((from, to)),
-        }
-    }
-    merged
-}
-
-fn complement(ranges: &[(u32, u32)]) -> Vec<(u32, u32)> {
-    let (mut rest, mut from) = (Vec::new(), 0);
-    for (first, last) in ranges {
-        if from < *first {
-            rest.push((from, first - 1));
-        }
-        from = last + 1;
-    }
-    rest.push((from, u32::MAX));
-    rest
-}
-
-fn common(a: &[(u32, u32)], b: &[(u32, u32)]) -> Vec<(u32, u32)> {
-    let (mut common, mut i, mut j) = (Vec::new(), 0, 0);
-    while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {
-        let (from, to) = (x.0.max(y.0), x.1.min(y.1));
-        if from <= to {
-            common.push((from, to));
-        }
-        if x.1 < y.1 { i += 1 } else { j += 1 }
-    }
-    common
+/// One of these characters, as far as a name can have them.
+fn without_slash(mut class: ClassUnicode) -> Step {
+    class.difference(&ClassUnicode::new([ClassUnicodeRange::new('/', '/')]));
+    Step::OneOf(class.ranges().iter().map(|range| (range.start(), range.end())).collect())
 }
