@@ -108,13 +108,14 @@ struct Stored {
     renewed: BTreeMap<String, Timestamp>,
     refused: BTreeSet<(u64, Holder, Target)>,
     n_leases: u64,
+    latest: Timestamp,
     n_waiting: u64,
 }
 
 impl From<Stored> for Leases {
     fn from(stored: Stored) -> Self {
-        let Stored { live, waiting, renewed, refused, n_leases, n_waiting } = stored;
-        let mut leases = Self { waiting, renewed, refused, n_leases, n_waiting, ..Self::default() };
+        let Stored { live, waiting, renewed, refused, n_leases, latest, n_waiting } = stored;
+        let mut leases = Self { waiting, renewed, refused, n_leases, latest, n_waiting, ..Self::default() };
         for (number, lease) in live {
             leases.insert(number, Lease { pattern: lease.target.pattern(), ..lease });
         }
@@ -227,21 +228,21 @@ impl Leases {
         leases.filter(move |(_, lease)| now <= lease.until && pattern.overlaps(&lease.pattern))
     }
 
-    /// The events of a command, before waiting requests are granted.
-    fn decide(&self, command: LeaseCommand) -> Result<Vec<LeaseEvent>, CrewError> {
+    /// The events of a command as of `now`, before waiting requests are granted.
+    fn decide(&self, command: LeaseCommand, now: Timestamp) -> Result<Vec<LeaseEvent>, CrewError> {
         Ok(match command {
-            LeaseCommand::Reserve { request, wait_until, now } => {
+            LeaseCommand::Reserve { request, wait_until, .. } => {
                 self.reserve(request, wait_until, now)?.into_iter().collect()
             }
-            LeaseCommand::Renew { agent, now } => {
+            LeaseCommand::Renew { agent, .. } => {
                 let is_due = self.renewal_is_due(&agent, now);
                 is_due.then_some(LeaseEvent::LeasesRenewed { agent, at: now }).into_iter().collect()
             }
-            LeaseCommand::Extend { agent, which, by, now } => {
+            LeaseCommand::Extend { agent, which, by, .. } => {
                 let (leases, until) = (self.own(&agent, &which, now)?, now.plus(by.clamp(TTL_RANGE.0, TTL_RANGE.1)));
                 (!leases.is_empty()).then_some(LeaseEvent::LeasesExtended { leases, until }).into_iter().collect()
             }
-            LeaseCommand::Release { agent, which, now } => {
+            LeaseCommand::Release { agent, which, .. } => {
                 let leases = self.own(&agent, &which, now)?;
                 let waiting = if which == Which::All { self.waiting_of(&agent) } else { Vec::new() };
                 ended(waiting, leases, |leases| LeaseEvent::LeasesReleased { agent, leases })
@@ -257,8 +258,8 @@ impl Leases {
                 }
                 ended(Vec::new(), leases, |leases| LeaseEvent::LeasesForced { leases, by, reason })
             }
-            LeaseCommand::Expire { now } => self.due(now),
-            LeaseCommand::RefuseEdit { holder, target, lease, now } => {
+            LeaseCommand::Expire { .. } => self.due(now),
+            LeaseCommand::RefuseEdit { holder, target, lease, .. } => {
                 let known = (lease, holder, target);
                 if !self.live.contains_key(&lease) || self.refused.contains(&known) {
                     return Ok(Vec::new());
@@ -266,7 +267,7 @@ impl Leases {
                 let (lease, holder, target) = known;
                 vec![LeaseEvent::EditRefused { holder, target, lease, at: now }]
             }
-            LeaseCommand::SeeEdit { worktree, path, agent, now } => {
+            LeaseCommand::SeeEdit { worktree, path, agent, .. } => {
                 self.see(worktree, path, agent, now).into_iter().collect()
             }
         })
@@ -408,11 +409,6 @@ impl Leases {
         let live = |lease: &Lease| now <= lease.until;
         match which {
             Which::All => Ok(self.of_agent(agent).filter(|(_, lease)| live(lease)).map(|(number, _)| number).collect()),
-            Which::Targets(worktree, targets) => {
-                let is_meant = |lease: &Lease| lease.holder.worktree == *worktree && targets.contains(&lease.target);
-                let own = self.of_agent(agent).filter(|(_, lease)| live(lease) && is_meant(lease));
-                Ok(own.map(|(number, _)| number).collect())
-            }
             Which::Numbers(numbers) => {
                 for number in numbers {
                     let lease = self.live.get(number).filter(|lease| live(lease)).ok_or_else(|| no_lease(*number))?;
@@ -521,9 +517,8 @@ impl Handler for Leases {
     type Error = CrewError;
 
     fn process(&mut self, command: LeaseCommand) -> Result<Vec<LeaseEvent>, CrewError> {
-        let command = command.not_before(self.latest);
-        let now = command.now();
-        let mut events = self.decide(command)?;
+        let now = command.now().max(self.latest);
+        let mut events = self.decide(command, now)?;
         events.iter().for_each(|event| self.apply(event));
         // Waiting requests may now be granted.
         if events.iter().any(LeaseEvent::makes_room) {

@@ -52,7 +52,7 @@ pub struct MergeRisk {
 }
 
 /// What happened to the leases of a repository.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "names and types say what the other fields hold")]
 pub enum LeaseEvent {
     /// A request was granted. Its leases are numbered from `first`, in the order of its targets.
@@ -99,13 +99,7 @@ pub enum LeaseEvent {
     },
 }
 
-impl MqEvent for LeaseEvent {
-    const EVENT_VERSION: &'static str = "1.0";
-
-    fn event_type(&self) -> &'static str {
-        self.into()
-    }
-}
+impl MqEvent for LeaseEvent {}
 
 /// A command to the leases of a repository; `now` is log time.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -138,8 +132,6 @@ pub enum Which {
     All,
     /// Those with these numbers.
     Numbers(Vec<u64>),
-    /// Those on exactly these targets, in this worktree.
-    Targets(String, Vec<Target>),
 }
 
 /// A lease or a waiting request that blocks a request.
@@ -203,35 +195,19 @@ impl LeaseEvent {
 
     /// True if waiting requests may now be granted.
     pub(super) fn makes_room(&self) -> bool {
-        match self {
+        matches!(
+            self,
             Self::WaitingEnded { .. }
-            | Self::LeasesReleased { .. }
-            | Self::LeasesExpired { .. }
-            | Self::LeasesAbandoned { .. }
-            | Self::LeasesForced { .. } => true,
-            Self::LeasesGranted { .. }
-            | Self::LeasesQueued { .. }
-            | Self::LeasesRenewed { .. }
-            | Self::LeasesExtended { .. }
-            | Self::EditRefused { .. }
-            | Self::UnleasedEdit { .. } => false,
-        }
+                | Self::LeasesReleased { .. }
+                | Self::LeasesExpired { .. }
+                | Self::LeasesAbandoned { .. }
+                | Self::LeasesForced { .. }
+        )
     }
 }
 
 impl LeaseCommand {
     pub(super) fn now(&self) -> Timestamp {
-        *self.clone().now_mut()
-    }
-
-    /// The command, moved to a later time if it was given before it.
-    pub(super) fn not_before(mut self, time: Timestamp) -> Self {
-        let now = self.now_mut();
-        *now = (*now).max(time);
-        self
-    }
-
-    fn now_mut(&mut self) -> &mut Timestamp {
         match self {
             Self::Reserve { now, .. }
             | Self::Renew { now, .. }
@@ -241,7 +217,7 @@ impl LeaseCommand {
             | Self::Force { now, .. }
             | Self::Expire { now }
             | Self::RefuseEdit { now, .. }
-            | Self::SeeEdit { now, .. } => now,
+            | Self::SeeEdit { now, .. } => *now,
         }
     }
 }

@@ -21,7 +21,7 @@ fn holder(who: &str) -> Holder {
 }
 
 /// `exclusive PATHS`, `shared PATHS`, `strict PATHS`, `wait SECONDS PATHS`, `short PATHS` for a minute; `release`,
-/// `release PATHS`, `renew`, `extend SECONDS`, `abandon`, `force NUMBER`, `expire`, `edit PATH`, `refuse NUMBER PATH`.
+/// `give NUMBER`, `renew`, `extend SECONDS`, `abandon`, `force NUMBER`, `expire`, `edit PATH`, `refuse NUMBER PATH`.
 fn command(second: u64, who: &str, what: &str) -> LeaseCommand {
     let (verb, rest) = what.split_once(' ').unwrap_or((what, ""));
     let (now, holder) = (at(second), holder(who));
@@ -42,8 +42,7 @@ fn command(second: u64, who: &str, what: &str) -> LeaseCommand {
             let wait_until = Some(now.plus(Duration::from_secs(number())));
             LeaseCommand::Reserve { request: request(after_number()), wait_until, now }
         }
-        "release" if rest.is_empty() => LeaseCommand::Release { agent, which: Which::All, now },
-        "release" => LeaseCommand::Release { agent, which: Which::Targets(holder.worktree, targets(rest)), now },
+        "release" => LeaseCommand::Release { agent, which: Which::All, now },
         "give" => LeaseCommand::Release { agent, which: Which::Numbers(vec![number()]), now },
         "renew" => LeaseCommand::Renew { agent, now },
         "extend" => LeaseCommand::Extend { agent, which: Which::All, by: Duration::from_secs(number()), now },
@@ -106,6 +105,10 @@ fn check(script: &[(u64, &str, &str, &str)]) {
         };
         assert_eq!(found, *expected, "at {second}: {who} {what}");
         assert_eq!(leases, Leases::fold(&history));
+        let mut placed = leases.clone();
+        history.iter().for_each(|_| placed.placed(Position(0)));
+        let snapshot = serde_json::to_string(&placed).unwrap();
+        assert_eq!(serde_json::from_str::<Leases>(&snapshot).unwrap(), placed, "a snapshot keeps all");
     }
 }
 
@@ -202,10 +205,9 @@ fn only_its_holder_or_a_person_ends_a_lease() {
     check(&[
         (0, "ada", "exclusive a.rs b.rs", "ada has 1+2"),
         (1, "bob", "give 1", "lease 1 is held by ada"),
-        (1, "bob", "release a.rs", ""),
         (1, "bob", "give 9", "there is no live lease 9"),
-        (2, "ada", "release a.rs", "released [1]"),
-        (2, "ada", "release a.rs", ""),
+        (2, "ada", "give 1", "released [1]"),
+        (2, "ada", "give 1", "there is no live lease 1"),
         (3, "eve", "force 2", "eve ended [2]"),
         (3, "eve", "force 2", "there is no live lease 2"),
         (4, "ada", "exclusive a.rs", "ada has 3+1"),
@@ -224,7 +226,7 @@ fn who_waits_is_served_in_order_and_nobody_passes() {
         (2, "cyd", "shared b.rs", "cyd has 3+1"),
         (3, "dan", "wait 100 a.rs c.rs", "dan waits as 2"),
         (3, "eli", "wait 10 d.rs", "eli has 4+1"),
-        (4, "ada", "release a.rs", "released [1], bob has 5+1"),
+        (4, "ada", "give 1", "released [1], bob has 5+1"),
         (5, "bob", "release", "released [5], dan has 6+2"),
         (6, "bob", "wait 10 c.rs", "bob waits as 3"),
         (17, "eli", "expire", "no longer waits [3]"),
@@ -250,7 +252,7 @@ fn a_refused_edit_is_recorded_once_and_an_edit_without_a_lease_is_seen() {
 #[test]
 fn the_token_of_a_lease_is_the_position_of_its_grant() {
     let mut leases = Leases::default();
-    for (who, what) in [("ada", "exclusive a.rs b.rs"), ("bob", "exclusive c.rs"), ("ada", "release b.rs")] {
+    for (who, what) in [("ada", "exclusive a.rs b.rs"), ("bob", "exclusive c.rs"), ("ada", "give 2")] {
         leases.process(command(0, who, what)).unwrap();
     }
     for position in [7, 9, 12] {
