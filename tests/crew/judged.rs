@@ -12,7 +12,7 @@ use crewlog_planner::crew::leases::{LeaseEvent, STREAM, Which};
 use super::team::{Team, join, joined, recorded, reserve};
 
 /// Targets, and which of [`FILES`] each covers.
-const TARGETS: [(&str, &[usize]); 6] = [
+pub const TARGETS: [(&str, &[usize]); 6] = [
     ("src/a.rs", &[0]),
     ("src", &[0, 1, 2]),
     ("src/*.rs", &[0, 1]),
@@ -24,7 +24,7 @@ const TARGETS: [(&str, &[usize]); 6] = [
 const FILES: usize = 4;
 
 /// The next random number below `n`.
-fn below(seed: &mut u64, n: usize) -> usize {
+pub fn below(seed: &mut u64, n: usize) -> usize {
     *seed ^= *seed << 13;
     *seed ^= *seed >> 7;
     *seed ^= *seed << 17;
@@ -110,7 +110,7 @@ impl Held {
 }
 
 /// Checks each grant against all that is live then; gives how many there are.
-fn judge(log: &[Recorded], seed: u64) -> usize {
+pub fn judge(log: &[Recorded], seed: u64) -> usize {
     let (mut live, mut n_grants): (BTreeMap<u64, Held>, _) = (BTreeMap::new(), 0);
     for recorded in log.iter().filter(|recorded| recorded.stream_id == STREAM) {
         match recorded.decode::<LeaseEvent>().unwrap() {

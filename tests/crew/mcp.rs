@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::cli::scene::{DEADLINE, Scene};
 
 /// An agent program: it starts a server and calls its tools.
-struct Client {
+pub struct Client {
     server: Child,
     lines: Receiver<String>,
     n_requests: u64,
@@ -23,7 +23,7 @@ struct Client {
 
 impl Client {
     /// An agent with this name.
-    fn named(scene: &Scene, name: &str) -> Self {
+    pub fn named(scene: &Scene, name: &str) -> Self {
         let mut client = Self::start(scene.crewlog(&["mcp"]).env("AGENT_ID", name));
         client.initialize("2025-06-18", "claude-code");
         client
@@ -73,8 +73,15 @@ impl Client {
         checked(&answer)
     }
 
+    /// Sends a call whose answer nobody reads.
+    pub fn ask(&mut self, tool: &str, arguments: Value) {
+        let mut params = json!({ "name": tool });
+        params["arguments"] = arguments;
+        self.write(&json!({ "jsonrpc": "2.0", "id": 0, "method": "tools/call", "params": params }).to_string());
+    }
+
     /// The structured result of a call, which is the same as its text.
-    fn call(&mut self, tool: &str, arguments: Value) -> Value {
+    pub fn call(&mut self, tool: &str, arguments: Value) -> Value {
         self.raw_call(tool, arguments)["structuredContent"].clone()
     }
 
@@ -84,7 +91,7 @@ impl Client {
         assert!(self.server.wait().unwrap().success());
     }
 
-    fn kill(mut self) {
+    pub fn kill(mut self) {
         self.server.kill().unwrap();
         self.server.wait().unwrap();
     }

@@ -10,6 +10,7 @@ mod host;
 mod hosts;
 mod init;
 mod judged;
+mod killed;
 mod lists;
 mod mail;
 mod mcp;
