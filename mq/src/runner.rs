@@ -80,9 +80,9 @@ pub struct Runner<H: Handler> {
     state: State<H>,
     /// The last event in a state that a caller has seen, and the generation in which it was read.
     shown: Option<(Last, u64)>,
-    /// Whether the last append conflicted with another. The next one then keeps a copy of the state, because reading all of it
-    /// again takes so long that it would conflict again.
-    is_contended: bool,
+    /// A copy of an earlier state, made when an append has conflicted with another: after the next conflict only what has come
+    /// since is read. Reading everything takes so long that it would conflict again.
+    spare: Option<State<H>>,
 }
 
 /// Events that a handler folds before those that it is on: the beginning of another history, which it goes on from.
@@ -207,7 +207,7 @@ where
             snapshots: None,
             state: State::default(),
             shown: None,
-            is_contended: false,
+            spare: None,
         }
     }
 
@@ -397,11 +397,13 @@ where
                 pause(attempt).await;
                 self.catch_up().await?;
             }
+            if attempt > 1 {
+                self.spare = Some(self.state.clone());
+            }
             // Of the state before the command: where its events will stand only the log knows.
             let snapshot = self.snapshot_due();
             // Decided events are in the state before they are in the log. So the state is put back only when both
             // agree: a failed append, or a caller that drops this future, leaves one that is read again.
-            let before = self.is_contended.then(|| self.state.clone());
             let mut state = std::mem::take(&mut self.state);
             let decided = state.handler.process(command.clone());
             let events = match decided {
@@ -435,15 +437,15 @@ where
                         (state.last, state.read_to) = (last, appended.last());
                     }
                     self.state = state;
-                    self.is_contended = attempt > 0;
+                    if attempt > 0 {
+                        self.spare = Some(self.state.clone());
+                    }
                     self.show();
                     self.count(events.len());
                     let events = if appended.repeated { Vec::new() } else { events };
                     return Ok(Executed { events, position: appended.last() });
                 }
-                Err(error) if self.is_behind(&error) => {
-                    (self.state, self.is_contended) = (before.unwrap_or_default(), true);
-                }
+                Err(error) if self.is_behind(&error) => self.state = self.spare.take().unwrap_or_default(),
                 Err(error @ (Error::IdReused { position, .. } | Error::PartlyKnown { position, .. }))
                     if cause.derived.is_some() =>
                 {
