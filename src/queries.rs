@@ -87,7 +87,7 @@ pub async fn find_plan(store: &EventStore, typed: &str) -> Result<String, Failur
         return Ok(typed.to_owned());
     }
     let list = list_plans(store, None).await?;
-    let known = list.plans().iter().map(|plan| &plan.id);
+    let known = list.plans().map(|plan| &plan.id);
     let mut matching = known.clone().filter(|plan| !typed.is_empty() && plan.starts_with(typed));
     match (matching.next(), matching.next()) {
         (Some(plan), None) => Ok(plan.clone()),

@@ -278,7 +278,7 @@ pub fn how_to_go_on(session: &Session, plan: &str, shortage: &Shortage) -> Vec<S
 async fn list(store: &EventStore, at: Option<Position>) -> Result<Vec<ListedJson>, Failure> {
     let mut list = Projected::<PlanList>::read(store, at).await?;
     let mut listed = Vec::new();
-    for plan in list.state.plans().to_vec() {
+    for plan in list.state.plans().cloned().collect::<Vec<_>>() {
         let summary = match plan.summary.filter(|_| !plan.has_changed) {
             Some(summary) => summary,
             None => {

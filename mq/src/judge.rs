@@ -48,6 +48,13 @@ pub(crate) struct Known {
     pub(crate) is_equal: bool,
 }
 
+impl Known {
+    pub(crate) fn of(write: &Write, event: &NewEvent, found: &Recorded) -> Self {
+        let place = Place { position: found.position, sequence: found.sequence };
+        Self { place, created_at: found.created_at, is_equal: event.is_same(write, found) }
+    }
+}
+
 /// An event with its place.
 pub(crate) struct Entry<'a> {
     pub(crate) stream_id: &'a str,

@@ -20,7 +20,7 @@ use crate::import::{Import, Taken};
 use crate::judge::{Entry, Judge, Known, LAST_CHANGE, Ledger};
 use crate::law::FORMAT;
 use crate::limits::PAGE_BYTES_MAX;
-use crate::position::{Place, Position};
+use crate::position::Position;
 use crate::query::{Query, Range};
 use crate::recorded::{Page, Recorded};
 use crate::report::{Checked, Imported, KindStats, Stats};
@@ -299,11 +299,7 @@ impl Ledger for &mut Log {
     type Fault = Infallible;
 
     fn known(&mut self, write: &Write, event: &NewEvent) -> Result<Option<Known>, Infallible> {
-        Ok(self.of_id(event.event_id).map(|found| Known {
-            place: Place { position: found.position, sequence: found.sequence },
-            created_at: found.created_at,
-            is_equal: event.is_same(write, found),
-        }))
+        Ok(self.of_id(event.event_id).map(|found| Known::of(write, event, found)))
     }
 
     fn sequence(&mut self, stream_id: &str, aggregate_id: &str) -> Result<i64, Infallible> {

@@ -133,21 +133,16 @@ pub enum TaskEvent {
 impl TaskEvent {
     /// True of an event that leaves the task without a holder.
     pub fn ends_hold(&self) -> bool {
-        match self {
+        matches!(
+            self,
             Self::TaskReleased { .. }
-            | Self::TaskStopped { .. }
-            | Self::TaskCompleted { .. }
-            | Self::TaskFailed { .. }
-            | Self::NeedsClarification { .. }
-            | Self::TaskWithdrawn { .. }
-            | Self::TimerFired { .. } => true,
-            Self::TaskClaimed { .. }
-            | Self::TaskStarted { .. }
-            | Self::LeaseRenewed { .. }
-            | Self::TaskProgressed { .. }
-            | Self::TaskUnparked { .. }
-            | Self::UsageReported { .. } => false,
-        }
+                | Self::TaskStopped { .. }
+                | Self::TaskCompleted { .. }
+                | Self::TaskFailed { .. }
+                | Self::NeedsClarification { .. }
+                | Self::TaskWithdrawn { .. }
+                | Self::TimerFired { .. }
+        )
     }
 
     /// The report to the planner, if it concerns the planner.
@@ -449,9 +444,7 @@ impl Handler for TaskLease {
 
     fn process(&mut self, command: TaskCommand) -> Result<Vec<TaskEvent>, TaskError> {
         let events = self.decide(command)?;
-        for event in &events {
-            self.apply(event);
-        }
+        events.iter().for_each(|event| self.apply(event));
         Ok(events)
     }
 

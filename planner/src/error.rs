@@ -86,40 +86,19 @@ pub enum PlannerError {
 impl PlannerError {
     /// The task that is in the way, where the refusal names one by its number.
     pub const fn task(&self) -> Option<TaskId> {
-        match self {
-            Self::NotOfAgent(task)
-            | Self::NotRetryable(task, _)
-            | Self::Blocked(_, task, _)
-            | Self::NotDelayed(task, _)
-            | Self::NotAskable(task, _)
-            | Self::TaskUnderWay(task, _)
-            | Self::TaskEnded(task, _)
-            | Self::LabelTaken(_, task)
-            | Self::NoDescription(task)
-            | Self::TaskTooLong(task, ..) => Some(*task),
-            Self::Parse(_)
-            | Self::TooDeep(..)
-            | Self::AlreadyPlanned
-            | Self::NotPlanned
-            | Self::PlanEnded
-            | Self::PlanPaused
-            | Self::BeingUndone
-            | Self::UnknownTask(..)
-            | Self::UnknownQuestion(..)
-            | Self::QuestionClosed(..)
-            | Self::AnswerTooLong(..)
-            | Self::AnswerNotUnderstood(..)
-            | Self::TooManyForks(..)
-            | Self::CheckpointName(..)
-            | Self::CheckpointTaken(..)
-            | Self::TooManyCheckpoints(..)
-            | Self::NotWithdrawable(..)
-            | Self::QuestionTooLong(..)
-            | Self::TooManyQuestions(..)
-            | Self::Setting { .. }
-            | Self::LabelName(..)
-            | Self::TooMany(..)
-            | Self::QuestionsHaveNoLimit => None,
-        }
+        let (Self::NotOfAgent(task)
+        | Self::NotRetryable(task, _)
+        | Self::Blocked(_, task, _)
+        | Self::NotDelayed(task, _)
+        | Self::NotAskable(task, _)
+        | Self::TaskUnderWay(task, _)
+        | Self::TaskEnded(task, _)
+        | Self::LabelTaken(_, task)
+        | Self::NoDescription(task)
+        | Self::TaskTooLong(task, ..)) = self
+        else {
+            return None;
+        };
+        Some(*task)
     }
 }

@@ -1,8 +1,8 @@
 //! A projection that lists all plans: which are open, and a summary of each.
 
-use std::collections::BTreeMap;
-
 use crewlog_mq::{Error, Query, Recorded, Snapshot, Timestamp};
+use indexmap::IndexMap;
+use indexmap::map::Values;
 use serde::{Deserialize, Serialize};
 
 use crate::claim;
@@ -15,11 +15,9 @@ use crate::view::{PlanStatus, PlanView};
 
 /// The plans of a log, the oldest first.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(from = "Vec<ListedPlan>", into = "Vec<ListedPlan>")]
 pub struct PlanList {
-    plans: Vec<ListedPlan>,
-    /// By id: its place in `plans`.
-    places: BTreeMap<String, usize>,
+    /// By id.
+    plans: IndexMap<String, ListedPlan>,
 }
 
 /// A plan of the list.
@@ -75,22 +73,9 @@ impl PlanSummary {
     }
 }
 
-impl From<Vec<ListedPlan>> for PlanList {
-    fn from(plans: Vec<ListedPlan>) -> Self {
-        let places = plans.iter().enumerate().map(|(place, plan)| (plan.id.clone(), place)).collect();
-        Self { plans, places }
-    }
-}
-
-impl From<PlanList> for Vec<ListedPlan> {
-    fn from(list: PlanList) -> Self {
-        list.plans
-    }
-}
-
 impl Snapshot for PlanList {
     const FOLD: &'static str = "plans";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
 }
 
 /// The events that open and end plans: they suffice for the summary of an ended plan.
@@ -106,10 +91,10 @@ impl Projection for PlanList {
             self.take_of_plan(recorded);
         } else if recorded.stream_id == claim::STREAM
             && let Some((plan, _)) = claim::split_aggregate_id(&recorded.aggregate_id)
-            && let Some(place) = self.places.get(plan)
+            && let Some(plan) = self.plans.get_mut(plan)
         {
             // It may have another holder.
-            self.plans[*place].has_changed |= self.plans[*place].is_open;
+            plan.has_changed |= plan.is_open;
         }
         Ok(())
     }
@@ -117,43 +102,38 @@ impl Projection for PlanList {
 
 impl PlanList {
     /// All plans, the oldest first.
-    pub fn plans(&self) -> &[ListedPlan] {
-        &self.plans
+    pub fn plans(&self) -> Values<'_, String, ListedPlan> {
+        self.plans.values()
     }
 
     /// The plans that have not ended.
     pub fn open(&self) -> impl Iterator<Item = &ListedPlan> {
-        self.plans.iter().filter(|plan| plan.is_open)
+        self.plans().filter(|plan| plan.is_open)
     }
 
     /// Keeps the summary of a plan that a reader has folded, unless its texts are sealed.
     pub fn summarize(&mut self, plan: &str, summary: PlanSummary) {
-        if let Some(place) = self.places.get(plan) {
-            let listed = &mut self.plans[*place];
-            if !listed.is_sealed {
-                (listed.summary, listed.has_changed) = (Some(summary), false);
-            }
+        if let Some(listed) = self.plans.get_mut(plan).filter(|listed| !listed.is_sealed) {
+            (listed.summary, listed.has_changed) = (Some(summary), false);
         }
     }
 
     /// A plan that cannot be decoded is listed too: a reader that folds it gets the error.
     fn take_of_plan(&mut self, recorded: &Recorded) {
-        let id = &recorded.aggregate_id;
-        let place = *self.places.entry(id.clone()).or_insert_with(|| {
-            self.plans.push(ListedPlan { id: id.clone(), has_changed: true, ..ListedPlan::default() });
-            self.plans.len() - 1
-        });
         let event = ENDS.contains(&recorded.event_type.as_str()).then(|| recorded.decode::<Event>().ok()).flatten();
         let title = match &event {
             Some(Event::PlanForked { parent, .. }) => {
-                let parent = self.places.get(parent).and_then(|place| self.plans[*place].summary.as_ref());
+                let parent = self.plans.get(parent).and_then(|parent| parent.summary.as_ref());
                 parent.map(|parent| parent.title.clone())
             }
             Some(Event::TasksPlanned { title, tasks, .. }) => title.clone().or_else(|| first_of(tasks)),
             Some(Event::TasksAmended { tasks, .. }) => first_of(tasks),
             _other => None,
         };
-        self.plans[place].take(event.as_ref(), title.unwrap_or_default(), recorded);
+        let id = &recorded.aggregate_id;
+        let new = || ListedPlan { id: id.clone(), has_changed: true, ..ListedPlan::default() };
+        let plan = self.plans.entry(id.clone()).or_insert_with(new);
+        plan.take(event.as_ref(), title.unwrap_or_default(), recorded);
     }
 }
 

@@ -211,7 +211,7 @@ fn bare_file(path: &str) -> bool {
 }
 
 /// Removes `:12`, `:12:3` and `:12-20`.
-fn without_line(word: &str) -> &str {
+pub(crate) fn without_line(word: &str) -> &str {
     let mut path = word;
     for _line_and_column in 0..2 {
         if let Some((before, number)) = path.rsplit_once(':')

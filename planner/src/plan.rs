@@ -104,6 +104,16 @@ pub enum AttachmentKind {
     ScreenshotRef(String),
 }
 
+impl AttachmentKind {
+    /// The path of a file or a picture.
+    pub fn path(&self) -> Option<&str> {
+        match self {
+            Self::FileRef(path) | Self::ImageRef(path) | Self::ScreenshotRef(path) => Some(path),
+            Self::Link(_) | Self::EmbeddingRef(_) => None,
+        }
+    }
+}
+
 /// A task's box as the text has it: `[ ]`, `[~]`, `[x]`, `[-]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Mark {

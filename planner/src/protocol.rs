@@ -66,23 +66,17 @@ pub enum Ability {
 /// A request to another agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
+#[expect(missing_docs, reason = "names and types say what the fields hold")]
 pub enum AgentRequest {
     /// Asks for a judgement of a text.
     #[serde(alias = "AnalyzeNarrative")]
-    Analyse {
-        /// The text.
-        text: String,
-    },
+    Analyse { text: String },
     /// Asks for the files and symbols of a context.
     #[serde(alias = "ExtractEntities")]
-    Extract {
-        /// The context.
-        context: String,
-    },
+    Extract { context: String },
     /// Asks where a file, a symbol or a part of the system is.
     #[serde(alias = "FindSpatialContext")]
     Locate {
-        /// Its name.
         #[serde(alias = "entity_id")]
         entity: String,
     },

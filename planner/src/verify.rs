@@ -14,7 +14,8 @@ use crate::recorded::RestoreError;
 use crate::sealed::{self, SEALED, SHREDDED};
 
 /// The origin of the events of one aggregate in one append.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Decided {
     /// A recorded command, by its name; it results in the same events.
     Command(String),
@@ -31,13 +32,7 @@ pub enum Decided {
 impl Decided {
     /// The command's name, or that of the variant.
     pub fn name(&self) -> &str {
-        match self {
-            Self::Command(name) => name,
-            Self::Reaction => "reaction",
-            Self::Given => "given",
-            Self::Sealed => "sealed",
-            Self::Shredded => "shredded",
-        }
+        if let Self::Command(name) = self { name } else { self.into() }
     }
 }
 
@@ -170,11 +165,14 @@ fn check_given(first: &Recorded) -> Result<(), VerifyError> {
     if origin.planned_by.is_none() && origin.agent.is_none() {
         return Ok(());
     }
-    let Recorded { position, stream_id, aggregate_id, .. } = first.clone();
     let how = "no parser made this plan of its text, and the command that proposed it is not kept: nothing says by what it was \
                judged";
-    let (command, how) = ("a proposal".into(), How::Unreadable(how.into()));
-    Err(VerifyError::Differs(Box::new(Difference { position, stream_id, aggregate_id, command, how })))
+    Err(differs(first, "a proposal", How::Unreadable(how.into())))
+}
+
+fn differs(recorded: &Recorded, command: &str, how: How) -> VerifyError {
+    let Recorded { position, stream_id, aggregate_id, .. } = recorded.clone();
+    VerifyError::Differs(Box::new(Difference { position, stream_id, aggregate_id, command: command.to_owned(), how }))
 }
 
 /// Repeats the decision on the events of one aggregate in one append, and compares.
@@ -196,13 +194,7 @@ where
     let extra = written[0].metadata()?.extra.unwrap_or_default();
     let kept = extra.get("command").filter(|kept| !kept.is_null());
     let asked = kept.map_or_else(|| "what a task reported".to_owned(), Value::to_string);
-    let differs = |place: usize, how| {
-        let recorded = written.get(place).unwrap_or(&written[written.len() - 1]);
-        let (stream_id, aggregate_id) = (recorded.stream_id.clone(), recorded.aggregate_id.clone());
-        let command = asked.clone();
-        let difference = Difference { position: recorded.position, stream_id, aggregate_id, command, how };
-        VerifyError::Differs(Box::new(difference))
-    };
+    let differs = |place: usize, how| differs(&written[place.min(written.len() - 1)], &asked, how);
     let (decided, command) = match (kept, reaction) {
         (Some(kept), _) => {
             let command = restore(kept, &events).map_err(|error| differs(0, How::Unreadable(error.to_string())))?;

@@ -103,7 +103,7 @@ async fn the_plan_list_matches_the_fold_of_each_plan() {
         let at = append[append.len() - 1].position;
         let listed = Projected::<PlanList>::read(&store, Some(at)).await.unwrap().state;
         assert_eq!(listed.plans().len(), followed.plans().len(), "at {at}");
-        for plan in listed.plans().iter().chain(&followed.plans().to_vec()) {
+        for plan in listed.plans().chain(followed.clone().plans()) {
             let (is_open, summary) = folded(&store, &plan.id, at).await;
             assert_eq!(plan.is_open, is_open, "{} at {at}", plan.id);
             assert_eq!(plan.tags.is_empty(), !is_open);

@@ -16,7 +16,7 @@ struct Listed {
 
 impl Listed {
     fn entry(&self) -> Option<&ListedPlan> {
-        self.list.plans().first()
+        self.list.plans().next()
     }
 
     fn append(&mut self, stream: &str, aggregate: &str, event: &impl MqEvent) {

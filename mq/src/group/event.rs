@@ -37,12 +37,12 @@ impl std::fmt::Display for AggregateName {
 
 /// What happened to a group. The aggregate id is the group's name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "names and types say what the other fields hold")]
 pub enum GroupEvent {
     /// There is such a version of it. The first is active at once; a later one rebuilds without effects.
     Declared {
         /// The version: 1, 2, 3 ...
         version: u32,
-        /// Which events it is of.
         query: Query,
         /// Among how many partitions their aggregates are divided.
         n_partitions: u16,
@@ -55,63 +55,43 @@ pub enum GroupEvent {
     Resumed,
     /// Every partition goes on after this position, whatever it had handled.
     Reset {
-        /// The version.
         version: u32,
         /// Events up to here count as handled, and no later ones.
         to: Position,
     },
     /// An event could not be handled. It and all later ones of its aggregate wait until a person decides.
     Parked {
-        /// The version.
         version: u32,
-        /// Whose event.
         #[serde(flatten)]
         aggregate: AggregateName,
-        /// The event.
         position: Position,
-        /// Its id.
         event_id: Uuid,
-        /// How often it was tried.
         n_attempts: u32,
-        /// Why it failed the last time.
         error: String,
     },
     /// A person wants what is parked of an aggregate to be handled again.
     ReplayAsked {
-        /// The version.
         version: u32,
-        /// Which aggregate.
         #[serde(flatten)]
         aggregate: AggregateName,
     },
     /// All that was parked of an aggregate has been handled; it flows again.
     Replayed {
-        /// The version.
         version: u32,
-        /// Which aggregate.
         #[serde(flatten)]
         aggregate: AggregateName,
     },
     /// A person skipped a parked event; the later ones are handled.
     Skipped {
-        /// The version.
         version: u32,
-        /// Whose event.
         #[serde(flatten)]
         aggregate: AggregateName,
-        /// The event.
         position: Position,
     },
     /// A version has caught up and takes over, with effects from here on; what the one before has parked is now its own.
-    Promoted {
-        /// The version.
-        version: u32,
-    },
+    Promoted { version: u32 },
     /// A version is given no more events, ever.
-    Retired {
-        /// The version.
-        version: u32,
-    },
+    Retired { version: u32 },
 }
 
 impl Event for GroupEvent {}

@@ -59,14 +59,12 @@ pub struct Parked {
 
 /// What is asked of a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "names and types say what the other fields hold")]
 pub enum GroupCommand {
     /// There shall be such a version.
     Declare {
-        /// The version.
         version: u32,
-        /// Which events it is of.
         query: Query,
-        /// Its partitions.
         n_partitions: u16,
         /// It begins after this position.
         start: Position,
@@ -76,131 +74,59 @@ pub enum GroupCommand {
     /// Go on.
     Resume,
     /// Go on after this position.
-    Reset {
-        /// The version.
-        version: u32,
-        /// The position.
-        to: Position,
-    },
+    Reset { version: u32, to: Position },
     /// Set an aggregate aside.
     Park {
-        /// The version.
         version: u32,
-        /// Which aggregate.
         aggregate: AggregateName,
         /// From which event on.
         position: Position,
-        /// Its id.
         event_id: Uuid,
-        /// How often it was tried.
         n_attempts: u32,
-        /// Why it failed.
         error: String,
         /// How many aggregates may be parked.
         parked_max: usize,
     },
     /// Handle again what is parked: of one aggregate, or of all.
     Replay {
-        /// The version.
         version: u32,
         /// Which aggregate; all when unset.
         aggregate: Option<AggregateName>,
     },
     /// Give up the first event that is parked of an aggregate.
-    Skip {
-        /// The version.
-        version: u32,
-        /// Which aggregate.
-        aggregate: AggregateName,
-    },
+    Skip { version: u32, aggregate: AggregateName },
     /// Say that all that was parked of an aggregate has been handled.
-    EndReplay {
-        /// The version.
-        version: u32,
-        /// Which aggregate.
-        aggregate: AggregateName,
-    },
+    EndReplay { version: u32, aggregate: AggregateName },
     /// Take over from the active version.
-    Promote {
-        /// The version.
-        version: u32,
-    },
+    Promote { version: u32 },
     /// End a version.
-    Retire {
-        /// The version.
-        version: u32,
-    },
+    Retire { version: u32 },
 }
 
 /// Why something is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum GroupError {
-    /// No such version was declared.
     #[error("the group has no version {version}, it has {}", list(known))]
-    UnknownVersion {
-        /// What was asked for.
-        version: u32,
-        /// What there is.
-        known: Vec<u32>,
-    },
-    /// Nobody ever declared a group of this name.
+    UnknownVersion { version: u32, known: Vec<u32> },
     #[error("there is no group {name:?}, and its first worker would declare it")]
-    UnknownGroup {
-        /// What was asked for.
-        name: String,
-    },
-    /// The version is there, and is of other events or partitions.
+    UnknownGroup { name: String },
     #[error("version {version} of the group has another {differs}: give a changed group a new version")]
-    DeclaredOtherwise {
-        /// The version.
-        version: u32,
-        /// What differs.
-        differs: &'static str,
-    },
-    /// A version below the newest, or more than there may be.
+    DeclaredOtherwise { version: u32, differs: &'static str },
     #[error("version {version} cannot be new: take one above {newest}, with at most {GROUP_VERSIONS_MAX} in all")]
-    VersionNotNew {
-        /// What was asked for.
-        version: u32,
-        /// The newest there is.
-        newest: u32,
-    },
-    /// The version is over.
+    VersionNotNew { version: u32, newest: u32 },
     #[error("version {version} of the group is retired")]
-    Retired {
-        /// The version.
-        version: u32,
-    },
-    /// Nothing is parked of this aggregate.
+    Retired { version: u32 },
     #[error("nothing of {aggregate} is parked in version {version} of the group")]
-    NotParked {
-        /// The version.
-        version: u32,
-        /// The aggregate.
-        aggregate: AggregateName,
-    },
-    /// The events of this aggregate are being handled again.
+    NotParked { version: u32, aggregate: AggregateName },
     #[error(
         "{aggregate} is being handled again in version {version} of the group: skip an event once one is parked again"
     )]
-    InReplay {
-        /// The version.
-        version: u32,
-        /// The aggregate.
-        aggregate: AggregateName,
-    },
-    /// Too much is parked.
+    InReplay { version: u32, aggregate: AggregateName },
     #[error("{max} aggregates are parked, and no more may be: replay or skip them")]
-    TooManyParked {
-        /// How many may be.
-        max: usize,
-    },
-    /// A name, a number of partitions or a position that cannot be.
+    TooManyParked { max: usize },
     #[error("{reason}")]
-    Invalid {
-        /// Why.
-        reason: String,
-    },
+    Invalid { reason: String },
 }
 
 fn list(versions: &[u32]) -> String {

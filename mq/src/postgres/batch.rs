@@ -17,7 +17,7 @@ use crate::cell::{CellChange, Held};
 use crate::clock::{Reading, Timestamp};
 use crate::error::Result;
 use crate::judge::{Entry, Judge, Known, LAST_CHANGE, Ledger};
-use crate::position::{Place, Position};
+use crate::position::Position;
 use crate::query::Query;
 use crate::recorded::Recorded;
 use crate::tail::{End, Look};
@@ -440,11 +440,7 @@ impl Ledger for Writing<'_> {
     fn known(&mut self, write: &Write, event: &NewEvent) -> Result<Option<Known>, Infallible> {
         let accepted = self.ids.get(&event.event_id).map(|index| self.rows.event(*index));
         let found = accepted.or_else(|| self.facts.events.get(&event.event_id));
-        Ok(found.map(|found| Known {
-            place: Place { position: found.position, sequence: found.sequence },
-            created_at: found.created_at,
-            is_equal: event.is_same(write, found),
-        }))
+        Ok(found.map(|found| Known::of(write, event, found)))
     }
 
     fn sequence(&mut self, stream_id: &str, aggregate_id: &str) -> Result<i64, Self::Fault> {

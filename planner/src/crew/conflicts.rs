@@ -14,7 +14,7 @@ use super::mentions::mentioned_files;
 use super::{Emitted, Projection, Reactor, project_of, project_tag};
 use crate::claim::{self, Executor, TaskEvent};
 use crate::event::{self, Event, PlannerCmd, TaskInput, TaskStatus, plan_tag};
-use crate::plan::{AttachmentKind, NodeKind, TaskId, is_within};
+use crate::plan::{NodeKind, TaskId, is_within};
 
 /// The stream of conflicts.
 pub const STREAM: &str = "conflicts";
@@ -72,12 +72,10 @@ impl TaskRef {
 
 /// A task in a conflict, and who is at it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "names and types say what the other fields hold")]
 pub struct Holder {
-    /// The plan.
     pub plan: String,
-    /// The task in it.
     pub task: TaskId,
-    /// Who.
     pub executor: Executor,
     /// Those of its patterns that overlap.
     pub patterns: Vec<String>,
@@ -87,19 +85,19 @@ pub struct Holder {
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Conflicts {
     #[serde(with = "As::<Seq<(Same, Same)>>")]
-    running: BTreeMap<TaskRef, Running>,
+    running: Tasks,
     projects: BTreeMap<String, Project>,
     /// Claims so far; the last one's number.
     n_claims: u64,
-    /// Claims that have begun since the last call of [`Reactor::emit`], with their projects, in that order.
-    begun: Vec<(u64, String)>,
-    /// Claims that have ended since then.
-    ended: Vec<Ended>,
+    /// Projects in which claims have begun or ended since the last call of [`Reactor::emit`].
+    touched: BTreeSet<String>,
     /// The last event that was taken in.
     last: Moment,
 }
 
-/// A task that was dispatched and has not ended.
+/// The tasks that were dispatched and have not ended.
+type Tasks = BTreeMap<TaskRef, Running>;
+
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Running {
     project: String,
@@ -117,7 +115,6 @@ struct Hold {
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Ended {
     claim: u64,
-    project: String,
     task: TaskRef,
     resolution: String,
 }
@@ -128,6 +125,9 @@ struct Project {
     /// By claim: the tasks that are held.
     held: BTreeMap<u64, TaskRef>,
     open: BTreeMap<u64, Open>,
+    /// Claims that have begun and ended since the last call of [`Reactor::emit`].
+    begun: Vec<u64>,
+    ended: Vec<Ended>,
 }
 
 /// A conflict that is not resolved.
@@ -154,7 +154,7 @@ pub struct Moment {
 
 impl Snapshot for Conflicts {
     const FOLD: &'static str = "conflicts";
-    const VERSION: u32 = 5;
+    const VERSION: u32 = 6;
 }
 
 impl Projection for Conflicts {
@@ -189,14 +189,10 @@ impl Reactor for Conflicts {
 
     fn emit(&mut self) -> Vec<Emitted<ConflictEvent>> {
         let mut emitted = Vec::new();
-        for ended in std::mem::take(&mut self.ended) {
-            emitted.extend(self.resolve(&ended));
+        for name in std::mem::take(&mut self.touched) {
+            let Some(project) = self.projects.get_mut(&name) else { continue };
+            emitted.extend(project.emit(&name, &self.running, self.last));
         }
-        for (claim, project) in std::mem::take(&mut self.begun) {
-            emitted.extend(self.detect(&project, claim));
-        }
-        // What is said of a project stays in its order.
-        emitted.sort_by(|a, b| a.project.cmp(&b.project));
         emitted
     }
 }
@@ -236,44 +232,49 @@ impl Conflicts {
         self.n_claims += 1;
         let claim = self.n_claims;
         running.hold = Some(Hold { claim, executor });
-        self.projects.entry(running.project.clone()).or_default().held.insert(claim, task.clone());
-        self.begun.push((claim, running.project.clone()));
+        let project = self.projects.entry(running.project.clone()).or_default();
+        project.held.insert(claim, task.clone());
+        project.begun.push(claim);
+        self.touched.insert(running.project.clone());
     }
 
     fn end_hold(&mut self, task: &TaskRef, resolution: &str) {
         let Some(running) = self.running.get_mut(task) else { return };
         let Some(Hold { claim, .. }) = running.hold.take() else { return };
-        let project = running.project.clone();
-        if let Some(project) = self.projects.get_mut(&project) {
-            project.held.remove(&claim);
-        }
-        let resolution = resolution.to_owned();
-        self.ended.push(Ended { claim, project, task: task.clone(), resolution });
+        let Some(project) = self.projects.get_mut(&running.project) else { return };
+        project.held.remove(&claim);
+        project.ended.push(Ended { claim, task: task.clone(), resolution: resolution.to_owned() });
+        self.touched.insert(running.project.clone());
+    }
+}
+
+impl Project {
+    fn emit(&mut self, name: &str, running: &Tasks, now: Moment) -> Vec<Emitted<ConflictEvent>> {
+        let (ended, begun) = (std::mem::take(&mut self.ended), std::mem::take(&mut self.begun));
+        let mut emitted = ended.iter().flat_map(|ended| self.resolve(name, ended)).collect::<Vec<_>>();
+        emitted.extend(begun.into_iter().filter_map(|claim| self.detect(name, running, claim, now)));
+        emitted
     }
 
-    /// Resolves what ends with a hold.
-    fn resolve(&mut self, ended: &Ended) -> Vec<Emitted<ConflictEvent>> {
-        let Some(project) = self.projects.get_mut(&ended.project) else { return Vec::new() };
-        let resolved = project.open.iter_mut().filter_map(|(conflict, open)| {
-            open.others.remove(&ended.claim);
-            (open.newcomer == ended.claim || open.others.is_empty()).then_some(*conflict)
-        });
-        let resolved = resolved.collect::<Vec<_>>();
-        let closed = resolved.into_iter().filter_map(|conflict| Some((conflict, project.open.remove(&conflict)?)));
-        let emitted = closed.map(|(conflict, open)| {
-            let (by, resolution) = (ended.task.clone(), ended.resolution.clone());
+    /// Resolves the conflicts that end with a hold.
+    fn resolve(&mut self, name: &str, Ended { claim, task, resolution }: &Ended) -> Vec<Emitted<ConflictEvent>> {
+        let is_resolved = |_: &u64, open: &mut Open| {
+            open.others.remove(claim);
+            open.newcomer == *claim || open.others.is_empty()
+        };
+        let resolved = self.open.extract_if(.., is_resolved).map(|(conflict, open)| {
+            let (by, resolution) = (task.clone(), resolution.clone());
             let event = ConflictEvent::ConflictResolved { conflict, by, resolution };
-            Emitted { project: ended.project.clone(), event, tags: open.tags }
+            Emitted { project: name.to_owned(), event, tags: open.tags }
         });
-        emitted.collect()
+        resolved.collect()
     }
 
     /// The conflict of a new claim with those before it, if there is one and the claim has not ended.
-    fn detect(&mut self, name: &str, claim: u64) -> Option<Emitted<ConflictEvent>> {
-        let project = self.projects.get(name)?;
-        let newcomer = Held::of(&self.running, project.held.get(&claim)?)?;
-        let before = project.held.range(..claim).filter_map(|(claim, task)| {
-            let other = Held::of(&self.running, task)?;
+    fn detect(&mut self, name: &str, running: &Tasks, claim: u64, since: Moment) -> Option<Emitted<ConflictEvent>> {
+        let newcomer = Held::of(running, self.held.get(&claim)?)?;
+        let before = self.held.range(..claim).filter_map(|(claim, task)| {
+            let other = Held::of(running, task)?;
             if newcomer.task.is_one_with(other.task) {
                 return None;
             }
@@ -295,12 +296,11 @@ impl Conflicts {
             }
         }
         let others = before.iter().map(|(claim, ..)| *claim).collect();
-        let project = self.projects.get_mut(name)?;
-        project.n_conflicts += 1;
-        let conflict = project.n_conflicts;
+        self.n_conflicts += 1;
+        let conflict = self.n_conflicts;
         let event = ConflictEvent::ConflictDetected { conflict, pattern, holders, n_holders };
-        let (detected, since) = (event.clone(), self.last);
-        project.open.insert(conflict, Open { newcomer: claim, others, tags: tags.clone(), detected, since });
+        let open = Open { newcomer: claim, others, tags: tags.clone(), detected: event.clone(), since };
+        self.open.insert(conflict, open);
         Some(Emitted { project: name.to_owned(), event, tags })
     }
 }
@@ -313,7 +313,7 @@ struct Held<'a> {
 }
 
 impl<'a> Held<'a> {
-    fn of(running: &'a BTreeMap<TaskRef, Running>, task: &'a TaskRef) -> Option<Self> {
+    fn of(running: &'a Tasks, task: &'a TaskRef) -> Option<Self> {
         let running = running.get(task)?;
         Some(Self { task, running, executor: &running.hold.as_ref()?.executor })
     }
@@ -345,36 +345,20 @@ impl<'a> Held<'a> {
 }
 
 fn both(a: &str, b: &str) -> String {
-    match a.cmp(b) {
-        std::cmp::Ordering::Less => format!("{a} <-> {b}"),
-        std::cmp::Ordering::Equal => a.to_owned(),
-        std::cmp::Ordering::Greater => format!("{b} <-> {a}"),
-    }
+    if a == b { a.to_owned() } else { format!("{} <-> {}", a.min(b), a.max(b)) }
 }
 
 /// False of a task that is marked `(reads only)`, and of one without a command of a kind that only looks.
 fn writes(kind: NodeKind, parameters: &TaskInput) -> bool {
-    match kind {
-        _ if parameters.reads_only => false,
-        NodeKind::Retrieval | NodeKind::Analysis => parameters.command.is_some(),
-        NodeKind::Clarification
-        | NodeKind::ToolCall
-        | NodeKind::Processing
-        | NodeKind::UnitTest
-        | NodeKind::Refactor
-        | NodeKind::CodeImplementation => true,
-    }
+    let only_looks = matches!(kind, NodeKind::Retrieval | NodeKind::Analysis) && parameters.command.is_none();
+    !parameters.reads_only && !only_looks
 }
 
 /// What a task says that it works on: what it declares, else what it mentions.
 fn patterns_of(parameters: &TaskInput) -> Vec<Pattern> {
     let mut declared = parameters.files.iter().map(|file| file.trim()).filter(|file| !file.is_empty()).peekable();
-    let attached = parameters.attachments.iter().filter_map(|attachment| match &attachment.kind {
-        AttachmentKind::FileRef(path) | AttachmentKind::ImageRef(path) | AttachmentKind::ScreenshotRef(path) => {
-            (!path.contains("://")).then_some(path.as_str())
-        }
-        AttachmentKind::Link(_) | AttachmentKind::EmbeddingRef(_) => None,
-    });
+    let attached = parameters.attachments.iter().filter_map(|attachment| attachment.kind.path());
+    let attached = attached.filter(|path| !path.contains("://"));
     let texts = [&parameters.description].into_iter().chain(&parameters.notes).chain(&parameters.command);
     let mentioned = attached.chain(texts.flat_map(|text| mentioned_files(text)));
     let mentioned = declared.peek().is_none().then_some(mentioned).into_iter().flatten();

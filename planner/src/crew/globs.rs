@@ -25,26 +25,20 @@ pub const GLOB_COMPONENTS_MAX: usize = 64;
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Pattern {
     shown: String,
-    /// Its alternatives, without `{}`. The last part of each is [`Part::Deep`], for everything below, except for files. The
-    /// first part of an absolute path is a name without characters.
-    ways: Vec<Vec<Part>>,
+    /// Its alternatives, without `{}`. The last part of each is `None`, for everything below, except for files. The first
+    /// part of an absolute path is a name without characters.
+    ways: Vec<Vec<Option<Name>>>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
-enum Part {
-    /// Any number of folders.
-    Deep,
-    Name(Vec<Step>),
-}
+/// A name in a path: what each of its characters may be; `None` is any number of characters. In place of a name, `None` is
+/// any number of folders.
+type Name = Vec<Option<Chars>>;
 
-/// What one place of a name may be.
+/// What one character may be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
-enum Step {
-    /// Any number of characters.
-    Many,
-    Char(char),
+enum Chars {
+    One(char),
     /// One of these, as sorted ranges that do not touch; perhaps of none.
     OneOf(Vec<(char, char)>),
 }
@@ -62,23 +56,22 @@ impl Pattern {
         Self::of(written, &alternatives)
     }
 
-    /// A pattern relative to the root; `None` if it passes a limit.
-    pub fn exact(written: &str) -> Option<Self> {
-        let alternatives = expand(written)?;
-        let fits = alternatives.iter().all(|text| text.split('/').count() <= GLOB_COMPONENTS_MAX);
-        fits.then(|| Self::of(written, &alternatives))
+    /// True of a pattern that passes no limit.
+    pub fn fits(written: &str) -> bool {
+        let is_short = |text: &String| text.split('/').count() <= GLOB_COMPONENTS_MAX;
+        expand(written).is_some_and(|alternatives| alternatives.iter().all(is_short))
     }
 
     /// A file or folder of this name; wildcard characters are literal.
     pub fn literal(path: &str) -> Self {
-        let name = |name: &str| Part::Name(name.chars().map(Step::Char).collect());
+        let name = |name: &str| Some(name.chars().map(Chars::One).map(Some).collect());
         Self { shown: path.to_owned(), ways: vec![parts(path, name)] }
     }
 
     fn of(written: &str, alternatives: &[String]) -> Self {
         let mut ways = Vec::new();
         for alternative in alternatives {
-            let way = parts(alternative, Part::of);
+            let way = parts(alternative, |name| (name != "**").then(|| chars(name)));
             if !ways.contains(&way) {
                 ways.push(way);
             }
@@ -93,11 +86,7 @@ impl Pattern {
 
     /// What comparing it costs at the most, in steps: a comparison of two takes the product.
     pub fn n_steps(&self) -> usize {
-        let steps = |part: &Part| match part {
-            Part::Deep => 1,
-            Part::Name(steps) => steps.len(),
-        };
-        self.ways.iter().flatten().map(steps).sum()
+        self.ways.iter().flatten().map(|part| part.as_ref().map_or(1, Vec::len)).sum()
     }
 
     /// True when both were written to the same effect.
@@ -107,70 +96,44 @@ impl Pattern {
 
     /// True when some path is matched by both, or is below a match of both.
     pub fn overlaps(&self, other: &Self) -> bool {
-        let meet = |own: &[Part], theirs: &[Part]| {
-            meet(own, theirs, |part| *part == Part::Deep, Part::is_possible, Part::meets)
-        };
+        let meet = |own: &[_], theirs: &[_]| meet(own, theirs, is_possible, names_meet);
         self.ways.iter().any(|own| other.ways.iter().any(|theirs| meet(own, theirs)))
     }
 }
 
-impl Part {
-    fn of(name: &str) -> Self {
-        if name == "**" { Self::Deep } else { Self::Name(steps(name)) }
-    }
-
-    /// True when any name is matched.
-    fn is_possible(&self) -> bool {
-        match self {
-            Self::Deep => true,
-            Self::Name(steps) => steps.iter().all(Step::is_possible),
-        }
-    }
-
-    fn meets(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Deep, other) | (other, Self::Deep) => other.is_possible(),
-            (Self::Name(own), Self::Name(theirs)) => {
-                if own.iter().chain(theirs).all(|step| matches!(step, Step::Char(_))) {
-                    return own == theirs;
-                }
-                meet(own, theirs, |step| *step == Step::Many, Step::is_possible, Step::meets)
-            }
-        }
-    }
+/// True when any name is matched.
+fn is_possible(name: &Name) -> bool {
+    name.iter().flatten().all(Chars::is_possible)
 }
 
-impl Step {
+fn names_meet(own: &Name, theirs: &Name) -> bool {
+    if own.iter().chain(theirs).all(|char| matches!(char, Some(Chars::One(_)))) {
+        return own == theirs;
+    }
+    meet(own, theirs, Chars::is_possible, Chars::meet)
+}
+
+impl Chars {
     fn is_possible(&self) -> bool {
-        match self {
-            Self::Many | Self::Char(_) => true,
-            Self::OneOf(ranges) => !ranges.is_empty(),
-        }
+        !matches!(self, Self::OneOf(ranges) if ranges.is_empty())
     }
 
-    fn meets(&self, other: &Self) -> bool {
+    fn meet(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Char(own), Self::Char(theirs)) => own == theirs,
-            (Self::Char(char), Self::OneOf(ranges)) | (Self::OneOf(ranges), Self::Char(char)) => {
+            (Self::One(own), Self::One(theirs)) => own == theirs,
+            (Self::One(char), Self::OneOf(ranges)) | (Self::OneOf(ranges), Self::One(char)) => {
                 ranges.iter().any(|(first, last)| (first..=last).contains(&char))
             }
             (Self::OneOf(own), Self::OneOf(theirs)) => {
                 own.iter().any(|own| theirs.iter().any(|theirs| own.0.max(theirs.0) <= own.1.min(theirs.1)))
             }
-            (Self::Many, other) | (other, Self::Many) => other.is_possible(),
         }
     }
 }
 
-/// True when one sequence is matched by both patterns: the product of the two automata, state by state. It takes
-/// `a.len() * b.len()` steps, whatever they hold.
-fn meet<T>(
-    a: &[T],
-    b: &[T],
-    repeats: impl Fn(&T) -> bool,
-    is_possible: impl Fn(&T) -> bool,
-    meets: impl Fn(&T, &T) -> bool,
-) -> bool {
+/// True when one sequence is matched by both patterns, in which `None` is any number of items: the product of the two
+/// automata, state by state. It takes `a.len() * b.len()` steps, whatever they hold.
+fn meet<T>(a: &[Option<T>], b: &[Option<T>], is_possible: impl Fn(&T) -> bool, meets: impl Fn(&T, &T) -> bool) -> bool {
     // By place in `b`: whether it is reached together with the present place in `a`.
     let mut reached = vec![false; b.len() + 1];
     reached[0] = true;
@@ -180,15 +143,15 @@ fn meet<T>(
             if !reached[at] {
                 continue;
             }
-            next[at] |= repeats(x);
-            match b.get(at) {
-                None => {}
-                Some(y) if repeats(y) => {
+            next[at] |= x.is_none();
+            match (x, b.get(at)) {
+                (_, None) => {}
+                (x, Some(None)) => {
                     reached[at + 1] = true;
-                    next[at] |= is_possible(x);
+                    next[at] |= x.as_ref().is_none_or(&is_possible);
                 }
-                Some(y) if repeats(x) => reached[at + 1] |= is_possible(y),
-                Some(y) => next[at + 1] |= meets(x, y),
+                (None, Some(Some(y))) => reached[at + 1] |= is_possible(y),
+                (Some(x), Some(Some(y))) => next[at + 1] |= meets(x, y),
             }
         }
         if !next.contains(&true) {
@@ -197,28 +160,28 @@ fn meet<T>(
         reached = next;
     }
     // What is left of the other must match nothing at all.
-    let n_repeating = b.iter().rev().take_while(|y| repeats(y)).count();
+    let n_repeating = b.iter().rev().take_while(|y| y.is_none()).count();
     reached[b.len() - n_repeating..].contains(&true)
 }
 
 /// The parts of a path, without `.` and `..` as far as they can be resolved.
-fn parts(path: &str, part: impl Fn(&str) -> Part) -> Vec<Part> {
-    let (root, up) = (Part::Name(Vec::new()), Part::Name(vec![Step::Char('.'), Step::Char('.')]));
-    let mut parts: Vec<Part> = path.starts_with('/').then(|| root.clone()).into_iter().collect();
+fn parts(path: &str, part: impl Fn(&str) -> Option<Name>) -> Vec<Option<Name>> {
+    let (root, up) = (Some(Vec::new()), Some(vec![Some(Chars::One('.')); 2]));
+    let mut parts = path.starts_with('/').then(|| root.clone()).into_iter().collect::<Vec<_>>();
     for name in path.split('/').filter(|name| !name.is_empty() && *name != ".") {
         match (name, parts.last()) {
             // Above any number of folders is any number of folders, and above the root is the root.
-            ("..", Some(last)) if *last == Part::Deep || *last == root => {}
+            ("..", Some(last)) if last.is_none() || *last == root => {}
             ("..", Some(last)) if *last != up => _ = parts.pop(),
             ("..", Some(_) | None) => parts.push(up.clone()),
-            ("**", Some(Part::Deep)) => {}
+            ("**", Some(None)) => {}
             (name, Some(_) | None) => parts.push(part(name)),
         }
     }
     let is_file = parts.len() <= GLOB_COMPONENTS_MAX && has_file_ending(path);
     parts.truncate(GLOB_COMPONENTS_MAX);
     if !is_file {
-        parts.push(Part::Deep);
+        parts.push(None);
     }
     parts
 }
@@ -283,33 +246,27 @@ fn first_group(text: &str) -> Option<(usize, usize, Vec<&str>)> {
     None
 }
 
-fn steps(name: &str) -> Vec<Step> {
-    let chars = name.chars().collect::<Vec<_>>();
-    let (mut steps, mut at) = (Vec::new(), 0);
-    while let Some(char) = chars.get(at) {
+fn chars(name: &str) -> Name {
+    let written = name.chars().collect::<Vec<_>>();
+    let (mut chars, mut at) = (Vec::new(), 0);
+    while let Some(char) = written.get(at) {
         at += 1;
         match char {
-            '*' => {
-                if steps.last() != Some(&Step::Many) {
-                    steps.push(Step::Many);
-                }
+            '*' if chars.last() == Some(&None) => {}
+            '*' => chars.push(None),
+            '?' => chars.push(Some(without_slash(ClassUnicode::new([ClassUnicodeRange::new('\0', char::MAX)])))),
+            '[' if let Some((class, n_chars)) = class(&written[at..]) => {
+                chars.push(Some(class));
+                at += n_chars;
             }
-            '?' => steps.push(without_slash(ClassUnicode::new([ClassUnicodeRange::new('\0', char::MAX)]))),
-            '[' => match class(&chars[at..]) {
-                Some((step, n_chars)) => {
-                    steps.push(step);
-                    at += n_chars;
-                }
-                None => steps.push(Step::Char('[')),
-            },
-            char => steps.push(Step::Char(*char)),
+            char => chars.push(Some(Chars::One(*char))),
         }
     }
-    steps
+    chars
 }
 
 /// What follows a `[` up to its `]`, and how long that is; nothing when it is never closed.
-fn class(chars: &[char]) -> Option<(Step, usize)> {
+fn class(chars: &[char]) -> Option<(Chars, usize)> {
     let is_negated = matches!(chars.first(), Some('!' | '^'));
     let first = usize::from(is_negated);
     // A bracket that comes first is a character.
@@ -330,7 +287,7 @@ fn class(chars: &[char]) -> Option<(Step, usize)> {
 }
 
 /// One of these characters, as far as a name can have them.
-fn without_slash(mut class: ClassUnicode) -> Step {
+fn without_slash(mut class: ClassUnicode) -> Chars {
     class.difference(&ClassUnicode::new([ClassUnicodeRange::new('/', '/')]));
-    Step::OneOf(class.ranges().iter().map(|range| (range.start(), range.end())).collect())
+    Chars::OneOf(class.ranges().iter().map(|range| (range.start(), range.end())).collect())
 }

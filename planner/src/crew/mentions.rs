@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::paths::file_ref;
+use crate::paths::{file_ref, without_line};
 
 const CHARS_MIN: usize = 3;
 /// The longest word that is looked at, in bytes, with the marks around it.
@@ -23,7 +23,8 @@ const PAIRS: [&str; 26] = [
 pub fn mentioned_files(text: &str) -> impl Iterator<Item = &str> {
     let mut known = BTreeSet::new();
     let words = words(text).filter(|word| word.len() <= WORD_BYTES_MAX);
-    words.map(without_marks).map(without_place).filter(move |word| is_file(word) && known.insert(*word))
+    let paths = words.map(without_marks).map(|word| without_line(word.split_once("#L").map_or(word, |(path, _)| path)));
+    paths.filter(move |path| is_file(path) && known.insert(*path))
 }
 
 /// The text cut at white space, at the marks of the shell and of quotations, and at commas outside of braces.
@@ -77,20 +78,6 @@ fn without_marks(word: &str) -> &str {
             return word;
         }
     }
-}
-
-/// Without `:42`, `:42:3`, `:12-20` and `#L10`.
-fn without_place(word: &str) -> &str {
-    let mut word = word.split_once("#L").map_or(word, |(path, _)| path);
-    for _ in 0..2 {
-        if let Some((path, place)) = word.rsplit_once(':')
-            && !place.is_empty()
-            && place.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')
-        {
-            word = path;
-        }
-    }
-    word
 }
 
 fn is_file(word: &str) -> bool {

@@ -127,12 +127,10 @@ pub enum MessageCommand {
 
 /// A message that someone has yet to read or acknowledge.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the other fields are those of the message")]
 pub struct Open {
-    /// Who sent it.
     pub from: Sender,
-    /// What it is about.
     pub subject: String,
-    /// How urgent it is.
     pub importance: Importance,
     /// Who has not read it.
     pub unread: BTreeSet<String>,
@@ -235,13 +233,7 @@ impl Messages {
         }
     }
 
-    /// Removes a message that everyone has read and acknowledged.
-    fn settle(&mut self, message: Position) {
-        if self.open.get(&message).is_some_and(|open| open.unread.is_empty() && open.unacked.is_empty()) {
-            self.open.remove(&message);
-        }
-    }
-
+    /// A message that everyone has read and acknowledged is no longer open.
     fn read(&mut self, agent: &str, message: Position) {
         if let Some(unread) = self.unread.get_mut(agent) {
             unread.remove(&message);
@@ -251,8 +243,10 @@ impl Messages {
         }
         if let Some(open) = self.open.get_mut(&message) {
             open.unread.remove(agent);
+            if open.unread.is_empty() && open.unacked.is_empty() {
+                self.open.remove(&message);
+            }
         }
-        self.settle(message);
     }
 }
 

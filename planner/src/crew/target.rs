@@ -6,10 +6,8 @@
 use serde::{Deserialize, Serialize};
 use unicode_normalization::UnicodeNormalization;
 
-use super::globs::{GLOB_BYTES_MAX, Pattern};
+use super::globs::{GLOB_BYTES_MAX, GLOB_COMPONENTS_MAX, Pattern};
 
-/// The most components of a path.
-const COMPONENTS_MAX: usize = 64;
 const WILDCARDS: [char; 4] = ['*', '?', '[', '{'];
 
 /// A file, a folder with all that is in it, or a pattern.
@@ -36,7 +34,7 @@ pub enum TargetError {
     #[error("{path} is the whole repository: name the files or folders that you change")]
     TooBroad { path: String },
     #[error(
-        "{path}... has {n_bytes} bytes or too many parts; at most {GLOB_BYTES_MAX} bytes, {COMPONENTS_MAX} folders"
+        "{path}... has {n_bytes} bytes or too many parts; at most {GLOB_BYTES_MAX} bytes, {GLOB_COMPONENTS_MAX} folders"
     )]
     TooLong { path: String, n_bytes: usize },
     #[error("{path} has too many alternatives, or `..` beside braces: write the patterns one by one")]
@@ -81,10 +79,10 @@ impl Target {
             return Err(TargetError::TooBroad { path: shown() });
         }
         let path: String = names.join("/").nfc().collect();
-        if path.len() > GLOB_BYTES_MAX || names.len() > COMPONENTS_MAX {
+        if path.len() > GLOB_BYTES_MAX || names.len() > GLOB_COMPONENTS_MAX {
             return Err(TargetError::TooLong { path: shown(), n_bytes: path.len() });
         }
-        if is_pattern && Pattern::exact(&path).is_none() {
+        if is_pattern && !Pattern::fits(&path) {
             return Err(TargetError::TooComplex { path: shown() });
         }
         Ok(Self { path, is_pattern })

@@ -47,30 +47,14 @@ pub enum Fault {
 
 /// An exchange with a model; a request is named by its hash. As a command, it is recorded if it changes something.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "names and types say what the fields hold")]
 pub enum CallEvent {
     /// The request was sent.
-    ModelAsked {
-        /// The request's hash.
-        request: String,
-        /// The request.
-        asked: Box<Request>,
-    },
+    ModelAsked { request: String, asked: Box<Request> },
     /// The answer arrived.
-    ModelAnswered {
-        /// The request's hash.
-        request: String,
-        /// The answer.
-        answer: Answer,
-    },
+    ModelAnswered { request: String, answer: Answer },
     /// There is no answer, or it was refused.
-    ModelFailed {
-        /// The request's hash.
-        request: String,
-        /// The class of the failure.
-        class: Fault,
-        /// The error.
-        error: String,
-    },
+    ModelFailed { request: String, class: Fault, error: String },
 }
 
 /// An answer of a model.

@@ -282,7 +282,7 @@ pub(super) fn name_at(text: &str) -> Option<(String, usize)> {
 }
 
 /// `3`, `2.1`.
-pub(super) fn is_number(word: &str) -> bool {
+pub(crate) fn is_number(word: &str) -> bool {
     !word.is_empty()
         && word.len() <= 12
         && word.split('.').all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))

@@ -22,6 +22,7 @@ mod words;
 
 pub use canonical::render;
 pub use edges::{Added, EDGES_MAX, Named};
+pub(crate) use line::is_number;
 pub use ticks::{Written, expressible, write_states};
 pub use tree::{CodeUse, Diagnostic, Format, MarkAt, ParsedPlan, Part, ReadOptions, TEXT_BYTES_MAX, WARNINGS_MAX};
 pub use words::VERBS;

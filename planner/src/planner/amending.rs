@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::error::PlannerError;
 use crate::event::{Amendment, Edit, Event, TaskStatus};
-use crate::parse::{self, EDGES_MAX, ReadOptions, TEXT_BYTES_MAX};
+use crate::parse::{self, EDGES_MAX, ReadOptions, TEXT_BYTES_MAX, is_number};
 use crate::plan::{Dependency, Strength, TaskId, TaskPlan};
 use crate::planner::initialize::change_by_mark;
 use crate::planner::schedule::is_left_out;
@@ -343,11 +343,6 @@ fn check_label(label: &str) -> Result<(), PlannerError> {
     let is_plain = |char: char| char.is_alphanumeric() || "-_.:/#".contains(char);
     let is_name = (1..=LABEL_CHARS_MAX).contains(&label.chars().count()) && label.chars().all(is_plain);
     if is_name { Ok(()) } else { Err(PlannerError::LabelName(label.chars().take(LABEL_CHARS_MAX).collect())) }
-}
-
-/// `3`, `2.1`.
-fn is_number(label: &str) -> bool {
-    label.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
 }
 
 fn hard(task: TaskId) -> Dependency {

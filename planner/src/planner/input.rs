@@ -1,7 +1,7 @@
 //! The input of a task's executor.
 
 use crate::event::{Budget, TaskInput};
-use crate::plan::{AttachmentKind, NodeKind, TaskPlan};
+use crate::plan::{AttachmentKind, NodeKind};
 use crate::planner::Planner;
 use crate::state::Task;
 
@@ -38,14 +38,7 @@ impl Planner {
         if task.plan.command.is_some() {
             return Vec::new();
         }
-        let examines = match task.plan.kind {
-            NodeKind::Analysis | NodeKind::Retrieval | NodeKind::Refactor => true,
-            NodeKind::Clarification
-            | NodeKind::ToolCall
-            | NodeKind::Processing
-            | NodeKind::UnitTest
-            | NodeKind::CodeImplementation => false,
-        };
+        let examines = matches!(task.plan.kind, NodeKind::Analysis | NodeKind::Retrieval | NodeKind::Refactor);
         let needs = task.plan.attachments.iter().filter_map(|attachment| match &attachment.kind {
             AttachmentKind::ImageRef(reference) | AttachmentKind::ScreenshotRef(reference) => Some(reference),
             AttachmentKind::FileRef(reference) | AttachmentKind::Link(reference) if examines => Some(reference),
@@ -55,19 +48,12 @@ impl Planner {
         let is_path = |reference: &&String| reference.contains(['/', '.']) && !reference.contains(['*', '?', '[', '{']);
         let needs = needs.filter(|reference| is_link(reference) || is_path(reference));
         let earlier = || self.state.tasks.iter().take_while(|earlier| earlier.plan.id < task.plan.id);
-        let is_made = |reference: &&String| earlier().any(|earlier| names(&earlier.plan, reference));
+        let names = |task: &Task, wanted: &str| {
+            task.plan.attachments.iter().any(|attachment| attachment.kind.path() == Some(wanted))
+        };
+        let is_made = |reference: &&String| earlier().any(|earlier| names(earlier, reference));
         needs.filter(|reference| !is_made(reference)).cloned().collect()
     }
-}
-
-/// True when a task has a file or an image as attachment.
-fn names(task: &TaskPlan, wanted: &str) -> bool {
-    task.attachments.iter().any(|attachment| match &attachment.kind {
-        AttachmentKind::FileRef(reference)
-        | AttachmentKind::ImageRef(reference)
-        | AttachmentKind::ScreenshotRef(reference) => reference == wanted,
-        AttachmentKind::Link(_) | AttachmentKind::EmbeddingRef(_) => false,
-    })
 }
 
 fn is_link(reference: &str) -> bool {

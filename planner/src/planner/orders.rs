@@ -59,25 +59,17 @@ impl Planner {
         let is_retryable = |status| {
             matches!(status, TaskStatus::Failed | TaskStatus::TimedOut | TaskStatus::Cancelled | TaskStatus::Skipped)
         };
-        let mut reopened = vec![false; self.state.tasks.len()];
-        match task {
-            Some(id) => {
-                let index = self.state.index(id).ok_or(PlannerError::UnknownTask(id))?;
-                let status = self.state.tasks[index].status;
-                if !is_retryable(status) {
-                    return Err(PlannerError::NotRetryable(id, status));
-                }
-                for (other, task) in self.state.tasks.iter().enumerate() {
-                    reopened[other] = other == index || task.stopped_by == Some(id);
-                }
-            }
-            None => {
-                for (index, task) in self.state.tasks.iter().enumerate() {
-                    let is_forward = task.plan.compensates.is_none();
-                    reopened[index] = is_retryable(task.status) && !is_left_out(task) && is_forward;
-                }
+        if let Some(id) = task {
+            let status = self.state.task(id).ok_or(PlannerError::UnknownTask(id))?.status;
+            if !is_retryable(status) {
+                return Err(PlannerError::NotRetryable(id, status));
             }
         }
+        let is_asked = |other: &Task| match task {
+            Some(id) => other.plan.id == id || other.stopped_by == Some(id),
+            None => is_retryable(other.status) && !is_left_out(other) && other.plan.compensates.is_none(),
+        };
+        let mut reopened = self.state.tasks.iter().map(is_asked).collect::<Vec<_>>();
         // What was undone must be done again before what failed is tried again.
         let goes_on =
             self.state.tasks.iter().zip(&reopened).any(|(task, is_open)| *is_open && task.plan.compensates.is_none());

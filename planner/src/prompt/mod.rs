@@ -94,12 +94,7 @@ fn attempts_section(task: &Task, room: usize) -> String {
         let how = match attempt.status {
             TaskStatus::Cancelled => "was cancelled",
             TaskStatus::TimedOut => "timed out",
-            TaskStatus::Failed
-            | TaskStatus::Completed
-            | TaskStatus::Planned
-            | TaskStatus::Running
-            | TaskStatus::NeedsClarification
-            | TaskStatus::Skipped => "failed",
+            _failed => "failed",
         };
         format!("Attempt {} {how}: ", attempt.attempt)
     });
