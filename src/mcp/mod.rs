@@ -15,11 +15,14 @@ mod server;
 mod tools;
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use rmcp::ServiceExt;
 use rmcp::service::ServerInitializeError;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::stdio;
+use rustix::process::getppid;
+use tokio::time::interval;
 
 use self::hosting::Hosting;
 use self::identity::Members;
@@ -31,8 +34,10 @@ use crate::session::Session;
 
 /// The longest message, in bytes.
 const MESSAGE_BYTES_MAX: usize = 1 << 20;
+/// How often a server looks whether its agent program still runs.
+const PARENT_CHECK_EVERY: Duration = Duration::from_secs(1);
 
-/// Serves one agent over standard input and output, until its program closes them. Standard output carries the protocol only.
+/// Serves one agent over standard input and output, until its program closes them or is gone. Standard output carries the protocol only.
 pub async fn stdio_server(session: &Session) -> Result<Code, Failure> {
     let mut signals = Signals::new()?;
     let crew = open_to_serve(session).await?;
@@ -52,10 +57,19 @@ pub async fn stdio_server(session: &Session) -> Result<Code, Failure> {
         ended = serving => ended.map_err(Failure::user),
         failure = hosting.log_closed() => Err(failure),
         () = signals.next() => Ok(()),
+        () = orphaned() => Ok(()),
     };
     server.members.leave(&crew).await;
     hosting.stop().await;
     ended.map(|()| Code::Done)
+}
+
+/// Resolves once the parent process is gone. A killed agent program closes no stream that another process has open too.
+async fn orphaned() {
+    let (parent, mut ticks) = (getppid(), interval(PARENT_CHECK_EVERY));
+    while getppid() == parent {
+        ticks.tick().await;
+    }
 }
 
 /// Serves agents over HTTP on the loopback interface, until a signal.

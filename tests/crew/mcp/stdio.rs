@@ -1,7 +1,9 @@
 //! Over standard input and output.
 
 use std::collections::BTreeSet;
+use std::process::Command;
 use std::sync::Arc;
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use crewlog_executors::crew::Crew;
@@ -11,7 +13,7 @@ use crewlog_planner::crew::asks::Answer;
 use serde_json::{Value, json};
 
 use super::{Client, assert_has, until};
-use crate::cli::scene::Scene;
+use crate::cli::scene::{DEADLINE, Scene};
 
 const TOOLS: [&str; 19] = [
     "join",
@@ -361,6 +363,25 @@ fn killed_server_frees_its_files_and_its_task() {
     assert_has(&claimed, &json!({ "status": "claimed" }));
     assert_has(&claimed["task"], &json!({ "id": "backlog/1", "next_step": "go on here" }));
     assert_has(&scene.events_of_type("AgentLost")[0], &json!({ "agent": "ada", "is_dead": true }));
+}
+
+#[test]
+fn server_ends_with_its_program_though_its_input_is_open() {
+    let scene = Scene::with_repository();
+    let server = scene.crewlog(&["mcp"]);
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "\"$0\" mcp; true"]).arg(server.get_program()).current_dir(scene.folder());
+    shell
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap())
+        .env("HOME", scene.path("home"))
+        .env("AGENT_ID", "ada");
+    let mut agent = Client::start(&mut shell);
+    agent.initialize("2025-06-18", "claude-code");
+    agent.call("reserve_paths", json!({ "paths": ["x.rs"] }));
+    agent.server.kill().unwrap();
+    assert_eq!(agent.lines.recv_timeout(DEADLINE), Err(RecvTimeoutError::Disconnected));
+    assert_has(&scene.events_of_type("AgentLeft")[0], &json!({ "agent": "ada", "note": "its program ended" }));
 }
 
 #[test]
