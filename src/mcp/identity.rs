@@ -176,6 +176,13 @@ impl Members {
         let is_own = self.own.is_some() && parent.is_none();
         let session = if is_own { own_session(client) } else { None };
         let session = session.unwrap_or_else(|| format!("mcp:{}", random_hex()));
+        let asked: Option<String> = args.get("name");
+        if let Some(held) = crew.agents().await?.joined_as(&session, None)
+            && asked.as_ref().is_some_and(|asked| asked != held)
+        {
+            let next = "go on under that name, or call leave and then join with the other name";
+            return Err(Refused::new("named", format!("your session is {held} already"), next));
+        }
         let program = args.get::<Option<String>>("program").or_else(|| client.program.clone());
         let program = program.unwrap_or_else(|| "agent".to_owned());
         let focus: Vec<String> = args.get("focus");
@@ -188,7 +195,7 @@ impl Members {
             process: self.own.is_some().then(|| crew.process(&program)),
             program,
         };
-        let name = args.get::<Option<String>>("name").or(earlier_name).or_else(|| agent_id().filter(|_| is_own));
+        let name = asked.or(earlier_name).or_else(|| agent_id().filter(|_| is_own));
         let joined = crew.join(Join { name, parent, session, profile }).await?;
         Ok((Arc::new(Member { caller: joined.caller.clone(), worktree, folder }), joined))
     }

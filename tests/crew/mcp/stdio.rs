@@ -216,6 +216,18 @@ fn subagent_gets_a_handle_of_its_own() {
 }
 
 #[test]
+fn agent_that_has_a_name_gets_another_only_after_it_left() {
+    let scene = Scene::with_repository();
+    let mut agent = Client::named(&scene, "ada");
+    agent.call("get_status", json!({}));
+    let refused = agent.call("join", json!({ "name": "bob" }));
+    assert_has(&refused, &json!({ "status": "denied", "code": "named", "message": "your session is ada already" }));
+    assert_has(&agent.call("join", json!({ "name": "ada" })), &json!({ "status": "resumed", "name": "ada" }));
+    agent.call("leave", json!({}));
+    assert_has(&agent.call("join", json!({ "name": "bob" })), &json!({ "status": "joined", "name": "bob" }));
+}
+
+#[test]
 fn repeated_key_gives_the_first_result() {
     let scene = Scene::with_repository();
     let mut agent = Client::named(&scene, "ada");
