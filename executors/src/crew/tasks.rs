@@ -13,6 +13,7 @@ use crewlog_planner::crew::target::Target;
 use crewlog_planner::event::{self, Amendment, Command, FailureClass, PlannerConfig, TaskInput, plan_tag};
 use crewlog_planner::plan::{Dependency, Proposal, Strength, TaskId, TaskPlan};
 use crewlog_planner::planner::PARALLELISM_MAX;
+use crewlog_planner::sealed;
 use serde_json::{Value, json};
 
 use super::board::{Board, TaskState, TaskSummary, summaries};
@@ -113,6 +114,17 @@ impl Crew {
     pub async fn tasks_at(&self, position: Position) -> Result<Vec<TaskSummary>, Refusal> {
         let board = Board::at(&self.store, position).await?;
         Ok(board.views(&self.project).flat_map(|(plan, view)| summaries(plan, view)).collect())
+    }
+
+    /// Whether the texts of a task are sealed. Those of a task that can no longer be claimed may be.
+    ///
+    /// # Errors
+    /// [`Refusal::NoTask`], or a fault of the log.
+    pub async fn is_sealed(&self, id: &str) -> Result<bool, Refusal> {
+        let mut board = self.board.lock().await;
+        board.catch_up(&self.store).await?;
+        let (plan, task) = self.find(&board, id)?;
+        Ok(board.dispatched(&plan, task).is_none_or(|dispatch| sealed::key_of(&dispatch.tags).is_some()))
     }
 
     /// Claims the next ready task, with leases on its files if wanted: both or neither. Tasks whose files others hold are

@@ -227,6 +227,40 @@ fn agent_that_has_a_name_gets_another_only_after_it_left() {
     assert_has(&agent.call("join", json!({ "name": "bob" })), &json!({ "status": "joined", "name": "bob" }));
 }
 
+#[cfg(feature = "sealing")]
+#[test]
+fn result_kept_for_a_key_has_no_text_of_a_sealed_task() {
+    let scene = Scene::with_repository();
+    let key = scene.path("a.key").to_str().unwrap().to_owned();
+    scene.run(&["keys", "new", &key]).expect(0);
+    let scene = scene.with_env("CREWLOG_KEY_FILE", key);
+    let mut agent = Client::named(&scene, "ada");
+    let tasks = json!([{ "key": "k", "title": "find xyzzy", "description": "xyzzy is hidden" }]);
+    agent.call("create_tasks", json!({ "tasks": tasks, "idempotency_key": "c" }));
+    let looked = json!({ "claim": false, "idempotency_key": "l" });
+    assert_has(
+        &until(|| agent.call("next_task", looked.clone()), |next| next["status"] == "suggested")["task"],
+        &json!({ "title": "find xyzzy" }),
+    );
+    let claim = json!({ "idempotency_key": "n" });
+    let claimed = agent.call("next_task", claim.clone());
+    assert_has(&claimed["task"], &json!({ "title": "find xyzzy", "notes": "xyzzy is hidden" }));
+    let again = agent.call("next_task", claim);
+    assert_eq!((&again["status"], &again["task"]), (&claimed["status"], &json!({ "id": "backlog/1" })));
+    assert!(again["note"].as_str().unwrap().contains("claim_task"), "{again}");
+    assert_has(&agent.call("claim_task", json!({ "id": "backlog/1" }))["task"], &json!({ "title": "find xyzzy" }));
+    assert_no_file_has(&scene, "xyzzy");
+}
+
+/// Searches the files of the log.
+fn assert_no_file_has(scene: &Scene, text: &str) {
+    let files = std::fs::read_dir(scene.path(".crewlog")).unwrap().map(|file| file.unwrap().path());
+    for file in files.filter(|file| file.is_file()) {
+        let bytes = std::fs::read(&file).unwrap();
+        assert!(!bytes.windows(text.len()).any(|bytes| bytes == text.as_bytes()), "{}", file.display());
+    }
+}
+
 #[test]
 fn repeated_key_gives_the_first_result() {
     let scene = Scene::with_repository();
