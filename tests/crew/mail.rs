@@ -68,6 +68,25 @@ async fn two_messages_of_one_instant_arrive_at_their_recipients_only() {
 }
 
 #[tokio::test]
+async fn a_word_is_the_name_of_an_agent_or_a_role() {
+    let team = Team::new();
+    let crew = team.process().await;
+    let with_role = |name: &str, role: &str| {
+        let mut join = join(&crew, name);
+        join.profile.capabilities = vec![role.to_owned()];
+        join
+    };
+    crew.join(with_role("ann", "review")).await.unwrap();
+    for join in [with_role("bob", "ann"), join(&crew, "review")] {
+        let refused = crew.join(join).await.unwrap_err();
+        assert!(matches!(refused, Refusal::Crew(CrewError::Invalid(_))), "{refused}");
+    }
+    let changed = crew.join(with_role("bob", "review")).await.unwrap().caller;
+    assert!(crew.join(with_role("bob", "ann")).await.is_err(), "also later");
+    assert_eq!(crew.send(&changed, draft("review", "look")).await.unwrap().to, ["ann"]);
+}
+
+#[tokio::test]
 async fn offers_reading_and_acknowledgements_are_events() {
     let team = Team::new();
     let crew = team.process().await;
