@@ -2,14 +2,15 @@
 
 use crewlog_executors::crew::{Crew, Mail, Need, needs_you};
 use crewlog_mq::Position;
+use crewlog_planner::crew::agents::Agents;
 use crewlog_planner::crew::messages::Sender;
 use serde_json::{Value, json};
 
 use super::facts;
 use super::session::{agent_id, open};
-use super::verbs::position;
 use crate::cli::Inbox;
 use crate::failure::{Code, Failure};
+use crate::queries::reached;
 use crate::session::Session;
 use crate::text::rfc3339;
 
@@ -25,6 +26,7 @@ pub async fn inbox(session: &Session, args: Inbox) -> Result<Code, Failure> {
 }
 
 async fn needs(session: &Session, crew: &Crew, at: Option<Position>) -> Result<Code, Failure> {
+    reached(crew.store(), at).await?;
     let needs = needs_you(crew, at).await?;
     let json = |need: &Need| {
         let Need { kind, id, from, text, choices, since, holds_up, commands } = need;
@@ -49,11 +51,16 @@ async fn needs(session: &Session, crew: &Crew, at: Option<Position>) -> Result<C
 
 async fn messages(session: &Session, crew: &Crew, agent: &str, args: Inbox) -> Result<Code, Failure> {
     let (at, start) = (args.at.at, Position(0));
+    let head = reached(crew.store(), at).await?;
+    if crew.at::<Agents>(at).await?.get(agent).is_none() {
+        let missing = Failure::new(Code::Nothing, format!("there is no agent {agent}"));
+        return Err(missing.hint(session.command("agents")));
+    }
     let (mail, _) = match args.read {
         true => crew.read_inbox(&crew.caller(agent).await?, !args.all, start, MESSAGES_MAX).await?,
         false => crew.inbox(agent, !args.all, start, MESSAGES_MAX, at).await?,
     };
-    let (head, mail) = (position(crew, at).await?, mail.iter().map(mail_json).collect::<Vec<_>>());
+    let mail: Vec<_> = mail.iter().map(mail_json).collect();
     let facts = json!({ "at": head, "agent": agent });
     session.print_list(
         "messages",

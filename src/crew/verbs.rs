@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crewlog_executors::crew::{Crew as Host, Draft};
+use crewlog_executors::crew::Draft;
 use crewlog_mq::Position;
 use crewlog_planner::crew::agents::{Agent, Agents, Liveness};
 use crewlog_planner::crew::asks::Answer as Said;
@@ -15,6 +15,7 @@ use super::worktree::Worktree;
 use super::{facts, inbox, why};
 use crate::cli::{Answer, Crew, Leases, Send};
 use crate::failure::{Code, Failure};
+use crate::queries::reached;
 use crate::session::{Session, read_text};
 use crate::text::rfc3339;
 
@@ -36,15 +37,9 @@ pub async fn obey(session: &Session, command: Crew) -> Result<Code, Failure> {
     }
 }
 
-/// The position that a view is of.
-pub async fn position(crew: &Host, at: Option<Position>) -> Result<Position, Failure> {
-    let head = crew.store().head().await?;
-    Ok(at.map_or(head, |at| at.min(head)))
-}
-
 async fn agents(session: &Session, all: bool, at: Option<Position>) -> Result<Code, Failure> {
     let crew = open(session).await?;
-    let (position, agents) = (position(&crew, at).await?, crew.at::<Agents>(at).await?);
+    let (position, agents) = (reached(crew.store(), at).await?, crew.at::<Agents>(at).await?);
     let shown = agents.iter().filter(|(_, agent)| all || agent.liveness != Liveness::Left);
     let shown: Vec<_> = shown.map(|(name, agent)| agent_json(name, agent)).collect();
     let facts = json!({ "at": position });
@@ -95,7 +90,7 @@ pub fn meets(target: &Target, other: &Target) -> bool {
 async fn leases(session: &Session, args: Leases) -> Result<Code, Failure> {
     let crew = open(session).await?;
     let wanted = args.path.map(|path| target(session, &path)).transpose()?;
-    let (position, leases) = (position(&crew, args.at.at).await?, crew.at::<leases::Leases>(args.at.at).await?);
+    let (position, leases) = (reached(crew.store(), args.at.at).await?, crew.at::<leases::Leases>(args.at.at).await?);
     let shown = shown(&leases, |_, target, _| wanted.as_ref().is_none_or(|wanted| meets(wanted, target)));
     let facts = json!({ "at": position });
     session.print_list("leases", facts, &shown, |lease| lease, |to, lease| facts::print(to, lease, &LEASE.0, &LEASE.1))

@@ -190,6 +190,7 @@ async fn agents_leases_and_why_tell_who_does_what() {
         now,
     };
     crew.record_edit(refused).await.expect("it is recorded");
+    scene.write("free.md", "");
 
     let agents = scene.run(&["agents", "-o", "json"]).expect(0).json();
     assert_eq!(keys(&agents), keys(&form("`agents`")), "{agents:#}");
@@ -216,7 +217,7 @@ async fn agents_leases_and_why_tell_who_does_what() {
         ("backlog/1", &["backlog/1\n", "state: claimed", "assignee: ann", "next_step: write the test", "src/*.rs"]),
         ("backlog/2", &["state: blocked", "title: second", "depends_on:\n    backlog/1\n"]),
         ("ann", &["ann\n", "liveness: alive", "activity: idle", "model: opus", "tasks:\n    backlog/1\n", "src/*.rs"]),
-        ("docs/x.md", &["docs/x.md\n"]),
+        ("free.md", &["free.md\n"]),
     ] {
         let text = scene.run(&["why", what]).expect(0).stdout;
         for part in expected {
@@ -227,6 +228,30 @@ async fn agents_leases_and_why_tell_who_does_what() {
     }
     let earlier = scene.run(&["why", "backlog/1", "--at", &before]).expect(0).stdout;
     assert!(earlier.contains("state: ready"), "{earlier}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn names_and_positions_that_do_not_exist_are_refused() {
+    let scene = Scene::new();
+    let crew = crew(&scene).await;
+    let ann = joined(&crew, "ann").await;
+    lease(&crew, &ann, "gone.rs", None).await;
+    scene.run(&["why", "nobody"]).expect(4).says(&["no agent, task or file nobody", "crewlog agents"]);
+    scene.run(&["why", "gone.rs"]).expect(0);
+    scene.run(&["why", "*.md"]).expect(0);
+    scene.run(&["inbox", "--agent", "nobody"]).expect(4).says(&["there is no agent nobody", "crewlog agents"]);
+    for words in [
+        &["agents"][..],
+        &["leases"],
+        &["inbox"],
+        &["inbox", "--agent", "ann"],
+        &["why", "ann"],
+        &["stats"],
+        &["conflicts"],
+    ] {
+        let beyond = [words, &["--at", "99999"]].concat();
+        scene.run(&beyond).expect(4).says(&["the log does not reach position 99999 yet"]);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
