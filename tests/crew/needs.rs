@@ -1,6 +1,7 @@
 //! What waits for a person, besides questions and parked tasks: tasks that meet on a file, and late acknowledgements.
 
 use crewlog_executors::crew::{Draft, Kind, TaskUpdate, needs_you};
+use crewlog_planner::crew::agents::Outcome;
 use crewlog_planner::crew::messages::ACK_WITHIN;
 
 use super::team::{Team, claimed, joined, task};
@@ -25,6 +26,14 @@ async fn conflicts_and_overdue_acknowledgements_wait_for_a_person() {
     assert_eq!(conflict.commands, ["conflicts", "cancel backlog 2"]);
     assert_eq!((&overdue.id, &overdue.commands), (&sent.to_string(), &vec!["why bob".to_owned()]));
     assert_eq!(overdue.text, "ann waits for an acknowledgement of: stop");
+
+    let again = Draft { to: vec!["cat".into()], subject: "go".into(), needs_ack: true, ..Draft::default() };
+    let cat = joined(&crew, "cat").await;
+    crew.send(&ann, again).await.unwrap();
+    team.pass(ACK_WITHIN.as_secs());
+    assert_eq!(needs_you(&crew, None).await.unwrap().items.len(), 3);
+    crew.leave(&cat, Outcome::Success, String::new(), String::new()).await.unwrap();
+    assert_eq!(needs_you(&crew, None).await.unwrap().items.len(), 2, "who has left acknowledges nothing");
 
     crew.ack(&bob, sent, String::new()).await.unwrap();
     crew.update_task(&bob, "backlog/2", TaskUpdate::Failed("it is in the way".into())).await.unwrap();

@@ -5,6 +5,7 @@ use std::pin::pin;
 
 use crewlog_mq::{Error, EventStore, Position, Query, Range, Timestamp};
 use crewlog_planner::claim;
+use crewlog_planner::crew::agents::{Agents, Liveness};
 use crewlog_planner::crew::asks::{Asks, Open, Wanted};
 use crewlog_planner::crew::conflicts::{ConflictEvent, Conflicts};
 use crewlog_planner::crew::messages::{self, Messages};
@@ -43,7 +44,7 @@ pub enum Kind {
     Paused,
     /// Tasks that are held at the same time touch the same files.
     Conflict,
-    /// An agent has not acknowledged a message in time.
+    /// An agent has not acknowledged a message in time. Agents that have left do not count.
     Overdue,
 }
 
@@ -250,10 +251,11 @@ async fn conflicts(store: &EventStore, project: &str, up_to: Position) -> Result
 }
 
 async fn overdue(crew: &Crew, at: Option<Position>, now: Timestamp) -> Result<Vec<Need>, Error> {
-    let messages: Messages = crew.at(at).await?;
+    let (messages, agents): (Messages, Agents) = (crew.at(at).await?, crew.at(at).await?);
+    let has_left = |agent: &str| agents.get(agent).is_some_and(|found| found.liveness == Liveness::Left);
     let need = |(message, open): (Position, &messages::Open)| {
-        let late = open.unacked.iter().cloned().collect::<Vec<_>>();
-        Need {
+        let late = open.unacked.iter().filter(|agent| !has_left(agent)).cloned().collect::<Vec<_>>();
+        (!late.is_empty()).then(|| Need {
             kind: Kind::Overdue,
             id: message.to_string(),
             from: late.join(", "),
@@ -262,9 +264,9 @@ async fn overdue(crew: &Crew, at: Option<Position>, now: Timestamp) -> Result<Ve
             since: Some(open.at),
             holds_up: Vec::new(),
             commands: late.iter().map(|agent| format!("why {}", quoted(agent))).collect(),
-        }
+        })
     };
-    Ok(messages.overdue(now).map(need).collect())
+    Ok(messages.overdue(now).filter_map(need).collect())
 }
 
 /// A word of a command line, quoted where a shell needs it.
