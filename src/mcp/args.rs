@@ -6,8 +6,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::reply::{Refused, drop_nulls};
-use super::tools::{KEY, Tool, is_text};
-use crate::secrets::Secrets;
+use super::tools::{KEY, Tool};
 
 /// Checked arguments. A null and an empty text count as absent.
 #[derive(Debug, Clone)]
@@ -17,8 +16,8 @@ pub struct Args {
 }
 
 impl Args {
-    /// Checks arguments and redacts secrets in their texts. Unknown arguments are passed over.
-    pub fn check(tool: &str, values: Option<JsonObject>, secrets: &Secrets) -> Result<Self, Refused> {
+    /// Checks arguments. Unknown ones are passed over.
+    pub fn check(tool: &str, values: Option<JsonObject>) -> Result<Self, Refused> {
         let (tool, mut values) = (Tool::named(tool), values.unwrap_or_default());
         let tool = tool.ok_or_else(|| Refused::invalid("there is no tool of this name"))?;
         values.values_mut().for_each(drop_nulls);
@@ -26,11 +25,10 @@ impl Args {
         if let Some(missing) = tool.required.iter().find(|name| !values.contains_key(*name)) {
             return Err(Refused::invalid(format!("{missing} is missing")));
         }
-        for (name, value) in &mut values {
+        for (name, value) in &values {
             if let Some(schema) = tool.arguments.get(name).filter(|schema| !fits(schema, value)) {
                 return Err(Refused::invalid(format!("{name} does not fit {schema}")));
             }
-            redact(name, value, secrets);
         }
         Ok(Self { tool, values })
     }
@@ -70,15 +68,6 @@ fn fits(schema: &Value, value: &Value) -> bool {
             object.iter().all(|(name, one)| schema["properties"].get(name).is_none_or(|schema| fits(schema, one)))
         }
         (_, _) => false,
-    }
-}
-
-fn redact(name: &str, value: &mut Value, secrets: &Secrets) {
-    match value {
-        Value::String(text) if is_text(name) => *text = secrets.redacted(text),
-        Value::Array(list) => list.iter_mut().for_each(|one| redact(name, one, secrets)),
-        Value::Object(object) => object.iter_mut().for_each(|(name, one)| redact(name, one, secrets)),
-        Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 

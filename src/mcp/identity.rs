@@ -18,7 +18,6 @@ use super::tools::JOIN;
 use crate::crew::session::agent_id;
 use crate::crew::worktree::Worktree;
 use crate::hook::process::parent_session;
-use crate::secrets::Secrets;
 
 /// The most handles that are known; the oldest is forgotten.
 const HANDLES_MAX: usize = 2_000;
@@ -110,7 +109,7 @@ impl Members {
                 present => return Ok(present.map(|()| member.clone())?),
             }
         }
-        let nothing = Args::check(JOIN, None, &Secrets::default())?;
+        let nothing = Args::check(JOIN, None)?;
         let (member, _) = self.enter(crew, &nothing, None, name, client).await?;
         Ok(own.insert(member).clone())
     }

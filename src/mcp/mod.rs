@@ -41,7 +41,7 @@ const PARENT_CHECK_EVERY: Duration = Duration::from_secs(1);
 pub async fn stdio_server(session: &Session) -> Result<Code, Failure> {
     let mut signals = Signals::new()?;
     let crew = open_to_serve(session).await?;
-    let server = Server::new(session, crew.clone(), Members::of_process(&session.folder))?;
+    let server = Server::new(crew.clone(), Members::of_process(&session.folder));
     let mut hosting = Hosting::start(session, &crew);
     let (stdin, stdout) = stdio();
     let transport = AsyncRwTransport::new_server(stdin, stdout).with_max_line_length(MESSAGE_BYTES_MAX);
@@ -80,7 +80,7 @@ pub async fn http_server(session: &Session, listen: SocketAddr) -> Result<Code, 
     }
     let signals = Signals::new()?;
     let crew = open_to_serve(session).await?;
-    let server = Server::new(session, crew.clone(), Members::of_handles(&session.folder))?;
+    let server = Server::new(crew.clone(), Members::of_handles(&session.folder));
     let mut hosting = Hosting::start(session, &crew);
     let served = http::serve(session, server, listen, signals, hosting.log_closed()).await;
     hosting.stop().await;

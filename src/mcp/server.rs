@@ -18,9 +18,6 @@ use super::identity::{Client, Member, Members};
 use super::once::once;
 use super::reply::{Refused, Reply, beginning, fit, page, result_of};
 use super::tools::{JOIN, KEY, listed};
-use crate::failure::Failure;
-use crate::secrets::Secrets;
-use crate::session::Session;
 use crate::text::rfc3339;
 
 /// Some clients show a model the first sentence only.
@@ -43,17 +40,15 @@ const ITEMS_MAX: usize = 200;
 pub struct Server {
     pub(super) crew: Arc<Crew>,
     pub(super) members: Arc<Members>,
-    secrets: Arc<Secrets>,
 }
 
 impl Server {
-    pub fn new(session: &Session, crew: Arc<Crew>, members: Members) -> Result<Self, Failure> {
-        let secrets = Arc::new(session.config()?.secrets.clone());
-        Ok(Self { crew, members: Arc::new(members), secrets })
+    pub fn new(crew: Arc<Crew>, members: Members) -> Self {
+        Self { crew, members: Arc::new(members) }
     }
 
     async fn call(self, request: CallToolRequestParams, client: Client) -> Reply {
-        let args = Args::check(&request.name, request.arguments, &self.secrets)?;
+        let args = Args::check(&request.name, request.arguments)?;
         if args.tool.name == JOIN {
             return self.join(&args, &client).await;
         }

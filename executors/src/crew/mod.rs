@@ -26,7 +26,7 @@ use crewlog_mq::{
 use crewlog_planner::claim::{self, Executor};
 use crewlog_planner::crew::CrewError;
 use crewlog_planner::crew::agents::{self, Agents, Profile};
-use crewlog_planner::crew::asks::{self, Answer, Ask, AskCommand, Asks};
+use crewlog_planner::crew::asks::{self, Answer, Ask, AskCommand, AskEvent, Asks};
 use crewlog_planner::crew::leases::{self, Holder, Lease, LeaseCommand, LeaseEvent, Leases, Request, Which};
 use crewlog_planner::crew::messages::{self, Messages};
 use crewlog_planner::crew::target::Target;
@@ -359,8 +359,13 @@ impl Crew {
         self.present(caller).await?;
         let ask = Ask { agent: caller.agent.clone(), ..ask };
         let mut asks = self.asks.lock().await;
-        asks.execute(AskCommand::Ask { ask: ask.clone(), now: self.store.now() }, &Cause::request()).await?;
-        Ok(asks.handler().number_of(&ask).unwrap_or_default())
+        let command = AskCommand::Ask { ask: ask.clone(), now: self.store.now() };
+        let executed = asks.execute(command, &Cause::request()).await?;
+        // The log has the question with its secrets redacted, so its text does not find it.
+        Ok(match executed.events.first() {
+            Some(AskEvent::PersonAsked { number, .. }) => *number,
+            _it_is_open_already => asks.handler().number_of(&ask).unwrap_or_default(),
+        })
     }
 
     /// A person answers.

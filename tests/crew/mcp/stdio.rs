@@ -376,7 +376,7 @@ fn hostile_input_is_refused_and_the_server_lives() {
         ("claim_task", json!({ "id": "\u{202e}/9" }), "refused"),
         ("ack_message", json!({ "message_id": 9 }), "refused"),
         ("ask_person", json!({}), "refused"),
-        ("join", json!({ "name": "a b" }), "refused"),
+        ("join", json!({ "name": "a b" }), "named"),
         ("join", json!({ "worktree": "/" }), "invalid"),
         ("report", json!({ "state": "working", "note": "x".repeat(300_000) }), "refused"),
     ] {
@@ -449,13 +449,19 @@ fn waiting_request_is_granted_when_files_are_free() {
 fn secrets_are_redacted_before_they_are_appended() {
     let scene = Scene::with_repository().with_env("DEPLOY_TOKEN", "hunter2hunter2");
     scene.write("crewlog.toml", "[secrets]\npatterns = [\"sk-[a-z0-9]+\"]\nenv = [\"DEPLOY_TOKEN\"]\n");
-    let mut agent = Client::named(&scene, "ada");
+    let (mut agent, mut bob) = (Client::named(&scene, "ada"), Client::named(&scene, "bob"));
     agent.call("send_message", json!({ "to": ["ada"], "subject": "keys", "body": "use sk-abc1 or hunter2hunter2" }));
-    agent.call("ask_person", json!({ "text": "is sk-abc1 right?", "choices": ["sk-abc1"] }));
+    let asked = agent.call("ask_person", json!({ "text": "is sk-abc1 right?", "choices": ["sk-abc1"] }));
+    assert_has(&asked, &json!({ "status": "open", "number": 1 }));
+    bob.call("reserve_paths", json!({ "paths": ["x"] }));
+    let waiting = json!({ "paths": ["x"], "reason": "sk-abc1", "wait_seconds": 1, "idempotency_key": "sk-abc1" });
+    assert_has(&agent.call("reserve_paths", waiting), &json!({ "status": "queued" }));
+    assert_eq!(scene.events_of_type("LeasesQueued").len(), 1);
     agent.call("create_tasks", json!({ "tasks": [{ "key": "k", "title": "rotate sk-abc1" }] }));
     assert_eq!(scene.events_of_type("MessageSent")[0]["message"]["body"], "use [redacted] or [redacted]");
     let log = scene.run(&["export"]).expect(0).stdout;
     assert!(!log.contains("sk-abc1") && !log.contains("hunter2"), "{log}");
+    assert_no_file_has(&scene, "sk-abc1");
     scene.write("crewlog.toml", "[secrets]\npatterns = [\"x*\"]\n");
     scene.run(&["mcp"]).expect(1).says(&["crewlog.toml:2:12", "matches the empty text"]);
 }
