@@ -56,10 +56,10 @@ async fn messages(session: &Session, crew: &Crew, agent: &str, args: Inbox) -> R
         let missing = Failure::new(Code::Nothing, format!("there is no agent {agent}"));
         return Err(missing.hint(session.command("agents")));
     }
-    let (mail, _) = match args.read {
-        true => crew.read_inbox(&crew.caller(agent).await?, !args.all, start, MESSAGES_MAX).await?,
-        false => crew.inbox(agent, !args.all, start, MESSAGES_MAX, at).await?,
-    };
+    let (mail, _) = crew.inbox(agent, !args.all, start, MESSAGES_MAX, at).await?;
+    if args.read {
+        crew.mark_read(&crew.caller(agent).await?, mail.iter().map(|mail| mail.position).collect()).await?;
+    }
     let mail: Vec<_> = mail.iter().map(mail_json).collect();
     let facts = json!({ "at": head, "agent": agent });
     session.print_list(

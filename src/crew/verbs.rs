@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use crewlog_executors::crew::Draft;
 use crewlog_mq::Position;
 use crewlog_planner::crew::agents::{Agent, Agents, Liveness};
 use crewlog_planner::crew::asks::Answer as Said;
 use crewlog_planner::crew::leases::{self, Lease, Request, Waiting};
+use crewlog_planner::crew::messages::{Message, Sender};
 use crewlog_planner::crew::target::Target;
 use serde_json::{Value, json};
 
@@ -114,13 +114,15 @@ async fn send(session: &Session, args: Send) -> Result<Code, Failure> {
     let Send { to, subject, body, importance, ack, thread } = args;
     let body = if body == "-" { read_text(Path::new("-"))? } else { body };
     let crew = open(session).await?;
-    let draft = Draft { to, subject, body, thread, importance, needs_ack: ack };
-    let sent = match agent_id() {
-        Some(agent) => crew.send(&crew.caller(&agent).await?, draft).await?,
-        None => crew.send_from_person(person(), draft).await?,
+    let (agent, to) = (agent_id(), to.into_iter().collect());
+    let from = agent.clone().map_or_else(|| Sender::Person(person()), Sender::Agent);
+    let message = Message { from, to, subject, body, thread, importance, needs_ack: ack };
+    let (message, to) = match agent {
+        Some(agent) => crew.send(&crew.caller(&agent).await?, message).await?,
+        None => crew.deliver(message).await?,
     };
-    let text = format!("message {} to {}", sent.message, sent.to.join(", "));
-    session.print_done(&text, &json!({ "message": sent.message, "to": sent.to }))
+    let names = to.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+    session.print_done(&format!("message {message} to {names}"), &json!({ "message": message, "to": to }))
 }
 
 /// The number of an agent's question, if the answer is to one: `answer a12 TEXT`.

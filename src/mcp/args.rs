@@ -35,7 +35,8 @@ impl Args {
 
     /// An argument. If it is absent: its default in the schema, else the default of its type.
     pub fn get<T: DeserializeOwned + Default>(&self, name: &str) -> T {
-        read(self.values.get(name).or_else(|| self.tool.arguments.get(name)?.get("default")))
+        let value = self.values.get(name).or_else(|| self.tool.arguments.get(name)?.get("default"));
+        value.map(|value| T::deserialize(value).expect("its schema allows no other values")).unwrap_or_default()
     }
 
     /// A digest of the arguments, without the key and the agent.
@@ -44,11 +45,6 @@ impl Args {
         values.retain(|name, _| name != KEY && name != "agent");
         hex(&Sha256::digest(json!(values).to_string()))
     }
-}
-
-/// A value that was checked against its schema; the default of its type if it is absent.
-pub fn read<T: DeserializeOwned + Default>(value: Option<&Value>) -> T {
-    value.map(|value| T::deserialize(value).expect("its schema allows no other values")).unwrap_or_default()
 }
 
 /// Whether a value fits a schema, of those that `tools.toml` uses. An integer is at least 0 if the schema has no minimum.

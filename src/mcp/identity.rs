@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crewlog_executors::crew::{Caller, Crew, Join, Joined, Refusal};
 use crewlog_planner::crew::CrewError;
 use crewlog_planner::crew::agents::{Outcome, Profile};
-use crewlog_planner::crew::leases::Holder;
 use crewlog_planner::crew::target::{Target, TargetError};
 use rmcp::RoleServer;
 use rmcp::service::RequestContext;
@@ -61,10 +60,6 @@ impl Client {
 }
 
 impl Member {
-    pub fn holder(&self) -> Holder {
-        Holder { agent: self.caller.agent.clone(), worktree: self.caller.worktree.clone() }
-    }
-
     pub fn target(&self, path: &str) -> Result<Target, TargetError> {
         self.worktree.target(&self.folder, path)
     }

@@ -18,5 +18,5 @@ mod needs;
 pub mod recorded;
 mod snapshots;
 mod statistics;
-mod team;
+pub mod team;
 mod transcript;

@@ -1,10 +1,10 @@
 //! What waits for a person, besides questions and parked tasks: tasks that meet on a file, and late acknowledgements.
 
-use crewlog_executors::crew::{Draft, Kind, TaskUpdate, needs_you};
+use crewlog_executors::crew::{Kind, TaskUpdate, needs_you};
 use crewlog_planner::crew::agents::Outcome;
-use crewlog_planner::crew::messages::ACK_WITHIN;
+use crewlog_planner::crew::messages::{ACK_WITHIN, Message};
 
-use super::team::{Team, claimed, joined, task};
+use super::team::{Team, claimed, joined, letter, task};
 
 #[tokio::test]
 async fn conflicts_and_overdue_acknowledgements_wait_for_a_person() {
@@ -12,10 +12,9 @@ async fn conflicts_and_overdue_acknowledgements_wait_for_a_person() {
     let crew = team.process().await;
     let (ann, bob) = (joined(&crew, "ann").await, joined(&crew, "bob").await);
     crew.create_tasks(&ann, vec![task("one", &["src/a.rs"]), task("two", &["src/*.rs"])]).await.unwrap();
-    claimed(&crew, &ann).await;
+    claimed(&crew, &ann).await.unwrap();
     crew.claim(&bob, "backlog/2", None).await.unwrap();
-    let draft = Draft { to: vec!["bob".into()], subject: "stop".into(), needs_ack: true, ..Draft::default() };
-    let sent = crew.send(&ann, draft).await.unwrap().message;
+    let (sent, _) = crew.send(&ann, Message { needs_ack: true, ..letter("ann", "bob", "stop") }).await.unwrap();
     team.pass(ACK_WITHIN.as_secs());
     crew.fire_timers().await.unwrap();
 
@@ -27,9 +26,8 @@ async fn conflicts_and_overdue_acknowledgements_wait_for_a_person() {
     assert_eq!((&overdue.id, &overdue.commands), (&sent.to_string(), &vec!["why bob".to_owned()]));
     assert_eq!(overdue.text, "ann waits for an acknowledgement of: stop");
 
-    let again = Draft { to: vec!["cat".into()], subject: "go".into(), needs_ack: true, ..Draft::default() };
     let cat = joined(&crew, "cat").await;
-    crew.send(&ann, again).await.unwrap();
+    crew.send(&ann, Message { needs_ack: true, ..letter("ann", "cat", "go") }).await.unwrap();
     team.pass(ACK_WITHIN.as_secs());
     assert_eq!(needs_you(&crew, None).await.unwrap().items.len(), 3);
     crew.leave(&cat, Outcome::Success, String::new(), String::new()).await.unwrap();

@@ -7,6 +7,7 @@ use crewlog_planner::claim::{self, Holder};
 use crewlog_planner::event::{self, TaskStatus};
 use crewlog_planner::plan::{NodeKind, TaskId};
 use crewlog_planner::state::Task;
+use crewlog_planner::text::truncate;
 use crewlog_planner::view::PlanView;
 use serde::Serialize;
 
@@ -16,6 +17,8 @@ use crate::queue::{Dispatch, Plans};
 
 /// Events read at a time.
 const PAGE: usize = 500;
+/// The longest title of a task, in characters.
+const TITLE_CHARS_MAX: usize = 200;
 
 /// The open plans of a log.
 #[derive(Debug, Default)]
@@ -48,7 +51,7 @@ pub enum TaskState {
 pub struct TaskSummary {
     /// The plan and the task: `backlog/3`.
     pub id: String,
-    /// The first lines of its text.
+    /// Its text, shortened.
     pub title: String,
     /// Its state.
     pub state: TaskState,
@@ -191,7 +194,7 @@ pub(super) fn summaries(plan: &str, view: &PlanView) -> Vec<TaskSummary> {
         let progress = times.claim.progress.unwrap_or_default();
         TaskSummary {
             id: claim::aggregate_id(plan, id),
-            title: shortened(&task.plan.description),
+            title: truncate(&task.plan.description, TITLE_CHARS_MAX),
             state: task_state,
             assignee: holder.or_else(|| task.plan.assignee.clone()),
             priority: task.plan.priority.clone(),
@@ -202,13 +205,4 @@ pub(super) fn summaries(plan: &str, view: &PlanView) -> Vec<TaskSummary> {
         }
     };
     state.tasks.iter().filter(is_listed).map(summary).collect()
-}
-
-/// The beginning of a text.
-fn shortened(text: &str) -> String {
-    const CHARS_MAX: usize = 200;
-    match text.char_indices().nth(CHARS_MAX) {
-        Some((end, _)) => format!("{}...", &text[..end]),
-        None => text.to_owned(),
-    }
 }

@@ -81,9 +81,6 @@ pub struct NeedsYou {
 }
 
 /// What waits for a person in the project of a crew, now or as of a position.
-///
-/// # Errors
-/// A fault of the log.
 pub async fn needs_you(crew: &Crew, at: Option<Position>) -> Result<NeedsYou, Refusal> {
     let (store, project) = (crew.store(), crew.project());
     let head = store.head().await?;

@@ -4,20 +4,22 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crewlog_mq::{
-    Append, Cause, Error, Event, Expected, Handler, Metadata, NewEvent, Position, Query, Range, Runner, Write,
+    Append, Cause, Error, Event, ExecuteError, Expected, Handler, Metadata, NewEvent, Position, Query, Range, Runner,
+    Write,
 };
 use crewlog_planner::claim::{self, Ending, TaskCommand, TaskError, TaskLease, TaskProgress};
-use crewlog_planner::crew::CrewError;
-use crewlog_planner::crew::leases::{self, Lease, LeaseCommand, Request, Which};
+use crewlog_planner::crew::leases::{Lease, LeaseCommand, Request, Which};
 use crewlog_planner::crew::target::Target;
 use crewlog_planner::event::{self, Amendment, Command, FailureClass, PlannerConfig, TaskInput, plan_tag};
 use crewlog_planner::plan::{Dependency, Proposal, Strength, TaskId, TaskPlan};
 use crewlog_planner::planner::PARALLELISM_MAX;
 use crewlog_planner::sealed;
+use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio::sync::MutexGuard;
 
 use super::board::{Board, TaskState, TaskSummary, summaries};
-use super::{Caller, Crew, Refusal};
+use super::{Caller, Crew, Refusal, granted};
 use crate::claiming::claim_of;
 use crate::planning;
 use crate::plans::planner_of;
@@ -30,39 +32,19 @@ const TRIED_MAX: usize = 20;
 /// How often a claim is decided again because others wrote at the same time.
 const ATTEMPTS_MAX: usize = 8;
 
-/// What a claim led to.
+/// A task that an agent has claimed.
 #[derive(Debug, Clone)]
-pub enum Taken {
-    /// The agent has the task, and these leases.
-    Claimed {
-        /// The plan and the task.
-        id: String,
-        /// The work.
-        input: Box<TaskInput>,
-        /// Where an earlier agent left it.
-        progress: Option<TaskProgress>,
-        /// The leases on its files, by number.
-        leases: Vec<(u64, Lease)>,
-        /// True if the agent had it already.
-        is_own: bool,
-    },
-    /// Somebody else has it.
-    Held {
-        /// Who.
-        holder: String,
-    },
-    /// Others hold leases on its files.
-    Blocked {
-        /// What is in the way.
-        blocked: Vec<leases::Blocked>,
-    },
-    /// It waits for a person.
-    Parked,
-    /// It cannot be started now.
-    NotReady {
-        /// Why.
-        state: TaskState,
-    },
+pub struct Claimed {
+    /// The plan and the task.
+    pub id: String,
+    /// The work.
+    pub input: Box<TaskInput>,
+    /// Where an earlier agent left it.
+    pub progress: Option<TaskProgress>,
+    /// The leases on its files, by number.
+    pub leases: Vec<(u64, Lease)>,
+    /// True if the agent had it already.
+    pub is_own: bool,
 }
 
 /// What an agent says of its task.
@@ -79,7 +61,8 @@ pub enum TaskUpdate {
 }
 
 /// A task that an agent makes.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
 pub struct NewTask {
     /// By which other new tasks name it.
     pub key: String,
@@ -96,21 +79,21 @@ pub struct NewTask {
 }
 
 impl Crew {
-    /// The tasks of the open plans in these states; all without.
-    ///
-    /// # Errors
-    /// A fault of the log.
-    pub async fn tasks(&self, state: Option<TaskState>) -> Result<Vec<TaskSummary>, Refusal> {
+    /// The open plans, up to date.
+    async fn board(&self) -> Result<MutexGuard<'_, Board>, Error> {
         let mut board = self.board.lock().await;
         board.catch_up(&self.store).await?;
+        Ok(board)
+    }
+
+    /// The tasks of the open plans in these states; all without.
+    pub async fn tasks(&self, state: Option<TaskState>) -> Result<Vec<TaskSummary>, Refusal> {
+        let board = self.board().await?;
         let all = board.views(&self.project).flat_map(|(plan, view)| summaries(plan, view));
         Ok(all.filter(|task| state.is_none_or(|state| task.state == state)).collect())
     }
 
     /// The tasks of the plans that were open at a position.
-    ///
-    /// # Errors
-    /// A fault of the log.
     pub async fn tasks_at(&self, position: Position) -> Result<Vec<TaskSummary>, Refusal> {
         let board = Board::at(&self.store, position).await?;
         Ok(board.views(&self.project).flat_map(|(plan, view)| summaries(plan, view)).collect())
@@ -119,33 +102,30 @@ impl Crew {
     /// Whether the texts of a task are sealed. Those of a task that can no longer be claimed may be.
     ///
     /// # Errors
-    /// [`Refusal::NoTask`], or a fault of the log.
+    /// [`Refusal::NoTask`].
     pub async fn is_sealed(&self, id: &str) -> Result<bool, Refusal> {
-        let mut board = self.board.lock().await;
-        board.catch_up(&self.store).await?;
+        let board = self.board().await?;
         let (plan, task) = self.find(&board, id)?;
         Ok(board.dispatched(&plan, task).is_none_or(|dispatch| sealed::key_of(&dispatch.tags).is_some()))
     }
 
-    /// Claims the next ready task, with leases on its files if wanted: both or neither. Tasks whose files others hold are
-    /// passed over and named.
-    ///
-    /// # Errors
-    /// As for [`Crew::present`].
+    /// Claims the next ready task, with leases on its files if wanted: both or neither. Tasks that cannot be had are passed over
+    /// and given with the reason.
     pub async fn next_task(
         &self,
         caller: &Caller,
         reserve: Option<Duration>,
-    ) -> Result<(Option<Taken>, Vec<(String, Taken)>), Refusal> {
+    ) -> Result<(Option<Claimed>, Vec<(String, Refusal)>), Refusal> {
         self.present(caller).await?;
         let (mut passed, mut without) = (Vec::new(), BTreeSet::new());
         for _ in 0..TRIED_MAX {
             let Some(next) = self.peek(caller, &without).await? else { break };
-            match self.take(caller, &next, reserve).await? {
-                taken @ Taken::Claimed { .. } => return Ok((Some(taken), passed)),
-                other => {
+            match self.take(caller, &next, reserve).await {
+                Ok(claimed) => return Ok((Some(claimed), passed)),
+                Err(error @ (Refusal::Store(_) | Refusal::Busy)) => return Err(error),
+                Err(refusal) => {
                     without.insert(next.id());
-                    passed.push((next.id(), other));
+                    passed.push((next.id(), refusal));
                 }
             }
         }
@@ -153,9 +133,6 @@ impl Crew {
     }
 
     /// The next ready task of an agent, without claiming it.
-    ///
-    /// # Errors
-    /// A fault of the log.
     pub async fn suggest(&self, caller: &Caller) -> Result<Option<TaskSummary>, Refusal> {
         let Some(next) = self.peek(caller, &BTreeSet::new()).await? else { return Ok(None) };
         let id = next.id();
@@ -173,19 +150,17 @@ impl Crew {
                 .flat_map(|profile| profile.capabilities.iter().chain([&profile.program]))
                 .map(String::as_str),
         );
-        let mut board = self.board.lock().await;
-        board.catch_up(&self.store).await?;
+        let board = self.board().await?;
         Ok(board.next(&self.project, &names, without))
     }
 
     /// Claims a task, with leases on its files if wanted: both or neither.
     ///
     /// # Errors
-    /// As for [`Crew::present`], and [`Refusal::NoTask`].
-    pub async fn claim(&self, caller: &Caller, id: &str, reserve: Option<Duration>) -> Result<Taken, Refusal> {
+    /// The holder of the task, the leases that are in the way, or why the task cannot be started.
+    pub async fn claim(&self, caller: &Caller, id: &str, reserve: Option<Duration>) -> Result<Claimed, Refusal> {
         self.present(caller).await?;
-        let mut board = self.board.lock().await;
-        board.catch_up(&self.store).await?;
+        let board = self.board().await?;
         let (plan, task) = self.find(&board, id)?;
         let dispatched = board.dispatched(&plan, task);
         let all = board.view(&plan).map(|view| summaries(&plan, view)).unwrap_or_default();
@@ -193,9 +168,9 @@ impl Crew {
         let name = claim::aggregate_id(&plan, task);
         let state = all.iter().find(|found| found.id == name).map_or(TaskState::Done, |found| found.state);
         match (state, dispatched) {
-            (TaskState::Parked, _) => Ok(Taken::Parked),
+            (TaskState::Parked, _) => Err(TaskError::Parked.into()),
             (TaskState::Ready | TaskState::Claimed, Some(dispatched)) => self.take(caller, &dispatched, reserve).await,
-            (state, _) => Ok(Taken::NotReady { state }),
+            (state, _) => Err(Refusal::NotReady(state)),
         }
     }
 
@@ -208,88 +183,66 @@ impl Crew {
         Ok((plan.to_owned(), task))
     }
 
-    async fn take(&self, caller: &Caller, dispatch: &Dispatch, reserve: Option<Duration>) -> Result<Taken, Refusal> {
-        let input = &dispatch.parameters;
-        let targets = reserve.map(|_| targets_of(input)).unwrap_or_default();
+    async fn take(&self, caller: &Caller, dispatch: &Dispatch, reserve: Option<Duration>) -> Result<Claimed, Refusal> {
+        let (input, id) = (&dispatch.parameters, dispatch.id());
+        let request = reserve.map(|ttl| Request {
+            holder: caller.holder(),
+            targets: input.files.iter().filter_map(|file| Target::written(file).ok()).collect(),
+            is_exclusive: !input.reads_only,
+            ttl,
+            reason: format!("task {id}"),
+            task: Some(id.clone()),
+            is_strict: false,
+        });
+        let request = request.filter(|request| !request.targets.is_empty());
         let mut claim = claim_of(&self.store, &dispatch.plan, dispatch.task, dispatch.tags.clone());
         for _ in 0..ATTEMPTS_MAX {
             claim.catch_up().await?;
-            let (executor, now) = (caller.executor(), self.store.now());
-            let command = TaskCommand::ClaimForAgent { attempt: dispatch.attempt, executor, now };
-            let holder = claim.handler().holder.clone();
-            let is_mine = |holder: &claim::Holder| holder.is_agent() && holder.executor.name == caller.agent;
+            let now = self.store.now();
+            let command = TaskCommand::ClaimForAgent { attempt: dispatch.attempt, executor: caller.executor(), now };
             let decided = claim.handler().clone().process(command.clone());
-            // A claim on an earlier attempt is no claim on this one.
-            let is_own = matches!(decided, Err(TaskError::Held { .. })) && holder.as_ref().is_some_and(is_mine);
-            let decided = if is_own { Ok(Vec::new()) } else { decided };
-            let events = match (decided, holder) {
-                (Ok(events), _) => events,
-                (Err(TaskError::Held { executor, epoch }), Some(holder)) => {
-                    let is_dead = match holder.is_agent() {
+            let is_of_agent = claim.handler().holder.as_ref().is_some_and(claim::Holder::is_agent);
+            let (events, is_own) = match decided {
+                Ok(events) => (events, false),
+                Err(TaskError::Held { executor, .. }) if is_of_agent && executor.name == caller.agent => {
+                    (Vec::new(), true)
+                }
+                Err(TaskError::Held { executor, epoch }) => {
+                    let is_dead = match is_of_agent {
                         true => self.is_gone(&executor.name).await?,
                         false => self.life.is_dead(&executor),
                     };
                     if !is_dead {
-                        return Ok(Taken::Held { holder: executor.name });
+                        return Err(TaskError::Held { executor, epoch }.into());
                     }
                     execute(&mut claim, TaskCommand::FireTimer { epoch, now, is_dead }).await?;
                     continue;
                 }
-                (Err(TaskError::Parked), _) => return Ok(Taken::Parked),
-                (Err(TaskError::AttemptEnded(_)), _) => return Ok(Taken::NotReady { state: TaskState::Done }),
-                (Err(refusal), _) => return Err(refusal.into()),
+                Err(refusal) => return Err(refusal.into()),
             };
-            let write = write_of(&claim, claim::STREAM, &command.recorded(), &events, &dispatch.cause, dispatch.id())?;
-            match self.lease_and_write(caller, dispatch, &targets, reserve, write).await {
-                Ok(leases) => {
-                    let progress = claim.handler().progress.clone();
-                    let (id, input) = (dispatch.id(), Box::new(input.clone()));
-                    return Ok(Taken::Claimed { id, input, progress, leases, is_own });
-                }
-                Err(Refusal::Crew(CrewError::Held(blocked))) => return Ok(Taken::Blocked { blocked }),
+            let write = write_of(&claim, claim::STREAM, &command.recorded(), &events, &dispatch.cause, id.clone())?;
+            let command = match request.clone() {
+                Some(request) => LeaseCommand::Reserve { request, wait_until: None, now },
+                // The claim still goes through the leases, so that there is one way to append it.
+                None => LeaseCommand::Renew { agent: caller.agent.clone(), now },
+            };
+            let mut leases = self.leases.lock().await;
+            match leases.execute_with(command, &Cause::request(), write.as_slice()).await {
                 // Somebody else was faster with the task.
-                Err(Refusal::Store(Error::SequenceMismatch { .. })) => {}
-                Err(error) => return Err(error),
+                Err(ExecuteError::Store(Error::SequenceMismatch { .. })) => continue,
+                executed => _ = executed?,
             }
+            let leases = request.map(|request| granted(leases.handler(), &request, now)).unwrap_or_default();
+            let progress = claim.handler().progress.clone();
+            return Ok(Claimed { id, input: Box::new(input.clone()), progress, leases, is_own });
         }
         Err(Refusal::Busy)
-    }
-
-    async fn lease_and_write(
-        &self,
-        caller: &Caller,
-        dispatch: &Dispatch,
-        targets: &[Target],
-        ttl: Option<Duration>,
-        write: Option<Write>,
-    ) -> Result<Vec<(u64, Lease)>, Refusal> {
-        let (agent, now) = (caller.agent.clone(), self.store.now());
-        let command = match ttl.filter(|_| !targets.is_empty()) {
-            // The claim still goes through the leases, so that there is one way to append it.
-            None => LeaseCommand::Renew { agent, now },
-            Some(ttl) => {
-                let request = Request {
-                    holder: caller.holder(),
-                    targets: targets.to_vec(),
-                    is_exclusive: !dispatch.parameters.reads_only,
-                    ttl,
-                    reason: format!("task {}", dispatch.id()),
-                    task: Some(dispatch.id()),
-                    is_strict: false,
-                };
-                LeaseCommand::Reserve { request, wait_until: None, now }
-            }
-        };
-        let mut leases = self.leases.lock().await;
-        leases.execute_with(command, &Cause::request(), write.as_slice()).await?;
-        let own = leases.handler().of_agent(&caller.agent).filter(|(_, lease)| targets.contains(&lease.target));
-        Ok(own.map(|(number, lease)| (number, lease.clone())).collect())
     }
 
     /// An agent says how its task goes. An end releases the leases that it took for the task, and gives their numbers.
     ///
     /// # Errors
-    /// As for [`Crew::present`], and [`Refusal::NoTask`] if the agent does not hold the task.
+    /// [`Refusal::NoTask`] if the agent does not hold the task.
     pub async fn update_task(&self, caller: &Caller, id: &str, update: TaskUpdate) -> Result<Vec<u64>, Refusal> {
         self.present(caller).await?;
         let (mut claim, id) = self.claim_by(caller, id).await?;
@@ -331,8 +284,7 @@ impl Crew {
 
     /// The claim of an agent on a task, and the task's id.
     async fn claim_by(&self, caller: &Caller, id: &str) -> Result<(Runner<TaskLease>, String), Refusal> {
-        let mut board = self.board.lock().await;
-        board.catch_up(&self.store).await?;
+        let board = self.board().await?;
         let (plan, task) = self.find(&board, id)?;
         let dispatched = board.dispatched(&plan, task);
         // A claim on an earlier attempt is over: the plan has taken the task back.
@@ -351,17 +303,13 @@ impl Crew {
 
     /// The claims of the agents of the project, or of one.
     pub(super) async fn claims(&self, agent: Option<&str>) -> Result<Vec<(Dispatch, claim::Holder)>, Refusal> {
-        let mut board = self.board.lock().await;
-        board.catch_up(&self.store).await?;
+        let board = self.board().await?;
         let is_meant = |held: &claim::Holder| agent.is_none_or(|agent| held.executor.name == agent);
         let claims = board.claims(&self.project).filter(|(_, held)| is_meant(held));
         Ok(claims.map(|(dispatch, held)| (dispatch.clone(), held.clone())).collect())
     }
 
     /// The tasks that an agent holds, by id.
-    ///
-    /// # Errors
-    /// A fault of the log.
     pub async fn tasks_of(&self, agent: &str) -> Result<Vec<String>, Refusal> {
         let claims = self.claims(Some(agent)).await?;
         Ok(claims.into_iter().map(|(dispatch, _)| claim::aggregate_id(&dispatch.plan, dispatch.task)).collect())
@@ -386,10 +334,9 @@ impl Crew {
     /// Lets a parked task be claimed again, for a person.
     ///
     /// # Errors
-    /// [`Refusal::NoTask`], or a fault of the log.
+    /// [`Refusal::NoTask`].
     pub async fn unpark(&self, id: &str, by: String) -> Result<(), Refusal> {
-        let mut board = self.board.lock().await;
-        board.catch_up(&self.store).await?;
+        let board = self.board().await?;
         let (plan, task) = self.find(&board, id)?;
         let tags = board.dispatched(&plan, task).map(|dispatch| dispatch.tags).unwrap_or_default();
         drop(board);
@@ -407,7 +354,7 @@ impl Crew {
     /// Adds tasks to the standing plan: all of them or none. Gives each key with the id of its task.
     ///
     /// # Errors
-    /// As for [`Crew::present`], and a task that the planner refuses.
+    /// A task that the planner refuses.
     pub async fn create_tasks(&self, caller: &Caller, tasks: Vec<NewTask>) -> Result<Vec<(String, String)>, Refusal> {
         self.present(caller).await?;
         let plan = self.standing_plan().await?;
@@ -476,11 +423,6 @@ fn planned(tasks: &[NewTask], first: u64, known: impl Fn(&str) -> Option<TaskId>
         });
     }
     Ok(planned)
-}
-
-/// The files of a task that can be leased.
-fn targets_of(input: &TaskInput) -> Vec<Target> {
-    input.files.iter().filter_map(|file| Target::written(file).ok()).collect()
 }
 
 pub(super) async fn execute(claim: &mut Runner<TaskLease>, command: TaskCommand) -> Result<(), Refusal> {

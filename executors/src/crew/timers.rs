@@ -53,9 +53,6 @@ pub async fn host(crew: Arc<Crew>, folder: &Path, mut stop: watch::Receiver<bool
 
 impl Crew {
     /// Records what has become due.
-    ///
-    /// # Errors
-    /// A fault of the log.
     pub async fn fire_timers(&self) -> Result<(), Refusal> {
         let now = self.store.now();
         let cause = Cause::request();
