@@ -1,7 +1,7 @@
 //! `inbox`: everything that waits for the person; for an agent, its messages.
 
 use crewlog_executors::crew::{Crew, Mail, Need, needs_you};
-use crewlog_mq::Position;
+use crewlog_mq::{Position, Timestamp};
 use crewlog_planner::crew::agents::Agents;
 use crewlog_planner::crew::messages::Sender;
 use serde_json::{Value, json};
@@ -28,16 +28,8 @@ pub async fn inbox(session: &Session, args: Inbox) -> Result<Code, Failure> {
 async fn needs(session: &Session, crew: &Crew, at: Option<Position>) -> Result<Code, Failure> {
     reached(crew.store(), at).await?;
     let needs = needs_you(crew, at).await?;
-    let json = |need: &Need| {
-        let Need { kind, id, from, text, choices, since, holds_up, commands } = need;
-        let commands: Vec<_> = commands.iter().map(|words| session.command(words)).collect();
-        let age = since.map(|since| u64::try_from(needs.now.since(since).as_millis()).unwrap_or(u64::MAX));
-        json!({
-            "kind": kind, "id": id, "from": from, "text": text, "choices": choices, "since": since.map(rfc3339),
-            "age_ms": age, "holds_up": holds_up, "commands": commands,
-        })
-    };
-    let items: Vec<_> = needs.items.iter().map(json).collect();
+    let items: Vec<_> =
+        needs.items.iter().map(|need| need_json(need, needs.now, |words| session.command(words))).collect();
     session.print_list(
         "items",
         json!({ "at": needs.at }),
@@ -47,6 +39,17 @@ async fn needs(session: &Session, crew: &Crew, at: Option<Position>) -> Result<C
             facts::print(to, item, &["id", "kind", "from", "age_ms"], &["text", "choices", "holds_up", "commands"])
         },
     )
+}
+
+/// An item that waits for the person; `command` makes a command line of the words of a command.
+pub fn need_json(need: &Need, now: Timestamp, command: impl Fn(&str) -> String) -> Value {
+    let Need { kind, id, from, text, choices, since, holds_up, commands } = need;
+    let commands: Vec<_> = commands.iter().map(|words| command(words)).collect();
+    let age = since.map(|since| u64::try_from(now.since(since).as_millis()).unwrap_or(u64::MAX));
+    json!({
+        "kind": kind, "id": id, "from": from, "text": text, "choices": choices, "since": since.map(rfc3339),
+        "age_ms": age, "holds_up": holds_up, "commands": commands,
+    })
 }
 
 async fn messages(session: &Session, crew: &Crew, agent: &str, args: Inbox) -> Result<Code, Failure> {

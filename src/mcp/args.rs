@@ -43,7 +43,7 @@ impl Args {
     pub fn digest(&self) -> String {
         let mut values = self.values.clone();
         values.retain(|name, _| name != KEY && name != "agent");
-        hex(&Sha256::digest(json!(values).to_string()))
+        sha256(&json!(values).to_string())
     }
 }
 
@@ -67,6 +67,6 @@ fn fits(schema: &Value, value: &Value) -> bool {
     }
 }
 
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+pub fn sha256(text: &str) -> String {
+    Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
 }

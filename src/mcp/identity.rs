@@ -10,8 +10,9 @@ use crewlog_planner::crew::agents::{Outcome, Profile};
 use crewlog_planner::crew::target::{Target, TargetError};
 use rmcp::RoleServer;
 use rmcp::service::RequestContext;
+use uuid::Uuid;
 
-use super::args::{Args, hex};
+use super::args::Args;
 use super::reply::Refused;
 use super::tools::JOIN;
 use crate::crew::session::agent_id;
@@ -131,7 +132,7 @@ impl Members {
             return Ok((member, joined, name));
         }
         let (member, joined) = self.enter(crew, args, parent, None, client).await?;
-        let (handle, mut handles) = (random_hex(), self.handles());
+        let (handle, mut handles) = (random(), self.handles());
         if handles.len() >= HANDLES_MAX {
             let oldest = handles.iter().min_by_key(|(_, member)| member.caller.epoch).map(|(handle, _)| handle.clone());
             oldest.map(|oldest| handles.remove(&oldest));
@@ -169,7 +170,7 @@ impl Members {
         }
         let is_own = self.own.is_some() && parent.is_none();
         let session = if is_own { own_session(client) } else { None };
-        let session = session.unwrap_or_else(|| format!("mcp:{}", random_hex()));
+        let session = session.unwrap_or_else(|| format!("mcp:{}", random()));
         let asked: Option<String> = args.get("name");
         if let Some(held) = crew.agents().await?.joined_as(&session, None)
             && asked.as_ref().is_some_and(|asked| asked != held)
@@ -227,9 +228,7 @@ fn own_session(client: &Client) -> Option<String> {
     variable.or_else(|| client.session.clone()).or_else(|| parent_session(agent_id().as_deref()))
 }
 
-/// 128 random bits.
-pub fn random_hex() -> String {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).expect("each supported system has a source of random bytes");
-    hex(&bytes)
+/// 122 random bits.
+pub fn random() -> String {
+    Uuid::new_v4().simple().to_string()
 }

@@ -10,10 +10,9 @@ use crewlog_executors::crew::Crew;
 use crewlog_mq::{Append, CellChange, CellExpected, Error};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 use tokio::time::{Instant, sleep};
 
-use super::args::hex;
+use super::args::sha256;
 use super::reply::{Refused, Reply, fit};
 
 /// After this time a call without a result is taken to be lost. No call takes longer than 45 s by itself.
@@ -35,7 +34,7 @@ struct Kept {
 
 /// Carries out a call with a key, unless it was carried out already. A refused call leaves nothing behind.
 pub async fn once(crew: &Crew, agent: &str, key: &str, payload: String, call: impl Future<Output = Reply>) -> Reply {
-    let (store, id) = (crew.store(), hex(&Sha256::digest(format!("{agent}\0{key}"))));
+    let (store, id) = (crew.store(), sha256(&format!("{agent}\0{key}")));
     let (space, slot) = (format!("idempotency:{}", crew.project()), format!("{agent}/{}", &id[..3]));
     let set = |kept: &Kept| CellChange::set(&space, &slot, json!(kept).to_string());
     let mut kept = Kept { call: id, payload, result: None };

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use crewlog_executors::crew::{Crew, Need, needs_you};
-use crewlog_mq::Timestamp;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, Implementation, ListResourcesResult, ListToolsResult,
     PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Resource,
@@ -11,14 +10,14 @@ use rmcp::model::{
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::args::Args;
 use super::identity::{Client, Member, Members};
 use super::once::once;
-use super::reply::{Refused, Reply, beginning, fit, page, result_of};
+use super::reply::{Refused, Reply, fit, page, result_of};
 use super::tools::{JOIN, KEY, listed};
-use crate::text::rfc3339;
+use crate::crew::inbox::need_json;
 
 /// Some clients show a model the first sentence only.
 const INSTRUCTIONS: &str = "\
@@ -84,20 +83,11 @@ impl Server {
 
     /// What waits for the person.
     async fn inbox(&self) -> Reply {
-        let (needs, now) = (needs_you(&self.crew, None).await?, self.crew.store().now());
-        let (items, has_more) = page(&needs.items, ITEMS_MAX, |need| need_json(need, now));
+        let needs = needs_you(&self.crew, None).await?;
+        let json = |need: &Need| need_json(need, needs.now, |words| format!("crewlog {words}"));
+        let (items, has_more) = page(&needs.items, ITEMS_MAX, json);
         Ok(json!({ "at": needs.at, "items": items, "has_more": has_more }))
     }
-}
-
-/// An item that waits for the person. A text may be longer than a resource: `crewlog inbox` shows all of it.
-fn need_json(need: &Need, now: Timestamp) -> Value {
-    let mut item = json!(need);
-    item["text"] = json!(beginning(&need.text, 1_000));
-    item["since"] = json!(need.since.map(rfc3339));
-    item["age_seconds"] = json!(need.since.map(|since| now.since(since).as_secs()));
-    item["commands"] = need.commands.iter().map(|words| format!("crewlog {words}")).collect();
-    item
 }
 
 impl ServerHandler for Server {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crewlog_executors::crew::{Caller, Crew, Join, NewTask, TaskUpdate};
+use crewlog_executors::crew::{Caller, Crew, Join, NewTask};
 use crewlog_executors::liveness::LivenessLock;
 use crewlog_mq::EventStore;
 use crewlog_planner::claim::TaskProgress;
@@ -181,7 +181,7 @@ async fn agents_leases_and_why_tell_who_does_what() {
     let before = scene.run(&["agents", "-o", "json"]).expect(0).json()["at"].as_i64().expect("a position").to_string();
     crew.claim(&ann, "backlog/1", None).await.expect("it can be claimed");
     let progress = TaskProgress { next_step: Some("write the test".into()), ..TaskProgress::default() };
-    crew.update_task(&ann, "backlog/1", TaskUpdate::Progress(progress)).await.expect("it is hers");
+    crew.update_task(&ann, "backlog/1", progress, None).await.expect("it is hers");
     lease(&crew, &ann, "src/*.rs", Some("backlog/1")).await;
     lease(&crew, &bob, "src/a.rs", None).await;
     let refused = |now| LeaseCommand::RefuseEdit {

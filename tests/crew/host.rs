@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crewlog_executors::crew::{Claimed, Join, Refusal, TaskState, TaskUpdate};
+use crewlog_executors::crew::{Claimed, Join, Refusal, TaskState};
 use crewlog_planner::claim::{LOST_MAX, TaskError, TaskProgress};
 use crewlog_planner::crew::CrewError;
 use crewlog_planner::crew::agents::{Liveness, Outcome};
@@ -11,7 +11,7 @@ use crewlog_planner::crew::asks::{Ask, Wanted};
 use crewlog_planner::crew::leases::{By, TTL};
 use futures::future::join_all;
 
-use super::team::{Team, claimed, join, joined, leased, n_of, recorded, request, task};
+use super::team::{Team, claimed, done, join, joined, leased, n_of, recorded, request, task};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn one_of_32_overlapping_exclusive_requests_wins() {
@@ -105,7 +105,7 @@ async fn a_task_and_the_leases_on_its_files_are_one_append() {
     };
     assert_eq!(of("TaskClaimed").await, of("LeasesGranted").await, "both at once");
 
-    let released = crew.update_task(&bob, "backlog/1", TaskUpdate::Done("done".into())).await.unwrap();
+    let released = crew.update_task(&bob, "backlog/1", TaskProgress::default(), done()).await.unwrap();
     assert_eq!(released, [2], "its end releases the leases of the task");
     assert_eq!(crew.tasks(None).await.unwrap()[0].state, TaskState::Done);
 }
@@ -266,7 +266,7 @@ async fn a_dead_agents_task_goes_on_with_a_successor() {
     first.claim(&ann, "backlog/1", Some(TTL)).await.unwrap();
     let next_step = Some("write the test".to_owned());
     let progress = TaskProgress { next_step: next_step.clone(), ..TaskProgress::default() };
-    first.update_task(&ann, "backlog/1", TaskUpdate::Progress(progress)).await.unwrap();
+    first.update_task(&ann, "backlog/1", progress, None).await.unwrap();
     crew.fire_timers().await.unwrap();
     assert_eq!(crew.agents().await.unwrap().get("ann").unwrap().liveness, Liveness::Alive);
     first.store().close().await;
@@ -293,7 +293,7 @@ async fn a_resumed_agent_keeps_its_task_when_its_old_process_dies() {
     let bob = joined(&third, "bob").await;
     let refused = claimed(&third, &bob).await.unwrap_err();
     assert!(matches!(&refused, Refusal::Task(TaskError::Held { executor, .. }) if executor.name == "ann"), "{refused}");
-    second.update_task(&resumed.caller, "backlog/1", TaskUpdate::Done("done".into())).await.unwrap();
+    second.update_task(&resumed.caller, "backlog/1", TaskProgress::default(), done()).await.unwrap();
 }
 
 #[tokio::test]

@@ -1,10 +1,11 @@
 //! What waits for a person, besides questions and parked tasks: tasks that meet on a file, and late acknowledgements.
 
-use crewlog_executors::crew::{Kind, TaskUpdate, needs_you};
+use crewlog_executors::crew::{Kind, needs_you};
+use crewlog_planner::claim::TaskProgress;
 use crewlog_planner::crew::agents::Outcome;
 use crewlog_planner::crew::messages::{ACK_WITHIN, Message};
 
-use super::team::{Team, claimed, joined, letter, task};
+use super::team::{Team, claimed, done, joined, letter, task};
 
 #[tokio::test]
 async fn conflicts_and_overdue_acknowledgements_wait_for_a_person() {
@@ -34,7 +35,7 @@ async fn conflicts_and_overdue_acknowledgements_wait_for_a_person() {
     assert_eq!(needs_you(&crew, None).await.unwrap().items.len(), 2, "who has left acknowledges nothing");
 
     crew.ack(&bob, sent, String::new()).await.unwrap();
-    crew.update_task(&bob, "backlog/2", TaskUpdate::Failed("it is in the way".into())).await.unwrap();
+    crew.update_task(&bob, "backlog/2", TaskProgress::default(), done()).await.unwrap();
     assert_eq!(needs_you(&crew, None).await.unwrap().items, []);
     assert_eq!(needs_you(&crew, Some(needs.at)).await.unwrap().items, needs.items, "as it was");
     let other = team.process_of("q").await;

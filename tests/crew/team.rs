@@ -8,6 +8,7 @@ use std::time::Duration;
 use crewlog_executors::crew::{Caller, Claimed, Crew, Join, NewTask, Refusal};
 use crewlog_executors::liveness::LivenessLock;
 use crewlog_mq::{EventStore, Query, Range, Recorded};
+use crewlog_planner::claim::Ending;
 use crewlog_planner::crew::agents::Profile;
 use crewlog_planner::crew::leases::{Request, TTL};
 use crewlog_planner::crew::messages::{Importance, Message, Sender};
@@ -96,6 +97,11 @@ pub fn task(title: &str, files: &[&str]) -> NewTask {
 /// Claims `backlog/1` without leases.
 pub async fn claimed(crew: &Crew, caller: &Caller) -> Result<Claimed, Refusal> {
     crew.claim(caller, "backlog/1", None).await
+}
+
+/// The end of a task.
+pub fn done() -> Option<Ending> {
+    Some(Ending::Completed { result: "done".to_owned(), run: None })
 }
 
 pub fn letter(from: &str, to: &str, subject: &str) -> Message {

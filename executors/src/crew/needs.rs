@@ -19,6 +19,7 @@ use super::board::Board;
 use super::{Crew, Refusal};
 use crate::history::History;
 use crate::projecting::Projected;
+use crate::shell::shell_word;
 
 /// The most tasks that an item names as held up.
 const HELD_UP_MAX: usize = 20;
@@ -69,6 +70,12 @@ pub struct Need {
     pub commands: Vec<String>,
 }
 
+impl Need {
+    fn new(kind: Kind, id: String, from: String, text: String) -> Self {
+        Self { kind, id, from, text, choices: Vec::new(), since: None, holds_up: Vec::new(), commands: Vec::new() }
+    }
+}
+
 /// What waits for a person in a project: what holds up work first, then by age.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NeedsYou {
@@ -112,39 +119,26 @@ async fn asked(crew: &Crew, board: &Board, at: Option<Position>) -> Result<Vec<N
         let (kind, answers) = match ask.wanted {
             Wanted::Permission => (Kind::Permission, vec!["--yes".to_owned(), "--no".to_owned()]),
             Wanted::Answer if ask.choices.is_empty() => (Kind::Question, vec!["\"...\"".to_owned()]),
-            Wanted::Answer => (Kind::Question, ask.choices.iter().map(|choice| quoted(choice)).collect()),
+            Wanted::Answer => (Kind::Question, ask.choices.iter().map(|choice| shell_word(choice)).collect()),
         };
         let task = ask.task.as_deref().and_then(claim::split_aggregate_id);
         let of_task = task.and_then(|(plan, task)| Some(held_up(plan, board.view(plan)?, |id| id == task)));
         let commands = answers.iter().map(|answer| format!("answer {id} {answer}")).collect();
         let holds_up = of_task.unwrap_or_else(|| ask.task.iter().cloned().collect());
-        Need {
-            kind,
-            id,
-            from: ask.agent,
-            text: ask.text,
-            choices: ask.choices,
-            since: Some(open.at),
-            holds_up,
-            commands,
-        }
+        let since = Some(open.at);
+        Need { choices: ask.choices, since, holds_up, commands, ..Need::new(kind, id, ask.agent, ask.text) }
     };
     Ok(asks.open().map(need).collect())
 }
 
 /// Questions, parked tasks, and that a plan was stopped or paused.
 async fn of_plan(store: &EventStore, plan: &str, view: &PlanView, up_to: Position) -> Result<Vec<Need>, Refusal> {
-    let (state, mut items, named) = (view.state(), Vec::new(), quoted(plan));
+    let (state, mut items, named) = (view.state(), Vec::new(), shell_word(plan));
     let name = |task: TaskId| state.task(task).map_or_else(|| task.to_string(), |task| task.plan.name());
     let need = |kind, id: String, text: String, holds_up, commands| Need {
-        kind,
-        id,
-        from: plan.to_owned(),
-        text,
-        choices: Vec::new(),
-        since: None,
         holds_up,
         commands,
+        ..Need::new(kind, id, plan.to_owned(), text)
     };
     for question in state.open_questions() {
         let id = question.id.to_string();
@@ -166,7 +160,7 @@ async fn of_plan(store: &EventStore, plan: &str, view: &PlanView, up_to: Positio
     for task in state.tasks.iter().filter(|task| !task.status.is_end()) {
         let id = task.plan.id;
         if view.times(id).claim.is_parked() {
-            let commands = vec![format!("resume {named} {}", quoted(&name(id)))];
+            let commands = vec![format!("resume {named} {}", shell_word(&name(id)))];
             let text = format!("{} agents were lost with it: {}", claim::LOST_MAX, task.plan.description);
             let parked =
                 need(Kind::Parked, claim::aggregate_id(plan, id), text, held_up(plan, view, |it| it == id), commands);
@@ -175,7 +169,7 @@ async fn of_plan(store: &EventStore, plan: &str, view: &PlanView, up_to: Positio
     }
     if let Some(task) = state.stopped_by {
         let (text, commands) =
-            (format!("task {} failed", name(task)), vec![format!("retry {named} {}", quoted(&name(task)))]);
+            (format!("task {} failed", name(task)), vec![format!("retry {named} {}", shell_word(&name(task)))]);
         items.push(need(Kind::Stopped, plan.to_owned(), text, held_up(plan, view, |_| true), commands));
     }
     if let Some(reason) = state.pause_reason().filter(|_| !state.is_paused_from_parent()) {
@@ -231,18 +225,12 @@ async fn conflicts(store: &EventStore, project: &str, up_to: Position) -> Result
         let ConflictEvent::ConflictDetected { conflict, pattern, holders, .. } = &open.detected else { continue };
         let mut commands: Vec<_> = vec!["conflicts".to_owned()];
         // The newcomer comes first.
-        commands.extend(holders.first().map(|holder| format!("cancel {} {}", quoted(&holder.plan), holder.task)));
+        commands.extend(holders.first().map(|holder| format!("cancel {} {}", shell_word(&holder.plan), holder.task)));
         let tasks = holders.iter().map(|holder| claim::aggregate_id(&holder.plan, holder.task));
-        items.push(Need {
-            kind: Kind::Conflict,
-            id: conflict.to_string(),
-            from: holders.iter().map(|holder| holder.executor.name.clone()).collect::<Vec<_>>().join(", "),
-            text: format!("they work on {pattern} at the same time"),
-            choices: Vec::new(),
-            since: Some(open.since.at),
-            holds_up: tasks.collect(),
-            commands,
-        });
+        let from = holders.iter().map(|holder| holder.executor.name.clone()).collect::<Vec<_>>().join(", ");
+        let text = format!("they work on {pattern} at the same time");
+        let (since, holds_up) = (Some(open.since.at), tasks.collect());
+        items.push(Need { since, holds_up, commands, ..Need::new(Kind::Conflict, conflict.to_string(), from, text) });
     }
     Ok(items)
 }
@@ -252,26 +240,10 @@ async fn overdue(crew: &Crew, at: Option<Position>, now: Timestamp) -> Result<Ve
     let has_left = |agent: &str| agents.get(agent).is_some_and(|found| found.liveness == Liveness::Left);
     let need = |(message, open): (Position, &messages::Open)| {
         let late = open.unacked.iter().filter(|agent| !has_left(agent)).cloned().collect::<Vec<_>>();
-        (!late.is_empty()).then(|| Need {
-            kind: Kind::Overdue,
-            id: message.to_string(),
-            from: late.join(", "),
-            text: format!("{} waits for an acknowledgement of: {}", open.from.name(), open.subject),
-            choices: Vec::new(),
-            since: Some(open.at),
-            holds_up: Vec::new(),
-            commands: late.iter().map(|agent| format!("why {}", quoted(agent))).collect(),
-        })
+        let text = format!("{} waits for an acknowledgement of: {}", open.from.name(), open.subject);
+        let commands = late.iter().map(|agent| format!("why {}", shell_word(agent))).collect();
+        let overdue = Need::new(Kind::Overdue, message.to_string(), late.join(", "), text);
+        (!late.is_empty()).then_some(Need { since: Some(open.at), commands, ..overdue })
     };
     Ok(messages.overdue(now).filter_map(need).collect())
-}
-
-/// A word of a command line, quoted where a shell needs it.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
 }

@@ -10,7 +10,7 @@ use crewlog_mq::{
 use crewlog_planner::claim::{self, Ending, TaskCommand, TaskError, TaskLease, TaskProgress};
 use crewlog_planner::crew::leases::{Lease, LeaseCommand, Request, Which};
 use crewlog_planner::crew::target::Target;
-use crewlog_planner::event::{self, Amendment, Command, FailureClass, PlannerConfig, TaskInput, plan_tag};
+use crewlog_planner::event::{self, Amendment, Command, PlannerConfig, TaskInput, plan_tag};
 use crewlog_planner::plan::{Dependency, Proposal, Strength, TaskId, TaskPlan};
 use crewlog_planner::planner::PARALLELISM_MAX;
 use crewlog_planner::sealed;
@@ -45,19 +45,6 @@ pub struct Claimed {
     pub leases: Vec<(u64, Lease)>,
     /// True if the agent had it already.
     pub is_own: bool,
-}
-
-/// What an agent says of its task.
-#[derive(Debug, Clone)]
-pub enum TaskUpdate {
-    /// It is at work.
-    Progress(TaskProgress),
-    /// It is done.
-    Done(String),
-    /// It cannot be done.
-    Failed(String),
-    /// It is given back, with where to go on.
-    Released(String, TaskProgress),
 }
 
 /// A task that an agent makes.
@@ -130,13 +117,6 @@ impl Crew {
             }
         }
         Ok((None, passed))
-    }
-
-    /// The next ready task of an agent, without claiming it.
-    pub async fn suggest(&self, caller: &Caller) -> Result<Option<TaskSummary>, Refusal> {
-        let Some(next) = self.peek(caller, &BTreeSet::new()).await? else { return Ok(None) };
-        let id = next.id();
-        Ok(self.tasks(None).await?.into_iter().find(|task| task.id == id))
     }
 
     async fn peek(&self, caller: &Caller, without: &BTreeSet<String>) -> Result<Option<Dispatch>, Refusal> {
@@ -239,29 +219,26 @@ impl Crew {
         Err(Refusal::Busy)
     }
 
-    /// An agent says how its task goes. An end releases the leases that it took for the task, and gives their numbers.
+    /// An agent reports the progress of its task, or its end. An end releases the leases that it took for the task, and gives their
+    /// numbers.
     ///
     /// # Errors
     /// [`Refusal::NoTask`] if the agent does not hold the task.
-    pub async fn update_task(&self, caller: &Caller, id: &str, update: TaskUpdate) -> Result<Vec<u64>, Refusal> {
+    pub async fn update_task(
+        &self,
+        caller: &Caller,
+        id: &str,
+        progress: TaskProgress,
+        ending: Option<Ending>,
+    ) -> Result<Vec<u64>, Refusal> {
         self.present(caller).await?;
         let (mut claim, id) = self.claim_by(caller, id).await?;
         let epoch = claim.handler().epoch;
-        let ending = match update {
-            TaskUpdate::Progress(progress) => {
-                execute(&mut claim, TaskCommand::Progress { epoch, progress }).await?;
-                return Ok(Vec::new());
-            }
-            TaskUpdate::Done(result) => Ending::Completed { result, run: None },
-            TaskUpdate::Failed(error) => Ending::Failed { error, class: FailureClass::Task, run: None },
-            TaskUpdate::Released(reason, progress) => {
-                // One that says nothing hides no earlier one.
-                if progress != TaskProgress::default() {
-                    execute(&mut claim, TaskCommand::Progress { epoch, progress }).await?;
-                }
-                Ending::Released { reason }
-            }
-        };
+        // One that says nothing hides no earlier one.
+        if progress != TaskProgress::default() {
+            execute(&mut claim, TaskCommand::Progress { epoch, progress }).await?;
+        }
+        let Some(ending) = ending else { return Ok(Vec::new()) };
         execute(&mut claim, TaskCommand::End { epoch, usage: Default::default(), ending }).await?;
         let mut leases = self.leases.lock().await;
         leases.catch_up().await?;

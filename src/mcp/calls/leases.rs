@@ -1,6 +1,5 @@
 //! Leases on files.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crewlog_executors::crew::{Granted, Refusal};
@@ -152,14 +151,14 @@ impl Server {
         let target = args.get::<Option<String>>("path").map(|path| member.target(&path)).transpose()?;
         let (after, holder): (u64, Option<String>) = (args.get("cursor"), args.get("holder"));
         let (leases, now) = (self.crew.leases().await?, self.crew.store().now());
-        let overlapping: Option<BTreeSet<_>> =
-            target.map(|target| leases.overlapping(&target, now).map(|(number, _)| number).collect());
-        let is_meant = |(number, lease): &(u64, &Lease)| {
-            *number > after
-                && overlapping.as_ref().is_none_or(|numbers| numbers.contains(number))
-                && holder.as_ref().is_none_or(|holder| lease.holder.agent == *holder)
+        let found: Vec<_> = match &target {
+            Some(target) => leases.overlapping(target, now).collect(),
+            None => leases.iter().collect(),
         };
-        let (leases, has_more) = page(leases.iter().filter(is_meant), args.get("limit"), lease_json);
+        let is_meant = |(number, lease): &(u64, &Lease)| {
+            *number > after && holder.as_ref().is_none_or(|holder| lease.holder.agent == *holder)
+        };
+        let (leases, has_more) = page(found.into_iter().filter(is_meant), args.get("limit"), lease_json);
         let last = leases.last().filter(|_| has_more).map(|lease| &lease["lease_id"]);
         Ok(json!({ "status": "ok", "next_cursor": last, "has_more": has_more, "leases": leases }))
     }

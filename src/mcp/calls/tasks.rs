@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use crewlog_executors::crew::{Claimed, NewTask, Refusal, TaskState, TaskUpdate};
-use crewlog_planner::claim::TaskProgress;
+use crewlog_executors::crew::{Claimed, NewTask, Refusal, TaskState};
+use crewlog_planner::claim::{Ending, TaskProgress};
 use crewlog_planner::crew::agents::{Activity, Report};
+use crewlog_planner::event::FailureClass;
 use serde_json::{Value, json};
 
 use super::leases_json;
@@ -20,10 +21,6 @@ const NOTES_CHARS_MAX: usize = 3_000;
 
 impl Server {
     pub async fn next_task(&self, member: &Member, args: &Args) -> Reply {
-        if !args.get::<bool>("claim") {
-            let task = self.crew.suggest(&member.caller).await?;
-            return Ok(task.map_or_else(|| no_task(Vec::new()), |task| json!({ "status": "suggested", "task": task })));
-        }
         let reserve = reserve_for(args);
         let (mut claimed, mut passed) = self.crew.next_task(&member.caller, reserve).await?;
         if claimed.is_none() {
@@ -43,14 +40,18 @@ impl Server {
         let (id, note): (String, Option<String>) = (args.get("id"), args.get("note"));
         let progress = TaskProgress { step: args.get("step"), next_step: args.get("next_step"), note: note.clone() };
         let or = |note: Option<String>, default: &str| note.unwrap_or_else(|| default.to_owned());
-        let (update, activity) = match args.get::<String>("status").as_str() {
-            "done" => (TaskUpdate::Done(or(note, "done")), None),
-            "failed" => (TaskUpdate::Failed(or(args.get::<Option<_>>("error").or(note), "it failed")), None),
-            "released" => (TaskUpdate::Released(or(note, ""), progress), None),
-            "blocked" => (TaskUpdate::Progress(progress), Some(Activity::Blocked)),
-            _started_or_progress => (TaskUpdate::Progress(progress), Some(Activity::Working)),
+        let ending = |ending| (TaskProgress::default(), Some(ending), None);
+        let (progress, ending, activity) = match args.get::<String>("status").as_str() {
+            "done" => ending(Ending::Completed { result: or(note, "done"), run: None }),
+            "failed" => {
+                let error = or(args.get::<Option<_>>("error").or(note), "it failed");
+                ending(Ending::Failed { error, class: FailureClass::Task, run: None })
+            }
+            "released" => (progress, Some(Ending::Released { reason: or(note, "") }), None),
+            "blocked" => (progress, None, Some(Activity::Blocked)),
+            _started_or_progress => (progress, None, Some(Activity::Working)),
         };
-        let released = self.crew.update_task(&member.caller, &id, update).await?;
+        let released = self.crew.update_task(&member.caller, &id, progress, ending).await?;
         if let Some(activity) = activity {
             let report = Report { activity, task: Some(id.clone()), step: args.get("step"), ..Report::default() };
             self.crew.report(&member.caller, report).await?;
