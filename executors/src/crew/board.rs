@@ -119,15 +119,14 @@ impl Board {
         views.filter(move |(_, tags, _)| is_own(tags)).map(|(plan, _, view)| (plan, view))
     }
 
-    /// The next task for an agent that may have it under these names: the most urgent of all plans. Those in `without` are
-    /// passed over.
-    pub(super) fn next(&self, project: &str, names: &[&str], without: &BTreeSet<String>) -> Option<Dispatch> {
+    /// The next task for an agent that may have it under these names: the most urgent of all plans that is not passed over.
+    pub(super) fn next(&self, project: &str, names: &[&str], is_passed: impl Fn(&str) -> bool) -> Option<Dispatch> {
         let tag = format!("project:{project}");
         let is_wanted = |dispatch: &Dispatch| {
             is_for_agents(dispatch)
                 && dispatch.tags.contains(&tag)
                 && dispatch.parameters.assignee.as_ref().is_none_or(|assignee| names.contains(&assignee.as_str()))
-                && !without.contains(&dispatch.id())
+                && !is_passed(&dispatch.id())
                 && !self.is_parked(&dispatch.plan, dispatch.task)
         };
         let plans = self.known().next()?;

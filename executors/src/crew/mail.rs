@@ -56,9 +56,10 @@ impl Crew {
     async fn thread_of(&self, position: Position) -> Result<Position, Refusal> {
         let before = Position(position.0.saturating_sub(1));
         let page = self.store.read(&self.sent(), Range::between(before, position), 1).await?;
-        let found = page.events.first().map(mail).transpose()?.flatten();
-        let (message, _) = found.ok_or_else(|| Refusal::NoTask(format!("there is no message {position}")))?;
-        Ok(message.thread.unwrap_or(position))
+        match page.events.first().map(Recorded::decode).transpose()? {
+            Some(MessageEvent::MessageSent { message, .. }) => Ok(message.thread.unwrap_or(position)),
+            _none => Err(Refusal::NoTask(format!("there is no message {position}"))),
+        }
     }
 
     fn sent(&self) -> Query {
@@ -100,7 +101,7 @@ impl Crew {
         while let Some(range) = rest {
             let page = self.store.read(&query, range, PAGE).await?;
             for recorded in &page.events {
-                let Some((message, at)) = mail(recorded)? else { continue };
+                let MessageEvent::MessageSent { message, at } = recorded.decode()? else { continue };
                 let position = recorded.position;
                 let (is_unread, ack_is_due) = (unread.contains(&position), due.contains(&position));
                 if !message.to.contains(agent) || (unread_only && !is_unread) {
@@ -138,15 +139,6 @@ impl Crew {
         }
         Ok(counted)
     }
-}
-
-fn mail(recorded: &Recorded) -> Result<Option<(Message, Timestamp)>, crewlog_mq::Error> {
-    Ok(match recorded.decode()? {
-        MessageEvent::MessageSent { message, at } => Some((message, at)),
-        MessageEvent::MessagesOffered { .. }
-        | MessageEvent::MessagesRead { .. }
-        | MessageEvent::MessageAcked { .. } => None,
-    })
 }
 
 /// The agents that names, roles and [`EVERYONE`] stand for, without the sender.

@@ -27,9 +27,8 @@ const HELD_UP_MAX: usize = 20;
 const AFTER_FAILURE: [&str; 5] = ["retry", "done", "skip", "continue", "stop"];
 
 /// The kind of thing that waits for a person.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, strum::IntoStaticStr)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-#[strum(serialize_all = "lowercase")]
 pub enum Kind {
     /// An agent may not do something on its own.
     Permission,
@@ -90,11 +89,13 @@ pub struct NeedsYou {
 /// What waits for a person in the project of a crew, now or as of a position.
 pub async fn needs_you(crew: &Crew, at: Option<Position>) -> Result<NeedsYou, Refusal> {
     let (store, project) = (crew.store(), crew.project());
-    let head = store.head().await?;
-    let position = at.map_or(head, |at| at.min(head));
+    let position = at.unwrap_or(store.head().await?);
     let board = Board::at(store, position).await?;
     let now = match at {
-        Some(_) => time_of(store, position).await?,
+        Some(_) => {
+            let last = store.read(&Query::all(), Range::up_to(position).backwards(), 1).await?;
+            last.events.first().map(|recorded| recorded.created_at).unwrap_or_default()
+        }
         None => store.now(),
     };
     let mut items = asked(crew, &board, at).await?;
@@ -105,11 +106,6 @@ pub async fn needs_you(crew: &Crew, at: Option<Position>) -> Result<NeedsYou, Re
     items.extend(overdue(crew, at, now).await?);
     items.sort_by(|a, b| (a.kind, a.since, &a.id).cmp(&(b.kind, b.since, &b.id)));
     Ok(NeedsYou { at: position, now, items })
-}
-
-async fn time_of(store: &EventStore, position: Position) -> Result<Timestamp, Error> {
-    let page = store.read(&Query::all(), Range::up_to(position).backwards(), 1).await?;
-    Ok(page.events.first().map(|recorded| recorded.created_at).unwrap_or_default())
 }
 
 async fn asked(crew: &Crew, board: &Board, at: Option<Position>) -> Result<Vec<Need>, Refusal> {

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crewlog_mq::{
-    Append, Cause, Error, Event, ExecuteError, Expected, Handler, Metadata, NewEvent, Position, Query, Range, Runner,
-    Write,
+    Append, Cause, Error, Event, EventStore, ExecuteError, Expected, Handler, Metadata, NewEvent, Position, Query,
+    Range, Runner, Write,
 };
 use crewlog_planner::claim::{self, Ending, TaskCommand, TaskError, TaskLease, TaskProgress};
 use crewlog_planner::crew::leases::{Lease, LeaseCommand, Request, Which};
@@ -104,34 +104,20 @@ impl Crew {
         reserve: Option<Duration>,
     ) -> Result<(Option<Claimed>, Vec<(String, Refusal)>), Refusal> {
         self.present(caller).await?;
-        let (mut passed, mut without) = (Vec::new(), BTreeSet::new());
+        let profile = self.agents().await?.get(&caller.agent).map(|agent| agent.profile.clone());
+        let roles = profile.iter().flat_map(|profile| profile.capabilities.iter().chain([&profile.program]));
+        let names: Vec<_> = roles.chain([&caller.agent]).map(String::as_str).collect();
+        let mut passed: Vec<(String, Refusal)> = Vec::new();
         for _ in 0..TRIED_MAX {
-            let Some(next) = self.peek(caller, &without).await? else { break };
+            let is_passed = |id: &str| passed.iter().any(|(known, _)| known == id);
+            let Some(next) = self.board().await?.next(&self.project, &names, is_passed) else { break };
             match self.take(caller, &next, reserve).await {
                 Ok(claimed) => return Ok((Some(claimed), passed)),
                 Err(error @ (Refusal::Store(_) | Refusal::Busy)) => return Err(error),
-                Err(refusal) => {
-                    without.insert(next.id());
-                    passed.push((next.id(), refusal));
-                }
+                Err(refusal) => passed.push((next.id(), refusal)),
             }
         }
         Ok((None, passed))
-    }
-
-    async fn peek(&self, caller: &Caller, without: &BTreeSet<String>) -> Result<Option<Dispatch>, Refusal> {
-        let agents = self.agents().await?;
-        let profile = agents.get(&caller.agent).map(|agent| agent.profile.clone());
-        drop(agents);
-        let mut names = vec![caller.agent.as_str()];
-        names.extend(
-            profile
-                .iter()
-                .flat_map(|profile| profile.capabilities.iter().chain([&profile.program]))
-                .map(String::as_str),
-        );
-        let board = self.board().await?;
-        Ok(board.next(&self.project, &names, without))
     }
 
     /// Claims a task, with leases on its files if wanted: both or neither.
@@ -320,21 +306,13 @@ impl Crew {
         execute(&mut claim_of(&self.store, &plan, task, tags), TaskCommand::Unpark { by }).await
     }
 
-    /// The standing plan of the project; another project of the log may have the short name.
-    async fn standing_plan(&self) -> Result<String, Refusal> {
-        let first = self.store.read(&Query::aggregate(event::STREAM, STANDING_PLAN), Range::default(), 1).await?;
-        let own = format!("project:{}", self.project);
-        let is_free = first.events.first().is_none_or(|recorded| recorded.tags.contains(&own));
-        Ok(if is_free { STANDING_PLAN.to_owned() } else { format!("{STANDING_PLAN}-{}", self.project) })
-    }
-
     /// Adds tasks to the standing plan: all of them or none. Gives each key with the id of its task.
     ///
     /// # Errors
     /// A task that the planner refuses.
     pub async fn create_tasks(&self, caller: &Caller, tasks: Vec<NewTask>) -> Result<Vec<(String, String)>, Refusal> {
         self.present(caller).await?;
-        let plan = self.standing_plan().await?;
+        let plan = standing_plan(&self.store, &self.project, STANDING_PLAN).await?;
         let tags = vec![plan_tag(&plan), format!("project:{}", self.project)];
         let mut planner = planner_of(&self.store, &plan, tags).await?;
         for _ in 0..ATTEMPTS_MAX {
@@ -375,6 +353,17 @@ impl Crew {
         }
         Err(Refusal::Busy)
     }
+}
+
+/// The id of a standing plan of a project: its name, unless another project of the log has a plan of that name.
+///
+/// # Errors
+/// A fault of the log.
+pub async fn standing_plan(store: &EventStore, project: &str, name: &str) -> Result<String, Error> {
+    let first = store.read(&Query::aggregate(event::STREAM, name), Range::default(), 1).await?;
+    let own = format!("project:{project}");
+    let is_free = first.events.first().is_none_or(|recorded| recorded.tags.contains(&own));
+    Ok(if is_free { name.to_owned() } else { format!("{name}-{project}") })
 }
 
 fn planned(tasks: &[NewTask], first: u64, known: impl Fn(&str) -> Option<TaskId>) -> Result<Vec<TaskPlan>, Refusal> {
