@@ -127,14 +127,10 @@ impl Board {
                 && dispatch.tags.contains(&tag)
                 && dispatch.parameters.assignee.as_ref().is_none_or(|assignee| names.contains(&assignee.as_str()))
                 && !is_passed(&dispatch.id())
-                && !self.is_parked(&dispatch.plan, dispatch.task)
+                && self.view(&dispatch.plan).is_some_and(|view| !view.times(dispatch.task).claim.is_parked())
         };
         let plans = self.known().next()?;
         plans.next(is_wanted, |_, _| false).map(|(dispatch, _)| dispatch)
-    }
-
-    fn is_parked(&self, plan: &str, task: TaskId) -> bool {
-        self.view(plan).is_some_and(|view| view.times(task).claim.is_parked())
     }
 
     pub(super) fn view(&self, plan: &str) -> Option<&PlanView> {

@@ -134,8 +134,9 @@ impl Crew {
         let name = claim::aggregate_id(&plan, task);
         let state = all.iter().find(|found| found.id == name).map_or(TaskState::Done, |found| found.state);
         match (state, dispatched) {
-            (TaskState::Parked, _) => Err(TaskError::Parked.into()),
-            (TaskState::Ready | TaskState::Claimed, Some(dispatched)) => self.take(caller, &dispatched, reserve).await,
+            (TaskState::Ready | TaskState::Claimed | TaskState::Parked, Some(dispatched)) => {
+                self.take(caller, &dispatched, reserve).await
+            }
             (state, _) => Err(Refusal::NotReady(state)),
         }
     }
