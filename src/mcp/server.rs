@@ -80,14 +80,6 @@ impl Server {
             other => unreachable!("{other} is in tools.toml and not here"),
         }
     }
-
-    /// What waits for the person.
-    async fn inbox(&self) -> Reply {
-        let needs = needs_you(&self.crew, None).await?;
-        let json = |need: &Need| need_json(need, needs.now, |words| format!("crewlog {words}"));
-        let (items, has_more) = page(&needs.items, ITEMS_MAX, json);
-        Ok(json!({ "at": needs.at, "items": items, "has_more": has_more }))
-    }
 }
 
 impl ServerHandler for Server {
@@ -139,8 +131,11 @@ impl ServerHandler for Server {
         if request.uri != INBOX {
             return Err(ErrorData::resource_not_found(format!("there is no resource {:?}", request.uri), None));
         }
-        let inbox = self.inbox().await;
-        let mut value = inbox.map_err(|refused| ErrorData::internal_error(refused.message, None))?;
+        let needs = needs_you(&self.crew, None).await;
+        let needs = needs.map_err(|refusal| ErrorData::internal_error(refusal.to_string(), None))?;
+        let json = |need: &Need| need_json(need, needs.now, |words| format!("crewlog {words}"));
+        let (items, has_more) = page(&needs.items, ITEMS_MAX, json);
+        let mut value = json!({ "at": needs.at, "items": items, "has_more": has_more });
         fit(&mut value);
         let contents = ResourceContents::text(value.to_string(), request.uri);
         Ok(ReadResourceResult::new(vec![contents.with_mime_type("application/json")]).into())
