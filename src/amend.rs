@@ -5,6 +5,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use crewlog_executors::crew::standing_plan;
 use crewlog_mq::{EventStore, ExecuteError, Handler, Range};
 use crewlog_planner::event::{Amendment, Command, Edit, Event, PlannerConfig, Setting};
 use crewlog_planner::parse::{self, ParsedPlan, ReadOptions};
@@ -154,7 +155,7 @@ async fn plan_to_add_to(session: &Session, store: &EventStore, add: &AddTask) ->
             Err(_) => failure,
         });
     }
-    let plan = standing_plan(session, store, name).await?;
+    let plan = standing_plan(store, &session.project()?, name).await?;
     if add.new && !queries::tags_of(store, &plan).await?.is_empty() {
         return Err(Failure::new(Code::Conflict, format!("there is a plan {plan} already"))
             .hint("to add to it, leave --new out"));
@@ -170,14 +171,6 @@ fn check_name(name: &str) -> Result<(), Failure> {
     let form = "letters, digits, dashes, dots and underscores, begins with none of -., is no number";
     let form = format!("{form} and has at most {CHECKPOINT_CHARS_MAX} of them");
     Err(Failure::user(format!("{name:?} is no name for a plan: it consists of {form}")))
-}
-
-/// The id of the standing plan of this project: as named, unless another project of the log has that one.
-async fn standing_plan(session: &Session, store: &EventStore, name: &str) -> Result<String, Failure> {
-    let tags = queries::tags_of(store, name).await?;
-    let own = session.tags_of_new(name)?;
-    let is_free = tags.is_empty() || own.iter().all(|tag| tags.contains(tag));
-    Ok(if is_free { name.to_owned() } else { format!("{name}-{}", session.project()?) })
 }
 
 /// Prose must not become shell unasked.

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::cli::At;
 use crate::failure::{Code, Failure};
 use crate::json::ForkJson;
-use crate::queries::{for_each, load_view};
+use crate::queries::{for_each, load_view, reached};
 use crate::session::Session;
 use crate::text::rfc3339;
 
@@ -32,12 +32,7 @@ pub async fn position_of(
             });
         }
     };
-    let head = store.head().await?;
-    if at <= head {
-        return Ok(at);
-    }
-    let message = format!("the log does not reach position {at} yet: its last is {head}");
-    Err(Failure::new(Code::Nothing, message).hint(session.command_on("events", plan)))
+    reached(store, Some(at)).await.map_err(|failure| failure.hint(session.command_on("events", plan)))
 }
 
 /// A plan as of a point of its history, or now: the position and the view.

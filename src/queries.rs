@@ -23,6 +23,18 @@ pub async fn open_plan(session: &Session, typed: &str) -> Result<(EventStore, St
     Ok((store, plan))
 }
 
+/// The position of a view: the end of the log if none is named. The log must reach it.
+pub async fn reached(store: &EventStore, at: Option<Position>) -> Result<Position, Failure> {
+    let head = store.head().await?;
+    match at.filter(|at| *at > head) {
+        Some(at) => {
+            let message = format!("the log does not reach position {at} yet: its last is {head}");
+            Err(Failure::new(Code::Nothing, message))
+        }
+        None => Ok(at.unwrap_or(head)),
+    }
+}
+
 /// Reads the log, or the history of a plan with the part that a fork shares, in pages, so that memory stays bounded.
 pub async fn for_each(
     store: &EventStore,

@@ -1,5 +1,6 @@
 //! Text for people: it cannot move the cursor or colour the terminal, and lines stay lines.
 
+pub use crewlog_executors::shell::shell_word;
 use crewlog_mq::Timestamp;
 use crewlog_planner::plan::DefaultAnswer;
 use jiff::SignedDuration;
@@ -62,16 +63,6 @@ pub fn length(ms: u64) -> String {
     let units = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1_000, "s")];
     let unit = units.into_iter().find(|(unit, _)| ms > 0 && ms.is_multiple_of(*unit));
     unit.map_or_else(|| format!("{ms}ms"), |(unit, name)| format!("{}{name}", ms / unit))
-}
-
-/// A word in a shell command line, quoted when it has to be.
-pub fn shell_word(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
 }
 
 #[cfg(test)]

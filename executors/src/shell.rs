@@ -25,6 +25,16 @@ pub struct Shell {
     pub timeout: Duration,
 }
 
+/// A word in a shell command line, quoted when it has to be.
+pub fn shell_word(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
 impl Shell {
     /// Runs a task's command until it ends or `stop` asks to stop it. Returns its ending and the usage it reported. No child
     /// process is left when this returns.

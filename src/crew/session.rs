@@ -59,7 +59,9 @@ impl From<Refusal> for Failure {
         match refusal {
             Refusal::Store(error) => error.into(),
             Refusal::NoTask(_) | Refusal::NoRecipient(_) => Self::new(Code::Nothing, refusal.to_string()),
-            Refusal::Busy | Refusal::Crew(_) | Refusal::Task(_) => Self::new(Code::Conflict, refusal.to_string()),
+            Refusal::Busy | Refusal::Crew(_) | Refusal::Task(_) | Refusal::NotReady(_) => {
+                Self::new(Code::Conflict, refusal.to_string())
+            }
         }
     }
 }

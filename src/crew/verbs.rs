@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use crewlog_executors::crew::{Crew as Host, Draft};
 use crewlog_mq::Position;
 use crewlog_planner::crew::agents::{Agent, Agents, Liveness};
 use crewlog_planner::crew::asks::Answer as Said;
 use crewlog_planner::crew::leases::{self, Lease, Request, Waiting};
+use crewlog_planner::crew::messages::{Message, Sender};
 use crewlog_planner::crew::target::Target;
 use serde_json::{Value, json};
 
@@ -15,6 +15,7 @@ use super::worktree::Worktree;
 use super::{facts, inbox, why};
 use crate::cli::{Answer, Crew, Leases, Send};
 use crate::failure::{Code, Failure};
+use crate::queries::reached;
 use crate::session::{Session, read_text};
 use crate::text::rfc3339;
 
@@ -36,15 +37,9 @@ pub async fn obey(session: &Session, command: Crew) -> Result<Code, Failure> {
     }
 }
 
-/// The position that a view is of.
-pub async fn position(crew: &Host, at: Option<Position>) -> Result<Position, Failure> {
-    let head = crew.store().head().await?;
-    Ok(at.map_or(head, |at| at.min(head)))
-}
-
 async fn agents(session: &Session, all: bool, at: Option<Position>) -> Result<Code, Failure> {
     let crew = open(session).await?;
-    let (position, agents) = (position(&crew, at).await?, crew.at::<Agents>(at).await?);
+    let (position, agents) = (reached(crew.store(), at).await?, crew.at::<Agents>(at).await?);
     let shown = agents.iter().filter(|(_, agent)| all || agent.liveness != Liveness::Left);
     let shown: Vec<_> = shown.map(|(name, agent)| agent_json(name, agent)).collect();
     let facts = json!({ "at": position });
@@ -95,7 +90,7 @@ pub fn meets(target: &Target, other: &Target) -> bool {
 async fn leases(session: &Session, args: Leases) -> Result<Code, Failure> {
     let crew = open(session).await?;
     let wanted = args.path.map(|path| target(session, &path)).transpose()?;
-    let (position, leases) = (position(&crew, args.at.at).await?, crew.at::<leases::Leases>(args.at.at).await?);
+    let (position, leases) = (reached(crew.store(), args.at.at).await?, crew.at::<leases::Leases>(args.at.at).await?);
     let shown = shown(&leases, |_, target, _| wanted.as_ref().is_none_or(|wanted| meets(wanted, target)));
     let facts = json!({ "at": position });
     session.print_list("leases", facts, &shown, |lease| lease, |to, lease| facts::print(to, lease, &LEASE.0, &LEASE.1))
@@ -119,13 +114,15 @@ async fn send(session: &Session, args: Send) -> Result<Code, Failure> {
     let Send { to, subject, body, importance, ack, thread } = args;
     let body = if body == "-" { read_text(Path::new("-"))? } else { body };
     let crew = open(session).await?;
-    let draft = Draft { to, subject, body, thread, importance, needs_ack: ack };
-    let sent = match agent_id() {
-        Some(agent) => crew.send(&crew.caller(&agent).await?, draft).await?,
-        None => crew.send_from_person(person(), draft).await?,
+    let (agent, to) = (agent_id(), to.into_iter().collect());
+    let from = agent.clone().map_or_else(|| Sender::Person(person()), Sender::Agent);
+    let message = Message { from, to, subject, body, thread, importance, needs_ack: ack };
+    let (message, to) = match agent {
+        Some(agent) => crew.send(&crew.caller(&agent).await?, message).await?,
+        None => crew.deliver(message).await?,
     };
-    let text = format!("message {} to {}", sent.message, sent.to.join(", "));
-    session.print_done(&text, &json!({ "message": sent.message, "to": sent.to }))
+    let names = to.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+    session.print_done(&format!("message {message} to {names}"), &json!({ "message": message, "to": to }))
 }
 
 /// The number of an agent's question, if the answer is to one: `answer a12 TEXT`.

@@ -14,13 +14,14 @@ use serde_json::{Value, json};
 use super::facts;
 use crate::failure::{Code, Failure};
 use crate::json::ProjectJson;
-use crate::queries::find_plan;
+use crate::queries::{find_plan, reached};
 use crate::session::Session;
 use crate::text::rfc3339;
 
 pub async fn stats(session: &Session, project: Option<String>, at: Option<Position>) -> Result<Code, Failure> {
     let store = session.place.open().await?;
-    let mut statistics = Projected::<Statistics>::read(&store, at).await?;
+    let at = reached(&store, at).await?;
+    let mut statistics = Projected::<Statistics>::read(&store, Some(at)).await?;
     statistics.keep().await;
     let (at, statistics) = (statistics.at, statistics.state);
     let projects = match project {
@@ -46,7 +47,8 @@ pub async fn conflicts(
 ) -> Result<Code, Failure> {
     let store = session.place.open().await?;
     let plan = OptionFuture::from(plan.map(|plan| find_plan(&store, plan))).await.transpose()?;
-    let mut open = Projected::<Conflicts>::read(&store, at).await?;
+    let at = reached(&store, at).await?;
+    let mut open = Projected::<Conflicts>::read(&store, Some(at)).await?;
     open.keep().await;
     let (at, tag) = (open.at, plan.as_deref().map(plan_tag));
     let mut found = match all {

@@ -11,8 +11,9 @@ use serde_json::{Value, json};
 
 use super::facts;
 use super::session::open;
-use super::verbs::{agent_json, meets, position, shown, target};
+use super::verbs::{agent_json, meets, shown, target};
 use crate::failure::{Code, Failure};
+use crate::queries::reached;
 use crate::session::Session;
 use crate::text::rfc3339;
 
@@ -21,7 +22,7 @@ const EDITS_MAX: usize = 5;
 
 pub async fn why(session: &Session, what: &str, at: Option<Position>) -> Result<Code, Failure> {
     let crew = open(session).await?;
-    let position = position(&crew, at).await?;
+    let position = reached(crew.store(), at).await?;
     let (agents, tasks) = (crew.at::<Agents>(at).await?, crew.tasks_at(position).await?);
     if let Some(agent) = agents.get(what) {
         return about_agent(session, &crew, what, agent, &tasks, at, position).await;
@@ -29,7 +30,7 @@ pub async fn why(session: &Session, what: &str, at: Option<Position>) -> Result<
     let leases = crew.at::<leases::Leases>(at).await?;
     match tasks.iter().find(|task| task.id == what) {
         Some(task) => about_task(session, &leases, task, position),
-        None => about_file(session, &crew, &leases, &target(session, what)?, position).await,
+        None => about_file(session, &crew, &leases, what, position).await,
     }
 }
 
@@ -78,11 +79,17 @@ async fn about_file(
     session: &Session,
     crew: &Crew,
     leases: &leases::Leases,
-    target: &Target,
+    what: &str,
     position: Position,
 ) -> Result<Code, Failure> {
-    let held = shown(leases, |_, held, _| meets(target, held));
-    let edits = edits(crew, target, position).await?;
+    let target = target(session, what)?;
+    let held = shown(leases, |_, held, _| meets(&target, held));
+    let edits = edits(crew, &target, position).await?;
+    let is_known = target.is_pattern || session.folder.join(what).symlink_metadata().is_ok();
+    if held.is_empty() && edits.is_empty() && !is_known {
+        let missing = Failure::new(Code::Nothing, format!("there is no agent, task or file {what}"));
+        return Err(missing.hint(session.command("agents")).hint(session.command("ls")));
+    }
     let json = json!({ "at": position, "path": target.path, "leases": held, "edits": edits });
     session.print(&json, |to| facts::print(to, &json, &["path"], &[]))
 }

@@ -3,9 +3,10 @@
 
 use std::path::PathBuf;
 
-use crewlog_executors::crew::{Caller, Crew, Refusal, Reserve, Reserved};
+use crewlog_executors::crew::{Caller, Crew, Refusal};
+use crewlog_planner::crew::CrewError;
 use crewlog_planner::crew::agents::Outcome;
-use crewlog_planner::crew::leases::{self, By, Lease, LeaseCommand, MergeRisk, Which};
+use crewlog_planner::crew::leases::{self, By, Lease, LeaseCommand, MergeRisk, Request, Which};
 use serde::{Deserialize, Serialize};
 
 use super::dialect::{Call, Moment, Verdict};
@@ -94,23 +95,22 @@ impl Hook<'_> {
         if targets.is_empty() || !self.origin.lease_on_edit {
             return Ok(Ok(Vec::new()));
         }
-        let reserve = Reserve {
+        let request = Request {
+            holder: changes.holder(&caller.agent),
             targets,
             is_exclusive: true,
             ttl: leases::TTL,
             reason: facts::EDITING.to_owned(),
             task: None,
             is_strict: self.origin.is_strict,
-            wait: None,
         };
-        let caller = Caller { worktree: changes.worktree.name().to_owned(), ..caller.clone() };
-        match self.crew.reserve(&caller, reserve).await? {
-            Reserved::Granted { merge_risks, .. } => Ok(Ok(merge_risks)),
-            Reserved::Queued { .. } => Ok(Ok(Vec::new())),
-            Reserved::Denied { blocked } => {
+        match self.crew.reserve(caller, request, None).await {
+            Ok(granted) => Ok(Ok(granted.map(|granted| granted.merge_risks).unwrap_or_default())),
+            Err(Refusal::Crew(CrewError::Held(blocked))) => {
                 let leases = self.crew.leases().await?;
                 Ok(Err(blocked.into_iter().map(|blocked| Hit::of(&leases, blocked)).collect()))
             }
+            Err(error) => Err(error),
         }
     }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crewlog_executors::crew::{Crew, Join, Reserve};
+use crewlog_executors::crew::{Crew, Join};
 use crewlog_executors::liveness::LivenessLock;
 use crewlog_executors::supervisor::{Exit, Spec, Supervised, SupervisorProgram};
 use crewlog_mq::{EventStore, Options, Timestamp};
@@ -105,16 +105,16 @@ async fn trial_log(session: &Session, folder: &Path) -> Result<String, Failure> 
         Profile { program: trial(), model: None, capabilities: vec![], focus: vec![], worktree, process: None };
     let join = Join { name: Some(trial()), parent: None, session: trial(), profile };
     let holder = crew.join(join).await?.caller;
-    let reserve = Reserve {
+    let request = leases::Request {
+        holder: holder.holder(),
         targets: target::Target::literal(TRIAL_FILE).into_iter().collect(),
         is_exclusive: true,
         ttl: leases::TTL,
         reason: trial(),
         task: None,
         is_strict: false,
-        wait: None,
     };
-    crew.reserve(&holder, reserve).await?;
+    crew.reserve(&holder, request, None).await?;
     store.close().await;
     Ok(url)
 }

@@ -6,8 +6,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::reply::{Refused, drop_nulls};
-use super::tools::{KEY, Tool, is_text};
-use crate::secrets::Secrets;
+use super::tools::{KEY, Tool};
 
 /// Checked arguments. A null and an empty text count as absent.
 #[derive(Debug, Clone)]
@@ -17,8 +16,8 @@ pub struct Args {
 }
 
 impl Args {
-    /// Checks arguments and redacts secrets in their texts. Unknown arguments are passed over.
-    pub fn check(tool: &str, values: Option<JsonObject>, secrets: &Secrets) -> Result<Self, Refused> {
+    /// Checks arguments. Unknown ones are passed over.
+    pub fn check(tool: &str, values: Option<JsonObject>) -> Result<Self, Refused> {
         let (tool, mut values) = (Tool::named(tool), values.unwrap_or_default());
         let tool = tool.ok_or_else(|| Refused::invalid("there is no tool of this name"))?;
         values.values_mut().for_each(drop_nulls);
@@ -26,31 +25,26 @@ impl Args {
         if let Some(missing) = tool.required.iter().find(|name| !values.contains_key(*name)) {
             return Err(Refused::invalid(format!("{missing} is missing")));
         }
-        for (name, value) in &mut values {
+        for (name, value) in &values {
             if let Some(schema) = tool.arguments.get(name).filter(|schema| !fits(schema, value)) {
                 return Err(Refused::invalid(format!("{name} does not fit {schema}")));
             }
-            redact(name, value, secrets);
         }
         Ok(Self { tool, values })
     }
 
     /// An argument. If it is absent: its default in the schema, else the default of its type.
     pub fn get<T: DeserializeOwned + Default>(&self, name: &str) -> T {
-        read(self.values.get(name).or_else(|| self.tool.arguments.get(name)?.get("default")))
+        let value = self.values.get(name).or_else(|| self.tool.arguments.get(name)?.get("default"));
+        value.map(|value| T::deserialize(value).expect("its schema allows no other values")).unwrap_or_default()
     }
 
     /// A digest of the arguments, without the key and the agent.
     pub fn digest(&self) -> String {
         let mut values = self.values.clone();
         values.retain(|name, _| name != KEY && name != "agent");
-        hex(&Sha256::digest(json!(values).to_string()))
+        sha256(&json!(values).to_string())
     }
-}
-
-/// A value that was checked against its schema; the default of its type if it is absent.
-pub fn read<T: DeserializeOwned + Default>(value: Option<&Value>) -> T {
-    value.map(|value| T::deserialize(value).expect("its schema allows no other values")).unwrap_or_default()
 }
 
 /// Whether a value fits a schema, of those that `tools.toml` uses. An integer is at least 0 if the schema has no minimum.
@@ -73,15 +67,6 @@ fn fits(schema: &Value, value: &Value) -> bool {
     }
 }
 
-fn redact(name: &str, value: &mut Value, secrets: &Secrets) {
-    match value {
-        Value::String(text) if is_text(name) => *text = secrets.redacted(text),
-        Value::Array(list) => list.iter_mut().for_each(|one| redact(name, one, secrets)),
-        Value::Object(object) => object.iter_mut().for_each(|(name, one)| redact(name, one, secrets)),
-        Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
-}
-
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+pub fn sha256(text: &str) -> String {
+    Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
 }

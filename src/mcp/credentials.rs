@@ -10,7 +10,7 @@ use axum::http::HeaderMap;
 use axum::http::header::{AUTHORIZATION, COOKIE};
 use sha2::{Digest, Sha256};
 
-use super::identity::random_hex;
+use super::identity::random;
 use crate::failure::Failure;
 
 /// The name of a person's cookie.
@@ -40,7 +40,7 @@ pub struct Credentials {
 impl Credentials {
     /// Makes credentials. The agents' token is that of the file, which is made if it is missing.
     pub fn new(file: &Path) -> Result<Self, Failure> {
-        let (person, cookie) = (random_hex(), random_hex());
+        let (person, cookie) = (random(), random());
         Ok(Self { agent: agent_token(file)?, person, is_used: AtomicBool::new(false), cookie })
     }
 
@@ -76,7 +76,7 @@ fn agent_token(file: &Path) -> Result<String, Failure> {
     if let Some(token) = kept.filter(|token| is_private && token.len() == TOKEN_CHARS) {
         return Ok(token);
     }
-    let token = random_hex();
+    let token = random();
     let write = || {
         // If it cannot be removed, it cannot be made.
         let _ = fs::remove_file(file);

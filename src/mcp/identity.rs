@@ -7,18 +7,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crewlog_executors::crew::{Caller, Crew, Join, Joined, Refusal};
 use crewlog_planner::crew::CrewError;
 use crewlog_planner::crew::agents::{Outcome, Profile};
-use crewlog_planner::crew::leases::Holder;
 use crewlog_planner::crew::target::{Target, TargetError};
 use rmcp::RoleServer;
 use rmcp::service::RequestContext;
+use uuid::Uuid;
 
-use super::args::{Args, hex};
+use super::args::Args;
 use super::reply::Refused;
 use super::tools::JOIN;
 use crate::crew::session::agent_id;
 use crate::crew::worktree::Worktree;
 use crate::hook::process::parent_session;
-use crate::secrets::Secrets;
 
 /// The most handles that are known; the oldest is forgotten.
 const HANDLES_MAX: usize = 2_000;
@@ -62,10 +61,6 @@ impl Client {
 }
 
 impl Member {
-    pub fn holder(&self) -> Holder {
-        Holder { agent: self.caller.agent.clone(), worktree: self.caller.worktree.clone() }
-    }
-
     pub fn target(&self, path: &str) -> Result<Target, TargetError> {
         self.worktree.target(&self.folder, path)
     }
@@ -110,7 +105,7 @@ impl Members {
                 present => return Ok(present.map(|()| member.clone())?),
             }
         }
-        let nothing = Args::check(JOIN, None, &Secrets::default())?;
+        let nothing = Args::check(JOIN, None)?;
         let (member, _) = self.enter(crew, &nothing, None, name, client).await?;
         Ok(own.insert(member).clone())
     }
@@ -137,7 +132,7 @@ impl Members {
             return Ok((member, joined, name));
         }
         let (member, joined) = self.enter(crew, args, parent, None, client).await?;
-        let (handle, mut handles) = (random_hex(), self.handles());
+        let (handle, mut handles) = (random(), self.handles());
         if handles.len() >= HANDLES_MAX {
             let oldest = handles.iter().min_by_key(|(_, member)| member.caller.epoch).map(|(handle, _)| handle.clone());
             oldest.map(|oldest| handles.remove(&oldest));
@@ -175,7 +170,14 @@ impl Members {
         }
         let is_own = self.own.is_some() && parent.is_none();
         let session = if is_own { own_session(client) } else { None };
-        let session = session.unwrap_or_else(|| format!("mcp:{}", random_hex()));
+        let session = session.unwrap_or_else(|| format!("mcp:{}", random()));
+        let asked: Option<String> = args.get("name");
+        if let Some(held) = crew.agents().await?.joined_as(&session, None)
+            && asked.as_ref().is_some_and(|asked| asked != held)
+        {
+            let next = "go on under that name, or call leave and then join with the other name";
+            return Err(Refused::new("named", format!("your session is {held} already"), next));
+        }
         let program = args.get::<Option<String>>("program").or_else(|| client.program.clone());
         let program = program.unwrap_or_else(|| "agent".to_owned());
         let focus: Vec<String> = args.get("focus");
@@ -188,7 +190,7 @@ impl Members {
             process: self.own.is_some().then(|| crew.process(&program)),
             program,
         };
-        let name = args.get::<Option<String>>("name").or(earlier_name).or_else(|| agent_id().filter(|_| is_own));
+        let name = asked.or(earlier_name).or_else(|| agent_id().filter(|_| is_own));
         let joined = crew.join(Join { name, parent, session, profile }).await?;
         Ok((Arc::new(Member { caller: joined.caller.clone(), worktree, folder }), joined))
     }
@@ -226,9 +228,7 @@ fn own_session(client: &Client) -> Option<String> {
     variable.or_else(|| client.session.clone()).or_else(|| parent_session(agent_id().as_deref()))
 }
 
-/// 128 random bits.
-pub fn random_hex() -> String {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).expect("each supported system has a source of random bytes");
-    hex(&bytes)
+/// 122 random bits.
+pub fn random() -> String {
+    Uuid::new_v4().simple().to_string()
 }

@@ -15,11 +15,14 @@ mod server;
 mod tools;
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use rmcp::ServiceExt;
 use rmcp::service::ServerInitializeError;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::stdio;
+use rustix::process::getppid;
+use tokio::time::interval;
 
 use self::hosting::Hosting;
 use self::identity::Members;
@@ -31,12 +34,14 @@ use crate::session::Session;
 
 /// The longest message, in bytes.
 const MESSAGE_BYTES_MAX: usize = 1 << 20;
+/// How often a server looks whether its agent program still runs.
+const PARENT_CHECK_EVERY: Duration = Duration::from_secs(1);
 
-/// Serves one agent over standard input and output, until its program closes them. Standard output carries the protocol only.
+/// Serves one agent over standard input and output, until its program closes them or is gone. Standard output carries the protocol only.
 pub async fn stdio_server(session: &Session) -> Result<Code, Failure> {
     let mut signals = Signals::new()?;
     let crew = open_to_serve(session).await?;
-    let server = Server::new(session, crew.clone(), Members::of_process(&session.folder))?;
+    let server = Server::new(crew.clone(), Members::of_process(&session.folder));
     let mut hosting = Hosting::start(session, &crew);
     let (stdin, stdout) = stdio();
     let transport = AsyncRwTransport::new_server(stdin, stdout).with_max_line_length(MESSAGE_BYTES_MAX);
@@ -52,10 +57,19 @@ pub async fn stdio_server(session: &Session) -> Result<Code, Failure> {
         ended = serving => ended.map_err(Failure::user),
         failure = hosting.log_closed() => Err(failure),
         () = signals.next() => Ok(()),
+        () = orphaned() => Ok(()),
     };
     server.members.leave(&crew).await;
     hosting.stop().await;
     ended.map(|()| Code::Done)
+}
+
+/// Resolves once the parent process is gone. A killed agent program closes no stream that another process has open too.
+async fn orphaned() {
+    let (parent, mut ticks) = (getppid(), interval(PARENT_CHECK_EVERY));
+    while getppid() == parent {
+        ticks.tick().await;
+    }
 }
 
 /// Serves agents over HTTP on the loopback interface, until a signal.
@@ -66,7 +80,7 @@ pub async fn http_server(session: &Session, listen: SocketAddr) -> Result<Code, 
     }
     let signals = Signals::new()?;
     let crew = open_to_serve(session).await?;
-    let server = Server::new(session, crew.clone(), Members::of_handles(&session.folder))?;
+    let server = Server::new(crew.clone(), Members::of_handles(&session.folder));
     let mut hosting = Hosting::start(session, &crew);
     let served = http::serve(session, server, listen, signals, hosting.log_closed()).await;
     hosting.stop().await;

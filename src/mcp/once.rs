@@ -1,6 +1,7 @@
 //! Idempotency keys: a call that is repeated with its key gives its first result again.
 //!
-//! The result is a cell beside the log, written before the call is answered. An agent has 4096 cells; a later key in
+//! The result is a cell beside the log, written before the call is answered. Cells are not encrypted, so texts of a sealed task
+//! are left out of it. An agent has 4096 cells; a later key in
 //! the same cell replaces an earlier one. If the server dies within a call, the call is carried out again when it is repeated.
 
 use std::time::Duration;
@@ -9,10 +10,9 @@ use crewlog_executors::crew::Crew;
 use crewlog_mq::{Append, CellChange, CellExpected, Error};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 use tokio::time::{Instant, sleep};
 
-use super::args::hex;
+use super::args::sha256;
 use super::reply::{Refused, Reply, fit};
 
 /// After this time a call without a result is taken to be lost. No call takes longer than 45 s by itself.
@@ -34,7 +34,7 @@ struct Kept {
 
 /// Carries out a call with a key, unless it was carried out already. A refused call leaves nothing behind.
 pub async fn once(crew: &Crew, agent: &str, key: &str, payload: String, call: impl Future<Output = Reply>) -> Reply {
-    let (store, id) = (crew.store(), hex(&Sha256::digest(format!("{agent}\0{key}"))));
+    let (store, id) = (crew.store(), sha256(&format!("{agent}\0{key}")));
     let (space, slot) = (format!("idempotency:{}", crew.project()), format!("{agent}/{}", &id[..3]));
     let set = |kept: &Kept| CellChange::set(&space, &slot, json!(kept).to_string());
     let mut kept = Kept { call: id, payload, result: None };
@@ -74,7 +74,7 @@ pub async fn once(crew: &Crew, agent: &str, key: &str, payload: String, call: im
     let change = match &mut result {
         Ok(result) => {
             fit(result);
-            kept.result = Some(result.clone());
+            kept.result = Some(without_sealed(crew, result.clone()).await);
             set(&kept)
         }
         Err(_) => CellChange::delete(&space, &slot),
@@ -82,6 +82,17 @@ pub async fn once(crew: &Crew, agent: &str, key: &str, payload: String, call: im
     let change = change.expecting(CellExpected::Version(version));
     if let Err(error) = store.append(Append::default().cell(change)).await {
         tracing::warn!(%error, "the result of a call was not kept for its idempotency key");
+    }
+    result
+}
+
+/// The result without texts of a sealed task. If the log cannot say whether it is sealed, it counts as sealed.
+async fn without_sealed(crew: &Crew, mut result: Value) -> Value {
+    if let Some(id) = result["task"]["id"].as_str().map(str::to_owned)
+        && crew.is_sealed(&id).await.unwrap_or(true)
+    {
+        result["task"] = json!({ "id": id });
+        result["note"] = json!("the task is sealed, so its text was not kept: call claim_task with its id");
     }
     result
 }

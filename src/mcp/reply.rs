@@ -2,9 +2,10 @@
 
 use crewlog_executors::crew::Refusal;
 use crewlog_mq::Error;
+use crewlog_planner::claim::TaskError;
 use crewlog_planner::crew::CrewError;
 use crewlog_planner::crew::target::TargetError;
-use rmcp::model::{CallToolResult, ContentBlock};
+use rmcp::model::CallToolResult;
 use serde_json::{Value, json};
 
 use super::calls::blocked_json;
@@ -54,7 +55,8 @@ impl Refused {
 
 impl From<Refusal> for Refused {
     fn from(refusal: Refusal) -> Self {
-        let message = refusal.to_string();
+        const OTHER_TASK: &str = "take another with next_task";
+        let mut message = refusal.to_string();
         let (code, next) = match refusal {
             Refusal::Crew(CrewError::Held(blocked)) => {
                 let next =
@@ -66,8 +68,17 @@ impl From<Refusal> for Refused {
                 ("superseded", "stop editing: another session has your name. Call join with another name")
             }
             Refusal::Crew(CrewError::Left(_) | CrewError::Unknown(_)) => ("not_joined", "call join"),
+            Refusal::Task(TaskError::Held { executor, .. }) => {
+                message = format!("{} has the task", executor.name);
+                ("taken", OTHER_TASK)
+            }
+            Refusal::Task(TaskError::Parked) => ("parked", OTHER_TASK),
+            Refusal::NotReady(_) | Refusal::Task(TaskError::AttemptEnded(_)) => ("not_ready", OTHER_TASK),
             Refusal::Busy => ("busy", "call again in a moment"),
-            Refusal::Crew(_) | Refusal::Task(_) | Refusal::NoTask(_) | Refusal::NoRecipient(_) => {
+            Refusal::Crew(_)
+            | Refusal::Task(TaskError::StaleEpoch(_))
+            | Refusal::NoTask(_)
+            | Refusal::NoRecipient(_) => {
                 ("refused", "the message says why: change the call, or do other work and call again later")
             }
         };
@@ -94,9 +105,7 @@ impl From<TargetError> for Refused {
 /// The result of a call: structure, and the same as text.
 pub fn result_of(mut value: Value) -> CallToolResult {
     fit(&mut value);
-    let mut result = CallToolResult::success(vec![ContentBlock::text(value.to_string())]);
-    result.structured_content = Some(value);
-    result
+    CallToolResult::structured(value)
 }
 
 /// The entries from the beginning that fit on a page, and whether there are more.

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use crewlog_executors::crew::{Crew, Need, needs_you};
-use crewlog_mq::Timestamp;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, Implementation, ListResourcesResult, ListToolsResult,
     PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Resource,
@@ -11,17 +10,14 @@ use rmcp::model::{
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::args::Args;
 use super::identity::{Client, Member, Members};
 use super::once::once;
-use super::reply::{Refused, Reply, beginning, fit, page, result_of};
+use super::reply::{Refused, Reply, fit, page, result_of};
 use super::tools::{JOIN, KEY, listed};
-use crate::failure::Failure;
-use crate::secrets::Secrets;
-use crate::session::Session;
-use crate::text::rfc3339;
+use crate::crew::inbox::need_json;
 
 /// Some clients show a model the first sentence only.
 const INSTRUCTIONS: &str = "\
@@ -43,17 +39,15 @@ const ITEMS_MAX: usize = 200;
 pub struct Server {
     pub(super) crew: Arc<Crew>,
     pub(super) members: Arc<Members>,
-    secrets: Arc<Secrets>,
 }
 
 impl Server {
-    pub fn new(session: &Session, crew: Arc<Crew>, members: Members) -> Result<Self, Failure> {
-        let secrets = Arc::new(session.config()?.secrets.clone());
-        Ok(Self { crew, members: Arc::new(members), secrets })
+    pub fn new(crew: Arc<Crew>, members: Members) -> Self {
+        Self { crew, members: Arc::new(members) }
     }
 
     async fn call(self, request: CallToolRequestParams, client: Client) -> Reply {
-        let args = Args::check(&request.name, request.arguments, &self.secrets)?;
+        let args = Args::check(&request.name, request.arguments)?;
         if args.tool.name == JOIN {
             return self.join(&args, &client).await;
         }
@@ -86,23 +80,6 @@ impl Server {
             other => unreachable!("{other} is in tools.toml and not here"),
         }
     }
-
-    /// What waits for the person.
-    async fn inbox(&self) -> Reply {
-        let (needs, now) = (needs_you(&self.crew, None).await?, self.crew.store().now());
-        let (items, has_more) = page(&needs.items, ITEMS_MAX, |need| need_json(need, now));
-        Ok(json!({ "at": needs.at, "items": items, "has_more": has_more }))
-    }
-}
-
-/// An item that waits for the person. A text may be longer than a resource: `crewlog inbox` shows all of it.
-fn need_json(need: &Need, now: Timestamp) -> Value {
-    let mut item = json!(need);
-    item["text"] = json!(beginning(&need.text, 1_000));
-    item["since"] = json!(need.since.map(rfc3339));
-    item["age_seconds"] = json!(need.since.map(|since| now.since(since).as_secs()));
-    item["commands"] = need.commands.iter().map(|words| format!("crewlog {words}")).collect();
-    item
 }
 
 impl ServerHandler for Server {
@@ -154,8 +131,11 @@ impl ServerHandler for Server {
         if request.uri != INBOX {
             return Err(ErrorData::resource_not_found(format!("there is no resource {:?}", request.uri), None));
         }
-        let inbox = self.inbox().await;
-        let mut value = inbox.map_err(|refused| ErrorData::internal_error(refused.message, None))?;
+        let needs = needs_you(&self.crew, None).await;
+        let needs = needs.map_err(|refusal| ErrorData::internal_error(refusal.to_string(), None))?;
+        let json = |need: &Need| need_json(need, needs.now, |words| format!("crewlog {words}"));
+        let (items, has_more) = page(&needs.items, ITEMS_MAX, json);
+        let mut value = json!({ "at": needs.at, "items": items, "has_more": has_more });
         fit(&mut value);
         let contents = ResourceContents::text(value.to_string(), request.uri);
         Ok(ReadResourceResult::new(vec![contents.with_mime_type("application/json")]).into())

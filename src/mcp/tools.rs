@@ -17,8 +17,6 @@ pub const JOIN: &str = "join";
 struct Tools {
     /// The arguments that most tools share.
     shared: JsonObject,
-    /// The arguments in an agent's own words.
-    texts: Vec<String>,
     /// The properties that every result may have.
     result: String,
     types: BTreeMap<String, String>,
@@ -86,11 +84,6 @@ impl Tool {
 /// All tools, as clients get them.
 pub fn listed() -> Vec<McpTool> {
     TOOLS.tools.iter().map(Tool::listed).collect()
-}
-
-/// Whether an argument is a text in an agent's own words, and no name, id or path.
-pub fn is_text(argument: &str) -> bool {
-    TOOLS.texts.iter().any(|text| text == argument)
 }
 
 /// The schema of a result, written as `name:type` pairs. It has types alone: a model pays for each listing of the tools.

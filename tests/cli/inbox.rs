@@ -2,18 +2,19 @@
 
 use std::sync::Arc;
 
-use crewlog_executors::crew::{Caller, Crew, Draft, Join, NewTask, Reserve, TaskUpdate};
+use crewlog_executors::crew::{Caller, Crew, Join, NewTask};
 use crewlog_executors::liveness::LivenessLock;
 use crewlog_mq::EventStore;
 use crewlog_planner::claim::TaskProgress;
 use crewlog_planner::crew::agents::Profile;
 use crewlog_planner::crew::asks::{Ask, Wanted};
-use crewlog_planner::crew::leases::{LeaseCommand, TTL};
+use crewlog_planner::crew::leases::{LeaseCommand, Request, TTL};
 use crewlog_planner::crew::target::Target;
 use serde_json::Value;
 
 use super::crew::{form, keys};
 use super::scene::Scene;
+use crate::crew::team::letter;
 
 /// The crew as another process has it.
 async fn crew(scene: &Scene) -> Crew {
@@ -39,16 +40,16 @@ async fn joined(crew: &Crew, name: &str) -> Caller {
 }
 
 async fn lease(crew: &Crew, caller: &Caller, path: &str, task: Option<&str>) {
-    let reserve = Reserve {
+    let request = Request {
+        holder: caller.holder(),
         targets: vec![Target::written(path).expect("it is a target")],
         is_exclusive: true,
         ttl: TTL,
         reason: "it is edited".into(),
         task: task.map(str::to_owned),
         is_strict: false,
-        wait: Some(TTL),
     };
-    crew.reserve(caller, reserve).await.expect("it is answered");
+    crew.reserve(caller, request, Some(TTL)).await.expect("it is answered");
 }
 
 fn ask(wanted: Wanted, text: &str, task: Option<&str>) -> Ask {
@@ -116,7 +117,7 @@ async fn each_item_of_the_inbox_is_settled_by_its_command() {
     }
     assert_eq!(items(&scene, &[]), Vec::<Value>::new());
     assert_eq!(items(&scene, &["--at", &before]).len(), found.len(), "it can be seen as it was");
-    assert!(crew.claim(&ann, "backlog/1", None).await.is_ok_and(|taken| format!("{taken:?}").starts_with("Claimed")));
+    assert!(crew.claim(&ann, "backlog/1", None).await.is_ok());
     let asks = crew.asks().await.expect("it is read");
     assert_eq!(asks.answer(1).map(|(_, answer)| answer.is_granted), Some(Some(true)));
     assert_eq!(asks.answer(2).map(|(_, answer)| answer.text.as_str()), Some("blue"));
@@ -180,7 +181,7 @@ async fn agents_leases_and_why_tell_who_does_what() {
     let before = scene.run(&["agents", "-o", "json"]).expect(0).json()["at"].as_i64().expect("a position").to_string();
     crew.claim(&ann, "backlog/1", None).await.expect("it can be claimed");
     let progress = TaskProgress { next_step: Some("write the test".into()), ..TaskProgress::default() };
-    crew.update_task(&ann, "backlog/1", TaskUpdate::Progress(progress)).await.expect("it is hers");
+    crew.update_task(&ann, "backlog/1", progress, None).await.expect("it is hers");
     lease(&crew, &ann, "src/*.rs", Some("backlog/1")).await;
     lease(&crew, &bob, "src/a.rs", None).await;
     let refused = |now| LeaseCommand::RefuseEdit {
@@ -190,6 +191,7 @@ async fn agents_leases_and_why_tell_who_does_what() {
         now,
     };
     crew.record_edit(refused).await.expect("it is recorded");
+    scene.write("free.md", "");
 
     let agents = scene.run(&["agents", "-o", "json"]).expect(0).json();
     assert_eq!(keys(&agents), keys(&form("`agents`")), "{agents:#}");
@@ -216,7 +218,7 @@ async fn agents_leases_and_why_tell_who_does_what() {
         ("backlog/1", &["backlog/1\n", "state: claimed", "assignee: ann", "next_step: write the test", "src/*.rs"]),
         ("backlog/2", &["state: blocked", "title: second", "depends_on:\n    backlog/1\n"]),
         ("ann", &["ann\n", "liveness: alive", "activity: idle", "model: opus", "tasks:\n    backlog/1\n", "src/*.rs"]),
-        ("docs/x.md", &["docs/x.md\n"]),
+        ("free.md", &["free.md\n"]),
     ] {
         let text = scene.run(&["why", what]).expect(0).stdout;
         for part in expected {
@@ -230,6 +232,30 @@ async fn agents_leases_and_why_tell_who_does_what() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn names_and_positions_that_do_not_exist_are_refused() {
+    let scene = Scene::new();
+    let crew = crew(&scene).await;
+    let ann = joined(&crew, "ann").await;
+    lease(&crew, &ann, "gone.rs", None).await;
+    scene.run(&["why", "nobody"]).expect(4).says(&["no agent, task or file nobody", "crewlog agents"]);
+    scene.run(&["why", "gone.rs"]).expect(0);
+    scene.run(&["why", "*.md"]).expect(0);
+    scene.run(&["inbox", "--agent", "nobody"]).expect(4).says(&["there is no agent nobody", "crewlog agents"]);
+    for words in [
+        &["agents"][..],
+        &["leases"],
+        &["inbox"],
+        &["inbox", "--agent", "ann"],
+        &["why", "ann"],
+        &["stats"],
+        &["conflicts"],
+    ] {
+        let beyond = [words, &["--at", "99999"]].concat();
+        scene.run(&beyond).expect(4).says(&["the log does not reach position 99999 yet"]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_message_stays_unread_until_it_is_read() {
     let scene = Scene::new();
     let crew = crew(&scene).await;
@@ -237,9 +263,7 @@ async fn a_message_stays_unread_until_it_is_read() {
     let sent =
         scene.run(&["send", "bob", "--subject", "hello", "--body", "- look", "--ack", "-o", "json"]).expect(0).json();
     assert_eq!(keys(&sent), keys(&form("`send TO... --subject TEXT`")));
-    crew.send(&ann, Draft { to: vec!["everyone".into()], subject: "all".into(), ..Draft::default() })
-        .await
-        .expect("sent");
+    crew.send(&ann, letter("ann", "everyone", "all")).await.expect("sent");
     let inbox =
         |words: &[&str]| scene.run(&[&["inbox", "--agent", "bob", "-o", "json"], words].concat()).expect(0).json();
     let unread = inbox(&[]);

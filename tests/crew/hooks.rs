@@ -7,10 +7,11 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use crewlog_executors::crew::Draft;
+use crewlog_planner::crew::messages::Message;
 use serde_json::{Value, json};
 
 use self::rig::{HOSTS, Rig, SIGNS, claude, context, edit, join, join_as, refused, timeless, wait_for, with};
+use super::team::letter;
 use crate::cli::scene::{Running, Scene};
 
 #[test]
@@ -342,9 +343,7 @@ fn messages_are_counted_and_their_text_is_not_told() {
     let send = || {
         rig.with_crew(async |crew, worktree| {
             let bob = join(crew, "bob", worktree).await.caller;
-            let draft =
-                Draft { to: vec!["ann".into()], subject: "SECRET".into(), body: "SECRET".into(), ..Draft::default() };
-            crew.send(&bob, draft).await.unwrap();
+            crew.send(&bob, Message { body: "SECRET".into(), ..letter("bob", "ann", "SECRET") }).await.unwrap();
         });
     };
     send();

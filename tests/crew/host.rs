@@ -3,15 +3,15 @@
 
 use std::sync::Arc;
 
-use crewlog_executors::crew::{Join, Refusal, Reserve, Reserved, Taken, TaskState, TaskUpdate};
-use crewlog_planner::claim::{LOST_MAX, TaskProgress};
+use crewlog_executors::crew::{Claimed, Join, Refusal, TaskState};
+use crewlog_planner::claim::{LOST_MAX, TaskError, TaskProgress};
 use crewlog_planner::crew::CrewError;
 use crewlog_planner::crew::agents::{Liveness, Outcome};
 use crewlog_planner::crew::asks::{Ask, Wanted};
 use crewlog_planner::crew::leases::{By, TTL};
 use futures::future::join_all;
 
-use super::team::{Team, claimed, join, joined, leased, n_of, recorded, reserve, task};
+use super::team::{Team, claimed, done, join, joined, leased, n_of, recorded, request, task};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn one_of_32_overlapping_exclusive_requests_wins() {
@@ -24,22 +24,16 @@ async fn one_of_32_overlapping_exclusive_requests_wins() {
         let crew = Arc::clone(&processes[n % 4]);
         let caller = joined(&crew, &format!("a{n}")).await;
         let path = ["src/**", "src/a.rs", "src/{a,b}.rs", "src/*.rs"][n / 4 % 4];
-        requests.push(tokio::spawn(async move { crew.reserve(&caller, reserve(&[path])).await.unwrap() }));
+        requests.push(tokio::spawn(async move { crew.reserve(&caller, request(&caller, &[path]), None).await }));
     }
     let answers: Vec<_> = join_all(requests).await.into_iter().map(Result::unwrap).collect();
-    let winners: Vec<_> = answers
-        .iter()
-        .filter_map(|answer| match answer {
-            Reserved::Granted { leases, .. } => Some(leases[0].clone()),
-            Reserved::Queued { .. } | Reserved::Denied { .. } => None,
-        })
-        .collect();
+    let winners: Vec<_> = answers.iter().flatten().flatten().map(|granted| granted.leases[0].clone()).collect();
     let [(number, lease)] = &winners[..] else { panic!("{winners:?}") };
     let denied: Vec<_> = answers
         .iter()
         .filter_map(|answer| match answer {
-            Reserved::Denied { blocked } => Some(&blocked[0]),
-            Reserved::Queued { .. } | Reserved::Granted { .. } => None,
+            Err(Refusal::Crew(CrewError::Held(blocked))) => Some(&blocked[0]),
+            _granted => None,
         })
         .collect();
     assert_eq!(denied.len(), 31);
@@ -69,7 +63,7 @@ async fn tasks_made_at_once_have_numbers_of_their_own_and_any_number_is_taken() 
     assert_eq!((ids, tasks.len()), (made.into_iter().collect(), 11));
     for _ in 0..11 {
         let (taken, _) = crew.next_task(&ann, None).await.unwrap();
-        assert!(matches!(taken, Some(Taken::Claimed { is_own: false, .. })), "{taken:?}");
+        assert!(taken.is_some_and(|claimed| !claimed.is_own));
     }
     assert!(crew.tasks(None).await.unwrap().iter().all(|task| task.state == TaskState::Claimed));
 }
@@ -95,13 +89,14 @@ async fn a_task_and_the_leases_on_its_files_are_one_append() {
     let (ann, bob) = (joined(&crew, "ann").await, joined(&crew, "bob").await);
     crew.create_tasks(&ann, vec![task("edit", &["src/**"])]).await.unwrap();
     leased(&crew, &ann, &["src/a.rs"]).await;
-    let Taken::Blocked { blocked } = crew.claim(&bob, "backlog/1", Some(TTL)).await.unwrap() else { panic!() };
+    let refused = crew.claim(&bob, "backlog/1", Some(TTL)).await.unwrap_err();
+    let Refusal::Crew(CrewError::Held(blocked)) = refused else { panic!("{refused}") };
     assert_eq!(blocked[0].holder.agent, "ann");
     assert_eq!((n_of(&crew, "TaskClaimed").await, n_of(&crew, "LeasesGranted").await), (0, 1), "neither");
 
     crew.release(&ann, crewlog_planner::crew::leases::Which::All).await.unwrap();
     let (taken, passed) = crew.next_task(&bob, Some(TTL)).await.unwrap();
-    assert!(matches!(taken, Some(Taken::Claimed { is_own: false, ref leases, .. }) if leases.len() == 1), "{taken:?}");
+    assert!(taken.is_some_and(|claimed| !claimed.is_own && claimed.leases.len() == 1));
     assert!(passed.is_empty());
     let of = |event_type: &str| {
         let event_type = event_type.to_owned();
@@ -110,7 +105,7 @@ async fn a_task_and_the_leases_on_its_files_are_one_append() {
     };
     assert_eq!(of("TaskClaimed").await, of("LeasesGranted").await, "both at once");
 
-    let released = crew.update_task(&bob, "backlog/1", TaskUpdate::Done("done".into())).await.unwrap();
+    let released = crew.update_task(&bob, "backlog/1", TaskProgress::default(), done()).await.unwrap();
     assert_eq!(released, [2], "its end releases the leases of the task");
     assert_eq!(crew.tasks(None).await.unwrap()[0].state, TaskState::Done);
 }
@@ -129,11 +124,11 @@ async fn whoever_loses_the_race_for_a_task_leases_nothing() {
             crew.create_tasks(&caller, vec![task("edit", &["src/a.rs"])]).await.unwrap();
         }
         processes.push(Arc::clone(&crew));
-        racers.push(tokio::spawn(async move { crew.claim(&caller, "backlog/1", Some(TTL)).await.unwrap() }));
+        racers.push(tokio::spawn(async move { crew.claim(&caller, "backlog/1", Some(TTL)).await }));
     }
     let taken: Vec<_> = join_all(racers).await.into_iter().map(Result::unwrap).collect();
-    let n_won = taken.iter().filter(|taken| matches!(taken, Taken::Claimed { .. })).count();
-    let n_held = taken.iter().filter(|taken| matches!(taken, Taken::Held { .. })).count();
+    let n_won = taken.iter().filter(|taken| taken.is_ok()).count();
+    let n_held = taken.iter().filter(|taken| matches!(taken, Err(Refusal::Task(TaskError::Held { .. })))).count();
     assert_eq!((n_won, n_held), (1, 7), "{taken:?}");
     let crew = &processes[0];
     assert_eq!((n_of(crew, "TaskClaimed").await, n_of(crew, "LeasesGranted").await), (1, 1));
@@ -146,7 +141,7 @@ async fn a_call_keeps_what_an_agent_holds_and_is_recorded_once_a_minute() {
     let ann = joined(&crew, "ann").await;
     crew.create_tasks(&ann, vec![task("edit", &[])]).await.unwrap();
     leased(&crew, &ann, &["a"]).await;
-    claimed(&crew, &ann).await;
+    claimed(&crew, &ann).await.unwrap();
     for n_minutes in 0..70 {
         for types in ["AgentSeen", "LeasesRenewed"] {
             let n = n_of(&crew, types).await;
@@ -173,7 +168,7 @@ async fn a_silent_agent_is_stuck_then_lost_and_recovers() {
     let crew = team.process().await;
     let ann = joined(&crew, "ann").await;
     crew.create_tasks(&ann, vec![task("edit", &[])]).await.unwrap();
-    claimed(&crew, &ann).await;
+    claimed(&crew, &ann).await.unwrap();
     leased(&crew, &ann, &["a"]).await;
     for (secs, liveness) in
         [(1_799, Liveness::Alive), (1, Liveness::Stuck), (1_799, Liveness::Stuck), (1, Liveness::Lost)]
@@ -204,7 +199,7 @@ async fn a_resumed_session_goes_on_and_a_superseded_one_is_refused() {
     assert!(again.is_resumed && again.caller == old);
     let newer = other.join(Join { session: "another".into(), ..join(&other, "ann") }).await.unwrap();
     assert!(!newer.is_resumed && newer.caller.epoch > old.epoch);
-    let refused = crew.reserve(&old, reserve(&["a"])).await.unwrap_err();
+    let refused = crew.reserve(&old, request(&old, &["a"]), None).await.unwrap_err();
     assert!(matches!(refused, Refusal::Crew(CrewError::Superseded(_))), "{refused}");
     let refused = crew.claim(&old, "backlog/1", None).await.unwrap_err();
     assert!(matches!(refused, Refusal::Crew(CrewError::Superseded(_))), "{refused}");
@@ -239,10 +234,9 @@ async fn an_agent_that_leaves_takes_its_subagents_and_keeps_nothing() {
     crew.create_tasks(&ann, vec![task("one", &[]), task("two", &[])]).await.unwrap();
     leased(&crew, &bob, &["b"]).await;
     leased(&crew, &ann, &["a"]).await;
-    claimed(&crew, &ann).await;
+    claimed(&crew, &ann).await.unwrap();
     crew.claim(&sub, "backlog/2", None).await.unwrap();
-    let waiting = Reserve { wait: Some(TTL), ..reserve(&["b"]) };
-    assert!(matches!(crew.reserve(&sub, waiting).await.unwrap(), Reserved::Queued { .. }));
+    assert_eq!(crew.reserve(&sub, request(&sub, &["b"]), Some(TTL)).await.unwrap(), None, "it waits");
     let (wanted, text) = (Wanted::Permission, "may I?".to_owned());
     crew.ask(&sub, Ask { agent: String::new(), wanted, text, choices: Vec::new(), task: None }).await.unwrap();
 
@@ -269,10 +263,10 @@ async fn a_dead_agents_task_goes_on_with_a_successor() {
     let (first, crew) = (team.process().await, team.process().await);
     let (ann, bob) = (joined(&first, "ann").await, joined(&crew, "bob").await);
     first.create_tasks(&ann, vec![task("edit", &["a"])]).await.unwrap();
-    assert!(matches!(first.claim(&ann, "backlog/1", Some(TTL)).await.unwrap(), Taken::Claimed { .. }));
+    first.claim(&ann, "backlog/1", Some(TTL)).await.unwrap();
     let next_step = Some("write the test".to_owned());
     let progress = TaskProgress { next_step: next_step.clone(), ..TaskProgress::default() };
-    first.update_task(&ann, "backlog/1", TaskUpdate::Progress(progress)).await.unwrap();
+    first.update_task(&ann, "backlog/1", progress, None).await.unwrap();
     crew.fire_timers().await.unwrap();
     assert_eq!(crew.agents().await.unwrap().get("ann").unwrap().liveness, Liveness::Alive);
     first.store().close().await;
@@ -281,7 +275,7 @@ async fn a_dead_agents_task_goes_on_with_a_successor() {
     assert_eq!(crew.agents().await.unwrap().get("ann").unwrap().liveness, Liveness::Lost);
     assert_eq!(n_of(&crew, "LeasesAbandoned").await, 1);
     let (taken, _) = crew.next_task(&bob, Some(TTL)).await.unwrap();
-    let Some(Taken::Claimed { progress: Some(progress), leases, .. }) = taken else { panic!("{taken:?}") };
+    let Some(Claimed { progress: Some(progress), leases, .. }) = taken else { panic!("{taken:?}") };
     assert_eq!((progress.next_step, leases.len()), (next_step, 1));
 }
 
@@ -291,14 +285,15 @@ async fn a_resumed_agent_keeps_its_task_when_its_old_process_dies() {
     let (first, second, third) = (team.process().await, team.process().await, team.process().await);
     let ann = joined(&first, "ann").await;
     first.create_tasks(&ann, vec![task("edit", &[])]).await.unwrap();
-    claimed(&first, &ann).await;
+    claimed(&first, &ann).await.unwrap();
     let resumed = second.join(join(&second, "ann")).await.unwrap();
     assert!(resumed.is_resumed);
     drop(first);
     third.fire_timers().await.unwrap();
     let bob = joined(&third, "bob").await;
-    assert!(matches!(claimed(&third, &bob).await, Taken::Held { holder } if holder == "ann"));
-    second.update_task(&resumed.caller, "backlog/1", TaskUpdate::Done("done".into())).await.unwrap();
+    let refused = claimed(&third, &bob).await.unwrap_err();
+    assert!(matches!(&refused, Refusal::Task(TaskError::Held { executor, .. }) if executor.name == "ann"), "{refused}");
+    second.update_task(&resumed.caller, "backlog/1", TaskProgress::default(), done()).await.unwrap();
 }
 
 #[tokio::test]
@@ -311,15 +306,15 @@ async fn after_three_dead_claimants_a_task_waits_for_a_person() {
         assert_eq!(crew.tasks(None).await.unwrap()[0].state, TaskState::Ready, "after {n}");
         let victim = team.process().await;
         let agent = joined(&victim, &format!("victim{n}")).await;
-        assert!(matches!(claimed(&victim, &agent).await, Taken::Claimed { .. }));
+        claimed(&victim, &agent).await.unwrap();
         drop(victim);
         crew.fire_timers().await.unwrap();
     }
     assert_eq!(crew.tasks(None).await.unwrap()[0].state, TaskState::Parked);
-    assert!(matches!(claimed(&crew, &bob).await, Taken::Parked));
+    assert!(matches!(claimed(&crew, &bob).await, Err(Refusal::Task(TaskError::Parked))));
     assert!(crew.next_task(&bob, None).await.unwrap().0.is_none(), "nobody is offered it");
     crew.unpark("backlog/1", "ana".into()).await.unwrap();
-    assert!(matches!(claimed(&crew, &bob).await, Taken::Claimed { .. }));
+    claimed(&crew, &bob).await.unwrap();
 }
 
 #[tokio::test]
@@ -330,7 +325,7 @@ async fn agents_of_two_projects_may_have_the_same_name() {
     one.create_tasks(&ann, vec![task("edit", &[])]).await.unwrap();
     let ids = other.create_tasks(&namesake, vec![task("edit", &[])]).await.unwrap();
     assert_eq!(ids[0].1, "backlog-q/1", "each project has a standing plan");
-    claimed(&one, &ann).await;
+    claimed(&one, &ann).await.unwrap();
     assert_eq!(other.tasks_of("ann").await.unwrap(), Vec::<String>::new());
     other.leave(&namesake, Outcome::Success, String::new(), String::new()).await.unwrap();
     assert_eq!(one.tasks_of("ann").await.unwrap(), ["backlog/1"]);

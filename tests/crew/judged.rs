@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crewlog_executors::crew::{Caller, Crew, Join, Reserve};
+use crewlog_executors::crew::{Caller, Crew, Join};
 use crewlog_mq::{Recorded, Timestamp};
 use crewlog_planner::crew::agents::Outcome;
-use crewlog_planner::crew::leases::{LeaseEvent, STREAM, Which};
+use crewlog_planner::crew::leases::{LeaseEvent, Request, STREAM, Which};
 
-use super::team::{Team, join, joined, recorded, reserve};
+use super::team::{Team, join, joined, recorded, request};
 
 /// Targets, and which of [`FILES`] each covers.
 pub const TARGETS: [(&str, &[usize]); 6] = [
@@ -74,8 +74,8 @@ async fn act(team: &Team, crew: &Crew, caller: &Caller, seed: &mut u64) {
             let second = TARGETS[below(seed, 6)].0;
             let (is_exclusive, is_strict) = (below(seed, 4) > 0, below(seed, 8) == 0);
             let wait = Some(ttl).filter(|_| below(seed, 2) == 0);
-            let request = Reserve { is_exclusive, is_strict, wait, ttl, ..reserve(&[first, second]) };
-            let _ = crew.reserve(caller, request).await;
+            let request = Request { is_exclusive, is_strict, ttl, ..request(caller, &[first, second]) };
+            let _ = crew.reserve(caller, request, wait).await;
         }
         5 => _ = crew.release(caller, Which::All).await,
         6 => _ = crew.extend(caller, Which::All, ttl).await,

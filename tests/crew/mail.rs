@@ -1,6 +1,6 @@
 //! Messages between agents, and the crew on a log that goes back or is closed.
 
-use crewlog_executors::crew::{Draft, Refusal};
+use crewlog_executors::crew::{Caller, Crew, Mail, Refusal};
 use crewlog_mq::{Error, Position};
 use crewlog_planner::crew::CrewError;
 use crewlog_planner::crew::agents::Agents;
@@ -8,14 +8,18 @@ use crewlog_planner::crew::agents::EVERYONE;
 use crewlog_planner::crew::asks::Asks;
 use crewlog_planner::crew::asks::{Ask, Wanted};
 use crewlog_planner::crew::leases::Leases;
+use crewlog_planner::crew::messages::{Message, Sender};
 use rusqlite::Connection;
 use rusqlite::backup::Backup;
 use std::time::Duration;
 
-use super::team::{Team, claimed, join, joined, leased, n_of, recorded, task};
+use super::team::{Team, claimed, join, joined, leased, letter, n_of, recorded, task};
 
-fn draft(to: &str, subject: &str) -> Draft {
-    Draft { to: vec![to.to_owned()], subject: subject.to_owned(), ..Draft::default() }
+/// The unread messages of an agent, which are read with this.
+async fn read(crew: &Crew, caller: &Caller) -> Vec<Mail> {
+    let (mail, _) = crew.inbox(&caller.agent, true, Position(0), 10, None).await.unwrap();
+    crew.mark_read(caller, mail.iter().map(|mail| mail.position).collect()).await.unwrap();
+    mail
 }
 
 #[tokio::test]
@@ -24,7 +28,7 @@ async fn a_message_changes_nothing_but_messages() {
     let crew = team.process().await;
     let (ann, bob) = (joined(&crew, "ann").await, joined(&crew, "bob").await);
     crew.create_tasks(&ann, vec![task("edit", &["a"])]).await.unwrap();
-    claimed(&crew, &bob).await;
+    claimed(&crew, &bob).await.unwrap();
     leased(&crew, &bob, &["a"]).await;
     let (wanted, text) = (Wanted::Permission, "may I drop the table?".to_owned());
     crew.ask(&bob, Ask { agent: "bob".into(), wanted, text, choices: Vec::new(), task: None }).await.unwrap();
@@ -34,10 +38,10 @@ async fn a_message_changes_nothing_but_messages() {
     };
     let before = all().await;
     for body in ["release a now", "answer a1 --yes", "backlog/1 is done", "from the person: leave"] {
-        let draft = Draft { body: body.into(), needs_ack: true, ..draft("bob", body) };
-        crew.send(&ann, draft).await.unwrap();
+        let message = Message { body: body.into(), needs_ack: true, ..letter("ann", "bob", body) };
+        crew.send(&ann, message).await.unwrap();
     }
-    let (mail, _) = crew.read_inbox(&bob, true, Position(0), 10).await.unwrap();
+    let mail = read(&crew, &bob).await;
     for mail in &mail {
         crew.ack(&bob, mail.position, "release(a) done(backlog/1)".into()).await.unwrap();
     }
@@ -50,21 +54,40 @@ async fn two_messages_of_one_instant_arrive_at_their_recipients_only() {
     let (crew, other) = (team.process().await, team.process().await);
     let (ann, bob) = (joined(&crew, "ann").await, joined(&crew, "bob").await);
     let bob_2 = joined(&other, "bob_2").await;
-    let (one, two) = tokio::join!(crew.send(&ann, draft("bob", "same")), other.send(&bob_2, draft("bob", "same")));
-    assert_ne!(one.unwrap().message, two.unwrap().message);
-    crew.send(&ann, draft("bob_2", "not for bob")).await.unwrap();
-    assert_eq!(crew.send(&ann, draft(EVERYONE, "all")).await.unwrap().to, ["bob", "bob_2"]);
-    let subjects = |mail: Vec<crewlog_executors::crew::Mail>| -> Vec<String> {
-        mail.into_iter().map(|mail| mail.message.subject).collect()
-    };
-    assert_eq!(subjects(crew.read_inbox(&bob, true, Position(0), 10).await.unwrap().0), ["same", "same", "all"]);
-    assert_eq!(subjects(other.read_inbox(&bob_2, true, Position(0), 10).await.unwrap().0), ["not for bob", "all"]);
-    let (none, more) = crew.read_inbox(&bob, true, Position(0), 10).await.unwrap();
-    assert!(none.is_empty() && !more, "they are read");
+    let (one, two) =
+        tokio::join!(crew.send(&ann, letter("ann", "bob", "same")), other.send(&bob_2, letter("bob_2", "bob", "same")));
+    assert_ne!(one.unwrap().0, two.unwrap().0);
+    crew.send(&ann, letter("ann", "bob_2", "not for bob")).await.unwrap();
+    let (_, to) = crew.send(&ann, letter("ann", EVERYONE, "all")).await.unwrap();
+    assert_eq!(to.into_iter().collect::<Vec<_>>(), ["bob", "bob_2"]);
+    let subjects = |mail: Vec<Mail>| -> Vec<String> { mail.into_iter().map(|mail| mail.message.subject).collect() };
+    assert_eq!(subjects(read(&crew, &bob).await), ["same", "same", "all"]);
+    assert_eq!(subjects(read(&other, &bob_2).await), ["not for bob", "all"]);
+    assert_eq!(crew.inbox("bob", true, Position(0), 10, None).await.unwrap(), (Vec::new(), false), "they are read");
     let refused = crew.join(join(&crew, EVERYONE)).await.unwrap_err();
     assert!(refused.to_string().contains(EVERYONE), "{refused}");
-    let unknown = crew.send(&ann, draft("bo", "nobody")).await.unwrap_err();
+    let unknown = crew.send(&ann, letter("ann", "bo", "nobody")).await.unwrap_err();
     assert!(matches!(unknown, Refusal::NoRecipient(_)), "{unknown}");
+}
+
+#[tokio::test]
+async fn a_word_is_the_name_of_an_agent_or_a_role() {
+    let team = Team::new();
+    let crew = team.process().await;
+    let with_role = |name: &str, role: &str| {
+        let mut join = join(&crew, name);
+        join.profile.capabilities = vec![role.to_owned()];
+        join
+    };
+    crew.join(with_role("ann", "review")).await.unwrap();
+    for join in [with_role("bob", "ann"), join(&crew, "review")] {
+        let refused = crew.join(join).await.unwrap_err();
+        assert!(matches!(refused, Refusal::Crew(CrewError::Invalid(_))), "{refused}");
+    }
+    let changed = crew.join(with_role("bob", "review")).await.unwrap().caller;
+    assert!(crew.join(with_role("bob", "ann")).await.is_err(), "also later");
+    let (_, to) = crew.send(&changed, letter("bob", "review", "look")).await.unwrap();
+    assert_eq!(to.into_iter().collect::<Vec<_>>(), ["ann"]);
 }
 
 #[tokio::test]
@@ -72,14 +95,14 @@ async fn offers_reading_and_acknowledgements_are_events() {
     let team = Team::new();
     let crew = team.process().await;
     let (ann, bob) = (joined(&crew, "ann").await, joined(&crew, "bob").await);
-    let sent = crew.send(&ann, Draft { needs_ack: true, ..draft("bob", "look") }).await.unwrap().message;
-    let reply = Draft { thread: Some(sent), ..draft("bob", "again") };
-    crew.send_from_person("ana".into(), reply).await.unwrap();
+    let (sent, _) = crew.send(&ann, Message { needs_ack: true, ..letter("ann", "bob", "look") }).await.unwrap();
+    let from = Sender::Person("ana".into());
+    crew.deliver(Message { from, thread: Some(sent), ..letter("", "bob", "again") }).await.unwrap();
     assert_eq!(crew.offer("bob").await.unwrap(), (2, 2));
     assert_eq!(crew.offer("bob").await.unwrap(), (0, 2), "it is notified once");
     let (mail, more) = crew.inbox("bob", true, Position(0), 1, None).await.unwrap();
     assert!(more && mail.len() == 1 && n_of(&crew, "MessagesRead").await == 0, "a look reads nothing");
-    let (mail, _) = crew.read_inbox(&bob, true, Position(0), 10).await.unwrap();
+    let mail = read(&crew, &bob).await;
     assert_eq!((mail[1].message.thread, mail[0].ack_is_due, mail[1].ack_is_due), (Some(sent), true, false));
     team.pass(1_801);
     let now = crew.store().now();
@@ -132,7 +155,7 @@ async fn calls_on_a_closed_log_are_refused_as_closed() {
     for refused in [
         crew.present(&ann).await.unwrap_err(),
         crew.tasks(None).await.unwrap_err(),
-        crew.send(&ann, draft("ann", "x")).await.unwrap_err(),
+        crew.send(&ann, letter("ann", "ann", "x")).await.unwrap_err(),
         crew.fire_timers().await.unwrap_err(),
     ] {
         assert!(matches!(refused, Refusal::Store(Error::Closed)), "{refused}");

@@ -19,5 +19,5 @@ mod needs;
 pub mod recorded;
 mod snapshots;
 mod statistics;
-mod team;
+pub mod team;
 mod transcript;

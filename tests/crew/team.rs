@@ -1,14 +1,17 @@
 //! Agents on one log, in several processes that a test can end. It checks nothing.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crewlog_executors::crew::{Caller, Crew, Join, NewTask, Reserve, Reserved, Taken};
+use crewlog_executors::crew::{Caller, Claimed, Crew, Join, NewTask, Refusal};
 use crewlog_executors::liveness::LivenessLock;
 use crewlog_mq::{EventStore, Query, Range, Recorded};
+use crewlog_planner::claim::Ending;
 use crewlog_planner::crew::agents::Profile;
-use crewlog_planner::crew::leases::TTL;
+use crewlog_planner::crew::leases::{Request, TTL};
+use crewlog_planner::crew::messages::{Importance, Message, Sender};
 use crewlog_planner::crew::target::Target;
 use tempfile::TempDir;
 
@@ -68,24 +71,22 @@ pub async fn joined(crew: &Crew, name: &str) -> Caller {
     crew.join(join(crew, name)).await.unwrap().caller
 }
 
-pub fn reserve(paths: &[&str]) -> Reserve {
-    Reserve {
+pub fn request(caller: &Caller, paths: &[&str]) -> Request {
+    Request {
+        holder: caller.holder(),
         targets: paths.iter().map(|path| Target::written(path).unwrap()).collect(),
         is_exclusive: true,
         ttl: TTL,
         reason: "it is edited".into(),
         task: None,
         is_strict: false,
-        wait: None,
     }
 }
 
 /// The numbers of the leases, all granted.
 pub async fn leased(crew: &Crew, caller: &Caller, paths: &[&str]) -> Vec<u64> {
-    match crew.reserve(caller, reserve(paths)).await.unwrap() {
-        Reserved::Granted { leases, .. } => leases.into_iter().map(|(number, _)| number).collect(),
-        other => panic!("{other:?}"),
-    }
+    let granted = crew.reserve(caller, request(caller, paths), None).await.unwrap().unwrap();
+    granted.leases.into_iter().map(|(number, _)| number).collect()
 }
 
 pub fn task(title: &str, files: &[&str]) -> NewTask {
@@ -94,8 +95,25 @@ pub fn task(title: &str, files: &[&str]) -> NewTask {
 }
 
 /// Claims `backlog/1` without leases.
-pub async fn claimed(crew: &Crew, caller: &Caller) -> Taken {
-    crew.claim(caller, "backlog/1", None).await.unwrap()
+pub async fn claimed(crew: &Crew, caller: &Caller) -> Result<Claimed, Refusal> {
+    crew.claim(caller, "backlog/1", None).await
+}
+
+/// The end of a task.
+pub fn done() -> Option<Ending> {
+    Some(Ending::Completed { result: "done".to_owned(), run: None })
+}
+
+pub fn letter(from: &str, to: &str, subject: &str) -> Message {
+    Message {
+        from: Sender::Agent(from.to_owned()),
+        to: BTreeSet::from([to.to_owned()]),
+        subject: subject.to_owned(),
+        body: String::new(),
+        thread: None,
+        importance: Importance::Normal,
+        needs_ack: false,
+    }
 }
 
 pub async fn recorded(crew: &Crew) -> Vec<Recorded> {

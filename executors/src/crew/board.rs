@@ -7,6 +7,7 @@ use crewlog_planner::claim::{self, Holder};
 use crewlog_planner::event::{self, TaskStatus};
 use crewlog_planner::plan::{NodeKind, TaskId};
 use crewlog_planner::state::Task;
+use crewlog_planner::text::truncate;
 use crewlog_planner::view::PlanView;
 use serde::Serialize;
 
@@ -16,6 +17,8 @@ use crate::queue::{Dispatch, Plans};
 
 /// Events read at a time.
 const PAGE: usize = 500;
+/// The longest title of a task, in characters.
+const TITLE_CHARS_MAX: usize = 200;
 
 /// The open plans of a log.
 #[derive(Debug, Default)]
@@ -48,7 +51,7 @@ pub enum TaskState {
 pub struct TaskSummary {
     /// The plan and the task: `backlog/3`.
     pub id: String,
-    /// The first lines of its text.
+    /// Its text, shortened.
     pub title: String,
     /// Its state.
     pub state: TaskState,
@@ -116,23 +119,18 @@ impl Board {
         views.filter(move |(_, tags, _)| is_own(tags)).map(|(plan, _, view)| (plan, view))
     }
 
-    /// The next task for an agent that may have it under these names: the most urgent of all plans. Those in `without` are
-    /// passed over.
-    pub(super) fn next(&self, project: &str, names: &[&str], without: &BTreeSet<String>) -> Option<Dispatch> {
+    /// The next task for an agent that may have it under these names: the most urgent of all plans that is not passed over.
+    pub(super) fn next(&self, project: &str, names: &[&str], is_passed: impl Fn(&str) -> bool) -> Option<Dispatch> {
         let tag = format!("project:{project}");
         let is_wanted = |dispatch: &Dispatch| {
             is_for_agents(dispatch)
                 && dispatch.tags.contains(&tag)
                 && dispatch.parameters.assignee.as_ref().is_none_or(|assignee| names.contains(&assignee.as_str()))
-                && !without.contains(&dispatch.id())
-                && !self.is_parked(&dispatch.plan, dispatch.task)
+                && !is_passed(&dispatch.id())
+                && self.view(&dispatch.plan).is_some_and(|view| !view.times(dispatch.task).claim.is_parked())
         };
         let plans = self.known().next()?;
         plans.next(is_wanted, |_, _| false).map(|(dispatch, _)| dispatch)
-    }
-
-    fn is_parked(&self, plan: &str, task: TaskId) -> bool {
-        self.view(plan).is_some_and(|view| view.times(task).claim.is_parked())
     }
 
     pub(super) fn view(&self, plan: &str) -> Option<&PlanView> {
@@ -191,7 +189,7 @@ pub(super) fn summaries(plan: &str, view: &PlanView) -> Vec<TaskSummary> {
         let progress = times.claim.progress.unwrap_or_default();
         TaskSummary {
             id: claim::aggregate_id(plan, id),
-            title: shortened(&task.plan.description),
+            title: truncate(&task.plan.description, TITLE_CHARS_MAX),
             state: task_state,
             assignee: holder.or_else(|| task.plan.assignee.clone()),
             priority: task.plan.priority.clone(),
@@ -202,13 +200,4 @@ pub(super) fn summaries(plan: &str, view: &PlanView) -> Vec<TaskSummary> {
         }
     };
     state.tasks.iter().filter(is_listed).map(summary).collect()
-}
-
-/// The beginning of a text.
-fn shortened(text: &str) -> String {
-    const CHARS_MAX: usize = 200;
-    match text.char_indices().nth(CHARS_MAX) {
-        Some((end, _)) => format!("{}...", &text[..end]),
-        None => text.to_owned(),
-    }
 }

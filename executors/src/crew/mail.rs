@@ -4,38 +4,12 @@ use std::collections::BTreeSet;
 
 use crewlog_mq::{Cause, Position, Query, Range, Recorded, Timestamp};
 use crewlog_planner::crew::agents::{Agents, EVERYONE, Liveness};
-use crewlog_planner::crew::messages::{self, Importance, Message, MessageCommand, MessageEvent, Messages, Sender};
+use crewlog_planner::crew::messages::{self, Message, MessageCommand, MessageEvent, Messages, Sender};
 
 use super::{Caller, Crew, Refusal};
 
 /// Messages read at a time from the log.
 const PAGE: usize = 200;
-
-/// A message to send.
-#[derive(Debug, Clone, Default)]
-pub struct Draft {
-    /// Names of agents, capabilities of agents, or [`EVERYONE`].
-    pub to: Vec<String>,
-    /// What it is about.
-    pub subject: String,
-    /// The text.
-    pub body: String,
-    /// A message of the thread that it belongs to.
-    pub thread: Option<Position>,
-    /// How urgent it is.
-    pub importance: Importance,
-    /// Whether each recipient is to acknowledge it.
-    pub needs_ack: bool,
-}
-
-/// A message that was sent.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Delivered {
-    /// Its id.
-    pub message: Position,
-    /// The agents that it went to.
-    pub to: Vec<String>,
-}
 
 /// A message as it is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,73 +30,52 @@ impl Crew {
     /// Sends a message of an agent.
     ///
     /// # Errors
-    /// As for [`Crew::present`], an unknown recipient, or a refusal by [`Messages`].
-    pub async fn send(&self, caller: &Caller, draft: Draft) -> Result<Delivered, Refusal> {
+    /// As for [`Crew::deliver`].
+    pub async fn send(&self, caller: &Caller, message: Message) -> Result<(Position, BTreeSet<String>), Refusal> {
         self.present(caller).await?;
-        self.deliver(Sender::Agent(caller.agent.clone()), draft).await
+        self.deliver(message).await
     }
 
-    /// Sends a message of a person.
+    /// Sends a message to agents by name, by capability or to [`EVERYONE`]. Its thread is any message of the thread. Gives its id,
+    /// and the agents that it went to.
     ///
     /// # Errors
-    /// An unknown recipient, a refusal by [`Messages`], or a fault of the log.
-    pub async fn send_from_person(&self, person: String, draft: Draft) -> Result<Delivered, Refusal> {
-        self.deliver(Sender::Person(person), draft).await
-    }
-
-    async fn deliver(&self, from: Sender, draft: Draft) -> Result<Delivered, Refusal> {
-        let Draft { to, subject, body, thread, importance, needs_ack } = draft;
-        let to = recipients(&*self.agents().await?, &to, &from)?;
-        let thread = match thread {
-            Some(position) => Some(self.thread_of(position).await?),
-            None => None,
-        };
-        let message = Message { from, to: to.clone(), subject, body, thread, importance, needs_ack };
+    /// An unknown recipient, or a refusal by [`Messages`].
+    pub async fn deliver(&self, mut message: Message) -> Result<(Position, BTreeSet<String>), Refusal> {
+        let to = recipients(&*self.agents().await?, &message.to, &message.from)?;
+        message.to.clone_from(&to);
+        if let Some(position) = message.thread {
+            message.thread = Some(self.thread_of(position).await?);
+        }
         let command = MessageCommand::Send { message, now: self.store.now() };
         let executed = self.messages.lock().await.execute(command, &Cause::request()).await?;
-        Ok(Delivered { message: executed.position, to: to.into_iter().collect() })
+        Ok((executed.position, to))
     }
 
     /// The first message of the thread that a message belongs to.
     async fn thread_of(&self, position: Position) -> Result<Position, Refusal> {
         let before = Position(position.0.saturating_sub(1));
         let page = self.store.read(&self.sent(), Range::between(before, position), 1).await?;
-        let found = page.events.first().map(mail).transpose()?.flatten();
-        let (message, _) = found.ok_or_else(|| Refusal::NoTask(format!("there is no message {position}")))?;
-        Ok(message.thread.unwrap_or(position))
+        match page.events.first().map(Recorded::decode).transpose()? {
+            Some(MessageEvent::MessageSent { message, .. }) => Ok(message.thread.unwrap_or(position)),
+            _none => Err(Refusal::NoTask(format!("there is no message {position}"))),
+        }
     }
 
     fn sent(&self) -> Query {
         Query::aggregate(messages::STREAM, &self.project).of_type("MessageSent")
     }
 
-    /// The messages to an agent after a position, at most `limit`, the oldest first; the unread ones only if `unread_only`.
-    /// Those that are given are read now. The second value is true if there are more.
-    ///
-    /// # Errors
-    /// As for [`Crew::present`].
-    pub async fn read_inbox(
-        &self,
-        caller: &Caller,
-        unread_only: bool,
-        after: Position,
-        limit: usize,
-    ) -> Result<(Vec<Mail>, bool), Refusal> {
+    /// Records that an agent has read these messages.
+    pub async fn mark_read(&self, caller: &Caller, messages: BTreeSet<Position>) -> Result<(), Refusal> {
         self.present(caller).await?;
-        let (mut found, more) = self.inbox(&caller.agent, unread_only, after, limit, None).await?;
-        let read: BTreeSet<_> = found.iter().filter(|mail| mail.is_unread).map(|mail| mail.position).collect();
-        if !read.is_empty() {
-            let command = MessageCommand::Read { agent: caller.agent.clone(), messages: read, now: self.store.now() };
-            self.messages.lock().await.execute(command, &Cause::request()).await?;
-        }
-        found.truncate(limit);
-        Ok((found, more))
+        let command = MessageCommand::Read { agent: caller.agent.clone(), messages, now: self.store.now() };
+        self.messages.lock().await.execute(command, &Cause::request()).await?;
+        Ok(())
     }
 
-    /// The same without reading them, now or as of a position.
-    ///
-    /// # Errors
-    /// A fault of the log.
+    /// The messages to an agent after a position, at most `limit`, the oldest first, now or as of a position; the unread ones only
+    /// if `unread_only`. They stay unread. The second value is true if there are more.
     pub async fn inbox(
         &self,
         agent: &str,
@@ -148,7 +101,7 @@ impl Crew {
         while let Some(range) = rest {
             let page = self.store.read(&query, range, PAGE).await?;
             for recorded in &page.events {
-                let Some((message, at)) = mail(recorded)? else { continue };
+                let MessageEvent::MessageSent { message, at } = recorded.decode()? else { continue };
                 let position = recorded.position;
                 let (is_unread, ack_is_due) = (unread.contains(&position), due.contains(&position));
                 if !message.to.contains(agent) || (unread_only && !is_unread) {
@@ -167,7 +120,7 @@ impl Crew {
     /// An agent acknowledges a message.
     ///
     /// # Errors
-    /// As for [`Crew::present`], and a message that waits for no acknowledgement of this agent.
+    /// A message that waits for no acknowledgement of this agent.
     pub async fn ack(&self, caller: &Caller, message: Position, note: String) -> Result<(), Refusal> {
         self.present(caller).await?;
         let command = MessageCommand::Ack { agent: caller.agent.clone(), message, note, now: self.store.now() };
@@ -176,9 +129,6 @@ impl Crew {
     }
 
     /// Offers an agent its unread messages, and gives how many it has not been told about before and how many are unread.
-    ///
-    /// # Errors
-    /// A fault of the log.
     pub async fn offer(&self, agent: &str) -> Result<(usize, usize), Refusal> {
         let mut messages = self.messages.lock().await;
         messages.catch_up().await?;
@@ -191,17 +141,8 @@ impl Crew {
     }
 }
 
-fn mail(recorded: &Recorded) -> Result<Option<(Message, Timestamp)>, crewlog_mq::Error> {
-    Ok(match recorded.decode()? {
-        MessageEvent::MessageSent { message, at } => Some((message, at)),
-        MessageEvent::MessagesOffered { .. }
-        | MessageEvent::MessagesRead { .. }
-        | MessageEvent::MessageAcked { .. } => None,
-    })
-}
-
 /// The agents that names, roles and [`EVERYONE`] stand for, without the sender.
-fn recipients(agents: &Agents, wanted: &[String], from: &Sender) -> Result<BTreeSet<String>, Refusal> {
+fn recipients(agents: &Agents, wanted: &BTreeSet<String>, from: &Sender) -> Result<BTreeSet<String>, Refusal> {
     let present = || agents.iter().filter(|(_, agent)| agent.liveness != Liveness::Left);
     let mut found = BTreeSet::new();
     for wanted in wanted {

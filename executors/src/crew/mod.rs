@@ -6,6 +6,9 @@
 //!
 //! Every call of an agent goes through [`Crew::present`]: it checks that the session still holds the name, and renews the
 //! agent's leases and claims. The log records that once a minute at most.
+//!
+//! Each call can fail with a fault of the log, and each call of an agent as [`Crew::present`] does; a call names its other errors
+//! only.
 
 mod board;
 mod mail;
@@ -20,25 +23,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crewlog_mq::{
-    Append, Cause, CellChange, Error, Event, EventStore, ExecuteError, Executed, Handler, Position, Query, Range,
-    Runner, Snapshot, Timestamp,
+    Append, Cause, CellChange, Error, Event, EventStore, Executed, Handler, Position, Query, Range, Runner, Snapshot,
+    Timestamp,
 };
 use crewlog_planner::claim::{self, Executor};
-use crewlog_planner::crew::CrewError;
 use crewlog_planner::crew::agents::{self, Agents, Profile};
-use crewlog_planner::crew::asks::{self, Answer, Ask, AskCommand, Asks};
-use crewlog_planner::crew::leases::{self, Holder, Lease, LeaseCommand, LeaseEvent, Leases, Request, Which};
+use crewlog_planner::crew::asks::{self, Answer, Ask, AskCommand, AskEvent, Asks};
+use crewlog_planner::crew::leases::{self, Holder, Lease, LeaseCommand, LeaseEvent, Leases, MergeRisk, Request, Which};
 use crewlog_planner::crew::messages::{self, Messages};
-use crewlog_planner::crew::target::Target;
 use crewlog_planner::event;
 use futures::TryStreamExt;
 use tokio::sync::{Mutex, MutexGuard};
 
 pub use self::board::{TaskState, TaskSummary};
-pub use self::mail::{Delivered, Draft, Mail};
+pub use self::mail::Mail;
 pub use self::needs::{Kind, Need, NeedsYou, needs_you};
 pub use self::refusal::Refusal;
-pub use self::tasks::{NewTask, STANDING_PLAN, Taken, TaskUpdate};
+pub use self::tasks::{Claimed, NewTask, STANDING_PLAN, standing_plan};
 pub use self::timers::host;
 
 use self::board::Board;
@@ -71,7 +72,9 @@ pub struct Caller {
 }
 
 impl Caller {
-    fn holder(&self) -> Holder {
+    /// As whom it holds leases.
+    #[must_use]
+    pub fn holder(&self) -> Holder {
         Holder { agent: self.agent.clone(), worktree: self.worktree.clone() }
     }
 
@@ -106,45 +109,13 @@ pub struct Joined {
     pub position: Position,
 }
 
-/// A request for leases.
-#[derive(Debug, Clone)]
-pub struct Reserve {
-    /// The files.
-    pub targets: Vec<Target>,
-    /// Whether no other lease may overlap them.
-    pub is_exclusive: bool,
-    /// How long the leases last without a call.
-    pub ttl: Duration,
-    /// Why.
-    pub reason: String,
-    /// The task that it is for: `<plan>/<number>`.
-    pub task: Option<String>,
-    /// Whether leases in other worktrees count too.
-    pub is_strict: bool,
-    /// For how long the request waits in the queue.
-    pub wait: Option<Duration>,
-}
-
-/// What a request for leases led to.
+/// Leases that were granted.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Reserved {
-    /// All of it: the agent's leases on the targets, by number, and the overlaps with other worktrees.
-    Granted {
-        /// The leases on the requested targets.
-        leases: Vec<(u64, Lease)>,
-        /// Live leases of other worktrees that overlap.
-        merge_risks: Vec<leases::MergeRisk>,
-    },
-    /// It waits for others, as this number.
-    Queued {
-        /// Its number.
-        waiting: u64,
-    },
-    /// Nothing of it.
-    Denied {
-        /// What is in the way.
-        blocked: Vec<leases::Blocked>,
-    },
+pub struct Granted {
+    /// The leases on the requested targets, by number.
+    pub leases: Vec<(u64, Lease)>,
+    /// Live leases of other worktrees that overlap.
+    pub merge_risks: Vec<MergeRisk>,
 }
 
 impl Crew {
@@ -191,41 +162,26 @@ impl Crew {
     }
 
     /// The agents, up to date.
-    ///
-    /// # Errors
-    /// A fault of the log.
     pub async fn agents(&self) -> Result<Read<'_, Agents>, Error> {
         Read::of(&self.agents).await
     }
 
     /// The leases, up to date.
-    ///
-    /// # Errors
-    /// A fault of the log.
     pub async fn leases(&self) -> Result<Read<'_, Leases>, Error> {
         Read::of(&self.leases).await
     }
 
     /// The open messages, up to date.
-    ///
-    /// # Errors
-    /// A fault of the log.
     pub async fn messages(&self) -> Result<Read<'_, Messages>, Error> {
         Read::of(&self.messages).await
     }
 
     /// The questions, up to date.
-    ///
-    /// # Errors
-    /// A fault of the log.
     pub async fn asks(&self) -> Result<Read<'_, Asks>, Error> {
         Read::of(&self.asks).await
     }
 
     /// The agents, leases, messages or questions as of a position, or now.
-    ///
-    /// # Errors
-    /// A fault of the log.
     pub async fn at<H>(&self, position: Option<Position>) -> Result<H, Error>
     where
         H: Handler + Snapshot + Clone,
@@ -246,39 +202,35 @@ impl Crew {
         Ok(handler)
     }
 
-    /// Requests leases: all of them or none.
+    /// Requests leases: all of them or none. Gives nothing while the request waits in the queue, for at most `wait`.
     ///
     /// # Errors
-    /// As for [`Crew::present`], a request past a limit, or a fault of the log. That others hold leases is no error.
-    pub async fn reserve(&self, caller: &Caller, reserve: Reserve) -> Result<Reserved, Refusal> {
+    /// [`CrewError::Held`](crewlog_planner::crew::CrewError::Held) if others hold leases and it does not wait, or a request past a limit.
+    pub async fn reserve(
+        &self,
+        caller: &Caller,
+        request: Request,
+        wait: Option<Duration>,
+    ) -> Result<Option<Granted>, Refusal> {
         self.present(caller).await?;
-        let Reserve { targets, is_exclusive, ttl, reason, task, is_strict, wait } = reserve;
         let now = self.store.now();
-        let request =
-            Request { holder: caller.holder(), targets: targets.clone(), is_exclusive, ttl, reason, task, is_strict };
-        let wait_until = wait.filter(|wait| !wait.is_zero()).map(|wait| now.plus(wait));
+        let wait_until = wait.map(|wait| now.plus(wait));
+        let command = LeaseCommand::Reserve { request: request.clone(), wait_until, now };
         let mut leases = self.leases.lock().await;
-        let executed = match leases.execute(LeaseCommand::Reserve { request, wait_until, now }, &Cause::request()).await
-        {
-            Err(ExecuteError::Refused(CrewError::Held(blocked))) => return Ok(Reserved::Denied { blocked }),
-            executed => executed?,
-        };
-        // The same request may be waiting already.
-        let waits = |request: &Request| {
-            request.holder == caller.holder() && request.targets.iter().all(|target| targets.contains(target))
-        };
-        let waiting =
-            leases.handler().waiting().find(|(_, waiting)| waits(&waiting.request)).map(|(number, _)| *number);
-        match waiting.filter(|_| executed.events.is_empty()) {
-            Some(waiting) => Ok(Reserved::Queued { waiting }),
-            None => Ok(reserved(leases.handler(), caller, &targets, &executed.events)),
-        }
+        let executed = leases.execute(command, &Cause::request()).await?;
+        let own = granted(leases.handler(), &request, now);
+        let is_granted = request.targets.iter().all(|target| own.iter().any(|(_, lease)| lease.target == *target));
+        let merge_risks = executed.events.into_iter().find_map(|event| match event {
+            LeaseEvent::LeasesGranted { merge_risks, .. } => Some(merge_risks),
+            _another => None,
+        });
+        Ok(is_granted.then(|| Granted { leases: own, merge_risks: merge_risks.unwrap_or_default() }))
     }
 
     /// Extends leases: those with these numbers or targets, or all. Gives the leases that are live now.
     ///
     /// # Errors
-    /// As for [`Crew::present`], and a lease that is not the agent's.
+    /// A lease that is not the agent's.
     pub async fn extend(&self, caller: &Caller, which: Which, by: Duration) -> Result<Vec<(u64, Lease)>, Refusal> {
         self.present(caller).await?;
         let command = LeaseCommand::Extend { agent: caller.agent.clone(), which, by, now: self.store.now() };
@@ -290,7 +242,7 @@ impl Crew {
     /// Releases leases, and gives their numbers and the agents that were waiting and have their leases now.
     ///
     /// # Errors
-    /// As for [`Crew::present`], and a lease that is not the agent's.
+    /// A lease that is not the agent's.
     pub async fn release(&self, caller: &Caller, which: Which) -> Result<(Vec<u64>, Vec<String>), Refusal> {
         self.present(caller).await?;
         let command = LeaseCommand::Release { agent: caller.agent.clone(), which, now: self.store.now() };
@@ -307,7 +259,7 @@ impl Crew {
     /// A person ends leases.
     ///
     /// # Errors
-    /// A lease that is not live, or a fault of the log.
+    /// A lease that is not live.
     pub async fn force(&self, leases: Vec<u64>, by: String, reason: String) -> Result<Vec<u64>, Refusal> {
         let command = LeaseCommand::Force { leases, by, reason, now: self.store.now() };
         let executed = self.leases.lock().await.execute(command, &Cause::request()).await?;
@@ -315,9 +267,6 @@ impl Crew {
     }
 
     /// Records that an edit was refused, or that a file was changed without a lease.
-    ///
-    /// # Errors
-    /// A fault of the log.
     pub async fn record_edit(&self, command: impl FnOnce(Timestamp) -> LeaseCommand) -> Result<(), Refusal> {
         let command = command(self.store.now());
         self.leases.lock().await.execute(command, &Cause::request()).await?;
@@ -325,9 +274,6 @@ impl Crew {
     }
 
     /// Notes that a hook of a program ran, once a minute at most: beside the log, since nothing depends on it.
-    ///
-    /// # Errors
-    /// A fault of the log.
     pub async fn hook_ran(&self, program: &str) -> Result<(), Error> {
         let now = self.store.now();
         if self.last_hook(program).await?.is_some_and(|last| now.since(last) < agents::SEEN_EVERY) {
@@ -339,9 +285,6 @@ impl Crew {
     }
 
     /// When a hook of a program last ran in this project, to the minute.
-    ///
-    /// # Errors
-    /// A fault of the log.
     pub async fn last_hook(&self, program: &str) -> Result<Option<Timestamp>, Error> {
         let cell = self.store.cell(HOOKS, &self.hook_key(program)).await?;
         Ok(cell.and_then(|cell| cell.value.parse().ok()).map(Timestamp))
@@ -354,19 +297,24 @@ impl Crew {
     /// An agent asks the person; gives the number of the question.
     ///
     /// # Errors
-    /// As for [`Crew::present`], and a refusal by [`Asks`].
+    /// A refusal by [`Asks`].
     pub async fn ask(&self, caller: &Caller, ask: Ask) -> Result<u64, Refusal> {
         self.present(caller).await?;
         let ask = Ask { agent: caller.agent.clone(), ..ask };
         let mut asks = self.asks.lock().await;
-        asks.execute(AskCommand::Ask { ask: ask.clone(), now: self.store.now() }, &Cause::request()).await?;
-        Ok(asks.handler().number_of(&ask).unwrap_or_default())
+        let command = AskCommand::Ask { ask: ask.clone(), now: self.store.now() };
+        let executed = asks.execute(command, &Cause::request()).await?;
+        // The log has the question with its secrets redacted, so its text does not find it.
+        Ok(match executed.events.first() {
+            Some(AskEvent::PersonAsked { number, .. }) => *number,
+            _it_is_open_already => asks.handler().number_of(&ask).unwrap_or_default(),
+        })
     }
 
     /// A person answers.
     ///
     /// # Errors
-    /// A refusal by [`Asks`], or a fault of the log.
+    /// A refusal by [`Asks`].
     pub async fn answer(&self, number: u64, answer: Answer) -> Result<(), Refusal> {
         let command = AskCommand::Answer { number, answer, now: self.store.now() };
         self.asks.lock().await.execute(command, &Cause::request()).await?;
@@ -427,18 +375,14 @@ fn released_by(executed: &Executed<LeaseEvent>) -> Vec<u64> {
     released
 }
 
-fn reserved(leases: &Leases, caller: &Caller, targets: &[Target], events: &[LeaseEvent]) -> Reserved {
-    let mut risks = Vec::new();
-    for event in events {
-        if let LeaseEvent::LeasesQueued { waiting, .. } = event {
-            return Reserved::Queued { waiting: *waiting };
-        }
-        if let LeaseEvent::LeasesGranted { merge_risks, .. } = event {
-            risks.clone_from(merge_risks);
-        }
-    }
-    let of_request =
-        |(_, lease): &(u64, &Lease)| lease.holder.worktree == caller.worktree && targets.contains(&lease.target);
-    let own = leases.of_agent(&caller.agent).filter(of_request);
-    Reserved::Granted { leases: own.map(|(number, lease)| (number, lease.clone())).collect(), merge_risks: risks }
+/// The live leases of a holder on the targets of its request, at least as exclusive.
+fn granted(leases: &Leases, request: &Request, now: Timestamp) -> Vec<(u64, Lease)> {
+    let is_meant = |(_, lease): &(u64, &Lease)| {
+        lease.holder == request.holder
+            && request.targets.contains(&lease.target)
+            && (lease.is_exclusive || !request.is_exclusive)
+            && now <= lease.until
+    };
+    let own = leases.of_agent(&request.holder.agent).filter(is_meant);
+    own.map(|(number, lease)| (number, lease.clone())).collect()
 }

@@ -5,6 +5,7 @@ use std::pin::pin;
 
 use crewlog_mq::{Error, EventStore, Position, Query, Range, Timestamp};
 use crewlog_planner::claim;
+use crewlog_planner::crew::agents::{Agents, Liveness};
 use crewlog_planner::crew::asks::{Asks, Open, Wanted};
 use crewlog_planner::crew::conflicts::{ConflictEvent, Conflicts};
 use crewlog_planner::crew::messages::{self, Messages};
@@ -18,6 +19,7 @@ use super::board::Board;
 use super::{Crew, Refusal};
 use crate::history::History;
 use crate::projecting::Projected;
+use crate::shell::shell_word;
 
 /// The most tasks that an item names as held up.
 const HELD_UP_MAX: usize = 20;
@@ -25,9 +27,8 @@ const HELD_UP_MAX: usize = 20;
 const AFTER_FAILURE: [&str; 5] = ["retry", "done", "skip", "continue", "stop"];
 
 /// The kind of thing that waits for a person.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, strum::IntoStaticStr)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-#[strum(serialize_all = "lowercase")]
 pub enum Kind {
     /// An agent may not do something on its own.
     Permission,
@@ -43,7 +44,7 @@ pub enum Kind {
     Paused,
     /// Tasks that are held at the same time touch the same files.
     Conflict,
-    /// An agent has not acknowledged a message in time.
+    /// An agent has not acknowledged a message in time. Agents that have left do not count.
     Overdue,
 }
 
@@ -68,6 +69,12 @@ pub struct Need {
     pub commands: Vec<String>,
 }
 
+impl Need {
+    fn new(kind: Kind, id: String, from: String, text: String) -> Self {
+        Self { kind, id, from, text, choices: Vec::new(), since: None, holds_up: Vec::new(), commands: Vec::new() }
+    }
+}
+
 /// What waits for a person in a project: what holds up work first, then by age.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NeedsYou {
@@ -80,16 +87,15 @@ pub struct NeedsYou {
 }
 
 /// What waits for a person in the project of a crew, now or as of a position.
-///
-/// # Errors
-/// A fault of the log.
 pub async fn needs_you(crew: &Crew, at: Option<Position>) -> Result<NeedsYou, Refusal> {
     let (store, project) = (crew.store(), crew.project());
-    let head = store.head().await?;
-    let position = at.map_or(head, |at| at.min(head));
+    let position = at.unwrap_or(store.head().await?);
     let board = Board::at(store, position).await?;
     let now = match at {
-        Some(_) => time_of(store, position).await?,
+        Some(_) => {
+            let last = store.read(&Query::all(), Range::up_to(position).backwards(), 1).await?;
+            last.events.first().map(|recorded| recorded.created_at).unwrap_or_default()
+        }
         None => store.now(),
     };
     let mut items = asked(crew, &board, at).await?;
@@ -102,11 +108,6 @@ pub async fn needs_you(crew: &Crew, at: Option<Position>) -> Result<NeedsYou, Re
     Ok(NeedsYou { at: position, now, items })
 }
 
-async fn time_of(store: &EventStore, position: Position) -> Result<Timestamp, Error> {
-    let page = store.read(&Query::all(), Range::up_to(position).backwards(), 1).await?;
-    Ok(page.events.first().map(|recorded| recorded.created_at).unwrap_or_default())
-}
-
 async fn asked(crew: &Crew, board: &Board, at: Option<Position>) -> Result<Vec<Need>, Refusal> {
     let asks: Asks = crew.at(at).await?;
     let need = |(number, open): (u64, &Open)| {
@@ -114,39 +115,26 @@ async fn asked(crew: &Crew, board: &Board, at: Option<Position>) -> Result<Vec<N
         let (kind, answers) = match ask.wanted {
             Wanted::Permission => (Kind::Permission, vec!["--yes".to_owned(), "--no".to_owned()]),
             Wanted::Answer if ask.choices.is_empty() => (Kind::Question, vec!["\"...\"".to_owned()]),
-            Wanted::Answer => (Kind::Question, ask.choices.iter().map(|choice| quoted(choice)).collect()),
+            Wanted::Answer => (Kind::Question, ask.choices.iter().map(|choice| shell_word(choice)).collect()),
         };
         let task = ask.task.as_deref().and_then(claim::split_aggregate_id);
         let of_task = task.and_then(|(plan, task)| Some(held_up(plan, board.view(plan)?, |id| id == task)));
         let commands = answers.iter().map(|answer| format!("answer {id} {answer}")).collect();
         let holds_up = of_task.unwrap_or_else(|| ask.task.iter().cloned().collect());
-        Need {
-            kind,
-            id,
-            from: ask.agent,
-            text: ask.text,
-            choices: ask.choices,
-            since: Some(open.at),
-            holds_up,
-            commands,
-        }
+        let since = Some(open.at);
+        Need { choices: ask.choices, since, holds_up, commands, ..Need::new(kind, id, ask.agent, ask.text) }
     };
     Ok(asks.open().map(need).collect())
 }
 
 /// Questions, parked tasks, and that a plan was stopped or paused.
 async fn of_plan(store: &EventStore, plan: &str, view: &PlanView, up_to: Position) -> Result<Vec<Need>, Refusal> {
-    let (state, mut items, named) = (view.state(), Vec::new(), quoted(plan));
+    let (state, mut items, named) = (view.state(), Vec::new(), shell_word(plan));
     let name = |task: TaskId| state.task(task).map_or_else(|| task.to_string(), |task| task.plan.name());
     let need = |kind, id: String, text: String, holds_up, commands| Need {
-        kind,
-        id,
-        from: plan.to_owned(),
-        text,
-        choices: Vec::new(),
-        since: None,
         holds_up,
         commands,
+        ..Need::new(kind, id, plan.to_owned(), text)
     };
     for question in state.open_questions() {
         let id = question.id.to_string();
@@ -168,7 +156,7 @@ async fn of_plan(store: &EventStore, plan: &str, view: &PlanView, up_to: Positio
     for task in state.tasks.iter().filter(|task| !task.status.is_end()) {
         let id = task.plan.id;
         if view.times(id).claim.is_parked() {
-            let commands = vec![format!("resume {named} {}", quoted(&name(id)))];
+            let commands = vec![format!("resume {named} {}", shell_word(&name(id)))];
             let text = format!("{} agents were lost with it: {}", claim::LOST_MAX, task.plan.description);
             let parked =
                 need(Kind::Parked, claim::aggregate_id(plan, id), text, held_up(plan, view, |it| it == id), commands);
@@ -177,7 +165,7 @@ async fn of_plan(store: &EventStore, plan: &str, view: &PlanView, up_to: Positio
     }
     if let Some(task) = state.stopped_by {
         let (text, commands) =
-            (format!("task {} failed", name(task)), vec![format!("retry {named} {}", quoted(&name(task)))]);
+            (format!("task {} failed", name(task)), vec![format!("retry {named} {}", shell_word(&name(task)))]);
         items.push(need(Kind::Stopped, plan.to_owned(), text, held_up(plan, view, |_| true), commands));
     }
     if let Some(reason) = state.pause_reason().filter(|_| !state.is_paused_from_parent()) {
@@ -233,46 +221,25 @@ async fn conflicts(store: &EventStore, project: &str, up_to: Position) -> Result
         let ConflictEvent::ConflictDetected { conflict, pattern, holders, .. } = &open.detected else { continue };
         let mut commands: Vec<_> = vec!["conflicts".to_owned()];
         // The newcomer comes first.
-        commands.extend(holders.first().map(|holder| format!("cancel {} {}", quoted(&holder.plan), holder.task)));
+        commands.extend(holders.first().map(|holder| format!("cancel {} {}", shell_word(&holder.plan), holder.task)));
         let tasks = holders.iter().map(|holder| claim::aggregate_id(&holder.plan, holder.task));
-        items.push(Need {
-            kind: Kind::Conflict,
-            id: conflict.to_string(),
-            from: holders.iter().map(|holder| holder.executor.name.clone()).collect::<Vec<_>>().join(", "),
-            text: format!("they work on {pattern} at the same time"),
-            choices: Vec::new(),
-            since: Some(open.since.at),
-            holds_up: tasks.collect(),
-            commands,
-        });
+        let from = holders.iter().map(|holder| holder.executor.name.clone()).collect::<Vec<_>>().join(", ");
+        let text = format!("they work on {pattern} at the same time");
+        let (since, holds_up) = (Some(open.since.at), tasks.collect());
+        items.push(Need { since, holds_up, commands, ..Need::new(Kind::Conflict, conflict.to_string(), from, text) });
     }
     Ok(items)
 }
 
 async fn overdue(crew: &Crew, at: Option<Position>, now: Timestamp) -> Result<Vec<Need>, Error> {
-    let messages: Messages = crew.at(at).await?;
+    let (messages, agents): (Messages, Agents) = (crew.at(at).await?, crew.at(at).await?);
+    let has_left = |agent: &str| agents.get(agent).is_some_and(|found| found.liveness == Liveness::Left);
     let need = |(message, open): (Position, &messages::Open)| {
-        let late = open.unacked.iter().cloned().collect::<Vec<_>>();
-        Need {
-            kind: Kind::Overdue,
-            id: message.to_string(),
-            from: late.join(", "),
-            text: format!("{} waits for an acknowledgement of: {}", open.from.name(), open.subject),
-            choices: Vec::new(),
-            since: Some(open.at),
-            holds_up: Vec::new(),
-            commands: late.iter().map(|agent| format!("why {}", quoted(agent))).collect(),
-        }
+        let late = open.unacked.iter().filter(|agent| !has_left(agent)).cloned().collect::<Vec<_>>();
+        let text = format!("{} waits for an acknowledgement of: {}", open.from.name(), open.subject);
+        let commands = late.iter().map(|agent| format!("why {}", shell_word(agent))).collect();
+        let overdue = Need::new(Kind::Overdue, message.to_string(), late.join(", "), text);
+        (!late.is_empty()).then_some(Need { since: Some(open.at), commands, ..overdue })
     };
-    Ok(messages.overdue(now).map(need).collect())
-}
-
-/// A word of a command line, quoted where a shell needs it.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
+    Ok(messages.overdue(now).filter_map(need).collect())
 }

@@ -11,7 +11,7 @@ impl Crew {
     /// A session joins, or resumes, and keeps the tasks that are claimed under its name.
     ///
     /// # Errors
-    /// A refusal by [`Agents`](crewlog_planner::crew::agents::Agents), or a fault of the log.
+    /// A refusal by [`Agents`](crewlog_planner::crew::agents::Agents).
     pub async fn join(&self, join: Join) -> Result<Joined, Refusal> {
         let Join { name, parent, session, profile } = join;
         let (worktree, program) = (profile.worktree.clone(), profile.program.clone());
@@ -36,7 +36,8 @@ impl Crew {
     /// An agent as it has joined, for a process that acts for it: a hook, or a command that it runs.
     ///
     /// # Errors
-    /// [`CrewError::Unknown`](crewlog_planner::crew::CrewError::Unknown), one that left, or a fault of the log.
+    /// [`CrewError::Unknown`](crewlog_planner::crew::CrewError::Unknown) or
+    /// [`CrewError::Left`](crewlog_planner::crew::CrewError::Left).
     pub async fn caller(&self, agent: &str) -> Result<Caller, Refusal> {
         let agents = self.agents().await?;
         let epoch = agents.get(agent).map_or(0, |found| found.epoch);
@@ -47,8 +48,8 @@ impl Crew {
     /// Takes note of a call: the session must still hold its name, and what the agent holds is renewed.
     ///
     /// # Errors
-    /// [`CrewError::Superseded`](crewlog_planner::crew::CrewError::Superseded),
-    /// [`CrewError::Left`](crewlog_planner::crew::CrewError::Left), or a fault of the log.
+    /// [`CrewError::Superseded`](crewlog_planner::crew::CrewError::Superseded) or
+    /// [`CrewError::Left`](crewlog_planner::crew::CrewError::Left).
     pub async fn present(&self, caller: &Caller) -> Result<(), Refusal> {
         let (agent, now) = (caller.agent.clone(), self.store.now());
         let mut agents = self.agents.lock().await;
@@ -69,7 +70,7 @@ impl Crew {
     /// An agent reports on its work.
     ///
     /// # Errors
-    /// As for [`Crew::present`], and a text that is too long.
+    /// A text that is too long.
     pub async fn report(&self, caller: &Caller, report: Report) -> Result<(), Refusal> {
         self.present(caller).await?;
         let command = AgentCommand::Report { agent: caller.agent.clone(), report, now: self.store.now() };
@@ -81,7 +82,7 @@ impl Crew {
     /// questions are withdrawn. Gives the numbers of the leases and the names of the tasks.
     ///
     /// # Errors
-    /// As for [`Crew::present`], and a text that is too long.
+    /// A text that is too long.
     pub async fn leave(
         &self,
         caller: &Caller,

@@ -4,6 +4,8 @@ use crewlog_mq::{Error, ExecuteError};
 use crewlog_planner::claim::TaskError;
 use crewlog_planner::crew::CrewError;
 
+use super::TaskState;
+
 /// Why a call is refused. Nothing has changed.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
@@ -13,7 +15,10 @@ pub enum Refusal {
     /// By a task.
     #[error(transparent)]
     Task(#[from] TaskError),
-    /// There is no such task, or it cannot be worked on now.
+    /// The task cannot be started now.
+    #[error("the task cannot be started: it is {}", <&str>::from(.0))]
+    NotReady(TaskState),
+    /// There is no such task, or the agent does not hold it.
     #[error("{0}")]
     NoTask(String),
     /// A recipient that is unknown.

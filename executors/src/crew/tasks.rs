@@ -4,19 +4,22 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crewlog_mq::{
-    Append, Cause, Error, Event, Expected, Handler, Metadata, NewEvent, Position, Query, Range, Runner, Write,
+    Append, Cause, Error, Event, EventStore, ExecuteError, Expected, Handler, Metadata, NewEvent, Position, Query,
+    Range, Runner, Write,
 };
 use crewlog_planner::claim::{self, Ending, TaskCommand, TaskError, TaskLease, TaskProgress};
-use crewlog_planner::crew::CrewError;
-use crewlog_planner::crew::leases::{self, Lease, LeaseCommand, Request, Which};
+use crewlog_planner::crew::leases::{Lease, LeaseCommand, Request, Which};
 use crewlog_planner::crew::target::Target;
-use crewlog_planner::event::{self, Amendment, Command, FailureClass, PlannerConfig, TaskInput, plan_tag};
+use crewlog_planner::event::{self, Amendment, Command, PlannerConfig, TaskInput, plan_tag};
 use crewlog_planner::plan::{Dependency, Proposal, Strength, TaskId, TaskPlan};
 use crewlog_planner::planner::PARALLELISM_MAX;
+use crewlog_planner::sealed;
+use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio::sync::MutexGuard;
 
 use super::board::{Board, TaskState, TaskSummary, summaries};
-use super::{Caller, Crew, Refusal};
+use super::{Caller, Crew, Refusal, granted};
 use crate::claiming::claim_of;
 use crate::planning;
 use crate::plans::planner_of;
@@ -29,56 +32,24 @@ const TRIED_MAX: usize = 20;
 /// How often a claim is decided again because others wrote at the same time.
 const ATTEMPTS_MAX: usize = 8;
 
-/// What a claim led to.
+/// A task that an agent has claimed.
 #[derive(Debug, Clone)]
-pub enum Taken {
-    /// The agent has the task, and these leases.
-    Claimed {
-        /// The plan and the task.
-        id: String,
-        /// The work.
-        input: Box<TaskInput>,
-        /// Where an earlier agent left it.
-        progress: Option<TaskProgress>,
-        /// The leases on its files, by number.
-        leases: Vec<(u64, Lease)>,
-        /// True if the agent had it already.
-        is_own: bool,
-    },
-    /// Somebody else has it.
-    Held {
-        /// Who.
-        holder: String,
-    },
-    /// Others hold leases on its files.
-    Blocked {
-        /// What is in the way.
-        blocked: Vec<leases::Blocked>,
-    },
-    /// It waits for a person.
-    Parked,
-    /// It cannot be started now.
-    NotReady {
-        /// Why.
-        state: TaskState,
-    },
-}
-
-/// What an agent says of its task.
-#[derive(Debug, Clone)]
-pub enum TaskUpdate {
-    /// It is at work.
-    Progress(TaskProgress),
-    /// It is done.
-    Done(String),
-    /// It cannot be done.
-    Failed(String),
-    /// It is given back, with where to go on.
-    Released(String, TaskProgress),
+pub struct Claimed {
+    /// The plan and the task.
+    pub id: String,
+    /// The work.
+    pub input: Box<TaskInput>,
+    /// Where an earlier agent left it.
+    pub progress: Option<TaskProgress>,
+    /// The leases on its files, by number.
+    pub leases: Vec<(u64, Lease)>,
+    /// True if the agent had it already.
+    pub is_own: bool,
 }
 
 /// A task that an agent makes.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
 pub struct NewTask {
     /// By which other new tasks name it.
     pub key: String,
@@ -95,85 +66,67 @@ pub struct NewTask {
 }
 
 impl Crew {
-    /// The tasks of the open plans in these states; all without.
-    ///
-    /// # Errors
-    /// A fault of the log.
-    pub async fn tasks(&self, state: Option<TaskState>) -> Result<Vec<TaskSummary>, Refusal> {
+    /// The open plans, up to date.
+    async fn board(&self) -> Result<MutexGuard<'_, Board>, Error> {
         let mut board = self.board.lock().await;
         board.catch_up(&self.store).await?;
+        Ok(board)
+    }
+
+    /// The tasks of the open plans in these states; all without.
+    pub async fn tasks(&self, state: Option<TaskState>) -> Result<Vec<TaskSummary>, Refusal> {
+        let board = self.board().await?;
         let all = board.views(&self.project).flat_map(|(plan, view)| summaries(plan, view));
         Ok(all.filter(|task| state.is_none_or(|state| task.state == state)).collect())
     }
 
     /// The tasks of the plans that were open at a position.
-    ///
-    /// # Errors
-    /// A fault of the log.
     pub async fn tasks_at(&self, position: Position) -> Result<Vec<TaskSummary>, Refusal> {
         let board = Board::at(&self.store, position).await?;
         Ok(board.views(&self.project).flat_map(|(plan, view)| summaries(plan, view)).collect())
     }
 
-    /// Claims the next ready task, with leases on its files if wanted: both or neither. Tasks whose files others hold are
-    /// passed over and named.
+    /// Whether the texts of a task are sealed. Those of a task that can no longer be claimed may be.
     ///
     /// # Errors
-    /// As for [`Crew::present`].
+    /// [`Refusal::NoTask`].
+    pub async fn is_sealed(&self, id: &str) -> Result<bool, Refusal> {
+        let board = self.board().await?;
+        let (plan, task) = self.find(&board, id)?;
+        Ok(board.dispatched(&plan, task).is_none_or(|dispatch| sealed::key_of(&dispatch.tags).is_some()))
+    }
+
+    /// Claims the next ready task, with leases on its files if wanted: both or neither. Tasks that cannot be had are passed over
+    /// and given with the reason.
     pub async fn next_task(
         &self,
         caller: &Caller,
         reserve: Option<Duration>,
-    ) -> Result<(Option<Taken>, Vec<(String, Taken)>), Refusal> {
+    ) -> Result<(Option<Claimed>, Vec<(String, Refusal)>), Refusal> {
         self.present(caller).await?;
-        let (mut passed, mut without) = (Vec::new(), BTreeSet::new());
+        let profile = self.agents().await?.get(&caller.agent).map(|agent| agent.profile.clone());
+        let roles = profile.iter().flat_map(|profile| profile.capabilities.iter().chain([&profile.program]));
+        let names: Vec<_> = roles.chain([&caller.agent]).map(String::as_str).collect();
+        let mut passed: Vec<(String, Refusal)> = Vec::new();
         for _ in 0..TRIED_MAX {
-            let Some(next) = self.peek(caller, &without).await? else { break };
-            match self.take(caller, &next, reserve).await? {
-                taken @ Taken::Claimed { .. } => return Ok((Some(taken), passed)),
-                other => {
-                    without.insert(next.id());
-                    passed.push((next.id(), other));
-                }
+            let is_passed = |id: &str| passed.iter().any(|(known, _)| known == id);
+            let Some(next) = self.board().await?.next(&self.project, &names, is_passed) else { break };
+            match self.take(caller, &next, reserve).await {
+                Ok(claimed) => return Ok((Some(claimed), passed)),
+                Err(error @ (Refusal::Store(_) | Refusal::Busy)) => return Err(error),
+                Err(refusal) => passed.push((next.id(), refusal)),
             }
         }
         Ok((None, passed))
     }
 
-    /// The next ready task of an agent, without claiming it.
-    ///
-    /// # Errors
-    /// A fault of the log.
-    pub async fn suggest(&self, caller: &Caller) -> Result<Option<TaskSummary>, Refusal> {
-        let Some(next) = self.peek(caller, &BTreeSet::new()).await? else { return Ok(None) };
-        let id = next.id();
-        Ok(self.tasks(None).await?.into_iter().find(|task| task.id == id))
-    }
-
-    async fn peek(&self, caller: &Caller, without: &BTreeSet<String>) -> Result<Option<Dispatch>, Refusal> {
-        let agents = self.agents().await?;
-        let profile = agents.get(&caller.agent).map(|agent| agent.profile.clone());
-        drop(agents);
-        let mut names = vec![caller.agent.as_str()];
-        names.extend(
-            profile
-                .iter()
-                .flat_map(|profile| profile.capabilities.iter().chain([&profile.program]))
-                .map(String::as_str),
-        );
-        let mut board = self.board.lock().await;
-        board.catch_up(&self.store).await?;
-        Ok(board.next(&self.project, &names, without))
-    }
-
     /// Claims a task, with leases on its files if wanted: both or neither.
     ///
     /// # Errors
-    /// As for [`Crew::present`], and [`Refusal::NoTask`].
-    pub async fn claim(&self, caller: &Caller, id: &str, reserve: Option<Duration>) -> Result<Taken, Refusal> {
+    /// The holder of the task, the leases that are in the way, or why the task cannot be started.
+    pub async fn claim(&self, caller: &Caller, id: &str, reserve: Option<Duration>) -> Result<Claimed, Refusal> {
         self.present(caller).await?;
-        let mut board = self.board.lock().await;
-        board.catch_up(&self.store).await?;
+        let board = self.board().await?;
         let (plan, task) = self.find(&board, id)?;
         let dispatched = board.dispatched(&plan, task);
         let all = board.view(&plan).map(|view| summaries(&plan, view)).unwrap_or_default();
@@ -181,9 +134,10 @@ impl Crew {
         let name = claim::aggregate_id(&plan, task);
         let state = all.iter().find(|found| found.id == name).map_or(TaskState::Done, |found| found.state);
         match (state, dispatched) {
-            (TaskState::Parked, _) => Ok(Taken::Parked),
-            (TaskState::Ready | TaskState::Claimed, Some(dispatched)) => self.take(caller, &dispatched, reserve).await,
-            (state, _) => Ok(Taken::NotReady { state }),
+            (TaskState::Ready | TaskState::Claimed | TaskState::Parked, Some(dispatched)) => {
+                self.take(caller, &dispatched, reserve).await
+            }
+            (state, _) => Err(Refusal::NotReady(state)),
         }
     }
 
@@ -196,107 +150,82 @@ impl Crew {
         Ok((plan.to_owned(), task))
     }
 
-    async fn take(&self, caller: &Caller, dispatch: &Dispatch, reserve: Option<Duration>) -> Result<Taken, Refusal> {
-        let input = &dispatch.parameters;
-        let targets = reserve.map(|_| targets_of(input)).unwrap_or_default();
+    async fn take(&self, caller: &Caller, dispatch: &Dispatch, reserve: Option<Duration>) -> Result<Claimed, Refusal> {
+        let (input, id) = (&dispatch.parameters, dispatch.id());
+        let request = reserve.map(|ttl| Request {
+            holder: caller.holder(),
+            targets: input.files.iter().filter_map(|file| Target::written(file).ok()).collect(),
+            is_exclusive: !input.reads_only,
+            ttl,
+            reason: format!("task {id}"),
+            task: Some(id.clone()),
+            is_strict: false,
+        });
+        let request = request.filter(|request| !request.targets.is_empty());
         let mut claim = claim_of(&self.store, &dispatch.plan, dispatch.task, dispatch.tags.clone());
         for _ in 0..ATTEMPTS_MAX {
             claim.catch_up().await?;
-            let (executor, now) = (caller.executor(), self.store.now());
-            let command = TaskCommand::ClaimForAgent { attempt: dispatch.attempt, executor, now };
-            let holder = claim.handler().holder.clone();
-            let is_mine = |holder: &claim::Holder| holder.is_agent() && holder.executor.name == caller.agent;
+            let now = self.store.now();
+            let command = TaskCommand::ClaimForAgent { attempt: dispatch.attempt, executor: caller.executor(), now };
             let decided = claim.handler().clone().process(command.clone());
-            // A claim on an earlier attempt is no claim on this one.
-            let is_own = matches!(decided, Err(TaskError::Held { .. })) && holder.as_ref().is_some_and(is_mine);
-            let decided = if is_own { Ok(Vec::new()) } else { decided };
-            let events = match (decided, holder) {
-                (Ok(events), _) => events,
-                (Err(TaskError::Held { executor, epoch }), Some(holder)) => {
-                    let is_dead = match holder.is_agent() {
+            let is_of_agent = claim.handler().holder.as_ref().is_some_and(claim::Holder::is_agent);
+            let (events, is_own) = match decided {
+                Ok(events) => (events, false),
+                Err(TaskError::Held { executor, .. }) if is_of_agent && executor.name == caller.agent => {
+                    (Vec::new(), true)
+                }
+                Err(TaskError::Held { executor, epoch }) => {
+                    let is_dead = match is_of_agent {
                         true => self.is_gone(&executor.name).await?,
                         false => self.life.is_dead(&executor),
                     };
                     if !is_dead {
-                        return Ok(Taken::Held { holder: executor.name });
+                        return Err(TaskError::Held { executor, epoch }.into());
                     }
                     execute(&mut claim, TaskCommand::FireTimer { epoch, now, is_dead }).await?;
                     continue;
                 }
-                (Err(TaskError::Parked), _) => return Ok(Taken::Parked),
-                (Err(TaskError::AttemptEnded(_)), _) => return Ok(Taken::NotReady { state: TaskState::Done }),
-                (Err(refusal), _) => return Err(refusal.into()),
+                Err(refusal) => return Err(refusal.into()),
             };
-            let write = write_of(&claim, claim::STREAM, &command.recorded(), &events, &dispatch.cause, dispatch.id())?;
-            match self.lease_and_write(caller, dispatch, &targets, reserve, write).await {
-                Ok(leases) => {
-                    let progress = claim.handler().progress.clone();
-                    let (id, input) = (dispatch.id(), Box::new(input.clone()));
-                    return Ok(Taken::Claimed { id, input, progress, leases, is_own });
-                }
-                Err(Refusal::Crew(CrewError::Held(blocked))) => return Ok(Taken::Blocked { blocked }),
+            let write = write_of(&claim, claim::STREAM, &command.recorded(), &events, &dispatch.cause, id.clone())?;
+            let command = match request.clone() {
+                Some(request) => LeaseCommand::Reserve { request, wait_until: None, now },
+                // The claim still goes through the leases, so that there is one way to append it.
+                None => LeaseCommand::Renew { agent: caller.agent.clone(), now },
+            };
+            let mut leases = self.leases.lock().await;
+            match leases.execute_with(command, &Cause::request(), write.as_slice()).await {
                 // Somebody else was faster with the task.
-                Err(Refusal::Store(Error::SequenceMismatch { .. })) => {}
-                Err(error) => return Err(error),
+                Err(ExecuteError::Store(Error::SequenceMismatch { .. })) => continue,
+                executed => _ = executed?,
             }
+            let leases = request.map(|request| granted(leases.handler(), &request, now)).unwrap_or_default();
+            let progress = claim.handler().progress.clone();
+            return Ok(Claimed { id, input: Box::new(input.clone()), progress, leases, is_own });
         }
         Err(Refusal::Busy)
     }
 
-    async fn lease_and_write(
-        &self,
-        caller: &Caller,
-        dispatch: &Dispatch,
-        targets: &[Target],
-        ttl: Option<Duration>,
-        write: Option<Write>,
-    ) -> Result<Vec<(u64, Lease)>, Refusal> {
-        let (agent, now) = (caller.agent.clone(), self.store.now());
-        let command = match ttl.filter(|_| !targets.is_empty()) {
-            // The claim still goes through the leases, so that there is one way to append it.
-            None => LeaseCommand::Renew { agent, now },
-            Some(ttl) => {
-                let request = Request {
-                    holder: caller.holder(),
-                    targets: targets.to_vec(),
-                    is_exclusive: !dispatch.parameters.reads_only,
-                    ttl,
-                    reason: format!("task {}", dispatch.id()),
-                    task: Some(dispatch.id()),
-                    is_strict: false,
-                };
-                LeaseCommand::Reserve { request, wait_until: None, now }
-            }
-        };
-        let mut leases = self.leases.lock().await;
-        leases.execute_with(command, &Cause::request(), write.as_slice()).await?;
-        let own = leases.handler().of_agent(&caller.agent).filter(|(_, lease)| targets.contains(&lease.target));
-        Ok(own.map(|(number, lease)| (number, lease.clone())).collect())
-    }
-
-    /// An agent says how its task goes. An end releases the leases that it took for the task, and gives their numbers.
+    /// An agent reports the progress of its task, or its end. An end releases the leases that it took for the task, and gives their
+    /// numbers.
     ///
     /// # Errors
-    /// As for [`Crew::present`], and [`Refusal::NoTask`] if the agent does not hold the task.
-    pub async fn update_task(&self, caller: &Caller, id: &str, update: TaskUpdate) -> Result<Vec<u64>, Refusal> {
+    /// [`Refusal::NoTask`] if the agent does not hold the task.
+    pub async fn update_task(
+        &self,
+        caller: &Caller,
+        id: &str,
+        progress: TaskProgress,
+        ending: Option<Ending>,
+    ) -> Result<Vec<u64>, Refusal> {
         self.present(caller).await?;
         let (mut claim, id) = self.claim_by(caller, id).await?;
         let epoch = claim.handler().epoch;
-        let ending = match update {
-            TaskUpdate::Progress(progress) => {
-                execute(&mut claim, TaskCommand::Progress { epoch, progress }).await?;
-                return Ok(Vec::new());
-            }
-            TaskUpdate::Done(result) => Ending::Completed { result, run: None },
-            TaskUpdate::Failed(error) => Ending::Failed { error, class: FailureClass::Task, run: None },
-            TaskUpdate::Released(reason, progress) => {
-                // One that says nothing hides no earlier one.
-                if progress != TaskProgress::default() {
-                    execute(&mut claim, TaskCommand::Progress { epoch, progress }).await?;
-                }
-                Ending::Released { reason }
-            }
-        };
+        // One that says nothing hides no earlier one.
+        if progress != TaskProgress::default() {
+            execute(&mut claim, TaskCommand::Progress { epoch, progress }).await?;
+        }
+        let Some(ending) = ending else { return Ok(Vec::new()) };
         execute(&mut claim, TaskCommand::End { epoch, usage: Default::default(), ending }).await?;
         let mut leases = self.leases.lock().await;
         leases.catch_up().await?;
@@ -319,8 +248,7 @@ impl Crew {
 
     /// The claim of an agent on a task, and the task's id.
     async fn claim_by(&self, caller: &Caller, id: &str) -> Result<(Runner<TaskLease>, String), Refusal> {
-        let mut board = self.board.lock().await;
-        board.catch_up(&self.store).await?;
+        let board = self.board().await?;
         let (plan, task) = self.find(&board, id)?;
         let dispatched = board.dispatched(&plan, task);
         // A claim on an earlier attempt is over: the plan has taken the task back.
@@ -339,17 +267,13 @@ impl Crew {
 
     /// The claims of the agents of the project, or of one.
     pub(super) async fn claims(&self, agent: Option<&str>) -> Result<Vec<(Dispatch, claim::Holder)>, Refusal> {
-        let mut board = self.board.lock().await;
-        board.catch_up(&self.store).await?;
+        let board = self.board().await?;
         let is_meant = |held: &claim::Holder| agent.is_none_or(|agent| held.executor.name == agent);
         let claims = board.claims(&self.project).filter(|(_, held)| is_meant(held));
         Ok(claims.map(|(dispatch, held)| (dispatch.clone(), held.clone())).collect())
     }
 
     /// The tasks that an agent holds, by id.
-    ///
-    /// # Errors
-    /// A fault of the log.
     pub async fn tasks_of(&self, agent: &str) -> Result<Vec<String>, Refusal> {
         let claims = self.claims(Some(agent)).await?;
         Ok(claims.into_iter().map(|(dispatch, _)| claim::aggregate_id(&dispatch.plan, dispatch.task)).collect())
@@ -374,31 +298,22 @@ impl Crew {
     /// Lets a parked task be claimed again, for a person.
     ///
     /// # Errors
-    /// [`Refusal::NoTask`], or a fault of the log.
+    /// [`Refusal::NoTask`].
     pub async fn unpark(&self, id: &str, by: String) -> Result<(), Refusal> {
-        let mut board = self.board.lock().await;
-        board.catch_up(&self.store).await?;
+        let board = self.board().await?;
         let (plan, task) = self.find(&board, id)?;
         let tags = board.dispatched(&plan, task).map(|dispatch| dispatch.tags).unwrap_or_default();
         drop(board);
         execute(&mut claim_of(&self.store, &plan, task, tags), TaskCommand::Unpark { by }).await
     }
 
-    /// The standing plan of the project; another project of the log may have the short name.
-    async fn standing_plan(&self) -> Result<String, Refusal> {
-        let first = self.store.read(&Query::aggregate(event::STREAM, STANDING_PLAN), Range::default(), 1).await?;
-        let own = format!("project:{}", self.project);
-        let is_free = first.events.first().is_none_or(|recorded| recorded.tags.contains(&own));
-        Ok(if is_free { STANDING_PLAN.to_owned() } else { format!("{STANDING_PLAN}-{}", self.project) })
-    }
-
     /// Adds tasks to the standing plan: all of them or none. Gives each key with the id of its task.
     ///
     /// # Errors
-    /// As for [`Crew::present`], and a task that the planner refuses.
+    /// A task that the planner refuses.
     pub async fn create_tasks(&self, caller: &Caller, tasks: Vec<NewTask>) -> Result<Vec<(String, String)>, Refusal> {
         self.present(caller).await?;
-        let plan = self.standing_plan().await?;
+        let plan = standing_plan(&self.store, &self.project, STANDING_PLAN).await?;
         let tags = vec![plan_tag(&plan), format!("project:{}", self.project)];
         let mut planner = planner_of(&self.store, &plan, tags).await?;
         for _ in 0..ATTEMPTS_MAX {
@@ -441,6 +356,17 @@ impl Crew {
     }
 }
 
+/// The id of a standing plan of a project: its name, unless another project of the log has a plan of that name.
+///
+/// # Errors
+/// A fault of the log.
+pub async fn standing_plan(store: &EventStore, project: &str, name: &str) -> Result<String, Error> {
+    let first = store.read(&Query::aggregate(event::STREAM, name), Range::default(), 1).await?;
+    let own = format!("project:{project}");
+    let is_free = first.events.first().is_none_or(|recorded| recorded.tags.contains(&own));
+    Ok(if is_free { name.to_owned() } else { format!("{name}-{project}") })
+}
+
 fn planned(tasks: &[NewTask], first: u64, known: impl Fn(&str) -> Option<TaskId>) -> Result<Vec<TaskPlan>, Refusal> {
     let number = |index: usize| TaskId(first + index as u64);
     let find = |name: &str| {
@@ -464,11 +390,6 @@ fn planned(tasks: &[NewTask], first: u64, known: impl Fn(&str) -> Option<TaskId>
         });
     }
     Ok(planned)
-}
-
-/// The files of a task that can be leased.
-fn targets_of(input: &TaskInput) -> Vec<Target> {
-    input.files.iter().filter_map(|file| Target::written(file).ok()).collect()
 }
 
 pub(super) async fn execute(claim: &mut Runner<TaskLease>, command: TaskCommand) -> Result<(), Refusal> {

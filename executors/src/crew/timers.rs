@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crewlog_mq::Cause;
-use crewlog_planner::claim::{Executor, TaskCommand};
+use crewlog_planner::claim::TaskCommand;
 use crewlog_planner::crew::agents::{Agent, AgentCommand, Liveness};
 use crewlog_planner::crew::leases::LeaseCommand;
 use tokio::sync::watch;
@@ -53,17 +53,17 @@ pub async fn host(crew: Arc<Crew>, folder: &Path, mut stop: watch::Receiver<bool
 
 impl Crew {
     /// Records what has become due.
-    ///
-    /// # Errors
-    /// A fault of the log.
     pub async fn fire_timers(&self) -> Result<(), Refusal> {
         let now = self.store.now();
         let cause = Cause::request();
         let leases = self.leases().await?;
         let (up_to, holders) = (leases.newest(), leases.holders().into_iter().map(str::to_owned).collect::<Vec<_>>());
         drop(leases);
-        let dead = self.dead_agents().await?;
         let agents = self.agents().await?;
+        let is_dead = |agent: &Agent| agent.liveness != Liveness::Left && self.is_dead(agent);
+        let dead = agents.iter().filter(|(_, agent)| is_dead(agent));
+        let dead = dead.filter_map(|(name, agent)| Some((name.to_owned(), agent.profile.process.clone()?)));
+        let dead: Vec<_> = dead.collect();
         let has_left = |name: &String| agents.get(name).is_some_and(|agent| agent.liveness == Liveness::Left);
         let left: Vec<_> = holders.into_iter().filter(has_left).collect();
         drop(agents);
@@ -92,13 +92,6 @@ impl Crew {
             leases.execute(LeaseCommand::Expire { now }, &cause).await?;
         }
         Ok(())
-    }
-
-    /// The agents whose process on this machine is gone, with that process.
-    async fn dead_agents(&self) -> Result<Vec<(String, Executor)>, Refusal> {
-        let agents = self.agents().await?;
-        let present = agents.iter().filter(|(_, agent)| agent.liveness != Liveness::Left && self.is_dead(agent));
-        Ok(present.filter_map(|(name, agent)| Some((name.to_owned(), agent.profile.process.clone()?))).collect())
     }
 
     /// Whether an agent holds its tasks no longer: it left, was silent for too long, or is proven dead.

@@ -1,11 +1,10 @@
 //! Leases on files.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crewlog_executors::crew::{Refusal, Reserve, Reserved};
+use crewlog_executors::crew::{Granted, Refusal};
 use crewlog_planner::crew::CrewError;
-use crewlog_planner::crew::leases::{self, Blocked, By, Lease, MergeRisk, Which};
+use crewlog_planner::crew::leases::{self, Blocked, By, Lease, MergeRisk, Request, Which};
 use serde_json::{Value, json};
 
 use crate::mcp::args::Args;
@@ -32,6 +31,10 @@ pub fn lease_json((number, lease): (u64, &Lease)) -> Value {
     })
 }
 
+pub fn leases_json(leases: &[(u64, Lease)]) -> Vec<Value> {
+    leases.iter().map(|(number, lease)| lease_json((*number, lease))).collect()
+}
+
 pub fn blocked_json(blocked: &Blocked) -> Value {
     let lease = match blocked.by {
         By::Lease(number) => Some(number),
@@ -51,7 +54,7 @@ pub fn blocked_json(blocked: &Blocked) -> Value {
 impl Server {
     pub async fn check_paths(&self, member: &Member, args: &Args) -> Reply {
         let (paths, writes): (Vec<String>, _) = (args.get("paths"), args.get::<String>("mode") == "write");
-        let (targets, holder) = (member.targets(&paths)?, member.holder());
+        let (targets, holder) = (member.targets(&paths)?, member.caller.holder());
         let (leases, now) = (self.crew.leases().await?, self.crew.store().now());
         let (mut free, mut mine, mut blocked) = (Vec::new(), Vec::new(), Vec::new());
         for (path, target) in paths.into_iter().zip(targets) {
@@ -69,59 +72,60 @@ impl Server {
 
     pub async fn reserve_paths(&self, member: &Member, args: &Args) -> Reply {
         let wait = Duration::from_secs(args.get("wait_seconds"));
-        let mut request = Reserve {
+        let queued_for = (!wait.is_zero()).then_some(QUEUED_FOR);
+        let mut request = Request {
+            holder: member.caller.holder(),
             targets: member.targets(&args.get::<Vec<_>>("paths"))?,
             is_exclusive: args.get("exclusive"),
             ttl: Duration::from_secs(args.get("ttl_seconds")),
             reason: args.get("reason"),
             task: args.get("task"),
             is_strict: false,
-            wait: (!wait.is_zero()).then_some(QUEUED_FOR),
         };
         let risk = |risk: &MergeRisk| json!({ "holder": risk.holder.agent, "pattern": risk.target.path, "lease_id": risk.lease });
         let mut denied = Vec::new();
         loop {
-            let wanted = &request;
-            let granted = || async move {
-                let reserved = self.reserve(member, wanted).await?;
-                Ok(Some(reserved).filter(|reserved| !matches!(reserved, Reserved::Queued { .. })))
-            };
-            match self.look_until(leases::STREAM, wait, granted).await? {
-                Some(Reserved::Granted { leases, merge_risks }) => {
+            match self.look_until(leases::STREAM, wait, || self.reserve(member, &request, queued_for)).await {
+                Ok(Some(Granted { leases, merge_risks })) => {
                     return Ok(json!({
                         "status": if denied.is_empty() { "granted" } else { "partial" },
-                        "granted": leases.iter().map(|(number, lease)| lease_json((*number, lease))).collect::<Vec<_>>(),
+                        "granted": leases_json(&leases),
                         "denied": denied.iter().map(blocked_json).collect::<Vec<_>>(),
                         "merge_risks": merge_risks.iter().map(risk).collect::<Vec<_>>(),
                     }));
                 }
-                Some(Reserved::Denied { blocked }) => {
+                Ok(None) => return Ok(json!({ "status": "queued", "next": WAIT_ON })),
+                Err(Refusal::Crew(CrewError::Held(blocked))) => {
                     request.targets.retain(|target| !blocked.iter().any(|blocked| blocked.asked == *target));
                     denied.extend(blocked);
                     if args.get("all_or_nothing") || request.targets.is_empty() {
                         return Err(Refusal::from(CrewError::Held(denied)).into());
                     }
                 }
-                Some(Reserved::Queued { .. }) | None => return Ok(json!({ "status": "queued", "next": WAIT_ON })),
+                Err(refusal) => return Err(refusal.into()),
             }
         }
     }
 
     /// Requests leases. Before it gives up, it ends the leases of holders that are dead.
-    async fn reserve(&self, member: &Member, request: &Reserve) -> Result<Reserved, Refused> {
-        let reserved = self.crew.reserve(&member.caller, request.clone()).await?;
-        if !matches!(reserved, Reserved::Denied { .. }) {
-            return Ok(reserved);
+    async fn reserve(
+        &self,
+        member: &Member,
+        request: &Request,
+        wait: Option<Duration>,
+    ) -> Result<Option<Granted>, Refusal> {
+        let reserved = self.crew.reserve(&member.caller, request.clone(), wait).await;
+        if !matches!(reserved, Err(Refusal::Crew(CrewError::Held(_)))) {
+            return reserved;
         }
         self.crew.fire_timers().await?;
-        Ok(self.crew.reserve(&member.caller, request.clone()).await?)
+        self.crew.reserve(&member.caller, request.clone(), wait).await
     }
 
     pub async fn renew_paths(&self, member: &Member, args: &Args) -> Reply {
         let (which, by) = (self.which(member, args).await?, Duration::from_secs(args.get("extend_seconds")));
         let leases = self.crew.extend(&member.caller, which, by).await?;
-        let leases: Vec<_> = leases.iter().map(|(number, lease)| lease_json((*number, lease))).collect();
-        Ok(json!({ "status": "ok", "leases": leases }))
+        Ok(json!({ "status": "ok", "leases": leases_json(&leases) }))
     }
 
     pub async fn release_paths(&self, member: &Member, args: &Args) -> Reply {
@@ -136,7 +140,7 @@ impl Server {
         if numbers.is_empty() && paths.is_empty() {
             return Ok(Which::All);
         }
-        let (targets, holder) = (member.targets(&paths)?, member.holder());
+        let (targets, holder) = (member.targets(&paths)?, member.caller.holder());
         let leases = self.crew.leases().await?;
         let own = leases.of_agent(&holder.agent).filter(|(_, lease)| lease.holder == holder);
         numbers.extend(own.filter(|(_, lease)| targets.contains(&lease.target)).map(|(number, _)| number));
@@ -147,14 +151,14 @@ impl Server {
         let target = args.get::<Option<String>>("path").map(|path| member.target(&path)).transpose()?;
         let (after, holder): (u64, Option<String>) = (args.get("cursor"), args.get("holder"));
         let (leases, now) = (self.crew.leases().await?, self.crew.store().now());
-        let overlapping: Option<BTreeSet<_>> =
-            target.map(|target| leases.overlapping(&target, now).map(|(number, _)| number).collect());
-        let is_meant = |(number, lease): &(u64, &Lease)| {
-            *number > after
-                && overlapping.as_ref().is_none_or(|numbers| numbers.contains(number))
-                && holder.as_ref().is_none_or(|holder| lease.holder.agent == *holder)
+        let found: Vec<_> = match &target {
+            Some(target) => leases.overlapping(target, now).collect(),
+            None => leases.iter().collect(),
         };
-        let (leases, has_more) = page(leases.iter().filter(is_meant), args.get("limit"), lease_json);
+        let is_meant = |(number, lease): &(u64, &Lease)| {
+            *number > after && holder.as_ref().is_none_or(|holder| lease.holder.agent == *holder)
+        };
+        let (leases, has_more) = page(found.into_iter().filter(is_meant), args.get("limit"), lease_json);
         let last = leases.last().filter(|_| has_more).map(|lease| &lease["lease_id"]);
         Ok(json!({ "status": "ok", "next_cursor": last, "has_more": has_more, "leases": leases }))
     }

@@ -1,8 +1,8 @@
 //! Messages between agents.
 
-use crewlog_executors::crew::{Draft, Mail};
+use crewlog_executors::crew::Mail;
 use crewlog_mq::Position;
-use crewlog_planner::crew::messages::Sender;
+use crewlog_planner::crew::messages::{Message, Sender};
 use serde_json::{Value, json};
 
 use crate::mcp::args::Args;
@@ -18,7 +18,8 @@ const ACKS_MAX: usize = 50;
 
 impl Server {
     pub async fn send_message(&self, member: &Member, args: &Args) -> Reply {
-        let draft = Draft {
+        let message = Message {
+            from: Sender::Agent(member.caller.agent.clone()),
             to: args.get("to"),
             subject: args.get("subject"),
             body: args.get("body"),
@@ -26,8 +27,8 @@ impl Server {
             importance: args.get("importance"),
             needs_ack: args.get("ack_required"),
         };
-        let delivered = self.crew.send(&member.caller, draft).await?;
-        Ok(json!({ "status": "sent", "message_id": delivered.message, "delivered": delivered.to }))
+        let (message, to) = self.crew.send(&member.caller, message).await?;
+        Ok(json!({ "status": "sent", "message_id": message, "delivered": to }))
     }
 
     pub async fn read_inbox(&self, member: &Member, args: &Args) -> Reply {
@@ -39,7 +40,8 @@ impl Server {
         let (has_more, last) = (more || is_cut, messages.last().map(|message| message["message_id"].clone()));
         if args.get("mark_read") && !messages.is_empty() {
             // Only what fits was read.
-            self.crew.read_inbox(&member.caller, unread_only, since, messages.len()).await?;
+            let read = found.iter().take(messages.len()).map(|mail| mail.position).collect();
+            self.crew.mark_read(&member.caller, read).await?;
         }
         let acks_due: Vec<Position> = self.crew.messages().await?.acks_due(agent).take(ACKS_MAX).collect();
         Ok(json!({

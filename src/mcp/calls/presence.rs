@@ -1,7 +1,5 @@
 //! Joining, leaving, reporting, and the state of the crew.
 
-use std::time::Duration;
-
 use crewlog_executors::crew::TaskState;
 use crewlog_executors::projecting::Projected;
 use crewlog_planner::crew::agents::{Agent, Liveness, Report};
@@ -17,8 +15,6 @@ use crate::mcp::server::Server;
 const GUIDE: &str = "Before you edit files, call reserve_paths and edit only what it grants. Take work with next_task and report it \
                      with update_task. Read messages with read_inbox. Release files as soon as you are done, and call leave at \
                      the end.";
-/// Leases that end within this time are reported.
-const EXPIRING: Duration = Duration::from_secs(600);
 
 impl Server {
     pub async fn join(&self, args: &Args, client: &Client) -> Reply {
@@ -62,12 +58,8 @@ impl Server {
             note: args.get("note"),
         };
         self.crew.report(&member.caller, report).await?;
-        let (agent, soon) = (&member.caller.agent, self.crew.store().now().plus(EXPIRING));
-        let leases = self.crew.leases().await?;
-        let expiring: Vec<_> = leases.of_agent(agent).filter(|(_, lease)| lease.until < soon).map(lease_json).collect();
-        drop(leases);
-        let unread = self.crew.messages().await?.unread(agent).count();
-        Ok(json!({ "status": "ok", "leases_expiring": expiring, "unread": unread }))
+        let unread = self.crew.messages().await?.unread(&member.caller.agent).count();
+        Ok(json!({ "status": "ok", "unread": unread }))
     }
 
     pub async fn status(&self, member: &Member, args: &Args) -> Reply {
@@ -105,8 +97,14 @@ impl Server {
         let agents = (*self.crew.agents().await?).clone();
         let leases = self.crew.leases().await?;
         let present = agents.iter().filter(|(_, agent)| agent.liveness != Liveness::Left);
-        let rows: Vec<_> =
-            present.map(|(name, agent)| agent_json(name, agent, leases.of_agent(name).count())).collect();
+        let row = |(name, Agent { profile, report, liveness, .. }): (&str, &Agent)| {
+            json!({
+                "name": name, "program": profile.program, "liveness": liveness, "activity": report.activity,
+                "task": report.task, "step": report.step, "worktree": profile.worktree,
+                "leases": leases.of_agent(name).count(),
+            })
+        };
+        let rows: Vec<_> = present.map(row).collect();
         Ok(json!({ "status": "ok", "agents": rows, "position": leases.position() }))
     }
 
@@ -116,13 +114,6 @@ impl Server {
         let open = projected.state.open().filter(|(project, _)| *project == self.crew.project());
         Ok(open.filter_map(|(_, open)| conflict_json(&open.detected)).collect())
     }
-}
-
-fn agent_json(name: &str, Agent { profile, report, liveness, .. }: &Agent, n_leases: usize) -> Value {
-    json!({
-        "name": name, "program": profile.program, "liveness": liveness, "activity": report.activity, "task": report.task,
-        "step": report.step, "worktree": profile.worktree, "leases": n_leases,
-    })
 }
 
 fn conflict_json(detected: &ConflictEvent) -> Option<Value> {

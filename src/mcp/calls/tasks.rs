@@ -2,56 +2,56 @@
 
 use std::time::Duration;
 
-use crewlog_executors::crew::{NewTask, Refusal, Taken, TaskState, TaskUpdate};
-use crewlog_planner::claim::TaskProgress;
-use crewlog_planner::crew::CrewError;
+use crewlog_executors::crew::{Claimed, NewTask, Refusal, TaskState};
+use crewlog_planner::claim::{Ending, TaskProgress};
 use crewlog_planner::crew::agents::{Activity, Report};
-use crewlog_planner::event::TaskInput;
-use rmcp::model::JsonObject;
+use crewlog_planner::event::FailureClass;
 use serde_json::{Value, json};
 
-use super::lease_json;
-use crate::mcp::args::{Args, read};
+use super::leases_json;
+use crate::mcp::args::Args;
 use crate::mcp::identity::Member;
 use crate::mcp::reply::{Refused, Reply, beginning, page};
 use crate::mcp::server::Server;
 
+/// The longest title of a task in a result, in characters.
+const TITLE_CHARS_MAX: usize = 2_000;
 /// The longest notes of a task in a result, in characters together.
 const NOTES_CHARS_MAX: usize = 3_000;
 
 impl Server {
     pub async fn next_task(&self, member: &Member, args: &Args) -> Reply {
-        if !args.get::<bool>("claim") {
-            let task = self.crew.suggest(&member.caller).await?;
-            return Ok(task.map_or_else(|| no_task(&[]), |task| json!({ "status": "suggested", "task": task })));
-        }
         let reserve = reserve_for(args);
-        let (mut taken, mut passed) = self.crew.next_task(&member.caller, reserve).await?;
-        if taken.is_none() {
+        let (mut claimed, mut passed) = self.crew.next_task(&member.caller, reserve).await?;
+        if claimed.is_none() {
             // Tasks and leases of agents that are dead are free at once.
             self.crew.fire_timers().await?;
-            (taken, passed) = self.crew.next_task(&member.caller, reserve).await?;
+            (claimed, passed) = self.crew.next_task(&member.caller, reserve).await?;
         }
-        taken.map_or_else(|| Ok(no_task(&passed)), taken_json)
+        Ok(claimed.map_or_else(|| no_task(passed), claimed_json))
     }
 
     pub async fn claim_task(&self, member: &Member, args: &Args) -> Reply {
         let id: String = args.get("id");
-        taken_json(self.crew.claim(&member.caller, &id, reserve_for(args)).await?)
+        Ok(claimed_json(self.crew.claim(&member.caller, &id, reserve_for(args)).await?))
     }
 
     pub async fn update_task(&self, member: &Member, args: &Args) -> Reply {
         let (id, note): (String, Option<String>) = (args.get("id"), args.get("note"));
         let progress = TaskProgress { step: args.get("step"), next_step: args.get("next_step"), note: note.clone() };
         let or = |note: Option<String>, default: &str| note.unwrap_or_else(|| default.to_owned());
-        let (update, activity) = match args.get::<String>("status").as_str() {
-            "done" => (TaskUpdate::Done(or(note, "done")), None),
-            "failed" => (TaskUpdate::Failed(or(args.get::<Option<_>>("error").or(note), "it failed")), None),
-            "released" => (TaskUpdate::Released(or(note, ""), progress), None),
-            "blocked" => (TaskUpdate::Progress(progress), Some(Activity::Blocked)),
-            _started_or_progress => (TaskUpdate::Progress(progress), Some(Activity::Working)),
+        let ending = |ending| (TaskProgress::default(), Some(ending), None);
+        let (progress, ending, activity) = match args.get::<String>("status").as_str() {
+            "done" => ending(Ending::Completed { result: or(note, "done"), run: None }),
+            "failed" => {
+                let error = or(args.get::<Option<_>>("error").or(note), "it failed");
+                ending(Ending::Failed { error, class: FailureClass::Task, run: None })
+            }
+            "released" => (progress, Some(Ending::Released { reason: or(note, "") }), None),
+            "blocked" => (progress, None, Some(Activity::Blocked)),
+            _started_or_progress => (progress, None, Some(Activity::Working)),
         };
-        let released = self.crew.update_task(&member.caller, &id, update).await?;
+        let released = self.crew.update_task(&member.caller, &id, progress, ending).await?;
         if let Some(activity) = activity {
             let report = Report { activity, task: Some(id.clone()), step: args.get("step"), ..Report::default() };
             self.crew.report(&member.caller, report).await?;
@@ -60,15 +60,7 @@ impl Server {
     }
 
     pub async fn create_tasks(&self, member: &Member, args: &Args) -> Reply {
-        let new = |task: &JsonObject| NewTask {
-            key: read(task.get("key")),
-            title: read(task.get("title")),
-            description: read(task.get("description")),
-            priority: read(task.get("priority")),
-            files: read(task.get("files")),
-            depends_on: read(task.get("depends_on")),
-        };
-        let tasks: Vec<_> = args.get::<Vec<_>>("tasks").iter().map(new).collect();
+        let tasks: Vec<NewTask> = args.get("tasks");
         if tasks.is_empty() || tasks.iter().any(|task| task.title.trim().is_empty()) {
             return Err(Refused::invalid("tasks has at least one task, and each has a title"));
         }
@@ -92,41 +84,26 @@ fn reserve_for(args: &Args) -> Option<Duration> {
     args.get::<bool>("reserve").then(|| Duration::from_secs(args.get("ttl_seconds")))
 }
 
-fn no_task(passed: &[(String, Taken)]) -> Value {
-    let why = |taken: &Taken| taken_json(taken.clone()).err().map(|refused| refused.message);
-    let why_not: Vec<_> = passed.iter().map(|(id, taken)| json!({ "id": id, "why": why(taken) })).collect();
+fn no_task(passed: Vec<(String, Refusal)>) -> Value {
+    let why = |(id, refusal)| json!({ "id": id, "why": Refused::from(refusal).message });
+    let why_not: Vec<_> = passed.into_iter().map(why).collect();
     let next = "call wait_for_events with kinds task, or leave if your work is over";
     json!({ "status": "none", "why_not": why_not, "next": next })
 }
 
-fn taken_json(taken: Taken) -> Reply {
-    const OTHER: &str = "take another with next_task";
-    match taken {
-        Taken::Claimed { id, input, progress, leases, is_own } => Ok(json!({
-            "status": if is_own { "already_yours" } else { "claimed" },
-            "task": work_json(&id, &input, &progress.unwrap_or_default()),
-            "leases": leases.iter().map(|(number, lease)| lease_json((*number, lease))).collect::<Vec<_>>(),
-        })),
-        Taken::Held { holder } => Err(Refused::new("taken", format!("{holder} has the task"), OTHER)),
-        Taken::Blocked { blocked } => Err(Refusal::from(CrewError::Held(blocked)).into()),
-        Taken::Parked => {
-            Err(Refused::new("parked", "agents were lost with it again and again: it waits for the person", OTHER))
-        }
-        Taken::NotReady { state } => {
-            let state: &str = state.into();
-            Err(Refused::new("not_ready", format!("the task cannot be started: it is {state}"), OTHER))
-        }
-    }
-}
-
-fn work_json(id: &str, input: &TaskInput, progress: &TaskProgress) -> Value {
+fn claimed_json(Claimed { id, input, progress, leases, is_own }: Claimed) -> Value {
+    let progress = progress.unwrap_or_default();
     json!({
-        "id": id,
-        "title": beginning(&input.description, 2_000),
-        "notes": beginning(&input.notes.join("\n"), NOTES_CHARS_MAX),
-        "files": input.files,
-        "step": progress.step,
-        "next_step": progress.next_step,
-        "progress_note": progress.note,
+        "status": if is_own { "already_yours" } else { "claimed" },
+        "task": {
+            "id": id,
+            "title": beginning(&input.description, TITLE_CHARS_MAX),
+            "notes": beginning(&input.notes.join("\n"), NOTES_CHARS_MAX),
+            "files": input.files,
+            "step": progress.step,
+            "next_step": progress.next_step,
+            "progress_note": progress.note,
+        },
+        "leases": leases_json(&leases),
     })
 }

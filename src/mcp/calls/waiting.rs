@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use crewlog_executors::crew::TaskState;
-use crewlog_mq::{Followed, Query, Recorded, Start};
+use crewlog_mq::{Error, Followed, Query, Recorded, Start};
 use crewlog_planner::claim::{self, TaskEvent};
 use crewlog_planner::crew::asks::{self, Answer, Ask, AskEvent};
 use crewlog_planner::crew::leases::{self, Holder, LeaseEvent};
@@ -43,7 +43,7 @@ impl Server {
             None => crew.store().head().await?,
         };
         let waiter = Waiter {
-            holder: member.holder(),
+            holder: member.caller.holder(),
             leases: crew.leases().await?.of_agent(agent).map(|(number, _)| number).collect(),
             tasks: crew.tasks_of(agent).await?,
         };
@@ -138,14 +138,14 @@ impl Server {
     }
 
     /// Looks for something now and after each event of a stream of the project, until it is there or the time is up.
-    pub async fn look_until<T, F>(
+    pub async fn look_until<T, E: From<Error>, F>(
         &self,
         stream: &str,
         wait: Duration,
         look: impl Fn() -> F,
-    ) -> Result<Option<T>, Refused>
+    ) -> Result<Option<T>, E>
     where
-        F: Future<Output = Result<Option<T>, Refused>>,
+        F: Future<Output = Result<Option<T>, E>>,
     {
         if wait.is_zero() {
             return look().await;

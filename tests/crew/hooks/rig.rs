@@ -6,10 +6,11 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crewlog_executors::crew::{Crew, Join, Joined, Reserve};
+use crewlog_executors::crew::{Crew, Join, Joined};
 use crewlog_executors::liveness::LivenessLock;
 use crewlog_mq::EventStore;
 use crewlog_planner::crew::agents::Profile;
+use crewlog_planner::crew::leases::Request;
 use crewlog_planner::crew::target::Target;
 use serde_json::{Value, json};
 
@@ -107,16 +108,16 @@ impl Rig {
     pub fn reserves(&self, agent: &str, target: &str, reason: &str) {
         self.with_crew(async |crew, worktree| {
             let joined = join(crew, agent, worktree).await;
-            let reserve = Reserve {
+            let request = Request {
+                holder: joined.caller.holder(),
                 targets: vec![Target::written(target).unwrap()],
                 is_exclusive: true,
                 ttl: Duration::from_secs(3_600),
                 reason: reason.to_owned(),
                 task: None,
                 is_strict: false,
-                wait: None,
             };
-            crew.reserve(&joined.caller, reserve).await.unwrap();
+            crew.reserve(&joined.caller, request, None).await.unwrap();
         });
     }
 

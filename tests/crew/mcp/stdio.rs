@@ -1,7 +1,9 @@
 //! Over standard input and output.
 
 use std::collections::BTreeSet;
+use std::process::Command;
 use std::sync::Arc;
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use crewlog_executors::crew::Crew;
@@ -11,7 +13,7 @@ use crewlog_planner::crew::asks::Answer;
 use serde_json::{Value, json};
 
 use super::{Client, assert_has, until};
-use crate::cli::scene::Scene;
+use crate::cli::scene::{DEADLINE, Scene};
 
 const TOOLS: [&str; 19] = [
     "join",
@@ -214,6 +216,47 @@ fn subagent_gets_a_handle_of_its_own() {
 }
 
 #[test]
+fn agent_that_has_a_name_gets_another_only_after_it_left() {
+    let scene = Scene::with_repository();
+    let mut agent = Client::named(&scene, "ada");
+    agent.call("get_status", json!({}));
+    let refused = agent.call("join", json!({ "name": "bob" }));
+    assert_has(&refused, &json!({ "status": "denied", "code": "named", "message": "your session is ada already" }));
+    assert_has(&agent.call("join", json!({ "name": "ada" })), &json!({ "status": "resumed", "name": "ada" }));
+    agent.call("leave", json!({}));
+    assert_has(&agent.call("join", json!({ "name": "bob" })), &json!({ "status": "joined", "name": "bob" }));
+}
+
+#[cfg(feature = "sealing")]
+#[test]
+fn result_kept_for_a_key_has_no_text_of_a_sealed_task() {
+    let scene = Scene::with_repository();
+    let key = scene.path("a.key").to_str().unwrap().to_owned();
+    scene.run(&["keys", "new", &key]).expect(0);
+    let scene = scene.with_env("CREWLOG_KEY_FILE", key);
+    let mut agent = Client::named(&scene, "ada");
+    let tasks = json!([{ "key": "k", "title": "find xyzzy", "description": "xyzzy is hidden" }]);
+    agent.call("create_tasks", json!({ "tasks": tasks, "idempotency_key": "c" }));
+    let claim = json!({ "idempotency_key": "n" });
+    let claimed = until(|| agent.call("next_task", claim.clone()), |next| next["status"] == "claimed");
+    assert_has(&claimed["task"], &json!({ "title": "find xyzzy", "notes": "xyzzy is hidden" }));
+    let again = agent.call("next_task", claim);
+    assert_eq!((&again["status"], &again["task"]), (&claimed["status"], &json!({ "id": "backlog/1" })));
+    assert!(again["note"].as_str().unwrap().contains("claim_task"), "{again}");
+    assert_has(&agent.call("claim_task", json!({ "id": "backlog/1" }))["task"], &json!({ "title": "find xyzzy" }));
+    assert_no_file_has(&scene, "xyzzy");
+}
+
+/// Searches the files of the log.
+fn assert_no_file_has(scene: &Scene, text: &str) {
+    let files = std::fs::read_dir(scene.path(".crewlog")).unwrap().map(|file| file.unwrap().path());
+    for file in files.filter(|file| file.is_file()) {
+        let bytes = std::fs::read(&file).unwrap();
+        assert!(!bytes.windows(text.len()).any(|bytes| bytes == text.as_bytes()), "{}", file.display());
+    }
+}
+
+#[test]
 fn repeated_key_gives_the_first_result() {
     let scene = Scene::with_repository();
     let mut agent = Client::named(&scene, "ada");
@@ -328,7 +371,7 @@ fn hostile_input_is_refused_and_the_server_lives() {
         ("claim_task", json!({ "id": "\u{202e}/9" }), "refused"),
         ("ack_message", json!({ "message_id": 9 }), "refused"),
         ("ask_person", json!({}), "refused"),
-        ("join", json!({ "name": "a b" }), "refused"),
+        ("join", json!({ "name": "a b" }), "named"),
         ("join", json!({ "worktree": "/" }), "invalid"),
         ("report", json!({ "state": "working", "note": "x".repeat(300_000) }), "refused"),
     ] {
@@ -364,6 +407,25 @@ fn killed_server_frees_its_files_and_its_task() {
 }
 
 #[test]
+fn server_ends_with_its_program_though_its_input_is_open() {
+    let scene = Scene::with_repository();
+    let server = scene.crewlog(&["mcp"]);
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "\"$0\" mcp; true"]).arg(server.get_program()).current_dir(scene.folder());
+    shell
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap())
+        .env("HOME", scene.path("home"))
+        .env("AGENT_ID", "ada");
+    let mut agent = Client::start(&mut shell);
+    agent.initialize("2025-06-18", "claude-code");
+    agent.call("reserve_paths", json!({ "paths": ["x.rs"] }));
+    agent.server.kill().unwrap();
+    assert_eq!(agent.lines.recv_timeout(DEADLINE), Err(RecvTimeoutError::Disconnected));
+    assert_has(&scene.events_of_type("AgentLeft")[0], &json!({ "agent": "ada", "note": "its program ended" }));
+}
+
+#[test]
 fn waiting_request_is_granted_when_files_are_free() {
     let scene = Scene::with_repository();
     let (mut ada, mut bob) = (Client::named(&scene, "ada"), Client::named(&scene, "bob"));
@@ -382,13 +444,19 @@ fn waiting_request_is_granted_when_files_are_free() {
 fn secrets_are_redacted_before_they_are_appended() {
     let scene = Scene::with_repository().with_env("DEPLOY_TOKEN", "hunter2hunter2");
     scene.write("crewlog.toml", "[secrets]\npatterns = [\"sk-[a-z0-9]+\"]\nenv = [\"DEPLOY_TOKEN\"]\n");
-    let mut agent = Client::named(&scene, "ada");
+    let (mut agent, mut bob) = (Client::named(&scene, "ada"), Client::named(&scene, "bob"));
     agent.call("send_message", json!({ "to": ["ada"], "subject": "keys", "body": "use sk-abc1 or hunter2hunter2" }));
-    agent.call("ask_person", json!({ "text": "is sk-abc1 right?", "choices": ["sk-abc1"] }));
+    let asked = agent.call("ask_person", json!({ "text": "is sk-abc1 right?", "choices": ["sk-abc1"] }));
+    assert_has(&asked, &json!({ "status": "open", "number": 1 }));
+    bob.call("reserve_paths", json!({ "paths": ["x"] }));
+    let waiting = json!({ "paths": ["x"], "reason": "sk-abc1", "wait_seconds": 1, "idempotency_key": "sk-abc1" });
+    assert_has(&agent.call("reserve_paths", waiting), &json!({ "status": "queued" }));
+    assert_eq!(scene.events_of_type("LeasesQueued").len(), 1);
     agent.call("create_tasks", json!({ "tasks": [{ "key": "k", "title": "rotate sk-abc1" }] }));
     assert_eq!(scene.events_of_type("MessageSent")[0]["message"]["body"], "use [redacted] or [redacted]");
     let log = scene.run(&["export"]).expect(0).stdout;
     assert!(!log.contains("sk-abc1") && !log.contains("hunter2"), "{log}");
+    assert_no_file_has(&scene, "sk-abc1");
     scene.write("crewlog.toml", "[secrets]\npatterns = [\"x*\"]\n");
     scene.run(&["mcp"]).expect(1).says(&["crewlog.toml:2:12", "matches the empty text"]);
 }
@@ -414,7 +482,7 @@ fn resource_shows_what_waits_for_the_person() {
     let item = &inbox["items"][0];
     assert_has(item, &json!({ "kind": "permission", "from": "ada", "text": "may I push?", "holds_up": ["backlog/1"] }));
     assert_eq!(item["commands"], json!(["crewlog answer a1 --yes", "crewlog answer a1 --no"]));
-    assert!(item["age_seconds"].is_u64(), "{item}");
+    assert!(item["age_ms"].is_u64(), "{item}");
     let missing = agent.request("resources/read", json!({ "uri": "crewlog://nothing" }));
     assert_eq!(missing["error"]["code"], -32002);
 }
