@@ -75,10 +75,18 @@ impl Worktree {
         if is_pattern { Target::written(&path) } else { Target::literal(&path) }
     }
 
+    /// The link by which a path leaves the worktree, from its root.
+    pub fn left_by(&self, path: &Path) -> Option<String> {
+        let link = |path: &Path| Some(real(path.parent()?).join(path.file_name()?)).filter(|link| link.is_symlink());
+        let links = path.ancestors().filter_map(link);
+        let mut below = links.filter_map(|link| Some(link.strip_prefix(&self.root).ok()?.to_str()?.to_owned()));
+        below.next()
+    }
+
     /// The path from the root of the worktree. Links are resolved as far as the path exists and has no wildcard.
-    fn below_root(&self, folder: &Path, written: &str) -> Result<String, TargetError> {
-        // What no path can be is refused by the target.
-        if written.trim().is_empty() || written.contains(char::is_control) {
+    pub fn below_root(&self, folder: &Path, written: &str) -> Result<String, TargetError> {
+        // The target refuses it.
+        if written.trim().is_empty() {
             return Ok(written.to_owned());
         }
         let path = real(&folder.join(written));

@@ -16,6 +16,9 @@ const WAIT: Duration = Duration::from_secs(2);
 /// Those of the paths, relative to the root of a worktree, that git ignores. A tracked file is never ignored; without git
 /// or a repository nothing is.
 pub async fn ignored(root: &Path, paths: &BTreeSet<&str>) -> BTreeSet<String> {
+    if paths.is_empty() {
+        return BTreeSet::new();
+    }
     // With `./` before it, no path is taken for a pathspec with magic.
     let input: String = paths.iter().flat_map(|path| ["./", path, "\0"]).collect();
     // A failure of git must not hide a lease.

@@ -71,7 +71,7 @@ impl Hook<'_> {
     /// A tool call with edits: refused if others hold leases on the files, else the files are leased for the agent.
     async fn before(&self, edits: &Edits) -> Result<Verdict, Refusal> {
         let all = edits::changes(&self.home, &self.call.cwd, edits).await;
-        if all.is_empty() {
+        if all.is_empty() && !edits.is_cut {
             return Ok(Verdict::Allow(String::new()));
         }
         let (caller, mut said) = (self.joined().await?, Vec::new());
@@ -81,6 +81,10 @@ impl Hook<'_> {
                 Err(hits) => return self.refuse(&caller, changes, &hits).await,
             }
         }
+        for changes in &all {
+            changes.check().await?;
+        }
+        edits.check()?;
         self.crew.present(&caller).await?;
         Ok(Verdict::Allow(said.join("\n")))
     }
