@@ -17,10 +17,13 @@ pub fn with(text: &str, wanted: &Wanted) -> Result<String, String> {
 
 /// The text without our members, and without the tables that become empty.
 pub fn without(text: &str, wanted: &Wanted) -> Result<String, String> {
-    edit(text, |table| {
+    let left = edit(text, |table| {
         take_out(table, &wanted.ours);
         Ok(())
-    })
+    })?;
+    // The writer may change line ends.
+    let has_ours = left != edit(text, |_| Ok(()))?;
+    Ok(if has_ours { left } else { text.to_owned() })
 }
 
 fn edit(text: &str, change: impl FnOnce(&mut Table) -> Result<(), String>) -> Result<String, String> {
