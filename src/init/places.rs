@@ -54,6 +54,13 @@ impl Places {
         !is_home && (path.starts_with(&self.root) || is_shared)
     }
 
+    /// True of a file that other worktrees have too.
+    pub fn is_shared(&self, path: &Path) -> bool {
+        let common_dir = self.repository.iter().map(|repository| &repository.common_dir);
+        let mut holding = common_dir.filter(|folder| path.starts_with(folder));
+        holding.any(|folder| fs::read_dir(folder.join("worktrees")).is_ok_and(|mut others| others.next().is_some()))
+    }
+
     /// The path as it is shown: from the root of the worktree where it is below it.
     pub fn shown(&self, path: &Path) -> String {
         path.strip_prefix(&self.root).unwrap_or(path).to_string_lossy().into_owned()
