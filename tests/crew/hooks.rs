@@ -2,9 +2,10 @@
 
 mod paths;
 mod rig;
+mod sessions;
 
 use std::fs::{self, File};
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -294,7 +295,8 @@ fn hooks_without_a_common_session_find_their_agent_by_the_process() {
     let stat = fs::read_to_string("/proc/self/stat").unwrap();
     let started = stat.rsplit_once(')').unwrap().1.split_whitespace().nth(19).unwrap().to_owned();
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    let session = format!("process:{host}:{}:{started}", std::process::id());
+    let namespace = fs::metadata("/proc/self/ns/pid").unwrap().ino();
+    let session = format!("process:{host}:{namespace}:{}:{started}", std::process::id());
     rig.with_crew(async |crew, worktree| join_as(crew, "served", session.clone(), worktree).await);
     for (host, path) in [("gemini", "a.txt"), ("opencode", "b.txt"), ("claude", "c.txt")] {
         rig.raw(edit(host, rig.0.folder(), path).to_string().as_bytes(), None).expect(0);
