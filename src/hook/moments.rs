@@ -34,6 +34,8 @@ pub struct Origin {
 /// # Errors
 /// A fault of the log, or a name that no agent can have.
 pub async fn answer(crew: &Crew, origin: &Origin, call: &Call) -> Result<Verdict, Refusal> {
+    // `doctor` reads it; that it cannot be kept is no reason to refuse.
+    let _ = crew.hook_ran(call.host.program()).await;
     match decide(crew, origin, call).await {
         Err(Refusal::Crew(error @ CrewError::Superseded(_))) => {
             let is_edit = matches!(call.moment, Moment::Before(_));

@@ -107,8 +107,6 @@ async fn decide(session: &Session, hooks: &HooksConfig, call: &Call) -> Result<V
     }
     on_the_log(session, async {
         let crew = open(session).await?;
-        // `doctor` reads it; that it cannot be kept is no reason to refuse.
-        let _ = crew.hook_ran(call.host.program()).await;
         Ok(moments::answer(&crew, &origin, call).await?)
     })
     .await

@@ -10,9 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use super::content::Content;
 use super::hosts::Target;
-use super::places::{Places, followed};
+use super::places::Places;
 use super::trust::sha256;
 use crate::consent::confirm;
+use crate::crew::worktree::real;
 use crate::failure::Failure;
 use crate::session::Session;
 use crate::terminal::say;
@@ -96,7 +97,7 @@ impl<'a> Files<'a> {
     }
 
     fn try_change(&mut self, Target { path, content }: &Target, change: Change) -> Result<Outcome, String> {
-        let (shown, path) = (self.places.shown(path), followed(path));
+        let (shown, path) = (self.places.shown(path), real(path));
         let before = read(&path)?;
         if change == Change::Add {
             content.check_mode(&path)?;

@@ -67,14 +67,6 @@ impl Places {
     }
 }
 
-/// The path with its links followed. A missing file keeps its name below the nearest folder that is there.
-pub fn followed(path: &Path) -> PathBuf {
-    fs::canonicalize(path).unwrap_or_else(|_| match (path.parent(), path.file_name()) {
-        (Some(folder), Some(name)) => followed(folder).join(name),
-        _ => path.to_owned(),
-    })
-}
-
 impl Host {
     /// The named programs; if none is named, those that are found.
     pub fn chosen(named: &[Self], places: &Places) -> Vec<Self> {
