@@ -91,10 +91,12 @@ impl Hook<'_> {
         let (caller, mut said) = (self.joined().await?, Vec::new());
         for changes in &all {
             let mut leased = self.lease(&caller, changes).await?;
-            if leased.is_err() {
-                // Their holders may be dead.
-                self.crew.fire_timers().await?;
-                leased = self.lease(&caller, changes).await?;
+            for hit in leased.as_ref().err().into_iter().flatten() {
+                if self.crew.is_gone(&hit.blocked.holder.agent).await? {
+                    self.crew.fire_timers().await?;
+                    leased = self.lease(&caller, changes).await?;
+                    break;
+                }
             }
             match leased {
                 Ok(risks) => said.extend((!risks.is_empty()).then(|| facts::merge_risks(&risks))),

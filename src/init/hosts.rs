@@ -147,16 +147,14 @@ pub fn shared(hosts: &[Host], places: &Places) -> Vec<Target> {
 
 /// The hooks of git that refuse commits and pushes. They run before the hooks that are there, and leave them the input.
 pub fn git_hooks(places: &Places) -> Vec<Target> {
-    let mut targets = Vec::new();
-    if let Some(folder) = places.git_hooks() {
-        let commit = "crewlog hook pre-commit </dev/null || exit 1\n";
-        // Git writes what is pushed to the input: the rest of a script gets it too.
-        let push = "input=$(cat)\nprintf '%s\\n' \"$input\" | crewlog hook pre-push \"$@\" || exit 1\n\
-                    exec <<END_OF_INPUT\n$input\nEND_OF_INPUT\n";
-        for (name, run) in [("pre-commit", commit), ("pre-push", push)] {
-            let body = format!("if command -v crewlog >/dev/null; then\n{run}fi\n");
-            targets.push(Target { path: folder.join(name), content: Content::Script(body) });
-        }
-    }
-    targets
+    let Some(folder) = places.git_hooks() else { return Vec::new() };
+    let commit = "crewlog hook pre-commit </dev/null || exit 1\n";
+    // Git writes what is pushed to the input: the rest of a script gets it too.
+    let push = "input=$(cat)\nprintf '%s\\n' \"$input\" | crewlog hook pre-push \"$@\" || exit 1\n\
+                exec <<END_OF_INPUT\n$input\nEND_OF_INPUT\n";
+    let script = |(name, run): (&str, &str)| {
+        let body = format!("if command -v crewlog >/dev/null; then\n{run}fi\n");
+        Target { path: folder.join(name), content: Content::Script(body) }
+    };
+    [("pre-commit", commit), ("pre-push", push)].map(script).into()
 }
