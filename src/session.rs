@@ -34,6 +34,11 @@ impl Session {
     pub fn new(global: &Global) -> Result<Self, Failure> {
         let folder = std::env::current_dir()
             .map_err(|error| Failure::user(format!("the working directory cannot be found: {error}")))?;
+        Self::in_folder(global, folder)
+    }
+
+    /// The same for a folder in place of the working directory.
+    pub fn in_folder(global: &Global, folder: PathBuf) -> Result<Self, Failure> {
         let (terminal, config_file) = (Terminal::new(global), global.config.clone());
         let place = Place::find(
             global.store.as_deref(),

@@ -45,8 +45,7 @@ impl Worktree {
     pub fn of_path(&self, folder: &Path, path: &Path) -> Option<Self> {
         let path = real(&folder.join(path));
         let other = Self::around(path.parent().unwrap_or(&path));
-        let is_same = other.root == self.root || (other.common_dir.is_some() && other.common_dir == self.common_dir);
-        (is_same && path.starts_with(&other.root)).then_some(other)
+        (self.is_of_repository(&other) && path.starts_with(&other.root)).then_some(other)
     }
 
     /// The worktree that counts a path's leases: that of [`Worktree::of_path`], else this one if it contains the path, as it
@@ -59,8 +58,11 @@ impl Worktree {
     /// The worktree of the same repository with this root; nothing if there is none.
     pub fn of_repository(&self, root: &Path) -> Option<Self> {
         let other = Self::around(root);
-        let is_same = other.root == self.root || (other.common_dir.is_some() && other.common_dir == self.common_dir);
-        (is_same && other.root == real(root)).then_some(other)
+        (self.is_of_repository(&other) && other.root == real(root)).then_some(other)
+    }
+
+    fn is_of_repository(&self, other: &Self) -> bool {
+        other.root == self.root || (other.common_dir.is_some() && other.common_dir == self.common_dir)
     }
 
     /// A file or folder; wildcard characters are literal.
@@ -75,10 +77,18 @@ impl Worktree {
         if is_pattern { Target::written(&path) } else { Target::literal(&path) }
     }
 
+    /// The link by which a path leaves the worktree, from its root.
+    pub fn left_by(&self, path: &Path) -> Option<String> {
+        let link = |path: &Path| Some(real(path.parent()?).join(path.file_name()?)).filter(|link| link.is_symlink());
+        let links = path.ancestors().filter_map(link);
+        let mut below = links.filter_map(|link| Some(link.strip_prefix(&self.root).ok()?.to_str()?.to_owned()));
+        below.next()
+    }
+
     /// The path from the root of the worktree. Links are resolved as far as the path exists and has no wildcard.
-    fn below_root(&self, folder: &Path, written: &str) -> Result<String, TargetError> {
-        // What no path can be is refused by the target.
-        if written.trim().is_empty() || written.contains(char::is_control) {
+    pub fn below_root(&self, folder: &Path, written: &str) -> Result<String, TargetError> {
+        // The target refuses it.
+        if written.trim().is_empty() {
             return Ok(written.to_owned());
         }
         let path = real(&folder.join(written));
@@ -90,7 +100,7 @@ impl Worktree {
 }
 
 /// The path without links, `.` and `..`: of its beginning that exists, as the system resolves it; of the rest as written.
-fn real(path: &Path) -> PathBuf {
+pub fn real(path: &Path) -> PathBuf {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let mut rest: Vec<OsString> = Vec::new();
     let mut existing = path.as_path();

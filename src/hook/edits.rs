@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crewlog_executors::crew::{Crew, Refusal};
+use crewlog_planner::crew::CrewError;
 use crewlog_planner::crew::leases::{BLOCKED_MAX, Blocked, By, Holder, Leases};
 use crewlog_planner::crew::target::{Target, TargetError};
 
@@ -14,6 +15,8 @@ use crate::crew::worktree::Worktree;
 pub struct Changes {
     pub worktree: Worktree,
     files: Vec<File>,
+    /// Paths from its root that cannot be leased, with the reason.
+    unleasable: BTreeMap<String, String>,
     /// True if they are made already, and a commit would record them.
     pub is_commit: bool,
 }
@@ -34,26 +37,35 @@ pub struct Hit {
 
 /// The changes that a tool call names, by worktree of the repository. Files elsewhere have no leases.
 pub async fn changes(home: &Worktree, folder: &Path, edits: &Edits) -> Vec<Changes> {
-    let mut found: BTreeMap<String, Changes> = BTreeMap::new();
+    let mut found = BTreeMap::new();
     for touch in &edits.touches {
         let path = touch.in_folder.as_ref().filter(|_| folder.join(&touch.path).is_dir()).unwrap_or(&touch.path);
-        let Some(worktree) = home.around_path(folder, path) else { continue };
         let written = path.to_string_lossy();
+        let Some(worktree) = home.around_path(folder, path) else {
+            if let Some(link) = home.left_by(&folder.join(path)) {
+                let why = format!("{written} leaves the repository through the link {link}");
+                changes_in(&mut found, home.clone()).unleasable.insert(link, why);
+            }
+            continue;
+        };
         let target = match touch.is_pattern {
             true => worktree.target(folder, &written),
             false => worktree.literal(folder, &written),
         };
-        let file = match target {
-            Ok(target) => File { is_one: !target.is_pattern && !folder.join(path).is_dir(), target },
+        let name = worktree.below_root(folder, &written).unwrap_or_default();
+        let changes = changes_in(&mut found, worktree);
+        match target {
+            Ok(target) => {
+                let is_one = !target.is_pattern && !folder.join(path).is_dir();
+                changes.files.push(File { target, is_one });
+            }
             // `git restore .`
             Err(TargetError::TooBroad { .. } | TargetError::TooComplex { .. }) => {
-                File { target: Target { path: "**".to_owned(), is_pattern: true }, is_one: false }
+                let target = Target { path: "**".to_owned(), is_pattern: true };
+                changes.files.push(File { target, is_one: false });
             }
-            // No lease can be on it.
-            Err(_) => continue,
-        };
-        let new = |worktree| Changes { worktree, files: Vec::new(), is_commit: false };
-        found.entry(worktree.name().to_owned()).or_insert_with(|| new(worktree)).files.push(file);
+            Err(error) => drop(changes.unleasable.insert(name, error.to_string())),
+        }
     }
     let mut found: Vec<_> = found.into_values().collect();
     for commit in edits.commits.iter().map(|commit| folder.join(commit)).collect::<BTreeSet<_>>() {
@@ -62,16 +74,37 @@ pub async fn changes(home: &Worktree, folder: &Path, edits: &Edits) -> Vec<Chang
         // Without a repository git refuses the commit itself.
         found.push(Changes::of_commit(worktree, &git::staged(&commit).await.unwrap_or_default()));
     }
-    found.retain(|changes| !changes.files.is_empty());
+    found.retain(|changes| !changes.files.is_empty() || !changes.unleasable.is_empty());
     found
+}
+
+fn changes_in(found: &mut BTreeMap<String, Changes>, worktree: Worktree) -> &mut Changes {
+    found.entry(worktree.name().to_owned()).or_insert_with(|| Changes::none(worktree))
 }
 
 impl Changes {
     /// Files of a commit, as git prints them.
     pub fn of_commit(worktree: Worktree, names: &[String]) -> Self {
-        let targets = names.iter().filter_map(|name| Target::literal(name).ok());
-        let files = targets.map(|target| File { target, is_one: false }).collect();
-        Self { worktree, files, is_commit: true }
+        let mut changes = Self { is_commit: true, ..Self::none(worktree) };
+        for name in names {
+            match Target::literal(name) {
+                Ok(target) => changes.files.push(File { target, is_one: false }),
+                Err(error) => drop(changes.unleasable.insert(name.clone(), error.to_string())),
+            }
+        }
+        changes
+    }
+
+    fn none(worktree: Worktree) -> Self {
+        Self { worktree, files: Vec::new(), unleasable: BTreeMap::new(), is_commit: false }
+    }
+
+    /// Fails with a path that cannot be leased, unless git ignores it.
+    pub async fn check(&self) -> Result<(), Refusal> {
+        let names = self.unleasable.keys().map(String::as_str).collect();
+        let ignored = git::ignored(self.worktree.root(), &names).await;
+        let why = self.unleasable.iter().find(|(name, _)| !ignored.contains(*name)).map(|(_, why)| why.clone());
+        why.map_or(Ok(()), |why| Err(CrewError::Invalid(why).into()))
     }
 
     /// As whom an agent makes them.
@@ -100,11 +133,9 @@ impl Changes {
         drop(leases);
         let asked = hits.iter().map(|hit| &hit.blocked.asked).chain(&unleased);
         let paths: BTreeSet<_> = asked.filter(|target| !target.is_pattern).map(|target| &*target.path).collect();
-        if !paths.is_empty() {
-            let ignored = git::ignored(self.worktree.root(), &paths).await;
-            unleased.retain(|target| !ignored.contains(&target.path));
-            hits.retain(|hit| !ignored.contains(&hit.blocked.asked.path));
-        }
+        let ignored = git::ignored(self.worktree.root(), &paths).await;
+        unleased.retain(|target| !ignored.contains(&target.path));
+        hits.retain(|hit| !ignored.contains(&hit.blocked.asked.path));
         Ok((unleased, hits))
     }
 }

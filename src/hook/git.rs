@@ -1,12 +1,10 @@
 //! What git tells a hook: which files are ignored, which ones a commit has, and which ones a push has.
 
 use std::collections::BTreeSet;
-use std::io;
+use std::io::{self, Seek, Write};
 use std::path::Path;
-use std::process::Stdio;
 use std::time::Duration;
 
-use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 use tokio::time::timeout;
 
@@ -16,6 +14,9 @@ const WAIT: Duration = Duration::from_secs(2);
 /// Those of the paths, relative to the root of a worktree, that git ignores. A tracked file is never ignored; without git
 /// or a repository nothing is.
 pub async fn ignored(root: &Path, paths: &BTreeSet<&str>) -> BTreeSet<String> {
+    if paths.is_empty() {
+        return BTreeSet::new();
+    }
     // With `./` before it, no path is taken for a pathspec with magic.
     let input: String = paths.iter().flat_map(|path| ["./", path, "\0"]).collect();
     // A failure of git must not hide a lease.
@@ -46,18 +47,12 @@ pub async fn files(root: &Path) -> io::Result<Vec<String>> {
 
 /// The names that git prints, which end with NUL. That it finds none is no failure: `check-ignore` then exits with 1.
 async fn names(folder: &Path, words: &str, input: &str) -> io::Result<Vec<String>> {
+    let mut stdin = tempfile::tempfile()?;
+    stdin.write_all(input.as_bytes())?;
+    stdin.rewind()?;
     let mut git = Command::new("git");
     git.current_dir(folder).args(words.split_whitespace()).env("GIT_OPTIONAL_LOCKS", "0").kill_on_drop(true);
-    let mut child = git.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-    let stdin = child.stdin.take();
-    let written = async {
-        if let Some(mut stdin) = stdin {
-            // A git that ended early says why.
-            let _ = stdin.write_all(input.as_bytes()).await;
-        }
-    };
-    let (_, ran) = timeout(WAIT, async { tokio::join!(written, child.wait_with_output()) }).await?;
-    let ran = ran?;
+    let ran = timeout(WAIT, git.stdin(stdin).output()).await??;
     if !matches!(ran.status.code(), Some(0 | 1)) {
         return Err(io::Error::other(format!("git failed: {}", String::from_utf8_lossy(&ran.stderr).trim())));
     }

@@ -72,7 +72,11 @@ async fn hits(session: &Session, hook: GitHook) -> Result<Vec<Hit>, Failure> {
     drop(agents);
     let changes = Changes::of_commit(Worktree::around(&session.folder), &names);
     let is_strict = hooks.strict || hook == GitHook::PrePush;
-    Ok(changes.compared(&crew, agent.as_deref().unwrap_or_default(), is_strict).await?.1)
+    let (_, hits) = changes.compared(&crew, agent.as_deref().unwrap_or_default(), is_strict).await?;
+    if hits.is_empty() {
+        changes.check().await?;
+    }
+    Ok(hits)
 }
 
 /// The commits of a push, from standard input. Each line: the local ref and its commit, the remote ref and its commit. Zeros

@@ -21,6 +21,7 @@ mod watch;
 
 use std::path::PathBuf;
 
+use crewlog_planner::crew::CrewError;
 use serde::{Deserialize, Serialize};
 
 pub use self::resident::Resident;
@@ -36,6 +37,8 @@ pub struct Edits {
     pub touches: Vec<Touch>,
     /// The folders in which `git commit` runs, resolved like the paths of touches; empty for the working directory.
     pub commits: Vec<PathBuf>,
+    /// Whether there are more changes past a limit.
+    pub is_cut: bool,
 }
 
 /// A path whose file, or folder with all below it, changes.
@@ -50,9 +53,21 @@ pub struct Touch {
 }
 
 impl Edits {
+    /// Fails when some of the changes are not known.
+    fn check(&self) -> Result<(), CrewError> {
+        let says = format!(
+            "the call is past a limit: {TOUCHES_MAX} paths, or a command of {} KiB with {} nested subshells",
+            shell::COMMAND_BYTES_MAX / 1024,
+            shell::DEPTH_MAX
+        );
+        if self.is_cut { Err(CrewError::Invalid(says)) } else { Ok(()) }
+    }
+
     fn add(&mut self, touch: Touch) {
         if self.touches.len() < TOUCHES_MAX {
             self.touches.push(touch);
+        } else {
+            self.is_cut = true;
         }
     }
 

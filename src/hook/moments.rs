@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crewlog_executors::crew::{Caller, Crew, Refusal};
 use crewlog_planner::crew::CrewError;
-use crewlog_planner::crew::agents::Outcome;
+use crewlog_planner::crew::agents::{Agent, Outcome};
 use crewlog_planner::crew::leases::{self, By, Lease, LeaseCommand, MergeRisk, Request, Which};
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +34,19 @@ pub struct Origin {
 /// # Errors
 /// A fault of the log, or a name that no agent can have.
 pub async fn answer(crew: &Crew, origin: &Origin, call: &Call) -> Result<Verdict, Refusal> {
+    // `doctor` reads it; that it cannot be kept is no reason to refuse.
+    let _ = crew.hook_ran(call.host.program()).await;
+    match decide(crew, origin, call).await {
+        Err(Refusal::Crew(error @ CrewError::Superseded(_))) => {
+            let is_edit = matches!(call.moment, Moment::Before(_));
+            let text = format!("this edit is refused: {error}");
+            Ok(if is_edit { Verdict::Refuse(text) } else { Verdict::Allow(String::new()) })
+        }
+        decided => decided,
+    }
+}
+
+async fn decide(crew: &Crew, origin: &Origin, call: &Call) -> Result<Verdict, Refusal> {
     let home = Worktree::around(&origin.folder);
     let here = home.around_path(&call.cwd, ".git".as_ref()).unwrap_or_else(|| home.clone());
     let hook = Hook { crew, origin, call, home, here };
@@ -46,11 +59,11 @@ pub async fn answer(crew: &Crew, origin: &Origin, call: &Call) -> Result<Verdict
         }
         Moment::Prompt | Moment::After(_) | Moment::Stop { .. } | Moment::End | Moment::Other => {}
     }
-    let Some(caller) = hook.known().await? else { return Ok(Verdict::Allow(String::new())) };
+    let Some((caller, agent)) = hook.known().await? else { return Ok(Verdict::Allow(String::new())) };
     match &call.moment {
         Moment::After(edits) => hook.after(&caller, edits).await,
-        Moment::Stop { is_repeated } => hook.stop(&caller, *is_repeated).await,
-        Moment::End => hook.end(&caller).await,
+        Moment::Stop { is_repeated } => hook.stop(&caller, &agent, *is_repeated).await,
+        Moment::End => hook.end(&caller, &agent).await,
         Moment::Start | Moment::Prompt | Moment::Before(_) | Moment::Other => {
             hook.after(&caller, &Edits::default()).await
         }
@@ -72,16 +85,28 @@ impl Hook<'_> {
     /// A tool call with edits: refused if others hold leases on the files, else the files are leased for the agent.
     async fn before(&self, edits: &Edits) -> Result<Verdict, Refusal> {
         let all = edits::changes(&self.home, &self.call.cwd, edits).await;
-        if all.is_empty() {
+        if all.is_empty() && !edits.is_cut {
             return Ok(Verdict::Allow(String::new()));
         }
         let (caller, mut said) = (self.joined().await?, Vec::new());
         for changes in &all {
-            match self.lease(&caller, changes).await? {
+            let mut leased = self.lease(&caller, changes).await?;
+            for hit in leased.as_ref().err().into_iter().flatten() {
+                if self.crew.is_gone(&hit.blocked.holder.agent).await? {
+                    self.crew.fire_timers().await?;
+                    leased = self.lease(&caller, changes).await?;
+                    break;
+                }
+            }
+            match leased {
                 Ok(risks) => said.extend((!risks.is_empty()).then(|| facts::merge_risks(&risks))),
                 Err(hits) => return self.refuse(&caller, changes, &hits).await,
             }
         }
+        for changes in &all {
+            changes.check().await?;
+        }
+        edits.check()?;
         self.crew.present(&caller).await?;
         Ok(Verdict::Allow(said.join("\n")))
     }
@@ -145,13 +170,15 @@ impl Hook<'_> {
     }
 
     /// The end of a turn: leases for edits end, and what else the agent holds keeps it from stopping, once.
-    async fn stop(&self, caller: &Caller, is_repeated: bool) -> Result<Verdict, Refusal> {
+    async fn stop(&self, caller: &Caller, agent: &Agent, is_repeated: bool) -> Result<Verdict, Refusal> {
         let (leases, now) = (self.crew.leases().await?, self.crew.store().now());
         let live = leases.of_agent(&caller.agent).filter(|(_, lease)| now <= lease.until);
         let own: Vec<(u64, Lease)> = live.map(|(number, lease)| (number, lease.clone())).collect();
         drop(leases);
         let (editing, held): (Vec<_>, Vec<_>) = own.into_iter().partition(|(_, lease)| lease.reason == facts::EDITING);
-        if !editing.is_empty() {
+        // Over HTTP no session of the agent is known to hooks.
+        let is_its_turn = self.owns(agent) || agent.session.starts_with("mcp:");
+        if !editing.is_empty() && is_its_turn {
             let which = Which::Numbers(editing.into_iter().map(|(number, _)| number).collect());
             self.crew.release(caller, which).await?;
         }
@@ -161,8 +188,8 @@ impl Hook<'_> {
     }
 
     /// The end of a session, or of a subagent.
-    async fn end(&self, caller: &Caller) -> Result<Verdict, Refusal> {
-        if self.owns(&caller.agent).await? {
+    async fn end(&self, caller: &Caller, agent: &Agent) -> Result<Verdict, Refusal> {
+        if self.owns(agent) {
             let note = "its session ended".to_owned();
             self.crew.leave(caller, Outcome::Success, note, String::new()).await?;
         }

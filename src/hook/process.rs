@@ -4,22 +4,25 @@
 use std::fs;
 use std::os::unix::process::parent_id;
 
+use crewlog_executors::liveness::pid_namespace;
+
 /// How far up the search goes.
 const ANCESTORS_MAX: usize = 8;
 /// Programs that only start another one.
 const STARTERS: [&str; 12] =
     ["ash", "bash", "busybox", "dash", "env", "fish", "ksh", "nice", "sh", "sudo", "timeout", "zsh"];
 
-/// The sessions that the processes above this one would have, the nearest first: `process:HOST:PID:STARTTIME`, without
-/// shells. The start time tells a process from a later one with the same number. Empty where there is no `/proc`.
+/// The sessions that the processes above this one would have, the nearest first: `process:HOST:NAMESPACE:PID:STARTTIME`,
+/// without shells. The start time tells a process from a later one with the same number. Empty where there is no `/proc`.
 pub fn ancestors() -> Vec<String> {
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let namespace = pid_namespace();
     let (mut pid, mut found) = (parent_id(), Vec::new());
     for _ in 0..ANCESTORS_MAX {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         let Some(Status { name, parent, started }) = Status::of(&stat).filter(|_| pid > 1) else { break };
         if !STARTERS.contains(&name) {
-            found.push(format!("process:{host}:{pid}:{started}"));
+            found.push(format!("process:{host}:{namespace}:{pid}:{started}"));
         }
         pid = parent;
     }

@@ -14,6 +14,7 @@ use super::{git_hooks, moments, process, resident};
 use crate::cli::{GitHook, Global};
 use crate::config::{HooksConfig, OnError};
 use crate::crew::session::{agent_id, open};
+use crate::crew::worktree::Worktree;
 use crate::failure::Failure;
 use crate::session::Session;
 use crate::terminal::say;
@@ -31,10 +32,9 @@ const CLOSE_WAIT: Duration = Duration::from_millis(500);
 /// Answers a hook of git, or else of an agent program.
 pub async fn run(global: &Global, git: Option<GitHook>) -> ExitCode {
     let session = Session::new(global);
-    let hooks = session.as_ref().ok().and_then(|session| session.config().ok());
-    let hooks = hooks.map(|config| config.hooks.clone()).unwrap_or_default();
     if let Some(hook) = git {
-        return git_hooks::run(session, hook, hooks.on_error).await;
+        let on_error = configured(&session).on_error;
+        return git_hooks::run(session, hook, on_error).await;
     }
     let call = match read_input().and_then(|input| Ok(parse(&input)?)) {
         Ok(call) => call,
@@ -42,9 +42,11 @@ pub async fn run(global: &Global, git: Option<GitHook>) -> ExitCode {
             let error = visible(&error.to_string());
             say(&format!("crewlog: the hook input is unknown: {error}; `crewlog doctor` tries the hook of each host"));
             // Not even the host is known. Exit code 2 refuses in three of the four.
-            return ExitCode::from(if hooks.on_error == OnError::Deny { 2 } else { 0 });
+            return ExitCode::from(if configured(&session).on_error == OnError::Deny { 2 } else { 0 });
         }
     };
+    let session = session.and_then(|own| of_files(own, global, &call));
+    let hooks = configured(&session);
     let verdict = match session {
         Ok(session) => decide(&session, &hooks, &call).await,
         Err(failure) => Err(failure),
@@ -61,6 +63,30 @@ fn read_input() -> io::Result<Vec<u8>> {
     io::copy(&mut stdin.take(REST_BYTES_MAX), &mut io::sink())?;
     let is_whole = input.len() <= INPUT_BYTES_MAX;
     is_whole.then_some(input).ok_or_else(|| Error::other(format!("it has over {INPUT_BYTES_MAX} bytes")))
+}
+
+/// The configured policy; the default one where the configuration cannot be read.
+fn configured(session: &Result<Session, Failure>) -> HooksConfig {
+    let config = session.as_ref().ok().and_then(|session| session.config().ok());
+    config.map(|config| config.hooks.clone()).unwrap_or_default()
+}
+
+/// The repository of the files that a call changes, if it has a log and is another than the hook's own.
+fn of_files(own: Session, global: &Global, call: &Call) -> Result<Session, Failure> {
+    let (Moment::Before(edits) | Moment::After(edits)) = &call.moment else { return Ok(own) };
+    let home = Worktree::around(&own.folder);
+    let indexes = edits.commits.iter().map(|folder| folder.join(".git"));
+    let files: Vec<_> = edits.touches.iter().map(|touch| touch.path.clone()).chain(indexes).collect();
+    if !own.place.is_unused() && files.iter().any(|file| home.around_path(&call.cwd, file).is_some()) {
+        return Ok(own);
+    }
+    for folder in files.iter().filter_map(|file| call.cwd.join(file).parent().map(Worktree::around)) {
+        let other = Session::in_folder(global, folder.root().to_owned())?;
+        if other.place.repository.is_some() && !other.place.is_unused() {
+            return Ok(other);
+        }
+    }
+    Ok(own)
 }
 
 async fn decide(session: &Session, hooks: &HooksConfig, call: &Call) -> Result<Verdict, Failure> {
@@ -81,8 +107,6 @@ async fn decide(session: &Session, hooks: &HooksConfig, call: &Call) -> Result<V
     }
     on_the_log(session, async {
         let crew = open(session).await?;
-        // `doctor` reads it; that it cannot be kept is no reason to refuse.
-        let _ = crew.hook_ran(call.host.program()).await;
         Ok(moments::answer(&crew, &origin, call).await?)
     })
     .await

@@ -8,7 +8,7 @@ use super::{Edits, Touch};
 /// The most bytes of a command that are looked at.
 pub const COMMAND_BYTES_MAX: usize = 64 * 1024;
 /// The most subshells and substitutions inside each other; what is deeper is not read.
-const DEPTH_MAX: usize = 32;
+pub const DEPTH_MAX: usize = 32;
 /// Words before the name of a command.
 const BEFORE: &str = "{ } if then else elif do while until ! sudo env command time";
 /// Long options, each before the short one that means the same here.
@@ -22,6 +22,7 @@ pub fn read(command: &str, folder: &Path, found: &mut Edits) {
     let end = command.floor_char_boundary(COMMAND_BYTES_MAX);
     // Up to a whole line: half a word would be another path.
     let end = if end < command.len() { command[..end].rfind('\n').unwrap_or(0) } else { end };
+    found.is_cut |= end < command.len();
     Shell { rest: &command[..end], bodies: None, depth: 0, folder: Some(folder.into()), found }.commands();
 }
 
@@ -91,7 +92,9 @@ impl<'a> Shell<'a, '_> {
     fn subshell(&mut self) {
         let outside = (self.folder.clone(), self.depth);
         self.depth += 1;
-        self.rest = if self.depth > DEPTH_MAX { "" } else { self.rest };
+        if self.depth > DEPTH_MAX {
+            (self.rest, self.found.is_cut) = ("", true);
+        }
         self.commands();
         (self.folder, self.depth) = outside;
     }

@@ -10,9 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use super::content::Content;
 use super::hosts::Target;
-use super::places::{Places, followed};
+use super::places::Places;
 use super::trust::sha256;
 use crate::consent::confirm;
+use crate::crew::worktree::real;
 use crate::failure::Failure;
 use crate::session::Session;
 use crate::terminal::say;
@@ -30,7 +31,7 @@ pub enum Change {
 pub struct Row {
     pub path: String,
     pub outcome: Outcome,
-    /// Why it failed, or the lines to write in it or to take out.
+    /// Why it failed, the lines to write in it or to take out, or whom else it concerns.
     text: Option<String>,
 }
 
@@ -53,6 +54,9 @@ impl Row {
         self.text.iter().flat_map(|text| text.lines()).try_for_each(|line| writeln!(out, "    {}", visible(line)))
     }
 }
+
+/// What a hook of git that is taken out says.
+const OF_ALL: &str = "taken out for all worktrees of the repository; `crewlog init` in one of them adds it again";
 
 /// The files that `init` changes, and their originals, which it keeps beside the log.
 pub struct Files<'a> {
@@ -82,8 +86,10 @@ impl<'a> Files<'a> {
 
     /// Changes one file, with the user's consent where it is outside the repository.
     pub fn change(&mut self, target: &Target, change: Change) -> Row {
+        let is_shared = change == Change::TakeOut && self.places.is_shared(&target.path);
         let (outcome, text) = match self.try_change(target, change) {
             Ok(Outcome::Printed) => (Outcome::Printed, Some(target.content.alone())),
+            Ok(outcome @ (Outcome::Wrote | Outcome::Deleted)) if is_shared => (outcome, Some(OF_ALL.to_owned())),
             Ok(outcome) => (outcome, None),
             Err(reason) => (Outcome::Failed, Some(reason)),
         };
@@ -91,8 +97,11 @@ impl<'a> Files<'a> {
     }
 
     fn try_change(&mut self, Target { path, content }: &Target, change: Change) -> Result<Outcome, String> {
-        let (shown, path) = (self.places.shown(path), followed(path));
+        let (shown, path) = (self.places.shown(path), real(path));
         let before = read(&path)?;
+        if change == Change::Add {
+            content.check_mode(&path)?;
+        }
         let original = before.as_ref().map_or(Ok(None), |before| self.original(&path, before, content))?;
         let (after, verb) = match change {
             Change::Add => (Some(content.with(before.as_deref().unwrap_or_default())?), "add to"),

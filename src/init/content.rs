@@ -1,8 +1,11 @@
 //! The content that crewlog keeps in a file, by the kind of the file: adds it to a text, and takes it out.
 
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
 use serde_json::Value;
 
-use super::{json, toml};
+use super::{COMMAND, json, toml};
 
 /// What crewlog keeps in a file.
 #[derive(Debug)]
@@ -52,10 +55,12 @@ impl Content {
             Self::Script(body) => {
                 let interpreter = text.split_inclusive('\n').next().filter(|line| line.starts_with("#!"));
                 // Without such a line git runs it by `sh` too.
-                if interpreter.is_some_and(|line| !line.split_whitespace().any(|word| word.ends_with("sh"))) {
-                    return Err(format!("it is not a shell script; run this in it: {}", body.trim_end()));
+                let is_shell = interpreter.is_none_or(|line| line.split_whitespace().any(|word| word.ends_with("sh")));
+                match is_shell {
+                    true => section(SCRIPT_MARKS, body, interpreter.map_or(0, str::len)),
+                    false if text.contains(COMMAND) => Ok(text),
+                    false => Err(format!("it is not a shell script; run this in it: {}", body.trim_end())),
                 }
-                section(SCRIPT_MARKS, body, interpreter.map_or(0, str::len))
             }
             Self::Whole(whole) if text.is_empty() || is_made_here(&text, whole) => Ok((*whole).to_owned()),
             Self::Whole(_) => Err("crewlog did not make it, and does not overwrite it".to_owned()),
@@ -75,6 +80,15 @@ impl Content {
         };
         let is_nothing = matches!(left.split_whitespace().collect::<String>().as_str(), "" | "{}" | "#!/bin/sh");
         Ok(Some(left).filter(|left| left == text || !is_nothing))
+    }
+
+    /// Fails with a hook of git that git skips.
+    pub fn check_mode(&self, path: &Path) -> Result<(), String> {
+        let mode = path.metadata().map_or(0o111, |found| found.permissions().mode());
+        if matches!(self, Self::Script(_)) && mode & 0o111 == 0 {
+            return Err("git skips it, since it is not executable: chmod +x it".to_owned());
+        }
+        Ok(())
     }
 
     /// The content alone, as a person would add it.

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;
 
 use super::change::read;
-use super::hosts::{Target, our_hooks};
+use super::hosts::{Target, git_hooks, our_hooks};
 use super::places::Places;
 use super::{COMMAND, json as json_text, trust};
 use crate::cli::{Doctor, Host};
@@ -47,6 +47,11 @@ pub async fn doctor(session: &Session, args: &Doctor) -> Result<Code, Failure> {
     let folder = tempfile::tempdir().map_err(|error| Failure::user(format!("no folder for the trial: {error}")))?;
     let trial = trial_log(session, folder.path()).await?;
     let mut checks = Vec::new();
+    let git_hooks = git_hooks(&places);
+    if !git_hooks.is_empty() {
+        let found = configured(&git_hooks, &places).map_err(|found| format!("{found}; to mend: crewlog init"));
+        checks.push(Check::new("git", "hooks", found));
+    }
     for host in hosts {
         let mend = |found: String| format!("{found}; to mend: crewlog init --host {}", host.as_ref());
         let version = run(spec(&places, vec![host.as_ref().to_owned(), "--version".to_owned()]), SHORT).await;
@@ -66,7 +71,8 @@ pub async fn doctor(session: &Session, args: &Doctor) -> Result<Code, Failure> {
 
 #[derive(Debug, Serialize)]
 struct Check {
-    host: Host,
+    /// The agent program, or git.
+    host: String,
     name: &'static str,
     is_ok: bool,
     /// What was found, or is missing.
@@ -74,15 +80,15 @@ struct Check {
 }
 
 impl Check {
-    fn new(host: Host, name: &'static str, found: Result<String, String>) -> Self {
-        let is_ok = found.is_ok();
+    fn new(host: impl AsRef<str>, name: &'static str, found: Result<String, String>) -> Self {
+        let (host, is_ok) = (host.as_ref().to_owned(), found.is_ok());
         Self { host, name, is_ok, found: found.unwrap_or_else(|missing| missing) }
     }
 
     fn print(&self, out: &mut dyn Write) -> io::Result<()> {
         let Self { host, name, is_ok, found } = self;
         let verdict = if *is_ok { "ok" } else { "missing" };
-        writeln!(out, "{:<8}  {name:<10}  {verdict:<7}  {}", host.as_ref(), visible(found))
+        writeln!(out, "{:<8}  {name:<10}  {verdict:<7}  {}", host, visible(found))
     }
 }
 

@@ -34,6 +34,7 @@ impl Target {
     /// The file as it is, if it is there, and as `init` would write it.
     pub fn before_and_after(&self) -> Result<(Option<String>, String), String> {
         let before = read(&self.path)?;
+        self.content.check_mode(&self.path)?;
         let after = self.content.with(before.as_deref().unwrap_or_default())?;
         Ok((before, after))
     }
@@ -131,8 +132,7 @@ pub fn is_our_hook(hook: &Value) -> bool {
     hook["command"].as_str().is_some_and(|command| command == COMMAND || command.ends_with("/crewlog hook"))
 }
 
-/// The files that programs share: instructions for agents, and the hooks of git that refuse commits and pushes. These run
-/// before the hooks that are there, and leave them the input.
+/// The files that programs share: instructions for agents, and the hooks of git.
 pub fn shared(hosts: &[Host], places: &Places) -> Vec<Target> {
     let text = |path| Target { path, content: Content::Text(INSTRUCTIONS) };
     let mut targets = vec![text(places.root.join("AGENTS.md"))];
@@ -141,15 +141,20 @@ pub fn shared(hosts: &[Host], places: &Places) -> Vec<Target> {
     if hosts.contains(&Host::Claude) || for_claude.exists() {
         targets.push(text(for_claude));
     }
-    if let Some(folder) = places.git_hooks() {
-        let commit = "crewlog hook pre-commit </dev/null || exit 1\n";
-        // Git writes what is pushed to the input: the rest of a script gets it too.
-        let push = "input=$(cat)\nprintf '%s\\n' \"$input\" | crewlog hook pre-push \"$@\" || exit 1\n\
-                    exec <<END_OF_INPUT\n$input\nEND_OF_INPUT\n";
-        for (name, run) in [("pre-commit", commit), ("pre-push", push)] {
-            let body = format!("if command -v crewlog >/dev/null; then\n{run}fi\n");
-            targets.push(Target { path: folder.join(name), content: Content::Script(body) });
-        }
-    }
+    targets.extend(git_hooks(places));
     targets
+}
+
+/// The hooks of git that refuse commits and pushes. They run before the hooks that are there, and leave them the input.
+pub fn git_hooks(places: &Places) -> Vec<Target> {
+    let Some(folder) = places.git_hooks() else { return Vec::new() };
+    let commit = "crewlog hook pre-commit </dev/null || exit 1\n";
+    // Git writes what is pushed to the input: the rest of a script gets it too.
+    let push = "input=$(cat)\nprintf '%s\\n' \"$input\" | crewlog hook pre-push \"$@\" || exit 1\n\
+                exec <<END_OF_INPUT\n$input\nEND_OF_INPUT\n";
+    let script = |(name, run): (&str, &str)| {
+        let body = format!("if command -v crewlog >/dev/null; then\n{run}fi\n");
+        Target { path: folder.join(name), content: Content::Script(body) }
+    };
+    [("pre-commit", commit), ("pre-push", push)].map(script).into()
 }

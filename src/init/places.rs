@@ -54,18 +54,17 @@ impl Places {
         !is_home && (path.starts_with(&self.root) || is_shared)
     }
 
+    /// True of a file that other worktrees have too.
+    pub fn is_shared(&self, path: &Path) -> bool {
+        let common_dir = self.repository.iter().map(|repository| &repository.common_dir);
+        let mut holding = common_dir.filter(|folder| path.starts_with(folder));
+        holding.any(|folder| fs::read_dir(folder.join("worktrees")).is_ok_and(|mut others| others.next().is_some()))
+    }
+
     /// The path as it is shown: from the root of the worktree where it is below it.
     pub fn shown(&self, path: &Path) -> String {
         path.strip_prefix(&self.root).unwrap_or(path).to_string_lossy().into_owned()
     }
-}
-
-/// The path with its links followed. A missing file keeps its name below the nearest folder that is there.
-pub fn followed(path: &Path) -> PathBuf {
-    fs::canonicalize(path).unwrap_or_else(|_| match (path.parent(), path.file_name()) {
-        (Some(folder), Some(name)) => followed(folder).join(name),
-        _ => path.to_owned(),
-    })
 }
 
 impl Host {

@@ -1,6 +1,7 @@
 //! Edits TOML in place: comments and order stay.
 
-use serde::Serialize;
+use serde::de::IntoDeserializer;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toml_edit::ser::ValueSerializer;
 use toml_edit::{DocumentMut, Item, Table, TableLike};
@@ -17,10 +18,13 @@ pub fn with(text: &str, wanted: &Wanted) -> Result<String, String> {
 
 /// The text without our members, and without the tables that become empty.
 pub fn without(text: &str, wanted: &Wanted) -> Result<String, String> {
-    edit(text, |table| {
+    let left = edit(text, |table| {
         take_out(table, &wanted.ours);
         Ok(())
-    })
+    })?;
+    // The writer may change line ends.
+    let has_ours = left != edit(text, |_| Ok(()))?;
+    Ok(if has_ours { left } else { text.to_owned() })
 }
 
 fn edit(text: &str, change: impl FnOnce(&mut Table) -> Result<(), String>) -> Result<String, String> {
@@ -68,20 +72,8 @@ fn take_out(table: &mut dyn TableLike, ours: &Value) {
 
 /// Whether a value is written as ours, in whatever form.
 fn is_same(found: &Item, value: &Value) -> bool {
-    match value {
-        Value::Object(members) => found.as_table_like().is_some_and(|table| {
-            table.len() == members.len()
-                && members.iter().all(|(key, value)| table.get(key).is_some_and(|found| is_same(found, value)))
-        }),
-        Value::Array(elements) => found.as_array().is_some_and(|array| {
-            array.len() == elements.len()
-                && array.iter().zip(elements).all(|(one, other)| one.as_str() == other.as_str())
-        }),
-        Value::String(text) => found.as_str() == Some(text),
-        Value::Bool(is_true) => found.as_bool() == Some(*is_true),
-        Value::Number(number) => found.as_integer() == number.as_i64(),
-        Value::Null => false,
-    }
+    let found = found.clone().into_value().ok().map(|found| Value::deserialize(found.into_deserializer()));
+    found.and_then(Result::ok).as_ref() == Some(value)
 }
 
 /// An object as a table of its own, since it is read and edited by people. Its header shows where it has values.

@@ -1,6 +1,7 @@
 //! `doctor` says of each agent program whether it is installed, connected, trusted, and refused when it must be.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 use serde_json::Value;
 
@@ -116,6 +117,29 @@ fn a_live_check_starts_the_program_and_waits_for_its_hook() {
     assert_eq!((missing.as_str(), found.as_str()), ("fires", "no hook ran (1.2.3)"));
     let started = scene.read("../home/started");
     assert!(started.contains("exec --skip-git-repo-check Say ok"), "{started}");
+}
+
+#[test]
+fn git_hooks_must_be_where_git_looks_for_them_and_run() {
+    let scene = connected();
+    let hooks = |says: &str| {
+        let ran = scene.run(&["doctor", "-o", "json", "--host", "claude"]).expect(1);
+        let [(host, name, found)] = missing(&ran.json()).try_into().unwrap();
+        assert_eq!((host.as_str(), name.as_str()), ("git", "hooks"));
+        assert!(found.contains(says) && found.contains("; to mend: crewlog init"), "{found}");
+    };
+    let ran = scene.run(&["doctor", "--host", "claude"]).expect(0);
+    assert!(ran.stdout.contains("git       hooks       ok  "), "{}", ran.stdout);
+    let (pre_commit, pre_push) = (scene.path(".git/hooks/pre-commit"), scene.path(".git/hooks/pre-push"));
+    fs::set_permissions(&pre_commit, PermissionsExt::from_mode(0o644)).unwrap();
+    hooks(".git/hooks/pre-commit: git skips it, since it is not executable");
+    fs::set_permissions(&pre_commit, PermissionsExt::from_mode(0o755)).unwrap();
+    fs::write(&pre_push, "#!/bin/sh\necho mine\n").unwrap();
+    hooks(".git/hooks/pre-push");
+    fs::write(&pre_push, "#!/usr/bin/env python3\nrun('crewlog hook pre-push')\n").unwrap();
+    scene.run(&["doctor", "--host", "claude"]).expect(0);
+    scene.git(&["config", "core.hooksPath", ".githooks"]);
+    hooks(".githooks/pre-commit, .githooks/pre-push");
 }
 
 #[test]

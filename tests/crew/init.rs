@@ -91,6 +91,11 @@ fn with_own_files(scene: &Scene) {
         ("../home/.codex/config.toml", CONFIG),
     ];
     files.into_iter().for_each(|(name, text)| write(scene, name, text));
+    set_mode(scene, ".git/hooks/pre-push", 0o755);
+}
+
+fn set_mode(scene: &Scene, name: &str, mode: u32) {
+    fs::set_permissions(scene.path(name), fs::Permissions::from_mode(mode)).unwrap();
 }
 
 #[test]
@@ -259,7 +264,9 @@ fn git_hooks_go_where_git_looks_for_them() {
     assert!(trusted.contains(&format!("\"{}\": \"TRUST_FOLDER\"", other.display())), "{trusted}");
     let trusted = scene.read("../home/.codex/config.toml");
     assert!(trusted.contains(&format!("[projects.\"{}\"]", scene.folder().display())), "{trusted}");
-    init(&["--remove", "--yes"]);
+    let removed = Running::start(&mut scene.crewlog_in(&other, &["init", "--remove", "--yes"])).finish().expect(0);
+    let says = format!("deleted    {}\n    taken out for all worktrees of the repository", shared.display());
+    assert!(removed.stdout.contains(&says), "{}", removed.stdout);
     assert!(!shared.exists() && !other.join(".gemini").exists());
     scene.git(&["config", "core.hooksPath", ".githooks"]);
     assert_eq!(init(&["--host", "gemini"])[".githooks/pre-commit"], "wrote");
@@ -270,8 +277,9 @@ fn git_hooks_go_where_git_looks_for_them() {
 fn an_existing_git_hook_runs_after_ours_and_keeps_its_input() {
     let scene = scene();
     write(&scene, ".git/hooks/pre-push", PRE_PUSH);
-    fs::set_permissions(scene.path(".git/hooks/pre-push"), fs::Permissions::from_mode(0o755)).unwrap();
+    set_mode(&scene, ".git/hooks/pre-push", 0o755);
     write(&scene, ".git/hooks/pre-commit", "#!/usr/bin/env python3\nprint('mine')\n");
+    set_mode(&scene, ".git/hooks/pre-commit", 0o755);
     program(&scene, "crewlog", "echo \"$@\" >> ran; cat > eaten; exit \"$(cat verdict 2>/dev/null || echo 0)\"");
     let ran = scene.run(&["init", "--host", "gemini"]).expect(1);
     assert_eq!(scene.read(".git/hooks/pre-commit"), "#!/usr/bin/env python3\nprint('mine')\n");
@@ -286,6 +294,38 @@ fn an_existing_git_hook_runs_after_ours_and_keeps_its_input() {
     fs::remove_file(scene.path("pushed")).unwrap();
     git(&scene, scene.folder(), &["push", "-q", "../remote", "main:other"]).expect(1);
     assert!(!scene.path("pushed").exists(), "the hook below does not run after a refusal");
+}
+
+#[test]
+fn a_git_hook_that_git_skips_is_not_written() {
+    let scene = scene();
+    let mine = "#!/bin/sh\necho mine\n";
+    write(&scene, ".git/hooks/pre-commit", mine);
+    let init = || scene.run(&["init", "--host", "gemini"]);
+    let ran = init().expect(1);
+    let says = "failed     .git/hooks/pre-commit\n    git skips it, since it is not executable: chmod +x it\n";
+    assert!(ran.stdout.contains(says), "{}", ran.stdout);
+    assert_eq!(scene.read(".git/hooks/pre-commit"), mine);
+    set_mode(&scene, ".git/hooks/pre-commit", 0o755);
+    assert!(init().expect(0).stdout.contains("wrote      .git/hooks/pre-commit\n"));
+    set_mode(&scene, ".git/hooks/pre-commit", 0o644);
+    init().expect(1);
+    scene.run(&["init", "--remove"]).expect(0);
+    assert_eq!(scene.read(".git/hooks/pre-commit"), mine);
+}
+
+#[test]
+fn toml_without_a_last_line_end_is_restored() {
+    for own in ["a = 1", "[mcp_servers.other]\r\ncommand = 'x'\n# mixed", "a = 1\r\nb = 2\n"] {
+        let scene = scene();
+        write(&scene, ".codex/config.toml", own);
+        scene.run(&["init", "--host", "codex"]).expect(0);
+        assert_ne!(scene.read(".codex/config.toml"), own);
+        scene.run(&["init", "--remove"]).expect(0);
+        assert_eq!(scene.read(".codex/config.toml"), own);
+        scene.run(&["init", "--remove", "--yes"]).expect(0);
+        assert_eq!(scene.read(".codex/config.toml"), own, "nothing of it is ours");
+    }
 }
 
 #[test]

@@ -152,6 +152,12 @@ impl Crew {
         self.life.executor(name)
     }
 
+    /// The same for another process, `process:HOST:NAMESPACE:PID:STARTTIME`.
+    #[must_use]
+    pub fn process_of(&self, name: &str, process: &str) -> Executor {
+        self.life.executor_of(name, process)
+    }
+
     /// Everything that the agents of the project, their leases, messages, questions and tasks write.
     #[must_use]
     pub fn news(&self) -> Query {

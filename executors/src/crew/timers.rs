@@ -95,7 +95,10 @@ impl Crew {
     }
 
     /// Whether an agent holds its tasks no longer: it left, was silent for too long, or is proven dead.
-    pub(super) async fn is_gone(&self, agent: &str) -> Result<bool, Refusal> {
+    ///
+    /// # Errors
+    /// A fault of the log.
+    pub async fn is_gone(&self, agent: &str) -> Result<bool, Refusal> {
         let (agents, now) = (self.agents().await?, self.store.now());
         Ok(agents.get(agent).is_none_or(|agent| agent.is_gone(now) || self.is_dead(agent)))
     }

@@ -284,9 +284,11 @@ fn long_commands_are_read_in_part() {
     assert_eq!(found.touches.len(), 10, "the cut line is not read");
 
     let found = edits(&"(".repeat(60_000), "");
-    assert_eq!(found, Edits::default(), "deep nesting ends");
-    let found = edits(&"$( ".repeat(20_000), "");
-    assert_eq!(found, Edits::default(), "deep substitutions end");
+    assert_eq!(found, Edits::default(), "arithmetic without an end");
+    let cut = Edits { is_cut: true, ..Edits::default() };
+    for deep in ["( ", "$( "] {
+        assert_eq!(edits(&deep.repeat(20_000), ""), cut, "deep nesting ends: {deep}");
+    }
 }
 
 proptest! {

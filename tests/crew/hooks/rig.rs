@@ -142,20 +142,28 @@ impl Rig {
     }
 }
 
+/// Joins as over HTTP, where a server and hooks have no common session.
 pub async fn join(crew: &Crew, agent: &str, worktree: &str) -> Joined {
-    join_as(crew, agent, format!("s-{agent}"), worktree).await
+    join_as(crew, agent, format!("mcp:{agent}"), worktree).await
 }
 
 /// A session joins under a name.
 pub async fn join_as(crew: &Crew, agent: &str, session: String, worktree: &str) -> Joined {
-    let profile = Profile {
+    join_with(crew, agent, session, profile(worktree)).await
+}
+
+pub fn profile(worktree: &str) -> Profile {
+    Profile {
         program: "codex".into(),
         model: None,
         capabilities: Vec::new(),
         focus: Vec::new(),
         worktree: worktree.to_owned(),
         process: None,
-    };
+    }
+}
+
+pub async fn join_with(crew: &Crew, agent: &str, session: String, profile: Profile) -> Joined {
     let join = Join { name: Some(agent.to_owned()), parent: None, session, profile };
     crew.join(join).await.unwrap()
 }
