@@ -3,9 +3,8 @@
 //!
 //! A connection carries one JSON value each way; whoever sends one then closes its half.
 
-use std::fs::{self, File, Permissions};
+use std::fs::{self, Permissions};
 use std::io;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -31,6 +30,8 @@ use super::watch::watch;
 use crate::crew::worktree::Worktree;
 use crate::place::Place;
 
+/// The longest path of a socket that every system takes.
+const PATH_BYTES_MAX: usize = 100;
 /// The longest request or answer.
 const MESSAGE_BYTES_MAX: u64 = 1024 * 1024;
 /// The most requests at a time.
@@ -75,29 +76,26 @@ impl Resident {
     }
 }
 
-/// The socket of a log and a project, beside the log.
+/// The socket of a log and a project: beside the log, or in the user's runtime folder if that path is too long.
 pub fn socket(place: &Place, project: &str) -> PathBuf {
-    place.beside(&format!("hook-{}.sock", &id_of(project)[..8]))
+    let beside = place.beside(&format!("hook-{}.sock", &id_of(project)[..8]));
+    if beside.as_os_str().len() <= PATH_BYTES_MAX {
+        return beside;
+    }
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|folder| folder.is_absolute());
+    let name = format!("crewlog-{}.sock", id_of(&beside.to_string_lossy()));
+    runtime.unwrap_or_else(|| PathBuf::from("/tmp")).join(name)
 }
 
 fn id_of(name: &str) -> String {
     Uuid::new_v5(&Uuid::NAMESPACE_URL, name.as_bytes()).simple().to_string()
 }
 
-/// Another path of a socket, by its folder as a file of this process: most systems refuse a path over 100 bytes.
-fn shortened(socket: &Path) -> io::Result<(File, PathBuf)> {
-    let folder = File::open(socket.parent().unwrap_or(Path::new("/")))?;
-    let by_file = Path::new("/proc/self/fd").join(folder.as_raw_fd().to_string());
-    let short = by_file.is_dir().then(|| by_file.join(socket.file_name().unwrap_or_default()));
-    Ok((folder, short.unwrap_or_else(|| socket.to_owned())))
-}
-
 /// Only this user can connect. The path is removed at the end, and the next process makes its own.
 fn listen(socket: PathBuf) -> io::Result<(UnixListener, TempPath)> {
     // Left by a process that was killed: the leader lock says that nobody listens.
     let _ = fs::remove_file(&socket);
-    let (_folder, short) = shortened(&socket)?;
-    let listener = UnixListener::bind(short)?;
+    let listener = UnixListener::bind(&socket)?;
     fs::set_permissions(&socket, Permissions::from_mode(0o600))?;
     Ok((listener, TempPath::try_from_path(socket)?))
 }
@@ -133,8 +131,7 @@ pub async fn ask(socket: &Path, origin: &Origin, call: &Call) -> io::Result<Verd
     if socket.symlink_metadata()?.uid() != getuid().as_raw() {
         return Err(io::Error::other("the socket is another user's"));
     }
-    let (_folder, short) = shortened(socket)?;
-    let mut stream = UnixStream::connect(short).await?;
+    let mut stream = UnixStream::connect(socket).await?;
     send(&mut stream, &(origin, call)).await?;
     receive::<Result<Verdict, String>>(&mut stream).await?.map_err(io::Error::other)
 }
