@@ -290,8 +290,9 @@ impl Leases {
         let request = self.without_own(request, now);
         // The log may have its reason with secrets redacted.
         let is_same = |known: &Request| *known == Request { reason: known.reason.clone(), ..request.clone() };
+        let is_waiting = wait_until.is_some() && self.waiting.iter().any(|(_, waiting)| is_same(&waiting.request));
         // The holder has all of it already, or waits for it.
-        if request.targets.is_empty() || self.waiting.iter().any(|(_, waiting)| is_same(&waiting.request)) {
+        if request.targets.is_empty() || is_waiting {
             return Ok(None);
         }
         if self.live.len() + request.targets.len() > LEASES_MAX {
@@ -337,8 +338,7 @@ impl Leases {
                 continue;
             }
             for asked in &request.targets {
-                let own = asked.pattern();
-                if let Some(target) = theirs.targets.iter().find(|target| own.overlaps(&target.pattern())) {
+                if let Some(target) = theirs.targets.iter().find(|target| target.overlaps(asked)) {
                     blocked.push(Blocked {
                         asked: asked.clone(),
                         by: By::Waiting(*number),

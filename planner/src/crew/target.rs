@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 use unicode_normalization::UnicodeNormalization;
 
+use super::agents::is_below;
 use super::globs::{GLOB_BYTES_MAX, GLOB_COMPONENTS_MAX, Pattern};
 
 const WILDCARDS: [char; 4] = ['*', '?', '[', '{'];
@@ -101,6 +102,15 @@ impl Target {
             Some(wildcard) => self.path[..wildcard].rfind('/').map_or("", |slash| &self.path[..slash]),
             None => &self.path,
         }
+    }
+
+    /// Whether some path is matched by both, or is below a match of both.
+    #[must_use]
+    pub fn overlaps(&self, other: &Self) -> bool {
+        let is_in = |path: &str, folder: &str| folder.is_empty() || is_below(path, folder);
+        // Most targets are far from each other, and patterns take long to make.
+        let are_near = is_in(self.stem(), other.stem()) || is_in(other.stem(), self.stem());
+        are_near && self.pattern().overlaps(&other.pattern())
     }
 }
 
