@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crewlog_mq::{Cause, Position, Query, Range, Recorded, Timestamp};
-use crewlog_planner::crew::agents::{Agents, EVERYONE, Liveness};
+use crewlog_planner::crew::agents::{Agent, Agents, EVERYONE, Liveness};
 use crewlog_planner::crew::messages::{self, Message, MessageCommand, MessageEvent, Messages, Sender};
 
 use super::{Caller, Crew, Refusal};
@@ -141,22 +141,21 @@ impl Crew {
     }
 }
 
-/// The agents that names, roles and [`EVERYONE`] stand for, without the sender.
+/// The agents that names, roles and [`EVERYONE`] stand for, without a sender who does not
+/// name itself.
 fn recipients(agents: &Agents, wanted: &BTreeSet<String>, from: &Sender) -> Result<BTreeSet<String>, Refusal> {
-    let present = || agents.iter().filter(|(_, agent)| agent.liveness != Liveness::Left);
     let mut found = BTreeSet::new();
     for wanted in wanted {
-        if wanted != EVERYONE && agents.get(wanted).is_some() {
-            found.insert(wanted.clone());
-            continue;
-        }
-        let is_meant = |capabilities: &[String]| wanted == EVERYONE || capabilities.contains(wanted);
-        let meant = present().filter(|(_, agent)| is_meant(&agent.profile.capabilities)).map(|(name, _)| name);
-        let others: Vec<_> = meant.filter(|name| !matches!(from, Sender::Agent(own) if own == name)).collect();
-        if others.is_empty() {
+        let is_sender = |name: &str| matches!(from, Sender::Agent(own) if own == name);
+        let is_meant = |&(name, agent): &(&str, &Agent)| {
+            let has_role = wanted == EVERYONE || agent.profile.capabilities.contains(wanted);
+            name == wanted || (has_role && agent.liveness != Liveness::Left && !is_sender(name))
+        };
+        let mut meant = agents.iter().filter(is_meant).map(|(name, _)| name.to_owned()).peekable();
+        if meant.peek().is_none() {
             return Err(Refusal::NoRecipient(wanted.clone()));
         }
-        found.extend(others.into_iter().map(str::to_owned));
+        found.extend(meant);
     }
     Ok(found)
 }

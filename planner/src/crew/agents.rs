@@ -325,7 +325,6 @@ impl Agents {
         check_texts("a profile", texts.chain(&profile.model))?;
         check_length("a profile", profile.capabilities.len().max(profile.focus.len()), WORDS_MAX)?;
         let agent = self.name_for(name, parent, &session, &profile.program)?;
-        self.check_words(&agent, &profile.capabilities)?;
         let known = self.agents.get(&agent);
         if let Some(known) = known.filter(|known| known.session == session && known.liveness != Liveness::Left) {
             let mut events = self.see(&agent, now)?;
@@ -377,17 +376,6 @@ impl Agents {
         let free = |name: &String| self.agents.get(name).is_none_or(|agent| agent.liveness == Liveness::Left);
         let name = (1..=AGENTS_MAX).map(|n| below(&format!("{base}-{n}"))).find(free).ok_or_else(full)?;
         checked(name)
-    }
-
-    /// Refuses a word that would be both a name and a capability: a message to it would be ambiguous.
-    fn check_words(&self, agent: &String, capabilities: &[String]) -> Result<(), CrewError> {
-        let mut others = self.agents.iter().filter(|(name, _)| *name != agent);
-        let word = others.find_map(|(name, other)| {
-            let is_role = other.liveness != Liveness::Left && other.profile.capabilities.contains(agent);
-            capabilities.iter().find(|word| *word == name).or_else(|| is_role.then_some(agent))
-        });
-        let says = |word| format!("{word} would be both an agent and a capability: choose another word");
-        word.map_or(Ok(()), |word| Err(CrewError::Invalid(says(word))))
     }
 
     fn see(&self, agent: &str, now: Timestamp) -> Result<Vec<AgentEvent>, CrewError> {
