@@ -19,6 +19,8 @@ use crate::store::EventStore;
 const ATTEMPTS_MAX: usize = 32;
 /// The longest pause between two attempts, in milliseconds.
 const PAUSE_MAX: u32 = 512;
+/// How many events a spare state may be behind: reading more takes longer than a snapshot and its tail.
+const SPARE_EVENTS_MAX: i64 = 1_000;
 /// How many events are read at a time.
 const CATCH_UP_PAGE: usize = 1000;
 
@@ -80,8 +82,8 @@ pub struct Runner<H: Handler> {
     state: State<H>,
     /// The last event in a state that a caller has seen, and the generation in which it was read.
     shown: Option<(Last, u64)>,
-    /// A copy of an earlier state, made when an append has conflicted with another: after the next conflict only what has come
-    /// since is read. Reading everything takes so long that it would conflict again.
+    /// A copy of an earlier state, made after a conflict with another append: after the next conflict only what has come since is
+    /// read. Reading everything takes so long that it would conflict again.
     spare: Option<State<H>>,
 }
 
@@ -397,7 +399,7 @@ where
                 pause(attempt).await;
                 self.catch_up().await?;
             }
-            if attempt > 1 {
+            if attempt > 0 {
                 self.spare = Some(self.state.clone());
             }
             // Of the state before the command: where its events will stand only the log knows.
@@ -437,15 +439,16 @@ where
                         (state.last, state.read_to) = (last, appended.last());
                     }
                     self.state = state;
-                    if attempt > 0 {
-                        self.spare = Some(self.state.clone());
-                    }
                     self.show();
                     self.count(events.len());
                     let events = if appended.repeated { Vec::new() } else { events };
                     return Ok(Executed { events, position: appended.last() });
                 }
-                Err(error) if self.is_behind(&error) => self.state = self.spare.take().unwrap_or_default(),
+                Err(error) if self.is_behind(&error) => {
+                    let spare = self.spare.take();
+                    let spare = spare.filter(|spare| state.sequence() - spare.sequence() <= SPARE_EVENTS_MAX);
+                    self.state = spare.unwrap_or_default();
+                }
                 Err(error @ (Error::IdReused { position, .. } | Error::PartlyKnown { position, .. }))
                     if cause.derived.is_some() =>
                 {
