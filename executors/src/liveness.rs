@@ -102,7 +102,7 @@ impl LivenessLock {
 /// as far as anybody can say here.
 fn has_ended(process: &str) -> Option<bool> {
     let ["process", _, namespace, pid, started] = process.split(':').collect::<Vec<_>>()[..] else { return None };
-    if namespace != pid_namespace().to_string() {
+    if namespace != pid_namespace() {
         return Some(false);
     }
     let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else {
@@ -113,9 +113,12 @@ fn has_ended(process: &str) -> Option<bool> {
     Some(*fields.first()? == "Z" || *fields.get(19)? != started)
 }
 
-/// The namespace of the numbers of processes, since containers have their own; 0 where there is none.
-pub fn pid_namespace() -> u64 {
-    std::fs::metadata("/proc/self/ns/pid").map_or(0, |found| found.ino())
+/// In which the numbers of processes are known: the start of the machine, since another may have the same host name, and the
+/// namespace, since containers have their own. The same everywhere without `/proc`.
+pub fn pid_namespace() -> String {
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let namespace = std::fs::metadata("/proc/self/ns/pid").map_or(0, |found| found.ino());
+    format!("{}-{namespace}", boot.split('-').next().unwrap_or_default())
 }
 
 impl Drop for LivenessLock {

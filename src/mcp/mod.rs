@@ -21,7 +21,7 @@ use rmcp::ServiceExt;
 use rmcp::service::ServerInitializeError;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::stdio;
-use rustix::process::getppid;
+use rustix::process::{Pid, getppid};
 use tokio::time::interval;
 
 use self::hosting::Hosting;
@@ -39,6 +39,7 @@ const PARENT_CHECK_EVERY: Duration = Duration::from_secs(1);
 
 /// Serves one agent over standard input and output, until its program closes them or is gone. Standard output carries the protocol only.
 pub async fn stdio_server(session: &Session) -> Result<Code, Failure> {
+    let parent = getppid();
     let mut signals = Signals::new()?;
     let crew = open_to_serve(session).await?;
     let server = Server::new(crew.clone(), Members::of_process(&session.folder));
@@ -57,7 +58,7 @@ pub async fn stdio_server(session: &Session) -> Result<Code, Failure> {
         ended = serving => ended.map_err(Failure::user),
         failure = hosting.log_closed() => Err(failure),
         () = signals.next() => Ok(()),
-        () = orphaned() => Ok(()),
+        () = orphaned(parent) => Ok(()),
     };
     server.members.leave(&crew).await;
     hosting.stop().await;
@@ -65,8 +66,8 @@ pub async fn stdio_server(session: &Session) -> Result<Code, Failure> {
 }
 
 /// Resolves once the parent process is gone. A killed agent program closes no stream that another process has open too.
-async fn orphaned() {
-    let (parent, mut ticks) = (getppid(), interval(PARENT_CHECK_EVERY));
+async fn orphaned(parent: Option<Pid>) {
+    let mut ticks = interval(PARENT_CHECK_EVERY);
     while getppid() == parent {
         ticks.tick().await;
     }
