@@ -289,7 +289,9 @@ impl Leases {
         }
         let request = self.without_own(request, now);
         // The log may have its reason with secrets redacted.
-        let is_same = |known: &Request| *known == Request { reason: known.reason.clone(), ..request.clone() };
+        let is_same = |known: &Request| {
+            known.holder == request.holder && *known == Request { reason: known.reason.clone(), ..request.clone() }
+        };
         let is_waiting = wait_until.is_some() && self.waiting.iter().any(|(_, waiting)| is_same(&waiting.request));
         // The holder has all of it already, or waits for it.
         if request.targets.is_empty() || is_waiting {
@@ -377,14 +379,44 @@ impl Leases {
         }
     }
 
-    /// Grants waiting requests that are no longer blocked, the oldest first. None overtakes an older one that it overlaps.
-    fn grant_waiting(&mut self, now: Timestamp) -> Vec<LeaseEvent> {
-        let numbers: Vec<_> = self.waiting.iter().map(|(number, _)| *number).collect();
+    /// The targets of the leases and waiting requests that end.
+    fn freed(&self, events: &[LeaseEvent]) -> Vec<Target> {
+        let mut freed = Vec::new();
+        for event in events {
+            match event {
+                LeaseEvent::WaitingEnded { waiting } => {
+                    let ended = self.waiting.iter().filter(|(number, _)| waiting.contains(number));
+                    freed.extend(ended.flat_map(|(_, waiting)| waiting.request.targets.iter().cloned()));
+                }
+                LeaseEvent::LeasesReleased { leases, .. }
+                | LeaseEvent::LeasesExpired { leases, .. }
+                | LeaseEvent::LeasesAbandoned { leases, .. }
+                | LeaseEvent::LeasesForced { leases, .. } => {
+                    let ended = leases.iter().filter_map(|number| self.live.get(number));
+                    freed.extend(ended.map(|lease| lease.target.clone()));
+                }
+                LeaseEvent::LeasesGranted { .. }
+                | LeaseEvent::LeasesQueued { .. }
+                | LeaseEvent::LeasesRenewed { .. }
+                | LeaseEvent::LeasesExtended { .. }
+                | LeaseEvent::EditRefused { .. }
+                | LeaseEvent::UnleasedEdit { .. } => {}
+            }
+        }
+        freed
+    }
+
+    /// Grants waiting requests for what was freed that are no longer blocked, the oldest first. None overtakes an older one that
+    /// it overlaps.
+    fn grant_waiting(&mut self, freed: &[Target], now: Timestamp) -> Vec<LeaseEvent> {
+        let is_for = |(_, waiting): &&(u64, Waiting)| {
+            waiting.request.targets.iter().any(|target| freed.iter().any(|freed| freed.overlaps(target)))
+        };
+        let candidates: Vec<_> = self.waiting.iter().filter(is_for).cloned().collect();
         let mut granted = Vec::new();
-        for number in numbers {
-            let Some((_, waiting)) = self.waiting.iter().find(|(known, _)| *known == number) else { continue };
+        for (number, waiting) in candidates {
             if now <= waiting.until && self.blocked(&waiting.request, Some(number), now).is_empty() {
-                let event = self.grant(waiting.request.clone(), Some(number), now);
+                let event = self.grant(waiting.request, Some(number), now);
                 self.apply(&event);
                 granted.push(event);
             }
@@ -521,11 +553,9 @@ impl Handler for Leases {
     fn process(&mut self, command: LeaseCommand) -> Result<Vec<LeaseEvent>, CrewError> {
         let now = command.now().max(self.latest);
         let mut events = self.decide(command, now)?;
+        let freed = self.freed(&events);
         events.iter().for_each(|event| self.apply(event));
-        // Waiting requests may now be granted.
-        if events.iter().any(LeaseEvent::makes_room) {
-            events.extend(self.grant_waiting(now));
-        }
+        events.extend(self.grant_waiting(&freed, now));
         Ok(events)
     }
 

@@ -192,18 +192,6 @@ impl LeaseEvent {
             | Self::LeasesForced { .. } => None,
         }
     }
-
-    /// True if waiting requests may now be granted.
-    pub(super) fn makes_room(&self) -> bool {
-        matches!(
-            self,
-            Self::WaitingEnded { .. }
-                | Self::LeasesReleased { .. }
-                | Self::LeasesExpired { .. }
-                | Self::LeasesAbandoned { .. }
-                | Self::LeasesForced { .. }
-        )
-    }
 }
 
 impl LeaseCommand {
