@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crewlog_mq::Cause;
 use crewlog_planner::claim::TaskCommand;
-use crewlog_planner::crew::agents::{Agent, AgentCommand, Liveness};
+use crewlog_planner::crew::agents::{Agent, AgentCommand, Agents, Liveness};
 use crewlog_planner::crew::leases::LeaseCommand;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
@@ -60,8 +60,7 @@ impl Crew {
         let (up_to, holders) = (leases.newest(), leases.holders().into_iter().map(str::to_owned).collect::<Vec<_>>());
         drop(leases);
         let agents = self.agents().await?;
-        let is_dead = |agent: &Agent| agent.liveness != Liveness::Left && self.is_dead(agent);
-        let dead = agents.iter().filter(|(_, agent)| is_dead(agent));
+        let dead = agents.iter().filter(|(_, agent)| self.is_news(agent));
         let dead = dead.filter_map(|(name, agent)| Some((name.to_owned(), agent.profile.process.clone()?)));
         let dead: Vec<_> = dead.collect();
         let has_left = |name: &String| agents.get(name).is_some_and(|agent| agent.liveness == Liveness::Left);
@@ -80,11 +79,13 @@ impl Crew {
             agents.execute(AgentCommand::FireTimer { now }, &cause).await?;
         }
         drop(agents);
-        for (dispatch, held) in self.claims(None).await? {
-            if self.is_gone(&held.executor.name).await? {
-                let mut claim = claim_of(&self.store, &dispatch.plan, dispatch.task, dispatch.tags);
-                execute(&mut claim, TaskCommand::FireTimer { epoch: held.epoch, now, is_dead: true }).await?;
-            }
+        let mut claims = self.claims(None).await?;
+        let agents = self.agents().await?;
+        claims.retain(|(_, held)| self.is_gone_of(&agents, &held.executor.name));
+        drop(agents);
+        for (dispatch, held) in claims {
+            let mut claim = claim_of(&self.store, &dispatch.plan, dispatch.task, dispatch.tags);
+            execute(&mut claim, TaskCommand::FireTimer { epoch: held.epoch, now, is_dead: true }).await?;
         }
         let mut leases = self.leases.lock().await;
         leases.catch_up().await?;
@@ -99,8 +100,28 @@ impl Crew {
     /// # Errors
     /// A fault of the log.
     pub async fn is_gone(&self, agent: &str) -> Result<bool, Refusal> {
-        let (agents, now) = (self.agents().await?, self.store.now());
-        Ok(agents.get(agent).is_none_or(|agent| agent.is_gone(now) || self.is_dead(agent)))
+        Ok(self.is_gone_of(&*self.agents().await?, agent))
+    }
+
+    fn is_gone_of(&self, agents: &Agents, agent: &str) -> bool {
+        agents.get(agent).is_none_or(|agent| agent.is_gone(self.store.now()) || self.is_dead(agent))
+    }
+
+    /// Frees what agents hold that are proven dead; false if there are none. Whoever was refused may then ask again.
+    ///
+    /// # Errors
+    /// A fault of the log.
+    pub async fn free_from_dead(&self) -> Result<bool, Refusal> {
+        let has_dead = self.agents().await?.iter().any(|(_, agent)| self.is_news(agent));
+        if has_dead {
+            self.fire_timers().await?;
+        }
+        Ok(has_dead)
+    }
+
+    /// Whether an agent is proven dead and has not left.
+    fn is_news(&self, agent: &Agent) -> bool {
+        agent.liveness != Liveness::Left && self.is_dead(agent)
     }
 
     fn is_dead(&self, agent: &Agent) -> bool {

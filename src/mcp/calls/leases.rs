@@ -114,12 +114,12 @@ impl Server {
         request: &Request,
         wait: Option<Duration>,
     ) -> Result<Option<Granted>, Refusal> {
-        let reserved = self.crew.reserve(&member.caller, request.clone(), wait).await;
-        if !matches!(reserved, Err(Refusal::Crew(CrewError::Held(_)))) {
-            return reserved;
+        match self.crew.reserve(&member.caller, request.clone(), wait).await {
+            Err(Refusal::Crew(CrewError::Held(_))) if self.crew.free_from_dead().await? => {
+                self.crew.reserve(&member.caller, request.clone(), wait).await
+            }
+            reserved => reserved,
         }
-        self.crew.fire_timers().await?;
-        self.crew.reserve(&member.caller, request.clone(), wait).await
     }
 
     pub async fn renew_paths(&self, member: &Member, args: &Args) -> Reply {

@@ -13,7 +13,7 @@ use crewlog_planner::crew::messages::{self, MessageEvent};
 use crewlog_planner::event;
 use futures::StreamExt;
 use serde_json::json;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::mcp::args::Args;
 use crate::mcp::identity::Member;
@@ -26,6 +26,8 @@ const EVENTS_MAX: usize = 20;
 const CHARS_MAX: usize = 250;
 /// The most events after which something is looked at again once.
 const TOGETHER_MAX: usize = 100;
+/// How long after a look the next one comes at the earliest.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// An agent that waits, with its leases and tasks when it began to.
 struct Waiter {
@@ -53,6 +55,8 @@ impl Server {
             // After the first event, only those that are there already.
             let until = if events.is_empty() { deadline } else { Instant::now() };
             let Ok(Some(item)) = timeout_at(until, items.next()).await else { break };
+            // A stream that always has news never times out.
+            let is_late = Instant::now() >= deadline;
             match item {
                 Ok(Followed::Event(recorded)) => {
                     position = recorded.position;
@@ -66,6 +70,9 @@ impl Server {
                 Ok(Followed::CaughtUp(at)) => position = position.max(at),
                 Err(error) if error.is_final() => return Err(error.into()),
                 Err(error) => tracing::warn!(%error, "an event is passed over"),
+            }
+            if is_late {
+                break;
             }
         }
         let timed_out = events.is_empty();
@@ -159,8 +166,14 @@ impl Server {
             if found.is_some() {
                 return Ok(found);
             }
+            // Many events come together when many agents wait.
+            sleep_until(deadline.min(Instant::now() + LOOK_EVERY)).await;
             // If the log fails, the next look says so.
             let Ok(Some(_)) = timeout_at(deadline, news.next()).await else { return Ok(None) };
+            // As above.
+            if Instant::now() >= deadline {
+                return look().await;
+            }
         }
     }
 }
