@@ -8,7 +8,8 @@ use crewlog_mq::{
     Range, Runner, Write,
 };
 use crewlog_planner::claim::{self, Ending, TaskCommand, TaskError, TaskLease, TaskProgress};
-use crewlog_planner::crew::leases::{Lease, LeaseCommand, Request, Which};
+use crewlog_planner::crew::CrewError;
+use crewlog_planner::crew::leases::{Blocked, Lease, LeaseCommand, Request, Which};
 use crewlog_planner::crew::target::Target;
 use crewlog_planner::event::{self, Amendment, Command, PlannerConfig, TaskInput, plan_tag};
 use crewlog_planner::plan::{Dependency, Proposal, Strength, TaskId, TaskPlan};
@@ -107,17 +108,33 @@ impl Crew {
         let profile = self.agents().await?.get(&caller.agent).map(|agent| agent.profile.clone());
         let roles = profile.iter().flat_map(|profile| profile.capabilities.iter().chain([&profile.program]));
         let names: Vec<_> = roles.chain([&caller.agent]).map(String::as_str).collect();
+        drop(self.leases().await?);
         let mut passed: Vec<(String, Refusal)> = Vec::new();
-        for _ in 0..TRIED_MAX {
+        while passed.len() < TRIED_MAX {
+            let board = self.board().await?;
             let is_passed = |id: &str| passed.iter().any(|(known, _)| known == id);
-            let Some(next) = self.board().await?.next(&self.project, &names, is_passed) else { break };
-            match self.take(caller, &next, reserve).await {
-                Ok(claimed) => return Ok((Some(claimed), passed)),
-                Err(error @ (Refusal::Store(_) | Refusal::Busy)) => return Err(error),
-                Err(refusal) => passed.push((next.id(), refusal)),
-            }
+            let Some(next) = board.next(&self.project, &names, is_passed) else { break };
+            drop(board);
+            let refusal = match self.in_the_way(caller, &next.parameters, reserve).await {
+                blocked if !blocked.is_empty() => CrewError::Held(blocked).into(),
+                _free => match self.take(caller, &next, reserve).await {
+                    Ok(claimed) => return Ok((Some(claimed), passed)),
+                    Err(error @ (Refusal::Store(_) | Refusal::Busy)) => return Err(error),
+                    Err(refusal) => refusal,
+                },
+            };
+            passed.push((next.id(), refusal));
         }
         Ok((None, passed))
+    }
+
+    /// The leases of others on the files of a task, as they were last read: looking at many tasks costs one query.
+    async fn in_the_way(&self, caller: &Caller, input: &TaskInput, reserve: Option<Duration>) -> Vec<Blocked> {
+        if reserve.is_none() {
+            return Vec::new();
+        }
+        let (leases, now) = (self.leases.lock().await, self.store.now());
+        leases.handler().in_the_way(&caller.holder(), &targets_of(input), !input.reads_only, false, now)
     }
 
     /// Claims a task, with leases on its files if wanted: both or neither.
@@ -154,7 +171,7 @@ impl Crew {
         let (input, id) = (&dispatch.parameters, dispatch.id());
         let request = reserve.map(|ttl| Request {
             holder: caller.holder(),
-            targets: input.files.iter().filter_map(|file| Target::written(file).ok()).collect(),
+            targets: targets_of(input),
             is_exclusive: !input.reads_only,
             ttl,
             reason: format!("task {id}"),
@@ -365,6 +382,11 @@ pub async fn standing_plan(store: &EventStore, project: &str, name: &str) -> Res
     let own = format!("project:{project}");
     let is_free = first.events.first().is_none_or(|recorded| recorded.tags.contains(&own));
     Ok(if is_free { name.to_owned() } else { format!("{name}-{project}") })
+}
+
+/// The files of a task that can be leased.
+fn targets_of(input: &TaskInput) -> Vec<Target> {
+    input.files.iter().filter_map(|file| Target::written(file).ok()).collect()
 }
 
 fn planned(tasks: &[NewTask], first: u64, known: impl Fn(&str) -> Option<TaskId>) -> Result<Vec<TaskPlan>, Refusal> {
