@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::dialect::{Call, Moment, Verdict};
 use super::edits::{self, Changes, Hit};
+use super::identity::Tie;
 use super::{Edits, facts};
 use crate::crew::worktree::Worktree;
 
@@ -52,7 +53,7 @@ async fn decide(crew: &Crew, origin: &Origin, call: &Call) -> Result<Verdict, Re
     let hook = Hook { crew, origin, call, home, here };
     match &call.moment {
         Moment::Before(edits) => return hook.before(edits).await,
-        Moment::Start => {
+        Moment::Start { .. } => {
             let caller = hook.joined().await?;
             crew.present(&caller).await?;
             return Ok(Verdict::Allow(facts::at_start(crew, &caller.agent, hook.here.name()).await?));
@@ -64,7 +65,7 @@ async fn decide(crew: &Crew, origin: &Origin, call: &Call) -> Result<Verdict, Re
         Moment::After(edits) => hook.after(&caller, edits).await,
         Moment::Stop { is_repeated } => hook.stop(&caller, &agent, *is_repeated).await,
         Moment::End => hook.end(&caller, &agent).await,
-        Moment::Start | Moment::Prompt | Moment::Before(_) | Moment::Other => {
+        Moment::Start { .. } | Moment::Prompt | Moment::Before(_) | Moment::Other => {
             hook.after(&caller, &Edits::default()).await
         }
     }
@@ -176,9 +177,7 @@ impl Hook<'_> {
         let own: Vec<(u64, Lease)> = live.map(|(number, lease)| (number, lease.clone())).collect();
         drop(leases);
         let (editing, held): (Vec<_>, Vec<_>) = own.into_iter().partition(|(_, lease)| lease.reason == facts::EDITING);
-        // Over HTTP no session of the agent is known to hooks.
-        let is_its_turn = self.owns(agent) || agent.session.starts_with("mcp:");
-        if !editing.is_empty() && is_its_turn {
+        if !editing.is_empty() && matches!(self.tie(agent), Tie::Session | Tie::Program) {
             let which = Which::Numbers(editing.into_iter().map(|(number, _)| number).collect());
             self.crew.release(caller, which).await?;
         }
@@ -189,7 +188,7 @@ impl Hook<'_> {
 
     /// The end of a session, or of a subagent.
     async fn end(&self, caller: &Caller, agent: &Agent) -> Result<Verdict, Refusal> {
-        if self.owns(agent) {
+        if self.tie(agent) == Tie::Session {
             let note = "its session ended".to_owned();
             self.crew.leave(caller, Outcome::Success, note, String::new()).await?;
         }

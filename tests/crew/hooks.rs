@@ -303,6 +303,12 @@ fn hooks_without_a_common_session_find_their_agent_by_the_process() {
         rig.raw(edit(host, rig.0.folder(), path).to_string().as_bytes(), None).expect(0);
     }
     assert_eq!(rig.leases(), ["served a.txt", "served b.txt", "claudecode-1 c.txt"]);
+    // A server of another program may have it too, under the name of its launcher.
+    rig.with_crew(async |crew, worktree| join_as(crew, "ann", format!("{session}:ann"), worktree).await);
+    rig.edits("ann", "claude", "d.txt");
+    assert_eq!(rig.leases().len(), 4);
+    rig.asks("ann", "Stop");
+    assert_eq!(rig.leases(), ["served a.txt", "served b.txt", "claudecode-1 c.txt"]);
     // Where the hook joins first, the server finds it by the same session.
     let other = Rig::new();
     other.raw(edit("gemini", other.0.folder(), "a.txt").to_string().as_bytes(), None).expect(0);
@@ -400,7 +406,7 @@ fn hostile_inputs_never_fail_the_host() {
         assert!(ran.stderr.starts_with("crewlog: "), "{}", ran.stderr);
     }
     rig.raw(nested.as_bytes(), Some("ann")).expect(0);
-    let name = rig.raw(edit("claude", rig.0.folder(), "a.txt").to_string().as_bytes(), Some("no name!")).expect(0);
+    let name = rig.raw(edit("codex", rig.0.folder(), "a.txt").to_string().as_bytes(), Some("no name!")).expect(0);
     name.says(&["is no name of an agent"]);
     rig.command(rig.0.folder(), &["hook"]);
     Running::start(&mut rig.command(rig.0.folder(), &["hook", "--unknown"])).finish().expect(1);

@@ -103,7 +103,9 @@ impl Crew {
         Ok(agents.get(agent).is_none_or(|agent| agent.is_gone(now) || self.is_dead(agent)))
     }
 
-    fn is_dead(&self, agent: &Agent) -> bool {
+    /// Whether the recorded process of an agent is proven dead.
+    #[must_use]
+    pub fn is_dead(&self, agent: &Agent) -> bool {
         agent.profile.process.as_ref().is_some_and(|process| self.life.is_dead(process))
     }
 }
