@@ -92,12 +92,8 @@ impl Hook<'_> {
         let (caller, mut said) = (self.joined().await?, Vec::new());
         for changes in &all {
             let mut leased = self.lease(&caller, changes).await?;
-            for hit in leased.as_ref().err().into_iter().flatten() {
-                if self.crew.is_gone(&hit.blocked.holder.agent).await? {
-                    self.crew.fire_timers().await?;
-                    leased = self.lease(&caller, changes).await?;
-                    break;
-                }
+            if leased.is_err() && self.crew.bury().await? {
+                leased = self.lease(&caller, changes).await?;
             }
             match leased {
                 Ok(risks) => said.extend((!risks.is_empty()).then(|| facts::merge_risks(&risks))),

@@ -56,25 +56,7 @@ impl Crew {
     pub async fn fire_timers(&self) -> Result<(), Refusal> {
         let now = self.store.now();
         let cause = Cause::request();
-        let leases = self.leases().await?;
-        let (up_to, holders) = (leases.newest(), leases.holders().into_iter().map(str::to_owned).collect::<Vec<_>>());
-        drop(leases);
-        let agents = self.agents().await?;
-        let is_dead = |agent: &Agent| agent.liveness != Liveness::Left && self.is_dead(agent);
-        let dead = agents.iter().filter(|(_, agent)| is_dead(agent));
-        let dead = dead.filter_map(|(name, agent)| Some((name.to_owned(), agent.profile.process.clone()?)));
-        let dead: Vec<_> = dead.collect();
-        let has_left = |name: &String| agents.get(name).is_some_and(|agent| agent.liveness == Liveness::Left);
-        let left: Vec<_> = holders.into_iter().filter(has_left).collect();
-        drop(agents);
-        // Leases that a resumed session takes from now on are newer, and stay.
-        for agent in dead.iter().map(|(name, _)| name.clone()).chain(left) {
-            self.leases.lock().await.execute(LeaseCommand::Abandon { agent, up_to, now }, &cause).await?;
-        }
-        // Last: until it is recorded, the next host does the rest again.
-        for (agent, process) in dead {
-            self.agents.lock().await.execute(AgentCommand::Bury { agent, process, now }, &cause).await?;
-        }
+        self.bury().await?;
         let mut agents = self.agents.lock().await;
         if agents.handler().next_due().is_some_and(|due| due <= now) {
             agents.execute(AgentCommand::FireTimer { now }, &cause).await?;
@@ -94,11 +76,37 @@ impl Crew {
         Ok(())
     }
 
+    /// Ends the leases of agents that are proven dead or have left. Gives whether there are any.
+    pub async fn bury(&self) -> Result<bool, Refusal> {
+        let (now, cause) = (self.store.now(), Cause::request());
+        let leases = self.leases().await?;
+        let (up_to, holders) = (leases.newest(), leases.holders().into_iter().map(str::to_owned).collect::<Vec<_>>());
+        drop(leases);
+        let agents = self.agents().await?;
+        let is_dead = |agent: &Agent| agent.liveness != Liveness::Left && self.is_dead(agent);
+        let dead = agents.iter().filter(|(_, agent)| is_dead(agent));
+        let dead = dead.filter_map(|(name, agent)| Some((name.to_owned(), agent.profile.process.clone()?)));
+        let dead: Vec<_> = dead.collect();
+        let has_left = |name: &String| agents.get(name).is_some_and(|agent| agent.liveness == Liveness::Left);
+        let left: Vec<_> = holders.into_iter().filter(has_left).collect();
+        drop(agents);
+        let is_any = !dead.is_empty() || !left.is_empty();
+        // Leases that a resumed session takes from now on are newer, and stay.
+        for agent in dead.iter().map(|(name, _)| name.clone()).chain(left) {
+            self.leases.lock().await.execute(LeaseCommand::Abandon { agent, up_to, now }, &cause).await?;
+        }
+        // Last: until it is recorded, the next host does the rest again.
+        for (agent, process) in dead {
+            self.agents.lock().await.execute(AgentCommand::Bury { agent, process, now }, &cause).await?;
+        }
+        Ok(is_any)
+    }
+
     /// Whether an agent holds its tasks no longer: it left, was silent for too long, or is proven dead.
     ///
     /// # Errors
     /// A fault of the log.
-    pub async fn is_gone(&self, agent: &str) -> Result<bool, Refusal> {
+    pub(super) async fn is_gone(&self, agent: &str) -> Result<bool, Refusal> {
         let (agents, now) = (self.agents().await?, self.store.now());
         Ok(agents.get(agent).is_none_or(|agent| agent.is_gone(now) || self.is_dead(agent)))
     }

@@ -68,6 +68,16 @@ fn a_killed_program_frees_its_files() {
 }
 
 #[test]
+fn a_dead_program_stops_no_commit_of_a_person() {
+    let rig = Rig::new();
+    program(&rig, "{edit}; exit 0", &[("edit", edit_of(&rig, "s1", "a.txt"))]).finish().expect(0);
+    rig.0.write("a.txt", "a");
+    rig.0.git(&["add", "a.txt"]);
+    Running::start(&mut rig.command(rig.0.folder(), &["hook", "pre-commit"])).finish().expect(0);
+    assert!(rig.leases().is_empty());
+}
+
+#[test]
 fn a_session_that_goes_on_elsewhere_is_not_dead() {
     for resumed in ["start", "edit"] {
         let rig = Rig::new();
