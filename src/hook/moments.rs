@@ -38,11 +38,13 @@ pub async fn answer(crew: &Crew, origin: &Origin, call: &Call) -> Result<Verdict
     // `doctor` reads it; that it cannot be kept is no reason to refuse.
     let _ = crew.hook_ran(call.host.program()).await;
     match decide(crew, origin, call).await {
-        Err(Refusal::Crew(error @ CrewError::Superseded(_))) => {
-            let is_edit = matches!(call.moment, Moment::Before(_));
-            let text = format!("this edit is refused: {error}");
-            Ok(if is_edit { Verdict::Refuse(text) } else { Verdict::Allow(String::new()) })
-        }
+        Err(Refusal::Crew(error @ CrewError::Superseded(_))) => Ok(match &call.moment {
+            Moment::Before(edits) => {
+                let what = if edits.touches.is_empty() { "commit" } else { "edit" };
+                Verdict::Refuse(format!("this {what} is refused: {error}"))
+            }
+            _after_it => Verdict::Allow(String::new()),
+        }),
         decided => decided,
     }
 }

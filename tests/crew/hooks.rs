@@ -215,9 +215,9 @@ fn the_hook_of_git_stops_a_commit_of_files_of_others() {
 fn a_push_is_warned_and_never_stopped() {
     let rig = Rig::new();
     rig.0.write("a.txt", "a\n");
-    rig.0.git(&["add", "a.txt"]);
+    rig.0.write("a\tb.txt", "");
+    rig.0.git(&["add", "a.txt", "a\tb.txt"]);
     rig.0.git(&["commit", "-qm", "a"]);
-    rig.reserves("bob", "a.txt", "");
     let head = rig.0.git(&["rev-parse", "HEAD"]);
     let zeros = "0".repeat(40);
     let push = |line: String| {
@@ -226,7 +226,10 @@ fn a_push_is_warned_and_never_stopped() {
         let mut command = rig.command(rig.0.folder(), &["hook", "pre-push", "origin", "url"]);
         Running::start(command.stdin(File::open(file.path()).unwrap())).finish().expect(0).stderr
     };
-    let warned = push(format!("refs/heads/main {} refs/heads/main {zeros}\n", head.trim()));
+    let main = format!("refs/heads/main {} refs/heads/main {zeros}\n", head.trim());
+    assert_eq!(push(main.clone()), "", "a path that cannot be leased is no risk");
+    rig.reserves("bob", "a.txt", "");
+    let warned = push(main);
     assert!(warned.contains("merge risk: a.txt is leased by bob"), "{warned}");
     assert_eq!(push(format!("(delete) {zeros} refs/heads/main {}\n", head.trim())), "");
 }

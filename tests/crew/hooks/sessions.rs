@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use super::rig::{Rig, claude, edit, join_as, join_with, profile, refused, with};
+use super::rig::{Rig, claude, edit, join_as, join_with, profile, refused, shell, with};
 use crate::cli::scene::Running;
 
 /// Starts a program that acts as ann. `{NAME}` in its script runs a hook with this input, `{program}` is the program.
@@ -109,6 +109,8 @@ fn superseded(rig: &Rig) -> Running {
 #[test]
 fn a_newer_session_of_a_name_takes_over() {
     let rig = Rig::new();
+    rig.0.write("a.txt", "a");
+    rig.0.git(&["add", "a.txt"]);
     let _second = superseded(&rig);
     let joined = rig.0.events_of_type("AgentJoined");
     assert_eq!((joined.len(), &joined[2]["supersedes"]), (3, &json!(true)));
@@ -116,6 +118,8 @@ fn a_newer_session_of_a_name_takes_over() {
     assert_eq!(older(&rig, &compacted), "");
     let reason = refused(&older(&rig, &edit_of(&rig, "s1", "a.txt")));
     assert_eq!(reason, "this edit is refused: ann was taken over by a newer session: join under another name");
+    let commit = with(shell(rig.0.folder(), "git commit"), json!({ "session_id": "s1" }));
+    assert!(refused(&older(&rig, &commit)).starts_with("this commit is refused: ann was taken over"));
     for event in ["UserPromptSubmit", "Stop", "SessionEnd"] {
         assert_eq!(older(&rig, &of(&rig, "s1", event)), "", "{event}");
     }
