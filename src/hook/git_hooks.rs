@@ -80,11 +80,7 @@ async fn hits(session: &Session, hook: GitHook) -> Result<Vec<Hit>, Failure> {
     drop(agents);
     let changes = Changes::of_commit(Worktree::around(&session.folder), &names);
     let is_strict = hooks.strict || hook == GitHook::PrePush;
-    let agent = agent.unwrap_or_default();
-    let (_, mut hits) = changes.compared(&crew, &agent, is_strict).await?;
-    if !hits.is_empty() && crew.bury().await? {
-        (_, hits) = changes.compared(&crew, &agent, is_strict).await?;
-    }
+    let (_, hits) = changes.compared(&crew, agent.as_deref().unwrap_or_default(), is_strict).await?;
     // A push takes no lease and is never stopped: a path that cannot be leased is no risk to it.
     if hits.is_empty() && hook == GitHook::PreCommit {
         changes.check().await?;

@@ -1,4 +1,4 @@
-//! Which agent a hook acts for: the launcher's name, else the session, else the process of the agent program.
+//! Which agent a hook acts for: that of its session, else of the process of the agent program, else the launcher's.
 
 use crewlog_executors::crew::{Caller, Join, Refusal};
 use crewlog_planner::crew::CrewError;
@@ -13,7 +13,7 @@ use crate::cli::Host;
 const KIND_CHARS_MAX: usize = 20;
 const ID_CHARS_MAX: usize = 8;
 
-/// How a hook is related to the agent that it looks up.
+/// Relation of a hook to an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tie {
     /// The session, or the subagent, of the hook holds the name.
@@ -57,8 +57,7 @@ impl Hook<'_> {
                 return Ok(caller);
             }
         }
-        let session = self.of_process().unwrap_or_else(|| self.call.session.clone());
-        let own = (self.origin.agent.clone(), None, session);
+        let own = (self.origin.agent.clone(), None, self.sessions().next().unwrap_or_default());
         let Some(sub) = &self.call.agent else { return self.join(own).await };
         let parent = self.own(&*self.crew.agents().await?)?.map(str::to_owned);
         let parent = match parent {
@@ -82,14 +81,14 @@ impl Hook<'_> {
         Ok(self.crew.join(Join { name, parent, session, profile }).await?.caller)
     }
 
-    /// How the hook is related to an agent.
+    /// The relation of the hook to an agent.
     pub fn tie(&self, agent: &Agent) -> Tie {
+        let (program, own_program) = (program_of(agent), self.origin.ancestors.first().map(String::as_str));
+        let is_of_process = own_program.is_some_and(|own| named(own, self.origin.agent.as_deref()) == agent.session);
         let is_below = self.call.agent.as_ref().is_some_and(|sub| self.session_below(sub) == agent.session);
         let is_own =
-            is_below || agent.session == self.call.session || self.of_process().as_ref() == Some(&agent.session);
-        let (program, own_program) = (program_of(agent), self.origin.ancestors.first());
-        let is_of_process = |process: &String| named(process, self.origin.agent.as_deref()) == agent.session;
-        let is_own_program = own_program.is_some_and(|own| program == Some(own) || is_of_process(own));
+            is_below || agent.session == self.call.session || self.sessions().next().as_ref() == Some(&agent.session);
+        let is_own_program = is_of_process || (program.is_some() && program == own_program);
         match agent.liveness {
             Liveness::Left => Tie::Gone,
             _present if is_own => Tie::Session,
@@ -109,10 +108,7 @@ impl Hook<'_> {
     /// The agent of the session itself: the one that the session holds, else the launcher's. A session that starts takes the
     /// launcher's name from a session of another program.
     fn own<'a>(&'a self, agents: &'a Agents) -> Result<Option<&'a str>, CrewError> {
-        let above = self.origin.ancestors.iter().filter(|_| self.has_only_process());
-        let above = above.map(|process| named(process, self.origin.agent.as_deref()));
-        let mut sessions = [self.call.session.clone()].into_iter().chain(above);
-        if let Some(held) = sessions.find_map(|session| agents.joined_as(&session, None)) {
+        if let Some(held) = self.sessions().find_map(|session| agents.joined_as(&session, None)) {
             return Ok(Some(held));
         }
         let Some(name) = self.origin.agent.as_deref() else { return Ok(None) };
@@ -124,15 +120,13 @@ impl Hook<'_> {
         }
     }
 
-    /// The session of an agent whose host gives its tools no id of one.
-    fn of_process(&self) -> Option<String> {
-        let process = self.origin.ancestors.first().filter(|_| self.has_only_process())?;
-        Some(named(process, self.origin.agent.as_deref()))
-    }
-
-    /// Gemini CLI and opencode give their MCP servers no id of a session.
-    fn has_only_process(&self) -> bool {
-        matches!(self.call.host, Host::Gemini | Host::Opencode)
+    /// The sessions that an agent of the hook's may have; it joins with the first one. Gemini CLI and opencode give their MCP
+    /// servers no id of a session.
+    fn sessions(&self) -> impl Iterator<Item = String> {
+        let has_only_process = matches!(self.call.host, Host::Gemini | Host::Opencode);
+        let processes = self.origin.ancestors.iter().filter(move |_| has_only_process);
+        let processes = processes.map(|process| named(process, self.origin.agent.as_deref()));
+        processes.chain([self.call.session.clone()])
     }
 
     fn session_below(&self, sub: &SubAgent) -> String {

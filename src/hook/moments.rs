@@ -39,10 +39,10 @@ pub async fn answer(crew: &Crew, origin: &Origin, call: &Call) -> Result<Verdict
     let _ = crew.hook_ran(call.host.program()).await;
     match decide(crew, origin, call).await {
         Err(Refusal::Crew(error @ CrewError::Superseded(_))) => Ok(match &call.moment {
-            Moment::Before(edits) => {
-                let what = if edits.touches.is_empty() { "commit" } else { "edit" };
-                Verdict::Refuse(format!("this {what} is refused: {error}"))
+            Moment::Before(edits) if edits.touches.is_empty() => {
+                Verdict::Refuse(format!("this commit is refused: {error}"))
             }
+            Moment::Before(_) => Verdict::Refuse(format!("this edit is refused: {error}")),
             _after_it => Verdict::Allow(String::new()),
         }),
         decided => decided,
@@ -93,11 +93,7 @@ impl Hook<'_> {
         }
         let (caller, mut said) = (self.joined().await?, Vec::new());
         for changes in &all {
-            let mut leased = self.lease(&caller, changes).await?;
-            if leased.is_err() && self.crew.bury().await? {
-                leased = self.lease(&caller, changes).await?;
-            }
-            match leased {
+            match self.lease(&caller, changes).await? {
                 Ok(risks) => said.extend((!risks.is_empty()).then(|| facts::merge_risks(&risks))),
                 Err(hits) => return self.refuse(&caller, changes, &hits).await,
             }

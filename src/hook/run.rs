@@ -3,6 +3,7 @@
 
 use std::future::Future;
 use std::io::{self, Error, Read, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -76,13 +77,11 @@ fn configured(session: &Result<Session, Failure>) -> HooksConfig {
 /// named is for the hook's own repository only.
 fn of_files(own: Session, global: &Global, call: &Call) -> Result<Session, Failure> {
     let (Moment::Before(edits) | Moment::After(edits)) = &call.moment else { return Ok(own) };
-    if own.place.is_named {
-        return Ok(own);
-    }
     let home = Worktree::around(&own.folder);
     let indexes = edits.commits.iter().map(|folder| folder.join(".git"));
     let files: Vec<_> = edits.touches.iter().map(|touch| touch.path.clone()).chain(indexes).collect();
-    if !own.place.is_unused() && files.iter().any(|file| home.around_path(&call.cwd, file).is_some()) {
+    let is_here = |file: &PathBuf| home.around_path(&call.cwd, file).is_some();
+    if own.place.is_named || (!own.place.is_unused() && files.iter().any(is_here)) {
         return Ok(own);
     }
     for folder in files.iter().filter_map(|file| call.cwd.join(file).parent().map(Worktree::around)) {

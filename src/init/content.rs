@@ -15,12 +15,9 @@ pub enum Content {
     Toml(Wanted),
     /// A section at the end of a text for agents: lines, each with a line end.
     Text(&'static str),
-    /// A section at the start of a shell script, since a script may end early by `exit` or `exec`. A script in another language
-    /// has to run the command itself.
-    Script {
-        command: String,
-        body: String,
-    },
+    /// A section at the start of a shell script, since a script may end early by `exit` or `exec`, and the command that a
+    /// script in another language has to run.
+    Script(String, String),
     /// A whole file of crewlog's own. Its first line shows whose it is.
     Whole(&'static str),
 }
@@ -55,8 +52,8 @@ impl Content {
             Self::Json(wanted) => json::with(&text, wanted),
             Self::Toml(wanted) => toml::with(&text, wanted),
             Self::Text(body) => section(TEXT_MARKS, body, text.len()),
-            Self::Script { .. } if text.is_empty() => self.with("#!/bin/sh\n"),
-            Self::Script { command, body } => {
+            Self::Script(..) if text.is_empty() => self.with("#!/bin/sh\n"),
+            Self::Script(body, command) => {
                 let interpreter = text.split_inclusive('\n').next().filter(|line| line.starts_with("#!"));
                 // Without such a line git runs it by `sh` too.
                 let is_shell = interpreter.is_none_or(|line| line.split_whitespace().any(|word| word.ends_with("sh")));
@@ -78,7 +75,7 @@ impl Content {
             Self::Json(wanted) => json::without(text, wanted)?,
             Self::Toml(wanted) => toml::without(text, wanted)?,
             Self::Text(_) => section(TEXT_MARKS)?,
-            Self::Script { .. } => section(SCRIPT_MARKS)?,
+            Self::Script(..) => section(SCRIPT_MARKS)?,
             Self::Whole(whole) if is_made_here(text, whole) => String::new(),
             Self::Whole(_) => text.to_owned(),
         };
@@ -89,7 +86,7 @@ impl Content {
     /// Fails with a hook of git that git skips.
     pub fn check_mode(&self, path: &Path) -> Result<(), String> {
         let mode = path.metadata().map_or(0o111, |found| found.permissions().mode());
-        if matches!(self, Self::Script { .. }) && mode & 0o111 == 0 {
+        if matches!(self, Self::Script(..)) && mode & 0o111 == 0 {
             return Err("git skips it, since it is not executable: chmod +x it".to_owned());
         }
         Ok(())

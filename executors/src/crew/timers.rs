@@ -76,8 +76,8 @@ impl Crew {
         Ok(())
     }
 
-    /// Ends the leases of agents that are proven dead or have left. Gives whether there are any.
-    pub async fn bury(&self) -> Result<bool, Refusal> {
+    /// Ends the leases of agents that are proven dead or have left.
+    pub async fn bury(&self) -> Result<(), Refusal> {
         let (now, cause) = (self.store.now(), Cause::request());
         let leases = self.leases().await?;
         let (up_to, holders) = (leases.newest(), leases.holders().into_iter().map(str::to_owned).collect::<Vec<_>>());
@@ -90,7 +90,6 @@ impl Crew {
         let has_left = |name: &String| agents.get(name).is_some_and(|agent| agent.liveness == Liveness::Left);
         let left: Vec<_> = holders.into_iter().filter(has_left).collect();
         drop(agents);
-        let is_any = !dead.is_empty() || !left.is_empty();
         // Leases that a resumed session takes from now on are newer, and stay.
         for agent in dead.iter().map(|(name, _)| name.clone()).chain(left) {
             self.leases.lock().await.execute(LeaseCommand::Abandon { agent, up_to, now }, &cause).await?;
@@ -99,7 +98,7 @@ impl Crew {
         for (agent, process) in dead {
             self.agents.lock().await.execute(AgentCommand::Bury { agent, process, now }, &cause).await?;
         }
-        Ok(is_any)
+        Ok(())
     }
 
     /// Whether an agent holds its tasks no longer: it left, was silent for too long, or is proven dead.
