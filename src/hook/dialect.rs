@@ -34,8 +34,8 @@ pub struct Call {
 /// When in a session a hook runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Moment {
-    /// A session begins or goes on.
-    Start,
+    /// A session begins or goes on, or has compacted its context.
+    Start { is_compaction: bool },
     /// A person or script gave a prompt.
     Prompt,
     /// A tool call that will change files.
@@ -81,6 +81,7 @@ struct Input<'a> {
     agent_id: Option<String>,
     agent_type: Option<String>,
     stop_hook_active: Option<bool>,
+    source: Option<String>,
     tool_name: Option<String>,
     #[serde(borrow)]
     tool_input: Option<&'a RawValue>,
@@ -117,7 +118,7 @@ pub fn parse(input: &[u8]) -> serde_json::Result<Call> {
     let Input { hook_event_name: event, session_id: session, cwd, agent_id, agent_type, .. } = input;
     let edits = || edits(input.tool_name.as_deref(), input.tool_input);
     let moment = match event.as_str() {
-        "SessionStart" => Moment::Start,
+        "SessionStart" => Moment::Start { is_compaction: input.source.as_deref() == Some("compact") },
         "UserPromptSubmit" | "BeforeAgent" => Moment::Prompt,
         "PreToolUse" | "BeforeTool" => match edits()? {
             none if none == Edits::default() => Moment::Other,

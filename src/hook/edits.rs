@@ -113,21 +113,26 @@ impl Changes {
     }
 
     /// The single files on which an agent has no exclusive lease of its own, and the leases of others that keep it from making
-    /// the changes. Files that git ignores have no leases.
+    /// the changes. Leases of agents that are dead or have left end first. Files that git ignores have no leases.
     pub async fn compared(
         &self,
         crew: &Crew,
         agent: &str,
         is_strict: bool,
     ) -> Result<(Vec<Target>, Vec<Hit>), Refusal> {
-        let (leases, now, holder) = (crew.leases().await?, crew.store().now(), self.holder(agent));
+        let (mut leases, now, holder) = (crew.leases().await?, crew.store().now(), self.holder(agent));
+        let targets: Vec<_> = self.files.iter().map(|file| file.target.clone()).collect();
+        if !leases.in_the_way(&holder, &targets, true, is_strict, now).is_empty() {
+            drop(leases);
+            crew.bury().await?;
+            leases = crew.leases().await?;
+        }
         let is_own = |target: &Target| {
             let mut over = leases.overlapping(target, now);
             over.any(|(_, lease)| lease.is_exclusive && lease.holder == holder)
         };
         let unleased = self.files.iter().filter(|file| file.is_one && !is_own(&file.target));
         let mut unleased: Vec<_> = unleased.map(|file| file.target.clone()).collect();
-        let targets: Vec<_> = self.files.iter().map(|file| file.target.clone()).collect();
         let blocked = leases.in_the_way(&holder, &targets, true, is_strict, now).into_iter().take(BLOCKED_MAX);
         let mut hits: Vec<_> = blocked.map(|blocked| Hit::of(&leases, blocked)).collect();
         drop(leases);

@@ -4,7 +4,10 @@
 use std::io::{self, Read};
 use std::process::ExitCode;
 
+use crewlog_planner::crew::agents::Agent;
+
 use super::edits::{Changes, Hit};
+use super::identity::program_of;
 use super::run::on_the_log;
 use super::{facts, git, process};
 use crate::cli::GitHook;
@@ -68,12 +71,18 @@ async fn hits(session: &Session, hook: GitHook) -> Result<Vec<Hit>, Failure> {
     let agents = crew.agents().await?;
     let of_session = |session: String| agents.joined_as(&session, None).map(str::to_owned);
     let told = SESSIONS.iter().filter_map(|name| std::env::var(name).ok()).find_map(of_session);
-    let agent = agent_id().or(told).or_else(|| process::ancestors().into_iter().find_map(of_session));
+    let ancestors = process::ancestors();
+    let is_superseded = |agent: &Agent| {
+        program_of(agent).is_some_and(|program| process::is_elsewhere(program, &ancestors)) && !crew.is_dead(agent)
+    };
+    let named = agent_id().filter(|name| !agents.get(name).is_some_and(is_superseded));
+    let agent = named.or(told).or_else(|| ancestors.iter().cloned().find_map(of_session));
     drop(agents);
     let changes = Changes::of_commit(Worktree::around(&session.folder), &names);
     let is_strict = hooks.strict || hook == GitHook::PrePush;
     let (_, hits) = changes.compared(&crew, agent.as_deref().unwrap_or_default(), is_strict).await?;
-    if hits.is_empty() {
+    // A push takes no lease and is never stopped: a path that cannot be leased is no risk to it.
+    if hits.is_empty() && hook == GitHook::PreCommit {
         changes.check().await?;
     }
     Ok(hits)

@@ -1,4 +1,4 @@
-//! Which agent a hook acts for: the launcher's name, else the session, else the process of the agent program.
+//! Which agent a hook acts for: that of its session, else of the process of the agent program, else the launcher's.
 
 use crewlog_executors::crew::{Caller, Join, Refusal};
 use crewlog_planner::crew::CrewError;
@@ -13,15 +13,32 @@ use crate::cli::Host;
 const KIND_CHARS_MAX: usize = 20;
 const ID_CHARS_MAX: usize = 8;
 
+/// Relation of a hook to an agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tie {
+    /// The session, or the subagent, of the hook holds the name.
+    Session,
+    /// The program of the hook holds it under another session: the program began a new one, or hooks do not see its id.
+    Program,
+    /// A program above the hook's holds it, or one that is not recorded. The hook acts for the agent, but ends nothing.
+    Nested,
+    /// Another program holds it.
+    Elsewhere,
+    /// Nobody uses it: the agent has left, was silent for too long, or its program is dead.
+    Gone,
+}
+
 impl Hook<'_> {
     /// The caller, and its agent, if it has joined.
     pub async fn known(&self) -> Result<Option<(Caller, Agent)>, Refusal> {
         let agents = self.crew.agents().await?;
         let name = match &self.call.agent {
-            Some(sub) => agents.joined_as(&self.session_below(sub), None).map(str::to_owned),
+            // It may leave, also after another session took the name of its parent.
+            Some(sub) if self.call.moment == Moment::End => agents.joined_as(&self.session_below(sub), None),
+            Some(sub) => agents.joined_as(&self.session_below(sub), self.own(&agents)?),
             None => self.own(&agents)?,
         };
-        let Some((name, agent)) = name.and_then(|name| Some((name.clone(), agents.get(&name)?.clone()))) else {
+        let Some((name, agent)) = name.and_then(|name| Some((name.to_owned(), agents.get(name)?.clone()))) else {
             return Ok(None);
         };
         drop(agents);
@@ -33,16 +50,16 @@ impl Hook<'_> {
     /// so that they agree.
     pub async fn joined(&self) -> Result<Caller, Refusal> {
         if let Some((caller, agent)) = self.known().await? {
-            // A session may go on in another program, and a server tells none.
-            let is_told = self.call.moment != Moment::Start && program_of(&agent).is_some();
-            if is_told || !self.owns(&agent) {
+            // A session may go on in another program, and a server records none.
+            let is_start = matches!(self.call.moment, Moment::Start { .. });
+            let is_recorded = !is_start && program_of(&agent).is_some() && !self.crew.is_dead(&agent);
+            if is_recorded || self.tie(&agent) != Tie::Session {
                 return Ok(caller);
             }
         }
-        let session = self.of_process().unwrap_or_else(|| self.call.session.clone());
-        let own = (self.origin.agent.clone(), None, session);
+        let own = (self.origin.agent.clone(), None, self.sessions().next().unwrap_or_default());
         let Some(sub) = &self.call.agent else { return self.join(own).await };
-        let parent = self.own(&*self.crew.agents().await?)?;
+        let parent = self.own(&*self.crew.agents().await?)?.map(str::to_owned);
         let parent = match parent {
             Some(parent) => parent,
             None => self.join(own).await?.agent,
@@ -64,39 +81,52 @@ impl Hook<'_> {
         Ok(self.crew.join(Join { name, parent, session, profile }).await?.caller)
     }
 
-    /// Whether the session of an agent is that of the hook, and not one that only handed its name down.
-    pub fn owns(&self, agent: &Agent) -> bool {
-        let is_own = agent.session == self.call.session || self.of_process().as_ref() == Some(&agent.session);
-        is_own || self.call.agent.is_some()
-    }
-
-    /// The agent of the session itself. A name of the launcher's that is silent, or has left, is joined again. A session that
-    /// starts takes its name from an older one, but not from the program that it runs in.
-    fn own(&self, agents: &Agents) -> Result<Option<String>, CrewError> {
-        let Some(name) = &self.origin.agent else {
-            let above = self.origin.ancestors.iter().filter(|_| self.has_only_process());
-            let mut sessions = [&self.call.session].into_iter().chain(above);
-            return Ok(sessions.find_map(|session| agents.joined_as(session, None)).map(str::to_owned));
-        };
-        let Some(agent) = agents.get(name).filter(|agent| agent.liveness == Liveness::Alive) else { return Ok(None) };
-        let is_above = |program: &str| self.origin.ancestors.iter().any(|above| above == program);
-        let is_elsewhere = !self.owns(agent) && program_of(agent).is_some_and(|program| !is_above(program));
-        match is_elsewhere {
-            false => Ok(Some(name.clone())),
-            true if self.call.moment == Moment::Start => Ok(None),
-            true => Err(CrewError::Superseded(name.clone())),
+    /// The relation of the hook to an agent.
+    pub fn tie(&self, agent: &Agent) -> Tie {
+        let (program, own_program) = (program_of(agent), self.origin.ancestors.first().map(String::as_str));
+        let is_of_process = own_program.is_some_and(|own| named(own, self.origin.agent.as_deref()) == agent.session);
+        let is_below = self.call.agent.as_ref().is_some_and(|sub| self.session_below(sub) == agent.session);
+        let is_own =
+            is_below || agent.session == self.call.session || self.sessions().next().as_ref() == Some(&agent.session);
+        let is_own_program = is_of_process || (program.is_some() && program == own_program);
+        match agent.liveness {
+            Liveness::Left => Tie::Gone,
+            _present if is_own => Tie::Session,
+            _present if is_own_program => Tie::Program,
+            Liveness::Stuck | Liveness::Lost => Tie::Gone,
+            // Over HTTP hooks see no session.
+            Liveness::Alive if agent.session.starts_with("mcp:") => Tie::Program,
+            Liveness::Alive => match program {
+                Some(program) if self.origin.ancestors.iter().any(|above| above == program) => Tie::Nested,
+                Some(_) if self.crew.is_dead(agent) => Tie::Gone,
+                Some(_) => Tie::Elsewhere,
+                None => Tie::Nested,
+            },
         }
     }
 
-    /// The session of an agent whose host gives its tools no id of one.
-    fn of_process(&self) -> Option<String> {
-        let process = self.origin.ancestors.first().filter(|_| self.has_only_process())?;
-        Some(named(process, self.origin.agent.as_deref()))
+    /// The agent of the session itself: the one that the session holds, else the launcher's. A session that starts takes the
+    /// launcher's name from a session of another program.
+    fn own<'a>(&'a self, agents: &'a Agents) -> Result<Option<&'a str>, CrewError> {
+        if let Some(held) = self.sessions().find_map(|session| agents.joined_as(&session, None)) {
+            return Ok(Some(held));
+        }
+        let Some(name) = self.origin.agent.as_deref() else { return Ok(None) };
+        let takes_over = self.call.moment == Moment::Start { is_compaction: false };
+        match agents.get(name).map_or(Tie::Gone, |agent| self.tie(agent)) {
+            Tie::Session | Tie::Program | Tie::Nested => Ok(Some(name)),
+            Tie::Elsewhere if !takes_over => Err(CrewError::Superseded(name.to_owned())),
+            Tie::Elsewhere | Tie::Gone => Ok(None),
+        }
     }
 
-    /// Gemini CLI and opencode give their MCP servers no id of a session.
-    fn has_only_process(&self) -> bool {
-        matches!(self.call.host, Host::Gemini | Host::Opencode)
+    /// The sessions that an agent of the hook's may have; it joins with the first one. Gemini CLI and opencode give their MCP
+    /// servers no id of a session.
+    fn sessions(&self) -> impl Iterator<Item = String> {
+        let has_only_process = matches!(self.call.host, Host::Gemini | Host::Opencode);
+        let processes = self.origin.ancestors.iter().filter(move |_| has_only_process);
+        let processes = processes.map(|process| named(process, self.origin.agent.as_deref()));
+        processes.chain([self.call.session.clone()])
     }
 
     fn session_below(&self, sub: &SubAgent) -> String {
@@ -105,7 +135,7 @@ impl Hook<'_> {
 }
 
 /// The program of an agent, as one of [`ancestors`](super::process::ancestors); unset where only its server is known.
-fn program_of(agent: &Agent) -> Option<&str> {
+pub fn program_of(agent: &Agent) -> Option<&str> {
     let (_, process) = agent.profile.process.as_ref()?.worker.split_once('.')?;
     Some(process).filter(|process| process.starts_with("process:"))
 }

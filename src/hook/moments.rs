@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::dialect::{Call, Moment, Verdict};
 use super::edits::{self, Changes, Hit};
+use super::identity::Tie;
 use super::{Edits, facts};
 use crate::crew::worktree::Worktree;
 
@@ -37,11 +38,13 @@ pub async fn answer(crew: &Crew, origin: &Origin, call: &Call) -> Result<Verdict
     // `doctor` reads it; that it cannot be kept is no reason to refuse.
     let _ = crew.hook_ran(call.host.program()).await;
     match decide(crew, origin, call).await {
-        Err(Refusal::Crew(error @ CrewError::Superseded(_))) => {
-            let is_edit = matches!(call.moment, Moment::Before(_));
-            let text = format!("this edit is refused: {error}");
-            Ok(if is_edit { Verdict::Refuse(text) } else { Verdict::Allow(String::new()) })
-        }
+        Err(Refusal::Crew(error @ CrewError::Superseded(_))) => Ok(match &call.moment {
+            Moment::Before(edits) if edits.touches.is_empty() => {
+                Verdict::Refuse(format!("this commit is refused: {error}"))
+            }
+            Moment::Before(_) => Verdict::Refuse(format!("this edit is refused: {error}")),
+            _after_it => Verdict::Allow(String::new()),
+        }),
         decided => decided,
     }
 }
@@ -52,7 +55,7 @@ async fn decide(crew: &Crew, origin: &Origin, call: &Call) -> Result<Verdict, Re
     let hook = Hook { crew, origin, call, home, here };
     match &call.moment {
         Moment::Before(edits) => return hook.before(edits).await,
-        Moment::Start => {
+        Moment::Start { .. } => {
             let caller = hook.joined().await?;
             crew.present(&caller).await?;
             return Ok(Verdict::Allow(facts::at_start(crew, &caller.agent, hook.here.name()).await?));
@@ -64,7 +67,7 @@ async fn decide(crew: &Crew, origin: &Origin, call: &Call) -> Result<Verdict, Re
         Moment::After(edits) => hook.after(&caller, edits).await,
         Moment::Stop { is_repeated } => hook.stop(&caller, &agent, *is_repeated).await,
         Moment::End => hook.end(&caller, &agent).await,
-        Moment::Start | Moment::Prompt | Moment::Before(_) | Moment::Other => {
+        Moment::Start { .. } | Moment::Prompt | Moment::Before(_) | Moment::Other => {
             hook.after(&caller, &Edits::default()).await
         }
     }
@@ -90,15 +93,7 @@ impl Hook<'_> {
         }
         let (caller, mut said) = (self.joined().await?, Vec::new());
         for changes in &all {
-            let mut leased = self.lease(&caller, changes).await?;
-            for hit in leased.as_ref().err().into_iter().flatten() {
-                if self.crew.is_gone(&hit.blocked.holder.agent).await? {
-                    self.crew.fire_timers().await?;
-                    leased = self.lease(&caller, changes).await?;
-                    break;
-                }
-            }
-            match leased {
+            match self.lease(&caller, changes).await? {
                 Ok(risks) => said.extend((!risks.is_empty()).then(|| facts::merge_risks(&risks))),
                 Err(hits) => return self.refuse(&caller, changes, &hits).await,
             }
@@ -176,9 +171,7 @@ impl Hook<'_> {
         let own: Vec<(u64, Lease)> = live.map(|(number, lease)| (number, lease.clone())).collect();
         drop(leases);
         let (editing, held): (Vec<_>, Vec<_>) = own.into_iter().partition(|(_, lease)| lease.reason == facts::EDITING);
-        // Over HTTP no session of the agent is known to hooks.
-        let is_its_turn = self.owns(agent) || agent.session.starts_with("mcp:");
-        if !editing.is_empty() && is_its_turn {
+        if !editing.is_empty() && matches!(self.tie(agent), Tie::Session | Tie::Program) {
             let which = Which::Numbers(editing.into_iter().map(|(number, _)| number).collect());
             self.crew.release(caller, which).await?;
         }
@@ -189,7 +182,7 @@ impl Hook<'_> {
 
     /// The end of a session, or of a subagent.
     async fn end(&self, caller: &Caller, agent: &Agent) -> Result<Verdict, Refusal> {
-        if self.owns(agent) {
+        if self.tie(agent) == Tie::Session {
             let note = "its session ended".to_owned();
             self.crew.leave(caller, Outcome::Success, note, String::new()).await?;
         }

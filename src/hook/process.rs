@@ -6,8 +6,8 @@ use std::os::unix::process::parent_id;
 
 use crewlog_executors::liveness::pid_namespace;
 
-/// How far up the search goes.
-const ANCESTORS_MAX: usize = 8;
+/// How far up the search goes. Hooks of git may run below several tools.
+const ANCESTORS_MAX: usize = 32;
 /// Programs that only start another one.
 const STARTERS: [&str; 12] =
     ["ash", "bash", "busybox", "dash", "env", "fish", "ksh", "nice", "sh", "sudo", "timeout", "zsh"];
@@ -38,6 +38,12 @@ pub fn parent_session(agent: Option<&str>) -> Option<String> {
 /// The session of an agent in a process.
 pub fn named(process: &str, agent: Option<&str>) -> String {
     agent.map_or_else(|| process.to_owned(), |agent| format!("{process}:{agent}"))
+}
+
+/// Whether a process is proven to be none of the `ancestors`: only those of the same machine and namespace are compared.
+pub fn is_elsewhere(process: &str, ancestors: &[String]) -> bool {
+    let place = |process: &str| process.rsplitn(3, ':').last().map(str::to_owned);
+    ancestors.iter().any(|above| place(above) == place(process)) && ancestors.iter().all(|above| above != process)
 }
 
 /// A line of `/proc/PID/stat`.

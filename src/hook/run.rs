@@ -3,6 +3,7 @@
 
 use std::future::Future;
 use std::io::{self, Error, Read, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -45,8 +46,9 @@ pub async fn run(global: &Global, git: Option<GitHook>) -> ExitCode {
             return ExitCode::from(if configured(&session).on_error == OnError::Deny { 2 } else { 0 });
         }
     };
+    let of_own = configured(&session);
     let session = session.and_then(|own| of_files(own, global, &call));
-    let hooks = configured(&session);
+    let hooks = if session.is_ok() { configured(&session) } else { of_own };
     let verdict = match session {
         Ok(session) => decide(&session, &hooks, &call).await,
         Err(failure) => Err(failure),
@@ -71,13 +73,15 @@ fn configured(session: &Result<Session, Failure>) -> HooksConfig {
     config.map(|config| config.hooks.clone()).unwrap_or_default()
 }
 
-/// The repository of the files that a call changes, if it has a log and is another than the hook's own.
+/// The repository of the files that a call changes, if it has a log and is another than the hook's own. A log that the user
+/// named is for the hook's own repository only.
 fn of_files(own: Session, global: &Global, call: &Call) -> Result<Session, Failure> {
     let (Moment::Before(edits) | Moment::After(edits)) = &call.moment else { return Ok(own) };
     let home = Worktree::around(&own.folder);
     let indexes = edits.commits.iter().map(|folder| folder.join(".git"));
     let files: Vec<_> = edits.touches.iter().map(|touch| touch.path.clone()).chain(indexes).collect();
-    if !own.place.is_unused() && files.iter().any(|file| home.around_path(&call.cwd, file).is_some()) {
+    let is_here = |file: &PathBuf| home.around_path(&call.cwd, file).is_some();
+    if own.place.is_named || (!own.place.is_unused() && files.iter().any(is_here)) {
         return Ok(own);
     }
     for folder in files.iter().filter_map(|file| call.cwd.join(file).parent().map(Worktree::around)) {

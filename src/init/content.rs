@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::{COMMAND, json, toml};
+use super::{json, toml};
 
 /// What crewlog keeps in a file.
 #[derive(Debug)]
@@ -15,8 +15,9 @@ pub enum Content {
     Toml(Wanted),
     /// A section at the end of a text for agents: lines, each with a line end.
     Text(&'static str),
-    /// A section at the start of a shell script, since a script may end early by `exit` or `exec`.
-    Script(String),
+    /// A section at the start of a shell script, since a script may end early by `exit` or `exec`, and the command that a
+    /// script in another language has to run.
+    Script(String, String),
     /// A whole file of crewlog's own. Its first line shows whose it is.
     Whole(&'static str),
 }
@@ -51,14 +52,14 @@ impl Content {
             Self::Json(wanted) => json::with(&text, wanted),
             Self::Toml(wanted) => toml::with(&text, wanted),
             Self::Text(body) => section(TEXT_MARKS, body, text.len()),
-            Self::Script(_) if text.is_empty() => self.with("#!/bin/sh\n"),
-            Self::Script(body) => {
+            Self::Script(..) if text.is_empty() => self.with("#!/bin/sh\n"),
+            Self::Script(body, command) => {
                 let interpreter = text.split_inclusive('\n').next().filter(|line| line.starts_with("#!"));
                 // Without such a line git runs it by `sh` too.
                 let is_shell = interpreter.is_none_or(|line| line.split_whitespace().any(|word| word.ends_with("sh")));
                 match is_shell {
                     true => section(SCRIPT_MARKS, body, interpreter.map_or(0, str::len)),
-                    false if text.contains(COMMAND) => Ok(text),
+                    false if runs(&text, command) => Ok(text),
                     false => Err(format!("it is not a shell script; run this in it: {}", body.trim_end())),
                 }
             }
@@ -74,7 +75,7 @@ impl Content {
             Self::Json(wanted) => json::without(text, wanted)?,
             Self::Toml(wanted) => toml::without(text, wanted)?,
             Self::Text(_) => section(TEXT_MARKS)?,
-            Self::Script(_) => section(SCRIPT_MARKS)?,
+            Self::Script(..) => section(SCRIPT_MARKS)?,
             Self::Whole(whole) if is_made_here(text, whole) => String::new(),
             Self::Whole(_) => text.to_owned(),
         };
@@ -85,7 +86,7 @@ impl Content {
     /// Fails with a hook of git that git skips.
     pub fn check_mode(&self, path: &Path) -> Result<(), String> {
         let mode = path.metadata().map_or(0o111, |found| found.permissions().mode());
-        if matches!(self, Self::Script(_)) && mode & 0o111 == 0 {
+        if matches!(self, Self::Script(..)) && mode & 0o111 == 0 {
             return Err("git skips it, since it is not executable: chmod +x it".to_owned());
         }
         Ok(())
@@ -102,6 +103,12 @@ fn around<'a>(text: &'a str, [begin, end]: [&str; 2], place: usize) -> Result<(&
     let Some((before, rest)) = text.split_once(begin) else { return Ok(text.split_at(place)) };
     let (_, after) = rest.split_once(end).ok_or_else(|| format!("it has no line `{end}`"))?;
     Ok((before, after.split_once('\n').map_or("", |(_, after)| after)))
+}
+
+/// Whether a script has a command outside of its comment lines.
+fn runs(script: &str, command: &str) -> bool {
+    let is_comment = |line: &str| ["#", "//"].iter().any(|mark| line.trim_start().starts_with(mark));
+    script.lines().any(|line| line.contains(command) && !is_comment(line))
 }
 
 fn is_made_here(text: &str, whole: &str) -> bool {

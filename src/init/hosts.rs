@@ -154,7 +154,7 @@ pub fn git_hooks(places: &Places) -> Vec<Target> {
                 exec <<END_OF_INPUT\n$input\nEND_OF_INPUT\n";
     let script = |(name, run): (&str, &str)| {
         let body = format!("if command -v crewlog >/dev/null; then\n{run}fi\n");
-        Target { path: folder.join(name), content: Content::Script(body) }
+        Target { path: folder.join(name), content: Content::Script(body, format!("{COMMAND} {name}")) }
     };
     [("pre-commit", commit), ("pre-push", push)].map(script).into()
 }

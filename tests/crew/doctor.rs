@@ -136,6 +136,10 @@ fn git_hooks_must_be_where_git_looks_for_them_and_run() {
     fs::set_permissions(&pre_commit, PermissionsExt::from_mode(0o755)).unwrap();
     fs::write(&pre_push, "#!/bin/sh\necho mine\n").unwrap();
     hooks(".git/hooks/pre-push");
+    for other in ["# run('crewlog hook pre-push')", "run('crewlog hook pre-commit')"] {
+        fs::write(&pre_push, format!("#!/usr/bin/env python3\n{other}\n")).unwrap();
+        hooks(".git/hooks/pre-push");
+    }
     fs::write(&pre_push, "#!/usr/bin/env python3\nrun('crewlog hook pre-push')\n").unwrap();
     scene.run(&["doctor", "--host", "claude"]).expect(0);
     scene.git(&["config", "core.hooksPath", ".githooks"]);

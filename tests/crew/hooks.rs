@@ -5,7 +5,7 @@ mod rig;
 mod sessions;
 
 use std::fs::{self, File};
-use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -215,9 +215,9 @@ fn the_hook_of_git_stops_a_commit_of_files_of_others() {
 fn a_push_is_warned_and_never_stopped() {
     let rig = Rig::new();
     rig.0.write("a.txt", "a\n");
-    rig.0.git(&["add", "a.txt"]);
+    rig.0.write("a\tb.txt", "");
+    rig.0.git(&["add", "a.txt", "a\tb.txt"]);
     rig.0.git(&["commit", "-qm", "a"]);
-    rig.reserves("bob", "a.txt", "");
     let head = rig.0.git(&["rev-parse", "HEAD"]);
     let zeros = "0".repeat(40);
     let push = |line: String| {
@@ -226,7 +226,10 @@ fn a_push_is_warned_and_never_stopped() {
         let mut command = rig.command(rig.0.folder(), &["hook", "pre-push", "origin", "url"]);
         Running::start(command.stdin(File::open(file.path()).unwrap())).finish().expect(0).stderr
     };
-    let warned = push(format!("refs/heads/main {} refs/heads/main {zeros}\n", head.trim()));
+    let main = format!("refs/heads/main {} refs/heads/main {zeros}\n", head.trim());
+    assert_eq!(push(main.clone()), "", "a path that cannot be leased is no risk");
+    rig.reserves("bob", "a.txt", "");
+    let warned = push(main);
     assert!(warned.contains("merge risk: a.txt is leased by bob"), "{warned}");
     assert_eq!(push(format!("(delete) {zeros} refs/heads/main {}\n", head.trim())), "");
 }
@@ -296,12 +299,18 @@ fn hooks_without_a_common_session_find_their_agent_by_the_process() {
     let stat = fs::read_to_string("/proc/self/stat").unwrap();
     let started = stat.rsplit_once(')').unwrap().1.split_whitespace().nth(19).unwrap().to_owned();
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    let namespace = fs::metadata("/proc/self/ns/pid").unwrap().ino();
+    let namespace = crewlog_executors::liveness::pid_namespace();
     let session = format!("process:{host}:{namespace}:{}:{started}", std::process::id());
     rig.with_crew(async |crew, worktree| join_as(crew, "served", session.clone(), worktree).await);
     for (host, path) in [("gemini", "a.txt"), ("opencode", "b.txt"), ("claude", "c.txt")] {
         rig.raw(edit(host, rig.0.folder(), path).to_string().as_bytes(), None).expect(0);
     }
+    assert_eq!(rig.leases(), ["served a.txt", "served b.txt", "claudecode-1 c.txt"]);
+    // A server of another program may have it too, under the name of its launcher.
+    rig.with_crew(async |crew, worktree| join_as(crew, "ann", format!("{session}:ann"), worktree).await);
+    rig.edits("ann", "claude", "d.txt");
+    assert_eq!(rig.leases().len(), 4);
+    rig.asks("ann", "Stop");
     assert_eq!(rig.leases(), ["served a.txt", "served b.txt", "claudecode-1 c.txt"]);
     // Where the hook joins first, the server finds it by the same session.
     let other = Rig::new();
@@ -400,7 +409,7 @@ fn hostile_inputs_never_fail_the_host() {
         assert!(ran.stderr.starts_with("crewlog: "), "{}", ran.stderr);
     }
     rig.raw(nested.as_bytes(), Some("ann")).expect(0);
-    let name = rig.raw(edit("claude", rig.0.folder(), "a.txt").to_string().as_bytes(), Some("no name!")).expect(0);
+    let name = rig.raw(edit("codex", rig.0.folder(), "a.txt").to_string().as_bytes(), Some("no name!")).expect(0);
     name.says(&["is no name of an agent"]);
     rig.command(rig.0.folder(), &["hook"]);
     Running::start(&mut rig.command(rig.0.folder(), &["hook", "--unknown"])).finish().expect(1);
@@ -468,19 +477,21 @@ fn another_process_takes_over_when_the_listening_one_is_killed() {
 }
 
 #[test]
-fn a_long_path_is_no_limit_of_the_socket() {
+fn a_socket_with_a_long_path_is_in_the_runtime_folder() {
     let rig = Rig::new();
+    let runtime = rig.0.around().join("run");
+    fs::create_dir(&runtime).unwrap();
     let deep = rig.0.around().join("d".repeat(90));
     fs::create_dir(&deep).unwrap();
     let store = deep.join("log.db");
     let with_store = |words: &[&str]| {
         let mut command = rig.command(rig.0.folder(), words);
-        command.env("CREWLOG_STORE", &store);
+        command.env("CREWLOG_STORE", &store).env("XDG_RUNTIME_DIR", &runtime);
         command
     };
     let resident = Running::start(&mut with_store(&["work", "--no-input"]));
     let has_socket = || {
-        let files = fs::read_dir(&deep).unwrap().flatten().map(|entry| entry.path());
+        let files = fs::read_dir(&runtime).unwrap().flatten().map(|entry| entry.path());
         files.into_iter().any(|path| path.extension().is_some_and(|end| end == "sock"))
     };
     wait_for("a socket", has_socket);

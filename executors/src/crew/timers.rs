@@ -56,24 +56,7 @@ impl Crew {
     pub async fn fire_timers(&self) -> Result<(), Refusal> {
         let now = self.store.now();
         let cause = Cause::request();
-        let leases = self.leases().await?;
-        let (up_to, holders) = (leases.newest(), leases.holders().into_iter().map(str::to_owned).collect::<Vec<_>>());
-        drop(leases);
-        let agents = self.agents().await?;
-        let dead = agents.iter().filter(|(_, agent)| self.is_news(agent));
-        let dead = dead.filter_map(|(name, agent)| Some((name.to_owned(), agent.profile.process.clone()?)));
-        let dead: Vec<_> = dead.collect();
-        let has_left = |name: &String| agents.get(name).is_some_and(|agent| agent.liveness == Liveness::Left);
-        let left: Vec<_> = holders.into_iter().filter(has_left).collect();
-        drop(agents);
-        // Leases that a resumed session takes from now on are newer, and stay.
-        for agent in dead.iter().map(|(name, _)| name.clone()).chain(left) {
-            self.leases.lock().await.execute(LeaseCommand::Abandon { agent, up_to, now }, &cause).await?;
-        }
-        // Last: until it is recorded, the next host does the rest again.
-        for (agent, process) in dead {
-            self.agents.lock().await.execute(AgentCommand::Bury { agent, process, now }, &cause).await?;
-        }
+        self.bury().await?;
         let mut agents = self.agents.lock().await;
         if agents.handler().next_due().is_some_and(|due| due <= now) {
             agents.execute(AgentCommand::FireTimer { now }, &cause).await?;
@@ -95,11 +78,38 @@ impl Crew {
         Ok(())
     }
 
+    /// Ends the leases of agents that are proven dead or have left; false if there are none. Whoever was refused may then ask
+    /// again.
+    pub async fn bury(&self) -> Result<bool, Refusal> {
+        let (now, cause) = (self.store.now(), Cause::request());
+        let leases = self.leases().await?;
+        let (up_to, holders) = (leases.newest(), leases.holders().into_iter().map(str::to_owned).collect::<Vec<_>>());
+        drop(leases);
+        let agents = self.agents().await?;
+        let is_dead = |agent: &Agent| agent.liveness != Liveness::Left && self.is_dead(agent);
+        let dead = agents.iter().filter(|(_, agent)| is_dead(agent));
+        let dead = dead.filter_map(|(name, agent)| Some((name.to_owned(), agent.profile.process.clone()?)));
+        let dead: Vec<_> = dead.collect();
+        let has_left = |name: &String| agents.get(name).is_some_and(|agent| agent.liveness == Liveness::Left);
+        let left: Vec<_> = holders.into_iter().filter(has_left).collect();
+        drop(agents);
+        let is_news = !(dead.is_empty() && left.is_empty());
+        // Leases that a resumed session takes from now on are newer, and stay.
+        for agent in dead.iter().map(|(name, _)| name.clone()).chain(left) {
+            self.leases.lock().await.execute(LeaseCommand::Abandon { agent, up_to, now }, &cause).await?;
+        }
+        // Last: until it is recorded, the next host does the rest again.
+        for (agent, process) in dead {
+            self.agents.lock().await.execute(AgentCommand::Bury { agent, process, now }, &cause).await?;
+        }
+        Ok(is_news)
+    }
+
     /// Whether an agent holds its tasks no longer: it left, was silent for too long, or is proven dead.
     ///
     /// # Errors
     /// A fault of the log.
-    pub async fn is_gone(&self, agent: &str) -> Result<bool, Refusal> {
+    pub(super) async fn is_gone(&self, agent: &str) -> Result<bool, Refusal> {
         Ok(self.is_gone_of(&*self.agents().await?, agent))
     }
 
@@ -107,24 +117,9 @@ impl Crew {
         agents.get(agent).is_none_or(|agent| agent.is_gone(self.store.now()) || self.is_dead(agent))
     }
 
-    /// Frees what agents hold that are proven dead; false if there are none. Whoever was refused may then ask again.
-    ///
-    /// # Errors
-    /// A fault of the log.
-    pub async fn free_from_dead(&self) -> Result<bool, Refusal> {
-        let has_dead = self.agents().await?.iter().any(|(_, agent)| self.is_news(agent));
-        if has_dead {
-            self.fire_timers().await?;
-        }
-        Ok(has_dead)
-    }
-
-    /// Whether an agent is proven dead and has not left.
-    fn is_news(&self, agent: &Agent) -> bool {
-        agent.liveness != Liveness::Left && self.is_dead(agent)
-    }
-
-    fn is_dead(&self, agent: &Agent) -> bool {
+    /// Whether the recorded process of an agent is proven dead.
+    #[must_use]
+    pub fn is_dead(&self, agent: &Agent) -> bool {
         agent.profile.process.as_ref().is_some_and(|process| self.life.is_dead(process))
     }
 }

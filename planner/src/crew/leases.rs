@@ -382,26 +382,10 @@ impl Leases {
     /// The targets of the leases and waiting requests that end.
     fn freed(&self, events: &[LeaseEvent]) -> Vec<Target> {
         let mut freed = Vec::new();
-        for event in events {
-            match event {
-                LeaseEvent::WaitingEnded { waiting } => {
-                    let ended = self.waiting.iter().filter(|(number, _)| waiting.contains(number));
-                    freed.extend(ended.flat_map(|(_, waiting)| waiting.request.targets.iter().cloned()));
-                }
-                LeaseEvent::LeasesReleased { leases, .. }
-                | LeaseEvent::LeasesExpired { leases, .. }
-                | LeaseEvent::LeasesAbandoned { leases, .. }
-                | LeaseEvent::LeasesForced { leases, .. } => {
-                    let ended = leases.iter().filter_map(|number| self.live.get(number));
-                    freed.extend(ended.map(|lease| lease.target.clone()));
-                }
-                LeaseEvent::LeasesGranted { .. }
-                | LeaseEvent::LeasesQueued { .. }
-                | LeaseEvent::LeasesRenewed { .. }
-                | LeaseEvent::LeasesExtended { .. }
-                | LeaseEvent::EditRefused { .. }
-                | LeaseEvent::UnleasedEdit { .. } => {}
-            }
+        for (leases, waiting) in events.iter().map(LeaseEvent::ends) {
+            freed.extend(leases.iter().filter_map(|number| self.live.get(number)).map(|lease| lease.target.clone()));
+            let ended = self.waiting.iter().filter(|(number, _)| waiting.contains(number));
+            freed.extend(ended.flat_map(|(_, waiting)| waiting.request.targets.iter().cloned()));
         }
         freed
     }

@@ -11,7 +11,8 @@ const HOSTS: [Host; 4] = [Host::Claude, Host::Codex, Host::Gemini, Host::Opencod
 fn moments() -> [Moment; 7] {
     let edits = Edits::default;
     let stop = Moment::Stop { is_repeated: false };
-    [Moment::Start, Moment::Prompt, Moment::Before(edits()), Moment::After(edits()), stop, Moment::End, Moment::Other]
+    let start = Moment::Start { is_compaction: false };
+    [start, Moment::Prompt, Moment::Before(edits()), Moment::After(edits()), stop, Moment::End, Moment::Other]
 }
 
 /// The object that is printed, or the text; null for nothing.

@@ -55,10 +55,11 @@ fn changes(call: &Call) -> String {
 
 #[test]
 fn each_host_and_moment_is_told_by_its_fields() {
-    let started = || Moment::Start;
+    let started = || Moment::Start { is_compaction: false };
     let stop = || Moment::Stop { is_repeated: false };
     let after = || Moment::After(Edits::default());
     let source = json!({ "source": "startup" });
+    let compact = json!({ "source": "compact" });
     let no_turn = |event| {
         let mut input = codex(event);
         input.as_object_mut().expect("an object").remove("turn_id");
@@ -72,6 +73,7 @@ fn each_host_and_moment_is_told_by_its_fields() {
     let tool = json!({ "tool_name": "Read", "tool_input": {} });
     let cases = [
         (with(claude("SessionStart"), &source), Host::Claude, started()),
+        (with(claude("SessionStart"), &compact), Host::Claude, Moment::Start { is_compaction: true }),
         // Claude Code names its model here, as Codex does.
         (with(claude("SessionStart"), &json!({ "source": "startup", "model": "m" })), Host::Claude, started()),
         (claude("SessionStart"), Host::Claude, started()),

@@ -115,7 +115,7 @@ impl Server {
         wait: Option<Duration>,
     ) -> Result<Option<Granted>, Refusal> {
         match self.crew.reserve(&member.caller, request.clone(), wait).await {
-            Err(Refusal::Crew(CrewError::Held(_))) if self.crew.free_from_dead().await? => {
+            Err(Refusal::Crew(CrewError::Held(_))) if self.crew.bury().await? => {
                 self.crew.reserve(&member.caller, request.clone(), wait).await
             }
             reserved => reserved,

@@ -23,7 +23,9 @@ impl Server {
     pub async fn next_task(&self, member: &Member, args: &Args) -> Reply {
         let reserve = reserve_for(args);
         let (mut claimed, mut passed) = self.crew.next_task(&member.caller, reserve).await?;
-        if claimed.is_none() && self.crew.free_from_dead().await? {
+        if claimed.is_none() {
+            // Tasks and leases of agents that are dead are free at once.
+            self.crew.fire_timers().await?;
             (claimed, passed) = self.crew.next_task(&member.caller, reserve).await?;
         }
         Ok(claimed.map_or_else(|| no_task(passed), claimed_json))

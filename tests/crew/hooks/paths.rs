@@ -38,6 +38,20 @@ fn an_edit_from_outside_the_repository_is_checked() {
 }
 
 #[test]
+fn a_named_log_makes_no_project_of_another_repository() {
+    let rig = Rig::new();
+    let other = rig.0.around().join("other");
+    rig.0.git(&["init", "-q", other.to_str().unwrap()]);
+    let file = rig.0.around().join("edit.json");
+    fs::write(&file, edit("claude", rig.0.folder(), other.join("a.txt").to_str().unwrap()).to_string()).unwrap();
+    let mut hook = rig.command(rig.0.folder(), &["hook"]);
+    hook.env("CREWLOG_STORE", rig.0.path(".crewlog/log.db")).stdin(fs::File::open(&file).unwrap());
+    assert_eq!(Running::start(&mut hook).finish().expect(0).stdout, "");
+    assert!(!fs::read_to_string(other.join(".git/config")).unwrap().contains("crewlog"));
+    assert!(rig.0.events_of_type("AgentJoined").is_empty());
+}
+
+#[test]
 fn a_path_that_cannot_be_leased_follows_the_policy() {
     let rig = Rig::new();
     let outside = rig.0.around().join("outside");

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use super::rig::{Rig, claude, context, edit, join_with, profile, refused, with};
+use super::rig::{Rig, claude, edit, join_as, join_with, profile, refused, shell, with};
 use crate::cli::scene::Running;
 
 /// Starts a program that acts as ann. `{NAME}` in its script runs a hook with this input, `{program}` is the program.
@@ -37,6 +37,11 @@ fn of(rig: &Rig, session: &str, event: &str) -> Value {
     with(claude(rig.0.folder(), event), json!({ "session_id": session }))
 }
 
+/// Runs a hook of a session of ann outside of her program.
+fn older(rig: &Rig, input: &Value) -> String {
+    rig.raw(input.to_string().as_bytes(), Some("ann")).expect(0).stdout
+}
+
 fn edit_of(rig: &Rig, session: &str, path: &str) -> Value {
     with(edit("claude", rig.0.folder(), path), json!({ "session_id": session }))
 }
@@ -63,37 +68,120 @@ fn a_killed_program_frees_its_files() {
 }
 
 #[test]
-fn a_session_that_goes_on_elsewhere_is_not_dead() {
+fn a_dead_program_stops_no_commit_of_a_person() {
     let rig = Rig::new();
-    let inputs = [("start", of(&rig, "s1", "SessionStart")), ("edit", edit_of(&rig, "s1", "a.txt"))];
-    program(&rig, "{start} && {edit}", &inputs).finish().expect(0);
-    let mut resumed = program(&rig, "{start} && kill -STOP $$", &inputs);
-    resumed.stdout.until("you are ann");
-    assert!(refused(&rig.edits("bob", "codex", "a.txt")).contains("a.txt is leased by ann"));
-    resumed.signal(Signal::KILL);
-    resumed.finish();
-    assert_eq!(rig.edits("bob", "codex", "a.txt"), "");
+    program(&rig, "{edit}; exit 0", &[("edit", edit_of(&rig, "s1", "a.txt"))]).finish().expect(0);
+    rig.0.write("a.txt", "a");
+    rig.0.git(&["add", "a.txt"]);
+    Running::start(&mut rig.command(rig.0.folder(), &["hook", "pre-commit"])).finish().expect(0);
+    assert!(rig.leases().is_empty());
+}
+
+#[test]
+fn a_session_that_goes_on_elsewhere_is_not_dead() {
+    for resumed in ["start", "edit"] {
+        let rig = Rig::new();
+        let inputs = [("start", of(&rig, "s1", "SessionStart")), ("edit", edit_of(&rig, "s1", "a.txt"))];
+        program(&rig, "{start} && {edit}", &inputs).finish().expect(0);
+        let mut resumed = program(&rig, &format!("{{{resumed}}} && echo resumed && kill -STOP $$"), &inputs);
+        resumed.stdout.until("resumed");
+        assert!(refused(&rig.edits("bob", "codex", "a.txt")).contains("a.txt is leased by ann"));
+        resumed.signal(Signal::KILL);
+        resumed.finish();
+        assert_eq!(rig.edits("bob", "codex", "a.txt"), "");
+    }
+}
+
+/// The program of session s1 has ended, and that of s2 runs.
+fn superseded(rig: &Rig) -> Running {
+    let of_sub = with(edit_of(rig, "s1", "sub.txt"), json!({ "agent_id": "a1", "agent_type": "Explore" }));
+    let session = |session: &str, path: &str| {
+        [("start", of(rig, session, "SessionStart")), ("edit", edit_of(rig, session, path)), ("sub", of_sub.clone())]
+    };
+    program(rig, "{start} && {edit} && {sub}; exit 0", &session("s1", "a.txt")).finish().expect(0);
+    let mut second = program(rig, "{start} && {edit} && echo runs && read line", &session("s2", "b.txt"));
+    second.stdout.until("you are ann");
+    second.stdout.until("runs");
+    assert_eq!(rig.leases(), ["ann a.txt", "ann/explore-a1 sub.txt", "ann b.txt"]);
+    second
 }
 
 #[test]
 fn a_newer_session_of_a_name_takes_over() {
     let rig = Rig::new();
-    let session = |session: &str, path: &str| {
-        [("start", of(&rig, session, "SessionStart")), ("edit", edit_of(&rig, session, path))]
-    };
-    program(&rig, "{start} && {edit}", &session("s1", "a.txt")).finish().expect(0);
-    let second = program(&rig, "{start} && {edit}", &session("s2", "b.txt")).finish().expect(0);
-    assert!(context(&second.stdout).contains("you are ann"));
-    assert_eq!(rig.leases(), ["ann a.txt", "ann b.txt"]);
+    rig.0.write("a.txt", "a");
+    rig.0.git(&["add", "a.txt"]);
+    let _second = superseded(&rig);
     let joined = rig.0.events_of_type("AgentJoined");
-    assert_eq!((joined.len(), &joined[1]["supersedes"]), (2, &json!(true)));
-    let older = |input: Value| rig.raw(input.to_string().as_bytes(), Some("ann")).expect(0).stdout;
-    let reason = refused(&older(edit_of(&rig, "s1", "a.txt")));
+    assert_eq!((joined.len(), &joined[2]["supersedes"]), (3, &json!(true)));
+    let compacted = with(of(&rig, "s1", "SessionStart"), json!({ "source": "compact" }));
+    assert_eq!(older(&rig, &compacted), "");
+    let reason = refused(&older(&rig, &edit_of(&rig, "s1", "a.txt")));
     assert_eq!(reason, "this edit is refused: ann was taken over by a newer session: join under another name");
+    let commit = with(shell(rig.0.folder(), "git commit"), json!({ "session_id": "s1" }));
+    assert!(refused(&older(&rig, &commit)).starts_with("this commit is refused: ann was taken over"));
     for event in ["UserPromptSubmit", "Stop", "SessionEnd"] {
-        assert_eq!(older(of(&rig, "s1", event)), "", "{event}");
+        assert_eq!(older(&rig, &of(&rig, "s1", event)), "", "{event}");
     }
-    assert_eq!(rig.leases(), ["ann a.txt", "ann b.txt"]);
+    assert_eq!(rig.leases(), ["ann a.txt", "ann/explore-a1 sub.txt", "ann b.txt"]);
+}
+
+#[test]
+fn a_subagent_is_superseded_with_its_parent() {
+    let rig = Rig::new();
+    let _second = superseded(&rig);
+    let of_sub = |input: Value| with(input, json!({ "agent_id": "a1", "agent_type": "Explore" }));
+    let reason = refused(&older(&rig, &of_sub(edit_of(&rig, "s1", "b.txt"))));
+    assert!(reason.contains("ann was taken over by a newer session"), "{reason}");
+    assert_eq!(older(&rig, &of_sub(of(&rig, "s1", "SubagentStop"))), "");
+    assert_eq!(rig.leases(), ["ann a.txt", "ann b.txt"], "it may leave");
+}
+
+#[test]
+fn a_superseded_program_commits_no_file_of_the_newer_one() {
+    let rig = Rig::new();
+    rig.0.write("b.txt", "b");
+    rig.0.git(&["add", "b.txt"]);
+    let commit =
+        || Running::start(rig.command(rig.0.folder(), &["hook", "pre-commit"]).env("AGENT_ID", "ann")).finish();
+    let second = superseded(&rig);
+    commit().expect(1).says(&["b.txt is leased by ann"]);
+    second.signal(Signal::KILL);
+    second.finish();
+    commit().expect(0);
+}
+
+#[test]
+fn a_superseded_session_goes_on_under_another_name() {
+    let rig = Rig::new();
+    let _second = superseded(&rig);
+    rig.with_crew(async |crew, worktree| join_as(crew, "bob", "s1".to_owned(), worktree).await);
+    assert_eq!(older(&rig, &edit_of(&rig, "s1", "c.txt")), "");
+    assert!(rig.leases().contains(&"bob c.txt".to_owned()));
+    assert_eq!(older(&rig, &of(&rig, "s1", "Stop")), "");
+    assert!(!rig.leases().contains(&"bob c.txt".to_owned()));
+}
+
+#[test]
+fn a_session_takes_the_name_of_a_dead_program() {
+    let rig = Rig::new();
+    program(&rig, "{edit}; exit 0", &[("edit", edit_of(&rig, "s1", "a.txt"))]).finish().expect(0);
+    assert_eq!(older(&rig, &edit_of(&rig, "s2", "a.txt")), "");
+    assert_eq!(rig.0.events_of_type("AgentJoined")[1]["session"], "s2");
+}
+
+#[test]
+fn a_turn_ends_in_another_session_of_its_program() {
+    let rig = Rig::new();
+    let inputs = [
+        ("edit", edit_of(&rig, "s1", "a.txt")),
+        ("start-2", of(&rig, "s2", "SessionStart")),
+        ("edit-2", edit_of(&rig, "s2", "b.txt")),
+        ("stop-2", of(&rig, "s2", "Stop")),
+    ];
+    program(&rig, "{edit} && {start-2} && {edit-2} && {stop-2}; exit 0", &inputs).finish().expect(0);
+    assert!(rig.leases().is_empty());
+    assert_eq!(rig.0.events_of_type("AgentJoined").len(), 1);
 }
 
 #[test]
@@ -108,9 +196,10 @@ fn a_server_of_the_session_hides_no_program() {
         join_with(crew, "ann", "s1".to_owned(), profile).await;
     });
     program(&rig, "{edit}; exit 0", &session("s1", "a.txt")).finish().expect(0);
-    program(&rig, "{start}; exit 0", &session("s2", "b.txt")).finish().expect(0);
-    let older = rig.raw(edit_of(&rig, "s1", "a.txt").to_string().as_bytes(), Some("ann")).expect(0);
-    assert!(refused(&older.stdout).contains("ann was taken over by a newer session"));
+    let mut second = program(&rig, "{start}; read line", &session("s2", "b.txt"));
+    second.stdout.until("you are ann");
+    let reason = refused(&older(&rig, &edit_of(&rig, "s1", "a.txt")));
+    assert!(reason.contains("ann was taken over by a newer session"));
 }
 
 #[test]

@@ -192,6 +192,23 @@ impl LeaseEvent {
             | Self::LeasesForced { .. } => None,
         }
     }
+
+    /// The leases and the waiting requests that it ends.
+    pub(super) fn ends(&self) -> (&[u64], &[u64]) {
+        match self {
+            Self::WaitingEnded { waiting } => (&[], waiting),
+            Self::LeasesReleased { leases, .. }
+            | Self::LeasesExpired { leases, .. }
+            | Self::LeasesAbandoned { leases, .. }
+            | Self::LeasesForced { leases, .. } => (leases, &[]),
+            Self::LeasesGranted { .. }
+            | Self::LeasesQueued { .. }
+            | Self::LeasesRenewed { .. }
+            | Self::LeasesExtended { .. }
+            | Self::EditRefused { .. }
+            | Self::UnleasedEdit { .. } => (&[], &[]),
+        }
+    }
 }
 
 impl LeaseCommand {
