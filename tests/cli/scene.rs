@@ -266,6 +266,12 @@ impl Running {
         rustix::process::kill_process(self.pid, signal).expect("it runs");
     }
 
+    /// Kills it, unless it has ended.
+    pub fn kill(&self) {
+        let killed = rustix::process::kill_process(self.pid, Signal::KILL);
+        assert!(matches!(killed, Ok(()) | Err(rustix::io::Errno::SRCH)), "{killed:?}");
+    }
+
     /// Waits for its end.
     #[track_caller]
     pub fn finish(mut self) -> Ran {

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
-use rustix::process::Signal;
 use serde_json::json;
 
 use super::scene::{Gate, Ran, Running, Scene, named_pipe};
@@ -533,7 +532,7 @@ fn a_killed_sync_leaves_the_old_file_or_the_new_one() {
         while begun.elapsed() < Duration::from_millis(20 * n) {
             std::hint::spin_loop();
         }
-        running.signal(Signal::KILL);
+        running.kill();
         running.finish();
         let left = kept.read();
         assert!(left == text || left == ticked, "{left}");
