@@ -6,14 +6,11 @@
 
 use std::fs::{File, TryLockError};
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crewlog_mq::new_event_id;
 use crewlog_planner::claim::Executor;
-use rustix::io::Errno;
-use rustix::process::{Pid, test_kill_process};
 
 /// The age from which any process removes a dead worker's file.
 const SWEEP_AGE: Duration = Duration::from_secs(3600);
@@ -58,11 +55,6 @@ impl LivenessLock {
         Executor { name: name.to_owned(), host: self.host.clone(), worker: self.worker.clone() }
     }
 
-    /// Another process of this machine, `process:HOST:NAMESPACE:PID:STARTTIME`, acting as `name`.
-    pub fn executor_of(&self, name: &str, process: &str) -> Executor {
-        Executor { worker: format!("{}.{process}", self.folder_id), ..self.executor(name) }
-    }
-
     /// True of this worker's own claims.
     pub fn is_own(&self, executor: &Executor) -> bool {
         executor.worker == self.worker
@@ -73,9 +65,6 @@ impl LivenessLock {
     pub fn is_dead(&self, executor: &Executor) -> bool {
         if !self.knows(executor) {
             return false;
-        }
-        if let Some(has_ended) = executor.worker.split_once('.').and_then(|(_, process)| has_ended(process)) {
-            return has_ended;
         }
         let path = lock_path(&self.folder, &executor.worker);
         match File::options().write(true).open(&path).map(|file| file.try_lock()) {
@@ -96,29 +85,6 @@ impl LivenessLock {
         let folder_id = executor.worker.split_once('.').map(|(folder_id, _)| folder_id);
         executor.host == self.host && executor.worker != self.worker && folder_id == Some(&*self.folder_id)
     }
-}
-
-/// Whether a process `process:HOST:NAMESPACE:PID:STARTTIME` has ended; unset for other names. In another namespace it has not,
-/// as far as anybody can say here.
-fn has_ended(process: &str) -> Option<bool> {
-    let ["process", _, namespace, pid, started] = process.split(':').collect::<Vec<_>>()[..] else { return None };
-    if namespace != pid_namespace() {
-        return Some(false);
-    }
-    let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else {
-        return Some(test_kill_process(Pid::from_raw(pid.parse().ok()?)?) == Err(Errno::SRCH));
-    };
-    // The fields after the name: the state is the first, the start time the twentieth.
-    let fields: Vec<_> = stat.rsplit_once(')')?.1.split_whitespace().collect();
-    Some(*fields.first()? == "Z" || *fields.get(19)? != started)
-}
-
-/// In which the numbers of processes are known: the start of the machine, since another may have the same host name, and the
-/// namespace, since containers have their own. The same everywhere without `/proc`.
-pub fn pid_namespace() -> String {
-    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    let namespace = std::fs::metadata("/proc/self/ns/pid").map_or(0, |found| found.ino());
-    format!("{}-{namespace}", boot.split('-').next().unwrap_or_default())
 }
 
 impl Drop for LivenessLock {

@@ -82,8 +82,8 @@ pub struct Runner<H: Handler> {
     state: State<H>,
     /// The last event in a state that a caller has seen, and the generation in which it was read.
     shown: Option<(Last, u64)>,
-    /// A copy of an earlier state, made after a conflict with another append: after the next conflict only what has come since is
-    /// read. Reading everything takes so long that it would conflict again.
+    /// A copy of the state, kept after a conflict. After the next conflict the runner starts from it and reads only newer events;
+    /// reading all of them again would take so long that the next append would conflict too.
     spare: Option<State<H>>,
 }
 

@@ -82,16 +82,11 @@ pub fn shown(leases: &leases::Leases, is_meant: impl Fn(&str, &Target, Option<&S
     live.chain(waiting).collect()
 }
 
-/// Whether a target overlaps another.
-pub fn meets(target: &Target, other: &Target) -> bool {
-    target.pattern().overlaps(&other.pattern())
-}
-
 async fn leases(session: &Session, args: Leases) -> Result<Code, Failure> {
     let crew = open(session).await?;
     let wanted = args.path.map(|path| target(session, &path)).transpose()?;
     let (position, leases) = (reached(crew.store(), args.at.at).await?, crew.at::<leases::Leases>(args.at.at).await?);
-    let shown = shown(&leases, |_, target, _| wanted.as_ref().is_none_or(|wanted| meets(wanted, target)));
+    let shown = shown(&leases, |_, target, _| wanted.as_ref().is_none_or(|wanted| wanted.overlaps(target)));
     let facts = json!({ "at": position });
     session.print_list("leases", facts, &shown, |lease| lease, |to, lease| facts::print(to, lease, &LEASE.0, &LEASE.1))
 }

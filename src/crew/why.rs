@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::facts;
 use super::session::open;
-use super::verbs::{agent_json, meets, shown, target};
+use super::verbs::{agent_json, shown, target};
 use crate::failure::{Code, Failure};
 use crate::queries::reached;
 use crate::session::Session;
@@ -83,7 +83,7 @@ async fn about_file(
     position: Position,
 ) -> Result<Code, Failure> {
     let target = target(session, what)?;
-    let held = shown(leases, |_, held, _| meets(&target, held));
+    let held = shown(leases, |_, held, _| target.overlaps(held));
     let edits = edits(crew, &target, position).await?;
     let is_known = target.is_pattern || session.folder.join(what).symlink_metadata().is_ok();
     if held.is_empty() && edits.is_empty() && !is_known {
@@ -110,7 +110,7 @@ async fn edits(crew: &Crew, target: &Target, up_to: Position) -> Result<Vec<Valu
                 // The query gives no other.
                 _another => continue,
             };
-            let is_meant = Target::literal(&path).is_ok_and(|edited| meets(target, &edited));
+            let is_meant = Target::literal(&path).is_ok_and(|edited| target.overlaps(&edited));
             if is_meant && found.len() < EDITS_MAX {
                 found.push(json!({
                     "event": recorded.event_type, "path": path, "agent": agent, "lease": lease,

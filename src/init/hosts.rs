@@ -149,7 +149,7 @@ pub fn shared(hosts: &[Host], places: &Places) -> Vec<Target> {
 pub fn git_hooks(places: &Places) -> Vec<Target> {
     let Some(folder) = places.git_hooks() else { return Vec::new() };
     let commit = "crewlog hook pre-commit </dev/null || exit 1\n";
-    // Git writes what is pushed to the input: the rest of a script gets it too.
+    // Git lists the pushed refs on standard input. The hook that was there before needs them too.
     let push = "input=$(cat)\nprintf '%s\\n' \"$input\" | crewlog hook pre-push \"$@\" || exit 1\n\
                 exec <<END_OF_INPUT\n$input\nEND_OF_INPUT\n";
     let script = |(name, run): (&str, &str)| {

@@ -27,10 +27,7 @@ pub struct Mail {
 }
 
 impl Crew {
-    /// Sends a message of an agent.
-    ///
-    /// # Errors
-    /// As for [`Crew::deliver`].
+    /// Sends a message of an agent, as [`Crew::deliver`] does.
     pub async fn send(&self, caller: &Caller, message: Message) -> Result<(Position, BTreeSet<String>), Refusal> {
         self.present(caller).await?;
         self.deliver(message).await
@@ -141,8 +138,7 @@ impl Crew {
     }
 }
 
-/// The agents that names, roles and [`EVERYONE`] stand for, without a sender who does not
-/// name itself.
+/// The agents that names, roles and [`EVERYONE`] stand for. A sender is among them only by its name.
 fn recipients(agents: &Agents, wanted: &BTreeSet<String>, from: &Sender) -> Result<BTreeSet<String>, Refusal> {
     let mut found = BTreeSet::new();
     for wanted in wanted {

@@ -390,8 +390,8 @@ impl Leases {
         freed
     }
 
-    /// Grants waiting requests for what was freed that are no longer blocked, the oldest first. None overtakes an older one that
-    /// it overlaps.
+    /// Grants the waiting requests that the freed targets no longer block, oldest first. A request never overtakes an older one
+    /// that it overlaps.
     fn grant_waiting(&mut self, freed: &[Target], now: Timestamp) -> Vec<LeaseEvent> {
         let is_for = |(_, waiting): &&(u64, Waiting)| {
             waiting.request.targets.iter().any(|target| freed.iter().any(|freed| freed.overlaps(target)))
