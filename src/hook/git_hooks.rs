@@ -4,12 +4,13 @@
 use std::io::{self, Read};
 use std::process::ExitCode;
 
+use crewlog_executors::crew::process;
 use crewlog_planner::crew::agents::Agent;
 
 use super::edits::{Changes, Hit};
 use super::identity::program_of;
 use super::run::on_the_log;
-use super::{facts, git, process};
+use super::{facts, git};
 use crate::cli::GitHook;
 use crate::config::OnError;
 use crate::crew::session::{agent_id, is_below_agent, open};

@@ -1,12 +1,13 @@
 //! Which agent a hook acts for: that of its session, else of the process of the agent program, else the launcher's.
 
+use crewlog_executors::crew::process::named;
 use crewlog_executors::crew::{Caller, Join, Refusal};
+use crewlog_planner::claim::Executor;
 use crewlog_planner::crew::CrewError;
 use crewlog_planner::crew::agents::{Agent, Agents, Liveness, Profile};
 
 use super::dialect::{Moment, SubAgent};
 use super::moments::Hook;
-use super::process::named;
 use crate::cli::Host;
 
 /// The most characters of a subagent's kind, and of its id, in its name.
@@ -75,7 +76,11 @@ impl Hook<'_> {
             capabilities: Vec::new(),
             focus: Vec::new(),
             worktree: self.here.name().to_owned(),
-            process: self.origin.ancestors.first().map(|process| self.crew.process_of(&program, process)),
+            process: self
+                .origin
+                .ancestors
+                .first()
+                .map(|of| Executor { worker: of.clone(), ..self.crew.process(&program) }),
             program,
         };
         Ok(self.crew.join(Join { name, parent, session, profile }).await?.caller)
@@ -134,9 +139,9 @@ impl Hook<'_> {
     }
 }
 
-/// The program of an agent, as one of [`ancestors`](super::process::ancestors); unset where only its server is known.
+/// The program of an agent, as one of the ancestors of its hooks; unset where only its server is known.
 pub fn program_of(agent: &Agent) -> Option<&str> {
-    let (_, process) = agent.profile.process.as_ref()?.worker.split_once('.')?;
+    let process = agent.profile.process.as_ref()?.worker.as_str();
     Some(process).filter(|process| process.starts_with("process:"))
 }
 

@@ -11,7 +11,6 @@ mod git_hooks;
 mod identity;
 mod moments;
 mod patch;
-pub mod process;
 mod resident;
 mod run;
 mod shell;

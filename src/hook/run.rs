@@ -7,11 +7,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use crewlog_executors::crew::process;
 use tokio::time::timeout;
 
 use super::dialect::{Call, Moment, Verdict, parse, printed};
 use super::moments::Origin;
-use super::{git_hooks, moments, process, resident};
+use super::{git_hooks, moments, resident};
 use crate::cli::{GitHook, Global};
 use crate::config::{HooksConfig, OnError};
 use crate::crew::session::{agent_id, open};

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crewlog_executors::crew::process::parent_session;
 use crewlog_executors::crew::{Caller, Crew, Join, Joined, Refusal};
 use crewlog_planner::crew::CrewError;
 use crewlog_planner::crew::agents::{Outcome, Profile};
@@ -17,7 +18,6 @@ use super::reply::Refused;
 use super::tools::JOIN;
 use crate::crew::session::agent_id;
 use crate::crew::worktree::Worktree;
-use crate::hook::process::parent_session;
 
 /// The most handles that are known; the oldest is forgotten.
 const HANDLES_MAX: usize = 2_000;

@@ -299,7 +299,7 @@ fn hooks_without_a_common_session_find_their_agent_by_the_process() {
     let stat = fs::read_to_string("/proc/self/stat").unwrap();
     let started = stat.rsplit_once(')').unwrap().1.split_whitespace().nth(19).unwrap().to_owned();
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    let namespace = crewlog_executors::liveness::pid_namespace();
+    let namespace = crewlog_executors::crew::process::pid_namespace();
     let session = format!("process:{host}:{namespace}:{}:{started}", std::process::id());
     rig.with_crew(async |crew, worktree| join_as(crew, "served", session.clone(), worktree).await);
     for (host, path) in [("gemini", "a.txt"), ("opencode", "b.txt"), ("claude", "c.txt")] {

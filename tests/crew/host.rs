@@ -3,12 +3,16 @@
 
 use std::sync::Arc;
 
+use crewlog_executors::claiming::claim_of;
 use crewlog_executors::crew::{Claimed, Join, Refusal, TaskState};
-use crewlog_planner::claim::{LOST_MAX, TaskError, TaskProgress};
+use crewlog_mq::Cause;
+use crewlog_planner::claim::{LOST_MAX, TaskCommand, TaskError, TaskProgress};
 use crewlog_planner::crew::CrewError;
 use crewlog_planner::crew::agents::{Liveness, Outcome};
 use crewlog_planner::crew::asks::{Ask, Wanted};
 use crewlog_planner::crew::leases::{By, TTL};
+use crewlog_planner::event::plan_tag;
+use crewlog_planner::plan::TaskId;
 use futures::future::join_all;
 
 use super::team::{Team, claimed, done, join, joined, leased, n_of, recorded, request, task};
@@ -313,7 +317,9 @@ async fn after_three_dead_claimants_a_task_waits_for_a_person() {
     assert_eq!(crew.tasks(None).await.unwrap()[0].state, TaskState::Parked);
     assert!(matches!(claimed(&crew, &bob).await, Err(Refusal::Task(TaskError::Parked))));
     assert!(crew.next_task(&bob, None).await.unwrap().0.is_none(), "nobody is offered it");
-    crew.unpark("backlog/1", "ana".into()).await.unwrap();
+    let tags = vec![plan_tag("backlog"), "project:p".to_owned()];
+    let mut claim = claim_of(crew.store(), "backlog", TaskId(1), tags);
+    claim.execute(TaskCommand::Unpark { by: "ana".into() }, &Cause::request()).await.unwrap();
     claimed(&crew, &bob).await.unwrap();
 }
 

@@ -14,6 +14,7 @@ mod board;
 mod mail;
 mod needs;
 mod presence;
+pub mod process;
 mod refusal;
 mod tasks;
 mod timers;
@@ -150,12 +151,6 @@ impl Crew {
     #[must_use]
     pub fn process(&self, name: &str) -> Executor {
         self.life.executor(name)
-    }
-
-    /// The same for another process, `process:HOST:NAMESPACE:PID:STARTTIME`.
-    #[must_use]
-    pub fn process_of(&self, name: &str, process: &str) -> Executor {
-        self.life.executor_of(name, process)
     }
 
     /// Everything that the agents of the project, their leases, messages, questions and tasks write.

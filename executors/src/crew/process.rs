@@ -1,10 +1,14 @@
-//! The processes above this one. An agent program starts both its hooks and its MCP servers, so where it gives them no
-//! common id of a session, its process is that id.
+//! The processes of agent programs: which are above this one, and which have ended. A program starts both its hooks and its MCP
+//! servers, so where it gives them no common id of a session, its process is that id.
+//!
+//! A process is written `process:HOST:NAMESPACE:PID:STARTTIME`. The start time tells it from a later one with the same number.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::parent_id;
 
-use crewlog_executors::liveness::pid_namespace;
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
 
 /// How far up the search goes. Hooks of git may run below several tools.
 const ANCESTORS_MAX: usize = 32;
@@ -12,21 +16,41 @@ const ANCESTORS_MAX: usize = 32;
 const STARTERS: [&str; 12] =
     ["ash", "bash", "busybox", "dash", "env", "fish", "ksh", "nice", "sh", "sudo", "timeout", "zsh"];
 
-/// The sessions that the processes above this one would have, the nearest first: `process:HOST:NAMESPACE:PID:STARTTIME`,
-/// without shells. The start time tells a process from a later one with the same number. Empty where there is no `/proc`.
+/// The processes above this one, the nearest first, without shells. Empty where there is no `/proc`.
 pub fn ancestors() -> Vec<String> {
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let namespace = pid_namespace();
     let (mut pid, mut found) = (parent_id(), Vec::new());
     for _ in 0..ANCESTORS_MAX {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        let Some(Status { name, parent, started }) = Status::of(&stat).filter(|_| pid > 1) else { break };
+        let Some(Status { name, parent, started, .. }) = Status::of(&stat).filter(|_| pid > 1) else { break };
         if !STARTERS.contains(&name) {
             found.push(format!("process:{host}:{namespace}:{pid}:{started}"));
         }
         pid = parent;
     }
     found
+}
+
+/// Whether a process has ended; unset for other names. In another namespace it has not, as far as anybody can say here.
+pub(super) fn has_ended(process: &str) -> Option<bool> {
+    let ["process", _, namespace, pid, started] = process.split(':').collect::<Vec<_>>()[..] else { return None };
+    if namespace != pid_namespace() {
+        return Some(false);
+    }
+    let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else {
+        return Some(test_kill_process(Pid::from_raw(pid.parse().ok()?)?) == Err(Errno::SRCH));
+    };
+    let found = Status::of(&stat)?;
+    Some(found.is_zombie || found.started.to_string() != started)
+}
+
+/// In which the numbers of processes are known: the start of the machine, since another may have the same host name, and the
+/// namespace, since containers have their own. The same everywhere without `/proc`.
+pub fn pid_namespace() -> String {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let namespace = fs::metadata("/proc/self/ns/pid").map_or(0, |found| found.ino());
+    format!("{}-{namespace}", boot.split('-').next().unwrap_or_default())
 }
 
 /// The session of the program that started this process; the MCP server and the hooks of one agent program agree on it.
@@ -49,6 +73,7 @@ pub fn is_elsewhere(process: &str, ancestors: &[String]) -> bool {
 /// A line of `/proc/PID/stat`.
 struct Status<'a> {
     name: &'a str,
+    is_zombie: bool,
     parent: u32,
     started: u64,
 }
@@ -60,6 +85,7 @@ impl<'a> Status<'a> {
         let (_, name) = before.split_once('(')?;
         // The state is the first field after the name, and the third of the line.
         let field = |number: usize| after.split_whitespace().nth(number - 3);
-        Some(Self { name, parent: field(4)?.parse().ok()?, started: field(22)?.parse().ok()? })
+        let (is_zombie, parent) = (field(3)? == "Z", field(4)?.parse().ok()?);
+        Some(Self { name, is_zombie, parent, started: field(22)?.parse().ok()? })
     }
 }

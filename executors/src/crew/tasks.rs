@@ -312,18 +312,6 @@ impl Crew {
         Ok(returned)
     }
 
-    /// Lets a parked task be claimed again, for a person.
-    ///
-    /// # Errors
-    /// [`Refusal::NoTask`].
-    pub async fn unpark(&self, id: &str, by: String) -> Result<(), Refusal> {
-        let board = self.board().await?;
-        let (plan, task) = self.find(&board, id)?;
-        let tags = board.dispatched(&plan, task).map(|dispatch| dispatch.tags).unwrap_or_default();
-        drop(board);
-        execute(&mut claim_of(&self.store, &plan, task, tags), TaskCommand::Unpark { by }).await
-    }
-
     /// Adds tasks to the standing plan: all of them or none. Gives each key with the id of its task.
     ///
     /// # Errors
@@ -374,9 +362,6 @@ impl Crew {
 }
 
 /// The id of a standing plan of a project: its name, unless another project of the log has a plan of that name.
-///
-/// # Errors
-/// A fault of the log.
 pub async fn standing_plan(store: &EventStore, project: &str, name: &str) -> Result<String, Error> {
     let first = store.read(&Query::aggregate(event::STREAM, name), Range::default(), 1).await?;
     let own = format!("project:{project}");

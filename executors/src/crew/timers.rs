@@ -6,12 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crewlog_mq::Cause;
-use crewlog_planner::claim::TaskCommand;
+use crewlog_planner::claim::{Executor, TaskCommand};
 use crewlog_planner::crew::agents::{Agent, AgentCommand, Agents, Liveness};
 use crewlog_planner::crew::leases::LeaseCommand;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 
+use super::process::has_ended;
 use super::tasks::execute;
 use super::{Crew, Refusal};
 use crate::claiming::claim_of;
@@ -78,8 +79,7 @@ impl Crew {
         Ok(())
     }
 
-    /// Ends the leases of agents that are proven dead or have left; false if there are none. Whoever was refused may then ask
-    /// again.
+    /// Ends the leases of agents that are proven dead or have left; false if there are none, so asking again is of no use.
     pub async fn bury(&self) -> Result<bool, Refusal> {
         let (now, cause) = (self.store.now(), Cause::request());
         let leases = self.leases().await?;
@@ -106,9 +106,6 @@ impl Crew {
     }
 
     /// Whether an agent holds its tasks no longer: it left, was silent for too long, or is proven dead.
-    ///
-    /// # Errors
-    /// A fault of the log.
     pub(super) async fn is_gone(&self, agent: &str) -> Result<bool, Refusal> {
         Ok(self.is_gone_of(&*self.agents().await?, agent))
     }
@@ -118,8 +115,8 @@ impl Crew {
     }
 
     /// Whether the recorded process of an agent is proven dead.
-    #[must_use]
     pub fn is_dead(&self, agent: &Agent) -> bool {
-        agent.profile.process.as_ref().is_some_and(|process| self.life.is_dead(process))
+        let is_dead = |process: &Executor| has_ended(&process.worker).unwrap_or_else(|| self.life.is_dead(process));
+        agent.profile.process.as_ref().is_some_and(is_dead)
     }
 }
