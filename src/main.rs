@@ -22,6 +22,7 @@ mod failure;
 mod fork;
 mod groups;
 mod hook;
+mod http;
 mod init;
 mod json;
 #[cfg(feature = "sealing")]
@@ -172,7 +173,7 @@ async fn obey(session: &Session, command: Command) -> Result<Code, Failure> {
             }
         }
         Command::Mcp => mcp::stdio_server(session).await,
-        Command::Serve { listen } => mcp::http_server(session, listen).await,
+        Command::Serve { listen } => http::serve(session, listen).await,
         Command::Ask(ask) => commands::ask(session, ask).await,
         Command::Withdraw { plan, question, reason } => commands::withdraw(session, &plan, &question, reason).await,
         Command::Done { plan, task, result } => commands::done(session, &plan, &task, result).await,

@@ -23,17 +23,20 @@ const FACES_OF_THE_CREW: [&str; 8] = [
     "src/mcp/",
     "src/secrets.rs",
 ];
+/// The faces that show it.
+const VIEWS: [&str; 3] = ["src/http/", "src/page/", "src/top/"];
 const CORE_OF_THE_CREW: [&str; 2] = ["planner/src/crew/", "executors/src/crew/"];
 const FILE_LINES_MAX: usize = 600;
 const FN_LINES_MAX: usize = 80;
 /// Maximum lines of production code in parts of the repository, including comments and blank lines: the part, its lists of
 /// paths, the paths among them that do not count, and the limit.
-const CEILINGS: [(&str, &[Paths], Paths, usize); 7] = [
+const CEILINGS: [(&str, &[Paths], &[Paths], usize); 8] = [
     ("the log", &[&["mq/src/"]], &[], 16_000),
-    ("the planner", &[&["planner/src/"]], &CORE_OF_THE_CREW, 14_000),
-    ("the executors", &[&["executors/src/"]], &CORE_OF_THE_CREW, 6_500),
-    ("the program", &[&["src/"]], &FACES_OF_THE_CREW, 9_500),
+    ("the planner", &[&["planner/src/"]], &[&CORE_OF_THE_CREW], 14_000),
+    ("the executors", &[&["executors/src/"]], &[&CORE_OF_THE_CREW], 6_500),
+    ("the program", &[&["src/"]], &[&FACES_OF_THE_CREW, &VIEWS], 9_500),
     ("coordination", &[&CORE_OF_THE_CREW, &FACES_OF_THE_CREW], &[], 9_000),
+    ("views", &[&VIEWS], &[], 7_000),
     ("the reader of plan files", &[&["planner/src/parse/"]], &[], 4_000),
     ("keeping plan files in step", &[&["src/sync.rs", "src/matching.rs"]], &[], 800),
 ];
@@ -124,8 +127,8 @@ fn ceilings(files: &[File]) -> Vec<Finding> {
     let mut found = Vec::new();
     for (part, places, apart, max) in CEILINGS {
         let is_in = |paths: &[&str], file: &File| paths.iter().any(|path| file.path.starts_with(path));
-        let places = places.concat();
-        let is_counted = |file: &&File| file.path.ends_with(".rs") && is_in(&places, file) && !is_in(apart, file);
+        let (places, apart) = (places.concat(), apart.concat());
+        let is_counted = |file: &&File| file.path.ends_with(".rs") && is_in(&places, file) && !is_in(&apart, file);
         let lines = files.iter().filter(is_counted).map(|file| first_test_line(&file.path, &file.text) - 1);
         let total = lines.sum::<usize>();
         if total > max {

@@ -7,11 +7,12 @@ use std::panic::Location;
 use crate::append::{Append, NewEvent};
 use crate::error::Error;
 use crate::event::Event;
+use crate::executed::ExecuteError;
 use crate::expected::Expected;
 use crate::handler::{Cause, Handler};
 use crate::ids::new_event_id;
 use crate::recorded::Metadata;
-use crate::runner::{ExecuteError, Runner};
+use crate::runner::Runner;
 use crate::store::EventStore;
 
 /// The stream in which scenarios are run, each in an aggregate of its own.

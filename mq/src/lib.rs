@@ -192,6 +192,7 @@ mod clock;
 pub mod conformance;
 mod error;
 mod event;
+mod executed;
 mod expected;
 #[cfg(feature = "faults")]
 mod faults;
@@ -242,6 +243,7 @@ pub use cell::{Cell, CellChange};
 pub use clock::{Clock, SystemClock, Timestamp};
 pub use error::{Error, Result, Source};
 pub use event::{Envelope, Event};
+pub use executed::{ExecuteError, Executed, Executions};
 pub use expected::{CellExpected, Expected};
 pub use given::{Given, When, given};
 pub use group::{
@@ -264,7 +266,7 @@ pub use postgres::Postgres;
 pub use query::{Query, Range};
 pub use recorded::{Metadata, Page, Recorded};
 pub use report::{Checked, Finding, Imported, KindStats, Stats};
-pub use runner::{ExecuteError, Executed, Prefix, Runner};
+pub use runner::{Prefix, Runner};
 #[cfg(feature = "sqlite")]
 pub use rusqlite;
 pub use sharing::SharedFields;

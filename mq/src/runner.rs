@@ -7,6 +7,7 @@ use crate::append::{Append, Appended, NewEvent, Write};
 use crate::cell::CellChange;
 use crate::error::Error;
 use crate::event::Event;
+use crate::executed::{Decided, ExecuteError, Executed, Executions, executed, nothing, one, placed};
 use crate::expected::Expected;
 use crate::handler::{Cause, Handler};
 use crate::ids::new_event_id;
@@ -33,36 +34,6 @@ async fn pause(attempt: usize) {
         let millis = u32::from(u16::from_le_bytes([a, b])) % limit;
         tokio::time::sleep(Duration::from_millis(millis.into())).await;
     }
-}
-
-/// Why a command was not carried out.
-#[derive(Debug, thiserror::Error)]
-pub enum ExecuteError<E> {
-    /// The handler refused it.
-    #[error("{0}")]
-    Refused(E),
-    /// Others wrote what the decision depends on each time. Nothing was appended; try again later.
-    #[error("{stream_id}/{aggregate_id} was written by others {attempts} times in a row: try again")]
-    Contended {
-        /// The stream.
-        stream_id: String,
-        /// The aggregate.
-        aggregate_id: String,
-        /// How often it was tried.
-        attempts: usize,
-    },
-    /// The log refused or failed.
-    #[error(transparent)]
-    Store(#[from] Error),
-}
-
-/// What a command led to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Executed<E> {
-    /// The events, in order; none when nothing changed.
-    pub events: Vec<E>,
-    /// The position of the last event. Without any: how far the log was read, or where the repeated reaction stands.
-    pub position: Position,
 }
 
 /// A handler on a log, kept warm: it reads only what is new to it.
@@ -372,7 +343,7 @@ where
         others: &[Write],
     ) -> Result<Executed<H::Event>, ExecuteError<H::Error>> {
         self.catch_up().await?;
-        self.decide(command, cause, others).await
+        one(self.decide(vec![(command, cause)], others).await?)
     }
 
     /// [`Runner::execute`] on the state as it was last read: what has come since is read only when it is in the way of what is
@@ -385,15 +356,27 @@ where
         command: H::Command,
         cause: &Cause,
     ) -> Result<Executed<H::Event>, ExecuteError<H::Error>> {
-        self.decide(command, cause, &[]).await
+        one(self.decide(vec![(command, cause)], &[]).await?)
+    }
+
+    /// Several commands of different callers, each decided on the state after those before it, in one append. Gives what each
+    /// led to, in their order; one that is refused holds up no other.
+    ///
+    /// # Errors
+    /// As for [`Runner::execute`], but no refusal: nothing of any command was appended.
+    pub async fn execute_all(
+        &mut self,
+        commands: Vec<(H::Command, &Cause)>,
+    ) -> Result<Executions<H>, ExecuteError<H::Error>> {
+        self.catch_up().await?;
+        self.decide(commands, &[]).await
     }
 
     async fn decide(
         &mut self,
-        command: H::Command,
-        cause: &Cause,
+        commands: Vec<(H::Command, &Cause)>,
         others: &[Write],
-    ) -> Result<Executed<H::Event>, ExecuteError<H::Error>> {
+    ) -> Result<Executions<H>, ExecuteError<H::Error>> {
         for attempt in 0..ATTEMPTS_MAX {
             if attempt > 0 || self.state.current_log().is_none() {
                 pause(attempt).await;
@@ -402,37 +385,38 @@ where
             if attempt > 0 {
                 self.spare = Some(self.state.clone());
             }
-            // Of the state before the command: where its events will stand only the log knows.
+            // Of the state before the commands: where their events will stand only the log knows.
             let snapshot = self.snapshot_due();
             // Decided events are in the state before they are in the log. So the state is put back only when both
             // agree: a failed append, or a caller that drops this future, leaves one that is read again.
             let mut state = std::mem::take(&mut self.state);
-            let decided = state.handler.process(command.clone());
-            let events = match decided {
-                Ok(events) if !(events.is_empty() && others.is_empty()) => events,
-                unchanged => {
-                    let position = state.read_to;
-                    self.state = state;
-                    if let (Some(snapshots), Some(snapshot)) = (&mut self.snapshots, snapshot) {
-                        snapshots.put(snapshot).await;
-                    }
-                    return unchanged.map(|events| Executed { events, position }).map_err(ExecuteError::Refused);
+            let decided = commands.iter().map(|(command, _)| state.handler.process(command.clone()));
+            let decided = decided.collect::<Vec<_>>();
+            let n_events = decided.iter().flatten().map(Vec::len).sum::<usize>();
+            if n_events == 0 && (others.is_empty() || decided.iter().all(Result::is_err)) {
+                let position = state.read_to;
+                self.state = state;
+                if let (Some(snapshots), Some(snapshot)) = (&mut self.snapshots, snapshot) {
+                    snapshots.put(snapshot).await;
                 }
-            };
-            match self.append(&events, &state, cause, snapshot, others).await {
+                return Ok(executed(decided, |_| position));
+            }
+            let events = self.written(&decided, &commands)?;
+            let is_reaction = commands.iter().any(|(_, cause)| cause.derived.is_some());
+            match self.append(events, &state, snapshot, others).await {
                 Ok((appended, _, is_rewritten))
                     if appended.repeated && (is_rewritten || !self.follows(&appended, &state)) =>
                 {
-                    return self.repeated(appended.last()).await;
+                    return self.repeated(decided, appended.last()).await;
                 }
                 // The log has other events than the state.
                 Ok((appended, _, true)) => {
                     self.catch_up().await?;
-                    return Ok(Executed { events, position: appended.last() });
+                    return Ok(executed(decided, |n| placed(&appended, n, n_events)));
                 }
                 // A repetition that stands right behind: another host decided the same on the same state.
                 Ok((appended, last, false)) => {
-                    let own = appended.places.iter().take(events.len());
+                    let own = appended.places.iter().take(n_events);
                     own.for_each(|place| state.handler.placed(place.position));
                     // Without events of its own nothing kept others from writing to its aggregate before this append.
                     if last.is_some() {
@@ -440,9 +424,9 @@ where
                     }
                     self.state = state;
                     self.show();
-                    self.count(events.len());
-                    let events = if appended.repeated { Vec::new() } else { events };
-                    return Ok(Executed { events, position: appended.last() });
+                    self.count(n_events);
+                    let decided = if appended.repeated { nothing(decided) } else { decided };
+                    return Ok(executed(decided, |n| placed(&appended, n, n_events)));
                 }
                 Err(error) if self.is_behind(&error) => {
                     let spare = self.spare.take();
@@ -450,10 +434,10 @@ where
                     self.state = spare.unwrap_or_default();
                 }
                 Err(error @ (Error::IdReused { position, .. } | Error::PartlyKnown { position, .. }))
-                    if cause.derived.is_some() =>
+                    if is_reaction =>
                 {
                     tracing::warn!(%error, "this reaction is in the log with other content; it is left as it is");
-                    return self.repeated(position).await;
+                    return self.repeated(decided, position).await;
                 }
                 Err(error) => {
                     // The next read does not report the same loss again.
@@ -477,21 +461,23 @@ where
     }
 
     /// The reaction is in the log at `position`: the state is what the log says.
-    async fn repeated(&mut self, position: Position) -> Result<Executed<H::Event>, ExecuteError<H::Error>> {
+    async fn repeated(
+        &mut self,
+        decided: Decided<H::Event, H::Error>,
+        position: Position,
+    ) -> Result<Executions<H>, ExecuteError<H::Error>> {
         self.catch_up().await?;
-        Ok(Executed { events: Vec::new(), position })
+        Ok(executed(nothing(decided), |_| position))
     }
 
     /// Appends the events. Gives the last one too, and whether the log has other events.
     async fn append(
         &mut self,
-        events: &[H::Event],
+        events: Vec<NewEvent>,
         state: &State<H>,
-        cause: &Cause,
         snapshot: Option<CellChange>,
         others: &[Write],
     ) -> Result<(Appended, Option<Last>, bool), Error> {
-        let events = self.written(events, cause)?;
         let last = events.last().map(|event| (events.len() - 1, event.event_id()));
         let mut append = match &self.scope {
             Scope::Aggregate(_) if events.is_empty() => Append::default(),
@@ -522,8 +508,15 @@ where
     }
 
     /// The events as they go into the log.
-    fn written(&self, events: &[H::Event], cause: &Cause) -> Result<Vec<NewEvent>, Error> {
-        let written = events.iter().enumerate().map(|(index, event)| {
+    fn written(
+        &self,
+        decided: &Decided<H::Event, H::Error>,
+        commands: &[(H::Command, &Cause)],
+    ) -> Result<Vec<NewEvent>, Error> {
+        let caused = decided.iter().zip(commands).flat_map(|(decided, (_, cause))| {
+            decided.iter().flatten().enumerate().map(move |(index, event)| (index, event, cause))
+        });
+        let written = caused.map(|(index, event, cause)| {
             let tags = match &self.scope {
                 Scope::Aggregate(tags) => tags.clone(),
                 Scope::Query(tags_of) => tags_of(event),

@@ -1,32 +1,32 @@
-//! The face of the crew for coding agents: an MCP server over stdio (`crewlog mcp`) or HTTP (`crewlog serve`).
+//! The face of the crew for coding agents: an MCP server over stdio (`crewlog mcp`), and a service for HTTP (`crewlog serve`).
 //!
 //! It decides nothing. Each tool is a call of the [`Crew`](crewlog_executors::crew::Crew); a refusal is a result that says what to
 //! do next. Both commands also host the timers, the planner and the processes over all plans.
 
 mod args;
 mod calls;
-mod credentials;
 mod hosting;
-mod http;
 mod identity;
 mod once;
 mod reply;
 mod server;
 mod tools;
 
-use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::ServiceExt;
 use rmcp::service::ServerInitializeError;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::stdio;
+use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use rustix::process::{Pid, getppid};
 use tokio::time::interval;
 
-use self::hosting::Hosting;
-use self::identity::Members;
-use self::server::Server;
+pub use self::hosting::Hosting;
+pub use self::identity::Members;
+pub use self::server::Server;
 use crate::crew::session::open_to_serve;
 use crate::failure::{Code, Failure};
 use crate::runtime::Signals;
@@ -73,17 +73,14 @@ async fn orphaned(parent: Option<Pid>) {
     }
 }
 
-/// Serves agents over HTTP on the loopback interface, until a signal.
-pub async fn http_server(session: &Session, listen: SocketAddr) -> Result<Code, Failure> {
-    if !listen.ip().is_loopback() {
-        let message = format!("{listen} is not on the loopback interface: the server is for this machine only");
-        return Err(Failure::user(message).hint("use 127.0.0.1, and a tunnel such as ssh -L from elsewhere"));
-    }
-    let signals = Signals::new()?;
-    let crew = open_to_serve(session).await?;
-    let server = Server::new(crew.clone(), Members::of_handles(&session.folder));
-    let mut hosting = Hosting::start(session, &crew);
-    let served = http::serve(session, server, listen, signals, hosting.log_closed()).await;
-    hosting.stop().await;
-    served.map(|()| Code::Done)
+/// The server for HTTP. Without sessions, since an agent is known by its handle. A name that was made to point at this machine is no
+/// host of it, and the page of another server no origin.
+pub fn service(server: Server, hosts: &[String]) -> StreamableHttpService<Server, NeverSessionManager> {
+    let config = StreamableHttpServerConfig::default()
+        .with_legacy_session_mode(false)
+        .with_json_response(true)
+        .with_max_request_body_bytes(MESSAGE_BYTES_MAX)
+        .with_allowed_origins(hosts.iter().map(|host| format!("http://{host}")))
+        .with_allowed_hosts(hosts.iter().cloned());
+    StreamableHttpService::new(move || Ok(server.clone()), Arc::default(), config)
 }

@@ -37,6 +37,7 @@ mod scenarios;
 mod sharing;
 mod snapshots;
 mod time;
+mod together;
 mod versions;
 mod wakes;
 
@@ -53,7 +54,7 @@ use tempfile::TempDir;
 use backends::logs;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-enum Fact {
+pub enum Fact {
     Noted { n: i64 },
     Closed,
 }

@@ -14,16 +14,16 @@ use super::{Fact, Place, check_history, everything, in_time, logs, note, noting}
 
 /// Sums the noted numbers, up to a maximum, until it is closed.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-struct Sum {
+pub struct Sum {
     total: i64,
     n_events: i64,
     closed: bool,
 }
 
-const TOTAL_MAX: i64 = 1000;
+pub const TOTAL_MAX: i64 = 1000;
 
 #[derive(Debug, Clone)]
-enum Command {
+pub enum Command {
     /// Notes each in turn; all or none.
     Add(Vec<i64>),
     /// Notes the rest up to the maximum.
@@ -33,7 +33,7 @@ enum Command {
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0} is too much")]
-struct TooMuch(i64);
+pub struct TooMuch(pub i64);
 
 impl Handler for Sum {
     type Command = Command;
@@ -67,14 +67,14 @@ impl Handler for Sum {
     }
 }
 
-type Sums = Runner<Sum>;
+pub type Sums = Runner<Sum>;
 
-fn sums(store: &EventStore) -> Sums {
+pub fn sums(store: &EventStore) -> Sums {
     Runner::new(store.clone(), "sums", "a", vec!["project:p".into()])
 }
 
 /// A warm state equals the fold of the log.
-async fn check_state(runner: &Sums, store: &EventStore) {
+pub async fn check_state(runner: &Sums, store: &EventStore) {
     let history = store.load_events::<Fact>(&Query::aggregate("sums", "a"), None).await.expect("it can be read");
     assert_eq!(*runner.handler(), Sum::fold(&history));
     assert_eq!(runner.sequence(), history.len() as i64);

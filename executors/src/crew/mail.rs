@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crewlog_mq::{Cause, Position, Query, Range, Recorded, Timestamp};
+use crewlog_mq::{Position, Query, Range, Recorded, Timestamp};
 use crewlog_planner::crew::agents::{Agent, Agents, EVERYONE, Liveness};
 use crewlog_planner::crew::messages::{self, Message, MessageCommand, MessageEvent, Messages, Sender};
 
@@ -45,8 +45,8 @@ impl Crew {
             message.thread = Some(self.thread_of(position).await?);
         }
         let command = MessageCommand::Send { message, now: self.store.now() };
-        let executed = self.messages.lock().await.execute(command, &Cause::request()).await?;
-        Ok((executed.position, to))
+        let position = self.messages.execute(command, |_, executed| executed.position).await?;
+        Ok((position, to))
     }
 
     /// The first message of the thread that a message belongs to.
@@ -67,8 +67,7 @@ impl Crew {
     pub async fn mark_read(&self, caller: &Caller, messages: BTreeSet<Position>) -> Result<(), Refusal> {
         self.present(caller).await?;
         let command = MessageCommand::Read { agent: caller.agent.clone(), messages, now: self.store.now() };
-        self.messages.lock().await.execute(command, &Cause::request()).await?;
-        Ok(())
+        self.messages.execute(command, |_, _| ()).await
     }
 
     /// The messages to an agent after a position, at most `limit`, the oldest first, now or as of a position; the unread ones only
@@ -121,18 +120,17 @@ impl Crew {
     pub async fn ack(&self, caller: &Caller, message: Position, note: String) -> Result<(), Refusal> {
         self.present(caller).await?;
         let command = MessageCommand::Ack { agent: caller.agent.clone(), message, note, now: self.store.now() };
-        self.messages.lock().await.execute(command, &Cause::request()).await?;
-        Ok(())
+        self.messages.execute(command, |_, _| ()).await
     }
 
     /// Offers an agent its unread messages, and gives how many it has not been told about before and how many are unread.
     pub async fn offer(&self, agent: &str) -> Result<(usize, usize), Refusal> {
-        let mut messages = self.messages.lock().await;
-        messages.catch_up().await?;
-        let counted = (messages.handler().n_new(agent), messages.handler().unread(agent).count());
+        let messages = self.messages().await?;
+        let counted = (messages.n_new(agent), messages.unread(agent).count());
+        drop(messages);
         if counted.0 > 0 {
             let command = MessageCommand::Offer { agent: agent.to_owned(), now: self.store.now() };
-            messages.execute(command, &Cause::request()).await?;
+            self.messages.execute(command, |_, _| ()).await?;
         }
         Ok(counted)
     }

@@ -16,6 +16,7 @@ mod needs;
 mod presence;
 pub mod process;
 mod refusal;
+mod shared;
 mod tasks;
 mod timers;
 
@@ -24,8 +25,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crewlog_mq::{
-    Append, Cause, CellChange, Error, Event, EventStore, Executed, Handler, Position, Query, Range, Runner, Snapshot,
-    Timestamp,
+    Append, CellChange, Error, Event, EventStore, Executed, Handler, Position, Query, Range, Snapshot, Timestamp,
 };
 use crewlog_planner::claim::{self, Executor};
 use crewlog_planner::crew::agents::{self, Agents, Profile};
@@ -34,16 +34,18 @@ use crewlog_planner::crew::leases::{self, Holder, Lease, LeaseCommand, LeaseEven
 use crewlog_planner::crew::messages::{self, Messages};
 use crewlog_planner::event;
 use futures::TryStreamExt;
-use tokio::sync::{Mutex, MutexGuard};
+use tokio::sync::Mutex;
 
 pub use self::board::{TaskState, TaskSummary};
 pub use self::mail::Mail;
 pub use self::needs::{Kind, Need, NeedsYou, needs_you};
 pub use self::refusal::Refusal;
+pub use self::shared::Read;
 pub use self::tasks::{Claimed, NewTask, STANDING_PLAN, standing_plan};
 pub use self::timers::host;
 
 use self::board::Board;
+use self::shared::{Shared, runner};
 use crate::liveness::LivenessLock;
 
 /// The space of the cells that tell when hooks ran.
@@ -54,10 +56,10 @@ pub struct Crew {
     store: EventStore,
     project: String,
     life: Arc<LivenessLock>,
-    agents: Mutex<Runner<Agents>>,
-    leases: Mutex<Runner<Leases>>,
-    messages: Mutex<Runner<Messages>>,
-    asks: Mutex<Runner<Asks>>,
+    agents: Shared<Agents>,
+    leases: Shared<Leases>,
+    messages: Shared<Messages>,
+    asks: Shared<Asks>,
     board: Mutex<Board>,
 }
 
@@ -124,10 +126,10 @@ impl Crew {
     #[must_use]
     pub fn new(store: &EventStore, project: &str, life: Arc<LivenessLock>) -> Self {
         Self {
-            agents: Mutex::new(runner(store, project)),
-            leases: Mutex::new(runner(store, project)),
-            messages: Mutex::new(runner(store, project)),
-            asks: Mutex::new(runner(store, project)),
+            agents: Shared::new(store, project),
+            leases: Shared::new(store, project),
+            messages: Shared::new(store, project),
+            asks: Shared::new(store, project),
             board: Mutex::new(Board::default()),
             store: store.clone(),
             project: project.to_owned(),
@@ -164,22 +166,22 @@ impl Crew {
 
     /// The agents, up to date.
     pub async fn agents(&self) -> Result<Read<'_, Agents>, Error> {
-        Read::of(&self.agents).await
+        self.agents.read().await
     }
 
     /// The leases, up to date.
     pub async fn leases(&self) -> Result<Read<'_, Leases>, Error> {
-        Read::of(&self.leases).await
+        self.leases.read().await
     }
 
     /// The open messages, up to date.
     pub async fn messages(&self) -> Result<Read<'_, Messages>, Error> {
-        Read::of(&self.messages).await
+        self.messages.read().await
     }
 
     /// The questions, up to date.
     pub async fn asks(&self) -> Result<Read<'_, Asks>, Error> {
-        Read::of(&self.asks).await
+        self.asks.read().await
     }
 
     /// The agents, leases, messages or questions as of a position, or now.
@@ -217,15 +219,16 @@ impl Crew {
         let now = self.store.now();
         let wait_until = wait.map(|wait| now.plus(wait));
         let command = LeaseCommand::Reserve { request: request.clone(), wait_until, now };
-        let mut leases = self.leases.lock().await;
-        let executed = leases.execute(command, &Cause::request()).await?;
-        let own = granted(leases.handler(), &request, now);
-        let is_granted = request.targets.iter().all(|target| own.iter().any(|(_, lease)| lease.target == *target));
-        let merge_risks = executed.events.into_iter().find_map(|event| match event {
-            LeaseEvent::LeasesGranted { merge_risks, .. } => Some(merge_risks),
-            _another => None,
-        });
-        Ok(is_granted.then(|| Granted { leases: own, merge_risks: merge_risks.unwrap_or_default() }))
+        let look = move |leases: &Leases, executed: Executed<LeaseEvent>| {
+            let own = granted(leases, &request, now);
+            let is_granted = request.targets.iter().all(|target| own.iter().any(|(_, lease)| lease.target == *target));
+            let merge_risks = executed.events.into_iter().find_map(|event| match event {
+                LeaseEvent::LeasesGranted { merge_risks, .. } => Some(merge_risks),
+                _another => None,
+            });
+            is_granted.then(|| Granted { leases: own, merge_risks: merge_risks.unwrap_or_default() })
+        };
+        self.leases.execute(command, look).await
     }
 
     /// Extends leases: those with these numbers or targets, or all. Gives the leases that are live now.
@@ -234,10 +237,11 @@ impl Crew {
     /// A lease that is not the agent's.
     pub async fn extend(&self, caller: &Caller, which: Which, by: Duration) -> Result<Vec<(u64, Lease)>, Refusal> {
         self.present(caller).await?;
-        let command = LeaseCommand::Extend { agent: caller.agent.clone(), which, by, now: self.store.now() };
-        let mut leases = self.leases.lock().await;
-        leases.execute(command, &Cause::request()).await?;
-        Ok(leases.handler().of_agent(&caller.agent).map(|(number, lease)| (number, lease.clone())).collect())
+        let (agent, now) = (caller.agent.clone(), self.store.now());
+        let command = LeaseCommand::Extend { agent: agent.clone(), which, by, now };
+        let own =
+            move |leases: &Leases, _| leases.of_agent(&agent).map(|(number, lease)| (number, lease.clone())).collect();
+        self.leases.execute(command, own).await
     }
 
     /// Releases leases, and gives their numbers and the agents that were waiting and have their leases now.
@@ -247,7 +251,7 @@ impl Crew {
     pub async fn release(&self, caller: &Caller, which: Which) -> Result<(Vec<u64>, Vec<String>), Refusal> {
         self.present(caller).await?;
         let command = LeaseCommand::Release { agent: caller.agent.clone(), which, now: self.store.now() };
-        let executed = self.leases.lock().await.execute(command, &Cause::request()).await?;
+        let executed = self.leases.execute(command, |_, executed| executed).await?;
         let mut granted = Vec::new();
         for event in &executed.events {
             if let LeaseEvent::LeasesGranted { request, .. } = event {
@@ -263,15 +267,14 @@ impl Crew {
     /// A lease that is not live.
     pub async fn force(&self, leases: Vec<u64>, by: String, reason: String) -> Result<Vec<u64>, Refusal> {
         let command = LeaseCommand::Force { leases, by, reason, now: self.store.now() };
-        let executed = self.leases.lock().await.execute(command, &Cause::request()).await?;
+        let executed = self.leases.execute(command, |_, executed| executed).await?;
         Ok(released_by(&executed))
     }
 
     /// Records that an edit was refused, or that a file was changed without a lease.
     pub async fn record_edit(&self, command: impl FnOnce(Timestamp) -> LeaseCommand) -> Result<(), Refusal> {
         let command = command(self.store.now());
-        self.leases.lock().await.execute(command, &Cause::request()).await?;
-        Ok(())
+        self.leases.execute(command, |_, _| ()).await
     }
 
     /// Notes that a hook of a program ran, once a minute at most: beside the log, since nothing depends on it.
@@ -302,14 +305,13 @@ impl Crew {
     pub async fn ask(&self, caller: &Caller, ask: Ask) -> Result<u64, Refusal> {
         self.present(caller).await?;
         let ask = Ask { agent: caller.agent.clone(), ..ask };
-        let mut asks = self.asks.lock().await;
         let command = AskCommand::Ask { ask: ask.clone(), now: self.store.now() };
-        let executed = asks.execute(command, &Cause::request()).await?;
         // The log has the question with its secrets redacted, so its text does not find it.
-        Ok(match executed.events.first() {
+        let number = move |asks: &Asks, executed: Executed<AskEvent>| match executed.events.first() {
             Some(AskEvent::PersonAsked { number, .. }) => *number,
-            _it_is_open_already => asks.handler().number_of(&ask).unwrap_or_default(),
-        })
+            _it_is_open_already => asks.number_of(&ask).unwrap_or_default(),
+        };
+        self.asks.execute(command, number).await
     }
 
     /// A person answers.
@@ -318,52 +320,8 @@ impl Crew {
     /// A refusal by [`Asks`].
     pub async fn answer(&self, number: u64, answer: Answer) -> Result<(), Refusal> {
         let command = AskCommand::Answer { number, answer, now: self.store.now() };
-        self.asks.lock().await.execute(command, &Cause::request()).await?;
-        Ok(())
+        self.asks.execute(command, |_, _| ()).await
     }
-}
-
-/// A handler that was just read. Its lock is held, so keep it for a moment only.
-pub struct Read<'a, H: Handler>(MutexGuard<'a, Runner<H>>);
-
-impl<'a, H: Handler> Read<'a, H>
-where
-    H::Command: Clone,
-    H::Event: Event,
-{
-    async fn of(runner: &'a Mutex<Runner<H>>) -> Result<Self, Error> {
-        let mut runner = runner.lock().await;
-        runner.catch_up().await?;
-        Ok(Self(runner))
-    }
-
-    /// Up to where it was read.
-    #[must_use]
-    pub fn position(&self) -> Position {
-        self.0.position()
-    }
-}
-
-impl<H: Handler> std::ops::Deref for Read<'_, H>
-where
-    H::Command: Clone,
-    H::Event: Event,
-{
-    type Target = H;
-
-    fn deref(&self) -> &H {
-        self.0.handler()
-    }
-}
-
-/// A handler of the project. Its fold has the name of its stream.
-fn runner<H>(store: &EventStore, project: &str) -> Runner<H>
-where
-    H: Handler + Snapshot,
-    H::Command: Clone,
-    H::Event: Event,
-{
-    Runner::new(store.clone(), H::FOLD, project, vec![format!("project:{project}")]).with_snapshots()
 }
 
 fn released_by(executed: &Executed<LeaseEvent>) -> Vec<u64> {

@@ -1,7 +1,8 @@
 //! Joining, resuming, calling and leaving: what an agent holds follows its session.
 
-use crewlog_mq::{Cause, Handler};
-use crewlog_planner::crew::agents::{AgentCommand, AgentEvent, Outcome, Report};
+use crewlog_mq::{Executed, Handler};
+use crewlog_planner::crew::CrewError;
+use crewlog_planner::crew::agents::{AgentCommand, AgentEvent, Agents, Outcome, Report};
 use crewlog_planner::crew::asks::AskCommand;
 use crewlog_planner::crew::leases::{LeaseCommand, Which};
 
@@ -15,22 +16,23 @@ impl Crew {
     pub async fn join(&self, join: Join) -> Result<Joined, Refusal> {
         let Join { name, parent, session, profile } = join;
         let (worktree, program) = (profile.worktree.clone(), profile.program.clone());
-        let mut agents = self.agents.lock().await;
         let (wanted, below, known) = (name.clone(), parent.clone(), session.clone());
         let command = AgentCommand::Join { name, parent, session, profile, now: self.store.now() };
-        let executed = agents.execute(command, &Cause::request()).await?;
-        let is_joined = |event: &AgentEvent| matches!(event, AgentEvent::AgentJoined { .. });
-        let is_resumed = !executed.events.iter().any(is_joined);
-        let agent = match executed.events.first().and_then(AgentEvent::of_agent) {
-            Some((agent, _)) => agent.to_owned(),
-            // It is as it was.
-            None => agents.handler().name_for(wanted, below.as_deref(), &known, &program)?,
+        let joined = move |agents: &Agents, executed: Executed<AgentEvent>| {
+            let is_joined = |event: &AgentEvent| matches!(event, AgentEvent::AgentJoined { .. });
+            let is_resumed = !executed.events.iter().any(is_joined);
+            let agent = match executed.events.first().and_then(AgentEvent::of_agent) {
+                Some((agent, _)) => agent.to_owned(),
+                // It is as it was.
+                None => agents.name_for(wanted, below.as_deref(), &known, &program)?,
+            };
+            let epoch = agents.get(&agent).map_or(0, |found| found.epoch);
+            Ok(Joined { caller: Caller { agent, epoch, worktree }, is_resumed, position: executed.position })
         };
-        let epoch = agents.handler().get(&agent).map_or(0, |found| found.epoch);
-        drop(agents);
-        let caller = Caller { agent, epoch, worktree };
-        self.present(&caller).await?;
-        Ok(Joined { caller, is_resumed, position: executed.position })
+        let joined: Result<_, CrewError> = self.agents.execute(command, joined).await?;
+        let joined = joined?;
+        self.present(&joined.caller).await?;
+        Ok(joined)
     }
 
     /// An agent as it has joined, for a process that acts for it: a hook, or a command that it runs.
@@ -52,17 +54,16 @@ impl Crew {
     /// [`CrewError::Left`](crewlog_planner::crew::CrewError::Left).
     pub async fn present(&self, caller: &Caller) -> Result<(), Refusal> {
         let (agent, now) = (caller.agent.clone(), self.store.now());
-        let mut agents = self.agents.lock().await;
-        agents.catch_up().await?;
-        agents.handler().check(&agent, caller.epoch)?;
-        agents.execute_as_read(AgentCommand::See { agent: agent.clone(), now }, &Cause::request()).await?;
-        // It may have been superseded meanwhile.
-        agents.handler().check(&agent, caller.epoch)?;
-        drop(agents);
-        let mut leases = self.leases.lock().await;
-        leases.catch_up().await?;
-        if leases.handler().renewal_is_due(&agent, now) {
-            leases.execute_as_read(LeaseCommand::Renew { agent, now }, &Cause::request()).await?;
+        let is_news = !self.agents().await?.check(&agent, caller.epoch)?.was_seen(now);
+        if is_news {
+            let command = AgentCommand::See { agent: agent.clone(), now };
+            let (seen, epoch) = (agent.clone(), caller.epoch);
+            // It may have been superseded meanwhile.
+            self.agents.execute(command, move |agents, _| agents.check(&seen, epoch).map(drop)).await??;
+        }
+        let is_due = self.leases().await?.renewal_is_due(&agent, now);
+        if is_due {
+            self.leases.execute(LeaseCommand::Renew { agent, now }, |_, _| ()).await?;
         }
         Ok(())
     }
@@ -74,8 +75,7 @@ impl Crew {
     pub async fn report(&self, caller: &Caller, report: Report) -> Result<(), Refusal> {
         self.present(caller).await?;
         let command = AgentCommand::Report { agent: caller.agent.clone(), report, now: self.store.now() };
-        self.agents.lock().await.execute(command, &Cause::request()).await?;
-        Ok(())
+        self.agents.execute(command, |_, _| ()).await
     }
 
     /// An agent leaves, and its subagents with it: their tasks are returned, their leases and waiting requests end, and their
@@ -100,18 +100,18 @@ impl Crew {
         agents.clone().process(leaving(caller.agent.clone()))?;
         let below: Vec<_> = agents.present_below(&caller.agent).map(str::to_owned).collect();
         drop(agents);
-        let (mut released, mut tasks, cause) = (Vec::new(), Vec::new(), Cause::request());
+        let (mut released, mut tasks) = (Vec::new(), Vec::new());
         for agent in &below {
             tasks.extend(self.return_tasks(agent, &note).await?);
             let (agent, now) = (agent.clone(), self.store.now());
             let release = LeaseCommand::Release { agent: agent.clone(), which: Which::All, now };
-            released.extend(released_by(&self.leases.lock().await.execute(release, &cause).await?));
+            released.extend(self.leases.execute(release, |_, executed| released_by(&executed)).await?);
             let withdraw = AskCommand::Withdraw { reason: format!("{agent} has left"), agent, now };
-            self.asks.lock().await.execute(withdraw, &cause).await?;
+            self.asks.execute(withdraw, |_, _| ()).await?;
         }
         // Last: until it is recorded, a call that broke off can be repeated.
         for agent in below {
-            self.agents.lock().await.execute(leaving(agent), &cause).await?;
+            self.agents.execute(leaving(agent), |_, _| ()).await?;
         }
         Ok((released, tasks))
     }

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use tokio::sync::MutexGuard;
 
 use super::board::{Board, TaskState, TaskSummary, summaries};
-use super::{Caller, Crew, Refusal, granted};
+use super::{Caller, Crew, Refusal, granted, released_by};
 use crate::claiming::claim_of;
 use crate::planning;
 use crate::plans::planner_of;
@@ -108,16 +108,20 @@ impl Crew {
         let profile = self.agents().await?.get(&caller.agent).map(|agent| agent.profile.clone());
         let roles = profile.iter().flat_map(|profile| profile.capabilities.iter().chain([&profile.program]));
         let names: Vec<_> = roles.chain([&caller.agent]).map(String::as_str).collect();
-        drop(self.leases().await?);
+        let (board, mut candidates) = (self.board().await?, Vec::<Dispatch>::new());
+        while candidates.len() < TRIED_MAX {
+            let is_known = |id: &str| candidates.iter().any(|known| known.id() == id);
+            let Some(next) = board.next(&self.project, &names, is_known) else { break };
+            candidates.push(next);
+        }
+        drop(board);
+        // Looking at all of them costs one query.
+        let blocked = self.in_the_way(caller, &candidates, reserve).await?;
         let mut passed: Vec<(String, Refusal)> = Vec::new();
-        while passed.len() < TRIED_MAX {
-            let board = self.board().await?;
-            let is_passed = |id: &str| passed.iter().any(|(known, _)| known == id);
-            let Some(next) = board.next(&self.project, &names, is_passed) else { break };
-            drop(board);
-            let refusal = match self.in_the_way(caller, &next.parameters, reserve).await {
-                blocked if !blocked.is_empty() => CrewError::Held(blocked).into(),
-                _free => match self.take(caller, &next, reserve).await {
+        for (next, blocked) in candidates.into_iter().zip(blocked) {
+            let refusal = match blocked.is_empty() {
+                false => CrewError::Held(blocked).into(),
+                true => match self.take(caller, &next, reserve).await {
                     Ok(claimed) => return Ok((Some(claimed), passed)),
                     Err(error @ (Refusal::Store(_) | Refusal::Busy)) => return Err(error),
                     Err(refusal) => refusal,
@@ -128,13 +132,19 @@ impl Crew {
         Ok((None, passed))
     }
 
-    /// The leases of others on the files of a task, as they were last read: looking at many tasks costs one query.
-    async fn in_the_way(&self, caller: &Caller, input: &TaskInput, reserve: Option<Duration>) -> Vec<Blocked> {
-        if reserve.is_none() {
-            return Vec::new();
-        }
-        let (leases, now) = (self.leases.lock().await, self.store.now());
-        leases.handler().in_the_way(&caller.holder(), &targets_of(input), !input.reads_only, false, now)
+    /// The leases of others on the files of each task.
+    async fn in_the_way(
+        &self,
+        caller: &Caller,
+        tasks: &[Dispatch],
+        reserve: Option<Duration>,
+    ) -> Result<Vec<Vec<Blocked>>, Error> {
+        let (leases, holder, now) = (self.leases().await?, caller.holder(), self.store.now());
+        let blocked = |Dispatch { parameters: input, .. }: &Dispatch| match reserve {
+            Some(_) => leases.in_the_way(&holder, &targets_of(input), !input.reads_only, false, now),
+            None => Vec::new(),
+        };
+        Ok(tasks.iter().map(blocked).collect())
     }
 
     /// Claims a task, with leases on its files if wanted: both or neither.
@@ -210,13 +220,13 @@ impl Crew {
                 // The claim still goes through the leases, so that there is one way to append it.
                 None => LeaseCommand::Renew { agent: caller.agent.clone(), now },
             };
-            let mut leases = self.leases.lock().await;
-            match leases.execute_with(command, &Cause::request(), write.as_slice()).await {
+            let mut leases = self.leases.as_read().await;
+            match leases.runner().execute_with(command, &Cause::request(), write.as_slice()).await {
                 // Somebody else was faster with the task.
                 Err(ExecuteError::Store(Error::SequenceMismatch { .. })) => continue,
                 executed => _ = executed?,
             }
-            let leases = request.map(|request| granted(leases.handler(), &request, now)).unwrap_or_default();
+            let leases = request.map(|request| granted(&leases, &request, now)).unwrap_or_default();
             let progress = claim.handler().progress.clone();
             return Ok(Claimed { id, input: Box::new(input.clone()), progress, leases, is_own });
         }
@@ -244,16 +254,9 @@ impl Crew {
         }
         let Some(ending) = ending else { return Ok(Vec::new()) };
         execute(&mut claim, TaskCommand::End { epoch, usage: Default::default(), ending }).await?;
-        let mut leases = self.leases.lock().await;
-        leases.catch_up().await?;
-        let of_task = leases.handler().of_agent(&caller.agent).filter(|(_, lease)| lease.task.as_ref() == Some(&id));
-        let numbers: Vec<_> = of_task.map(|(number, _)| number).collect();
-        if !numbers.is_empty() {
-            let which = Which::Numbers(numbers.clone());
-            let command = LeaseCommand::Release { agent: caller.agent.clone(), which, now: self.store.now() };
-            leases.execute(command, &Cause::request()).await?;
-        }
-        drop(leases);
+        let (agent, now) = (caller.agent.clone(), self.store.now());
+        let release = LeaseCommand::Release { agent, which: Which::OfTask(id.clone()), now };
+        let numbers = self.leases.execute(release, |_, executed| released_by(&executed)).await?;
         // The plan goes on even where no host runs it. A failure does not undo the end of the task.
         if let Some((plan, _)) = claim::split_aggregate_id(&id)
             && let Err(error) = planning::catch_up(&self.store, plan, claim.tags().to_vec()).await

@@ -5,7 +5,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crewlog_mq::Cause;
 use crewlog_planner::claim::{Executor, TaskCommand};
 use crewlog_planner::crew::agents::{Agent, AgentCommand, Agents, Liveness};
 use crewlog_planner::crew::leases::LeaseCommand;
@@ -56,13 +55,11 @@ impl Crew {
     /// Records what has become due.
     pub async fn fire_timers(&self) -> Result<(), Refusal> {
         let now = self.store.now();
-        let cause = Cause::request();
         self.bury().await?;
-        let mut agents = self.agents.lock().await;
-        if agents.handler().next_due().is_some_and(|due| due <= now) {
-            agents.execute(AgentCommand::FireTimer { now }, &cause).await?;
+        let is_due = self.agents.as_read().await.next_due().is_some_and(|due| due <= now);
+        if is_due {
+            self.agents.execute(AgentCommand::FireTimer { now }, |_, _| ()).await?;
         }
-        drop(agents);
         let mut claims = self.claims(None).await?;
         let agents = self.agents().await?;
         claims.retain(|(_, held)| self.is_gone_of(&agents, &held.executor.name));
@@ -71,17 +68,16 @@ impl Crew {
             let mut claim = claim_of(&self.store, &dispatch.plan, dispatch.task, dispatch.tags);
             execute(&mut claim, TaskCommand::FireTimer { epoch: held.epoch, now, is_dead: true }).await?;
         }
-        let mut leases = self.leases.lock().await;
-        leases.catch_up().await?;
-        if leases.handler().next_end().is_some_and(|end| end < now) {
-            leases.execute(LeaseCommand::Expire { now }, &cause).await?;
+        let is_due = self.leases().await?.next_end().is_some_and(|end| end < now);
+        if is_due {
+            self.leases.execute(LeaseCommand::Expire { now }, |_, _| ()).await?;
         }
         Ok(())
     }
 
     /// Ends the leases of agents that are proven dead or have left; false if there are none, so asking again is of no use.
     pub async fn bury(&self) -> Result<bool, Refusal> {
-        let (now, cause) = (self.store.now(), Cause::request());
+        let now = self.store.now();
         let leases = self.leases().await?;
         let (up_to, holders) = (leases.newest(), leases.holders().into_iter().map(str::to_owned).collect::<Vec<_>>());
         drop(leases);
@@ -96,11 +92,11 @@ impl Crew {
         let is_news = !(dead.is_empty() && left.is_empty());
         // Leases that a resumed session takes from now on are newer, and stay.
         for agent in dead.iter().map(|(name, _)| name.clone()).chain(left) {
-            self.leases.lock().await.execute(LeaseCommand::Abandon { agent, up_to, now }, &cause).await?;
+            self.leases.execute(LeaseCommand::Abandon { agent, up_to, now }, |_, _| ()).await?;
         }
         // Last: until it is recorded, the next host does the rest again.
         for (agent, process) in dead {
-            self.agents.lock().await.execute(AgentCommand::Bury { agent, process, now }, &cause).await?;
+            self.agents.execute(AgentCommand::Bury { agent, process, now }, |_, _| ()).await?;
         }
         Ok(is_news)
     }

@@ -9,10 +9,11 @@ use tokio::sync::watch;
 use super::event::{GROUPS_STREAM, GroupEvent};
 use super::state::{GROUP_NAME_BYTES_MAX, GroupCommand, GroupError, GroupState};
 use crate::error::{Error, Result};
+use crate::executed::ExecuteError;
 use crate::handler::Handler;
 use crate::position::Position;
 use crate::query::Query;
-use crate::runner::{ExecuteError, Runner};
+use crate::runner::Runner;
 use crate::store::EventStore;
 use crate::stream::Start;
 

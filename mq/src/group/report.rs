@@ -12,10 +12,10 @@ use super::partition::{Progress, partition_of, partitions};
 use super::state::{GroupCommand, GroupError, GroupVersion};
 use crate::clock::Timestamp;
 use crate::error::Result;
+use crate::executed::ExecuteError;
 use crate::position::Position;
 use crate::query::{Query, Range};
 use crate::recorded::Recorded;
-use crate::runner::ExecuteError;
 use crate::store::EventStore;
 
 /// How many events are counted of a lag, and of what is parked of one aggregate, before it is said that there are more.

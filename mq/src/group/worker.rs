@@ -22,11 +22,11 @@ use super::state::{GroupCommand, GroupError, GroupVersion, PARKED_MAX};
 use crate::append::Append;
 use crate::cell::{Cell, CellChange};
 use crate::error::{Error, Result};
+use crate::executed::ExecuteError;
 use crate::expected::CellExpected;
 use crate::limits::LEASE_MAX;
 use crate::position::Position;
 use crate::query::Query;
-use crate::runner::ExecuteError;
 use crate::store::EventStore;
 use crate::stream::Start;
 

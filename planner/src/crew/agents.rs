@@ -212,6 +212,12 @@ impl Agent {
     pub fn is_gone(&self, now: Timestamp) -> bool {
         matches!(self.liveness, Liveness::Lost | Liveness::Left) || now.since(self.seen) >= LOST_AFTER
     }
+
+    /// Whether the log knows of a call so recent that another one is no news.
+    #[must_use]
+    pub fn was_seen(&self, now: Timestamp) -> bool {
+        self.liveness == Liveness::Alive && now.since(self.seen) < SEEN_EVERY
+    }
 }
 
 /// The agents of a project, by name.
@@ -382,9 +388,9 @@ impl Agents {
         let found = self.present(agent)?;
         let agent = agent.to_owned();
         Ok(match found.liveness {
-            Liveness::Stuck | Liveness::Lost => vec![AgentEvent::AgentRecovered { agent, at: now }],
-            Liveness::Alive if now.since(found.seen) >= SEEN_EVERY => vec![AgentEvent::AgentSeen { agent, at: now }],
-            Liveness::Alive | Liveness::Left => Vec::new(),
+            _ if found.was_seen(now) => Vec::new(),
+            Liveness::Alive => vec![AgentEvent::AgentSeen { agent, at: now }],
+            Liveness::Stuck | Liveness::Lost | Liveness::Left => vec![AgentEvent::AgentRecovered { agent, at: now }],
         })
     }
 

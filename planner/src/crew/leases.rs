@@ -425,8 +425,13 @@ impl Leases {
     /// The selected live leases of an agent. A lease of another agent is refused.
     fn own(&self, agent: &str, which: &Which, now: Timestamp) -> Result<Vec<u64>, CrewError> {
         let live = |lease: &Lease| now <= lease.until;
+        let those = |is_meant: &dyn Fn(&Lease) -> bool| {
+            let those = self.of_agent(agent).filter(|(_, lease)| live(lease) && is_meant(lease));
+            those.map(|(number, _)| number).collect()
+        };
         match which {
-            Which::All => Ok(self.of_agent(agent).filter(|(_, lease)| live(lease)).map(|(number, _)| number).collect()),
+            Which::All => Ok(those(&|_| true)),
+            Which::OfTask(task) => Ok(those(&|lease| lease.task.as_ref() == Some(task))),
             Which::Numbers(numbers) => {
                 for number in numbers {
                     let lease = self.live.get(number).filter(|lease| live(lease)).ok_or_else(|| no_lease(*number))?;

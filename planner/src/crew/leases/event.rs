@@ -130,6 +130,8 @@ pub enum LeaseCommand {
 pub enum Which {
     /// All.
     All,
+    /// Those that it took for a task.
+    OfTask(String),
     /// Those with these numbers.
     Numbers(Vec<u64>),
 }

@@ -1,6 +1,8 @@
 //! HTTP on the loopback interface: `/mcp` for agents. Each request needs a credential, and at `/mcp` a known host and no foreign
 //! origin.
 
+mod credentials;
+
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,16 +14,14 @@ use axum::http::header::{CACHE_CONTROL, HOST, SET_COOKIE, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, Method, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
-use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
-use super::MESSAGE_BYTES_MAX;
-use super::credentials::{Credentials, Scope};
-use super::server::Server;
-use crate::failure::Failure;
+use self::credentials::{Credentials, Scope};
+use crate::crew::session::open_to_serve;
+use crate::failure::{Code, Failure};
+use crate::mcp::{Hosting, Members, Server, service};
 use crate::runtime::Signals;
 use crate::session::Session;
 
@@ -38,8 +38,23 @@ struct Guard {
     free: Semaphore,
 }
 
+/// Serves on the loopback interface, until a signal.
+pub async fn serve(session: &Session, listen: SocketAddr) -> Result<Code, Failure> {
+    if !listen.ip().is_loopback() {
+        let message = format!("{listen} is not on the loopback interface: the server is for this machine only");
+        return Err(Failure::user(message).hint("use 127.0.0.1, and a tunnel such as ssh -L from elsewhere"));
+    }
+    let signals = Signals::new()?;
+    let crew = open_to_serve(session).await?;
+    let server = Server::new(crew.clone(), Members::of_handles(&session.folder));
+    let mut hosting = Hosting::start(session, &crew);
+    let served = serve_on(session, server, listen, signals, hosting.log_closed()).await;
+    hosting.stop().await;
+    served.map(|()| Code::Done)
+}
+
 /// Serves until a signal or a failure of the log.
-pub async fn serve(
+async fn serve_on(
     session: &Session,
     server: Server,
     listen: SocketAddr,
@@ -55,7 +70,7 @@ pub async fn serve(
     let credentials = Credentials::new(&token_file)?;
     print(session, address, &credentials, &token_file.display().to_string())?;
     let guarding = Arc::new(Guard { credentials, hosts: hosts_of(address), free: Semaphore::new(REQUESTS_MAX) });
-    let mcp = mcp_service(server, address);
+    let mcp = service(server, &hosts_of(address));
     let stop = mcp.config.cancellation_token.clone();
     let router = Router::new()
         .route_service(MCP, mcp)
@@ -83,19 +98,6 @@ fn print(session: &Session, address: SocketAddr, credentials: &Credentials, toke
     );
     let json = json!({ "mcp": mcp, "agent_token": agent, "agent_token_file": token_file, "person": person });
     session.print_begun(&text, &json)
-}
-
-/// Without sessions, since an agent is known by its handle. A name that was made to point at this machine is no host of it, and the
-/// page of another server no origin.
-fn mcp_service(server: Server, address: SocketAddr) -> StreamableHttpService<Server, NeverSessionManager> {
-    let hosts = hosts_of(address);
-    let config = StreamableHttpServerConfig::default()
-        .with_legacy_session_mode(false)
-        .with_json_response(true)
-        .with_max_request_body_bytes(MESSAGE_BYTES_MAX)
-        .with_allowed_origins(hosts.iter().map(|host| format!("http://{host}")))
-        .with_allowed_hosts(hosts);
-    StreamableHttpService::new(move || Ok(server.clone()), Arc::default(), config)
 }
 
 /// The names that requests may have for this server: any other was made to point at this machine.

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use axum::http::HeaderMap;
 use axum::http::header::{AUTHORIZATION, COOKIE};
 use sha2::{Digest, Sha256};
+use uuid::Uuid;
 
-use super::identity::random;
 use crate::failure::Failure;
 
 /// The name of a person's cookie.
@@ -85,4 +85,9 @@ fn agent_token(file: &Path) -> Result<String, Failure> {
     };
     write().map_err(|error| Failure::user(format!("{} cannot be written: {error}", file.display())))?;
     Ok(token)
+}
+
+/// 122 random bits.
+fn random() -> String {
+    Uuid::new_v4().simple().to_string()
 }

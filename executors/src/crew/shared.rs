@@ -1,0 +1,173 @@
+//! A handler that all callers of a process share. Calls that come while another waits for the database go together: one query
+//! reads for all of them, and one append writes what they decide.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crewlog_mq::{Cause, Error, Event, EventStore, ExecuteError, Executed, Handler, Position, Runner, Snapshot};
+use tokio::sync::{MutexGuard, oneshot};
+
+use super::Refusal;
+
+/// The most commands in one append.
+const TOGETHER_MAX: usize = 64;
+
+/// A handler of a project.
+pub(super) struct Shared<H: Handler>(Arc<Inner<H>>);
+
+struct Inner<H: Handler> {
+    warm: tokio::sync::Mutex<Warm<H>>,
+    waiting: Mutex<Vec<Waiting<H>>>,
+    n_calls: AtomicU64,
+}
+
+struct Warm<H: Handler> {
+    runner: Runner<H>,
+    /// The last call that had begun before the log was last read.
+    read_for: u64,
+}
+
+/// What is done with the state after a command and its result.
+type Tell<H> = Box<dyn FnOnce(&H, Result<Executed<<H as Handler>::Event>, Refusal>) + Send>;
+
+/// A command that waits for its turn.
+struct Waiting<H: Handler> {
+    command: H::Command,
+    tell: Tell<H>,
+}
+
+/// A handler that was just read. Its lock is held, so keep it for a moment only.
+pub struct Read<'a, H: Handler>(MutexGuard<'a, Warm<H>>);
+
+impl<H> Shared<H>
+where
+    H: Handler + Snapshot + Send + Sync + 'static,
+    H::Command: Clone + Send,
+    H::Event: Event + Send,
+    H::Error: Into<Refusal> + Send,
+{
+    pub fn new(store: &EventStore, project: &str) -> Self {
+        let warm = tokio::sync::Mutex::new(Warm { runner: runner(store, project), read_for: 0 });
+        Self(Arc::new(Inner { warm, waiting: Mutex::default(), n_calls: AtomicU64::new(0) }))
+    }
+
+    /// The handler with everything that was in the log when this was called.
+    pub async fn read(&self) -> Result<Read<'_, H>, Error> {
+        let call = self.0.n_calls.fetch_add(1, Ordering::SeqCst) + 1;
+        let mut warm = self.0.warm.lock().await;
+        if warm.read_for < call {
+            let read_for = self.0.n_calls.load(Ordering::SeqCst);
+            warm.runner.catch_up().await?;
+            warm.read_for = read_for;
+        }
+        Ok(Read(warm))
+    }
+
+    /// The handler as it was last read.
+    pub async fn as_read(&self) -> Read<'_, H> {
+        Read(self.0.warm.lock().await)
+    }
+
+    /// Decides a command on the newest state and appends its events. Gives what `look` sees of the state then.
+    pub async fn execute<T: Send + 'static>(
+        &self,
+        command: H::Command,
+        look: impl FnOnce(&H, Executed<H::Event>) -> T + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let (sender, told) = oneshot::channel();
+        // A caller that went away needs no answer.
+        let tell = Box::new(move |handler: &H, executed: Result<_, Refusal>| {
+            drop(sender.send(executed.map(|executed| look(handler, executed))));
+        });
+        self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(Waiting { command, tell });
+        // A task of its own: a caller that goes away does not break off what others wait for.
+        let inner = self.0.clone();
+        tokio::spawn(async move { inner.execute_waiting().await });
+        told.await.unwrap_or(Err(Refusal::Store(Error::Closed)))
+    }
+}
+
+impl<H> Inner<H>
+where
+    H: Handler,
+    H::Command: Clone,
+    H::Event: Event,
+    H::Error: Into<Refusal>,
+{
+    async fn execute_waiting(&self) {
+        let mut warm = self.warm.lock().await;
+        let waiting: Vec<_> = {
+            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            let n = waiting.len().min(TOGETHER_MAX);
+            waiting.drain(..n).collect()
+        };
+        if waiting.is_empty() {
+            return;
+        }
+        let causes: Vec<_> = waiting.iter().map(|_| Cause::request()).collect();
+        let commands: Vec<_> = waiting.iter().map(|waiting| waiting.command.clone()).zip(&causes).collect();
+        let read_for = self.n_calls.load(Ordering::SeqCst);
+        let executed = warm.runner.execute_all(commands).await;
+        warm.read_for = if executed.is_ok() { read_for } else { 0 };
+        let handler = warm.runner.handler();
+        match executed {
+            Ok(executed) => {
+                for (Waiting { tell, .. }, executed) in waiting.into_iter().zip(executed) {
+                    tell(handler, executed.map_err(Into::into));
+                }
+            }
+            Err(error) => {
+                for Waiting { tell, .. } in waiting {
+                    tell(
+                        handler,
+                        Err(match &error {
+                            ExecuteError::Store(error) => error.clone().into(),
+                            ExecuteError::Refused(_) | ExecuteError::Contended { .. } => Refusal::Busy,
+                        }),
+                    );
+                }
+            }
+        }
+    }
+}
+
+impl<H: Handler> Read<'_, H>
+where
+    H::Command: Clone,
+    H::Event: Event,
+{
+    /// Up to where it was read.
+    #[must_use]
+    pub fn position(&self) -> Position {
+        self.0.runner.position()
+    }
+
+    /// Its runner, for writes to several aggregates.
+    pub(super) fn runner(&mut self) -> &mut Runner<H> {
+        // After an append that failed the state has to be read again.
+        self.0.read_for = 0;
+        &mut self.0.runner
+    }
+}
+
+impl<H: Handler> std::ops::Deref for Read<'_, H>
+where
+    H::Command: Clone,
+    H::Event: Event,
+{
+    type Target = H;
+
+    fn deref(&self) -> &H {
+        self.0.runner.handler()
+    }
+}
+
+/// A handler of the project. Its fold has the name of its stream.
+pub(super) fn runner<H>(store: &EventStore, project: &str) -> Runner<H>
+where
+    H: Handler + Snapshot,
+    H::Command: Clone,
+    H::Event: Event,
+{
+    Runner::new(store.clone(), H::FOLD, project, vec![format!("project:{project}")]).with_snapshots()
+}
