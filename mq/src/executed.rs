@@ -31,7 +31,8 @@ pub enum ExecuteError<E> {
 pub struct Executed<E> {
     /// The events, in order; none when nothing changed.
     pub events: Vec<E>,
-    /// The position of the last event. Without any: how far the log was read, or where the repeated reaction stands.
+    /// The position of the last event. Without any: how far the log was read, the end of the append that other commands or writes
+    /// led to, or the position of the repeated reaction.
     pub position: Position,
 }
 
@@ -41,30 +42,23 @@ pub type Executions<H> = Vec<Result<Executed<<H as Handler>::Event>, <H as Handl
 /// The events of each of several commands, or its refusal.
 pub(crate) type Decided<V, E> = Vec<Result<Vec<V>, E>>;
 
-/// The position of the n-th event of an append that has so many own events.
-pub(crate) fn placed(appended: &Appended, n: usize, n_events: usize) -> Position {
-    let earlier = n.checked_sub(1).filter(|_| n < n_events).and_then(|index| appended.places.get(index));
-    earlier.map_or(appended.last(), |place| place.position)
-}
-
-/// What each command led to. `position_of` gives the position of the last of so many events of the append.
-pub(crate) fn executed<V, E>(
-    decided: Decided<V, E>,
-    position_of: impl Fn(usize) -> Position,
-) -> Vec<Result<Executed<V>, E>> {
+/// What each command led to; `appended` are the places of the events of all of them, one after another.
+pub(crate) fn executed<V, E>(decided: Decided<V, E>, appended: &Appended) -> Vec<Result<Executed<V>, E>> {
     let mut n_events = 0;
     let executed = decided.into_iter().map(|decided| {
         let events = decided?;
         n_events += events.len();
-        let upto = if events.is_empty() { 0 } else { n_events };
-        Ok(Executed { events, position: position_of(upto) })
+        let last = if events.is_empty() { None } else { appended.places.get(n_events - 1) };
+        let position = last.map_or(appended.last(), |place| place.position);
+        Ok(Executed { events, position })
     });
     executed.collect()
 }
 
-/// The same without events, since the log has them already.
-pub(crate) fn nothing<V, E>(decided: Decided<V, E>) -> Decided<V, E> {
-    decided.into_iter().map(|decided| decided.map(|_| Vec::new())).collect()
+/// What commands led to that changed nothing, or whose events the log has already.
+pub(crate) fn nothing<V, E>(decided: Decided<V, E>, position: Position) -> Vec<Result<Executed<V>, E>> {
+    let unchanged = |_| Executed { events: Vec::new(), position };
+    decided.into_iter().map(|decided| decided.map(unchanged)).collect()
 }
 
 /// What the only command led to.

@@ -34,7 +34,7 @@ pub trait Handler: Clone + Default {
     fn apply(&mut self, event: &Self::Event);
 
     /// Where in the log the earliest applied event stands that was not yet told. Called once for each event, in their order,
-    /// for states that use positions as ids or fencing tokens.
+    /// for states that use positions as ids or fencing tokens. Commands that share an append are decided before it is called.
     fn placed(&mut self, _position: Position) {}
 
     /// The state after these events; of none, the default.

@@ -7,7 +7,7 @@ use crate::append::{Append, Appended, NewEvent, Write};
 use crate::cell::CellChange;
 use crate::error::Error;
 use crate::event::Event;
-use crate::executed::{Decided, ExecuteError, Executed, Executions, executed, nothing, one, placed};
+use crate::executed::{Decided, ExecuteError, Executed, Executions, executed, nothing, one};
 use crate::expected::Expected;
 use crate::handler::{Cause, Handler};
 use crate::ids::new_event_id;
@@ -359,17 +359,16 @@ where
         one(self.decide(vec![(command, cause)], &[]).await?)
     }
 
-    /// Several commands of different callers, each decided on the state after those before it, in one append. Gives what each
-    /// led to, in their order; one that is refused holds up no other.
+    /// Several requests of different callers, in one append. Each is decided on the state after those before it, whose events
+    /// are not placed yet, and begins a correlation of its own. Gives what each led to, in their order; a refused one does not
+    /// keep the others from being appended.
     ///
     /// # Errors
-    /// As for [`Runner::execute`], but no refusal: nothing of any command was appended.
-    pub async fn execute_all(
-        &mut self,
-        commands: Vec<(H::Command, &Cause)>,
-    ) -> Result<Executions<H>, ExecuteError<H::Error>> {
+    /// [`ExecuteError::Contended`] or a fault of the store. Then no command was carried out.
+    pub async fn execute_all(&mut self, commands: Vec<H::Command>) -> Result<Executions<H>, ExecuteError<H::Error>> {
         self.catch_up().await?;
-        self.decide(commands, &[]).await
+        let causes: Vec<_> = commands.iter().map(|_| Cause::request()).collect();
+        self.decide(commands.into_iter().zip(&causes).collect(), &[]).await
     }
 
     async fn decide(
@@ -399,7 +398,7 @@ where
                 if let (Some(snapshots), Some(snapshot)) = (&mut self.snapshots, snapshot) {
                     snapshots.put(snapshot).await;
                 }
-                return Ok(executed(decided, |_| position));
+                return Ok(nothing(decided, position));
             }
             let events = self.written(&decided, &commands)?;
             let is_reaction = commands.iter().any(|(_, cause)| cause.derived.is_some());
@@ -412,7 +411,7 @@ where
                 // The log has other events than the state.
                 Ok((appended, _, true)) => {
                     self.catch_up().await?;
-                    return Ok(executed(decided, |n| placed(&appended, n, n_events)));
+                    return Ok(executed(decided, &appended));
                 }
                 // A repetition that stands right behind: another host decided the same on the same state.
                 Ok((appended, last, false)) => {
@@ -425,8 +424,10 @@ where
                     self.state = state;
                     self.show();
                     self.count(n_events);
-                    let decided = if appended.repeated { nothing(decided) } else { decided };
-                    return Ok(executed(decided, |n| placed(&appended, n, n_events)));
+                    return Ok(match appended.repeated {
+                        true => nothing(decided, appended.last()),
+                        false => executed(decided, &appended),
+                    });
                 }
                 Err(error) if self.is_behind(&error) => {
                     let spare = self.spare.take();
@@ -467,7 +468,7 @@ where
         position: Position,
     ) -> Result<Executions<H>, ExecuteError<H::Error>> {
         self.catch_up().await?;
-        Ok(executed(nothing(decided), |_| position))
+        Ok(nothing(decided, position))
     }
 
     /// Appends the events. Gives the last one too, and whether the log has other events.

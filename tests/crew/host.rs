@@ -48,37 +48,6 @@ async fn one_of_32_overlapping_exclusive_requests_wins() {
 }
 
 #[tokio::test]
-async fn requests_of_one_process_go_together_and_each_has_its_own_answer() {
-    let team = Team::new();
-    let crew = Arc::new(team.process().await);
-    let mut callers = Vec::new();
-    for n in 0..20 {
-        callers.push(joined(&crew, &format!("a{n}")).await);
-    }
-    let requests = callers.iter().enumerate().map(|(n, caller)| {
-        let (crew, caller) = (Arc::clone(&crew), caller.clone());
-        // Two of them each want the same file.
-        let path = format!("src/f{}.rs", n / 2);
-        tokio::spawn(async move { crew.reserve(&caller, request(&caller, &[&path]), None).await })
-    });
-    let requests: Vec<_> = requests.collect();
-    // A caller that goes away holds up nobody.
-    tokio::task::yield_now().await;
-    requests[0].abort();
-    let answers = join_all(requests).await;
-    let granted: Vec<_> = answers.iter().flatten().filter(|answer| matches!(answer, Ok(Some(_)))).collect();
-    let refused = answers.iter().flatten().filter(|answer| matches!(answer, Err(Refusal::Crew(CrewError::Held(_)))));
-    assert!((9..=10).contains(&granted.len()), "{answers:?}");
-    assert_eq!(granted.len() + refused.count(), answers.iter().flatten().count(), "{answers:?}");
-    let grants = recorded(&crew).await.into_iter().filter(|event| event.event_type == "LeasesGranted");
-    let grants: Vec<_> = grants.map(|event| (event.append_start, event.metadata().unwrap().correlation_id)).collect();
-    assert_eq!(grants.len(), 10);
-    let appends: std::collections::BTreeSet<_> = grants.iter().map(|(append, _)| append).collect();
-    let requests: std::collections::BTreeSet<_> = grants.iter().map(|(_, request)| request).collect();
-    assert!(appends.len() < 10 && requests.len() == 10, "{grants:?}");
-}
-
-#[tokio::test]
 async fn tasks_made_at_once_have_numbers_of_their_own_and_any_number_is_taken() {
     let team = Team::new();
     let (crew, other) = (team.process().await, team.process().await);

@@ -20,4 +20,5 @@ pub mod recorded;
 mod snapshots;
 mod statistics;
 pub mod team;
+mod together;
 mod transcript;

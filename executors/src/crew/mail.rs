@@ -126,11 +126,13 @@ impl Crew {
     /// Offers an agent its unread messages, and gives how many it has not been told about before and how many are unread.
     pub async fn offer(&self, agent: &str) -> Result<(usize, usize), Refusal> {
         let messages = self.messages().await?;
-        let counted = (messages.n_new(agent), messages.unread(agent).count());
+        let mut counted = (messages.n_new(agent), messages.unread(agent).count());
         drop(messages);
         if counted.0 > 0 {
             let command = MessageCommand::Offer { agent: agent.to_owned(), now: self.store.now() };
-            self.messages.execute(command, |_, _| ()).await?;
+            // Another hook of the agent may have been faster.
+            let is_offered = self.messages.execute(command, |_, executed| !executed.events.is_empty()).await?;
+            counted.0 *= usize::from(is_offered);
         }
         Ok(counted)
     }

@@ -228,7 +228,11 @@ impl Crew {
             });
             is_granted.then(|| Granted { leases: own, merge_risks: merge_risks.unwrap_or_default() })
         };
-        self.leases.execute(command, look).await
+        match self.leases.execute(command, look).await? {
+            // They were granted, and another call of the agent ended them at once.
+            None if wait.is_none() => Err(Refusal::Busy),
+            granted => Ok(granted),
+        }
     }
 
     /// Extends leases: those with these numbers or targets, or all. Gives the leases that are live now.

@@ -26,7 +26,9 @@ impl Crew {
                 // It is as it was.
                 None => agents.name_for(wanted, below.as_deref(), &known, &program)?,
             };
-            let epoch = agents.get(&agent).map_or(0, |found| found.epoch);
+            // Another session may have joined under the name in the same append.
+            let found = agents.get(&agent).filter(|found| found.session == known);
+            let epoch = found.ok_or_else(|| CrewError::Superseded(agent.clone()))?.epoch;
             Ok(Joined { caller: Caller { agent, epoch, worktree }, is_resumed, position: executed.position })
         };
         let joined: Result<_, CrewError> = self.agents.execute(command, joined).await?;

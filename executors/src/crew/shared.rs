@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crewlog_mq::{Cause, Error, Event, EventStore, ExecuteError, Executed, Handler, Position, Runner, Snapshot};
+use crewlog_mq::{Error, Event, EventStore, ExecuteError, Executed, Handler, Position, Runner, Snapshot};
 use tokio::sync::{MutexGuard, oneshot};
 
 use super::Refusal;
@@ -27,7 +27,7 @@ struct Warm<H: Handler> {
     read_for: u64,
 }
 
-/// What is done with the state after a command and its result.
+/// Takes the state after an append, and the result of one of its commands.
 type Tell<H> = Box<dyn FnOnce(&H, Result<Executed<<H as Handler>::Event>, Refusal>) + Send>;
 
 /// A command that waits for its turn.
@@ -36,7 +36,7 @@ struct Waiting<H: Handler> {
     tell: Tell<H>,
 }
 
-/// A handler that was just read. Its lock is held, so keep it for a moment only.
+/// A handler that was read. Its lock is held, so keep it for a moment only.
 pub struct Read<'a, H: Handler>(MutexGuard<'a, Warm<H>>);
 
 impl<H> Shared<H>
@@ -57,18 +57,20 @@ where
         let mut warm = self.0.warm.lock().await;
         if warm.read_for < call {
             let read_for = self.0.n_calls.load(Ordering::SeqCst);
+            warm.read_for = 0;
             warm.runner.catch_up().await?;
             warm.read_for = read_for;
         }
         Ok(Read(warm))
     }
 
-    /// The handler as it was last read.
+    /// The handler as it was last read; after an append that failed, the default.
     pub async fn as_read(&self) -> Read<'_, H> {
         Read(self.0.warm.lock().await)
     }
 
-    /// Decides a command on the newest state and appends its events. Gives what `look` sees of the state then.
+    /// Decides a command on the newest state and appends its events, also if the caller goes away. Gives what `look` makes of the
+    /// result and of the state after the append, in which a later command may have undone this one.
     pub async fn execute<T: Send + 'static>(
         &self,
         command: H::Command,
@@ -80,10 +82,11 @@ where
             drop(sender.send(executed.map(|executed| look(handler, executed))));
         });
         self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(Waiting { command, tell });
-        // A task of its own: a caller that goes away does not break off what others wait for.
+        // A task of its own: what others wait for goes on without this caller.
         let inner = self.0.clone();
         tokio::spawn(async move { inner.execute_waiting().await });
-        told.await.unwrap_or(Err(Refusal::Store(Error::Closed)))
+        // The runtime ends.
+        told.await.unwrap_or(Err(Refusal::Busy))
     }
 }
 
@@ -104,28 +107,22 @@ where
         if waiting.is_empty() {
             return;
         }
-        let causes: Vec<_> = waiting.iter().map(|_| Cause::request()).collect();
-        let commands: Vec<_> = waiting.iter().map(|waiting| waiting.command.clone()).zip(&causes).collect();
+        let commands = waiting.iter().map(|waiting| waiting.command.clone()).collect();
         let read_for = self.n_calls.load(Ordering::SeqCst);
-        let executed = warm.runner.execute_all(commands).await;
-        warm.read_for = if executed.is_ok() { read_for } else { 0 };
-        let handler = warm.runner.handler();
-        match executed {
+        warm.read_for = 0;
+        match warm.runner.execute_all(commands).await {
             Ok(executed) => {
+                warm.read_for = read_for;
                 for (Waiting { tell, .. }, executed) in waiting.into_iter().zip(executed) {
-                    tell(handler, executed.map_err(Into::into));
+                    tell(warm.runner.handler(), executed.map_err(Into::into));
                 }
             }
             Err(error) => {
-                for Waiting { tell, .. } in waiting {
-                    tell(
-                        handler,
-                        Err(match &error {
-                            ExecuteError::Store(error) => error.clone().into(),
-                            ExecuteError::Refused(_) | ExecuteError::Contended { .. } => Refusal::Busy,
-                        }),
-                    );
-                }
+                let why = || match &error {
+                    ExecuteError::Store(error) => error.clone().into(),
+                    ExecuteError::Refused(_) | ExecuteError::Contended { .. } => Refusal::Busy,
+                };
+                waiting.into_iter().for_each(|Waiting { tell, .. }| tell(warm.runner.handler(), Err(why())));
             }
         }
     }

@@ -9,7 +9,7 @@ use crewlog_mq::{
 };
 use crewlog_planner::claim::{self, Ending, TaskCommand, TaskError, TaskLease, TaskProgress};
 use crewlog_planner::crew::CrewError;
-use crewlog_planner::crew::leases::{Blocked, Lease, LeaseCommand, Request, Which};
+use crewlog_planner::crew::leases::{Lease, LeaseCommand, Request, Which};
 use crewlog_planner::crew::target::Target;
 use crewlog_planner::event::{self, Amendment, Command, PlannerConfig, TaskInput, plan_tag};
 use crewlog_planner::plan::{Dependency, Proposal, Strength, TaskId, TaskPlan};
@@ -108,43 +108,42 @@ impl Crew {
         let profile = self.agents().await?.get(&caller.agent).map(|agent| agent.profile.clone());
         let roles = profile.iter().flat_map(|profile| profile.capabilities.iter().chain([&profile.program]));
         let names: Vec<_> = roles.chain([&caller.agent]).map(String::as_str).collect();
-        let (board, mut candidates) = (self.board().await?, Vec::<Dispatch>::new());
-        while candidates.len() < TRIED_MAX {
-            let is_known = |id: &str| candidates.iter().any(|known| known.id() == id);
-            let Some(next) = board.next(&self.project, &names, is_known) else { break };
-            candidates.push(next);
-        }
-        drop(board);
-        // Looking at all of them costs one query.
-        let blocked = self.in_the_way(caller, &candidates, reserve).await?;
         let mut passed: Vec<(String, Refusal)> = Vec::new();
-        for (next, blocked) in candidates.into_iter().zip(blocked) {
-            let refusal = match blocked.is_empty() {
-                false => CrewError::Held(blocked).into(),
-                true => match self.take(caller, &next, reserve).await {
-                    Ok(claimed) => return Ok((Some(claimed), passed)),
-                    Err(error @ (Refusal::Store(_) | Refusal::Busy)) => return Err(error),
-                    Err(refusal) => refusal,
-                },
-            };
-            passed.push((next.id(), refusal));
+        while let Some(next) = self.next_free(caller, &names, reserve, &mut passed).await? {
+            match self.take(caller, &next, reserve).await {
+                Ok(claimed) => return Ok((Some(claimed), passed)),
+                Err(error @ (Refusal::Store(_) | Refusal::Busy)) => return Err(error),
+                Err(refusal) => passed.push((next.id(), refusal)),
+            }
         }
         Ok((None, passed))
     }
 
-    /// The leases of others on the files of each task.
-    async fn in_the_way(
+    /// The next task without leases of others on its files; those before it are passed over. All of it is one look at the plans and
+    /// one at the leases.
+    async fn next_free(
         &self,
         caller: &Caller,
-        tasks: &[Dispatch],
+        names: &[&str],
         reserve: Option<Duration>,
-    ) -> Result<Vec<Vec<Blocked>>, Error> {
-        let (leases, holder, now) = (self.leases().await?, caller.holder(), self.store.now());
-        let blocked = |Dispatch { parameters: input, .. }: &Dispatch| match reserve {
-            Some(_) => leases.in_the_way(&holder, &targets_of(input), !input.reads_only, false, now),
-            None => Vec::new(),
-        };
-        Ok(tasks.iter().map(blocked).collect())
+        passed: &mut Vec<(String, Refusal)>,
+    ) -> Result<Option<Dispatch>, Refusal> {
+        let (board, holder) = (self.board().await?, caller.holder());
+        let (leases, now) = (self.leases().await?, self.store.now());
+        while passed.len() < TRIED_MAX {
+            let is_passed = |id: &str| passed.iter().any(|(known, _)| known == id);
+            let Some(next) = board.next(&self.project, names, is_passed) else { break };
+            let (targets, writes) = (targets_of(&next.parameters), !next.parameters.reads_only);
+            let blocked = match reserve {
+                Some(_) => leases.in_the_way(&holder, &targets, writes, false, now),
+                None => Vec::new(),
+            };
+            if blocked.is_empty() {
+                return Ok(Some(next));
+            }
+            passed.push((next.id(), CrewError::Held(blocked).into()));
+        }
+        Ok(None)
     }
 
     /// Claims a task, with leases on its files if wanted: both or neither.

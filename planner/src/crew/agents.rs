@@ -388,9 +388,9 @@ impl Agents {
         let found = self.present(agent)?;
         let agent = agent.to_owned();
         Ok(match found.liveness {
-            _ if found.was_seen(now) => Vec::new(),
-            Liveness::Alive => vec![AgentEvent::AgentSeen { agent, at: now }],
-            Liveness::Stuck | Liveness::Lost | Liveness::Left => vec![AgentEvent::AgentRecovered { agent, at: now }],
+            Liveness::Stuck | Liveness::Lost => vec![AgentEvent::AgentRecovered { agent, at: now }],
+            Liveness::Alive if !found.was_seen(now) => vec![AgentEvent::AgentSeen { agent, at: now }],
+            Liveness::Alive | Liveness::Left => Vec::new(),
         })
     }
 

@@ -222,11 +222,15 @@ impl Messages {
         check_length("the list of recipients", message.to.len(), RECIPIENTS_MAX)?;
         check_length("the subject", message.subject.len(), SUBJECT_BYTES_MAX)?;
         check_length("the body", message.body.len(), BODY_BYTES_MAX)?;
-        if self.open.len() >= OPEN_MAX {
+        let unplaced = || self.unplaced.iter().flatten();
+        if self.open.len() + unplaced().count() >= OPEN_MAX {
             let says = format!("{OPEN_MAX} messages are unread or not acknowledged (open_max)");
             return Err(CrewError::Full(says));
         }
-        let is_full = |agent: &&String| self.unread.get(*agent).is_some_and(|unread| unread.len() >= UNREAD_MAX);
+        let is_full = |agent: &&String| {
+            let n_unplaced = unplaced().filter(|open| open.unread.contains(*agent)).count();
+            self.unread.get(*agent).map_or(0, BTreeSet::len) + n_unplaced >= UNREAD_MAX
+        };
         match message.to.iter().find(is_full) {
             Some(agent) => Err(CrewError::Full(format!("{agent} has {UNREAD_MAX} unread messages (unread_max)"))),
             None => Ok(()),

@@ -126,5 +126,11 @@ fn messages_past_a_limit_are_refused() {
     let unread = [("bob".into(), (0..1_000).map(Position).collect())].into();
     let mut full = Messages { unread, ..Messages::default() };
     let sent = full.process(MessageCommand::Send { message: message("ada", "bob", false), now: at(0) });
-    assert_eq!(sent, Err(CrewError::Full("bob has 1000 unread messages (unread_max)".into())));
+    let is_full = Err(CrewError::Full("bob has 1000 unread messages (unread_max)".into()));
+    assert_eq!(sent, is_full);
+    // Of messages that share an append no place is known yet.
+    let unread = [("bob".into(), (0..999).map(Position).collect())].into();
+    let mut nearly_full = Messages { unread, ..Messages::default() };
+    let mut send = || nearly_full.process(MessageCommand::Send { message: message("ada", "bob", false), now: at(0) });
+    assert_eq!((send().map(|events| events.len()), send()), (Ok(1), is_full));
 }
