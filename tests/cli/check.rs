@@ -63,7 +63,7 @@ const READ: &str = r#"read as markdown
 12:14: warning: this code is text and does not run
    12 | 7. Look into `cargo doc --open`
       |              ^
-      fix: if it is a command, write: Run `...`, or put it into a fence marked sh
+      fix: if it is a command, begin the step with it: Run `...`, or put it into a fence marked sh
 13:10: warning: this code does not run: it is in a note
    13 |    - run `cargo test -q` again
       |          ^
