@@ -155,7 +155,8 @@ impl Finder<'_> {
                     self.warn(*section, "withheld", at, &format!("this code does not run: {reason}"), help);
                 }
                 Verdict::Mentioned if !runs && !is_over => {
-                    let help = "if it is a command, begin the step with it: Run `...`, or put it into a fence marked sh";
+                    let help =
+                        "if it is a command, begin the step with it: Run `...`, or put it into a fence marked sh";
                     self.warn(*section, "mentioned", at, "this code is text and does not run", help);
                 }
                 Verdict::Withheld { .. } | Verdict::Mentioned | Verdict::Text => {}
