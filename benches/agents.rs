@@ -1,6 +1,7 @@
 //! A crew under load: agents call every tool of the real program while 10,000 leases are live.
 //!
-//! `cargo bench --bench agents -- http|stdio [SECONDS] [AGENTS] [CALLS] [STORE]`: 200 agents of one `crewlog serve`, or 32 of
+//! `cargo bench --bench agents -- hooks [RUNS]`: how long a hook takes before and after an edit, with its process, while 99,000 leases
+//! are live. `cargo bench --bench agents -- http|stdio [SECONDS] [AGENTS] [CALLS] [STORE]`: 200 agents of one `crewlog serve`, or 32 of
 //! which each has a `crewlog mcp` of its own; for 300 s; each makes one call per second on average, or as many as it can with 0.
 //! STORE is the URL of an empty PostgreSQL database, else the log is a file. Then every lease that a client was given must be
 //! in the log, and `tests/agents/judge.mjs`, which needs Node, looks for wrong grants.
@@ -16,8 +17,9 @@ use tokio::process::{Child, ChildStdin, ChildStdout};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// How many leases all agents together hold on files that nobody else wants.
+/// How many leases all agents together hold on files that nobody else wants; for hooks almost as many as there may be.
 const N_OWN: usize = 10_000;
+const N_OWN_FOR_HOOKS: usize = 99_000;
 /// How many files every agent may request.
 const N_SHARED: u64 = 2_000;
 
@@ -346,7 +348,13 @@ fn main() -> Result<(), Failure> {
     let is_serving = match words.first().map(String::as_str) {
         None | Some("http") => true,
         Some("stdio") => false,
-        Some(other) => return Err(format!("{other}: http or stdio").into()),
+        Some("hooks") => {
+            let (place, n_runs) = (Place::new(None)?, words.get(1).map_or(Ok(1_000), |word| word.parse())?);
+            let load =
+                Load { is_serving: true, n_agents: 200, n_own: N_OWN_FOR_HOOKS, n_hooks: n_runs, ..Load::default() };
+            return tokio::runtime::Runtime::new()?.block_on(run(&place, load)).map(drop);
+        }
+        Some(other) => return Err(format!("{other}: http, stdio or hooks").into()),
     };
     let seconds = words.get(1).map_or(Ok(300), |word| word.parse())?;
     let n_agents = words.get(2).map_or(Ok(if is_serving { 200 } else { 32 }), |word| word.parse())?;
@@ -357,17 +365,26 @@ fn main() -> Result<(), Failure> {
         words.first().map_or("http", String::as_str)
     );
     let runtime = tokio::runtime::Runtime::new()?;
-    let granted = runtime.block_on(run(&place, is_serving, n_agents, Duration::from_secs(seconds), calls))?;
+    let until = Duration::from_secs(seconds);
+    let load = Load { is_serving, n_agents, n_own: N_OWN, until, calls, n_hooks: 0 };
+    let granted = runtime.block_on(run(&place, load))?;
     judge(&place, &granted)
 }
 
-async fn run(
-    place: &Place,
+/// What a run does.
+#[derive(Default)]
+struct Load {
     is_serving: bool,
     n_agents: usize,
+    n_own: usize,
     until: Duration,
     calls: f64,
-) -> Result<Vec<(u64, String)>, Failure> {
+    /// How often hooks run in the end.
+    n_hooks: usize,
+}
+
+async fn run(place: &Place, load: Load) -> Result<Vec<(u64, String)>, Failure> {
+    let Load { is_serving, n_agents, n_own, mut until, calls, n_hooks } = load;
     let mut server =
         if is_serving { Some(place.spawn(&["serve", "--listen", "127.0.0.1:0", "-o", "jsonl"], None)?) } else { None };
     let printed = match &mut server {
@@ -403,11 +420,11 @@ async fn run(
             task,
             is_serving,
         };
-        working.push(tokio::spawn(agent.work(N_OWN / n_agents, until, calls)));
+        working.push(tokio::spawn(agent.work(n_own / n_agents, until, calls)));
     }
     let began = Instant::now();
     tokio::time::timeout(Duration::from_secs(300), READY.open(n_agents)).await?;
-    println!("all have joined and hold {N_OWN} leases after {:.1} s", began.elapsed().as_secs_f64());
+    println!("all have joined and hold {n_own} leases after {:.1} s", began.elapsed().as_secs_f64());
     let mut all = Seen::default();
     for agent in working {
         let seen = agent.await??;
@@ -420,12 +437,40 @@ async fn run(
         all.faults.extend(seen.faults);
         all.granted.extend(seen.granted);
     }
+    if n_hooks > 0 {
+        all.took = hooks(place, n_hooks)?;
+        until = all.took.values().flatten().sum();
+    }
     report(&mut all, until);
     if all.faults.is_empty() {
         Ok(all.granted)
     } else {
         Err(format!("{} calls failed: {}", all.faults.len(), all.faults[0]).into())
     }
+}
+
+/// Runs the hooks of one agent: every second edit is of a file that another one holds.
+fn hooks(place: &Place, n_runs: usize) -> Result<BTreeMap<&'static str, Vec<Duration>>, Failure> {
+    let (mut took, folder) = (BTreeMap::<_, Vec<_>>::new(), place.folder.path());
+    for run in 0..n_runs {
+        let (moment, event) = [("before an edit", "PreToolUse"), ("after it", "PostToolUse")][run % 2];
+        let edit = run / 2;
+        let path = if edit % 2 == 0 { format!("own/a{}/f3.rs", edit % 200) } else { format!("src/h{}.rs", edit % 400) };
+        let input = json!({
+            "session_id": "bench", "transcript_path": "/t.jsonl", "cwd": folder, "hook_event_name": event,
+            "tool_name": "Write", "tool_input": { "file_path": folder.join(path), "content": "x" },
+        });
+        let began = Instant::now();
+        let mut hook = place.crewlog(&["hook"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        std::io::Write::write_all(&mut hook.stdin.take().ok_or("no input")?, input.to_string().as_bytes())?;
+        let ran = hook.wait_with_output()?;
+        took.entry(moment).or_default().push(began.elapsed());
+        let is_refused = String::from_utf8_lossy(&ran.stdout).contains("deny");
+        if !ran.status.success() || is_refused != (event == "PreToolUse" && edit % 2 == 0) {
+            return Err(format!("{input}: {} {}", ran.status, String::from_utf8_lossy(&ran.stdout)).into());
+        }
+    }
+    Ok(took)
 }
 
 fn report(all: &mut Seen, until: Duration) {
