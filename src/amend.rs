@@ -9,7 +9,7 @@ use crewlog_executors::crew::standing_plan;
 use crewlog_mq::{EventStore, ExecuteError, Handler, Range};
 use crewlog_planner::event::{Amendment, Command, Edit, Event, PlannerConfig, Setting};
 use crewlog_planner::parse::{self, ParsedPlan, ReadOptions};
-use crewlog_planner::plan::{TaskId, TaskPlan};
+use crewlog_planner::plan::{NodeKind, TaskId, TaskPlan};
 use crewlog_planner::planner::PARALLELISM_MAX;
 use crewlog_planner::planner::{CHECKPOINT_CHARS_MAX, Planner, PlannerError, is_checkpoint_name};
 use crewlog_planner::state::{PlannerState, Task};
@@ -18,6 +18,7 @@ use serde_json::json;
 use crate::cli::{AddTask, Amend, BACKLOG, Changes, Edits, Output, Set, Unset};
 use crate::commands::{self, Target};
 use crate::consent::consent;
+use crate::crew::session::person_only;
 use crate::failure::{Code, Failure};
 use crate::order::order;
 use crate::queries;
@@ -57,6 +58,13 @@ impl Changes {
         };
         let ids = |names: &[String]| names.iter().map(id).collect::<Result<Vec<_>, _>>();
         let Self { add, after, add_before, edit, edits, skip, reorder } = self;
+        let is_question = |name: &String| {
+            let task = state.task_named(name);
+            task.is_some_and(|task| task.plan.kind == NodeKind::Clarification)
+        };
+        if skip.iter().chain(&edit).chain(&reorder).any(is_question) {
+            person_only("skip or change a question")?;
+        }
         let mut amendments = Vec::new();
         if let Some(name) = &edit {
             amendments.push(Amendment::Edit { task: id(name)?, edits: edits.into_list()? });

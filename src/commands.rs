@@ -299,6 +299,7 @@ pub async fn ask(session: &Session, ask: Ask) -> Result<Code, Failure> {
 }
 
 pub async fn withdraw(session: &Session, plan: &str, question: &str, reason: String) -> Result<Code, Failure> {
+    person_only("withdraw questions")?;
     let target = Target::find(session, plan).await?;
     let question = find_question(&target, session, question)?;
     let command = Command::Withdraw { question, reason };

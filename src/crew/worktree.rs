@@ -10,6 +10,9 @@ use crate::place::Repository;
 /// Characters that make a pattern.
 const WILDCARDS: [char; 4] = ['*', '?', '[', '{'];
 
+/// Links to what does not exist that are followed in one path.
+const LINKS_MAX: usize = 40;
+
 /// A worktree: the folder that the paths of leases are below.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Worktree {
@@ -99,9 +102,16 @@ impl Worktree {
     }
 }
 
-/// The path without links, `.` and `..`: of its beginning that exists, as the system resolves it; of the rest as written.
+/// The path without links, `.` and `..`: of its beginning that exists, as the system resolves it; of the rest as written. A link to
+/// what does not exist yet counts as its target.
 pub fn real(path: &Path) -> PathBuf {
-    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let mut path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    for _ in 0..LINKS_MAX {
+        let link = path.ancestors().find_map(|above| Some((above, above.read_link().ok()?)));
+        let Some((link, to)) = link.filter(|(link, _)| !link.exists()) else { break };
+        let rest = path.strip_prefix(link).unwrap_or(Path::new(""));
+        path = link.parent().unwrap_or(link).join(to).join(rest);
+    }
     let mut rest: Vec<OsString> = Vec::new();
     let mut existing = path.as_path();
     loop {

@@ -9,7 +9,7 @@ use crewlog_planner::crew::leases::{BLOCKED_MAX, Blocked, By, Holder, Leases};
 use crewlog_planner::crew::target::{Target, TargetError};
 
 use super::{Edits, git};
-use crate::crew::worktree::Worktree;
+use crate::crew::worktree::{Worktree, real};
 
 /// The changes in one worktree.
 pub struct Changes {
@@ -28,6 +28,13 @@ struct File {
     is_one: bool,
 }
 
+impl File {
+    /// All of a worktree.
+    fn all() -> Self {
+        Self { target: Target { path: "**".to_owned(), is_pattern: true }, is_one: false }
+    }
+}
+
 /// A lease of another on a file that changes.
 pub struct Hit {
     pub blocked: Blocked,
@@ -41,8 +48,14 @@ pub async fn changes(home: &Worktree, folder: &Path, edits: &Edits) -> Vec<Chang
     for touch in &edits.touches {
         let path = touch.in_folder.as_ref().filter(|_| folder.join(&touch.path).is_dir()).unwrap_or(&touch.path);
         let written = path.to_string_lossy();
-        let Some(worktree) = home.around_path(folder, path) else {
-            if let Some(link) = home.left_by(&folder.join(path)) {
+        let around = home.around_path(folder, path).or_else(|| home.of_repository(&folder.join(path)));
+        let Some(worktree) = around else {
+            // `rm -rf ..`, and `../*`
+            let is_all = touch.is_pattern && path.ends_with("*");
+            let above = if is_all { path.parent() } else { Some(path.as_path()) };
+            if above.is_some_and(|above| home.root().starts_with(real(&folder.join(above)))) {
+                changes_in(&mut found, home.clone()).files.push(File::all());
+            } else if let Some(link) = home.left_by(&folder.join(path)) {
                 let why = format!("{written} leaves the repository through the link {link}");
                 changes_in(&mut found, home.clone()).unleasable.insert(link, why);
             }
@@ -61,8 +74,7 @@ pub async fn changes(home: &Worktree, folder: &Path, edits: &Edits) -> Vec<Chang
             }
             // `git restore .`
             Err(TargetError::TooBroad { .. } | TargetError::TooComplex { .. }) => {
-                let target = Target { path: "**".to_owned(), is_pattern: true };
-                changes.files.push(File { target, is_one: false });
+                changes.files.push(File::all());
             }
             Err(error) => drop(changes.unleasable.insert(name, error.to_string())),
         }

@@ -45,7 +45,7 @@ pub async fn run(session: Result<Session, Failure>, hook: GitHook, on_error: OnE
             say(&match is_below_agent() {
                 true => facts::refusal(&hits, true),
                 false => format!(
-                    "crewlog: {}\n  hint: `crewlog leases --force` ends a lease, `git commit --no-verify` commits anyway",
+                    "crewlog: {}\n  hint: `crewlog leases --force NUMBER --reason WHY` ends a lease, `git commit --no-verify` commits anyway",
                     facts::listed(&hits)
                 ),
             });

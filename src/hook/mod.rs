@@ -28,6 +28,10 @@ pub use self::run::run;
 
 /// The most paths that are listed of one tool call.
 pub const TOUCHES_MAX: usize = 200;
+/// The most bytes of a command that are looked at.
+const COMMAND_BYTES_MAX: usize = 64 * 1024;
+/// The most subshells and substitutions inside each other; what is deeper is not read.
+const DEPTH_MAX: usize = 32;
 
 /// The changes named in one tool call.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,8 +60,8 @@ impl Edits {
     fn check(&self) -> Result<(), CrewError> {
         let says = format!(
             "the call is past a limit: {TOUCHES_MAX} paths, or a command of {} KiB with {} nested subshells",
-            shell::COMMAND_BYTES_MAX / 1024,
-            shell::DEPTH_MAX
+            COMMAND_BYTES_MAX / 1024,
+            DEPTH_MAX
         );
         if self.is_cut { Err(CrewError::Invalid(says)) } else { Ok(()) }
     }

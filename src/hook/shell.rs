@@ -3,12 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Edits, Touch};
+use super::{COMMAND_BYTES_MAX, DEPTH_MAX, Edits, Touch};
 
-/// The most bytes of a command that are looked at.
-pub const COMMAND_BYTES_MAX: usize = 64 * 1024;
-/// The most subshells and substitutions inside each other; what is deeper is not read.
-pub const DEPTH_MAX: usize = 32;
 /// Words before the name of a command.
 const BEFORE: &str = "{ } if then else elif do while until ! sudo env command time";
 /// Long options, each before the short one that means the same here.
@@ -43,9 +39,7 @@ struct Shell<'a, 'f> {
 
 impl<'a> Shell<'a, '_> {
     fn eat(&mut self, sign: &str) -> bool {
-        let rest = self.rest.strip_prefix(sign);
-        self.rest = rest.unwrap_or(self.rest);
-        rest.is_some()
+        self.rest.strip_prefix(sign).map(|rest| self.rest = rest).is_some()
     }
 
     /// The text before the sign, or all of it; passes over both.
@@ -168,13 +162,17 @@ impl<'a> Shell<'a, '_> {
         let Some((name, _)) = words.next() else { return };
         let mut name = name.rsplit('/').next().unwrap_or_default().to_owned();
         name.extend(words.by_ref().take(usize::from(name == "git")).map(|(sub, _)| format!(" {sub}")));
-        let (flags, operands) = arguments(words, &name);
-        let n_scripts = usize::from(!flags.contains(['e', 'f']));
+        let (flags, mut operands) = arguments(words, &name);
+        for (text, is_pattern) in operands.iter_mut().filter(|_| name.starts_with("git ")) {
+            // Git expands patterns itself, and `:/` is the top of the work tree.
+            *is_pattern |= text.contains(['*', '?', '[']);
+            *text = if text.starts_with(':') { "/".to_owned() } else { std::mem::take(text) };
+        }
         match name.as_str() {
             "cd" | "pushd" | "popd" => {
                 self.folder = operands.first().filter(|word| lasts && !word.1).and_then(|(to, _)| self.below(to));
             }
-            "sed" if flags.contains('i') => self.touch(operands.iter().skip(n_scripts)),
+            "sed" if flags.contains('i') => self.touch(operands.iter().skip(usize::from(!flags.contains(['e', 'f'])))),
             "cp" | "mv" | "git mv" => self.copy(&operands, flags.contains('t'), name != "cp"),
             "tee" | "rm" | "git rm" if !flags.contains('n') => self.touch(&operands),
             "git restore" if !flags.contains('S') || flags.contains('W') => self.touch(&operands),

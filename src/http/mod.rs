@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::to_bytes;
 use axum::extract::{Request, State};
 use axum::http::header::{CACHE_CONTROL, HOST, SET_COOKIE, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, Method, StatusCode};
@@ -17,16 +18,19 @@ use axum::response::{IntoResponse, Response};
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
+use tokio::time::timeout;
 
 use self::credentials::{Credentials, Scope};
 use crate::crew::session::open_to_serve;
 use crate::failure::{Code, Failure};
-use crate::mcp::{Hosting, Members, Server, service};
+use crate::mcp::{Hosting, MESSAGE_BYTES_MAX, Members, Server, service};
 use crate::runtime::Signals;
 use crate::session::Session;
 
 /// The most requests that are answered at a time; further ones wait.
 const REQUESTS_MAX: usize = 256;
+/// How long the body of a request may take to arrive.
+const BODY_MAX: Duration = Duration::from_secs(10);
 /// How long requests may take to end once the server stops.
 const STOP_MAX: Duration = Duration::from_secs(2);
 const MCP: &str = "/mcp";
@@ -85,7 +89,7 @@ async fn serve_on(
     };
     stop.cancel();
     // A connection that stays open does not hold the program.
-    let _ = tokio::time::timeout(STOP_MAX, serving).await;
+    let _ = timeout(STOP_MAX, serving).await;
     ended
 }
 
@@ -107,38 +111,53 @@ fn hosts_of(address: SocketAddr) -> Vec<String> {
 }
 
 async fn guard(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
-    // The semaphore is never closed.
-    let _permit = guard.free.acquire().await;
-    let mut response = guard.judge(request, next).await;
+    let mut response = match guard.judge(&request) {
+        None => guard.answer(request, next).await,
+        Some(response) => response,
+    };
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }
 
 impl Guard {
-    async fn judge(&self, request: Request, next: Next) -> Response {
+    /// Gives the answer to a request that goes no further.
+    fn judge(&self, request: &Request) -> Option<Response> {
         let (uri, is_mcp) = (request.uri(), request.uri().path() == MCP);
         // Of `/mcp` the protocol's library judges it.
         let is_known = |host: &HeaderValue| self.hosts.iter().any(|known| known.as_bytes() == host.as_bytes());
         if !is_mcp && !request.headers().get(HOST).is_some_and(is_known) {
-            return refusal(StatusCode::FORBIDDEN, "the host is not this server");
+            return Some(refusal(StatusCode::FORBIDDEN, "the host is not this server"));
         }
         let token = uri.query().and_then(|query| query.strip_prefix("token="));
         if let Some(token) = token.filter(|_| uri.path() == "/" && request.method() == Method::GET) {
             let why = "the token was used or is wrong: start the server again for a new one";
-            return match self.credentials.redeem(token) {
+            return Some(match self.credentials.redeem(token) {
                 Some(cookie) => (StatusCode::NO_CONTENT, [(SET_COOKIE, cookie)]).into_response(),
                 None => refusal(StatusCode::UNAUTHORIZED, why),
-            };
+            });
         }
         match self.credentials.scope(request.headers()) {
             None => {
                 let why = "a credential is missing or wrong: agents send Authorization: Bearer TOKEN";
-                ([(WWW_AUTHENTICATE, "Bearer")], refusal(StatusCode::UNAUTHORIZED, why)).into_response()
+                Some(([(WWW_AUTHENTICATE, "Bearer")], refusal(StatusCode::UNAUTHORIZED, why)).into_response())
             }
-            Some(Scope::Agent) if !is_mcp => refusal(StatusCode::FORBIDDEN, "an agent may use /mcp only"),
-            Some(Scope::Person) if is_mcp => refusal(StatusCode::FORBIDDEN, "/mcp is for agents"),
-            Some(Scope::Agent | Scope::Person) => next.run(request).await,
+            Some(Scope::Agent) if !is_mcp => Some(refusal(StatusCode::FORBIDDEN, "an agent may use /mcp only")),
+            Some(Scope::Person) if is_mcp => Some(refusal(StatusCode::FORBIDDEN, "/mcp is for agents")),
+            Some(Scope::Agent | Scope::Person) => None,
         }
+    }
+
+    /// Reads the whole body first, so that a client that sends slowly takes no other's place.
+    async fn answer(&self, request: Request, next: Next) -> Response {
+        let (head, body) = request.into_parts();
+        let body = match timeout(BODY_MAX, to_bytes(body, MESSAGE_BYTES_MAX)).await {
+            Ok(Ok(body)) => body,
+            Ok(Err(_)) => return refusal(StatusCode::PAYLOAD_TOO_LARGE, "the body is broken, or longer than 1 MiB"),
+            Err(_) => return refusal(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time"),
+        };
+        // The semaphore is never closed.
+        let _permit = self.free.acquire().await;
+        next.run(Request::from_parts(head, body.into())).await
     }
 }
 

@@ -174,7 +174,7 @@ fn replace(path: &Path, text: &str, mode_of_new: u32) -> io::Result<()> {
     let existing = fs::metadata(path).ok();
     existing.as_ref().map_or(Ok(()), |existing| beside.as_file().set_permissions(existing.permissions()))?;
     beside.as_file().sync_all()?;
-    // A link to a missing file is not overwritten.
+    // A file that somebody else has just made is not overwritten.
     let replaced = if existing.is_some() { beside.persist(path) } else { beside.persist_noclobber(path) };
     replaced?;
     Ok(())

@@ -27,8 +27,6 @@ const HANDLES_MAX: usize = 2_000;
 pub struct Member {
     pub caller: Caller,
     worktree: Worktree,
-    /// Where its relative paths begin.
-    folder: PathBuf,
 }
 
 /// The program that sends a request, and its session, as far as it says so.
@@ -62,7 +60,7 @@ impl Client {
 
 impl Member {
     pub fn target(&self, path: &str) -> Result<Target, TargetError> {
-        self.worktree.target(&self.folder, path)
+        self.worktree.target(self.worktree.root(), path)
     }
 
     pub fn targets(&self, paths: &[String]) -> Result<Vec<Target>, TargetError> {
@@ -162,11 +160,10 @@ impl Members {
         earlier_name: Option<String>,
         client: &Client,
     ) -> Result<(Arc<Member>, Joined), Refused> {
-        let (mut worktree, mut folder) = (self.worktree.clone(), self.folder.clone());
+        let mut worktree = self.worktree.clone();
         if let Some(path) = args.get::<Option<String>>("worktree") {
-            folder.push(&path);
             let elsewhere = || Refused::invalid(format!("{path} is no worktree of the server's repository"));
-            worktree = worktree.of_repository(&folder).ok_or_else(elsewhere)?;
+            worktree = worktree.of_repository(&self.folder.join(&path)).ok_or_else(elsewhere)?;
         }
         let is_own = self.own.is_some() && parent.is_none();
         let session = if is_own { own_session(client) } else { None };
@@ -184,7 +181,7 @@ impl Members {
         let profile = Profile {
             model: args.get("model"),
             capabilities: args.get("capabilities"),
-            focus: focus.iter().filter_map(|path| worktree.target(&folder, path).ok()).collect(),
+            focus: focus.iter().filter_map(|path| worktree.target(worktree.root(), path).ok()).collect(),
             worktree: worktree.name().to_owned(),
             // Over HTTP nobody knows whether the agent's process lives.
             process: self.own.is_some().then(|| crew.process(&program)),
@@ -192,7 +189,7 @@ impl Members {
         };
         let name = asked.or(earlier_name).or_else(|| agent_id().filter(|_| is_own));
         let joined = crew.join(Join { name, parent, session, profile }).await?;
-        Ok((Arc::new(Member { caller: joined.caller.clone(), worktree, folder }), joined))
+        Ok((Arc::new(Member { caller: joined.caller.clone(), worktree }), joined))
     }
 
     /// Forgets the handle of an agent that has left.

@@ -33,7 +33,7 @@ use crate::runtime::Signals;
 use crate::session::Session;
 
 /// The longest message, in bytes.
-const MESSAGE_BYTES_MAX: usize = 1 << 20;
+pub const MESSAGE_BYTES_MAX: usize = 1 << 20;
 /// How often a server looks whether its agent program still runs.
 const PARENT_CHECK_EVERY: Duration = Duration::from_secs(1);
 

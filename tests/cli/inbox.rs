@@ -156,6 +156,9 @@ async fn an_agent_may_not_do_what_is_for_a_person() {
         &["answer", "a1", "--yes"],
         &["answer", &plan, "q1", "blue"],
         &["resume", "backlog", "1"],
+        &["withdraw", &plan, "q1"],
+        &["amend", &plan, "--skip", "1"],
+        &["amend", &plan, "--edit", "1", "--description", "Go on"],
     ] {
         for name in ["AGENT_ID", "CLAUDECODE"] {
             let mut command = scene.crewlog(words);

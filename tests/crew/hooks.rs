@@ -107,7 +107,15 @@ fn every_name_of_a_file_is_the_same_file() {
     ] {
         assert!(refused(&rig.edits("ann", "claude", path)).contains("leased by bob"), "{path}");
     }
-    for free in ["src/other.md", "src/caf\u{e9}.mdx"] {
+    // What a link leads to does not exist yet.
+    symlink("new.md", folder.join("soon.md")).unwrap();
+    symlink("./newdir", folder.join("soon")).unwrap();
+    rig.reserves("bob", "new.md", "");
+    rig.reserves("bob", "newdir/a.md", "");
+    for path in ["soon.md", "soon/a.md"] {
+        assert!(refused(&rig.edits("ann", "claude", path)).contains("leased by bob"), "{path}");
+    }
+    for free in ["src/other.md", "src/caf\u{e9}.mdx", "soon/b.md"] {
         assert_eq!(rig.edits("ann", "claude", free), "", "{free}");
     }
 }
@@ -146,10 +154,19 @@ fn shell_commands_are_refused_by_the_files_they_name() {
         "cp b.txt a.txt",
         "cd dir && rm b.txt",
         "rm *.txt",
+        "rm -rf ..",
+        "rm -rf ../*",
+        "cd .. && rm -rf *",
+        "mv .. /tmp/q",
+        "git checkout -- '*.txt'",
+        "cd dir && git restore :/",
+        &format!("rm -rf {}", rig.0.folder().display()),
     ] {
         assert!(refused(&rig.shell("ann", command)).contains("leased by bob"), "{command}");
     }
-    for command in ["cat a.txt", "cp a.txt c.txt", "mv b.txt dir/c.txt", "python a.py", "ls > /dev/null"] {
+    assert_eq!(rig.leases(), ["bob a.txt", "bob dir/b.txt"], "a refused command leases nothing");
+    for command in ["cat a.txt", "cp a.txt c.txt", "mv b.txt dir/c.txt", "python a.py", "ls > /dev/null", "rm ../*.log"]
+    {
         assert_eq!(rig.shell("ann", command), "", "{command}");
     }
     assert_eq!(rig.shell("ann", "mv b.txt new"), "");
@@ -191,7 +208,7 @@ fn the_hook_of_git_stops_a_commit_of_files_of_others() {
     rig.reserves("bob", "a.txt", "");
     pre_commit(Some("bob")).expect(0);
     let person = pre_commit(None).expect(1);
-    person.says(&["a.txt is leased by bob", "`crewlog leases --force`", "--no-verify"]);
+    person.says(&["a.txt is leased by bob", "`crewlog leases --force NUMBER --reason WHY`", "--no-verify"]);
     let agent = pre_commit(Some("ann")).expect(1);
     agent.says(&["a.txt is leased by bob", "reserve_paths"]);
     assert!(!agent.stderr.contains("--no-verify") && !agent.stderr.contains("--force"), "{}", agent.stderr);

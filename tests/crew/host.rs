@@ -15,7 +15,7 @@ use crewlog_planner::event::plan_tag;
 use crewlog_planner::plan::TaskId;
 use futures::future::join_all;
 
-use super::team::{Team, claimed, done, join, joined, leased, n_of, recorded, request, task};
+use super::team::{RESERVE, Team, claimed, done, join, joined, leased, n_of, recorded, request, task};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn one_of_32_overlapping_exclusive_requests_wins() {
@@ -93,13 +93,13 @@ async fn a_task_and_the_leases_on_its_files_are_one_append() {
     let (ann, bob) = (joined(&crew, "ann").await, joined(&crew, "bob").await);
     crew.create_tasks(&ann, vec![task("edit", &["src/**"])]).await.unwrap();
     leased(&crew, &ann, &["src/a.rs"]).await;
-    let refused = crew.claim(&bob, "backlog/1", Some(TTL)).await.unwrap_err();
+    let refused = crew.claim(&bob, "backlog/1", Some(RESERVE)).await.unwrap_err();
     let Refusal::Crew(CrewError::Held(blocked)) = refused else { panic!("{refused}") };
     assert_eq!(blocked[0].holder.agent, "ann");
     assert_eq!((n_of(&crew, "TaskClaimed").await, n_of(&crew, "LeasesGranted").await), (0, 1), "neither");
 
     crew.release(&ann, crewlog_planner::crew::leases::Which::All).await.unwrap();
-    let (taken, passed) = crew.next_task(&bob, Some(TTL)).await.unwrap();
+    let (taken, passed) = crew.next_task(&bob, Some(RESERVE)).await.unwrap();
     assert!(taken.is_some_and(|claimed| !claimed.is_own && claimed.leases.len() == 1));
     assert!(passed.is_empty());
     let of = |event_type: &str| {
@@ -128,7 +128,7 @@ async fn whoever_loses_the_race_for_a_task_leases_nothing() {
             crew.create_tasks(&caller, vec![task("edit", &["src/a.rs"])]).await.unwrap();
         }
         processes.push(Arc::clone(&crew));
-        racers.push(tokio::spawn(async move { crew.claim(&caller, "backlog/1", Some(TTL)).await }));
+        racers.push(tokio::spawn(async move { crew.claim(&caller, "backlog/1", Some(RESERVE)).await }));
     }
     let taken: Vec<_> = join_all(racers).await.into_iter().map(Result::unwrap).collect();
     let n_won = taken.iter().filter(|taken| taken.is_ok()).count();
@@ -267,7 +267,7 @@ async fn a_dead_agents_task_goes_on_with_a_successor() {
     let (first, crew) = (team.process().await, team.process().await);
     let (ann, bob) = (joined(&first, "ann").await, joined(&crew, "bob").await);
     first.create_tasks(&ann, vec![task("edit", &["a"])]).await.unwrap();
-    first.claim(&ann, "backlog/1", Some(TTL)).await.unwrap();
+    first.claim(&ann, "backlog/1", Some(RESERVE)).await.unwrap();
     let next_step = Some("write the test".to_owned());
     let progress = TaskProgress { next_step: next_step.clone(), ..TaskProgress::default() };
     first.update_task(&ann, "backlog/1", progress, None).await.unwrap();
@@ -278,7 +278,7 @@ async fn a_dead_agents_task_goes_on_with_a_successor() {
     crew.fire_timers().await.unwrap();
     assert_eq!(crew.agents().await.unwrap().get("ann").unwrap().liveness, Liveness::Lost);
     assert_eq!(n_of(&crew, "LeasesAbandoned").await, 1);
-    let (taken, _) = crew.next_task(&bob, Some(TTL)).await.unwrap();
+    let (taken, _) = crew.next_task(&bob, Some(RESERVE)).await.unwrap();
     let Some(Claimed { progress: Some(progress), leases, .. }) = taken else { panic!("{taken:?}") };
     assert_eq!((progress.next_step, leases.len()), (next_step, 1));
 }

@@ -429,10 +429,13 @@ fn toml_tables_are_added_below_any_form_of_their_parent() {
 }
 
 #[test]
-fn a_link_to_a_missing_file_is_left_alone() {
-    let scene = scene();
-    symlink("../home/AGENTS.md", scene.path("AGENTS.md")).unwrap();
-    let ran = scene.run(&["init", "--host", "gemini", "-o", "json"]).expect(1);
-    assert_eq!(outcomes(&ran)["AGENTS.md"], "failed");
-    assert!(fs::symlink_metadata(scene.path("AGENTS.md")).unwrap().is_symlink());
+fn a_link_to_a_missing_file_counts_as_its_target() {
+    for (target, expected) in [("../home/AGENTS.md", "printed"), ("docs/AGENTS.md", "wrote")] {
+        let scene = scene();
+        symlink(target, scene.path("AGENTS.md")).unwrap();
+        let ran = scene.run(&["init", "--host", "gemini", "-o", "json"]).expect(0);
+        assert_eq!(outcomes(&ran)["AGENTS.md"], expected);
+        assert!(fs::symlink_metadata(scene.path("AGENTS.md")).unwrap().is_symlink());
+        assert_eq!(scene.path("AGENTS.md").exists(), expected == "wrote");
+    }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crewlog_executors::crew::{Caller, Claimed, Crew, Join, NewTask, Refusal};
+use crewlog_executors::crew::{Caller, Claimed, Crew, Join, NewTask, Refusal, Reserve};
 use crewlog_executors::liveness::LivenessLock;
 use crewlog_mq::{EventStore, Query, Range, Recorded};
 use crewlog_planner::claim::Ending;
@@ -18,6 +18,8 @@ use tempfile::TempDir;
 use crate::executors::rig::{Scripted, new_log};
 
 pub const TREE: &str = "host:tree";
+/// Without a file system.
+pub const RESERVE: Reserve<'static> = Reserve { ttl: TTL, target: &Target::written };
 
 /// A log on a backend of the machine, with the test's clock.
 pub struct Team {

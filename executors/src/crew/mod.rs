@@ -41,7 +41,7 @@ pub use self::mail::Mail;
 pub use self::needs::{Kind, Need, NeedsYou, needs_you};
 pub use self::refusal::Refusal;
 pub use self::shared::Read;
-pub use self::tasks::{Claimed, NewTask, STANDING_PLAN, standing_plan};
+pub use self::tasks::{Claimed, NewTask, Reserve, STANDING_PLAN, standing_plan};
 pub use self::timers::host;
 
 use self::board::Board;

@@ -10,7 +10,7 @@ use crewlog_mq::{
 use crewlog_planner::claim::{self, Ending, TaskCommand, TaskError, TaskLease, TaskProgress};
 use crewlog_planner::crew::CrewError;
 use crewlog_planner::crew::leases::{Lease, LeaseCommand, Request, Which};
-use crewlog_planner::crew::target::Target;
+use crewlog_planner::crew::target::{Target, TargetError};
 use crewlog_planner::event::{self, Amendment, Command, PlannerConfig, TaskInput, plan_tag};
 use crewlog_planner::plan::{Dependency, Proposal, Strength, TaskId, TaskPlan};
 use crewlog_planner::planner::PARALLELISM_MAX;
@@ -46,6 +46,15 @@ pub struct Claimed {
     pub leases: Vec<(u64, Lease)>,
     /// True if the agent had it already.
     pub is_own: bool,
+}
+
+/// That the files of a task are leased with it.
+#[derive(Clone, Copy)]
+pub struct Reserve<'a> {
+    /// For how long.
+    pub ttl: Duration,
+    /// The target of a file, as the task has it.
+    pub target: &'a (dyn Fn(&str) -> Result<Target, TargetError> + Sync),
 }
 
 /// A task that an agent makes.
@@ -102,7 +111,7 @@ impl Crew {
     pub async fn next_task(
         &self,
         caller: &Caller,
-        reserve: Option<Duration>,
+        reserve: Option<Reserve<'_>>,
     ) -> Result<(Option<Claimed>, Vec<(String, Refusal)>), Refusal> {
         self.present(caller).await?;
         let profile = self.agents().await?.get(&caller.agent).map(|agent| agent.profile.clone());
@@ -125,7 +134,7 @@ impl Crew {
         &self,
         caller: &Caller,
         names: &[&str],
-        reserve: Option<Duration>,
+        reserve: Option<Reserve<'_>>,
         passed: &mut Vec<(String, Refusal)>,
     ) -> Result<Option<Dispatch>, Refusal> {
         let (board, holder) = (self.board().await?, caller.holder());
@@ -133,15 +142,15 @@ impl Crew {
         while passed.len() < TRIED_MAX {
             let is_passed = |id: &str| passed.iter().any(|(known, _)| known == id);
             let Some(next) = board.next(&self.project, names, is_passed) else { break };
-            let (targets, writes) = (targets_of(&next.parameters), !next.parameters.reads_only);
-            let blocked = match reserve {
-                Some(_) => leases.in_the_way(&holder, &targets, writes, false, now),
-                None => Vec::new(),
+            let writes = !next.parameters.reads_only;
+            let refusal = match targets_of(&next.parameters, reserve) {
+                Ok(targets) => match leases.in_the_way(&holder, &targets, writes, false, now) {
+                    free if free.is_empty() => return Ok(Some(next)),
+                    blocked => CrewError::Held(blocked),
+                },
+                Err(refusal) => refusal,
             };
-            if blocked.is_empty() {
-                return Ok(Some(next));
-            }
-            passed.push((next.id(), CrewError::Held(blocked).into()));
+            passed.push((next.id(), refusal.into()));
         }
         Ok(None)
     }
@@ -150,7 +159,7 @@ impl Crew {
     ///
     /// # Errors
     /// The holder of the task, the leases that are in the way, or why the task cannot be started.
-    pub async fn claim(&self, caller: &Caller, id: &str, reserve: Option<Duration>) -> Result<Claimed, Refusal> {
+    pub async fn claim(&self, caller: &Caller, id: &str, reserve: Option<Reserve<'_>>) -> Result<Claimed, Refusal> {
         self.present(caller).await?;
         let board = self.board().await?;
         let (plan, task) = self.find(&board, id)?;
@@ -176,11 +185,17 @@ impl Crew {
         Ok((plan.to_owned(), task))
     }
 
-    async fn take(&self, caller: &Caller, dispatch: &Dispatch, reserve: Option<Duration>) -> Result<Claimed, Refusal> {
+    async fn take(
+        &self,
+        caller: &Caller,
+        dispatch: &Dispatch,
+        reserve: Option<Reserve<'_>>,
+    ) -> Result<Claimed, Refusal> {
         let (input, id) = (&dispatch.parameters, dispatch.id());
-        let request = reserve.map(|ttl| Request {
+        let targets = targets_of(input, reserve)?;
+        let request = reserve.map(|Reserve { ttl, .. }| Request {
             holder: caller.holder(),
-            targets: targets_of(input),
+            targets,
             is_exclusive: !input.reads_only,
             ttl,
             reason: format!("task {id}"),
@@ -371,9 +386,11 @@ pub async fn standing_plan(store: &EventStore, project: &str, name: &str) -> Res
     Ok(if is_free { name.to_owned() } else { format!("{name}-{project}") })
 }
 
-/// The files of a task that can be leased.
-fn targets_of(input: &TaskInput) -> Vec<Target> {
-    input.files.iter().filter_map(|file| Target::written(file).ok()).collect()
+/// The files of a task that are leased with it.
+fn targets_of(input: &TaskInput, reserve: Option<Reserve<'_>>) -> Result<Vec<Target>, CrewError> {
+    let Some(Reserve { target, .. }) = reserve else { return Ok(Vec::new()) };
+    let targets = input.files.iter().map(|file| target(file)).collect::<Result<_, _>>();
+    targets.map_err(|why| CrewError::Invalid(format!("a file of the task: {why}; claim it with reserve false")))
 }
 
 fn planned(tasks: &[NewTask], first: u64, known: impl Fn(&str) -> Option<TaskId>) -> Result<Vec<TaskPlan>, Refusal> {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use proptest::prelude::*;
 
-use super::super::{Edits, TOUCHES_MAX, shell};
+use super::super::{COMMAND_BYTES_MAX, Edits, TOUCHES_MAX, shell};
 use super::shown;
 
 fn edits(command: &str, folder: &str) -> Edits {
@@ -193,6 +193,10 @@ fn git_changes_the_work_tree() {
         ("git restore -s HEAD~1 a", "a"),
         ("git restore --source=HEAD~1 --staged --worktree a", "a"),
         ("git restore --source HEAD~1 a", "a"),
+        ("git restore '*.rs' x", "glob *.rs, x"),
+        ("git rm -f 'd/*'", "glob d/*"),
+        ("git checkout -- :/", "/"),
+        ("git restore ':(top)a'", "/"),
         ("git restore --staged a", ""),
         ("git restore -S a", ""),
         ("git commit -m 'x > y; rm z'", "commit"),
@@ -280,7 +284,7 @@ fn long_commands_are_read_in_part() {
     assert_eq!(found.touches.len(), TOUCHES_MAX);
 
     let line = "rm aaaaaaaaaaaa\n";
-    let found = edits(&format!("{}rm {}", line.repeat(10), "b".repeat(shell::COMMAND_BYTES_MAX)), "");
+    let found = edits(&format!("{}rm {}", line.repeat(10), "b".repeat(COMMAND_BYTES_MAX)), "");
     assert_eq!(found.touches.len(), 10, "the cut line is not read");
 
     let found = edits(&"(".repeat(60_000), "");

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use crewlog_executors::crew::{Claimed, NewTask, Refusal, TaskState};
+use crewlog_executors::crew::{Claimed, NewTask, Refusal, Reserve, TaskState};
 use crewlog_planner::claim::{Ending, TaskProgress};
 use crewlog_planner::crew::agents::{Activity, Report};
+use crewlog_planner::crew::target::{Target, TargetError};
 use crewlog_planner::event::FailureClass;
 use serde_json::{Value, json};
 
@@ -21,7 +22,8 @@ const NOTES_CHARS_MAX: usize = 3_000;
 
 impl Server {
     pub async fn next_task(&self, member: &Member, args: &Args) -> Reply {
-        let reserve = reserve_for(args);
+        let target = |file: &str| member.target(file);
+        let reserve = reserve(args, &target);
         let (mut claimed, mut passed) = self.crew.next_task(&member.caller, reserve).await?;
         if claimed.is_none() {
             // Tasks and leases of agents that are dead are free at once.
@@ -32,8 +34,8 @@ impl Server {
     }
 
     pub async fn claim_task(&self, member: &Member, args: &Args) -> Reply {
-        let id: String = args.get("id");
-        Ok(claimed_json(self.crew.claim(&member.caller, &id, reserve_for(args)).await?))
+        let (id, target): (String, _) = (args.get("id"), |file: &str| member.target(file));
+        Ok(claimed_json(self.crew.claim(&member.caller, &id, reserve(args, &target)).await?))
     }
 
     pub async fn update_task(&self, member: &Member, args: &Args) -> Reply {
@@ -60,7 +62,10 @@ impl Server {
     }
 
     pub async fn create_tasks(&self, member: &Member, args: &Args) -> Reply {
-        let tasks: Vec<NewTask> = args.get("tasks");
+        let mut tasks: Vec<NewTask> = args.get("tasks");
+        for file in tasks.iter_mut().flat_map(|task| &mut task.files) {
+            *file = member.target(file)?.path;
+        }
         if tasks.is_empty() || tasks.iter().any(|task| task.title.trim().is_empty()) {
             return Err(Refused::invalid("tasks has at least one task, and each has a title"));
         }
@@ -80,8 +85,8 @@ impl Server {
     }
 }
 
-fn reserve_for(args: &Args) -> Option<Duration> {
-    args.get::<bool>("reserve").then(|| Duration::from_secs(args.get("ttl_seconds")))
+fn reserve<'a>(args: &Args, target: &'a (dyn Fn(&str) -> Result<Target, TargetError> + Sync)) -> Option<Reserve<'a>> {
+    args.get::<bool>("reserve").then(|| Reserve { ttl: Duration::from_secs(args.get("ttl_seconds")), target })
 }
 
 fn no_task(passed: Vec<(String, Refusal)>) -> Value {

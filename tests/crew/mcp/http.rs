@@ -140,6 +140,24 @@ async fn requests_need_a_credential_a_host_and_an_origin() {
 }
 
 #[tokio::test]
+async fn bodies_that_never_arrive_hold_up_no_other_request() {
+    let scene = Scene::with_repository();
+    let served = Served::start(&scene);
+    let host = served.url("").replace("http://", "");
+    let slow = || {
+        let mut stream = TcpStream::connect(&host).unwrap();
+        let bearer = served.bearer();
+        let head =
+            format!("POST /mcp HTTP/1.1\r\nhost: {host}\r\nauthorization: {bearer}\r\ncontent-length: 1000\r\n\r\n{{");
+        stream.write_all(head.as_bytes()).unwrap();
+        stream
+    };
+    let slow: Vec<_> = (0..300).map(|_| slow()).collect();
+    assert_eq!(served.call("join", json!({ "name": "ada" })).await["status"], "joined");
+    drop(slow);
+}
+
+#[tokio::test]
 async fn one_time_token_becomes_a_cookie_of_the_person() {
     let scene = Scene::with_repository();
     let served = Served::start(&scene);

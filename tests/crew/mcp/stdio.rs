@@ -216,6 +216,30 @@ fn subagent_gets_a_handle_of_its_own() {
 }
 
 #[test]
+fn paths_begin_at_the_root_and_each_name_of_a_file_is_that_file() {
+    let scene = Scene::with_repository();
+    let folder = scene.folder().join("dir");
+    std::fs::create_dir(&folder).unwrap();
+    std::os::unix::fs::symlink("dir", scene.folder().join("ln")).unwrap();
+    let mut below = Client::start(scene.crewlog(&["mcp"]).env("AGENT_ID", "ada").current_dir(&folder));
+    below.initialize("2025-06-18", "claude-code");
+    let mut bob = Client::named(&scene, "bob");
+    assert_has(&below.call("reserve_paths", json!({ "paths": ["dir/a"] }))["granted"][0], &json!({ "path": "dir/a" }));
+    let of = |file: &str| json!({ "tasks": [{ "key": "k", "title": "t", "files": [file] }] });
+    for unleasable in ["**", "../x", ".", "", "a\u{1}"] {
+        assert_has(&bob.call("create_tasks", of(unleasable)), &json!({ "status": "invalid" }));
+    }
+    let absolute = folder.join("b");
+    for file in ["ln/b", "dir/b", absolute.to_str().unwrap()] {
+        assert_has(&bob.call("create_tasks", of(file)), &json!({ "status": "created" }));
+    }
+    let claimed = below.call("next_task", json!({}));
+    assert_has(&claimed["leases"][0], &json!({ "path": "dir/b", "holder": "ada" }));
+    let none = bob.call("next_task", json!({}));
+    assert_eq!((none["status"].as_str(), none["why_not"].as_array().unwrap().len()), (Some("none"), 2), "{none}");
+}
+
+#[test]
 fn agent_that_has_a_name_gets_another_only_after_it_left() {
     let scene = Scene::with_repository();
     let mut agent = Client::named(&scene, "ada");
