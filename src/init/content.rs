@@ -42,13 +42,14 @@ impl Content {
     pub fn with(&self, text: &str) -> Result<String, String> {
         let line_end = if text.contains("\r\n") { "\r\n" } else { "\n" };
         let missing = if text.is_empty() || text.ends_with('\n') { "" } else { line_end };
-        let text = format!("{text}{missing}");
+        let given = text;
+        let text = format!("{given}{missing}");
         let section = |marks: [&str; 2], body: &str, at: usize| {
             let (before, after) = around(&text, marks, at)?;
             let section = format!("{}\n{body}{}\n", marks[0], marks[1]).replace('\n', line_end);
             Ok(format!("{before}{section}{after}"))
         };
-        match self {
+        let after = match self {
             Self::Json(wanted) => json::with(&text, wanted),
             Self::Toml(wanted) => toml::with(&text, wanted),
             Self::Text(body) => section(TEXT_MARKS, body, text.len()),
@@ -59,13 +60,15 @@ impl Content {
                 let is_shell = interpreter.is_none_or(|line| line.split_whitespace().any(|word| word.ends_with("sh")));
                 match is_shell {
                     true => section(SCRIPT_MARKS, body, interpreter.map_or(0, str::len)),
-                    false if runs(&text, command) => Ok(text),
+                    false if runs(&text, command) => Ok(text.clone()),
                     false => Err(format!("it is not a shell script; run this in it: {}", body.trim_end())),
                 }
             }
             Self::Whole(whole) if text.is_empty() || is_made_here(&text, whole) => Ok((*whole).to_owned()),
             Self::Whole(_) => Err("crewlog did not make it, and does not overwrite it".to_owned()),
-        }
+        }?;
+        // A file that only lacks its last line end stays as it is.
+        Ok(if after == text { given.to_owned() } else { after })
     }
 
     /// The text without the content; none where nothing else is left.

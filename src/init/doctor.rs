@@ -20,7 +20,7 @@ use tokio::io::AsyncReadExt;
 use super::change::read;
 use super::hosts::{Target, git_hooks, our_hooks};
 use super::places::Places;
-use super::{COMMAND, json as json_text, trust};
+use super::{COMMAND, json as json_text, toml as toml_text, trust};
 use crate::cli::{Doctor, Host};
 use crate::crew::session as crew;
 use crate::crew::worktree::Worktree;
@@ -35,6 +35,21 @@ const TURN: Duration = Duration::from_secs(60);
 /// From the root of the worktree.
 const TRIAL_FILE: &str = "crewlog-doctor-trial.txt";
 const PROMPT: &str = "Say ok, and do nothing else.";
+
+const CLAUDE: &[&str] = &[".claude/settings.local.json", ".claude/settings.json", "~/.claude/settings.json"];
+const CODEX: &[&str] = &[".codex/config.toml", "~/.codex/config.toml"];
+const GEMINI: &[&str] = &[".gemini/settings.json", "~/.gemini/settings.json"];
+const OPENCODE: &[&str] = &["opencode.json", "opencode.jsonc"];
+/// Settings that turn off hooks or the server: the program, its files in order of precedence, the path of keys, and the
+/// value or list element that turns off, as JSON.
+const SWITCHES: [(Host, &[&str], &str, &str); 6] = [
+    (Host::Claude, CLAUDE, "disableAllHooks", "true"),
+    (Host::Claude, CLAUDE, "disabledMcpjsonServers", "\"crewlog\""),
+    (Host::Codex, CODEX, "features.hooks", "false"),
+    (Host::Codex, CODEX, "mcp_servers.crewlog.enabled", "false"),
+    (Host::Gemini, GEMINI, "hooksConfig.enabled", "false"),
+    (Host::Opencode, OPENCODE, "mcp.crewlog.enabled", "false"),
+];
 
 /// Checks each agent program found here, or those that are named.
 pub async fn doctor(session: &Session, args: &Doctor) -> Result<Code, Failure> {
@@ -56,7 +71,9 @@ pub async fn doctor(session: &Session, args: &Doctor) -> Result<Code, Failure> {
         let mend = |found: String| format!("{found}; to mend: crewlog init --host {}", host.as_ref());
         let version = run(spec(&places, vec![host.as_ref().to_owned(), "--version".to_owned()]), SHORT).await;
         checks.push(Check::new(host, "installed", version.map(|version| one_line(&version, 60))));
-        checks.push(Check::new(host, "configured", configured(&host.targets(&places), &places).map_err(mend)));
+        let entries = configured(&host.targets(&places), &places).map_err(mend);
+        let wrong = entries.clone().err().into_iter().chain(switched_off(host, &places)).collect::<Vec<_>>().join("; ");
+        checks.push(Check::new(host, "configured", if wrong.is_empty() { entries } else { Err(wrong) }));
         checks.push(Check::new(host, "trusted", trusted(host, &places).map_err(mend)));
         checks.push(Check::new(host, "refuses", refuses(host, &places, &trial).await.map_err(mend)));
         if args.live {
@@ -136,6 +153,26 @@ fn configured(targets: &[Target], places: &Places) -> Result<String, String> {
     });
     let unlike = unlike.collect::<Vec<_>>();
     if unlike.is_empty() { Ok("its files have the entries".to_owned()) } else { Err(unlike.join(", ")) }
+}
+
+/// The settings that turn off hooks or the server. Other checks report files that cannot be read.
+fn switched_off(host: Host, places: &Places) -> Vec<String> {
+    let switches = SWITCHES.iter().filter(|(of, ..)| *of == host);
+    let off = switches.filter_map(|(_, files, keys, off)| {
+        let pointer = format!("/{}", keys.replace('.', "/"));
+        let (file, is_off) = files.iter().find_map(|name| {
+            let file = places.configuration(name);
+            let text = read(&file).ok()??;
+            let settings = toml_text::value(&text).or_else(|_| json_text::value(&text)).ok()?;
+            let found = settings.pointer(&pointer)?.to_string();
+            let is_off = found.contains(off);
+            // Programs join the lists of all files. Of other values, the first counts.
+            (is_off || !found.starts_with('[')).then_some((file, is_off))
+        })?;
+        let setting = if off.starts_with('"') { format!("{off} in {keys}") } else { format!("{keys} = {off}") };
+        is_off.then(|| format!("{} has {setting}: remove it", places.shown(&file)))
+    });
+    off.collect()
 }
 
 fn trusted(host: Host, places: &Places) -> Result<String, String> {

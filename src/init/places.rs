@@ -36,6 +36,15 @@ impl Places {
         Some(self.root.join(folder.trim_end_matches('\n')))
     }
 
+    /// The path of a configuration file: below `~` in the user's home, else in the worktree.
+    pub fn configuration(&self, name: &str) -> PathBuf {
+        match name.strip_prefix("~/") {
+            Some(".codex/config.toml") => self.codex_config(),
+            Some(name) => self.home.join(name),
+            None => self.root.join(name),
+        }
+    }
+
     /// The user's own configuration of Codex.
     pub fn codex_config(&self) -> PathBuf {
         let named = std::env::var_os("CODEX_HOME").filter(|folder| !folder.is_empty()).map(PathBuf::from);

@@ -151,3 +151,74 @@ fn nothing_to_check_is_no_success() {
     let scene = scene();
     scene.run(&["doctor"]).expect(4).says(&["no agent program was found here", "crewlog doctor --host NAME"]);
 }
+
+#[test]
+fn a_setting_that_turns_hooks_or_the_server_off_is_named() {
+    let hooks_off = r#"{"disableAllHooks": true, // quiet"#;
+    let server_off = r#"{"disabledMcpjsonServers": ["x", "crewlog"],"#;
+    let gemini_off = r#"{"hooksConfig": {"enabled": false},"#;
+    let has = |file: &str, setting: &str| format!("{file} has {setting}: remove it");
+    let hooks = "disableAllHooks = true";
+    let server = "\"crewlog\" in disabledMcpjsonServers";
+    // The program, a file, the text to replace in it, its replacement, and what `doctor` finds.
+    let cases = [
+        ("claude", ".claude/settings.json", "{", hooks_off, hooks),
+        ("claude", ".claude/settings.local.json", "{", hooks_off, hooks),
+        ("claude", "../home/.claude/settings.json", "", "{\"disableAllHooks\": true}", hooks),
+        ("claude", ".claude/settings.json", "{", server_off, server),
+        ("claude", ".claude/settings.local.json", "{", server_off, server),
+        ("claude", "../home/.claude/settings.json", "", "{\"disabledMcpjsonServers\": [\"crewlog\"]}", server),
+        ("codex", ".codex/config.toml", "", "features.hooks = false # slow\n", "features.hooks = false"),
+        ("codex", "../home/.codex/config.toml", "", "features = { hooks = false }\n", "features.hooks = false"),
+        ("codex", ".codex/config.toml", "args = ", "enabled = false\nargs = ", "mcp_servers.crewlog.enabled = false"),
+        ("gemini", ".gemini/settings.json", "{", gemini_off, "hooksConfig.enabled = false"),
+        (
+            "gemini",
+            "../home/.gemini/settings.json",
+            "",
+            "{\"hooksConfig\": {\"enabled\": false}}",
+            "hooksConfig.enabled = false",
+        ),
+        ("opencode", "opencode.json", "\"enabled\": true", "\"enabled\": false", "mcp.crewlog.enabled = false"),
+    ];
+    let scene = connected();
+    let home = scene.around().join("home").canonicalize().unwrap();
+    for (host, file, from, to, setting) in cases {
+        let before = fs::read_to_string(scene.path(file)).ok();
+        fs::create_dir_all(scene.path(file).parent().unwrap()).unwrap();
+        scene.write(file, before.clone().unwrap_or_default().replacen(from, to, 1));
+        let shown = file.replace("../home", &home.to_string_lossy());
+        assert_eq!(only_missing(&scene, &[host]), ("configured".to_owned(), has(&shown, setting)), "{file}: {to}");
+        match before {
+            Some(text) => scene.write(file, text),
+            None => fs::remove_file(scene.path(file)).unwrap(),
+        }
+    }
+    scene.run(&["doctor"]).expect(0);
+    scene.write(".codex/config.toml", "features.hooks = false\n");
+    let both = ".codex/config.toml; to mend: crewlog init --host codex; .codex/config.toml has features.hooks = false: remove it";
+    assert_eq!(only_missing(&scene, &["codex"]).1, both);
+}
+
+#[test]
+fn a_setting_that_does_not_turn_ours_off_is_well() {
+    let scene = connected();
+    // A file, a text in it, and its replacement.
+    let cases = [
+        (
+            ".claude/settings.local.json",
+            "{",
+            r#"{"disableAllHooks": false, "disabledMcpjsonServers": ["crewlog-old"],"#,
+        ),
+        ("../home/.claude/settings.json", "", r#"{"disableAllHooks": true}"#),
+        (".codex/config.toml", "", "features.hooks = true\nmcp_servers.other.enabled = false\n"),
+        ("../home/.codex/config.toml", "", "features.hooks = false\n"),
+        ("../home/.gemini/settings.json", "", "{\"hooksConfig\": {\"enabled\": false}, broken"),
+    ];
+    for (file, from, to) in cases {
+        fs::create_dir_all(scene.path(file).parent().unwrap()).unwrap();
+        let before = fs::read_to_string(scene.path(file)).unwrap_or_default();
+        scene.write(file, before.replacen(from, to, 1));
+    }
+    scene.run(&["doctor"]).expect(0);
+}

@@ -329,6 +329,33 @@ fn toml_without_a_last_line_end_is_restored() {
 }
 
 #[test]
+fn a_missing_last_line_end_is_no_difference() {
+    let scene = scene();
+    let words = [&ALL as &[&str], &["--yes", "-o", "json"]].concat();
+    scene.run(&words).expect(0);
+    let files = [
+        ".mcp.json",
+        ".claude/settings.json",
+        ".codex/config.toml",
+        ".codex/hooks.json",
+        ".gemini/settings.json",
+        ".opencode/plugin/crewlog.js",
+        "opencode.json",
+        "AGENTS.md",
+        ".git/hooks/pre-push",
+        "../home/.codex/config.toml",
+        "../home/.gemini/trustedFolders.json",
+    ];
+    let cut = files.map(|file| scene.read(file).trim_end().to_owned());
+    files.iter().zip(&cut).for_each(|(file, text)| scene.write(file, text));
+    let again = outcomes(&scene.run(&words).expect(0));
+    assert!(again.values().all(|outcome| outcome == "unchanged") && again.len() == 14, "{again:?}");
+    assert_eq!(files.map(|file| scene.read(file)), cut);
+    scene.run(&["init", "--remove", "--yes"]).expect(0);
+    assert_eq!(files[..9].iter().filter(|file| scene.path(file).exists()).collect::<Vec<_>>(), [] as [&&str; 0]);
+}
+
+#[test]
 fn unattended_init_writes_nothing_outside_the_repository() {
     let scene = scene();
     write(&scene, "../home/CLAUDE.md", "mine\n");
