@@ -20,7 +20,7 @@ use tokio::io::AsyncReadExt;
 use super::change::read;
 use super::hosts::{Target, git_hooks, our_hooks};
 use super::places::Places;
-use super::{COMMAND, json as json_text, toml as toml_text, trust};
+use super::{COMMAND, json as json_text, trust};
 use crate::cli::{Doctor, Host};
 use crate::crew::session as crew;
 use crate::crew::worktree::Worktree;
@@ -163,7 +163,7 @@ fn switched_off(host: Host, places: &Places) -> Vec<String> {
         let (file, is_off) = files.iter().find_map(|name| {
             let file = places.configuration(name);
             let text = read(&file).ok()??;
-            let settings = toml_text::value(&text).or_else(|_| json_text::value(&text)).ok()?;
+            let settings: Value = toml_edit::de::from_str(&text).or_else(|_| json_text::value(&text)).ok()?;
             let found = settings.pointer(&pointer)?.to_string();
             let is_off = found.contains(off);
             // Programs join the lists of all files. Of other values, the first counts.

@@ -27,11 +27,6 @@ pub fn without(text: &str, wanted: &Wanted) -> Result<String, String> {
     Ok(if has_ours { left } else { text.to_owned() })
 }
 
-/// The text as a value, without its comments.
-pub fn value(text: &str) -> Result<Value, String> {
-    toml_edit::de::from_str(text).map_err(|error| format!("it is not TOML: {error}"))
-}
-
 fn edit(text: &str, change: impl FnOnce(&mut Table) -> Result<(), String>) -> Result<String, String> {
     let parse = |text: &str| text.parse::<DocumentMut>().map_err(|error| format!("it is not TOML: {error}"));
     let mut document = parse(text)?;

@@ -64,11 +64,6 @@ where
         Ok(Read(warm))
     }
 
-    /// The handler as it was last read; after an append that failed, the default.
-    pub async fn as_read(&self) -> Read<'_, H> {
-        Read(self.0.warm.lock().await)
-    }
-
     /// Decides a command on the newest state and appends its events, also if the caller goes away. Gives what `look` makes of the
     /// result and of the state after the append, in which a later command may have undone this one.
     pub async fn execute<T: Send + 'static>(

@@ -234,7 +234,7 @@ impl Crew {
                 // The claim still goes through the leases, so that there is one way to append it.
                 None => LeaseCommand::Renew { agent: caller.agent.clone(), now },
             };
-            let mut leases = self.leases.as_read().await;
+            let mut leases = self.leases().await?;
             match leases.runner().execute_with(command, &Cause::request(), write.as_slice()).await {
                 // Somebody else was faster with the task.
                 Err(ExecuteError::Store(Error::SequenceMismatch { .. })) => continue,

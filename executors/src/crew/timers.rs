@@ -56,7 +56,7 @@ impl Crew {
     pub async fn fire_timers(&self) -> Result<(), Refusal> {
         let now = self.store.now();
         self.bury().await?;
-        let is_due = self.agents.as_read().await.next_due().is_some_and(|due| due <= now);
+        let is_due = self.agents().await?.next_due().is_some_and(|due| due <= now);
         if is_due {
             self.agents.execute(AgentCommand::FireTimer { now }, |_, _| ()).await?;
         }
