@@ -40,8 +40,8 @@ impl Crew {
     /// An agent as it has joined, for a process that acts for it: a hook, or a command that it runs.
     ///
     /// # Errors
-    /// [`CrewError::Unknown`](crewlog_planner::crew::CrewError::Unknown) or
-    /// [`CrewError::Left`](crewlog_planner::crew::CrewError::Left).
+    /// [`CrewError::Unknown`] or
+    /// [`CrewError::Left`].
     pub async fn caller(&self, agent: &str) -> Result<Caller, Refusal> {
         let agents = self.agents().await?;
         let epoch = agents.get(agent).map_or(0, |found| found.epoch);
@@ -52,8 +52,8 @@ impl Crew {
     /// Takes note of a call: the session must still hold its name, and what the agent holds is renewed.
     ///
     /// # Errors
-    /// [`CrewError::Superseded`](crewlog_planner::crew::CrewError::Superseded) or
-    /// [`CrewError::Left`](crewlog_planner::crew::CrewError::Left).
+    /// [`CrewError::Superseded`] or
+    /// [`CrewError::Left`].
     pub async fn present(&self, caller: &Caller) -> Result<(), Refusal> {
         let (agent, now) = (caller.agent.clone(), self.store.now());
         let is_news = !self.agents().await?.check(&agent, caller.epoch)?.was_seen(now);
