@@ -12,7 +12,7 @@ impl Crew {
     /// A session joins, or resumes, and keeps the tasks that are claimed under its name.
     ///
     /// # Errors
-    /// A refusal by [`Agents`](crewlog_planner::crew::agents::Agents).
+    /// A refusal by [`Agents`].
     pub async fn join(&self, join: Join) -> Result<Joined, Refusal> {
         let Join { name, parent, session, profile } = join;
         let (worktree, program) = (profile.worktree.clone(), profile.program.clone());
