@@ -1,6 +1,6 @@
 //! Over HTTP on loopback.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, COOKIE, HOST, ORIGIN, SET_COOKIE};
@@ -152,9 +152,13 @@ async fn bodies_that_never_arrive_hold_up_no_other_request() {
         stream.write_all(head.as_bytes()).unwrap();
         stream
     };
-    let slow: Vec<_> = (0..300).map(|_| slow()).collect();
+    let mut all: Vec<_> = (0..300).map(|_| slow()).collect();
     assert_eq!(served.call("join", json!({ "name": "ada" })).await["status"], "joined");
-    drop(slow);
+    // None of them was given up for that.
+    for stream in &mut all {
+        stream.set_nonblocking(true).unwrap();
+        assert_eq!(stream.read(&mut [0]).unwrap_err().kind(), ErrorKind::WouldBlock);
+    }
 }
 
 #[tokio::test]
