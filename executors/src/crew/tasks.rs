@@ -137,11 +137,18 @@ impl Crew {
         reserve: Option<Reserve<'_>>,
         passed: &mut Vec<(String, Refusal)>,
     ) -> Result<Option<Dispatch>, Refusal> {
-        let (board, holder) = (self.board().await?, caller.holder());
-        let (leases, now) = (self.leases().await?, self.store.now());
-        while passed.len() < TRIED_MAX {
-            let is_passed = |id: &str| passed.iter().any(|(known, _)| known == id);
-            let Some(next) = board.next(&self.project, names, is_passed) else { break };
+        let (board, mut candidates) = (self.board().await?, Vec::<Dispatch>::new());
+        while passed.len() + candidates.len() < TRIED_MAX {
+            let is_known = |id: &str| {
+                passed.iter().any(|(known, _)| known == id) || candidates.iter().any(|known| known.id() == id)
+            };
+            let Some(next) = board.next(&self.project, names, is_known) else { break };
+            candidates.push(next);
+        }
+        // Nobody waits for a lock while holding another one.
+        drop(board);
+        let (leases, holder, now) = (self.leases().await?, caller.holder(), self.store.now());
+        for next in candidates {
             let writes = !next.parameters.reads_only;
             let refusal = match targets_of(&next.parameters, reserve) {
                 Ok(targets) => match leases.in_the_way(&holder, &targets, writes, false, now) {

@@ -44,11 +44,8 @@ impl Server {
             Some(since) => since,
             None => crew.store().head().await?,
         };
-        let waiter = Waiter {
-            holder: member.caller.holder(),
-            leases: crew.leases().await?.of_agent(agent).map(|(number, _)| number).collect(),
-            tasks: crew.tasks_of(agent).await?,
-        };
+        let leases = crew.leases().await?.of_agent(agent).map(|(number, _)| number).collect();
+        let waiter = Waiter { holder: member.caller.holder(), leases, tasks: crew.tasks_of(agent).await? };
         let mut items = pin!(crew.store().follow_marked(&crew.news(), Start::After(position)));
         let mut events = Vec::new();
         while events.len() < EVENTS_MAX {
