@@ -42,8 +42,7 @@ impl Content {
     pub fn with(&self, text: &str) -> Result<String, String> {
         let line_end = if text.contains("\r\n") { "\r\n" } else { "\n" };
         let missing = if text.is_empty() || text.ends_with('\n') { "" } else { line_end };
-        let given = text;
-        let text = format!("{given}{missing}");
+        let (given, text) = (text, format!("{text}{missing}"));
         let section = |marks: [&str; 2], body: &str, at: usize| {
             let (before, after) = around(&text, marks, at)?;
             let section = format!("{}\n{body}{}\n", marks[0], marks[1]).replace('\n', line_end);

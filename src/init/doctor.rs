@@ -158,7 +158,7 @@ fn configured(targets: &[Target], places: &Places) -> Result<String, String> {
 /// The settings that turn off hooks or the server. Other checks report files that cannot be read.
 fn switched_off(host: Host, places: &Places) -> Vec<String> {
     let switches = SWITCHES.iter().filter(|(of, ..)| *of == host);
-    let off = switches.filter_map(|(_, files, keys, off)| {
+    let named = |(_, files, keys, off): &(Host, &[&str], &str, &str)| {
         let pointer = format!("/{}", keys.replace('.', "/"));
         let (file, is_off) = files.iter().find_map(|name| {
             let file = places.configuration(name);
@@ -171,8 +171,8 @@ fn switched_off(host: Host, places: &Places) -> Vec<String> {
         })?;
         let setting = if off.starts_with('"') { format!("{off} in {keys}") } else { format!("{keys} = {off}") };
         is_off.then(|| format!("{} has {setting}: remove it", places.shown(&file)))
-    });
-    off.collect()
+    };
+    switches.filter_map(named).collect()
 }
 
 fn trusted(host: Host, places: &Places) -> Result<String, String> {

@@ -80,7 +80,6 @@ where
         // A task of its own: what others wait for goes on without this caller.
         let inner = self.0.clone();
         tokio::spawn(async move { inner.execute_waiting().await });
-        // The runtime ends.
         told.await.unwrap_or(Err(Refusal::Busy))
     }
 }
@@ -129,7 +128,6 @@ where
     H::Event: Event,
 {
     /// Up to where it was read.
-    #[must_use]
     pub fn position(&self) -> Position {
         self.0.runner.position()
     }

@@ -137,16 +137,15 @@ impl Crew {
         reserve: Option<Reserve<'_>>,
         passed: &mut Vec<(String, Refusal)>,
     ) -> Result<Option<Dispatch>, Refusal> {
-        let (board, mut candidates) = (self.board().await?, Vec::<Dispatch>::new());
-        while passed.len() + candidates.len() < TRIED_MAX {
-            let is_known = |id: &str| {
-                passed.iter().any(|(known, _)| known == id) || candidates.iter().any(|known| known.id() == id)
-            };
+        let (board, mut candidates) = (self.board().await?, Vec::new());
+        let mut known: Vec<_> = passed.iter().map(|(id, _)| id.clone()).collect();
+        while known.len() < TRIED_MAX {
+            let is_known = |id: &str| known.iter().any(|known| known == id);
             let Some(next) = board.next(&self.project, names, is_known) else { break };
+            known.push(next.id());
             candidates.push(next);
         }
-        // Nobody waits for a lock while holding another one.
-        drop(board);
+        drop(board); // Nobody waits for a lock while holding another one.
         let (leases, holder, now) = (self.leases().await?, caller.holder(), self.store.now());
         for next in candidates {
             let writes = !next.parameters.reads_only;
