@@ -63,6 +63,5 @@ pub(crate) fn nothing<V, E>(decided: Decided<V, E>, position: Position) -> Vec<R
 
 /// What the only command led to.
 pub(crate) fn one<V, E>(mut executed: Vec<Result<Executed<V>, E>>) -> Result<Executed<V>, ExecuteError<E>> {
-    let executed = executed.pop().expect("each command has a result");
-    executed.map_err(ExecuteError::Refused)
+    executed.pop().expect("each command has a result").map_err(ExecuteError::Refused)
 }

@@ -401,12 +401,12 @@ where
                 return Ok(nothing(decided, position));
             }
             let events = self.written(&decided, &commands)?;
-            let is_reaction = commands.iter().any(|(_, cause)| cause.derived.is_some());
             match self.append(events, &state, snapshot, others).await {
                 Ok((appended, _, is_rewritten))
                     if appended.repeated && (is_rewritten || !self.follows(&appended, &state)) =>
                 {
-                    return self.repeated(decided, appended.last()).await;
+                    self.catch_up().await?;
+                    return Ok(nothing(decided, appended.last()));
                 }
                 // The log has other events than the state.
                 Ok((appended, _, true)) => {
@@ -435,10 +435,11 @@ where
                     self.state = spare.unwrap_or_default();
                 }
                 Err(error @ (Error::IdReused { position, .. } | Error::PartlyKnown { position, .. }))
-                    if is_reaction =>
+                    if commands.iter().any(|(_, cause)| cause.derived.is_some()) =>
                 {
                     tracing::warn!(%error, "this reaction is in the log with other content; it is left as it is");
-                    return self.repeated(decided, position).await;
+                    self.catch_up().await?;
+                    return Ok(nothing(decided, position));
                 }
                 Err(error) => {
                     // The next read does not report the same loss again.
@@ -459,16 +460,6 @@ where
             }
             error => matches!(error, Error::MatchFound { .. }),
         }
-    }
-
-    /// The reaction is in the log at `position`: the state is what the log says.
-    async fn repeated(
-        &mut self,
-        decided: Decided<H::Event, H::Error>,
-        position: Position,
-    ) -> Result<Executions<H>, ExecuteError<H::Error>> {
-        self.catch_up().await?;
-        Ok(nothing(decided, position))
     }
 
     /// Appends the events. Gives the last one too, and whether the log has other events.

@@ -30,7 +30,7 @@ pub use self::run::run;
 pub const TOUCHES_MAX: usize = 200;
 /// The most bytes of a command that are looked at.
 const COMMAND_BYTES_MAX: usize = 64 * 1024;
-/// The most subshells and substitutions inside each other; what is deeper is not read.
+/// How deeply subshells and substitutions may be nested. Anything deeper is not read.
 const DEPTH_MAX: usize = 32;
 
 /// The changes named in one tool call.

@@ -1,5 +1,5 @@
-//! A handler that all callers of a process share. Calls that come while another waits for the database go together: one query
-//! reads for all of them, and one append writes what they decide.
+//! A handler that all callers of a process share. Calls that arrive while another one waits for the database are batched: one
+//! query and one append serve them all.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
