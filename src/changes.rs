@@ -9,10 +9,10 @@ use crewlog_planner::event;
 use crewlog_planner::plan::TaskId;
 use crewlog_planner::view::PlanView;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::json::shown_tasks_json;
 use crate::text::one_line;
+use crate::views::PlanShown;
 
 /// The most characters of a value in the words for a change.
 const VALUE_CHARS_MAX: usize = 120;
@@ -76,7 +76,7 @@ fn facts(view: &PlanView, tasks: Option<&BTreeSet<TaskId>>) -> Facts {
         return facts;
     }
     let is_shown = |task| tasks.is_none_or(|tasks| tasks.contains(&task));
-    let mut shown = shown_tasks_json("", Position(0), view, is_shown);
+    let mut shown = json!(PlanShown::of_tasks("", Position(0), view, is_shown));
     let (tasks, questions) = (shown["tasks"].take(), shown["questions"].take());
     for (of, item) in [("plan", shown)].into_iter().chain(items("task", tasks)).chain(items("question", questions)) {
         let Value::Object(fields) = item else { continue };

@@ -50,6 +50,7 @@ mod sync;
 mod terminal;
 mod text;
 mod verify;
+mod views;
 mod work;
 
 use std::process::ExitCode;

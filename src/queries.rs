@@ -55,24 +55,19 @@ pub async fn for_each(
 
 /// A plan as of the end of a range.
 pub async fn load_view(store: &EventStore, plan: &str, range: Range) -> Result<PlanView, Error> {
-    load_counted(store, plan, range).await.map(|(view, _)| view)
-}
-
-async fn load_counted(store: &EventStore, plan: &str, range: Range) -> Result<(PlanView, usize), Error> {
     let history = History::of(store, plan).await?;
-    let (mut view, mut n_events) = (PlanView::default(), 0);
+    let mut view = PlanView::default();
     let mut records = std::pin::pin!(history.records(store, &Query::all(), range));
     while let Some(recorded) = records.try_next().await? {
         view.apply(&recorded)?;
-        n_events += 1;
     }
-    Ok((view, n_events))
+    Ok(view)
 }
 
-/// A plan as of a position, and how many events it has. One that cannot be read is named.
-pub async fn load_readable(store: &EventStore, plan: &str, at: Position) -> Result<Option<(PlanView, usize)>, Failure> {
-    match load_counted(store, plan, Range::up_to(at)).await {
-        Ok(loaded) => Ok(Some(loaded)),
+/// A plan as of a position. One that cannot be read is named.
+pub async fn load_readable(store: &EventStore, plan: &str, at: Position) -> Result<Option<PlanView>, Failure> {
+    match load_view(store, plan, Range::up_to(at)).await {
+        Ok(view) => Ok(Some(view)),
         Err(error @ Error::Decode { .. }) => {
             say(&unreadable_plan(plan, &error));
             Ok(None)

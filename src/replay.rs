@@ -9,7 +9,7 @@ use crewlog_mq::Position;
 use crate::checkpoints::position_of;
 use crate::cli::{Output, Replay};
 use crate::failure::{Code, Failure};
-use crate::json::{print_line, shown_json};
+use crate::json::print_line;
 use crate::printer::ListPrinter;
 use crate::queries;
 use crate::session::Session;
@@ -18,6 +18,7 @@ use crate::step::Steps;
 use crate::terminal::{prompt, read_line, say};
 use crate::text::{count, one_line};
 use crate::verify::verify;
+use crate::views::PlanShown;
 
 const HELP: &str = "\
 n, next, or nothing [COUNT]  one event on, or COUNT of them
@@ -165,7 +166,7 @@ impl Stepper<'_> {
         let (at, view) = (self.steps.position(self.place), &self.steps.view);
         match self.session.output {
             Output::Text => show::print_view(&mut stdout, &self.plan, at, view)?,
-            Output::Json | Output::Jsonl => print_line(&mut stdout, &shown_json(&self.plan, at, view))?,
+            Output::Json | Output::Jsonl => print_line(&mut stdout, &PlanShown::of(&self.plan, at, view))?,
         }
         stdout.flush()
     }

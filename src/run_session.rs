@@ -23,7 +23,7 @@ use crate::by_model;
 use crate::cli::{Output, RunArgs};
 use crate::commands;
 use crate::failure::{Code, Failure};
-use crate::json::{print_pretty, shown_json};
+use crate::json::print_pretty;
 use crate::order::order;
 use crate::progress::Progress;
 use crate::queries;
@@ -33,6 +33,7 @@ use crate::show;
 use crate::sync::{Kept, TRIES_MAX};
 use crate::terminal::{self, say, unless_closed};
 use crate::text::{by_default, count, one_line, visible};
+use crate::views::PlanShown;
 
 pub struct RunSession<'a> {
     session: &'a Session,
@@ -308,7 +309,7 @@ impl<'a> RunSession<'a> {
             head = self.store.head().await?;
         }
         if let Output::Json = self.session.output {
-            let shown = shown_json(&self.plan, head, &self.view);
+            let shown = PlanShown::of(&self.plan, head, &self.view);
             self.output_fault = print_pretty(std::io::stdout().lock(), &shown).err();
         }
         self.progress.summary(&self.plan, &self.view);
@@ -369,7 +370,7 @@ pub async fn already_ended(session: &Session, store: &EventStore, plan: &str) ->
     let head = store.head().await?;
     let view = queries::load_view(store, plan, Range::up_to(head)).await?;
     if let Output::Json = session.output {
-        unless_closed(print_pretty(std::io::stdout().lock(), &shown_json(plan, head, &view)))?;
+        unless_closed(print_pretty(std::io::stdout().lock(), &PlanShown::of(plan, head, &view)))?;
     }
     Progress::new(session.terminal, &view).summary(plan, &view);
     match view.state().phase {

@@ -4,27 +4,26 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
-use crewlog_executors::projecting::Projected;
-use crewlog_mq::{EventStore, Position, Range};
+use crewlog_mq::{Position, Range};
 use crewlog_planner::event::{TaskStatus, Timer};
-use crewlog_planner::listing::{PlanList, PlanSummary};
 use crewlog_planner::parse::{self, Diagnostic, ParsedPlan};
 use crewlog_planner::plan::{Mark, NodeKind, Parent, TaskPlan};
 use crewlog_planner::state::{Measure, PlannerState, Question, Shortage, Task};
 use crewlog_planner::view::PlanView;
 use serde_json::json;
 
-use crate::checkpoints::{forks_of, view_at};
+use crate::checkpoints::view_at;
 use crate::cli::{At, Output, Show};
 use crate::failure::{Code, Failure};
-use crate::json::{ForkJson, ListedJson, shown_json};
+use crate::json::ForkJson;
 use crate::matching::mark_of;
 use crate::prompt;
-use crate::queries::{load_readable, load_view, open_plan, tags_of};
+use crate::queries::{load_view, open_plan, tags_of};
 use crate::runtime;
 use crate::session::Session;
 use crate::terminal::say;
 use crate::text::{by_default, in_one_line, one_line, rfc3339, shell_word, visible};
+use crate::views::Views;
 
 /// The most warnings printed for one text; `plan check` prints all.
 const WARNINGS_MAX: usize = 20;
@@ -45,8 +44,7 @@ pub fn print_warnings(warnings: &[Diagnostic], file: &Path) {
 }
 
 pub async fn ls(session: &Session, at: Option<Position>) -> Result<Code, Failure> {
-    let store = session.place.open().await?;
-    let listed = list(&store, at).await?;
+    let listed = Views::open(session).await?.as_of(at).await?.plans().await?;
     let width = listed.iter().map(|plan| plan.plan.len()).max().unwrap_or(0);
     session.print_list(
         "plans",
@@ -75,11 +73,7 @@ pub async fn show(session: &Session, show: &Show) -> Result<Code, Failure> {
     }
     let (store, plan) = open_plan(session, &show.plan).await?;
     let (at, view) = view_at(session, &store, &plan, show.at.as_ref()).await?;
-    let forks = forks_of(&store, &plan, at).await?;
-    let mut shown = shown_json(&plan, at, &view);
-    if !forks.is_empty() {
-        shown["forks"] = json!(forks);
-    }
+    let shown = Views::open(session).await?.as_of(Some(at)).await?.plan(&plan).await?;
     let mut waiting = Vec::new();
     let mut open = if session.output == Output::Text { vec![(plan.clone(), view.clone())] } else { Vec::new() };
     while let Some((plan, view)) = open.pop() {
@@ -92,7 +86,7 @@ pub async fn show(session: &Session, show: &Show) -> Result<Code, Failure> {
     }
     session.print(&shown, |to| {
         print_view(&mut *to, &plan, at, &view)?;
-        for ForkJson { plan, at, reason } in &forks {
+        for ForkJson { plan, at, reason } in &shown.forks {
             writeln!(to, "forked at position {at} as {}: {}", visible(plan), one_line(reason, 100))?;
         }
         waiting.iter().try_for_each(|line| writeln!(to, "{line}"))
@@ -271,26 +265,4 @@ pub fn how_to_go_on(session: &Session, plan: &str, shortage: &Shortage) -> Vec<S
         format!("to raise it: {}", how_to_raise(session, plan, measure)),
         format!("then, to go on: {}", session.command_on("resume", plan)),
     ]
-}
-
-/// All plans, the oldest first. Folds only the plans that changed since the last snapshot of the list; names and leaves
-/// out a plan that cannot be read.
-async fn list(store: &EventStore, at: Option<Position>) -> Result<Vec<ListedJson>, Failure> {
-    let mut list = Projected::<PlanList>::read(store, at).await?;
-    let mut listed = Vec::new();
-    for plan in list.state.plans().cloned().collect::<Vec<_>>() {
-        let summary = match plan.summary.filter(|_| !plan.has_changed) {
-            Some(summary) => summary,
-            None => {
-                let Some((view, n_events)) = load_readable(store, &plan.id, list.at).await? else { continue };
-                let Some(summary) = PlanSummary::of(&view) else { continue };
-                list.fold(n_events);
-                list.state.summarize(&plan.id, summary.clone());
-                summary
-            }
-        };
-        listed.push(ListedJson::of(&plan.id, summary));
-    }
-    list.keep().await;
-    Ok(listed)
 }

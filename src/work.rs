@@ -25,7 +25,7 @@ use crate::cli::{Output, Work};
 use crate::crew::worktree::Worktree;
 use crate::failure::{Code, Failure};
 use crate::hook;
-use crate::json::{ListedJson, print_pretty};
+use crate::json::print_pretty;
 use crate::progress::Progress;
 use crate::queries;
 use crate::runtime::{self, Runtime, RuntimeOptions, Signals};
@@ -33,6 +33,7 @@ use crate::session::Session;
 use crate::show;
 use crate::terminal::unless_closed;
 use crate::text::count;
+use crate::views::ListedPlan;
 
 /// Tasks at once, unless the command line says otherwise.
 const JOBS: usize = 4;
@@ -70,8 +71,8 @@ pub async fn work(session: &Session, work: Work) -> Result<Code, Failure> {
     let mut views = BTreeMap::new();
     for plan in list.open() {
         let loaded = queries::load_readable(&store, &plan.id, head).await?;
-        let open = loaded.filter(|(view, _)| !view.state().phase.is_ended());
-        views.extend(open.map(|(view, _)| (plan.id.clone(), view)));
+        let open = loaded.filter(|view| !view.state().phase.is_ended());
+        views.extend(open.map(|view| (plan.id.clone(), view)));
     }
     let progress = Progress::of_all(session.terminal).with(roster.clone());
     let (log, open) = (session.place.shown(), count(views.len(), "plan"));
@@ -212,7 +213,7 @@ impl WorkerLoop<'_> {
                 self.views.insert(plan.clone(), queries::load_view(&store, plan, Range::up_to(head)).await?);
             }
             let summaries = self.views.iter().filter_map(|(plan, view)| Some((plan, PlanSummary::of(view)?)));
-            let plans = summaries.map(|(plan, summary)| ListedJson::of(plan, summary)).collect::<Vec<_>>();
+            let plans = summaries.map(|(plan, summary)| ListedPlan::of(plan, summary)).collect::<Vec<_>>();
             self.output_fault = print_pretty(std::io::stdout().lock(), &json!({ "plans": plans })).err();
         }
         for (plan, view) in &self.views {

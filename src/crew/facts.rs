@@ -2,14 +2,30 @@
 
 use std::io::{self, Write};
 
+use serde::Serialize;
 use serde_json::Value;
 
+use crate::failure::{Code, Failure};
+use crate::session::Session;
 use crate::text::{one_line, visible};
 
 /// The field that tells an age, in milliseconds.
 const AGE: &str = "age_ms";
 /// The longest value on a line, in characters.
 const CHARS_MAX: usize = 400;
+
+/// Prints a list of a view: as JSON, or each item as `print` does.
+pub fn print_list(
+    session: &Session,
+    key: &str,
+    facts: Value,
+    items: &[impl Serialize],
+    heading: &[&str],
+    below: &[&str],
+) -> Result<Code, Failure> {
+    let items = items.iter().map(serde_json::to_value).collect::<Result<Vec<_>, _>>()?;
+    session.print_list(key, facts, &items, |item| item, |to, item| print(to, item, heading, below))
+}
 
 /// Prints an item: the values of some fields as its heading, and below it others as `key: value`, or all others if none are
 /// named. Each entry of a list has a line of its own. Fields without a value are left out.

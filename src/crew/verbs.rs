@@ -3,21 +3,18 @@
 use std::path::Path;
 
 use crewlog_mq::Position;
-use crewlog_planner::crew::agents::{Agent, Agents, Liveness};
 use crewlog_planner::crew::asks::Answer as Said;
-use crewlog_planner::crew::leases::{self, Lease, Request, Waiting};
 use crewlog_planner::crew::messages::{Message, Sender};
 use crewlog_planner::crew::target::Target;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::session::{agent_id, open, person, person_only};
 use super::worktree::Worktree;
 use super::{facts, inbox, why};
 use crate::cli::{Answer, Crew, Leases, Send};
 use crate::failure::{Code, Failure};
-use crate::queries::reached;
 use crate::session::{Session, read_text};
-use crate::text::rfc3339;
+use crate::views::Views;
 
 /// What the text of a list shows of an agent, in its heading and below.
 const AGENT: ([&str; 5], [&str; 5]) =
@@ -38,57 +35,16 @@ pub async fn obey(session: &Session, command: Crew) -> Result<Code, Failure> {
 }
 
 async fn agents(session: &Session, all: bool, at: Option<Position>) -> Result<Code, Failure> {
-    let crew = open(session).await?;
-    let (position, agents) = (reached(crew.store(), at).await?, crew.at::<Agents>(at).await?);
-    let shown = agents.iter().filter(|(_, agent)| all || agent.liveness != Liveness::Left);
-    let shown: Vec<_> = shown.map(|(name, agent)| agent_json(name, agent)).collect();
-    let facts = json!({ "at": position });
-    session.print_list("agents", facts, &shown, |agent| agent, |to, agent| facts::print(to, agent, &AGENT.0, &AGENT.1))
-}
-
-pub fn agent_json(name: &str, agent: &Agent) -> Value {
-    let Agent { profile, session, epoch, report, liveness, seen, since } = agent;
-    json!({
-        "agent": name, "liveness": liveness, "activity": report.activity, "program": profile.program,
-        "model": profile.model, "capabilities": profile.capabilities,
-        "focus": profile.focus.iter().map(|target| &target.path).collect::<Vec<_>>(), "worktree": profile.worktree,
-        "session": session, "epoch": epoch, "since": rfc3339(*since), "seen": rfc3339(*seen), "task": report.task,
-        "step": report.step, "note": report.note, "context_usage": report.context_usage,
-    })
-}
-
-/// The leases and the waiting requests that are meant, by their agent, their target and their task.
-pub fn shown(leases: &leases::Leases, is_meant: impl Fn(&str, &Target, Option<&String>) -> bool) -> Vec<Value> {
-    let live = leases.iter().filter(|(_, lease)| is_meant(&lease.holder.agent, &lease.target, lease.task.as_ref()));
-    let live = live.map(|(number, lease)| {
-        let Lease { holder, target, is_exclusive, until, reason, task, token, .. } = lease;
-        json!({
-            "lease": number, "waiting": null, "agent": holder.agent, "worktree": holder.worktree, "path": target.path,
-            "is_pattern": target.is_pattern, "is_exclusive": is_exclusive, "reason": reason, "task": task,
-            "token": token, "until": rfc3339(*until),
-        })
-    });
-    let waiting = leases.waiting().flat_map(|(number, Waiting { request, until })| {
-        let Request { holder, targets, is_exclusive, reason, task, .. } = request;
-        let targets = targets.iter().filter(|target| is_meant(&holder.agent, target, task.as_ref()));
-        targets.map(move |target| {
-            json!({
-                "lease": null, "waiting": number, "agent": holder.agent, "worktree": holder.worktree,
-                "path": target.path, "is_pattern": target.is_pattern, "is_exclusive": is_exclusive, "reason": reason,
-                "task": task, "token": null, "until": rfc3339(*until),
-            })
-        })
-    });
-    live.chain(waiting).collect()
+    let as_of = Views::open(session).await?.as_of(at).await?;
+    let shown = as_of.agents(all).await?;
+    facts::print_list(session, "agents", json!({ "at": as_of.at }), &shown, &AGENT.0, &AGENT.1)
 }
 
 async fn leases(session: &Session, args: Leases) -> Result<Code, Failure> {
-    let crew = open(session).await?;
+    let as_of = Views::open(session).await?.as_of(args.at.at).await?;
     let wanted = args.path.map(|path| target(session, &path)).transpose()?;
-    let (position, leases) = (reached(crew.store(), args.at.at).await?, crew.at::<leases::Leases>(args.at.at).await?);
-    let shown = shown(&leases, |_, target, _| wanted.as_ref().is_none_or(|wanted| wanted.overlaps(target)));
-    let facts = json!({ "at": position });
-    session.print_list("leases", facts, &shown, |lease| lease, |to, lease| facts::print(to, lease, &LEASE.0, &LEASE.1))
+    let shown = as_of.leases(|_, target, _| wanted.as_ref().is_none_or(|wanted| wanted.overlaps(target))).await?;
+    facts::print_list(session, "leases", json!({ "at": as_of.at }), &shown, &LEASE.0, &LEASE.1)
 }
 
 /// A path of the working directory as leases name it.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crewlog_executors::crew::{Crew, Need, needs_you};
+use crewlog_executors::crew::Crew;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, Implementation, ListResourcesResult, ListToolsResult,
     PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Resource,
@@ -17,7 +17,8 @@ use super::identity::{Client, Member, Members};
 use super::once::once;
 use super::reply::{Refused, Reply, fit, page, result_of};
 use super::tools::{JOIN, KEY, listed};
-use crate::crew::inbox::need_json;
+use crate::failure::Failure;
+use crate::views::Views;
 
 /// Some clients show a model the first sentence only.
 const INSTRUCTIONS: &str = "\
@@ -39,11 +40,13 @@ const ITEMS_MAX: usize = 200;
 pub struct Server {
     pub(super) crew: Arc<Crew>,
     pub(super) members: Arc<Members>,
+    pub views: Arc<Views>,
 }
 
 impl Server {
     pub fn new(crew: Arc<Crew>, members: Members) -> Self {
-        Self { crew, members: Arc::new(members) }
+        let views = Arc::new(Views::serve(&crew));
+        Self { crew, members: Arc::new(members), views }
     }
 
     async fn call(self, request: CallToolRequestParams, client: Client) -> Reply {
@@ -131,11 +134,14 @@ impl ServerHandler for Server {
         if request.uri != INBOX {
             return Err(ErrorData::resource_not_found(format!("there is no resource {:?}", request.uri), None));
         }
-        let needs = needs_you(&self.crew, None).await;
-        let needs = needs.map_err(|refusal| ErrorData::internal_error(refusal.to_string(), None))?;
-        let json = |need: &Need| need_json(need, needs.now, |words| format!("crewlog {words}"));
-        let (items, has_more) = page(&needs.items, ITEMS_MAX, json);
-        let mut value = json!({ "at": needs.at, "items": items, "has_more": has_more });
+        let inbox = async {
+            let as_of = self.views.as_of(None).await?;
+            let needs = as_of.needs(|words| format!("crewlog {words}")).await?;
+            let (items, has_more) = page(&needs, ITEMS_MAX, |need| json!(need));
+            Ok(json!({ "at": as_of.at, "items": items, "has_more": has_more }))
+        };
+        let read: Result<_, Failure> = inbox.await;
+        let mut value = read.map_err(|failure| ErrorData::internal_error(failure.to_string(), None))?;
         fit(&mut value);
         let contents = ResourceContents::text(value.to_string(), request.uri);
         Ok(ReadResourceResult::new(vec![contents.with_mime_type("application/json")]).into())

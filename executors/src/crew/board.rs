@@ -84,7 +84,7 @@ impl Board {
     }
 
     /// The plans that were open at a position.
-    pub(super) async fn at(log: &EventStore, position: Position) -> Result<Self, Error> {
+    async fn at(log: &EventStore, position: Position) -> Result<Self, Error> {
         let open: Vec<_> = list_plans(log, Some(position)).await?.open().map(|plan| plan.id.clone()).collect();
         Ok(Self { plans: Some((Plans::load(log, open, position).await?, log.clone())), read_to: position })
     }
@@ -161,7 +161,7 @@ fn is_for_agents(dispatch: &Dispatch) -> bool {
 }
 
 /// The tasks of a plan that agents can work on.
-pub(super) fn summaries(plan: &str, view: &PlanView) -> Vec<TaskSummary> {
+pub fn summaries(plan: &str, view: &PlanView) -> Vec<TaskSummary> {
     let free: BTreeSet<_> = view.free().into_iter().collect();
     let state = view.state();
     let is_listed = |task: &&Task| {

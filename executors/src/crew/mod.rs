@@ -36,9 +36,9 @@ use crewlog_planner::event;
 use futures::TryStreamExt;
 use tokio::sync::Mutex;
 
-pub use self::board::{TaskState, TaskSummary};
+pub use self::board::{TaskState, TaskSummary, summaries};
 pub use self::mail::Mail;
-pub use self::needs::{Kind, Need, NeedsYou, needs_you};
+pub use self::needs::{Facts, Kind, Need, OpenPlan, begins, needs_you};
 pub use self::refusal::Refusal;
 pub use self::shared::Read;
 pub use self::tasks::{Claimed, NewTask, Reserve, STANDING_PLAN, standing_plan};

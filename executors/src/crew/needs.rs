@@ -1,9 +1,8 @@
 //! Everything that waits for a person, as one list: each with its age, what it holds up, and the commands that settle it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::pin::pin;
 
-use crewlog_mq::{Error, EventStore, Position, Query, Range, Timestamp};
+use crewlog_mq::{Position, Recorded, Timestamp};
 use crewlog_planner::claim;
 use crewlog_planner::crew::agents::{Agents, Liveness};
 use crewlog_planner::crew::asks::{Asks, Open, Wanted};
@@ -12,13 +11,8 @@ use crewlog_planner::crew::messages::{self, Messages};
 use crewlog_planner::event::{Event, Purpose};
 use crewlog_planner::plan::TaskId;
 use crewlog_planner::view::PlanView;
-use futures::TryStreamExt;
 use serde::Serialize;
 
-use super::board::Board;
-use super::{Crew, Refusal};
-use crate::history::History;
-use crate::projecting::Projected;
 use crate::shell::shell_word;
 
 /// The most tasks that an item names as held up.
@@ -75,41 +69,61 @@ impl Need {
     }
 }
 
-/// What waits for a person in a project: what holds up work first, then by age.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct NeedsYou {
-    /// As of this position.
-    pub at: Position,
+/// What the list is made of: the state of a project as of one position.
+#[derive(Clone, Copy)]
+pub struct Facts<'a> {
+    /// The project.
+    pub project: &'a str,
     /// The log time of that position; of the present without one.
     pub now: Timestamp,
-    /// One item for each thing.
-    pub items: Vec<Need>,
+    /// Its open plans.
+    pub plans: &'a [OpenPlan<'a>],
+    /// Its agents.
+    pub agents: &'a Agents,
+    /// Their questions.
+    pub asks: &'a Asks,
+    /// Their messages.
+    pub messages: &'a Messages,
+    /// The conflicts of all projects.
+    pub conflicts: &'a Conflicts,
 }
 
-/// What waits for a person in the project of a crew, now or as of a position.
-pub async fn needs_you(crew: &Crew, at: Option<Position>) -> Result<NeedsYou, Refusal> {
-    let (store, project) = (crew.store(), crew.project());
-    let position = at.unwrap_or(store.head().await?);
-    let board = Board::at(store, position).await?;
-    let now = match at {
-        Some(_) => {
-            let last = store.read(&Query::all(), Range::up_to(position).backwards(), 1).await?;
-            last.events.first().map(|recorded| recorded.created_at).unwrap_or_default()
-        }
-        None => store.now(),
-    };
-    let mut items = asked(crew, &board, at).await?;
-    for (plan, view) in board.views(project) {
-        items.extend(of_plan(store, plan, view, position).await?);
-    }
-    items.extend(conflicts(store, project, position).await?);
-    items.extend(overdue(crew, at, now).await?);
+/// An open plan.
+#[derive(Clone, Copy)]
+pub struct OpenPlan<'a> {
+    /// Its id.
+    pub plan: &'a str,
+    /// Its state.
+    pub view: &'a PlanView,
+    /// When something began to wait, by the id of the item that tells of it.
+    pub since: &'a BTreeMap<String, Timestamp>,
+}
+
+/// What waits for a person in a project: what holds up work first, then by age.
+#[must_use]
+pub fn needs_you(facts: &Facts<'_>) -> Vec<Need> {
+    let mut items = asked(facts);
+    items.extend(facts.plans.iter().flat_map(of_plan));
+    items.extend(conflicts(facts));
+    items.extend(overdue(facts));
     items.sort_by(|a, b| (a.kind, a.since, &a.id).cmp(&(b.kind, b.since, &b.id)));
-    Ok(NeedsYou { at: position, now, items })
+    items
 }
 
-async fn asked(crew: &Crew, board: &Board, at: Option<Position>) -> Result<Vec<Need>, Refusal> {
-    let asks: Asks = crew.at(at).await?;
+/// The item that an event begins or renews: a question of a plan, a pause, a stop, or the end of a hold on a task.
+#[must_use]
+pub fn begins(plan: &str, recorded: &Recorded) -> Option<String> {
+    match recorded.event_type.as_str() {
+        "PlanPaused" | "PlanStopped" | "TimerFired" => Some(recorded.aggregate_id.clone()),
+        "ClarificationRequested" => match recorded.decode() {
+            Ok(Event::ClarificationRequested { question_id, .. }) => Some(format!("{plan} {question_id}")),
+            _unreadable => None,
+        },
+        _another => None,
+    }
+}
+
+fn asked(facts: &Facts<'_>) -> Vec<Need> {
     let need = |(number, open): (u64, &Open)| {
         let (id, ask) = (format!("a{number}"), open.ask.clone());
         let (kind, answers) = match ask.wanted {
@@ -118,17 +132,21 @@ async fn asked(crew: &Crew, board: &Board, at: Option<Position>) -> Result<Vec<N
             Wanted::Answer => (Kind::Question, ask.choices.iter().map(|choice| shell_word(choice)).collect()),
         };
         let task = ask.task.as_deref().and_then(claim::split_aggregate_id);
-        let of_task = task.and_then(|(plan, task)| Some(held_up(plan, board.view(plan)?, |id| id == task)));
+        let of_task = task.and_then(|(plan, task)| {
+            let open = facts.plans.iter().find(|open| open.plan == plan)?;
+            Some(held_up(plan, open.view, |id| id == task))
+        });
         let commands = answers.iter().map(|answer| format!("answer {id} {answer}")).collect();
         let holds_up = of_task.unwrap_or_else(|| ask.task.iter().cloned().collect());
         let since = Some(open.at);
         Need { choices: ask.choices, since, holds_up, commands, ..Need::new(kind, id, ask.agent, ask.text) }
     };
-    Ok(asks.open().map(need).collect())
+    facts.asks.open().map(need).collect()
 }
 
 /// Questions, parked tasks, and that a plan was stopped or paused.
-async fn of_plan(store: &EventStore, plan: &str, view: &PlanView, up_to: Position) -> Result<Vec<Need>, Refusal> {
+fn of_plan(open: &OpenPlan<'_>) -> Vec<Need> {
+    let OpenPlan { plan, view, since } = *open;
     let (state, mut items, named) = (view.state(), Vec::new(), shell_word(plan));
     let name = |task: TaskId| state.task(task).map_or_else(|| task.to_string(), |task| task.plan.name());
     let need = |kind, id: String, text: String, holds_up, commands| Need {
@@ -172,30 +190,8 @@ async fn of_plan(store: &EventStore, plan: &str, view: &PlanView, up_to: Positio
         let commands = vec![format!("resume {named}")];
         items.push(need(Kind::Paused, plan.to_owned(), reason.to_owned(), held_up(plan, view, |_| true), commands));
     }
-    if !items.is_empty() {
-        let moments = moments(store, plan, up_to).await?;
-        items.iter_mut().for_each(|item| item.since = moments.get(&item.id).copied());
-    }
-    Ok(items)
-}
-
-/// By the id of an item: when each question of a plan was asked, and when the plan was last stopped or paused and its tasks last
-/// lost their holders.
-async fn moments(store: &EventStore, plan: &str, up_to: Position) -> Result<BTreeMap<String, Timestamp>, Error> {
-    let mut found = BTreeMap::new();
-    let history = History::of(store, plan).await?;
-    let types = ["ClarificationRequested", "PlanPaused", "PlanStopped", "TimerFired"];
-    let mut records = pin!(history.records(store, &Query::all().of_types(types), Range::up_to(up_to)));
-    while let Some(recorded) = records.try_next().await? {
-        let mut id = recorded.aggregate_id.clone();
-        if recorded.event_type == "ClarificationRequested"
-            && let Event::ClarificationRequested { question_id, .. } = recorded.decode()?
-        {
-            id = format!("{plan} {question_id}");
-        }
-        found.insert(id, recorded.created_at);
-    }
-    Ok(found)
+    items.iter_mut().for_each(|item| item.since = since.get(&item.id).copied());
+    items
 }
 
 /// The open tasks among these, and all open ones that wait for them.
@@ -213,11 +209,9 @@ fn held_up(plan: &str, view: &PlanView, is_it: impl Fn(TaskId) -> bool) -> Vec<S
     }
 }
 
-async fn conflicts(store: &EventStore, project: &str, up_to: Position) -> Result<Vec<Need>, Error> {
-    let mut known = Projected::<Conflicts>::read(store, Some(up_to)).await?;
-    known.keep().await;
+fn conflicts(facts: &Facts<'_>) -> Vec<Need> {
     let mut items = Vec::new();
-    for (_, open) in known.state.open().filter(|(name, _)| *name == project) {
+    for (_, open) in facts.conflicts.open().filter(|(name, _)| *name == facts.project) {
         let ConflictEvent::ConflictDetected { conflict, pattern, holders, .. } = &open.detected else { continue };
         let mut commands: Vec<_> = vec!["conflicts".to_owned()];
         // The newcomer comes first.
@@ -228,12 +222,11 @@ async fn conflicts(store: &EventStore, project: &str, up_to: Position) -> Result
         let (since, holds_up) = (Some(open.since.at), tasks.collect());
         items.push(Need { since, holds_up, commands, ..Need::new(Kind::Conflict, conflict.to_string(), from, text) });
     }
-    Ok(items)
+    items
 }
 
-async fn overdue(crew: &Crew, at: Option<Position>, now: Timestamp) -> Result<Vec<Need>, Error> {
-    let (messages, agents): (Messages, Agents) = (crew.at(at).await?, crew.at(at).await?);
-    let has_left = |agent: &str| agents.get(agent).is_some_and(|found| found.liveness == Liveness::Left);
+fn overdue(facts: &Facts<'_>) -> Vec<Need> {
+    let has_left = |agent: &str| facts.agents.get(agent).is_some_and(|found| found.liveness == Liveness::Left);
     let need = |(message, open): (Position, &messages::Open)| {
         let late = open.unacked.iter().filter(|agent| !has_left(agent)).cloned().collect::<Vec<_>>();
         let text = format!("{} waits for an acknowledgement of: {}", open.from.name(), open.subject);
@@ -241,5 +234,5 @@ async fn overdue(crew: &Crew, at: Option<Position>, now: Timestamp) -> Result<Ve
         let overdue = Need::new(Kind::Overdue, message.to_string(), late.join(", "), text);
         (!late.is_empty()).then_some(Need { since: Some(open.at), commands, ..overdue })
     };
-    Ok(messages.overdue(now).filter_map(need).collect())
+    facts.messages.overdue(facts.now).filter_map(need).collect()
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crewlog_mq::{
-    Append, Cause, Error, Event, EventStore, ExecuteError, Expected, Handler, Metadata, NewEvent, Position, Query,
-    Range, Runner, Write,
+    Append, Cause, Error, Event, EventStore, ExecuteError, Expected, Handler, Metadata, NewEvent, Query, Range, Runner,
+    Write,
 };
 use crewlog_planner::claim::{self, Ending, TaskCommand, TaskError, TaskLease, TaskProgress};
 use crewlog_planner::crew::CrewError;
@@ -88,12 +88,6 @@ impl Crew {
         let board = self.board().await?;
         let all = board.views(&self.project).flat_map(|(plan, view)| summaries(plan, view));
         Ok(all.filter(|task| state.is_none_or(|state| task.state == state)).collect())
-    }
-
-    /// The tasks of the plans that were open at a position.
-    pub async fn tasks_at(&self, position: Position) -> Result<Vec<TaskSummary>, Refusal> {
-        let board = Board::at(&self.store, position).await?;
-        Ok(board.views(&self.project).flat_map(|(plan, view)| summaries(plan, view)).collect())
     }
 
     /// Whether the texts of a task are sealed. Those of a task that can no longer be claimed may be.

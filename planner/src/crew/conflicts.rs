@@ -82,7 +82,7 @@ pub struct Holder {
 }
 
 /// The conflict detector. It knows the dispatched tasks that have not ended, and the open conflicts.
-#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Conflicts {
     #[serde(with = "As::<Seq<(Same, Same)>>")]
     running: Tasks,
@@ -98,7 +98,7 @@ pub struct Conflicts {
 /// The tasks that were dispatched and have not ended.
 type Tasks = BTreeMap<TaskRef, Running>;
 
-#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Running {
     project: String,
     writes: bool,
@@ -106,20 +106,20 @@ struct Running {
     hold: Option<Hold>,
 }
 
-#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Hold {
     claim: u64,
     executor: Executor,
 }
 
-#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Ended {
     claim: u64,
     task: TaskRef,
     resolution: String,
 }
 
-#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 struct Project {
     n_conflicts: u64,
     /// By claim: the tasks that are held.
@@ -131,7 +131,7 @@ struct Project {
 }
 
 /// A conflict that is not resolved.
-#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Open {
     newcomer: u64,
     others: BTreeSet<u64>,

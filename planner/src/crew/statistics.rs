@@ -59,14 +59,14 @@ impl Default for Figures {
 }
 
 /// The statistics projector.
-#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Statistics {
     projects: BTreeMap<String, Project>,
     /// Projects in which something happened since the last call of [`Reactor::emit`].
     touched: BTreeSet<String>,
 }
 
-#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 struct Project {
     sums: Sums,
     /// By the task's aggregate: tasks that were dispatched and have not ended.
@@ -77,7 +77,7 @@ struct Project {
 }
 
 /// The exact numbers behind the statistics.
-#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 struct Sums {
     completed: u64,
     failed: u64,
@@ -93,7 +93,7 @@ struct Sums {
     by_executor: BTreeMap<String, u64>,
 }
 
-#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 struct Task {
     first_claim: Option<Timestamp>,
     executor: Option<String>,

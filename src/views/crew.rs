@@ -1,0 +1,190 @@
+//! The crew of the project: agents, leases, messages, and what waits for a person.
+
+use std::collections::BTreeMap;
+
+use crewlog_executors::crew::{Facts, Mail, Need, OpenPlan, Refusal, TaskSummary, needs_you, summaries};
+use crewlog_mq::{Error, Position, Timestamp};
+use crewlog_planner::crew::agents::{Agent, Agents, Liveness};
+use crewlog_planner::crew::asks::Asks;
+use crewlog_planner::crew::leases::{Lease, Leases, Request, Waiting};
+use crewlog_planner::crew::messages::{Messages, Sender};
+use crewlog_planner::crew::target::Target;
+use serde_json::json;
+
+use super::{AgentView, AsOf, LeaseView, MessageView, NeedView};
+use crate::text::rfc3339;
+
+impl AsOf {
+    /// The agents, and those that have left if wanted.
+    pub async fn agents(&self, with_left: bool) -> Result<Vec<AgentView>, Error> {
+        let agents = self.agents_state().await?;
+        let is_shown = |agent: &Agent| with_left || agent.liveness != Liveness::Left;
+        let shown = agents.iter().filter(|(_, agent)| is_shown(agent));
+        Ok(shown.map(|(name, agent)| AgentView::of(name, agent)).collect())
+    }
+
+    /// Whether an agent of this name has ever joined.
+    pub async fn has_agent(&self, name: &str) -> Result<bool, Error> {
+        Ok(self.agents_state().await?.get(name).is_some())
+    }
+
+    pub(super) async fn agents_state(&self) -> Result<Agents, Error> {
+        Ok(self.handled(&self.kept.agents).await?.0.clone())
+    }
+
+    /// The leases and the waiting requests that are meant, by their agent, their target and their task.
+    pub async fn leases(
+        &self,
+        is_meant: impl Fn(&str, &Target, Option<&String>) -> bool,
+    ) -> Result<Vec<LeaseView>, Error> {
+        let leases = self.handled(&self.kept.leases).await?;
+        Ok(shown(&leases.0, is_meant))
+    }
+
+    /// The messages to an agent after a position, at most `limit`, the oldest first. The second value is true if there are more.
+    ///
+    /// # Errors
+    /// A fault of the log.
+    pub async fn messages(
+        &self,
+        agent: &str,
+        unread_only: bool,
+        after: Position,
+        limit: usize,
+    ) -> Result<(Vec<MessageView>, bool), Refusal> {
+        let at = self.is_past.then_some(self.at);
+        let (mail, more) = self.crew.inbox(agent, unread_only, after, limit, at).await?;
+        Ok((mail.iter().map(MessageView::of).collect(), more))
+    }
+
+    pub(super) async fn messages_state(&self) -> Result<Messages, Error> {
+        Ok(self.handled(&self.kept.messages).await?.0.clone())
+    }
+
+    pub(super) async fn asks_state(&self) -> Result<Asks, Error> {
+        Ok(self.handled(&self.kept.asks).await?.0.clone())
+    }
+
+    /// The tasks of the open plans that agents can work on.
+    pub async fn tasks(&self) -> Result<Vec<TaskSummary>, Error> {
+        let tracks = self.tracks().await?;
+        Ok(tracks.iter().flat_map(|(plan, track)| summaries(plan, &track.view)).collect())
+    }
+
+    /// What waits for a person: what holds up work first, then by age. `command` makes a command line of the words of a command.
+    pub async fn needs(&self, command: impl Fn(&str) -> String) -> Result<Vec<NeedView>, Error> {
+        let tracks = self.tracks().await?;
+        let none = BTreeMap::new();
+        let plans: Vec<_> = tracks
+            .iter()
+            .map(|(plan, track)| OpenPlan {
+                plan,
+                view: &track.view,
+                since: if track.since.is_empty() { &none } else { &track.since },
+            })
+            .collect();
+        let (agents, asks) = (self.handled(&self.kept.agents).await?, self.handled(&self.kept.asks).await?);
+        let messages = self.handled(&self.kept.messages).await?;
+        let conflicts = self.folded(&self.kept.conflicts).await?;
+        let facts = Facts {
+            project: self.project(),
+            now: self.now,
+            plans: &plans,
+            agents: &agents.0,
+            asks: &asks.0,
+            messages: &messages.0,
+            conflicts: &conflicts.0,
+        };
+        Ok(needs_you(&facts).into_iter().map(|need| NeedView::of(need, self.now, &command)).collect())
+    }
+}
+
+impl AgentView {
+    pub(super) fn of(name: &str, agent: &Agent) -> Self {
+        let Agent { profile, session, epoch, report, liveness, seen, since } = agent;
+        Self {
+            agent: name.to_owned(),
+            liveness: json!(liveness),
+            activity: json!(report.activity),
+            program: profile.program.clone(),
+            model: profile.model.clone(),
+            capabilities: profile.capabilities.clone(),
+            focus: profile.focus.iter().map(|target| target.path.clone()).collect(),
+            worktree: profile.worktree.clone(),
+            session: session.clone(),
+            epoch: *epoch,
+            since: rfc3339(*since),
+            seen: rfc3339(*seen),
+            task: report.task.clone(),
+            step: report.step.clone(),
+            note: report.note.clone(),
+            context_usage: report.context_usage,
+        }
+    }
+}
+
+fn shown(leases: &Leases, is_meant: impl Fn(&str, &Target, Option<&String>) -> bool) -> Vec<LeaseView> {
+    let live = leases.iter().filter(|(_, lease)| is_meant(&lease.holder.agent, &lease.target, lease.task.as_ref()));
+    let live = live.map(|(number, lease)| {
+        let Lease { holder, target, is_exclusive, until, reason, task, token, .. } = lease;
+        LeaseView {
+            lease: Some(number),
+            waiting: None,
+            agent: holder.agent.clone(),
+            worktree: holder.worktree.clone(),
+            path: target.path.clone(),
+            is_pattern: target.is_pattern,
+            is_exclusive: *is_exclusive,
+            reason: reason.clone(),
+            task: task.clone(),
+            token: Some(*token),
+            until: rfc3339(*until),
+        }
+    });
+    let waiting = leases.waiting().flat_map(|(number, Waiting { request, until })| {
+        let Request { holder, targets, is_exclusive, reason, task, .. } = request;
+        let targets = targets.iter().filter(|target| is_meant(&holder.agent, target, task.as_ref()));
+        targets.map(move |target| LeaseView {
+            lease: None,
+            waiting: Some(*number),
+            agent: holder.agent.clone(),
+            worktree: holder.worktree.clone(),
+            path: target.path.clone(),
+            is_pattern: target.is_pattern,
+            is_exclusive: *is_exclusive,
+            reason: reason.clone(),
+            task: task.clone(),
+            token: None,
+            until: rfc3339(*until),
+        })
+    });
+    live.chain(waiting).collect()
+}
+
+impl NeedView {
+    fn of(need: Need, now: Timestamp, command: impl Fn(&str) -> String) -> Self {
+        let Need { kind, id, from, text, choices, since, holds_up, commands } = need;
+        let age_ms = since.map(|since| u64::try_from(now.since(since).as_millis()).unwrap_or(u64::MAX));
+        let commands = commands.iter().map(|words| command(words)).collect();
+        Self { kind, id, from, text, choices, since: since.map(rfc3339), age_ms, holds_up, commands }
+    }
+}
+
+impl MessageView {
+    fn of(mail: &Mail) -> Self {
+        let message = &mail.message;
+        Self {
+            message: mail.position,
+            from: message.from.name().to_owned(),
+            is_from_person: matches!(message.from, Sender::Person(_)),
+            to: message.to.clone(),
+            subject: message.subject.clone(),
+            body: message.body.clone(),
+            thread: message.thread,
+            importance: json!(message.importance),
+            sent_at: rfc3339(mail.at),
+            is_unread: mail.is_unread,
+            ack_is_due: mail.ack_is_due,
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Events of the log: pages by position, and one event with its causes and effects.
+
+use crewlog_mq::{Error, Page, Position, Query, Range, Recorded};
+use crewlog_planner::event::plan_tag;
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+use super::AsOf;
+use crate::failure::{Code, Failure};
+use crate::text::rfc3339;
+
+/// The most causes that are followed, and the most effects that are named.
+const LINKED_MAX: usize = 20;
+
+/// Which events are meant: all that are set must match.
+#[derive(Debug, Clone, Default)]
+pub struct EventFilter {
+    pub plan: Option<String>,
+    pub query: Query,
+}
+
+/// Another event that an event is linked with.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct Linked {
+    #[schema(value_type = i64)]
+    pub position: Position,
+    pub event_type: String,
+    pub stream_id: String,
+    pub aggregate_id: String,
+    pub created_at: String,
+}
+
+/// An event with what it came from and what came of it.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct EventDetail {
+    #[schema(value_type = i64)]
+    pub position: Position,
+    pub event_id: String,
+    pub stream_id: String,
+    pub aggregate_id: String,
+    pub sequence: i64,
+    pub event_type: String,
+    pub event_version: String,
+    #[schema(value_type = Object)]
+    pub data: Box<RawValue>,
+    #[schema(value_type = Object)]
+    pub metadata: Value,
+    pub tags: Vec<String>,
+    pub created_at: String,
+    /// Its cause, the cause of that and so on, the nearest first, at most 20.
+    pub causes: Vec<Linked>,
+    /// What followed directly up to the position of the view, at most 20.
+    pub effects: Vec<Linked>,
+}
+
+impl Linked {
+    fn of(recorded: &Recorded) -> Self {
+        Self {
+            position: recorded.position,
+            event_type: recorded.event_type.clone(),
+            stream_id: recorded.stream_id.clone(),
+            aggregate_id: recorded.aggregate_id.clone(),
+            created_at: rfc3339(recorded.created_at),
+        }
+    }
+}
+
+impl AsOf {
+    /// A page of events after a position, or before one, up to the position of the view. Of a plan it has the plan's and its tasks'
+    /// own events.
+    pub async fn events(&self, filter: &EventFilter, range: Range, limit: usize) -> Result<Page, Error> {
+        let up_to = range.up_to.map_or(self.at, |up_to| up_to.min(self.at));
+        let query = match &filter.plan {
+            Some(plan) => filter.query.clone().and_tag(plan_tag(plan)),
+            None => filter.query.clone(),
+        };
+        self.store().read(&query, Range { up_to: Some(up_to), ..range }, limit).await
+    }
+
+    /// The event at a position.
+    ///
+    /// # Errors
+    /// A position without an event, or one after that of the view.
+    pub async fn event(&self, position: Position) -> Result<EventDetail, Failure> {
+        let missing = || Failure::new(Code::Nothing, format!("there is no event at position {position} yet"));
+        let before = Position(position.0.checked_sub(1).filter(|before| *before >= 0).ok_or_else(missing)?);
+        let page = self.store().read(&Query::all(), Range::between(before, position), 1).await?;
+        let recorded = page.events.first().filter(|_| position <= self.at).ok_or_else(missing)?;
+        let mut causes = Vec::new();
+        let cause_of = |recorded: &Recorded| recorded.metadata().ok().and_then(|metadata| metadata.causation_id);
+        let mut cause = cause_of(recorded);
+        while let Some(id) = cause.filter(|_| causes.len() < LINKED_MAX) {
+            let found = self.store().read(&Query::event(id), Range::default(), 1).await?;
+            // An import may hold a circle: a cause comes before.
+            let Some(found) = found.events.into_iter().next().filter(|found| found.position < position) else { break };
+            cause = cause_of(&found);
+            causes.push(Linked::of(&found));
+        }
+        let effects = Query::caused_by(recorded.event_id);
+        let effects = self.store().read(&effects, Range::up_to(self.at), LINKED_MAX).await?;
+        Ok(EventDetail {
+            position,
+            event_id: recorded.event_id.to_string(),
+            stream_id: recorded.stream_id.clone(),
+            aggregate_id: recorded.aggregate_id.clone(),
+            sequence: recorded.sequence,
+            event_type: recorded.event_type.clone(),
+            event_version: recorded.event_version.clone(),
+            data: RawValue::from_string(recorded.data.clone())?,
+            metadata: serde_json::from_str(&recorded.metadata)?,
+            tags: recorded.tags.clone(),
+            created_at: rfc3339(recorded.created_at),
+            causes,
+            effects: effects.events.iter().map(Linked::of).collect(),
+        })
+    }
+}

@@ -1,0 +1,119 @@
+//! Who works where: agents by directories, and the edits that leases did not cover.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crewlog_executors::crew::TaskState;
+use crewlog_mq::{Error, Query, Range};
+use crewlog_planner::crew::agents::Liveness;
+use crewlog_planner::crew::leases::{self, LeaseEvent};
+use crewlog_planner::crew::target::Target;
+
+use super::{AsOf, EditView, FilesCell, FilesRow, FilesView};
+use crate::text::rfc3339;
+
+/// The most directories and agents of the table; those with most in them stay.
+const ROWS_MAX: usize = 40;
+const COLUMNS_MAX: usize = 12;
+/// The most edits.
+const EDITS_MAX: usize = 50;
+/// The most events that are read for them.
+const READ_MAX: usize = 2_000;
+
+impl AsOf {
+    /// Who holds which files, who means to touch them, and who touched them without a lease.
+    pub async fn files(&self) -> Result<FilesView, Error> {
+        let mut cells: BTreeMap<(String, String), FilesCell> = BTreeMap::new();
+        let mut put = |path: &str, agent: &str, to: fn(&mut FilesCell) -> &mut Vec<String>| {
+            let paths = to(cells.entry((directory(path), agent.to_owned())).or_default());
+            if !paths.iter().any(|known| known == path) {
+                paths.push(path.to_owned());
+            }
+        };
+        for lease in self.leases(|_, _, _| true).await? {
+            put(
+                &lease.path,
+                &lease.agent,
+                if lease.lease.is_some() { |cell| &mut cell.holds } else { |cell| &mut cell.means },
+            );
+        }
+        for task in self.tasks().await?.iter().filter(|task| task.state == TaskState::Claimed) {
+            for path in &task.files {
+                put(path, task.assignee.as_deref().unwrap_or_default(), |cell| &mut cell.means);
+            }
+        }
+        let edits = self.edits(None, EDITS_MAX).await?;
+        for edit in edits.iter().filter(|edit| edit.event == "UnleasedEdit") {
+            put(&edit.path, edit.agent.as_deref().unwrap_or("someone"), |cell| &mut cell.touched);
+        }
+        let agents = self.agents_state().await?;
+        let present =
+            agents.iter().filter(|(_, agent)| agent.liveness != Liveness::Left).map(|(name, _)| name.to_owned());
+        let (rows, columns) =
+            (most(cells.keys().map(|(row, _)| row), ROWS_MAX), cells.keys().map(|(_, column)| column));
+        let mut columns = most(columns, COLUMNS_MAX);
+        let room = COLUMNS_MAX.saturating_sub(columns.len());
+        let others: Vec<_> = present.filter(|agent| !columns.contains(agent)).take(room).collect();
+        columns.extend(others);
+        let n_all: BTreeSet<_> = cells.keys().flat_map(|(row, column)| [(true, row), (false, column)]).collect();
+        let n_shown = n_all
+            .iter()
+            .filter(|(is_row, name)| if *is_row { rows.contains(*name) } else { columns.contains(*name) })
+            .count();
+        let n_more = n_all.len() - n_shown;
+        let agents: Vec<String> = columns.into_iter().collect();
+        let row = |directory: String| FilesRow {
+            cells: agents
+                .iter()
+                .map(|agent| cells.get(&(directory.clone(), agent.clone())).cloned().unwrap_or_default())
+                .collect(),
+            directory,
+        };
+        let rows = rows.into_iter().map(row).collect();
+        Ok(FilesView { at: self.at, rows, agents, edits, n_more })
+    }
+
+    /// The last refused edits and changes without a lease, of one file or of all, the newest first.
+    pub async fn edits(&self, of: Option<&Target>, limit: usize) -> Result<Vec<EditView>, Error> {
+        let query = Query::aggregate(leases::STREAM, self.project()).of_types(["EditRefused", "UnleasedEdit"]);
+        let (mut found, mut n_read, mut rest) = (Vec::new(), 0, Some(Range::up_to(self.at).backwards()));
+        while let Some(range) = rest.filter(|_| found.len() < limit && n_read < READ_MAX) {
+            let page = self.store().read(&query, range, 500).await?;
+            n_read += page.events.len();
+            for recorded in &page.events {
+                let (path, agent, lease, at) = match recorded.decode()? {
+                    LeaseEvent::EditRefused { holder, target, lease, at } => {
+                        (target.path, Some(holder.agent), Some(lease), at)
+                    }
+                    LeaseEvent::UnleasedEdit { path, agent, lease, at, .. } => (path, agent, lease, at),
+                    // The query gives no other.
+                    _another => continue,
+                };
+                let overlaps = |of: &Target| Target::literal(&path).is_ok_and(|edited| of.overlaps(&edited));
+                if of.is_none_or(overlaps) && found.len() < limit {
+                    let (event, position, at) = (recorded.event_type.clone(), recorded.position, rfc3339(at));
+                    found.push(EditView { event, path, agent, lease, position, at });
+                }
+            }
+            rest = range.rest(&page);
+        }
+        Ok(found)
+    }
+}
+
+/// The directory of a path: at most its first two parts.
+fn directory(path: &str) -> String {
+    let parts: Vec<_> = path.split('/').collect();
+    let is_plain = |part: &&&str| !part.contains(['*', '?', '[', '{']);
+    let folders =
+        parts[..parts.len().saturating_sub(1)].iter().take_while(is_plain).take(2).copied().collect::<Vec<_>>();
+    if folders.is_empty() { "./".to_owned() } else { format!("{}/", folders.join("/")) }
+}
+
+/// The names that occur most, at most `max`.
+fn most<'a>(names: impl Iterator<Item = &'a String>, max: usize) -> BTreeSet<String> {
+    let mut counts: BTreeMap<&String, usize> = BTreeMap::new();
+    names.for_each(|name| *counts.entry(name).or_default() += 1);
+    let mut counts: Vec<_> = counts.into_iter().collect();
+    counts.sort_by_key(|(name, n)| (std::cmp::Reverse(*n), *name));
+    counts.into_iter().take(max).map(|(name, _)| name.clone()).collect()
+}

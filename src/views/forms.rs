@@ -1,0 +1,255 @@
+//! The JSON of the views of the crew and of lists, as `docs/json.md` describes it.
+
+use crewlog_mq::Position;
+use crewlog_planner::crew::statistics::Figures;
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use super::Stage;
+
+/// A list as of a position.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct Listed<T> {
+    #[schema(value_type = i64)]
+    pub at: Position,
+    pub items: Vec<T>,
+}
+
+/// A plan of a list.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct ListedPlan {
+    pub plan: String,
+    /// The text's first heading, or its first task.
+    pub title: String,
+    pub status: &'static str,
+    pub created_at: String,
+    /// Of a fork: the plan that it goes on from, the position and the reason.
+    #[schema(value_type = Option<Object>)]
+    pub parent: Option<crewlog_planner::plan::Parent>,
+    /// Whether nothing more is started because of its budget.
+    pub is_held_by_budget: bool,
+    /// True of a standing plan with nothing left to do.
+    pub waits_for_work: bool,
+}
+
+/// An agent of the project.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct AgentView {
+    pub agent: String,
+    /// `live`, `stuck`, `lost` or `left`.
+    #[schema(value_type = String)]
+    pub liveness: Value,
+    /// What it says that it does.
+    #[schema(value_type = String)]
+    pub activity: Value,
+    pub program: String,
+    pub model: Option<String>,
+    pub capabilities: Vec<String>,
+    /// The paths and patterns that it looks after.
+    pub focus: Vec<String>,
+    pub worktree: String,
+    pub session: String,
+    pub epoch: u64,
+    /// When this session joined.
+    pub since: String,
+    /// When it was last seen, to the minute.
+    pub seen: String,
+    pub task: Option<String>,
+    pub step: Option<String>,
+    pub note: Option<String>,
+    /// How full its context is, in percent.
+    pub context_usage: Option<u8>,
+}
+
+/// A lease on a file or a pattern, or a request that waits for one.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct LeaseView {
+    /// Its number; null of a request that waits.
+    pub lease: Option<u64>,
+    /// The number of the request that waits.
+    pub waiting: Option<u64>,
+    pub agent: String,
+    pub worktree: String,
+    pub path: String,
+    pub is_pattern: bool,
+    pub is_exclusive: bool,
+    pub reason: String,
+    pub task: Option<String>,
+    /// The position that fences its holder's writes.
+    #[schema(value_type = Option<i64>)]
+    pub token: Option<Position>,
+    pub until: String,
+}
+
+/// Something that waits for a person.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct NeedView {
+    /// `permission`, `question`, `failure`, `parked`, `stopped`, `paused`, `conflict` or `overdue`.
+    #[schema(value_type = String)]
+    pub kind: crewlog_executors::crew::Kind,
+    pub id: String,
+    /// The agent or the plan that waits.
+    pub from: String,
+    pub text: String,
+    /// Suggested answers.
+    pub choices: Vec<String>,
+    pub since: Option<String>,
+    pub age_ms: Option<u64>,
+    /// The tasks that cannot go on, at most 20.
+    pub holds_up: Vec<String>,
+    /// The command lines that settle it.
+    pub commands: Vec<String>,
+}
+
+/// A message to an agent.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct MessageView {
+    #[schema(value_type = i64)]
+    pub message: Position,
+    pub from: String,
+    pub is_from_person: bool,
+    #[schema(value_type = Vec<String>)]
+    pub to: std::collections::BTreeSet<String>,
+    pub subject: String,
+    pub body: String,
+    #[schema(value_type = Option<i64>)]
+    pub thread: Option<Position>,
+    #[schema(value_type = String)]
+    pub importance: Value,
+    pub sent_at: String,
+    pub is_unread: bool,
+    pub ack_is_due: bool,
+}
+
+/// Tasks that are held at the same time and touch the same files.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct ConflictView {
+    pub project: String,
+    pub conflict: u64,
+    /// Where it was detected.
+    #[schema(value_type = i64)]
+    pub position: Position,
+    pub since: String,
+    pub pattern: String,
+    pub holders: Vec<ConflictHolder>,
+    pub n_holders: u64,
+    /// Null while it is open.
+    pub resolved: Option<Resolved>,
+}
+
+/// A task that takes part in a conflict; the newcomer comes first.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct ConflictHolder {
+    pub plan: String,
+    pub task: String,
+    pub executor: String,
+    pub patterns: Vec<String>,
+}
+
+/// How a conflict ended.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct Resolved {
+    #[schema(value_type = i64)]
+    pub position: Position,
+    pub since: String,
+    pub plan: String,
+    pub task: String,
+    #[schema(value_type = String)]
+    pub resolution: Value,
+}
+
+/// The statistics of a project.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct ProjectFigures {
+    pub project: String,
+    #[serde(flatten)]
+    #[schema(value_type = Object)]
+    pub figures: Figures,
+}
+
+/// An edit that was refused, or a file that was changed without a lease.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct EditView {
+    /// `EditRefused` or `UnleasedEdit`.
+    pub event: String,
+    pub path: String,
+    pub agent: Option<String>,
+    /// The lease that it went against.
+    pub lease: Option<u64>,
+    #[schema(value_type = i64)]
+    pub position: Position,
+    pub at: String,
+}
+
+/// Who works where: agents by directories.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct FilesView {
+    #[schema(value_type = i64)]
+    pub at: Position,
+    /// The columns.
+    pub agents: Vec<String>,
+    pub rows: Vec<FilesRow>,
+    /// The last refused edits and changes without a lease, the newest first.
+    pub edits: Vec<EditView>,
+    /// Directories and agents that are left out.
+    pub n_more: usize,
+}
+
+/// A directory, and what each agent does in it, in the order of the columns.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct FilesRow {
+    pub directory: String,
+    pub cells: Vec<FilesCell>,
+}
+
+/// What an agent does in a directory.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, ToSchema)]
+pub struct FilesCell {
+    /// The paths that it holds.
+    pub holds: Vec<String>,
+    /// The paths that it means to touch: those of its tasks and of its requests that wait.
+    pub means: Vec<String>,
+    /// The paths that it touched without a lease.
+    pub touched: Vec<String>,
+}
+
+/// A moment that is marked on the time line.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct Mark {
+    #[schema(value_type = i64)]
+    pub position: Position,
+    /// `failure`, `conflict`, `question` or `checkpoint`.
+    pub kind: &'static str,
+    pub text: String,
+    pub at: String,
+}
+
+/// How many tasks are in each stage up to a position.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct CountsAt {
+    #[schema(value_type = i64)]
+    pub position: Position,
+    /// In the order of `stages`.
+    #[schema(value_type = Vec<u32>)]
+    pub counts: [u32; super::N_STAGES],
+}
+
+/// The counts of a plan over the log.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct CountsView {
+    #[schema(value_type = i64)]
+    pub at: Position,
+    pub stages: Vec<Stage>,
+    /// Evenly spaced over the log.
+    pub counts: Vec<CountsAt>,
+}
+
+/// What is known about an agent, a task or a file; or why a plan stands still.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct WhyView {
+    #[schema(value_type = i64)]
+    pub at: Position,
+    /// One sentence.
+    pub why: String,
+}

@@ -1,0 +1,131 @@
+//! The graph of a plan: what waits for what, in the steps in which it can run.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crewlog_mq::{Error, Position};
+use crewlog_planner::analysis::Analysis;
+use crewlog_planner::plan::{TaskId, TaskPlan};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::track::{Stage, Track};
+use super::{AsOf, Counts, N_STAGES};
+use crate::text::one_line;
+
+/// With more tasks, those of one step are one node, unless that step is opened.
+pub const NODES_MAX: usize = 200;
+/// The longest title of a node, in characters.
+const TITLE_CHARS_MAX: usize = 80;
+
+/// The graph of a plan.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct PlanGraph {
+    pub plan: String,
+    #[schema(value_type = i64)]
+    pub at: Position,
+    pub n_steps: usize,
+    /// The steps on the critical path that have not ended.
+    pub n_steps_left: usize,
+    pub nodes: Vec<GraphNode>,
+    /// Pairs of nodes, by their place in `nodes`: the second waits for the first.
+    pub edges: Vec<(usize, usize)>,
+}
+
+/// A task, or all tasks of a step of a large plan.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct GraphNode {
+    /// The task's label or number; of a group `step N`.
+    pub name: String,
+    pub title: String,
+    /// The earliest step in which it can run, from 0.
+    pub step: usize,
+    /// Of a group the first stage in which it has tasks that have not ended.
+    pub stage: Stage,
+    pub is_critical: bool,
+    /// Whether it can start now.
+    pub is_startable: bool,
+    /// Whether it was added while the plan ran.
+    pub is_added: bool,
+    /// How many tasks it stands for.
+    pub n_tasks: usize,
+    /// The tasks of a group in each stage, in the order of the stages.
+    #[schema(value_type = Vec<u32>)]
+    pub counts: Counts,
+}
+
+impl AsOf {
+    /// The graph of a plan. Of a large one, `open` is the step whose tasks are shown one by one.
+    pub async fn graph(&self, plan: &str, open: Option<usize>) -> Result<PlanGraph, Error> {
+        let track = self.track(plan).await?;
+        Ok(graph(plan, self.at, &track, open))
+    }
+}
+
+fn graph(plan: &str, at: Position, track: &Track, open: Option<usize>) -> PlanGraph {
+    let state = track.view.state();
+    let tasks: Vec<TaskPlan> = state.tasks.iter().map(|task| task.plan.clone()).collect();
+    let empty =
+        PlanGraph { plan: plan.to_owned(), at, n_steps: 0, n_steps_left: 0, nodes: Vec::new(), edges: Vec::new() };
+    // Every plan in the log has passed the check of its tasks.
+    let Ok(analysis) = Analysis::of(&tasks) else { return empty };
+    let critical: BTreeSet<TaskId> = analysis.critical_path.iter().copied().collect();
+    let startable: BTreeSet<TaskId> = track.view.free().into_iter().collect();
+    let is_large = tasks.len() > NODES_MAX;
+    let mut place: BTreeMap<TaskId, usize> = BTreeMap::new();
+    let mut nodes: Vec<GraphNode> = Vec::new();
+    for (step, group) in analysis.groups.iter().enumerate() {
+        let is_collapsed = is_large && (open != Some(step) || group.len() > NODES_MAX);
+        for (n, id) in group.iter().enumerate() {
+            let Some(task) = state.task(*id) else { continue };
+            let stage = track.stage(*id);
+            let marks = (critical.contains(id), startable.contains(id), track.added.contains_key(id));
+            if is_collapsed && n > 0 {
+                let last = nodes.len() - 1;
+                nodes[last].join(stage, marks);
+                place.insert(*id, last);
+                continue;
+            }
+            place.insert(*id, nodes.len());
+            let mut counts = [0; N_STAGES];
+            counts[stage as usize] = 1;
+            let (name, title) = match is_collapsed {
+                true => (format!("step {}", step + 1), String::new()),
+                false => (task.plan.name(), one_line(&task.plan.description, TITLE_CHARS_MAX)),
+            };
+            let (is_critical, is_startable, is_added) = marks;
+            nodes.push(GraphNode { name, title, step, stage, is_critical, is_startable, is_added, n_tasks: 1, counts });
+        }
+    }
+    let waits = tasks.iter().flat_map(|task| task.depends_on.iter().map(move |on| (on.task, task.id)));
+    let edges = waits.filter_map(|(before, after)| Some((*place.get(&before)?, *place.get(&after)?)));
+    let edges: BTreeSet<_> = edges.filter(|(before, after)| before != after).collect();
+    let is_ended = |task: &&TaskId| state.task(**task).is_some_and(|task| task.status.is_end());
+    let n_ended = analysis.critical_path.iter().filter(is_ended).count();
+    let n_steps = analysis.n_steps();
+    PlanGraph { n_steps, n_steps_left: n_steps - n_ended, nodes, edges: edges.into_iter().collect(), ..empty }
+}
+
+impl GraphNode {
+    /// Adds another task to a group.
+    fn join(&mut self, stage: Stage, (is_critical, is_startable, is_added): (bool, bool, bool)) {
+        self.n_tasks += 1;
+        self.counts[stage as usize] += 1;
+        self.is_critical |= is_critical;
+        self.is_startable |= is_startable;
+        self.is_added |= is_added;
+        // What is most worth a look: a failure, then what runs or waits, then what is to come.
+        let rank = |stage| match stage {
+            Stage::Failed => 0,
+            Stage::Waiting => 1,
+            Stage::Running => 2,
+            Stage::Retrying => 3,
+            Stage::Queued => 4,
+            Stage::Planned => 5,
+            Stage::Done => 6,
+            Stage::Skipped => 7,
+        };
+        if rank(stage) < rank(self.stage) {
+            self.stage = stage;
+        }
+    }
+}

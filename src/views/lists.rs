@@ -1,0 +1,215 @@
+//! Lists: the plans, conflicts and statistics of the log, and what is marked on the time line of a plan.
+
+use std::collections::BTreeMap;
+
+use crewlog_executors::projecting::Projected;
+use crewlog_executors::reacting::fold;
+use crewlog_mq::{Error, Position, Query, Range, Recorded};
+use crewlog_planner::claim::{self, TaskEvent};
+use crewlog_planner::crew::asks::{self, AskEvent};
+use crewlog_planner::crew::conflicts::{ConflictEvent, Conflicts, Holder, Moment, TaskRef};
+use crewlog_planner::crew::statistics::Statistics;
+use crewlog_planner::event::{self, Event, plan_tag};
+use crewlog_planner::listing::{PlanList, PlanSummary};
+use serde_json::json;
+
+use super::track::Stage;
+use super::{
+    AsOf, ConflictHolder, ConflictView, CountsAt, CountsView, ListedPlan, Mark, PlanShown, ProjectFigures, Resolved,
+};
+use crate::checkpoints::forks_of;
+use crate::failure::{Code, Failure};
+use crate::queries::unreadable_plan;
+use crate::terminal::say;
+use crate::text::{one_line, rfc3339};
+
+/// The most marks: the newest.
+const MARKS_MAX: usize = 500;
+
+impl AsOf {
+    /// All plans of the log, the oldest first. One that cannot be read is left out with a warning.
+    pub async fn plans(&self) -> Result<Vec<ListedPlan>, Error> {
+        // What is summarized is kept in the snapshot, for the next reader.
+        let mut list = match self.is_past && self.is_server {
+            true => None,
+            false => Some(Projected::<PlanList>::read(self.store(), Some(self.at)).await?),
+        };
+        let state = match &list {
+            Some(list) => list.state.clone(),
+            None => self.folded(&self.kept.list).await?.0.clone(),
+        };
+        let mut listed = Vec::new();
+        for plan in state.plans() {
+            let summary = match plan.summary.clone().filter(|_| !plan.has_changed) {
+                Some(summary) => summary,
+                None => {
+                    let track = match self.track(&plan.id).await {
+                        Ok(track) => track,
+                        Err(error @ Error::Decode { .. }) => {
+                            say(&unreadable_plan(&plan.id, &error));
+                            continue;
+                        }
+                        Err(error) => return Err(error),
+                    };
+                    let Some(summary) = PlanSummary::of(&track.view) else { continue };
+                    if let Some(list) = &mut list {
+                        list.fold(track.n_events);
+                        list.state.summarize(&plan.id, summary.clone());
+                    }
+                    summary
+                }
+            };
+            listed.push(ListedPlan::of(&plan.id, summary));
+        }
+        if let Some(mut list) = list {
+            list.keep().await;
+        }
+        Ok(listed)
+    }
+
+    /// A plan with its tasks, its questions and its forks.
+    ///
+    /// # Errors
+    /// A plan that did not exist yet.
+    pub async fn plan(&self, plan: &str) -> Result<PlanShown, Failure> {
+        let track = self.track(plan).await?;
+        if track.view.created_at.is_none() {
+            return Err(Failure::new(Code::Nothing, format!("{plan} did not exist yet at position {}", self.at)));
+        }
+        let forks = forks_of(self.store(), plan, self.at).await?;
+        Ok(PlanShown { forks, ..PlanShown::of(plan, self.at, &track.view) })
+    }
+
+    /// The statistics of each project, or of one: zeros when it has no plans.
+    pub async fn statistics(&self, project: Option<String>) -> Result<Vec<ProjectFigures>, Error> {
+        let statistics = &self.folded::<Statistics>(&self.kept.statistics).await?.0;
+        Ok(match project {
+            Some(project) => vec![ProjectFigures { figures: statistics.of(&project), project }],
+            None => {
+                let figures = statistics.figures();
+                figures.map(|(name, figures)| ProjectFigures { project: name.to_owned(), figures }).collect()
+            }
+        })
+    }
+
+    /// The open conflicts, of one plan or of all, and the resolved ones if wanted.
+    pub async fn conflicts(&self, plan: Option<&str>, with_resolved: bool) -> Result<Vec<ConflictView>, Failure> {
+        let tag = plan.map(plan_tag);
+        let mut found: Vec<ConflictView> = match with_resolved {
+            true => self.all_conflicts(tag.as_ref()).await?,
+            false => {
+                let open = &self.folded::<Conflicts>(&self.kept.conflicts).await?.0;
+                let open = open.open().filter(|(_, open)| tag.as_ref().is_none_or(|tag| open.tags.contains(tag)));
+                open.filter_map(|(project, open)| ConflictView::of(project, &open.detected, open.since)).collect()
+            }
+        };
+        found.sort_by(|a, b| (a.position, &a.project, a.conflict).cmp(&(b.position, &b.project, b.conflict)));
+        Ok(found)
+    }
+
+    /// All conflicts up to the position; the resolved ones are in the whole history alone.
+    async fn all_conflicts(&self, tag: Option<&String>) -> Result<Vec<ConflictView>, Failure> {
+        let mut known: BTreeMap<(String, u64), ConflictView> = BTreeMap::new();
+        fold::<Conflicts>(self.store(), self.at, |cause, said| {
+            if tag.is_some_and(|tag| !said.tags.contains(tag)) {
+                return;
+            }
+            let since = Moment { position: cause.position, at: cause.created_at };
+            match &said.event {
+                ConflictEvent::ConflictDetected { conflict: number, .. } => {
+                    let found = ConflictView::of(&said.project, &said.event, since);
+                    known.extend(found.map(|found| ((said.project.clone(), *number), found)));
+                }
+                ConflictEvent::ConflictResolved { conflict, by: TaskRef { plan, task }, resolution } => {
+                    if let Some(found) = known.get_mut(&(said.project.clone(), *conflict)) {
+                        let (position, since) = (since.position, rfc3339(since.at));
+                        let (plan, task, resolution) = (plan.clone(), task.to_string(), json!(resolution));
+                        found.resolved = Some(Resolved { position, since, plan, task, resolution });
+                    }
+                }
+            }
+        })
+        .await?;
+        Ok(known.into_values().collect())
+    }
+
+    /// What is marked on the time line of the whole log up to this position: failures, conflicts, questions and checkpoints.
+    pub async fn marks(&self) -> Result<Vec<Mark>, Error> {
+        let query = Query::stream(claim::STREAM).of_type("TaskFailed");
+        let query = query.or(Query::stream(event::STREAM).of_types(["ClarificationRequested", "CheckpointNamed"]));
+        let query = query.or(Query::stream(asks::STREAM).of_type("PersonAsked"));
+        let query = query.or(Query::all().of_type("ConflictDetected"));
+        let page = self.store().read(&query, Range::up_to(self.at).backwards(), MARKS_MAX).await?;
+        let mut marks: Vec<_> = page.events.iter().filter_map(|recorded| Mark::of(recorded).ok().flatten()).collect();
+        marks.reverse();
+        Ok(marks)
+    }
+
+    /// How many tasks of a plan were in each stage, at `n` positions evenly spaced over the log.
+    pub async fn counts(&self, plan: &str, n: usize) -> Result<CountsView, Error> {
+        let track = self.track(plan).await?;
+        let n = i64::try_from(n.max(1)).unwrap_or(i64::MAX);
+        let position = |i: i64| Position(self.at.0.saturating_mul(i) / n);
+        let counts = (1..=n).map(position).map(|position| CountsAt { position, counts: track.counts_at(position) });
+        Ok(CountsView { at: self.at, stages: Stage::ALL.to_vec(), counts: counts.collect() })
+    }
+}
+
+impl ListedPlan {
+    pub fn of(plan: &str, summary: PlanSummary) -> Self {
+        let PlanSummary { title, status, created_at, parent, is_held_by_budget, waits_for_work } = summary;
+        let (plan, status, created_at) = (plan.to_owned(), status.as_str(), rfc3339(created_at));
+        Self { plan, title, status, created_at, parent, is_held_by_budget, waits_for_work }
+    }
+}
+
+impl ConflictView {
+    /// A conflict that is not resolved yet.
+    fn of(project: &str, detected: &ConflictEvent, since: Moment) -> Option<Self> {
+        let ConflictEvent::ConflictDetected { conflict, pattern, holders, n_holders } = detected else { return None };
+        let holder = |Holder { plan, task, executor, patterns }: &Holder| ConflictHolder {
+            plan: plan.clone(),
+            task: task.to_string(),
+            executor: executor.to_string(),
+            patterns: patterns.clone(),
+        };
+        Some(Self {
+            project: project.to_owned(),
+            conflict: *conflict,
+            position: since.position,
+            since: rfc3339(since.at),
+            pattern: pattern.clone(),
+            holders: holders.iter().map(holder).collect(),
+            n_holders: *n_holders as u64,
+            resolved: None,
+        })
+    }
+}
+
+impl Mark {
+    fn of(recorded: &Recorded) -> Result<Option<Self>, Error> {
+        let (kind, text) = match recorded.event_type.as_str() {
+            "TaskFailed" => match recorded.decode()? {
+                TaskEvent::TaskFailed { error, .. } => ("failure", format!("{}: {error}", recorded.aggregate_id)),
+                _another => return Ok(None),
+            },
+            "ConflictDetected" => match recorded.decode()? {
+                ConflictEvent::ConflictDetected { pattern, .. } => ("conflict", pattern),
+                ConflictEvent::ConflictResolved { .. } => return Ok(None),
+            },
+            "PersonAsked" => match recorded.decode()? {
+                AskEvent::PersonAsked { ask, .. } => ("question", format!("{}: {}", ask.agent, ask.text)),
+                _another => return Ok(None),
+            },
+            _of_plan => match recorded.decode()? {
+                Event::ClarificationRequested { question, .. } => {
+                    ("question", format!("{}: {question}", recorded.aggregate_id))
+                }
+                Event::CheckpointNamed { name } => ("checkpoint", format!("{}: {name}", recorded.aggregate_id)),
+                _another => return Ok(None),
+            },
+        };
+        let (position, at) = (recorded.position, rfc3339(recorded.created_at));
+        Ok(Some(Self { position, kind, text: one_line(&text, 160), at }))
+    }
+}

@@ -1,0 +1,262 @@
+//! The views: what the log says as of a position. The command line, MCP, HTTP, the pages and the terminal view all show these;
+//! none of them folds anything itself.
+//!
+//! A view is made of folds of events, kept warm in memory at some positions ([`warm`]), so it costs little at the head and at any
+//! position. Each has a JSON form, documented by its type. A view at a position includes the whole append at it.
+
+mod crew;
+mod events;
+mod files;
+mod forms;
+mod graph;
+mod lists;
+mod shown;
+mod timeline;
+mod track;
+mod warm;
+mod why;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crewlog_executors::crew::Crew;
+use crewlog_executors::history::History;
+use crewlog_mq::{Error, Event, EventStore, Handler, Position, Query, Range, Snapshot, Snapshots, Timestamp};
+use crewlog_planner::crew::Projection;
+use crewlog_planner::crew::agents::Agents;
+use crewlog_planner::crew::asks::Asks;
+use crewlog_planner::crew::conflicts::Conflicts;
+use crewlog_planner::crew::leases::Leases;
+use crewlog_planner::crew::messages::Messages;
+use crewlog_planner::crew::statistics::Statistics;
+use crewlog_planner::listing::PlanList;
+
+pub use self::events::{EventDetail, EventFilter, Linked};
+pub use self::forms::*;
+pub use self::graph::{GraphNode, PlanGraph};
+pub use self::shown::{PlanShown, TaskShown, name_of};
+pub use self::timeline::{Lane, LaneBar, Timeline};
+pub use self::track::{Counts, N_STAGES, Stage, Track};
+use self::warm::{Folded, Handled, Warm};
+use crate::failure::{Code, Failure};
+use crate::session::Session;
+
+/// The most plans whose folds are kept; the one that was not asked for longest goes first.
+const PLANS_MAX: usize = 32;
+
+/// The views of a project on a log.
+pub struct Views {
+    crew: Arc<Crew>,
+    /// What is kept of the log as it is, until the log goes back.
+    kept: Mutex<Arc<Kept>>,
+    /// Whether many positions will be asked for.
+    is_server: bool,
+}
+
+struct Kept {
+    store: EventStore,
+    plans: Mutex<VecDeque<(String, Arc<Warm<Track>>)>>,
+    list: Warm<Folded<PlanList>>,
+    conflicts: Warm<Folded<Conflicts>>,
+    statistics: Warm<Folded<Statistics>>,
+    agents: Warm<Handled<Agents>>,
+    leases: Warm<Handled<Leases>>,
+    asks: Warm<Handled<Asks>>,
+    messages: Warm<Handled<Messages>>,
+}
+
+impl Kept {
+    fn on(store: &EventStore) -> Arc<Self> {
+        Arc::new(Self {
+            store: store.pinned(),
+            plans: Mutex::default(),
+            list: Warm::default(),
+            conflicts: Warm::default(),
+            statistics: Warm::default(),
+            agents: Warm::default(),
+            leases: Warm::default(),
+            asks: Warm::default(),
+            messages: Warm::default(),
+        })
+    }
+}
+
+/// The views as of a position.
+#[derive(Clone)]
+pub struct AsOf {
+    /// The position, at which an append ends.
+    pub at: Position,
+    /// The log time of that position; of the present without one.
+    pub now: Timestamp,
+    /// Whether a position was asked for.
+    pub is_past: bool,
+    crew: Arc<Crew>,
+    kept: Arc<Kept>,
+    is_server: bool,
+}
+
+impl Views {
+    /// The views for one command.
+    pub async fn open(session: &Session) -> Result<Self, Failure> {
+        Ok(Self::new(crate::crew::session::open(session).await?, false))
+    }
+
+    /// The views of a server, which are asked for again and again.
+    pub fn serve(crew: &Arc<Crew>) -> Self {
+        Self::new(crew.clone(), true)
+    }
+
+    fn new(crew: Arc<Crew>, is_server: bool) -> Self {
+        let kept = Mutex::new(Kept::on(crew.store()));
+        Self { crew, kept, is_server }
+    }
+
+    /// The views as of a position, or now.
+    ///
+    /// # Errors
+    /// A position that the log does not reach.
+    pub async fn as_of(&self, at: Option<Position>) -> Result<AsOf, Failure> {
+        match self.look(at).await {
+            // Another log was put in its place: what is kept is of no use any more.
+            Err(ReadError::Log(Error::WentBack { .. })) if self.is_server => {
+                *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = Kept::on(self.crew.store());
+                self.look(at).await.map_err(Failure::from)
+            }
+            looked => looked.map_err(Failure::from),
+        }
+    }
+
+    async fn look(&self, asked: Option<Position>) -> Result<AsOf, ReadError> {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let head = kept.store.head().await?;
+        if let Some(asked) = asked.filter(|asked| *asked > head) {
+            let message = format!("the log does not reach position {asked} yet: its last is {head}");
+            return Err(ReadError::Failure(Failure::new(Code::Nothing, message)));
+        }
+        let at = kept.store.whole(asked.unwrap_or(head)).await?;
+        let now = match asked {
+            Some(_) => time_of(&kept.store, at).await?,
+            None => kept.store.now(),
+        };
+        Ok(AsOf { at, now, is_past: asked.is_some(), crew: self.crew.clone(), kept, is_server: self.is_server })
+    }
+}
+
+enum ReadError {
+    Log(Error),
+    Failure(Failure),
+}
+
+impl From<Error> for ReadError {
+    fn from(error: Error) -> Self {
+        Self::Log(error)
+    }
+}
+
+impl From<ReadError> for Failure {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Log(error) => error.into(),
+            ReadError::Failure(failure) => failure,
+        }
+    }
+}
+
+/// The time of the last event up to a position.
+async fn time_of(store: &EventStore, at: Position) -> Result<Timestamp, Error> {
+    let last = store.read(&Query::all(), Range::up_to(at).backwards(), 1).await?;
+    Ok(last.events.first().map(|recorded| recorded.created_at).unwrap_or_default())
+}
+
+impl AsOf {
+    /// The log.
+    pub fn store(&self) -> &EventStore {
+        &self.kept.store
+    }
+
+    /// The project.
+    pub fn project(&self) -> &str {
+        self.crew.project()
+    }
+
+    /// The crew.
+    pub fn crew(&self) -> &Arc<Crew> {
+        &self.crew
+    }
+
+    /// The same views as of an earlier position.
+    pub async fn earlier(&self, at: Position) -> Result<Self, Error> {
+        let at = self.store().whole(at.min(self.at)).await?;
+        let now = time_of(self.store(), at).await?;
+        Ok(Self { at, now, is_past: true, ..self.clone() })
+    }
+
+    /// A plan and how it came to be as it is. That of a plan that did not exist yet has no events.
+    pub async fn track(&self, plan: &str) -> Result<Arc<Track>, Error> {
+        let warm = {
+            let mut plans = self.kept.plans.lock().unwrap_or_else(PoisonError::into_inner);
+            let place = plans.iter().position(|(known, _)| known == plan);
+            let found = place.and_then(|place| plans.remove(place));
+            let found = found.unwrap_or_else(|| (plan.to_owned(), Arc::default()));
+            let warm = found.1.clone();
+            plans.push_front(found);
+            plans.truncate(PLANS_MAX);
+            warm
+        };
+        let history = History::of(self.store(), plan).await?;
+        let records = |range| history.records(self.store(), &Query::all(), range);
+        warm.at(self.at, self.is_past, async { Ok(None) }, records).await
+    }
+
+    async fn folded<P: Projection + Clone + Sync + 'static>(
+        &self,
+        warm: &Warm<Folded<P>>,
+    ) -> Result<Arc<Folded<P>>, Error> {
+        // Snapshots are of the log as it is stored, and so are the events after them.
+        let store = self.store().clone().as_stored();
+        let base = async {
+            // A server that looks at the past keeps states on the way.
+            if self.is_past && self.is_server { Ok(None) } else { Folded::read(self.store(), self.at).await }
+        };
+        warm.at(self.at, self.is_past, base, |range| {
+            let query = if range.after == Position(0) { P::from_scratch() } else { Query::all() };
+            store.records(&query, range)
+        })
+        .await
+    }
+
+    async fn handled<H>(&self, warm: &Warm<Handled<H>>) -> Result<Arc<Handled<H>>, Error>
+    where
+        H: Handler + Snapshot + Clone + Send + Sync + 'static,
+        H::Command: Clone,
+        H::Event: Event,
+    {
+        let query = Query::aggregate(H::FOLD, self.project());
+        let base = async {
+            let newest = Snapshots::<H>::of(self.store(), &query).newest().await?;
+            let usable = newest.filter(|(_, last)| last.position <= self.at);
+            Ok(usable.map(|(state, last)| (Handled(state), last.position)))
+        };
+        warm.at(self.at, self.is_past, base, |range| self.store().records(&query, range)).await
+    }
+
+    /// The ids of the open plans of the project.
+    async fn open_plans(&self) -> Result<Vec<String>, Error> {
+        let tag = format!("project:{}", self.project());
+        let list = self.folded(&self.kept.list).await?;
+        Ok(list.0.open().filter(|plan| plan.tags.contains(&tag)).map(|plan| plan.id.clone()).collect())
+    }
+
+    /// The open plans of the project that can be read, by their id.
+    pub async fn tracks(&self) -> Result<BTreeMap<String, Arc<Track>>, Error> {
+        let mut tracks = BTreeMap::new();
+        for plan in self.open_plans().await? {
+            match self.track(&plan).await {
+                Ok(track) => drop(tracks.insert(plan, track)),
+                Err(error @ Error::Decode { .. }) => tracing::warn!(plan, %error, "the plan is left out"),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(tracks)
+    }
+}

@@ -1,0 +1,105 @@
+//! When the tasks of a plan were in which stage, in lanes by executor or by task.
+
+use std::collections::BTreeMap;
+
+use crewlog_mq::{Error, Position};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::AsOf;
+use super::track::{Bar, Stage};
+use crate::text::{one_line, rfc3339};
+
+/// The most lanes; those with the newest bars stay.
+const LANES_MAX: usize = 60;
+/// The lane of what nobody holds.
+const NOBODY: &str = "nobody yet";
+
+/// The time line of a plan.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct Timeline {
+    pub plan: String,
+    #[schema(value_type = i64)]
+    pub at: Position,
+    /// The log time of that position; of the present without one.
+    pub now: String,
+    /// In microseconds since 1970.
+    pub now_us: i64,
+    pub lanes: Vec<Lane>,
+    /// Lanes that are left out.
+    pub n_more: usize,
+}
+
+/// What one executor did, or what became of one task.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct Lane {
+    pub name: String,
+    pub bars: Vec<LaneBar>,
+}
+
+/// A time in one stage.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct LaneBar {
+    pub task: String,
+    pub title: String,
+    pub stage: Stage,
+    pub executor: Option<String>,
+    #[schema(value_type = i64)]
+    pub from: Position,
+    /// In microseconds since 1970.
+    pub from_us: i64,
+    /// Null while it lasts.
+    pub to_us: Option<i64>,
+    /// The stage that followed.
+    pub then: Option<Stage>,
+}
+
+impl AsOf {
+    /// The time line of a plan, in lanes by task or else by executor.
+    pub async fn timeline(&self, plan: &str, is_by_task: bool) -> Result<Timeline, Error> {
+        let track = self.track(plan).await?;
+        let mut lanes: BTreeMap<(bool, String), Vec<LaneBar>> = BTreeMap::new();
+        for task in &track.view.state().tasks {
+            let (name, title) = (task.plan.name(), one_line(&task.plan.description, 120));
+            for Bar { stage, executor, from, ended } in track.bars(task.plan.id) {
+                let lane = match (is_by_task, executor) {
+                    (true, _) => format!("{:0>12}", task.plan.id.0),
+                    (false, Some(executor)) => of_executor(executor).to_owned(),
+                    (false, None) => NOBODY.to_owned(),
+                };
+                lanes.entry((lane == NOBODY, lane)).or_default().push(LaneBar {
+                    task: name.clone(),
+                    title: title.clone(),
+                    stage: *stage,
+                    executor: executor.clone(),
+                    from: from.position,
+                    from_us: from.at.0,
+                    to_us: ended.map(|(point, _)| point.at.0),
+                    then: ended.map(|(_, then)| then),
+                });
+            }
+        }
+        let n_more = lanes.len().saturating_sub(LANES_MAX);
+        let mut lanes: Vec<_> = lanes.into_iter().collect();
+        if n_more > 0 {
+            let newest = |bars: &[LaneBar]| bars.last().map(|bar| bar.to_us.unwrap_or(i64::MAX));
+            let mut order: Vec<_> = lanes.iter().map(|(_, bars)| newest(bars)).collect();
+            order.sort_unstable();
+            let least = order[n_more];
+            lanes.retain(|(_, bars)| newest(bars) >= least);
+            lanes.truncate(LANES_MAX);
+        }
+        let lanes = lanes.into_iter().map(|((_, name), mut bars)| {
+            bars.sort_by_key(|bar| bar.from);
+            let name = if is_by_task { bars.first().map(|bar| bar.task.clone()).unwrap_or(name) } else { name };
+            Lane { name, bars }
+        });
+        let (now, now_us) = (rfc3339(self.now), self.now.0);
+        Ok(Timeline { plan: plan.to_owned(), at: self.at, now, now_us, lanes: lanes.collect(), n_more })
+    }
+}
+
+/// The name of an executor without its process.
+fn of_executor(executor: &str) -> &str {
+    executor.rsplit_once('@').map_or(executor, |(name, _)| name)
+}

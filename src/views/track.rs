@@ -1,0 +1,201 @@
+//! What the views know of a plan: its state, and how its tasks came to it.
+
+use std::collections::BTreeMap;
+
+use crewlog_executors::crew::begins;
+use crewlog_executors::plans::plan_of;
+use crewlog_mq::{Error, Position, Recorded, Timestamp};
+use crewlog_planner::event::{TaskStatus, Timer};
+use crewlog_planner::plan::{NodeKind, TaskId};
+use crewlog_planner::state::Task;
+use crewlog_planner::view::PlanView;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::warm::Fold;
+use crate::changes::tasks_of;
+
+/// The most changes of the counts that are kept; then every other one is dropped.
+const COUNTS_MAX: usize = 4_000;
+/// The most bars that are kept of a task: the newest.
+const BARS_MAX: usize = 64;
+/// How many stages there are.
+pub const N_STAGES: usize = 8;
+
+/// How far a task is.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, ToSchema, strum::IntoStaticStr, strum::VariantArray,
+)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+pub enum Stage {
+    /// It ended well.
+    Done,
+    /// It failed or timed out.
+    Failed,
+    /// It was skipped or cancelled.
+    Skipped,
+    /// An executor holds it.
+    Running,
+    /// It failed and waits for its next attempt.
+    Retrying,
+    /// It may start, and no executor holds it.
+    Queued,
+    /// It waits for a person.
+    Waiting,
+    /// Its turn has not come.
+    Planned,
+}
+
+impl Stage {
+    pub const ALL: &[Self] = <Self as strum::VariantArray>::VARIANTS;
+
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+
+    /// The stage of a task of a plan.
+    pub fn of(view: &PlanView, task: &Task) -> Self {
+        let id = task.plan.id;
+        let is_held = view.holder(id).is_some();
+        match task.status {
+            TaskStatus::Completed => Self::Done,
+            TaskStatus::Failed | TaskStatus::TimedOut => Self::Failed,
+            TaskStatus::Cancelled | TaskStatus::Skipped => Self::Skipped,
+            TaskStatus::NeedsClarification => Self::Waiting,
+            _open if !is_held && view.state().due(Timer::Retry(id)).is_some() => Self::Retrying,
+            TaskStatus::Planned => Self::Planned,
+            TaskStatus::Running if is_held => Self::Running,
+            TaskStatus::Running if task.plan.kind == NodeKind::Clarification => Self::Waiting,
+            TaskStatus::Running if view.times(id).claim.is_parked() => Self::Waiting,
+            TaskStatus::Running => Self::Queued,
+        }
+    }
+}
+
+/// How many tasks are in each stage, in the order of [`Stage::ALL`].
+pub type Counts = [u32; N_STAGES];
+
+/// A point of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Point {
+    pub position: Position,
+    pub at: Timestamp,
+}
+
+/// A time that a task spent in one stage, from which it can go on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bar {
+    pub stage: Stage,
+    /// Who held it, as the log names executors.
+    pub executor: Option<String>,
+    pub from: Point,
+    /// Where the stage ended, and the stage that followed.
+    pub ended: Option<(Point, Stage)>,
+}
+
+/// The history of a plan as the views need it.
+#[derive(Clone, Default)]
+pub struct Track {
+    pub view: PlanView,
+    stages: BTreeMap<TaskId, Stage>,
+    bars: BTreeMap<TaskId, Vec<Bar>>,
+    counts: Counts,
+    counted: Vec<(Point, Counts)>,
+    /// When something began to wait for a person, by the id of its item.
+    pub since: BTreeMap<String, Timestamp>,
+    /// The tasks that were added after the plan was made, and where.
+    pub added: BTreeMap<TaskId, Position>,
+    /// How many events it has.
+    pub n_events: usize,
+}
+
+impl Fold for Track {
+    fn take(&mut self, recorded: &Recorded) -> Result<(), Error> {
+        let n_tasks = self.view.state().tasks.len();
+        self.view.apply(recorded)?;
+        self.n_events += 1;
+        let point = Point { position: recorded.position, at: recorded.created_at };
+        if let Some(plan) = plan_of(recorded)
+            && let Some(item) = begins(plan, recorded)
+        {
+            self.since.insert(item, recorded.created_at);
+        }
+        let before = self.counts;
+        match tasks_of(recorded) {
+            Some(tasks) => tasks.into_iter().for_each(|task| self.update(task, point)),
+            None => {
+                let tasks: Vec<_> = self.view.state().tasks.iter().map(|task| task.plan.id).collect();
+                if recorded.event_type == "TasksAmended" {
+                    self.added.extend(tasks.iter().skip(n_tasks).map(|task| (*task, recorded.position)));
+                }
+                tasks.into_iter().for_each(|task| self.update(task, point));
+            }
+        }
+        if self.counts != before {
+            self.counted.push((point, self.counts));
+            if self.counted.len() > COUNTS_MAX {
+                let mut n = 0;
+                self.counted.retain(|_| {
+                    n += 1;
+                    n % 2 == 0
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Track {
+    fn update(&mut self, id: TaskId, point: Point) {
+        let Some(task) = self.view.state().task(id) else { return };
+        let stage = Stage::of(&self.view, task);
+        let executor = self.view.holder(id).map(|holder| holder.executor.to_string());
+        let before = self.stages.insert(id, stage);
+        if before != Some(stage) {
+            if let Some(before) = before {
+                self.counts[before as usize] -= 1;
+            }
+            self.counts[stage as usize] += 1;
+        }
+        let bars = self.bars.entry(id).or_default();
+        if let Some(open) = bars.last_mut().filter(|bar| bar.ended.is_none()) {
+            if open.stage == stage && open.executor == executor {
+                return;
+            }
+            open.ended = Some((point, stage));
+        }
+        if matches!(stage, Stage::Running | Stage::Retrying | Stage::Queued | Stage::Waiting) {
+            if bars.len() == BARS_MAX {
+                bars.remove(0);
+            }
+            bars.push(Bar { stage, executor, from: point, ended: None });
+        }
+    }
+
+    /// The bars of a task, the oldest first.
+    pub fn bars(&self, task: TaskId) -> &[Bar] {
+        self.bars.get(&task).map_or(&[], Vec::as_slice)
+    }
+
+    /// The stage of a task.
+    pub fn stage(&self, task: TaskId) -> Stage {
+        self.stages.get(&task).copied().unwrap_or(Stage::Planned)
+    }
+
+    /// How many tasks are in each stage.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// How many there were at a position.
+    pub fn counts_at(&self, position: Position) -> Counts {
+        let n = self.counted.partition_point(|(point, _)| point.position <= position);
+        n.checked_sub(1).map_or([0; N_STAGES], |last| self.counted[last].1)
+    }
+
+    /// When the counts first changed.
+    pub fn begins(&self) -> Option<Point> {
+        self.counted.first().map(|(point, _)| *point)
+    }
+}

@@ -1,0 +1,154 @@
+//! Folds that are kept in memory, so that a view at any position folds few events.
+
+use std::collections::BTreeMap;
+use std::pin::pin;
+use std::sync::Arc;
+
+use crewlog_executors::projecting::Projected;
+use crewlog_mq::{Error, Event, EventStore, Handler, Position, Range, Recorded, Snapshot};
+use crewlog_planner::crew::Projection;
+use futures::{Stream, TryStreamExt};
+use tokio::sync::Mutex;
+
+/// After so many events a state is kept.
+const EVERY: usize = 250;
+/// The most states that are kept of a fold; then every other one is dropped, and the distance doubles.
+const STATES_MAX: usize = 48;
+
+/// A fold of events.
+pub trait Fold: Clone + Default + Send + Sync + 'static {
+    /// Takes in one event.
+    fn take(&mut self, recorded: &Recorded) -> Result<(), Error>;
+
+    /// Called after the last event of each append.
+    fn end_append(&mut self) {}
+}
+
+/// The handler of a crew's aggregate as a fold.
+#[derive(Clone, Default)]
+pub struct Handled<H>(pub H);
+
+impl<H: Handler + Snapshot + Clone + Send + Sync + 'static> Fold for Handled<H>
+where
+    H::Event: Event,
+{
+    fn take(&mut self, recorded: &Recorded) -> Result<(), Error> {
+        self.0.apply(&recorded.decode()?);
+        self.0.placed(recorded.position);
+        Ok(())
+    }
+}
+
+/// A projection of the whole log as a fold. It passes over events that cannot be read.
+#[derive(Clone, Default)]
+pub struct Folded<P>(pub P);
+
+impl<P: Projection + Clone + Sync + 'static> Fold for Folded<P> {
+    fn take(&mut self, recorded: &Recorded) -> Result<(), Error> {
+        if let Err(error) = self.0.handle(recorded) {
+            tracing::warn!(fold = P::FOLD, %error, "an event is passed over");
+        }
+        Ok(())
+    }
+
+    fn end_append(&mut self) {
+        self.0.end_append();
+    }
+}
+
+impl<P: Projection + Clone + Sync + 'static> Folded<P> {
+    /// The state from the newest snapshot in the log. A long read keeps another.
+    pub async fn read(store: &EventStore, at: Position) -> Result<Option<(Self, Position)>, Error> {
+        let mut read = Projected::<P>::read(store, Some(at)).await?;
+        read.keep().await;
+        Ok(Some((Self(read.state), read.at)))
+    }
+}
+
+/// The states of one fold at some positions.
+pub struct Warm<F> {
+    states: Mutex<States<F>>,
+}
+
+struct States<F> {
+    every: usize,
+    spaced: BTreeMap<Position, Arc<F>>,
+    /// The last state that was asked for of the present, and of the past.
+    last: [Option<(Position, Arc<F>)>; 2],
+}
+
+impl<F> Default for Warm<F> {
+    fn default() -> Self {
+        Self { states: Mutex::new(States { every: EVERY, spaced: BTreeMap::new(), last: [None, None] }) }
+    }
+}
+
+impl<F: Fold> Warm<F> {
+    /// The state at a position, at which an append ends. `records` reads the events of the fold; `base` gives a state to go on from
+    /// where none is kept.
+    pub async fn at<S: Stream<Item = Result<Recorded, Error>>>(
+        &self,
+        at: Position,
+        is_past: bool,
+        base: impl Future<Output = Result<Option<(F, Position)>, Error>>,
+        records: impl FnOnce(Range) -> S,
+    ) -> Result<Arc<F>, Error> {
+        let mut states = self.states.lock().await;
+        let (from, state) = match states.before(at) {
+            Some(kept) => kept,
+            None => match base.await? {
+                Some((state, from)) => (from, Arc::new(state)),
+                None => (Position(0), Arc::new(F::default())),
+            },
+        };
+        let state = if from < at { states.fold(state, records(Range::between(from, at))).await? } else { state };
+        states.last[usize::from(is_past)] = Some((at, state.clone()));
+        Ok(state)
+    }
+}
+
+impl<F: Fold> States<F> {
+    /// The newest state that is kept up to a position.
+    fn before(&self, at: Position) -> Option<(Position, Arc<F>)> {
+        let spaced = self.spaced.range(..=at).next_back().map(|(position, state)| (*position, state.clone()));
+        let last = self.last.iter().flatten().filter(|(position, _)| *position <= at).cloned();
+        last.chain(spaced).max_by_key(|(position, _)| *position)
+    }
+
+    async fn fold(
+        &mut self,
+        mut state: Arc<F>,
+        records: impl Stream<Item = Result<Recorded, Error>>,
+    ) -> Result<Arc<F>, Error> {
+        let (mut records, mut n_events) = (pin!(records), 0);
+        let mut last: Option<Recorded> = None;
+        loop {
+            let next = records.try_next().await?;
+            if let Some(before) = &last
+                && next.as_ref().is_none_or(|next| next.append_start != before.append_start)
+            {
+                Arc::make_mut(&mut state).end_append();
+                if n_events >= self.every {
+                    n_events = 0;
+                    self.keep(before.position, state.clone());
+                }
+            }
+            let Some(recorded) = next else { return Ok(state) };
+            Arc::make_mut(&mut state).take(&recorded)?;
+            n_events += 1;
+            last = Some(recorded);
+        }
+    }
+
+    fn keep(&mut self, position: Position, state: Arc<F>) {
+        self.spaced.insert(position, state);
+        if self.spaced.len() > STATES_MAX {
+            self.every *= 2;
+            let mut n = 0;
+            self.spaced.retain(|_, _| {
+                n += 1;
+                n % 2 == 0
+            });
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! What is known about an agent, a task or a file; and why a plan stands still, in one sentence.
+
+use crewlog_executors::crew::{TaskState, TaskSummary};
+use crewlog_mq::Error;
+use crewlog_planner::crew::target::Target;
+use crewlog_planner::plan::TaskId;
+use crewlog_planner::view::PlanStatus;
+use serde_json::{Value, json};
+
+use super::shown::name_of;
+use super::track::{Stage, Track};
+use super::{AgentView, AsOf, WhyView};
+use crate::text::{one_line, shell_word};
+
+/// Edits of a file that are named, the newest first.
+const EDITS_MAX: usize = 5;
+
+impl AsOf {
+    /// What is known about an agent or a task; nothing if there is neither. `command` makes a command line of the words of a command.
+    pub async fn why(&self, what: &str, command: impl Fn(&str) -> String) -> Result<Option<Value>, Error> {
+        let (agents, tasks) = (self.agents_state().await?, self.tasks().await?);
+        if let Some(agent) = agents.get(what) {
+            let is_own =
+                |task: &&TaskSummary| task.state == TaskState::Claimed && task.assignee.as_deref() == Some(what);
+            let asks = self.asks_state().await?;
+            let asked = asks.open().filter(|(_, open)| open.ask.agent == what);
+            let mut json = json!(AgentView::of(what, agent));
+            json["at"] = json!(self.at);
+            json["tasks"] = tasks.iter().filter(is_own).map(|task| task.id.as_str()).collect();
+            json["leases"] = json!(self.leases(|agent, _, _| agent == what).await?);
+            json["n_unread"] = json!(self.messages_state().await?.unread(what).count());
+            json["questions"] =
+                asked.map(|(number, open)| json!({ "id": format!("a{number}"), "text": open.ask.text })).collect();
+            return Ok(Some(json));
+        }
+        let Some(task) = tasks.iter().find(|task| task.id == what) else { return Ok(None) };
+        let TaskSummary { id, title, state, assignee, priority, files, depends_on, step, next_step } = task;
+        let parked = (*state == TaskState::Parked).then(|| id.rsplit_once('/')).flatten();
+        let settled_by = parked.map(|(plan, name)| command(&format!("resume {} {name}", shell_word(plan))));
+        Ok(Some(json!({
+            "at": self.at, "task": id, "title": title, "state": state, "assignee": assignee, "priority": priority,
+            "files": files, "depends_on": depends_on, "step": step, "next_step": next_step, "settled_by": settled_by,
+            "leases": self.leases(|_, _, task| task == Some(id)).await?,
+        })))
+    }
+
+    /// The leases on a file or a pattern and its last edits without one, and whether there is any of them.
+    pub async fn why_file(&self, target: &Target) -> Result<(Value, bool), Error> {
+        let held = self.leases(|_, held, _| target.overlaps(held)).await?;
+        let edits = self.edits(Some(target), EDITS_MAX).await?;
+        let is_used = !held.is_empty() || !edits.is_empty();
+        Ok((json!({ "at": self.at, "path": target.path, "leases": held, "edits": edits }), is_used))
+    }
+
+    /// Why nothing of a plan is running, or what is.
+    pub async fn why_plan(&self, plan: &str) -> Result<WhyView, Error> {
+        let track = self.track(plan).await?;
+        Ok(WhyView { at: self.at, why: sentence(&track, self.now.0) })
+    }
+}
+
+fn sentence(track: &Track, now_us: i64) -> String {
+    let (view, state) = (&track.view, track.view.state());
+    let named = |id: TaskId| name_of(view, id).unwrap_or_default();
+    let of = |stage| state.tasks.iter().filter(move |task| track.stage(task.plan.id) == stage).map(|task| task.plan.id);
+    let first = |stage| of(stage).next();
+    if view.created_at.is_none() {
+        return "It did not exist yet.".to_owned();
+    }
+    match view.status() {
+        PlanStatus::Completed => return "It is complete.".to_owned(),
+        PlanStatus::Failed => return "It ended with tasks that are not done.".to_owned(),
+        PlanStatus::Cancelled => return "A person ended it.".to_owned(),
+        PlanStatus::Paused => {
+            return format!("It is paused: {}.", one_line(state.pause_reason().unwrap_or_default(), 120));
+        }
+        PlanStatus::Running | PlanStatus::Waiting => {}
+    }
+    if let Some(task) = first(Stage::Running) {
+        let since = track.bars(task).last().map_or(0, |bar| (now_us - bar.from.at.0) / 60_000_000);
+        let executor = view.holder(task).map(|holder| holder.executor.name.clone()).unwrap_or_default();
+        let others = match of(Stage::Running).count() - 1 {
+            0 => String::new(),
+            1 => ", and one other task runs".to_owned(),
+            n => format!(", and {n} other tasks run"),
+        };
+        return format!("{executor} has been running {} for {since} min{others}.", named(task));
+    }
+    if let Some(task) = state.stopped_by {
+        return format!("{} failed, and the plan starts nothing more until it is retried.", named(task));
+    }
+    if let Some(held) = state.held_by_budget() {
+        return format!("Nothing more is started: {}.", held.words());
+    }
+    if let Some(question) = state.open_questions().next() {
+        return format!("{} waits for your answer to {}.", named(question.task), question.id);
+    }
+    if let Some(task) = first(Stage::Waiting) {
+        return format!("{} waits for you.", named(task));
+    }
+    if let Some(task) = first(Stage::Retrying) {
+        return format!("{} failed and waits for its next attempt.", named(task));
+    }
+    if let Some(task) = first(Stage::Queued) {
+        let who = state.task(task).and_then(|task| task.plan.assignee.clone());
+        let who = who.unwrap_or_else(|| "an agent or a worker".to_owned());
+        return format!("{} can start, and waits for {who} to take it.", named(task));
+    }
+    if state.waits_for_work() {
+        return "Nothing is left to do; it stands open for more.".to_owned();
+    }
+    "Nothing can start.".to_owned()
+}
