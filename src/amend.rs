@@ -18,12 +18,11 @@ use serde_json::json;
 use crate::cli::{AddTask, Amend, BACKLOG, Changes, Edits, Output, Set, Unset};
 use crate::commands::{self, Target};
 use crate::consent::consent;
-use crate::crew::session::person_only;
 use crate::failure::{Code, Failure};
 use crate::order::order;
 use crate::queries;
 use crate::runtime;
-use crate::session::{Session, read_text};
+use crate::session::Session;
 use crate::show;
 use crate::terminal::say;
 use crate::text::{shell_word, visible};
@@ -63,7 +62,7 @@ impl Changes {
             task.is_some_and(|task| task.plan.kind == NodeKind::Clarification)
         };
         if skip.iter().chain(&edit).chain(&reorder).any(is_question) {
-            person_only("skip or change a question")?;
+            session.person_only("skip or change a question")?;
         }
         let mut amendments = Vec::new();
         if let Some(name) = &edit {
@@ -74,13 +73,13 @@ impl Changes {
         }
         amendments.extend(ids(&skip)?.into_iter().map(|task| Amendment::Skip { task, keeps_order: true }));
         if let Some(added) = &add {
-            let is_file = added == "-" || Path::new(added).is_file();
-            if !is_file && is_like_a_path(added) {
+            let is_file = session.reads_files() && (added == "-" || Path::new(added).is_file());
+            if !is_file && session.reads_files() && is_like_a_path(added) {
                 let add = session.command(&format!("amend {} --add -", shell_word(plan)));
                 return Err(Failure::user(format!("there is no file {added:?}"))
                     .hint(format!("to add a task of these words: echo {} | {add}", shell_word(added))));
             }
-            let text = if is_file { read_text(Path::new(added))? } else { parse::as_step(added).into_owned() };
+            let text = if is_file { session.read_text(Path::new(added))? } else { parse::as_step(added).into_owned() };
             consent_to(session, &text, state)?;
             amendments.push(Amendment::Add { text, after: ids(&after)?, before: ids(&add_before)? });
         }
@@ -190,7 +189,7 @@ fn consent_to(session: &Session, text: &str, state: &PlannerState) -> Result<(),
         _added_to => parse::read_beside(text, options, &|name| state.id_named(name))?.0,
     };
     if !session.terminal.is_quiet {
-        show::print_warnings(&parsed.warnings, Path::new("-"));
+        show::print_warnings(session, &parsed.warnings, Path::new("-"));
     }
     // Nothing is carried out here, so nothing is stopped for running long.
     let roster = runtime::roster(session, Duration::MAX, &[])?;

@@ -15,7 +15,7 @@ use crate::advice::{self, Advice, Graph};
 use crate::by_model::{self, Advisor};
 use crate::cli::{Check, Output};
 use crate::failure::{Code, Failure};
-use crate::session::{Session, read_text};
+use crate::session::Session;
 use crate::terminal::say;
 use crate::text::{in_one_line, one_line, visible};
 
@@ -27,7 +27,7 @@ pub async fn check(session: &Session, check: Check) -> Result<Code, Failure> {
         return verbs(session);
     }
     let path = check.file.as_deref().unwrap_or(Path::new("-"));
-    let text = read_text(path)?;
+    let text = session.read_text(path)?;
     let file = check.reading.plan_file(path);
     let parsed = parse::read(&text, file.options(check.reading.parallel));
     let model = if check.model { by_model::wanted(session, Some(true))? } else { None };

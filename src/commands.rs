@@ -15,7 +15,6 @@ use futures::future::OptionFuture;
 use serde_json::json;
 
 use crate::cli::{Answer, Ask, Cancel, Output, Pause, Retry};
-use crate::crew::session::{person, person_only};
 use crate::failure::{Code, Failure};
 use crate::order::order;
 use crate::queries::{self, no_task};
@@ -253,8 +252,8 @@ pub async fn resume_task(session: &Session, plan: &str, name: &str) -> Result<Co
     let mut claim = claim_of(&target.store, &target.plan, task, target.tags.clone());
     claim.catch_up().await?;
     if claim.handler().is_parked() {
-        person_only("let a parked task be claimed again")?;
-        let command = TaskCommand::Unpark { by: person() };
+        session.person_only("let a parked task be claimed again")?;
+        let command = TaskCommand::Unpark { by: session.person() };
         let cause = Cause::request().keeping(command.recorded());
         claim.execute(command, &cause).await?;
         return target.say(session, &format!("task {name} can be claimed again")).await;
@@ -299,7 +298,7 @@ pub async fn ask(session: &Session, ask: Ask) -> Result<Code, Failure> {
 }
 
 pub async fn withdraw(session: &Session, plan: &str, question: &str, reason: String) -> Result<Code, Failure> {
-    person_only("withdraw questions")?;
+    session.person_only("withdraw questions")?;
     let target = Target::find(session, plan).await?;
     let question = find_question(&target, session, question)?;
     let command = Command::Withdraw { question, reason };

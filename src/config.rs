@@ -22,6 +22,7 @@ use toml::Spanned;
 
 use crate::cli;
 use crate::failure::Failure;
+use crate::http::ServeConfig;
 use crate::place::Repository;
 use crate::project::{PROJECT_BYTES_MAX, is_project_name};
 use crate::secrets::Secrets;
@@ -52,6 +53,8 @@ pub struct Config {
     pub hooks: HooksConfig,
     /// What is redacted in texts.
     pub secrets: Secrets,
+    /// How `serve` serves.
+    pub serve: ServeConfig,
 }
 
 impl Config {
@@ -152,6 +155,8 @@ struct FileToml {
     hooks: HooksConfig,
     #[serde(default)]
     secrets: Secrets,
+    #[serde(default)]
+    serve: ServeConfig,
 }
 
 #[derive(Default, Deserialize)]
@@ -251,8 +256,8 @@ fn parse(text: &str) -> Result<Config, Fault> {
     }
     let registry = tools::registry(&file.tools, file.agents)?;
     let check_links = file.attachments.check_links;
-    let FileToml { project, model, hooks, secrets, .. } = file;
-    Ok(Config { file: None, project, agents, model, registry, check_links, hooks, secrets })
+    let FileToml { project, model, hooks, secrets, serve, .. } = file;
+    Ok(Config { file: None, project, agents, model, registry, check_links, hooks, secrets, serve })
 }
 
 fn check_name(name: &str, before: &[Agent]) -> Result<(), String> {

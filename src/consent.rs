@@ -7,7 +7,7 @@ use crewlog_planner::plan::{Mark, SubPlan, TaskPlan};
 use crate::executors;
 use crate::failure::Failure;
 use crate::session::Session;
-use crate::terminal::{self, say};
+use crate::terminal;
 use crate::text::{count, one_line, visible};
 
 /// Prose must not become shell unasked: shows what would run, the commands and the agents, and asks once.
@@ -45,11 +45,11 @@ pub fn consent(session: &Session, parsed: &ParsedPlan, roster: &Roster) -> Resul
         let for_agents = if n_agents > 0 { format!(", {n_agents} for agents") } else { String::new() };
         let folder = visible(&session.folder.to_string_lossy());
         let n_tasks = count(parsed.tasks.len(), "task");
-        say(&format!("{n_tasks}, {n_commands} with a command{for_agents}, in {folder}:"));
+        session.say(&format!("{n_tasks}, {n_commands} with a command{for_agents}, in {folder}:"));
         let width = runs.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
         for (name, run) in &runs {
             let run = visible(run).replace('\n', &format!("\n  {:width$}  ", ""));
-            say(&format!("  {name:>width$}  {run}"));
+            session.say(&format!("  {name:>width$}  {run}"));
         }
     }
     confirm(session, "Run them?", "nothing was done")
@@ -61,9 +61,9 @@ pub fn confirm(session: &Session, question: &str, refusal: &str) -> Result<(), F
         return Ok(());
     }
     if !session.terminal.is_interactive {
-        return Err(
-            Failure::user(format!("{refusal}: there is no terminal on which to ask")).hint("read them, then say --yes")
-        );
+        return Err(Failure::user(format!("{refusal}: there is no terminal on which to ask"))
+            .hint("read them, then say --yes")
+            .unconsented());
     }
     terminal::prompt(&format!("{question} [y/N] "));
     match terminal::read_line()?.as_deref() {

@@ -46,17 +46,32 @@ pub struct Failure {
     pub code: Code,
     message: String,
     hints: Vec<String>,
+    /// Whether it would have been done with consent.
+    pub is_unconsented: bool,
+    /// Whether the log failed: the same may succeed later.
+    pub is_fault: bool,
 }
 
 impl Failure {
     /// A failure with an exit code; the message says what was wrong and where.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), hints: Vec::new() }
+        Self { code, message: message.into(), hints: Vec::new(), is_unconsented: false, is_fault: false }
     }
 
     /// An error that the user can mend.
     pub fn user(message: impl Into<String>) -> Self {
         Self::new(Code::User, message)
+    }
+
+    /// The same, for what would be done with consent.
+    pub fn unconsented(mut self) -> Self {
+        self.is_unconsented = true;
+        self
+    }
+
+    /// What was wrong, and what to do about it.
+    pub fn parts(&self) -> (&str, &[String]) {
+        (&self.message, &self.hints)
     }
 
     /// The same, with what to do about it.
@@ -88,7 +103,8 @@ impl From<Error> for Failure {
             | Error::Forked { .. } => Code::Conflict,
             _ => Code::User,
         };
-        let failure = Self::new(code, error.to_string());
+        let is_fault = code == Code::User && !matches!(error, Error::NoLog { .. } | Error::NoLogIn { .. });
+        let failure = Self { is_fault, ..Self::new(code, error.to_string()) };
         match error {
             Error::WentBack { .. } => failure.hint(
                 "`crewlog ls` shows the plans that are left: run the command again, or `crewlog run FILE` for a lost plan",

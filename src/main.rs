@@ -29,7 +29,9 @@ mod json;
 mod keys;
 mod matching;
 mod mcp;
+mod once;
 mod order;
+mod page;
 mod place;
 mod printer;
 mod progress;
@@ -57,7 +59,7 @@ use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 
-use crate::cli::{Cli, Command, Db, Plan, Task};
+use crate::cli::{Cli, Command, Db, Plan, Task, Tokens};
 use crate::failure::{Code, Failure};
 use crate::init::doctor;
 use crate::session::Session;
@@ -132,11 +134,6 @@ async fn obey(session: &Session, command: Command) -> Result<Code, Failure> {
         Command::Init(args) => init::init(session, &args).await,
         // The log does not record yet when a hook runs.
         Command::Doctor(args) => doctor::doctor(session, &args).await,
-        Command::Run(run) => start::run(session, run).await,
-        Command::Resume(resume) => match &resume.task {
-            Some(task) => commands::resume_task(session, &resume.plan, task).await,
-            None => start::resume(session, resume).await,
-        },
         Command::Work(work) => work::work(session, work).await,
         Command::Plan(Plan::Check(args)) => check::check(session, args).await,
         Command::Plan(Plan::Sync { plan }) => sync::sync(session, &plan).await,
@@ -145,14 +142,8 @@ async fn obey(session: &Session, command: Command) -> Result<Code, Failure> {
         Command::Plan(Plan::Draft { file, agent, model }) => propose::draft(session, &file, agent, model).await,
         Command::Plan(Plan::Schema { agent }) => propose::schema_of(session, agent),
         Command::Ls { at } => show::ls(session, at).await,
-        Command::Show(show) => show::show(session, &show).await,
         Command::Events(events) => events::events(session, *events).await,
         Command::Replay(replay) => replay::replay(session, &replay).await,
-        Command::Diff { before, after } => diff::diff(session, &before, &after).await,
-        Command::Fork(fork) => fork::fork(session, *fork).await,
-        Command::Compare { one, other } => compare::compare(session, &one, &other).await,
-        Command::Checkpoint { plan, name } => fork::checkpoint(session, &plan, name).await,
-        Command::Checkpoints { plan } => fork::checkpoints(session, &plan).await,
         Command::Executors => executors::list(session),
         Command::Export { plan, to } => archive::export(session, plan.as_deref(), to.as_deref()).await,
         Command::Import { file } => archive::import(session, &file).await,
@@ -165,16 +156,38 @@ async fn obey(session: &Session, command: Command) -> Result<Code, Failure> {
         Command::Keys(keys) => keys::keys(session, keys).await,
         Command::Stats { project, at } => crew::views::stats(session, project, at).await,
         Command::Conflicts { plan, all, at } => crew::views::conflicts(session, plan.as_deref(), all, at).await,
+        Command::Mcp => mcp::stdio_server(session).await,
+        Command::Tokens { command: None } => http::access::list(session),
+        Command::Tokens { command: Some(Tokens::Add { name, scope }) } => http::access::add(session, name, scope),
+        Command::Tokens { command: Some(Tokens::Revoke { name }) } => http::access::revoke(session, &name),
+        Command::Serve { listen } => http::serve(session, listen).await,
+        Command::Supervise | Command::Hook { .. } => unreachable!("it was taken before the runtime began"),
+        command => carry_out(session, command).await,
+    }
+}
+
+/// Carries out a command that may come from any face.
+pub async fn carry_out(session: &Session, command: Command) -> Result<Code, Failure> {
+    match command {
+        Command::Run(run) => start::run(session, run).await,
+        Command::Resume(resume) => match &resume.task {
+            Some(task) => commands::resume_task(session, &resume.plan, task).await,
+            None => start::resume(session, resume).await,
+        },
+        Command::Show(show) => show::show(session, &show).await,
+        Command::Diff { before, after } => diff::diff(session, &before, &after).await,
+        Command::Fork(fork) => fork::fork(session, *fork).await,
+        Command::Compare { one, other } => compare::compare(session, &one, &other).await,
+        Command::Checkpoint { plan, name } => fork::checkpoint(session, &plan, name).await,
+        Command::Checkpoints { plan } => fork::checkpoints(session, &plan).await,
         Command::Crew(command) => crew::verbs::obey(session, command).await,
         Command::Answer(answer) => {
-            crew::session::person_only("answer questions")?;
+            session.person_only("answer questions")?;
             match crew::verbs::number_of(&answer) {
                 Some(number) => crew::verbs::answer(session, number, answer).await,
                 None => commands::answer(session, answer).await,
             }
         }
-        Command::Mcp => mcp::stdio_server(session).await,
-        Command::Serve { listen } => http::serve(session, listen).await,
         Command::Ask(ask) => commands::ask(session, ask).await,
         Command::Withdraw { plan, question, reason } => commands::withdraw(session, &plan, &question, reason).await,
         Command::Done { plan, task, result } => commands::done(session, &plan, &task, result).await,
@@ -185,6 +198,6 @@ async fn obey(session: &Session, command: Command) -> Result<Code, Failure> {
         Command::Set(set) => amend::set(session, set).await,
         Command::Task(Task::Add(add)) => amend::add_task(session, add).await,
         Command::Retry(retry) => commands::retry(session, retry).await,
-        Command::Supervise | Command::Hook { .. } => unreachable!("it was taken before the runtime began"),
+        _other => Err(Failure::user("this is a command of the command line alone")),
     }
 }

@@ -17,13 +17,13 @@ use crate::consent::consent;
 use crate::failure::{Code, Failure};
 use crate::json::print_pretty;
 use crate::runtime;
-use crate::session::{Session, read_text};
+use crate::session::Session;
 use crate::start::{NewPlan, new_plan_id};
 
 pub async fn propose(session: &Session, propose: Propose) -> Result<Code, Failure> {
     let roster = runtime::roster(session, propose.run_args.task_timeout, &[])?;
     let (agent, registry) = (propose.agent, &session.config()?.registry);
-    let text = read_text(&propose.file)?;
+    let text = session.read_text(&propose.file)?;
     let compiled = AgentPlan::read(&text).and_then(|plan| plan.compile(agent, registry));
     let proposal = match compiled {
         // The log keeps the plan as it was given.
@@ -49,7 +49,7 @@ pub async fn propose(session: &Session, propose: Propose) -> Result<Code, Failur
 }
 
 pub async fn draft(session: &Session, file: &Path, agent: AgentType, model: bool) -> Result<Code, Failure> {
-    let words = read_text(file)?;
+    let words = session.read_text(file)?;
     let mut agents = Agents::new(session.config()?.registry.clone());
     if let Some(model) = by_model::wanted(session, Some(model))? {
         let (store, _) = session.place.open_or_make().await?;

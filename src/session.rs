@@ -2,8 +2,9 @@
 
 use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, LazyLock, OnceLock};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
+use crewlog_executors::crew::Crew;
 use crewlog_mq::{Error, Recorded, Rewrite};
 use crewlog_planner::event::{PlannerConfig, plan_tag};
 use crewlog_planner::parse::TEXT_BYTES_MAX;
@@ -11,6 +12,7 @@ use serde::Serialize;
 
 use crate::cli::{Global, Output};
 use crate::config::Config;
+use crate::crew::session::{agent_id, is_below_agent, person};
 use crate::failure::{Code, Failure};
 use crate::json::{EventJson, print_line, print_pretty};
 use crate::place::Place;
@@ -19,7 +21,7 @@ use crate::terminal::{Terminal, say};
 use crate::text::{shell_word, visible};
 
 pub struct Session {
-    pub place: Place,
+    pub place: Arc<Place>,
     pub terminal: Terminal,
     pub output: Output,
     /// The plan's commands run without asking.
@@ -27,7 +29,30 @@ pub struct Session {
     pub folder: PathBuf,
     /// The configuration that the user named.
     config_file: Option<PathBuf>,
-    config: OnceLock<Config>,
+    config: Arc<OnceLock<Config>>,
+    remote: Option<Remote>,
+}
+
+/// The caller of a command that came over the network.
+pub struct Remote {
+    /// The crew of the server.
+    pub crew: Arc<Crew>,
+    /// Who it is, as events name a person.
+    pub name: String,
+    /// Whether it may do what only a person may.
+    pub is_person: bool,
+    /// What the command reads in place of standard input.
+    pub input: Option<String>,
+    pub reply: Mutex<Reply>,
+}
+
+/// What a command has printed.
+#[derive(Debug, Default)]
+pub struct Reply {
+    /// The result, as JSON.
+    pub result: Vec<u8>,
+    /// What else it said: warnings, and what it asks consent to.
+    pub notes: Vec<String>,
 }
 
 impl Session {
@@ -49,7 +74,91 @@ impl Session {
         // A missing named configuration is an error even for commands that need none.
         config_file.as_deref().map_or(Ok(()), Config::check)?;
         let Global { output, yes, .. } = *global;
-        Ok(Self { place, terminal, output, yes, folder, config_file, config: OnceLock::new() })
+        let place = Arc::new(place);
+        Ok(Self { place, terminal, output, yes, folder, config_file, config: Arc::default(), remote: None })
+    }
+
+    /// The session of a command that came over the network: it prints JSON into its reply, asks nothing and reads no files. `yes`
+    /// agrees to run commands.
+    pub fn of_remote(&self, remote: Remote, yes: bool) -> Self {
+        let terminal = Terminal { is_interactive: false, is_live: false, is_quiet: false, has_colour: false };
+        Self { terminal, output: Output::Json, yes, remote: Some(remote), ..self.shared() }
+    }
+
+    /// The same session for another owner.
+    pub fn shared(&self) -> Self {
+        let (place, config) = (self.place.clone(), self.config.clone());
+        let (folder, config_file) = (self.folder.clone(), self.config_file.clone());
+        Self {
+            place,
+            terminal: self.terminal,
+            output: self.output,
+            yes: self.yes,
+            folder,
+            config_file,
+            config,
+            remote: None,
+        }
+    }
+
+    /// What the command has printed so far.
+    pub fn reply(&self) -> Reply {
+        let remote = self.remote.as_ref().map(|remote| &remote.reply);
+        remote
+            .map(|reply| std::mem::take(&mut *reply.lock().unwrap_or_else(PoisonError::into_inner)))
+            .unwrap_or_default()
+    }
+
+    /// Says something on standard error.
+    pub fn say(&self, text: &str) {
+        match &self.remote {
+            Some(remote) => remote.reply.lock().unwrap_or_else(PoisonError::into_inner).notes.push(text.to_owned()),
+            None => say(text),
+        }
+    }
+
+    /// Writes a result to standard output.
+    fn write(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+        match &self.remote {
+            Some(remote) => write(&mut remote.reply.lock().unwrap_or_else(PoisonError::into_inner).result),
+            None => {
+                let mut stdout = BufWriter::new(io::stdout().lock());
+                write(&mut stdout)?;
+                stdout.flush()
+            }
+        }
+    }
+
+    /// The crew of the server that the command came to.
+    pub fn served(&self) -> Option<&Arc<Crew>> {
+        self.remote.as_ref().map(|remote| &remote.crew)
+    }
+
+    /// Whether a word may be the path of a file to read: not one that came over the network.
+    pub fn reads_files(&self) -> bool {
+        self.remote.is_none()
+    }
+
+    /// The person, as events name them.
+    pub fn person(&self) -> String {
+        self.remote.as_ref().map_or_else(person, |remote| remote.name.clone())
+    }
+
+    /// The agent that this process acts for, if it has the identity of one.
+    pub fn agent_id(&self) -> Option<String> {
+        agent_id().filter(|_| self.remote.is_none())
+    }
+
+    /// Refuses to others what only a person may do. An agent of the same user can shed its identity; it does not do so by
+    /// accident.
+    pub fn person_only(&self, what: &str) -> Result<(), Failure> {
+        let is_person = self.remote.as_ref().is_none_or(|remote| remote.is_person);
+        if is_person && !is_below_agent() {
+            return Ok(());
+        }
+        let who = if is_person { "an agent" } else { "this token" };
+        Err(Failure::new(Code::Conflict, format!("{who} may not {what}: a person has to do it"))
+            .hint("agents ask the person with the tool ask_person"))
     }
 
     /// The configuration, read at its first use: a wrong file fails only commands that need it.
@@ -67,13 +176,11 @@ impl Session {
         json: &impl Serialize,
         text: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<Code, Failure> {
-        let mut stdout = BufWriter::new(io::stdout().lock());
-        match self.output {
-            Output::Json => print_pretty(&mut stdout, json)?,
-            Output::Jsonl => print_line(&mut stdout, json)?,
-            Output::Text => text(&mut stdout)?,
-        }
-        stdout.flush()?;
+        self.write(|to| match self.output {
+            Output::Json => print_pretty(to, json),
+            Output::Jsonl => print_line(to, json),
+            Output::Text => text(to),
+        })?;
         Ok(Code::Done)
     }
 
@@ -86,16 +193,14 @@ impl Session {
         json: impl Fn(&'a T) -> J,
         mut text: impl FnMut(&mut dyn Write, &T) -> io::Result<()>,
     ) -> Result<Code, Failure> {
-        let mut stdout = BufWriter::new(io::stdout().lock());
-        match self.output {
+        self.write(|to| match self.output {
             Output::Json => {
                 facts[key] = serde_json::to_value(items.iter().map(json).collect::<Vec<_>>())?;
-                print_pretty(&mut stdout, &facts)?;
+                print_pretty(to, &facts)
             }
-            Output::Jsonl => items.iter().try_for_each(|item| print_line(&mut stdout, &json(item)))?,
-            Output::Text => items.iter().try_for_each(|item| text(&mut stdout, item))?,
-        }
-        stdout.flush()?;
+            Output::Jsonl => items.iter().try_for_each(|item| print_line(&mut *to, &json(item))),
+            Output::Text => items.iter().try_for_each(|item| text(&mut *to, item)),
+        })?;
         Ok(Code::Done)
     }
 
@@ -109,10 +214,10 @@ impl Session {
 
     /// Prints a result as one line of text or JSON.
     pub fn print_done(&self, text: &str, json: &serde_json::Value) -> Result<Code, Failure> {
-        match self.output {
-            Output::Text => writeln!(io::stdout(), "{}", visible(text))?,
-            Output::Json | Output::Jsonl => print_line(io::stdout(), json)?,
-        }
+        self.write(|to| match self.output {
+            Output::Text => writeln!(to, "{}", visible(text)),
+            Output::Json | Output::Jsonl => print_line(to, json),
+        })?;
         Ok(Code::Done)
     }
 
@@ -127,7 +232,7 @@ impl Session {
     /// Says something on standard error, unless --quiet was given.
     pub fn remark(&self, text: &str) {
         if !self.terminal.is_quiet {
-            say(&visible(text));
+            self.say(&visible(text));
         }
     }
 
@@ -191,6 +296,17 @@ fn redaction(config_file: Option<PathBuf>, folder: PathBuf) -> Rewrite {
         Ok(config) => config.secrets.redacted_event(event),
         Err(failure) => Err(Error::Veil(Arc::new(io::Error::other(failure.to_string())))),
     })
+}
+
+impl Session {
+    /// A text, from a file or standard input.
+    pub fn read_text(&self, file: &Path) -> Result<String, Failure> {
+        match self.remote.as_ref().map(|remote| &remote.input) {
+            Some(Some(input)) if file == Path::new("-") => Ok(input.clone()),
+            Some(_) => Err(Failure::user("no file of the server is read")),
+            None => read_text(file),
+        }
+    }
 }
 
 /// The text of a plan, from a file or standard input.

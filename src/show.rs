@@ -29,17 +29,18 @@ use crate::views::Views;
 const WARNINGS_MAX: usize = 20;
 
 /// Prints the first warnings about a text on standard error.
-pub fn print_warnings(warnings: &[Diagnostic], file: &Path) {
+pub fn print_warnings(session: &Session, warnings: &[Diagnostic], file: &Path) {
     for warning in warnings.iter().take(WARNINGS_MAX) {
         let Diagnostic { message, line, column, help } = warning;
-        say(&visible(&format!("{}:{line}:{column}: warning: {message}", file.display())));
+        session.say(&visible(&format!("{}:{line}:{column}: warning: {message}", file.display())));
         if let Some(help) = help {
-            say(&visible(&format!("  help: {help}")));
+            session.say(&visible(&format!("  help: {help}")));
         }
     }
     let n_more = warnings.len().saturating_sub(WARNINGS_MAX);
     if n_more > 0 {
-        say(&visible(&format!("and {n_more} more: `crewlog plan check {}`", shell_word(&file.to_string_lossy()))));
+        session
+            .say(&visible(&format!("and {n_more} more: `crewlog plan check {}`", shell_word(&file.to_string_lossy()))));
     }
 }
 

@@ -22,7 +22,7 @@ use crate::place::slug;
 use crate::queries;
 use crate::run_session::{self, RunSession};
 use crate::runtime::{self, Signals};
-use crate::session::{Session, read_text};
+use crate::session::Session;
 use crate::show;
 use crate::sync;
 use crate::terminal::say;
@@ -31,7 +31,7 @@ use crate::text::{count, one_line};
 pub async fn run(session: &Session, run: Run) -> Result<Code, Failure> {
     let roster = runtime::roster(session, run.run_args.task_timeout, &[])?;
     let (path, file) = (run.file.as_path(), run.reading.plan_file(&run.file));
-    let text = read_text(path)?;
+    let text = session.read_text(path)?;
     let parsed = parse::read(&text, file.options(run.reading.parallel));
     let model = by_model::wanted(session, run.run_args.by_model())?;
     if run.sync && (path == Path::new("-") || model.is_some()) {
@@ -44,7 +44,7 @@ pub async fn run(session: &Session, run: Run) -> Result<Code, Failure> {
         Some(model) => Advisor::new(session, model, &id, session.tags_of_new(&id)?).await?.plan(&text, parsed).await?,
     };
     if !session.terminal.is_quiet {
-        show::print_warnings(&parsed.warnings, path);
+        show::print_warnings(session, &parsed.warnings, path);
     }
     refuse_losses(session, &parsed, &text, run.reading.format.is_some())?;
     consent(session, &parsed, &roster)?;
@@ -124,6 +124,9 @@ pub async fn resume(session: &Session, resume: Resume) -> Result<Code, Failure> 
     }
     // What a crash kept from being dispatched is dispatched now.
     order(&mut planner, event::Command::Continue).await?;
+    if resume.detach {
+        return session.print_done(&format!("{plan} goes on"), &json!({ "plan": plan }));
+    }
     let run_session =
         RunSession::new(session, store, plan, since, &resume.run_args, roster, InterruptedTask::Rerun).await?;
     run_session.in_step_with_file(resume.sync).await?.run(signals).await

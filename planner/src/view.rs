@@ -194,6 +194,11 @@ impl PlanView {
         !self.reported.is_empty()
     }
 
+    /// True between the reported end of this task and the plan's reaction to it.
+    pub fn is_reported(&self, task: TaskId) -> bool {
+        self.reported.contains_key(&task)
+    }
+
     /// The dispatched tasks that may start now and have no holder.
     pub fn free(&self) -> Vec<TaskId> {
         self.startable(|_, holder| holder.is_some())

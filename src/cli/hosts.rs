@@ -1,7 +1,9 @@
 //! Arguments of commands on agent programs: `init`, `doctor`.
 
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
+
+use crate::http::access::Scope;
 
 #[derive(Debug, Args)]
 pub struct Init {
@@ -39,6 +41,24 @@ pub enum Host {
     Gemini,
     /// opencode
     Opencode,
+}
+
+/// What to do with the tokens of programs.
+#[derive(Debug, Subcommand)]
+pub enum Tokens {
+    /// Make a token and show it, once
+    Add {
+        /// Its name, which events name as the person
+        name: String,
+        /// What it allows; may be repeated
+        #[arg(long, value_enum, value_delimiter = ',', default_value = "read")]
+        scope: Vec<Scope>,
+    },
+    /// Make a token count no more
+    Revoke {
+        /// Its name
+        name: String,
+    },
 }
 
 impl Host {

@@ -18,7 +18,7 @@ use typed::{plan_at, position};
 
 pub use change::{AddTask, Amend, Answer, Ask, BACKLOG, Cancel, Changes, Edits, Pause, Retry, Set, Task, Unset};
 pub use crew::{Crew, Inbox, Leases, Send};
-pub use hosts::{Doctor, Host, Init};
+pub use hosts::{Doctor, Host, Init, Tokens};
 #[cfg(feature = "sealing")]
 pub use log::Keys;
 pub use log::{Db, Groups, ParkedOf};
@@ -187,11 +187,17 @@ pub enum Command {
     Crew(Crew),
     /// Serve one agent by MCP on standard input and output; agent programs start it
     Mcp,
-    /// Serve agents by MCP over HTTP, at /mcp on the loopback interface
+    /// Serve the page of the crew for you, an API for programs, and agents by MCP over HTTP
     Serve {
         /// The address
         #[arg(long, default_value = "127.0.0.1:7777", value_name = "ADDR")]
         listen: std::net::SocketAddr,
+    },
+    /// List the tokens of programs that use the API of `crewlog serve`
+    #[command(subcommand_required = false, args_conflicts_with_subcommands = true)]
+    Tokens {
+        #[command(subcommand)]
+        command: Option<Tokens>,
     },
     /// Answer a question of a plan or of an agent
     Answer(Answer),

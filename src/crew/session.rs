@@ -14,7 +14,10 @@ pub const AGENT_ID: &str = "AGENT_ID";
 
 /// The crew of the project of the working directory, for a command.
 pub async fn open(session: &Session) -> Result<Arc<Crew>, Failure> {
-    crew_on(session, &session.place.open().await?)
+    match session.served() {
+        Some(crew) => Ok(crew.clone()),
+        None => crew_on(session, &session.place.open().await?),
+    }
 }
 
 /// The same for a server, which goes on if the log goes back. The log is made if there is none.
@@ -43,15 +46,6 @@ pub fn agent_id() -> Option<String> {
 /// The person, as events name them.
 pub fn person() -> String {
     std::env::var("USER").ok().filter(|name| !name.is_empty()).unwrap_or_else(|| human::NAME.to_owned())
-}
-
-/// Refuses to an agent what only a person may do. An agent of the same user can shed its identity; it does not do so by accident.
-pub fn person_only(what: &str) -> Result<(), Failure> {
-    if !is_below_agent() {
-        return Ok(());
-    }
-    Err(Failure::new(Code::Conflict, format!("an agent may not {what}: a person has to do it"))
-        .hint("ask the person with the tool ask_person"))
 }
 
 impl From<Refusal> for Failure {

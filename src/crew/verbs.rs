@@ -8,12 +8,12 @@ use crewlog_planner::crew::messages::{Message, Sender};
 use crewlog_planner::crew::target::Target;
 use serde_json::json;
 
-use super::session::{agent_id, open, person, person_only};
+use super::session::open;
 use super::worktree::Worktree;
 use super::{facts, inbox, why};
 use crate::cli::{Answer, Crew, Leases, Send};
 use crate::failure::{Code, Failure};
-use crate::session::{Session, read_text};
+use crate::session::Session;
 use crate::views::Views;
 
 /// What the text of a list shows of an agent, in its heading and below.
@@ -54,19 +54,19 @@ pub fn target(session: &Session, path: &str) -> Result<Target, Failure> {
 }
 
 async fn force(session: &Session, args: Leases) -> Result<Code, Failure> {
-    person_only("end the leases of others")?;
+    session.person_only("end the leases of others")?;
     let crew = open(session).await?;
-    let ended = crew.force(args.force, person(), args.reason.unwrap_or_default()).await?;
+    let ended = crew.force(args.force, session.person(), args.reason.unwrap_or_default()).await?;
     let numbers = ended.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     session.print_done(&format!("ended: {numbers}"), &json!({ "ended": ended }))
 }
 
 async fn send(session: &Session, args: Send) -> Result<Code, Failure> {
     let Send { to, subject, body, importance, ack, thread } = args;
-    let body = if body == "-" { read_text(Path::new("-"))? } else { body };
+    let body = if body == "-" && session.reads_files() { session.read_text(Path::new("-"))? } else { body };
     let crew = open(session).await?;
-    let (agent, to) = (agent_id(), to.into_iter().collect());
-    let from = agent.clone().map_or_else(|| Sender::Person(person()), Sender::Agent);
+    let (agent, to) = (session.agent_id(), to.into_iter().collect());
+    let from = agent.clone().map_or_else(|| Sender::Person(session.person()), Sender::Agent);
     let message = Message { from, to, subject, body, thread, importance, needs_ack: ack };
     let (message, to) = match agent {
         Some(agent) => crew.send(&crew.caller(&agent).await?, message).await?,
@@ -87,6 +87,6 @@ pub async fn answer(session: &Session, number: u64, answer: Answer) -> Result<Co
     let decided = is_granted.map(|granted| if granted { "yes" } else { "no" }.to_owned());
     let text = answer.question.or(decided).unwrap_or_default();
     let crew = open(session).await?;
-    crew.answer(number, Said { by: person(), text, is_granted }).await?;
+    crew.answer(number, Said { by: session.person(), text, is_granted }).await?;
     session.print_done(&format!("a{number} is answered"), &json!({ "ask": format!("a{number}") }))
 }

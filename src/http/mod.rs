@@ -1,86 +1,150 @@
-//! HTTP on the loopback interface: `/mcp` for agents. Each request needs a credential, and at `/mcp` a known host and no foreign
-//! origin.
+//! HTTP: `/mcp` for agents, `/api` for programs, and the pages for a person. Each request needs a credential, a known host and no
+//! foreign origin.
 
-mod credentials;
+pub mod access;
+mod commands;
+mod forms;
+mod guard;
+mod listen;
+mod openapi;
+pub mod problem;
+mod stream;
+mod views;
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::to_bytes;
-use axum::extract::{Request, State};
-use axum::http::header::{CACHE_CONTROL, HOST, SET_COOKIE, WWW_AUTHENTICATE};
-use axum::http::{HeaderValue, Method, StatusCode};
-use axum::middleware::{Next, from_fn_with_state};
-use axum::response::{IntoResponse, Response};
+use axum::extract::DefaultBodyLimit;
+use axum::http::header::CONTENT_TYPE;
+use axum::middleware::from_fn_with_state;
+use axum::routing::{get, post};
+use crewlog_executors::crew::Crew;
+use serde::Deserialize;
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
+use utoipa::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
-use self::credentials::{Credentials, Scope};
+use self::access::Credentials;
+use self::guard::{Guard, guard};
+use self::listen::{Listening, tls};
+use self::problem::Problem;
 use crate::crew::session::open_to_serve;
 use crate::failure::{Code, Failure};
 use crate::mcp::{Hosting, MESSAGE_BYTES_MAX, Members, Server, service};
+use crate::page;
 use crate::runtime::Signals;
 use crate::session::Session;
+use crate::views::Views;
 
-/// The most requests that are answered at a time; further ones wait.
-const REQUESTS_MAX: usize = 256;
-/// How long the body of a request may take to arrive.
-const BODY_MAX: Duration = Duration::from_secs(10);
 /// How long requests may take to end once the server stops.
 const STOP_MAX: Duration = Duration::from_secs(2);
-const MCP: &str = "/mcp";
+/// The most streams of events at a time.
+const STREAMS_MAX: usize = 512;
+pub const MCP: &str = "/mcp";
 
-/// Decides which requests are answered.
-struct Guard {
-    credentials: Credentials,
-    hosts: Vec<String>,
-    free: Semaphore,
+/// How to serve, as `[serve]` of the configuration says.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ServeConfig {
+    /// The certificate chain and its key, PEM files: with them everything is over TLS.
+    pub certificate: Option<PathBuf>,
+    pub key: Option<PathBuf>,
+    /// The addresses of proxies that add TLS: with them, connections from elsewhere are dropped.
+    pub proxies: Vec<IpAddr>,
+    /// The names, with ports where they are not the usual ones, by which it is called from elsewhere.
+    pub hosts: Vec<String>,
 }
 
-/// Serves on the loopback interface, until a signal.
+/// What the handlers of `/api` share.
+pub struct Api {
+    pub session: Session,
+    pub crew: Arc<Crew>,
+    pub views: Arc<Views>,
+    streams: Arc<Semaphore>,
+}
+
+#[derive(OpenApi)]
+#[openapi(components(schemas(Problem)))]
+struct Document;
+
+/// Serves until a signal.
 pub async fn serve(session: &Session, listen: SocketAddr) -> Result<Code, Failure> {
-    if !listen.ip().is_loopback() {
-        let message = format!("{listen} is not on the loopback interface: the server is for this machine only");
-        return Err(Failure::user(message).hint("use 127.0.0.1, and a tunnel such as ssh -L from elsewhere"));
+    let crew = open_to_serve(session).await?;
+    serve_crew(session, crew, listen, |_| ()).await
+}
+
+/// Serves a crew until a signal. `begun` gets the address of the page.
+pub async fn serve_crew(
+    session: &Session,
+    crew: Arc<Crew>,
+    listen: SocketAddr,
+    begun: impl FnOnce(&str),
+) -> Result<Code, Failure> {
+    let config = session.config()?.serve.clone();
+    let is_guarded = config.certificate.is_some() || !config.proxies.is_empty();
+    if !listen.ip().is_loopback() && !is_guarded {
+        let message =
+            format!("{listen} is not on the loopback interface, and what is sent to it could be read on the way");
+        return Err(Failure::user(message)
+            .hint("use 127.0.0.1, and a tunnel such as ssh -L from elsewhere")
+            .hint("or set certificate and key, or proxies, in [serve] of crewlog.toml"));
     }
     let signals = Signals::new()?;
-    let crew = open_to_serve(session).await?;
     let server = Server::new(crew.clone(), Members::of_handles(&session.folder));
     let mut hosting = Hosting::start(session, &crew);
-    let served = serve_on(session, server, listen, signals, hosting.log_closed()).await;
+    let (session, streams) = (session.shared(), Arc::new(Semaphore::new(STREAMS_MAX)));
+    let api = Api { session, crew, views: server.views.clone(), streams };
+    let served = serve_on(Arc::new(api), server, &config, listen, signals, hosting.log_closed(), begun).await;
     hosting.stop().await;
     served.map(|()| Code::Done)
 }
 
 /// Serves until a signal or a failure of the log.
 async fn serve_on(
-    session: &Session,
+    api: Arc<Api>,
     server: Server,
+    config: &ServeConfig,
     listen: SocketAddr,
     mut signals: Signals,
     log_closed: impl Future<Output = Failure>,
+    begun: impl FnOnce(&str),
 ) -> Result<(), Failure> {
     let cannot = |error: io::Error| Failure::user(format!("{listen} cannot be listened to: {error}"));
+    let acceptor = match (&config.certificate, &config.key) {
+        (Some(certificate), Some(key)) => Some(tls(certificate, key)?),
+        (None, None) => None,
+        _one => return Err(Failure::user("[serve] of crewlog.toml has to have certificate and key, or neither")),
+    };
     let listener = TcpListener::bind(listen).await.map_err(|error| {
         cannot(error).hint("another `crewlog serve` may run; choose another address with --listen 127.0.0.1:PORT")
     })?;
     let address = listener.local_addr().map_err(cannot)?;
-    let token_file = session.place.agent_token_file();
-    let credentials = Credentials::new(&token_file)?;
-    print(session, address, &credentials, &token_file.display().to_string())?;
-    let guarding = Arc::new(Guard { credentials, hosts: hosts_of(address), free: Semaphore::new(REQUESTS_MAX) });
-    let mcp = service(server, &hosts_of(address));
+    let scheme = if acceptor.is_some() { "https" } else { "http" };
+    let credentials = Credentials::new(&api.session, acceptor.is_some())?;
+    begun(&print(&api.session, &format!("{scheme}://{address}"), &credentials)?);
+    let guarding = Arc::new(Guard::new(credentials, hosts_of(address, config)));
+    let mcp = service(server, &hosts_of(address, config));
     let stop = mcp.config.cancellation_token.clone();
+    let command = api.clone();
+    let command = Arc::new(move |words: &str| command.session.command(words));
+    let site = Arc::new(page::Site { views: api.views.clone(), command });
     let router = Router::new()
         .route_service(MCP, mcp)
-        .fallback(async || StatusCode::NOT_FOUND)
+        .merge(api_router(api.clone()))
+        .merge(page::router(site))
+        .fallback(async || Problem::new(axum::http::StatusCode::NOT_FOUND, "there is nothing at this address"))
+        .layer(DefaultBodyLimit::max(MESSAGE_BYTES_MAX))
         .layer(from_fn_with_state(guarding, guard));
-    let serving = axum::serve(listener, router).with_graceful_shutdown(stop.clone().cancelled_owned());
+    let listening = Listening::on(listener, config.proxies.clone(), acceptor).map_err(cannot)?;
+    let serving = axum::serve(listening, router).with_graceful_shutdown(stop.clone().cancelled_owned());
     let mut serving = std::pin::pin!(serving.into_future());
     let ended = tokio::select! {
         served = &mut serving => return served.map_err(cannot),
@@ -93,74 +157,36 @@ async fn serve_on(
     ended
 }
 
-/// Prints the addresses and the tokens.
-fn print(session: &Session, address: SocketAddr, credentials: &Credentials, token_file: &str) -> Result<(), Failure> {
+/// The views and commands, with their OpenAPI document.
+fn api_router(api: Arc<Api>) -> Router {
+    let (router, views) = OpenApiRouter::with_openapi(Document::openapi())
+        .merge(views::routes())
+        .routes(routes!(stream::stream))
+        .split_for_parts();
+    let document = openapi::document(views).to_string();
+    let document = async move || ([(CONTENT_TYPE, "application/json")], document);
+    router
+        .route("/api/openapi.json", get(document))
+        .route("/api/commands/{name}", post(commands::command))
+        .route("/do/{name}", post(forms::form))
+        .with_state(api)
+}
+
+/// Prints the addresses and the tokens; gives the address of the page.
+fn print(session: &Session, base: &str, credentials: &Credentials) -> Result<String, Failure> {
     let Credentials { agent, person, .. } = credentials;
-    let (mcp, person) = (format!("http://{address}{MCP}"), format!("http://{address}/?token={person}"));
+    let token_file = session.place.agent_token_file().display().to_string();
+    let (mcp, person) = (format!("{base}{MCP}"), format!("{base}/?token={person}"));
     let text = format!(
-        "Agents:  {mcp}\n         Authorization: Bearer {agent} (also in {token_file})\nPerson:  {person} (good for one use)"
+        "Page:    {person} (good for one use)\nAgents:  {mcp}\n         Authorization: Bearer {agent} (also in {token_file})"
     );
     let json = json!({ "mcp": mcp, "agent_token": agent, "agent_token_file": token_file, "person": person });
-    session.print_begun(&text, &json)
+    session.print_begun(&text, &json)?;
+    Ok(person)
 }
 
 /// The names that requests may have for this server: any other was made to point at this machine.
-fn hosts_of(address: SocketAddr) -> Vec<String> {
+fn hosts_of(address: SocketAddr, config: &ServeConfig) -> Vec<String> {
     let hosts = ["127.0.0.1", "localhost", "[::1]"].map(|host| format!("{host}:{}", address.port()));
-    hosts.into_iter().chain([address.to_string()]).collect()
-}
-
-async fn guard(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
-    let mut response = match guard.judge(&request) {
-        None => guard.answer(request, next).await,
-        Some(response) => response,
-    };
-    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    response
-}
-
-impl Guard {
-    /// Gives the answer to a request that goes no further.
-    fn judge(&self, request: &Request) -> Option<Response> {
-        let (uri, is_mcp) = (request.uri(), request.uri().path() == MCP);
-        // Of `/mcp` the protocol's library judges it.
-        let is_known = |host: &HeaderValue| self.hosts.iter().any(|known| known.as_bytes() == host.as_bytes());
-        if !is_mcp && !request.headers().get(HOST).is_some_and(is_known) {
-            return Some(refusal(StatusCode::FORBIDDEN, "the host is not this server"));
-        }
-        let token = uri.query().and_then(|query| query.strip_prefix("token="));
-        if let Some(token) = token.filter(|_| uri.path() == "/" && request.method() == Method::GET) {
-            let why = "the token was used or is wrong: start the server again for a new one";
-            return Some(match self.credentials.redeem(token) {
-                Some(cookie) => (StatusCode::NO_CONTENT, [(SET_COOKIE, cookie)]).into_response(),
-                None => refusal(StatusCode::UNAUTHORIZED, why),
-            });
-        }
-        match self.credentials.scope(request.headers()) {
-            None => {
-                let why = "a credential is missing or wrong: agents send Authorization: Bearer TOKEN";
-                Some(([(WWW_AUTHENTICATE, "Bearer")], refusal(StatusCode::UNAUTHORIZED, why)).into_response())
-            }
-            Some(Scope::Agent) if !is_mcp => Some(refusal(StatusCode::FORBIDDEN, "an agent may use /mcp only")),
-            Some(Scope::Person) if is_mcp => Some(refusal(StatusCode::FORBIDDEN, "/mcp is for agents")),
-            Some(Scope::Agent | Scope::Person) => None,
-        }
-    }
-
-    /// Reads the whole body first, so that a client that sends slowly takes no other's place.
-    async fn answer(&self, request: Request, next: Next) -> Response {
-        let (head, body) = request.into_parts();
-        let body = match timeout(BODY_MAX, to_bytes(body, MESSAGE_BYTES_MAX)).await {
-            Ok(Ok(body)) => body,
-            Ok(Err(_)) => return refusal(StatusCode::PAYLOAD_TOO_LARGE, "the body is broken, or longer than 1 MiB"),
-            Err(_) => return refusal(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time"),
-        };
-        // The semaphore is never closed.
-        let _permit = self.free.acquire().await;
-        next.run(Request::from_parts(head, body.into())).await
-    }
-}
-
-fn refusal(status: StatusCode, why: &'static str) -> Response {
-    (status, format!("{why}\n")).into_response()
+    hosts.into_iter().chain([address.to_string()]).chain(config.hosts.iter().cloned()).collect()
 }

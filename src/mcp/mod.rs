@@ -7,7 +7,6 @@ mod args;
 mod calls;
 mod hosting;
 mod identity;
-mod once;
 mod reply;
 mod server;
 mod tools;
@@ -24,6 +23,7 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 use rustix::process::{Pid, getppid};
 use tokio::time::interval;
 
+pub use self::args::sha256;
 pub use self::hosting::Hosting;
 pub use self::identity::Members;
 pub use self::server::Server;

@@ -9,6 +9,7 @@ use rmcp::model::CallToolResult;
 use serde_json::{Value, json};
 
 use super::calls::blocked_json;
+use crate::once::Repeated;
 
 /// The longest result, in bytes of JSON.
 const BYTES_MAX: usize = 8_192;
@@ -93,6 +94,16 @@ impl From<Error> for Refused {
             false => ("log_failed", "call again in a moment; tell the person if it stays"),
         };
         Self::new(code, error.to_string(), next)
+    }
+}
+
+impl From<Repeated> for Refused {
+    fn from(repeated: Repeated) -> Self {
+        let (code, next) = match repeated {
+            Repeated::KeyReused => ("key_reused", "choose another key for another call"),
+            Repeated::InProgress => ("in_progress", "call again in a moment"),
+        };
+        Self::new(code, repeated.to_string(), next)
     }
 }
 

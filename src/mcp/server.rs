@@ -14,10 +14,10 @@ use serde_json::json;
 
 use super::args::Args;
 use super::identity::{Client, Member, Members};
-use super::once::once;
 use super::reply::{Refused, Reply, fit, page, result_of};
 use super::tools::{JOIN, KEY, listed};
 use crate::failure::Failure;
+use crate::once::once;
 use crate::views::Views;
 
 /// Some clients show a model the first sentence only.
@@ -55,7 +55,11 @@ impl Server {
             return self.join(&args, &client).await;
         }
         let member = self.members.caller(&self.crew, &args, &client).await?;
-        let call = self.carry_out(&member, &args);
+        let call = async {
+            let mut result = self.carry_out(&member, &args).await?;
+            fit(&mut result);
+            Ok(result)
+        };
         let Some(key) = args.get::<Option<String>>(KEY) else { return call.await };
         once(&self.crew, &member.caller.agent, &format!("{}/{key}", args.tool.name), args.digest(), call).await
     }

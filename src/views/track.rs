@@ -65,7 +65,7 @@ impl Stage {
             TaskStatus::NeedsClarification => Self::Waiting,
             _open if !is_held && view.state().due(Timer::Retry(id)).is_some() => Self::Retrying,
             TaskStatus::Planned => Self::Planned,
-            TaskStatus::Running if is_held => Self::Running,
+            TaskStatus::Running if is_held || view.is_reported(id) => Self::Running,
             TaskStatus::Running if task.plan.kind == NodeKind::Clarification => Self::Waiting,
             TaskStatus::Running if view.times(id).claim.is_parked() => Self::Waiting,
             TaskStatus::Running => Self::Queued,

@@ -12,8 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use super::args::sha256;
-use super::reply::{Refused, Reply, fit};
+use crate::mcp::sha256;
 
 /// After this time a call without a result is taken to be lost. No call takes longer than 45 s by itself.
 const PENDING_MAX: Duration = Duration::from_secs(60);
@@ -32,10 +31,26 @@ struct Kept {
     result: Option<Value>,
 }
 
-/// Carries out a call with a key, unless it was carried out already. A refused call leaves nothing behind.
-pub async fn once(crew: &Crew, agent: &str, key: &str, payload: String, call: impl Future<Output = Reply>) -> Reply {
-    let (store, id) = (crew.store(), sha256(&format!("{agent}\0{key}")));
-    let (space, slot) = (format!("idempotency:{}", crew.project()), format!("{agent}/{}", &id[..3]));
+/// Why a call with a key is not carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Repeated {
+    #[error("the idempotency key was used for a call with other arguments")]
+    KeyReused,
+    #[error("a call with this key is being carried out")]
+    InProgress,
+}
+
+/// Carries out a call with a key, unless it was carried out already. A refused call leaves nothing behind. `caller` is an agent, or
+/// begins with a character that no agent's name has.
+pub async fn once<E: From<Error> + From<Repeated>>(
+    crew: &Crew,
+    caller: &str,
+    key: &str,
+    payload: String,
+    call: impl Future<Output = Result<Value, E>>,
+) -> Result<Value, E> {
+    let (store, id) = (crew.store(), sha256(&format!("{caller}\0{key}")));
+    let (space, slot) = (format!("idempotency:{}", crew.project()), format!("{caller}/{}", &id[..3]));
     let set = |kept: &Kept| CellChange::set(&space, &slot, json!(kept).to_string());
     let mut kept = Kept { call: id, payload, result: None };
     let deadline = Instant::now() + WAIT_MAX;
@@ -45,8 +60,7 @@ pub async fn once(crew: &Crew, agent: &str, key: &str, payload: String, call: im
         let is_pending = cell.as_ref().is_some_and(|cell| cell.held_until.is_some_and(|until| store.now() < until));
         if let Some(found) = found.filter(|found| found.call == kept.call) {
             if found.payload != kept.payload {
-                let message = "the idempotency key was used for a call with other arguments";
-                return Err(Refused::new("key_reused", message, "choose another key for another call"));
+                return Err(Repeated::KeyReused.into());
             }
             if let Some(result) = found.result {
                 return Ok(result);
@@ -62,18 +76,13 @@ pub async fn once(crew: &Crew, agent: &str, key: &str, payload: String, call: im
             }
         }
         if Instant::now() >= deadline {
-            return Err(Refused::new(
-                "in_progress",
-                "a call with this key is being carried out",
-                "call again in a moment",
-            ));
+            return Err(Repeated::InProgress.into());
         }
         sleep(LOOK_EVERY).await;
     };
-    let mut result = call.await;
-    let change = match &mut result {
+    let result = call.await;
+    let change = match &result {
         Ok(result) => {
-            fit(result);
             kept.result = Some(without_sealed(crew, result.clone()).await);
             set(&kept)
         }

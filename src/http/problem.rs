@@ -1,0 +1,99 @@
+//! Why a request is refused, as RFC 9457 has it (`application/problem+json`).
+
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use crewlog_mq::Error;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::failure::{Code, Failure};
+use crate::once::Repeated;
+
+/// Why a request is refused. Nothing has changed.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct Problem {
+    /// `about:blank`, or `consent`: it would be done with the field `yes`.
+    pub r#type: &'static str,
+    pub title: String,
+    pub status: u16,
+    /// What was wrong.
+    pub detail: String,
+    /// What to do about it.
+    pub hints: Vec<String>,
+    /// What would run, if it is about consent; otherwise warnings.
+    pub notes: Vec<String>,
+}
+
+impl Problem {
+    pub fn new(status: StatusCode, detail: impl Into<String>) -> Self {
+        Self {
+            r#type: "about:blank",
+            title: status.canonical_reason().unwrap_or_default().to_owned(),
+            status: status.as_u16(),
+            detail: detail.into(),
+            hints: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// The same, with what to do about it.
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
+    }
+
+    /// A body or parameters of a wrong form.
+    pub fn invalid(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
+    }
+}
+
+impl From<Failure> for Problem {
+    fn from(failure: Failure) -> Self {
+        let (message, hints) = failure.parts();
+        let status = match failure.code {
+            _fault if failure.is_fault => StatusCode::SERVICE_UNAVAILABLE,
+            _refused if failure.is_unconsented => StatusCode::FORBIDDEN,
+            Code::Nothing => StatusCode::NOT_FOUND,
+            Code::User | Code::Parse => StatusCode::UNPROCESSABLE_ENTITY,
+            _of_the_state => StatusCode::CONFLICT,
+        };
+        let r#type = if failure.is_unconsented { "consent" } else { "about:blank" };
+        Self { r#type, hints: hints.to_vec(), ..Self::new(status, message) }
+    }
+}
+
+impl From<Error> for Problem {
+    fn from(error: Error) -> Self {
+        Failure::from(error).into()
+    }
+}
+
+impl From<Repeated> for Problem {
+    fn from(repeated: Repeated) -> Self {
+        match repeated {
+            Repeated::KeyReused => Self::invalid(repeated.to_string()).hint("choose another key for another call"),
+            Repeated::InProgress => {
+                Self::new(StatusCode::CONFLICT, repeated.to_string()).hint("call again in a moment")
+            }
+        }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let body = serde_json::to_string(&self).unwrap_or_default();
+        let mut response = (status, [(CONTENT_TYPE, "application/problem+json")], body).into_response();
+        let headers = response.headers_mut();
+        match status {
+            StatusCode::UNAUTHORIZED => drop(headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))),
+            StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
+                headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+            }
+            _another => {}
+        }
+        response
+    }
+}
