@@ -14,6 +14,7 @@ mod config;
 mod consent;
 mod crew;
 mod database;
+mod demo;
 mod diff;
 mod events;
 mod executors;
@@ -120,6 +121,10 @@ fn main() -> ExitCode {
 }
 
 async fn run(cli: Cli) -> Result<Code, Failure> {
+    // It has a log of its own.
+    if let Command::Demo { listen, no_open } = cli.command {
+        return demo::demo(&cli.global, listen, !no_open).await;
+    }
     let session = Session::new(&cli.global)?;
     let ended = obey(&session, cli.command).await;
     session.place.close().await;
@@ -184,6 +189,6 @@ async fn obey(session: &Session, command: Command) -> Result<Code, Failure> {
         Command::Set(set) => amend::set(session, set).await,
         Command::Task(Task::Add(add)) => amend::add_task(session, add).await,
         Command::Retry(retry) => commands::retry(session, retry).await,
-        Command::Supervise | Command::Hook { .. } => unreachable!("it was taken before the runtime began"),
+        Command::Supervise | Command::Hook { .. } | Command::Demo { .. } => unreachable!("it was taken before"),
     }
 }

@@ -5,10 +5,11 @@ use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crewlog_executors::liveness::LivenessLock;
-use crewlog_mq::{Error, EventStore, Options, Rewrite, SharedFields, is_postgres_url, shown_url};
+use crewlog_mq::{Clock, Error, EventStore, Options, Rewrite, SharedFields, is_postgres_url, shown_url};
 use tokio::sync::OnceCell;
 use uuid::Uuid;
 
@@ -162,6 +163,12 @@ impl Place {
 
     async fn open_once(&self, create: bool) -> Result<&EventStore, Error> {
         self.opened.get_or_try_init(|| EventStore::open_with(&self.url, options(create))).await
+    }
+
+    /// Makes the log with a clock other than the machine's, before anything else opens it.
+    pub async fn make_by(&self, clock: Arc<dyn Clock>) -> Result<&EventStore, Error> {
+        let options = Options { clock, ..options(true) };
+        self.opened.get_or_try_init(|| EventStore::open_with(&self.url, options)).await
     }
 
     /// Closes the log at the end of a command, so that a file has no -wal file beside it when nobody else has it open.

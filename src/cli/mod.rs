@@ -193,6 +193,15 @@ pub enum Command {
         #[arg(long, default_value = "127.0.0.1:7777", value_name = "ADDR")]
         listen: std::net::SocketAddr,
     },
+    /// Play a recorded day of a crew: in a temporary log, without agents, keys or a network
+    Demo {
+        /// The address [default: a free port]
+        #[arg(long, default_value = "127.0.0.1:0", hide_default_value = true, value_name = "ADDR")]
+        listen: std::net::SocketAddr,
+        /// Do not open the browser
+        #[arg(long)]
+        no_open: bool,
+    },
     /// Answer a question of a plan or of an agent
     Answer(Answer),
     /// Ask a question about a task, which then waits for the answer

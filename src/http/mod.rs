@@ -15,6 +15,7 @@ use axum::http::header::{CACHE_CONTROL, HOST, SET_COOKIE, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, Method, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
+use crewlog_executors::crew::Crew;
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
@@ -44,27 +45,34 @@ struct Guard {
 
 /// Serves on the loopback interface, until a signal.
 pub async fn serve(session: &Session, listen: SocketAddr) -> Result<Code, Failure> {
-    if !listen.ip().is_loopback() {
-        let message = format!("{listen} is not on the loopback interface: the server is for this machine only");
-        return Err(Failure::user(message).hint("use 127.0.0.1, and a tunnel such as ssh -L from elsewhere"));
-    }
+    check_loopback(listen)?;
     let signals = Signals::new()?;
     let crew = open_to_serve(session).await?;
-    let server = Server::new(crew.clone(), Members::of_handles(&session.folder));
     let mut hosting = Hosting::start(session, &crew);
-    let served = serve_on(session, server, listen, signals, hosting.log_closed()).await;
+    let served = serve_with(session, &crew, listen, signals, hosting.log_closed(), |_| {}).await;
     hosting.stop().await;
     served.map(|()| Code::Done)
 }
 
-/// Serves until a signal or a failure of the log.
-async fn serve_on(
+/// Refuses an address that other machines could reach.
+pub fn check_loopback(listen: SocketAddr) -> Result<(), Failure> {
+    if listen.ip().is_loopback() {
+        return Ok(());
+    }
+    let message = format!("{listen} is not on the loopback interface: the server is for this machine only");
+    Err(Failure::user(message).hint("use 127.0.0.1, and a tunnel such as ssh -L from elsewhere"))
+}
+
+/// Serves a crew until a signal or a failure of the log. `begun` gets the address for the person once the server listens.
+pub async fn serve_with(
     session: &Session,
-    server: Server,
+    crew: &Arc<Crew>,
     listen: SocketAddr,
     mut signals: Signals,
     log_closed: impl Future<Output = Failure>,
+    begun: impl FnOnce(&str),
 ) -> Result<(), Failure> {
+    let server = Server::new(crew.clone(), Members::of_handles(&session.folder));
     let cannot = |error: io::Error| Failure::user(format!("{listen} cannot be listened to: {error}"));
     let listener = TcpListener::bind(listen).await.map_err(|error| {
         cannot(error).hint("another `crewlog serve` may run; choose another address with --listen 127.0.0.1:PORT")
@@ -72,7 +80,7 @@ async fn serve_on(
     let address = listener.local_addr().map_err(cannot)?;
     let token_file = session.place.agent_token_file();
     let credentials = Credentials::new(&token_file)?;
-    print(session, address, &credentials, &token_file.display().to_string())?;
+    begun(&print(session, address, &credentials, &token_file.display().to_string())?);
     let guarding = Arc::new(Guard { credentials, hosts: hosts_of(address), free: Semaphore::new(REQUESTS_MAX) });
     let mcp = service(server, &hosts_of(address));
     let stop = mcp.config.cancellation_token.clone();
@@ -93,15 +101,21 @@ async fn serve_on(
     ended
 }
 
-/// Prints the addresses and the tokens.
-fn print(session: &Session, address: SocketAddr, credentials: &Credentials, token_file: &str) -> Result<(), Failure> {
+/// Prints the addresses and the tokens, and gives the address for the person.
+fn print(
+    session: &Session,
+    address: SocketAddr,
+    credentials: &Credentials,
+    token_file: &str,
+) -> Result<String, Failure> {
     let Credentials { agent, person, .. } = credentials;
     let (mcp, person) = (format!("http://{address}{MCP}"), format!("http://{address}/?token={person}"));
     let text = format!(
         "Agents:  {mcp}\n         Authorization: Bearer {agent} (also in {token_file})\nPerson:  {person} (good for one use)"
     );
     let json = json!({ "mcp": mcp, "agent_token": agent, "agent_token_file": token_file, "person": person });
-    session.print_begun(&text, &json)
+    session.print_begun(&text, &json)?;
+    Ok(person)
 }
 
 /// The names that requests may have for this server: any other was made to point at this machine.

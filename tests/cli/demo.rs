@@ -4,21 +4,29 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 
+use crewlog_executors::claiming::claim_of;
 use crewlog_executors::crew::{Crew, Kind, needs_you};
+use crewlog_executors::human;
 use crewlog_executors::liveness::LivenessLock;
-use crewlog_mq::{EventStore, PAGE_EVENTS_MAX, Query, Range, Recorded};
-use crewlog_planner::claim::{self, TaskEvent};
+use crewlog_executors::plans::planner_of;
+use crewlog_mq::{Cause, EventStore, PAGE_EVENTS_MAX, Query, Range, Recorded, Start};
+use crewlog_planner::claim::{self, Ending, TaskEvent};
 use crewlog_planner::crew::agents::{self, AgentEvent};
 use crewlog_planner::crew::asks::{self, AskEvent};
 use crewlog_planner::crew::conflicts::{self, ConflictEvent};
 use crewlog_planner::crew::leases::{self, LeaseEvent};
 use crewlog_planner::crew::messages::{self, MessageEvent};
 use crewlog_planner::crew::statistics::{self, StatisticsEvent};
-use crewlog_planner::event::{self, Event};
+use crewlog_planner::event::{self, Command, Event, plan_tag};
 use flate2::read::GzDecoder;
+use futures::StreamExt;
+use rustix::process::Signal;
+use serde_json::Value;
 
-use super::scene::{Running, Scene};
+use super::scene::{DEADLINE, Running, Scene};
+use crate::crew::recorded::Scripted;
 
 const DAY: &[u8] = include_bytes!("../../src/demo/day.jsonl.gz");
 /// The project of the day, as `crewlog.toml` names it.
@@ -141,7 +149,7 @@ async fn the_day_shows_what_a_crew_does() {
 
     let agents = events.iter().filter(|recorded| recorded.event_type == "AgentJoined");
     let agents: BTreeSet<_> = agents
-        .map(|joined| serde_json::from_str::<serde_json::Value>(&joined.data).expect("JSON"))
+        .map(|joined| serde_json::from_str::<Value>(&joined.data).expect("JSON"))
         .map(|data| data["agent"].as_str().expect("a name").to_owned())
         .collect();
     let expected = ["ci-1", "claude-1", "claude-1/scout", "codex-1", "gemini-1", "opencode-1"];
@@ -166,4 +174,97 @@ async fn the_day_shows_what_a_crew_does() {
         needs.items.iter().any(|need| need.kind == Kind::Question && of_plan(&need.id) == is_of_plan)
     };
     assert!(of_question(true) && of_question(false), "a plan asks, and an agent: {needs:?}");
+}
+
+/// `crewlog demo` with a folder of its own for temporary files.
+struct Demo {
+    running: Running,
+    /// What it printed.
+    printed: Value,
+    temporary: PathBuf,
+    scene: Scene,
+}
+
+impl Demo {
+    fn start() -> Self {
+        let scene = Scene::new();
+        let temporary = scene.around().join("temporary");
+        fs::create_dir(&temporary).expect("a folder can be made");
+        let scene = scene.with_env("TMPDIR", temporary.to_string_lossy());
+        let mut running = scene.start(&["demo", "--no-open", "-o", "jsonl"]);
+        let printed = serde_json::from_str(&running.stdout.line()).expect("the line is JSON");
+        Self { running, printed, temporary, scene }
+    }
+
+    fn entries(folder: &Path) -> Vec<PathBuf> {
+        fs::read_dir(folder).expect("it is a folder").flatten().map(|entry| entry.path()).collect()
+    }
+
+    /// The URL of its log.
+    fn log(&self) -> String {
+        let [folder] = &Self::entries(&self.temporary)[..] else { panic!("there is one folder") };
+        folder.join("log.db").to_string_lossy().into_owned()
+    }
+
+    fn end(self) {
+        self.running.signal(Signal::TERM);
+        self.running.finish().expect(0);
+        assert_eq!(Self::entries(&self.temporary), Vec::<PathBuf>::new(), "nothing is left");
+        assert_eq!(Self::entries(self.scene.folder()), Vec::<PathBuf>::new(), "nothing was made where it was started");
+    }
+}
+
+#[tokio::test]
+async fn demo_serves_the_day_and_leaves_nothing_behind() {
+    let demo = Demo::start();
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let client = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build();
+    let person = demo.printed["person"].as_str().expect("an address");
+    let answer = client.expect("a client").get(person).send().await.expect("it answers");
+    assert!(answer.status().as_u16() < 400, "{}", answer.status());
+    demo.end();
+    Scene::new().run(&["demo", "--no-open", "--listen", "0.0.0.0:0"]).expect(1).says(&["loopback interface"]);
+}
+
+/// The person answers on the log of the demo, as another process does, and the demo's own planner goes on.
+#[tokio::test]
+async fn plans_of_the_demo_go_on_in_the_time_of_the_day() {
+    let demo = Demo::start();
+    let (_, day) = recorded(&scene()).await;
+    let end = day.last().expect("the day has events").created_at;
+    let clock = Scripted::default();
+    clock.set(end);
+    let store = EventStore::open_with(&demo.log(), clock.options()).await.expect("the log opens");
+    assert_eq!(store.head().await.expect("the log can be read").0, day.len() as i64, "nobody is found lost");
+
+    let plan = "iso-week-dates-7k2m";
+    let tags = vec![plan_tag(plan), format!("project:{PROJECT}")];
+    let mut planner = planner_of(&store, plan, tags.clone()).await.expect("the plan is there");
+    planner.catch_up().await.expect("the plan can be read");
+    let question = planner.handler().state().open_questions().next().expect("the plan asks").id;
+    let answer = Command::Answer { question, answer: "1.4.0".into() };
+    planner.execute(answer, &Cause::request()).await.expect("the question is open");
+    let task = |name| planner.handler().state().task_named(name).expect("the plan has the task");
+    let (next, after) = (task("T16"), task("T17").plan.id);
+    let life = LivenessLock::begin(&demo.scene.around().join("workers")).expect("the folder can be written");
+    let mut claim = claim_of(&store, plan, next.plan.id, tags);
+    let done = Ending::Completed { result: "done".into(), run: None };
+    human::report(&mut claim, next.attempts, &life, store.now(), done).await.expect("nobody holds it");
+
+    let dispatches = Query::aggregate(event::STREAM, plan).of_type("TaskDispatched");
+    let mut news = pin!(store.follow(&dispatches, Start::After(planner.position())));
+    let dispatched = tokio::time::timeout(DEADLINE, async {
+        while let Some(recorded) = news.next().await {
+            let recorded = recorded.expect("the log can be read");
+            if matches!(recorded.decode(), Ok(Event::TaskDispatched { task_id, .. }) if task_id == after) {
+                return recorded;
+            }
+        }
+        panic!("the log ended");
+    });
+    let at = dispatched.await.expect("the demo's planner dispatches the next task").created_at;
+    assert!(at.since(end) <= DEADLINE, "{at:?} is long after {end:?}");
+    // Another process that has the log open makes files in the folder while it is removed.
+    store.close().await;
+    demo.end();
 }
