@@ -14,6 +14,7 @@ mod config;
 mod consent;
 mod crew;
 mod database;
+mod demo;
 mod diff;
 mod events;
 mod executors;
@@ -123,6 +124,10 @@ fn main() -> ExitCode {
 }
 
 async fn run(cli: Cli) -> Result<Code, Failure> {
+    // It has a log of its own.
+    if let Command::Demo { listen, no_open } = cli.command {
+        return demo::demo(&cli.global, listen, !no_open).await;
+    }
     let session = Session::new(&cli.global)?;
     let ended = obey(&session, cli.command).await;
     session.place.close().await;
@@ -161,7 +166,7 @@ async fn obey(session: &Session, command: Command) -> Result<Code, Failure> {
         Command::Tokens { command: Some(Tokens::Add { name, scope }) } => http::access::add(session, name, scope),
         Command::Tokens { command: Some(Tokens::Revoke { name }) } => http::access::revoke(session, &name),
         Command::Serve { listen } => http::serve(session, listen).await,
-        Command::Supervise | Command::Hook { .. } => unreachable!("it was taken before the runtime began"),
+        Command::Supervise | Command::Hook { .. } | Command::Demo { .. } => unreachable!("it was taken before"),
         command => carry_out(session, command).await,
     }
 }

@@ -5,10 +5,11 @@ use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crewlog_executors::liveness::LivenessLock;
-use crewlog_mq::{Error, EventStore, Options, Rewrite, SharedFields, is_postgres_url, shown_url};
+use crewlog_mq::{Clock, Error, EventStore, Options, Rewrite, SharedFields, is_postgres_url, shown_url};
 use tokio::sync::OnceCell;
 use uuid::Uuid;
 
@@ -28,6 +29,8 @@ pub struct Place {
     url: String,
     /// The log, once it is open.
     opened: OnceCell<EventStore>,
+    /// The same with its layers.
+    layered: OnceCell<EventStore>,
     /// Whether the user named it, so that hints must name it too.
     pub is_named: bool,
     pub repository: Option<Repository>,
@@ -60,7 +63,16 @@ impl Place {
         };
         let url = named.map_or_else(|| log_folder.join(FILE).to_string_lossy().into_owned(), str::to_owned);
         let folder = named.is_none().then_some(log_folder);
-        Self { url, opened: OnceCell::new(), is_named: named.is_some(), repository, folder, keys, redact }
+        Self {
+            url,
+            opened: OnceCell::new(),
+            layered: OnceCell::new(),
+            is_named: named.is_some(),
+            repository,
+            folder,
+            keys,
+            redact,
+        }
     }
 
     /// The log's path or URL as it may be shown: without its password.
@@ -117,20 +129,23 @@ impl Place {
     }
 
     /// The log of a command, which fails if the log goes back while it runs: it must not mix two histories.
-    fn layered(&self, store: &EventStore) -> Result<EventStore, Failure> {
-        Ok(self.with_layers(store)?.pinned())
+    async fn pinned(&self, store: &EventStore) -> Result<EventStore, Failure> {
+        Ok(self.with_layers(store).await?.pinned())
     }
 
     /// The log with its layers: secrets redacted, encryption, and texts of reports stored once.
-    fn with_layers(&self, store: &EventStore) -> Result<EventStore, Failure> {
-        let store = self.keys.veiled(self.keys_folder(), store.clone())?.sharing(REPORTED_TEXTS);
-        Ok(store.rewriting(self.redact.clone()))
+    async fn with_layers(&self, store: &EventStore) -> Result<EventStore, Failure> {
+        let make = async || {
+            let store = self.keys.veiled(self.keys_folder(), store.clone())?.sharing(REPORTED_TEXTS);
+            Ok::<_, Failure>(store.rewriting(self.redact.clone()))
+        };
+        self.layered.get_or_try_init(make).await.cloned()
     }
 
     /// The log of a server, which goes on if the log goes back: each call is a command of its own. It is made if there is none.
     pub async fn open_to_serve(&self) -> Result<EventStore, Failure> {
         self.open_or_make().await?;
-        self.with_layers(self.open_once(false).await?)
+        self.with_layers(self.open_once(false).await?).await
     }
 
     /// True if there is no log and the user named none: nobody coordinates here.
@@ -157,11 +172,17 @@ impl Place {
 
     /// Opens the log that is there.
     pub async fn open(&self) -> Result<EventStore, Failure> {
-        self.layered(self.open_once(false).await?)
+        self.pinned(self.open_once(false).await?).await
     }
 
     async fn open_once(&self, create: bool) -> Result<&EventStore, Error> {
         self.opened.get_or_try_init(|| EventStore::open_with(&self.url, options(create))).await
+    }
+
+    /// Makes the log with a clock other than the machine's, before anything else opens it.
+    pub async fn make_by(&self, clock: Arc<dyn Clock>) -> Result<&EventStore, Error> {
+        let options = Options { clock, ..options(true) };
+        self.opened.get_or_try_init(|| EventStore::open_with(&self.url, options)).await
     }
 
     /// Closes the log at the end of a command, so that a file has no -wal file beside it when nobody else has it open.
@@ -175,7 +196,7 @@ impl Place {
     /// Opens the log, and makes it first when there is none. True when it was made.
     pub async fn open_or_make(&self) -> Result<(EventStore, bool), Failure> {
         match self.open_once(false).await {
-            Ok(store) => return Ok((self.layered(store)?, false)),
+            Ok(store) => return Ok((self.pinned(store).await?, false)),
             // An empty file becomes a log. Any other file is refused again below.
             Err(Error::NoLog { .. } | Error::NoLogIn { .. }) => {}
             Err(error) => return Err(error.into()),
@@ -186,7 +207,7 @@ impl Place {
                     .hint("name a place for the log with --store PATH")
             })?;
         }
-        Ok((self.layered(self.open_once(true).await?)?, true))
+        Ok((self.pinned(self.open_once(true).await?).await?, true))
     }
 
     /// Makes the folder and hides it from git: an ignore rule, and a nested repository so that `git clean -fdx` spares it.

@@ -199,6 +199,15 @@ pub enum Command {
         #[command(subcommand)]
         command: Option<Tokens>,
     },
+    /// Play a recorded day of a crew: in a temporary log, without agents, keys or a network
+    Demo {
+        /// The address [default: a free port]
+        #[arg(long, default_value = "127.0.0.1:0", hide_default_value = true, value_name = "ADDR")]
+        listen: std::net::SocketAddr,
+        /// Do not open the browser
+        #[arg(long)]
+        no_open: bool,
+    },
     /// Answer a question of a plan or of an agent
     Answer(Answer),
     /// Ask a question about a task, which then waits for the answer

@@ -20,8 +20,6 @@ use crate::failure::{Code, Failure};
 use crate::session::Session;
 use crate::text::rfc3339;
 
-/// The name of a person's cookie.
-const NAME: &str = "crewlog";
 /// The characters of a token.
 const TOKEN_CHARS: usize = 32;
 /// The most tokens, and the longest name of one.
@@ -113,15 +111,18 @@ pub struct Credentials {
     is_used: AtomicBool,
     cookie: String,
     tokens: PathBuf,
+    /// The name of the cookie: browsers have one set of cookies for all ports.
+    name: String,
     is_secure: bool,
 }
 
 impl Credentials {
     /// Makes credentials. The agents' token is that of the file, which is made if it is missing. Over TLS the cookie is for TLS only.
-    pub fn new(session: &Session, is_secure: bool) -> Result<Self, Failure> {
+    pub fn new(session: &Session, port: u16, is_secure: bool) -> Result<Self, Failure> {
         let (person, cookie) = (random(), random());
         let (agent, tokens) = (agent_token(&session.place.agent_token_file())?, session.place.beside("tokens"));
-        Ok(Self { agent, person, is_used: AtomicBool::new(false), cookie, tokens, is_secure })
+        let name = format!("crewlog-{port}");
+        Ok(Self { agent, person, is_used: AtomicBool::new(false), cookie, tokens, name, is_secure })
     }
 
     /// Who makes a request. A token that was revoked counts no more from then on.
@@ -137,7 +138,7 @@ impl Credentials {
             return Some(Caller::Token { name: known.name, scopes: known.scopes });
         }
         let cookies = text(COOKIE).into_iter().flat_map(|cookies| cookies.split(';'));
-        let mut own = cookies.filter_map(|cookie| cookie.trim().strip_prefix(NAME)?.strip_prefix('='));
+        let mut own = cookies.filter_map(|cookie| cookie.trim().strip_prefix(self.name.as_str())?.strip_prefix('='));
         own.any(|value| is_same(value, &self.cookie)).then_some(Caller::Person)
     }
 
@@ -145,7 +146,7 @@ impl Credentials {
     pub fn redeem(&self, token: &str) -> Option<String> {
         let is_good = is_same(token, &self.person) && !self.is_used.swap(true, Ordering::Relaxed);
         let secure = if self.is_secure { "; Secure" } else { "" };
-        is_good.then(|| format!("{NAME}={}; HttpOnly; SameSite=Strict; Path=/{secure}", self.cookie))
+        is_good.then(|| format!("{}={}; HttpOnly; SameSite=Strict; Path=/{secure}", self.name, self.cookie))
     }
 }
 

@@ -77,46 +77,41 @@ struct Document;
 
 /// Serves until a signal.
 pub async fn serve(session: &Session, listen: SocketAddr) -> Result<Code, Failure> {
-    let crew = open_to_serve(session).await?;
-    serve_crew(session, crew, listen, |_| ()).await
-}
-
-/// Serves a crew until a signal. `begun` gets the address of the page.
-pub async fn serve_crew(
-    session: &Session,
-    crew: Arc<Crew>,
-    listen: SocketAddr,
-    begun: impl FnOnce(&str),
-) -> Result<Code, Failure> {
-    let config = session.config()?.serve.clone();
-    let is_guarded = config.certificate.is_some() || !config.proxies.is_empty();
-    if !listen.ip().is_loopback() && !is_guarded {
-        let message =
-            format!("{listen} is not on the loopback interface, and what is sent to it could be read on the way");
-        return Err(Failure::user(message)
-            .hint("use 127.0.0.1, and a tunnel such as ssh -L from elsewhere")
-            .hint("or set certificate and key, or proxies, in [serve] of crewlog.toml"));
-    }
+    check(session, listen)?;
     let signals = Signals::new()?;
-    let server = Server::new(crew.clone(), Members::of_handles(&session.folder));
+    let crew = open_to_serve(session).await?;
     let mut hosting = Hosting::start(session, &crew);
-    let (session, streams) = (session.shared(), Arc::new(Semaphore::new(STREAMS_MAX)));
-    let api = Api { session, crew, views: server.views.clone(), streams };
-    let served = serve_on(Arc::new(api), server, &config, listen, signals, hosting.log_closed(), begun).await;
+    let served = serve_with(session, &crew, listen, signals, hosting.log_closed(), |_| ()).await;
     hosting.stop().await;
     served.map(|()| Code::Done)
 }
 
-/// Serves until a signal or a failure of the log.
-async fn serve_on(
-    api: Arc<Api>,
-    server: Server,
-    config: &ServeConfig,
+/// Refuses an address at which what is sent could be read on the way.
+pub fn check(session: &Session, listen: SocketAddr) -> Result<(), Failure> {
+    let config = &session.config()?.serve;
+    if listen.ip().is_loopback() || config.certificate.is_some() || !config.proxies.is_empty() {
+        return Ok(());
+    }
+    let message = format!("{listen} is not on the loopback interface: what is sent to it could be read on the way");
+    Err(Failure::user(message)
+        .hint("use 127.0.0.1, and a tunnel such as ssh -L from elsewhere")
+        .hint("or set certificate and key, or proxies, in [serve] of crewlog.toml"))
+}
+
+/// Serves a crew until a signal or a failure of the log. `begun` gets the address of the page.
+pub async fn serve_with(
+    session: &Session,
+    crew: &Arc<Crew>,
     listen: SocketAddr,
     mut signals: Signals,
     log_closed: impl Future<Output = Failure>,
     begun: impl FnOnce(&str),
 ) -> Result<(), Failure> {
+    let config = &session.config()?.serve;
+    let server = Server::new(crew.clone(), Members::of_handles(&session.folder));
+    let streams = Arc::new(Semaphore::new(STREAMS_MAX));
+    let api = Api { session: session.shared(), crew: crew.clone(), views: server.views.clone(), streams };
+    let api = Arc::new(api);
     let cannot = |error: io::Error| Failure::user(format!("{listen} cannot be listened to: {error}"));
     let acceptor = match (&config.certificate, &config.key) {
         (Some(certificate), Some(key)) => Some(tls(certificate, key)?),
@@ -128,8 +123,8 @@ async fn serve_on(
     })?;
     let address = listener.local_addr().map_err(cannot)?;
     let scheme = if acceptor.is_some() { "https" } else { "http" };
-    let credentials = Credentials::new(&api.session, acceptor.is_some())?;
-    begun(&print(&api.session, &format!("{scheme}://{address}"), &credentials)?);
+    let credentials = Credentials::new(session, address.port(), acceptor.is_some())?;
+    begun(&print(session, &format!("{scheme}://{address}"), &credentials)?);
     let guarding = Arc::new(Guard::new(credentials, hosts_of(address, config)));
     let mcp = service(server, &hosts_of(address, config));
     let stop = mcp.config.cancellation_token.clone();

@@ -8,6 +8,7 @@ mod check;
 mod codes;
 mod crew;
 mod database;
+pub mod demo;
 mod documented;
 mod executors;
 mod forks;

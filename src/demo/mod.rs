@@ -1,0 +1,107 @@
+//! `demo`: serves a recorded day of a crew from a log in a temporary folder, as `serve` does.
+//!
+//! `examples/record-day` makes the recording. Log time goes on from its last event, so that ages and leases are those of the end of
+//! that day. Its agents never call again, so the timers that find silent agents lost do not run; the planner does, so that plans
+//! react to what a person does.
+
+use std::fs;
+use std::io::{self, BufReader, IsTerminal};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crewlog_executors::{planning, reacting};
+use crewlog_mq::{Clock, Error, Position, Recorded, SystemClock, Timestamp};
+use crewlog_planner::crew::conflicts::Conflicts;
+use crewlog_planner::crew::statistics::Statistics;
+use flate2::read::GzDecoder;
+use futures::FutureExt;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::cli::Global;
+use crate::crew::session::open_to_serve;
+use crate::exported::Exported;
+use crate::failure::{Code, Failure};
+use crate::http::{check, serve_with};
+use crate::runtime::Signals;
+use crate::sealing::KeyPlace;
+use crate::session::Session;
+
+/// An export, compressed.
+const DAY: &[u8] = include_bytes!("day.jsonl.gz");
+/// Names the project of the recording.
+const CONFIG: &str = "project = \"almanac\"\n";
+
+/// Serves the recorded day until a signal, and removes it.
+pub async fn demo(global: &Global, listen: SocketAddr, opens: bool) -> Result<Code, Failure> {
+    // From here on a signal ends the command in order, and the folder goes.
+    let signals = Signals::new()?;
+    let folder = tempfile::Builder::new().prefix("crewlog-demo-").tempdir().map_err(|error| cannot(&error))?;
+    let session = session_in(folder.path(), global)?;
+    check(&session, listen)?;
+    let served = play(&session, listen, signals, opens).await;
+    session.place.close().await;
+    folder.close().map_err(|error| cannot(&error))?;
+    served.map(|()| Code::Done)
+}
+
+fn session_in(folder: &Path, global: &Global) -> Result<Session, Failure> {
+    fs::write(folder.join("crewlog.toml"), CONFIG).map_err(|error| cannot(&error))?;
+    let store = Some(folder.join("log.db").to_string_lossy().into_owned());
+    let global = Global { store, config: None, keys: KeyPlace::default(), ..global.clone() };
+    Session::in_folder(&global, folder.to_owned())
+}
+
+fn cannot(error: &io::Error) -> Failure {
+    Failure::user(format!("a temporary folder cannot be used: {error}")).hint("name another place in TMPDIR")
+}
+
+async fn play(session: &Session, listen: SocketAddr, signals: Signals, opens: bool) -> Result<(), Failure> {
+    let (identity, day) = Exported::begin(Box::new(BufReader::new(GzDecoder::new(DAY))), &Arc::default())?;
+    let day = day.collect::<Result<Vec<Recorded>, Error>>()?;
+    let end = day.last().map(|last| last.created_at).unwrap_or_default();
+    let store = session.place.make_by(Arc::new(Onward { end, machine: SystemClock::default() })).await?;
+    store.import(identity, day.into_iter().map(Ok)).await?;
+    let crew = open_to_serve(session).await?;
+    let (_stop, is_stopped) = watch::channel(false);
+    let (store, folder, mut hosts) = (crew.store().clone(), session.place.workers_folder(), JoinSet::new());
+    let (conflicts, statistics) = (reacting::host::<Conflicts>, reacting::host::<Statistics>);
+    hosts.spawn(planning::host_all(store.pinned(), watch::channel(Position(0)).0).map(drop));
+    hosts.spawn(conflicts(store.clone(), folder.clone(), is_stopped.clone()).map(drop));
+    hosts.spawn(statistics(store, folder, is_stopped).map(drop));
+    let served = serve_with(session, &crew, listen, signals, std::future::pending(), |address| {
+        session.suggest("This is a recorded day of five agents. Nothing that you do here leaves it; Ctrl-C ends it.");
+        if opens && io::stdout().is_terminal() {
+            open(address);
+        }
+    });
+    let served = served.await;
+    hosts.shutdown().await;
+    served
+}
+
+/// A clock that goes on from the end of the day.
+struct Onward {
+    end: Timestamp,
+    machine: SystemClock,
+}
+
+impl Clock for Onward {
+    fn wall(&self) -> Timestamp {
+        self.end.plus(self.machine.monotonic())
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.machine.monotonic()
+    }
+}
+
+/// Opens an address in the browser. Without one the address is printed all the same.
+fn open(address: &str) {
+    let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    let mut command = Command::new(program);
+    let _ = command.arg(address).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+}
