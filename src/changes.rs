@@ -4,15 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{Display, Formatter};
 
 use crewlog_mq::{Error, Position, Recorded};
-use crewlog_planner::claim;
-use crewlog_planner::event;
 use crewlog_planner::plan::TaskId;
 use crewlog_planner::view::PlanView;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::text::one_line;
-use crate::views::PlanShown;
+use crate::views::{PlanShown, tasks_of};
 
 /// The most characters of a value in the words for a change.
 const VALUE_CHARS_MAX: usize = 120;
@@ -51,22 +49,6 @@ pub fn step(view: &mut PlanView, recorded: &Recorded) -> Result<Vec<Change>, Err
     let before = facts(view, tasks.as_ref());
     view.apply(recorded)?;
     Ok(compare(before, facts(view, tasks.as_ref())))
-}
-
-/// The tasks that an event can change; `None` means all.
-pub fn tasks_of(recorded: &Recorded) -> Option<BTreeSet<TaskId>> {
-    if recorded.stream_id != event::STREAM {
-        let task = claim::split_aggregate_id(&recorded.aggregate_id).filter(|_| recorded.stream_id == claim::STREAM);
-        return Some(task.map(|(_, task)| task).into_iter().collect());
-    }
-    match recorded.event_type.as_str() {
-        "TasksPlanned" | "TasksAmended" | "PlanForked" => None,
-        _of_named_tasks => {
-            let data: Value = serde_json::from_str(&recorded.data).unwrap_or_default();
-            let many = data["task_ids"].as_array().into_iter().flatten();
-            Some(many.chain([&data["task_id"]]).filter_map(Value::as_u64).map(TaskId).collect())
-        }
-    }
 }
 
 /// The facts of a plan, its tasks and its questions, in this order; a plan without events has none.

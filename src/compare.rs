@@ -9,12 +9,13 @@ use futures::TryStreamExt;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::changes::{changes, tasks_of};
+use crate::changes::changes;
 use crate::diff::print_changes;
 use crate::failure::{Code, Failure};
 use crate::queries::find_plan;
 use crate::session::Session;
 use crate::text::{count, visible};
+use crate::views::tasks_of;
 
 /// A plan and its history after the point at which it parts from the other.
 #[derive(Serialize)]

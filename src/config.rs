@@ -3,6 +3,7 @@
 
 mod hooks;
 mod model;
+mod serve;
 mod tools;
 
 use std::collections::BTreeMap;
@@ -22,12 +23,12 @@ use toml::Spanned;
 
 use crate::cli;
 use crate::failure::Failure;
-use crate::http::ServeConfig;
 use crate::place::Repository;
 use crate::project::{PROJECT_BYTES_MAX, is_project_name};
 use crate::secrets::Secrets;
 pub use hooks::{HooksConfig, OnError};
 pub use model::ModelConfig;
+pub use serve::ServeConfig;
 
 /// The name of the file where none is named.
 pub const FILE: &str = "crewlog.toml";

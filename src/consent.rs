@@ -61,9 +61,8 @@ pub fn confirm(session: &Session, question: &str, refusal: &str) -> Result<(), F
         return Ok(());
     }
     if !session.terminal.is_interactive {
-        return Err(Failure::user(format!("{refusal}: there is no terminal on which to ask"))
-            .hint("read them, then say --yes")
-            .unconsented());
+        let refused = Failure::user(format!("{refusal}: there is no terminal on which to ask"));
+        return Err(Failure { is_unconsented: true, ..refused.hint("read them, then say --yes") });
     }
     terminal::prompt(&format!("{question} [y/N] "));
     match terminal::read_line()?.as_deref() {

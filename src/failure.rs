@@ -44,8 +44,8 @@ impl From<Code> for ExitCode {
 #[derive(Debug)]
 pub struct Failure {
     pub code: Code,
-    message: String,
-    hints: Vec<String>,
+    pub message: String,
+    pub hints: Vec<String>,
     /// Whether it would have been done with consent.
     pub is_unconsented: bool,
     /// Whether the log failed: the same may succeed later.
@@ -61,17 +61,6 @@ impl Failure {
     /// An error that the user can mend.
     pub fn user(message: impl Into<String>) -> Self {
         Self::new(Code::User, message)
-    }
-
-    /// The same, for what would be done with consent.
-    pub fn unconsented(mut self) -> Self {
-        self.is_unconsented = true;
-        self
-    }
-
-    /// What was wrong, and what to do about it.
-    pub fn parts(&self) -> (&str, &[String]) {
-        (&self.message, &self.hints)
     }
 
     /// The same, with what to do about it.

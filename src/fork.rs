@@ -13,7 +13,7 @@ use futures::future::OptionFuture;
 use serde_json::json;
 
 use crate::amend::consent_to_edits;
-use crate::checkpoints::{CheckpointJson, checkpoints_of, position_of};
+use crate::checkpoints::position_of;
 use crate::cli::{Fork, Output};
 use crate::failure::{Code, Failure};
 use crate::order::{order, short_id};
@@ -23,6 +23,7 @@ use crate::run_session::RunSession;
 use crate::runtime::{self, Signals};
 use crate::session::Session;
 use crate::text::{count, visible};
+use crate::views::{CheckpointJson, checkpoints_of};
 
 /// Separator between the name of a plan and the rest of a fork's id.
 const FORK: &str = "-fork";

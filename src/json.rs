@@ -10,19 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use utoipa::ToSchema;
-
 use crate::text::rfc3339;
-
-/// A fork of a plan.
-#[derive(Debug, Clone, Serialize, ToSchema)]
-pub struct ForkJson {
-    pub plan: String,
-    /// The last position that they share.
-    #[schema(value_type = i64)]
-    pub at: Position,
-    pub reason: String,
-}
 
 /// An agent of `executors`. Of the environment only the names: the values may be secret.
 pub fn executor_json(agent: &Agent) -> Value {

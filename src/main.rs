@@ -24,13 +24,13 @@ mod fork;
 mod groups;
 mod hook;
 mod http;
+mod identity;
 mod init;
 mod json;
 #[cfg(feature = "sealing")]
 mod keys;
 mod matching;
 mod mcp;
-mod once;
 mod order;
 mod page;
 mod place;
@@ -60,7 +60,7 @@ use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 
-use crate::cli::{Cli, Command, Db, Plan, Task, Tokens};
+use crate::cli::{Cli, Command, Db, Plan, Task};
 use crate::failure::{Code, Failure};
 use crate::init::doctor;
 use crate::session::Session;
@@ -162,9 +162,7 @@ async fn obey(session: &Session, command: Command) -> Result<Code, Failure> {
         Command::Stats { project, at } => crew::views::stats(session, project, at).await,
         Command::Conflicts { plan, all, at } => crew::views::conflicts(session, plan.as_deref(), all, at).await,
         Command::Mcp => mcp::stdio_server(session).await,
-        Command::Tokens { command: None } => http::access::list(session),
-        Command::Tokens { command: Some(Tokens::Add { name, scope }) } => http::access::add(session, name, scope),
-        Command::Tokens { command: Some(Tokens::Revoke { name }) } => http::access::revoke(session, &name),
+        Command::Tokens { command } => http::access::tokens(session, command),
         Command::Serve { listen } => http::serve(session, listen).await,
         Command::Supervise | Command::Hook { .. } | Command::Demo { .. } => unreachable!("it was taken before"),
         command => carry_out(session, command).await,

@@ -12,8 +12,8 @@ use serde::Serialize;
 
 use crate::cli::{Global, Output};
 use crate::config::Config;
-use crate::crew::session::{agent_id, is_below_agent, person};
 use crate::failure::{Code, Failure};
+use crate::identity::{agent_id, is_below_agent, person};
 use crate::json::{EventJson, print_line, print_pretty};
 use crate::place::Place;
 use crate::project::project_id;

@@ -14,8 +14,8 @@ use serde_json::json;
 
 use crate::checkpoints::view_at;
 use crate::cli::{At, Output, Show};
+use crate::crew::session::views;
 use crate::failure::{Code, Failure};
-use crate::json::ForkJson;
 use crate::matching::mark_of;
 use crate::prompt;
 use crate::queries::{load_view, open_plan, tags_of};
@@ -23,7 +23,7 @@ use crate::runtime;
 use crate::session::Session;
 use crate::terminal::say;
 use crate::text::{by_default, in_one_line, one_line, rfc3339, shell_word, visible};
-use crate::views::Views;
+use crate::views::ForkJson;
 
 /// The most warnings printed for one text; `plan check` prints all.
 const WARNINGS_MAX: usize = 20;
@@ -45,7 +45,7 @@ pub fn print_warnings(session: &Session, warnings: &[Diagnostic], file: &Path) {
 }
 
 pub async fn ls(session: &Session, at: Option<Position>) -> Result<Code, Failure> {
-    let listed = Views::open(session).await?.as_of(at).await?.plans().await?;
+    let listed = views(session).await?.as_of(at).await?.plans().await?;
     let width = listed.iter().map(|plan| plan.plan.len()).max().unwrap_or(0);
     session.print_list(
         "plans",
@@ -74,7 +74,7 @@ pub async fn show(session: &Session, show: &Show) -> Result<Code, Failure> {
     }
     let (store, plan) = open_plan(session, &show.plan).await?;
     let (at, view) = view_at(session, &store, &plan, show.at.as_ref()).await?;
-    let shown = Views::open(session).await?.as_of(Some(at)).await?.plan(&plan).await?;
+    let shown = views(session).await?.as_of(Some(at)).await?.plan(&plan).await?;
     let mut waiting = Vec::new();
     let mut open = if session.output == Output::Text { vec![(plan.clone(), view.clone())] } else { Vec::new() };
     while let Some((plan, view)) = open.pop() {

@@ -5,6 +5,7 @@ use crewlog_mq::Timestamp;
 use crewlog_planner::plan::DefaultAnswer;
 use jiff::SignedDuration;
 use jiff::civil::{DateTime, date};
+use sha2::{Digest, Sha256};
 
 pub const EPOCH: DateTime = date(1970, 1, 1).at(0, 0, 0, 0);
 /// Characters of a default answer in a line.
@@ -67,3 +68,7 @@ pub fn length(ms: u64) -> String {
 
 #[cfg(test)]
 mod tests;
+
+pub fn sha256(text: &str) -> String {
+    Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
+}

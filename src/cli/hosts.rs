@@ -3,8 +3,6 @@
 use clap::{Args, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
 
-use crate::http::access::Scope;
-
 #[derive(Debug, Args)]
 pub struct Init {
     /// Connect this agent program only; may be repeated [default: those found here]
@@ -41,6 +39,23 @@ pub enum Host {
     Gemini,
     /// opencode
     Opencode,
+}
+
+/// What a token allows.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, strum::IntoStaticStr, ValueEnum,
+)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+pub enum Scope {
+    /// To see everything
+    Read,
+    /// To give commands
+    Write,
+    /// To agree that commands of plans run
+    Execute,
+    /// To do what only a person may: answer, withdraw, end leases of others
+    Operator,
 }
 
 /// What to do with the tokens of programs.

@@ -18,7 +18,7 @@ use typed::{plan_at, position};
 
 pub use change::{AddTask, Amend, Answer, Ask, BACKLOG, Cancel, Changes, Edits, Pause, Retry, Set, Task, Unset};
 pub use crew::{Crew, Inbox, Leases, Send};
-pub use hosts::{Doctor, Host, Init, Tokens};
+pub use hosts::{Doctor, Host, Init, Scope, Tokens};
 #[cfg(feature = "sealing")]
 pub use log::Keys;
 pub use log::{Db, Groups, ParkedOf};

@@ -4,11 +4,12 @@ use crewlog_mq::Position;
 use serde_json::json;
 
 use super::facts;
-use super::session::agent_id;
+use super::session::views;
 use crate::cli::Inbox;
 use crate::failure::{Code, Failure};
+use crate::identity::agent_id;
 use crate::session::Session;
-use crate::views::{AsOf, Views};
+use crate::views::AsOf;
 
 /// The most messages that are listed.
 const MESSAGES_MAX: usize = 1_000;
@@ -19,7 +20,7 @@ const MESSAGE: ([&str; 4], [&str; 5]) =
     (["message", "from", "importance", "sent_at"], ["subject", "body", "thread", "is_unread", "ack_is_due"]);
 
 pub async fn inbox(session: &Session, args: Inbox) -> Result<Code, Failure> {
-    let as_of = Views::open(session).await?.as_of(args.at.at).await?;
+    let as_of = views(session).await?.as_of(args.at.at).await?;
     if let Some(agent) = args.agent.clone().or_else(agent_id) {
         return messages(session, &as_of, &agent, &args).await;
     }

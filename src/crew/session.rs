@@ -3,14 +3,11 @@
 use std::sync::Arc;
 
 use crewlog_executors::crew::{Crew, Refusal};
-use crewlog_executors::human;
 use crewlog_mq::EventStore;
 
 use crate::failure::{Code, Failure};
 use crate::session::Session;
-
-/// The name by which a launcher tells an agent program, and its tools and hooks, which agent it is.
-pub const AGENT_ID: &str = "AGENT_ID";
+use crate::views::Views;
 
 /// The crew of the project of the working directory, for a command.
 pub async fn open(session: &Session) -> Result<Arc<Crew>, Failure> {
@@ -20,7 +17,12 @@ pub async fn open(session: &Session) -> Result<Arc<Crew>, Failure> {
     }
 }
 
-/// The same for a server, which goes on if the log goes back. The log is made if there is none.
+/// The views of the project, for a command.
+pub async fn views(session: &Session) -> Result<Views, Failure> {
+    Ok(Views::new(open(session).await?, false))
+}
+
+/// The crew for a server, which goes on if the log goes back. The log is made if there is none.
 pub async fn open_to_serve(session: &Session) -> Result<Arc<Crew>, Failure> {
     crew_on(session, &session.place.open_to_serve().await?)
 }
@@ -28,24 +30,6 @@ pub async fn open_to_serve(session: &Session) -> Result<Arc<Crew>, Failure> {
 fn crew_on(session: &Session, store: &EventStore) -> Result<Arc<Crew>, Failure> {
     let life = Arc::new(session.place.liveness_lock()?);
     Ok(Arc::new(Crew::new(store, &session.project()?, life)))
-}
-
-/// Variables that are set below an agent program. Codex sets none.
-const SIGNS: [&str; 4] = [AGENT_ID, "CLAUDECODE", "GEMINI_CLI", "OPENCODE"];
-
-/// Whether this process was started by an agent program.
-pub fn is_below_agent() -> bool {
-    SIGNS.iter().any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
-}
-
-/// The agent that this process acts for, if it has the identity of one.
-pub fn agent_id() -> Option<String> {
-    std::env::var(AGENT_ID).ok().filter(|agent| !agent.is_empty())
-}
-
-/// The person, as events name them.
-pub fn person() -> String {
-    std::env::var("USER").ok().filter(|name| !name.is_empty()).unwrap_or_else(|| human::NAME.to_owned())
 }
 
 impl From<Refusal> for Failure {

@@ -9,12 +9,12 @@ use crewlog_planner::crew::target::Target;
 use serde_json::json;
 
 use super::session::open;
+use super::session::views;
 use super::worktree::Worktree;
 use super::{facts, inbox, why};
 use crate::cli::{Answer, Crew, Leases, Send};
 use crate::failure::{Code, Failure};
 use crate::session::Session;
-use crate::views::Views;
 
 /// What the text of a list shows of an agent, in its heading and below.
 const AGENT: ([&str; 5], [&str; 5]) =
@@ -35,13 +35,13 @@ pub async fn obey(session: &Session, command: Crew) -> Result<Code, Failure> {
 }
 
 async fn agents(session: &Session, all: bool, at: Option<Position>) -> Result<Code, Failure> {
-    let as_of = Views::open(session).await?.as_of(at).await?;
+    let as_of = views(session).await?.as_of(at).await?;
     let shown = as_of.agents(all).await?;
     facts::print_list(session, "agents", json!({ "at": as_of.at }), &shown, &AGENT.0, &AGENT.1)
 }
 
 async fn leases(session: &Session, args: Leases) -> Result<Code, Failure> {
-    let as_of = Views::open(session).await?.as_of(args.at.at).await?;
+    let as_of = views(session).await?.as_of(args.at.at).await?;
     let wanted = args.path.map(|path| target(session, &path)).transpose()?;
     let shown = as_of.leases(|_, target, _| wanted.as_ref().is_none_or(|wanted| wanted.overlaps(target))).await?;
     facts::print_list(session, "leases", json!({ "at": as_of.at }), &shown, &LEASE.0, &LEASE.1)

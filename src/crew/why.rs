@@ -3,13 +3,13 @@
 use crewlog_mq::Position;
 
 use super::facts;
+use super::session::views;
 use super::verbs::target;
 use crate::failure::{Code, Failure};
 use crate::session::Session;
-use crate::views::Views;
 
 pub async fn why(session: &Session, what: &str, at: Option<Position>) -> Result<Code, Failure> {
-    let as_of = Views::open(session).await?.as_of(at).await?;
+    let as_of = views(session).await?.as_of(at).await?;
     let json = match as_of.why(what, |words| session.command(words)).await? {
         Some(json) => json,
         None => {

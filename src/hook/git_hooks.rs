@@ -13,9 +13,10 @@ use super::run::on_the_log;
 use super::{facts, git};
 use crate::cli::GitHook;
 use crate::config::OnError;
-use crate::crew::session::{agent_id, is_below_agent, open};
+use crate::crew::session::open;
 use crate::crew::worktree::Worktree;
 use crate::failure::Failure;
+use crate::identity::{agent_id, is_below_agent};
 use crate::session::Session;
 use crate::terminal::say;
 

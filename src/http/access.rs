@@ -15,8 +15,10 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::problem::Problem;
-use crate::crew::session::person;
+pub use crate::cli::Scope;
+use crate::cli::Tokens;
 use crate::failure::{Code, Failure};
+use crate::identity::person;
 use crate::session::Session;
 use crate::text::rfc3339;
 
@@ -25,23 +27,6 @@ const TOKEN_CHARS: usize = 32;
 /// The most tokens, and the longest name of one.
 const TOKENS_MAX: usize = 1_000;
 const TOKEN_NAME_CHARS_MAX: usize = 64;
-
-/// What a token allows.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, strum::IntoStaticStr, clap::ValueEnum,
-)]
-#[serde(rename_all = "lowercase")]
-#[strum(serialize_all = "lowercase")]
-pub enum Scope {
-    /// To see everything
-    Read,
-    /// To give commands
-    Write,
-    /// To agree that commands of plans run
-    Execute,
-    /// To do what only a person may: answer, withdraw, end leases of others
-    Operator,
-}
 
 /// Who makes a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -156,7 +141,7 @@ fn is_same(given: &str, secret: &str) -> bool {
 }
 
 fn digest(token: &str) -> String {
-    crate::mcp::sha256(token)
+    crate::text::sha256(token)
 }
 
 /// The token in the file, so that agents that are configured with it need no change; a new one if there is none, or if others
@@ -204,8 +189,17 @@ fn write(file: &Path, tokens: &[Token]) -> Result<(), Failure> {
     fs::rename(&next, file).map_err(|error| Failure::user(format!("{} cannot be written: {error}", file.display())))
 }
 
-/// `tokens`: lists them, without their texts.
-pub fn list(session: &Session) -> Result<Code, Failure> {
+/// `tokens`.
+pub fn tokens(session: &Session, command: Option<Tokens>) -> Result<Code, Failure> {
+    match command {
+        None => list(session),
+        Some(Tokens::Add { name, scope }) => add(session, name, scope),
+        Some(Tokens::Revoke { name }) => revoke(session, &name),
+    }
+}
+
+/// Lists them, without their texts.
+fn list(session: &Session) -> Result<Code, Failure> {
     let tokens = read(&session.place.beside("tokens"))?;
     let json = |token: &Token| serde_json::json!({ "name": token.name, "scopes": token.scopes, "created_at": token.created_at });
     session.print_list("tokens", serde_json::json!({}), &tokens, json, |to, token| {
@@ -214,8 +208,8 @@ pub fn list(session: &Session) -> Result<Code, Failure> {
     })
 }
 
-/// `tokens add`: makes one and shows it, once.
-pub fn add(session: &Session, name: String, mut scopes: Vec<Scope>) -> Result<Code, Failure> {
+/// Makes one and shows it, once.
+fn add(session: &Session, name: String, mut scopes: Vec<Scope>) -> Result<Code, Failure> {
     session.person_only("make tokens")?;
     let file = session.place.beside("tokens");
     let mut tokens = read(&file)?;
@@ -242,8 +236,7 @@ pub fn add(session: &Session, name: String, mut scopes: Vec<Scope>) -> Result<Co
     session.print_done(&format!("{token}\n(shown once; send it as Authorization: Bearer TOKEN)"), &json)
 }
 
-/// `tokens revoke`.
-pub fn revoke(session: &Session, name: &str) -> Result<Code, Failure> {
+fn revoke(session: &Session, name: &str) -> Result<Code, Failure> {
     session.person_only("revoke tokens")?;
     let file = session.place.beside("tokens");
     let mut tokens = read(&file)?;

@@ -16,7 +16,7 @@ use super::access::{Caller, Scope};
 use super::problem::Problem;
 use crate::cli::Cli;
 use crate::failure::Failure;
-use crate::once::once;
+use crate::mcp::once;
 use crate::session::Remote;
 
 /// The header of a request that is carried out once, however often it is sent.
@@ -270,6 +270,6 @@ pub async fn command(
     let Some(key) = headers.get(KEY) else { return call.await.map(Json) };
     let key = key.to_str().ok().filter(|key| (1..=KEY_CHARS_MAX).contains(&key.len()));
     let key = key.ok_or_else(|| Problem::invalid(format!("an idempotency key has 1 to {KEY_CHARS_MAX} characters")))?;
-    let payload = crate::mcp::sha256(&json!([name, fields]).to_string());
+    let payload = crate::text::sha256(&json!([name, fields]).to_string());
     once(&api.crew, &format!("@{}", caller.name()), key, payload, call).await.map(Json)
 }

@@ -12,8 +12,7 @@ mod stream;
 mod views;
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,7 +22,6 @@ use axum::http::header::CONTENT_TYPE;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
 use crewlog_executors::crew::Crew;
-use serde::Deserialize;
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
@@ -36,6 +34,7 @@ use self::access::Credentials;
 use self::guard::{Guard, guard};
 use self::listen::{Listening, tls};
 use self::problem::Problem;
+use crate::config::ServeConfig;
 use crate::crew::session::open_to_serve;
 use crate::failure::{Code, Failure};
 use crate::mcp::{Hosting, MESSAGE_BYTES_MAX, Members, Server, service};
@@ -49,19 +48,6 @@ const STOP_MAX: Duration = Duration::from_secs(2);
 /// The most streams of events at a time.
 const STREAMS_MAX: usize = 512;
 pub const MCP: &str = "/mcp";
-
-/// How to serve, as `[serve]` of the configuration says.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct ServeConfig {
-    /// The certificate chain and its key, PEM files: with them everything is over TLS.
-    pub certificate: Option<PathBuf>,
-    pub key: Option<PathBuf>,
-    /// The addresses of proxies that add TLS: with them, connections from elsewhere are dropped.
-    pub proxies: Vec<IpAddr>,
-    /// The names, with ports where they are not the usual ones, by which it is called from elsewhere.
-    pub hosts: Vec<String>,
-}
 
 /// What the handlers of `/api` share.
 pub struct Api {

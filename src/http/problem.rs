@@ -8,7 +8,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::failure::{Code, Failure};
-use crate::once::Repeated;
+use crate::mcp::Repeated;
 
 /// Why a request is refused. Nothing has changed.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -51,7 +51,6 @@ impl Problem {
 
 impl From<Failure> for Problem {
     fn from(failure: Failure) -> Self {
-        let (message, hints) = failure.parts();
         let status = match failure.code {
             _fault if failure.is_fault => StatusCode::SERVICE_UNAVAILABLE,
             _refused if failure.is_unconsented => StatusCode::FORBIDDEN,
@@ -60,7 +59,7 @@ impl From<Failure> for Problem {
             _of_the_state => StatusCode::CONFLICT,
         };
         let r#type = if failure.is_unconsented { "consent" } else { "about:blank" };
-        Self { r#type, hints: hints.to_vec(), ..Self::new(status, message) }
+        Self { r#type, hints: failure.hints, ..Self::new(status, failure.message) }
     }
 }
 

@@ -11,12 +11,12 @@ use serde::{Deserialize, Serialize};
 use super::content::Content;
 use super::hosts::Target;
 use super::places::Places;
-use super::trust::sha256;
 use crate::consent::confirm;
 use crate::crew::worktree::real;
 use crate::failure::Failure;
 use crate::session::Session;
 use crate::terminal::say;
+use crate::text::sha256;
 use crate::text::visible;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
 use super::content::{Content, Wanted};
 use super::hosts::{OurHook, Target, our_hooks};
@@ -59,12 +58,7 @@ fn hash(event: &str, matcher: Option<&Value>, hook: &Value) -> String {
     if let Some(matcher) = matcher {
         hashed["matcher"] = matcher.clone();
     }
-    format!("sha256:{}", sha256(&hashed.to_string()))
-}
-
-/// The SHA-256 of a text, in hexadecimal.
-pub fn sha256(text: &str) -> String {
-    Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
+    format!("sha256:{}", crate::text::sha256(&hashed.to_string()))
 }
 
 /// `PreToolUse` as `pre_tool_use`.

@@ -3,7 +3,6 @@
 use rmcp::model::JsonObject;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
 use super::reply::{Refused, drop_nulls};
 use super::tools::{KEY, Tool};
@@ -43,7 +42,7 @@ impl Args {
     pub fn digest(&self) -> String {
         let mut values = self.values.clone();
         values.retain(|name, _| name != KEY && name != "agent");
-        sha256(&json!(values).to_string())
+        crate::text::sha256(&json!(values).to_string())
     }
 }
 
@@ -65,8 +64,4 @@ fn fits(schema: &Value, value: &Value) -> bool {
         }
         (_, _) => false,
     }
-}
-
-pub fn sha256(text: &str) -> String {
-    Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -16,8 +16,8 @@ use uuid::Uuid;
 use super::args::Args;
 use super::reply::Refused;
 use super::tools::JOIN;
-use crate::crew::session::agent_id;
 use crate::crew::worktree::Worktree;
+use crate::identity::agent_id;
 
 /// The most handles that are known; the oldest is forgotten.
 const HANDLES_MAX: usize = 2_000;

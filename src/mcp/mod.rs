@@ -7,6 +7,7 @@ mod args;
 mod calls;
 mod hosting;
 mod identity;
+mod once;
 mod reply;
 mod server;
 mod tools;
@@ -23,9 +24,9 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 use rustix::process::{Pid, getppid};
 use tokio::time::interval;
 
-pub use self::args::sha256;
 pub use self::hosting::Hosting;
 pub use self::identity::Members;
+pub use self::once::{Repeated, once};
 pub use self::server::Server;
 use crate::crew::session::open_to_serve;
 use crate::failure::{Code, Failure};

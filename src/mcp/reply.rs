@@ -9,7 +9,7 @@ use rmcp::model::CallToolResult;
 use serde_json::{Value, json};
 
 use super::calls::blocked_json;
-use crate::once::Repeated;
+use super::once::Repeated;
 
 /// The longest result, in bytes of JSON.
 const BYTES_MAX: usize = 8_192;

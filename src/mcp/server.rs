@@ -14,10 +14,10 @@ use serde_json::json;
 
 use super::args::Args;
 use super::identity::{Client, Member, Members};
+use super::once::once;
 use super::reply::{Refused, Reply, fit, page, result_of};
 use super::tools::{JOIN, KEY, listed};
 use crate::failure::Failure;
-use crate::once::once;
 use crate::views::Views;
 
 /// Some clients show a model the first sentence only.
@@ -45,7 +45,7 @@ pub struct Server {
 
 impl Server {
     pub fn new(crew: Arc<Crew>, members: Members) -> Self {
-        let views = Arc::new(Views::serve(&crew));
+        let views = Arc::new(Views::new(crew.clone(), true));
         Self { crew, members: Arc::new(members), views }
     }
 

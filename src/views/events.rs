@@ -32,7 +32,7 @@ pub struct Linked {
     pub created_at: String,
 }
 
-/// An event with what it came from and what came of it.
+/// An event with what it came from and what followed from it.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct EventDetail {
     #[schema(value_type = i64)]

@@ -13,11 +13,11 @@ use crewlog_planner::event::{self, Event, plan_tag};
 use crewlog_planner::listing::{PlanList, PlanSummary};
 use serde_json::json;
 
+use super::points::forks_of;
 use super::track::Stage;
 use super::{
     AsOf, ConflictHolder, ConflictView, CountsAt, CountsView, ListedPlan, Mark, PlanShown, ProjectFigures, Resolved,
 };
-use crate::checkpoints::forks_of;
 use crate::failure::{Code, Failure};
 use crate::queries::unreadable_plan;
 use crate::terminal::say;

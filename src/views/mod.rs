@@ -10,6 +10,7 @@ mod files;
 mod forms;
 mod graph;
 mod lists;
+mod points;
 mod shown;
 mod timeline;
 mod track;
@@ -34,12 +35,12 @@ use crewlog_planner::listing::PlanList;
 pub use self::events::{EventDetail, EventFilter, Linked};
 pub use self::forms::*;
 pub use self::graph::{GraphNode, PlanGraph};
+pub use self::points::{CheckpointJson, ForkJson, checkpoints_of};
 pub use self::shown::{PlanShown, TaskShown, name_of};
 pub use self::timeline::{Lane, LaneBar, Timeline};
-pub use self::track::{Counts, N_STAGES, Stage, Track};
+pub use self::track::{Counts, N_STAGES, Stage, Track, tasks_of};
 use self::warm::{Folded, Handled, Warm};
 use crate::failure::{Code, Failure};
-use crate::session::Session;
 
 /// The most plans whose folds are kept; the one that was not asked for longest goes first.
 const PLANS_MAX: usize = 32;
@@ -96,17 +97,8 @@ pub struct AsOf {
 }
 
 impl Views {
-    /// The views for one command.
-    pub async fn open(session: &Session) -> Result<Self, Failure> {
-        Ok(Self::new(crate::crew::session::open(session).await?, false))
-    }
-
-    /// The views of a server, which are asked for again and again.
-    pub fn serve(crew: &Arc<Crew>) -> Self {
-        Self::new(crew.clone(), true)
-    }
-
-    fn new(crew: Arc<Crew>, is_server: bool) -> Self {
+    /// The views for one command, or for a server, which is asked for many positions.
+    pub fn new(crew: Arc<Crew>, is_server: bool) -> Self {
         let kept = Mutex::new(Kept::on(crew.store()));
         Self { crew, kept, is_server }
     }

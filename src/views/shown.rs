@@ -8,7 +8,7 @@ use crewlog_planner::view::PlanView;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::json::ForkJson;
+use super::points::ForkJson;
 use crate::text::rfc3339;
 
 /// A plan as of a position.

@@ -1,19 +1,20 @@
 //! What the views know of a plan: its state, and how its tasks came to it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crewlog_executors::crew::begins;
 use crewlog_executors::plans::plan_of;
 use crewlog_mq::{Error, Position, Recorded, Timestamp};
-use crewlog_planner::event::{TaskStatus, Timer};
+use crewlog_planner::claim;
+use crewlog_planner::event::{self, TaskStatus, Timer};
 use crewlog_planner::plan::{NodeKind, TaskId};
 use crewlog_planner::state::Task;
 use crewlog_planner::view::PlanView;
 use serde::Serialize;
+use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::warm::Fold;
-use crate::changes::tasks_of;
 
 /// The most changes of the counts that are kept; then every other one is dropped.
 const COUNTS_MAX: usize = 4_000;
@@ -197,5 +198,21 @@ impl Track {
     /// When the counts first changed.
     pub fn begins(&self) -> Option<Point> {
         self.counted.first().map(|(point, _)| *point)
+    }
+}
+
+/// The tasks that an event can change; `None` means all.
+pub fn tasks_of(recorded: &Recorded) -> Option<BTreeSet<TaskId>> {
+    if recorded.stream_id != event::STREAM {
+        let task = claim::split_aggregate_id(&recorded.aggregate_id).filter(|_| recorded.stream_id == claim::STREAM);
+        return Some(task.map(|(_, task)| task).into_iter().collect());
+    }
+    match recorded.event_type.as_str() {
+        "TasksPlanned" | "TasksAmended" | "PlanForked" => None,
+        _of_named_tasks => {
+            let data: Value = serde_json::from_str(&recorded.data).unwrap_or_default();
+            let many = data["task_ids"].as_array().into_iter().flatten();
+            Some(many.chain([&data["task_id"]]).filter_map(Value::as_u64).map(TaskId).collect())
+        }
     }
 }

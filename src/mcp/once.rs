@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use crate::mcp::sha256;
+use crate::text::sha256;
 
 /// After this time a call without a result is taken to be lost. No call takes longer than 45 s by itself.
 const PENDING_MAX: Duration = Duration::from_secs(60);
