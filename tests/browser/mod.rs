@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails, also outside of its own function")]
 
+mod checking;
+mod checks;
 mod devtools;
 mod driving;
 mod faults;
