@@ -53,6 +53,23 @@ fn text_that_is_cut_or_outside_is_found() {
 }
 
 #[test]
+fn text_that_sticks_out_of_its_box_is_found() {
+    let page = open();
+    for (markup, expected) in [
+        ("<p id=a style='width: 50px; border: 1px solid; white-space: nowrap'>A long label", "sticks out of #a"),
+        ("<p id=a style='height: 20px; width: 90px; background: #eee'>{LONG}", "sticks out of #a"),
+        (
+            "<svg width=200 height=40><g><rect id=a width=70 height=40 fill=none stroke=red /><text x=5 y=20>A long label",
+            "sticks out of #a",
+        ),
+    ] {
+        show(&page, &markup.replace("{LONG}", LONG));
+        let found = page.overlaps();
+        assert!(found.len() == 1 && (&*found[0].check, &*found[0].says) == ("spill", expected), "{markup}: {found:?}");
+    }
+}
+
+#[test]
 fn text_over_other_text_is_found() {
     let page = open();
     for (markup, expected) in [
@@ -110,6 +127,15 @@ fn text_in_order_is_not_found() {
         format!("<p title='{LONG}' style='{shortened}'>{LONG}</p>"),
         format!("<p style='overflow: auto; height: 40px; width: 90px'>{LONG}</p><p>Below</p>"),
         format!("<div style='overflow-x: auto'><table><tr><td style='min-width: 900px'>{LONG}<td>End</table></div>"),
+        format!(
+            "<div style='overflow: auto; height: 60px; display: flex; flex-direction: column-reverse'><p>{LONG}</p></div>"
+        ),
+        format!(
+            "<p style='border: 1px solid; width: 90px'>Label <span style='position: absolute; background: white'>{LONG}</p>"
+        ),
+        format!("<div style='background: #eee'><div style='overflow: auto; height: 40px'><p>{LONG}</p></div></div>"),
+        "<svg width=200 height=40><rect width=70 height=40 fill=none stroke=red /><text x=5 y=20>Label</text></svg>"
+            .to_owned(),
         // For screen readers, or until it has the focus.
         "<span style='position: absolute; width: 1px; height: 1px; overflow: hidden'>Hidden</span>".to_owned(),
         "<a href='#a' style='position: absolute; top: -40px'>Skip</a>".to_owned(),

@@ -9,7 +9,7 @@ use super::page::Page;
 /// A fault of a page that a check has found.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Finding {
-    /// `cut`, `outside`, `overlap`, `sideways` or `contrast`, or the rule of axe-core.
+    /// `cut`, `outside`, `spill`, `overlap`, `sideways` or `contrast`, or the rule of axe-core.
     pub check: String,
     /// A CSS path of the element.
     pub path: String,
@@ -33,8 +33,8 @@ impl Page {
         self.findings(&[include_str!("text.js"), include_str!("axe.js")])
     }
 
-    /// The texts that are cut, outside of the page or drawn over another text, also in an SVG; and the elements that make the
-    /// page scroll sideways.
+    /// The texts that are cut, outside of the page, larger than the box around them or drawn over another text, also in an SVG;
+    /// and the elements that make the page scroll sideways.
     ///
     /// A text may be shortened with an ellipsis or `line-clamp` if it has a title. A layer with a background may cover texts:
     /// what is fixed, sticky, modal, a popover, or positioned with a `z-index`.

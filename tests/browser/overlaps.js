@@ -1,4 +1,4 @@
-// Texts that are cut, outside of the page, or drawn over another text; and a page that scrolls sideways.
+// Texts that are cut, outside of the page, larger than their box, or drawn over another text; and a page that scrolls sideways.
 
 const root = document.documentElement;
 const found = new Map();
@@ -19,7 +19,9 @@ const isScroller = overflow => overflow === 'auto' || overflow === 'scroll';
 // The range in which a clip lets something be seen, by scrolling where that is possible.
 const reachOf = ({ element, box, ...clip }, { axis, start, end, position, full, part }) => {
   if (!isScroller(clip[axis])) return [box[start], box[end]];
-  const isReversed = axis === 'x' && clip.style.direction === 'rtl';
+  const { direction, display, flexDirection } = clip.style;
+  const flows = display.includes('flex') ? flexDirection : '';
+  const isReversed = axis === 'x' ? (direction === 'rtl') !== (flows === 'row-reverse') : flows === 'column-reverse';
   const first = box[start] - element[position] - (isReversed ? element[full] - element[part] : 0);
   return [first, first + element[full]];
 };
@@ -61,6 +63,37 @@ const checkViewport = (element, text, letters, { axis, start, end }, isFixed) =>
   if (first < -1 || (last > size + 1 && !isEndless)) {
     const range = `${axis} from ${Math.round(first)} to ${Math.round(last)} of ${size}`;
     report('outside', element, text, `outside of the page: ${range}`);
+  }
+};
+
+// The box that a text was put into: the nearest one that is seen, or in an SVG a rectangle beside it.
+const frameOf = (element, letters) => {
+  if (element.ownerSVGElement) {
+    const holds = ({ left, right, top, bottom }) => {
+      const [x, y] = [(letters.left + letters.right) / 2, (letters.top + letters.bottom) / 2];
+      return left < x && x < right && top < y && y < bottom;
+    };
+    const rects = [...element.closest('text').parentElement.querySelectorAll(':scope > rect')].filter(isShown);
+    return rects.find(rect => holds(rect.getBoundingClientRect()));
+  }
+  const isSeen = at => {
+    const { display, backgroundColor, borderInlineEndWidth } = getComputedStyle(at);
+    return display !== 'inline' && (backgroundColor !== 'rgba(0, 0, 0, 0)' || borderInlineEndWidth !== '0px');
+  };
+  let at = element;
+  while (at && !isSeen(at)) at = at.parentElement;
+  return at;
+};
+
+const checkSpill = ({ element, text, clips, isFixed }, letters) => {
+  const frame = frameOf(element, letters);
+  if (!frame || isFixed || frame.contains(document.body)) return;
+  const box = frame.getBoundingClientRect();
+  for (const { axis, start, end } of AXES) {
+    const isClipped = clips.some(clip => clip[axis] !== 'visible' && frame.contains(clip.element));
+    if (!isClipped && (letters[start] < box[start] - 1 || letters[end] > box[end] + 1)) {
+      report('spill', element, text, `sticks out of ${pathOf(frame)}`);
+    }
   }
 };
 
@@ -147,7 +180,10 @@ const checkSideways = () => {
 
 await settled();
 const boxes = visibleTexts().flatMap(text => text.boxes.map(box => ({ ...text, letters: lettersIn(box) })));
-for (const box of boxes) checkCut(box, box.letters);
+for (const box of boxes) {
+  checkCut(box, box.letters);
+  checkSpill(box, box.letters);
+}
 checkOverlaps(boxes);
 checkSideways();
 return [...found.values()];

@@ -1,6 +1,6 @@
 // The visible texts of a page, for the checks that follow in the same function.
 
-const shorten = text => text.trim().replace(/\s+/g, ' ').slice(0, 60);
+const shorten = (text, length = 60) => text.trim().replace(/\s+/g, ' ').slice(0, length);
 
 // A CSS path that selects this element alone.
 const pathOf = element => {
