@@ -1,5 +1,6 @@
 //! The tests of crewlog: one binary, each module one subject.
 
+mod browser;
 mod cli;
 mod crash;
 mod crew;

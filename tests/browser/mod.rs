@@ -1,0 +1,12 @@
+//! The pages of the program in a real browser: the driver, the checks that any page can be put to, and the tests.
+
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails, also outside of its own function")]
+
+mod checking;
+mod checks;
+mod devtools;
+mod driving;
+mod faults;
+mod keys;
+mod page;
+mod site;
