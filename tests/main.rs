@@ -13,3 +13,4 @@ mod planner;
 mod planning;
 #[cfg(feature = "sealing")]
 mod sealed;
+mod views;

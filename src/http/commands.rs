@@ -115,6 +115,10 @@ impl Spec {
                 ArgAction::SetTrue => json!({ "type": "boolean" }),
                 ArgAction::Append => json!({ "type": "array", "items": { "type": "string" } }),
                 _set if is_list(arg) => json!({ "type": "array", "items": { "type": "string" } }),
+                _set if !arg.get_possible_values().is_empty() => {
+                    let values = arg.get_possible_values();
+                    json!({ "enum": values.iter().map(clap::builder::PossibleValue::get_name).collect::<Vec<_>>() })
+                }
                 _set => json!({ "type": ["string", "integer"] }),
             };
             schema["description"] = arg.get_help().map(ToString::to_string).unwrap_or_default().into();
@@ -152,7 +156,7 @@ impl Spec {
             let name = arg.get_id().as_str();
             known.push(name);
             let values = match fields.get(name) {
-                None | Some(Value::Null) => {
+                None => {
                     if arg.is_positional() {
                         missing.get_or_insert(name);
                     }
@@ -214,7 +218,7 @@ pub async fn perform(api: &Api, caller: &Caller, name: &str, fields: &Map<String
     let spec = spec.ok_or_else(|| Problem::new(StatusCode::NOT_FOUND, format!("there is no command {name:?}")))?;
     caller.check(spec.scope)?;
     let yes = match fields.get("yes") {
-        None | Some(Value::Null) => false,
+        None => false,
         Some(Value::Bool(yes)) => *yes,
         Some(_) => return Err(Problem::invalid("yes is true or false")),
     };
@@ -231,8 +235,9 @@ pub async fn perform(api: &Api, caller: &Caller, name: &str, fields: &Map<String
     let matches = COMMAND.clone().try_get_matches_from(words).and_then(|matches| Cli::from_arg_matches(&matches));
     let cli = matches.map_err(|error| {
         let text = error.render().to_string();
-        let said = text.lines().take_while(|line| !line.starts_with("Usage:")).collect::<Vec<_>>().join(" ");
-        Problem::invalid(said.trim_start_matches("error: ").trim().to_owned())
+        let is_said = |line: &&str| !line.starts_with("Usage:") && !line.starts_with("For more");
+        let said = text.lines().take_while(is_said).map(str::trim).filter(|line| !line.is_empty());
+        Problem::invalid(said.collect::<Vec<_>>().join(" ").trim_start_matches("error: ").to_owned())
     })?;
     let (crew, is_person) = (api.crew.clone(), caller.has(Scope::Operator));
     let remote = Remote { crew, name: caller.name(), is_person, input, reply: Default::default() };

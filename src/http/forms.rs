@@ -62,10 +62,11 @@ pub async fn form(
     let is_own =
         |back: &&str| back.starts_with('/') && !back[1..].starts_with(['/', '\\']) && !back.contains(char::is_control);
     let back = back.filter(is_own).unwrap_or("/");
-    match perform(&api, &caller, &name, &command_of(&fields)).await {
+    let command = command_of(&fields);
+    match perform(&api, &caller, &name, &command).await {
         Ok(result) => {
-            let notes = result["notes"].as_array().into_iter().flatten().filter_map(Value::as_str);
-            let said = notes.fold("done".to_owned(), |said, note| format!("{said}; {note}"));
+            let notes = result["notes"].as_array().filter(|_| !command.contains_key("yes")).into_iter().flatten();
+            let said = notes.filter_map(Value::as_str).fold("done".to_owned(), |said, note| format!("{said}; {note}"));
             let to = match result["plan"].as_str().filter(|_| name == "fork" || name == "run") {
                 Some(plan) => format!("/?plan={}", encoded(plan)),
                 None => back.to_owned(),

@@ -13,6 +13,7 @@ mod views;
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -100,7 +101,7 @@ pub async fn serve_with(
     let api = Arc::new(api);
     let cannot = |error: io::Error| Failure::user(format!("{listen} cannot be listened to: {error}"));
     let acceptor = match (&config.certificate, &config.key) {
-        (Some(certificate), Some(key)) => Some(tls(certificate, key)?),
+        (Some(certificate), Some(key)) => Some(tls(&beside(session, certificate)?, &beside(session, key)?)?),
         (None, None) => None,
         _one => return Err(Failure::user("[serve] of crewlog.toml has to have certificate and key, or neither")),
     };
@@ -136,6 +137,12 @@ pub async fn serve_with(
     // A connection that stays open does not hold the program.
     let _ = timeout(STOP_MAX, serving).await;
     ended
+}
+
+/// A path of the configuration, which is relative to its file.
+fn beside(session: &Session, path: &Path) -> Result<PathBuf, Failure> {
+    let folder = session.config()?.file.as_deref().and_then(Path::parent);
+    Ok(folder.unwrap_or(&session.folder).join(path))
 }
 
 /// The views and commands, with their OpenAPI document.

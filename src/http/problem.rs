@@ -72,7 +72,9 @@ impl From<Error> for Problem {
 impl From<Repeated> for Problem {
     fn from(repeated: Repeated) -> Self {
         match repeated {
-            Repeated::KeyReused => Self::invalid(repeated.to_string()).hint("choose another key for another call"),
+            Repeated::KeyReused => {
+                Self::new(StatusCode::CONFLICT, repeated.to_string()).hint("choose another key for another call")
+            }
             Repeated::InProgress => {
                 Self::new(StatusCode::CONFLICT, repeated.to_string()).hint("call again in a moment")
             }

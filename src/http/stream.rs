@@ -8,14 +8,14 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
-use crewlog_mq::{Position, Start};
+use crewlog_mq::Start;
 use crewlog_planner::event::plan_tag;
 use futures::{Stream, StreamExt};
 
 use super::Api;
 use super::access::{Caller, Scope};
 use super::problem::Problem;
-use super::views::{EventsOf, Params, event_json};
+use super::views::{EventsOf, Params, event_json, position};
 use crate::failure::{Code, Failure};
 
 /// How often a stream without events says that it is alive.
@@ -40,7 +40,7 @@ pub async fn stream(
         given => given.flatten(),
     };
     let head = api.crew.store().head().await?;
-    let after = Position(last.or(of.after).unwrap_or(head.0).max(0));
+    let after = last.or(of.after).map_or(head, position);
     if after > head {
         let message = format!("the log does not reach position {after} yet: its last is {head}");
         return Err(Failure::new(Code::Nothing, message).into());

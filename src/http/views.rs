@@ -68,16 +68,13 @@ type Answer<T> = Result<View<T>, Problem>;
 #[into_params(parameter_in = Query)]
 pub struct At {
     /// As of this position of the log; now if left out
-    at: Option<i64>,
+    at: Option<u64>,
 }
 
 impl Api {
-    async fn as_of(&self, caller: &Caller, at: Option<i64>) -> Result<AsOf, Problem> {
+    async fn as_of(&self, caller: &Caller, at: Option<u64>) -> Result<AsOf, Problem> {
         caller.check(Scope::Read)?;
-        if at.is_some_and(|at| at < 0) {
-            return Err(Problem::invalid("a position is 0 or more"));
-        }
-        Ok(self.views.as_of(at.map(Position)).await?)
+        Ok(self.views.as_of(at.map(position)).await?)
     }
 
     /// What a command of the command line prints as JSON.
@@ -93,6 +90,11 @@ impl Api {
         let printed = serde_json::from_slice(&session.reply().result).map_err(Failure::from)?;
         Ok(View(printed, false))
     }
+}
+
+/// A position that was sent.
+pub fn position(sent: u64) -> Position {
+    Position(i64::try_from(sent).unwrap_or(i64::MAX))
 }
 
 fn view<T>(as_of: &AsOf, form: T) -> Answer<T> {
@@ -132,7 +134,7 @@ async fn plan(
 #[into_params(parameter_in = Query)]
 struct InLanes {
     /// As of this position of the log; now if left out
-    at: Option<i64>,
+    at: Option<u64>,
     /// Whether there is a lane for each task, and not for each executor
     #[serde(default)]
     by_task: bool,
@@ -156,7 +158,7 @@ async fn timeline(
 #[into_params(parameter_in = Query)]
 struct Opened {
     /// As of this position of the log; now if left out
-    at: Option<i64>,
+    at: Option<u64>,
     /// Of a plan with more than 200 tasks: the step whose tasks are shown one by one, from 0
     step: Option<usize>,
 }
@@ -179,7 +181,7 @@ async fn graph(
 #[into_params(parameter_in = Query)]
 struct Points {
     /// As of this position of the log; now if left out
-    at: Option<i64>,
+    at: Option<u64>,
     /// At how many positions, evenly spaced over the log: 100 if left out, at most 1000
     points: Option<usize>,
 }
@@ -283,7 +285,7 @@ async fn needs(State(api): State<Arc<Api>>, caller: Caller, Params(At { at }): P
 #[into_params(parameter_in = Query)]
 struct All {
     /// As of this position of the log; now if left out
-    at: Option<i64>,
+    at: Option<u64>,
     /// Also agents that have left, and conflicts that are resolved
     #[serde(default)]
     all: bool,
@@ -331,7 +333,7 @@ async fn files(State(api): State<Arc<Api>>, caller: Caller, Params(At { at }): P
 #[into_params(parameter_in = Query)]
 struct Mailbox {
     /// As of this position of the log; now if left out
-    at: Option<i64>,
+    at: Option<u64>,
     /// The agent that they are to
     agent: String,
     /// Also those that are read
@@ -339,7 +341,7 @@ struct Mailbox {
     all: bool,
     /// After this message
     #[serde(default)]
-    after: i64,
+    after: u64,
     /// 100 if left out, at most 500
     limit: Option<usize>,
 }
@@ -366,7 +368,7 @@ async fn messages(
         return Err(Failure::new(Code::Nothing, format!("there is no agent {:?}", of.agent)).into());
     }
     let limit = of.limit.unwrap_or(100).clamp(1, PAGE_MAX);
-    let (items, more) = as_of.messages(&of.agent, !of.all, Position(of.after), limit).await.map_err(Failure::from)?;
+    let (items, more) = as_of.messages(&of.agent, !of.all, position(of.after), limit).await.map_err(Failure::from)?;
     let next = items.last().filter(|_| more).map(|last| last.message.0);
     view(&as_of, Paged { at: as_of.at, items, next })
 }
@@ -376,7 +378,7 @@ async fn messages(
 #[into_params(parameter_in = Query)]
 struct OfPlan {
     /// As of this position of the log; now if left out
-    at: Option<i64>,
+    at: Option<u64>,
     /// Only those of this plan
     plan: Option<String>,
     /// Also those that are resolved
@@ -404,7 +406,7 @@ async fn conflicts(
 #[into_params(parameter_in = Query)]
 struct OfProject {
     /// As of this position of the log; now if left out
-    at: Option<i64>,
+    at: Option<u64>,
     /// Only this project; zeros when it has no plans
     project: Option<String>,
 }
@@ -432,7 +434,7 @@ async fn marks(State(api): State<Arc<Api>>, caller: Caller, Params(At { at }): P
 #[into_params(parameter_in = Query)]
 struct What {
     /// As of this position of the log; now if left out
-    at: Option<i64>,
+    at: Option<u64>,
     /// The name of an agent, PLAN/TASK, or a path
     what: String,
 }
@@ -459,9 +461,9 @@ async fn why(State(api): State<Arc<Api>>, caller: Caller, Params(What { at, what
 #[into_params(parameter_in = Query)]
 pub struct EventsOf {
     /// As of this position of the log; now if left out
-    at: Option<i64>,
+    at: Option<u64>,
     /// After this position; before it with `reverse`
-    pub after: Option<i64>,
+    pub after: Option<u64>,
     /// 100 if left out, at most 500
     limit: Option<usize>,
     /// The newest first
@@ -505,9 +507,9 @@ async fn events(State(api): State<Arc<Api>>, caller: Caller, Params(of): Params<
     let as_of = api.as_of(&caller, of.at).await?;
     let limit = of.limit.unwrap_or(100).clamp(1, PAGE_MAX);
     let range = match (of.reverse, of.after) {
-        (false, after) => Range::after(Position(after.unwrap_or(0).max(0))),
+        (false, after) => Range::after(position(after.unwrap_or(0))),
         (true, None) => Range::default().backwards(),
-        (true, Some(after)) => Range::up_to(Position(after.max(1) - 1)).backwards(),
+        (true, Some(after)) => Range::up_to(position(after.saturating_sub(1))).backwards(),
     };
     let page = as_of.events(&of.filter(), range, limit).await?;
     let next = page.events.last().filter(|_| page.more).map(|last| last.position.0);

@@ -2,7 +2,7 @@
 //! none of them folds anything itself.
 //!
 //! A view is made of folds of events, kept warm in memory at some positions ([`warm`]), so it costs little at the head and at any
-//! position. Each has a JSON form, documented by its type. A view at a position includes the whole append at it.
+//! position. Each has a JSON form, documented by its type. A view at a position has whole appends only: none that goes on after it.
 
 mod crew;
 mod events;

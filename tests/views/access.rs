@@ -1,0 +1,114 @@
+//! Who may do what: tokens with scopes, hosts and origins, TLS and proxies.
+
+use reqwest::Method;
+use serde_json::json;
+
+use super::Api;
+use super::api::{answered, token};
+use crate::cli::scene::Scene;
+
+#[tokio::test]
+async fn a_token_does_what_its_scopes_say_until_it_is_revoked() {
+    let scene = Scene::with_repository();
+    scene.run(&["task", "add", "One", "--new"]).expect(0);
+    let api = Api::start(&scene);
+    let (reader, writer) = (token(&scene, "reader", "read"), token(&scene, "writer", "write"));
+    let get = async |token: &str, path: &str| {
+        api.bare(Method::GET, path).bearer_auth(token).send().await.unwrap().status().as_u16()
+    };
+    let post = async |token: &str, name: &str, fields| {
+        answered(api.bare(Method::POST, &format!("/api/commands/{name}")).bearer_auth(token), &fields).await.0
+    };
+    let add = || json!({ "text": "Two" });
+    assert_eq!((get(&reader, "/api/plans").await, get(&writer, "/api/plans").await), (200, 403));
+    assert_eq!((post(&reader, "task-add", add()).await, post(&writer, "task-add", add()).await), (403, 200));
+    let answer = || json!({ "plan": "backlog", "question": "q1", "text": "x" });
+    assert_eq!(post(&writer, "answer", answer()).await, 403, "a person answers");
+    for path in ["/", "/mcp", "/assets/page.css", "/do/done"] {
+        assert_eq!(get(&reader, path).await, 403, "{path}");
+    }
+    assert_eq!(get("wrong", "/api/plans").await, 401);
+    assert_eq!(api.bare(Method::GET, "/api/plans").send().await.unwrap().status(), 401);
+
+    let listed = scene.run(&["tokens", "-o", "json"]).expect(0);
+    assert!(!listed.stdout.contains(&reader), "it is shown once");
+    assert!(!scene.read(".crewlog/log.db-tokens").contains(&reader), "its digest is kept");
+    scene.run(&["tokens", "add", "reader"]).expect(9);
+    scene.run(&["tokens", "revoke", "reader"]).expect(0);
+    scene.run(&["tokens", "revoke", "reader"]).expect(4);
+    assert_eq!((get(&reader, "/api/plans").await, post(&writer, "task-add", add()).await), (401, 200));
+    let by = scene.events_of_type("TasksAmended");
+    assert_eq!(by.len(), 2);
+}
+
+#[tokio::test]
+async fn another_host_or_the_page_of_another_server_is_refused() {
+    let scene = Scene::with_repository();
+    scene.run(&["init"]);
+    let api = Api::start(&scene);
+    let cookie = api.cookie().await;
+    let send = async |name: &str, value: &str| {
+        let request = api.bare(Method::GET, "/api/plans").header("cookie", &cookie).header(name, value);
+        request.send().await.unwrap().status().as_u16()
+    };
+    assert_eq!(send("x-other", "1").await, 200);
+    assert_eq!(send("host", "evil.example").await, 403);
+    assert_eq!(send("origin", "http://evil.example").await, 403);
+    assert_eq!(send("origin", "null").await, 403);
+    assert_eq!(send("origin", &api.url("")).await, 200);
+    let redeemed = api.client.get(api.printed["person"].as_str().unwrap()).send().await.unwrap();
+    assert_eq!(redeemed.status(), 401, "the one-time token was used");
+}
+
+#[tokio::test]
+async fn an_address_that_others_reach_needs_tls_or_a_proxy() {
+    let scene = Scene::with_repository();
+    scene.run(&["init"]);
+    let refused = scene.run(&["serve", "--listen", "0.0.0.0:0"]).expect(1);
+    refused.says(&["loopback", "[serve]"]);
+
+    scene.write("crewlog.toml", "[serve]\nproxies = [\"203.0.113.7\"]\nhosts = [\"crew.example\"]\n");
+    let api = Api::start_with(&scene, &["--listen", "0.0.0.0:0"]);
+    let port = api.printed["mcp"].as_str().unwrap().rsplit(':').next().unwrap().split('/').next().unwrap();
+    let dropped = api.client.get(format!("http://127.0.0.1:{port}/api/plans")).send().await;
+    assert!(dropped.is_err(), "only the proxy is answered");
+    drop(api);
+
+    scene.write("crewlog.toml", "[serve]\nproxies = [\"127.0.0.1\"]\nhosts = [\"crew.example\"]\n");
+    let api = Api::start_with(&scene, &["--listen", "0.0.0.0:0"]);
+    let port = api.printed["mcp"].as_str().unwrap().rsplit(':').next().unwrap().split('/').next().unwrap();
+    let token = token(&scene, "proxied", "read");
+    let request = api.client.get(format!("http://127.0.0.1:{port}/api/plans")).bearer_auth(&token);
+    assert_eq!(request.header("host", "crew.example").send().await.unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn a_certificate_makes_everything_go_over_tls() {
+    let scene = Scene::with_repository();
+    scene.run(&["init"]);
+    scene.write("crewlog.toml", "[serve]\ncertificate = \"missing.pem\"\nkey = \"missing.pem\"\n");
+    scene.run(&["serve", "--listen", "127.0.0.1:0"]).expect(1).says(&["missing.pem"]);
+    scene.write("crewlog.toml", "[serve]\ncertificate = \"missing.pem\"\n");
+    scene.run(&["serve", "--listen", "127.0.0.1:0"]).expect(1).says(&["certificate and key"]);
+
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap();
+    scene.write("chain.pem", made.cert.pem());
+    scene.write("key.pem", made.signing_key.serialize_pem());
+    scene.write("crewlog.toml", "[serve]\ncertificate = \"chain.pem\"\nkey = \"key.pem\"\n");
+    let api = Api::start(&scene);
+    assert!(api.printed["person"].as_str().unwrap().starts_with("https://"), "{}", api.printed);
+    let root = reqwest::Certificate::from_pem(made.cert.pem().as_bytes()).unwrap();
+    let client = reqwest::Client::builder()
+        .no_proxy()
+        .tls_certs_only([root])
+        .redirect(reqwest::redirect::Policy::none())
+        .build()
+        .unwrap();
+    let token = token(&scene, "over-tls", "read");
+    let answered = client.get(api.url("/api/plans")).bearer_auth(&token).send().await.unwrap();
+    assert_eq!(answered.status(), 200);
+    let redeemed = client.get(api.printed["person"].as_str().unwrap()).send().await.unwrap();
+    assert!(redeemed.headers()["set-cookie"].to_str().unwrap().contains("; Secure"));
+    let plain = api.client.get(api.url("/api/plans").replace("https", "http")).send().await;
+    assert!(plain.is_err(), "nothing is answered without TLS");
+}

@@ -1,0 +1,141 @@
+//! Every view at any position: HTTP says what the command line says, and what was may be kept for ever.
+
+use serde_json::{Value, json};
+
+use super::Api;
+use crate::cli::demo;
+
+const N_POSITIONS: i64 = 200;
+/// The end of the recorded day: the server appends more.
+const END: i64 = 2_466;
+
+/// Positions spread over the log, the first and the last among them, by a step that meets every rest.
+fn positions(head: i64) -> impl Iterator<Item = i64> {
+    (1..=N_POSITIONS).map(move |n| if n == N_POSITIONS { head } else { (n * 1_009) % head + 1 })
+}
+
+#[tokio::test]
+async fn a_view_at_200_positions_of_a_recorded_day_is_what_the_command_line_shows() {
+    let scene = demo::scene();
+    let api = Api::start(&scene);
+    let printed = |words: &[&str]| scene.run(&[words, &["-o", "json"]].concat());
+    // The name of the list in the command line's JSON.
+    let lists: [(&str, &[&str], &str); 6] = [
+        ("/api/agents?all=true&", &["agents", "--all"], "agents"),
+        ("/api/leases?", &["leases"], "leases"),
+        ("/api/needs?", &["inbox"], "items"),
+        ("/api/conflicts?", &["conflicts"], "conflicts"),
+        ("/api/statistics?", &["stats"], "projects"),
+        ("/api/plans?", &["ls"], "plans"),
+    ];
+    let mut n_shown = 0;
+    for (n, position) in positions(END).enumerate() {
+        let at = position.to_string();
+        let (path, words, key) = lists[n % lists.len()];
+        let list = api.view(&format!("{path}at={at}")).await;
+        let expected = printed(&[words, &["--at", &at]].concat()).expect(0).json();
+        assert_eq!(list["items"], expected[key], "{path} at {at}");
+        let plans = api.view(&format!("/api/plans?at={at}")).await;
+        let Some(plan) = plans["items"].as_array().unwrap().iter().cycle().nth(n) else { continue };
+        let plan = plan["plan"].as_str().unwrap();
+        let shown = api.view(&format!("/api/plans/{plan}?at={at}")).await;
+        assert_eq!(shown, printed(&["show", plan, "--at", &at]).expect(0).json(), "{plan} at {at}");
+        n_shown += 1;
+    }
+    assert!(n_shown > 150, "{n_shown} plans were compared");
+}
+
+#[tokio::test]
+async fn what_was_may_be_kept_for_ever_and_what_is_may_not() {
+    let scene = demo::scene();
+    let api = Api::start(&scene);
+    let control = async |path: &str| {
+        let response = api.get(path).await;
+        assert_eq!(response.status(), 200, "{path}");
+        response.headers()["cache-control"].to_str().unwrap().to_owned()
+    };
+    let plan = "/api/plans/backlog";
+    for path in
+        ["/api/plans", "/api/agents", "/api/files", plan, "/api/plans/backlog/graph", "/api/events", "/api/events/9"]
+    {
+        assert_eq!(control(path).await, "no-store", "{path}");
+        assert!(control(&format!("{path}?at=2000")).await.contains("immutable"), "{path}");
+    }
+    let head = api.view("/api/plans").await["at"].as_i64().unwrap();
+    let beyond = api.get(&format!("/api/plans?at={}", head + 1_000)).await;
+    assert_eq!(beyond.status(), 404);
+    assert_eq!(beyond.headers()["cache-control"], "no-store");
+    assert_eq!(beyond.headers()["content-type"], "application/problem+json");
+    let problem: Value = serde_json::from_str(&beyond.text().await.unwrap()).unwrap();
+    assert!(problem["detail"].as_str().unwrap().contains(&head.to_string()), "{problem}");
+}
+
+#[tokio::test]
+async fn an_event_names_its_causes_and_effects_up_to_the_position() {
+    let scene = demo::scene();
+    let api = Api::start(&scene);
+    let claims = api.view("/api/events?type=TaskClaimed&limit=1").await;
+    let claimed = claims["items"][0]["position"].as_i64().unwrap();
+    let event = api.view(&format!("/api/events/{claimed}")).await;
+    assert_eq!(event["event_type"], "TaskClaimed");
+    let id = event["event_id"].as_str().unwrap();
+    let trace = scene.run(&["events", "--causes", id, "-o", "json"]).expect(0).json();
+    let traced: Vec<_> = trace["events"].as_array().unwrap().iter().map(|event| &event["position"]).collect();
+    for linked in ["causes", "effects"] {
+        for event in event[linked].as_array().unwrap() {
+            assert!(traced.contains(&&event["position"]), "{event}");
+        }
+    }
+    let cause = event["causes"][0]["position"].as_i64().unwrap();
+    // The claim is one append with leases.
+    let dispatched = api.view(&format!("/api/events/{cause}?at={}", claimed + 20)).await;
+    assert_eq!(dispatched["effects"][0]["position"], claimed);
+    let before = api.view(&format!("/api/events/{cause}?at={}", claimed - 1)).await;
+    assert_eq!(before["effects"], json!([]));
+    assert_eq!(api.get(&format!("/api/events/{claimed}?at={}", claimed - 1)).await.status(), 404);
+}
+
+#[tokio::test]
+async fn events_come_in_pages_by_position_from_either_end() {
+    let scene = demo::scene();
+    let api = Api::start(&scene);
+    let (mut forwards, mut after) = (Vec::new(), String::new());
+    loop {
+        let page = api.view(&format!("/api/events?plan=backlog&at={END}&limit=97{after}")).await;
+        forwards.extend(page["items"].as_array().unwrap().iter().map(|event| event["position"].as_i64().unwrap()));
+        match page["next"].as_i64() {
+            Some(next) => after = format!("&after={next}"),
+            None => break,
+        }
+    }
+    let page = api.view(&format!("/api/events?plan=backlog&limit=500&reverse=true&at={END}")).await;
+    let backwards: Vec<_> =
+        page["items"].as_array().unwrap().iter().map(|event| event["position"].as_i64().unwrap()).collect();
+    forwards.reverse();
+    assert_eq!(forwards[..backwards.len()], backwards);
+    let printed = scene.run(&["events", "backlog", "--up-to", &END.to_string(), "-o", "jsonl"]).expect(0);
+    assert_eq!(forwards.len(), printed.stdout.lines().count());
+}
+
+#[tokio::test]
+async fn counts_and_bars_add_up_to_the_tasks() {
+    let scene = demo::scene();
+    let api = Api::start(&scene);
+    let plan = "iso-week-dates-7k2m";
+    let shown = api.view(&format!("/api/plans/{plan}?at={END}")).await;
+    let n_tasks = shown["tasks"].as_array().unwrap().len();
+    let counts = api.view(&format!("/api/plans/{plan}/counts?points=50&at={END}")).await;
+    let last = &counts["counts"].as_array().unwrap()[49];
+    let sum: u64 = last["counts"].as_array().unwrap().iter().map(|count| count.as_u64().unwrap()).sum();
+    assert_eq!((sum as usize, &last["position"]), (n_tasks, &shown["at"]));
+    let stages = counts["stages"].as_array().unwrap();
+    let n_done = &last["counts"][stages.iter().position(|stage| stage == "done").unwrap()];
+    let completed = shown["tasks"].as_array().unwrap().iter().filter(|task| task["status"] == "Completed").count();
+    assert_eq!(n_done.as_u64(), Some(completed as u64));
+    let graph = api.view(&format!("/api/plans/{plan}/graph?at={END}")).await;
+    assert_eq!(graph["nodes"].as_array().unwrap().len(), n_tasks);
+    let timeline = api.view(&format!("/api/plans/{plan}/timeline?by_task=true")).await;
+    for bar in timeline["lanes"].as_array().unwrap().iter().flat_map(|lane| lane["bars"].as_array().unwrap()) {
+        assert!(bar["to_us"].is_null() || bar["from_us"].as_i64() <= bar["to_us"].as_i64(), "{bar}");
+    }
+}

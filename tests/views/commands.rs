@@ -1,0 +1,156 @@
+//! Commands over HTTP: those of the command line, with the same effects and the same refusals.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::Api;
+use super::api::{answered, token};
+use crate::cli::scene::Scene;
+
+/// A scene with a plan of which one task waits for a person.
+fn waiting() -> (Scene, String) {
+    let scene = Scene::with_repository();
+    let plan = scene.run(&["task", "add", "Look at it", "--new", "-o", "json"]).expect(0).json();
+    let plan = plan["plan"].as_str().unwrap().to_owned();
+    (scene, plan)
+}
+
+fn task<'a>(shown: &'a Value, n: usize) -> &'a Value {
+    &shown["tasks"][n - 1]
+}
+
+#[tokio::test]
+async fn a_command_does_what_it_does_on_the_command_line() {
+    let (scene, plan) = waiting();
+    let api = Api::start(&scene);
+    let (status, asked) = api.command("ask", &json!({ "plan": plan, "task": "1", "question": "Which?" })).await;
+    assert_eq!(status, 422, "it runs: {asked}");
+    let added = api.command("task-add", &json!({ "text": "Write it", "after": ["1"] })).await;
+    assert_eq!((added.0, &added.1["tasks"]), (200, &json!(["2"])));
+    let asked = api.command("ask", &json!({ "plan": plan, "task": 2, "question": "-- Which?" })).await;
+    assert_eq!(asked.0, 200, "{}", asked.1);
+    let needs = api.view("/api/needs").await;
+    assert_eq!((&needs["items"][0]["kind"], &needs["items"][0]["text"]), (&json!("question"), &json!("-- Which?")));
+    assert_eq!(api.command("answer", &json!({ "plan": plan, "question": "q1", "text": "-x" })).await.0, 200);
+    assert_eq!(api.command("done", &json!({ "plan": plan, "task": "1", "result": "seen" })).await.0, 200);
+    let shown = scene.show(&plan);
+    assert_eq!((&task(&shown, 1)["status"], &task(&shown, 1)["result"]), (&json!("Completed"), &json!("seen")));
+    assert_eq!(shown["questions"][0]["answer"], "-x");
+    assert_eq!(api.command("pause", &json!({ "plan": plan })).await.0, 200);
+    assert_eq!(scene.show(&plan)["status"], "Paused");
+    assert_eq!(api.command("resume", &json!({ "plan": plan })).await.0, 200);
+    assert_ne!(scene.show(&plan)["status"], "Paused");
+    assert_eq!(api.command("checkpoint", &json!({ "plan": plan, "name": "here" })).await.0, 200);
+    let (status, forked) = api.command("fork", &json!({ "plan": plan, "at": "here", "reason": "to try" })).await;
+    assert_eq!(status, 200, "{forked}");
+    assert_eq!(scene.show(forked["plan"].as_str().unwrap())["parent"]["reason"], "to try");
+}
+
+#[tokio::test]
+async fn a_refused_command_says_what_is_wrong_and_changes_nothing() {
+    let (scene, plan) = waiting();
+    let api = Api::start(&scene);
+    let n_events = scene.events().len();
+    for (name, fields, status, said) in [
+        ("nothing", json!({}), 404, "no command"),
+        ("done", json!({ "plan": plan }), 422, "TASK"),
+        ("done", json!({ "plan": plan, "task": "9" }), 404, "no task"),
+        ("done", json!({ "plan": "none", "task": "1" }), 404, "no plan"),
+        ("done", json!({ "plan": plan, "task": "1", "to": "x" }), 422, "no field"),
+        ("done", json!({ "plan": plan, "task": ["1"] }), 422, "one value"),
+        ("done", json!({ "plan": plan, "task": "1", "result": "a\u{0}b" }), 422, "character 0"),
+        ("pause", json!({ "plan": plan, "yes": 1 }), 422, "true or false"),
+        ("retry", json!({ "plan": plan, "task": "1" }), 422, "Running"),
+        ("run", json!({}), 422, "text"),
+        ("run", json!({ "text": "" }), 422, ""),
+        ("end-leases", json!({ "force": ["1"], "reason": "x" }), 409, "lease"),
+    ] {
+        let (found, problem) = api.command(name, &fields).await;
+        assert_eq!(found, status, "{name} {fields}: {problem}");
+        assert!(problem["detail"].as_str().unwrap().contains(said), "{name} {fields}: {problem}");
+    }
+    let wrong = api.request(Method::POST, "/api/commands/done").header("content-type", "application/json");
+    assert_eq!(wrong.body("{").send().await.unwrap().status(), 400);
+    assert_eq!(api.request(Method::POST, "/api/commands/done").body("{}").send().await.unwrap().status(), 415);
+    let long = json!({ "plan": plan, "task": "1", "result": "x".repeat(1 << 20) });
+    assert_eq!(api.command("done", &long).await.0, 413);
+    assert_eq!(scene.events().len(), n_events);
+}
+
+#[tokio::test]
+async fn no_file_of_the_server_is_read_for_a_command() {
+    let (scene, plan) = waiting();
+    scene.write("secret.md", "- a secret step\n");
+    let api = Api::start(&scene);
+    let file = scene.path("secret.md").to_string_lossy().into_owned();
+    for text in [file.as_str(), "secret.md", "-"] {
+        api.command("amend", &json!({ "plan": plan, "add": text })).await;
+        api.command("task-add", &json!({ "text": text })).await;
+        api.command("fork", &json!({ "plan": plan, "add": text })).await;
+    }
+    api.command("send", &json!({ "to": ["everyone"], "subject": "s", "body": "-" })).await;
+    assert!(!scene.run(&["export"]).stdout.contains("a secret step"));
+}
+
+#[tokio::test]
+async fn commands_run_only_with_consent_of_who_may_give_it() {
+    let scene = Scene::with_repository();
+    scene.run(&["init"]);
+    let api = Api::start(&scene);
+    let text = json!({ "text": "# Build\n1. Run `make all`\n" });
+    let (status, problem) = api.command("run", &text).await;
+    assert_eq!((status, &problem["type"]), (403, &json!("consent")), "{problem}");
+    assert!(problem["notes"].to_string().contains("make all"), "what would run is shown: {problem}");
+    let agreed = json!({ "text": "# Build\n1. Run `make all`\n", "yes": true });
+    let writer = token(&scene, "writer", "read,write");
+    let by_writer = || api.bare(Method::POST, "/api/commands/run").bearer_auth(&writer);
+    assert_eq!(answered(by_writer(), &agreed).await.0, 403);
+    assert_eq!(api.view("/api/plans").await["items"], json!([]));
+    let (status, made) = api.command("run", &agreed).await;
+    assert_eq!(status, 200, "{made}");
+    // Nothing in the server executes it.
+    assert_eq!(task(&scene.show(made["plan"].as_str().unwrap()), 1)["status"], "Running");
+
+    // The person sees the commands on a page, and agrees there.
+    let cookie = api.cookie().await;
+    let form = async |fields: &[(&str, &str)]| {
+        let body: String = fields
+            .iter()
+            .map(|(name, value)| format!("{name}={}&", value.replace('`', "%60").replace('\n', "%0A")))
+            .collect();
+        let request = api.bare(Method::POST, "/do/task-add").header("cookie", &cookie);
+        request.header("content-type", "application/x-www-form-urlencoded").body(body).send().await.unwrap()
+    };
+    let plan = made["plan"].as_str().unwrap();
+    let fields = [("plan", plan), ("text", "Run `rm all`"), ("back", "/?tab=graph")];
+    let asked = form(&fields).await;
+    assert_eq!(asked.status(), 403);
+    let page = asked.text().await.unwrap();
+    assert!(page.contains("rm all") && page.contains("value=\"true\"") && page.contains("/?tab=graph"), "{page}");
+    let done = form(&[&fields[..], &[("yes", "true")]].concat()).await;
+    assert_eq!(
+        (done.status().as_u16(), done.headers()["location"].to_str().unwrap()),
+        (303, "/?tab=graph&said=done"),
+        "{:?}",
+        done.headers()
+    );
+}
+
+#[tokio::test]
+async fn a_repeated_key_has_one_effect_and_the_same_answer() {
+    let (scene, plan) = waiting();
+    let api = Api::start(&scene);
+    let keyed = |key: &str| api.request(Method::POST, "/api/commands/task-add").header("idempotency-key", key);
+    let fields = json!({ "plan": plan, "text": "Write it" });
+    let (first, again) = tokio::join!(answered(keyed("k1"), &fields), answered(keyed("k1"), &fields));
+    assert_eq!(first, again);
+    assert_eq!(first.0, 200, "{}", first.1);
+    assert_eq!(scene.show(&plan)["tasks"].as_array().unwrap().len(), 2);
+    let other = answered(keyed("k1"), &json!({ "plan": plan, "text": "Other" })).await;
+    assert_eq!(other.0, 409, "{}", other.1);
+    assert_eq!(answered(keyed("k2"), &fields).await.0, 200);
+    assert_eq!(answered(keyed(&"k".repeat(201)), &fields).await.0, 422);
+    let refused = json!({ "plan": "none", "text": "x" });
+    assert_eq!(answered(keyed("k3"), &refused).await.0, 404);
+    assert_eq!(answered(keyed("k3"), &fields).await.0, 200, "a refused call leaves its key free");
+}

@@ -1,0 +1,80 @@
+//! Streams of events: what is appended arrives in order, and a client that comes back misses and repeats none.
+
+use std::time::Duration;
+
+use futures::StreamExt;
+use reqwest::Method;
+use serde_json::json;
+
+use super::Api;
+use crate::cli::demo;
+use crate::cli::scene::Scene;
+
+/// Reads a stream of events until it has `n`, and gives their positions.
+async fn read(api: &Api, path: &str, last: Option<i64>, n: usize) -> Vec<i64> {
+    let mut request = api.request(Method::GET, path);
+    if let Some(last) = last {
+        request = request.header("last-event-id", last.to_string());
+    }
+    let response = request.send().await.unwrap();
+    assert_eq!(
+        (response.status().as_u16(), response.headers()["content-type"].as_bytes()),
+        (200, &b"text/event-stream"[..])
+    );
+    let (mut bytes, mut text) = (response.bytes_stream(), String::new());
+    let read = async {
+        loop {
+            let ids = text.lines().filter_map(|line| line.strip_prefix("id: ")).map(|id| id.parse().unwrap());
+            let ids: Vec<i64> = ids.collect();
+            if ids.len() >= n {
+                return ids.into_iter().take(n).collect();
+            }
+            text.push_str(&String::from_utf8_lossy(&bytes.next().await.unwrap().unwrap()));
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), read).await.expect("the events arrive")
+}
+
+#[tokio::test]
+async fn a_client_that_comes_back_misses_and_repeats_no_event() {
+    let scene = demo::scene();
+    let api = Api::start(&scene);
+    let head = api.view("/api/plans").await["at"].as_i64().unwrap();
+    let (mut found, mut last) = (Vec::new(), None);
+    while found.len() < head as usize {
+        let n = (head as usize - found.len()).min(173);
+        let path = if last.is_none() { "/api/events/stream?after=0" } else { "/api/events/stream" };
+        found.extend(read(&api, path, last, n).await);
+        last = found.last().copied();
+    }
+    assert_eq!(found, (1..=head).collect::<Vec<_>>());
+    assert_eq!(api.get(&format!("/api/events/stream?after={}", head + 1_000)).await.status(), 404);
+    let wrong = api.request(Method::GET, "/api/events/stream").header("last-event-id", "x").send().await.unwrap();
+    assert_eq!(wrong.status(), 422);
+}
+
+#[tokio::test]
+async fn what_is_appended_arrives_while_the_client_listens() {
+    let scene = Scene::with_repository();
+    let made = scene.run(&["task", "add", "One", "--new", "-o", "json"]).expect(0).json();
+    let api = Api::start(&scene);
+    let head = api.view("/api/plans").await["at"].as_i64().unwrap();
+    let path = format!("/api/events/stream?after={head}&plan={}", made["plan"].as_str().unwrap());
+    let (found, added) =
+        tokio::join!(read(&api, &path, None, 1), async { api.command("task-add", &json!({ "text": "Two" })).await });
+    assert_eq!(added.0, 200);
+    assert_eq!(found, [head + 1]);
+}
+
+#[tokio::test]
+async fn clients_that_never_read_hold_up_nobody() {
+    let scene = demo::scene();
+    let api = Api::start(&scene);
+    let mut open = Vec::new();
+    for _ in 0..100 {
+        open.push(api.get("/api/events/stream?after=0").await);
+    }
+    assert_eq!(api.command("task-add", &json!({ "text": "Go on", "plan": "backlog" })).await.0, 200);
+    assert_eq!(api.view("/api/plans").await["items"].as_array().unwrap().len(), 4);
+    drop(open);
+}
