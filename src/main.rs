@@ -51,6 +51,7 @@ mod step;
 mod sync;
 mod terminal;
 mod text;
+mod top;
 mod verify;
 mod views;
 mod work;
@@ -160,6 +161,7 @@ async fn obey(session: &Session, command: Command) -> Result<Code, Failure> {
         Command::Tokens { command: None } => http::access::list(session),
         Command::Tokens { command: Some(Tokens::Add { name, scope }) } => http::access::add(session, name, scope),
         Command::Tokens { command: Some(Tokens::Revoke { name }) } => http::access::revoke(session, &name),
+        Command::Top(at) => top::top(session, at.at).await,
         Command::Serve { listen } => http::serve(session, listen).await,
         Command::Supervise | Command::Hook { .. } => unreachable!("it was taken before the runtime began"),
         command => carry_out(session, command).await,
