@@ -4,13 +4,14 @@ use crewlog_executors::crew::Kind;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
+use ratatui::symbols::border::DOUBLE;
 use ratatui::text::Line;
-use ratatui::widgets::{Block, Borders, Clear, Paragraph, Row as TableRow, Table, TableState, Wrap};
+use ratatui::widgets::{Block, Clear, Paragraph, Row as TableRow, Table, TableState, Wrap};
 use serde_json::json;
 
-use super::shown::{Tone, clock, described};
+use super::shown::{Tone, described};
 use super::state::{Mode, Panel, State};
-use crate::text::{one_line, rfc3339};
+use crate::text::{one_line, rfc3339, visible};
 use crate::views::NeedView;
 
 /// From this size on all panels are shown.
@@ -23,24 +24,16 @@ const LINE_CHARS_MAX: usize = 1_000;
 pub fn draw(state: &State, frame: &mut Frame) {
     let [head, panels, foot] =
         Layout::vertical([Constraint::Length(1), Constraint::Fill(1), Constraint::Length(2)]).areas(frame.area());
-    let shown = &state.shown;
+    let (shown, project, time) = (&state.shown, one_line(&state.project, 60), rfc3339(state.shown.time));
+    let (when, look) = if state.is_past() { ("PAST", Modifier::REVERSED) } else { ("live", Modifier::empty()) };
+    let line = format!("crewlog top  {project}  {when}: position {}, {}", shown.at, time.get(..19).unwrap_or(&time));
+    frame.render_widget(Line::styled(line, look), head);
     let mut within = panels;
-    let project = one_line(&state.project, 60);
     if state.is_past() {
-        let time = rfc3339(shown.time);
-        let line = format!("crewlog top  {project}  PAST, as of {}", time.get(..19).unwrap_or(&time));
-        frame.render_widget(Line::styled(line, style(state, Tone::Busy).add_modifier(Modifier::REVERSED)), head);
-        let title =
-            format!(" PAST: position {} of {}; nothing can be changed; L: back to the present ", shown.at, shown.head);
-        let frame_around = Block::bordered().border_set(ratatui::symbols::border::DOUBLE).title(title);
-        within = frame_around.inner(panels);
-        frame.render_widget(frame_around.border_style(style(state, Tone::Busy)), panels);
-    } else {
-        let time = rfc3339(shown.time);
-        frame.render_widget(
-            Line::raw(format!("crewlog top  {project}  live, position {} at {}", shown.at, clock(&time))),
-            head,
-        );
+        let title = format!(" PAST: {} of {}; nothing can be changed; L: back to the present ", shown.at, shown.head);
+        let around = Block::bordered().border_set(DOUBLE).title(title);
+        within = around.inner(panels);
+        frame.render_widget(around.border_style(style(state, Tone::Busy)), panels);
     }
     for (panel, area) in places(state, within) {
         draw_panel(state, frame, panel, area);
@@ -91,7 +84,8 @@ fn draw_panel(state: &State, frame: &mut Frame, panel: Panel, area: Rect) {
         filter => format!(" with \"{}\"", one_line(filter, 20)),
     };
     let sign = if is_focused { "*" } else { "" };
-    let title = format!(" {sign}{} {}{of} ({}){filter} ", panel as usize + 1, panel.title(), rows.len());
+    let name: &str = panel.into();
+    let title = format!(" {sign}{} {name}{of} ({}){filter} ", panel as usize + 1, rows.len());
     let weight = if is_focused { Modifier::BOLD } else { Modifier::empty() };
     let block = Block::bordered().title(title).title_style(weight);
     if rows.is_empty() {
@@ -119,7 +113,7 @@ fn draw_need(frame: &mut Frame, need: &NeedView, area: Rect) {
 }
 
 fn draw_text(frame: &mut Frame, title: &str, text: &str, line: u16, area: Rect) {
-    let block = Block::bordered().borders(Borders::ALL).title(format!(" {title} "));
+    let block = Block::bordered().title(format!(" {title} "));
     frame.render_widget(Clear, area);
     frame.render_widget(Paragraph::new(text).block(block).wrap(Wrap { trim: false }).scroll((line, 0)), area);
 }
@@ -154,7 +148,7 @@ fn draw_foot(state: &State, frame: &mut Frame, area: Rect) {
     };
     let [over, under] = Layout::vertical([Constraint::Length(1); 2]).areas(area);
     frame.render_widget(Line::raw(one_line(&above, LINE_CHARS_MAX)), over);
-    let typed = Line::raw(crate::text::visible(&below));
+    let typed = Line::raw(if is_typed { visible(&below) } else { one_line(&below, LINE_CHARS_MAX) });
     let hidden = u16::try_from(typed.width()).unwrap_or(u16::MAX).saturating_sub(under.width.saturating_sub(1));
     let end = u16::try_from(typed.width()).unwrap_or(u16::MAX).saturating_sub(hidden);
     frame.render_widget(Paragraph::new(typed).scroll((0, if is_typed { hidden } else { 0 })), under);

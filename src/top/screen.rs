@@ -54,8 +54,8 @@ impl Drop for Taken {
 fn give_back() {
     let Some(kept) = TAKEN.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
     // A terminal that has hung up takes nothing.
-    let _ = execute!(stdout(), DisableBracketedPaste, LeaveAlternateScreen, Show);
     let _ = disable_raw_mode();
+    let _ = execute!(stdout(), DisableBracketedPaste, LeaveAlternateScreen, Show);
     if let Some(kept) = kept {
         let _ = rustix::stdio::dup2_stderr(kept);
     }

@@ -267,11 +267,11 @@ pub fn safe(text: &str) -> String {
 }
 
 /// The time of day of a moment, in UTC.
-pub fn clock(moment: &str) -> &str {
+fn clock(moment: &str) -> &str {
     moment.get(11..19).unwrap_or(moment)
 }
 
 /// The word of a kind.
-pub fn word(kind: &Value) -> String {
+fn word(kind: &Value) -> String {
     kind.as_str().unwrap_or_default().to_owned()
 }

@@ -3,7 +3,7 @@
 use crewlog_executors::crew::Kind;
 use crewlog_mq::{Position, Timestamp};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use strum::VariantArray;
+use strum::{IntoStaticStr, VariantArray};
 
 use super::shown::{Asked, Row, Shown, safe};
 use super::words::{answer, listed, without_running};
@@ -26,8 +26,10 @@ q             quit
 A past position is framed, and nothing can be changed there. Times of day are in UTC.";
 
 /// A list on the screen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, VariantArray)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, VariantArray, IntoStaticStr)]
 pub enum Panel {
+    #[default]
+    #[strum(serialize = "Needs you")]
     Needs,
     Plans,
     Tasks,
@@ -37,9 +39,10 @@ pub enum Panel {
 }
 
 /// What the keys do.
-#[derive(Debug, Clone)]
+#[derive(Debug, Default)]
 pub enum Mode {
     /// Move in the panels.
+    #[default]
     Browse,
     /// Type what the rows of the panel must have.
     Filter,
@@ -90,6 +93,7 @@ pub enum Action {
 }
 
 /// What is shown.
+#[derive(Default)]
 pub struct State {
     pub shown: Shown,
     pub asked: Asked,
@@ -113,17 +117,6 @@ pub struct State {
 impl Panel {
     pub const ALL: &[Self] = <Self as VariantArray>::VARIANTS;
 
-    pub fn title(self) -> &'static str {
-        match self {
-            Self::Needs => "Needs you",
-            Self::Plans => "Plans",
-            Self::Tasks => "Tasks",
-            Self::Agents => "Agents",
-            Self::Leases => "Leases",
-            Self::Log => "Log",
-        }
-    }
-
     fn moved(self, steps: usize) -> Self {
         Self::ALL[(self as usize + steps) % Self::ALL.len()]
     }
@@ -131,25 +124,7 @@ impl Panel {
 
 impl State {
     pub fn new(shown: Shown, asked: Asked, project: String, has_colour: bool) -> Self {
-        let now = shown.time;
-        let (mode, note) = (Mode::Browse, String::new());
-        let (chosen, filters) = (Default::default(), Default::default());
-        let (focus, beside) = (Panel::Needs, Panel::Plans);
-        let mut state = Self {
-            shown: Shown::default(),
-            asked,
-            focus,
-            beside,
-            mode,
-            note,
-            project,
-            has_colour,
-            now,
-            chosen,
-            filters,
-            is_loading: false,
-            is_stale: false,
-        };
+        let mut state = Self { asked, beside: Panel::Plans, project, has_colour, ..Self::default() };
         state.take(shown);
         state
     }
@@ -218,10 +193,10 @@ impl State {
     }
 
     fn take(&mut self, shown: Shown) {
-        // Two loads do not overlap, so what came before this one began is in it.
         self.shown = shown;
         self.now = self.now.max(self.shown.time);
-        self.asked.plan.clone_from(&self.shown.plan);
+        // A plan that is not there yet at a past position stays the one that is asked for.
+        self.asked.plan = self.asked.plan.take().or_else(|| self.shown.plan.clone());
         self.chosen[Panel::Plans as usize].1.clone_from(&self.shown.plan);
         for panel in Panel::ALL {
             let rows = self.rows(*panel);
@@ -254,7 +229,7 @@ impl State {
         if key.modifiers.contains(KeyModifiers::CONTROL) && key.code == KeyCode::Char('c') {
             return vec![Action::Quit];
         }
-        match std::mem::replace(&mut self.mode, Mode::Browse) {
+        match std::mem::take(&mut self.mode) {
             Mode::Browse => return self.browse(key.code),
             Mode::Filter => self.type_filter(key.code),
             Mode::Answer { need, text } => return self.answer(key, need, text),
