@@ -24,9 +24,9 @@ const LINE_CHARS_MAX: usize = 1_000;
 pub fn draw(state: &State, frame: &mut Frame) {
     let [head, panels, foot] =
         Layout::vertical([Constraint::Length(1), Constraint::Fill(1), Constraint::Length(2)]).areas(frame.area());
-    let (shown, project, time) = (&state.shown, one_line(&state.project, 60), rfc3339(state.shown.time));
+    let (shown, folder, time) = (&state.shown, one_line(&state.folder, 60), rfc3339(state.shown.time));
     let (when, look) = if state.is_past() { ("PAST", Modifier::REVERSED) } else { ("live", Modifier::empty()) };
-    let line = format!("crewlog top  {project}  {when}: position {}, {}", shown.at, time.get(..19).unwrap_or(&time));
+    let line = format!("crewlog top  {folder}  {when}: position {}, {}", shown.at, time.get(..19).unwrap_or(&time));
     frame.render_widget(Line::styled(line, look), head);
     let mut within = panels;
     if state.is_past() {

@@ -60,7 +60,8 @@ pub async fn top(session: &Session, at: Option<Position>) -> Result<Code, Failur
     let views = Arc::new(Views::serve(&crew));
     let asked = Asked { at, plan: None };
     let shown = Shown::load(&views, &asked).await?;
-    let state = State::new(shown, asked, crew.project().to_owned(), session.terminal.has_colour);
+    let folder = session.folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let state = State::new(shown, asked, folder, session.terminal.has_colour);
     let signals = Signals::new()?;
     let screen = Screen::take()?;
     let view = View { session, crew, views, doing: JoinSet::new() };

@@ -151,10 +151,10 @@ impl Shown {
         let who = if need.id.starts_with(&need.from) { need.id.clone() } else { format!("{} {}", need.id, need.from) };
         let tone = if matches!(need.kind, Kind::Permission | Kind::Question) { Tone::Busy } else { Tone::Bad };
         let kind = word(&json!(need.kind));
-        Row::new(format!("{kind} {}", need.id), place, tone, [kind, age, who, need.text.clone()])
+        Row::new(format!("{kind} {}", need.id), place, tone, &[&kind, &age, &who, &need.text])
     }
 
-    /// All that is known of a thing in a panel, in lines that are safe to show.
+    /// Everything about a thing in a panel, in lines that are safe to show.
     pub fn details(&self, panel: Panel, place: usize) -> Option<String> {
         let (json, first, heading): (_, _, &[&str]) = match panel {
             Panel::Needs => (json!(self.needs.get(place)?), "text", &["kind", "id"]),
@@ -183,7 +183,7 @@ impl PlanLine {
         };
         let counted = self.counts.iter().flat_map(|counts| Stage::ALL.iter().zip(counts)).filter(|(_, n)| **n > 0);
         let counts = counted.map(|(stage, n)| format!("{n} {}", stage.as_str())).collect::<Vec<_>>().join(", ");
-        Row::new(plan.clone(), place, tone, [plan.clone(), (*status).to_owned(), counts, title.clone()])
+        Row::new(plan.clone(), place, tone, &[plan, status, &counts, title])
     }
 }
 
@@ -197,20 +197,21 @@ impl TaskLine {
             Stage::Skipped | Stage::Queued | Stage::Planned => Tone::Plain,
         };
         let age = since.map(|since| facts::age(u64::try_from(now.since(since).as_millis()).unwrap_or(u64::MAX)));
-        let executor =
-            task.executor.as_deref().map(|executor| executor.rsplit_once('@').map_or(executor, |(name, _)| name));
+        let age = age.unwrap_or_default();
+        let executor = task.executor.as_deref().unwrap_or_default();
+        // Without its process.
+        let executor = executor.rsplit_once('@').map_or(executor, |(name, _)| name);
         let text = match (&task.error, &task.result) {
-            (Some(error), _) => format!("{}: error: {error}", task.description),
+            (Some(error), _) => format!("error: {error}; {}", task.description),
             (None, Some(result)) => format!("{}: {result}", task.description),
             (None, None) => task.description.clone(),
         };
-        let (executor, stage) = (executor.unwrap_or_default().to_owned(), stage.as_str().to_owned());
-        Row::new(task.id.clone(), place, tone, [task.id.clone(), stage, age.unwrap_or_default(), executor, text])
+        Row::new(task.id.clone(), place, tone, &[&task.id, stage.as_str(), &age, executor, &text])
     }
 }
 
 impl Row {
-    fn new<const N: usize>(key: String, place: usize, tone: Tone, cells: [String; N]) -> Self {
+    fn new(key: String, place: usize, tone: Tone, cells: &[&str]) -> Self {
         let cells = cells.iter().map(|cell| one_line(cell, CELL_CHARS_MAX)).collect();
         Self { key, place, cells, tone }
     }
@@ -229,9 +230,9 @@ fn agent((place, agent): (usize, &AgentView)) -> Row {
         let full = (usize::from(percent) * METER_STEPS).div_ceil(100).min(METER_STEPS);
         format!("{}{} {percent}%", "#".repeat(full), "-".repeat(METER_STEPS - full))
     });
-    let [task, step] = [&agent.task, &agent.step].map(|text| text.clone().unwrap_or_default());
-    let cells = [agent.agent.clone(), liveness, word(&agent.activity), meter.unwrap_or_default(), task, step];
-    Row::new(agent.agent.clone(), place, tone, cells)
+    let [meter, task, step] = [&meter, &agent.task, &agent.step].map(|text| text.as_deref().unwrap_or_default());
+    let cells = [&agent.agent, &liveness, &word(&agent.activity), meter, task, step];
+    Row::new(agent.agent.clone(), place, tone, &cells)
 }
 
 fn lease((place, lease): (usize, &LeaseView)) -> Row {
@@ -242,14 +243,14 @@ fn lease((place, lease): (usize, &LeaseView)) -> Row {
     };
     let key = format!("{:?} {:?} {}", lease.lease, lease.waiting, lease.path);
     let until = format!("until {}", clock(&lease.until));
-    Row::new(key, place, tone, [lease.path.clone(), lease.agent.clone(), state.to_owned(), until])
+    Row::new(key, place, tone, &[&lease.path, &lease.agent, state, &until])
 }
 
 fn event((place, event): (usize, &Recorded)) -> Row {
     let tone = if event.event_type.ends_with("Failed") { Tone::Bad } else { Tone::Plain };
     let (position, at) = (event.position.to_string(), rfc3339(event.created_at));
-    let cells = [position.clone(), clock(&at).to_owned(), event.event_type.clone(), event.aggregate_id.clone()];
-    Row::new(position, place, tone, cells)
+    let cells = [&position, clock(&at), &event.event_type, &event.aggregate_id];
+    Row::new(position.clone(), place, tone, &cells)
 }
 
 /// Fields line by line, after one of them in full.

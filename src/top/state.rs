@@ -16,7 +16,7 @@ const HELP: &str = "\
 Tab, 1-6      the next panel, or one by its number
 j k, arrows   move; in the plans this chooses whose tasks are shown
 Enter         on what needs you: answer it, or run the command that settles it
-              on a plan: its tasks; on anything else: all that is known of it
+              on a plan: its tasks; on anything else: everything about it
 /  Esc        show only rows with a text; show all again
 [  ]          one append back, one forward
 {  }          the previous failure, the next one
@@ -103,7 +103,8 @@ pub struct State {
     pub mode: Mode,
     /// What was said last.
     pub note: String,
-    pub project: String,
+    /// The name of the working directory.
+    pub folder: String,
     pub has_colour: bool,
     now: Timestamp,
     /// By panel: the chosen row's place and key.
@@ -123,8 +124,8 @@ impl Panel {
 }
 
 impl State {
-    pub fn new(shown: Shown, asked: Asked, project: String, has_colour: bool) -> Self {
-        let mut state = Self { asked, beside: Panel::Plans, project, has_colour, ..Self::default() };
+    pub fn new(shown: Shown, asked: Asked, folder: String, has_colour: bool) -> Self {
+        let mut state = Self { asked, beside: Panel::Plans, folder, has_colour, ..Self::default() };
         state.take(shown);
         state
     }

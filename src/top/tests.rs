@@ -148,12 +148,12 @@ fn shown() -> Shown {
 }
 
 fn live() -> State {
-    State::new(shown(), Asked::default(), "project".into(), false)
+    State::new(shown(), Asked::default(), "tree".into(), false)
 }
 
 fn past() -> State {
     let before = Shown { at: Position(7), before: None, ..shown() };
-    State::new(before, Asked { at: Some(Position(7)), plan: None }, "project".into(), false)
+    State::new(before, Asked { at: Some(Position(7)), plan: None }, "tree".into(), false)
 }
 
 fn buffer(state: &State, width: u16, height: u16) -> Buffer {
@@ -221,7 +221,7 @@ fn large_terminal_shows_all_panels() {
         "Running",
         "1 done, 2 running",
         "running  1 min  ann",
-        "test it: error: exit 3",
+        "error: exit 3; test it",
         "4 Agents (1)",
         "5 Leases (1)",
         "ann            stuck working  ###-- 45%  p/2",
@@ -301,7 +301,7 @@ fn hostile_text_does_not_reach_the_terminal() {
     state.shown.leases = vec![lease(hostile)];
     state.shown.events[0].event_type = hostile.into();
     state.shown.events[0].data = json!({ hostile: hostile }).to_string();
-    (state.shown.plan, state.project) = (Some(hostile.into()), hostile.into());
+    (state.shown.plan, state.folder) = (Some(hostile.into()), hostile.into());
     for keys in ["", "\n", "\rj\nx", "\rjj\n", "\r3\n", "\r4\n", "\r5\n", "\r6\n"] {
         press(&mut state, keys);
         state.note = hostile.into();
