@@ -52,6 +52,7 @@ mod step;
 mod sync;
 mod terminal;
 mod text;
+mod top;
 mod verify;
 mod views;
 mod work;
@@ -163,6 +164,7 @@ async fn obey(session: &Session, command: Command) -> Result<Code, Failure> {
         Command::Conflicts { plan, all, at } => crew::views::conflicts(session, plan.as_deref(), all, at).await,
         Command::Mcp => mcp::stdio_server(session).await,
         Command::Tokens { command } => http::access::tokens(session, command),
+        Command::Top(at) => top::top(session, at.at).await,
         Command::Serve { listen } => http::serve(session, listen).await,
         Command::Supervise | Command::Hook { .. } | Command::Demo { .. } => unreachable!("it was taken before"),
         command => carry_out(session, command).await,

@@ -17,7 +17,7 @@ use crate::sealing::KeyPlace;
 use typed::{plan_at, position};
 
 pub use change::{AddTask, Amend, Answer, Ask, BACKLOG, Cancel, Changes, Edits, Pause, Retry, Set, Task, Unset};
-pub use crew::{Crew, Inbox, Leases, Send};
+pub use crew::{AsOf, Crew, Inbox, Leases, Send};
 pub use hosts::{Doctor, Host, Init, Scope, Tokens};
 #[cfg(feature = "sealing")]
 pub use log::Keys;
@@ -185,6 +185,8 @@ pub enum Command {
     },
     #[command(flatten)]
     Crew(Crew),
+    /// Watch the crew live on the terminal, and answer what waits for you
+    Top(AsOf),
     /// Serve one agent by MCP on standard input and output; agent programs start it
     Mcp,
     /// Serve the page of the crew for you, an API for programs, and agents by MCP over HTTP

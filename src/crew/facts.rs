@@ -31,7 +31,9 @@ pub fn print_list(
 /// named. Each entry of a list has a line of its own. Fields without a value are left out.
 pub fn print(mut to: impl Write, item: &Value, heading: &[&str], below: &[&str]) -> io::Result<()> {
     let values = heading.iter().filter_map(|wanted| fields(item).find(|(key, _)| key == wanted));
-    let values: Vec<_> = values.map(|(key, value)| if key == AGE { age(value) } else { text(value) }).collect();
+    let values: Vec<_> = values
+        .map(|(key, value)| if key == AGE { age(value.as_u64().unwrap_or_default()) } else { text(value) })
+        .collect();
     writeln!(to, "{}", values.join("  "))?;
     let is_below = |key: &str| !heading.contains(&key) && (below.is_empty() || below.contains(&key));
     for (key, value) in fields(item).filter(|(key, _)| is_below(key)) {
@@ -61,8 +63,8 @@ fn fields(item: &Value) -> impl Iterator<Item = (&String, &Value)> {
 }
 
 /// For how long something has waited, in its largest unit.
-fn age(millis: &Value) -> String {
-    let secs = millis.as_u64().unwrap_or_default() / 1_000;
+pub fn age(millis: u64) -> String {
+    let secs = millis / 1_000;
     let units = [(86_400, "d"), (3_600, "h"), (60, "min")];
     let unit = units.into_iter().find(|(unit, _)| secs >= *unit);
     unit.map_or_else(|| format!("{secs} s"), |(unit, name)| format!("{} {name}", secs / unit))

@@ -32,5 +32,6 @@ mod sync;
 mod sync_generated;
 mod terminal;
 mod together;
+mod top;
 mod verify;
 mod work;

@@ -227,20 +227,26 @@ impl Running {
 
     /// With a terminal as standard input and error, like an interactive run with redirected output.
     pub fn start_on_terminal(command: &mut Command) -> Self {
-        use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-        let person: OwnedFd = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("there are terminals");
-        grantpt(&person).and_then(|()| unlockpt(&person)).expect("the terminal can be used");
-        let name = ptsname(&person, Vec::new()).expect("the terminal has a name");
-        let name = name.to_str().expect("it is text");
-        let terminal = File::options().read(true).write(true).open(name).expect("the terminal opens");
+        let (person, terminal) = terminal();
         command.stdin(terminal.try_clone().expect("it can be shared")).stderr(terminal);
         let mut child = command.stdout(Stdio::piped()).spawn().expect("the program starts");
         // From here on only the program holds the terminal's other side, so its end is detected.
         command.stdin(Stdio::null()).stderr(Stdio::null());
         let stdout = Output::of(child.stdout.take().expect("it is piped"));
-        let person = File::from(person);
         let stderr = Output::of(person.try_clone().expect("it can be shared"));
         Self::of(child, Some(Box::new(person)), stdout, stderr)
+    }
+
+    /// Wholly on a terminal of 80 columns and 24 lines, which is returned too.
+    pub fn start_full_screen(command: &mut Command) -> (Self, File) {
+        let (person, terminal) = terminal();
+        let size = rustix::termios::Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
+        rustix::termios::tcsetwinsize(&person, size).expect("it has a size");
+        let shared = || terminal.try_clone().expect("it can be shared");
+        let child = command.stdin(shared()).stdout(shared()).stderr(shared()).spawn().expect("the program starts");
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let [shown, kept] = [(); 2].map(|()| person.try_clone().expect("it can be shared"));
+        (Self::of(child, Some(Box::new(person)), Output::of(std::io::empty()), Output::of(shown)), kept)
     }
 
     fn of(mut child: Child, input: Option<Box<dyn Write + Send>>, stdout: Output, stderr: Output) -> Self {
@@ -252,8 +258,13 @@ impl Running {
 
     /// Types a line.
     pub fn types(&mut self, line: &str) {
+        self.presses(&format!("{line}\n"));
+    }
+
+    /// Presses keys.
+    pub fn presses(&mut self, keys: &str) {
         let input = self.input.as_mut().expect("it has an input");
-        input.write_all(format!("{line}\n").as_bytes()).expect("it reads");
+        input.write_all(keys.as_bytes()).expect("it reads");
     }
 
     /// Closes its input.
@@ -334,6 +345,18 @@ impl Output {
         }
     }
 
+    /// Waits until all of the output so far is as wanted; nothing is dropped.
+    #[track_caller]
+    pub fn until_it(&mut self, is_as_wanted: impl Fn(&str) -> bool) {
+        let started = Instant::now();
+        while !is_as_wanted(&self.text()) {
+            match self.chunks.recv_timeout(DEADLINE.saturating_sub(started.elapsed())) {
+                Ok(chunk) => self.seen.extend(chunk),
+                Err(error) => panic!("it did not come ({error}); what did:\n{}", self.text()),
+            }
+        }
+    }
+
     /// Waits for a whole line, and returns it.
     #[track_caller]
     pub fn line(&mut self) -> String {
@@ -409,6 +432,17 @@ pub fn named_pipe(scene: &Scene, name: &str) -> PathBuf {
     let path = scene.path(name);
     mknodat(CWD, &path, FileType::Fifo, Mode::from_raw_mode(0o600), 0).expect("a pipe can be made");
     path
+}
+
+/// The two sides of a terminal: the person's and the program's.
+fn terminal() -> (File, File) {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    let person: OwnedFd = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("there are terminals");
+    grantpt(&person).and_then(|()| unlockpt(&person)).expect("the terminal can be used");
+    let name = ptsname(&person, Vec::new()).expect("the terminal has a name");
+    let name = name.to_str().expect("it is text");
+    let terminal = File::options().read(true).write(true).open(name).expect("the terminal opens");
+    (File::from(person), terminal)
 }
 
 fn closed_pipe() -> Stdio {

@@ -1,0 +1,278 @@
+//! What `top` shows of the log: the views as of one position.
+
+use crewlog_executors::crew::Kind;
+use crewlog_mq::{Error, Position, Range, Recorded, Timestamp};
+use serde_json::{Value, json};
+
+use super::state::Panel;
+use crate::crew::facts;
+use crate::failure::Failure;
+use crate::text::{one_line, rfc3339, visible};
+use crate::views::{
+    AgentView, Counts, EventFilter, LeaseView, ListedPlan, NeedView, PlanShown, Stage, TaskShown, Views,
+};
+
+/// The most plans that are listed: the open ones first, then the newest.
+const PLANS_MAX: usize = 200;
+/// The most events that are listed: the newest.
+const EVENTS_MAX: usize = 200;
+/// The longest text in a cell, in characters.
+const CELL_CHARS_MAX: usize = 400;
+/// Steps of the meter of an agent's context.
+const METER_STEPS: usize = 5;
+
+/// What to show: the views at a position, or now, with the tasks of a plan.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Asked {
+    pub at: Option<Position>,
+    /// The first plan of the list if unset or not in it.
+    pub plan: Option<String>,
+}
+
+/// The views as of one position.
+#[derive(Debug, Clone, Default)]
+pub struct Shown {
+    pub at: Position,
+    pub head: Position,
+    /// Where the append before ends.
+    pub before: Option<Position>,
+    /// The log time of the position; of the present without one.
+    pub time: Timestamp,
+    pub needs: Vec<NeedView>,
+    pub plans: Vec<PlanLine>,
+    /// The plan of the tasks.
+    pub plan: Option<String>,
+    pub tasks: Vec<TaskLine>,
+    pub agents: Vec<AgentView>,
+    pub leases: Vec<LeaseView>,
+    /// The newest first.
+    pub events: Vec<Recorded>,
+}
+
+/// A plan, and how many of its tasks are in each stage if it is an open one of the project.
+#[derive(Debug, Clone)]
+pub struct PlanLine {
+    pub listed: ListedPlan,
+    pub counts: Option<Counts>,
+}
+
+/// A task, and since when it is in its stage.
+#[derive(Debug, Clone)]
+pub struct TaskLine {
+    pub task: TaskShown,
+    pub stage: Stage,
+    pub since: Option<Timestamp>,
+}
+
+/// How a row looks, besides its words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tone {
+    Plain,
+    Good,
+    Busy,
+    Bad,
+}
+
+/// A row of a panel. Its texts are safe to show.
+pub struct Row {
+    /// The same for one thing as long as it is listed.
+    pub key: String,
+    /// Its place in the list of the view.
+    pub place: usize,
+    pub cells: Vec<String>,
+    pub tone: Tone,
+}
+
+impl Shown {
+    /// Reads the views.
+    ///
+    /// # Errors
+    /// A position that the log does not reach, or a fault of the log.
+    pub async fn load(views: &Views, asked: &Asked) -> Result<Self, Failure> {
+        let as_of = views.as_of(asked.at).await?;
+        let tracks = as_of.tracks().await?;
+        let plans = as_of.plans().await?.into_iter().rev();
+        let counts = |plan: &str| tracks.get(plan).map(|track| track.counts());
+        let mut plans: Vec<_> = plans.map(|listed| PlanLine { counts: counts(&listed.plan), listed }).collect();
+        plans.sort_by_key(|plan| plan.counts.is_none());
+        plans.truncate(PLANS_MAX);
+        let is_listed = |plan: &&String| plans.iter().any(|line| line.listed.plan == **plan);
+        let plan = asked.plan.as_ref().filter(is_listed).or(plans.first().map(|first| &first.listed.plan)).cloned();
+        let mut tasks = Vec::new();
+        if let Some(plan) = &plan {
+            match as_of.track(plan).await {
+                Ok(track) => {
+                    let state = track.view.state();
+                    let shown = PlanShown::of(plan, as_of.at, &track.view).tasks;
+                    tasks.extend(shown.into_iter().zip(&state.tasks).map(|(task, of)| {
+                        let last = track.bars(of.plan.id).last();
+                        let since = last.map(|bar| bar.ended.map_or(bar.from, |(ended, _)| ended).at);
+                        TaskLine { task, stage: track.stage(of.plan.id), since }
+                    }));
+                }
+                // Its key is missing or destroyed.
+                Err(Error::Decode { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let range = Range::up_to(as_of.at).backwards();
+        let events = as_of.events(&EventFilter::default(), range, EVENTS_MAX).await?.events;
+        let before = events.first().map(|last| Position(last.append_start.0 - 1)).filter(|before| before.0 > 0);
+        Ok(Self {
+            at: as_of.at,
+            head: as_of.store().head().await?,
+            before,
+            time: as_of.now,
+            needs: as_of.needs(str::to_owned).await?,
+            plans,
+            plan,
+            tasks,
+            agents: as_of.agents(false).await?,
+            leases: as_of.leases(|_, _, _| true).await?,
+            events,
+        })
+    }
+
+    /// The rows of a panel at a moment.
+    pub fn rows(&self, panel: Panel, now: Timestamp) -> Vec<Row> {
+        match panel {
+            Panel::Needs => self.needs.iter().enumerate().map(|(place, need)| self.need(place, need, now)).collect(),
+            Panel::Plans => self.plans.iter().enumerate().map(|(place, plan)| plan.row(place)).collect(),
+            Panel::Tasks => self.tasks.iter().enumerate().map(|(place, task)| task.row(place, now)).collect(),
+            Panel::Agents => self.agents.iter().enumerate().map(agent).collect(),
+            Panel::Leases => self.leases.iter().enumerate().map(lease).collect(),
+            Panel::Log => self.events.iter().enumerate().map(event).collect(),
+        }
+    }
+
+    fn need(&self, place: usize, need: &NeedView, now: Timestamp) -> Row {
+        let waited = u64::try_from(now.since(self.time).as_millis()).unwrap_or(u64::MAX);
+        let age = need.age_ms.map(|age| facts::age(age.saturating_add(waited))).unwrap_or_default();
+        let who = if need.id.starts_with(&need.from) { need.id.clone() } else { format!("{} {}", need.id, need.from) };
+        let tone = if matches!(need.kind, Kind::Permission | Kind::Question) { Tone::Busy } else { Tone::Bad };
+        let kind = word(&json!(need.kind));
+        Row::new(format!("{kind} {}", need.id), place, tone, &[&kind, &age, &who, &need.text])
+    }
+
+    /// Everything about a thing in a panel, in lines that are safe to show.
+    pub fn details(&self, panel: Panel, place: usize) -> Option<String> {
+        let (json, first, heading): (_, _, &[&str]) = match panel {
+            Panel::Needs => (json!(self.needs.get(place)?), "text", &["kind", "id"]),
+            Panel::Plans => (json!(self.plans.get(place)?.listed), "title", &["plan", "status"]),
+            Panel::Tasks => (json!(self.tasks.get(place)?.task), "description", &["id", "status"]),
+            Panel::Agents => (json!(self.agents.get(place)?), "note", &["agent", "liveness"]),
+            Panel::Leases => (json!(self.leases.get(place)?), "reason", &["path", "agent"]),
+            Panel::Log => {
+                let event = self.events.get(place)?;
+                let data: Value = serde_json::from_str(&event.data).unwrap_or_default();
+                let (at, of) = (rfc3339(event.created_at), format!("{}/{}", event.stream_id, event.aggregate_id));
+                return Some(safe(&format!("{} {}\n{of}\n{at}\n\n{data:#}", event.position, event.event_type)));
+            }
+        };
+        Some(described(json, first, heading))
+    }
+}
+
+impl PlanLine {
+    fn row(&self, place: usize) -> Row {
+        let ListedPlan { plan, title, status, .. } = &self.listed;
+        let tone = match *status {
+            "Failed" => Tone::Bad,
+            "Waiting" | "Paused" => Tone::Busy,
+            _other => Tone::Plain,
+        };
+        let counted = self.counts.iter().flat_map(|counts| Stage::ALL.iter().zip(counts)).filter(|(_, n)| **n > 0);
+        let counts = counted.map(|(stage, n)| format!("{n} {}", stage.as_str())).collect::<Vec<_>>().join(", ");
+        Row::new(plan.clone(), place, tone, &[plan, status, &counts, title])
+    }
+}
+
+impl TaskLine {
+    fn row(&self, place: usize, now: Timestamp) -> Row {
+        let Self { task, stage, since } = self;
+        let tone = match stage {
+            Stage::Done => Tone::Good,
+            Stage::Failed => Tone::Bad,
+            Stage::Running | Stage::Retrying | Stage::Waiting => Tone::Busy,
+            Stage::Skipped | Stage::Queued | Stage::Planned => Tone::Plain,
+        };
+        let age = since.map(|since| facts::age(u64::try_from(now.since(since).as_millis()).unwrap_or(u64::MAX)));
+        let age = age.unwrap_or_default();
+        let executor = task.executor.as_deref().unwrap_or_default();
+        // Without its process.
+        let executor = executor.rsplit_once('@').map_or(executor, |(name, _)| name);
+        let text = match (&task.error, &task.result) {
+            (Some(error), _) => format!("error: {error}; {}", task.description),
+            (None, Some(result)) => format!("{}: {result}", task.description),
+            (None, None) => task.description.clone(),
+        };
+        Row::new(task.id.clone(), place, tone, &[&task.id, stage.as_str(), &age, executor, &text])
+    }
+}
+
+impl Row {
+    fn new(key: String, place: usize, tone: Tone, cells: &[&str]) -> Self {
+        let cells = cells.iter().map(|cell| one_line(cell, CELL_CHARS_MAX)).collect();
+        Self { key, place, cells, tone }
+    }
+
+    /// Whether a cell has the text, in upper or lower case.
+    pub fn has(&self, text: &str) -> bool {
+        let text = text.to_lowercase();
+        self.cells.iter().any(|cell| cell.to_lowercase().contains(&text))
+    }
+}
+
+fn agent((place, agent): (usize, &AgentView)) -> Row {
+    let liveness = word(&agent.liveness);
+    let tone = if liveness == "alive" { Tone::Good } else { Tone::Bad };
+    let meter = agent.context_usage.map(|percent| {
+        let full = (usize::from(percent) * METER_STEPS).div_ceil(100).min(METER_STEPS);
+        format!("{}{} {percent}%", "#".repeat(full), "-".repeat(METER_STEPS - full))
+    });
+    let [meter, task, step] = [&meter, &agent.task, &agent.step].map(|text| text.as_deref().unwrap_or_default());
+    let cells = [&agent.agent, &liveness, &word(&agent.activity), meter, task, step];
+    Row::new(agent.agent.clone(), place, tone, &cells)
+}
+
+fn lease((place, lease): (usize, &LeaseView)) -> Row {
+    let (state, tone) = match lease.lease {
+        Some(_) if lease.is_exclusive => ("holds", Tone::Plain),
+        Some(_) => ("shares", Tone::Plain),
+        None => ("waits", Tone::Busy),
+    };
+    let key = format!("{:?} {:?} {}", lease.lease, lease.waiting, lease.path);
+    let until = format!("until {}", clock(&lease.until));
+    Row::new(key, place, tone, &[&lease.path, &lease.agent, state, &until])
+}
+
+fn event((place, event): (usize, &Recorded)) -> Row {
+    let tone = if event.event_type.ends_with("Failed") { Tone::Bad } else { Tone::Plain };
+    let (position, at) = (event.position.to_string(), rfc3339(event.created_at));
+    let cells = [&position, clock(&at), &event.event_type, &event.aggregate_id];
+    Row::new(position.clone(), place, tone, &cells)
+}
+
+/// Fields line by line, after one of them in full.
+pub fn described(mut json: Value, first: &str, heading: &[&str]) -> String {
+    let long = json.as_object_mut().and_then(|fields| fields.remove(first)).unwrap_or_default();
+    let mut text = Vec::new();
+    // Memory takes it all.
+    let _ = facts::print(&mut text, &json, heading, &[]);
+    safe(&format!("{}\n\n{}", long.as_str().unwrap_or_default(), String::from_utf8_lossy(&text)))
+}
+
+/// Lines that are safe to show.
+pub fn safe(text: &str) -> String {
+    visible(text).replace('\t', "    ")
+}
+
+/// The time of day of a moment, in UTC.
+fn clock(moment: &str) -> &str {
+    moment.get(11..19).unwrap_or(moment)
+}
+
+/// The word of a kind.
+fn word(kind: &Value) -> String {
+    kind.as_str().unwrap_or_default().to_owned()
+}

@@ -1,0 +1,375 @@
+//! What `top` shows and what it does on each event: pure, without a terminal and without the log.
+
+use crewlog_executors::crew::Kind;
+use crewlog_mq::{Position, Timestamp};
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use strum::{IntoStaticStr, VariantArray};
+
+use super::shown::{Asked, Row, Shown, safe};
+use super::words::{answer, listed, without_running};
+use crate::views::NeedView;
+
+/// How many lines a page key moves.
+const PAGE: isize = 10;
+
+const HELP: &str = "\
+Tab, 1-6      the next panel, or one by its number
+j k, arrows   move; in the plans this chooses whose tasks are shown
+Enter         on what needs you: answer it, or run the command that settles it
+              on a plan: its tasks; on anything else: everything about it
+/  Esc        show only rows with a text; show all again
+[  ]          one append back, one forward
+{  }          the previous failure, the next one
+L             back to the present
+q             quit
+
+A past position is framed, and nothing can be changed there. Times of day are in UTC.";
+
+/// A list on the screen.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, VariantArray, IntoStaticStr)]
+pub enum Panel {
+    #[default]
+    #[strum(serialize = "Needs you")]
+    Needs,
+    Plans,
+    Tasks,
+    Agents,
+    Leases,
+    Log,
+}
+
+/// What the keys do.
+#[derive(Debug, Default)]
+pub enum Mode {
+    /// Move in the panels.
+    #[default]
+    Browse,
+    /// Type what the rows of the panel must have.
+    Filter,
+    /// Type the answer to a question, or y or n to a request for permission.
+    Answer { need: NeedView, text: String },
+    /// Agree to one of the commands that settle it, the words after `crewlog`.
+    Confirm { need: NeedView, commands: Vec<String>, chosen: usize },
+    /// Read a text.
+    Read { title: &'static str, text: String, line: u16 },
+}
+
+/// What happens to the view.
+#[derive(Debug)]
+pub enum Event {
+    Key(KeyEvent),
+    Paste(String),
+    Resized,
+    /// A second has passed.
+    Tick(Timestamp),
+    /// The log got events.
+    Grew,
+    Loaded(Asked, Box<Shown>),
+    NotLoaded(String),
+    /// The mark that was looked for.
+    Found(Option<Position>),
+    /// What a command said, and its result if that is a text of several lines.
+    Performed {
+        said: String,
+        result: Option<String>,
+    },
+}
+
+/// What the view wants done.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Action {
+    Load(Asked),
+    /// Carry out a command of these words. `yes` agrees to what an agent asks.
+    Perform {
+        words: Vec<String>,
+        yes: bool,
+    },
+    /// Find the next failure after a position, or the last one before it.
+    Find {
+        from: Position,
+        is_forward: bool,
+    },
+    Quit,
+}
+
+/// What is shown.
+#[derive(Default)]
+pub struct State {
+    pub shown: Shown,
+    pub asked: Asked,
+    pub focus: Panel,
+    /// The panel below the needs on a small terminal.
+    pub beside: Panel,
+    pub mode: Mode,
+    /// What was said last.
+    pub note: String,
+    /// The name of the working directory.
+    pub folder: String,
+    pub has_colour: bool,
+    now: Timestamp,
+    /// By panel: the chosen row's place and key.
+    chosen: [(usize, Option<String>); 6],
+    filters: [String; 6],
+    is_loading: bool,
+    /// Whether the log has more than is shown.
+    is_stale: bool,
+}
+
+impl Panel {
+    pub const ALL: &[Self] = <Self as VariantArray>::VARIANTS;
+
+    fn moved(self, steps: usize) -> Self {
+        Self::ALL[(self as usize + steps) % Self::ALL.len()]
+    }
+}
+
+impl State {
+    pub fn new(shown: Shown, asked: Asked, folder: String, has_colour: bool) -> Self {
+        let mut state = Self { asked, beside: Panel::Plans, folder, has_colour, ..Self::default() };
+        state.take(shown);
+        state
+    }
+
+    /// Takes in an event.
+    pub fn update(&mut self, event: Event) -> Vec<Action> {
+        match event {
+            Event::Key(key) => return self.key(key),
+            Event::Paste(pasted) => {
+                if let Mode::Answer { text, need } = &mut self.mode
+                    && need.kind != Kind::Permission
+                {
+                    text.push_str(&pasted.split_whitespace().collect::<Vec<_>>().join(" "));
+                }
+            }
+            Event::Resized => {}
+            Event::Tick(now) => {
+                self.now = now;
+                return if self.is_stale { self.load() } else { Vec::new() };
+            }
+            Event::Grew => return self.load(),
+            Event::Loaded(asked, shown) => {
+                self.is_loading = false;
+                if asked != self.asked {
+                    return self.load();
+                }
+                self.take(*shown);
+            }
+            Event::NotLoaded(note) => {
+                (self.is_loading, self.is_stale) = (false, true);
+                self.note = note;
+            }
+            Event::Found(Some(position)) => return self.go(Some(position)),
+            Event::Found(None) => self.note = "there is no other failure on that side".to_owned(),
+            Event::Performed { said, result } => {
+                self.note = said;
+                if let Some(result) = result {
+                    self.mode = Mode::Read { title: "Result", text: safe(&result), line: 0 };
+                }
+            }
+        }
+        Vec::new()
+    }
+
+    pub fn is_past(&self) -> bool {
+        self.asked.at.is_some()
+    }
+
+    /// The rows of a panel that its filter lets through.
+    pub fn rows(&self, panel: Panel) -> Vec<Row> {
+        let now = if self.is_past() { self.shown.time } else { self.now };
+        let mut rows = self.shown.rows(panel, now);
+        rows.retain(|row| row.has(self.filter(panel)));
+        rows
+    }
+
+    pub fn filter(&self, panel: Panel) -> &str {
+        &self.filters[panel as usize]
+    }
+
+    /// The chosen one of the rows: the same thing as before, if it is still there.
+    pub fn chosen(&self, panel: Panel, rows: &[Row]) -> Option<usize> {
+        let (place, key) = &self.chosen[panel as usize];
+        let found = key.as_ref().and_then(|key| rows.iter().position(|row| row.key == *key));
+        found.or((!rows.is_empty()).then(|| (*place).min(rows.len().saturating_sub(1))))
+    }
+
+    fn take(&mut self, shown: Shown) {
+        self.shown = shown;
+        self.now = self.now.max(self.shown.time);
+        // A plan that is not there yet at a past position stays the one that is asked for.
+        self.asked.plan = self.asked.plan.take().or_else(|| self.shown.plan.clone());
+        self.chosen[Panel::Plans as usize].1.clone_from(&self.shown.plan);
+        for panel in Panel::ALL {
+            let rows = self.rows(*panel);
+            let Some(place) = self.chosen(*panel, &rows) else { continue };
+            self.choose(*panel, place, &rows);
+        }
+    }
+
+    fn choose(&mut self, panel: Panel, place: usize, rows: &[Row]) {
+        // The newest event stays chosen as the log grows.
+        let is_newest = panel == Panel::Log && place == 0;
+        self.chosen[panel as usize] = (place, Some(rows[place].key.clone()).filter(|_| !is_newest));
+    }
+
+    fn load(&mut self) -> Vec<Action> {
+        self.is_stale = self.is_loading;
+        if self.is_loading {
+            return Vec::new();
+        }
+        self.is_loading = true;
+        vec![Action::Load(self.asked.clone())]
+    }
+
+    fn go(&mut self, at: Option<Position>) -> Vec<Action> {
+        self.asked.at = at;
+        self.load()
+    }
+
+    fn key(&mut self, key: KeyEvent) -> Vec<Action> {
+        if key.modifiers.contains(KeyModifiers::CONTROL) && key.code == KeyCode::Char('c') {
+            return vec![Action::Quit];
+        }
+        match std::mem::take(&mut self.mode) {
+            Mode::Browse => return self.browse(key.code),
+            Mode::Filter => self.type_filter(key.code),
+            Mode::Answer { need, text } => return self.answer(key, need, text),
+            Mode::Confirm { need, commands, chosen } => match key.code {
+                KeyCode::Enter | KeyCode::Char('y') => return self.perform(listed(&commands[chosen]), false),
+                KeyCode::Esc | KeyCode::Char('n' | 'q') => {}
+                KeyCode::Tab | KeyCode::Down | KeyCode::Char('j') => {
+                    let chosen = (chosen + 1) % commands.len();
+                    self.mode = Mode::Confirm { need, commands, chosen };
+                }
+                _other => self.mode = Mode::Confirm { need, commands, chosen },
+            },
+            Mode::Read { title, text, line } => {
+                let line = match key.code {
+                    KeyCode::Esc | KeyCode::Enter | KeyCode::Char('q' | '?') => return Vec::new(),
+                    KeyCode::Up | KeyCode::Char('k') => line.saturating_sub(1),
+                    KeyCode::Down | KeyCode::Char('j') => line.saturating_add(1),
+                    _other => line,
+                };
+                let last = u16::try_from(text.lines().count()).unwrap_or(u16::MAX);
+                self.mode = Mode::Read { title, text, line: line.min(last) };
+            }
+        }
+        Vec::new()
+    }
+
+    fn browse(&mut self, code: KeyCode) -> Vec<Action> {
+        self.note.clear();
+        match code {
+            KeyCode::Char('q') => return vec![Action::Quit],
+            KeyCode::Tab | KeyCode::Right => self.focus_on(self.focus.moved(1)),
+            KeyCode::BackTab | KeyCode::Left => self.focus_on(self.focus.moved(Panel::ALL.len() - 1)),
+            KeyCode::Char(digit @ '1'..='6') => self.focus_on(Panel::ALL[digit as usize - '1' as usize]),
+            KeyCode::Down | KeyCode::Char('j') => return self.step(1),
+            KeyCode::Up | KeyCode::Char('k') => return self.step(-1),
+            KeyCode::PageDown => return self.step(PAGE),
+            KeyCode::PageUp => return self.step(-PAGE),
+            KeyCode::Enter => return self.open(),
+            KeyCode::Esc => self.filters[self.focus as usize].clear(),
+            KeyCode::Char('/') => self.mode = Mode::Filter,
+            KeyCode::Char('?') => self.mode = Mode::Read { title: "Help", text: HELP.to_owned(), line: 0 },
+            KeyCode::Char('[') if self.shown.before.is_some() => return self.go(self.shown.before),
+            KeyCode::Char(']') if self.is_past() && self.shown.at < self.shown.head => {
+                return self.go(Some(Position(self.shown.at.0 + 1)));
+            }
+            KeyCode::Char('L') if self.is_past() => return self.go(None),
+            KeyCode::Char('}') => return vec![Action::Find { from: self.shown.at, is_forward: true }],
+            KeyCode::Char('{') => {
+                // An append may have more than one failure; without a position a failure at the head is before it too.
+                let from = self.asked.at.unwrap_or(Position(self.shown.at.0 + 1));
+                return vec![Action::Find { from, is_forward: false }];
+            }
+            _other => {}
+        }
+        Vec::new()
+    }
+
+    fn focus_on(&mut self, panel: Panel) {
+        self.focus = panel;
+        if panel != Panel::Needs {
+            self.beside = panel;
+        }
+    }
+
+    /// Moves the choice in the panel. The tasks are those of the chosen plan.
+    fn step(&mut self, by: isize) -> Vec<Action> {
+        let rows = self.rows(self.focus);
+        let Some(place) = self.chosen(self.focus, &rows) else { return Vec::new() };
+        self.choose(self.focus, place.saturating_add_signed(by).min(rows.len() - 1), &rows);
+        let (_, key) = &self.chosen[self.focus as usize];
+        if self.focus != Panel::Plans || *key == self.asked.plan {
+            return Vec::new();
+        }
+        self.asked.plan.clone_from(key);
+        self.load()
+    }
+
+    fn open(&mut self) -> Vec<Action> {
+        let rows = self.rows(self.focus);
+        let Some(place) = self.chosen(self.focus, &rows).map(|chosen| rows[chosen].place) else { return Vec::new() };
+        let is_need = self.focus == Panel::Needs && !self.is_past();
+        // The list shows what `conflicts` would.
+        let settles = |need: &NeedView| {
+            let commands = need.commands.iter().filter(|command| *command != "conflicts");
+            commands.map(|command| without_running(command)).collect::<Vec<_>>()
+        };
+        match self.shown.needs.get(place).filter(|need| is_need && !settles(need).is_empty()).cloned() {
+            Some(need) if matches!(need.kind, Kind::Permission | Kind::Question | Kind::Failure) => {
+                self.mode = Mode::Answer { need, text: String::new() };
+            }
+            Some(need) => self.mode = Mode::Confirm { commands: settles(&need), need, chosen: 0 },
+            None if self.focus == Panel::Plans => self.focus_on(Panel::Tasks),
+            None => {
+                let text = self.shown.details(self.focus, place).unwrap_or_default();
+                self.mode = Mode::Read { title: "Details", text, line: 0 };
+            }
+        }
+        Vec::new()
+    }
+
+    fn type_filter(&mut self, code: KeyCode) {
+        let filter = &mut self.filters[self.focus as usize];
+        match code {
+            KeyCode::Enter => return,
+            KeyCode::Esc => return filter.clear(),
+            KeyCode::Backspace => drop(filter.pop()),
+            KeyCode::Char(typed) => filter.push(typed),
+            _other => {}
+        }
+        self.mode = Mode::Filter;
+    }
+
+    fn answer(&mut self, key: KeyEvent, need: NeedView, mut text: String) -> Vec<Action> {
+        let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
+        match key.code {
+            KeyCode::Esc => return Vec::new(),
+            KeyCode::Char('y') if need.kind == Kind::Permission => {
+                return self.perform(answer(&need, None, None), true);
+            }
+            KeyCode::Char('n') if need.kind == Kind::Permission => {
+                return self.perform(answer(&need, Some("--no"), None), false);
+            }
+            _other if need.kind == Kind::Permission => {}
+            KeyCode::Enter if text.trim().is_empty() => self.note = "the answer is empty".to_owned(),
+            KeyCode::Enter => return self.perform(answer(&need, None, Some(&text)), false),
+            KeyCode::Backspace => drop(text.pop()),
+            KeyCode::Char('u') if is_control => text.clear(),
+            KeyCode::Char(typed) if !is_control => text.push(typed),
+            _other => {}
+        }
+        self.mode = Mode::Answer { need, text };
+        Vec::new()
+    }
+
+    fn perform(&mut self, words: Vec<String>, yes: bool) -> Vec<Action> {
+        if self.is_past() {
+            return Vec::new();
+        }
+        self.note = "it is sent".to_owned();
+        vec![Action::Perform { words, yes }]
+    }
+}

@@ -1,0 +1,375 @@
+//! The view on a terminal in memory: what is drawn, and what keys want done.
+
+use crewlog_executors::crew::Kind;
+use crewlog_mq::{Position, Recorded, Timestamp};
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::buffer::Buffer;
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::style::Color;
+use serde_json::json;
+use uuid::Uuid;
+
+use super::draw::draw;
+use super::shown::{Asked, PlanLine, Shown, TaskLine};
+use super::state::{Action, Event, State};
+use crate::views::{AgentView, LeaseView, ListedPlan, N_STAGES, NeedView, Stage, TaskShown};
+
+const HOUR_MS: u64 = 3_600_000;
+
+fn need(kind: Kind, id: &str, from: &str, text: &str, commands: &[&str]) -> NeedView {
+    NeedView {
+        kind,
+        id: id.into(),
+        from: from.into(),
+        text: text.into(),
+        choices: Vec::new(),
+        since: None,
+        age_ms: Some(3 * HOUR_MS),
+        holds_up: Vec::new(),
+        commands: commands.iter().map(|command| (*command).to_owned()).collect(),
+    }
+}
+
+fn plan(id: &str, status: &'static str, counts: Option<[u32; N_STAGES]>) -> PlanLine {
+    let listed = ListedPlan {
+        plan: id.into(),
+        title: format!("Title of {id}"),
+        status,
+        created_at: String::new(),
+        parent: None,
+        is_held_by_budget: false,
+        waits_for_work: false,
+    };
+    PlanLine { listed, counts }
+}
+
+fn task(id: &str, stage: Stage, text: &str, error: Option<&str>) -> TaskLine {
+    let task = TaskShown {
+        id: id.into(),
+        description: text.into(),
+        kind: "Processing",
+        status: "Running",
+        depends_on: vec!["1".into()],
+        command: None,
+        condition: None,
+        priority: None,
+        assignee: None,
+        notes: Vec::new(),
+        files: Vec::new(),
+        is_paused: false,
+        attempts: 1,
+        result: None,
+        error: error.map(str::to_owned),
+        executor: Some("ann@host/7".into()),
+        started_at: None,
+        ended_at: None,
+        deadline: None,
+        retry_at: None,
+        compensates: None,
+        plan: None,
+    };
+    TaskLine { task, stage, since: Some(Timestamp(0)) }
+}
+
+fn agent(name: &str) -> AgentView {
+    AgentView {
+        agent: name.into(),
+        liveness: json!("stuck"),
+        activity: json!("working"),
+        program: String::new(),
+        model: None,
+        capabilities: Vec::new(),
+        focus: Vec::new(),
+        worktree: String::new(),
+        session: String::new(),
+        epoch: 1,
+        since: String::new(),
+        seen: String::new(),
+        task: Some("p/2".into()),
+        step: Some("parse".into()),
+        note: None,
+        context_usage: Some(45),
+    }
+}
+
+fn lease(path: &str) -> LeaseView {
+    LeaseView {
+        lease: None,
+        waiting: Some(3),
+        agent: "ann".into(),
+        worktree: String::new(),
+        path: path.into(),
+        is_pattern: false,
+        is_exclusive: true,
+        reason: String::new(),
+        task: None,
+        token: None,
+        until: "2026-01-02T03:04:05.000000Z".into(),
+    }
+}
+
+fn event(position: i64, event_type: &str) -> Recorded {
+    Recorded {
+        position: Position(position),
+        event_id: Uuid::nil(),
+        stream_id: "planner".into(),
+        aggregate_id: "p".into(),
+        sequence: position,
+        event_type: event_type.into(),
+        event_version: "1".into(),
+        data: json!({ "colour": "blue" }).to_string(),
+        metadata: "{}".into(),
+        tags: Vec::new(),
+        created_at: Timestamp(0),
+        append_start: Position(position),
+    }
+}
+
+fn shown() -> Shown {
+    Shown {
+        at: Position(9),
+        head: Position(9),
+        before: Some(Position(7)),
+        time: Timestamp(60_000_000),
+        needs: vec![
+            need(Kind::Permission, "a1", "ann", "may I drop the table?", &["answer a1 --yes", "answer a1 --no"]),
+            need(Kind::Question, "p q1", "p", "Which colour is it?", &["answer p q1 \"...\""]),
+            need(Kind::Paused, "it's", "it's", "it is paused", &[r"resume 'it'\''s'"]),
+            need(Kind::Conflict, "4", "ann, bob", "they work on **", &["conflicts", "cancel p 2"]),
+        ],
+        plans: vec![plan("p", "Running", Some([1, 0, 0, 2, 0, 0, 0, 0])), plan("old", "Failed", None)],
+        plan: Some("p".into()),
+        tasks: vec![task("1", Stage::Running, "build it", None), task("2", Stage::Failed, "test it", Some("exit 3"))],
+        agents: vec![agent("ann")],
+        leases: vec![lease("src/main.rs")],
+        events: vec![event(9, "TaskFailed"), event(7, "TasksPlanned")],
+    }
+}
+
+fn live() -> State {
+    State::new(shown(), Asked::default(), "tree".into(), false)
+}
+
+fn past() -> State {
+    let before = Shown { at: Position(7), before: None, ..shown() };
+    State::new(before, Asked { at: Some(Position(7)), plan: None }, "tree".into(), false)
+}
+
+fn buffer(state: &State, width: u16, height: u16) -> Buffer {
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("it is in memory");
+    terminal.draw(|frame| draw(state, frame)).expect("it is in memory");
+    terminal.backend().buffer().clone()
+}
+
+fn drawn(state: &State, width: u16, height: u16) -> String {
+    let buffer = buffer(state, width, height);
+    let lines = buffer.content().chunks(usize::from(width));
+    lines.map(|line| line.iter().map(|cell| cell.symbol()).collect::<String>() + "\n").collect()
+}
+
+/// Presses keys: `\n` is Enter, `\t` Tab, `\r` Escape.
+fn press(state: &mut State, keys: &str) -> Vec<Action> {
+    let code = |c| match c {
+        '\n' => KeyCode::Enter,
+        '\t' => KeyCode::Tab,
+        '\r' => KeyCode::Esc,
+        typed => KeyCode::Char(typed),
+    };
+    let presses = keys.chars().map(|c| Event::Key(KeyEvent::new(code(c), KeyModifiers::NONE)));
+    presses.flat_map(|event| state.update(event)).collect()
+}
+
+fn performs(words: &[&str], yes: bool) -> Vec<Action> {
+    vec![Action::Perform { words: words.iter().map(|word| (*word).to_owned()).collect(), yes }]
+}
+
+#[track_caller]
+fn check_in_order(text: &str, parts: &[&str]) {
+    let mut rest = text;
+    for part in parts {
+        let found = rest.split_once(part);
+        rest = found.unwrap_or_else(|| panic!("{part:?} is not drawn there:\n{text}")).1;
+    }
+}
+
+#[test]
+fn small_terminal_shows_needs_first_and_one_other_panel() {
+    let mut state = live();
+    let parts =
+        ["live: position 9", "*1 Needs you (4)", "> permission 3 h    a1 ann", "may I drop the table?", "2 Plans (2)"];
+    check_in_order(&drawn(&state, 80, 24), &parts);
+    check_in_order(&drawn(&state, 80, 24), &["old", "Failed", "Enter open", "q quit"]);
+    press(&mut state, "\t\t");
+    check_in_order(
+        &drawn(&state, 80, 24),
+        &["1 Needs you (4)", "Which colour", "*3 Tasks of p (2)", "2     failed   1 min"],
+    );
+    assert!(!drawn(&state, 80, 24).contains("2 Plans"));
+    press(&mut state, "6");
+    check_in_order(&drawn(&state, 80, 24), &["*6 Log (2)", "9       00:00:00 TaskFailed"]);
+    drawn(&state, 3, 2);
+}
+
+#[test]
+fn large_terminal_shows_all_panels() {
+    let parts = [
+        "Needs you (4)",
+        "2 Plans (2)",
+        "3 Tasks of p (2)",
+        "p ",
+        "Running",
+        "1 done, 2 running",
+        "running  1 min  ann",
+        "error: exit 3; test it",
+        "4 Agents (1)",
+        "5 Leases (1)",
+        "ann            stuck working  ###-- 45%  p/2",
+        "parse",
+        "src/main.rs",
+        "waits  until 03:04:05",
+        "6 Log (2)",
+        "TaskFailed",
+    ];
+    check_in_order(&drawn(&live(), 150, 36), &parts);
+}
+
+#[test]
+fn typed_answer_is_sent() {
+    let mut state = live();
+    assert_eq!(press(&mut state, "j\n"), []);
+    check_in_order(&drawn(&state, 80, 24), &["Which colour is it?", "p q1", "answer>"]);
+    state.update(Event::Paste("\ndeep\n".into()));
+    assert_eq!(press(&mut state, " q"), [], "keys are text");
+    check_in_order(&drawn(&state, 80, 24), &["answer> deep q"]);
+    assert_eq!(press(&mut state, "\n"), performs(&["answer", "--", "p", "q1", "deep q"], false));
+    state.update(Event::Performed { said: "error: it is answered".into(), result: None });
+    check_in_order(&drawn(&state, 80, 24), &["Needs you", "error: it is answered"]);
+    assert_eq!(press(&mut state, "\n\n"), [], "an empty answer is not sent");
+    assert_eq!(press(&mut state, "\rq"), [Action::Quit]);
+}
+
+#[test]
+fn permission_is_one_key() {
+    assert_eq!(press(&mut live(), "\nx\ny"), performs(&["answer", "--", "a1"], true));
+    assert_eq!(press(&mut live(), "\nn"), performs(&["answer", "--no", "--", "a1"], false));
+    assert_eq!(press(&mut live(), "\n\ry"), []);
+}
+
+#[test]
+fn listed_command_runs_after_a_line_that_shows_it() {
+    let mut state = live();
+    assert_eq!(press(&mut state, "jj\n"), []);
+    check_in_order(&drawn(&state, 80, 24), &["y runs it", r"run: crewlog resume --detach 'it'\''s'"]);
+    assert_eq!(press(&mut state, "ny"), [], "it was left");
+    assert_eq!(press(&mut state, "\ny"), performs(&["resume", "--detach", "--", "it's"], false));
+    assert_eq!(press(&mut state, "j\ny"), performs(&["cancel", "--", "p", "2"], false));
+}
+
+#[test]
+fn past_is_framed_and_changes_nothing() {
+    let mut state = past();
+    check_in_order(&drawn(&state, 80, 24), &["PAST: position 7", "╔ PAST: 7 of 9; nothing can be changed", "║┌", "╚═"]);
+    assert!(!drawn(&live(), 80, 24).contains(['╔', '║']));
+    for keys in ["\ny", "j\nblue\n", "jj\ny\n"] {
+        assert_eq!(press(&mut past(), keys), [], "{keys:?}");
+    }
+    assert_eq!(press(&mut state, "["), [], "nothing is before the first append");
+    let load = |at: Option<i64>| vec![Action::Load(Asked { at: at.map(Position), plan: Some("p".into()) })];
+    assert_eq!(press(&mut state, "]"), load(Some(8)));
+    assert_eq!(press(&mut past(), "L"), load(None));
+    assert_eq!(press(&mut live(), "["), load(Some(7)));
+    assert_eq!(press(&mut live(), "]L"), []);
+    let find = |from, is_forward| Action::Find { from: Position(from), is_forward };
+    assert_eq!(press(&mut past(), "}{"), [find(7, true), find(7, false)]);
+    assert_eq!(press(&mut live(), "{"), [find(10, false)], "one at the head is before the present");
+    assert_eq!(live().update(Event::Found(Some(Position(5)))), load(Some(5)));
+}
+
+#[test]
+fn hostile_text_does_not_reach_the_terminal() {
+    let hostile = "\u{1b}[2J\u{7}\u{9b}1m\u{202e}evil\ttext\r\n\u{2066}";
+    let mut state = live();
+    state.shown.needs.iter_mut().for_each(|need| {
+        (need.text, need.from, need.id) = (hostile.into(), hostile.into(), hostile.into());
+        need.commands.iter_mut().for_each(|command| command.push_str(hostile));
+        need.choices.push(hostile.into());
+    });
+    state.shown.plans[0].listed.title = hostile.into();
+    state.shown.tasks[0] = task(hostile, Stage::Running, hostile, Some(hostile));
+    state.shown.agents = vec![agent(hostile)];
+    state.shown.leases = vec![lease(hostile)];
+    state.shown.events[0].event_type = hostile.into();
+    state.shown.events[0].data = json!({ hostile: hostile }).to_string();
+    (state.shown.plan, state.folder) = (Some(hostile.into()), hostile.into());
+    for keys in ["", "\n", "\rj\nx", "\rjj\n", "\r3\n", "\r4\n", "\r5\n", "\r6\n"] {
+        press(&mut state, keys);
+        state.note = hostile.into();
+        for (width, height) in [(80, 24), (150, 36)] {
+            let buffer = buffer(&state, width, height);
+            let is_hostile = |c: char| c.is_control() || matches!(c, '\u{202e}' | '\u{2066}');
+            assert!(buffer.content().iter().all(|cell| !cell.symbol().contains(is_hostile)), "{keys:?}");
+            let text = drawn(&state, width, height);
+            assert!(text.contains("\\u{1b}[2J") && !text.contains("eviltext"), "{keys:?}: it is shown as text\n{text}");
+        }
+    }
+}
+
+#[test]
+fn states_are_words_and_colours_are_optional() {
+    let colours = |has_colour| {
+        let state = State::new(shown(), Asked::default(), String::new(), has_colour);
+        buffer(&state, 150, 36).content().iter().filter(|cell| cell.fg != Color::Reset).count()
+    };
+    assert_eq!(colours(false), 0);
+    assert!(colours(true) > 0);
+}
+
+#[test]
+fn chosen_row_stays_chosen_as_lists_change() {
+    let mut state = live();
+    press(&mut state, "j");
+    let mut changed = shown();
+    changed.needs.insert(0, need(Kind::Permission, "a0", "bob", "first", &["answer a0 --yes"]));
+    changed.events.insert(0, event(11, "PlanPaused"));
+    let asked = state.asked.clone();
+    state.update(Event::Loaded(asked, Box::new(changed)));
+    check_in_order(&drawn(&state, 80, 24), &["> question"]);
+    assert_eq!(press(&mut state, "\nx\n"), performs(&["answer", "--", "p", "q1", "x"], false));
+    press(&mut state, "6");
+    check_in_order(&drawn(&state, 80, 24), &["> 11 "]);
+}
+
+#[test]
+fn loads_do_not_overlap_and_late_ones_are_dropped() {
+    let mut state = live();
+    let plan = Some("p".to_owned());
+    let now = Asked { at: None, plan: plan.clone() };
+    assert_eq!(state.update(Event::Grew), [Action::Load(now.clone())]);
+    assert_eq!(state.update(Event::Grew), []);
+    assert_eq!(state.update(Event::Loaded(now.clone(), Box::new(shown()))), []);
+    assert_eq!(state.update(Event::Tick(Timestamp(61_000_000))), [Action::Load(now.clone())], "what came meanwhile");
+    assert_eq!(press(&mut state, "["), []);
+    let then = Asked { at: Some(Position(7)), plan };
+    let late = Shown { needs: Vec::new(), ..shown() };
+    assert_eq!(state.update(Event::Loaded(now, Box::new(late))), [Action::Load(then)]);
+    check_in_order(&drawn(&state, 80, 24), &["Needs you (4)"]);
+}
+
+#[test]
+fn details_filter_and_help_are_shown() {
+    let mut state = live();
+    assert_eq!(press(&mut state, "3j\n"), []);
+    check_in_order(&drawn(&state, 80, 24), &["Details", "test it", "2  Running", "depends_on:", "error: exit 3"]);
+    press(&mut state, "\r6\n");
+    check_in_order(&drawn(&state, 80, 24), &["9 TaskFailed", "planner/p", "\"colour\": \"blue\""]);
+    press(&mut state, "\r/planned\n");
+    check_in_order(&drawn(&state, 80, 24), &["Log (1) with \"planned\"", "TasksPlanned"]);
+    press(&mut state, "\r");
+    check_in_order(&drawn(&state, 80, 24), &["Log (2)"]);
+    press(&mut state, "?");
+    check_in_order(&drawn(&state, 80, 24), &["Help", "the previous failure", "quit"]);
+    press(&mut state, "\r2");
+    let old = Asked { at: None, plan: Some("old".into()) };
+    assert_eq!(press(&mut state, "j"), [Action::Load(old)], "its tasks are shown");
+}
