@@ -30,6 +30,7 @@ mod keys;
 mod matching;
 mod mcp;
 mod order;
+mod page;
 mod place;
 mod printer;
 mod progress;

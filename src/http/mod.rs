@@ -11,11 +11,12 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::to_bytes;
 use axum::extract::{Request, State};
-use axum::http::header::{CACHE_CONTROL, HOST, SET_COOKIE, WWW_AUTHENTICATE};
+use axum::http::header::{CACHE_CONTROL, HOST, LOCATION, SET_COOKIE, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, Method, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
+use crewlog_executors::crew::Crew;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
@@ -26,6 +27,7 @@ use crate::failure::{Code, Failure};
 use crate::mcp::{Hosting, MESSAGE_BYTES_MAX, Members, Server, service};
 use crate::runtime::Signals;
 use crate::session::Session;
+use crate::views::Views;
 
 /// The most requests that are answered at a time; further ones wait.
 const REQUESTS_MAX: usize = 256;
@@ -52,7 +54,7 @@ pub async fn serve(session: &Session, listen: SocketAddr) -> Result<Code, Failur
     let crew = open_to_serve(session).await?;
     let server = Server::new(crew.clone(), Members::of_handles(&session.folder));
     let mut hosting = Hosting::start(session, &crew);
-    let served = serve_on(session, server, listen, signals, hosting.log_closed()).await;
+    let served = serve_on(session, &crew, server, listen, signals, hosting.log_closed()).await;
     hosting.stop().await;
     served.map(|()| Code::Done)
 }
@@ -60,6 +62,7 @@ pub async fn serve(session: &Session, listen: SocketAddr) -> Result<Code, Failur
 /// Serves until a signal or a failure of the log.
 async fn serve_on(
     session: &Session,
+    crew: &Arc<Crew>,
     server: Server,
     listen: SocketAddr,
     mut signals: Signals,
@@ -78,6 +81,7 @@ async fn serve_on(
     let stop = mcp.config.cancellation_token.clone();
     let router = Router::new()
         .route_service(MCP, mcp)
+        .merge(page(session, crew))
         .fallback(async || StatusCode::NOT_FOUND)
         .layer(from_fn_with_state(guarding, guard));
     let serving = axum::serve(listener, router).with_graceful_shutdown(stop.clone().cancelled_owned());
@@ -91,6 +95,12 @@ async fn serve_on(
     // A connection that stays open does not hold the program.
     let _ = timeout(STOP_MAX, serving).await;
     ended
+}
+
+/// The page for a person.
+fn page(session: &Session, crew: &Arc<Crew>) -> Router {
+    let command = session.commands();
+    crate::page::router(Arc::new(crate::page::Site { views: Arc::new(Views::serve(crew)), command: Arc::new(command) }))
 }
 
 /// Prints the addresses and the tokens.
@@ -115,7 +125,7 @@ async fn guard(State(guard): State<Arc<Guard>>, request: Request, next: Next) ->
         None => guard.answer(request, next).await,
         Some(response) => response,
     };
-    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response.headers_mut().entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     response
 }
 
@@ -132,7 +142,7 @@ impl Guard {
         if let Some(token) = token.filter(|_| uri.path() == "/" && request.method() == Method::GET) {
             let why = "the token was used or is wrong: start the server again for a new one";
             return Some(match self.credentials.redeem(token) {
-                Some(cookie) => (StatusCode::NO_CONTENT, [(SET_COOKIE, cookie)]).into_response(),
+                Some(cookie) => (StatusCode::SEE_OTHER, [(SET_COOKIE, cookie.as_str()), (LOCATION, "/")]).into_response(),
                 None => refusal(StatusCode::UNAUTHORIZED, why),
             });
         }

@@ -1,0 +1,147 @@
+//! The page for a person: the views of [`crate::views`] as HTML and SVG, live and as of any position. It reads the log and never
+//! appends to it: forms that act post to `/do/`, which others answer.
+
+mod asked;
+mod crew;
+mod events;
+mod files;
+mod forms;
+mod frame;
+mod graph;
+mod inspector;
+mod layers;
+mod live;
+mod look;
+mod needs;
+mod statistics;
+mod svg;
+mod tasks;
+mod time;
+mod timeline;
+mod words;
+
+use std::sync::{Arc, LazyLock};
+
+use axum::extract::{Path, Query, State};
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::middleware::{Next, from_fn};
+use axum::response::{Html, IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use self::asked::Asked;
+use self::live::Lives;
+use self::look::{Look, Rendered};
+use crate::failure::{Code, Failure};
+use crate::views::Views;
+
+const CSS: &str = include_str!("page.css");
+const JS: &str = include_str!("page.js");
+/// The names of the files, which change with their content: a browser may keep them for ever.
+static CSS_NAME: LazyLock<String> = LazyLock::new(|| named(CSS, "css"));
+static JS_NAME: LazyLock<String> = LazyLock::new(|| named(JS, "js"));
+/// Nothing runs or loads that is not from this server.
+const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; \
+                      form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// What the page is made from.
+pub struct Site {
+    pub views: Arc<Views>,
+    /// Makes a command line of the words of a command.
+    pub command: Arc<dyn Fn(&str) -> String + Send + Sync>,
+}
+
+/// What the handlers share.
+struct Shared {
+    site: Arc<Site>,
+    lives: Lives,
+}
+
+/// The page and what belongs to it.
+pub fn router(site: Arc<Site>) -> Router {
+    let shared = Arc::new(Shared { lives: Lives::new(site.clone()), site });
+    Router::new()
+        .route("/", get(page))
+        .route("/live", get(live))
+        .route("/assets/{name}", get(asset))
+        .layer(from_fn(with_policy))
+        .with_state(shared)
+}
+
+async fn with_policy(request: axum::extract::Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    let headers = response.headers_mut();
+    let mut set = |name: HeaderName, value| drop(headers.insert(name, HeaderValue::from_static(value)));
+    set(CONTENT_SECURITY_POLICY, POLICY);
+    set(X_CONTENT_TYPE_OPTIONS, "nosniff");
+    set(REFERRER_POLICY, "same-origin");
+    response
+}
+
+impl Site {
+    async fn render(&self, asked: &Asked) -> Result<Rendered, Failure> {
+        Look::at(self, asked).await?.render().await
+    }
+}
+
+async fn page(State(shared): State<Arc<Shared>>, Query(pairs): Query<Vec<(String, String)>>) -> Response {
+    let rendered = shared.site.render(&Asked::of(&pairs)).await;
+    let is_part = pairs.iter().any(|(name, value)| name == "part" && value == "1");
+    match rendered {
+        Ok(page) if is_part => Json(page.json()).into_response(),
+        Ok(page) => Html(page.document().0).into_response(),
+        Err(failure) => {
+            let status = match failure.code {
+                Code::Nothing => StatusCode::NOT_FOUND,
+                _fault => StatusCode::INTERNAL_SERVER_ERROR,
+            };
+            (status, format!("{failure}\n")).into_response()
+        }
+    }
+}
+
+async fn live(
+    State(shared): State<Arc<Shared>>,
+    headers: HeaderMap,
+    Query(pairs): Query<Vec<(String, String)>>,
+) -> Response {
+    // What the reader has: its last message, or the page that it loaded.
+    let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
+    let seen = pairs.iter().find(|(name, _)| name == "seen").map(|(_, value)| value.as_str());
+    let seen = last.or(seen).and_then(|at| at.parse().ok());
+    shared.lives.follow(&Asked::of(&pairs), seen).into_response()
+}
+
+async fn asset(Path(name): Path<String>) -> Response {
+    let (content, kind) = match name.as_str() {
+        "page.css" => (CSS, "text/css; charset=utf-8"),
+        "page.js" => (JS, "text/javascript; charset=utf-8"),
+        name if name == *CSS_NAME => (CSS, "text/css; charset=utf-8"),
+        name if name == *JS_NAME => (JS, "text/javascript; charset=utf-8"),
+        _unknown => return StatusCode::NOT_FOUND.into_response(),
+    };
+    let is_named = name.contains('-');
+    let cache = if is_named { "public, max-age=31536000, immutable" } else { "no-cache" };
+    ([(CONTENT_TYPE, kind), (CACHE_CONTROL, cache)], content).into_response()
+}
+
+/// `page-0123456789ab.css`
+fn named(content: &str, ending: &str) -> String {
+    let hash = Sha256::digest(content.as_bytes());
+    let hash: String = hash.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+    format!("page-{hash}.{ending}")
+}
+
+impl Rendered {
+    /// The page for the script.
+    fn json(&self) -> Value {
+        let parts: serde_json::Map<_, _> =
+            self.parts.iter().map(|(id, markup)| ((*id).to_owned(), json!(markup.0))).collect();
+        json!({ "at": self.at, "live": self.is_live, "now": self.now_us, "title": self.title, "parts": parts })
+    }
+}

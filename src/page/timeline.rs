@@ -1,0 +1,224 @@
+//! The time line: who did what when, in lanes.
+
+use askama::Template;
+
+use super::look::Look;
+use super::svg::{Px, Svg, fitting};
+use super::words::{Markup, clock, cut, lasting, of_stage};
+use crate::failure::Failure;
+use crate::text::rfc3339;
+use crate::views::{AgentView, LaneBar, Stage, Timeline};
+use crewlog_mq::Timestamp;
+
+const WIDTH: f64 = 880.0;
+/// Where time begins, right of the names of the lanes.
+const LEFT: f64 = 120.0;
+const TOP: f64 = 22.0;
+/// The most rows of one lane: what overlaps comes below.
+const ROWS_MAX: usize = 6;
+/// The most bars: the newest.
+const BARS_MAX: usize = 400;
+/// Distances of ticks, in seconds.
+const TICKS: [i64; 17] = [
+    1, 5, 15, 30, 60, 300, 600, 900, 1_800, 3_600, 7_200, 10_800, 21_600, 43_200, 86_400, 604_800, 2_592_000,
+];
+const SECOND_US: i64 = 1_000_000;
+
+#[derive(Template)]
+#[template(
+    ext = "html",
+    whitespace = "suppress",
+    source = r##"
+<section class="card" aria-labelledby="timeline-title"><h2 id="timeline-title">Timeline
+<span class="sub">solid running · hatched ready or waiting to retry · dashed waits for you</span><span class="sp"></span>
+<span class="switch" role="group" aria-label="Lanes"><a href="{{ by_agent }}" {% if !is_by_task %}aria-current="true"{% endif %}>agents</a><a href="{{ by_task }}" {% if is_by_task %}aria-current="true"{% endif %}>tasks</a></span></h2>
+<div class="scroll" data-scroll="timeline" tabindex="0" role="region" aria-label="Timeline">{{ drawing }}</div>
+{% if n_more > 0 %}<p class="sub more">{{ n_more }} older bars and lanes are left out.</p>{% endif %}</section>"##
+)]
+struct Card {
+    by_agent: String,
+    by_task: String,
+    is_by_task: bool,
+    drawing: Markup,
+    n_more: usize,
+}
+
+/// The card of the time line.
+pub async fn timeline(look: &Look<'_>) -> Result<Markup, Failure> {
+    let Some(plan) = look.existing() else { return Ok(Markup::default()) };
+    let is_by_task = look.asked.is("lanes", "task");
+    let mut timeline = look.shown.timeline(&plan.id, is_by_task).await?;
+    let left_out = thin(&mut timeline);
+    if timeline.lanes.is_empty() {
+        return Ok(Markup::default());
+    }
+    let agents = look.shown.agents(true).await?;
+    let drawing = draw(look, &timeline, &agents, plan.is_open(), is_by_task);
+    Ok(Markup::of(&Card {
+        by_agent: look.link(&[("lanes", "")]),
+        by_task: look.link(&[("lanes", "task")]),
+        is_by_task,
+        drawing,
+        n_more: timeline.n_more + left_out,
+    }))
+}
+
+/// Keeps the newest bars, and says how many are left out.
+fn thin(timeline: &mut Timeline) -> usize {
+    let mut begins: Vec<_> = timeline.lanes.iter().flat_map(|lane| &lane.bars).map(|bar| bar.from).collect();
+    let n_more = begins.len().saturating_sub(BARS_MAX);
+    if n_more > 0 {
+        begins.sort_unstable();
+        let first = begins[n_more];
+        timeline.lanes.iter_mut().for_each(|lane| lane.bars.retain(|bar| bar.from >= first));
+        timeline.lanes.retain(|lane| !lane.bars.is_empty());
+    }
+    n_more
+}
+
+/// From time to pixels.
+struct Scale {
+    from: i64,
+    to: i64,
+}
+
+impl Scale {
+    fn x(&self, us: i64) -> f64 {
+        let part = (us - self.from) as f64 / (self.to - self.from).max(1) as f64;
+        LEFT + part.clamp(0.0, 1.0) * (WIDTH - LEFT - 12.0)
+    }
+}
+
+/// From the first bar to the last end, or to now while the plan is open.
+fn scale(timeline: &Timeline, is_open: bool) -> Scale {
+    let bars = || timeline.lanes.iter().flat_map(|lane| &lane.bars);
+    let from = bars().map(|bar| bar.from_us).min().unwrap_or(timeline.now_us);
+    let ends = bars().map(|bar| bar.to_us.unwrap_or(timeline.now_us)).max().unwrap_or(timeline.now_us);
+    let to = if is_open { timeline.now_us } else { ends };
+    // In steps, so that not each moment is another drawing.
+    let step = ((to - from) / 400).max(SECOND_US);
+    Scale { from, to: from + ((to - from) / step + 1) * step }
+}
+
+fn draw(look: &Look<'_>, timeline: &Timeline, agents: &[AgentView], is_open: bool, is_by_task: bool) -> Markup {
+    let scale = scale(timeline, is_open);
+    let packed: Vec<_> = timeline.lanes.iter().map(|lane| pack(&lane.bars, &scale)).collect();
+    let is_dense = timeline.lanes.len() > 12;
+    let (bar_height, row_height) = if is_dense { (18.0, 22.0) } else { (26.0, 32.0) };
+    let height_of = |rows: usize| rows as f64 * row_height + if is_dense { 4.0 } else { 12.0 };
+    let height = TOP + packed.iter().map(|(rows, _)| height_of(*rows)).sum::<f64>() + 4.0;
+    let n_bars: usize = timeline.lanes.iter().map(|lane| lane.bars.len()).sum();
+    let label = format!("Timeline with {} lanes and {n_bars} bars; each bar is a link to its task", packed.len());
+    let mut svg = Svg::new("timeline", (WIDTH, height), &label);
+    ticks(&mut svg, &scale, height);
+    let mut y = TOP;
+    for (lane, (rows, places)) in timeline.lanes.iter().zip(&packed) {
+        let room = LEFT - 12.0;
+        svg.label("lane", (2.0, y + row_height / 2.0 + 3.0), &fitting(&cut(&lane.name, 40), room, 7.0), false);
+        let program = agents.iter().find(|agent| agent.agent == lane.name).map(|agent| agent.program.as_str());
+        let title = lane.bars.first().map(|bar| bar.title.as_str()).filter(|_| is_by_task);
+        if let Some(second) = title.or(program).filter(|_| !is_dense) {
+            svg.label("sub", (2.0, y + row_height / 2.0 + 17.0), &fitting(&cut(second, 40), room, 5.8), false);
+        }
+        for (bar, row) in lane.bars.iter().zip(places) {
+            if let Some(row) = row {
+                let top = y + *row as f64 * row_height + if is_dense { 2.0 } else { 6.0 };
+                draw_bar(&mut svg, look, bar, timeline.now_us, &scale, (top, bar_height));
+            }
+        }
+        y += height_of(*rows);
+        svg.line("grid", (0.0, y), (WIDTH, y));
+    }
+    if is_open {
+        let now = scale.x(timeline.now_us);
+        svg.line("now", (now, TOP - 6.0), (now, height - 4.0));
+    }
+    svg.end()
+}
+
+/// Puts bars that overlap below each other: how many rows there are, and the row of each bar; none of what finds no place.
+fn pack(bars: &[LaneBar], scale: &Scale) -> (usize, Vec<Option<usize>>) {
+    let mut ends: Vec<f64> = Vec::new();
+    let mut place = |bar: &LaneBar| {
+        let (from, to) = (scale.x(bar.from_us), scale.x(bar.to_us.unwrap_or(scale.to)));
+        // Nobody can see or reach so short a wait.
+        if bar.to_us.is_some() && to - from < 3.0 && bar.stage != Stage::Running {
+            return None;
+        }
+        let to = to.max(from + 4.0);
+        let row = ends.iter().position(|end| *end <= from + 0.5);
+        let row = row.or_else(|| (ends.len() < ROWS_MAX).then_some(ends.len()))?;
+        if row == ends.len() {
+            ends.push(to);
+        }
+        ends[row] = to;
+        Some(row)
+    };
+    let places = bars.iter().map(&mut place).collect();
+    (ends.len().max(1), places)
+}
+
+fn draw_bar(svg: &mut Svg, look: &Look<'_>, bar: &LaneBar, now_us: i64, scale: &Scale, (top, height): (f64, f64)) {
+    let (class, word) = looks(bar);
+    let until = bar.to_us.unwrap_or(now_us);
+    let (from, to) = (scale.x(bar.from_us), scale.x(until));
+    let width = (to - from - 1.0).max(3.0);
+    let begin = rfc3339(Timestamp(bar.from_us));
+    let words = format!(
+        "{} {}: {word}, {} from {} UTC",
+        bar.task,
+        cut(&bar.title, 100),
+        lasting(until - bar.from_us),
+        clock(&begin)
+    );
+    svg.link(&format!("bar {class}"), &look.link_task(&bar.task), &words);
+    svg.rect((from, top), (width, height), 4.0);
+    let room = width - 12.0;
+    let whole = match class {
+        "b-fail" => format!("{} failed", bar.task),
+        _other => format!("{} {}", bar.task, bar.title),
+    };
+    let text = if room > 80.0 { fitting(&whole, room, 6.2) } else { fitting_name(&bar.task, room) };
+    if !text.is_empty() {
+        svg.label("", (from + 7.0, top + height / 2.0 + 4.0), &text, false);
+    }
+    svg.close("a");
+}
+
+/// A name is shown whole or not at all.
+fn fitting_name(name: &str, room: f64) -> String {
+    if name.chars().count() as f64 * 7.0 <= room { name.to_owned() } else { String::new() }
+}
+
+/// The class of a bar, and what it means.
+fn looks(bar: &LaneBar) -> (&'static str, &'static str) {
+    match (bar.stage, bar.then) {
+        (Stage::Running, None) => ("b-run", "running"),
+        (Stage::Running, Some(Stage::Done)) => ("b-done", "done"),
+        (Stage::Running, Some(Stage::Failed | Stage::Retrying)) => ("b-fail", "failed"),
+        (Stage::Running, Some(Stage::Waiting)) => ("b-done", "ran until it asked"),
+        (Stage::Running, Some(Stage::Skipped)) => ("b-skip", "cancelled"),
+        (Stage::Running, Some(_lost)) => ("b-skip", "given back"),
+        (Stage::Waiting, _) => ("b-wait", of_stage(Stage::Waiting)),
+        (stage, _) => ("b-queue", of_stage(stage)),
+    }
+}
+
+fn ticks(svg: &mut Svg, scale: &Scale, height: f64) {
+    let span = (scale.to - scale.from) / SECOND_US;
+    let step = TICKS.into_iter().find(|step| span / step <= 7).unwrap_or(span / 7) * SECOND_US;
+    let mut at = (scale.from / step + 1) * step;
+    while at < scale.to {
+        let (x, moment) = (scale.x(at), rfc3339(Timestamp(at)));
+        svg.line("grid", (x, TOP - 4.0), (x, height - 4.0));
+        let text = match step {
+            _minutes if step < 60 * SECOND_US => clock(&moment).to_owned(),
+            _hours if step < 86_400 * SECOND_US => clock(&moment).get(..5).unwrap_or_default().to_owned(),
+            _days => moment.get(5..10).unwrap_or_default().to_owned(),
+        };
+        let how = if step < 86_400 * SECOND_US { "time" } else { "day" };
+        let (x, y) = (Px(x), 12);
+        svg.text("text", &[("class", &"tick"), ("x", &x), ("y", &y), ("data-tick", &how), ("data-at", &moment)], &text);
+        at += step;
+    }
+}
