@@ -16,12 +16,12 @@ const LEASES_MAX: usize = 3;
 #[derive(Template)]
 #[template(
     ext = "html",
-    whitespace = "suppress",
+    whitespace = "minimize",
     source = r##"
 {% macro card(agent) %}
 <article class="agent" data-agent="{{ agent.name }}" data-liveness="{{ agent.liveness }}" data-activity="{{ agent.activity }}">
 <header><b dir="auto">{{ agent.name }}</b><span class="pill a-{{ agent.tone }}">{{ agent.word }}</span><span class="sub">{{ agent.seen_words }} {{ agent.seen }}</span></header>
-{% if let Some((href, task)) = agent.task %}<p dir="auto"><a href="{{ href }}">{{ task }}</a></p>{% endif %}
+{% if let Some((href, task)) = agent.task %}<p dir="auto">{% if href.is_empty() %}{{ task }}{% else %}<a href="{{ href }}">{{ task }}</a>{% endif %}</p>{% endif %}
 {% if !agent.step.is_empty() %}<p class="sub" dir="auto">{{ agent.step }}</p>{% endif %}
 {% if let Some(percent) = agent.context %}<svg class="meter" role="img" aria-label="context {{ percent }} percent full"><rect class="all" width="100%" height="4" rx="2"/><rect class="m-{{ agent.fill }}" width="{{ percent }}%" height="4" rx="2"/></svg>{% endif %}
 <p class="sub foot"><bdi>{{ agent.program }}</bdi>{% if let Some(percent) = agent.context %} · context {{ percent }} %{% endif %} · {{ agent.leases }}</p></article>
@@ -80,17 +80,7 @@ fn card(look: &Look<'_>, agent: &AgentView, leases: &[LeaseView]) -> Card {
         (_, "waiting" | "blocked") => ("wait", activity.clone()),
         _resting => ("idle", activity.clone()),
     };
-    let task = agent.task.as_deref().map(|task| {
-        let plan = look.plan.as_ref();
-        let name = plan.map_or_else(|| task.to_owned(), |plan| plan.name_of_task(task));
-        let shown = plan.and_then(|plan| plan.shown.tasks.iter().find(|shown| shown.id == name));
-        let words = shown.map_or_else(|| name.clone(), |shown| format!("{name} {}", shown.description));
-        let href = match (shown, task.rsplit_once('/')) {
-            (None, Some((other, number))) => look.link(&[("plan", other), ("task", number), ("event", "")]),
-            _own => look.link_task(&name),
-        };
-        (href, cut(&words, 120))
-    });
+    let task = agent.task.as_deref().map(|task| look.task_in_words(task));
     let steps = [agent.step.as_deref(), agent.note.as_deref()];
     let steps: Vec<_> = steps.into_iter().flatten().map(|step| cut(step, 160)).collect();
     let held: Vec<_> = leases.iter().filter(|lease| lease.agent == agent.agent && lease.lease.is_some()).collect();

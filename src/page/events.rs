@@ -51,7 +51,7 @@ const SAYS: [&str; 22] = [
 #[derive(Template)]
 #[template(
     ext = "html",
-    whitespace = "suppress",
+    whitespace = "minimize",
     source = r##"
 <section class="card" aria-labelledby="events-title"><h2 id="events-title">Events
 <span class="sub">{% if is_tail %}newest last · stays where you scroll{% else %}newest last{% endif %}</span><span class="sp"></span>{% if is_tail %}<a class="sub" href="{{ all }}">filter</a>{% endif %}</h2>
@@ -162,11 +162,10 @@ fn row(look: &Look<'_>, event: &Recorded) -> Row {
         found.map(str::to_owned).find(|text| !text.is_empty() && !text.starts_with('\u{1}'))
     };
     let subject = match event.stream_id.as_str() {
-        "task" => look.plan.as_ref().map(|plan| plan.name_of_task(&event.aggregate_id)),
+        "task" => Some(look.name_of_task(&event.aggregate_id)),
         "planner" => {
             let task = data.pointer("/task_id").and_then(Value::as_u64);
-            let task = task.map(|task| format!("{}/{task}", event.aggregate_id));
-            task.and_then(|task| look.plan.as_ref().map(|plan| plan.name_of_task(&task)))
+            task.map(|task| look.name_of_task(&format!("{}/{task}", event.aggregate_id)))
         }
         _crew => text(&SUBJECTS),
     };

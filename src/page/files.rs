@@ -16,7 +16,7 @@ const PATHS_MAX: usize = 5;
 #[derive(Template)]
 #[template(
     ext = "html",
-    whitespace = "suppress",
+    whitespace = "minimize",
     source = r##"
 <section class="card" aria-labelledby="files-title"><h2 id="files-title">Files <span class="sub">agents × folders</span></h2>
 {% if !rows.is_empty() %}<div class="scroll" data-scroll="files" tabindex="0" role="region" aria-label="Files"><table class="matrix {% if agents.len() > 4 %}many{% endif %}"><thead><tr><td></td>{% for agent in agents %}<th scope="col"><bdi>{{ agent }}</bdi></th>{% endfor %}</tr></thead><tbody>
@@ -121,7 +121,7 @@ fn cell(cell: &FilesCell) -> Cell {
 #[derive(Template)]
 #[template(
     ext = "html",
-    whitespace = "suppress",
+    whitespace = "minimize",
     source = r##"
 <section class="card" aria-labelledby="edits-title"><h2 id="edits-title">Last edits <span class="sub">refused, or without a lease</span></h2>
 {% if edits.is_empty() %}<p class="sub">No edit was refused, and none was made without a lease.</p>{% else %}<ul class="leases">

@@ -8,7 +8,7 @@ use super::words::Markup;
 #[derive(Template)]
 #[template(
     ext = "html",
-    whitespace = "suppress",
+    whitespace = "minimize",
     source = r#"
 <form method="post" action="/do/{{ command }}" data-key="{{ key }}">
 <fieldset {% if is_past %}disabled{% endif %}>

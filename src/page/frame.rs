@@ -15,7 +15,7 @@ const TITLE_CHARS_MAX: usize = 60;
 #[derive(Template)]
 #[template(
     ext = "html",
-    whitespace = "suppress",
+    whitespace = "minimize",
     source = r##"<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark"><meta name="robots" content="noindex"><title>{{ page.title }}</title>
@@ -84,7 +84,7 @@ impl Rendered {
 #[derive(Template)]
 #[template(
     ext = "html",
-    whitespace = "suppress",
+    whitespace = "minimize",
     source = r##"
 <a class="brand" href="/">crewlog</a>
 {% if let Some(plan) = look.plan %}
@@ -97,7 +97,7 @@ impl Rendered {
 {% endif %}
 <nav aria-label="Views">{% for tab in tabs %}<a href="{{ tab.1 }}" {% if tab.2 %}aria-current="page"{% endif %}>{{ tab.0 }}</a>{% endfor %}</nav>
 <span class="sp"></span>
-{% if look.is_past() %}<span class="as-of">{{ look.as_of() }}</span><a class="btn" data-live-link href="{{ look.link([("at", "")]) }}">Back to live</a>
+{% if look.is_past() %}<span class="as-of">{{ look.as_of() }}</span><a class="btn" data-live-link href="{{ look.link([("at", "")]) }}">Go live</a>
 {% else %}<span class="live">live</span>{% endif %}
 {% if let Some(plan) = look.existing() %}
 <a class="btn" href="{{ compare }}">{% if look.asked.get("with").is_some() %}End comparison{% else %}Compare{% endif %}</a>
@@ -189,7 +189,7 @@ fn changes(look: &Look<'_>, id: &str) -> Vec<Markup> {
 #[derive(Template)]
 #[template(
     ext = "html",
-    whitespace = "suppress",
+    whitespace = "minimize",
     source = r##"
 {% if let Some(said) = said %}<p class="card said" role="status"><span dir="auto">{{ said }}</span><a class="btn" href="{{ look.link([]) }}">Dismiss</a></p>{% endif %}
 {% if let Some(fault) = look.fault %}<p class="card fault" role="alert"><span dir="auto">{{ fault }}</span></p>{% endif %}"##

@@ -8,23 +8,28 @@ use askama::Template;
 use super::asked::Tab;
 use super::layers::{lay_out, reduced};
 use super::look::{Chosen, Look};
-use super::svg::{Px, Svg, fitting};
+use super::svg::{Anchor, Px, Svg, fitting, in_two_lines};
 use super::words::{Markup, cut, of_counts, of_stage};
 use crate::failure::Failure;
 use crate::views::{GraphNode, PlanGraph, Stage};
 
-const NODE_HEIGHT: f64 = 42.0;
-const NODE_GAP: f64 = 20.0;
-const LAYER_GAP: f64 = 30.0;
+/// The heights of nodes with one line and with two lines of their title.
+const NODE_HEIGHTS: [f64; 2] = [42.0, 56.0];
+/// The mean width of a letter of a title.
+const LETTER: f64 = 5.9;
+const NODE_GAP: f64 = 18.0;
+const LAYER_GAP: f64 = 24.0;
 /// The widths of nodes: as wide as fits, between these.
-const NODE_WIDTH: [f64; 2] = [124.0, 200.0];
+const NODE_WIDTH: [f64; 2] = [98.0, 200.0];
+/// A drawing that is wider than its card by up to this much is made smaller; a wider one scrolls.
+const SHRUNK_MAX: f64 = 1.12;
 /// The most steps that are drawn: those around what runs.
 const LAYERS_MAX: usize = 40;
 
 #[derive(Template)]
 #[template(
     ext = "html",
-    whitespace = "suppress",
+    whitespace = "minimize",
     source = r##"
 <section class="card" aria-labelledby="graph-title"><h2 id="graph-title">Graph
 <span class="sub">bold: critical path{% if n_left > 0 %}, {{ n_left }} of {{ n_steps }} steps left{% endif %}{% if has_added %} · + added while it ran{% endif %}</span><span class="sp"></span>
@@ -80,14 +85,16 @@ fn draw(look: &Look<'_>, plan: &Chosen, graph: &PlanGraph, steps: std::ops::Rang
     let layer: Vec<usize> = shown.iter().map(|n| graph.nodes[*n].step - steps.start).collect();
     let edges = graph.edges.iter().filter_map(|(from, to)| Some((*place.get(from)?, *place.get(to)?)));
     let edges = reduced(shown.len(), &layer, &edges.collect::<Vec<_>>());
-    let layout = lay_out(&layer, &edges, NODE_HEIGHT, NODE_GAP);
     let n_layers = layer.iter().max().map_or(1, |last| last + 1) as f64;
-    let room = if look.asked.tab() == Tab::Graph { 920.0 } else { 880.0 };
+    let room = if look.asked.tab() == Tab::Graph { 920.0 } else { 900.0 };
     let width = ((room - 16.0 - (n_layers - 1.0) * LAYER_GAP) / n_layers).clamp(NODE_WIDTH[0], NODE_WIDTH[1]);
+    let is_long = |n: &&usize| graph.nodes[**n].title.chars().count() as f64 * LETTER > width - 20.0;
+    let height = NODE_HEIGHTS[usize::from(shown.iter().any(|n| is_long(&n)))];
+    let layout = lay_out(&layer, &edges, height, NODE_GAP);
     let left = |layer: usize| 8.0 + layer as f64 * (width + LAYER_GAP);
     let size = (left(layer.iter().max().copied().unwrap_or(0)) + width + 8.0, layout.height + 4.0);
     let label = format!("Graph of {} tasks and groups; each is a link", shown.len());
-    let mut svg = Svg::new("graph", (size.0.max(room), size.1), &label);
+    let mut svg = Svg::new("graph", (size.0.max(room), size.1), &label, size.0 <= room * SHRUNK_MAX);
     draw_edges(&mut svg, graph, &shown, &edges, &layout.bends, |place: usize| {
         let (x, y) = (left(layer[place]), layout.y[place]);
         ((x, y), (x + width, y))
@@ -98,8 +105,8 @@ fn draw(look: &Look<'_>, plan: &Chosen, graph: &PlanGraph, steps: std::ops::Rang
         let node = &graph.nodes[*n];
         let task = tasks.get(node.name.as_str());
         let executor = task.and_then(|task| task.executor.as_deref()).unwrap_or_default();
-        let (x, y) = (left(layer[place]), layout.y[place] - NODE_HEIGHT / 2.0);
-        draw_node(&mut svg, look, node, executor, (x, y, width));
+        let (x, y) = (left(layer[place]), layout.y[place] - height / 2.0);
+        draw_node(&mut svg, look, node, executor, (x, y), (width, height));
     }
     svg.end()
 }
@@ -155,7 +162,8 @@ fn draw_edges(
     svg.draw("path", &[("class", &"edge crit"), ("d", &critical)]);
 }
 
-fn draw_node(svg: &mut Svg, look: &Look<'_>, node: &GraphNode, executor: &str, (x, y, width): (f64, f64, f64)) {
+fn draw_node(svg: &mut Svg, look: &Look<'_>, node: &GraphNode, executor: &str, (x, y): (f64, f64), size: (f64, f64)) {
+    let width = size.0;
     let is_group = node.n_tasks > 1;
     let stage = match node.stage {
         Stage::Done => "n-done",
@@ -171,7 +179,7 @@ fn draw_node(svg: &mut Svg, look: &Look<'_>, node: &GraphNode, executor: &str, (
         _group if is_group => String::new(),
         Stage::Running => cut(name, 30),
         Stage::Failed => "failed".to_owned(),
-        Stage::Waiting => "waits for you".to_owned(),
+        Stage::Waiting => "waits".to_owned(),
         Stage::Retrying => "retries".to_owned(),
         _planned if node.is_startable => "ready".to_owned(),
         Stage::Queued => "ready".to_owned(),
@@ -196,17 +204,24 @@ fn draw_node(svg: &mut Svg, look: &Look<'_>, node: &GraphNode, executor: &str, (
     let class = format!("node {stage}{}", if node.is_critical { " crit" } else { "" });
     svg.link(&class, &href, &words);
     if is_group {
-        svg.rect((x + 4.0, y - 4.0), (width, NODE_HEIGHT), 6.0);
+        svg.rect((x + 4.0, y - 4.0), size, 6.0);
     }
-    svg.rect((x, y), (width, NODE_HEIGHT), 6.0);
+    svg.rect((x, y), size, 6.0);
     let mark = if node.is_added { " +" } else { "" };
     let id = fitting(&format!("{}{mark}", cut(&node.name, 40)), width - 20.0, 7.2);
     let room = width - 26.0 - id.chars().count() as f64 * 7.2;
-    svg.label("id", (x + 10.0, y + 17.0), &id, false);
+    svg.label("id", (x + 10.0, y + 17.0), &id, Anchor::Start);
     let corner = fitting(&corner, room, 6.0);
     if !corner.is_empty() {
-        svg.label("corner", (x + width - 10.0, y + 17.0), &corner, true);
+        svg.label("corner", (x + width - 10.0, y + 17.0), &corner, Anchor::End);
     }
-    svg.label("ti", (x + 10.0, y + 33.0), &fitting(&title, width - 20.0, 5.7), false);
+    let (first, second) = match size.1 > NODE_HEIGHTS[0] {
+        true => in_two_lines(&title, width - 20.0, LETTER),
+        false => (fitting(&title, width - 20.0, LETTER), String::new()),
+    };
+    svg.label("ti", (x + 10.0, y + 32.0), &first, Anchor::Start);
+    if !second.is_empty() {
+        svg.label("ti", (x + 10.0, y + 45.0), &second, Anchor::Start);
+    }
     svg.close("a");
 }

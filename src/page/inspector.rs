@@ -20,7 +20,7 @@ const CHANGES_MAX: usize = 200;
 #[derive(Template)]
 #[template(
     ext = "html",
-    whitespace = "suppress",
+    whitespace = "minimize",
     source = r##"
 <section class="card inspector" aria-labelledby="inspector-title"><h2 id="inspector-title"><span dir="auto">{{ title }}</span> <span class="sub">{{ second }}</span><span class="sp"></span><a class="sub" href="{{ close }}" aria-label="Close the inspector">close</a></h2>
 <dl>{% for row in rows %}<dt>{{ row.name }}</dt><dd>{% for (href, text) in row.values %}{% if href.is_empty() %}<span dir="auto">{{ text }}</span>{% else %}<a href="{{ href }}"><bdi>{{ text }}</bdi></a>{% endif %}{% if !loop.last %}{{ row.between }}{% endif %}{% endfor %}{% if let Some(time) = row.time %}{{ time }}{% endif %}</dd>{% endfor %}</dl>
@@ -248,7 +248,7 @@ pub async fn why(look: &Look<'_>) -> Result<Markup, Failure> {
 #[derive(Template)]
 #[template(
     ext = "html",
-    whitespace = "suppress",
+    whitespace = "minimize",
     source = r##"
 <section class="card" aria-labelledby="compare-title"><h2 id="compare-title">What changed <span class="sub">from position {{ from }} to {{ to }} · {{ n }} changes</span><span class="sp"></span><a class="sub" href="{{ close }}">close</a></h2>
 <form class="filter" method="get" action="/" data-key="compare">{% for (name, value) in hidden %}<input type="hidden" name="{{ name }}" value="{{ value }}">{% endfor %}

@@ -1,13 +1,15 @@
 //! What one address shows: the views as of its position, the plan it is about, and the parts of the page.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crewlog_mq::{Error, Position, Query, Range};
+use crewlog_planner::plan::TaskId;
 use crewlog_planner::view::PlanStatus;
 
 use super::asked::{Asked, Tab};
 use super::forms::Form;
-use super::words::{Markup, clock, grouped};
+use super::words::{Markup, clock, cut, grouped};
 use super::{Site, crew, events, files, frame, graph, inspector, needs, statistics, tasks, time, timeline};
 use crate::failure::Failure;
 use crate::text::rfc3339;
@@ -38,6 +40,8 @@ pub struct Look<'a> {
     pub shown: AsOf,
     pub plans: Vec<ListedPlan>,
     pub plan: Option<Chosen>,
+    /// All open plans.
+    open: BTreeMap<String, Arc<Track>>,
     /// Why the plan of the address cannot be shown.
     pub fault: Option<String>,
 }
@@ -61,13 +65,6 @@ impl Chosen {
             PlanStatus::Completed | PlanStatus::Failed | PlanStatus::Cancelled => false,
         }
     }
-
-    /// The name of a task of this plan for `PLAN/N`; another's as it is.
-    pub fn name_of_task(&self, task: &str) -> String {
-        let own = task.strip_prefix(&self.id).and_then(|rest| rest.strip_prefix('/')?.parse().ok());
-        let named = own.and_then(|id| crate::views::name_of(&self.track.view, crewlog_planner::plan::TaskId(id)));
-        named.unwrap_or_else(|| task.to_owned())
-    }
 }
 
 impl<'a> Look<'a> {
@@ -82,7 +79,8 @@ impl<'a> Look<'a> {
         let is_open = |plan: &&ListedPlan| matches!(plan.status, "Running" | "Waiting" | "Paused");
         let newest = plans.iter().rev().filter(is_open).find(|plan| !plan.waits_for_work);
         let newest = newest.or_else(|| plans.last()).map(|plan| plan.plan.clone());
-        let mut look = Self { site, asked: asked.clone(), head, shown, plans, plan: None, fault: None };
+        let open = shown.tracks().await?;
+        let mut look = Self { site, asked: asked.clone(), head, shown, plans, plan: None, open, fault: None };
         if let Some(id) = asked.get("plan").map(str::to_owned).or(newest) {
             look.choose(id).await?;
         }
@@ -116,6 +114,36 @@ impl<'a> Look<'a> {
     /// The plan, if it existed at the position that is shown.
     pub fn existing(&self) -> Option<&Chosen> {
         self.plan.as_ref().filter(|plan| plan.exists())
+    }
+
+    /// The plan, the name and the description of a task that is given as `PLAN/N` or `PLAN/NAME`, of any open plan.
+    fn task<'b>(&'b self, task: &'b str) -> Option<(&'b str, String, &'b str)> {
+        let (plan, name) = task.rsplit_once('/')?;
+        let shown = self.plan.as_ref().filter(|shown| shown.id == plan).map(|shown| &shown.track);
+        let state = shown.or_else(|| self.open.get(plan))?.view.state();
+        let found = name.parse().ok().and_then(|id| state.task(TaskId(id)));
+        let found = found.or_else(|| state.task_named(name))?;
+        Some((plan, found.plan.name(), &found.plan.description))
+    }
+
+    /// The name of a task that is given so: without the plan if that is the one that is shown.
+    pub fn name_of_task(&self, task: &str) -> String {
+        match self.task(task) {
+            Some((plan, name, _)) if self.asked.is("plan", plan) => cut(&name, 60),
+            Some((plan, name, _)) => cut(&format!("{plan}/{name}"), 80),
+            None => cut(task, 80),
+        }
+    }
+
+    /// The address, the name and the description of a task that is given so.
+    pub fn task_in_words(&self, task: &str) -> (String, String) {
+        let Some((plan, name, description)) = self.task(task) else { return (String::new(), cut(task, 80)) };
+        let is_shown = self.asked.is("plan", plan);
+        let href = match is_shown {
+            true => self.link_task(&name),
+            false => self.link(&[("plan", plan), ("task", &name), ("event", ""), ("step", ""), ("with", "")]),
+        };
+        (href, cut(&format!("{} {description}", self.name_of_task(task)), 120))
     }
 
     /// The address of the page with these changes.

@@ -16,7 +16,7 @@ const NEEDS_MAX: usize = 60;
 #[derive(Template)]
 #[template(
     ext = "html",
-    whitespace = "suppress",
+    whitespace = "minimize",
     source = r##"
 <section class="needs" aria-labelledby="needs-title"><h2 id="needs-title" class="vh">Needs you: {{ n }}</h2>
 {% for need in needs %}
@@ -70,13 +70,13 @@ async fn card(look: &Look<'_>, need: &NeedView) -> Result<Card, Failure> {
             None => ("question", format!("{} · {from} asks", need.id)),
         },
         Kind::Failure => ("failure", format!("{from}: what now?")),
-        Kind::Parked => ("parked", format!("{} is parked", named(look, &need.id))),
+        Kind::Parked => ("parked", format!("{} is parked", look.name_of_task(&need.id))),
         Kind::Stopped => ("stopped", format!("{from} has stopped")),
         Kind::Paused => ("paused", format!("{from} is paused")),
         Kind::Conflict => ("conflict", format!("Conflict {} · {from}", need.id)),
         Kind::Overdue => ("overdue", format!("{from} has not acknowledged")),
     };
-    let mut holds_up: Vec<_> = need.holds_up.iter().take(4).map(|task| named(look, task)).collect();
+    let mut holds_up: Vec<_> = need.holds_up.iter().take(4).map(|task| look.name_of_task(task)).collect();
     if need.holds_up.len() > holds_up.len() {
         holds_up.push(format!("{} more", need.holds_up.len() - holds_up.len()));
     }
@@ -90,10 +90,6 @@ async fn card(look: &Look<'_>, need: &NeedView) -> Result<Card, Failure> {
         forms: forms(look, need).await?,
         commands: need.commands.iter().map(|command| cut(command, TEXT_CHARS_MAX)).collect(),
     })
-}
-
-fn named(look: &Look<'_>, task: &str) -> String {
-    cut(&look.plan.as_ref().map_or_else(|| task.to_owned(), |plan| plan.name_of_task(task)), 60)
 }
 
 /// The forms that settle it.
@@ -135,7 +131,7 @@ async fn forms(look: &Look<'_>, need: &NeedView) -> Result<Vec<Markup>, Failure>
             let newcomer = need.holds_up.first().and_then(|task| task.rsplit_once('/'));
             let cancel = newcomer.map(|task| {
                 let form = of_task("cancel", task).required("reason", "why");
-                form.button(&format!("Cancel {}", named(look, &need.holds_up[0])))
+                form.button(&format!("Cancel {}", look.name_of_task(&need.holds_up[0])))
             });
             cancel.into_iter().collect()
         }

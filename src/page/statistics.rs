@@ -12,7 +12,7 @@ const ROWS_MAX: usize = 200;
 #[derive(Template)]
 #[template(
     ext = "html",
-    whitespace = "suppress",
+    whitespace = "minimize",
     source = r##"
 <section class="tiles" aria-label="Statistics">{% for (name, value, more) in tiles %}<div class="card"><h2>{{ name }}</h2><p class="big" dir="auto">{{ value }}</p>{% if !more.is_empty() %}<p class="sub">{{ more }}</p>{% endif %}</div>{% endfor %}</section>"##
 )]
@@ -49,7 +49,7 @@ pub async fn figures(look: &Look<'_>) -> Result<Markup, Failure> {
 #[derive(Template)]
 #[template(
     ext = "html",
-    whitespace = "suppress",
+    whitespace = "minimize",
     source = r##"
 <section class="card" aria-labelledby="conflicts-title"><h2 id="conflicts-title">Conflicts <span class="sub">{{ n }}</span></h2>
 {% if rows.is_empty() %}<p class="sub">No two tasks have touched the same files at the same time.</p>{% else %}
@@ -85,9 +85,8 @@ pub async fn conflicts(look: &Look<'_>) -> Result<Markup, Failure> {
             .take(4)
             .map(|holder| {
                 let task = format!("{}/{}", holder.plan, holder.task);
-                let name = look.plan.as_ref().map_or_else(|| task.clone(), |plan| plan.name_of_task(&task));
                 let executor = holder.executor.rsplit_once('@').map_or(holder.executor.as_str(), |(name, _)| name);
-                cut(&format!("{name} by {executor}"), 80)
+                cut(&format!("{} by {executor}", look.name_of_task(&task)), 120)
             })
             .collect(),
         resolved: match &conflict.resolved {
@@ -101,7 +100,7 @@ pub async fn conflicts(look: &Look<'_>) -> Result<Markup, Failure> {
 #[derive(Template)]
 #[template(
     ext = "html",
-    whitespace = "suppress",
+    whitespace = "minimize",
     source = r##"
 <section class="card" aria-labelledby="plans-title"><h2 id="plans-title">Plans <span class="sub">{{ n }}</span></h2><ul class="plans">
 {% for plan in plans %}<li><a href="{{ plan.href }}"><b dir="auto">{{ plan.id }}</b><span class="pill p-{{ plan.status }}">{{ plan.status }}</span><span class="sub" dir="auto">{{ plan.title }} · made {{ plan.made }}{% if !plan.parent.is_empty() %} · {{ plan.parent }}{% endif %}</span></a></li>

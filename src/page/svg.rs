@@ -18,13 +18,22 @@ impl Display for Px {
 /// Names and values of attributes.
 pub type Attributes<'a> = &'a [(&'a str, &'a dyn Display)];
 
+/// What of a text is at its place.
+#[derive(Debug, Clone, Copy)]
+pub enum Anchor {
+    Start,
+    Middle,
+    End,
+}
+
 /// A drawing that is being written.
 #[derive(Default)]
 pub struct Svg(String);
 
 impl Svg {
-    /// A drawing of a size in pixels, with a description for those who cannot see it.
-    pub fn new(class: &str, (width, height): (f64, f64), label: &str) -> Self {
+    /// A drawing of a size in pixels, with a description for those who cannot see it. It takes the width that there is, or scrolls.
+    pub fn new(class: &str, (width, height): (f64, f64), label: &str, fits: bool) -> Self {
+        let class = format!("{class}{}", if fits { " fits" } else { "" });
         let mut svg = Self::default();
         let view = format!("0 0 {} {}", Px(width), Px(height));
         let (width, height) = (Px(width), Px(height));
@@ -83,9 +92,14 @@ impl Svg {
         self.draw("rect", &[("x", &x), ("y", &y), ("width", &width), ("height", &height), ("rx", &rx)]);
     }
 
-    /// A text that begins, or ends, at a place.
-    pub fn label(&mut self, class: &str, (x, y): (f64, f64), text: &str, is_at_end: bool) {
-        let (x, y, anchor) = (Px(x), Px(y), if is_at_end { "end" } else { "start" });
+    /// A text at a place.
+    pub fn label(&mut self, class: &str, (x, y): (f64, f64), text: &str, anchor: Anchor) {
+        let (x, y) = (Px(x), Px(y));
+        let anchor = match anchor {
+            Anchor::Start => "start",
+            Anchor::Middle => "middle",
+            Anchor::End => "end",
+        };
         self.text("text", &[("class", &class), ("x", &x), ("y", &y), ("text-anchor", &anchor)], text);
     }
 
@@ -103,10 +117,26 @@ impl Svg {
 
 /// The text as far as it fits into a width, in letters of a mean width; nothing if that is not even a few of them.
 pub fn fitting(text: &str, width: f64, letter: f64) -> String {
-    let n_fit = (width / letter).floor().max(0.0) as usize;
+    let n_fit = n_fit(width, letter);
     match text.chars().count() {
         n if n <= n_fit => text.to_owned(),
         _ if n_fit < 4 => String::new(),
         _ => text.chars().take(n_fit - 1).collect::<String>().trim_end().to_owned() + "…",
     }
+}
+
+/// The text in two lines as far as it fits, parted between words.
+pub fn in_two_lines(text: &str, width: f64, letter: f64) -> (String, String) {
+    let n_fit = n_fit(width, letter);
+    if text.chars().count() <= n_fit {
+        return (text.to_owned(), String::new());
+    }
+    let end = text.char_indices().nth(n_fit).map_or(text.len(), |(end, _)| end);
+    // A long word is parted where the line ends.
+    let end = text[..end].rfind(' ').filter(|space| *space >= end / 3).unwrap_or(end);
+    (text[..end].trim_end().to_owned(), fitting(text[end..].trim_start(), width, letter))
+}
+
+fn n_fit(width: f64, letter: f64) -> usize {
+    (width / letter).floor().max(0.0) as usize
 }

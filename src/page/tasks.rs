@@ -12,7 +12,7 @@ const ROWS_MAX: usize = 200;
 #[derive(Template)]
 #[template(
     ext = "html",
-    whitespace = "suppress",
+    whitespace = "minimize",
     source = r##"
 <section class="card" aria-labelledby="tasks-title"><h2 id="tasks-title">Tasks <span class="sub">{{ tasks.len() }}</span></h2>
 {% if is_long %}<ul class="chips" data-scroll="tasks">{% for task in tasks %}<li data-task="{{ task.name }}" data-status="{{ task.status }}" class="c-{{ task.stage }}"><a href="{{ task.href }}"><bdi>{{ task.name }}</bdi> {{ task.stage }}</a></li>{% endfor %}</ul>

@@ -30,7 +30,7 @@ const LAYERS: [(&str, &[Stage]); 7] = [
 #[derive(Template)]
 #[template(
     ext = "html",
-    whitespace = "suppress",
+    whitespace = "minimize",
     source = r##"
 <section class="card time" aria-label="Time">
 <form class="bar" method="get" action="/">

@@ -61,8 +61,8 @@ impl AsOf {
         let mut lanes: BTreeMap<(bool, String), Vec<LaneBar>> = BTreeMap::new();
         for task in &track.view.state().tasks {
             let (name, title) = (task.plan.name(), one_line(&task.plan.description, 120));
-            for Bar { stage, executor, from, ended } in track.bars(task.plan.id) {
-                let lane = match (is_by_task, executor) {
+            for Bar { stage, executor, from, ended } in without_reports(track.bars(task.plan.id)) {
+                let lane = match (is_by_task, &executor) {
                     (true, _) => format!("{:0>12}", task.plan.id.0),
                     (false, Some(executor)) => of_executor(executor).to_owned(),
                     (false, None) => NOBODY.to_owned(),
@@ -70,8 +70,8 @@ impl AsOf {
                 lanes.entry((lane == NOBODY, lane)).or_default().push(LaneBar {
                     task: name.clone(),
                     title: title.clone(),
-                    stage: *stage,
-                    executor: executor.clone(),
+                    stage,
+                    executor,
                     from: from.position,
                     from_us: from.at.0,
                     to_us: ended.map(|(point, _)| point.at.0),
@@ -97,6 +97,21 @@ impl AsOf {
         let (now, now_us) = (rfc3339(self.now), self.now.0);
         Ok(Timeline { plan: plan.to_owned(), at: self.at, now, now_us, lanes: lanes.collect(), n_more })
     }
+}
+
+/// The bars without the moments between the end of a task's work and the plan's word on it: in these nobody holds the task, and
+/// no executor can take it.
+fn without_reports(bars: &[Bar]) -> Vec<Bar> {
+    let mut kept: Vec<Bar> = Vec::new();
+    for bar in bars {
+        let reported = bar.ended.filter(|(_, then)| bar.stage == Stage::Queued && *then != Stage::Running);
+        let ran = kept.last_mut().filter(|ran| ran.stage == Stage::Running);
+        match (ran.and_then(|ran| ran.ended.as_mut()), reported) {
+            (Some((end, then)), Some((_, outcome))) if *end == bar.from => *then = outcome,
+            (_, _) => kept.push(bar.clone()),
+        }
+    }
+    kept
 }
 
 /// The name of an executor without its process.
