@@ -18,7 +18,8 @@ pub async fn show(session: &Session, show: &Show, task: &str) -> Result<Code, Fa
     let view = load_view(&store, &plan, Range::default()).await?;
     let found = view.state().task_named(task).ok_or_else(|| no_task(session, &plan, view.state(), task))?;
     let (task, attempt) = (found.plan.id, show.attempt.unwrap_or(found.attempts));
-    let Some(Prompt { at, rendered, recorded }) = rendered(&store, &plan, task, attempt, Range::default()).await? else {
+    let Some(Prompt { at, rendered, recorded }) = rendered(&store, &plan, task, attempt, Range::default()).await?
+    else {
         let message = format!("task {} has no attempt {attempt}", found.plan.name());
         return Err(Failure::new(Code::Nothing, message));
     };

@@ -15,8 +15,8 @@ use axum::http::header::{CACHE_CONTROL, HOST, LOCATION, SET_COOKIE, WWW_AUTHENTI
 use axum::http::{HeaderValue, Method, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use serde_json::json;
 use crewlog_executors::crew::Crew;
+use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
@@ -142,7 +142,9 @@ impl Guard {
         if let Some(token) = token.filter(|_| uri.path() == "/" && request.method() == Method::GET) {
             let why = "the token was used or is wrong: start the server again for a new one";
             return Some(match self.credentials.redeem(token) {
-                Some(cookie) => (StatusCode::SEE_OTHER, [(SET_COOKIE, cookie.as_str()), (LOCATION, "/")]).into_response(),
+                Some(cookie) => {
+                    (StatusCode::SEE_OTHER, [(SET_COOKIE, cookie.as_str()), (LOCATION, "/")]).into_response()
+                }
                 None => refusal(StatusCode::UNAUTHORIZED, why),
             });
         }

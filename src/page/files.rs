@@ -84,10 +84,10 @@ pub async fn files(look: &Look<'_>) -> Result<Markup, Failure> {
         path: cut(&lease.path, 200),
         agent: lease.agent,
     });
-    let rows = files.rows.into_iter().map(|row| Row {
-        directory: cut(&row.directory, 60),
-        cells: row.cells.iter().map(cell).collect(),
-    });
+    let rows = files
+        .rows
+        .into_iter()
+        .map(|row| Row { directory: cut(&row.directory, 60), cells: row.cells.iter().map(cell).collect() });
     Ok(Markup::of(&Card {
         agents: files.agents.iter().map(|agent| cut(agent, 40)).collect(),
         rows: rows.collect(),
@@ -99,7 +99,11 @@ pub async fn files(look: &Look<'_>) -> Result<Markup, Failure> {
 }
 
 fn cell(cell: &FilesCell) -> Cell {
-    let kinds = [("✕", "touched without a lease", &cell.touched), ("■", "holds", &cell.holds), ("□", "means to touch", &cell.means)];
+    let kinds = [
+        ("✕", "touched without a lease", &cell.touched),
+        ("■", "holds", &cell.holds),
+        ("□", "means to touch", &cell.means),
+    ];
     let some = || kinds.iter().filter(|(_, _, paths)| !paths.is_empty());
     let words: Vec<_> = some()
         .map(|(_, what, paths)| {

@@ -15,7 +15,7 @@ use super::words::Markup;
 <input type="hidden" name="back" value="{{ back }}">
 {% for (name, value) in fields %}<input type="hidden" name="{{ name }}" value="{{ value }}">{% endfor %}
 {% for input in inputs %}
-<input name="{{ input.name }}" aria-label="{{ input.label }}" placeholder="{{ input.label }}" autocomplete="off" {% if input.is_required %}required{% endif %} dir="auto">
+<input name="{{ input.name }}" aria-label="{{ input.label }}" placeholder="{{ input.label }}" autocomplete="off" required dir="auto">
 {% endfor %}
 {% for button in buttons %}
 <button {% if button.is_primary %}class="pri" {% endif %}{% if !button.name.is_empty() %}name="{{ button.name }}" value="{{ button.value }}" {% endif %}type="submit"><bdi>{{ button.label }}</bdi></button>
@@ -36,7 +36,6 @@ pub struct Form {
 struct Input {
     name: &'static str,
     label: &'static str,
-    is_required: bool,
 }
 
 struct Button {
@@ -60,12 +59,7 @@ impl Form {
     }
 
     pub fn required(mut self, name: &'static str, label: &'static str) -> Self {
-        self.inputs.push(Input { name, label, is_required: true });
-        self
-    }
-
-    pub fn optional(mut self, name: &'static str, label: &'static str) -> Self {
-        self.inputs.push(Input { name, label, is_required: false });
+        self.inputs.push(Input { name, label });
         self
     }
 

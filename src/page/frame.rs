@@ -49,10 +49,10 @@ struct Document<'a> {
 }
 
 impl Rendered {
-    /// The parts with these ids that the page has, in this order.
-    fn of(&self, ids: &[&str]) -> Vec<(&'static str, &Markup)> {
-        let part = |id: &&str| self.parts.iter().find(|(known, _)| known == id);
-        ids.iter().filter_map(part).map(|(id, markup)| (*id, markup)).collect()
+    /// The parts with these ids. Those with nothing to show have a place too, for what may come.
+    fn of<'a>(&'a self, ids: &[&'a str]) -> Vec<(&'a str, Markup)> {
+        let part = |id: &str| self.parts.iter().find(|(known, _)| *known == id);
+        ids.iter().map(|id| (*id, part(id).map(|(_, markup)| markup.clone()).unwrap_or_default())).collect()
     }
 
     fn left(&self) -> &'static [&'static str] {
@@ -150,12 +150,18 @@ pub fn top(look: &Look<'_>) -> Markup {
     });
     let id = shown.unwrap_or_default().to_owned();
     let at = look.shown.at;
-    let compare = if look.asked.get("with").is_some() { String::new() } else { (at.0 / 2).max(1).to_string() };
+    let compare = if look.asked.get("with").is_some() {
+        String::new()
+    } else {
+        let begins = look.plan.as_ref().and_then(|plan| plan.track.begins());
+        begins.map_or(1, |begins| begins.position.0).to_string()
+    };
     let fork = look.form("fork", vec![("plan", id.clone()), ("at", at.to_string())]);
     let fork = fork.also_in_the_past().required("reason", "why").button("Fork").primary();
     // A project without a name of its own has an id that says nothing.
     let project = look.shown.project();
-    let project = if uuid::Uuid::parse_str(project).is_ok() { String::new() } else { format!("{} / ", cut(project, 40)) };
+    let project =
+        if uuid::Uuid::parse_str(project).is_ok() { String::new() } else { format!("{} / ", cut(project, 40)) };
     Markup::of(&Top {
         look,
         project,

@@ -86,7 +86,7 @@ fn draw(look: &Look<'_>, plan: &Chosen, graph: &PlanGraph, steps: std::ops::Rang
     let edges = graph.edges.iter().filter_map(|(from, to)| Some((*place.get(from)?, *place.get(to)?)));
     let edges = reduced(shown.len(), &layer, &edges.collect::<Vec<_>>());
     let n_layers = layer.iter().max().map_or(1, |last| last + 1) as f64;
-    let room = if look.asked.tab() == Tab::Graph { 920.0 } else { 900.0 };
+    let room = if look.asked.tab() == Tab::Graph { 1_020.0 } else { 900.0 };
     let width = ((room - 16.0 - (n_layers - 1.0) * LAYER_GAP) / n_layers).clamp(NODE_WIDTH[0], NODE_WIDTH[1]);
     let is_long = |n: &&usize| graph.nodes[**n].title.chars().count() as f64 * LETTER > width - 20.0;
     let height = NODE_HEIGHTS[usize::from(shown.iter().any(|n| is_long(&n)))];
@@ -134,7 +134,18 @@ fn draw_edges(
     let mut curve = |from: (f64, f64), to: (f64, f64), is_bold: bool| {
         let middle = (from.0 + to.0) / 2.0;
         let path = if is_bold { &mut critical } else { &mut plain };
-        let _ = write!(path, "M{} {}C{} {} {} {} {} {}", Px(from.0), Px(from.1), Px(middle), Px(from.1), Px(middle), Px(to.1), Px(to.0), Px(to.1));
+        let _ = write!(
+            path,
+            "M{} {}C{} {} {} {} {} {}",
+            Px(from.0),
+            Px(from.1),
+            Px(middle),
+            Px(from.1),
+            Px(middle),
+            Px(to.1),
+            Px(to.0),
+            Px(to.1)
+        );
     };
     for (from, to) in &bundles {
         let ys: Vec<f64> = from.iter().chain(to).map(|place| ends(*place).0.1).collect();
@@ -142,7 +153,8 @@ fn draw_edges(
         from.iter().for_each(|from| curve(ends(*from).1, point, is_critical(*from)));
         to.iter().for_each(|to| curve(point, ends(*to).0, is_critical(*to)));
     }
-    let is_bundled = |from: usize, to: usize| bundles.iter().any(|(froms, tos)| tos.contains(&to) && froms.contains(&from));
+    let is_bundled =
+        |from: usize, to: usize| bundles.iter().any(|(froms, tos)| tos.contains(&to) && froms.contains(&from));
     for ((from, to), bends) in edges.iter().zip(bends) {
         if bends.is_empty() && is_bundled(*from, *to) {
             continue;

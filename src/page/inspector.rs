@@ -161,7 +161,10 @@ async fn task(look: &Look<'_>, plan: &Chosen, name: &str) -> Result<Markup, Fail
 }
 
 fn facts(look: &Look<'_>, plan: &Chosen, task: &TaskShown, stage: Stage) -> Vec<Row> {
-    let mut rows = vec![Row::text("status", if task.is_paused { format!("{}, paused", task.status) } else { task.status.to_owned() })];
+    let mut rows = vec![Row::text(
+        "status",
+        if task.is_paused { format!("{}, paused", task.status) } else { task.status.to_owned() },
+    )];
     let names = |names: Vec<&str>| names.iter().map(|name| (look.link_task(name), cut(name, 40))).collect::<Vec<_>>();
     let after: Vec<_> = plan.shown.tasks.iter().filter(|other| other.depends_on.contains(&task.id)).collect();
     if !task.depends_on.is_empty() {
@@ -185,9 +188,15 @@ fn facts(look: &Look<'_>, plan: &Chosen, task: &TaskShown, stage: Stage) -> Vec<
         let href = look.link(&[("plan", sub), ("task", ""), ("step", "")]);
         Row::links("sub-plan", vec![(href, cut(sub, 80))], "")
     }));
-    let times = [("started", &task.started_at), ("ended", &task.ended_at), ("deadline", &task.deadline), ("retries", &task.retry_at)];
+    let times = [
+        ("started", &task.started_at),
+        ("ended", &task.ended_at),
+        ("deadline", &task.deadline),
+        ("retries", &task.retry_at),
+    ];
     rows.extend(times.into_iter().filter_map(|(name, time)| Some(Row::time(name, time.as_deref()?))));
-    let (begin, end) = (task.started_at.as_deref().and_then(microseconds), task.ended_at.as_deref().and_then(microseconds));
+    let (begin, end) =
+        (task.started_at.as_deref().and_then(microseconds), task.ended_at.as_deref().and_then(microseconds));
     let end = end.or((stage == Stage::Running).then_some(look.shown.now.0));
     if let (Some(begin), Some(end)) = (begin, end) {
         rows.push(Row::text("took", lasting(end - begin)));

@@ -135,11 +135,9 @@ async fn forms(look: &Look<'_>, need: &NeedView) -> Result<Vec<Markup>, Failure>
             });
             cancel.into_iter().collect()
         }
-        Kind::Overdue => vec![
-            look.form("send", vec![("to", need.from.clone())])
-                .required("subject", "a reminder")
-                .button("Send"),
-        ],
+        Kind::Overdue => {
+            vec![look.form("send", vec![("to", need.from.clone())]).required("subject", "a reminder").button("Send")]
+        }
     };
     Ok(forms.iter().map(super::forms::Form::markup).collect())
 }

@@ -8,7 +8,7 @@
   const $ = (query, from = document) => from.querySelector(query);
   const all = (query, from = document) => [...from.querySelectorAll(query)];
   const grouped = (n) => String(n).replace(/\B(?=(\d{3})+$)/g, ",");
-  let main, source, lostAt, playing, pressed = false, composing = false, waiting = [];
+  let main, source, lostAt, playing, pressed = false, composing = false, waiting;
 
   // Times: in the reader's zone, and as ages.
   const age = (ms) => {
@@ -51,12 +51,17 @@
       field.tagName === "SELECT" ? field.selectedOptions[0] && !field.selectedOptions[0].defaultSelected : field.value !== field.defaultValue).map((field) => [keyOf(field), field.value]);
     const open = new Map(all("details[data-key]", part).map((node) => [node.dataset.key, node.open]));
     const scrolled = all("[data-scroll]", part).map((node) => [node.dataset.scroll, node.scrollLeft, node.scrollTop]);
+    // A tail that was scrolled keeps the row that it shows.
+    const tail = $(".tail", part), row = tail && tail.scrollTop < -4 && all("tr[data-position]", tail).find((one) => one.getBoundingClientRect().top >= tail.getBoundingClientRect().top);
+    const was = row && row.getBoundingClientRect().top;
     part.innerHTML = html;
     for (const node of all("details[data-key]", part)) if (open.has(node.dataset.key)) node.open = open.get(node.dataset.key);
     for (const [key, left, top] of scrolled) {
       const node = $(`[data-scroll="${CSS.escape(key)}"]`, part);
       if (node) { node.scrollLeft = left; node.scrollTop = top; }
     }
+    const still = row && $(`tr[data-position="${row.dataset.position}"]`, part);
+    if (still) $(".tail", part).scrollTop += still.getBoundingClientRect().top - was;
     for (const [key, value] of typed) { const field = $(key, part); if (field) field.value = value; }
     if (focused) {
       const field = $(focused, part);
@@ -65,21 +70,22 @@
     begin(part);
   };
   const show = (page) => {
-    if (pressed || composing) { waiting = [page, ...waiting].slice(0, 1).concat(waiting.filter((one) => one !== page)); waiting = merge(waiting); return; }
+    if (pressed || composing) { waiting = waiting ? { ...page, parts: { ...waiting.parts, ...page.parts } } : page; return; }
     main.dataset.at = page.at;
     main.dataset.now = page.now;
     if (page.live !== undefined) { main.dataset.live = page.live; document.body.classList.toggle("past", !page.live); }
     document.title = page.title;
-    for (const [id, html] of Object.entries(page.parts)) if (!(id === "time" && dragging)) swapPart(id, html);
+    for (const [id, html] of Object.entries(page.parts)) {
+      if (id !== "time" || !dragging) { swapPart(id, html); continue; }
+      const parsed = document.createElement("template");
+      parsed.innerHTML = html;
+      $(".line").replaceWith($(".line", parsed.content));
+      tell($("#time"));
+    }
     for (const id of page.gone || []) swapPart(id, "");
     requestAnimationFrame(() => performance.mark("crewlog:painted", { detail: { at: page.at } }));
   };
-  // What came while a button was held down: the newest of each part.
-  const merge = (pages) => {
-    const [newest, ...older] = pages;
-    return older.length ? [{ ...newest, parts: Object.assign({}, ...older.map((page) => page.parts).reverse(), newest.parts) }] : pages;
-  };
-  const release = () => { pressed = false; composing = false; const [page] = waiting; waiting = []; if (page) show(page); };
+  const release = () => { pressed = composing = false; const page = waiting; waiting = undefined; if (page) show(page); };
 
   // Live: the server sends the parts that changed.
   const lost = () => {
@@ -121,7 +127,7 @@
       if (page.live) lostAt = undefined; else stop();
       page.gone = all(".part").map((part) => part.id).filter((id) => !(id in page.parts));
       show(page);
-      if (page.live && !source) follow(); else if (page.live) follow();
+      if (page.live) follow();
       return true;
     } catch (error) {
       if (error.name !== "AbortError") { lostAt ??= Date.now(); lost(); }
@@ -227,7 +233,7 @@
     for (const name of ["pointerup", "pointercancel"]) document.addEventListener(name, () => setTimeout(release, 0));
     document.addEventListener("compositionstart", () => { composing = true; });
     document.addEventListener("compositionend", release);
-    addEventListener("popstate", () => { if (document.body.classList.contains(`tab-${tabOf(location)}`) || main.classList.contains(`tab-${tabOf(location)}`)) go(location.href); else location.reload(); });
+    addEventListener("popstate", () => { if (main.classList.contains(`tab-${tabOf(location)}`)) go(location.href); else location.reload(); });
     setInterval(() => { tell(); lost(); }, 1000);
     follow();
   });

@@ -10,9 +10,11 @@ use crate::text::rfc3339;
 use crate::views::{AgentView, LaneBar, Stage, Timeline};
 use crewlog_mq::Timestamp;
 
-const WIDTH: f64 = 880.0;
-/// Where time begins, right of the names of the lanes.
-const LEFT: f64 = 120.0;
+/// The width of the names of the lanes, which stay in view, and of the time beside them.
+const NAMES: f64 = 116.0;
+const WIDTH: f64 = 790.0;
+/// Where time begins.
+const LEFT: f64 = 4.0;
 const TOP: f64 = 22.0;
 /// The room of a long time in which nothing ran.
 const IDLE_WIDTH: f64 = 56.0;
@@ -21,9 +23,8 @@ const ROWS_MAX: usize = 6;
 /// The most bars: the newest.
 const BARS_MAX: usize = 400;
 /// Distances of ticks, in seconds.
-const TICKS: [i64; 17] = [
-    1, 5, 15, 30, 60, 300, 600, 900, 1_800, 3_600, 7_200, 10_800, 21_600, 43_200, 86_400, 604_800, 2_592_000,
-];
+const TICKS: [i64; 17] =
+    [1, 5, 15, 30, 60, 300, 600, 900, 1_800, 3_600, 7_200, 10_800, 21_600, 43_200, 86_400, 604_800, 2_592_000];
 const SECOND_US: i64 = 1_000_000;
 
 #[derive(Template)]
@@ -34,13 +35,14 @@ const SECOND_US: i64 = 1_000_000;
 <section class="card" aria-labelledby="timeline-title"><h2 id="timeline-title">Timeline
 <span class="sub">solid running · hatched ready or waiting to retry · dashed waits for you</span><span class="sp"></span>
 <span class="switch" role="group" aria-label="Lanes"><a href="{{ by_agent }}" {% if !is_by_task %}aria-current="true"{% endif %}>agents</a><a href="{{ by_task }}" {% if is_by_task %}aria-current="true"{% endif %}>tasks</a></span></h2>
-<div class="scroll" data-scroll="timeline" tabindex="0" role="region" aria-label="Timeline">{{ drawing }}</div>
+<div class="scroll" data-scroll="timeline" tabindex="0" role="region" aria-label="Timeline"><div class="lanes">{{ names }}{{ drawing }}</div></div>
 {% if n_more > 0 %}<p class="sub more">{{ n_more }} older bars and lanes are left out.</p>{% endif %}</section>"##
 )]
 struct Card {
     by_agent: String,
     by_task: String,
     is_by_task: bool,
+    names: Markup,
     drawing: Markup,
     n_more: usize,
 }
@@ -55,11 +57,12 @@ pub async fn timeline(look: &Look<'_>) -> Result<Markup, Failure> {
         return Ok(Markup::default());
     }
     let agents = look.shown.agents(true).await?;
-    let drawing = draw(look, &timeline, &agents, plan.is_open(), is_by_task);
+    let (names, drawing) = draw(look, &timeline, &agents, plan.is_open(), is_by_task);
     Ok(Markup::of(&Card {
         by_agent: look.link(&[("lanes", "")]),
         by_task: look.link(&[("lanes", "task")]),
         is_by_task,
+        names,
         drawing,
         n_more: timeline.n_more + left_out,
     }))
@@ -133,7 +136,13 @@ impl Scale {
     }
 }
 
-fn draw(look: &Look<'_>, timeline: &Timeline, agents: &[AgentView], is_open: bool, is_by_task: bool) -> Markup {
+fn draw(
+    look: &Look<'_>,
+    timeline: &Timeline,
+    agents: &[AgentView],
+    is_open: bool,
+    is_by_task: bool,
+) -> (Markup, Markup) {
     let scale = Scale::of(timeline, is_open);
     let packed: Vec<_> = timeline.lanes.iter().map(|lane| pack(&lane.bars, &scale)).collect();
     let is_dense = timeline.lanes.len() > 12;
@@ -142,16 +151,27 @@ fn draw(look: &Look<'_>, timeline: &Timeline, agents: &[AgentView], is_open: boo
     let height = TOP + packed.iter().map(|(rows, _)| height_of(*rows)).sum::<f64>() + 4.0;
     let n_bars: usize = timeline.lanes.iter().map(|lane| lane.bars.len()).sum();
     let label = format!("Timeline with {} lanes and {n_bars} bars; each bar is a link to its task", packed.len());
-    let mut svg = Svg::new("timeline", (WIDTH, height), &label, true);
+    let mut names = Svg::new("names", (NAMES, height), "The lanes", false);
+    let mut svg = Svg::new("timeline", (WIDTH, height), &label, false);
     ticks(&mut svg, &scale, height);
     let mut y = TOP;
     for (lane, (rows, places)) in timeline.lanes.iter().zip(&packed) {
-        let room = LEFT - 12.0;
-        svg.label("lane", (2.0, y + row_height / 2.0 + 3.0), &fitting(&cut(&lane.name, 40), room, 7.0), Anchor::Start);
+        let room = NAMES - 8.0;
+        names.label(
+            "lane",
+            (2.0, y + row_height / 2.0 + 3.0),
+            &fitting(&cut(&lane.name, 40), room, 7.0),
+            Anchor::Start,
+        );
         let program = agents.iter().find(|agent| agent.agent == lane.name).map(|agent| agent.program.as_str());
         let title = lane.bars.first().map(|bar| bar.title.as_str()).filter(|_| is_by_task);
         if let Some(second) = title.or(program).filter(|_| !is_dense) {
-            svg.label("sub", (2.0, y + row_height / 2.0 + 17.0), &fitting(&cut(second, 40), room, 5.8), Anchor::Start);
+            names.label(
+                "sub",
+                (2.0, y + row_height / 2.0 + 17.0),
+                &fitting(&cut(second, 40), room, 5.8),
+                Anchor::Start,
+            );
         }
         for (bar, row) in lane.bars.iter().zip(places) {
             if let Some(row) = row {
@@ -161,12 +181,13 @@ fn draw(look: &Look<'_>, timeline: &Timeline, agents: &[AgentView], is_open: boo
         }
         y += height_of(*rows);
         svg.line("grid", (0.0, y), (WIDTH, y));
+        names.line("grid", (0.0, y), (NAMES, y));
     }
     if is_open {
         let now = scale.x(timeline.now_us);
         svg.line("now", (now, TOP - 6.0), (now, height - 4.0));
     }
-    svg.end()
+    (names.end(), svg.end())
 }
 
 /// Puts bars that overlap below each other: how many rows there are, and the row of each bar; none of what finds no place.
@@ -267,7 +288,11 @@ fn ticks(svg: &mut Svg, scale: &Scale, height: f64) {
             };
             let how = if step < 86_400 * SECOND_US { "time" } else { "day" };
             let (x, y) = (Px(x), 12);
-            svg.text("text", &[("class", &"tick"), ("x", &x), ("y", &y), ("data-tick", &how), ("data-at", &moment)], &text);
+            svg.text(
+                "text",
+                &[("class", &"tick"), ("x", &x), ("y", &y), ("data-tick", &how), ("data-at", &moment)],
+                &text,
+            );
         }
         at += step;
     }

@@ -27,10 +27,6 @@ impl Markup {
     pub fn of(template: &impl Template) -> Self {
         Self(template.render().expect("a template of the page writes to memory, and nothing in it fails"))
     }
-
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
 }
 
 /// A text between tags or in an attribute.
