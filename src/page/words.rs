@@ -7,7 +7,8 @@ use askama::filters::HtmlSafe;
 use crewlog_mq::Timestamp;
 use jiff::civil::DateTime;
 
-use crate::text::{EPOCH, one_line, rfc3339, visible};
+pub use crate::text::one_line as cut;
+use crate::text::{EPOCH, rfc3339, visible};
 use crate::views::{Counts, Stage};
 
 /// Markup that this program wrote: a template puts it in place as it is.
@@ -43,13 +44,6 @@ pub fn escaped(text: &str) -> String {
         }
     }
     markup
-}
-
-/// A text of the log in one line of at most `chars_max` characters.
-pub fn cut(text: &str, chars_max: usize) -> String {
-    // No more is looked at than can be shown, even of a text of a megabyte.
-    let text: String = text.chars().take(chars_max.saturating_mul(4)).collect();
-    one_line(&text, chars_max)
 }
 
 /// A text of several lines, of at most `chars_max` characters, and whether that is all of it.
