@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 /// The parameters that the page knows; others are passed over.
-const KEYS: [&str; 14] =
-    ["at", "before", "event", "lanes", "plan", "prompt", "q", "said", "scope", "step", "tab", "task", "type", "with"];
+const KEYS: [&str; 15] = [
+    "at", "before", "event", "lanes", "mark", "plan", "prompt", "q", "said", "scope", "step", "tab", "task", "type",
+    "with",
+];
 /// Characters of a value; a longer one is no value of the page.
 const VALUE_BYTES_MAX: usize = 4_096;
 

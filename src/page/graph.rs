@@ -221,9 +221,9 @@ fn draw_node(svg: &mut Svg, look: &Look<'_>, node: &GraphNode, executor: &str, (
     svg.rect((x, y), size, 6.0);
     let mark = if node.is_added { " +" } else { "" };
     let id = fitting(&format!("{}{mark}", cut(&node.name, 40)), width - 20.0, 7.2);
-    let room = width - 26.0 - id.chars().count() as f64 * 7.2;
+    let room = width - 28.0 - id.chars().count() as f64 * 7.4;
     svg.label("id", (x + 10.0, y + 17.0), &id, Anchor::Start);
-    let corner = fitting(&corner, room, 6.0);
+    let corner = fitting(&corner, room, 6.3);
     if !corner.is_empty() {
         svg.label("corner", (x + width - 10.0, y + 17.0), &corner, Anchor::End);
     }

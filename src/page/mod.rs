@@ -28,9 +28,10 @@ use axum::http::header::{
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::middleware::{Next, from_fn};
-use axum::response::{Html, IntoResponse, Response};
+use axum::response::{Html, IntoResponse, Redirect, Response};
 use axum::routing::get;
 use axum::{Json, Router};
+use crewlog_mq::{Position, Range};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -84,25 +85,47 @@ async fn with_policy(request: axum::extract::Request, next: Next) -> Response {
 }
 
 impl Site {
+    /// The last position of the append that an event came with: the first at which its effects show.
+    async fn end_of_append(&self, position: Position) -> Result<Position, Failure> {
+        let head = self.views.as_of(None).await?;
+        let mut end = position.min(head.at);
+        let mut rest = Some(Range::between(Position(end.0 - 1), head.at));
+        while let Some(range) = rest.filter(|range| range.after.0 >= 0) {
+            let page = head.store().read(&crewlog_mq::Query::all(), range, 50).await?;
+            for event in &page.events {
+                if event.append_start > position {
+                    return Ok(end);
+                }
+                end = event.position;
+            }
+            rest = range.rest(&page);
+        }
+        Ok(end)
+    }
+
     async fn render(&self, asked: &Asked) -> Result<Rendered, Failure> {
         Look::at(self, asked).await?.render().await
     }
 }
 
 async fn page(State(shared): State<Arc<Shared>>, Query(pairs): Query<Vec<(String, String)>>) -> Response {
-    let rendered = shared.site.render(&Asked::of(&pairs)).await;
+    let asked = Asked::of(&pairs);
     let is_part = pairs.iter().any(|(name, value)| name == "part" && value == "1");
-    match rendered {
-        Ok(page) if is_part => Json(page.json()).into_response(),
-        Ok(page) => Html(page.document().0).into_response(),
-        Err(failure) => {
-            let status = match failure.code {
-                Code::Nothing => StatusCode::NOT_FOUND,
-                _fault => StatusCode::INTERNAL_SERVER_ERROR,
-            };
-            (status, format!("{failure}\n")).into_response()
+    let answered = async {
+        // What is marked is shown as of the end of its append.
+        if let Some(mark) = asked.number("mark") {
+            let at = shared.site.end_of_append(Position(mark)).await?.to_string();
+            let link = asked.link(&[("mark", ""), ("at", &at)]);
+            return Ok(Redirect::to(&if is_part { format!("{link}&part=1") } else { link }).into_response());
         }
-    }
+        let page = shared.site.render(&asked).await?;
+        Ok(if is_part { Json(page.json()).into_response() } else { Html(page.document().0).into_response() })
+    };
+    answered.await.unwrap_or_else(|failure: Failure| {
+        let is_missing = failure.code == Code::Nothing;
+        let status = if is_missing { StatusCode::NOT_FOUND } else { StatusCode::INTERNAL_SERVER_ERROR };
+        (status, format!("{failure}\n")).into_response()
+    })
 }
 
 async fn live(

@@ -123,6 +123,10 @@
       if (!answer.ok) throw new Error(answer.status);
       const page = await answer.json();
       if (mine !== asking) return false;
+      // The server may have led elsewhere.
+      const shown = new URL(answer.url);
+      shown.searchParams.delete("part");
+      url = shown.pathname + shown.search;
       if (how === "push") history.pushState(null, "", url); else if (how === "replace") history.replaceState(null, "", url);
       if (page.live) lostAt = undefined; else stop();
       page.gone = all(".part").map((part) => part.id).filter((id) => !(id in page.parts));

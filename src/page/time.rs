@@ -123,23 +123,24 @@ fn paths(bars: &[(usize, &Counts)], n_max: u32) -> Vec<(&'static str, String)> {
     paths
 }
 
+/// The address of the moment at which an event is known.
+fn link_mark(look: &Look<'_>, position: Position) -> String {
+    look.link(&[("mark", &position.to_string()), ("at", "")])
+}
+
 /// The links to other moments.
 async fn steps(look: &Look<'_>, marks: &[Mark]) -> Result<Vec<Step>, Error> {
     let (at, head, start) = (look.shown.at, look.head.at, look.append_start().await?);
     let filter = EventFilter { plan: look.plan.as_ref().map(|plan| plan.id.clone()), ..EventFilter::default() };
     let found = async |range: Range| -> Result<Option<Position>, Error> {
-        let page = look.head.events(&filter, range, 1).await?;
-        match page.events.first() {
-            Some(event) => Ok(Some(look.head.store().whole(event.position).await?)),
-            None => Ok(None),
-        }
+        Ok(look.head.events(&filter, range, 1).await?.events.first().map(|event| event.position))
     };
     let back = found(Range::up_to(Position((start.0 - 1).max(0))).backwards()).await?;
     let on = if at < head { found(Range::between(at, head)).await? } else { None };
     let failure = |mark: &&Mark| mark.kind == "failure";
     let before = marks.iter().rev().filter(failure).find(|mark| mark.position < start).map(|mark| mark.position);
     let after = marks.iter().filter(failure).find(|mark| mark.position > at).map(|mark| mark.position);
-    let href = |to: Option<Position>| to.map(|to| look.link(&[("at", &to.to_string())])).unwrap_or_default();
+    let href = |to: Option<Position>| to.map(|to| link_mark(look, to)).unwrap_or_default();
     let step = |name, label, words, to| Step { name, label, words, href: href(to) };
     Ok(vec![
         step("failure-before", "◂ failure", "to the failure before", before),
@@ -169,7 +170,7 @@ fn drawn(look: &Look<'_>, marks: &[Mark]) -> Markup {
             "question" => "M-4.5 4.5a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0-9 0",
             _checkpoint => "M-4 0h8v10l-4-3l-4 3z",
         };
-        svg.link(&format!("m-{}", mark.kind), &look.link(&[("at", &mark.position.to_string())]), &words);
+        svg.link(&format!("m-{}", mark.kind), &link_mark(look, mark.position), &words);
         svg.open("svg", &[("x", &format!("{x}%")), ("y", &58), ("overflow", &"visible")]);
         svg.draw("path", &[("d", &path)]);
         svg.close("svg");
