@@ -28,7 +28,7 @@ const TITLE_CHARS_MAX: usize = 60;
 </defs></svg>
 {% for (id, markup) in page.of(["top"]) %}<header id="{{ id }}" class="part">{{ markup }}</header>{% endfor %}
 <p id="lost" role="status" hidden></p>
-<main id="main" data-at="{{ page.at.0 }}" data-live="{{ page.is_live }}" data-now="{{ page.now_us }}" class="tab-{{ page.tab.as_str() }}">
+<main id="main" data-at="{{ page.at.0 }}" data-live="{{ page.is_live }}" data-now="{{ page.now_us }}" class="tab-{{ page.tab.as_str() }}"><h1 class="vh">crewlog</h1>
 {% for (id, markup) in page.of(["notice", "empty", "time", "compare", "needs", "statistics"]) %}<div id="{{ id }}" class="part">{{ markup }}</div>{% endfor %}
 <div class="two"><div class="col">
 {% for (id, markup) in page.of(page.left()) %}<div id="{{ id }}" class="part">{{ markup }}</div>{% endfor %}

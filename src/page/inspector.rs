@@ -24,7 +24,7 @@ const CHANGES_MAX: usize = 200;
     source = r##"
 <section class="card inspector" aria-labelledby="inspector-title"><h2 id="inspector-title"><span dir="auto">{{ title }}</span> <span class="sub">{{ second }}</span><span class="sp"></span><a class="sub" href="{{ close }}" aria-label="Close the inspector">close</a></h2>
 <dl>{% for row in rows %}<dt>{{ row.name }}</dt><dd>{% for (href, text) in row.values %}{% if href.is_empty() %}<span dir="auto">{{ text }}</span>{% else %}<a href="{{ href }}"><bdi>{{ text }}</bdi></a>{% endif %}{% if !loop.last %}{{ row.between }}{% endif %}{% endfor %}{% if let Some(time) = row.time %}{{ time }}{% endif %}</dd>{% endfor %}</dl>
-{% for (name, text, is_whole) in texts %}<h3>{{ name }}</h3><pre class="text" dir="auto" tabindex="0" data-scroll="{{ name }}">{{ text }}</pre>{% if !is_whole %}<p class="sub">The text goes on; the command below prints all of it.</p>{% endif %}{% endfor %}
+{% for (name, text, is_whole) in texts %}<h3>{{ name }}</h3><pre class="text {% if *name == "Description" || *name == "Notes" %}prose{% endif %}" dir="auto" tabindex="0" data-scroll="{{ name }}">{{ text }}</pre>{% if !is_whole %}<p class="sub">The text goes on; the command below prints all of it.</p>{% endif %}{% endfor %}
 {% if let Some(prompt) = prompt %}<p><a href="{{ prompt }}">Show the prompt</a></p>{% endif %}
 {% if !forms.is_empty() %}<div class="forms">{% for form in forms %}{{ form }}{% endfor %}</div>{% endif %}
 <h3>On the command line</h3><pre>{% for command in commands %}{{ command }}

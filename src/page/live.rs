@@ -86,17 +86,15 @@ impl Running {
     /// Renders an address whenever the log grows, until nobody follows it.
     async fn run(self: Arc<Self>, asked: Asked, address: String, sender: watch::Sender<Latest>) {
         while !self.ends(&address, &sender) {
-            let store = match self.site.views.as_of(None).await {
-                Ok(head) => head.store().clone(),
+            let (store, at) = match self.site.views.as_of(None).await {
+                Ok(head) => (head.store().clone(), head.at),
                 Err(failure) => {
                     self.rest(&sender, &failure).await;
                     continue;
                 }
             };
             // The stream ends when another log takes the place of this one.
-            let mut records = std::pin::pin!(store.follow_marked(&Query::all(), Start::Now));
-            // Polled once, so that what is appended from here on is seen.
-            let _ = records.next().now_or_never();
+            let mut records = std::pin::pin!(store.follow_marked(&Query::all(), Start::After(at)));
             while !self.ends(&address, &sender) {
                 let rendered_at = Instant::now();
                 match self.site.render(&asked).await {

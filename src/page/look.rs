@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crewlog_executors::crew::STANDING_PLAN;
 use crewlog_mq::{Error, Position, Query, Range};
 use crewlog_planner::plan::TaskId;
 use crewlog_planner::view::PlanStatus;
@@ -76,9 +77,12 @@ impl<'a> Look<'a> {
             None => head.clone(),
         };
         let plans = shown.plans().await?;
+        // The newest that is open; the standing plan only if no other is.
         let is_open = |plan: &&ListedPlan| matches!(plan.status, "Running" | "Waiting" | "Paused");
-        let newest = plans.iter().rev().filter(is_open).find(|plan| !plan.waits_for_work);
-        let newest = newest.or_else(|| plans.last()).map(|plan| plan.plan.clone());
+        let is_one = |plan: &&ListedPlan| !plan.waits_for_work && plan.plan != STANDING_PLAN;
+        let open = || plans.iter().rev().filter(is_open);
+        let newest = open().find(is_one).or_else(|| open().next()).or_else(|| plans.last());
+        let newest = newest.map(|plan| plan.plan.clone());
         let open = shown.tracks().await?;
         let mut look = Self { site, asked: asked.clone(), head, shown, plans, plan: None, open, fault: None };
         if let Some(id) = asked.get("plan").map(str::to_owned).or(newest) {

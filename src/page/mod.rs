@@ -168,3 +168,6 @@ impl Rendered {
         json!({ "at": self.at, "live": self.is_live, "now": self.now_us, "title": self.title, "parts": parts })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -91,6 +91,7 @@
   const lost = () => {
     const line = $("#lost");
     line.hidden = !lostAt;
+    document.body.classList.toggle("lost", !!lostAt);
     if (lostAt) line.textContent = `Connection lost ${age(Date.now() - lostAt)}. The page shows what it has, and tries again.`;
   };
   let retry;

@@ -158,11 +158,16 @@ fn drawn(look: &Look<'_>, marks: &[Mark]) -> Markup {
     svg.open("svg", &[("class", &"marks"), ("width", &"100%"), ("height", &"100%")]);
     let mut drawn = BTreeSet::new();
     for mark in marks.iter().rev() {
-        let x = percent(mark.position);
-        // What would cover another of its kind is left out.
-        if !drawn.insert((mark.kind, (x * 2.0) as i64)) {
+        let mut x = percent(mark.position);
+        let place = |x: f64| (x / 0.9) as i64;
+        // What would cover another of its kind is left out; beside one of another kind it stands apart.
+        if drawn.contains(&(place(x), mark.kind)) {
             continue;
         }
+        while drawn.iter().any(|(known, _)| *known == place(x)) {
+            x += 0.9;
+        }
+        drawn.insert((place(x), mark.kind));
         let words = format!("{} at {}: {}", mark.kind, grouped(mark.position.0), cut(&mark.text, 120));
         let path = match mark.kind {
             "failure" => "M-5 9L0 0L5 9z",
