@@ -18,14 +18,10 @@ pub async fn show(session: &Session, show: &Show, task: &str) -> Result<Code, Fa
     let view = load_view(&store, &plan, Range::default()).await?;
     let found = view.state().task_named(task).ok_or_else(|| no_task(session, &plan, view.state(), task))?;
     let (task, attempt) = (found.plan.id, show.attempt.unwrap_or(found.attempts));
-    let nothing = |message| Failure::new(Code::Nothing, message);
-    let Some((at, recorded)) = dispatch_of(&store, &plan, task, attempt).await? else {
-        return Err(nothing(format!("task {} has no attempt {attempt}", found.plan.name())));
-    };
-    let rendered = match prompt_of(&store, &plan, task, at).await {
-        Ok(rendered) => rendered,
-        Err(PromptError::Log(error)) => return Err(error.into()),
-        Err(error @ PromptError::NotForAgents { .. }) => return Err(nothing(error.to_string())),
+    let Some(Prompt { at, rendered, recorded }) = rendered(&store, &plan, task, attempt, Range::default()).await?
+    else {
+        let message = format!("task {} has no attempt {attempt}", found.plan.name());
+        return Err(Failure::new(Code::Nothing, message));
     };
     let digest = digest(&rendered);
     match &recorded {
@@ -44,17 +40,47 @@ pub async fn show(session: &Session, show: &Show, task: &str) -> Result<Code, Fa
     session.print(&json, |to| to.write_all(rendered.as_bytes()))
 }
 
+/// The prompt of an attempt.
+pub struct Prompt {
+    /// The position of the dispatch.
+    pub at: Position,
+    /// The text, rendered again.
+    pub rendered: String,
+    /// The digest of the text that an agent has started with.
+    pub recorded: Option<PromptDigest>,
+}
+
+/// Renders the prompt of an attempt that was dispatched in a range of the log; nothing if none was.
+///
+/// # Errors
+/// A task that is not for agents, and faults of the log.
+pub async fn rendered(
+    store: &EventStore,
+    plan: &str,
+    task: TaskId,
+    attempt: u32,
+    range: Range,
+) -> Result<Option<Prompt>, Failure> {
+    let Some((at, recorded)) = dispatch_of(store, plan, task, attempt, range).await? else { return Ok(None) };
+    match prompt_of(store, plan, task, at).await {
+        Ok(rendered) => Ok(Some(Prompt { at, rendered, recorded })),
+        Err(PromptError::Log(error)) => Err(error.into()),
+        Err(error @ PromptError::NotForAgents { .. }) => Err(Failure::new(Code::Nothing, error.to_string())),
+    }
+}
+
 /// The position of the dispatch of an attempt, and the digest of the prompt that its last run started with.
 async fn dispatch_of(
     store: &EventStore,
     plan: &str,
     task: TaskId,
     attempt: u32,
+    range: Range,
 ) -> Result<Option<(Position, Option<PromptDigest>)>, Failure> {
     let query = Query::stream(event::STREAM).of_type("TaskDispatched");
     let query = query.or(Query::stream(claim::STREAM).of_types(["TaskClaimed", "TaskStarted"]));
     let (mut dispatch, mut claimed) = (None, 0);
-    queries::for_each(store, Some(plan), &query, Range::default(), |recorded| {
+    queries::for_each(store, Some(plan), &query, range, |recorded| {
         if recorded.stream_id == event::STREAM {
             if let Event::TaskDispatched { task_id, attempt: n, .. } = recorded.decode()?
                 && (task_id, n) == (task, attempt)

@@ -245,6 +245,17 @@ impl Session {
 
     /// A command line of this program for hints, on the same log and with the same configuration.
     pub fn command(&self, words: &str) -> String {
+        format!("{} {words}", self.program())
+    }
+
+    /// Makes such lines.
+    pub fn commands(&self) -> impl Fn(&str) -> String + Send + Sync + 'static {
+        let program = self.program();
+        move |words| format!("{program} {words}")
+    }
+
+    /// The name of the program with the options that select this log.
+    fn program(&self) -> String {
         let mut line = "crewlog".to_owned();
         if self.place.is_named {
             line.push_str(&format!(" --store {}", shell_word(&self.place.shown())));
@@ -255,7 +266,7 @@ impl Session {
         for (option, path) in self.place.keys.options() {
             line.push_str(&format!(" {option} {}", shell_word(&path.to_string_lossy())));
         }
-        format!("{line} {words}")
+        line
     }
 
     /// Such a line on a plan. The id of an imported one may hold anything.

@@ -28,7 +28,16 @@ fn is_bidi(c: char) -> bool {
 
 /// The text in one line of at most `chars_max` characters.
 pub fn one_line(text: &str, chars_max: usize) -> String {
-    let text = visible(&text.split_whitespace().collect::<Vec<_>>().join(" "));
+    let mut line = String::new();
+    for word in text.split_whitespace() {
+        // No more is looked at than can be shown, even of a text of a megabyte.
+        if line.len() > chars_max.saturating_mul(4) {
+            break;
+        }
+        line.push_str(if line.is_empty() { "" } else { " " });
+        line.extend(word.chars().take(chars_max.saturating_add(1)));
+    }
+    let text = visible(&line);
     if text.chars().count() <= chars_max {
         return text;
     }

@@ -38,7 +38,7 @@ const SAID_CHARS_MAX: usize = 300;
 )]
 struct Ask<'a> {
     title: &'a str,
-    style: &'a str,
+    style: String,
     name: &'a str,
     problem: &'a Problem,
     fields: &'a [(String, String)],

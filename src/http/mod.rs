@@ -115,8 +115,7 @@ pub async fn serve_with(
     let guarding = Arc::new(Guard::new(credentials, hosts_of(address, config)));
     let mcp = service(server, &hosts_of(address, config));
     let stop = mcp.config.cancellation_token.clone();
-    let command = api.clone();
-    let command = Arc::new(move |words: &str| command.session.command(words));
+    let command = Arc::new(session.commands());
     let site = Arc::new(page::Site { views: api.views.clone(), command });
     let router = Router::new()
         .route_service(MCP, mcp)

@@ -1,24 +1,156 @@
-//! The pages for a person.
+//! The page for a person: the views of [`crate::views`] as HTML and SVG, live and as of any position. It reads the log and never
+//! appends to it: forms that act post to `/do/`, which others answer.
 
-use std::sync::Arc;
+mod asked;
+mod crew;
+mod events;
+mod files;
+mod forms;
+mod frame;
+mod graph;
+mod inspector;
+mod layers;
+mod live;
+mod look;
+mod needs;
+mod statistics;
+mod svg;
+mod tasks;
+mod time;
+mod timeline;
+mod words;
 
-use axum::Router;
+use std::sync::{Arc, LazyLock};
 
+use axum::extract::{Path, Query, State};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{Html, IntoResponse, Redirect, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use crewlog_mq::{Position, Range};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use self::asked::Asked;
+use self::live::Lives;
+use self::look::{Look, Rendered};
+use crate::failure::{Code, Failure};
 use crate::views::Views;
 
-/// What the pages are made of.
+const CSS: &str = include_str!("page.css");
+const JS: &str = include_str!("page.js");
+/// The names of the files, which change with their content: a browser may keep them for ever.
+static CSS_NAME: LazyLock<String> = LazyLock::new(|| named(CSS, "css"));
+static JS_NAME: LazyLock<String> = LazyLock::new(|| named(JS, "js"));
+/// What the page is made from.
 pub struct Site {
     pub views: Arc<Views>,
+    /// Makes a command line of the words of a command.
     pub command: Arc<dyn Fn(&str) -> String + Send + Sync>,
 }
 
-/// The routes of the pages.
+/// What the handlers share.
+struct Shared {
+    site: Arc<Site>,
+    lives: Lives,
+}
+
+/// The page and what belongs to it.
 pub fn router(site: Arc<Site>) -> Router {
-    drop(site);
-    Router::new()
+    let shared = Arc::new(Shared { lives: Lives::new(site.clone()), site });
+    Router::new().route("/", get(page)).route("/live", get(live)).route("/assets/{name}", get(asset)).with_state(shared)
+}
+
+impl Site {
+    /// The last position of the append that an event came with: the first at which its effects show.
+    async fn end_of_append(&self, position: Position) -> Result<Position, Failure> {
+        let head = self.views.as_of(None).await?;
+        let mut end = position.min(head.at);
+        let mut rest = Some(Range::between(Position(end.0 - 1), head.at));
+        while let Some(range) = rest.filter(|range| range.after.0 >= 0) {
+            let page = head.store().read(&crewlog_mq::Query::all(), range, 50).await?;
+            for event in &page.events {
+                if event.append_start > position {
+                    return Ok(end);
+                }
+                end = event.position;
+            }
+            rest = range.rest(&page);
+        }
+        Ok(end)
+    }
+
+    async fn render(&self, asked: &Asked) -> Result<Rendered, Failure> {
+        Look::at(self, asked).await?.render().await
+    }
+}
+
+async fn page(State(shared): State<Arc<Shared>>, Query(pairs): Query<Vec<(String, String)>>) -> Response {
+    let asked = Asked::of(&pairs);
+    let is_part = pairs.iter().any(|(name, value)| name == "part" && value == "1");
+    let answered = async {
+        // What is marked is shown as of the end of its append.
+        if let Some(mark) = asked.number("mark") {
+            let at = shared.site.end_of_append(Position(mark)).await?.to_string();
+            let link = asked.link(&[("mark", ""), ("at", &at)]);
+            return Ok(Redirect::to(&if is_part { format!("{link}&part=1") } else { link }).into_response());
+        }
+        let page = shared.site.render(&asked).await?;
+        Ok(if is_part { Json(page.json()).into_response() } else { Html(page.document().0).into_response() })
+    };
+    answered.await.unwrap_or_else(|failure: Failure| {
+        let is_missing = failure.code == Code::Nothing;
+        let status = if is_missing { StatusCode::NOT_FOUND } else { StatusCode::INTERNAL_SERVER_ERROR };
+        (status, format!("{failure}\n")).into_response()
+    })
+}
+
+async fn live(
+    State(shared): State<Arc<Shared>>,
+    headers: HeaderMap,
+    Query(pairs): Query<Vec<(String, String)>>,
+) -> Response {
+    // What the reader has: its last message, or the page that it loaded.
+    let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
+    let seen = pairs.iter().find(|(name, _)| name == "seen").map(|(_, value)| value.as_str());
+    let seen = last.or(seen).and_then(|at| at.parse().ok());
+    shared.lives.follow(&Asked::of(&pairs), seen).into_response()
+}
+
+async fn asset(Path(name): Path<String>) -> Response {
+    let (content, kind) = match name.as_str() {
+        "page.css" => (CSS, "text/css; charset=utf-8"),
+        "page.js" => (JS, "text/javascript; charset=utf-8"),
+        name if name == *CSS_NAME => (CSS, "text/css; charset=utf-8"),
+        name if name == *JS_NAME => (JS, "text/javascript; charset=utf-8"),
+        _unknown => return StatusCode::NOT_FOUND.into_response(),
+    };
+    let is_named = name.contains('-');
+    let cache = if is_named { "public, max-age=31536000, immutable" } else { "no-cache" };
+    ([(CONTENT_TYPE, kind), (CACHE_CONTROL, cache)], content).into_response()
 }
 
 /// The address of the stylesheet.
-pub fn style() -> &'static str {
-    "/assets/page.css"
+pub fn style() -> String {
+    format!("/assets/{}", *CSS_NAME)
 }
+
+/// `page-0123456789ab.css`
+fn named(content: &str, ending: &str) -> String {
+    let hash = Sha256::digest(content.as_bytes());
+    let hash: String = hash.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+    format!("page-{hash}.{ending}")
+}
+
+impl Rendered {
+    /// The page for the script.
+    fn json(&self) -> Value {
+        let parts: serde_json::Map<_, _> =
+            self.parts.iter().map(|(id, markup)| ((*id).to_owned(), json!(markup.0))).collect();
+        json!({ "at": self.at, "live": self.is_live, "now": self.now_us, "title": self.title, "parts": parts })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -161,7 +161,9 @@ impl Track {
         }
         let bars = self.bars.entry(id).or_default();
         if let Some(open) = bars.last_mut().filter(|bar| bar.ended.is_none()) {
-            if open.stage == stage && open.executor == executor {
+            // Whoever reported its end had it until the plan takes it.
+            let is_reported = stage == Stage::Running && executor.is_none();
+            if open.stage == stage && (is_reported || open.executor == executor) {
                 return;
             }
             open.ended = Some((point, stage));

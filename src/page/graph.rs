@@ -1,0 +1,239 @@
+//! The graph of a plan: what waits for what, step by step from left to right.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write;
+
+use askama::Template;
+
+use super::asked::Tab;
+use super::layers::{lay_out, reduced};
+use super::look::{Chosen, Look};
+use super::svg::{Anchor, Px, Svg, fitting, in_two_lines};
+use super::words::{Markup, cut, of_counts, of_stage};
+use crate::failure::Failure;
+use crate::views::{GraphNode, PlanGraph, Stage};
+
+/// The heights of nodes with one line and with two lines of their title.
+const NODE_HEIGHTS: [f64; 2] = [42.0, 56.0];
+/// The mean width of a letter of a title.
+const LETTER: f64 = 5.9;
+const NODE_GAP: f64 = 18.0;
+const LAYER_GAP: f64 = 24.0;
+/// The widths of nodes: as wide as fits, between these.
+const NODE_WIDTH: [f64; 2] = [98.0, 200.0];
+/// A drawing that is wider than its card by up to this much is made smaller; a wider one scrolls.
+const SHRUNK_MAX: f64 = 1.12;
+/// The most steps that are drawn: those around what runs.
+const LAYERS_MAX: usize = 40;
+
+#[derive(Template)]
+#[template(
+    ext = "html",
+    whitespace = "minimize",
+    source = r##"
+<section class="card" aria-labelledby="graph-title"><h2 id="graph-title">Graph
+<span class="sub">bold: critical path{% if n_left > 0 %}, {{ n_left }} of {{ n_steps }} steps left{% endif %}{% if has_added %} · + added while it ran{% endif %}</span><span class="sp"></span>
+{% if let Some(close) = close %}<a class="sub" href="{{ close }}">close the step</a>{% endif %}
+{% if !before.is_empty() %}<a class="sub" href="{{ before }}">steps before</a>{% endif %}{% if !after.is_empty() %}<a class="sub" href="{{ after }}">steps after</a>{% endif %}</h2>
+<div class="scroll" data-scroll="graph" tabindex="0" role="region" aria-label="Graph">{{ drawing }}</div></section>"##
+)]
+struct Card {
+    n_left: usize,
+    n_steps: usize,
+    has_added: bool,
+    close: Option<String>,
+    before: String,
+    after: String,
+    drawing: Markup,
+}
+
+/// The card of the graph.
+pub async fn graph(look: &Look<'_>) -> Result<Markup, Failure> {
+    let Some(plan) = look.existing() else { return Ok(Markup::default()) };
+    let open = look.asked.number("step").and_then(|step| usize::try_from(step).ok());
+    let graph = look.shown.graph(&plan.id, open).await?;
+    if graph.nodes.is_empty() {
+        return Ok(Markup::default());
+    }
+    let first = first_step(&graph, open);
+    let end = first + LAYERS_MAX;
+    let to = |step: usize| look.link(&[("step", &step.to_string())]);
+    Ok(Markup::of(&Card {
+        n_left: graph.n_steps_left,
+        n_steps: graph.n_steps,
+        has_added: graph.nodes.iter().any(|node| node.is_added),
+        close: open.map(|_| look.link(&[("step", "")])),
+        before: if first > 0 { to(first.saturating_sub(LAYERS_MAX / 2)) } else { String::new() },
+        after: if end < graph.n_steps { to(end + LAYERS_MAX / 4) } else { String::new() },
+        drawing: draw(look, plan, &graph, first..end),
+    }))
+}
+
+/// The first step that is drawn: a long plan is drawn around the step that is open, or the first that is not done.
+fn first_step(graph: &PlanGraph, open: Option<usize>) -> usize {
+    if graph.n_steps <= LAYERS_MAX {
+        return 0;
+    }
+    let is_left = |node: &&GraphNode| !matches!(node.stage, Stage::Done | Stage::Skipped);
+    let here = open.or_else(|| graph.nodes.iter().find(is_left).map(|node| node.step)).unwrap_or(graph.n_steps);
+    here.saturating_sub(LAYERS_MAX / 4).min(graph.n_steps - LAYERS_MAX)
+}
+
+fn draw(look: &Look<'_>, plan: &Chosen, graph: &PlanGraph, steps: std::ops::Range<usize>) -> Markup {
+    let shown: Vec<usize> = (0..graph.nodes.len()).filter(|n| steps.contains(&graph.nodes[*n].step)).collect();
+    let place: HashMap<usize, usize> = shown.iter().enumerate().map(|(place, n)| (*n, place)).collect();
+    let layer: Vec<usize> = shown.iter().map(|n| graph.nodes[*n].step - steps.start).collect();
+    let edges = graph.edges.iter().filter_map(|(from, to)| Some((*place.get(from)?, *place.get(to)?)));
+    let edges = reduced(shown.len(), &layer, &edges.collect::<Vec<_>>());
+    let n_layers = layer.iter().max().map_or(1, |last| last + 1) as f64;
+    let room = if look.asked.tab() == Tab::Graph { 1_020.0 } else { 900.0 };
+    let width = ((room - 16.0 - (n_layers - 1.0) * LAYER_GAP) / n_layers).clamp(NODE_WIDTH[0], NODE_WIDTH[1]);
+    let is_long = |n: &&usize| graph.nodes[**n].title.chars().count() as f64 * LETTER > width - 20.0;
+    let height = NODE_HEIGHTS[usize::from(shown.iter().any(|n| is_long(&n)))];
+    let layout = lay_out(&layer, &edges, height, NODE_GAP);
+    let left = |layer: usize| 8.0 + layer as f64 * (width + LAYER_GAP);
+    let size = (left(layer.iter().max().copied().unwrap_or(0)) + width + 8.0, layout.height + 4.0);
+    let label = format!("Graph of {} tasks and groups; each is a link", shown.len());
+    let mut svg = Svg::new("graph", (size.0.max(room), size.1), &label, size.0 <= room * SHRUNK_MAX);
+    draw_edges(&mut svg, graph, &shown, &edges, &layout.bends, |place: usize| {
+        let (x, y) = (left(layer[place]), layout.y[place]);
+        ((x, y), (x + width, y))
+    });
+    let tasks: HashMap<&str, &crate::views::TaskShown> =
+        plan.shown.tasks.iter().map(|task| (task.id.as_str(), task)).collect();
+    for (place, n) in shown.iter().enumerate() {
+        let node = &graph.nodes[*n];
+        let task = tasks.get(node.name.as_str());
+        let executor = task.and_then(|task| task.executor.as_deref()).unwrap_or_default();
+        let (x, y) = (left(layer[place]), layout.y[place] - height / 2.0);
+        draw_node(&mut svg, look, node, executor, (x, y), (width, height));
+    }
+    svg.end()
+}
+
+/// Draws the lines. Those that many nodes of a layer have in common go through one point.
+fn draw_edges(
+    svg: &mut Svg,
+    graph: &PlanGraph,
+    shown: &[usize],
+    edges: &[(usize, usize)],
+    bends: &[Vec<f64>],
+    ends: impl Fn(usize) -> ((f64, f64), (f64, f64)),
+) {
+    let mut of: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for (n, (_, to)) in edges.iter().enumerate().filter(|(n, _)| bends[*n].is_empty()) {
+        of.entry(*to).or_default().push(n);
+    }
+    let mut bundles: BTreeMap<Vec<usize>, Vec<usize>> = BTreeMap::new();
+    for (to, edges_to) in of {
+        bundles.entry(edges_to.iter().map(|n| edges[*n].0).collect()).or_default().push(to);
+    }
+    bundles.retain(|from, to| from.len() * to.len() > from.len() + to.len() + 1);
+    let is_critical = |place: usize| graph.nodes[shown[place]].is_critical;
+    let (mut plain, mut critical) = (String::new(), String::new());
+    let mut curve = |from: (f64, f64), to: (f64, f64), is_bold: bool| {
+        let middle = (from.0 + to.0) / 2.0;
+        let path = if is_bold { &mut critical } else { &mut plain };
+        let _ = write!(
+            path,
+            "M{} {}C{} {} {} {} {} {}",
+            Px(from.0),
+            Px(from.1),
+            Px(middle),
+            Px(from.1),
+            Px(middle),
+            Px(to.1),
+            Px(to.0),
+            Px(to.1)
+        );
+    };
+    for (from, to) in &bundles {
+        let ys: Vec<f64> = from.iter().chain(to).map(|place| ends(*place).0.1).collect();
+        let point = (ends(to[0]).0.0 - LAYER_GAP / 2.0, ys.iter().sum::<f64>() / ys.len() as f64);
+        from.iter().for_each(|from| curve(ends(*from).1, point, is_critical(*from)));
+        to.iter().for_each(|to| curve(point, ends(*to).0, is_critical(*to)));
+    }
+    let is_bundled =
+        |from: usize, to: usize| bundles.iter().any(|(froms, tos)| tos.contains(&to) && froms.contains(&from));
+    for ((from, to), bends) in edges.iter().zip(bends) {
+        if bends.is_empty() && is_bundled(*from, *to) {
+            continue;
+        }
+        let is_bold = is_critical(*from) && is_critical(*to);
+        let (mut at, end) = (ends(*from).1, ends(*to).0);
+        let stride = (end.0 - at.0 - LAYER_GAP) / bends.len().max(1) as f64;
+        for (n, y) in bends.iter().enumerate() {
+            let x = at.0 + LAYER_GAP;
+            curve(at, (x, *y), is_bold);
+            at = (x + stride - if n + 1 < bends.len() { LAYER_GAP } else { 0.0 }, *y);
+            curve((x, *y), at, is_bold);
+        }
+        curve(at, end, is_bold);
+    }
+    svg.draw("path", &[("class", &"edge"), ("d", &plain)]);
+    svg.draw("path", &[("class", &"edge crit"), ("d", &critical)]);
+}
+
+fn draw_node(svg: &mut Svg, look: &Look<'_>, node: &GraphNode, executor: &str, (x, y): (f64, f64), size: (f64, f64)) {
+    let width = size.0;
+    let is_group = node.n_tasks > 1;
+    let stage = match node.stage {
+        Stage::Done => "n-done",
+        Stage::Failed => "n-fail",
+        Stage::Skipped => "n-skip",
+        Stage::Running => "n-run",
+        Stage::Waiting => "n-wait",
+        Stage::Queued | Stage::Retrying => "n-queue",
+        Stage::Planned => "n-plan",
+    };
+    let name = executor.rsplit_once('@').map_or(executor, |(name, _)| name);
+    let corner = match node.stage {
+        _group if is_group => String::new(),
+        Stage::Running => cut(name, 30),
+        Stage::Failed => "failed".to_owned(),
+        Stage::Waiting => "waits".to_owned(),
+        Stage::Retrying => "retries".to_owned(),
+        _planned if node.is_startable => "ready".to_owned(),
+        Stage::Queued => "ready".to_owned(),
+        Stage::Skipped => "skipped".to_owned(),
+        Stage::Done | Stage::Planned => String::new(),
+    };
+    let title = if is_group { of_counts(&node.counts) } else { cut(&node.title, 100) };
+    let mut words = format!("{} {title}", node.name);
+    if !is_group {
+        let _ = write!(words, ": {}", of_stage(node.stage));
+    }
+    for (is, what) in [
+        (node.stage == Stage::Running && !name.is_empty() && !is_group, format!(", by {name}")),
+        (node.is_critical, ", on the critical path".to_owned()),
+        (node.is_startable, ", can start".to_owned()),
+        (node.is_added, ", added while the plan ran".to_owned()),
+    ] {
+        words.push_str(if is { &what } else { "" });
+    }
+    let is_step = node.name.starts_with("step ") && (is_group || node.title.is_empty());
+    let href = if is_step { look.link(&[("step", &node.step.to_string())]) } else { look.link_task(&node.name) };
+    let class = format!("node {stage}{}", if node.is_critical { " crit" } else { "" });
+    svg.link(&class, &href, &words);
+    if is_group {
+        svg.rect((x + 4.0, y - 4.0), size, 6.0);
+    }
+    svg.rect((x, y), size, 6.0);
+    let mark = if node.is_added { " +" } else { "" };
+    let id = fitting(&format!("{}{mark}", cut(&node.name, 40)), width - 20.0, 7.2);
+    let room = width - 28.0 - id.chars().count() as f64 * 7.4;
+    svg.label("id", (x + 10.0, y + 17.0), &id, Anchor::Start);
+    let corner = fitting(&corner, room, 6.3);
+    if !corner.is_empty() {
+        svg.label("corner", (x + width - 10.0, y + 17.0), &corner, Anchor::End);
+    }
+    let (first, second) = match size.1 > NODE_HEIGHTS[0] {
+        true => in_two_lines(&title, width - 20.0, LETTER),
+        false => (fitting(&title, width - 20.0, LETTER), String::new()),
+    };
+    svg.label("ti", (x + 10.0, y + 32.0), &first, Anchor::Start);
+    if !second.is_empty() {
+        svg.label("ti", (x + 10.0, y + 45.0), &second, Anchor::Start);
+    }
+    svg.close("a");
+}

@@ -1,0 +1,69 @@
+//! The tasks of a plan as a list: the graph in words.
+
+use askama::Template;
+
+use super::look::Look;
+use super::words::{Markup, at_clock, cut};
+use crate::views::Stage;
+
+/// With more tasks the list has names and states only.
+const ROWS_MAX: usize = 200;
+
+#[derive(Template)]
+#[template(
+    ext = "html",
+    whitespace = "minimize",
+    source = r##"
+<section class="card" aria-labelledby="tasks-title"><h2 id="tasks-title">Tasks <span class="sub">{{ tasks.len() }}</span></h2>
+{% if is_long %}<ul class="chips" data-scroll="tasks">{% for task in tasks %}<li data-task="{{ task.name }}" data-status="{{ task.status }}" class="c-{{ task.stage }}"><a href="{{ task.href }}"><bdi>{{ task.shown }}</bdi> {{ task.stage }}</a></li>{% endfor %}</ul>
+{% else %}<div class="scroll" data-scroll="tasks" tabindex="0" role="region" aria-label="Tasks"><table class="list tasks"><thead><tr><th scope="col">task</th><th scope="col">state</th><th scope="col">what</th><th scope="col">by</th><th scope="col">ended</th></tr></thead><tbody>
+{% for task in tasks %}<tr data-task="{{ task.name }}" data-status="{{ task.status }}" {% if task.is_open %}class="sel"{% endif %}><td class="num"><a href="{{ task.href }}"><bdi>{{ task.shown }}</bdi></a></td>
+<td><span class="st c-{{ task.stage }}">{{ task.stage }}</span></td><td dir="auto">{{ task.title }}</td><td class="sub"><bdi>{{ task.executor }}</bdi></td><td class="sub num">{% if let Some(ended) = task.ended %}{{ ended }}{% endif %}</td></tr>
+{% endfor %}</tbody></table></div>{% endif %}</section>"##
+)]
+struct Card {
+    is_long: bool,
+    tasks: Vec<Row>,
+}
+
+struct Row {
+    name: String,
+    shown: String,
+    status: &'static str,
+    stage: &'static str,
+    href: String,
+    title: String,
+    executor: String,
+    ended: Option<Markup>,
+    is_open: bool,
+}
+
+/// The card of all tasks.
+pub fn tasks(look: &Look<'_>) -> Markup {
+    let Some(plan) = look.existing() else { return Markup::default() };
+    let tasks = &plan.shown.tasks;
+    let (is_long, at) = (tasks.len() > ROWS_MAX, look.asked.get("at").unwrap_or_default());
+    let stages = plan.track.view.state().tasks.iter().map(|task| plan.track.stage(task.plan.id));
+    let row = |(task, stage): (&crate::views::TaskShown, Stage)| {
+        let executor = task.executor.as_deref().unwrap_or_default();
+        Row {
+            name: task.id.clone(),
+            shown: cut(&task.id, 60),
+            status: task.status,
+            stage: stage.as_str(),
+            // In a long list a short address: the rest of the page's state is given up.
+            href: match is_long {
+                true => super::asked::Asked::default().link(&[("plan", &plan.id), ("at", at), ("task", &task.id)]),
+                false => look.link_task(&task.id),
+            },
+            title: if is_long { String::new() } else { cut(&task.description, 160) },
+            executor: cut(executor.rsplit_once('@').map_or(executor, |(name, _)| name), 40),
+            ended: task.ended_at.as_deref().map(at_clock),
+            is_open: look.asked.is("task", &task.id),
+        }
+    };
+    if tasks.is_empty() {
+        return Markup::default();
+    }
+    Markup::of(&Card { is_long, tasks: tasks.iter().zip(stages).map(row).collect() })
+}
