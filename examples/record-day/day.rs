@@ -6,7 +6,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crewlog_executors::crew::{Crew, TaskState, needs_you};
+use crewlog_executors::crew::{Crew, TaskState};
 use crewlog_executors::liveness::LivenessLock;
 use crewlog_executors::{planning, plans};
 use crewlog_mq::{Cause, EventStore, Options, Position, Query, Range, Recorded, Runner};
@@ -134,13 +134,10 @@ impl Day {
         Ok(tasks.iter().any(|task| Some(&task.id) == number.as_ref()))
     }
 
-    /// Prints what the day leaves for the next one, to compare with what it should.
+    /// Prints the tasks that the day leaves for the next one, to compare with what it should; `crewlog inbox` lists the rest.
     pub async fn report_left_over(&self) -> Result {
         for task in self.crew.tasks(None).await?.iter().filter(|task| task.state != TaskState::Done) {
             println!("{:<10} {}: {}", <&str>::from(task.state), task.id, task.title);
-        }
-        for need in needs_you(&self.crew, None).await?.items {
-            println!("{:?} {} from {}: {}", need.kind, need.id, need.from, need.text);
         }
         Ok(())
     }

@@ -193,7 +193,7 @@ fn write(file: &Path, tokens: &[Token]) -> Result<(), Failure> {
 pub fn tokens(session: &Session, command: Option<Tokens>) -> Result<Code, Failure> {
     match command {
         None => list(session),
-        Some(Tokens::Add { name, scope }) => add(session, name, scope),
+        Some(Tokens::Add { name, scope }) => add(session, &name, scope),
         Some(Tokens::Revoke { name }) => revoke(session, &name),
     }
 }
@@ -209,7 +209,7 @@ fn list(session: &Session) -> Result<Code, Failure> {
 }
 
 /// Makes one and shows it, once.
-fn add(session: &Session, name: String, mut scopes: Vec<Scope>) -> Result<Code, Failure> {
+fn add(session: &Session, name: &str, mut scopes: Vec<Scope>) -> Result<Code, Failure> {
     session.person_only("make tokens")?;
     let file = session.place.beside("tokens");
     let mut tokens = read(&file)?;
@@ -230,7 +230,12 @@ fn add(session: &Session, name: String, mut scopes: Vec<Scope>) -> Result<Code, 
     scopes.dedup();
     let token = random();
     let now = crewlog_mq::Timestamp(jiff::Timestamp::now().as_microsecond());
-    tokens.push(Token { name: name.clone(), sha256: digest(&token), scopes: scopes.clone(), created_at: rfc3339(now) });
+    tokens.push(Token {
+        name: name.to_owned(),
+        sha256: digest(&token),
+        scopes: scopes.clone(),
+        created_at: rfc3339(now),
+    });
     write(&file, &tokens)?;
     let json = serde_json::json!({ "name": name, "token": token, "scopes": scopes });
     session.print_done(&format!("{token}\n(shown once; send it as Authorization: Bearer TOKEN)"), &json)

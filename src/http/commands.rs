@@ -98,9 +98,8 @@ static COMMAND: LazyLock<clap::Command> = LazyLock::new(|| {
 
 impl Spec {
     fn args(&self) -> impl Iterator<Item = &'static clap::Arg> + '_ {
-        let words = self.words.iter().filter(|word| !word.starts_with('-'));
-        let found =
-            words.fold(Some(&*COMMAND), |command, word| command.and_then(|command| command.find_subcommand(word)));
+        let mut words = self.words.iter().filter(|word| !word.starts_with('-'));
+        let found = words.try_fold(&*COMMAND, |command, word| command.find_subcommand(word));
         let is_own = |arg: &&clap::Arg| !arg.is_global_set() && !matches!(arg.get_id().as_str(), "help" | "version");
         let is_field = |arg: &&clap::Arg| self.fields.is_empty() || self.fields.contains(&arg.get_id().as_str());
         found.into_iter().flat_map(clap::Command::get_arguments).filter(is_own).filter(is_field)
@@ -138,9 +137,8 @@ impl Spec {
 
     /// What the command does, as its help says.
     pub fn about(&self) -> String {
-        let words = self.words.iter().filter(|word| !word.starts_with('-'));
-        let found =
-            words.fold(Some(&*COMMAND), |command, word| command.and_then(|command| command.find_subcommand(word)));
+        let mut words = self.words.iter().filter(|word| !word.starts_with('-'));
+        let found = words.try_fold(&*COMMAND, |command, word| command.find_subcommand(word));
         found.and_then(|command| command.get_about()).map(ToString::to_string).unwrap_or_default()
     }
 

@@ -180,7 +180,7 @@ impl ConflictView {
             since: rfc3339(since.at),
             pattern: pattern.clone(),
             holders: holders.iter().map(holder).collect(),
-            n_holders: *n_holders as u64,
+            n_holders: *n_holders,
             resolved: None,
         })
     }

@@ -37,7 +37,7 @@ pub use self::forms::*;
 pub use self::graph::{GraphNode, PlanGraph};
 pub use self::points::{CheckpointJson, ForkJson, checkpoints_of};
 pub use self::shown::{PlanShown, TaskShown, name_of};
-pub use self::timeline::{Lane, LaneBar, Timeline};
+pub use self::timeline::{LaneBar, Timeline};
 pub use self::track::{Counts, N_STAGES, Stage, Track, tasks_of};
 use self::warm::{Folded, Handled, Warm};
 use crate::failure::{Code, Failure};
