@@ -37,12 +37,15 @@ pub struct Spec {
     reads_text: bool,
 }
 
+/// Leaves the tasks of a plan to workers. Of one task `resume` starts nothing anyway.
+const DETACH: &str = "--detach";
+
 const fn spec(name: &'static str, words: &'static [&'static str]) -> Spec {
     Spec { name, words, fields: &[], scope: Scope::Write, reads_text: false }
 }
 
 /// The commands, by name.
-pub static SPECS: [Spec; 18] = [
+pub static SPECS: [Spec; 17] = [
     Spec { scope: Scope::Operator, ..spec("answer", &["answer"]) },
     spec("ask", &["ask"]),
     Spec { scope: Scope::Operator, ..spec("withdraw", &["withdraw"]) },
@@ -50,8 +53,7 @@ pub static SPECS: [Spec; 18] = [
     spec("fail", &["fail"]),
     spec("cancel", &["cancel"]),
     spec("pause", &["pause"]),
-    Spec { fields: &["plan"], ..spec("resume", &["resume", "--detach"]) },
-    Spec { fields: &["plan", "task"], ..spec("resume-task", &["resume"]) },
+    Spec { fields: &["plan", "task"], ..spec("resume", &["resume", DETACH]) },
     spec("retry", &["retry"]),
     spec("amend", &["amend"]),
     spec("set", &["set"]),
@@ -86,7 +88,7 @@ pub static SPECS: [Spec; 18] = [
     Spec {
         fields: &["format", "parallel", "on_failure", "deadline", "budget_tokens", "budget_cost", "budget_time"],
         reads_text: true,
-        ..spec("run", &["run", "--detach", "--no-model", "-"])
+        ..spec("run", &["run", DETACH, "--no-model", "-"])
     },
 ];
 
@@ -144,7 +146,9 @@ impl Spec {
 
     /// The words of the command line.
     fn words(&self, fields: &Map<String, Value>) -> Result<Vec<String>, Problem> {
-        let mut words: Vec<String> = ["crewlog"].iter().chain(self.words).map(|word| (*word).to_owned()).collect();
+        let is_meant = |word: &&&str| **word != DETACH || !fields.contains_key("task");
+        let own = self.words.iter().filter(is_meant);
+        let mut words: Vec<String> = ["crewlog"].iter().chain(own).map(|word| (*word).to_owned()).collect();
         let mut known: Vec<&str> = vec!["yes"];
         if self.reads_text {
             known.push(TEXT);

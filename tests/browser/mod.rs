@@ -4,9 +4,11 @@
 
 mod checking;
 mod checks;
+mod dashboard;
 mod devtools;
 mod driving;
 mod faults;
 mod keys;
 mod page;
+mod proxy;
 mod site;

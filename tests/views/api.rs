@@ -8,8 +8,8 @@ use serde_json::Value;
 use crate::cli::scene::{Running, Scene};
 
 pub struct Api {
-    /// The server.
-    pub server: Running,
+    /// It ends with this.
+    _server: Running,
     /// What it printed: its addresses and tokens.
     pub printed: Value,
     pub client: Client,
@@ -29,13 +29,19 @@ impl Api {
     /// The same with other options.
     pub fn start_with(scene: &Scene, options: &[&str]) -> Self {
         let mut server = scene.start(&[&["serve", "-o", "jsonl"], options].concat());
-        let printed: Value = serde_json::from_str(&server.stdout.line()).unwrap();
+        let printed: Value = serde_json::from_str(&server.stdout.line()).expect("the server answers as it should");
         // Another test may have installed it.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = Client::builder().no_proxy().redirect(Policy::none()).build().unwrap();
-        let base = printed["mcp"].as_str().unwrap().strip_suffix("/mcp").unwrap().to_owned();
+        let client =
+            Client::builder().no_proxy().redirect(Policy::none()).build().expect("the server answers as it should");
+        let base = printed["mcp"]
+            .as_str()
+            .expect("the server answers as it should")
+            .strip_suffix("/mcp")
+            .expect("the server answers as it should")
+            .to_owned();
         let token = token(scene, &format!("all-{}", uuid::Uuid::new_v4().simple()), ALL);
-        Self { server, printed, client, base, token }
+        Self { _server: server, printed, client, base, token }
     }
 
     /// An address of the server.
@@ -53,15 +59,15 @@ impl Api {
     }
 
     pub async fn get(&self, path: &str) -> Response {
-        self.request(Method::GET, path).send().await.unwrap()
+        self.request(Method::GET, path).send().await.expect("the server answers as it should")
     }
 
     /// A view, which has to be there.
     pub async fn view(&self, path: &str) -> Value {
         let response = self.get(path).await;
-        let (status, text) = (response.status(), response.text().await.unwrap());
+        let (status, text) = (response.status(), response.text().await.expect("the server answers as it should"));
         assert_eq!(status, 200, "{path}: {text}");
-        serde_json::from_str(&text).unwrap()
+        serde_json::from_str(&text).expect("the server answers as it should")
     }
 
     /// Gives a command: the status and the body of the answer.
@@ -71,21 +77,31 @@ impl Api {
 
     /// The person's cookie.
     pub async fn cookie(&self) -> String {
-        let response = self.client.get(self.printed["person"].as_str().unwrap()).send().await.unwrap();
-        let cookie = response.headers()["set-cookie"].to_str().unwrap();
-        cookie.split(';').next().unwrap().to_owned()
+        let response = self
+            .client
+            .get(self.printed["person"].as_str().expect("the server answers as it should"))
+            .send()
+            .await
+            .expect("the server answers as it should");
+        let cookie = response.headers()["set-cookie"].to_str().expect("the server answers as it should");
+        cookie.split(';').next().expect("the server answers as it should").to_owned()
     }
 }
 
 /// Sends a JSON body: the status and the body of the answer.
 pub async fn answered(request: RequestBuilder, body: &Value) -> (u16, Value) {
-    let response = request.header(CONTENT_TYPE, "application/json").body(body.to_string()).send().await.unwrap();
+    let response = request
+        .header(CONTENT_TYPE, "application/json")
+        .body(body.to_string())
+        .send()
+        .await
+        .expect("the server answers as it should");
     let status = response.status().as_u16();
-    (status, serde_json::from_str(&response.text().await.unwrap()).unwrap_or_default())
+    (status, serde_json::from_str(&response.text().await.expect("the server answers as it should")).unwrap_or_default())
 }
 
 /// Makes a token.
 pub fn token(scene: &Scene, name: &str, scopes: &str) -> String {
     let made = scene.run(&["tokens", "add", name, "--scope", scopes, "-o", "json"]).expect(0).json();
-    made["token"].as_str().unwrap().to_owned()
+    made["token"].as_str().expect("the server answers as it should").to_owned()
 }

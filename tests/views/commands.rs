@@ -11,7 +11,7 @@ use crate::cli::scene::Scene;
 fn waiting() -> (Scene, String) {
     let scene = Scene::with_repository();
     let plan = scene.run(&["task", "add", "Look at it", "--new", "-o", "json"]).expect(0).json();
-    let plan = plan["plan"].as_str().unwrap().to_owned();
+    let plan = plan["plan"].as_str().expect("it says which plan").to_owned();
     (scene, plan)
 }
 

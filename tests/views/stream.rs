@@ -16,7 +16,7 @@ async fn read(api: &Api, path: &str, last: Option<i64>, n: usize) -> Vec<i64> {
     if let Some(last) = last {
         request = request.header("last-event-id", last.to_string());
     }
-    let response = request.send().await.unwrap();
+    let response = request.send().await.expect("the stream goes on");
     assert_eq!(
         (response.status().as_u16(), response.headers()["content-type"].as_bytes()),
         (200, &b"text/event-stream"[..])
@@ -24,12 +24,17 @@ async fn read(api: &Api, path: &str, last: Option<i64>, n: usize) -> Vec<i64> {
     let (mut bytes, mut text) = (response.bytes_stream(), String::new());
     let read = async {
         loop {
-            let ids = text.lines().filter_map(|line| line.strip_prefix("id: ")).map(|id| id.parse().unwrap());
+            let ids = text
+                .lines()
+                .filter_map(|line| line.strip_prefix("id: "))
+                .map(|id| id.parse().expect("the stream goes on"));
             let ids: Vec<i64> = ids.collect();
             if ids.len() >= n {
                 return ids.into_iter().take(n).collect();
             }
-            text.push_str(&String::from_utf8_lossy(&bytes.next().await.unwrap().unwrap()));
+            text.push_str(&String::from_utf8_lossy(
+                &bytes.next().await.expect("the stream goes on").expect("the stream goes on"),
+            ));
         }
     };
     tokio::time::timeout(Duration::from_secs(30), read).await.expect("the events arrive")

@@ -1,0 +1,296 @@
+//! The dashboard in a browser, as a person uses it.
+
+use std::fs;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use super::page::{Browser, DEADLINE, Device, Page, Preference};
+use super::proxy::Proxy;
+use crate::cli::scene::{Running, Scene};
+
+/// A server, and where its page is.
+pub struct Served {
+    scene: Scene,
+    _server: Running,
+    person: String,
+}
+
+impl Served {
+    /// A server on the log of a scene.
+    pub fn on(scene: Scene) -> Self {
+        Self::begin(scene, &["serve", "--listen", "127.0.0.1:0", "-o", "jsonl"])
+    }
+
+    /// The recorded day, with the clock at its end.
+    pub fn demo() -> Self {
+        Self::begin(Scene::new(), &["demo", "--no-open", "-o", "jsonl"])
+    }
+
+    fn begin(scene: Scene, words: &[&str]) -> Self {
+        let mut server = scene.start(words);
+        let printed: Value = serde_json::from_str(&server.stdout.line()).unwrap();
+        let person = printed["person"].as_str().unwrap().to_owned();
+        Self { scene, _server: server, person }
+    }
+
+    pub fn open(&self) -> Page {
+        let page = Browser::start().open(&self.person, &[]);
+        page.wait_for("document.querySelector('#main')", DEADLINE);
+        page
+    }
+
+    fn url(&self, rest: &str) -> String {
+        format!("{}{rest}", self.person.split("/?token=").next().unwrap())
+    }
+}
+
+fn count(page: &Page, selector: &str) -> u64 {
+    page.eval(&format!("document.querySelectorAll({}).length", json!(selector))).as_u64().unwrap()
+}
+
+fn waits_for(page: &Page, selector: &str) {
+    page.wait_for(&format!("document.querySelector({})", json!(selector)), DEADLINE);
+}
+
+fn waits_until_gone(page: &Page, selector: &str) {
+    page.wait_for(&format!("!document.querySelector({})", json!(selector)), DEADLINE);
+}
+
+#[test]
+fn a_run_is_watched_to_its_end() {
+    let scene = Scene::with_repository();
+    scene.run(&["init"]).expect(0);
+    scene.write("gate.md", "# Gate\n1. Wait: Run `until [ -e go ]; do sleep 0.05; done`\n2. Then: Run `true`\n");
+    let served = Served::on(scene);
+    let page = served.open();
+    waits_for(&page, "#empty code");
+    let run = served.scene.start(&["run", "gate.md", "--yes", "-q"]);
+    waits_for(&page, "[data-task='1'][data-status='Running']");
+    waits_for(&page, "[data-task='2'][data-status='Planned']");
+    served.scene.write("go", "");
+    waits_for(&page, "[data-plan-status='Completed']");
+    run.finish().expect(0);
+    assert_eq!(count(&page, "[data-task][data-status='Completed']"), 2);
+    assert_eq!(page.faults(), []);
+}
+
+#[test]
+fn a_question_is_answered_in_place() {
+    let scene = Scene::with_repository();
+    scene.run(&["task", "add", "Choose a name", "--new"]).expect(0);
+    scene.run(&["task", "add", "Use the name", "--after", "1"]).expect(0);
+    scene.run(&["ask", "backlog", "2", "Which name?"]).expect(0);
+    let served = Served::on(scene);
+    let page = served.open();
+    waits_for(&page, "[data-kind='question']");
+    page.type_text("[data-kind='question'] input[name='text']", "Ada");
+    page.click("[data-kind='question'] button");
+    waits_until_gone(&page, "[data-kind='question']");
+    assert_eq!(served.scene.show("backlog")["questions"][0]["answer"], "Ada");
+    assert_eq!(page.faults(), []);
+}
+
+#[test]
+fn what_would_run_is_shown_before_it_may() {
+    let scene = Scene::with_repository();
+    scene.run(&["task", "add", "One", "--new"]).expect(0);
+    let served = Served::on(scene);
+    let page = served.open();
+    page.click("[data-key='change'] summary");
+    page.type_text("form[action='/do/task-add'] input[name='text']", "Run `rm -rf build`");
+    page.press("Enter");
+    waits_for(&page, "pre");
+    assert!(page.eval("document.body.innerText").as_str().unwrap().contains("rm -rf build"));
+    assert_eq!(served.scene.show("backlog")["tasks"].as_array().unwrap().len(), 1);
+    page.click("button.pri");
+    waits_for(&page, "[data-task='2']");
+    assert_eq!(served.scene.show("backlog")["tasks"][1]["command"], "rm -rf build");
+}
+
+#[test]
+fn the_slider_shows_what_was_and_a_fork_begins_there() {
+    let served = Served::demo();
+    let page = served.open();
+    let head: i64 = page.eval("+document.querySelector('#main').dataset.at").as_i64().unwrap();
+    let at = "document.querySelector('#main').dataset";
+    let slide = |to: i64| {
+        page.eval(&format!(
+            "(() => {{ const s = document.querySelector('[data-slider]'); s.value = {to};
+               for (const kind of ['input', 'change']) s.dispatchEvent(new Event(kind, {{ bubbles: true }})); }})()"
+        ));
+        page.wait_for(&format!("{at}.live === 'false' && Math.abs({at}.at - {to}) < 30"), DEADLINE);
+    };
+    slide(1_200);
+    waits_for(&page, "body.past");
+    let shown = page.eval(&format!("+{at}.at")).as_i64().unwrap();
+    let url = page.eval("location.search").as_str().unwrap().to_owned();
+    assert!(url.contains("at=1200"), "{url}");
+    let disabled = "[...document.querySelectorAll('#needs button, #top form[action^=\"/do/\"] button')].filter((b) => !b.disabled).map((b) => b.closest('form').action)";
+    let enabled = page.eval(disabled);
+    assert!(
+        enabled.as_array().unwrap().iter().all(|action| action.as_str().unwrap().ends_with("/do/fork")),
+        "{enabled}"
+    );
+    let statuses =
+        "JSON.stringify([...document.querySelectorAll('[data-task]')].map((t) => [t.dataset.task, t.dataset.status]))";
+    let before = page.eval(statuses);
+
+    // The same address shows the same.
+    page.goto(&served.url(&format!("/{url}")));
+    assert_eq!(page.eval(&format!("+{at}.at")).as_i64(), Some(shown));
+    assert_eq!(page.eval(statuses), before);
+    page.press("ArrowLeft");
+    page.wait_for(&format!("{at}.at < {shown}"), DEADLINE);
+    page.press("l");
+    page.wait_for(&format!("{at}.live === 'true' && {at}.at >= {head}"), DEADLINE);
+
+    slide(1_200);
+    page.click("[data-key='fork'] summary");
+    page.type_text("form[action='/do/fork'] input[name='reason']", "to try another way");
+    page.click("form[action='/do/fork'] button");
+    page.wait_for("/-fork-/.test(new URLSearchParams(location.search).get('plan'))", DEADLINE);
+    assert_eq!(page.eval(statuses), before, "it has what its plan had");
+    assert_eq!(page.faults(), []);
+}
+
+#[test]
+fn a_conflict_comes_and_goes() {
+    let served = Served::demo();
+    let page = served.open();
+    let conflict = "[data-kind='conflict']";
+    waits_for(&page, conflict);
+    page.goto(&served.url("/?at=100"));
+    assert_eq!(count(&page, conflict), 0);
+    page.goto(&served.url("/"));
+    waits_for(&page, conflict);
+    page.type_text(&format!("{conflict} input[name='reason']"), "one at a time");
+    page.click(&format!("{conflict} button"));
+    waits_until_gone(&page, conflict);
+    assert_eq!(page.faults(), []);
+}
+
+#[test]
+fn a_page_that_lost_its_connection_comes_back_and_has_missed_nothing() {
+    let scene = Scene::with_repository();
+    scene.run(&["task", "add", "One", "--new"]).expect(0);
+    let proxy = Proxy::start();
+    scene.write("crewlog.toml", format!("[serve]\nhosts = [\"127.0.0.1:{}\"]\n", proxy.port));
+    let served = Served::on(scene);
+    proxy.lead_to(served.url("").rsplit(':').next().unwrap().parse().unwrap());
+    let page = Browser::start()
+        .open(&served.person.replace(served.url("").rsplit(':').next().unwrap(), &proxy.port.to_string()), &[]);
+    waits_for(&page, "[data-task='1']");
+    page.wait_for("document.querySelector('.live')", DEADLINE);
+    proxy.cut();
+    page.wait_for("!document.querySelector('#lost').hidden", DEADLINE);
+    served.scene.run(&["done", "backlog", "1"]).expect(0);
+    served.scene.run(&["task", "add", "Two"]).expect(0);
+    proxy.join();
+    waits_for(&page, "[data-task='2']");
+    waits_for(&page, "[data-task='1'][data-status='Completed']");
+    page.wait_for("document.querySelector('#lost').hidden", DEADLINE);
+}
+
+#[test]
+fn hostile_texts_are_harmless_everywhere() {
+    let scene = Scene::with_repository();
+    let markup = "<img src=x onerror=\"window.hit=1\"><script>window.hit=1</script></script></title></svg>\"'><b>";
+    let hostile = format!("{markup} \u{202e}desrever\u{202c} \u{0007}\u{200b} {{{{7*7}}}} ${{7*7}}");
+    scene.run(&["task", "add", &hostile, "--new"]).expect(0);
+    scene.write("long.md", format!("# {hostile}\n1. {hostile} {}\n2. After it\n", "long ".repeat(200_000)));
+    let made = scene.run(&["run", "long.md", "--detach", "--yes", "-q", "-o", "json"]).expect(0).json();
+    let plan = made["plan"].as_str().unwrap().to_owned();
+    scene.run(&["ask", &plan, "2", &hostile]).expect(0);
+    scene.run(&["fail", &plan, "1", &format!("{hostile} {}", "x".repeat(30_000))]).expect(0);
+    let served = Served::on(scene);
+    let page = served.open();
+    for rest in [
+        "",
+        "&tab=graph",
+        "&tab=files",
+        "&tab=events",
+        "&tab=statistics",
+        "&task=1",
+        "&event=1",
+        "&event=3",
+        "&lanes=task",
+        "&with=1",
+        "&q=%3Cscript%3E",
+        "&said=%3Cscript%3Ewindow.hit%3D1%3C%2Fscript%3E",
+        "&at=%3Cb%3E",
+        "&plan=%3Cb%3E",
+    ] {
+        page.goto(&served.url(&format!("/?plan={plan}{rest}")));
+        assert_eq!(page.eval("window.hit ?? null"), Value::Null, "{rest}");
+        assert_eq!(count(&page, "#main img, #main script, #main b b"), 0, "{rest}");
+        let bytes = page.eval("document.documentElement.outerHTML.length").as_u64().unwrap();
+        assert!(bytes < 400_000, "{rest}: {bytes} characters");
+        let text = page.eval("document.body.innerText").as_str().unwrap().to_owned();
+        assert!(!text.contains(['\u{202e}', '\u{0007}']), "{rest}: control characters are not shown as they are");
+        assert_eq!(page.overlaps(), [], "{rest}");
+    }
+    assert_eq!(page.faults(), []);
+}
+
+/// The addresses of all views.
+const VIEWS: [&str; 11] = [
+    "/?",
+    "/?lanes=task&",
+    "/?tab=graph&",
+    "/?tab=files&",
+    "/?tab=events&",
+    "/?tab=statistics&",
+    "/?task=T4&",
+    "/?event=900&",
+    "/?at=1200&",
+    "/?at=1200&with=400&",
+    "/?plan=backlog&",
+];
+
+#[test]
+fn each_view_is_readable_at_each_size_and_in_each_scheme() {
+    let served = Served::demo();
+    let page = served.open();
+    let keeps = std::env::var_os("CREWLOG_SCREENSHOTS").map(PathBuf::from);
+    for (width, height, device) in [(1440, 900, Device::Desktop), (390, 844, Device::Phone)] {
+        page.resize(width, height, device);
+        for (scheme, preferences) in
+            [("light", &[Preference::ReducedMotion][..]), ("dark", &[Preference::ReducedMotion, Preference::Dark])]
+        {
+            page.prefer(preferences);
+            for (n, view) in VIEWS.iter().enumerate() {
+                page.goto(&served.url(view));
+                if let Some(folder) = &keeps {
+                    fs::create_dir_all(folder).unwrap();
+                    page.screenshot(&folder.join(format!("{n:02}-{width}-{scheme}.png")));
+                }
+                let found = (page.overlaps(), page.contrast(), if width == 1440 { page.axe() } else { Vec::new() });
+                assert_eq!(found, (vec![], vec![], vec![]), "{view} {width} {scheme}");
+            }
+        }
+    }
+    assert_eq!(page.faults(), []);
+}
+
+#[test]
+fn everything_is_reached_by_keyboard() {
+    let served = Served::demo();
+    let page = served.open();
+    let mut seen = Vec::new();
+    for _ in 0..200 {
+        page.press("Tab");
+        let on = "(() => { const e = document.activeElement; return e === document.body ? null : (e.getAttribute('href') || e.name || e.textContent).slice(0, 60) + '|' + (e.closest('[id]') || e).id; })()";
+        match page.eval(on) {
+            Value::String(on) => seen.push(on),
+            _left => break,
+        }
+    }
+    for part in ["needs", "timeline", "graph", "events", "agents"] {
+        assert!(
+            seen.iter().any(|on| on.ends_with(part) || on.contains(&format!("{part}-"))),
+            "{part} is not reached: {seen:#?}"
+        );
+    }
+    assert!(page.eval("getComputedStyle(document.activeElement).outlineStyle !== 'none' || document.activeElement === document.body").as_bool().unwrap());
+}
