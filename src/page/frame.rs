@@ -87,9 +87,9 @@ impl Rendered {
     whitespace = "minimize",
     source = r##"
 <a class="brand" href="/">crewlog</a>
-{% if let Some(plan) = look.plan %}
-<details class="menu" data-key="plans"><summary><span class="sub crumb">{{ project }}</span><b dir="auto">{{ plan.id }}</b>
-{% if plan.exists() %} <span class="pill p-{{ plan.shown.status }}" data-plan-status="{{ plan.shown.status }}">{{ plan.shown.status }}</span>{% endif %}</summary>
+{% if !name.is_empty() %}
+<details class="menu" data-key="plans"><summary><span class="sub crumb">{{ project }}</span><b dir="auto">{{ name }}</b>
+{% if let Some(plan) = look.existing() %} <span class="pill p-{{ plan.shown.status }}" data-plan-status="{{ plan.shown.status }}">{{ plan.shown.status }}</span>{% endif %}</summary>
 <div class="sheet"><ul class="plans">
 {% for plan in plans %}<li><a href="{{ plan.href }}" {% if plan.is_shown %}aria-current="true"{% endif %}><b dir="auto">{{ plan.id }}</b>
 <span class="pill p-{{ plan.status }}">{{ plan.status }}</span><span class="sub" dir="auto">{{ plan.title }}</span></a></li>{% endfor %}
@@ -111,6 +111,8 @@ impl Rendered {
 struct Top<'a> {
     look: &'a Look<'a>,
     project: String,
+    /// The name of the plan, or the invitation to choose one; nothing without plans.
+    name: String,
     plans: Vec<PlanLink>,
     n_more: usize,
     tabs: Vec<(&'static str, String, bool)>,
@@ -162,9 +164,15 @@ pub fn top(look: &Look<'_>) -> Markup {
     let project = look.shown.project();
     let project =
         if uuid::Uuid::parse_str(project).is_ok() { String::new() } else { format!("{} / ", cut(project, 40)) };
+    let name = match (shown, look.plans.is_empty()) {
+        (Some(shown), _) => cut(shown, TITLE_CHARS_MAX),
+        (None, false) => "choose a plan".to_owned(),
+        (None, true) => String::new(),
+    };
     Markup::of(&Top {
         look,
         project,
+        name,
         plans: plans.collect(),
         n_more: look.plans.len().saturating_sub(PLANS_MAX),
         tabs: tabs.collect(),

@@ -16,11 +16,11 @@ use crate::views::{GraphNode, PlanGraph, Stage};
 /// The heights of nodes with one line and with two lines of their title.
 const NODE_HEIGHTS: [f64; 2] = [42.0, 56.0];
 /// The mean width of a letter of a title.
-const LETTER: f64 = 5.9;
+const LETTER: f64 = 6.3;
 const NODE_GAP: f64 = 18.0;
 const LAYER_GAP: f64 = 24.0;
 /// The widths of nodes: as wide as fits, between these.
-const NODE_WIDTH: [f64; 2] = [98.0, 200.0];
+const NODE_WIDTH: [f64; 2] = [100.0, 200.0];
 /// A drawing that is wider than its card by up to this much is made smaller; a wider one scrolls.
 const SHRUNK_MAX: f64 = 1.12;
 /// The most steps that are drawn: those around what runs.
@@ -223,7 +223,7 @@ fn draw_node(svg: &mut Svg, look: &Look<'_>, node: &GraphNode, executor: &str, (
     let id = fitting(&format!("{}{mark}", cut(&node.name, 40)), width - 20.0, 7.2);
     let room = width - 28.0 - id.chars().count() as f64 * 7.4;
     svg.label("id", (x + 10.0, y + 17.0), &id, Anchor::Start);
-    let corner = fitting(&corner, room, 6.3);
+    let corner = fitting(&corner, room, 6.0);
     if !corner.is_empty() {
         svg.label("corner", (x + width - 10.0, y + 17.0), &corner, Anchor::End);
     }

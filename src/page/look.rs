@@ -10,10 +10,9 @@ use crewlog_planner::view::PlanStatus;
 
 use super::asked::{Asked, Tab};
 use super::forms::Form;
-use super::words::{Markup, clock, cut, grouped};
+use super::words::{Markup, clock_of, cut, grouped};
 use super::{Site, crew, events, files, frame, graph, inspector, needs, statistics, tasks, time, timeline};
 use crate::failure::Failure;
-use crate::text::rfc3339;
 use crate::views::{AsOf, ListedPlan, PlanShown, Track};
 
 /// A part of the page: the id of its place, and its markup, which is empty if there is nothing to show.
@@ -232,8 +231,8 @@ impl<'a> Look<'a> {
         })
     }
 
-    /// What the program says about the position, for people.
-    pub fn as_of(&self) -> String {
-        format!("as of position {}, {}", grouped(self.shown.at.0), clock(&rfc3339(self.shown.now)))
+    /// The position and its time, in words.
+    pub fn as_of(&self) -> Markup {
+        Markup(format!("as of position {}, {}", grouped(self.shown.at.0), clock_of(self.shown.now)))
     }
 }

@@ -27,9 +27,6 @@
       const shown = node.textContent.length;
       set(node, clock(new Date(node.dataset.at)).slice(0, shown));
     }
-    for (const node of all(".as-of", from)) {
-      node.textContent = `as of position ${grouped(main.dataset.at)}, ${clock(new Date(main.dataset.now / 1000))}`;
-    }
   };
 
   // Swaps parts, and keeps focus, typed text, scrolling and what is open.

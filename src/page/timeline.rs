@@ -232,7 +232,7 @@ fn draw_bar(svg: &mut Svg, look: &Look<'_>, bar: &LaneBar, now_us: i64, scale: &
         "b-fail" => format!("{} failed", bar.task),
         _other => format!("{} {}", bar.task, bar.title),
     };
-    let text = if room > 80.0 { fitting(&whole, room, 6.2) } else { fitting_name(&bar.task, room) };
+    let text = if room > 80.0 { fitting(&whole, room, 6.5) } else { fitting_name(&bar.task, room) };
     if !text.is_empty() {
         svg.label("", (from + 7.0, top + height / 2.0 + 4.0), &text, Anchor::Start);
     }

@@ -87,9 +87,9 @@ fn timed(how: &str, rfc3339: &str) -> Markup {
     Markup(format!("<time {how} datetime=\"{moment}\" title=\"{moment}\">{clock}</time>"))
 }
 
-/// The time of day of a log time.
+/// The time of day of a log time; before the first event there is none.
 pub fn clock_of(moment: Timestamp) -> Markup {
-    at_clock(&rfc3339(moment))
+    if moment == Timestamp::default() { Markup("the beginning".to_owned()) } else { at_clock(&rfc3339(moment)) }
 }
 
 /// Microseconds since 1970 of an RFC 3339 time in UTC.
