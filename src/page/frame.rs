@@ -96,7 +96,7 @@ impl Rendered {
 </ul>{% if n_more > 0 %}<p class="sub">and {{ n_more }} older: <a href="{{ look.link([("tab", "statistics")]) }}">all plans</a></p>{% endif %}</div></details>
 {% endif %}
 <nav aria-label="Views">{% for tab in tabs %}<a href="{{ tab.1 }}" {% if tab.2 %}aria-current="page"{% endif %}>{{ tab.0 }}</a>{% endfor %}</nav>
-<span class="sp"></span>
+<span class="acts">
 {% if look.is_past() %}<span class="as-of">{{ look.as_of() }}</span><a class="btn" data-live-link href="{{ look.link([("at", "")]) }}">Go live</a>
 {% else %}<span class="live">live</span>{% endif %}
 {% if let Some(plan) = look.existing() %}
@@ -106,7 +106,7 @@ impl Rendered {
 <details class="menu end" data-key="change"><summary class="btn">Change</summary><div class="sheet">{% for form in forms %}{{ form }}{% endfor %}</div></details>
 {% endif %}
 <button type="button" class="icon" data-theme-button hidden aria-label="Change between light and dark">◐</button>
-<button type="button" class="icon" data-help-button hidden aria-label="Keys">?</button>"##
+<button type="button" class="icon" data-help-button hidden aria-label="Keys">?</button></span>"##
 )]
 struct Top<'a> {
     look: &'a Look<'a>,

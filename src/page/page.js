@@ -16,7 +16,9 @@
     const text = s < 90 ? `${Math.round(s)} s` : s < 5400 ? `${Math.round(s / 60)} min` : s < 172800 ? `${Math.round(s / 3600)} h` : `${Math.round(s / 86400)} d`;
     return ms < -1000 ? `${text} left` : `${text} ago`;
   };
-  const now = () => main.dataset.live === "true" ? Date.now() : main.dataset.now / 1000;
+  // The clock of the log may not be the reader's.
+  let skew = 0;
+  const now = () => main.dataset.live === "true" ? Date.now() + skew : main.dataset.now / 1000;
   const two = (n) => String(n).padStart(2, "0");
   const set = (node, text) => { if (node.textContent !== text) node.textContent = text; };
   const clock = (date) => `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
@@ -70,6 +72,7 @@
     if (pressed || composing) { waiting = waiting ? { ...page, parts: { ...waiting.parts, ...page.parts } } : page; return; }
     main.dataset.at = page.at;
     main.dataset.now = page.now;
+    skew = page.now / 1000 - Date.now();
     if (page.live !== undefined) { main.dataset.live = page.live; document.body.classList.toggle("past", !page.live); }
     document.title = page.title;
     for (const [id, html] of Object.entries(page.parts)) {
@@ -209,6 +212,7 @@
 
   addEventListener("DOMContentLoaded", () => {
     main = $("#main");
+    skew = main.dataset.now / 1000 - Date.now();
     begin(document);
     for (const node of all(".graph .n-run,.graph .n-wait").slice(0, 1)) {
       const box = node.closest(".scroll");

@@ -105,7 +105,7 @@ impl Svg {
 
     /// Begins a link with words for a hint and for screen readers; [`Self::close`] with `a` ends it.
     pub fn link(&mut self, class: &str, href: &str, words: &str) {
-        self.open("a", &[("class", &class), ("href", &href), ("aria-label", &words)]);
+        self.open("a", &[("class", &class), ("href", &href)]);
         self.text("title", &[], words);
     }
 

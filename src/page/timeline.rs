@@ -25,6 +25,8 @@ const BARS_MAX: usize = 400;
 /// Distances of ticks, in seconds.
 const TICKS: [i64; 17] =
     [1, 5, 15, 30, 60, 300, 600, 900, 1_800, 3_600, 7_200, 10_800, 21_600, 43_200, 86_400, 604_800, 2_592_000];
+/// The room of the label of a tick.
+const TICK_WIDTH: f64 = 56.0;
 const SECOND_US: i64 = 1_000_000;
 
 #[derive(Template)]
@@ -280,7 +282,8 @@ fn ticks(svg: &mut Svg, scale: &Scale, height: f64) {
         let (x, moment) = (scale.x(at), rfc3339(Timestamp(at)));
         svg.line("grid", (x, TOP - 4.0), (x, height - 4.0));
         let until_idle = scale.idle.iter().map(|(begin, _)| scale.x(*begin) - x).find(|room| *room >= 0.0);
-        if x - last > 8.0 && until_idle.is_none_or(|room| room > 44.0) {
+        let until_end = scale.x(scale.to) - x;
+        if x - last > 8.0 && until_end > TICK_WIDTH && until_idle.is_none_or(|room| room > TICK_WIDTH) {
             let text = match step {
                 _seconds if step < 60 * SECOND_US => clock(&moment).to_owned(),
                 _hours if step < 86_400 * SECOND_US => clock(&moment).get(..5).unwrap_or_default().to_owned(),

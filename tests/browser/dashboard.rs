@@ -61,10 +61,10 @@ fn waits_until_gone(page: &Page, selector: &str) {
 fn a_run_is_watched_to_its_end() {
     let scene = Scene::with_repository();
     scene.run(&["init"]).expect(0);
-    scene.write("gate.md", "# Gate\n1. Wait: Run `until [ -e go ]; do sleep 0.05; done`\n2. Then: Run `true`\n");
+    scene.write("gate.md", "# Gate\n1. Run `until [ -e go ]; do sleep 0.05; done`\n2. Run `true`\n");
     let served = Served::on(scene);
     let page = served.open();
-    waits_for(&page, "#empty code");
+    waits_for(&page, "#empty pre");
     let run = served.scene.start(&["run", "gate.md", "--yes", "-q"]);
     waits_for(&page, "[data-task='1'][data-status='Running']");
     waits_for(&page, "[data-task='2'][data-status='Planned']");
@@ -126,7 +126,7 @@ fn the_slider_shows_what_was_and_a_fork_begins_there() {
     let shown = page.eval(&format!("+{at}.at")).as_i64().unwrap();
     let url = page.eval("location.search").as_str().unwrap().to_owned();
     assert!(url.contains("at=1200"), "{url}");
-    let disabled = "[...document.querySelectorAll('#needs button, #top form[action^=\"/do/\"] button')].filter((b) => !b.disabled).map((b) => b.closest('form').action)";
+    let disabled = "[...document.querySelectorAll('#needs button, #top form[action^=\"/do/\"] button')].filter((b) => !b.matches(':disabled')).map((b) => b.closest('form').action)";
     let enabled = page.eval(disabled);
     assert!(
         enabled.as_array().unwrap().iter().all(|action| action.as_str().unwrap().ends_with("/do/fork")),
@@ -265,8 +265,16 @@ fn each_view_is_readable_at_each_size_and_in_each_scheme() {
                     fs::create_dir_all(folder).unwrap();
                     page.screenshot(&folder.join(format!("{n:02}-{width}-{scheme}.png")));
                 }
-                let found = (page.overlaps(), page.contrast(), if width == 1440 { page.axe() } else { Vec::new() });
-                assert_eq!(found, (vec![], vec![], vec![]), "{view} {width} {scheme}");
+                // Widths change where texts are, schemes their colours, and both are the same to a screen reader.
+                if scheme == "light" {
+                    assert_eq!(page.overlaps(), [], "{view} {width}");
+                }
+                if width == 1440 {
+                    assert_eq!(page.contrast(), [], "{view} {scheme}");
+                }
+                if (width, scheme) == (1440, "light") {
+                    assert_eq!(page.axe(), [], "{view}");
+                }
             }
         }
     }
