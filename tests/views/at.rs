@@ -1,5 +1,9 @@
 //! Every view at any position: HTTP says what the command line says, and what was may be kept for ever.
 
+use std::collections::BTreeMap;
+
+use regex::Regex;
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::Api;
@@ -43,6 +47,57 @@ async fn a_view_at_200_positions_of_a_recorded_day_is_what_the_command_line_show
         n_shown += 1;
     }
     assert!(n_shown > 150, "{n_shown} plans were compared");
+}
+
+/// The values of two attributes that stand one after the other.
+fn pairs(page: &str, one: &str, other: &str) -> BTreeMap<String, String> {
+    let pattern = format!("{one}=\"([^\"]*)\" {other}=\"([^\"]*)\"");
+    let found = Regex::new(&pattern).expect("it is a pattern");
+    found.captures_iter(page).map(|found| (found[1].to_owned(), found[2].to_owned())).collect()
+}
+
+/// The same of the items of a list.
+fn fields(list: &Value, one: &str, other: &str) -> BTreeMap<String, String> {
+    let text = |item: &Value, key: &str| item[key].as_str().unwrap_or_default().to_owned();
+    list.as_array().into_iter().flatten().map(|item| (text(item, one), text(item, other))).collect()
+}
+
+#[tokio::test]
+async fn the_page_at_200_positions_of_a_recorded_day_shows_what_the_views_say() {
+    let scene = demo::scene();
+    let api = Api::start(&scene);
+    let cookie = api.cookie().await;
+    let plans = ["iso-week-dates-7k2m", "built-in-time-zones-3fqa", "backlog", "built-in-time-zones-fork-9w4d"];
+    let mut n_shown = 0;
+    for (n, at) in positions(END).enumerate() {
+        let plan = plans[n % plans.len()];
+        let request = api.bare(Method::GET, &format!("/?plan={plan}&at={at}")).header("cookie", &cookie);
+        let page = request.send().await.unwrap().text().await.unwrap();
+        let needs = api.view(&format!("/api/needs?at={at}")).await;
+        assert_eq!(pairs(&page, "data-need", "data-kind"), fields(&needs["items"], "id", "kind"), "at {at}");
+        let agents = api.view(&format!("/api/agents?at={at}")).await;
+        assert_eq!(
+            pairs(&page, "data-liveness", "data-activity").len().min(1),
+            agents["items"].as_array().unwrap().len().min(1)
+        );
+        for (agent, liveness) in pairs(&page, "data-agent", "data-liveness") {
+            assert_eq!(fields(&agents["items"], "agent", "liveness").get(&agent), Some(&liveness), "at {at}");
+        }
+        let shown = api.get(&format!("/api/plans/{plan}?at={at}")).await;
+        if shown.status() != 200 {
+            assert_eq!(pairs(&page, "data-task", "data-status"), BTreeMap::new(), "{plan} was not there at {at}");
+            continue;
+        }
+        let shown: Value = serde_json::from_str(&shown.text().await.unwrap()).unwrap();
+        assert_eq!(pairs(&page, "data-task", "data-status"), fields(&shown["tasks"], "id", "status"), "{plan} at {at}");
+        assert!(
+            page.contains(&format!("data-plan-status=\"{}\"", shown["status"].as_str().unwrap())),
+            "{plan} at {at}"
+        );
+        assert!(page.contains(&format!("data-at=\"{}\" data-live=\"false\"", shown["at"])), "{plan} at {at}");
+        n_shown += 1;
+    }
+    assert!(n_shown > 120, "{n_shown} plans were compared");
 }
 
 #[tokio::test]
