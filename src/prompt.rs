@@ -1,33 +1,31 @@
 //! `show PLAN TASK --prompt`: renders an agent's prompt again and compares it with the one that the agent got.
 
-use crewlog_executors::prompts::{PromptError, digest, prompt_of};
-use crewlog_mq::{EventStore, Position, Query, Range};
-use crewlog_planner::claim::{self, PromptDigest, TaskEvent};
-use crewlog_planner::event::{self, Event};
-use crewlog_planner::plan::TaskId;
+use crewlog_executors::prompts::digest;
+use crewlog_mq::Range;
 use serde_json::json;
 
 use crate::cli::Show;
 use crate::failure::{Code, Failure};
 use crate::queries::{self, load_view, no_task};
 use crate::session::Session;
-use crate::terminal::say;
+use crate::views::{Prompt, prompt_of_attempt};
 
 pub async fn show(session: &Session, show: &Show, task: &str) -> Result<Code, Failure> {
     let (store, plan) = queries::open_plan(session, &show.plan).await?;
     let view = load_view(&store, &plan, Range::default()).await?;
     let found = view.state().task_named(task).ok_or_else(|| no_task(session, &plan, view.state(), task))?;
     let (task, attempt) = (found.plan.id, show.attempt.unwrap_or(found.attempts));
-    let Some(Prompt { at, rendered, recorded }) = rendered(&store, &plan, task, attempt, Range::default()).await?
+    let Some(Prompt { at, rendered, recorded }) =
+        prompt_of_attempt(&store, &plan, task, attempt, Range::default()).await?
     else {
         let message = format!("task {} has no attempt {attempt}", found.plan.name());
         return Err(Failure::new(Code::Nothing, message));
     };
     let digest = digest(&rendered);
     match &recorded {
-        None => say("note: no agent has started with this prompt yet"),
+        None => session.say("note: no agent has started with this prompt yet"),
         Some(recorded) if *recorded == digest => {}
-        Some(recorded) => say(&format!(
+        Some(recorded) => session.say(&format!(
             "warning: the agent got another prompt, of {} characters instead of {}: another version of crewlog rendered \
              it, or its texts were decrypted with a key that is missing here",
             recorded.n_chars, digest.n_chars
@@ -38,66 +36,4 @@ pub async fn show(session: &Session, show: &Show, task: &str) -> Result<Code, Fa
         "prompt": rendered, "digest": digest, "recorded": recorded,
     });
     session.print(&json, |to| to.write_all(rendered.as_bytes()))
-}
-
-/// The prompt of an attempt.
-pub struct Prompt {
-    /// The position of the dispatch.
-    pub at: Position,
-    /// The text, rendered again.
-    pub rendered: String,
-    /// The digest of the text that an agent has started with.
-    pub recorded: Option<PromptDigest>,
-}
-
-/// Renders the prompt of an attempt that was dispatched in a range of the log; nothing if none was.
-///
-/// # Errors
-/// A task that is not for agents, and faults of the log.
-pub async fn rendered(
-    store: &EventStore,
-    plan: &str,
-    task: TaskId,
-    attempt: u32,
-    range: Range,
-) -> Result<Option<Prompt>, Failure> {
-    let Some((at, recorded)) = dispatch_of(store, plan, task, attempt, range).await? else { return Ok(None) };
-    match prompt_of(store, plan, task, at).await {
-        Ok(rendered) => Ok(Some(Prompt { at, rendered, recorded })),
-        Err(PromptError::Log(error)) => Err(error.into()),
-        Err(error @ PromptError::NotForAgents { .. }) => Err(Failure::new(Code::Nothing, error.to_string())),
-    }
-}
-
-/// The position of the dispatch of an attempt, and the digest of the prompt that its last run started with.
-async fn dispatch_of(
-    store: &EventStore,
-    plan: &str,
-    task: TaskId,
-    attempt: u32,
-    range: Range,
-) -> Result<Option<(Position, Option<PromptDigest>)>, Failure> {
-    let query = Query::stream(event::STREAM).of_type("TaskDispatched");
-    let query = query.or(Query::stream(claim::STREAM).of_types(["TaskClaimed", "TaskStarted"]));
-    let (mut dispatch, mut claimed) = (None, 0);
-    queries::for_each(store, Some(plan), &query, range, |recorded| {
-        if recorded.stream_id == event::STREAM {
-            if let Event::TaskDispatched { task_id, attempt: n, .. } = recorded.decode()?
-                && (task_id, n) == (task, attempt)
-            {
-                dispatch = Some((recorded.position, None));
-            }
-        } else if claim::split_aggregate_id(&recorded.aggregate_id).is_some_and(|(_, of)| of == task) {
-            match recorded.decode()? {
-                TaskEvent::TaskClaimed { attempt, .. } => claimed = attempt,
-                TaskEvent::TaskStarted { prompt, .. } if claimed == attempt => {
-                    dispatch = dispatch.take().map(|(at, _)| (at, prompt));
-                }
-                _another => {}
-            }
-        }
-        Ok(())
-    })
-    .await?;
-    Ok(dispatch)
 }

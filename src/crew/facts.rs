@@ -31,9 +31,8 @@ pub fn print_list(
 /// named. Each entry of a list has a line of its own. Fields without a value are left out.
 pub fn print(mut to: impl Write, item: &Value, heading: &[&str], below: &[&str]) -> io::Result<()> {
     let values = heading.iter().filter_map(|wanted| fields(item).find(|(key, _)| key == wanted));
-    let values: Vec<_> = values
-        .map(|(key, value)| if key == AGE { age(value.as_u64().unwrap_or_default()) } else { text(value) })
-        .collect();
+    let shown = |(key, value): (_, &Value)| value.as_u64().filter(|_| key == AGE).map_or_else(|| text(value), age);
+    let values: Vec<_> = values.map(shown).collect();
     writeln!(to, "{}", values.join("  "))?;
     let is_below = |key: &str| !heading.contains(&key) && (below.is_empty() || below.contains(&key));
     for (key, value) in fields(item).filter(|(key, _)| is_below(key)) {

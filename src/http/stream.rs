@@ -40,7 +40,7 @@ pub async fn stream(
         given => given.flatten(),
     };
     let head = api.crew.store().head().await?;
-    let after = last.or(of.after).map_or(head, position);
+    let after = last.or(of.after).map_or(Ok(head), position)?;
     if after > head {
         let message = format!("the log does not reach position {after} yet: its last is {head}");
         return Err(Failure::new(Code::Nothing, message).into());

@@ -8,7 +8,6 @@ use axum::extract::{FromRequestParts, Path, Query, State};
 use axum::http::header::CACHE_CONTROL;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
-use crewlog_executors::crew::TaskSummary;
 use crewlog_mq::{Position, Query as Which, Range, Recorded};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -63,25 +62,17 @@ impl<T: Serialize> IntoResponse for View<T> {
 
 type Answer<T> = Result<View<T>, Problem>;
 
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub struct At {
-    /// As of this position of the log; now if left out
-    at: Option<u64>,
-}
-
 impl Api {
     async fn as_of(&self, caller: &Caller, at: Option<u64>) -> Result<AsOf, Problem> {
         caller.check(Scope::Read)?;
-        Ok(self.views.as_of(at.map(position)).await?)
+        Ok(self.views.as_of(at.map(position).transpose()?).await?)
     }
 
     /// What a command of the command line prints as JSON.
-    async fn printed(&self, caller: &Caller, words: &[&str]) -> Answer<Value> {
+    async fn printed(&self, caller: &Caller, words: &[String]) -> Answer<Value> {
         use clap::Parser;
         caller.check(Scope::Read)?;
-        let words = ["crewlog"].iter().chain(words);
+        let words = std::iter::once("crewlog").chain(words.iter().map(String::as_str));
         let cli = Cli::try_parse_from(words).map_err(|error| Problem::invalid(error.kind().to_string()))?;
         let (crew, name) = (self.crew.clone(), caller.name());
         let remote = Remote { crew, name, is_person: false, input: None, reply: Default::default() };
@@ -93,130 +84,127 @@ impl Api {
 }
 
 /// A position that was sent.
-pub fn position(sent: u64) -> Position {
-    Position(i64::try_from(sent).unwrap_or(i64::MAX))
+pub fn position(sent: u64) -> Result<Position, Problem> {
+    let position = i64::try_from(sent).map(Position);
+    position.map_err(|_| Problem::invalid(format!("a position is at most {}", i64::MAX)))
 }
 
-fn view<T>(as_of: &AsOf, form: T) -> Answer<T> {
-    Ok(View(form, as_of.is_past))
+fn listed<T>(as_of: &AsOf, items: Vec<T>) -> Listed<T> {
+    Listed { at: as_of.at, items }
 }
 
-fn listed<T>(as_of: &AsOf, items: Vec<T>) -> Answer<Listed<T>> {
-    view(as_of, Listed { at: as_of.at, items })
+/// A JSON object without a form of its own.
+type Object = Value;
+
+/// A route of a view: its address, its parameters and its form, and how it is made as of the position.
+macro_rules! views {
+    ($($(#[$doc:meta])* $name:ident $path:literal, $params:ident => [$($form:tt)+], |$api:ident, $as_of:ident, $query:ident| $made:expr;)+) => {$(
+        $(#[$doc])*
+        #[utoipa::path(get, path = $path, params($params), responses((status = 200, body = $($form)+)))]
+        async fn $name(State($api): State<Arc<Api>>, caller: Caller, Params($query): Params<$params>) -> Answer<$($form)+> {
+            let $as_of = $api.as_of(&caller, $query.at).await?;
+            Ok(View($made, $as_of.is_past))
+        }
+    )+};
 }
 
-/// All plans of the log, the oldest first.
-#[utoipa::path(get, path = "/api/plans", params(At), responses((status = 200, body = Listed<ListedPlan>)))]
-async fn plans(
-    State(api): State<Arc<Api>>,
-    caller: Caller,
-    Params(At { at }): Params<At>,
-) -> Answer<Listed<ListedPlan>> {
-    let as_of = api.as_of(&caller, at).await?;
-    listed(&as_of, as_of.plans().await?)
+/// The same of a plan, whose id stands in the address.
+macro_rules! views_of_plan {
+    ($($(#[$doc:meta])* $name:ident $path:literal, $params:ident => [$($form:tt)+], |$as_of:ident, $plan:ident, $query:ident| $made:expr;)+) => {$(
+        $(#[$doc])*
+        #[utoipa::path(get, path = $path, params(("plan" = String, Path), $params), responses((status = 200, body = $($form)+)))]
+        async fn $name(
+            State(api): State<Arc<Api>>,
+            caller: Caller,
+            Path(plan): Path<String>,
+            Params($query): Params<$params>,
+        ) -> Answer<$($form)+> {
+            let $as_of = api.as_of(&caller, $query.at).await?;
+            let $plan = find_plan($as_of.store(), &plan).await?;
+            Ok(View($made, $as_of.is_past))
+        }
+    )+};
 }
 
-/// A plan with its tasks and questions.
-#[utoipa::path(get, path = "/api/plans/{plan}", params(("plan" = String, Path), At), responses((status = 200, body = PlanShown)))]
-async fn plan(
-    State(api): State<Arc<Api>>,
-    caller: Caller,
-    Path(plan): Path<String>,
-    Params(At { at }): Params<At>,
-) -> Answer<PlanShown> {
-    let as_of = api.as_of(&caller, at).await?;
-    let plan = find_plan(as_of.store(), &plan).await?;
-    view(&as_of, as_of.plan(&plan).await?)
+/// What a command of the command line prints as JSON.
+macro_rules! printed {
+    ($($(#[$doc:meta])* $name:ident $path:literal, ($($in_path:literal)?) $params:ident, |$query:ident $(, $plan:ident)?| $words:expr;)+) => {$(
+        $(#[$doc])*
+        #[utoipa::path(get, path = $path, params($(($in_path = String, Path),)? $params), responses((status = 200, body = Object)))]
+        async fn $name(State(api): State<Arc<Api>>, caller: Caller, $(Path($plan): Path<String>,)? Params($query): Params<$params>) -> Answer<Value> {
+            let words: Vec<String> = $words;
+            api.printed(&caller, &words).await
+        }
+    )+};
+}
+
+/// The parameters of a view; each type stands for one set of them.
+macro_rules! params {
+    ($($name:ident { $($(#[$attribute:meta])* $field:ident: $form:ty,)* })+) => {$(
+        #[derive(Debug, Deserialize, IntoParams)]
+        #[serde(deny_unknown_fields)]
+        #[into_params(parameter_in = Query)]
+        pub struct $name {
+            /// As of this position of the log; now if left out
+            at: Option<u64>,
+            $($(#[$attribute])* $field: $form,)*
+        }
+    )+};
+}
+
+params! {
+    At {}
+    InLanes {
+        /// Whether there is a lane for each task, and not for each executor
+        #[serde(default)]
+        by_task: bool,
+    }
+    Opened {
+        /// Of a plan with more than 200 tasks: the step whose tasks are shown one by one, from 0
+        step: Option<usize>,
+    }
+    Points {
+        /// At how many positions, evenly spaced over the log: 100 if left out, at most 1000
+        points: Option<usize>,
+    }
+    All {
+        /// Also agents that have left
+        #[serde(default)]
+        all: bool,
+    }
+    OfPlan {
+        /// Only those of this plan
+        plan: Option<String>,
+        /// Also those that are resolved
+        #[serde(default)]
+        all: bool,
+    }
+    OfProject {
+        /// Only this project; zeros when it has no plans
+        project: Option<String>,
+    }
+    What {
+        /// The name of an agent, PLAN/TASK, or a path
+        what: String,
+    }
+    Mailbox {
+        /// The agent that they are to
+        agent: String,
+        /// Also those that are read
+        #[serde(default)]
+        all: bool,
+        /// After this message
+        #[serde(default)]
+        after: u64,
+        /// 100 if left out, at most 500
+        limit: Option<usize>,
+    }
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct InLanes {
-    /// As of this position of the log; now if left out
-    at: Option<u64>,
-    /// Whether there is a lane for each task, and not for each executor
-    #[serde(default)]
-    by_task: bool,
-}
-
-/// When the tasks of a plan were in which stage.
-#[utoipa::path(get, path = "/api/plans/{plan}/timeline", params(("plan" = String, Path), InLanes), responses((status = 200, body = Timeline)))]
-async fn timeline(
-    State(api): State<Arc<Api>>,
-    caller: Caller,
-    Path(plan): Path<String>,
-    Params(InLanes { at, by_task }): Params<InLanes>,
-) -> Answer<Timeline> {
-    let as_of = api.as_of(&caller, at).await?;
-    let plan = find_plan(as_of.store(), &plan).await?;
-    view(&as_of, as_of.timeline(&plan, by_task).await?)
-}
-
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-struct Opened {
-    /// As of this position of the log; now if left out
-    at: Option<u64>,
-    /// Of a plan with more than 200 tasks: the step whose tasks are shown one by one, from 0
-    step: Option<usize>,
-}
-
-/// What waits for what in a plan.
-#[utoipa::path(get, path = "/api/plans/{plan}/graph", params(("plan" = String, Path), Opened), responses((status = 200, body = PlanGraph)))]
-async fn graph(
-    State(api): State<Arc<Api>>,
-    caller: Caller,
-    Path(plan): Path<String>,
-    Params(Opened { at, step }): Params<Opened>,
-) -> Answer<PlanGraph> {
-    let as_of = api.as_of(&caller, at).await?;
-    let plan = find_plan(as_of.store(), &plan).await?;
-    view(&as_of, as_of.graph(&plan, step).await?)
-}
-
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-struct Points {
-    /// As of this position of the log; now if left out
-    at: Option<u64>,
-    /// At how many positions, evenly spaced over the log: 100 if left out, at most 1000
-    points: Option<usize>,
-}
-
-/// How many tasks of a plan were in each stage over the log.
-#[utoipa::path(get, path = "/api/plans/{plan}/counts", params(("plan" = String, Path), Points), responses((status = 200, body = CountsView)))]
-async fn counts(
-    State(api): State<Arc<Api>>,
-    caller: Caller,
-    Path(plan): Path<String>,
-    Params(Points { at, points }): Params<Points>,
-) -> Answer<CountsView> {
-    let as_of = api.as_of(&caller, at).await?;
-    let plan = find_plan(as_of.store(), &plan).await?;
-    view(&as_of, as_of.counts(&plan, points.unwrap_or(100).clamp(1, POINTS_MAX)).await?)
-}
-
-/// Why nothing of a plan is running, or what is.
-#[utoipa::path(get, path = "/api/plans/{plan}/why", params(("plan" = String, Path), At), responses((status = 200, body = WhyView)))]
-async fn why_plan(
-    State(api): State<Arc<Api>>,
-    caller: Caller,
-    Path(plan): Path<String>,
-    Params(At { at }): Params<At>,
-) -> Answer<WhyView> {
-    let as_of = api.as_of(&caller, at).await?;
-    let plan = find_plan(as_of.store(), &plan).await?;
-    view(&as_of, as_of.why_plan(&plan).await?)
-}
-
-/// The checkpoints of a plan.
-#[utoipa::path(get, path = "/api/plans/{plan}/checkpoints", params(("plan" = String, Path)), responses((status = 200, body = Object)))]
-async fn checkpoints(State(api): State<Arc<Api>>, caller: Caller, Path(plan): Path<String>) -> Answer<Value> {
-    api.printed(&caller, &["checkpoints", "--", &plan]).await
-}
+struct Nothing {}
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -226,21 +214,6 @@ struct Prompted {
     task: String,
     /// The attempt; the last if left out
     attempt: Option<u32>,
-}
-
-/// The prompt that the agent of a task gets.
-#[utoipa::path(get, path = "/api/plans/{plan}/prompt", params(("plan" = String, Path), Prompted), responses((status = 200, body = Object)))]
-async fn prompt(
-    State(api): State<Arc<Api>>,
-    caller: Caller,
-    Path(plan): Path<String>,
-    Params(Prompted { task, attempt }): Params<Prompted>,
-) -> Answer<Value> {
-    let attempt = attempt.map(|attempt| format!("--attempt={attempt}"));
-    let mut words = vec!["show", "--prompt"];
-    words.extend(attempt.as_deref());
-    words.extend(["--", &plan, &task]);
-    api.printed(&caller, &words).await
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -253,97 +226,109 @@ struct Pair {
     after: String,
 }
 
-/// What differs between two plans, or between two positions of one.
-#[utoipa::path(get, path = "/api/diff", params(Pair), responses((status = 200, body = Object)))]
-async fn diff(
-    State(api): State<Arc<Api>>,
-    caller: Caller,
-    Params(Pair { before, after }): Params<Pair>,
-) -> Answer<Value> {
-    api.printed(&caller, &["diff", "--", &before, &after]).await
+views! {
+    /// All plans of the log, the oldest first.
+    plans "/api/plans", At => [Listed<ListedPlan>], |api, as_of, query| listed(&as_of, as_of.plans().await?);
+    /// What waits for the person.
+    needs "/api/needs", At => [Listed<NeedView>], |api, as_of, query| {
+        listed(&as_of, as_of.needs(|words| api.session.command(words)).await?)
+    };
+    /// The agents of the project.
+    agents "/api/agents", All => [Listed<AgentView>], |api, as_of, query| listed(&as_of, as_of.agents(query.all).await?);
+    /// The leases on files, and the requests that wait for one.
+    leases "/api/leases", At => [Listed<LeaseView>], |api, as_of, query| {
+        listed(&as_of, as_of.leases(|_, _, _| true).await?)
+    };
+    /// The tasks of the open plans that agents can work on.
+    tasks "/api/tasks", At => [Object], |api, as_of, query| json!({ "at": as_of.at, "items": as_of.tasks().await? });
+    /// Who works in which directory, and the edits that leases did not cover.
+    files "/api/files", At => [FilesView], |api, as_of, query| as_of.files().await?;
+    /// Tasks that are held at the same time and touch the same files.
+    conflicts "/api/conflicts", OfPlan => [Listed<ConflictView>], |api, as_of, query| {
+        let plan = match &query.plan {
+            Some(plan) => Some(find_plan(as_of.store(), plan).await?),
+            None => None,
+        };
+        listed(&as_of, as_of.conflicts(plan.as_deref(), query.all).await?)
+    };
+    /// The statistics of each project.
+    statistics "/api/statistics", OfProject => [Listed<ProjectFigures>], |api, as_of, query| {
+        listed(&as_of, as_of.statistics(query.project).await?)
+    };
+    /// Failures, conflicts, questions and checkpoints over the log.
+    marks "/api/marks", At => [Listed<Mark>], |api, as_of, query| listed(&as_of, as_of.marks().await?);
+    /// What is known about an agent, a task or a file.
+    why "/api/why", What => [Object], |api, as_of, query| match as_of.why(&query.what, |words| api.session.command(words)).await? {
+        Some(known) => known,
+        None => why_file(&api, &as_of, &query.what).await?,
+    };
+    /// The messages to an agent, the oldest first.
+    messages "/api/messages", Mailbox => [Paged<MessageView>], |api, as_of, query| {
+        if !as_of.has_agent(&query.agent).await? {
+            return Err(Failure::new(Code::Nothing, format!("there is no agent {:?}", query.agent)).into());
+        }
+        let limit = query.limit.unwrap_or(100).clamp(1, PAGE_MAX);
+        let messages = as_of.messages(&query.agent, !query.all, position(query.after)?, limit).await;
+        let (items, more) = messages.map_err(Failure::from)?;
+        let next = items.last().filter(|_| more).map(|last| last.message.0);
+        Paged { at: as_of.at, items, next }
+    };
+    /// Events of the log.
+    events "/api/events", EventsOf => [Paged<Object>], |api, as_of, query| {
+        let limit = query.limit.unwrap_or(100).clamp(1, PAGE_MAX);
+        let range = match (query.reverse, query.after) {
+            (false, after) => Range::after(position(after.unwrap_or(0))?),
+            (true, None) => Range::default().backwards(),
+            (true, Some(after)) => Range::up_to(position(after.saturating_sub(1))?).backwards(),
+        };
+        let page = as_of.events(&query.filter(), range, limit).await?;
+        let next = page.events.last().filter(|_| page.more).map(|last| last.position.0);
+        let items = page.events.iter().map(event_json).collect::<Result<_, _>>()?;
+        Paged { at: as_of.at, items, next }
+    };
 }
 
-/// Where two plans of one history part, and the outcome of each.
-#[utoipa::path(get, path = "/api/compare", params(Pair), responses((status = 200, body = Object)))]
-async fn compare(
-    State(api): State<Arc<Api>>,
-    caller: Caller,
-    Params(Pair { before, after }): Params<Pair>,
-) -> Answer<Value> {
-    api.printed(&caller, &["compare", "--", &before, &after]).await
+views_of_plan! {
+    /// A plan with its tasks and questions.
+    plan "/api/plans/{plan}", At => [PlanShown], |as_of, plan, query| as_of.plan(&plan).await?;
+    /// When the tasks of a plan were in which stage.
+    timeline "/api/plans/{plan}/timeline", InLanes => [Timeline], |as_of, plan, query| {
+        as_of.timeline(&plan, query.by_task).await?
+    };
+    /// What waits for what in a plan.
+    graph "/api/plans/{plan}/graph", Opened => [PlanGraph], |as_of, plan, query| as_of.graph(&plan, query.step).await?;
+    /// How many tasks of a plan were in each stage over the log.
+    counts "/api/plans/{plan}/counts", Points => [CountsView], |as_of, plan, query| {
+        as_of.counts(&plan, query.points.unwrap_or(100).clamp(1, POINTS_MAX)).await?
+    };
+    /// Why nothing of a plan is running, or what is.
+    why_plan "/api/plans/{plan}/why", At => [WhyView], |as_of, plan, query| as_of.why_plan(&plan).await?;
 }
 
-/// What waits for the person.
-#[utoipa::path(get, path = "/api/needs", params(At), responses((status = 200, body = Listed<NeedView>)))]
-async fn needs(State(api): State<Arc<Api>>, caller: Caller, Params(At { at }): Params<At>) -> Answer<Listed<NeedView>> {
-    let as_of = api.as_of(&caller, at).await?;
-    listed(&as_of, as_of.needs(|words| api.session.command(words)).await?)
+printed! {
+    /// The checkpoints of a plan.
+    checkpoints "/api/plans/{plan}/checkpoints", ("plan") Nothing, |_query, plan| words(&["checkpoints", "--", &plan]);
+    /// The prompt that the agent of a task gets.
+    prompt "/api/plans/{plan}/prompt", ("plan") Prompted, |query, plan| {
+        let attempt = query.attempt.map(|attempt| format!("--attempt={attempt}"));
+        let options = attempt.as_deref().into_iter().chain(["--", &plan, &query.task]);
+        ["show", "--prompt"].into_iter().chain(options).map(str::to_owned).collect()
+    };
+    /// What differs between two plans, or between two positions of one.
+    diff "/api/diff", () Pair, |query| words(&["diff", "--", &query.before, &query.after]);
+    /// Where two plans of one history part, and the outcome of each.
+    compare "/api/compare", () Pair, |query| words(&["compare", "--", &query.before, &query.after]);
 }
 
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-struct All {
-    /// As of this position of the log; now if left out
-    at: Option<u64>,
-    /// Also agents that have left, and conflicts that are resolved
-    #[serde(default)]
-    all: bool,
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
 }
 
-/// The agents of the project.
-#[utoipa::path(get, path = "/api/agents", params(All), responses((status = 200, body = Listed<AgentView>)))]
-async fn agents(
-    State(api): State<Arc<Api>>,
-    caller: Caller,
-    Params(All { at, all }): Params<All>,
-) -> Answer<Listed<AgentView>> {
-    let as_of = api.as_of(&caller, at).await?;
-    listed(&as_of, as_of.agents(all).await?)
-}
-
-/// The leases on files, and the requests that wait for one.
-#[utoipa::path(get, path = "/api/leases", params(At), responses((status = 200, body = Listed<LeaseView>)))]
-async fn leases(
-    State(api): State<Arc<Api>>,
-    caller: Caller,
-    Params(At { at }): Params<At>,
-) -> Answer<Listed<LeaseView>> {
-    let as_of = api.as_of(&caller, at).await?;
-    listed(&as_of, as_of.leases(|_, _, _| true).await?)
-}
-
-/// The tasks of the open plans that agents can work on.
-#[utoipa::path(get, path = "/api/tasks", params(At), responses((status = 200, body = Object)))]
-async fn tasks(State(api): State<Arc<Api>>, caller: Caller, Params(At { at }): Params<At>) -> Answer<Value> {
-    let as_of = api.as_of(&caller, at).await?;
-    let tasks: Vec<TaskSummary> = as_of.tasks().await?;
-    view(&as_of, json!({ "at": as_of.at, "items": tasks }))
-}
-
-/// Who works in which directory, and the edits that leases did not cover.
-#[utoipa::path(get, path = "/api/files", params(At), responses((status = 200, body = FilesView)))]
-async fn files(State(api): State<Arc<Api>>, caller: Caller, Params(At { at }): Params<At>) -> Answer<FilesView> {
-    let as_of = api.as_of(&caller, at).await?;
-    view(&as_of, as_of.files().await?)
-}
-
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-struct Mailbox {
-    /// As of this position of the log; now if left out
-    at: Option<u64>,
-    /// The agent that they are to
-    agent: String,
-    /// Also those that are read
-    #[serde(default)]
-    all: bool,
-    /// After this message
-    #[serde(default)]
-    after: u64,
-    /// 100 if left out, at most 500
-    limit: Option<usize>,
+async fn why_file(api: &Api, as_of: &AsOf, what: &str) -> Result<Value, Problem> {
+    let target = crate::crew::verbs::target(&api.session, what)?;
+    let (known, is_used) = as_of.why_file(&target).await?;
+    let unknown = || Failure::new(Code::Nothing, format!("nothing is known about an agent, task or file {what}"));
+    is_used.then_some(known).ok_or_else(|| unknown().into())
 }
 
 /// A page of a list by position.
@@ -354,106 +339,6 @@ struct Paged<T> {
     items: Vec<T>,
     /// What to give as `after` for the next page; null at the end.
     next: Option<i64>,
-}
-
-/// The messages to an agent, the oldest first.
-#[utoipa::path(get, path = "/api/messages", params(Mailbox), responses((status = 200, body = Paged<MessageView>)))]
-async fn messages(
-    State(api): State<Arc<Api>>,
-    caller: Caller,
-    Params(of): Params<Mailbox>,
-) -> Answer<Paged<MessageView>> {
-    let as_of = api.as_of(&caller, of.at).await?;
-    if !as_of.has_agent(&of.agent).await? {
-        return Err(Failure::new(Code::Nothing, format!("there is no agent {:?}", of.agent)).into());
-    }
-    let limit = of.limit.unwrap_or(100).clamp(1, PAGE_MAX);
-    let (items, more) = as_of.messages(&of.agent, !of.all, position(of.after), limit).await.map_err(Failure::from)?;
-    let next = items.last().filter(|_| more).map(|last| last.message.0);
-    view(&as_of, Paged { at: as_of.at, items, next })
-}
-
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-struct OfPlan {
-    /// As of this position of the log; now if left out
-    at: Option<u64>,
-    /// Only those of this plan
-    plan: Option<String>,
-    /// Also those that are resolved
-    #[serde(default)]
-    all: bool,
-}
-
-/// Tasks that are held at the same time and touch the same files.
-#[utoipa::path(get, path = "/api/conflicts", params(OfPlan), responses((status = 200, body = Listed<ConflictView>)))]
-async fn conflicts(
-    State(api): State<Arc<Api>>,
-    caller: Caller,
-    Params(of): Params<OfPlan>,
-) -> Answer<Listed<ConflictView>> {
-    let as_of = api.as_of(&caller, of.at).await?;
-    let plan = match of.plan {
-        Some(plan) => Some(find_plan(as_of.store(), &plan).await?),
-        None => None,
-    };
-    listed(&as_of, as_of.conflicts(plan.as_deref(), of.all).await?)
-}
-
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-struct OfProject {
-    /// As of this position of the log; now if left out
-    at: Option<u64>,
-    /// Only this project; zeros when it has no plans
-    project: Option<String>,
-}
-
-/// The statistics of each project.
-#[utoipa::path(get, path = "/api/statistics", params(OfProject), responses((status = 200, body = Listed<ProjectFigures>)))]
-async fn statistics(
-    State(api): State<Arc<Api>>,
-    caller: Caller,
-    Params(OfProject { at, project }): Params<OfProject>,
-) -> Answer<Listed<ProjectFigures>> {
-    let as_of = api.as_of(&caller, at).await?;
-    listed(&as_of, as_of.statistics(project).await?)
-}
-
-/// Failures, conflicts, questions and checkpoints over the log.
-#[utoipa::path(get, path = "/api/marks", params(At), responses((status = 200, body = Listed<Mark>)))]
-async fn marks(State(api): State<Arc<Api>>, caller: Caller, Params(At { at }): Params<At>) -> Answer<Listed<Mark>> {
-    let as_of = api.as_of(&caller, at).await?;
-    listed(&as_of, as_of.marks().await?)
-}
-
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-struct What {
-    /// As of this position of the log; now if left out
-    at: Option<u64>,
-    /// The name of an agent, PLAN/TASK, or a path
-    what: String,
-}
-
-/// What is known about an agent, a task or a file.
-#[utoipa::path(get, path = "/api/why", params(What), responses((status = 200, body = Object)))]
-async fn why(State(api): State<Arc<Api>>, caller: Caller, Params(What { at, what }): Params<What>) -> Answer<Value> {
-    let as_of = api.as_of(&caller, at).await?;
-    if let Some(known) = as_of.why(&what, |words| api.session.command(words)).await? {
-        return view(&as_of, known);
-    }
-    let target = crate::crew::verbs::target(&api.session, &what)?;
-    let (known, is_used) = as_of.why_file(&target).await?;
-    match is_used {
-        true => view(&as_of, known),
-        false => {
-            Err(Failure::new(Code::Nothing, format!("nothing is known about an agent, task or file {what}")).into())
-        }
-    }
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -501,22 +386,6 @@ pub fn event_json(recorded: &Recorded) -> Result<Value, Problem> {
     json.map_err(|error| Failure::from(error).into())
 }
 
-/// Events of the log.
-#[utoipa::path(get, path = "/api/events", params(EventsOf), responses((status = 200, body = Paged<Object>)))]
-async fn events(State(api): State<Arc<Api>>, caller: Caller, Params(of): Params<EventsOf>) -> Answer<Paged<Value>> {
-    let as_of = api.as_of(&caller, of.at).await?;
-    let limit = of.limit.unwrap_or(100).clamp(1, PAGE_MAX);
-    let range = match (of.reverse, of.after) {
-        (false, after) => Range::after(position(after.unwrap_or(0))),
-        (true, None) => Range::default().backwards(),
-        (true, Some(after)) => Range::up_to(position(after.saturating_sub(1))).backwards(),
-    };
-    let page = as_of.events(&of.filter(), range, limit).await?;
-    let next = page.events.last().filter(|_| page.more).map(|last| last.position.0);
-    let items = page.events.iter().map(event_json).collect::<Result<_, _>>()?;
-    view(&as_of, Paged { at: as_of.at, items, next })
-}
-
 /// An event with its causes and effects.
 #[utoipa::path(get, path = "/api/events/{position}", params(("position" = i64, Path), At), responses((status = 200, body = EventDetail)))]
 async fn event(
@@ -527,7 +396,7 @@ async fn event(
 ) -> Answer<EventDetail> {
     let Path(position) = position.map_err(|rejection| Problem::invalid(rejection.body_text()))?;
     let as_of = api.as_of(&caller, at).await?;
-    view(&as_of, as_of.event(Position(position)).await?)
+    Ok(View(as_of.event(Position(position)).await?, as_of.is_past))
 }
 
 /// The routes of the views.

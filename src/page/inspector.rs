@@ -8,9 +8,8 @@ use super::look::{Chosen, Look};
 use super::words::{Markup, at_clock, cut, grouped, lasting, microseconds, whole};
 use crate::changes::{changes, in_short};
 use crate::failure::{Code, Failure};
-use crate::prompt;
 use crate::text::shell_word;
-use crate::views::{Linked, Stage, TaskShown};
+use crate::views::{Linked, Stage, TaskShown, prompt_of_attempt};
 
 /// Characters of a text; the command line has the whole of longer ones.
 const TEXT_CHARS_MAX: usize = 40_000;
@@ -137,7 +136,7 @@ async fn task(look: &Look<'_>, plan: &Chosen, name: &str) -> Result<Markup, Fail
     if look.asked.is(prompt_word.0, prompt_word.1) && is_for_agents {
         let range = Range::up_to(look.shown.at);
         prompt = None;
-        match prompt::rendered(look.shown.store(), &plan.id, id, task.attempts, range).await {
+        match prompt_of_attempt(look.shown.store(), &plan.id, id, task.attempts, range).await {
             Ok(Some(prompt)) => add("Prompt", &prompt.rendered),
             Err(failure) if failure.code != Code::Nothing => return Err(failure),
             Ok(None) | Err(_) => {}

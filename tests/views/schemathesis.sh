@@ -4,7 +4,7 @@
 # Usage: tests/views/schemathesis.sh BINARY FOLDER
 set -eu
 binary=$(realpath "$1")
-folder=$2
+folder=$(realpath -m "$2")
 version=4.32.5
 if [ ! -x "$folder/bin/st" ] || ! "$folder/bin/st" --version | grep -q " $version\$"; then
     rm -rf "$folder"
