@@ -5,7 +5,7 @@ use crewlog_planner::parse::ParsedPlan;
 use crewlog_planner::plan::{Mark, SubPlan, TaskPlan};
 
 use crate::executors;
-use crate::failure::Failure;
+use crate::failure::{Failure, Why};
 use crate::session::Session;
 use crate::terminal;
 use crate::text::{count, one_line, visible};
@@ -61,8 +61,12 @@ pub fn confirm(session: &Session, question: &str, refusal: &str) -> Result<(), F
         return Ok(());
     }
     if !session.terminal.is_interactive {
-        let refused = Failure::user(format!("{refusal}: there is no terminal on which to ask"));
-        return Err(Failure { is_unconsented: true, ..refused.hint("read them, then say --yes") });
+        let (why, hint) = match session.reads_files() {
+            true => ("there is no terminal on which to ask", "read them, then say --yes"),
+            false => ("these commands would run", "read them, then send the field yes"),
+        };
+        let refused = Failure::user(format!("{refusal}: {why}")).hint(hint);
+        return Err(Failure { why: Why::Unconsented, ..refused });
     }
     terminal::prompt(&format!("{question} [y/N] "));
     match terminal::read_line()?.as_deref() {

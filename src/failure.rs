@@ -46,16 +46,26 @@ pub struct Failure {
     pub code: Code,
     pub message: String,
     pub hints: Vec<String>,
-    /// Whether it would have been done with consent.
-    pub is_unconsented: bool,
-    /// Whether the log failed: the same may succeed later.
-    pub is_fault: bool,
+    pub why: Why,
+}
+
+/// Why something was not done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Why {
+    #[default]
+    Refused,
+    /// It would be done with consent.
+    Unconsented,
+    /// Whoever asked may not have it done.
+    Forbidden,
+    /// The log failed: the same may succeed later.
+    Fault,
 }
 
 impl Failure {
     /// A failure with an exit code; the message says what was wrong and where.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), hints: Vec::new(), is_unconsented: false, is_fault: false }
+        Self { code, message: message.into(), hints: Vec::new(), why: Why::Refused }
     }
 
     /// An error that the user can mend.
@@ -93,7 +103,8 @@ impl From<Error> for Failure {
             _ => Code::User,
         };
         let is_fault = code == Code::User && !matches!(error, Error::NoLog { .. } | Error::NoLogIn { .. });
-        let failure = Self { is_fault, ..Self::new(code, error.to_string()) };
+        let why = if is_fault { Why::Fault } else { Why::Refused };
+        let failure = Self { why, ..Self::new(code, error.to_string()) };
         match error {
             Error::WentBack { .. } => failure.hint(
                 "`crewlog ls` shows the plans that are left: run the command again, or `crewlog run FILE` for a lost plan",

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::cli::{Global, Output};
 use crate::config::Config;
-use crate::failure::{Code, Failure};
+use crate::failure::{Code, Failure, Why};
 use crate::identity::{agent_id, is_below_agent, person};
 use crate::json::{EventJson, print_line, print_pretty};
 use crate::place::Place;
@@ -156,9 +156,12 @@ impl Session {
         if is_person && !is_below_agent() {
             return Ok(());
         }
-        let who = if is_person { "an agent" } else { "this token" };
-        Err(Failure::new(Code::Conflict, format!("{who} may not {what}: a person has to do it"))
-            .hint("agents ask the person with the tool ask_person"))
+        let (who, hint) = match is_person {
+            true => ("an agent", "ask the person with the tool ask_person"),
+            false => ("this token", "crewlog tokens add NAME --scope write,operator makes one that may"),
+        };
+        let refused = Failure::new(Code::Conflict, format!("{who} may not {what}: a person has to do it"));
+        Err(Failure { why: Why::Forbidden, ..refused.hint(hint) })
     }
 
     /// The configuration, read at its first use: a wrong file fails only commands that need it.

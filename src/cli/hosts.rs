@@ -63,13 +63,13 @@ pub enum Scope {
 pub enum Tokens {
     /// Make a token and show it, once
     Add {
-        /// Its name, which events name as the person
+        /// Name of the token, recorded in events
         name: String,
-        /// What it allows; may be repeated
+        /// What it allows; may be repeated, or separated by commas
         #[arg(long, value_enum, value_delimiter = ',', default_value = "read")]
         scope: Vec<Scope>,
     },
-    /// Make a token count no more
+    /// Revoke a token
     Revoke {
         /// Its name
         name: String,

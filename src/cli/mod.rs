@@ -191,7 +191,7 @@ pub enum Command {
     Mcp,
     /// Serve the page of the crew for you, an API for programs, and agents by MCP over HTTP
     Serve {
-        /// The address
+        /// Address to listen on
         #[arg(long, default_value = "127.0.0.1:7777", value_name = "ADDR")]
         listen: std::net::SocketAddr,
     },
@@ -201,9 +201,9 @@ pub enum Command {
         #[command(subcommand)]
         command: Option<Tokens>,
     },
-    /// Play a recorded day of a crew: in a temporary log, without agents, keys or a network
+    /// Serve a recorded day of a crew, from a temporary log: no agents, keys or network are needed
     Demo {
-        /// The address [default: a free port]
+        /// Address to listen on [default: a free port]
         #[arg(long, default_value = "127.0.0.1:0", hide_default_value = true, value_name = "ADDR")]
         listen: std::net::SocketAddr,
         /// Do not open the browser

@@ -121,7 +121,7 @@ pub struct Resume {
     /// Write the states of tasks into the plan's file, and apply changes of the file
     #[arg(long)]
     pub sync: bool,
-    /// Only let the plan go on, and leave its tasks to `crewlog work`
+    /// Only resume the plan, and leave its tasks to `crewlog work`
     #[arg(long, conflicts_with_all = ["task", "timeout", "task_timeout", "sync"])]
     pub detach: bool,
     #[command(flatten)]

@@ -38,6 +38,5 @@ async fn messages(session: &Session, as_of: &AsOf, agent: &str, args: &Inbox) ->
         let crew = as_of.crew();
         crew.mark_read(&crew.caller(agent).await?, mail.iter().map(|mail| mail.message).collect()).await?;
     }
-    let facts = json!({ "at": as_of.at, "agent": agent });
-    facts::print_list(session, "messages", facts, &mail, &MESSAGE.0, &MESSAGE.1)
+    facts::print_list(session, "messages", json!({ "at": as_of.at, "agent": agent }), &mail, &MESSAGE.0, &MESSAGE.1)
 }

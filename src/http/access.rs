@@ -204,7 +204,7 @@ fn list(session: &Session) -> Result<Code, Failure> {
     let json = |token: &Token| serde_json::json!({ "name": token.name, "scopes": token.scopes, "created_at": token.created_at });
     session.print_list("tokens", serde_json::json!({}), &tokens, json, |to, token| {
         let scopes: Vec<&str> = token.scopes.iter().map(Into::into).collect();
-        writeln!(to, "{}  {}  {}", token.name, scopes.join(","), token.created_at)
+        writeln!(to, "{:<24}  {:<28}  {}", token.name, scopes.join(","), token.created_at)
     })
 }
 
@@ -216,7 +216,7 @@ fn add(session: &Session, name: &str, mut scopes: Vec<Scope>) -> Result<Code, Fa
     let is_name = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if name.is_empty() || name.len() > TOKEN_NAME_CHARS_MAX || !name.chars().all(is_name) {
         return Err(Failure::user(format!(
-            "{name:?} is no name: 1 to {TOKEN_NAME_CHARS_MAX} letters, digits, dashes, dots"
+            "{name:?} is no name: use 1 to {TOKEN_NAME_CHARS_MAX} letters, digits, dashes, dots and underscores"
         )));
     }
     if tokens.iter().any(|token| token.name == name) {

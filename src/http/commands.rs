@@ -35,13 +35,16 @@ pub struct Spec {
     pub scope: Scope,
     /// Whether its text is read where the command line reads standard input.
     reads_text: bool,
+    /// Fields that it must have here, and what it does with them, where the command line does more.
+    needs: &'static [&'static str],
+    about: &'static str,
 }
 
 /// Leaves the tasks of a plan to workers. Of one task `resume` starts nothing anyway.
 const DETACH: &str = "--detach";
 
 const fn spec(name: &'static str, words: &'static [&'static str]) -> Spec {
-    Spec { name, words, fields: &[], scope: Scope::Write, reads_text: false }
+    Spec { name, words, fields: &[], scope: Scope::Write, reads_text: false, needs: &[], about: "" }
 }
 
 /// The commands, by name.
@@ -84,7 +87,13 @@ pub static SPECS: [Spec; 17] = [
         ..spec("fork", &["fork"])
     },
     spec("send", &["send"]),
-    Spec { fields: &["force", "reason"], scope: Scope::Operator, ..spec("end-leases", &["leases"]) },
+    Spec {
+        fields: &["force", "reason"],
+        needs: &["force", "reason"],
+        about: "End leases of others, by their numbers",
+        scope: Scope::Operator,
+        ..spec("end-leases", &["leases"])
+    },
     Spec {
         fields: &["format", "parallel", "on_failure", "deadline", "budget_tokens", "budget_cost", "budget_time"],
         reads_text: true,
@@ -123,7 +132,7 @@ impl Spec {
                 _set => json!({ "type": ["string", "integer"] }),
             };
             schema["description"] = arg.get_help().map(ToString::to_string).unwrap_or_default().into();
-            if arg.is_required_set() {
+            if arg.is_required_set() || self.needs.contains(&arg.get_id().as_str()) {
                 required.push(arg.get_id().to_string());
             }
             properties.insert(arg.get_id().to_string(), schema);
@@ -141,7 +150,8 @@ impl Spec {
     pub fn about(&self) -> String {
         let mut words = self.words.iter().filter(|word| !word.starts_with('-'));
         let found = words.try_fold(&*COMMAND, |command, word| command.find_subcommand(word));
-        found.and_then(|command| command.get_about()).map(ToString::to_string).unwrap_or_default()
+        let about = found.and_then(|command| command.get_about()).map(ToString::to_string).unwrap_or_default();
+        if self.about.is_empty() { about } else { self.about.to_owned() }
     }
 
     /// The words of the command line.
@@ -152,6 +162,9 @@ impl Spec {
         let mut known: Vec<&str> = vec!["yes"];
         if self.reads_text {
             known.push(TEXT);
+        }
+        if let Some(missing) = self.needs.iter().find(|field| !fields.contains_key(**field)) {
+            return Err(Problem::invalid(format!("{missing} has to be given")));
         }
         let (mut positional, mut missing) = (Vec::new(), None);
         for arg in self.args() {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::body::to_bytes;
 use axum::extract::{Request, State};
-use axum::http::header::{CACHE_CONTROL, HOST, LOCATION, ORIGIN, SET_COOKIE};
+use axum::http::header::{ACCEPT, CACHE_CONTROL, HOST, LOCATION, ORIGIN, SET_COOKIE};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -37,10 +37,17 @@ pub struct Guard {
 }
 
 pub async fn guard(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
+    let accepted = request.headers().get(ACCEPT).and_then(|value| value.to_str().ok());
+    let is_person = accepted.is_some_and(|accepted| accepted.contains("text/html"));
     let mut response = match guard.judge(&request) {
         Ok(caller) => guard.answer(caller, request, next).await,
         Err(refused) => *refused,
     };
+    // A person gets words.
+    if is_person && response.status() == StatusCode::UNAUTHORIZED {
+        let words = "Open the address that `crewlog serve` has printed. It is good for one use: start it again for a new one.\n";
+        response = (StatusCode::UNAUTHORIZED, words).into_response();
+    }
     let headers = response.headers_mut();
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     for (name, value) in [

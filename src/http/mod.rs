@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
+use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
@@ -99,7 +100,7 @@ pub async fn serve_with(
     let streams = Arc::new(Semaphore::new(STREAMS_MAX));
     let api = Api { session: session.shared(), crew: crew.clone(), views: server.views.clone(), streams };
     let api = Arc::new(api);
-    let cannot = |error: io::Error| Failure::user(format!("{listen} cannot be listened to: {error}"));
+    let cannot = |error: io::Error| Failure::user(format!("cannot listen on {listen}: {error}"));
     let acceptor = match (&config.certificate, &config.key) {
         (Some(certificate), Some(key)) => Some(tls(&beside(session, certificate)?, &beside(session, key)?)?),
         (None, None) => None,
@@ -111,7 +112,13 @@ pub async fn serve_with(
     let address = listener.local_addr().map_err(cannot)?;
     let scheme = if acceptor.is_some() { "https" } else { "http" };
     let credentials = Credentials::new(session, address.port(), acceptor.is_some())?;
-    begun(&print(session, &format!("{scheme}://{address}"), &credentials)?);
+    // From elsewhere it is called by its name.
+    let named = config.hosts.first().filter(|_| !address.ip().is_loopback());
+    let base = match named {
+        Some(host) => format!("https://{host}"),
+        None => format!("{scheme}://{address}"),
+    };
+    begun(&print(session, address, &base, &credentials)?);
     let guarding = Arc::new(Guard::new(credentials, hosts_of(address, config)));
     let mcp = service(server, &hosts_of(address, config));
     let stop = mcp.config.cancellation_token.clone();
@@ -121,7 +128,10 @@ pub async fn serve_with(
         .route_service(MCP, mcp)
         .merge(api_router(api.clone()))
         .merge(page::router(site))
-        .fallback(async || Problem::new(axum::http::StatusCode::NOT_FOUND, "there is nothing at this address"))
+        .fallback(async || Problem::new(StatusCode::NOT_FOUND, "there is nothing at this address"))
+        .method_not_allowed_fallback(async || {
+            Problem::new(StatusCode::METHOD_NOT_ALLOWED, "this address has other methods")
+        })
         .layer(DefaultBodyLimit::max(MESSAGE_BYTES_MAX))
         .layer(from_fn_with_state(guarding, guard));
     let listening = Listening::on(listener, config.proxies.clone(), acceptor).map_err(cannot)?;
@@ -160,14 +170,14 @@ fn api_router(api: Arc<Api>) -> Router {
 }
 
 /// Prints the addresses and the tokens; gives the address of the page.
-fn print(session: &Session, base: &str, credentials: &Credentials) -> Result<String, Failure> {
+fn print(session: &Session, address: SocketAddr, base: &str, credentials: &Credentials) -> Result<String, Failure> {
     let Credentials { agent, person, .. } = credentials;
     let token_file = session.place.agent_token_file().display().to_string();
     let (mcp, person) = (format!("{base}{MCP}"), format!("{base}/?token={person}"));
     let text = format!(
         "Page:    {person} (good for one use)\nAgents:  {mcp}\n         Authorization: Bearer {agent} (also in {token_file})"
     );
-    let json = json!({ "mcp": mcp, "agent_token": agent, "agent_token_file": token_file, "person": person });
+    let json = json!({ "mcp": mcp, "agent_token": agent, "agent_token_file": token_file, "person": person, "listen": address });
     session.print_begun(&text, &json)?;
     Ok(person)
 }

@@ -7,11 +7,12 @@ use super::access::Scope;
 use super::commands::{KEY, SPECS, Spec};
 
 /// The answers that any request may get.
-const PROBLEMS: [(&str, &str); 10] = [
+const PROBLEMS: [(&str, &str); 11] = [
     ("400", "The request cannot be read"),
     ("401", "A credential is missing or wrong"),
     ("403", "The credential does not allow it, or the commands that would run need consent"),
     ("404", "There is no such thing"),
+    ("405", "The address has other methods"),
     ("408", "The body did not arrive in time"),
     ("409", "The state does not allow it"),
     ("413", "The body is too long"),

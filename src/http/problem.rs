@@ -7,7 +7,7 @@ use crewlog_mq::Error;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::failure::{Code, Failure};
+use crate::failure::{Code, Failure, Why};
 use crate::mcp::Repeated;
 
 /// Why a request is refused. Nothing has changed.
@@ -51,14 +51,14 @@ impl Problem {
 
 impl From<Failure> for Problem {
     fn from(failure: Failure) -> Self {
-        let status = match failure.code {
-            _fault if failure.is_fault => StatusCode::SERVICE_UNAVAILABLE,
-            _refused if failure.is_unconsented => StatusCode::FORBIDDEN,
-            Code::Nothing => StatusCode::NOT_FOUND,
-            Code::User | Code::Parse => StatusCode::UNPROCESSABLE_ENTITY,
-            _of_the_state => StatusCode::CONFLICT,
+        let status = match (failure.why, failure.code) {
+            (Why::Fault, _) => StatusCode::SERVICE_UNAVAILABLE,
+            (Why::Unconsented | Why::Forbidden, _) => StatusCode::FORBIDDEN,
+            (Why::Refused, Code::Nothing) => StatusCode::NOT_FOUND,
+            (Why::Refused, Code::User | Code::Parse) => StatusCode::UNPROCESSABLE_ENTITY,
+            (Why::Refused, _of_the_state) => StatusCode::CONFLICT,
         };
-        let r#type = if failure.is_unconsented { "consent" } else { "about:blank" };
+        let r#type = if failure.why == Why::Unconsented { "consent" } else { "about:blank" };
         Self { r#type, hints: failure.hints, ..Self::new(status, failure.message) }
     }
 }

@@ -15,7 +15,7 @@ use futures::{Stream, StreamExt};
 use super::Api;
 use super::access::{Caller, Scope};
 use super::problem::Problem;
-use super::views::{EventsOf, Params, event_json, position};
+use super::views::{Params, Streamed, event_json, position};
 use crate::failure::{Code, Failure};
 
 /// How often a stream without events says that it is alive.
@@ -24,14 +24,14 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// Events after a position, then each as it is appended. The id of each is its position; a client that comes back sends the last in
 /// `Last-Event-ID`.
 #[utoipa::path(
-    get, path = "/api/events/stream", params(EventsOf),
+    get, path = "/api/events/stream", params(Streamed),
     responses((status = 200, body = String, content_type = "text/event-stream"))
 )]
 pub async fn stream(
     State(api): State<Arc<Api>>,
     caller: Caller,
     headers: HeaderMap,
-    Params(of): Params<EventsOf>,
+    Params(of): Params<Streamed>,
 ) -> Result<Response, Problem> {
     caller.check(Scope::Read)?;
     let last = headers.get("last-event-id").map(|value| value.to_str().ok().and_then(|text| text.trim().parse().ok()));

@@ -42,8 +42,9 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Params<T> {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         let read = Query::<T>::try_from_uri(&parts.uri);
-        read.map(|Query(params)| Self(params))
-            .map_err(|rejection: QueryRejection| Problem::invalid(rejection.body_text()))
+        read.map(|Query(params)| Self(params)).map_err(|rejection: QueryRejection| {
+            Problem::invalid(rejection.body_text().replace("Failed to deserialize query string: ", ""))
+        })
     }
 }
 
@@ -108,7 +109,7 @@ macro_rules! views {
     )+};
 }
 
-/// The same of a plan, whose id stands in the address.
+/// The same of a plan, whose id is a part of the address.
 macro_rules! views_of_plan {
     ($($(#[$doc:meta])* $name:ident $path:literal, $params:ident => [$($form:tt)+], |$as_of:ident, $plan:ident, $query:ident| $made:expr;)+) => {$(
         $(#[$doc])*
@@ -341,44 +342,54 @@ struct Paged<T> {
     next: Option<i64>,
 }
 
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub struct EventsOf {
+/// Parameters that say which events are meant, beside others.
+macro_rules! params_of_events {
+    ($name:ident { $($(#[$attribute:meta])* $field:ident: $form:ty,)* }) => {
+        #[derive(Debug, Deserialize, IntoParams)]
+        #[serde(deny_unknown_fields)]
+        #[into_params(parameter_in = Query)]
+        pub struct $name {
+            $($(#[$attribute])* $field: $form,)*
+            /// After this position; before it with `reverse`
+            pub after: Option<u64>,
+            /// Of this plan and its tasks
+            plan: Option<String>,
+            /// Of this stream
+            stream: Option<String>,
+            /// Of this aggregate
+            aggregate: Option<String>,
+            /// Of this type
+            #[serde(rename = "type")]
+            event_type: Option<String>,
+            /// With this tag
+            tag: Option<String>,
+        }
+
+        impl $name {
+            pub fn filter(&self) -> EventFilter {
+                let query = Which {
+                    stream_id: self.stream.clone().unwrap_or_default(),
+                    aggregate_id: self.aggregate.clone(),
+                    event_type: self.event_type.clone(),
+                    tags: self.tag.iter().cloned().collect(),
+                    ..Which::default()
+                };
+                EventFilter { plan: self.plan.clone(), query }
+            }
+        }
+    };
+}
+
+params_of_events!(Streamed {});
+params_of_events!(EventsOf {
     /// As of this position of the log; now if left out
     at: Option<u64>,
-    /// After this position; before it with `reverse`
-    pub after: Option<u64>,
     /// 100 if left out, at most 500
     limit: Option<usize>,
     /// The newest first
     #[serde(default)]
     reverse: bool,
-    /// Of this plan and its tasks
-    pub plan: Option<String>,
-    /// Of this stream
-    pub stream: Option<String>,
-    /// Of this aggregate
-    pub aggregate: Option<String>,
-    /// Of this type
-    #[serde(rename = "type")]
-    pub event_type: Option<String>,
-    /// With this tag
-    pub tag: Option<String>,
-}
-
-impl EventsOf {
-    pub fn filter(&self) -> EventFilter {
-        let query = Which {
-            stream_id: self.stream.clone().unwrap_or_default(),
-            aggregate_id: self.aggregate.clone(),
-            event_type: self.event_type.clone(),
-            tags: self.tag.iter().cloned().collect(),
-            ..Which::default()
-        };
-        EventFilter { plan: self.plan.clone(), query }
-    }
-}
+});
 
 /// An event, as `crewlog events` prints it.
 pub fn event_json(recorded: &Recorded) -> Result<Value, Problem> {

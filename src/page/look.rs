@@ -83,7 +83,9 @@ impl<'a> Look<'a> {
         let newest = open().find(is_one).or_else(|| open().next()).or_else(|| plans.last());
         let newest = newest.map(|plan| plan.plan.clone());
         let open = shown.tracks().await?;
-        let mut look = Self { site, asked: asked.clone(), head, shown, plans, plan: None, open, fault: None };
+        let beyond = asked.number("at").filter(|at| *at > head.at.0);
+        let fault = beyond.map(|at| format!("The log does not reach position {} yet: this is its last.", grouped(at)));
+        let mut look = Self { site, asked: asked.clone(), head, shown, plans, plan: None, open, fault };
         if let Some(id) = asked.get("plan").map(str::to_owned).or(newest) {
             look.choose(id).await?;
         }

@@ -37,7 +37,7 @@ pub struct ListedPlan {
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct AgentView {
     pub agent: String,
-    /// `live`, `stuck`, `lost` or `left`.
+    /// `alive`, `stuck`, `lost` or `left`.
     #[schema(value_type = String)]
     pub liveness: Value,
     /// What it says that it does.

@@ -74,7 +74,7 @@ impl AsOf {
     pub async fn plan(&self, plan: &str) -> Result<PlanShown, Failure> {
         let track = self.track(plan).await?;
         if track.view.created_at.is_none() {
-            return Err(Failure::new(Code::Nothing, format!("{plan} did not exist yet at position {}", self.at)));
+            return Err(Failure::new(Code::Nothing, format!("{plan} did not exist yet at this position")));
         }
         let forks = forks_of(self.store(), plan, self.at).await?;
         Ok(PlanShown { forks, ..PlanShown::of(plan, self.at, &track.view) })

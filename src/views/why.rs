@@ -61,7 +61,12 @@ impl AsOf {
 
 fn sentence(track: &Track, now_us: i64) -> String {
     let (view, state) = (&track.view, track.view.state());
-    let named = |id: TaskId| name_of(view, id).unwrap_or_default();
+    // A number alone is no name.
+    let in_words = |id: TaskId, task: &str| {
+        let name = name_of(view, id).unwrap_or_default();
+        if name.starts_with(|c: char| c.is_ascii_digit()) { format!("{task} {name}") } else { name }
+    };
+    let (named, first_named) = (|id| in_words(id, "task"), |id| in_words(id, "Task"));
     let of = |stage| state.tasks.iter().filter(move |task| track.stage(task.plan.id) == stage).map(|task| task.plan.id);
     let first = |stage| of(stage).next();
     if view.created_at.is_none() {
@@ -87,27 +92,27 @@ fn sentence(track: &Track, now_us: i64) -> String {
         return format!("{executor} has been running {} for {since} min{others}.", named(task));
     }
     if let Some(task) = state.stopped_by {
-        return format!("{} failed, and the plan starts nothing more until it is retried.", named(task));
+        return format!("{} failed, and the plan starts nothing more until it is retried.", first_named(task));
     }
     if let Some(held) = state.held_by_budget() {
         return format!("Nothing more is started: {}.", held.words());
     }
     if let Some(question) = state.open_questions().next() {
-        return format!("{} waits for your answer to {}.", named(question.task), question.id);
+        return format!("{} waits for your answer to {}.", first_named(question.task), question.id);
     }
     if let Some(task) = first(Stage::Waiting) {
-        return format!("{} waits for you.", named(task));
+        return format!("{} waits for you.", first_named(task));
     }
     if let Some(task) = first(Stage::Retrying) {
-        return format!("{} failed and waits for its next attempt.", named(task));
+        return format!("{} failed and waits for its next attempt.", first_named(task));
     }
     if let Some(task) = first(Stage::Queued) {
         let who = state.task(task).and_then(|task| task.plan.assignee.clone());
         let who = who.unwrap_or_else(|| "an agent or a worker".to_owned());
-        return format!("{} can start, and waits for {who} to take it.", named(task));
+        return format!("{} can start, and waits for {who} to take it.", first_named(task));
     }
     if state.waits_for_work() {
-        return "Nothing is left to do; it stands open for more.".to_owned();
+        return "Nothing is left to do; it stays open for more.".to_owned();
     }
     "Nothing can start.".to_owned()
 }

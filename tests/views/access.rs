@@ -69,14 +69,14 @@ async fn an_address_that_others_reach_needs_tls_or_a_proxy() {
 
     scene.write("crewlog.toml", "[serve]\nproxies = [\"203.0.113.7\"]\nhosts = [\"crew.example\"]\n");
     let api = Api::start_with(&scene, &["--listen", "0.0.0.0:0"]);
-    let port = api.printed["mcp"].as_str().unwrap().rsplit(':').next().unwrap().split('/').next().unwrap();
+    let port = api.printed["listen"].as_str().unwrap().rsplit(':').next().unwrap();
     let dropped = api.client.get(format!("http://127.0.0.1:{port}/api/plans")).send().await;
     assert!(dropped.is_err(), "only the proxy is answered");
     drop(api);
 
     scene.write("crewlog.toml", "[serve]\nproxies = [\"127.0.0.1\"]\nhosts = [\"crew.example\"]\n");
     let api = Api::start_with(&scene, &["--listen", "0.0.0.0:0"]);
-    let port = api.printed["mcp"].as_str().unwrap().rsplit(':').next().unwrap().split('/').next().unwrap();
+    let port = api.printed["listen"].as_str().unwrap().rsplit(':').next().unwrap();
     let token = token(&scene, "proxied", "read");
     let request = api.client.get(format!("http://127.0.0.1:{port}/api/plans")).bearer_auth(&token);
     assert_eq!(request.header("host", "crew.example").send().await.unwrap().status(), 200);
