@@ -33,7 +33,7 @@ pub const PROJECT: &str = "almanac";
 const BYTES_MAX: usize = 500_000;
 
 /// The recorded day as an export.
-fn export() -> String {
+pub fn export() -> String {
     let mut export = String::new();
     GzDecoder::new(DAY).read_to_string(&mut export).expect("the day is compressed text");
     export

@@ -8,20 +8,38 @@ use serde_json::{Value, json};
 
 use super::Api;
 use crate::cli::demo;
+use crate::cli::scene::Scene;
+use crate::cli::server::on_server;
+use crate::log::cluster::Database;
 
 const N_POSITIONS: i64 = 200;
 /// The end of the recorded day: the server appends more.
 const END: i64 = 2_466;
 
 /// Positions spread over the log, the first and the last among them, by a step that meets every rest.
-fn positions(head: i64) -> impl Iterator<Item = i64> {
-    (1..=N_POSITIONS).map(move |n| if n == N_POSITIONS { head } else { (n * 1_009) % head + 1 })
+fn positions(n_positions: i64) -> impl Iterator<Item = i64> {
+    (1..=n_positions).map(move |n| if n == n_positions { END } else { (n * 1_009) % END + 1 })
 }
 
 #[tokio::test]
 async fn a_view_at_200_positions_of_a_recorded_day_is_what_the_command_line_shows() {
-    let scene = demo::scene();
-    let api = Api::start(&scene);
+    let n_shown = compare(&demo::scene(), N_POSITIONS).await;
+    assert!(n_shown > 150, "{n_shown} plans were compared");
+}
+
+#[tokio::test]
+async fn views_of_a_log_on_a_server_are_the_same() {
+    let database = Database::new();
+    let scene = on_server(&database);
+    scene.write("crewlog.toml", format!("project = \"{}\"\n", demo::PROJECT));
+    scene.write("day.jsonl", demo::export());
+    scene.run(&["import", "day.jsonl"]).expect(0);
+    assert!(compare(&scene, 20).await > 10);
+}
+
+/// Compares a list and a plan over HTTP with the command line at some positions; gives at how many there was a plan.
+async fn compare(scene: &Scene, n_positions: i64) -> usize {
+    let api = Api::start(scene);
     let printed = |words: &[&str]| scene.run(&[words, &["-o", "json"]].concat());
     // The name of the list in the command line's JSON.
     let lists: [(&str, &[&str], &str); 6] = [
@@ -33,7 +51,7 @@ async fn a_view_at_200_positions_of_a_recorded_day_is_what_the_command_line_show
         ("/api/plans?", &["ls"], "plans"),
     ];
     let mut n_shown = 0;
-    for (n, position) in positions(END).enumerate() {
+    for (n, position) in positions(n_positions).enumerate() {
         let at = position.to_string();
         let (path, words, key) = lists[n % lists.len()];
         let list = api.view(&format!("{path}at={at}")).await;
@@ -46,7 +64,7 @@ async fn a_view_at_200_positions_of_a_recorded_day_is_what_the_command_line_show
         assert_eq!(shown, printed(&["show", plan, "--at", &at]).expect(0).json(), "{plan} at {at}");
         n_shown += 1;
     }
-    assert!(n_shown > 150, "{n_shown} plans were compared");
+    n_shown
 }
 
 /// The values of two attributes that stand one after the other.
@@ -69,7 +87,7 @@ async fn the_page_at_200_positions_of_a_recorded_day_shows_what_the_views_say() 
     let cookie = api.cookie().await;
     let plans = ["iso-week-dates-7k2m", "built-in-time-zones-3fqa", "backlog", "built-in-time-zones-fork-9w4d"];
     let mut n_shown = 0;
-    for (n, at) in positions(END).enumerate() {
+    for (n, at) in positions(N_POSITIONS).enumerate() {
         let plan = plans[n % plans.len()];
         let request = api.bare(Method::GET, &format!("/?plan={plan}&at={at}")).header("cookie", &cookie);
         let page = request.send().await.unwrap().text().await.unwrap();
