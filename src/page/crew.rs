@@ -14,22 +14,7 @@ const OPEN_MAX: usize = 8;
 const LEASES_MAX: usize = 3;
 
 #[derive(Template)]
-#[template(
-    ext = "html",
-    whitespace = "minimize",
-    source = r##"
-{% macro card(agent) %}
-<article class="agent" data-agent="{{ agent.name }}" data-liveness="{{ agent.liveness }}" data-activity="{{ agent.activity }}">
-<header><b dir="auto">{{ agent.name }}</b><span class="pill a-{{ agent.tone }}">{{ agent.word }}</span><span class="sub">{{ agent.seen_words }} {{ agent.seen }}</span></header>
-{% if let Some((href, task)) = agent.task %}<p dir="auto">{% if href.is_empty() %}{{ task }}{% else %}<a href="{{ href }}">{{ task }}</a>{% endif %}</p>{% endif %}
-{% if !agent.step.is_empty() %}<p class="sub" dir="auto">{{ agent.step }}</p>{% endif %}
-{% if let Some(percent) = agent.context %}<svg class="meter" role="img" aria-label="context {{ percent }} percent full"><rect class="all" width="100%" height="4" rx="2"/><rect class="m-{{ agent.fill }}" width="{{ percent }}%" height="4" rx="2"/></svg>{% endif %}
-<p class="sub foot"><bdi>{{ agent.program }}</bdi>{% if let Some(percent) = agent.context %} · context {{ percent }} %{% endif %} · {{ agent.leases }}</p></article>
-{% endmacro %}
-<section class="card" aria-labelledby="agents-title"><h2 id="agents-title">Agents <span class="sub">{{ summary }}</span></h2>
-<div class="agents">{% for agent in first %}{{ card(agent) }}{% endfor %}
-{% if !others.is_empty() %}<details data-key="agents"><summary class="sub">{{ others.len() }} more</summary>{% for agent in others %}{{ card(agent) }}{% endfor %}</details>{% endif %}</div></section>"##
-)]
+#[template(path = "agents.html", whitespace = "minimize")]
 struct Agents {
     summary: String,
     first: Vec<Card>,

@@ -49,23 +49,7 @@ const SAYS: [&str; 22] = [
 ];
 
 #[derive(Template)]
-#[template(
-    ext = "html",
-    whitespace = "minimize",
-    source = r##"
-<section class="card" aria-labelledby="events-title"><h2 id="events-title">Events
-<span class="sub">{% if is_tail %}newest last · stays where you scroll{% else %}newest last{% endif %}</span><span class="sp"></span>{% if is_tail %}<a class="sub" href="{{ all }}">filter</a>{% endif %}</h2>
-{% if !is_tail %}<form class="filter" method="get" action="/" data-key="filter">{% for (name, value) in hidden %}<input type="hidden" name="{{ name }}" value="{{ value }}">{% endfor %}
-<label>which <select name="scope"><option value="" {% if scope == "" %}selected{% endif %}>all but signs of life</option><option value="plan" {% if scope == "plan" %}selected{% endif %}>of this plan</option><option value="all" {% if scope == "all" %}selected{% endif %}>all</option></select></label>
-<label>type <input name="type" value="{{ event_type }}" placeholder="TaskFailed" autocomplete="off"></label>
-<label>with the words <input name="q" value="{{ q }}" autocomplete="off"></label><button type="submit">Filter</button></form>
-{% if rows.is_empty() %}<p class="sub">No event matches.</p>{% endif %}
-{% if let Some(older) = older %}<p><a href="{{ older }}">older events</a></p>{% endif %}{% endif %}
-<div class="scroll {% if is_tail %}tail{% endif %}" data-scroll="events" tabindex="0" role="region" aria-label="Events"><table class="list events"><thead><tr><th scope="col">position</th><th scope="col">time</th><th scope="col">event</th><th scope="col">subject</th><th scope="col"><span class="vh">what</span></th></tr></thead><tbody>
-{% for row in rows %}<tr {% if row.is_open %}class="sel"{% endif %} data-position="{{ row.position.0 }}"><td class="num"><a href="{{ row.href }}">{{ row.number }}</a></td><td class="num">{{ row.clock }}</td><td class="ev e-{{ row.event_type }}">{{ row.event_type }}</td><td><bdi>{{ row.subject }}</bdi></td><td class="sub" dir="auto">{{ row.words }}</td></tr>
-{% endfor %}</tbody></table></div>
-{% if let Some(newest) = newest %}<p><a href="{{ newest }}">newest events</a></p>{% endif %}</section>"##
-)]
+#[template(path = "events.html", whitespace = "minimize")]
 struct Card {
     is_tail: bool,
     all: String,

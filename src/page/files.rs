@@ -14,20 +14,7 @@ const LEASES_MAX: usize = 500;
 const PATHS_MAX: usize = 5;
 
 #[derive(Template)]
-#[template(
-    ext = "html",
-    whitespace = "minimize",
-    source = r##"
-<section class="card" aria-labelledby="files-title"><h2 id="files-title">Files <span class="sub">agents × folders</span></h2>
-{% if !rows.is_empty() %}<div class="scroll" data-scroll="files" tabindex="0" role="region" aria-label="Files"><table class="matrix {% if agents.len() > 4 %}many{% endif %}"><thead><tr><td></td>{% for agent in agents %}<th scope="col"><bdi>{{ agent }}</bdi></th>{% endfor %}</tr></thead><tbody>
-{% for row in rows %}<tr><th scope="row"><code><bdi>{{ row.directory }}</bdi></code></th>{% for cell in row.cells %}<td class="{{ cell.class }}" {% if !cell.words.is_empty() %}title="{{ cell.words }}"{% endif %}>{% if !cell.words.is_empty() %}<span aria-hidden="true">{{ cell.signs }}</span><span class="vh">{{ cell.words }}</span>{% endif %}</td>{% endfor %}</tr>
-{% endfor %}</tbody></table></div>
-<p class="sub legend"><span class="c-h">■ holds</span> <span>□ means to touch</span> <span class="c-x">✕ touched without a lease</span></p>{% endif %}
-{% if n_more > 0 %}<p class="sub">{{ n_more }} more folders and agents are left out.</p>{% endif %}
-{% if !leases.is_empty() %}<details data-key="leases" {% if is_open %}open{% endif %}><summary class="sub">{{ n_leases }}</summary><ul class="leases">
-{% for lease in leases %}<li {% if let Some(number) = lease.number %}data-lease="{{ number }}"{% endif %} data-path="{{ lease.path }}" data-agent="{{ lease.agent }}"><code dir="auto">{{ lease.path }}</code> <bdi>{{ lease.agent }}</bdi> <span class="sub">{{ lease.words }} {{ lease.until }}{% if !lease.reason.is_empty() %} · <bdi>{{ lease.reason }}</bdi>{% endif %}</span>{% if is_open %}{% if let Some(form) = lease.form %}{{ form }}{% endif %}{% endif %}</li>
-{% endfor %}</ul></details>{% endif %}</section>"##
-)]
+#[template(path = "files.html", whitespace = "minimize")]
 struct Card {
     agents: Vec<String>,
     rows: Vec<Row>,
@@ -123,15 +110,7 @@ fn cell(cell: &FilesCell) -> Cell {
 }
 
 #[derive(Template)]
-#[template(
-    ext = "html",
-    whitespace = "minimize",
-    source = r##"
-<section class="card" aria-labelledby="edits-title"><h2 id="edits-title">Last edits <span class="sub">refused, or without a lease</span></h2>
-{% if edits.is_empty() %}<p class="sub">No edit was refused, and none was made without a lease.</p>{% else %}<ul class="leases">
-{% for edit in edits %}<li><span class="{{ edit.class }}">{{ edit.what }}</span> <code dir="auto">{{ edit.path }}</code> <bdi>{{ edit.agent }}</bdi> <span class="sub">{{ edit.at }} · <a href="{{ edit.href }}">{{ edit.position }}</a></span></li>
-{% endfor %}</ul>{% endif %}</section>"##
-)]
+#[template(path = "edits.html", whitespace = "minimize")]
 struct Edits {
     edits: Vec<Edit>,
 }

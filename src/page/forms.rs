@@ -6,22 +6,7 @@ use super::words::Markup;
 
 /// A form that acts.
 #[derive(Template)]
-#[template(
-    ext = "html",
-    whitespace = "minimize",
-    source = r#"
-<form method="post" action="/do/{{ command }}" data-key="{{ key }}">
-<fieldset {% if is_past %}disabled{% endif %}>
-<input type="hidden" name="back" value="{{ back }}">
-{% for (name, value) in fields %}<input type="hidden" name="{{ name }}" value="{{ value }}">{% endfor %}
-{% for input in inputs %}
-<input name="{{ input.name }}" aria-label="{{ input.label }}" placeholder="{{ input.label }}" autocomplete="off" required dir="auto">
-{% endfor %}
-{% for button in buttons %}
-<button {% if button.is_primary %}class="pri" {% endif %}{% if !button.name.is_empty() %}name="{{ button.name }}" value="{{ button.value }}" {% endif %}type="submit"><bdi>{{ button.label }}</bdi></button>
-{% endfor %}
-</fieldset></form>"#
-)]
+#[template(path = "form.html", whitespace = "minimize")]
 pub struct Form {
     command: &'static str,
     key: String,

@@ -13,35 +13,7 @@ const PLANS_MAX: usize = 40;
 const TITLE_CHARS_MAX: usize = 60;
 
 #[derive(Template)]
-#[template(
-    ext = "html",
-    whitespace = "minimize",
-    source = r##"<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark"><meta name="robots" content="noindex"><title>{{ page.title }}</title>
-<link rel="icon" href="data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Crect x='1' y='3' width='9' height='4' rx='1' fill='%232f7d4f'/%3E%3Crect x='5' y='9' width='10' height='4' rx='1' fill='%231f5fd0'/%3E%3C/svg%3E">
-<link rel="stylesheet" href="/assets/{{ css }}"><script src="/assets/{{ js }}"></script></head>
-<body {% if !page.is_live %}class="past"{% endif %}>
-<a class="skip" href="#main">Skip to the plan</a>
-<svg class="defs" width="0" height="0" aria-hidden="true" focusable="false"><defs>
-<pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><line x1="0" y1="0" x2="0" y2="6"/></pattern>
-</defs></svg>
-{% for (id, markup) in page.of(["top"]) %}<header id="{{ id }}" class="part">{{ markup }}</header>{% endfor %}
-<p id="lost" role="status" hidden></p>
-<main id="main" data-at="{{ page.at.0 }}" data-live="{{ page.is_live }}" data-now="{{ page.now_us }}" class="tab-{{ page.tab.as_str() }}"><h1 class="vh">crewlog</h1>
-{% for (id, markup) in page.of(["notice", "empty", "time", "compare", "needs", "statistics"]) %}<div id="{{ id }}" class="part">{{ markup }}</div>{% endfor %}
-<div class="two"><div class="col">
-{% for (id, markup) in page.of(page.left()) %}<div id="{{ id }}" class="part">{{ markup }}</div>{% endfor %}
-</div><div class="col side">
-{% for (id, markup) in page.of(page.right()) %}<div id="{{ id }}" class="part">{{ markup }}</div>{% endfor %}
-</div></div>
-</main>
-<dialog id="help" aria-label="Keys"><h2>Keys</h2><dl class="keys">
-<dt><kbd>←</kbd> <kbd>→</kbd></dt><dd>one event of the plan back, or on</dd>
-<dt><kbd>Space</kbd></dt><dd>play, or stop</dd><dt><kbd>L</kbd></dt><dd>back to live</dd>
-<dt><kbd>?</kbd></dt><dd>this list</dd></dl><form method="dialog"><button class="pri">Close</button></form></dialog>
-</body></html>"##
-)]
+#[template(path = "document.html", whitespace = "minimize")]
 struct Document<'a> {
     page: &'a Rendered,
     css: &'a str,
@@ -82,32 +54,7 @@ impl Rendered {
 }
 
 #[derive(Template)]
-#[template(
-    ext = "html",
-    whitespace = "minimize",
-    source = r##"
-<a class="brand" href="/">crewlog</a>
-{% if !name.is_empty() %}
-<details class="menu" data-key="plans"><summary><span class="sub crumb">{{ project }}</span><b dir="auto">{{ name }}</b>
-{% if let Some(plan) = look.existing() %} <span class="pill p-{{ plan.shown.status }}" data-plan-status="{{ plan.shown.status }}">{{ plan.shown.status }}</span>{% endif %}</summary>
-<div class="sheet"><ul class="plans">
-{% for plan in plans %}<li><a href="{{ plan.href }}" {% if plan.is_shown %}aria-current="true"{% endif %}><b dir="auto">{{ plan.id }}</b>
-<span class="pill p-{{ plan.status }}">{{ plan.status }}</span><span class="sub" dir="auto">{{ plan.title }}</span></a></li>{% endfor %}
-</ul>{% if n_more > 0 %}<p class="sub">and {{ n_more }} older: <a href="{{ look.link([("tab", "statistics")]) }}">all plans</a></p>{% endif %}</div></details>
-{% endif %}
-<nav aria-label="Views">{% for tab in tabs %}<a href="{{ tab.1 }}" {% if tab.2 %}aria-current="page"{% endif %}>{{ tab.0 }}</a>{% endfor %}</nav>
-<span class="acts">
-{% if look.is_past() %}<span class="as-of">{{ look.as_of() }}</span><a class="btn" data-live-link href="{{ look.link([("at", "")]) }}">Go live</a>
-{% else %}<span class="live">live</span>{% endif %}
-{% if let Some(plan) = look.existing() %}
-<a class="btn" href="{{ compare }}">{% if look.asked.get("with").is_some() %}End comparison{% else %}Compare{% endif %}</a>
-<details class="menu end" data-key="fork"><summary class="btn">Fork here</summary><div class="sheet">
-<p>A fork goes on from position {{ at }} as a plan of its own. This plan stays as it is.</p>{{ fork }}</div></details>
-<details class="menu end" data-key="change"><summary class="btn">Change</summary><div class="sheet">{% for form in forms %}{{ form }}{% endfor %}</div></details>
-{% endif %}
-<button type="button" class="icon" data-theme-button hidden aria-label="Change between light and dark">◐</button>
-<button type="button" class="icon" data-help-button hidden aria-label="Keys">?</button></span>"##
-)]
+#[template(path = "top.html", whitespace = "minimize")]
 struct Top<'a> {
     look: &'a Look<'a>,
     project: String,
@@ -201,13 +148,7 @@ fn changes(look: &Look<'_>, id: &str) -> Vec<Markup> {
 }
 
 #[derive(Template)]
-#[template(
-    ext = "html",
-    whitespace = "minimize",
-    source = r##"
-{% if let Some(said) = said %}<p class="card said" role="status"><span dir="auto">{{ said }}</span><a class="btn" href="{{ look.link([]) }}">Dismiss</a></p>{% endif %}
-{% if let Some(fault) = look.fault %}<p class="card fault" role="alert"><span dir="auto">{{ fault }}</span></p>{% endif %}"##
-)]
+#[template(path = "notice.html", whitespace = "minimize")]
 struct Notice<'a> {
     look: &'a Look<'a>,
     said: Option<String>,
@@ -223,13 +164,7 @@ pub fn notice(look: &Look<'_>) -> Markup {
 }
 
 #[derive(Template)]
-#[template(
-    ext = "html",
-    source = r##"<section class="card empty"><h1>Nothing is in the log yet</h1>
-<p>Here you will see your plans and agents: what waits for you, who does what when, what waits for what, and everything that happened.</p>
-<dl><dt>Run a plan</dt><dd><pre>{{ run }}</pre></dd><dt>Connect your agents</dt><dd><pre>{{ init }}</pre></dd></dl>
-<p class="sub">The page shows it as soon as it happens.</p></section>"##
-)]
+#[template(path = "empty.html", whitespace = "minimize")]
 struct Empty {
     run: String,
     init: String,

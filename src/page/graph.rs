@@ -27,16 +27,7 @@ const SHRUNK_MAX: f64 = 1.12;
 const LAYERS_MAX: usize = 40;
 
 #[derive(Template)]
-#[template(
-    ext = "html",
-    whitespace = "minimize",
-    source = r##"
-<section class="card" aria-labelledby="graph-title"><h2 id="graph-title">Graph
-<span class="sub">bold: critical path{% if n_left > 0 %}, {{ n_left }} of {{ n_steps }} steps left{% endif %}{% if has_added %} · + added while it ran{% endif %}</span><span class="sp"></span>
-{% if let Some(close) = close %}<a class="sub" href="{{ close }}">close the step</a>{% endif %}
-{% if !before.is_empty() %}<a class="sub" href="{{ before }}">steps before</a>{% endif %}{% if !after.is_empty() %}<a class="sub" href="{{ after }}">steps after</a>{% endif %}</h2>
-<div class="scroll" data-scroll="graph" tabindex="0" role="region" aria-label="Graph">{{ drawing }}</div></section>"##
-)]
+#[template(path = "graph.html", whitespace = "minimize")]
 struct Card {
     n_left: usize,
     n_steps: usize,

@@ -18,18 +18,7 @@ const TEXT_CHARS_MAX: usize = 40_000;
 const CHANGES_MAX: usize = 200;
 
 #[derive(Template)]
-#[template(
-    ext = "html",
-    whitespace = "minimize",
-    source = r##"
-<section class="card inspector" aria-labelledby="inspector-title"><h2 id="inspector-title"><span dir="auto">{{ title }}</span> <span class="sub">{{ second }}</span><span class="sp"></span><a class="sub" href="{{ close }}" aria-label="Close the inspector">close</a></h2>
-<dl>{% for row in rows %}<dt>{{ row.name }}</dt><dd>{% for (href, text) in row.values %}{% if href.is_empty() %}<span dir="auto">{{ text }}</span>{% else %}<a href="{{ href }}"><bdi>{{ text }}</bdi></a>{% endif %}{% if !loop.last %}{{ row.between }}{% endif %}{% endfor %}{% if let Some(time) = row.time %}{{ time }}{% endif %}</dd>{% endfor %}</dl>
-{% for (name, text, is_whole) in texts %}<h3>{{ name }}</h3><pre class="text {% if *name == "Description" || *name == "Notes" %}prose{% endif %}" dir="auto" tabindex="0" data-scroll="{{ name }}">{{ text }}</pre>{% if !is_whole %}<p class="sub">The text goes on; the command below prints all of it.</p>{% endif %}{% endfor %}
-{% if let Some(prompt) = prompt %}<p><a href="{{ prompt }}">Show the prompt</a></p>{% endif %}
-{% if !forms.is_empty() %}<div class="forms">{% for form in forms %}{{ form }}{% endfor %}</div>{% endif %}
-<h3>On the command line</h3><pre>{% for command in commands %}{{ command }}
-{% endfor %}</pre></section>"##
-)]
+#[template(path = "inspector.html", whitespace = "minimize")]
 struct Inspector {
     title: String,
     second: String,
@@ -231,10 +220,7 @@ fn task_forms(look: &Look<'_>, plan: &Chosen, task: &TaskShown, stage: Stage) ->
 }
 
 #[derive(Template)]
-#[template(
-    ext = "html",
-    source = r##"<section class="card why" aria-labelledby="why-title"><h2 id="why-title">{{ title }}</h2><p dir="auto">{{ why }}</p></section>"##
-)]
+#[template(path = "why.html", whitespace = "minimize")]
 struct Why {
     title: &'static str,
     why: String,
@@ -255,16 +241,7 @@ pub async fn why(look: &Look<'_>) -> Result<Markup, Failure> {
 }
 
 #[derive(Template)]
-#[template(
-    ext = "html",
-    whitespace = "minimize",
-    source = r##"
-<section class="card" aria-labelledby="compare-title"><h2 id="compare-title">What changed <span class="sub">from position {{ from }} to {{ to }} · {{ n }} changes</span><span class="sp"></span><a class="sub" href="{{ close }}">close</a></h2>
-<form class="filter" method="get" action="/" data-key="compare">{% for (name, value) in hidden %}<input type="hidden" name="{{ name }}" value="{{ value }}">{% endfor %}
-<label>compare with position <input type="number" name="with" min="0" value="{{ with }}"></label><button type="submit">Compare</button></form>
-{% if changes.is_empty() %}<p class="sub">Nothing of this plan is different.</p>{% else %}<ul class="changes scroll" data-scroll="compare" tabindex="0">{% for change in changes %}<li dir="auto">{{ change }}</li>{% endfor %}</ul>
-{% if n > changes.len() %}<p class="sub">and {{ n - changes.len() }} more</p>{% endif %}<pre>{{ command }}</pre>{% endif %}</section>"##
-)]
+#[template(path = "compare.html", whitespace = "minimize")]
 struct Compared {
     from: String,
     to: String,

@@ -14,23 +14,7 @@ const TEXT_CHARS_MAX: usize = 600;
 const NEEDS_MAX: usize = 60;
 
 #[derive(Template)]
-#[template(
-    ext = "html",
-    whitespace = "minimize",
-    source = r##"
-<section class="needs" aria-labelledby="needs-title"><h2 id="needs-title" class="vh">Needs you: {{ n }}</h2>
-{% for need in needs %}
-<article class="card k-{{ need.kind }}" data-need="{{ need.id }}" data-kind="{{ need.kind }}">
-<h3><span dir="auto">{{ need.title }}</span> <span class="sub">{% if let Some(since) = need.since %}{{ since }}{% endif %}{% if !need.holds_up.is_empty() %}{% if need.since.is_some() %} · {% endif %}holds up {{ need.holds_up }}{% endif %}</span></h3>
-<p dir="auto">{{ need.text }}</p>
-<div class="forms">{% for form in need.forms %}{{ form }}{% endfor %}</div>
-{% if !need.commands.is_empty() %}<details data-key="{{ need.id }} commands"><summary class="sub">on the command line</summary><pre>{% for command in need.commands %}{{ command }}
-{% endfor %}</pre></details>{% endif %}
-</article>
-{% endfor %}
-{% if n > needs.len() %}<p class="sub">and {{ n - needs.len() }} more: <code>{{ more }}</code></p>{% endif %}
-</section>"##
-)]
+#[template(path = "needs.html", whitespace = "minimize")]
 struct Needs {
     n: usize,
     needs: Vec<Card>,

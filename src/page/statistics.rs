@@ -10,12 +10,7 @@ use crate::failure::Failure;
 const ROWS_MAX: usize = 200;
 
 #[derive(Template)]
-#[template(
-    ext = "html",
-    whitespace = "minimize",
-    source = r##"
-<section class="tiles" aria-label="Statistics">{% for (name, value, more) in tiles %}<div class="card"><h2>{{ name }}</h2><p class="big" dir="auto">{{ value }}</p>{% if !more.is_empty() %}<p class="sub">{{ more }}</p>{% endif %}</div>{% endfor %}</section>"##
-)]
+#[template(path = "figures.html", whitespace = "minimize")]
 struct Figures {
     tiles: Vec<(&'static str, String, String)>,
 }
@@ -47,16 +42,7 @@ pub async fn figures(look: &Look<'_>) -> Result<Markup, Failure> {
 }
 
 #[derive(Template)]
-#[template(
-    ext = "html",
-    whitespace = "minimize",
-    source = r##"
-<section class="card" aria-labelledby="conflicts-title"><h2 id="conflicts-title">Conflicts <span class="sub">{{ n }}</span></h2>
-{% if rows.is_empty() %}<p class="sub">No two tasks have touched the same files at the same time.</p>{% else %}
-<div class="scroll" data-scroll="conflicts" tabindex="0" role="region" aria-label="Conflicts"><table class="list"><thead><tr><th scope="col">since</th><th scope="col">files</th><th scope="col">tasks</th><th scope="col">state</th></tr></thead><tbody>
-{% for row in rows %}<tr data-conflict="{{ row.number }}"><td class="num"><a href="{{ row.href }}">{{ row.since }}</a></td><td><code dir="auto">{{ row.pattern }}</code></td><td>{% for holder in row.holders %}<bdi>{{ holder }}</bdi><br>{% endfor %}</td><td>{% if row.resolved.is_empty() %}<span class="st c-conflict">open</span>{% else %}<span class="sub">{{ row.resolved }}</span>{% endif %}</td></tr>
-{% endfor %}</tbody></table></div>{% endif %}</section>"##
-)]
+#[template(path = "conflicts.html", whitespace = "minimize")]
 struct Conflicts {
     n: usize,
     rows: Vec<Conflict>,
@@ -98,14 +84,7 @@ pub async fn conflicts(look: &Look<'_>) -> Result<Markup, Failure> {
 }
 
 #[derive(Template)]
-#[template(
-    ext = "html",
-    whitespace = "minimize",
-    source = r##"
-<section class="card" aria-labelledby="plans-title"><h2 id="plans-title">Plans <span class="sub">{{ n }}</span></h2><ul class="plans">
-{% for plan in plans %}<li><a href="{{ plan.href }}"><b dir="auto">{{ plan.id }}</b><span class="pill p-{{ plan.status }}">{{ plan.status }}</span><span class="sub" dir="auto">{{ plan.title }} · made {{ plan.made }}{% if !plan.parent.is_empty() %} · {{ plan.parent }}{% endif %}</span></a></li>
-{% endfor %}</ul></section>"##
-)]
+#[template(path = "plans.html", whitespace = "minimize")]
 struct Plans {
     n: usize,
     plans: Vec<Plan>,

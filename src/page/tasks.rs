@@ -10,17 +10,7 @@ use crate::views::Stage;
 const ROWS_MAX: usize = 200;
 
 #[derive(Template)]
-#[template(
-    ext = "html",
-    whitespace = "minimize",
-    source = r##"
-<section class="card" aria-labelledby="tasks-title"><h2 id="tasks-title">Tasks <span class="sub">{{ tasks.len() }}</span></h2>
-{% if is_long %}<ul class="chips" data-scroll="tasks">{% for task in tasks %}<li data-task="{{ task.name }}" data-status="{{ task.status }}" class="c-{{ task.stage }}"><a href="{{ task.href }}"><bdi>{{ task.shown }}</bdi> {{ task.stage }}</a></li>{% endfor %}</ul>
-{% else %}<div class="scroll" data-scroll="tasks" tabindex="0" role="region" aria-label="Tasks"><table class="list tasks"><thead><tr><th scope="col">task</th><th scope="col">state</th><th scope="col">what</th><th scope="col">by</th><th scope="col">ended</th></tr></thead><tbody>
-{% for task in tasks %}<tr data-task="{{ task.name }}" data-status="{{ task.status }}" {% if task.is_open %}class="sel"{% endif %}><td class="num"><a href="{{ task.href }}"><bdi>{{ task.shown }}</bdi></a></td>
-<td><span class="st c-{{ task.stage }}">{{ task.stage }}</span></td><td dir="auto">{{ task.title }}</td><td class="sub"><bdi>{{ task.executor }}</bdi></td><td class="sub num">{% if let Some(ended) = task.ended %}{{ ended }}{% endif %}</td></tr>
-{% endfor %}</tbody></table></div>{% endif %}</section>"##
-)]
+#[template(path = "tasks.html", whitespace = "minimize")]
 struct Card {
     is_long: bool,
     tasks: Vec<Row>,

@@ -28,26 +28,7 @@ const LAYERS: [(&str, &[Stage]); 7] = [
 ];
 
 #[derive(Template)]
-#[template(
-    ext = "html",
-    whitespace = "minimize",
-    source = r##"
-<section class="card time" aria-label="Time">
-<form class="bar" method="get" action="/">
-{% for (name, value) in look.asked.except(["at"]) %}<input type="hidden" name="{{ name }}" value="{{ value }}">{% endfor %}
-{% for step in steps %}{% if step.href.is_empty() %}<span class="btn off" aria-hidden="true">{{ step.label }}</span>{% else %}<a class="btn" data-step="{{ step.name }}" aria-label="{{ step.words }}" href="{{ step.href }}">{{ step.label }}</a>{% endif %}
-{% if step.name == "back" %}<button type="button" class="play" data-play hidden>▸ play</button>{% endif %}{% endfor %}
-<span class="sub line">{{ clock }} · position <span class="num">{{ position }}</span>{% if !words.is_empty() %} · {{ words }}{% endif %}</span>
-<label class="sub noscript">position <input type="number" name="at" min="0" max="{{ max }}" value="{{ at }}"></label><button class="noscript" type="submit">Go</button>
-<span class="sp"></span><span class="sub legend"><span class="m-failure">▲ failure</span> <span class="m-conflict">◆ conflict</span> <span class="m-question">● question</span> <span class="m-checkpoint">⚑ checkpoint</span></span>
-</form>
-<div class="hist">
-{% if has_counts %}<svg class="bars" viewBox="0 0 {{ width }} 100" preserveAspectRatio="none" role="img" aria-label="Tasks over the log: {{ words }}">
-{% for (class, path) in bars %}<path class="{{ class }}" d="{{ path }}"/>{% endfor %}</svg>{% endif %}
-{{ marks }}
-<input class="slider" type="range" min="0" max="{{ max }}" value="{{ at }}" aria-label="position in the log" aria-valuetext="position {{ position }}" data-slider>
-</div></section>"##
-)]
+#[template(path = "time.html", whitespace = "minimize")]
 struct Time<'a> {
     look: &'a Look<'a>,
     steps: Vec<Step>,

@@ -30,16 +30,7 @@ const TICK_WIDTH: f64 = 56.0;
 const SECOND_US: i64 = 1_000_000;
 
 #[derive(Template)]
-#[template(
-    ext = "html",
-    whitespace = "minimize",
-    source = r##"
-<section class="card" aria-labelledby="timeline-title"><h2 id="timeline-title">Timeline
-<span class="sub">solid running · hatched ready or waiting to retry · dashed waits for you</span><span class="sp"></span>
-<span class="switch" role="group" aria-label="Lanes"><a href="{{ by_agent }}" {% if !is_by_task %}aria-current="true"{% endif %}>agents</a><a href="{{ by_task }}" {% if is_by_task %}aria-current="true"{% endif %}>tasks</a></span></h2>
-<div class="scroll" data-scroll="timeline" tabindex="0" role="region" aria-label="Timeline"><div class="lanes">{{ names }}{{ drawing }}</div></div>
-{% if n_more > 0 %}<p class="sub more">{{ n_more }} older bars and lanes are left out.</p>{% endif %}</section>"##
-)]
+#[template(path = "timeline.html", whitespace = "minimize")]
 struct Card {
     by_agent: String,
     by_task: String,
