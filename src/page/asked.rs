@@ -27,6 +27,11 @@ impl Tab {
     pub fn as_str(self) -> &'static str {
         self.into()
     }
+
+    /// `Overview`
+    pub fn title(self) -> String {
+        format!("{self:?}")
+    }
 }
 
 /// The query of an address.

@@ -1,112 +1,113 @@
-//! The agents of the project: who is there, and what each does.
+//! The agents of the project, what each does, and who works where: the folders, the leases, and the edits that leases did not cover.
 
 use askama::Template;
 
+use super::asked::Tab;
 use super::look::Look;
-use super::words::{Markup, ago, cut, grouped, name_of_value};
+use super::words::{self, Markup, name_of_value, some_of};
 use crate::failure::Failure;
 use crate::text::count;
-use crate::views::{AgentView, LeaseView};
+use crate::views::{AgentView, EditView, FilesCell, FilesView, LeaseView};
 
 /// Agents beyond these are folded away.
 const OPEN_MAX: usize = 8;
-/// The leases that a card names.
-const LEASES_MAX: usize = 3;
+/// The most leases that are listed.
+const LEASES_MAX: usize = 500;
 
 #[derive(Template)]
-#[template(
-    ext = "html",
-    whitespace = "minimize",
-    source = r##"
-{% macro card(agent) %}
-<article class="agent" data-agent="{{ agent.name }}" data-liveness="{{ agent.liveness }}" data-activity="{{ agent.activity }}">
-<header><b dir="auto">{{ agent.name }}</b><span class="pill a-{{ agent.tone }}">{{ agent.word }}</span><span class="sub">{{ agent.seen_words }} {{ agent.seen }}</span></header>
-{% if let Some((href, task)) = agent.task %}<p dir="auto">{% if href.is_empty() %}{{ task }}{% else %}<a href="{{ href }}">{{ task }}</a>{% endif %}</p>{% endif %}
-{% if !agent.step.is_empty() %}<p class="sub" dir="auto">{{ agent.step }}</p>{% endif %}
-{% if let Some(percent) = agent.context %}<svg class="meter" role="img" aria-label="context {{ percent }} percent full"><rect class="all" width="100%" height="4" rx="2"/><rect class="m-{{ agent.fill }}" width="{{ percent }}%" height="4" rx="2"/></svg>{% endif %}
-<p class="sub foot"><bdi>{{ agent.program }}</bdi>{% if let Some(percent) = agent.context %} · context {{ percent }} %{% endif %} · {{ agent.leases }}</p></article>
-{% endmacro %}
-<section class="card" aria-labelledby="agents-title"><h2 id="agents-title">Agents <span class="sub">{{ summary }}</span></h2>
-<div class="agents">{% for agent in first %}{{ card(agent) }}{% endfor %}
-{% if !others.is_empty() %}<details data-key="agents"><summary class="sub">{{ others.len() }} more</summary>{% for agent in others %}{{ card(agent) }}{% endfor %}</details>{% endif %}</div></section>"##
-)]
-struct Agents {
-    summary: String,
-    first: Vec<Card>,
-    others: Vec<Card>,
-}
-
-struct Card {
-    name: String,
-    liveness: String,
-    activity: String,
-    word: String,
-    /// How much attention it asks for: a class.
-    tone: &'static str,
-    seen_words: &'static str,
-    seen: Markup,
-    task: Option<(String, String)>,
-    step: String,
-    context: Option<u8>,
-    fill: &'static str,
-    program: String,
-    leases: String,
+#[template(path = "agents.html", config = "src/page/askama.toml", whitespace = "minimize")]
+struct Agents<'a> {
+    look: &'a Look<'a>,
+    /// How much attention each asks for, a class, and in a word; the most first.
+    agents: Vec<(&'static str, String, &'a AgentView)>,
+    n_idle: usize,
+    leases: Vec<LeaseView>,
 }
 
 /// The card of the agents.
 pub async fn agents(look: &Look<'_>) -> Result<Markup, Failure> {
-    let agents = look.shown.agents(false).await?;
-    if agents.is_empty() {
+    let all = look.shown.agents(false).await?;
+    if all.is_empty() {
         return Ok(Markup::default());
     }
-    let leases = look.shown.leases(|_, _, _| true).await?;
-    let mut cards: Vec<_> = agents.iter().map(|agent| card(look, agent, &leases)).collect();
-    let rank = |card: &Card| ["fail", "wait", "run", "idle"].iter().position(|tone| *tone == card.tone);
-    cards.sort_by_key(rank);
-    let n_idle = cards.iter().filter(|card| card.tone == "idle").count();
-    let mut summary = grouped(i64::try_from(cards.len()).unwrap_or(i64::MAX));
-    if n_idle > 0 {
-        summary.push_str(&format!(" · {n_idle} idle"));
-    }
-    let others = cards.split_off(cards.len().min(OPEN_MAX));
-    Ok(Markup::of(&Agents { summary, first: cards, others }))
-}
-
-fn card(look: &Look<'_>, agent: &AgentView, leases: &[LeaseView]) -> Card {
-    let (liveness, activity) = (name_of_value(&agent.liveness), name_of_value(&agent.activity));
-    let (tone, word) = match (liveness.as_str(), activity.as_str()) {
-        ("stuck" | "lost", _) => ("fail", liveness.clone()),
-        (_, "working") => ("run", activity.clone()),
-        (_, "waiting" | "blocked") => ("wait", activity.clone()),
-        _resting => ("idle", activity.clone()),
+    let tones = ["fail", "wait", "run", "idle"];
+    let rank = |agent: &AgentView| {
+        let (liveness, activity) = (name_of_value(&agent.liveness), name_of_value(&agent.activity));
+        match (liveness.as_str(), activity.as_str()) {
+            ("stuck" | "lost", _) => (0, liveness),
+            (_, "waiting" | "blocked") => (1, activity),
+            (_, "working") => (2, activity),
+            _resting => (3, activity),
+        }
     };
-    let task = agent.task.as_deref().map(|task| look.task_in_words(task));
-    let steps = [agent.step.as_deref(), agent.note.as_deref()];
-    let steps: Vec<_> = steps.into_iter().flatten().map(|step| cut(step, 160)).collect();
-    let held: Vec<_> = leases.iter().filter(|lease| lease.agent == agent.agent && lease.lease.is_some()).collect();
-    let mut paths: Vec<_> = held.iter().take(LEASES_MAX).map(|lease| cut(&lease.path, 60)).collect();
-    if held.len() > paths.len() {
-        paths.push(format!("{} more", held.len() - paths.len()));
-    }
-    let model = agent.model.as_deref().map(|model| format!(" ({model})")).unwrap_or_default();
-    Card {
-        name: agent.agent.clone(),
-        liveness,
-        activity,
-        word,
-        tone,
-        seen_words: "seen",
-        seen: ago(&agent.seen),
-        task,
-        step: steps.join(" · "),
-        context: agent.context_usage,
-        fill: if agent.context_usage.is_some_and(|percent| percent >= 80) { "full" } else { "some" },
-        program: cut(&format!("{}{model}", agent.program), 60),
-        leases: if held.is_empty() { "no leases".to_owned() } else { paths.join(", ") },
+    let mut ranked: Vec<_> = all.iter().map(|agent| (rank(agent), agent)).collect();
+    ranked.sort_by_key(|((rank, _), _)| *rank);
+    let agents: Vec<_> = ranked.into_iter().map(|((rank, word), agent)| (tones[rank], word, agent)).collect();
+    let n_idle = agents.iter().filter(|(tone, _, _)| *tone == "idle").count();
+    let leases = look.shown.leases(|_, _, _| true).await?;
+    Ok(Markup::of(&Agents { look, agents, n_idle, leases }))
+}
+
+impl Agents<'_> {
+    /// The paths of the leases that an agent holds.
+    fn held(&self, agent: &AgentView) -> String {
+        let is_held = |lease: &&LeaseView| lease.agent == agent.agent && lease.lease.is_some();
+        let held: Vec<_> = self.leases.iter().filter(is_held).collect();
+        if held.is_empty() { "no leases".to_owned() } else { some_of(&held, 3, |lease| words::cut(&lease.path, 60)) }
     }
 }
 
-/// `1 lease`, `3 leases`.
-pub fn n_leases(n: usize) -> String {
-    count(n, "lease")
+#[derive(Template)]
+#[template(path = "files.html", config = "src/page/askama.toml", whitespace = "minimize")]
+struct Files<'a> {
+    look: &'a Look<'a>,
+    files: FilesView,
+    leases: Vec<LeaseView>,
+    /// Whether this is the page of the files.
+    is_open: bool,
+}
+
+/// The card of the files.
+pub async fn files(look: &Look<'_>) -> Result<Markup, Failure> {
+    let (files, leases) = (look.shown.files().await?, look.shown.leases(|_, _, _| true).await?);
+    let is_open = look.asked.tab() == Tab::Files;
+    if files.rows.is_empty() && leases.is_empty() && !is_open {
+        return Ok(Markup::default());
+    }
+    Ok(Markup::of(&Files { look, files, leases, is_open }))
+}
+
+impl Files<'_> {
+    fn form(&self, lease: &LeaseView) -> Markup {
+        let number = lease.lease.map(|number| number.to_string());
+        let form = self.look.form("end-leases", vec![("force", number.unwrap_or_default())]);
+        form.required("reason", "why").button("End the lease").markup()
+    }
+}
+
+/// The class, the signs and the words of what an agent does in a folder.
+fn cell(cell: &FilesCell) -> (&'static str, String, String) {
+    let kinds = [
+        ("c-x", '✕', "touched without a lease", &cell.touched),
+        ("c-h", '■', "holds", &cell.holds),
+        ("", '□', "means to touch", &cell.means),
+    ];
+    let some: Vec<_> = kinds.iter().filter(|(_, _, _, paths)| !paths.is_empty()).collect();
+    let words = |(_, _, what, paths): &&(_, _, _, &Vec<String>)| {
+        format!("{what} {}", some_of(paths, 5, |path| words::cut(path, 80)))
+    };
+    let class = some.first().map_or("", |(class, _, _, _)| class);
+    (class, some.iter().map(|kind| kind.1).collect(), some.iter().map(words).collect::<Vec<_>>().join("; "))
+}
+
+#[derive(Template)]
+#[template(path = "edits.html", config = "src/page/askama.toml", whitespace = "minimize")]
+struct Edits<'a> {
+    look: &'a Look<'a>,
+    edits: Vec<EditView>,
+}
+
+/// The last edits that were refused or that no lease covered.
+pub async fn edits(look: &Look<'_>) -> Result<Markup, Failure> {
+    Ok(Markup::of(&Edits { look, edits: look.shown.edits(None, 50).await? }))
 }

@@ -4,8 +4,9 @@ use askama::Template;
 use crewlog_mq::{Position, Query, Range, Recorded};
 use serde_json::Value;
 
+use super::asked::Tab;
 use super::look::Look;
-use super::words::{Markup, clock_of, cut, grouped};
+use super::words::{self, Markup, cut};
 use crate::failure::Failure;
 use crate::views::EventFilter;
 
@@ -18,7 +19,6 @@ const READ_MAX: usize = 3_000;
 const SIGNS_OF_LIFE: [&str; 5] = ["AgentSeen", "LeaseRenewed", "LeasesRenewed", "MessagesOffered", "MessagesRead"];
 /// Longer data is not read for the sake of a line.
 const DATA_BYTES_MAX: usize = 100_000;
-const WORDS_CHARS_MAX: usize = 140;
 /// Where data says who it is about.
 const SUBJECTS: [&str; 6] =
     ["/agent", "/ask/agent", "/holder/agent", "/request/holder/agent", "/message/from/agent", "/executor/name"];
@@ -49,92 +49,43 @@ const SAYS: [&str; 22] = [
 ];
 
 #[derive(Template)]
-#[template(
-    ext = "html",
-    whitespace = "minimize",
-    source = r##"
-<section class="card" aria-labelledby="events-title"><h2 id="events-title">Events
-<span class="sub">{% if is_tail %}newest last · stays where you scroll{% else %}newest last{% endif %}</span><span class="sp"></span>{% if is_tail %}<a class="sub" href="{{ all }}">filter</a>{% endif %}</h2>
-{% if !is_tail %}<form class="filter" method="get" action="/" data-key="filter">{% for (name, value) in hidden %}<input type="hidden" name="{{ name }}" value="{{ value }}">{% endfor %}
-<label>which <select name="scope"><option value="" {% if scope == "" %}selected{% endif %}>all but signs of life</option><option value="plan" {% if scope == "plan" %}selected{% endif %}>of this plan</option><option value="all" {% if scope == "all" %}selected{% endif %}>all</option></select></label>
-<label>type <input name="type" value="{{ event_type }}" placeholder="TaskFailed" autocomplete="off"></label>
-<label>with the words <input name="q" value="{{ q }}" autocomplete="off"></label><button type="submit">Filter</button></form>
-{% if rows.is_empty() %}<p class="sub">No event matches.</p>{% endif %}
-{% if let Some(older) = older %}<p><a href="{{ older }}">older events</a></p>{% endif %}{% endif %}
-<div class="scroll {% if is_tail %}tail{% endif %}" data-scroll="events" tabindex="0" role="region" aria-label="Events"><table class="list events"><thead><tr><th scope="col">position</th><th scope="col">time</th><th scope="col">event</th><th scope="col">subject</th><th scope="col"><span class="vh">what</span></th></tr></thead><tbody>
-{% for row in rows %}<tr {% if row.is_open %}class="sel"{% endif %} data-position="{{ row.position.0 }}"><td class="num"><a href="{{ row.href }}">{{ row.number }}</a></td><td class="num">{{ row.clock }}</td><td class="ev e-{{ row.event_type }}">{{ row.event_type }}</td><td><bdi>{{ row.subject }}</bdi></td><td class="sub" dir="auto">{{ row.words }}</td></tr>
-{% endfor %}</tbody></table></div>
-{% if let Some(newest) = newest %}<p><a href="{{ newest }}">newest events</a></p>{% endif %}</section>"##
-)]
-struct Card {
+#[template(path = "events.html", config = "src/page/askama.toml", whitespace = "minimize")]
+struct Events<'a> {
+    look: &'a Look<'a>,
+    /// Whether this is the tail of the log, not the page of events.
     is_tail: bool,
-    all: String,
-    hidden: Vec<(&'static str, String)>,
-    scope: String,
-    event_type: String,
-    q: String,
-    older: Option<String>,
-    newest: Option<String>,
-    rows: Vec<Row>,
+    older: Option<Position>,
+    /// Each event with its subject and what it says.
+    rows: Vec<(Recorded, String, String)>,
 }
 
-struct Row {
-    position: Position,
-    number: String,
-    href: String,
-    clock: Markup,
-    event_type: String,
-    subject: String,
-    words: String,
-    is_open: bool,
-}
-
-/// The tail of the log.
-pub async fn tail(look: &Look<'_>) -> Result<Markup, Failure> {
-    card(look, true).await
-}
-
-/// A page of events that match.
-pub async fn page(look: &Look<'_>) -> Result<Markup, Failure> {
-    card(look, false).await
-}
-
-async fn card(look: &Look<'_>, is_tail: bool) -> Result<Markup, Failure> {
-    let (rows, older) = rows(look, if is_tail { TAIL_ROWS } else { PAGE_ROWS }).await?;
-    if rows.is_empty() && is_tail {
+/// The tail of the log, or on the page of events those that match.
+pub async fn events(look: &Look<'_>) -> Result<Markup, Failure> {
+    let is_tail = look.asked.tab() != Tab::Events;
+    let (events, older) = matching(look, if is_tail { TAIL_ROWS } else { PAGE_ROWS }).await?;
+    if events.is_empty() && is_tail {
         return Ok(Markup::default());
     }
-    let given = |key| look.asked.get(key).unwrap_or_default().to_owned();
-    Ok(Markup::of(&Card {
-        is_tail,
-        all: look.link(&[("tab", "events")]),
-        hidden: look.asked.except(&["scope", "type", "q", "before"]),
-        scope: given("scope"),
-        event_type: given("type"),
-        q: given("q"),
-        older: older.map(|before| look.link(&[("before", &before.to_string())])),
-        newest: look.asked.get("before").map(|_| look.link(&[("before", "")])),
-        rows,
-    }))
+    let row = |event| {
+        let (subject, words) = in_words(look, &event);
+        (event, subject, words)
+    };
+    Ok(Markup::of(&Events { look, is_tail, older, rows: events.into_iter().map(row).collect() }))
 }
 
 /// The newest events that match, the oldest of them first, and the position before which there are more.
-async fn rows(look: &Look<'_>, n_rows: usize) -> Result<(Vec<Row>, Option<Position>), Failure> {
+async fn matching(look: &Look<'_>, n_rows: usize) -> Result<(Vec<Recorded>, Option<Position>), Failure> {
     let scope = look.asked.get("scope").unwrap_or_default();
     let plan = look.plan.as_ref().map(|plan| plan.id.clone()).filter(|_| scope == "plan");
-    let query = Query::all();
-    let query = look.asked.get("type").map_or(query.clone(), |event_type| query.of_type(event_type.trim()));
-    let has_type = look.asked.get("type").is_some();
+    let event_type = look.asked.get("type");
+    let query = event_type.map_or(Query::all(), |event_type| Query::all().of_type(event_type.trim()));
     let filter = EventFilter { plan, query };
     let words = look.asked.get("q").map(str::to_lowercase);
     let is_meant = |event: &Recorded| {
-        let says = |words: &String| {
-            event.data.to_lowercase().contains(words)
-                || event.event_type.to_lowercase().contains(words)
-                || event.aggregate_id.to_lowercase().contains(words)
-        };
+        let texts = [&event.data, &event.event_type, &event.aggregate_id];
+        let says = |words: &String| texts.iter().any(|text| text.to_lowercase().contains(words));
         let is_sign = SIGNS_OF_LIFE.contains(&event.event_type.as_str());
-        (has_type || scope == "all" || !is_sign) && words.as_ref().is_none_or(says)
+        (event_type.is_some() || scope == "all" || !is_sign) && words.as_ref().is_none_or(says)
     };
     let up_to = look.asked.number("before").map_or(look.shown.at, |before| Position((before - 1).max(0)));
     let (mut found, mut n_read, mut rest) = (Vec::new(), 0, Some(Range::up_to(up_to).backwards()));
@@ -148,10 +99,11 @@ async fn rows(look: &Look<'_>, n_rows: usize) -> Result<(Vec<Row>, Option<Positi
     found.truncate(n_rows);
     found.reverse();
     let older = found.first().map(|first| first.position).filter(|_| has_more);
-    Ok((found.iter().map(|event| row(look, event)).collect(), older))
+    Ok((found, older))
 }
 
-fn row(look: &Look<'_>, event: &Recorded) -> Row {
+/// Who an event is about, and what it says.
+fn in_words(look: &Look<'_>, event: &Recorded) -> (String, String) {
     let data = match event.data.len() {
         0..=DATA_BYTES_MAX => serde_json::from_str(&event.data).unwrap_or_default(),
         _longer => Value::Null,
@@ -169,18 +121,6 @@ fn row(look: &Look<'_>, event: &Recorded) -> Row {
         }
         _crew => text(&SUBJECTS),
     };
-    let words = match &data {
-        Value::Null => event.data.clone(),
-        _read => text(&SAYS).unwrap_or_default(),
-    };
-    Row {
-        position: event.position,
-        number: grouped(event.position.0),
-        href: look.link_event(event.position),
-        clock: clock_of(event.created_at),
-        event_type: cut(&event.event_type, 60),
-        subject: cut(&subject.unwrap_or_else(|| event.aggregate_id.clone()), 40),
-        words: cut(&words, WORDS_CHARS_MAX),
-        is_open: look.asked.number("event") == Some(event.position.0),
-    }
+    let words = if data.is_null() { event.data.clone() } else { text(&SAYS).unwrap_or_default() };
+    (cut(&subject.unwrap_or_else(|| event.aggregate_id.clone()), 40), cut(&words, 140))
 }

@@ -6,51 +6,29 @@ use super::words::Markup;
 
 /// A form that acts.
 #[derive(Template)]
-#[template(
-    ext = "html",
-    whitespace = "minimize",
-    source = r#"
-<form method="post" action="/do/{{ command }}" data-key="{{ key }}">
-<fieldset {% if is_past %}disabled{% endif %}>
-<input type="hidden" name="back" value="{{ back }}">
-{% for (name, value) in fields %}<input type="hidden" name="{{ name }}" value="{{ value }}">{% endfor %}
-{% for input in inputs %}
-<input name="{{ input.name }}" aria-label="{{ input.label }}" placeholder="{{ input.label }}" autocomplete="off" required dir="auto">
-{% endfor %}
-{% for button in buttons %}
-<button {% if button.is_primary %}class="pri" {% endif %}{% if !button.name.is_empty() %}name="{{ button.name }}" value="{{ button.value }}" {% endif %}type="submit"><bdi>{{ button.label }}</bdi></button>
-{% endfor %}
-</fieldset></form>"#
-)]
+#[template(path = "form.html", config = "src/page/askama.toml", whitespace = "minimize")]
 pub struct Form {
     command: &'static str,
-    key: String,
     fields: Vec<(&'static str, String)>,
     back: String,
     is_past: bool,
-    inputs: Vec<Input>,
-    buttons: Vec<Button>,
-}
-
-/// A field that a person fills in.
-struct Input {
-    name: &'static str,
-    label: &'static str,
-}
-
-struct Button {
-    label: String,
-    name: &'static str,
-    value: String,
-    is_primary: bool,
+    /// The names and labels of the fields that a person fills in.
+    inputs: Vec<(&'static str, &'static str)>,
+    /// The labels of the buttons, with a name and a value to send.
+    buttons: Vec<(String, &'static str, String)>,
+    /// The number of the button to take, from 1; 0 without one.
+    primary: usize,
 }
 
 impl Form {
     /// A form without fields to fill in. In the past it can be seen, and not sent.
     pub fn new(command: &'static str, fields: Vec<(&'static str, String)>, back: String, is_past: bool) -> Self {
-        let values: Vec<_> = fields.iter().map(|(_, value)| value.as_str()).collect();
-        let key = format!("{command} {}", values.join(" "));
-        Self { command, key, fields, back, is_past, inputs: Vec::new(), buttons: Vec::new() }
+        Self { command, fields, back, is_past, inputs: Vec::new(), buttons: Vec::new(), primary: 0 }
+    }
+
+    /// The same for the same form of another rendering.
+    fn key(&self) -> String {
+        self.fields.iter().fold(self.command.to_owned(), |key, (_, value)| format!("{key} {value}"))
     }
 
     /// The same where the past can be acted on.
@@ -59,14 +37,13 @@ impl Form {
     }
 
     pub fn required(mut self, name: &'static str, label: &'static str) -> Self {
-        self.inputs.push(Input { name, label });
+        self.inputs.push((name, label));
         self
     }
 
     /// A button that sends the form with a value.
     pub fn choice(mut self, name: &'static str, value: &str, label: &str) -> Self {
-        let (label, value) = (label.to_owned(), value.to_owned());
-        self.buttons.push(Button { label, name, value, is_primary: false });
+        self.buttons.push((label.to_owned(), name, value.to_owned()));
         self
     }
 
@@ -77,9 +54,7 @@ impl Form {
 
     /// Makes the last button the one to take.
     pub fn primary(mut self) -> Self {
-        if let Some(button) = self.buttons.last_mut() {
-            button.is_primary = true;
-        }
+        self.primary = self.buttons.len();
         self
     }
 

@@ -9,7 +9,7 @@ use super::asked::Tab;
 use super::layers::{lay_out, reduced};
 use super::look::{Chosen, Look};
 use super::svg::{Anchor, Px, Svg, fitting, in_two_lines};
-use super::words::{Markup, cut, of_counts, of_stage};
+use super::words::{Markup, cut, of_counts, of_executor, of_stage};
 use crate::failure::Failure;
 use crate::views::{GraphNode, PlanGraph, Stage};
 
@@ -27,21 +27,12 @@ const SHRUNK_MAX: f64 = 1.12;
 const LAYERS_MAX: usize = 40;
 
 #[derive(Template)]
-#[template(
-    ext = "html",
-    whitespace = "minimize",
-    source = r##"
-<section class="card" aria-labelledby="graph-title"><h2 id="graph-title">Graph
-<span class="sub">bold: critical path{% if n_left > 0 %}, {{ n_left }} of {{ n_steps }} steps left{% endif %}{% if has_added %} · + added while it ran{% endif %}</span><span class="sp"></span>
-{% if let Some(close) = close %}<a class="sub" href="{{ close }}">close the step</a>{% endif %}
-{% if !before.is_empty() %}<a class="sub" href="{{ before }}">steps before</a>{% endif %}{% if !after.is_empty() %}<a class="sub" href="{{ after }}">steps after</a>{% endif %}</h2>
-<div class="scroll" data-scroll="graph" tabindex="0" role="region" aria-label="Graph">{{ drawing }}</div></section>"##
-)]
-struct Card {
-    n_left: usize,
-    n_steps: usize,
+#[template(path = "graph.html", config = "src/page/askama.toml", whitespace = "minimize")]
+struct Card<'a> {
+    look: &'a Look<'a>,
+    graph: PlanGraph,
     has_added: bool,
-    close: Option<String>,
+    is_open: bool,
     before: String,
     after: String,
     drawing: Markup,
@@ -58,15 +49,11 @@ pub async fn graph(look: &Look<'_>) -> Result<Markup, Failure> {
     let first = first_step(&graph, open);
     let end = first + LAYERS_MAX;
     let to = |step: usize| look.link(&[("step", &step.to_string())]);
-    Ok(Markup::of(&Card {
-        n_left: graph.n_steps_left,
-        n_steps: graph.n_steps,
-        has_added: graph.nodes.iter().any(|node| node.is_added),
-        close: open.map(|_| look.link(&[("step", "")])),
-        before: if first > 0 { to(first.saturating_sub(LAYERS_MAX / 2)) } else { String::new() },
-        after: if end < graph.n_steps { to(end + LAYERS_MAX / 4) } else { String::new() },
-        drawing: draw(look, plan, &graph, first..end),
-    }))
+    let before = if first > 0 { to(first.saturating_sub(LAYERS_MAX / 2)) } else { String::new() };
+    let after = if end < graph.n_steps { to(end + LAYERS_MAX / 4) } else { String::new() };
+    let drawing = draw(look, plan, &graph, first..end);
+    let has_added = graph.nodes.iter().any(|node| node.is_added);
+    Ok(Markup::of(&Card { look, graph, has_added, is_open: open.is_some(), before, after, drawing }))
 }
 
 /// The first step that is drawn: a long plan is drawn around the step that is open, or the first that is not done.
@@ -99,12 +86,10 @@ fn draw(look: &Look<'_>, plan: &Chosen, graph: &PlanGraph, steps: std::ops::Rang
         let (x, y) = (left(layer[place]), layout.y[place]);
         ((x, y), (x + width, y))
     });
-    let tasks: HashMap<&str, &crate::views::TaskShown> =
-        plan.shown.tasks.iter().map(|task| (task.id.as_str(), task)).collect();
     for (place, n) in shown.iter().enumerate() {
         let node = &graph.nodes[*n];
-        let task = tasks.get(node.name.as_str());
-        let executor = task.and_then(|task| task.executor.as_deref()).unwrap_or_default();
+        let task = plan.shown.tasks.iter().find(|task| task.id == node.name);
+        let executor = of_executor(task.and_then(|task| task.executor.as_deref()).unwrap_or_default());
         let (x, y) = (left(layer[place]), layout.y[place] - height / 2.0);
         draw_node(&mut svg, look, node, executor, (x, y), (width, height));
     }
@@ -134,18 +119,8 @@ fn draw_edges(
     let mut curve = |from: (f64, f64), to: (f64, f64), is_bold: bool| {
         let middle = (from.0 + to.0) / 2.0;
         let path = if is_bold { &mut critical } else { &mut plain };
-        let _ = write!(
-            path,
-            "M{} {}C{} {} {} {} {} {}",
-            Px(from.0),
-            Px(from.1),
-            Px(middle),
-            Px(from.1),
-            Px(middle),
-            Px(to.1),
-            Px(to.0),
-            Px(to.1)
-        );
+        let (x1, y1, x, x2, y2) = (Px(from.0), Px(from.1), Px(middle), Px(to.0), Px(to.1));
+        let _ = write!(path, "M{x1} {y1}C{x} {y1} {x} {y2} {x2} {y2}");
     };
     for (from, to) in &bundles {
         let ys: Vec<f64> = from.iter().chain(to).map(|place| ends(*place).0.1).collect();
@@ -170,61 +145,46 @@ fn draw_edges(
         }
         curve(at, end, is_bold);
     }
-    svg.draw("path", &[("class", &"edge"), ("d", &plain)]);
-    svg.draw("path", &[("class", &"edge crit"), ("d", &critical)]);
+    for (class, path) in [("edge", plain), ("edge crit", critical)] {
+        svg.write(format_args!("<path class=\"{class}\" d=\"{path}\"/>"));
+    }
 }
 
 fn draw_node(svg: &mut Svg, look: &Look<'_>, node: &GraphNode, executor: &str, (x, y): (f64, f64), size: (f64, f64)) {
-    let width = size.0;
-    let is_group = node.n_tasks > 1;
-    let stage = match node.stage {
-        Stage::Done => "n-done",
-        Stage::Failed => "n-fail",
-        Stage::Skipped => "n-skip",
-        Stage::Running => "n-run",
-        Stage::Waiting => "n-wait",
-        Stage::Queued | Stage::Retrying => "n-queue",
-        Stage::Planned => "n-plan",
-    };
-    let name = executor.rsplit_once('@').map_or(executor, |(name, _)| name);
-    let corner = match node.stage {
-        _group if is_group => String::new(),
-        Stage::Running => cut(name, 30),
-        Stage::Failed => "failed".to_owned(),
-        Stage::Waiting => "waits".to_owned(),
-        Stage::Retrying => "retries".to_owned(),
-        _planned if node.is_startable => "ready".to_owned(),
-        Stage::Queued => "ready".to_owned(),
-        Stage::Skipped => "skipped".to_owned(),
-        Stage::Done | Stage::Planned => String::new(),
+    let (width, is_group) = (size.0, node.n_tasks > 1);
+    let (class, corner) = match node.stage {
+        Stage::Done => ("n-done", ""),
+        Stage::Failed => ("n-fail", "failed"),
+        Stage::Skipped => ("n-skip", "skipped"),
+        Stage::Running => ("n-run", executor),
+        Stage::Waiting => ("n-wait", "waits"),
+        Stage::Retrying => ("n-queue", "retries"),
+        Stage::Queued => ("n-queue", "ready"),
+        Stage::Planned => ("n-plan", if node.is_startable { "ready" } else { "" }),
     };
     let title = if is_group { of_counts(&node.counts) } else { cut(&node.title, 100) };
     let mut words = format!("{} {title}", node.name);
-    if !is_group {
-        let _ = write!(words, ": {}", of_stage(node.stage));
-    }
-    for (is, what) in [
-        (node.stage == Stage::Running && !name.is_empty() && !is_group, format!(", by {name}")),
+    for (is, more) in [
+        (!is_group, format!(": {}", of_stage(node.stage))),
+        (!is_group && node.stage == Stage::Running && !executor.is_empty(), format!(", by {executor}")),
         (node.is_critical, ", on the critical path".to_owned()),
         (node.is_startable, ", can start".to_owned()),
         (node.is_added, ", added while the plan ran".to_owned()),
     ] {
-        words.push_str(if is { &what } else { "" });
+        words.push_str(if is { &more } else { "" });
     }
     let is_step = node.name.starts_with("step ") && (is_group || node.title.is_empty());
     let href = if is_step { look.link(&[("step", &node.step.to_string())]) } else { look.link_task(&node.name) };
-    let class = format!("node {stage}{}", if node.is_critical { " crit" } else { "" });
-    svg.link(&class, &href, &words);
+    svg.link(&format!("node {class}{}", if node.is_critical { " crit" } else { "" }), &href, &words);
     if is_group {
         svg.rect((x + 4.0, y - 4.0), size, 6.0);
     }
     svg.rect((x, y), size, 6.0);
     let mark = if node.is_added { " +" } else { "" };
     let id = fitting(&format!("{}{mark}", cut(&node.name, 40)), width - 20.0, 7.2);
-    let room = width - 28.0 - id.chars().count() as f64 * 7.4;
     svg.label("id", (x + 10.0, y + 17.0), &id, Anchor::Start);
-    let corner = fitting(&corner, room, 6.0);
-    if !corner.is_empty() {
+    if !is_group {
+        let corner = fitting(&cut(corner, 30), width - 28.0 - id.chars().count() as f64 * 7.4, 6.0);
         svg.label("corner", (x + width - 10.0, y + 17.0), &corner, Anchor::End);
     }
     let (first, second) = match size.1 > NODE_HEIGHTS[0] {
@@ -232,8 +192,6 @@ fn draw_node(svg: &mut Svg, look: &Look<'_>, node: &GraphNode, executor: &str, (
         false => (fitting(&title, width - 20.0, LETTER), String::new()),
     };
     svg.label("ti", (x + 10.0, y + 32.0), &first, Anchor::Start);
-    if !second.is_empty() {
-        svg.label("ti", (x + 10.0, y + 45.0), &second, Anchor::Start);
-    }
-    svg.close("a");
+    svg.label("ti", (x + 10.0, y + 45.0), &second, Anchor::Start);
+    svg.close();
 }

@@ -4,8 +4,9 @@ use askama::Template;
 use crewlog_mq::{Position, Range};
 use crewlog_planner::view::PlanStatus;
 
+use super::forms::Form;
 use super::look::{Chosen, Look};
-use super::words::{Markup, at_clock, cut, grouped, lasting, microseconds, whole};
+use super::words::{self, Markup, at_clock, cut, grouped, lasting, link, microseconds, of_stage, span, whole};
 use crate::changes::{changes, in_short};
 use crate::failure::{Code, Failure};
 use crate::text::shell_word;
@@ -17,49 +18,16 @@ const TEXT_CHARS_MAX: usize = 40_000;
 const CHANGES_MAX: usize = 200;
 
 #[derive(Template)]
-#[template(
-    ext = "html",
-    whitespace = "minimize",
-    source = r##"
-<section class="card inspector" aria-labelledby="inspector-title"><h2 id="inspector-title"><span dir="auto">{{ title }}</span> <span class="sub">{{ second }}</span><span class="sp"></span><a class="sub" href="{{ close }}" aria-label="Close the inspector">close</a></h2>
-<dl>{% for row in rows %}<dt>{{ row.name }}</dt><dd>{% for (href, text) in row.values %}{% if href.is_empty() %}<span dir="auto">{{ text }}</span>{% else %}<a href="{{ href }}"><bdi>{{ text }}</bdi></a>{% endif %}{% if !loop.last %}{{ row.between }}{% endif %}{% endfor %}{% if let Some(time) = row.time %}{{ time }}{% endif %}</dd>{% endfor %}</dl>
-{% for (name, text, is_whole) in texts %}<h3>{{ name }}</h3><pre class="text {% if *name == "Description" || *name == "Notes" %}prose{% endif %}" dir="auto" tabindex="0" data-scroll="{{ name }}">{{ text }}</pre>{% if !is_whole %}<p class="sub">The text goes on; the command below prints all of it.</p>{% endif %}{% endfor %}
-{% if let Some(prompt) = prompt %}<p><a href="{{ prompt }}">Show the prompt</a></p>{% endif %}
-{% if !forms.is_empty() %}<div class="forms">{% for form in forms %}{{ form }}{% endfor %}</div>{% endif %}
-<h3>On the command line</h3><pre>{% for command in commands %}{{ command }}
-{% endfor %}</pre></section>"##
-)]
-struct Inspector {
+#[template(path = "inspector.html", config = "src/page/askama.toml", whitespace = "minimize")]
+struct Inspector<'a> {
+    look: &'a Look<'a>,
     title: String,
     second: String,
-    close: String,
-    rows: Vec<Row>,
+    facts: Vec<(&'static str, Markup)>,
     texts: Vec<(&'static str, String, bool)>,
-    prompt: Option<String>,
-    forms: Vec<Markup>,
+    has_prompt: bool,
+    forms: Vec<Form>,
     commands: Vec<String>,
-}
-
-/// A line of facts: texts, some of them links, and a time.
-struct Row {
-    name: &'static str,
-    values: Vec<(String, String)>,
-    between: &'static str,
-    time: Option<Markup>,
-}
-
-impl Row {
-    fn text(name: &'static str, text: impl Into<String>) -> Self {
-        Self { name, values: vec![(String::new(), text.into())], between: "", time: None }
-    }
-
-    fn links(name: &'static str, values: Vec<(String, String)>, between: &'static str) -> Self {
-        Self { name, values, between, time: None }
-    }
-
-    fn time(name: &'static str, rfc3339: &str) -> Self {
-        Self { name, values: Vec::new(), between: "", time: Some(at_clock(rfc3339)) }
-    }
 }
 
 /// The inspector of what the address names.
@@ -79,37 +47,35 @@ async fn event(look: &Look<'_>, position: Position) -> Result<Markup, Failure> {
         Err(failure) if failure.code == Code::Nothing => return Ok(Markup::default()),
         Err(failure) => return Err(failure),
     };
-    let linked = |linked: &Linked| {
-        let words = format!("{} {}", grouped(linked.position.0), cut(&linked.event_type, 60));
-        (look.link_event(linked.position), words)
+    let links = |all: &[Linked], between: &str| {
+        let text = |linked: &Linked| format!("{} {}", grouped(linked.position), cut(&linked.event_type, 60));
+        let links = all.iter().map(|linked| link(&look.link_event(linked.position), &text(linked)).0);
+        Markup(links.collect::<Vec<_>>().join(between))
     };
-    let links = |all: &[Linked]| all.iter().map(linked).collect::<Vec<_>>();
-    let mut rows = vec![Row::time("time", &event.created_at)];
-    if !event.causes.is_empty() {
-        rows.push(Row::links("cause", links(&event.causes), " ← "));
-    }
-    if !event.effects.is_empty() {
-        rows.push(Row::links("led to", links(&event.effects), ", "));
-    }
-    rows.push(Row::text("stream", cut(&format!("{} {}", event.stream_id, event.aggregate_id), 200)));
-    rows.push(Row::text("sequence", grouped(event.sequence)));
+    let mut facts = vec![
+        ("time", at_clock(&event.created_at)),
+        ("cause", links(&event.causes, " ← ")),
+        ("led to", links(&event.effects, ", ")),
+        ("stream", span(&cut(&format!("{} {}", event.stream_id, event.aggregate_id), 200))),
+        ("sequence", span(&grouped(event.sequence))),
+    ];
     if !event.tags.is_empty() {
-        rows.push(Row::text("tags", cut(&event.tags.join(", "), 400)));
+        facts.push(("tags", span(&cut(&event.tags.join(", "), 400))));
     }
     let payload: serde_json::Value = serde_json::from_str(event.data.get())?;
-    let (payload, is_whole) = whole(&serde_json::to_string_pretty(&payload)?, TEXT_CHARS_MAX);
-    let mut commands = vec![look.command(&format!("events --causes {}", event.event_id))];
+    let (payload, is_whole) = whole(&format!("{payload:#}"), TEXT_CHARS_MAX);
+    let mut commands = vec![format!("events --causes {}", event.event_id)];
     let plan = event.tags.iter().find_map(|tag| tag.strip_prefix("plan:"));
-    commands.extend(plan.map(|plan| look.command(&format!("show {} --at {position}", shell_word(plan)))));
+    commands.extend(plan.map(|plan| format!("show {} --at {position}", shell_word(plan))));
     Ok(Markup::of(&Inspector {
+        look,
         title: cut(&event.event_type, 80),
-        second: grouped(position.0),
-        close: look.link(&[("event", "")]),
-        rows,
+        second: grouped(position),
+        facts,
         texts: vec![("Payload", payload, is_whole)],
-        prompt: None,
+        has_prompt: false,
         forms: Vec::new(),
-        commands: commands.iter().map(|line| cut(line, 400)).collect(),
+        commands: commands.iter().map(|words| cut(&look.command(words), 400)).collect(),
     }))
 }
 
@@ -118,122 +84,102 @@ async fn task(look: &Look<'_>, plan: &Chosen, name: &str) -> Result<Markup, Fail
     let (id, name) = (found.plan.id, found.plan.name());
     let Some(task) = plan.shown.tasks.iter().find(|task| task.id == name) else { return Ok(Markup::default()) };
     let stage = plan.track.stage(id);
-    let prompt_word = ("prompt", "1");
-    let mut texts = Vec::new();
-    let mut add = |name, text: &str| {
-        let (text, is_whole) = whole(text, TEXT_CHARS_MAX);
-        texts.push((name, text, is_whole));
-    };
-    add("Description", &task.description);
-    for (name, text) in [("Command", &task.command), ("Error", &task.error), ("Result", &task.result)] {
-        text.iter().for_each(|text| add(name, text));
+    let texts = [
+        ("Description", Some(task.description.clone())),
+        ("Command", task.command.clone()),
+        ("Error", task.error.clone()),
+        ("Result", task.result.clone()),
+        ("Notes", (!task.notes.is_empty()).then(|| task.notes.join("\n"))),
+    ];
+    let mut texts: Vec<_> = texts.into_iter().filter_map(|(name, text)| Some((name, text?))).collect();
+    let mut commands = vec![format!("show {} --at {}", shell_word(&plan.id), look.shown.at)];
+    let mut has_prompt = task.command.is_none() && task.kind != "Clarification" && task.attempts > 0;
+    if has_prompt {
+        commands.push(format!("show {} {} --prompt", shell_word(&plan.id), shell_word(&name)));
     }
-    if !task.notes.is_empty() {
-        add("Notes", &task.notes.join("\n"));
-    }
-    let is_for_agents = task.command.is_none() && task.kind != "Clarification" && task.attempts > 0;
-    let mut prompt = is_for_agents.then(|| look.link(&[prompt_word]));
-    if look.asked.is(prompt_word.0, prompt_word.1) && is_for_agents {
+    if has_prompt && look.asked.is("prompt", "1") {
+        has_prompt = false;
         let range = Range::up_to(look.shown.at);
-        prompt = None;
         match prompt_of_attempt(look.shown.store(), &plan.id, id, task.attempts, range).await {
-            Ok(Some(prompt)) => add("Prompt", &prompt.rendered),
-            Err(failure) if failure.code != Code::Nothing => return Err(failure),
-            Ok(None) | Err(_) => {}
+            Ok(prompt) => texts.extend(prompt.map(|prompt| ("Prompt", prompt.rendered))),
+            Err(failure) if failure.code == Code::Nothing => {}
+            Err(failure) => return Err(failure),
         }
     }
-    let words = format!("show {} {} --prompt", shell_word(&plan.id), shell_word(&name));
-    let mut commands = vec![look.command(&format!("show {} --at {}", shell_word(&plan.id), look.shown.at))];
-    if is_for_agents {
-        commands.push(look.command(&words));
-    }
+    let cut_off = |(name, text): (&'static str, String)| {
+        let (text, is_whole) = whole(&text, TEXT_CHARS_MAX);
+        (name, text, is_whole)
+    };
     Ok(Markup::of(&Inspector {
+        look,
         title: format!("{} {}", cut(&name, 60), cut(&task.description, 80)),
-        second: super::words::of_stage(stage).to_owned(),
-        close: look.link(&[("task", ""), ("prompt", "")]),
-        rows: facts(look, plan, task, stage),
-        texts,
-        prompt,
+        second: of_stage(stage).to_owned(),
+        facts: facts(look, plan, task, stage),
+        texts: texts.into_iter().map(cut_off).collect(),
+        has_prompt,
         forms: task_forms(look, plan, task, stage),
-        commands: commands.iter().map(|line| cut(line, 400)).collect(),
+        commands: commands.iter().map(|words| cut(&look.command(words), 400)).collect(),
     }))
 }
 
-fn facts(look: &Look<'_>, plan: &Chosen, task: &TaskShown, stage: Stage) -> Vec<Row> {
-    let mut rows = vec![Row::text(
-        "status",
-        if task.is_paused { format!("{}, paused", task.status) } else { task.status.to_owned() },
-    )];
-    let names = |names: Vec<&str>| names.iter().map(|name| (look.link_task(name), cut(name, 40))).collect::<Vec<_>>();
-    let after: Vec<_> = plan.shown.tasks.iter().filter(|other| other.depends_on.contains(&task.id)).collect();
-    if !task.depends_on.is_empty() {
-        rows.push(Row::links("waits for", names(task.depends_on.iter().map(String::as_str).collect()), ", "));
-    }
-    if !after.is_empty() {
-        rows.push(Row::links("holds up", names(after.iter().map(|task| task.id.as_str()).take(20).collect()), ", "));
-    }
-    let texts = [
-        ("kind", Some(task.kind.to_owned())),
-        ("attempts", (task.attempts > 0).then(|| task.attempts.to_string())),
-        ("by", task.executor.as_ref().map(|executor| cut(executor, 80))),
-        ("for", task.assignee.as_ref().map(|assignee| cut(assignee, 80))),
-        ("condition", task.condition.as_ref().map(|condition| cut(condition, 200))),
-        ("priority", task.priority.as_ref().map(|priority| cut(priority, 40))),
-        ("files", (!task.files.is_empty()).then(|| cut(&task.files.join(", "), 400))),
-        ("undoes", task.compensates.clone()),
-    ];
-    rows.extend(texts.into_iter().filter_map(|(name, text)| Some(Row::text(name, text?))));
-    rows.extend(task.plan.iter().map(|sub| {
-        let href = look.link(&[("plan", sub), ("task", ""), ("step", "")]);
-        Row::links("sub-plan", vec![(href, cut(sub, 80))], "")
-    }));
-    let times = [
-        ("started", &task.started_at),
-        ("ended", &task.ended_at),
-        ("deadline", &task.deadline),
-        ("retries", &task.retry_at),
-    ];
-    rows.extend(times.into_iter().filter_map(|(name, time)| Some(Row::time(name, time.as_deref()?))));
-    let (begin, end) =
-        (task.started_at.as_deref().and_then(microseconds), task.ended_at.as_deref().and_then(microseconds));
-    let end = end.or((stage == Stage::Running).then_some(look.shown.now.0));
-    if let (Some(begin), Some(end)) = (begin, end) {
-        rows.push(Row::text("took", lasting(end - begin)));
-    }
-    rows
+fn facts(look: &Look<'_>, plan: &Chosen, task: &TaskShown, stage: Stage) -> Vec<(&'static str, Markup)> {
+    let names = |names: Vec<&String>| {
+        let links = names.iter().map(|name| link(&look.link_task(name), &cut(name, 40)).0);
+        Markup(links.collect::<Vec<_>>().join(", "))
+    };
+    let waiting = plan.shown.tasks.iter().filter(|other| other.depends_on.contains(&task.id)).map(|other| &other.id);
+    let text = |text: Option<&String>| text.map(|text| span(&cut(text, 400))).unwrap_or_default();
+    let time = |time: &Option<String>| time.as_deref().map(at_clock).unwrap_or_default();
+    let moment = |time: &Option<String>| time.as_deref().and_then(microseconds);
+    let end = moment(&task.ended_at).or((stage == Stage::Running).then_some(look.shown.now.0));
+    let took = moment(&task.started_at).zip(end).map(|(begin, end)| span(&lasting(end - begin)));
+    let paused = if task.is_paused { ", paused" } else { "" };
+    let attempts = (task.attempts > 0).then(|| task.attempts.to_string());
+    let sub_plan = task.plan.as_ref().map(|sub| link(&look.link_plan(sub, ""), &cut(sub, 80)));
+    vec![
+        ("status", span(&format!("{}{paused}", task.status))),
+        ("waits for", names(task.depends_on.iter().collect())),
+        ("holds up", names(waiting.take(20).collect())),
+        ("kind", span(task.kind)),
+        ("attempts", text(attempts.as_ref())),
+        ("by", text(task.executor.as_ref())),
+        ("for", text(task.assignee.as_ref())),
+        ("condition", text(task.condition.as_ref())),
+        ("priority", text(task.priority.as_ref())),
+        ("files", text(Some(task.files.join(", ")).filter(|files| !files.is_empty()).as_ref())),
+        ("undoes", text(task.compensates.as_ref())),
+        ("sub-plan", sub_plan.unwrap_or_default()),
+        ("started", time(&task.started_at)),
+        ("ended", time(&task.ended_at)),
+        ("deadline", time(&task.deadline)),
+        ("retries", time(&task.retry_at)),
+        ("took", took.unwrap_or_default()),
+    ]
 }
 
 /// What a person can do about a task.
-fn task_forms(look: &Look<'_>, plan: &Chosen, task: &TaskShown, stage: Stage) -> Vec<Markup> {
-    if !plan.is_open() {
-        return Vec::new();
-    }
+fn task_forms(look: &Look<'_>, plan: &Chosen, task: &TaskShown, stage: Stage) -> Vec<Form> {
     let form = |command| look.form(command, vec![("plan", plan.id.clone()), ("task", task.id.clone())]);
-    let forms = match stage {
+    match stage {
+        _ended if !plan.is_open() => vec![],
         Stage::Done | Stage::Skipped => vec![],
         Stage::Failed => vec![form("retry").button("Retry").primary()],
         Stage::Running | Stage::Retrying | Stage::Queued | Stage::Waiting | Stage::Planned => {
-            let mut forms = vec![];
-            if stage != Stage::Planned {
-                forms.push(form("done").required("result", "the result").button("Done"));
-                forms.push(form("fail").required("error", "what went wrong").button("Failed"));
-            }
-            match task.is_paused {
-                true => forms.push(form("resume").button("Resume")),
-                false => forms.push(form("pause").required("reason", "why").button("Pause")),
-            }
+            let done = form("done").required("result", "the result").button("Done");
+            let failed = form("fail").required("error", "what went wrong").button("Failed");
+            let mut forms = if stage == Stage::Planned { vec![] } else { vec![done, failed] };
+            forms.push(match task.is_paused {
+                true => form("resume").button("Resume"),
+                false => form("pause").required("reason", "why").button("Pause"),
+            });
             forms.push(form("cancel").required("reason", "why").button("Cancel"));
             forms
         }
-    };
-    forms.iter().map(super::forms::Form::markup).collect()
+    }
 }
 
 #[derive(Template)]
-#[template(
-    ext = "html",
-    source = r##"<section class="card why" aria-labelledby="why-title"><h2 id="why-title">{{ title }}</h2><p dir="auto">{{ why }}</p></section>"##
-)]
+#[template(path = "why.html", config = "src/page/askama.toml")]
 struct Why {
     title: &'static str,
     why: String,
@@ -254,23 +200,12 @@ pub async fn why(look: &Look<'_>) -> Result<Markup, Failure> {
 }
 
 #[derive(Template)]
-#[template(
-    ext = "html",
-    whitespace = "minimize",
-    source = r##"
-<section class="card" aria-labelledby="compare-title"><h2 id="compare-title">What changed <span class="sub">from position {{ from }} to {{ to }} · {{ n }} changes</span><span class="sp"></span><a class="sub" href="{{ close }}">close</a></h2>
-<form class="filter" method="get" action="/" data-key="compare">{% for (name, value) in hidden %}<input type="hidden" name="{{ name }}" value="{{ value }}">{% endfor %}
-<label>compare with position <input type="number" name="with" min="0" value="{{ with }}"></label><button type="submit">Compare</button></form>
-{% if changes.is_empty() %}<p class="sub">Nothing of this plan is different.</p>{% else %}<ul class="changes scroll" data-scroll="compare" tabindex="0">{% for change in changes %}<li dir="auto">{{ change }}</li>{% endfor %}</ul>
-{% if n > changes.len() %}<p class="sub">and {{ n - changes.len() }} more</p>{% endif %}<pre>{{ command }}</pre>{% endif %}</section>"##
-)]
-struct Compared {
-    from: String,
-    to: String,
+#[template(path = "compare.html", config = "src/page/askama.toml", whitespace = "minimize")]
+struct Compared<'a> {
+    look: &'a Look<'a>,
     with: i64,
-    n: usize,
-    hidden: Vec<(&'static str, String)>,
-    close: String,
+    from: Position,
+    to: Position,
     changes: Vec<String>,
     command: String,
 }
@@ -280,21 +215,11 @@ pub async fn compared(look: &Look<'_>) -> Result<Markup, Failure> {
     let (Some(with), Some(plan)) = (look.asked.number("with"), &look.plan) else { return Ok(Markup::default()) };
     let other = look.head.earlier(Position(with)).await?;
     let track = other.track(&plan.id).await?;
-    let (from, to) = (other.at.min(look.shown.at), other.at.max(look.shown.at));
-    let all = match other.at <= look.shown.at {
-        true => changes(&track.view, &plan.track.view),
-        false => changes(&plan.track.view, &track.view),
-    };
-    let short: Vec<_> = in_short(&all).map(ToString::to_string).collect();
+    let mut sides = [(other.at, &track.view), (look.shown.at, &plan.track.view)];
+    sides.sort_by_key(|(at, _)| *at);
+    let [(from, before), (to, after)] = sides;
+    let changes = in_short(&changes(before, after)).map(ToString::to_string).collect();
     let words = shell_word(&plan.id);
-    Ok(Markup::of(&Compared {
-        from: grouped(from.0),
-        to: grouped(to.0),
-        with,
-        n: short.len(),
-        hidden: look.asked.except(&["with"]),
-        close: look.link(&[("with", "")]),
-        changes: short.into_iter().take(CHANGES_MAX).collect(),
-        command: cut(&look.command(&format!("diff {words}@{from} {words}@{to}")), 400),
-    }))
+    let command = cut(&look.command(&format!("diff {words}@{from} {words}@{to}")), 400);
+    Ok(Markup::of(&Compared { look, with, from, to, changes, command }))
 }

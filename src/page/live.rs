@@ -3,12 +3,13 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::http::StatusCode;
 use axum::response::sse::{Event, KeepAlive, Sse};
-use crewlog_mq::{Followed, Query, Start};
+use crewlog_mq::{Query, Start};
 use futures::{FutureExt, Stream, StreamExt, stream};
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -31,27 +32,20 @@ type Latest = Option<Arc<Rendered>>;
 
 /// What is being rendered, by address.
 pub struct Lives {
-    running: Arc<Running>,
-    free: Arc<Semaphore>,
-}
-
-struct Running {
     site: Arc<Site>,
     by_address: Mutex<HashMap<String, watch::Sender<Latest>>>,
+    free: Arc<Semaphore>,
 }
 
 impl Lives {
     pub fn new(site: Arc<Site>) -> Self {
-        Self {
-            running: Arc::new(Running { site, by_address: Mutex::default() }),
-            free: Arc::new(Semaphore::new(READERS_MAX)),
-        }
+        Self { site, by_address: Mutex::default(), free: Arc::new(Semaphore::new(READERS_MAX)) }
     }
 
     /// Follows an address. `seen` is the position of what the reader has. The past does not change: its reader gets no content
     /// and does not come back.
     pub fn follow(
-        &self,
+        self: &Arc<Self>,
         asked: &Asked,
         seen: Option<i64>,
     ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>> + use<>>, StatusCode> {
@@ -59,13 +53,11 @@ impl Lives {
             return Err(StatusCode::NO_CONTENT);
         }
         let permit = self.free.clone().try_acquire_owned().map_err(|_| StatusCode::SERVICE_UNAVAILABLE)?;
-        let latest = self.running.subscribe(asked).ok_or(StatusCode::SERVICE_UNAVAILABLE)?;
+        let latest = self.subscribe(asked).ok_or(StatusCode::SERVICE_UNAVAILABLE)?;
         let reader = Reader { latest, has: None, seen, _permit: permit };
         Ok(Sse::new(stream::unfold(reader, Reader::next)).keep_alive(KeepAlive::default()))
     }
-}
 
-impl Running {
     /// Joins those who follow an address, or is the first; nothing if too many addresses are followed.
     fn subscribe(self: &Arc<Self>, asked: &Asked) -> Option<watch::Receiver<Latest>> {
         let asked = asked.but(&[("said", "")]);
@@ -86,29 +78,22 @@ impl Running {
     /// Renders an address whenever the log grows, until nobody follows it.
     async fn run(self: Arc<Self>, asked: Asked, address: String, sender: watch::Sender<Latest>) {
         while !self.ends(&address, &sender) {
-            let (store, at) = match self.site.views.as_of(None).await {
-                Ok(head) => (head.store().clone(), head.at),
+            let head = match self.site.views.as_of(None).await {
+                Ok(head) => head,
                 Err(failure) => {
-                    self.rest(&sender, &failure).await;
+                    rest(&sender, &failure).await;
                     continue;
                 }
             };
             // The stream ends when another log takes the place of this one.
-            let mut records = std::pin::pin!(store.follow_marked(&Query::all(), Start::After(at)));
+            let mut records = pin!(head.store().follow(&Query::all(), Start::After(head.at)));
             while !self.ends(&address, &sender) {
                 let rendered_at = Instant::now();
                 match self.site.render(&asked).await {
                     Ok(rendered) => drop(sender.send_replace(Some(Arc::new(rendered)))),
-                    Err(failure) => self.rest(&sender, &failure).await,
+                    Err(failure) => rest(&sender, &failure).await,
                 }
-                let next = async {
-                    loop {
-                        match records.next().await {
-                            Some(Ok(Followed::CaughtUp(_))) => {}
-                            item => break item.is_some(),
-                        }
-                    }
-                };
+                let next = async { records.next().await.is_some() };
                 let is_on = tokio::select! {
                     next = timeout(AT_REST, next) => next.unwrap_or(true),
                     () = sender.closed() => true,
@@ -131,12 +116,12 @@ impl Running {
         }
         is_over
     }
+}
 
-    /// Waits after a failure; the readers keep what they have.
-    async fn rest(&self, sender: &watch::Sender<Latest>, failure: &Failure) {
-        tracing::warn!(%failure, "the page cannot be rendered");
-        let _ = timeout(Duration::from_secs(1), sender.closed()).await;
-    }
+/// Waits after a failure; the readers keep what they have.
+async fn rest(sender: &watch::Sender<Latest>, failure: &Failure) {
+    tracing::warn!(%failure, "the page cannot be rendered");
+    let _ = timeout(Duration::from_secs(1), sender.closed()).await;
 }
 
 /// One who follows an address.
@@ -153,10 +138,8 @@ impl Reader {
         loop {
             let latest = self.latest.borrow_and_update().clone();
             if let Some(page) = latest {
-                if self.has.is_none() && self.seen == Some(page.at.0) {
-                    self.has = Some(page.clone());
-                }
-                let message = message(self.has.as_deref(), &page);
+                let is_seen = self.has.is_none() && self.seen == Some(page.at.0);
+                let message = if is_seen { None } else { message(self.has.as_deref(), &page) };
                 self.has = Some(page);
                 if let Some(message) = message {
                     return Some((Ok(message), self));
@@ -175,8 +158,7 @@ fn message(has: Option<&Rendered>, page: &Rendered) -> Option<Event> {
     if parts.is_empty() && has.is_some_and(|has| has.at == page.at) {
         return None;
     }
-    let gone = known.keys().filter(|id| !page.parts.iter().any(|(shown, _)| shown == *id));
-    let gone: Vec<_> = gone.collect();
+    let gone: Vec<_> = known.keys().filter(|id| !page.parts.iter().any(|(shown, _)| shown == *id)).collect();
     let data = json!({ "at": page.at, "now": page.now_us, "title": page.title, "parts": parts, "gone": gone });
     Some(Event::default().id(page.at.to_string()).data(data.to_string()))
 }

@@ -10,8 +10,8 @@ use crewlog_planner::view::PlanStatus;
 
 use super::asked::{Asked, Tab};
 use super::forms::Form;
-use super::words::{Markup, clock_of, cut, grouped};
-use super::{Site, crew, events, files, frame, graph, inspector, needs, statistics, tasks, time, timeline};
+use super::words::{Markup, clock_of, cut, grouped, link, span};
+use super::{Site, crew, events, frame, graph, inspector, lists, needs, time, timeline};
 use crate::failure::Failure;
 use crate::views::{AsOf, ListedPlan, PlanShown, Track};
 
@@ -140,15 +140,19 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// The address, the name and the description of a task that is given so.
-    pub fn task_in_words(&self, task: &str) -> (String, String) {
-        let Some((plan, name, description)) = self.task(task) else { return (String::new(), cut(task, 80)) };
-        let is_shown = self.asked.is("plan", plan);
-        let href = match is_shown {
+    /// A link with the name and the description of a task that is given so.
+    pub fn link_of_task(&self, task: &str) -> Markup {
+        let Some((plan, name, description)) = self.task(task) else { return span(&cut(task, 80)) };
+        let href = match self.asked.is("plan", plan) {
             true => self.link_task(&name),
-            false => self.link(&[("plan", plan), ("task", &name), ("event", ""), ("step", ""), ("with", "")]),
+            false => self.link_plan(plan, &name),
         };
-        (href, cut(&format!("{} {description}", self.name_of_task(task)), 120))
+        link(&href, &cut(&format!("{} {description}", self.name_of_task(task)), 120))
+    }
+
+    /// The address of another plan and one of its tasks; without a name none.
+    pub fn link_plan(&self, plan: &str, task: &str) -> String {
+        self.link(&[("plan", plan), ("task", task), ("event", ""), ("step", ""), ("with", "")])
     }
 
     /// The address of the page with these changes.
@@ -164,6 +168,11 @@ impl<'a> Look<'a> {
     /// The address of an event in the inspector.
     pub fn link_event(&self, position: Position) -> String {
         self.link(&[("event", &position.to_string()), ("task", "")])
+    }
+
+    /// The address of the moment at which an event is known.
+    pub fn link_mark(&self, position: Position) -> String {
+        self.link(&[("mark", &position.to_string()), ("at", "")])
     }
 
     /// A form that acts, and comes back here.
@@ -191,7 +200,9 @@ impl<'a> Look<'a> {
         } else {
             parts.push(("time", time::time(self).await?));
             parts.push(("compare", inspector::compared(self).await?));
-            parts.extend(self.parts_of(tab).await?);
+            for id in tab.above().iter().chain(tab.left()).chain(tab.right()) {
+                parts.push((id, self.part(id).await?));
+            }
         }
         let name = self.plan.as_ref().map_or("crewlog", |plan| &plan.id);
         let title = match self.is_past() {
@@ -202,35 +213,22 @@ impl<'a> Look<'a> {
         Ok(Rendered { at, is_live, now_us, title, tab, parts })
     }
 
-    async fn parts_of(&self, tab: Tab) -> Result<Vec<Part>, Failure> {
-        Ok(match tab {
-            Tab::Overview => vec![
-                ("needs", needs::needs(self).await?),
-                ("timeline", timeline::timeline(self).await?),
-                ("graph", graph::graph(self).await?),
-                ("events", events::tail(self).await?),
-                ("why", inspector::why(self).await?),
-                ("inspector", inspector::inspector(self).await?),
-                ("agents", crew::agents(self).await?),
-                ("files", files::files(self).await?),
-                ("tasks", tasks::tasks(self)),
-            ],
-            Tab::Graph => vec![
-                ("graph", graph::graph(self).await?),
-                ("tasks", tasks::tasks(self)),
-                ("why", inspector::why(self).await?),
-                ("inspector", inspector::inspector(self).await?),
-            ],
-            Tab::Files => vec![("files", files::files(self).await?), ("edits", files::edits(self).await?)],
-            Tab::Events => {
-                vec![("events", events::page(self).await?), ("inspector", inspector::inspector(self).await?)]
-            }
-            Tab::Statistics => vec![
-                ("statistics", statistics::figures(self).await?),
-                ("conflicts", statistics::conflicts(self).await?),
-                ("plans", statistics::plans(self)),
-            ],
-        })
+    async fn part(&self, id: &'static str) -> Result<Markup, Failure> {
+        match id {
+            "needs" => needs::needs(self).await,
+            "timeline" => timeline::timeline(self).await,
+            "graph" => graph::graph(self).await,
+            "events" => events::events(self).await,
+            "why" => inspector::why(self).await,
+            "inspector" => inspector::inspector(self).await,
+            "agents" => crew::agents(self).await,
+            "files" => crew::files(self).await,
+            "edits" => crew::edits(self).await,
+            "statistics" => lists::figures(self).await,
+            "conflicts" => lists::conflicts(self).await,
+            "plans" => Ok(lists::plans(self)),
+            _tasks => Ok(lists::tasks(self)),
+        }
     }
 
     /// The position and its time, in words.

@@ -4,18 +4,16 @@
 mod asked;
 mod crew;
 mod events;
-mod files;
 mod forms;
 mod frame;
 mod graph;
 mod inspector;
 mod layers;
+mod lists;
 mod live;
 mod look;
 mod needs;
-mod statistics;
 mod svg;
-mod tasks;
 mod time;
 mod timeline;
 mod words;
@@ -29,6 +27,8 @@ use axum::response::{Html, IntoResponse, Redirect, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use crewlog_mq::{Position, Range};
+use futures::TryStreamExt;
+use futures::future::ready;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -50,35 +50,22 @@ pub struct Site {
     pub command: Arc<dyn Fn(&str) -> String + Send + Sync>,
 }
 
-/// What the handlers share.
-struct Shared {
-    site: Arc<Site>,
-    lives: Lives,
-}
-
 /// The page and what belongs to it.
 pub fn router(site: Arc<Site>) -> Router {
-    let shared = Arc::new(Shared { lives: Lives::new(site.clone()), site });
-    Router::new().route("/", get(page)).route("/live", get(live)).route("/assets/{name}", get(asset)).with_state(shared)
+    let lives = Arc::new(Lives::new(site.clone()));
+    let live = get(live).with_state(lives);
+    Router::new().route("/", get(page)).with_state(site).route("/live", live).route("/assets/{name}", get(asset))
 }
 
 impl Site {
     /// The last position of the append that an event came with: the first at which its effects show.
     async fn end_of_append(&self, position: Position) -> Result<Position, Failure> {
         let head = self.views.as_of(None).await?;
-        let mut end = position.min(head.at);
-        let mut rest = Some(Range::between(Position(end.0 - 1), head.at));
-        while let Some(range) = rest.filter(|range| range.after.0 >= 0) {
-            let page = head.store().read(&crewlog_mq::Query::all(), range, 50).await?;
-            for event in &page.events {
-                if event.append_start > position {
-                    return Ok(end);
-                }
-                end = event.position;
-            }
-            rest = range.rest(&page);
-        }
-        Ok(end)
+        let records =
+            head.store().records(&crewlog_mq::Query::all(), Range::between(Position((position.0 - 1).max(0)), head.at));
+        let append = records.try_take_while(move |event| ready(Ok(event.append_start <= position)));
+        let last = append.try_fold(position, |_, event| ready(Ok(event.position))).await?;
+        Ok(last.min(head.at))
     }
 
     async fn render(&self, asked: &Asked) -> Result<Rendered, Failure> {
@@ -86,17 +73,17 @@ impl Site {
     }
 }
 
-async fn page(State(shared): State<Arc<Shared>>, Query(pairs): Query<Vec<(String, String)>>) -> Response {
+async fn page(State(site): State<Arc<Site>>, Query(pairs): Query<Vec<(String, String)>>) -> Response {
     let asked = Asked::of(&pairs);
     let is_part = pairs.iter().any(|(name, value)| name == "part" && value == "1");
     let answered = async {
         // What is marked is shown as of the end of its append.
         if let Some(mark) = asked.number("mark") {
-            let at = shared.site.end_of_append(Position(mark)).await?.to_string();
+            let at = site.end_of_append(Position(mark)).await?.to_string();
             let link = asked.link(&[("mark", ""), ("at", &at)]);
             return Ok(Redirect::to(&if is_part { format!("{link}&part=1") } else { link }).into_response());
         }
-        let page = shared.site.render(&asked).await?;
+        let page = site.render(&asked).await?;
         Ok(if is_part { Json(page.json()).into_response() } else { Html(page.document().0).into_response() })
     };
     answered.await.unwrap_or_else(|failure: Failure| {
@@ -107,7 +94,7 @@ async fn page(State(shared): State<Arc<Shared>>, Query(pairs): Query<Vec<(String
 }
 
 async fn live(
-    State(shared): State<Arc<Shared>>,
+    State(lives): State<Arc<Lives>>,
     headers: HeaderMap,
     Query(pairs): Query<Vec<(String, String)>>,
 ) -> Response {
@@ -115,7 +102,7 @@ async fn live(
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
     let seen = pairs.iter().find(|(name, _)| name == "seen").map(|(_, value)| value.as_str());
     let seen = last.or(seen).and_then(|at| at.parse().ok());
-    shared.lives.follow(&Asked::of(&pairs), seen).into_response()
+    lives.follow(&Asked::of(&pairs), seen).into_response()
 }
 
 async fn asset(Path(name): Path<String>) -> Response {

@@ -3,8 +3,9 @@
 use askama::Template;
 use crewlog_executors::crew::Kind;
 
+use super::forms::Form;
 use super::look::Look;
-use super::words::{Markup, ago, cut};
+use super::words::{self, Markup, cut, some_of};
 use crate::failure::Failure;
 use crate::views::{NeedView, name_of};
 
@@ -14,130 +15,87 @@ const TEXT_CHARS_MAX: usize = 600;
 const NEEDS_MAX: usize = 60;
 
 #[derive(Template)]
-#[template(
-    ext = "html",
-    whitespace = "minimize",
-    source = r##"
-<section class="needs" aria-labelledby="needs-title"><h2 id="needs-title" class="vh">Needs you: {{ n }}</h2>
-{% for need in needs %}
-<article class="card k-{{ need.kind }}" data-need="{{ need.id }}" data-kind="{{ need.kind }}">
-<h3><span dir="auto">{{ need.title }}</span> <span class="sub">{% if let Some(since) = need.since %}{{ since }}{% endif %}{% if !need.holds_up.is_empty() %}{% if need.since.is_some() %} · {% endif %}holds up {{ need.holds_up }}{% endif %}</span></h3>
-<p dir="auto">{{ need.text }}</p>
-<div class="forms">{% for form in need.forms %}{{ form }}{% endfor %}</div>
-{% if !need.commands.is_empty() %}<details data-key="{{ need.id }} commands"><summary class="sub">on the command line</summary><pre>{% for command in need.commands %}{{ command }}
-{% endfor %}</pre></details>{% endif %}
-</article>
-{% endfor %}
-{% if n > needs.len() %}<p class="sub">and {{ n - needs.len() }} more: <code>{{ more }}</code></p>{% endif %}
-</section>"##
-)]
-struct Needs {
+#[template(path = "needs.html", config = "src/page/askama.toml", whitespace = "minimize")]
+struct Needs<'a> {
+    look: &'a Look<'a>,
     n: usize,
-    needs: Vec<Card>,
-    more: String,
-}
-
-struct Card {
-    id: String,
-    kind: &'static str,
-    title: String,
-    since: Option<Markup>,
-    holds_up: String,
-    text: String,
-    forms: Vec<Markup>,
-    commands: Vec<String>,
+    needs: Vec<(&'a NeedView, Vec<Form>)>,
 }
 
 /// The list of what waits for a person.
 pub async fn needs(look: &Look<'_>) -> Result<Markup, Failure> {
-    let needs = look.shown.needs(|words| look.command(words)).await?;
-    if needs.is_empty() {
-        return Ok(Markup::default());
+    let all = look.shown.needs(|words| look.command(words)).await?;
+    let mut needs = Vec::new();
+    for need in all.iter().take(NEEDS_MAX) {
+        needs.push((need, forms(look, need).await?));
     }
-    let mut cards = Vec::new();
-    for need in needs.iter().take(NEEDS_MAX) {
-        cards.push(card(look, need).await?);
-    }
-    Ok(Markup::of(&Needs { n: needs.len(), needs: cards, more: look.command("inbox") }))
+    Ok(if needs.is_empty() { Markup::default() } else { Markup::of(&Needs { look, n: all.len(), needs }) })
 }
 
-async fn card(look: &Look<'_>, need: &NeedView) -> Result<Card, Failure> {
+/// The kind as a class, and the title.
+fn title(look: &Look<'_>, need: &NeedView) -> (&'static str, String) {
     let from = cut(&need.from, 60);
-    let (kind, title) = match need.kind {
+    match need.kind {
         Kind::Permission => ("permission", format!("{from} asks for permission")),
-        Kind::Question => match need.id.rsplit_once(' ') {
-            Some((_, question)) => ("question", format!("{question} · {from} asks")),
-            None => ("question", format!("{} · {from} asks", need.id)),
-        },
+        Kind::Question => (
+            "question",
+            format!("{} · {from} asks", need.id.rsplit_once(' ').map_or(&*need.id, |(_, question)| question)),
+        ),
         Kind::Failure => ("failure", format!("{from}: what now?")),
         Kind::Parked => ("parked", format!("{} is parked", look.name_of_task(&need.id))),
         Kind::Stopped => ("stopped", format!("{from} has stopped")),
         Kind::Paused => ("paused", format!("{from} is paused")),
         Kind::Conflict => ("conflict", format!("Conflict {} · {from}", need.id)),
         Kind::Overdue => ("overdue", format!("{from} has not acknowledged")),
-    };
-    let mut holds_up: Vec<_> = need.holds_up.iter().take(4).map(|task| look.name_of_task(task)).collect();
-    if need.holds_up.len() > holds_up.len() {
-        holds_up.push(format!("{} more", need.holds_up.len() - holds_up.len()));
     }
-    Ok(Card {
-        id: need.id.clone(),
-        kind,
-        title,
-        since: need.since.as_deref().map(ago),
-        holds_up: holds_up.join(", "),
-        text: cut(&need.text, TEXT_CHARS_MAX),
-        forms: forms(look, need).await?,
-        commands: need.commands.iter().map(|command| cut(command, TEXT_CHARS_MAX)).collect(),
-    })
+}
+
+fn held_up(look: &Look<'_>, need: &NeedView) -> String {
+    some_of(&need.holds_up, 4, |task| look.name_of_task(task))
 }
 
 /// The forms that settle it.
-async fn forms(look: &Look<'_>, need: &NeedView) -> Result<Vec<Markup>, Failure> {
-    let of_task = |command, (plan, task): (&str, &str)| {
+async fn forms(look: &Look<'_>, need: &NeedView) -> Result<Vec<Form>, Failure> {
+    let of_plan = |command| look.form(command, vec![("plan", need.id.clone())]);
+    let of_task = |command, plan: &str, task: &str| {
         look.form(command, vec![("plan", plan.to_owned()), ("task", task.to_owned())])
     };
-    let forms = match need.kind {
+    let form = match need.kind {
         Kind::Permission => {
-            let form = look.form("answer", vec![("plan", need.id.clone())]);
-            vec![form.choice("yes", "true", "Allow").primary().choice("no", "true", "Refuse")]
+            Some(of_plan("answer").choice("yes", "true", "Allow").primary().choice("no", "true", "Refuse"))
         }
         Kind::Question | Kind::Failure => {
-            let mut fields = vec![("plan", need.id.clone())];
-            if let Some((plan, question)) = need.id.rsplit_once(' ') {
-                fields = vec![("plan", plan.to_owned()), ("question", question.to_owned())];
-            }
-            let typed = look.form("answer", fields.clone()).required("text", "answer").button("Answer").primary();
-            let choices = look.form("answer", fields);
-            let choices = need.choices.iter().fold(choices, |form, it| form.choice("text", it, &cut(it, 60)));
-            match need.kind {
-                Kind::Failure => vec![choices],
-                _question if need.choices.is_empty() => vec![typed],
-                _question => vec![choices, typed],
-            }
+            let answer = || match need.id.rsplit_once(' ') {
+                Some((plan, question)) => {
+                    look.form("answer", vec![("plan", plan.to_owned()), ("question", question.to_owned())])
+                }
+                None => of_plan("answer"),
+            };
+            let choices = need.choices.iter().fold(answer(), |form, it| form.choice("text", it, &cut(it, 60)));
+            let choices = (!need.choices.is_empty()).then_some(choices);
+            let typed = answer().required("text", "answer").button("Answer").primary();
+            let typed = (need.kind == Kind::Question).then_some(typed);
+            return Ok(choices.into_iter().chain(typed).collect());
         }
         Kind::Parked => {
-            let form = need.id.rsplit_once('/').map(|task| of_task("resume", task).button("Continue").primary());
-            form.into_iter().collect()
+            let task = need.id.rsplit_once('/');
+            task.map(|(plan, task)| of_task("resume", plan, task).button("Continue").primary())
         }
         Kind::Stopped => {
-            let track = look.shown.track(&need.id).await?;
-            let task = track.view.state().stopped_by.and_then(|task| name_of(&track.view, task));
-            let form = task.map(|task| of_task("retry", (&need.id, &task)).button(&format!("Retry {task}")).primary());
-            form.into_iter().collect()
+            let view = &look.shown.track(&need.id).await?.view;
+            let task = view.state().stopped_by.and_then(|task| name_of(view, task));
+            task.map(|task| of_task("retry", &need.id, &task).button(&format!("Retry {task}")).primary())
         }
-        Kind::Paused => vec![look.form("resume", vec![("plan", need.id.clone())]).button("Resume").primary()],
-        Kind::Conflict => {
-            let newcomer = need.holds_up.first().and_then(|task| task.rsplit_once('/'));
-            let cancel = newcomer.map(|task| {
-                let form = of_task("cancel", task).required("reason", "why");
-                form.button(&format!("Cancel {}", look.name_of_task(&need.holds_up[0])))
-            });
-            cancel.into_iter().collect()
-        }
+        Kind::Paused => Some(of_plan("resume").button("Resume").primary()),
+        Kind::Conflict => need.holds_up.first().and_then(|newcomer| {
+            let (plan, task) = newcomer.rsplit_once('/')?;
+            let label = format!("Cancel {}", look.name_of_task(newcomer));
+            Some(of_task("cancel", plan, task).required("reason", "why").button(&label))
+        }),
         Kind::Overdue => {
-            vec![look.form("send", vec![("to", need.from.clone())]).required("subject", "a reminder").button("Send")]
+            let form = look.form("send", vec![("to", need.from.clone())]);
+            Some(form.required("subject", "a reminder").button("Send"))
         }
     };
-    Ok(forms.iter().map(super::forms::Form::markup).collect())
+    Ok(form.into_iter().collect())
 }

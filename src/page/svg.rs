@@ -1,6 +1,6 @@
-//! Writes SVG: elements with attributes and texts, all escaped.
+//! Writes SVG. Texts, labels and addresses are escaped.
 
-use std::fmt::{Display, Formatter};
+use std::fmt::{Arguments, Display, Formatter, Write};
 
 use super::words::{Markup, escaped};
 
@@ -15,11 +15,9 @@ impl Display for Px {
     }
 }
 
-/// Names and values of attributes.
-pub type Attributes<'a> = &'a [(&'a str, &'a dyn Display)];
-
 /// What of a text is at its place.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Anchor {
     Start,
     Middle,
@@ -27,97 +25,60 @@ pub enum Anchor {
 }
 
 /// A drawing that is being written.
-#[derive(Default)]
 pub struct Svg(String);
 
 impl Svg {
     /// A drawing of a size in pixels, with a description for those who cannot see it. It takes the width that there is, or scrolls.
     pub fn new(class: &str, (width, height): (f64, f64), label: &str, fits: bool) -> Self {
-        let class = format!("{class}{}", if fits { " fits" } else { "" });
-        let mut svg = Self::default();
-        let view = format!("0 0 {} {}", Px(width), Px(height));
-        let (width, height) = (Px(width), Px(height));
-        svg.open(
-            "svg",
-            &[
-                ("class", &class),
-                ("viewBox", &view),
-                ("width", &width),
-                ("height", &height),
-                ("role", &"group"),
-                ("aria-label", &label),
-            ],
-        );
-        svg
+        let (fits, width, height) = (if fits { " fits" } else { "" }, Px(width), Px(height));
+        let (size, label) = (format!("width=\"{width}\" height=\"{height}\""), escaped(label));
+        let view = format!("viewBox=\"0 0 {width} {height}\" {size}");
+        Self(format!("<svg class=\"{class}{fits}\" {view} role=\"group\" aria-label=\"{label}\">"))
     }
 
-    fn tag(&mut self, tag: &str, attributes: Attributes<'_>) {
-        self.0.push('<');
-        self.0.push_str(tag);
-        for (name, value) in attributes {
-            let value = escaped(&value.to_string());
-            self.0.push_str(&format!(" {name}=\"{value}\""));
-        }
-    }
-
-    pub fn open(&mut self, tag: &str, attributes: Attributes<'_>) {
-        self.tag(tag, attributes);
-        self.0.push('>');
-    }
-
-    pub fn close(&mut self, tag: &str) {
-        self.0.push_str(&format!("</{tag}>"));
-    }
-
-    /// An element without content.
-    pub fn draw(&mut self, tag: &str, attributes: Attributes<'_>) {
-        self.tag(tag, attributes);
-        self.0.push_str("/>");
-    }
-
-    /// An element with a text.
-    pub fn text(&mut self, tag: &str, attributes: Attributes<'_>, text: &str) {
-        self.open(tag, attributes);
-        self.0.push_str(&escaped(text));
-        self.close(tag);
+    /// Writes markup as it is.
+    pub fn write(&mut self, markup: Arguments<'_>) {
+        self.0.write_fmt(markup).expect("memory takes it");
     }
 
     pub fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
         let ((x1, y1), (x2, y2)) = ((Px(from.0), Px(from.1)), (Px(to.0), Px(to.1)));
-        self.draw("line", &[("class", &class), ("x1", &x1), ("y1", &y1), ("x2", &x2), ("y2", &y2)]);
+        self.write(format_args!("<line class=\"{class}\" x1=\"{x1}\" y1=\"{y1}\" x2=\"{x2}\" y2=\"{y2}\"/>"));
     }
 
     pub fn rect(&mut self, (x, y): (f64, f64), (width, height): (f64, f64), rx: f64) {
         let (x, y, width, height) = (Px(x), Px(y), Px(width), Px(height));
-        self.draw("rect", &[("x", &x), ("y", &y), ("width", &width), ("height", &height), ("rx", &rx)]);
+        let size = format_args!("width=\"{width}\" height=\"{height}\"");
+        self.write(format_args!("<rect x=\"{x}\" y=\"{y}\" {size} rx=\"{rx}\"/>"));
     }
 
-    /// A text at a place.
+    /// A text at a place, if there is one.
     pub fn label(&mut self, class: &str, (x, y): (f64, f64), text: &str, anchor: Anchor) {
-        let (x, y) = (Px(x), Px(y));
-        let anchor = match anchor {
-            Anchor::Start => "start",
-            Anchor::Middle => "middle",
-            Anchor::End => "end",
-        };
-        self.text("text", &[("class", &class), ("x", &x), ("y", &y), ("text-anchor", &anchor)], text);
+        if !text.is_empty() {
+            let (x, y, anchor, text) = (Px(x), Px(y), <&str>::from(anchor), escaped(text));
+            let place = format_args!("x=\"{x}\" y=\"{y}\" text-anchor=\"{anchor}\"");
+            self.write(format_args!("<text class=\"{class}\" {place}>{text}</text>"));
+        }
     }
 
-    /// Begins a link with words for a hint and for screen readers; [`Self::close`] with `a` ends it.
+    /// Begins a link with words for a hint and for screen readers; [`Self::close`] ends it.
     pub fn link(&mut self, class: &str, href: &str, words: &str) {
-        self.open("a", &[("class", &class), ("href", &href)]);
-        self.text("title", &[], words);
+        let (href, words) = (escaped(href), escaped(words));
+        self.write(format_args!("<a class=\"{class}\" href=\"{href}\"><title>{words}</title>"));
     }
 
-    pub fn end(mut self) -> Markup {
-        self.close("svg");
-        Markup(self.0)
+    pub fn close(&mut self) {
+        self.0.push_str("</a>");
+    }
+
+    pub fn end(self) -> Markup {
+        Markup(self.0 + "</svg>")
     }
 }
 
 /// The text as far as it fits into a width, in letters of a mean width; nothing if that is not even a few of them.
 pub fn fitting(text: &str, width: f64, letter: f64) -> String {
-    let n_fit = n_fit(width, letter);
+    let n_fit = (width / letter).max(0.0) as usize;
     match text.chars().count() {
         n if n <= n_fit => text.to_owned(),
         _ if n_fit < 4 => String::new(),
@@ -127,16 +88,10 @@ pub fn fitting(text: &str, width: f64, letter: f64) -> String {
 
 /// The text in two lines as far as it fits, parted between words.
 pub fn in_two_lines(text: &str, width: f64, letter: f64) -> (String, String) {
-    let n_fit = n_fit(width, letter);
-    if text.chars().count() <= n_fit {
+    let Some((end, _)) = text.char_indices().nth((width / letter).max(0.0) as usize) else {
         return (text.to_owned(), String::new());
-    }
-    let end = text.char_indices().nth(n_fit).map_or(text.len(), |(end, _)| end);
+    };
     // A long word is parted where the line ends.
     let end = text[..end].rfind(' ').filter(|space| *space >= end / 3).unwrap_or(end);
     (text[..end].trim_end().to_owned(), fitting(text[end..].trim_start(), width, letter))
-}
-
-fn n_fit(width: f64, letter: f64) -> usize {
-    (width / letter).floor().max(0.0) as usize
 }

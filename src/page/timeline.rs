@@ -7,7 +7,7 @@ use super::svg::{Anchor, Px, Svg, fitting};
 use super::words::{Markup, clock, cut, lasting, of_stage};
 use crate::failure::Failure;
 use crate::text::rfc3339;
-use crate::views::{AgentView, LaneBar, Stage, Timeline};
+use crate::views::{LaneBar, Stage, Timeline};
 use crewlog_mq::Timestamp;
 
 /// The width of the names of the lanes, which stay in view, and of the time beside them.
@@ -30,19 +30,9 @@ const TICK_WIDTH: f64 = 56.0;
 const SECOND_US: i64 = 1_000_000;
 
 #[derive(Template)]
-#[template(
-    ext = "html",
-    whitespace = "minimize",
-    source = r##"
-<section class="card" aria-labelledby="timeline-title"><h2 id="timeline-title">Timeline
-<span class="sub">solid running · hatched ready or waiting to retry · dashed waits for you</span><span class="sp"></span>
-<span class="switch" role="group" aria-label="Lanes"><a href="{{ by_agent }}" {% if !is_by_task %}aria-current="true"{% endif %}>agents</a><a href="{{ by_task }}" {% if is_by_task %}aria-current="true"{% endif %}>tasks</a></span></h2>
-<div class="scroll" data-scroll="timeline" tabindex="0" role="region" aria-label="Timeline"><div class="lanes">{{ names }}{{ drawing }}</div></div>
-{% if n_more > 0 %}<p class="sub more">{{ n_more }} older bars and lanes are left out.</p>{% endif %}</section>"##
-)]
-struct Card {
-    by_agent: String,
-    by_task: String,
+#[template(path = "timeline.html", config = "src/page/askama.toml", whitespace = "minimize")]
+struct Card<'a> {
+    look: &'a Look<'a>,
     is_by_task: bool,
     names: Markup,
     drawing: Markup,
@@ -54,20 +44,17 @@ pub async fn timeline(look: &Look<'_>) -> Result<Markup, Failure> {
     let Some(plan) = look.existing() else { return Ok(Markup::default()) };
     let is_by_task = look.asked.is("lanes", "task");
     let mut timeline = look.shown.timeline(&plan.id, is_by_task).await?;
-    let left_out = thin(&mut timeline);
+    let n_more = timeline.n_more + thin(&mut timeline);
     if timeline.lanes.is_empty() {
         return Ok(Markup::default());
     }
     let agents = look.shown.agents(true).await?;
-    let (names, drawing) = draw(look, &timeline, &agents, plan.is_open(), is_by_task);
-    Ok(Markup::of(&Card {
-        by_agent: look.link(&[("lanes", "")]),
-        by_task: look.link(&[("lanes", "task")]),
-        is_by_task,
-        names,
-        drawing,
-        n_more: timeline.n_more + left_out,
-    }))
+    let second = |lane: &str, bars: &[LaneBar]| match is_by_task {
+        true => bars.first().map(|bar| bar.title.clone()),
+        false => agents.iter().find(|agent| agent.agent == lane).map(|agent| agent.program.clone()),
+    };
+    let (names, drawing) = draw(look, &timeline, second, plan.is_open());
+    Ok(Markup::of(&Card { look, is_by_task, names, drawing, n_more }))
 }
 
 /// Keeps the newest bars, and says how many are left out.
@@ -85,71 +72,62 @@ fn thin(timeline: &mut Timeline) -> usize {
 
 /// From time to pixels. Long times in which nothing ran take little room.
 struct Scale {
-    /// Moments and their places, in order: between two of them time passes evenly.
-    points: Vec<(i64, f64)>,
     /// The long times in which nothing ran.
     idle: Vec<(i64, i64)>,
     from: i64,
     to: i64,
+    /// The time that is drawn at its length.
+    n_even: i64,
 }
 
 impl Scale {
     /// From the first bar to the last end, or to now while the plan is open.
     fn of(timeline: &Timeline, is_open: bool) -> Self {
+        let now = timeline.now_us;
         let bars = || timeline.lanes.iter().flat_map(|lane| &lane.bars);
-        let from = bars().map(|bar| bar.from_us).min().unwrap_or(timeline.now_us);
-        let ends = bars().map(|bar| bar.to_us.unwrap_or(timeline.now_us)).max().unwrap_or(timeline.now_us);
-        let to = if is_open { timeline.now_us } else { ends };
-        let mut ran: Vec<_> = bars().filter(|bar| bar.stage == Stage::Running).collect();
-        ran.sort_by_key(|bar| bar.from_us);
-        let (mut idle, mut busy_to, mut n_busy) = (Vec::new(), from, 0);
-        let spans = ran.iter().map(|bar| (bar.from_us, bar.to_us.unwrap_or(timeline.now_us)));
-        for (begin, end) in spans.chain([(to, to)]) {
-            if begin > busy_to {
-                idle.push((busy_to, begin));
-            }
-            n_busy += (end - begin.max(busy_to)).max(0);
+        let from = bars().map(|bar| bar.from_us).min().unwrap_or(now);
+        let end = bars().map(|bar| bar.to_us.unwrap_or(now)).max().filter(|_| !is_open).unwrap_or(now);
+        let ran = bars().filter(|bar| bar.stage == Stage::Running);
+        let mut ran: Vec<_> = ran.map(|bar| (bar.from_us, bar.to_us.unwrap_or(now))).chain([(end, end)]).collect();
+        ran.sort_unstable();
+        let (mut idle, mut busy_to) = (Vec::new(), from);
+        for (begin, end) in ran {
+            idle.extend((begin > busy_to).then_some((busy_to, begin)));
             busy_to = busy_to.max(end);
         }
+        let length = |idle: &[(i64, i64)]| idle.iter().map(|(begin, end)| end - begin).sum::<i64>();
+        let n_busy = end - from - length(&idle);
         idle.retain(|(begin, end)| end - begin > (n_busy / 3).max(600 * SECOND_US));
-        let n_idle: i64 = idle.iter().map(|(begin, end)| end - begin).sum();
-        let n_even = to - from - n_idle;
+        let n_even = end - from - length(&idle);
         // In steps, so that not each moment is another drawing.
         let step = (n_even / 400).max(SECOND_US);
-        let to = to + step - (n_even % step);
-        let room = WIDTH - LEFT - 12.0 - IDLE_WIDTH * idle.len() as f64;
-        let width = |us: i64| us as f64 / (to - from - n_idle).max(1) as f64 * room;
-        let (mut at, mut x, mut points) = (from, LEFT, vec![(from, LEFT)]);
-        for (begin, end) in &idle {
-            x += width(begin - at);
-            points.push((*begin, x));
-            x += IDLE_WIDTH;
-            points.push((*end, x));
-            at = *end;
-        }
-        points.push((to.max(at + 1), x + width(to - at)));
-        Self { points, idle, from, to }
+        let more = step - n_even % step;
+        Self { idle, from, to: end + more, n_even: n_even + more }
     }
 
     fn x(&self, us: i64) -> f64 {
-        let n = self.points.partition_point(|(at, _)| *at <= us).clamp(1, self.points.len() - 1);
-        let ((from, left), (to, right)) = (self.points[n - 1], self.points[n]);
-        left + ((us - from) as f64 / (to - from).max(1) as f64).clamp(0.0, 1.0) * (right - left)
+        let room = WIDTH - LEFT - 12.0 - IDLE_WIDTH * self.idle.len() as f64;
+        let width = |us: i64| us as f64 / self.n_even as f64 * room;
+        let us = us.clamp(self.from, self.to);
+        self.idle.iter().fold(LEFT + width(us - self.from), |x, (begin, end)| {
+            let passed = us.clamp(*begin, *end) - begin;
+            x - width(passed) + passed as f64 / (end - begin) as f64 * IDLE_WIDTH
+        })
     }
 }
 
+/// The names of the lanes, and the lanes. `second` says more about a lane.
 fn draw(
     look: &Look<'_>,
     timeline: &Timeline,
-    agents: &[AgentView],
+    second: impl Fn(&str, &[LaneBar]) -> Option<String>,
     is_open: bool,
-    is_by_task: bool,
 ) -> (Markup, Markup) {
     let scale = Scale::of(timeline, is_open);
     let packed: Vec<_> = timeline.lanes.iter().map(|lane| pack(&lane.bars, &scale)).collect();
     let is_dense = timeline.lanes.len() > 12;
-    let (bar_height, row_height) = if is_dense { (18.0, 22.0) } else { (26.0, 32.0) };
-    let height_of = |rows: usize| rows as f64 * row_height + if is_dense { 4.0 } else { 12.0 };
+    let (bar_height, row_height, gap) = if is_dense { (18.0, 22.0, 2.0) } else { (26.0, 32.0, 6.0) };
+    let height_of = |rows: usize| rows as f64 * row_height + 2.0 * gap;
     let height = TOP + packed.iter().map(|(rows, _)| height_of(*rows)).sum::<f64>() + 4.0;
     let n_bars: usize = timeline.lanes.iter().map(|lane| lane.bars.len()).sum();
     let label = format!("Timeline with {} lanes and {n_bars} bars; each bar is a link to its task", packed.len());
@@ -158,26 +136,14 @@ fn draw(
     ticks(&mut svg, &scale, height);
     let mut y = TOP;
     for (lane, (rows, places)) in timeline.lanes.iter().zip(&packed) {
-        let room = NAMES - 8.0;
-        names.label(
-            "lane",
-            (2.0, y + row_height / 2.0 + 3.0),
-            &fitting(&cut(&lane.name, 40), room, 7.0),
-            Anchor::Start,
-        );
-        let program = agents.iter().find(|agent| agent.agent == lane.name).map(|agent| agent.program.as_str());
-        let title = lane.bars.first().map(|bar| bar.title.as_str()).filter(|_| is_by_task);
-        if let Some(second) = title.or(program).filter(|_| !is_dense) {
-            names.label(
-                "sub",
-                (2.0, y + row_height / 2.0 + 17.0),
-                &fitting(&cut(second, 40), room, 5.8),
-                Anchor::Start,
-            );
+        let (room, middle) = (NAMES - 8.0, y + row_height / 2.0);
+        names.label("lane", (2.0, middle + 3.0), &fitting(&cut(&lane.name, 40), room, 7.0), Anchor::Start);
+        if let Some(second) = second(&lane.name, &lane.bars).filter(|_| !is_dense) {
+            names.label("sub", (2.0, middle + 17.0), &fitting(&cut(&second, 40), room, 5.8), Anchor::Start);
         }
         for (bar, row) in lane.bars.iter().zip(places) {
             if let Some(row) = row {
-                let top = y + *row as f64 * row_height + if is_dense { 2.0 } else { 6.0 };
+                let top = y + *row as f64 * row_height + gap;
                 draw_bar(&mut svg, look, bar, timeline.now_us, &scale, (top, bar_height));
             }
         }
@@ -219,31 +185,19 @@ fn draw_bar(svg: &mut Svg, look: &Look<'_>, bar: &LaneBar, now_us: i64, scale: &
     let until = bar.to_us.unwrap_or(now_us);
     let (from, to) = (scale.x(bar.from_us), scale.x(until));
     let width = (to - from - 1.0).max(3.0);
-    let begin = rfc3339(Timestamp(bar.from_us));
-    let words = format!(
-        "{} {}: {word}, {} from {} UTC",
-        bar.task,
-        cut(&bar.title, 100),
-        lasting(until - bar.from_us),
-        clock(&begin)
-    );
+    let (begin, lasted) = (rfc3339(Timestamp(bar.from_us)), lasting(until - bar.from_us));
+    let words = format!("{} {}: {word}, {lasted} from {} UTC", bar.task, cut(&bar.title, 100), clock(&begin));
     svg.link(&format!("bar {class}"), &look.link_task(&bar.task), &words);
     svg.rect((from, top), (width, height), 4.0);
-    let room = width - 12.0;
-    let whole = match class {
-        "b-fail" => format!("{} failed", bar.task),
-        _other => format!("{} {}", bar.task, bar.title),
+    let (room, rest) = (width - 12.0, if class == "b-fail" { "failed" } else { &bar.title });
+    // A name is shown whole or not at all.
+    let text = match room > 80.0 {
+        true => fitting(&format!("{} {rest}", bar.task), room, 6.5),
+        false if bar.task.chars().count() as f64 * 7.0 <= room => bar.task.clone(),
+        false => String::new(),
     };
-    let text = if room > 80.0 { fitting(&whole, room, 6.5) } else { fitting_name(&bar.task, room) };
-    if !text.is_empty() {
-        svg.label("", (from + 7.0, top + height / 2.0 + 4.0), &text, Anchor::Start);
-    }
-    svg.close("a");
-}
-
-/// A name is shown whole or not at all.
-fn fitting_name(name: &str, room: f64) -> String {
-    if name.chars().count() as f64 * 7.0 <= room { name.to_owned() } else { String::new() }
+    svg.label("", (from + 7.0, top + height / 2.0 + 4.0), &text, Anchor::Start);
+    svg.close();
 }
 
 /// The class of a bar, and what it means.
@@ -264,13 +218,12 @@ fn looks(bar: &LaneBar) -> (&'static str, &'static str) {
 fn ticks(svg: &mut Svg, scale: &Scale, height: f64) {
     for (begin, end) in &scale.idle {
         let x = scale.x(*begin);
-        svg.open("g", &[("class", &"idle")]);
+        svg.write(format_args!("<g class=\"idle\">"));
         svg.rect((x, TOP - 4.0), (IDLE_WIDTH, height - TOP), 0.0);
         svg.label("tick", (x + IDLE_WIDTH / 2.0, 12.0), &lasting(end - begin), Anchor::Middle);
-        svg.close("g");
+        svg.write(format_args!("</g>"));
     }
-    let n_idle: i64 = scale.idle.iter().map(|(begin, end)| end - begin).sum();
-    let span = (scale.to - scale.from - n_idle) / SECOND_US;
+    let span = scale.n_even / SECOND_US;
     let step = TICKS.into_iter().find(|step| span / step <= 7).unwrap_or(span / 7).max(1) * SECOND_US;
     let (mut at, mut last) = ((scale.from / step + 1) * step, 0.0);
     while at < scale.to {
@@ -281,21 +234,18 @@ fn ticks(svg: &mut Svg, scale: &Scale, height: f64) {
         }
         let (x, moment) = (scale.x(at), rfc3339(Timestamp(at)));
         svg.line("grid", (x, TOP - 4.0), (x, height - 4.0));
-        let until_idle = scale.idle.iter().map(|(begin, _)| scale.x(*begin) - x).find(|room| *room >= 0.0);
-        let until_end = scale.x(scale.to) - x;
-        if x - last > 8.0 && until_end > TICK_WIDTH && until_idle.is_none_or(|room| room > TICK_WIDTH) {
-            let text = match step {
-                _seconds if step < 60 * SECOND_US => clock(&moment).to_owned(),
-                _hours if step < 86_400 * SECOND_US => clock(&moment).get(..5).unwrap_or_default().to_owned(),
-                _days => moment.get(5..10).unwrap_or_default().to_owned(),
+        let next = scale.idle.iter().map(|(begin, _)| *begin).find(|begin| *begin >= at).unwrap_or(scale.to);
+        if x - last > 8.0 && scale.x(next) - x > TICK_WIDTH {
+            let (how, text) = match step / SECOND_US {
+                0..60 => ("time", moment.get(11..19)),
+                60..86_400 => ("time", moment.get(11..16)),
+                _days => ("day", moment.get(5..10)),
             };
-            let how = if step < 86_400 * SECOND_US { "time" } else { "day" };
-            let (x, y) = (Px(x), 12);
-            svg.text(
-                "text",
-                &[("class", &"tick"), ("x", &x), ("y", &y), ("data-tick", &how), ("data-at", &moment)],
-                &text,
-            );
+            let text = text.unwrap_or_default();
+            svg.write(format_args!(
+                "<text class=\"tick\" x=\"{}\" y=\"12\" data-tick=\"{how}\" data-at=\"{moment}\">{text}</text>",
+                Px(x)
+            ));
         }
         at += step;
     }

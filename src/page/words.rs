@@ -32,18 +32,8 @@ impl Markup {
 
 /// A text between tags or in an attribute.
 pub fn escaped(text: &str) -> String {
-    let mut markup = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => markup.push_str("&amp;"),
-            '<' => markup.push_str("&lt;"),
-            '>' => markup.push_str("&gt;"),
-            '"' => markup.push_str("&quot;"),
-            '\'' => markup.push_str("&#39;"),
-            c => markup.push(c),
-        }
-    }
-    markup
+    let pairs = [('&', "&amp;"), ('<', "&lt;"), ('>', "&gt;"), ('"', "&quot;"), ('\'', "&#39;")];
+    pairs.into_iter().fold(text.to_owned(), |markup, (c, entity)| markup.replace(c, entity))
 }
 
 /// A text of several lines, of at most `chars_max` characters, and whether that is all of it.
@@ -55,16 +45,38 @@ pub fn whole(text: &str, chars_max: usize) -> (String, bool) {
 }
 
 /// `18204` as `18,204`.
-pub fn grouped(n: impl Into<i64>) -> String {
-    let digits = n.into().to_string();
+pub fn grouped(n: impl Display) -> String {
+    let digits = n.to_string();
+    let n_digits = digits.trim_start_matches('-').len();
     let mut grouped = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && digit != '-' && (digits.len() - i).is_multiple_of(3) && !grouped.ends_with('-') {
+    for (n_left, digit) in (1..=digits.len()).rev().zip(digits.chars()) {
+        if n_left.is_multiple_of(3) && n_left < n_digits {
             grouped.push(',');
         }
         grouped.push(digit);
     }
     grouped
+}
+
+/// A text, and a link with a text.
+pub fn span(text: &str) -> Markup {
+    Markup(format!("<span dir=\"auto\">{}</span>", escaped(text)))
+}
+
+pub fn link(href: &str, text: &str) -> Markup {
+    Markup(format!("<a href=\"{}\"><bdi>{}</bdi></a>", escaped(href), escaped(text)))
+}
+
+/// The first of some things in words, and how many more there are.
+pub fn some_of<T>(all: &[T], n_max: usize, words: impl Fn(&T) -> String) -> String {
+    let mut named: Vec<_> = all.iter().take(n_max).map(words).collect();
+    named.extend((all.len() > n_max).then(|| format!("{} more", all.len() - n_max)));
+    named.join(", ")
+}
+
+/// The name of an executor without its process.
+pub fn of_executor(executor: &str) -> &str {
+    executor.rsplit_once('@').map_or(executor, |(name, _)| name)
 }
 
 /// The time of day of an RFC 3339 time in UTC.
@@ -82,9 +94,8 @@ pub fn ago(rfc3339: &str) -> Markup {
     timed("data-ago", rfc3339)
 }
 
-fn timed(how: &str, rfc3339: &str) -> Markup {
-    let (moment, clock) = (escaped(rfc3339), escaped(clock(rfc3339)));
-    Markup(format!("<time {how} datetime=\"{moment}\" title=\"{moment}\">{clock}</time>"))
+fn timed(how: &str, moment: &str) -> Markup {
+    Markup(format!("<time {how} datetime=\"{moment}\" title=\"{moment}\">{}</time>", clock(moment)))
 }
 
 /// The time of day of a log time; before the first event there is none.
@@ -132,8 +143,7 @@ pub fn of_counts(counts: &Counts) -> String {
     if words.is_empty() { "no tasks".to_owned() } else { words.join(", ") }
 }
 
-/// A name of the JSON form as a word: `most_active` as `most active`.
+/// A name of the JSON form as a word.
 pub fn name_of_value(value: &serde_json::Value) -> String {
-    let word = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    visible(&word)
+    visible(value.as_str().unwrap_or_default())
 }

@@ -51,9 +51,9 @@ fn places(state: &State, area: Rect) -> Vec<(Panel, Rect)> {
     let n_needs = (state.shown.needs.len() + 2).clamp(3, NEEDS_LINES_MAX);
     let needs_lines = Constraint::Length(u16::try_from(n_needs).unwrap_or(u16::MAX));
     if area.width + 2 < LARGE.0 || area.height + 5 < LARGE.1 {
-        let needs_lines = if state.focus == Panel::Needs { Constraint::Fill(1) } else { needs_lines };
         let [needs, below] = Layout::vertical([needs_lines, Constraint::Fill(1)]).areas(area);
-        return vec![(Panel::Needs, needs), (state.beside, below)];
+        let other = if state.focus == Panel::Needs { Panel::Plans } else { state.focus };
+        return vec![(Panel::Needs, needs), (other, below)];
     }
     let rows = [needs_lines, Constraint::Fill(3), Constraint::Fill(2), Constraint::Fill(2)];
     let [needs, upper, lower, log] = Layout::vertical(rows).areas(area);
@@ -139,10 +139,8 @@ fn draw_foot(state: &State, frame: &mut Frame, area: Rect) {
             let choices = if choices.is_empty() { choices } else { format!(" ({choices})") };
             (format!("{note} {}{choices}; Enter sends it, Esc leaves it", need.id), format!("answer> {text}"), true)
         }
-        Mode::Confirm { commands, chosen, .. } => {
-            let Some(command) = commands.get(*chosen) else { return };
-            let more = if commands.len() > 1 { "; Tab: another command" } else { "" };
-            (format!("y runs it, n leaves it{more}"), format!("run: crewlog {command}"), false)
+        Mode::Confirm { command, .. } => {
+            ("y runs it, n leaves it".to_owned(), format!("run: crewlog {command}"), false)
         }
         Mode::Read { .. } => (note, "j k scroll  Esc close".to_owned(), false),
     };

@@ -17,10 +17,9 @@ use crewlog_executors::crew::Crew;
 use crewlog_mq::{Error, Position, Query, Start};
 use futures::StreamExt;
 use ratatui::crossterm::event as keys;
-use serde_json::Value;
-use tokio::sync::mpsc::{Sender, channel};
+use tokio::sync::mpsc::{Receiver, channel};
 use tokio::task::JoinSet;
-use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+use tokio::time::{interval, sleep, timeout};
 
 use self::screen::Screen;
 use self::shown::{Asked, Shown};
@@ -33,21 +32,14 @@ use crate::views::Views;
 
 /// How often ages are drawn again.
 const TICK: Duration = Duration::from_secs(1);
-/// After so many ticks the views are read again also without an event: an acknowledgement becomes overdue by time alone.
-const TICKS_PER_LOAD: usize = 15;
+/// The views are read again this often also without an event: an acknowledgement becomes overdue by time alone.
+const RELOAD: Duration = Duration::from_secs(15);
 /// A log that grows fast is read again after this time at the earliest.
 const REST: Duration = Duration::from_millis(200);
 /// The most events that are taken from the log at once.
 const CHUNK: usize = 1_000;
 /// How long a command may take to end once the view is left.
 const STOP_MAX: Duration = Duration::from_secs(5);
-
-/// What the loop hears.
-enum Heard {
-    Event(Event),
-    Quit,
-    Failed(Failure),
-}
 
 pub async fn top(session: &Session, at: Option<Position>) -> Result<Code, Failure> {
     if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
@@ -63,9 +55,7 @@ pub async fn top(session: &Session, at: Option<Position>) -> Result<Code, Failur
     let folder = session.folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let state = State::new(shown, asked, folder, session.terminal.has_colour);
     let signals = Signals::new()?;
-    let screen = Screen::take()?;
-    let view = View { session, crew, views, doing: JoinSet::new() };
-    view.run(state, screen, signals).await
+    View { session, crew, views, doing: JoinSet::new() }.run(state, Screen::take()?, signals).await
 }
 
 /// The view, and what it waits for.
@@ -77,21 +67,30 @@ struct View<'a> {
 }
 
 impl View<'_> {
-    async fn run(mut self, mut state: State, mut screen: Screen, signals: Signals) -> Result<Code, Failure> {
-        let (sender, mut heard) = channel(16);
-        read_keys(sender.clone());
-        tokio::spawn(follow(self.crew.clone(), state.shown.head, sender.clone()));
-        tokio::spawn(tick(self.crew.clone(), sender.clone()));
-        tokio::spawn(until_signal(signals, sender));
+    async fn run(mut self, mut state: State, mut screen: Screen, mut signals: Signals) -> Result<Code, Failure> {
+        let mut keys = read_keys();
+        let grown = self.crew.store().follow(&Query::all(), Start::After(state.shown.head)).ready_chunks(CHUNK);
+        let mut grown = pin!(grown.then(async |events| {
+            sleep(REST).await;
+            events
+        }));
+        let (mut ticks, mut reloads) = (interval(TICK), interval(RELOAD));
         loop {
             screen.terminal.draw(|frame| draw::draw(&state, frame))?;
             let event = tokio::select! {
-                Some(heard) = heard.recv() => match heard {
-                    Heard::Event(event) => event,
-                    Heard::Quit => break,
-                    Heard::Failed(failure) => return Err(failure),
+                Some(key) = keys.recv() => match key? {
+                    keys::Event::Key(key) if !key.is_release() => Event::Key(key),
+                    // A new size is drawn.
+                    _other => continue,
+                },
+                Some(events) = grown.next() => match events.into_iter().filter_map(Result::err).find(Error::is_final) {
+                    Some(error) => return Err(error.into()),
+                    None => Event::Grew,
                 },
                 Some(done) = self.doing.join_next() => done.map_err(|error| Failure::user(format!("it failed: {error}")))?,
+                _ = ticks.tick() => Event::Tick(self.crew.store().now()),
+                _ = reloads.tick() => Event::Grew,
+                () = signals.next() => break,
             };
             let actions = state.update(event);
             if actions.contains(&Action::Quit) {
@@ -101,7 +100,7 @@ impl View<'_> {
         }
         drop(screen);
         // A command that is under way is not left half done.
-        let _ = timeout(STOP_MAX, async { while self.doing.join_next().await.is_some() {} }).await;
+        let _ = timeout(STOP_MAX, self.doing.join_all()).await;
         Ok(Code::Done)
     }
 
@@ -116,13 +115,12 @@ impl View<'_> {
             })),
             Action::Find { from, is_forward } => drop(self.doing.spawn(async move {
                 let found = find(&views, from, is_forward).await;
-                found.unwrap_or_else(|failure| Event::Performed { said: said(&failure), result: None })
+                found.map_or_else(|failure| Event::Performed(said(&failure)), Event::Found)
             })),
             Action::Perform { words, yes } => {
                 let (name, reply) = (self.session.person(), Default::default());
                 let remote = Remote { crew, name, is_person: true, input: None, reply };
-                let session = self.session.of_remote(remote, yes);
-                self.doing.spawn(perform(session, words));
+                self.doing.spawn(perform(self.session.of_remote(remote, yes), words));
             }
             // It ends the loop.
             Action::Quit => {}
@@ -132,27 +130,20 @@ impl View<'_> {
 
 /// Carries out a command of the command line.
 async fn perform(session: Session, words: Vec<String>) -> Event {
-    let (line, is_read) = (words.join(" "), words.first().is_some_and(|word| word == "why"));
+    let line = words.join(" ");
     let performed = match Cli::try_parse_from(["crewlog".to_owned()].into_iter().chain(words)) {
         Ok(cli) => crate::carry_out(&session, cli.command).await,
         Err(error) => Err(Failure::user(error.to_string())),
     };
-    let reply = session.reply();
-    let notes = reply.notes.join("; ");
-    match performed {
-        Ok(_) => {
-            let result: Value = serde_json::from_slice(&reply.result).unwrap_or_default();
-            Event::Performed { said: format!("done: {line}  {notes}"), result: is_read.then(|| format!("{result:#}")) }
-        }
-        Err(failure) => Event::Performed { said: format!("{}  {notes}", said(&failure)), result: None },
-    }
+    let said = performed.map_or_else(|failure| said(&failure), |_| format!("done: {line}"));
+    Event::Performed(format!("{said}  {}", session.reply().notes.join("; ")))
 }
 
-async fn find(views: &Views, from: Position, is_forward: bool) -> Result<Event, Failure> {
+/// The next failure after a position, or the last one before it.
+async fn find(views: &Views, from: Position, is_forward: bool) -> Result<Option<Position>, Failure> {
     let marks = views.as_of(None).await?.marks().await?;
     let mut failures = marks.iter().filter(|mark| mark.kind == "failure").map(|mark| mark.position);
-    let found = if is_forward { failures.find(|found| *found > from) } else { failures.rfind(|found| *found < from) };
-    Ok(Event::Found(found))
+    Ok(if is_forward { failures.find(|found| *found > from) } else { failures.rfind(|found| *found < from) })
 }
 
 /// A failure in one line.
@@ -162,56 +153,10 @@ fn said(failure: &Failure) -> String {
 }
 
 /// Reads the keyboard in a thread of its own, which ends with the program.
-fn read_keys(to: Sender<Heard>) {
-    std::thread::spawn(move || {
-        loop {
-            let heard = match keys::read() {
-                Ok(keys::Event::Key(key)) if !key.is_release() => Heard::Event(Event::Key(key)),
-                Ok(keys::Event::Paste(text)) => Heard::Event(Event::Paste(text)),
-                Ok(keys::Event::Resize(..)) => Heard::Event(Event::Resized),
-                Ok(_other) => continue,
-                Err(error) => Heard::Failed(Failure::user(format!("the terminal cannot be read: {error}"))),
-            };
-            let is_last = matches!(heard, Heard::Failed(_));
-            if to.blocking_send(heard).is_err() || is_last {
-                return;
-            }
-        }
-    });
-}
-
-/// Tells of new events after a position, until the log goes back or is closed.
-async fn follow(crew: Arc<Crew>, after: Position, to: Sender<Heard>) {
-    let mut log = pin!(crew.store().follow(&Query::all(), Start::After(after)).ready_chunks(CHUNK));
-    while let Some(items) = log.next().await {
-        let last = items.into_iter().filter_map(Result::err).find(Error::is_final);
-        let heard = last.map_or(Heard::Event(Event::Grew), |error| Heard::Failed(error.into()));
-        if to.send(heard).await.is_err() {
-            return;
-        }
-        sleep(REST).await;
-    }
-}
-
-async fn tick(crew: Arc<Crew>, to: Sender<Heard>) {
-    let mut ticks = interval(TICK);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    for n_ticks in 1_usize.. {
-        ticks.tick().await;
-        let mut events = vec![Event::Tick(crew.store().now())];
-        events.extend(n_ticks.is_multiple_of(TICKS_PER_LOAD).then_some(Event::Grew));
-        for event in events {
-            if to.send(Heard::Event(event)).await.is_err() {
-                return;
-            }
-        }
-    }
-}
-
-async fn until_signal(mut signals: Signals, to: Sender<Heard>) {
-    signals.next().await;
-    // The view is left already if nobody hears it.
-    let _ = to.send(Heard::Quit).await;
+fn read_keys() -> Receiver<io::Result<keys::Event>> {
+    let (to, read) = channel(16);
+    std::thread::spawn(move || while to.blocking_send(keys::read()).is_ok() {});
+    read
 }
 
 #[cfg(test)]

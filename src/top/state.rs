@@ -5,8 +5,8 @@ use crewlog_mq::{Position, Timestamp};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use strum::{IntoStaticStr, VariantArray};
 
-use super::shown::{Asked, Row, Shown, safe};
-use super::words::{answer, listed, without_running};
+use super::shown::{Asked, Row, Shown};
+use super::words::{answer, listed, settling};
 use crate::views::NeedView;
 
 /// How many lines a page key moves.
@@ -48,8 +48,8 @@ pub enum Mode {
     Filter,
     /// Type the answer to a question, or y or n to a request for permission.
     Answer { need: NeedView, text: String },
-    /// Agree to one of the commands that settle it, the words after `crewlog`.
-    Confirm { need: NeedView, commands: Vec<String>, chosen: usize },
+    /// Agree to the command that settles it, the line after `crewlog`.
+    Confirm { need: NeedView, command: String },
     /// Read a text.
     Read { title: &'static str, text: String, line: u16 },
 }
@@ -58,8 +58,6 @@ pub enum Mode {
 #[derive(Debug)]
 pub enum Event {
     Key(KeyEvent),
-    Paste(String),
-    Resized,
     /// A second has passed.
     Tick(Timestamp),
     /// The log got events.
@@ -68,11 +66,8 @@ pub enum Event {
     NotLoaded(String),
     /// The mark that was looked for.
     Found(Option<Position>),
-    /// What a command said, and its result if that is a text of several lines.
-    Performed {
-        said: String,
-        result: Option<String>,
-    },
+    /// What a command said.
+    Performed(String),
 }
 
 /// What the view wants done.
@@ -98,8 +93,6 @@ pub struct State {
     pub shown: Shown,
     pub asked: Asked,
     pub focus: Panel,
-    /// The panel below the needs on a small terminal.
-    pub beside: Panel,
     pub mode: Mode,
     /// What was said last.
     pub note: String,
@@ -125,7 +118,7 @@ impl Panel {
 
 impl State {
     pub fn new(shown: Shown, asked: Asked, folder: String, has_colour: bool) -> Self {
-        let mut state = Self { asked, beside: Panel::Plans, folder, has_colour, ..Self::default() };
+        let mut state = Self { asked, folder, has_colour, ..Self::default() };
         state.take(shown);
         state
     }
@@ -134,14 +127,6 @@ impl State {
     pub fn update(&mut self, event: Event) -> Vec<Action> {
         match event {
             Event::Key(key) => return self.key(key),
-            Event::Paste(pasted) => {
-                if let Mode::Answer { text, need } = &mut self.mode
-                    && need.kind != Kind::Permission
-                {
-                    text.push_str(&pasted.split_whitespace().collect::<Vec<_>>().join(" "));
-                }
-            }
-            Event::Resized => {}
             Event::Tick(now) => {
                 self.now = now;
                 return if self.is_stale { self.load() } else { Vec::new() };
@@ -160,12 +145,7 @@ impl State {
             }
             Event::Found(Some(position)) => return self.go(Some(position)),
             Event::Found(None) => self.note = "there is no other failure on that side".to_owned(),
-            Event::Performed { said, result } => {
-                self.note = said;
-                if let Some(result) = result {
-                    self.mode = Mode::Read { title: "Result", text: safe(&result), line: 0 };
-                }
-            }
+            Event::Performed(said) => self.note = said,
         }
         Vec::new()
     }
@@ -234,14 +214,10 @@ impl State {
             Mode::Browse => return self.browse(key.code),
             Mode::Filter => self.type_filter(key.code),
             Mode::Answer { need, text } => return self.answer(key, need, text),
-            Mode::Confirm { need, commands, chosen } => match key.code {
-                KeyCode::Enter | KeyCode::Char('y') => return self.perform(listed(&commands[chosen]), false),
+            Mode::Confirm { need, command } => match key.code {
+                KeyCode::Enter | KeyCode::Char('y') => return self.perform(listed(&command), false),
                 KeyCode::Esc | KeyCode::Char('n' | 'q') => {}
-                KeyCode::Tab | KeyCode::Down | KeyCode::Char('j') => {
-                    let chosen = (chosen + 1) % commands.len();
-                    self.mode = Mode::Confirm { need, commands, chosen };
-                }
-                _other => self.mode = Mode::Confirm { need, commands, chosen },
+                _other => self.mode = Mode::Confirm { need, command },
             },
             Mode::Read { title, text, line } => {
                 let line = match key.code {
@@ -261,9 +237,9 @@ impl State {
         self.note.clear();
         match code {
             KeyCode::Char('q') => return vec![Action::Quit],
-            KeyCode::Tab | KeyCode::Right => self.focus_on(self.focus.moved(1)),
-            KeyCode::BackTab | KeyCode::Left => self.focus_on(self.focus.moved(Panel::ALL.len() - 1)),
-            KeyCode::Char(digit @ '1'..='6') => self.focus_on(Panel::ALL[digit as usize - '1' as usize]),
+            KeyCode::Tab | KeyCode::Right => self.focus = self.focus.moved(1),
+            KeyCode::BackTab | KeyCode::Left => self.focus = self.focus.moved(Panel::ALL.len() - 1),
+            KeyCode::Char(digit @ '1'..='6') => self.focus = Panel::ALL[digit as usize - '1' as usize],
             KeyCode::Down | KeyCode::Char('j') => return self.step(1),
             KeyCode::Up | KeyCode::Char('k') => return self.step(-1),
             KeyCode::PageDown => return self.step(PAGE),
@@ -288,13 +264,6 @@ impl State {
         Vec::new()
     }
 
-    fn focus_on(&mut self, panel: Panel) {
-        self.focus = panel;
-        if panel != Panel::Needs {
-            self.beside = panel;
-        }
-    }
-
     /// Moves the choice in the panel. The tasks are those of the chosen plan.
     fn step(&mut self, by: isize) -> Vec<Action> {
         let rows = self.rows(self.focus);
@@ -311,18 +280,13 @@ impl State {
     fn open(&mut self) -> Vec<Action> {
         let rows = self.rows(self.focus);
         let Some(place) = self.chosen(self.focus, &rows).map(|chosen| rows[chosen].place) else { return Vec::new() };
-        let is_need = self.focus == Panel::Needs && !self.is_past();
-        // The list shows what `conflicts` would.
-        let settles = |need: &NeedView| {
-            let commands = need.commands.iter().filter(|command| *command != "conflicts");
-            commands.map(|command| without_running(command)).collect::<Vec<_>>()
-        };
-        match self.shown.needs.get(place).filter(|need| is_need && !settles(need).is_empty()).cloned() {
-            Some(need) if matches!(need.kind, Kind::Permission | Kind::Question | Kind::Failure) => {
+        let need = self.shown.needs.get(place).filter(|_| self.focus == Panel::Needs && !self.is_past()).cloned();
+        match need.and_then(|need| Some((settling(&need)?, need))) {
+            Some((_, need)) if matches!(need.kind, Kind::Permission | Kind::Question | Kind::Failure) => {
                 self.mode = Mode::Answer { need, text: String::new() };
             }
-            Some(need) => self.mode = Mode::Confirm { commands: settles(&need), need, chosen: 0 },
-            None if self.focus == Panel::Plans => self.focus_on(Panel::Tasks),
+            Some((command, need)) => self.mode = Mode::Confirm { need, command },
+            None if self.focus == Panel::Plans => self.focus = Panel::Tasks,
             None => {
                 let text = self.shown.details(self.focus, place).unwrap_or_default();
                 self.mode = Mode::Read { title: "Details", text, line: 0 };

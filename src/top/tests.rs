@@ -239,11 +239,10 @@ fn typed_answer_is_sent() {
     let mut state = live();
     assert_eq!(press(&mut state, "j\n"), []);
     check_in_order(&drawn(&state, 80, 24), &["Which colour is it?", "p q1", "answer>"]);
-    state.update(Event::Paste("\ndeep\n".into()));
-    assert_eq!(press(&mut state, " q"), [], "keys are text");
+    assert_eq!(press(&mut state, "deep q"), [], "keys are text");
     check_in_order(&drawn(&state, 80, 24), &["answer> deep q"]);
     assert_eq!(press(&mut state, "\n"), performs(&["answer", "--", "p", "q1", "deep q"], false));
-    state.update(Event::Performed { said: "error: it is answered".into(), result: None });
+    state.update(Event::Performed("error: it is answered".into()));
     check_in_order(&drawn(&state, 80, 24), &["Needs you", "error: it is answered"]);
     assert_eq!(press(&mut state, "\n\n"), [], "an empty answer is not sent");
     assert_eq!(press(&mut state, "\rq"), [Action::Quit]);

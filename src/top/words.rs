@@ -10,18 +10,17 @@ pub fn answer(need: &NeedView, option: Option<&str>, text: Option<&str>) -> Vec<
     words.map(str::to_owned).collect()
 }
 
-/// A listed command, so that it runs no tasks itself: workers do.
-pub fn without_running(command: &str) -> String {
-    match split(command).as_slice() {
-        [resume, _plan] if resume == "resume" => command.replacen("resume", "resume --detach", 1),
-        _other => command.to_owned(),
-    }
+/// The line of the command that settles it, if it is one: lists are on the screen. It runs no tasks itself: workers do.
+pub fn settling(need: &NeedView) -> Option<String> {
+    let command = need.commands.iter().find(|command| *command != "conflicts" && !command.starts_with("why "))?;
+    let is_plan = command.starts_with("resume ") && split(command).len() == 2;
+    Some(if is_plan { command.replacen("resume", "resume --detach", 1) } else { command.clone() })
 }
 
-/// The words of a listed command. None of its names is taken for an option.
+/// The words of such a line. None of its names is taken for an option.
 pub fn listed(command: &str) -> Vec<String> {
     let mut words = split(command);
-    let n_before = if words.get(1).is_some_and(|word| word == "--detach") { 2 } else { 1 };
+    let n_before = if command.starts_with("resume --detach ") { 2 } else { 1 };
     words.insert(n_before.min(words.len()), "--".to_owned());
     words
 }
