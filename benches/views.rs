@@ -20,15 +20,19 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crewlog_executors::crew::Crew;
 use crewlog_mq::{EventStore, is_postgres_url};
 use crewlog_planner::claim::TaskProgress;
 use crewlog_planner::crew::agents::Activity;
+use futures::future::join_all;
 use serde_json::Value;
 use tokio::runtime::Runtime;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 use self::filling::{Agent, Filled, PROJECT, crew_on, fill, report};
 use self::page::{Browser, DEADLINE, Page};
@@ -46,6 +50,8 @@ const LOAD_LASTS: Duration = Duration::from_secs(20);
 const LOAD_EVERY: Duration = Duration::from_millis(10);
 /// Linux counts the time of processes in hundredths of a second.
 const TICKS_PER_SECOND: f64 = 100.0;
+/// A line of a stream is kept up to here: enough for a position.
+const LINE_BYTES_KEPT: usize = 40;
 
 fn main() -> Result<(), Failure> {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -285,7 +291,7 @@ fn wait_painted(page: &Page, position: i64) {
 }
 
 impl Bench {
-    /// Opens the page anew, and waits until it follows the log.
+    /// Reloads the page, and waits until it follows the log.
     fn follow(&mut self) -> Result<(), Failure> {
         self.browser.goto(&self.client.url("/"));
         let position = self.runtime.block_on(self.writer.write_all())?;
@@ -326,13 +332,13 @@ impl Bench {
     fn many_pages(&mut self, name: &str, addresses: &[&str]) -> Result<(), Failure> {
         self.follow()?;
         let readers: Vec<Arc<Reader>> = (0..N_PAGES).map(|_| Arc::default()).collect();
-        let streams: Vec<_> = readers.iter().zip(addresses.iter().cycle()).collect();
-        for (reader, address) in streams {
+        let mut reading = JoinSet::new();
+        for (reader, address) in readers.iter().zip(addresses.iter().cycle()) {
             let answer = self.runtime.block_on(self.client.get(&format!("/live{address}")))?;
-            self.runtime.spawn(reader.clone().read(answer));
+            reading.spawn_on(reader.clone().read(answer), self.runtime.handle());
         }
         let first = self.runtime.block_on(self.writer.store.head())?;
-        wait_all(&readers, first.0)?;
+        self.runtime.block_on(wait_all(&readers, first.0))?;
         let (began, used, bytes) = (Instant::now(), self.server.processor_time()?, n_bytes(&readers));
         let writer = &mut self.writer;
         self.runtime.block_on(async {
@@ -345,7 +351,7 @@ impl Bench {
         })?;
         let (used, seconds) = (self.server.processor_time()? - used, began.elapsed().as_secs_f64());
         let last = self.runtime.block_on(self.writer.store.head())?;
-        wait_all(&readers, last.0)?;
+        self.runtime.block_on(wait_all(&readers, last.0))?;
         wait_painted(&self.browser, last.0);
         let (cores, rate) = (used / seconds, (last.0 - first.0) as f64 / seconds);
         let verdict = if cores < 1.0 { "ok" } else { "over" };
@@ -356,27 +362,27 @@ impl Bench {
     }
 }
 
-/// One who follows a page, and keeps nothing of it but the position.
+/// A reader of a page that keeps nothing of it but the position.
 #[derive(Default)]
 struct Reader {
-    position: AtomicI64,
-    n_bytes: AtomicI64,
+    position: watch::Sender<i64>,
+    n_bytes: AtomicU64,
 }
 
 impl Reader {
-    /// Reads until the stream ends. The position is the id of a message, at the beginning of a line.
+    /// Reads until the stream ends. The position is the id of a message, on a line of its own.
     async fn read(self: Arc<Self>, mut answer: reqwest::Response) {
         let mut begun: Vec<u8> = Vec::new();
         while let Ok(Some(chunk)) = answer.chunk().await {
-            self.n_bytes.fetch_add(i64::try_from(chunk.len()).unwrap_or_default(), Ordering::Relaxed);
+            self.n_bytes.fetch_add(chunk.len() as u64, Ordering::Relaxed);
             for part in chunk.split_inclusive(|byte| *byte == b'\n') {
-                begun.extend_from_slice(&part[..part.len().min(40)]);
+                begun.extend_from_slice(&part[..part.len().min(LINE_BYTES_KEPT)]);
                 if !part.ends_with(b"\n") {
                     continue;
                 }
                 let line = String::from_utf8_lossy(&begun);
                 if let Some(id) = line.strip_prefix("id:").and_then(|id| id.trim().parse().ok()) {
-                    self.position.store(id, Ordering::Relaxed);
+                    self.position.send_replace(id);
                 }
                 begun.clear();
             }
@@ -384,21 +390,18 @@ impl Reader {
     }
 }
 
-fn n_bytes(readers: &[Arc<Reader>]) -> i64 {
+fn n_bytes(readers: &[Arc<Reader>]) -> u64 {
     readers.iter().map(|reader| reader.n_bytes.load(Ordering::Relaxed)).sum()
 }
 
 /// Waits until each reader has a position.
-fn wait_all(readers: &[Arc<Reader>], position: i64) -> Result<(), Failure> {
-    let began = Instant::now();
-    loop {
-        let n_late = readers.iter().filter(|reader| reader.position.load(Ordering::Relaxed) < position).count();
-        if n_late == 0 {
-            return Ok(());
-        }
-        if began.elapsed() > DEADLINE {
-            return Err(format!("{n_late} of {} connections did not get position {position}", readers.len()).into());
-        }
-        std::thread::sleep(Duration::from_millis(10));
+async fn wait_all(readers: &[Arc<Reader>], position: i64) -> Result<(), Failure> {
+    let has_it = readers.iter().map(async |reader| {
+        let mut seen = reader.position.subscribe();
+        timeout(DEADLINE, seen.wait_for(|seen| *seen >= position)).await.is_ok()
+    });
+    match join_all(has_it).await.iter().filter(|has_it| !**has_it).count() {
+        0 => Ok(()),
+        n_late => Err(format!("{n_late} of {} connections did not get position {position}", readers.len()).into()),
     }
 }
