@@ -148,8 +148,8 @@ async fn turn(crew: &Crew, agent: &mut Agent, n: usize) -> Result<bool, Failure>
         return Ok(false);
     };
     match *n_turns {
-        1 | 3 | 6 => drop(crew.update_task(caller, &id, progress(*n_turns), None).await?),
-        2 | 5 => crew.report(caller, report(Activity::Working, Some(id), n)).await?,
+        1 | 3 | 6 | 9 => drop(crew.update_task(caller, &id, progress(*n_turns), None).await?),
+        2 | 5 | 10 => crew.report(caller, report(Activity::Working, Some(id), n)).await?,
         4 => drop(crew.send(caller, message(&caller.agent, n)).await?),
         7 if n.is_multiple_of(5) => {
             let edited = Target::literal(&format!("docs/page-{}.md", n % 50))?;
