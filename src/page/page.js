@@ -39,9 +39,9 @@
       : node.dataset.step ? `[data-step="${node.dataset.step}"]` : node.dataset.scroll ? `[data-scroll="${CSS.escape(node.dataset.scroll)}"]` : node.tagName.toLowerCase();
     return form && form !== node ? `[data-key="${CSS.escape(form.dataset.key)}"] ${own}` : own;
   };
-  const swapPart = (id, html) => {
+  const keep = (id, html) => {
     const part = document.getElementById(id);
-    if (!part) return;
+    if (!part) return [];
     const focus = part.contains(document.activeElement) && document.activeElement;
     const slider = focus && focus.matches("[data-slider]") && focus;
     const focused = focus && (focus.dataset.step ? `[data-step="${focus.dataset.step}"]` : slider ? "[data-slider]" : keyOf(focus));
@@ -49,24 +49,34 @@
     const typed = all("input:not([type=hidden]):not([type=range]),select", part).filter((field) =>
       field.tagName === "SELECT" ? field.selectedOptions[0] && !field.selectedOptions[0].defaultSelected : field.value !== field.defaultValue).map((field) => [keyOf(field), field.value]);
     const open = new Map(all("details[data-key]", part).map((node) => [node.dataset.key, node.open]));
-    const scrolled = all("[data-scroll]", part).map((node) => [node.dataset.scroll, node.scrollLeft, node.scrollTop]);
+    const scrolled = all("[data-scroll]", part).map((node) => [node.dataset.scroll, node.scrollLeft, node.scrollTop]).filter(([, left, top]) => left || top);
     // A tail that was scrolled keeps the row that it shows.
     const tail = $(".tail", part), row = tail && tail.scrollTop < -4 && all("tr[data-position]", tail).find((one) => one.getBoundingClientRect().top >= tail.getBoundingClientRect().top);
-    const was = row && row.getBoundingClientRect().top;
+    return [{ part, html, focused, range, typed, open, scrolled, row, was: row && row.getBoundingClientRect().top }];
+  };
+  const put = ({ part, html, open, typed }) => {
     part.innerHTML = html;
     for (const node of all("details[data-key]", part)) if (open.has(node.dataset.key)) node.open = open.get(node.dataset.key);
+    for (const [key, value] of typed) { const field = $(key, part); if (field) field.value = value; }
+    begin(part);
+  };
+  const restore = ({ part, focused, range, scrolled, row, was }) => {
     for (const [key, left, top] of scrolled) {
       const node = $(`[data-scroll="${CSS.escape(key)}"]`, part);
       if (node) { node.scrollLeft = left; node.scrollTop = top; }
     }
     const still = row && $(`tr[data-position="${row.dataset.position}"]`, part);
     if (still) $(".tail", part).scrollTop += still.getBoundingClientRect().top - was;
-    for (const [key, value] of typed) { const field = $(key, part); if (field) field.value = value; }
     if (focused) {
       const field = $(focused, part);
       if (field) { field.focus({ preventScroll: true }); if (range) try { field.setSelectionRange(...range); } catch { /* not a text */ } }
     }
-    begin(part);
+  };
+  // First all reads, then all writes: a read after a write makes the browser lay out the page again.
+  const swapParts = (parts) => {
+    const kept = parts.flatMap(([id, html]) => keep(id, html));
+    kept.forEach(put);
+    kept.forEach(restore);
   };
   const show = (page) => {
     if (pressed || composing) { waiting = waiting ? { ...page, parts: { ...waiting.parts, ...page.parts } } : page; return; }
@@ -75,14 +85,14 @@
     skew = page.now / 1000 - Date.now();
     if (page.live !== undefined) { main.dataset.live = page.live; document.body.classList.toggle("past", !page.live); }
     document.title = page.title;
-    for (const [id, html] of Object.entries(page.parts)) {
-      if (id !== "time" || !dragging) { swapPart(id, html); continue; }
+    const parts = Object.entries(page.parts).filter(([id]) => id !== "time" || !dragging);
+    swapParts([...parts, ...(page.gone || []).map((id) => [id, ""])]);
+    if (dragging && page.parts.time) {
       const parsed = document.createElement("template");
-      parsed.innerHTML = html;
+      parsed.innerHTML = page.parts.time;
       $(".line").replaceWith($(".line", parsed.content));
       tell($("#time"));
     }
-    for (const id of page.gone || []) swapPart(id, "");
     requestAnimationFrame(() => performance.mark("crewlog:painted", { detail: { at: page.at } }));
   };
   const release = () => { pressed = composing = false; const page = waiting; waiting = undefined; if (page) show(page); };

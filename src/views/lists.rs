@@ -1,23 +1,17 @@
 //! Lists: the plans, conflicts and statistics of the log, and what is marked on the time line of a plan.
 
-use std::collections::BTreeMap;
-
 use crewlog_executors::projecting::Projected;
-use crewlog_executors::reacting::fold;
 use crewlog_mq::{Error, Position, Query, Range, Recorded};
 use crewlog_planner::claim::{self, TaskEvent};
 use crewlog_planner::crew::asks::{self, AskEvent};
-use crewlog_planner::crew::conflicts::{ConflictEvent, Conflicts, Holder, Moment, TaskRef};
+use crewlog_planner::crew::conflicts::{ConflictEvent, Conflicts, Holder, Moment};
 use crewlog_planner::crew::statistics::Statistics;
 use crewlog_planner::event::{self, Event, plan_tag};
 use crewlog_planner::listing::{PlanList, PlanSummary};
-use serde_json::json;
 
 use super::points::forks_of;
 use super::track::Stage;
-use super::{
-    AsOf, ConflictHolder, ConflictView, CountsAt, CountsView, ListedPlan, Mark, PlanShown, ProjectFigures, Resolved,
-};
+use super::{AsOf, ConflictHolder, ConflictView, CountsAt, CountsView, ListedPlan, Mark, PlanShown, ProjectFigures};
 use crate::failure::{Code, Failure};
 use crate::queries::unreadable_plan;
 use crate::terminal::say;
@@ -96,7 +90,7 @@ impl AsOf {
     pub async fn conflicts(&self, plan: Option<&str>, with_resolved: bool) -> Result<Vec<ConflictView>, Failure> {
         let tag = plan.map(plan_tag);
         let mut found: Vec<ConflictView> = match with_resolved {
-            true => self.all_conflicts(tag.as_ref()).await?,
+            true => self.every_conflict().await?.with(tag.as_ref()).collect(),
             false => {
                 let open = &self.folded::<Conflicts>(&self.kept.conflicts).await?.0;
                 let open = open.open().filter(|(_, open)| tag.as_ref().is_none_or(|tag| open.tags.contains(tag)));
@@ -105,32 +99,6 @@ impl AsOf {
         };
         found.sort_by(|a, b| (a.position, &a.project, a.conflict).cmp(&(b.position, &b.project, b.conflict)));
         Ok(found)
-    }
-
-    /// All conflicts up to the position; the resolved ones are in the whole history alone.
-    async fn all_conflicts(&self, tag: Option<&String>) -> Result<Vec<ConflictView>, Failure> {
-        let mut known: BTreeMap<(String, u64), ConflictView> = BTreeMap::new();
-        fold::<Conflicts>(self.store(), self.at, |cause, said| {
-            if tag.is_some_and(|tag| !said.tags.contains(tag)) {
-                return;
-            }
-            let since = Moment { position: cause.position, at: cause.created_at };
-            match &said.event {
-                ConflictEvent::ConflictDetected { conflict: number, .. } => {
-                    let found = ConflictView::of(&said.project, &said.event, since);
-                    known.extend(found.map(|found| ((said.project.clone(), *number), found)));
-                }
-                ConflictEvent::ConflictResolved { conflict, by: TaskRef { plan, task }, resolution } => {
-                    if let Some(found) = known.get_mut(&(said.project.clone(), *conflict)) {
-                        let (position, since) = (since.position, rfc3339(since.at));
-                        let (plan, task, resolution) = (plan.clone(), task.to_string(), json!(resolution));
-                        found.resolved = Some(Resolved { position, since, plan, task, resolution });
-                    }
-                }
-            }
-        })
-        .await?;
-        Ok(known.into_values().collect())
     }
 
     /// What is marked on the time line of the whole log up to this position: failures, conflicts, questions and checkpoints.
@@ -165,7 +133,7 @@ impl ListedPlan {
 
 impl ConflictView {
     /// A conflict that is not resolved yet.
-    fn of(project: &str, detected: &ConflictEvent, since: Moment) -> Option<Self> {
+    pub(super) fn of(project: &str, detected: &ConflictEvent, since: Moment) -> Option<Self> {
         let ConflictEvent::ConflictDetected { conflict, pattern, holders, n_holders } = detected else { return None };
         let holder = |Holder { plan, task, executor, patterns }: &Holder| ConflictHolder {
             plan: plan.clone(),

@@ -4,6 +4,7 @@
 //! A view is made of folds of events, kept warm in memory at some positions ([`warm`]), so it costs little at the head and at any
 //! position. Each has a JSON form, documented by its type. A view at a position has whole appends only: none that goes on after it.
 
+mod conflicts;
 mod crew;
 mod events;
 mod files;
@@ -33,6 +34,7 @@ use crewlog_planner::crew::messages::Messages;
 use crewlog_planner::crew::statistics::Statistics;
 use crewlog_planner::listing::PlanList;
 
+use self::conflicts::EveryConflict;
 pub use self::events::{EventDetail, EventFilter, Linked};
 pub use self::forms::*;
 pub use self::graph::{GraphNode, PlanGraph};
@@ -61,6 +63,7 @@ struct Kept {
     plans: Mutex<VecDeque<(String, Arc<Warm<Track>>)>>,
     list: Warm<Folded<PlanList>>,
     conflicts: Warm<Folded<Conflicts>>,
+    every_conflict: Warm<EveryConflict>,
     statistics: Warm<Folded<Statistics>>,
     agents: Warm<Handled<Agents>>,
     leases: Warm<Handled<Leases>>,
@@ -75,6 +78,7 @@ impl Kept {
             plans: Mutex::default(),
             list: Warm::default(),
             conflicts: Warm::default(),
+            every_conflict: Warm::default(),
             statistics: Warm::default(),
             agents: Warm::default(),
             leases: Warm::default(),
@@ -217,6 +221,13 @@ impl AsOf {
             store.records(&query, range)
         })
         .await
+    }
+
+    /// All conflicts. No snapshot has those that are resolved, so the first time reads the whole log.
+    async fn every_conflict(&self) -> Result<Arc<EveryConflict>, Error> {
+        let store = self.store().clone().as_stored();
+        let records = |range| store.records(&Query::all(), range);
+        self.kept.every_conflict.at(self.at, self.is_past, async { Ok(None) }, records).await
     }
 
     async fn handled<H>(&self, warm: &Warm<Handled<H>>) -> Result<Arc<Handled<H>>, Error>

@@ -95,7 +95,11 @@ impl<F: Fold> Warm<F> {
     ) -> Result<Arc<F>, Error> {
         let mut states = self.states.lock().await;
         let (from, state) = match states.before(at) {
-            Some(kept) => kept,
+            Some(kept) => {
+                // This state is replaced below: it changes in place, unless somebody still reads it or it is kept.
+                states.last[usize::from(is_past)].take_if(|(position, _)| *position == kept.0 && *position < at);
+                kept
+            }
             None => match base.await? {
                 Some((state, from)) => (from, Arc::new(state)),
                 None => (Position(0), Arc::new(F::default())),
