@@ -57,11 +57,11 @@ impl Changes {
         };
         let ids = |names: &[String]| names.iter().map(id).collect::<Result<Vec<_>, _>>();
         let Self { add, after, add_before, edit, edits, skip, reorder } = self;
-        let is_question = |name: &String| {
-            let task = state.task_named(name);
-            task.is_some_and(|task| task.plan.kind == NodeKind::Clarification)
-        };
-        if skip.iter().chain(&edit).chain(&reorder).any(is_question) {
+        let is_question = |task: &Task| task.plan.kind == NodeKind::Clarification && !task.status.is_end();
+        let named = |name: &String| state.task_named(name);
+        // Without its order it would not wait for the answer any more.
+        let passes_by = reorder.as_ref().and_then(named).is_some_and(|task| state.waits_for_question(task.plan.id));
+        if passes_by || skip.iter().chain(&edit).chain(&reorder).filter_map(named).any(is_question) {
             session.person_only("skip or change a question")?;
         }
         let mut amendments = Vec::new();

@@ -110,7 +110,7 @@ impl Credentials {
         Ok(Self { agent, person, is_used: AtomicBool::new(false), cookie, tokens, name, is_secure })
     }
 
-    /// Who makes a request. A token that was revoked counts no more from then on.
+    /// Who makes a request. A token that was revoked is refused from then on; a stream that is open goes on to its end.
     pub fn caller(&self, headers: &HeaderMap) -> Option<Caller> {
         let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
         if let Some(token) = text(AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer ")) {
@@ -182,10 +182,17 @@ fn read(file: &Path) -> Result<Vec<Token>, Failure> {
     }
 }
 
-fn write(file: &Path, tokens: &[Token]) -> Result<(), Failure> {
-    let next = file.with_extension("tokens-next");
+/// Changes the tokens, one process at a time.
+fn change(file: &Path, change: impl FnOnce(&mut Vec<Token>) -> Result<(), Failure>) -> Result<(), Failure> {
+    let cannot = |error: std::io::Error| Failure::user(format!("{} cannot be locked: {error}", file.display()));
+    let beside = |ending: &str| PathBuf::from(format!("{}.{ending}", file.display()));
+    let lock = fs::File::options().create(true).append(true).mode(0o600).open(beside("lock")).map_err(cannot)?;
+    lock.lock().map_err(cannot)?;
+    let mut tokens = read(file)?;
+    change(&mut tokens)?;
+    let next = beside("next");
     let _ = fs::remove_file(&next);
-    write_private(&next, &serde_json::to_string_pretty(tokens)?)?;
+    write_private(&next, &serde_json::to_string_pretty(&tokens)?)?;
     fs::rename(&next, file).map_err(|error| Failure::user(format!("{} cannot be written: {error}", file.display())))
 }
 
@@ -212,31 +219,26 @@ fn list(session: &Session) -> Result<Code, Failure> {
 fn add(session: &Session, name: &str, mut scopes: Vec<Scope>) -> Result<Code, Failure> {
     session.person_only("make tokens")?;
     let file = session.place.beside("tokens");
-    let mut tokens = read(&file)?;
     let is_name = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if name.is_empty() || name.len() > TOKEN_NAME_CHARS_MAX || !name.chars().all(is_name) {
-        return Err(Failure::user(format!(
-            "{name:?} is no name: use 1 to {TOKEN_NAME_CHARS_MAX} letters, digits, dashes, dots and underscores"
-        )));
-    }
-    if tokens.iter().any(|token| token.name == name) {
-        return Err(Failure::new(Code::Conflict, format!("there is a token {name} already"))
-            .hint(session.command(&format!("tokens revoke {name}"))));
-    }
-    if tokens.len() >= TOKENS_MAX {
-        return Err(Failure::new(Code::Conflict, format!("there are {TOKENS_MAX} tokens, the most")));
+        let form = format!("use 1 to {TOKEN_NAME_CHARS_MAX} letters, digits, dashes, dots and underscores");
+        return Err(Failure::user(format!("{name:?} is no name: {form}")));
     }
     scopes.sort_unstable();
     scopes.dedup();
     let token = random();
-    let now = crewlog_mq::Timestamp(jiff::Timestamp::now().as_microsecond());
-    tokens.push(Token {
-        name: name.to_owned(),
-        sha256: digest(&token),
-        scopes: scopes.clone(),
-        created_at: rfc3339(now),
-    });
-    write(&file, &tokens)?;
+    change(&file, |tokens| {
+        if tokens.iter().any(|token| token.name == name) {
+            return Err(Failure::new(Code::Conflict, format!("there is a token {name} already"))
+                .hint(session.command(&format!("tokens revoke {name}"))));
+        }
+        if tokens.len() >= TOKENS_MAX {
+            return Err(Failure::new(Code::Conflict, format!("there are {TOKENS_MAX} tokens, the most")));
+        }
+        let created_at = rfc3339(crewlog_mq::Timestamp(jiff::Timestamp::now().as_microsecond()));
+        tokens.push(Token { name: name.to_owned(), sha256: digest(&token), scopes: scopes.clone(), created_at });
+        Ok(())
+    })?;
     let json = serde_json::json!({ "name": name, "token": token, "scopes": scopes });
     session.print_done(&format!("{token}\n(shown once; send it as Authorization: Bearer TOKEN)"), &json)
 }
@@ -244,12 +246,11 @@ fn add(session: &Session, name: &str, mut scopes: Vec<Scope>) -> Result<Code, Fa
 fn revoke(session: &Session, name: &str) -> Result<Code, Failure> {
     session.person_only("revoke tokens")?;
     let file = session.place.beside("tokens");
-    let mut tokens = read(&file)?;
-    let n_before = tokens.len();
-    tokens.retain(|token| token.name != name);
-    if tokens.len() == n_before {
-        return Err(Failure::new(Code::Nothing, format!("there is no token {name:?}")).hint(session.command("tokens")));
-    }
-    write(&file, &tokens)?;
+    change(&file, |tokens| {
+        let n_before = tokens.len();
+        tokens.retain(|token| token.name != name);
+        let missing = || Failure::new(Code::Nothing, format!("there is no token {name:?}"));
+        if tokens.len() < n_before { Ok(()) } else { Err(missing().hint(session.command("tokens"))) }
+    })?;
     session.print_done(&format!("{name} is revoked"), &serde_json::json!({ "revoked": name }))
 }

@@ -286,10 +286,15 @@ pub async fn command(
 ) -> Result<Json<Value>, Problem> {
     let Json(body) = body.map_err(|rejection| Problem::new(rejection.status(), rejection.body_text()))?;
     let Value::Object(fields) = body else { return Err(Problem::invalid("the body is a JSON object")) };
-    let call = perform(&api, &caller, &name, &fields);
-    let Some(key) = headers.get(KEY) else { return call.await.map(Json) };
-    let key = key.to_str().ok().filter(|key| (1..=KEY_CHARS_MAX).contains(&key.len()));
+    let Some(key) = headers.get(KEY) else { return perform(&api, &caller, &name, &fields).await.map(Json) };
+    let key = key.to_str().ok().filter(|key| (1..=KEY_CHARS_MAX).contains(&key.len())).map(str::to_owned);
     let key = key.ok_or_else(|| Problem::invalid(format!("an idempotency key has 1 to {KEY_CHARS_MAX} characters")))?;
-    let payload = crate::text::sha256(&json!([name, fields]).to_string());
-    once(&api.crew, &format!("@{}", caller.name()), key, payload, call).await.map(Json)
+    // A caller who hangs up finds the result when it comes back.
+    let carrying_out = tokio::spawn(async move {
+        let payload = crate::text::sha256(&json!([name, fields]).to_string());
+        let call = perform(&api, &caller, &name, &fields);
+        once(&api.crew, &format!("@{}", caller.name()), &key, payload, call).await
+    });
+    let carried_out = carrying_out.await;
+    carried_out.map_err(|_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "it failed"))?.map(Json)
 }

@@ -12,7 +12,7 @@ use axum::serve::Listener;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpListener;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, Sleep, sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
@@ -24,6 +24,9 @@ use crate::failure::Failure;
 const CONNECTIONS_MAX: usize = 1_024;
 /// How long a TLS handshake may take.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
+/// How long a connection may wait for its first byte, and between bytes in either direction.
+const FIRST_MAX: Duration = Duration::from_secs(10);
+const IDLE_MAX: Duration = Duration::from_secs(90);
 /// How long to wait when the system has no room for another connection.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -33,7 +36,15 @@ impl<T: AsyncRead + AsyncWrite + Send> Both for T {}
 /// A connection, which counts until it is closed.
 pub struct Connection {
     stream: Pin<Box<dyn Both>>,
+    /// When it is closed, unless something is sent or received before.
+    until: Pin<Box<Sleep>>,
     _place: OwnedSemaphorePermit,
+}
+
+impl Connection {
+    fn moved(&mut self) {
+        self.until.as_mut().reset(Instant::now() + IDLE_MAX);
+    }
 }
 
 /// Accepts connections.
@@ -76,7 +87,9 @@ impl Listening {
                         },
                     };
                     // Nobody takes it when the server has stopped.
-                    let _ = accepted.send((Connection { stream, _place: place }, from)).await;
+                    let _ = accepted
+                        .send((Connection { stream, until: Box::pin(sleep(FIRST_MAX)), _place: place }, from))
+                        .await;
                 });
             }
         });
@@ -102,13 +115,26 @@ impl Listener for Listening {
 
 impl AsyncRead for Connection {
     fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, to: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        self.stream.as_mut().poll_read(context, to)
+        let before = to.filled().len();
+        match self.stream.as_mut().poll_read(context, to) {
+            Poll::Pending => self.until.as_mut().poll(context).map(|()| Err(io::ErrorKind::TimedOut.into())),
+            read => {
+                if to.filled().len() > before {
+                    self.moved();
+                }
+                read
+            }
+        }
     }
 }
 
 impl AsyncWrite for Connection {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, from: &[u8]) -> Poll<io::Result<usize>> {
-        self.stream.as_mut().poll_write(context, from)
+        let written = self.stream.as_mut().poll_write(context, from);
+        if written.is_ready() {
+            self.moved();
+        }
+        written
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

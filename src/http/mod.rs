@@ -48,7 +48,7 @@ use crate::views::Views;
 /// How long requests may take to end once the server stops.
 const STOP_MAX: Duration = Duration::from_secs(2);
 /// The most streams of events at a time.
-const STREAMS_MAX: usize = 512;
+const STREAMS_MAX: usize = 64;
 pub const MCP: &str = "/mcp";
 
 /// What the handlers of `/api` share.
@@ -184,6 +184,9 @@ fn print(session: &Session, address: SocketAddr, base: &str, credentials: &Crede
 
 /// The names that requests may have for this server: any other was made to point at this machine.
 fn hosts_of(address: SocketAddr, config: &ServeConfig) -> Vec<String> {
-    let hosts = ["127.0.0.1", "localhost", "[::1]"].map(|host| format!("{host}:{}", address.port()));
+    // Clients leave out the usual ports.
+    let is_usual = matches!(address.port(), 80 | 443);
+    let port = if is_usual { String::new() } else { format!(":{}", address.port()) };
+    let hosts = ["127.0.0.1", "localhost", "[::1]"].map(|host| format!("{host}{port}"));
     hosts.into_iter().chain([address.to_string()]).chain(config.hosts.iter().cloned()).collect()
 }

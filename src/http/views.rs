@@ -122,7 +122,9 @@ macro_rules! views_of_plan {
         ) -> Answer<$($form)+> {
             let $as_of = api.as_of(&caller, $query.at).await?;
             let $plan = find_plan($as_of.store(), &plan).await?;
-            Ok(View($made, $as_of.is_past))
+            // Which plan the beginning of an id means may change.
+            let is_fixed = $as_of.is_past && plan == $plan;
+            Ok(View($made, is_fixed))
         }
     )+};
 }

@@ -116,7 +116,13 @@
     source.onerror = () => {
       lostAt ??= Date.now();
       lost();
-      if (source && source.readyState === EventSource.CLOSED) { clearTimeout(retry); retry = setTimeout(follow, 2000); }
+      if (source && source.readyState === EventSource.CLOSED) {
+        clearTimeout(retry);
+        retry = setTimeout(follow, 2000);
+        fetch("/?part=1").then((answer) => {
+          if (answer.status === 401) $("#lost").textContent = "The server was started again: open the address that it has printed.";
+        }, () => {});
+      }
     };
   };
   const stop = () => { clearTimeout(retry); if (source) source.close(); source = undefined; };

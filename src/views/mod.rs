@@ -46,8 +46,8 @@ pub use self::track::{Counts, N_STAGES, Stage, Track, tasks_of};
 use self::warm::{Folded, Handled, Warm};
 use crate::failure::{Code, Failure};
 
-/// The most plans whose folds are kept; the one that was not asked for longest goes first.
-const PLANS_MAX: usize = 32;
+/// The most states of plans that are kept; those of the plan that was not asked for longest go first.
+const PLAN_STATES_MAX: usize = 600;
 
 /// The views of a project on a log.
 pub struct Views {
@@ -194,12 +194,14 @@ impl AsOf {
         let warm = {
             let mut plans = self.kept.plans.lock().unwrap_or_else(PoisonError::into_inner);
             let place = plans.iter().position(|(known, _)| known == plan);
-            let found = place.and_then(|place| plans.remove(place));
-            let found = found.unwrap_or_else(|| (plan.to_owned(), Arc::default()));
-            let warm = found.1.clone();
-            plans.push_front(found);
-            plans.truncate(PLANS_MAX);
-            warm
+            let found = place.and_then(|place| plans.remove(place)).map(|(_, warm)| warm).unwrap_or_default();
+            plans.push_front((plan.to_owned(), found.clone()));
+            let mut n_states = 0;
+            plans.retain(|(_, warm)| {
+                n_states += warm.n_states();
+                n_states <= PLAN_STATES_MAX || Arc::ptr_eq(warm, &found)
+            });
+            found
         };
         let history = History::of(self.store(), plan).await?;
         let records = |range| history.records(self.store(), &Query::all(), range);

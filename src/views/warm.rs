@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crewlog_executors::projecting::Projected;
 use crewlog_mq::{Error, Event, EventStore, Handler, Position, Range, Recorded, Snapshot};
@@ -13,7 +14,7 @@ use tokio::sync::Mutex;
 /// After so many events a state is kept.
 const EVERY: usize = 250;
 /// The most states that are kept of a fold; then every other one is dropped, and the distance doubles.
-const STATES_MAX: usize = 48;
+const STATES_MAX: usize = 32;
 
 /// A fold of events.
 pub trait Fold: Clone + Default + Send + Sync + 'static {
@@ -68,10 +69,13 @@ impl<P: Projection + Clone + Sync + 'static> Folded<P> {
 /// The states of one fold at some positions.
 pub struct Warm<F> {
     states: Mutex<States<F>>,
+    n_states: AtomicUsize,
 }
 
 struct States<F> {
     every: usize,
+    /// Events that were folded since a state was kept.
+    n_since: usize,
     spaced: BTreeMap<Position, Arc<F>>,
     /// The last state that was asked for of the present, and of the past.
     last: [Option<(Position, Arc<F>)>; 2],
@@ -79,7 +83,17 @@ struct States<F> {
 
 impl<F> Default for Warm<F> {
     fn default() -> Self {
-        Self { states: Mutex::new(States { every: EVERY, spaced: BTreeMap::new(), last: [None, None] }) }
+        Self {
+            states: Mutex::new(States { every: EVERY, n_since: 0, spaced: BTreeMap::new(), last: [None, None] }),
+            n_states: AtomicUsize::new(1),
+        }
+    }
+}
+
+impl<F> Warm<F> {
+    /// About how many states it keeps.
+    pub fn n_states(&self) -> usize {
+        self.n_states.load(Ordering::Relaxed)
     }
 }
 
@@ -107,6 +121,7 @@ impl<F: Fold> Warm<F> {
         };
         let state = if from < at { states.fold(state, records(Range::between(from, at))).await? } else { state };
         states.last[usize::from(is_past)] = Some((at, state.clone()));
+        self.n_states.store(1 + states.spaced.len(), Ordering::Relaxed);
         Ok(state)
     }
 }
@@ -124,7 +139,7 @@ impl<F: Fold> States<F> {
         mut state: Arc<F>,
         records: impl Stream<Item = Result<Recorded, Error>>,
     ) -> Result<Arc<F>, Error> {
-        let (mut records, mut n_events) = (pin!(records), 0);
+        let mut records = pin!(records);
         let mut last: Option<Recorded> = None;
         loop {
             let next = records.try_next().await?;
@@ -132,14 +147,14 @@ impl<F: Fold> States<F> {
                 && next.as_ref().is_none_or(|next| next.append_start != before.append_start)
             {
                 Arc::make_mut(&mut state).end_append();
-                if n_events >= self.every {
-                    n_events = 0;
+                if self.n_since >= self.every {
+                    self.n_since = 0;
                     self.keep(before.position, state.clone());
                 }
             }
             let Some(recorded) = next else { return Ok(state) };
             Arc::make_mut(&mut state).take(&recorded)?;
-            n_events += 1;
+            self.n_since += 1;
             last = Some(recorded);
         }
     }

@@ -112,3 +112,21 @@ async fn a_certificate_makes_everything_go_over_tls() {
     let plain = api.client.get(api.url("/api/plans").replace("https", "http")).send().await;
     assert!(plain.is_err(), "nothing is answered without TLS");
 }
+
+#[test]
+fn tokens_that_change_at_the_same_time_are_all_as_they_were_made() {
+    let scene = Scene::with_repository();
+    scene.run(&["init"]);
+    for round in 0..5 {
+        let gone = format!("gone-{round}");
+        token(&scene, &gone, "read");
+        let adds = (0..3).map(|n| scene.start(&["tokens", "add", &format!("kept-{round}-{n}")]));
+        let running: Vec<_> = adds.chain([scene.start(&["tokens", "revoke", &gone])]).collect();
+        running.into_iter().for_each(|one| drop(one.finish().expect(0)));
+    }
+    let listed = scene.run(&["tokens", "-o", "json"]).expect(0).json();
+    let names: Vec<_> =
+        listed["tokens"].as_array().unwrap().iter().map(|token| token["name"].as_str().unwrap()).collect();
+    assert_eq!(names.len(), 15, "{names:?}");
+    assert!(names.iter().all(|name| name.starts_with("kept-")), "{names:?}");
+}

@@ -1,5 +1,7 @@
 //! Commands over HTTP: those of the command line, with the same effects and the same refusals.
 
+use std::time::Duration;
+
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -153,4 +155,36 @@ async fn a_repeated_key_has_one_effect_and_the_same_answer() {
     let refused = json!({ "plan": "none", "text": "x" });
     assert_eq!(answered(keyed("k3"), &refused).await.0, 404);
     assert_eq!(answered(keyed("k3"), &fields).await.0, 200, "a refused call leaves its key free");
+}
+
+#[tokio::test]
+async fn a_key_has_one_effect_though_its_caller_hangs_up() {
+    let (scene, plan) = waiting();
+    let api = Api::start(&scene);
+    let fields = json!({ "plan": plan, "text": "Write it" });
+    for n in 0..4 {
+        let keyed = || api.request(Method::POST, "/api/commands/task-add").header("idempotency-key", format!("k{n}"));
+        // Long enough to be read, and too short for the answer.
+        let _ = tokio::time::timeout(Duration::from_millis(2 + 3 * n), answered(keyed(), &fields)).await;
+        assert_eq!(answered(keyed(), &fields).await.0, 200);
+    }
+    assert_eq!(scene.show(&plan)["tasks"].as_array().unwrap().len(), 5);
+}
+
+#[tokio::test]
+async fn a_task_that_waits_for_an_answer_is_let_past_it_by_a_person_alone() {
+    let scene = Scene::with_repository();
+    scene.write("plan.md", "1. Run `true`\n2. May we deploy?\n3. Run `touch deployed`\n4. Run `true`\n");
+    let made = scene.run(&["run", "plan.md", "--detach", "--yes", "-q", "-o", "json"]).expect(0).json();
+    let api = Api::start(&scene);
+    let writer = token(&scene, "writer", "read,write");
+    for task in ["3", "4"] {
+        for (name, extra) in [("amend", json!({})), ("fork", json!({ "reason": "x" }))] {
+            let mut fields = json!({ "plan": made["plan"], "reorder": task, "after": ["1"] });
+            extra.as_object().unwrap().iter().for_each(|(key, value)| fields[key] = value.clone());
+            let request = api.bare(Method::POST, &format!("/api/commands/{name}")).bearer_auth(&writer);
+            let (status, problem) = answered(request, &fields).await;
+            assert_eq!(status, 403, "{name} {task}: {problem}");
+        }
+    }
 }

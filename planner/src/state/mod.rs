@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crewlog_mq::Timestamp;
 
 use crate::event::{Event, Outcome, PlannerConfig, Purpose, QuestionId, TaskStatus, Timer};
-use crate::plan::{Attachment, Origin, Parent, TaskId};
+use crate::plan::{Attachment, NodeKind, Origin, Parent, TaskId};
 pub use crate::task::{Question, Task};
 use budget::Spending;
 pub use budget::{Measure, Shortage};
@@ -116,6 +116,18 @@ impl PlannerState {
     /// The questions that wait for an answer.
     pub fn open_questions(&self) -> impl Iterator<Item = &Question> {
         self.open.iter().map(|place| &self.questions[*place])
+    }
+
+    /// Whether a task waits, through whatever others, for a question that has no answer yet.
+    pub fn waits_for_question(&self, task: TaskId) -> bool {
+        let (mut waits_for, mut seen) = (vec![task], BTreeSet::new());
+        while let Some(task) = waits_for.pop().and_then(|id| self.task(id)) {
+            if task.plan.kind == NodeKind::Clarification && !task.status.is_end() {
+                return true;
+            }
+            waits_for.extend(task.plan.depends_on.iter().map(|on| on.task).filter(|on| seen.insert(*on)));
+        }
+        false
     }
 
     /// True while a task with a command runs, or a failed one waits for its retry: such tasks go on by themselves.
