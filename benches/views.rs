@@ -246,9 +246,9 @@ async fn server_steps(client: &Client, head: i64) -> Result<(), Failure> {
         let text = client.get(&format!("/?at={position}&part=1")).await?.text().await?;
         let took = began.elapsed().as_secs_f64() * 1_000.0;
         if n == 0 {
-            first.push(took)
+            first.push(took);
         } else {
-            times.push(took)
+            times.push(took);
         }
         let page: Value = serde_json::from_str(&text)?;
         if page["at"].as_i64().is_none_or(|at| at > position) {

@@ -14,7 +14,7 @@ use tokio::sync::Mutex;
 /// After so many events a state is kept.
 const EVERY: usize = 250;
 /// The most states that are kept of a fold; then every other one is dropped, and the distance doubles.
-const STATES_MAX: usize = 32;
+const STATES_MAX: usize = 48;
 
 /// A fold of events.
 pub trait Fold: Clone + Default + Send + Sync + 'static {

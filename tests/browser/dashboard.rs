@@ -263,7 +263,7 @@ fn each_view_is_readable_at_each_size_and_in_each_scheme() {
                 page.goto(&served.url(view));
                 if let Some(folder) = &keeps {
                     fs::create_dir_all(folder).unwrap();
-                    page.screenshot(&folder.join(format!("{n:02}-{width}-{scheme}.png")));
+                    page.screenshot(folder.join(format!("{n:02}-{width}-{scheme}.png")));
                 }
                 // Widths change where texts are, schemes their colours, and both are the same to a screen reader.
                 if scheme == "light" {

@@ -58,8 +58,8 @@ async fn compare(scene: &Scene, n_positions: i64) -> usize {
         let expected = printed(&[words, &["--at", &at]].concat()).expect(0).json();
         assert_eq!(list["items"], expected[key], "{path} at {at}");
         let plans = api.view(&format!("/api/plans?at={at}")).await;
-        let Some(plan) = plans["items"].as_array().unwrap().iter().cycle().nth(n) else { continue };
-        let plan = plan["plan"].as_str().unwrap();
+        let Some(plan) = plans["items"].as_array().and_then(|plans| plans.iter().cycle().nth(n)) else { continue };
+        let plan = plan["plan"].as_str().expect("a plan has an id");
         let shown = api.view(&format!("/api/plans/{plan}?at={at}")).await;
         assert_eq!(shown, printed(&["show", plan, "--at", &at]).expect(0).json(), "{plan} at {at}");
         n_shown += 1;

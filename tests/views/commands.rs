@@ -17,7 +17,7 @@ fn waiting() -> (Scene, String) {
     (scene, plan)
 }
 
-fn task<'a>(shown: &'a Value, n: usize) -> &'a Value {
+fn task(shown: &Value, n: usize) -> &Value {
     &shown["tasks"][n - 1]
 }
 
