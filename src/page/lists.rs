@@ -2,13 +2,14 @@
 
 use askama::Template;
 
-use super::asked::Asked;
+use super::asked::{Asked, Tab};
 use super::look::{Chosen, Look};
 use super::words::{self, Markup, cut, grouped, lasting};
 use crate::failure::Failure;
 use crate::views::{ConflictView, TaskShown};
 
-/// The most conflicts and plans that are listed: the newest. With more tasks their list has names and states only.
+/// The most conflicts and plans that are listed: the newest. With more tasks their list has names and states only, and the overview
+/// has none, so that a step of the slider stays short.
 const ROWS_MAX: usize = 200;
 
 #[derive(Template)]
