@@ -8,8 +8,7 @@ use super::words::{self, Markup, cut, grouped, lasting};
 use crate::failure::Failure;
 use crate::views::{ConflictView, TaskShown};
 
-/// The most conflicts and plans that are listed: the newest. With more tasks their list has names and states only, and the overview
-/// has none, so that a step of the slider stays short.
+/// The most conflicts and plans that are listed: the newest. A longer list of tasks has names and states only, in a tab.
 const ROWS_MAX: usize = 200;
 
 #[derive(Template)]
