@@ -57,7 +57,7 @@ impl Changes {
         };
         let ids = |names: &[String]| names.iter().map(id).collect::<Result<Vec<_>, _>>();
         let Self { add, after, add_before, edit, edits, skip, reorder } = self;
-        let is_question = |task: &Task| task.plan.kind == NodeKind::Clarification && !task.status.is_end();
+        let is_question = |task: &Task| task.plan.kind == NodeKind::Clarification;
         let named = |name: &String| state.task_named(name);
         // Without its order it would not wait for the answer any more.
         let passes_by = reorder.as_ref().and_then(named).is_some_and(|task| state.waits_for_question(task.plan.id));

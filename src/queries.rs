@@ -26,13 +26,13 @@ pub async fn open_plan(session: &Session, typed: &str) -> Result<(EventStore, St
 /// The position of a view: the end of the log if none is named. The log must reach it.
 pub async fn reached(store: &EventStore, at: Option<Position>) -> Result<Position, Failure> {
     let head = store.head().await?;
-    match at.filter(|at| *at > head) {
-        Some(at) => {
-            let message = format!("the log does not reach position {at} yet: its last is {head}");
-            Err(Failure::new(Code::Nothing, message))
-        }
-        None => Ok(at.unwrap_or(head)),
-    }
+    let refused = at.filter(|at| *at > head).map(|at| beyond(at, head));
+    refused.map_or_else(|| Ok(at.unwrap_or(head)), Err)
+}
+
+/// Refuses a position after the last of the log.
+pub fn beyond(at: Position, head: Position) -> Failure {
+    Failure::new(Code::Nothing, format!("the log does not reach position {at} yet: its last is {head}"))
 }
 
 /// Reads the log, or the history of a plan with the part that a fork shares, in pages, so that memory stays bounded.

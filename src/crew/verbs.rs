@@ -8,8 +8,7 @@ use crewlog_planner::crew::messages::{Message, Sender};
 use crewlog_planner::crew::target::Target;
 use serde_json::json;
 
-use super::session::open;
-use super::session::views;
+use super::session::{open, views};
 use super::worktree::Worktree;
 use super::{facts, inbox, why};
 use crate::cli::{Answer, Crew, Leases, Send};

@@ -16,7 +16,7 @@ use super::Api;
 use super::access::{Caller, Scope};
 use super::problem::Problem;
 use super::views::{Params, Streamed, event_json, position};
-use crate::failure::{Code, Failure};
+use crate::queries::beyond;
 
 /// How often a stream without events says that it is alive.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -42,8 +42,7 @@ pub async fn stream(
     let head = api.crew.store().head().await?;
     let after = last.or(of.after).map_or(Ok(head), position)?;
     if after > head {
-        let message = format!("the log does not reach position {after} yet: its last is {head}");
-        return Err(Failure::new(Code::Nothing, message).into());
+        return Err(beyond(after, head).into());
     }
     let place = api.streams.clone().try_acquire_owned();
     let place = place.map_err(|_| Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too many streams are open"))?;

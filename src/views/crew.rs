@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 
 use crewlog_executors::crew::{Facts, Mail, Need, OpenPlan, Refusal, TaskSummary, needs_you, summaries};
 use crewlog_mq::{Error, Position, Timestamp};
-use crewlog_planner::crew::agents::{Agent, Agents, Liveness};
-use crewlog_planner::crew::asks::Asks;
-use crewlog_planner::crew::leases::{Lease, Leases, Request, Waiting};
-use crewlog_planner::crew::messages::{Messages, Sender};
+use crewlog_planner::crew::agents::{Agent, Liveness};
+use crewlog_planner::crew::leases::{Holder, Lease, Leases, Request, Waiting};
+use crewlog_planner::crew::messages::Sender;
 use crewlog_planner::crew::target::Target;
 use serde_json::json;
 
@@ -17,19 +16,15 @@ use crate::text::rfc3339;
 impl AsOf {
     /// The agents, and those that have left if wanted.
     pub async fn agents(&self, with_left: bool) -> Result<Vec<AgentView>, Error> {
-        let agents = self.agents_state().await?;
+        let agents = self.handled(&self.kept.agents).await?;
         let is_shown = |agent: &Agent| with_left || agent.liveness != Liveness::Left;
-        let shown = agents.iter().filter(|(_, agent)| is_shown(agent));
+        let shown = agents.0.iter().filter(|(_, agent)| is_shown(agent));
         Ok(shown.map(|(name, agent)| AgentView::of(name, agent)).collect())
     }
 
     /// Whether an agent of this name has ever joined.
     pub async fn has_agent(&self, name: &str) -> Result<bool, Error> {
-        Ok(self.agents_state().await?.get(name).is_some())
-    }
-
-    pub(super) async fn agents_state(&self) -> Result<Agents, Error> {
-        Ok(self.handled(&self.kept.agents).await?.0.clone())
+        Ok(self.handled(&self.kept.agents).await?.0.get(name).is_some())
     }
 
     /// The leases and the waiting requests that are meant, by their agent, their target and their task.
@@ -55,14 +50,6 @@ impl AsOf {
         let at = self.is_past.then_some(self.at);
         let (mail, more) = self.crew.inbox(agent, unread_only, after, limit, at).await?;
         Ok((mail.iter().map(MessageView::of).collect(), more))
-    }
-
-    pub(super) async fn messages_state(&self) -> Result<Messages, Error> {
-        Ok(self.handled(&self.kept.messages).await?.0.clone())
-    }
-
-    pub(super) async fn asks_state(&self) -> Result<Asks, Error> {
-        Ok(self.handled(&self.kept.asks).await?.0.clone())
     }
 
     /// The tasks of the open plans that agents can work on.
@@ -127,38 +114,43 @@ fn shown(leases: &Leases, is_meant: impl Fn(&str, &Target, Option<&String>) -> b
     let live = leases.iter().filter(|(_, lease)| is_meant(&lease.holder.agent, &lease.target, lease.task.as_ref()));
     let live = live.map(|(number, lease)| {
         let Lease { holder, target, is_exclusive, until, reason, task, token, .. } = lease;
-        LeaseView {
-            lease: Some(number),
+        let view = LeaseView::of(holder, target, *is_exclusive, *until, reason, task.as_ref());
+        LeaseView { lease: Some(number), token: Some(*token), ..view }
+    });
+    let waiting = leases.waiting().flat_map(|(number, Waiting { request, until })| {
+        let Request { holder, targets, is_exclusive, reason, task, .. } = request;
+        let targets = targets.iter().filter(|target| is_meant(&holder.agent, target, task.as_ref()));
+        targets.map(move |target| {
+            let view = LeaseView::of(holder, target, *is_exclusive, *until, reason, task.as_ref());
+            LeaseView { waiting: Some(*number), ..view }
+        })
+    });
+    live.chain(waiting).collect()
+}
+
+impl LeaseView {
+    fn of(
+        holder: &Holder,
+        target: &Target,
+        is_exclusive: bool,
+        until: Timestamp,
+        reason: &str,
+        task: Option<&String>,
+    ) -> Self {
+        Self {
+            lease: None,
             waiting: None,
             agent: holder.agent.clone(),
             worktree: holder.worktree.clone(),
             path: target.path.clone(),
             is_pattern: target.is_pattern,
-            is_exclusive: *is_exclusive,
-            reason: reason.clone(),
-            task: task.clone(),
-            token: Some(*token),
-            until: rfc3339(*until),
-        }
-    });
-    let waiting = leases.waiting().flat_map(|(number, Waiting { request, until })| {
-        let Request { holder, targets, is_exclusive, reason, task, .. } = request;
-        let targets = targets.iter().filter(|target| is_meant(&holder.agent, target, task.as_ref()));
-        targets.map(move |target| LeaseView {
-            lease: None,
-            waiting: Some(*number),
-            agent: holder.agent.clone(),
-            worktree: holder.worktree.clone(),
-            path: target.path.clone(),
-            is_pattern: target.is_pattern,
-            is_exclusive: *is_exclusive,
-            reason: reason.clone(),
-            task: task.clone(),
+            is_exclusive,
+            reason: reason.to_owned(),
+            task: task.cloned(),
             token: None,
-            until: rfc3339(*until),
-        })
-    });
-    live.chain(waiting).collect()
+            until: rfc3339(until),
+        }
+    }
 }
 
 impl NeedView {

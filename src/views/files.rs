@@ -45,9 +45,9 @@ impl AsOf {
         for edit in edits.iter().filter(|edit| edit.event == "UnleasedEdit") {
             put(&edit.path, edit.agent.as_deref().unwrap_or("someone"), |cell| &mut cell.touched);
         }
-        let agents = self.agents_state().await?;
+        let agents = self.handled(&self.kept.agents).await?;
         let present =
-            agents.iter().filter(|(_, agent)| agent.liveness != Liveness::Left).map(|(name, _)| name.to_owned());
+            agents.0.iter().filter(|(_, agent)| agent.liveness != Liveness::Left).map(|(name, _)| name.to_owned());
         let (rows, columns) =
             (most(cells.keys().map(|(row, _)| row), ROWS_MAX), cells.keys().map(|(_, column)| column));
         let mut columns = most(columns, COLUMNS_MAX);

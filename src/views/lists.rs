@@ -7,7 +7,7 @@ use crewlog_planner::crew::asks::{self, AskEvent};
 use crewlog_planner::crew::conflicts::{ConflictEvent, Conflicts, Holder, Moment};
 use crewlog_planner::crew::statistics::Statistics;
 use crewlog_planner::event::{self, Event, plan_tag};
-use crewlog_planner::listing::{PlanList, PlanSummary};
+use crewlog_planner::listing::{self, PlanList, PlanSummary};
 
 use super::points::forks_of;
 use super::track::Stage;
@@ -23,42 +23,40 @@ const MARKS_MAX: usize = 500;
 impl AsOf {
     /// All plans of the log, the oldest first. One that cannot be read is left out with a warning.
     pub async fn plans(&self) -> Result<Vec<ListedPlan>, Error> {
-        // What is summarized is kept in the snapshot, for the next reader.
-        let mut list = match self.is_past && self.is_server {
-            true => None,
-            false => Some(Projected::<PlanList>::read(self.store(), Some(self.at)).await?),
-        };
-        let state = match &list {
-            Some(list) => list.state.clone(),
-            None => self.folded(&self.kept.list).await?.0.clone(),
-        };
         let mut listed = Vec::new();
-        for plan in state.plans() {
-            let summary = match plan.summary.clone().filter(|_| !plan.has_changed) {
-                Some(summary) => summary,
-                None => {
-                    let track = match self.track(&plan.id).await {
-                        Ok(track) => track,
-                        Err(error @ Error::Decode { .. }) => {
-                            say(&unreadable_plan(&plan.id, &error));
-                            continue;
-                        }
-                        Err(error) => return Err(error),
-                    };
-                    let Some(summary) = PlanSummary::of(&track.view) else { continue };
-                    if let Some(list) = &mut list {
-                        list.fold(track.n_events);
-                        list.state.summarize(&plan.id, summary.clone());
-                    }
-                    summary
-                }
-            };
+        if self.is_server {
+            for plan in self.folded(&self.kept.list).await?.0.plans() {
+                listed.extend(self.summary(plan).await?.map(|(summary, _)| ListedPlan::of(&plan.id, summary)));
+            }
+            return Ok(listed);
+        }
+        // What a command summarizes is kept in the snapshot, for the next command.
+        let mut list = Projected::<PlanList>::read(self.store(), Some(self.at)).await?;
+        for plan in list.state.plans().cloned().collect::<Vec<_>>() {
+            let Some((summary, n_events)) = self.summary(&plan).await? else { continue };
+            if n_events > 0 {
+                list.fold(n_events);
+                list.state.summarize(&plan.id, summary.clone());
+            }
             listed.push(ListedPlan::of(&plan.id, summary));
         }
-        if let Some(mut list) = list {
-            list.keep().await;
-        }
+        list.keep().await;
         Ok(listed)
+    }
+
+    /// The summary of a plan, and how many events had to be folded for it.
+    async fn summary(&self, plan: &listing::ListedPlan) -> Result<Option<(PlanSummary, usize)>, Error> {
+        if let Some(summary) = plan.summary.clone().filter(|_| !plan.has_changed) {
+            return Ok(Some((summary, 0)));
+        }
+        match self.track(&plan.id).await {
+            Ok(track) => Ok(PlanSummary::of(&track.view).map(|summary| (summary, track.n_events))),
+            Err(error @ Error::Decode { .. }) => {
+                say(&unreadable_plan(&plan.id, &error));
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// A plan with its tasks, its questions and its forks.

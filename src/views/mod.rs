@@ -44,7 +44,8 @@ pub use self::shown::{PlanShown, TaskShown, name_of};
 pub use self::timeline::{LaneBar, Timeline};
 pub use self::track::{Counts, N_STAGES, Stage, Track, tasks_of};
 use self::warm::{Folded, Handled, Warm};
-use crate::failure::{Code, Failure};
+use crate::failure::Failure;
+use crate::queries::beyond;
 
 /// The most states of plans that are kept; those of the plan that was not asked for longest go first.
 const PLAN_STATES_MAX: usize = 600;
@@ -114,48 +115,30 @@ impl Views {
     /// # Errors
     /// A position that the log does not reach.
     pub async fn as_of(&self, at: Option<Position>) -> Result<AsOf, Failure> {
-        match self.look(at).await {
-            // Another log was put in its place: what is kept is of no use any more.
-            Err(ReadError::Log(Error::WentBack { .. })) if self.is_server => {
-                *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = Kept::on(self.crew.store());
-                self.look(at).await.map_err(Failure::from)
-            }
-            looked => looked.map_err(Failure::from),
+        let (kept, head) = self.of_log().await?;
+        if let Some(at) = at.filter(|at| *at > head) {
+            return Err(beyond(at, head));
         }
-    }
-
-    async fn look(&self, asked: Option<Position>) -> Result<AsOf, ReadError> {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let head = kept.store.head().await?;
-        if let Some(asked) = asked.filter(|asked| *asked > head) {
-            let message = format!("the log does not reach position {asked} yet: its last is {head}");
-            return Err(ReadError::Failure(Failure::new(Code::Nothing, message)));
-        }
-        let at = kept.store.whole(asked.unwrap_or(head)).await?;
-        let now = match asked {
-            Some(_) => time_of(&kept.store, at).await?,
+        let position = kept.store.whole(at.unwrap_or(head)).await?;
+        let now = match at {
+            Some(_) => time_of(&kept.store, position).await?,
             None => kept.store.now(),
         };
-        Ok(AsOf { at, now, is_past: asked.is_some(), crew: self.crew.clone(), kept, is_server: self.is_server })
+        let (crew, is_server) = (self.crew.clone(), self.is_server);
+        Ok(AsOf { at: position, now, is_past: at.is_some(), crew, kept, is_server })
     }
-}
 
-enum ReadError {
-    Log(Error),
-    Failure(Failure),
-}
-
-impl From<Error> for ReadError {
-    fn from(error: Error) -> Self {
-        Self::Log(error)
-    }
-}
-
-impl From<ReadError> for Failure {
-    fn from(error: ReadError) -> Self {
-        match error {
-            ReadError::Log(error) => error.into(),
-            ReadError::Failure(failure) => failure,
+    /// What is kept, and the last position of the log. After the log went back, a server begins again.
+    async fn of_log(&self) -> Result<(Arc<Kept>, Position), Error> {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        match kept.store.head().await {
+            Err(Error::WentBack { .. }) if self.is_server => {
+                let kept = Kept::on(self.crew.store());
+                self.kept.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&kept);
+                let head = kept.store.head().await?;
+                Ok((kept, head))
+            }
+            head => Ok((kept, head?)),
         }
     }
 }

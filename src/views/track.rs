@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::warm::Fold;
+use super::warm::{Fold, every_other};
 
 /// The most changes of the counts that are kept; then every other one is dropped.
 const COUNTS_MAX: usize = 4_000;
@@ -136,11 +136,8 @@ impl Fold for Track {
         if self.counts != before {
             self.counted.push((point, self.counts));
             if self.counted.len() > COUNTS_MAX {
-                let mut n = 0;
-                self.counted.retain(|_| {
-                    n += 1;
-                    n % 2 == 0
-                });
+                let mut is_second = every_other();
+                self.counted.retain(|_| is_second());
             }
         }
         Ok(())

@@ -163,11 +163,17 @@ impl<F: Fold> States<F> {
         self.spaced.insert(position, state);
         if self.spaced.len() > STATES_MAX {
             self.every *= 2;
-            let mut n = 0;
-            self.spaced.retain(|_, _| {
-                n += 1;
-                n % 2 == 0
-            });
+            let mut is_second = every_other();
+            self.spaced.retain(|_, _| is_second());
         }
+    }
+}
+
+/// False, true, false, true ...
+pub fn every_other() -> impl FnMut() -> bool {
+    let mut is_second = true;
+    move || {
+        is_second = !is_second;
+        is_second
     }
 }

@@ -18,17 +18,17 @@ const EDITS_MAX: usize = 5;
 impl AsOf {
     /// What is known about an agent or a task; nothing if there is neither. `command` makes a command line of the words of a command.
     pub async fn why(&self, what: &str, command: impl Fn(&str) -> String) -> Result<Option<Value>, Error> {
-        let (agents, tasks) = (self.agents_state().await?, self.tasks().await?);
-        if let Some(agent) = agents.get(what) {
+        let (agents, tasks) = (self.handled(&self.kept.agents).await?, self.tasks().await?);
+        if let Some(agent) = agents.0.get(what) {
             let is_own =
                 |task: &&TaskSummary| task.state == TaskState::Claimed && task.assignee.as_deref() == Some(what);
-            let asks = self.asks_state().await?;
-            let asked = asks.open().filter(|(_, open)| open.ask.agent == what);
+            let asks = self.handled(&self.kept.asks).await?;
+            let asked = asks.0.open().filter(|(_, open)| open.ask.agent == what);
             let mut json = json!(AgentView::of(what, agent));
             json["at"] = json!(self.at);
             json["tasks"] = tasks.iter().filter(is_own).map(|task| task.id.as_str()).collect();
             json["leases"] = json!(self.leases(|agent, _, _| agent == what).await?);
-            json["n_unread"] = json!(self.messages_state().await?.unread(what).count());
+            json["n_unread"] = json!(self.handled(&self.kept.messages).await?.0.unread(what).count());
             json["questions"] =
                 asked.map(|(number, open)| json!({ "id": format!("a{number}"), "text": open.ask.text })).collect();
             return Ok(Some(json));
