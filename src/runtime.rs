@@ -12,7 +12,7 @@ use crewlog_executors::reacting;
 use crewlog_executors::roster::Roster;
 use crewlog_executors::shell::{SHELL, Shell};
 use crewlog_executors::summaries::{self, Summarizer};
-use crewlog_executors::supervisor::SupervisorProgram;
+use crewlog_executors::supervisor::{Supervisor, SupervisorProgram};
 use crewlog_executors::worker::{InterruptedTask, Scope, Worker};
 use crewlog_mq::{Error, EventStore, Position, Recorded};
 use crewlog_planner::crew::conflicts::Conflicts;
@@ -69,9 +69,10 @@ pub fn roster(session: &Session, task_timeout: Duration, only: &[String]) -> Res
             Failure::user(message).hint("`crewlog executors` lists those that are configured; `shell` is always one")
         );
     }
+    let program = SupervisorProgram::this_binary(["supervise"])
+        .map_err(|error| Failure::user(format!("this program cannot be found again: {error}")))?;
     let shell = Shell {
-        supervisor: SupervisorProgram::this_binary(["supervise"])
-            .map_err(|error| Failure::user(format!("this program cannot be found again: {error}")))?,
+        supervisor: Supervisor::new(program, None),
         env: vec![("CREWLOG_STORE".into(), session.place.absolute_url())],
         timeout: task_timeout,
     };

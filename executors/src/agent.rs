@@ -91,9 +91,9 @@ impl Agent {
         let timeout = job.parameters.timeout_ms.map(Duration::from_millis);
         let timeout = timeout.or(self.timeout).unwrap_or(shell.timeout);
         let spec = job.spec(argv, input, shell.env.iter().chain(&self.env).cloned().collect());
-        match run(&shell.supervisor, &spec, Outputs::Apart, timeout, stop).await {
+        match run(&shell.supervisor, spec, Outputs::Apart, timeout, stop).await {
             Ok(finished) => {
-                let (text, usage) = split(&finished.written.out.text());
+                let (text, usage) = split(&finished.written.out.text);
                 let usage = with_estimate(usage, counts_tokens, &prompt, &text);
                 let ending = if finished.code == 0 { answered(finished, &text) } else { self.failed(finished, &text) };
                 (ending, usage)
@@ -117,7 +117,7 @@ impl Agent {
     }
 
     fn failed(&self, finished: Finished, said: &str) -> Ending {
-        let (out, err) = (said.to_owned(), finished.written.err.text());
+        let (out, err) = (said.to_owned(), finished.written.err.text.clone());
         let says_rate_limited = |text: &String| {
             let text = text.to_lowercase();
             self.rate_limited.iter().any(|sign| text.contains(&sign.to_lowercase()))
@@ -152,7 +152,7 @@ impl Program {
 fn answered(finished: Finished, text: &str) -> Ending {
     let text = text.trim();
     let is_answer = |line: &str| [QUESTION, FAILED].iter().any(|begin| line.trim_start().starts_with(begin));
-    if let Some(begin) = finished.written.out.lost_last_line().filter(|line| is_answer(line)) {
+    if let Some(begin) = finished.written.out.lost_last_line.clone().filter(|line| is_answer(line)) {
         let how = format!("its last line is too long to be kept; it begins: {}", begin.trim_start());
         return finished.failed(&how, end_of(text), FailureClass::Task);
     }

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::oneshot;
 
@@ -15,27 +16,40 @@ const LINE_BYTES_MAX: usize = 64;
 const OUTPUT_GRACE: Duration = Duration::from_secs(1);
 
 /// Whether the two outputs of a program are one text or two.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outputs {
-    /// One, as it came: standard output and standard error mixed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Outputs {
+    /// One, in the order of arrival: standard output and standard error mixed.
     Mixed,
     /// Two, each with its own limit.
     Apart,
 }
 
 /// A program's output.
-#[derive(Debug, Default)]
-pub(crate) struct Written {
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Written {
     /// Its standard output; when mixed, all.
-    pub(crate) out: Output,
+    pub out: Text,
     /// Its standard error; when mixed, nothing.
-    pub(crate) err: Output,
+    pub err: Text,
+}
+
+/// One output as text: invalid UTF-8 is replaced, white space at the end is dropped, and so is the middle if it is too long.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Text {
+    /// The text.
+    pub text: String,
+    /// The bytes that were written.
+    pub n_bytes: u64,
+    /// Whether the middle is dropped.
+    pub is_cut: bool,
+    /// The beginning of the last line that is not blank, if it was dropped.
+    pub lost_last_line: Option<String>,
 }
 
 impl Written {
     /// All that is kept. Standard error comes last: where an error is shortened, its end stays.
     pub(crate) fn text(&self) -> String {
-        let texts = [self.out.text(), self.err.text()].into_iter().filter(|text| !text.is_empty());
+        let texts = [&*self.out.text, &*self.err.text].into_iter().filter(|text| !text.is_empty());
         texts.collect::<Vec<_>>().join("\n")
     }
 
@@ -44,13 +58,13 @@ impl Written {
     }
 
     pub(crate) fn is_cut(&self) -> bool {
-        self.out.is_cut() || self.err.is_cut()
+        self.out.is_cut || self.err.is_cut
     }
 }
 
-/// The text; when it is too long, its middle is dropped.
+/// What is kept of an output while it comes.
 #[derive(Debug, Default)]
-pub(crate) struct Output {
+struct Output {
     head: Vec<u8>,
     tail: VecDeque<u8>,
     n_bytes: u64,
@@ -86,14 +100,18 @@ impl Output {
     }
 
     /// The beginning of the last line that is not blank, if it was dropped from the text.
-    pub(crate) fn lost_last_line(&self) -> Option<String> {
+    fn lost_last_line(&self) -> Option<String> {
         let mut rest = self.tail.iter().rev().skip_while(|byte| byte.is_ascii_whitespace());
         let is_lost = self.is_cut() && !rest.any(|byte| *byte == b'\n');
         is_lost.then(|| String::from_utf8_lossy(&self.last_line).into_owned())
     }
 
-    /// As text: what is not UTF-8 is replaced, and white space at the end is dropped.
-    pub(crate) fn text(&self) -> String {
+    fn into_text(self) -> Text {
+        let (n_bytes, is_cut, lost_last_line) = (self.n_bytes, self.is_cut(), self.lost_last_line());
+        Text { text: self.text(), n_bytes, is_cut, lost_last_line }
+    }
+
+    fn text(&self) -> String {
         let mut bytes = self.head.clone();
         if self.is_cut() {
             let n_dropped = self.n_bytes - (self.head.len() + self.tail.len()) as u64;
@@ -117,26 +135,26 @@ pub(crate) async fn collect(
         tokio::time::sleep(OUTPUT_GRACE).await;
     };
     tokio::pin!(given_up);
-    let mut written = Written::default();
+    let (mut first, mut second) = (Output::default(), Output::default());
     let (mut out, mut err) = ([0; 8192], [0; 8192]);
     let (mut out_is_open, mut err_is_open) = (true, true);
     while out_is_open || err_is_open {
         tokio::select! {
             n_read = stdout.read(&mut out), if out_is_open => match n_read {
                 Ok(0) | Err(_) => out_is_open = false,
-                Ok(n_read) => written.out.take(&out[..n_read]),
+                Ok(n_read) => first.take(&out[..n_read]),
             },
             n_read = stderr.read(&mut err), if err_is_open => match n_read {
                 Ok(0) | Err(_) => err_is_open = false,
                 Ok(n_read) => match outputs {
-                    Outputs::Mixed => written.out.take(&err[..n_read]),
-                    Outputs::Apart => written.err.take(&err[..n_read]),
+                    Outputs::Mixed => first.take(&err[..n_read]),
+                    Outputs::Apart => second.take(&err[..n_read]),
                 },
             },
             () = &mut given_up => break,
         }
     }
-    written
+    Written { out: first.into_text(), err: second.into_text() }
 }
 
 #[cfg(test)]

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use crewlog_planner::claim::{Ending, RunDetails};
 use crewlog_planner::event::{FailureClass, TaskInput};
 use crewlog_planner::plan::TaskId;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 
-use crate::output::{Outputs, Written, collect};
-use crate::supervisor::{Exit, Spec, Supervised, SupervisorProgram};
+use crate::output::{Outputs, Written};
+use crate::supervisor::{Ended, Exit, Spec, Supervisor};
 
 /// Between asking a program to end and killing it.
 const STOP_GRACE: Duration = Duration::from_secs(2);
@@ -54,8 +54,6 @@ pub struct Job<'a> {
     pub epoch: u64,
     /// The task's description.
     pub parameters: &'a TaskInput,
-    /// The worker's liveness lock.
-    pub lock: PathBuf,
 }
 
 impl Job<'_> {
@@ -75,7 +73,7 @@ impl Job<'_> {
             set(&format!("CREWLOG_ANSWER_{variable}"), answered.answer.clone());
             set("CREWLOG_ANSWER", answered.answer.clone());
         }
-        Spec { argv, input, cwd: self.parameters.folder.as_ref().map(PathBuf::from), env, lock: Some(self.lock) }
+        Spec { argv, input, cwd: self.parameters.folder.as_ref().map(PathBuf::from), env }
     }
 }
 
@@ -97,46 +95,43 @@ impl Finished {
 /// Runs a program until it ends or `stop` asks to stop it: then, and when it could not start, ran too long or was
 /// ended by a signal, the error is the task's ending. No child process is left when this returns.
 pub(crate) async fn run(
-    supervisor: &SupervisorProgram,
-    spec: &Spec,
+    supervisor: &Supervisor,
+    spec: Spec,
     outputs: Outputs,
     timeout: Duration,
     stop: &mut watch::Receiver<Option<Stop>>,
 ) -> Result<Finished, Ending> {
     let started = Instant::now();
-    let mut supervised = Supervised::spawn(supervisor, spec).await.map_err(|error| not_started(&error.to_string()))?;
-    let (stdout, stderr) = supervised.take_output();
-    let (gone, is_gone) = oneshot::channel::<()>();
-    let collecting = tokio::spawn(collect(outputs, stdout, stderr, is_gone));
-    let (exit, cut_short) = tokio::select! {
-        // A program that has ended is not said to have been stopped.
+    let mut supervised =
+        supervisor.start(spec, outputs).await.map_err(|error| not_started(&error.to_string()))?;
+    let (ended, cut_short) = tokio::select! {
+        // A program that has ended is not reported as stopped.
         biased;
-        exit = supervised.wait() => (exit, None),
+        ended = supervised.wait() => (ended, None),
         () = tokio::time::sleep(timeout) => (supervised.stop(STOP_GRACE).await, Some(CutShort::TimedOut)),
         stop = wanted(stop) => (supervised.stop(STOP_GRACE).await, Some(CutShort::Stopped(stop))),
     };
     let cut_short = match cut_short {
         // Stopping a service signals the program and its worker at the same moment.
-        None if was_signalled(&exit) => {
+        None if was_signalled(&ended) => {
             let stop = tokio::time::timeout(SIGNAL_GRACE, wanted(stop)).await;
             stop.ok().map(CutShort::Stopped)
         }
         cut_short => cut_short,
     };
-    drop(gone);
-    let written = collecting.await.unwrap_or_default();
     let ran_for = started.elapsed();
-    match (exit, cut_short) {
+    match (ended, cut_short) {
         (_, Some(CutShort::Stopped(stop))) => Err(stop.ending()),
-        (exit, Some(CutShort::TimedOut)) => {
-            let error = format!("stopped after {} s, its time-out\n{}", timeout.as_secs_f64(), written.text());
-            let run = exit.ok().map(|exit| details(&exit, &written, ran_for));
+        (ended, Some(CutShort::TimedOut)) => {
+            let text = ended.as_ref().map(|ended| ended.written.text()).unwrap_or_default();
+            let error = format!("stopped after {} s, its time-out\n{text}", timeout.as_secs_f64());
+            let run = ended.ok().map(|ended| details(&ended, ran_for));
             Err(Ending::Failed { error: error.trim_end().to_owned(), class: FailureClass::TimedOut, run })
         }
-        (Ok(exit), None) => finished(&exit, written, ran_for),
+        (Ok(ended), None) => finished(ended, ran_for),
         (Err(error), None) => {
-            let error = format!("its supervisor was lost, and with it what became of the command: {error}");
-            // It may have done all, some or nothing of its work.
+            let error = format!("its supervisor was lost, and with it the outcome of the command: {error}");
+            // It may have done all, some or none of its work.
             Err(Ending::Failed { error, class: FailureClass::OutcomeUnknown, run: None })
         }
     }
@@ -157,8 +152,8 @@ pub(crate) async fn wanted(stop: &mut watch::Receiver<Option<Stop>>) -> Stop {
 }
 
 /// True when a program did not end by itself.
-fn was_signalled(exit: &std::io::Result<Exit>) -> bool {
-    match exit {
+fn was_signalled(ended: &std::io::Result<Ended>) -> bool {
+    match ended.as_ref().map(|ended| &ended.exit) {
         Ok(Exit::Signal(_)) | Err(_) => true,
         Ok(Exit::Code(_) | Exit::NotStarted { .. }) => false,
     }
@@ -169,15 +164,15 @@ enum CutShort {
     Stopped(Stop),
 }
 
-fn finished(exit: &Exit, written: Written, ran_for: Duration) -> Result<Finished, Ending> {
-    let details = details(exit, &written, ran_for);
-    match exit {
-        Exit::Code(code) => Ok(Finished { code: *code, written, details }),
+fn finished(ended: Ended, ran_for: Duration) -> Result<Finished, Ending> {
+    let details = details(&ended, ran_for);
+    match ended.exit {
+        Exit::Code(code) => Ok(Finished { code, written: ended.written, details }),
         Exit::Signal(signal) => {
-            let error = format!("ended by signal {signal}\n{}", written.text());
+            let error = format!("ended by signal {signal}\n{}", ended.written.text());
             Err(Ending::Failed { error: error.trim_end().to_owned(), class: FailureClass::Task, run: Some(details) })
         }
-        Exit::NotStarted { reason } => Err(not_started(reason)),
+        Exit::NotStarted { reason } => Err(not_started(&reason)),
     }
 }
 
@@ -186,7 +181,7 @@ fn not_started(reason: &str) -> Ending {
     Ending::Failed { error, class: FailureClass::NotStarted, run: None }
 }
 
-fn details(exit: &Exit, written: &Written, ran_for: Duration) -> RunDetails {
+fn details(Ended { exit, written }: &Ended, ran_for: Duration) -> RunDetails {
     let (exit_code, signal) = match exit {
         Exit::Code(code) => (Some(*code), None),
         Exit::Signal(signal) => (None, Some(*signal)),

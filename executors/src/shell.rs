@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use crate::output::Outputs;
 use crate::run::{Job, Stop, run};
-use crate::supervisor::{Spec, SupervisorProgram};
+use crate::supervisor::{Spec, Supervisor};
 use crate::usage::split;
 
 /// The name of the executor of commands.
@@ -17,8 +17,8 @@ pub const SHELL: &str = "shell";
 /// How commands are run.
 #[derive(Debug, Clone)]
 pub struct Shell {
-    /// The supervisor's program.
-    pub supervisor: SupervisorProgram,
+    /// Runs them.
+    pub supervisor: Supervisor,
     /// Environment variables, besides those that describe the task.
     pub env: Vec<(String, String)>,
     /// The timeout of a run, unless its task sets another.
@@ -46,7 +46,7 @@ impl Shell {
         let timeout = job.parameters.timeout_ms.map_or(self.timeout, Duration::from_millis);
         let argv = Spec::shell_script(command);
         let spec = job.spec(argv, None, self.env.clone());
-        let finished = match run(&self.supervisor, &spec, Outputs::Mixed, timeout, stop).await {
+        let finished = match run(&self.supervisor, spec, Outputs::Mixed, timeout, stop).await {
             Ok(finished) => finished,
             Err(ending) => return (ending, Usage::default()),
         };

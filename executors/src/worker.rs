@@ -72,12 +72,13 @@ impl Worker {
     /// A worker that runs at most `jobs` tasks at once.
     pub fn new(
         store: EventStore,
-        roster: Roster,
+        mut roster: Roster,
         life: LivenessLock,
         jobs: usize,
         interrupted: InterruptedTask,
     ) -> Self {
         let agents = Agents::new(roster.registry.clone().unwrap_or_default());
+        roster.shell.supervisor = roster.shell.supervisor.holding(life.lock_path());
         Self { store, roster, life, jobs, interrupted, agents, links: None }
     }
 
@@ -140,6 +141,7 @@ impl Worker {
             running.stop_for(Stop::Interrupted);
         }
         while crew.jobs.join_next().await.is_some() {}
+        crew.worker.roster.shell.supervisor.close().await;
         fault.map_or(Ok(()), Err)
     }
 
@@ -235,7 +237,6 @@ impl Worker {
             attempt: dispatch.attempt,
             epoch,
             parameters: &dispatch.parameters,
-            lock: self.life.lock_path(),
         };
         let run = async {
             match actor {

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use crewlog_executors::crew::{Crew, Join};
 use crewlog_executors::liveness::LivenessLock;
-use crewlog_executors::supervisor::{Exit, Spec, Supervised, SupervisorProgram};
+use crewlog_executors::output::Outputs;
+use crewlog_executors::supervisor::{Exit, Spec, Supervisor, SupervisorProgram};
 use crewlog_mq::{EventStore, Options, Timestamp};
 use crewlog_planner::crew::agents::Profile;
 use crewlog_planner::crew::leases;
@@ -253,26 +254,23 @@ async fn fires(session: &Session, host: Host, places: &Places) -> Result<String,
 
 /// A program to run in the repository.
 fn spec(places: &Places, argv: Vec<String>) -> Spec {
-    Spec { argv, input: None, cwd: Some(places.root.clone()), env: Vec::new(), lock: None }
+    Spec { argv, input: None, cwd: Some(places.root.clone()), env: Vec::new() }
 }
 
 /// Runs a program and gives its output. An exit code other than 0 is an error. After the limit the program is killed, with
 /// all that it has started.
 async fn run(spec: Spec, limit: Duration) -> Result<String, String> {
     let ran = async {
-        let mut supervised = Supervised::spawn(&SupervisorProgram::this_binary(["supervise"])?, &spec).await?;
-        let (mut stdout, mut stderr) = supervised.take_output();
-        let (mut out, mut err) = (Vec::new(), Vec::new());
-        let (exit, ..) =
-            tokio::try_join!(supervised.wait(), stdout.read_to_end(&mut out), stderr.read_to_end(&mut err))?;
-        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-        Ok::<_, io::Error>((exit, text(out), text(err)))
+        let supervisor = Supervisor::new(SupervisorProgram::this_binary(["supervise"])?, None);
+        supervisor.start(spec, Outputs::Apart).await?.wait().await
     };
     let ran = tokio::time::timeout(limit, ran).await.map_err(|_| format!("killed after {} s", limit.as_secs()))?;
-    match ran.map_err(|error| format!("it could not be run: {error}"))? {
-        (Exit::Code(0), out, _) => Ok(out),
-        (Exit::Code(code), out, err) => Err(one_line(&format!("exit code {code} {err} {out}"), 100)),
-        (Exit::Signal(signal), ..) => Err(format!("ended by signal {signal}")),
-        (Exit::NotStarted { reason }, ..) => Err(reason),
+    let ended = ran.map_err(|error: io::Error| format!("it could not be run: {error}"))?;
+    let (out, err) = (ended.written.out.text, ended.written.err.text);
+    match ended.exit {
+        Exit::Code(0) => Ok(out),
+        Exit::Code(code) => Err(one_line(&format!("exit code {code} {err} {out}"), 100)),
+        Exit::Signal(signal) => Err(format!("ended by signal {signal}")),
+        Exit::NotStarted { reason } => Err(reason),
     }
 }

@@ -13,7 +13,7 @@ use crewlog_executors::planning;
 use crewlog_executors::plans;
 use crewlog_executors::roster::Roster;
 use crewlog_executors::shell::Shell;
-use crewlog_executors::supervisor::SupervisorProgram;
+use crewlog_executors::supervisor::{Supervisor, SupervisorProgram};
 use crewlog_executors::worker::{InterruptedTask, Scope, Worker};
 use crewlog_mq::{
     Append, Cause, Clock, Error, EventStore, Expected, NewEvent, Options, Query, Range, Recorded, Timestamp,
@@ -255,8 +255,8 @@ pub fn tags() -> Vec<String> {
 }
 
 /// The real program, as every worker starts it.
-pub fn supervisor() -> SupervisorProgram {
-    SupervisorProgram { path: program().to_owned(), args: vec!["supervise".into()] }
+pub fn supervisor() -> Supervisor {
+    Supervisor::new(SupervisorProgram { path: program().to_owned(), args: vec!["supervise".into()] }, None)
 }
 
 pub fn program() -> &'static Path {

@@ -1,226 +1,271 @@
 //! A real supervisor is started, ordered about and killed; the process table says what is left.
 
-use std::io::{BufRead, Read};
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::process::Command;
 
-use tokio::io::AsyncReadExt;
+use rustix::io::Errno;
 
+use super::process::lock_shared;
 use super::*;
+use crate::output::OUTPUT_BYTES_MAX;
 
 const GRACE_NEVER_OVER: Duration = Duration::from_secs(3600);
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn exit_codes_and_signals_are_distinguished() {
     let signalled = |signal: Signal| Exit::Signal(signal.as_raw());
+    let supervisor = supervisor();
     for (command, expected) in [
         ("true", Exit::Code(0)),
         ("exit 1", Exit::Code(1)),
-        ("exit 7", Exit::Code(7)),
         ("exit 137", Exit::Code(137)),
         ("exit 255", Exit::Code(255)),
         ("no-such-command", Exit::Code(127)),
         ("kill -9 $$", signalled(Signal::KILL)),
         ("kill -TERM $$", signalled(Signal::TERM)),
-        ("echo '{\"Ended\":{\"Code\":0}}'; echo '{\"Ended\":{\"Code\":0}}' >&0; exit 3", Exit::Code(3)),
+        ("echo '{\"Ended\":{\"run\":1}}'; echo '{\"Ended\":{\"run\":1}}' >&0; exit 3", Exit::Code(3)),
     ] {
-        assert_eq!(start(&sh(command)).await.wait().await.unwrap(), expected, "{command}");
+        assert_eq!(run(&supervisor, sh(command)).await.exit, expected, "{command}");
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_run_side_by_side_under_one_supervisor() {
+    let supervisor = supervisor();
+    let (first, second) = (Pipe::new(), Pipe::new());
+    // Each waits for the other.
+    let one = sh(&format!("echo $PPID; echo a > {first}; cat {second}"));
+    let other = sh(&format!("echo $PPID; cat {first}; echo b > {second}"));
+    let (one, other) = tokio::join!(run(&supervisor, one), run(&supervisor, other));
+    let parent = one.written.out.text.strip_suffix("\nb").unwrap();
+    assert_eq!(other.written.out.text, format!("{parent}\na"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_command_that_cannot_start_says_why() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     std::fs::write(&file, "").unwrap();
-    for (cwd, expected) in [(folder.path().join("gone"), "No such file"), (file, "not a directory")] {
-        let exit = start(&Spec { cwd: Some(cwd.clone()), ..sh("true") }).await.wait().await.unwrap();
-        let Exit::NotStarted { reason } = exit else { panic!("{exit:?}") };
-        assert!(reason.contains(expected) && reason.contains(cwd.to_str().unwrap()), "{reason}");
+    let supervisor = supervisor();
+    let in_folder = |cwd: &Path| Spec { cwd: Some(cwd.to_owned()), ..sh("true") };
+    let with_argv = |argv: &[&str]| Spec { argv: argv.iter().map(|word| (*word).to_owned()).collect(), ..sh("") };
+    for (spec, expected) in [
+        (in_folder(&folder.path().join("gone")), "gone: No such file"),
+        (in_folder(&file), "file: not a directory"),
+        (sh("true\0"), "/bin/sh"),
+        (with_argv(&["no-such-program"]), "cannot start no-such-program: No such"),
+        (with_argv(&[]), "nothing to start"),
+    ] {
+        let exit = run(&supervisor, spec).await.exit;
+        assert!(matches!(&exit, Exit::NotStarted { reason } if reason.contains(expected)), "{expected}: {exit:?}");
     }
-    let exit = start(&sh("true\0")).await.wait().await.unwrap();
-    assert!(matches!(&exit, Exit::NotStarted { reason } if reason.contains("/bin/sh")), "{exit:?}");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_lock_that_cannot_be_acquired_runs_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    let spec = Spec { lock: Some(folder.path().join("gone/lock")), ..sh("touch ran") };
-    let error = Supervised::spawn(&program(), &Spec { cwd: Some(folder.path().into()), ..spec }).await.unwrap_err();
+    let supervisor = supervisor().holding(folder.path().join("gone/lock"));
+    let spec = Spec { cwd: Some(folder.path().into()), ..sh("touch ran") };
+    let error = supervisor.start(spec, Outputs::Mixed).await.unwrap_err();
     assert!(error.to_string().contains("cannot lock"), "{error}");
     assert!(!folder.path().join("ran").exists());
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_program_that_is_not_a_supervisor_is_refused() {
     let program = SupervisorProgram { path: "/bin/true".into(), args: vec![] };
-    assert!(Supervised::spawn(&program, &sh("true")).await.is_err());
+    assert!(Supervisor::new(program, None).start(sh("true"), Outputs::Mixed).await.is_err());
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_command_gets_its_directory_environment_and_an_empty_input() {
     let folder = tempfile::tempdir().unwrap();
     let cwd = folder.path().canonicalize().unwrap();
     let env = vec![("GREETING".to_owned(), "good day".to_owned())];
     let command = "pwd; echo $GREETING; cat; echo to-error >&2; ps -o args= -p $PPID";
-    let mut supervised = start(&Spec { cwd: Some(cwd.clone()), env, ..sh(command) }).await;
-    let (output, error) = read_all(&mut supervised).await;
-    let lines = format!("{}\ngood day\n{PROCESS_NAME} supervise\n", cwd.display());
-    assert_eq!((String::from_utf8(output).unwrap(), error), (lines, b"to-error\n".to_vec()));
+    let written = run(&supervisor(), Spec { cwd: Some(cwd.clone()), env, ..sh(command) }).await.written;
+    let lines = format!("{}\ngood day\n{PROCESS_NAME} supervise", cwd.display());
+    assert_eq!((written.out.text, &*written.err.text), (lines, "to-error"));
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn arguments_are_passed_unchanged_without_a_shell() {
     let words = ["printf", "<%s>", "$HOME", "`id` $(id); x", "two\nlines", ""].map(str::to_owned);
-    let mut supervised = start(&Spec { argv: words.into(), ..sh("") }).await;
-    assert_eq!(read_all(&mut supervised).await.0, b"<$HOME><`id` $(id); x><two\nlines><>");
-    let mut supervised =
-        start(&Spec { argv: Spec::shell_line("echo \"$0|$1|$#\"", ["a `b`".to_owned()]), ..sh("") }).await;
-    assert_eq!(read_all(&mut supervised).await.0, b"sh|a `b`|1\n");
-    for (argv, expected) in
-        [(vec!["no-such-program".to_owned()], "cannot start no-such-program: No such"), (vec![], "nothing to start")]
-    {
-        let exit = start(&Spec { argv, ..sh("") }).await.wait().await.unwrap();
-        assert!(matches!(&exit, Exit::NotStarted { reason } if reason.contains(expected)), "{exit:?}");
+    let line = Spec::shell_line("echo \"$0|$1|$#\"", ["a `b`".to_owned()]);
+    for (argv, expected) in [(words.into(), "<$HOME><`id` $(id); x><two\nlines><>"), (line, "sh|a `b`|1")] {
+        assert_eq!(run(&supervisor(), Spec { argv, ..sh("") }).await.written.out.text, expected);
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_input_arrives_completely_but_may_be_ignored() {
+    let supervisor = supervisor();
     let input = "äöü\0\n".repeat(500_000);
     let with_input = |command| Spec { input: Some(input.clone()), ..sh(command) };
-    let mut supervised = start(&with_input("cat; echo end >&2")).await;
-    let (output, error) = read_all(&mut supervised).await;
-    assert!(output == input.as_bytes(), "{} bytes of {} arrived", output.len(), input.len());
-    assert_eq!((error.as_slice(), supervised.wait().await.unwrap()), (b"end\n".as_slice(), Exit::Code(0)));
+    let ended = run(&supervisor, with_input("wc -c; echo end >&2; exit 1")).await;
+    assert_eq!((ended.written.out.text.trim(), ended.exit), ("4000000", Exit::Code(1)));
     for (command, expected) in [("exit 3", 3), ("head -c 10 > /dev/null; exit 4", 4), ("exec <&-; exit 5", 5)] {
-        assert_eq!(start(&with_input(command)).await.wait().await.unwrap(), Exit::Code(expected), "{command}");
+        assert_eq!(run(&supervisor, with_input(command)).await.exit, Exit::Code(expected), "{command}");
     }
-    let mut supervised = start(&Spec { input: Some(String::new()), ..sh("cat; echo end") }).await;
-    assert_eq!(read_all(&mut supervised).await.0, b"end\n");
+    let empty = Spec { input: Some(String::new()), ..sh("cat; echo end") };
+    assert_eq!(run(&supervisor, empty).await.written.out.text, "end");
 }
 
-#[test]
-fn a_worker_killed_while_an_input_is_written_leaves_no_child() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("input");
-    let spec = Spec { input: Some("x".repeat(100_000)), lock: Some(path.clone()), ..sh("echo $$ $PPID; sleep 1000") };
-    let (mut worker, pids) = worker(&spec);
-    worker.kill().unwrap();
-    worker.wait().unwrap();
-    File::open(path).unwrap().lock().unwrap();
-    assert_gone(pids.split_once(' ').unwrap().0);
+#[tokio::test(flavor = "multi_thread")]
+async fn output_is_bounded_and_may_be_binary() {
+    let ended = run(&supervisor(), sh("head -c 3000000 /dev/zero; printf '\\377'; exec >&-; printf end >&2; exit 4")).await;
+    let Written { out, err } = ended.written;
+    assert_eq!((out.n_bytes, out.is_cut, err.text.as_str(), ended.exit), (3_000_001, true, "end", Exit::Code(4)));
+    assert!(out.text.ends_with("\0\u{fffd}") && out.text.len() < OUTPUT_BYTES_MAX + 64);
 }
 
-#[tokio::test]
-async fn output_arrives_completely_even_if_long_or_binary() {
-    let mut supervised =
-        start(&sh("head -c 3000000 /dev/zero; printf '\\377'; exec >&-; printf end >&2; exit 4")).await;
-    let (output, error) = read_all(&mut supervised).await;
-    assert_eq!((output.len(), output.last(), error), (3_000_001, Some(&0xff), b"end".to_vec()));
-    assert_eq!(supervised.wait().await.unwrap(), Exit::Code(4));
-    assert_eq!(supervised.wait().await.unwrap(), Exit::Code(4), "a second wait has the same answer");
-    assert_eq!(supervised.stop(Duration::ZERO).await.unwrap(), Exit::Code(4), "so has a late stop");
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_wait_and_a_late_stop_have_the_same_answer() {
+    let mut supervised = start(&supervisor(), sh("exit 4")).await;
+    for _ in 0..2 {
+        assert_eq!(supervised.wait().await.unwrap().exit, Exit::Code(4));
+    }
+    assert_eq!(supervised.stop(Duration::ZERO).await.unwrap().exit, Exit::Code(4));
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn background_processes_end_with_the_command() {
-    let mut supervised = start(&sh("sleep 1000 & echo $!; exit 5")).await;
-    let (output, _) = read_all(&mut supervised).await;
-    assert_eq!(supervised.wait().await.unwrap(), Exit::Code(5));
-    assert_gone(std::str::from_utf8(&output).unwrap());
+    let ended = run(&supervisor(), sh("sleep 1000 & echo $!; exit 5")).await;
+    assert_eq!(ended.exit, Exit::Code(5));
+    assert_gone(&ended.written.out.text);
 }
 
-#[tokio::test]
+/// `timeout` puts itself and its command into another process group of the same session.
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_that_left_its_group_ends_with_its_own_run_alone() {
+    let supervisor = supervisor();
+    let (up, go_on) = (Pipe::new(), Pipe::new());
+    let stray = |rest: &str| format!("timeout 1000 sh -c 'echo $$ > {up}; trap \"\" TERM HUP; sleep 1000' & {rest}");
+    let mut other = start(&supervisor, sh(&stray(&format!("read x < {go_on}")))).await;
+    let of_other = up.read();
+    let ended = run(&supervisor, sh(&stray("read pid < UP; echo $pid").replace("UP", &up.to_string()))).await;
+    assert_gone(&ended.written.out.text);
+    assert!(rustix::process::test_kill_process(pid(&of_other)).is_ok(), "the other run goes on");
+    std::fs::write(&go_on.path, "\n").unwrap();
+    assert_eq!(other.wait().await.unwrap().exit, Exit::Code(0));
+    assert_gone(&of_other);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_stopped_command_may_clean_up() {
-    let mut supervised = start(&sh("trap 'exit 3' TERM; echo up; sleep 1000 & wait")).await;
-    assert_eq!(first_line(&mut supervised).await, "up");
-    assert_eq!(supervised.stop(GRACE_NEVER_OVER).await.unwrap(), Exit::Code(3));
+    let up = Pipe::new();
+    let mut supervised = start(&supervisor(), sh(&format!("trap 'exit 3' TERM; echo > {up}; sleep 1000 & wait"))).await;
+    up.read();
+    assert_eq!(supervised.stop(GRACE_NEVER_OVER).await.unwrap().exit, Exit::Code(3));
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_command_that_ignores_a_stop_is_killed_after_the_grace_period() {
-    let mut supervised = start(&sh("trap '' TERM; echo up; while :; do sleep 1000; done")).await;
-    assert_eq!(first_line(&mut supervised).await, "up");
-    let exit = supervised.stop(Duration::from_millis(20)).await.unwrap();
-    assert_eq!(exit, Exit::Signal(Signal::KILL.as_raw()));
+    let killed = Exit::Signal(Signal::KILL.as_raw());
+    let up = Pipe::new();
+    let stubborn = sh(&format!("trap '' TERM; echo > {up}; while :; do sleep 1000; done"));
+    let supervisor = supervisor();
+    let mut supervised = start(&supervisor, stubborn.clone()).await;
+    up.read();
+    assert_eq!(supervised.stop(Duration::from_millis(20)).await.unwrap().exit, killed);
+    // A second stop can only shorten the grace.
+    let mut supervised = start(&supervisor, stubborn).await;
+    up.read();
+    supervised.order_stop(Duration::MAX);
+    supervised.order_stop(Duration::from_millis(20));
+    assert_eq!(supervised.stop(GRACE_NEVER_OVER).await.unwrap().exit, killed);
 }
 
-#[tokio::test]
-async fn a_second_stop_can_only_shorten_the_grace_period() {
-    let mut supervised = start(&sh("trap '' TERM; echo up; while :; do sleep 1000; done")).await;
-    assert_eq!(first_line(&mut supervised).await, "up");
-    send(&mut supervised.orders, &Order::Stop { grace_ms: u64::MAX }).await.unwrap();
-    send(&mut supervised.orders, &Order::Stop { grace_ms: 20 }).await.unwrap();
-    let exit = supervised.stop(GRACE_NEVER_OVER).await.unwrap();
-    assert_eq!(exit, Exit::Signal(Signal::KILL.as_raw()));
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dropped_run_is_killed_and_spares_the_others() {
+    let supervisor = supervisor();
+    let (up, go_on) = (Pipe::new(), Pipe::new());
+    let dropped = start(&supervisor, sh(&format!("echo $$ > {up}; sleep 1000"))).await;
+    let of_dropped = up.read();
+    let mut other = start(&supervisor, sh(&format!("echo > {up}; read x < {go_on}"))).await;
+    up.read();
+    drop(dropped);
+    // Its end comes before that of a run that starts later.
+    assert_eq!(run(&supervisor, sh(&format!("while kill -0 {of_dropped}; do :; done"))).await.exit, Exit::Code(0));
+    std::fs::write(&go_on.path, "\n").unwrap();
+    assert_eq!(other.wait().await.unwrap().exit, Exit::Code(0));
 }
 
-#[tokio::test]
-async fn a_terminated_supervisor_ends_its_command_and_reports() {
-    let mut supervised = start(&sh("trap '' TERM; echo up; while :; do sleep 1000; done")).await;
-    assert_eq!(first_line(&mut supervised).await, "up");
-    rustix::process::kill_process(supervised.supervisor.unwrap(), Signal::TERM).unwrap();
-    assert_eq!(supervised.wait().await.unwrap(), Exit::Signal(Signal::KILL.as_raw()));
+#[tokio::test(flavor = "multi_thread")]
+async fn a_terminated_supervisor_ends_its_commands_and_reports() {
+    let supervisor = supervisor();
+    let up = Pipe::new();
+    let mut supervised = start(&supervisor, sh(&format!("trap '' TERM; echo > {up}; while :; do sleep 1000; done"))).await;
+    up.read();
+    rustix::process::kill_process(supervised.lifeline.pid, Signal::TERM).unwrap();
+    assert_eq!(supervised.wait().await.unwrap().exit, Exit::Signal(Signal::KILL.as_raw()));
 }
 
-#[tokio::test]
-async fn a_killed_supervisor_gives_an_unknown_outcome_and_leaves_no_command() {
-    let mut supervised = start(&sh("echo up; sleep 1000")).await;
-    let (mut output, _error) = supervised.take_output();
-    assert_eq!(line_of(&mut output).await, "up");
-    rustix::process::kill_process(supervised.supervisor.unwrap(), Signal::KILL).unwrap();
-    assert_eq!(supervised.wait().await.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
-    assert_eq!(output.read_to_end(&mut Vec::new()).await.unwrap(), 0, "ends when the command's last process does");
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_supervisor_loses_its_runs_and_the_next_command_gets_a_new_one() {
+    let supervisor = supervisor();
+    let mut lost = Vec::new();
+    for _ in 0..2 {
+        let alive = Pipe::new();
+        let supervised = start(&supervisor, sh(&format!("exec 9> {alive}; sleep 1000"))).await;
+        // Opens when the command has opened it too.
+        lost.push((supervised, File::open(&alive.path).unwrap()));
+    }
+    rustix::process::kill_process(lost[0].0.lifeline.pid, Signal::KILL).unwrap();
+    for (supervised, alive) in &mut lost {
+        assert_eq!(supervised.wait().await.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+        assert_eq!(alive.read_to_end(&mut Vec::new()).unwrap(), 0, "it ends with the command's last process");
+    }
+    assert_eq!(run(&supervisor, sh("exit 3")).await.exit, Exit::Code(3));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_closed_supervisor_has_ended_its_commands_and_freed_its_lock() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("lock");
+    let supervisor = supervisor().holding(path.clone());
+    let up = Pipe::new();
+    let running = start(&supervisor, sh(&format!("trap '' TERM; echo $$ > {up}; sleep 1000"))).await;
+    let pid = up.read();
+    drop(running);
+    supervisor.close().await;
+    assert_gone(&pid);
+    File::open(path).unwrap().try_lock().unwrap();
 }
 
 #[test]
 fn a_worker_killed_with_9_leaves_no_child() {
-    let folder = tempfile::tempdir().unwrap();
-    let lock = lock_shared(&folder.path().join("lock")).unwrap();
-    lock.unlock().unwrap();
-    let command = "trap '' TERM HUP; sleep 1000 & echo $$ $!; wait";
-    let spec = Spec { lock: Some(folder.path().join("lock")), ..sh(command) };
-    let (mut worker, pids) = worker(&spec);
-    assert!(matches!(lock.try_lock(), Err(std::fs::TryLockError::WouldBlock)), "the supervisor holds the lock");
-    worker.kill().unwrap();
-    worker.wait().unwrap();
-    lock.lock().unwrap();
-    assert_gone(&pids);
-}
-
-/// `timeout` puts itself and what it runs into another process group of the same session.
-#[cfg(target_os = "linux")]
-#[test]
-fn a_process_that_changed_its_process_group_is_killed_too() {
-    let folder = tempfile::tempdir().unwrap();
-    let command = "timeout 1000 sh -c 'echo $$; trap \"\" TERM HUP; sleep 1000' & wait";
-    let spec = Spec { lock: Some(folder.path().join("lock")), ..sh(command) };
-    let (mut worker, pid) = worker(&spec);
-    worker.kill().unwrap();
-    worker.wait().unwrap();
-    File::open(folder.path().join("lock")).unwrap().lock().unwrap();
-    assert_gone(&pid);
-}
-
-#[tokio::test]
-async fn a_worker_that_dies_before_the_start_order_runs_nothing() {
-    let folder = tempfile::tempdir().unwrap();
-    let (ours, theirs) = StdUnixStream::pair().unwrap();
-    let program = program();
-    let mut supervisor = Command::new(&program.path).args(&program.args).stdin(OwnedFd::from(theirs)).spawn().unwrap();
-    ours.set_nonblocking(true).unwrap();
-    let (reports, mut orders) = UnixStream::from_std(ours).unwrap().into_split();
-    let spec = Spec { cwd: Some(folder.path().into()), ..sh("touch ran") };
-    send(&mut orders, &Order::Prepare(spec)).await.unwrap();
-    let mut reports = Inbox::new(reports);
-    assert_eq!(reports.next().await.unwrap(), Some(Report::Ready));
-    drop(orders);
-    assert_eq!(reports.next::<Report>().await.unwrap(), None);
-    assert!(supervisor.wait().unwrap().success());
-    assert!(!folder.path().join("ran").exists());
+    for (input, command) in [
+        (None, "trap '' TERM HUP; sleep 1000 & echo $$ $! > UP; wait"),
+        (None, "timeout 1000 sh -c 'echo $$ > UP; trap \"\" TERM HUP; sleep 1000' & wait"),
+        (None, "env -i timeout 1000 sh -c 'echo $$ > UP; trap \"\" TERM HUP; sleep 1000' & wait"),
+        (Some("x".repeat(100_000)), "echo $$ > UP; sleep 1000"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        let lock = lock_shared(&path).unwrap();
+        lock.unlock().unwrap();
+        let up = Pipe::new();
+        let spec = Spec { input, ..sh(&command.replace("UP", &up.to_string())) };
+        let mut worker = Command::new(program().path)
+            .args(["work", &serde_json::to_string(&spec).unwrap(), path.to_str().unwrap()])
+            .spawn()
+            .unwrap();
+        let pids = up.read();
+        assert!(matches!(lock.try_lock(), Err(std::fs::TryLockError::WouldBlock)), "the supervisor holds the lock");
+        worker.kill().unwrap();
+        worker.wait().unwrap();
+        lock.lock().unwrap();
+        assert_gone(&pids);
+    }
 }
 
 fn sh(command: &str) -> Spec {
-    Spec { argv: Spec::shell_line(command, []), input: None, cwd: None, env: vec![], lock: None }
+    Spec { argv: Spec::shell_line(command, []), input: None, cwd: None, env: vec![] }
 }
 
 /// The example built with this test binary: a test binary's own `main` cannot become a supervisor.
@@ -229,45 +274,53 @@ fn program() -> SupervisorProgram {
     SupervisorProgram { path: target.join("supervise"), args: vec!["supervise".into()] }
 }
 
-async fn start(spec: &Spec) -> Supervised {
-    Supervised::spawn(&program(), spec).await.unwrap()
+fn supervisor() -> Supervisor {
+    Supervisor::new(program(), None)
 }
 
-/// A worker in a process of its own, and the first line of its command.
-fn worker(spec: &Spec) -> (std::process::Child, String) {
-    let mut worker = Command::new(program().path)
-        .args(["work", &serde_json::to_string(spec).unwrap()])
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut line = String::new();
-    std::io::BufReader::new(worker.stdout.as_mut().unwrap().by_ref()).read_line(&mut line).unwrap();
-    (worker, line)
+async fn start(supervisor: &Supervisor, spec: Spec) -> Supervised {
+    supervisor.start(spec, Outputs::Apart).await.unwrap()
 }
 
-async fn first_line(supervised: &mut Supervised) -> String {
-    line_of(supervised.process.stdout.as_mut().unwrap()).await
+async fn run(supervisor: &Supervisor, spec: Spec) -> Ended {
+    start(supervisor, spec).await.wait().await.unwrap()
 }
 
-async fn line_of(output: &mut ChildStdout) -> String {
-    let mut line = Vec::new();
-    while line.last() != Some(&b'\n') {
-        line.push(output.read_u8().await.unwrap());
+/// A pipe with a name, by which a command says that it runs.
+struct Pipe {
+    _folder: tempfile::TempDir,
+    path: PathBuf,
+}
+
+impl Pipe {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pipe");
+        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+        Self { _folder: folder, path }
     }
-    String::from_utf8(line).unwrap().trim_end().to_owned()
+
+    /// Blocks until a command has written.
+    fn read(&self) -> String {
+        let mut line = String::new();
+        File::open(&self.path).unwrap().read_to_string(&mut line).unwrap();
+        line.trim_end().to_owned()
+    }
 }
 
-async fn read_all(supervised: &mut Supervised) -> (Vec<u8>, Vec<u8>) {
-    let (mut stdout, mut stderr) = supervised.take_output();
-    let (mut output, mut error) = (Vec::new(), Vec::new());
-    tokio::try_join!(stdout.read_to_end(&mut output), stderr.read_to_end(&mut error)).unwrap();
-    (output, error)
+impl std::fmt::Display for Pipe {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.path.display().fmt(f)
+    }
+}
+
+fn pid(pid: &str) -> Pid {
+    Pid::from_raw(pid.parse().unwrap()).unwrap()
 }
 
 fn assert_gone(pids: &str) {
     assert!(!pids.trim().is_empty());
-    for pid in pids.split_whitespace() {
-        let pid = Pid::from_raw(pid.parse().unwrap()).unwrap();
-        assert_eq!(rustix::process::test_kill_process(pid), Err(Errno::SRCH), "process {pid} is alive");
+    for one in pids.split_whitespace() {
+        assert_eq!(rustix::process::test_kill_process(pid(one)), Err(Errno::SRCH), "process {one} is alive");
     }
 }

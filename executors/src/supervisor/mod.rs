@@ -1,0 +1,386 @@
+//! The small process that a worker's commands run under, so that no death of the worker leaves one behind.
+//!
+//! A worker starts its own binary again, once, with the argument that leads to [`supervise`]. It keeps one end of a socket
+//! pair, the lifeline; the other end is the supervisor's standard input. Orders go down the lifeline and reports come up it,
+//! one JSON line each:
+//!
+//! ```text
+//! worker      Begin { lock }          Start { run, spec, .. }      Stop { run, grace_ms }
+//! supervisor                 Ready                                                       Ended { run, exit, written }
+//! ```
+//!
+//! A command's standard input is `/dev/null` or a pipe with its input, and its output goes into pipes of the supervisor, so
+//! nothing that it prints can pass for a report. When the lifeline closes, for whatever reason, the supervisor kills
+//! everything that its commands have started.
+//!
+//! The supervisor holds the worker's lock shared until all of that is gone. If the file can be locked exclusively, no command
+//! of the worker is left.
+//!
+//! The supervisor never decides whether a command runs, and never retries one.
+//!
+//! Limits. A process that leaves the session (`setsid`, a daemon) is not killed. On Linux a run ends with its process group and
+//! with every process of the session that has its variable [`RUN`]; elsewhere with its process group. If the supervisor is
+//! killed with `SIGKILL`, its worker kills the session instead, on Linux; if both are killed at once, the commands go on.
+
+mod process;
+#[cfg(target_os = "linux")]
+mod session;
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::process::Child;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::output::{Outputs, Written};
+
+pub use process::supervise;
+
+/// How long a supervisor may take beyond the grace of a stop.
+const STOP_MARGIN: Duration = Duration::from_secs(5);
+/// The name in the process list, free of the program's own.
+const PROCESS_NAME: &str = "task-supervisor";
+/// The variable that marks the processes of a run.
+pub const RUN: &str = "CREWLOG_RUN";
+
+/// A program to run. Sent as one JSON line, so paths and variables are UTF-8.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spec {
+    /// The program and its arguments, unchanged: no shell is involved unless the program is one. A name without a slash is
+    /// searched in the `PATH`; a relative path counts from `cwd`.
+    pub argv: Vec<String>,
+    /// Its standard input, empty if absent. A program need not read it.
+    pub input: Option<String>,
+    /// Its working directory; the worker's if absent.
+    pub cwd: Option<PathBuf>,
+    /// Variables added to the worker's environment.
+    pub env: Vec<(String, String)>,
+}
+
+impl Spec {
+    /// The words that run a line by `sh`, in which `args` are `"$1"`, `"$2"` ...
+    pub fn shell_line(line: &str, args: impl IntoIterator<Item = String>) -> Vec<String> {
+        let words = ["/bin/sh", "-c", line].map(str::to_owned).into_iter();
+        let mut args = args.into_iter().peekable();
+        // The word before them is `$0`, the line's own name.
+        let name = args.peek().map(|_| "sh".to_owned());
+        words.chain(name).chain(args).collect()
+    }
+
+    /// The words that run a task's command by `sh`. It stops at the first line that fails or uses an unset variable:
+    /// steps after a failed build are useless.
+    pub fn shell_script(command: &str) -> Vec<String> {
+        let mut words = Self::shell_line(command, []);
+        words.insert(1, "-eu".to_owned());
+        words
+    }
+}
+
+/// How a command ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Exit {
+    /// It exited with this code, 0 to 255.
+    Code(i32),
+    /// The signal of this number ended it.
+    Signal(i32),
+    /// It never ran.
+    NotStarted {
+        /// The reason, such as a missing working directory.
+        reason: String,
+    },
+}
+
+/// A command's end and its output.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ended {
+    /// How it ended.
+    pub exit: Exit,
+    /// Its output, bounded.
+    pub written: Written,
+}
+
+/// How to start a process that calls [`supervise`].
+///
+/// The process list shows the arguments: keep the program's own name out of them, so that `pkill -9 -f` by that name kills
+/// workers and spares their supervisors.
+#[derive(Debug, Clone)]
+pub struct SupervisorProgram {
+    /// The binary.
+    pub path: PathBuf,
+    /// The arguments with which it calls [`supervise`].
+    pub args: Vec<OsString>,
+}
+
+impl SupervisorProgram {
+    /// The running binary with these arguments; on Linux still the same one after its file has been replaced.
+    pub fn this_binary(args: impl IntoIterator<Item: Into<OsString>>) -> io::Result<SupervisorProgram> {
+        let path = if cfg!(target_os = "linux") { PathBuf::from("/proc/self/exe") } else { std::env::current_exe()? };
+        Ok(SupervisorProgram { path, args: args.into_iter().map(Into::into).collect() })
+    }
+}
+
+/// A worker's supervisor. Its process starts with the first command, and again with the next one after it was lost.
+#[derive(Debug, Clone)]
+pub struct Supervisor {
+    program: SupervisorProgram,
+    /// Locked shared, and created if missing, from before the first command starts until all processes are gone. The worker
+    /// may hold it shared as well; while another process holds it exclusively, the start waits.
+    lock: Option<PathBuf>,
+    lifeline: Arc<tokio::sync::Mutex<Option<Arc<Lifeline>>>>,
+}
+
+impl Supervisor {
+    /// A supervisor that holds this lock, if any.
+    pub fn new(program: SupervisorProgram, lock: Option<PathBuf>) -> Self {
+        Self { program, lock, lifeline: Arc::default() }
+    }
+
+    /// Another supervisor of the same program, which holds this lock.
+    #[must_use]
+    pub fn holding(self, lock: PathBuf) -> Self {
+        Self::new(self.program, Some(lock))
+    }
+
+    /// Runs a command. An error means that nothing has run. A command that cannot be started is no error here: it ends as
+    /// [`Exit::NotStarted`].
+    ///
+    /// # Errors
+    /// The supervisor could not start, or could not lock its file.
+    pub async fn start(&self, spec: Spec, outputs: Outputs) -> io::Result<Supervised> {
+        let mut lifeline = self.lifeline.lock().await;
+        loop {
+            if let Some(lifeline) = &*lifeline
+                && let Some((run, ended)) = lifeline.register()
+            {
+                let _ = lifeline.orders.send(Order::Start { run, spec, outputs });
+                return Ok(Supervised { run, lifeline: Arc::clone(lifeline), ended, known: None });
+            }
+            *lifeline = Some(self.connect().await?);
+        }
+    }
+
+    async fn connect(&self) -> io::Result<Arc<Lifeline>> {
+        let (ours, theirs) = StdUnixStream::pair()?;
+        ours.set_nonblocking(true)?;
+        let process = tokio::process::Command::new(&self.program.path)
+            .arg0(PROCESS_NAME)
+            .args(&self.program.args)
+            .stdin(OwnedFd::from(theirs))
+            .stdout(Stdio::null())
+            .spawn()?;
+        let pid = process.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
+        let pid = pid.ok_or_else(|| io::Error::other("the supervisor has ended already"))?;
+        let (reports, mut writer) = UnixStream::from_std(ours)?.into_split();
+        let mut reports = Inbox::new(reports);
+        send(&mut writer, &Order::Begin { lock: self.lock.clone() }).await?;
+        match reports.next().await? {
+            Some(Report::Ready) => {}
+            Some(Report::Refused { reason }) => return Err(io::Error::other(reason)),
+            Some(Report::Ended { .. }) | None => {
+                let path = self.program.path.display();
+                return Err(io::Error::other(format!("{path} was started as a supervisor and did not become one")));
+            }
+        }
+        let (orders, mut queue) = mpsc::unbounded_channel();
+        let runs = Arc::new(Mutex::new(Some(Runs::default())));
+        let reading = read_reports(reports, process, Arc::clone(&runs));
+        tokio::spawn(async move {
+            let writing = async {
+                while let Some(order) = queue.recv().await {
+                    if send(&mut writer, &order).await.is_err() {
+                        break;
+                    }
+                }
+                // The last handle is gone, or the supervisor is: this closes the lifeline.
+                drop(writer);
+            };
+            tokio::join!(reading, writing);
+        });
+        Ok(Arc::new(Lifeline { pid, orders, runs }))
+    }
+
+    /// Ends the supervisor, with every command that still runs, and waits until its lock is free.
+    pub async fn close(&self) {
+        let Some(lifeline) = self.lifeline.lock().await.take() else { return };
+        let closed = lifeline.closed();
+        drop(lifeline);
+        let _ = closed.await;
+    }
+}
+
+/// The worker's end of a connection to a supervisor. Dropping it ends the supervisor.
+#[derive(Debug)]
+struct Lifeline {
+    pid: Pid,
+    orders: mpsc::UnboundedSender<Order>,
+    /// Unset once the supervisor is gone.
+    runs: Arc<Mutex<Option<Runs>>>,
+}
+
+#[derive(Debug, Default)]
+struct Runs {
+    last: u64,
+    running: HashMap<u64, oneshot::Sender<Ended>>,
+    /// Dropped together with the others.
+    closed: Vec<oneshot::Sender<()>>,
+}
+
+impl Lifeline {
+    /// The number of a new run, and its end; nothing if the supervisor is gone.
+    fn register(&self) -> Option<(u64, oneshot::Receiver<Ended>)> {
+        self.with(|runs| {
+            runs.last += 1;
+            let (sender, ended) = oneshot::channel();
+            runs.running.insert(runs.last, sender);
+            (runs.last, ended)
+        })
+    }
+
+    fn closed(&self) -> oneshot::Receiver<()> {
+        let (sender, closed) = oneshot::channel();
+        self.with(|runs| runs.closed.push(sender));
+        closed
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut Runs) -> T) -> Option<T> {
+        lock(&self.runs).as_mut().map(act)
+    }
+
+    /// Kills a supervisor that does not answer, for example because somebody stopped it.
+    fn kill(&self) {
+        // While the runs are there, nobody has waited for the process, so its number cannot belong to another.
+        self.with(|_| _ = rustix::process::kill_process(self.pid, Signal::KILL));
+    }
+}
+
+fn lock(runs: &Mutex<Option<Runs>>) -> MutexGuard<'_, Option<Runs>> {
+    runs.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Passes reports on until the supervisor is gone; then ends what it left behind.
+async fn read_reports(mut reports: Inbox, mut process: Child, runs: Arc<Mutex<Option<Runs>>>) {
+    while let Ok(Some(Report::Ended { run, ended })) = reports.next().await {
+        let sender = lock(&runs).as_mut().and_then(|runs| runs.running.remove(&run));
+        // Nobody waits for a run that was dropped.
+        let _ = sender.map(|sender| sender.send(ended));
+    }
+    #[cfg(target_os = "linux")]
+    process.id().and_then(|pid| Pid::from_raw(pid.cast_signed())).into_iter().for_each(session::end);
+    // From here on nobody sends a signal to the process, so it may be waited for. Whoever waits for a run is told after that.
+    let lost = lock(&runs).take();
+    let _ = process.wait().await;
+    drop(lost);
+}
+
+/// A running command, seen from the worker. Dropping it kills the command and everything it has started.
+#[derive(Debug)]
+pub struct Supervised {
+    run: u64,
+    lifeline: Arc<Lifeline>,
+    ended: oneshot::Receiver<Ended>,
+    known: Option<Ended>,
+}
+
+impl Supervised {
+    /// Waits until the command and everything it has started are gone. The future may be dropped and called again.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::UnexpectedEof`] if the supervisor was killed before it could report: the command's processes have been
+    /// killed too, and how far it came is unknown.
+    pub async fn wait(&mut self) -> io::Result<Ended> {
+        if self.known.is_none() {
+            let lost = || io::Error::new(io::ErrorKind::UnexpectedEof, "the supervisor was killed before it could report");
+            self.known = Some((&mut self.ended).await.map_err(|_| lost())?);
+        }
+        Ok(self.known.clone().expect("it was set above"))
+    }
+
+    /// Asks the command to end with `SIGTERM`, has it killed after `grace`, and [waits](Self::wait). The supervisor
+    /// keeps the time, so dropping the future takes nothing back.
+    ///
+    /// # Errors
+    /// As for [`wait`](Self::wait).
+    pub async fn stop(&mut self, grace: Duration) -> io::Result<Ended> {
+        self.order_stop(grace);
+        if let Ok(ended) = tokio::time::timeout(grace + STOP_MARGIN, self.wait()).await {
+            return ended;
+        }
+        self.lifeline.kill();
+        self.wait().await
+    }
+
+    fn order_stop(&self, grace: Duration) {
+        let grace_ms = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
+        // Fails when the supervisor is gone, and the command with it.
+        let _ = self.lifeline.orders.send(Order::Stop { run: self.run, grace_ms });
+    }
+}
+
+impl Drop for Supervised {
+    fn drop(&mut self) {
+        if self.known.is_none() {
+            self.order_stop(Duration::ZERO);
+        }
+    }
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+enum Order {
+    Begin { lock: Option<PathBuf> },
+    Start { run: u64, spec: Spec, outputs: Outputs },
+    /// A second one can only shorten the grace.
+    Stop { run: u64, grace_ms: u64 },
+}
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+enum Report {
+    Ready,
+    Refused { reason: String },
+    Ended { run: u64, ended: Ended },
+}
+
+/// The reading half of a lifeline.
+#[derive(Debug)]
+struct Inbox(Lines<BufReader<OwnedReadHalf>>);
+
+impl Inbox {
+    fn new(half: OwnedReadHalf) -> Inbox {
+        Inbox(BufReader::new(half).lines())
+    }
+
+    /// The next message, `None` when the other end is gone. Dropping the future loses nothing.
+    async fn next<M: DeserializeOwned>(&mut self) -> io::Result<Option<M>> {
+        match self.0.next_line().await {
+            Ok(Some(line)) => Ok(Some(serde_json::from_str(&line)?)),
+            Ok(None) => Ok(None),
+            Err(error) if is_hang_up(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+async fn send(half: &mut OwnedWriteHalf, message: &impl Serialize) -> io::Result<()> {
+    let mut line = serde_json::to_vec(message)?;
+    line.push(b'\n');
+    half.write_all(&line).await
+}
+
+fn is_hang_up(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
+}
+
+#[cfg(test)]
+mod tests;

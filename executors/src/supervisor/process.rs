@@ -1,0 +1,237 @@
+//! The supervisor's own process: follows the orders on standard input, and ends every command when they end.
+
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::rc::Rc;
+use std::time::Duration;
+
+use rustix::io::{Errno, retry_on_intr};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, WaitStatus};
+use tokio::net::UnixStream;
+use tokio::process::{ChildStderr, ChildStdout};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::{JoinSet, LocalSet};
+use tokio::time::Instant;
+
+use super::{Ended, Exit, Inbox, Order, PROCESS_NAME, RUN, Report, Spec, is_hang_up, send};
+use crate::output::{Outputs, Written, collect};
+
+/// The most threads that wait for commands; more commands queue for one.
+const THREADS_MAX: usize = 1100;
+
+/// The body of the hidden subcommand: follows the orders on standard input until they end and every command is gone.
+///
+/// Blocks; call it from `main` before any thread or runtime is started.
+pub fn supervise() -> ExitCode {
+    match become_supervisor().and_then(|runtime| LocalSet::new().block_on(&runtime, follow_orders())) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!(
+                "{PROCESS_NAME}: {error}; this subcommand is for workers, which give it a socket as standard input"
+            );
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Leaves the terminal's session, so that its Ctrl-C reaches the worker alone.
+fn become_supervisor() -> io::Result<tokio::runtime::Runtime> {
+    rustix::process::setsid()?;
+    #[cfg(target_os = "linux")]
+    {
+        rustix::thread::set_name(c"task-supervisor")?;
+        // Orphans of the commands become children of the supervisor, which can then wait for them.
+        rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+    }
+    tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(THREADS_MAX).build()
+}
+
+async fn follow_orders() -> io::Result<()> {
+    let lifeline = StdUnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    lifeline.set_nonblocking(true)?;
+    let (orders, mut reports) = UnixStream::from_std(lifeline)?.into_split();
+    let mut orders = Inbox::new(orders);
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut hang_up = signal(SignalKind::hangup())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+
+    let Some(Order::Begin { lock }) = orders.next().await? else { return Ok(()) };
+    let lock = match lock.as_deref().map(lock_shared).transpose() {
+        Ok(lock) => lock,
+        Err(reason) => return send(&mut reports, &Report::Refused { reason }).await,
+    };
+    send(&mut reports, &Report::Ready).await?;
+    let leaders = Leaders::default();
+    // Dropped stops kill their commands.
+    let mut stops = HashMap::new();
+    let mut running = JoinSet::new();
+    let mut is_alive = true;
+    while is_alive || !running.is_empty() {
+        tokio::select! {
+            order = orders.next(), if is_alive => match order {
+                Ok(Some(Order::Start { run, spec, outputs })) => {
+                    let (stop, stopped) = mpsc::unbounded_channel();
+                    stops.insert(run, stop);
+                    running.spawn_local(carry_out(run, spec, outputs, stopped, leaders.clone()));
+                }
+                Ok(Some(Order::Stop { run, grace_ms })) => _ = stops.get(&run).map(|stop| stop.send(grace_ms)),
+                Ok(Some(Order::Begin { .. }) | None) | Err(_) => is_alive = false,
+            },
+            Some(ended) = running.join_next() => {
+                let (run, ended) = ended?;
+                stops.remove(&run);
+                match send(&mut reports, &Report::Ended { run, ended: ended? }).await {
+                    Err(error) if !is_hang_up(&error) => return Err(error),
+                    Ok(()) | Err(_) => {}
+                }
+            }
+            _ = terminate.recv() => is_alive = false,
+            _ = hang_up.recv() => is_alive = false,
+            _ = interrupt.recv() => is_alive = false,
+        }
+        if !is_alive {
+            stops.clear();
+        }
+    }
+    // A process that has left its group and cleared its environment belongs to no run.
+    #[cfg(target_os = "linux")]
+    super::session::end_strays(None, &leaders.borrow());
+    drop(lock);
+    Ok(())
+}
+
+pub(super) fn lock_shared(path: &Path) -> Result<File, String> {
+    let file = File::options().read(true).append(true).create(true).open(path);
+    file.and_then(|file| file.lock_shared().map(|()| file))
+        .map_err(|error| format!("cannot lock {}: {error}", path.display()))
+}
+
+/// The first processes of the commands that run.
+type Leaders = Rc<RefCell<HashSet<Pid>>>;
+
+/// Runs a command until its first process ends by itself or by an order; then ends the rest.
+async fn carry_out(
+    run: u64,
+    spec: Spec,
+    outputs: Outputs,
+    mut stops: mpsc::UnboundedReceiver<u64>,
+    leaders: Leaders,
+) -> (u64, io::Result<Ended>) {
+    let mark = format!("{}-{run}", std::process::id());
+    let ended = match start(&spec, &mark) {
+        Ok(child) => supervised(child, outputs, &mut stops, &mark, &leaders).await,
+        Err(reason) => Ok(Ended { exit: Exit::NotStarted { reason }, written: Written::default() }),
+    };
+    (run, ended)
+}
+
+async fn supervised(
+    mut child: Child,
+    outputs: Outputs,
+    stops: &mut mpsc::UnboundedReceiver<u64>,
+    mark: &str,
+    leaders: &Leaders,
+) -> io::Result<Ended> {
+    let leader = Pid::from_child(&child);
+    leaders.borrow_mut().insert(leader);
+    let taken_once = "both are piped, and taken once";
+    let stdout = ChildStdout::from_std(child.stdout.take().expect(taken_once))?;
+    let stderr = ChildStderr::from_std(child.stderr.take().expect(taken_once))?;
+    let (gone, is_gone) = oneshot::channel::<()>();
+    let written = tokio::task::spawn_local(collect(outputs, stdout, stderr, is_gone));
+    let mut ended = tokio::task::spawn_blocking(move || wait_unreaped(leader));
+    let mut kill_at = None;
+    loop {
+        let due = kill_at.unwrap_or_else(Instant::now);
+        tokio::select! {
+            ended = &mut ended => break ended??,
+            grace_ms = stops.recv() => match grace_ms {
+                Some(grace_ms) if grace_ms > 0 => {
+                    signal_group(leader, Signal::TERM);
+                    #[cfg(target_os = "linux")]
+                    super::session::signal_marked(mark, leader, Signal::TERM);
+                    kill_at = Instant::now().checked_add(Duration::from_millis(grace_ms)).into_iter().chain(kill_at).min();
+                    continue;
+                }
+                Some(_) | None => {}
+            },
+            () = tokio::time::sleep_until(due), if kill_at.is_some() => {}
+        }
+        // What has left the group is ended below.
+        signal_group(leader, Signal::KILL);
+        ended.await??;
+        break;
+    }
+    let exit = end_group(leader)?;
+    leaders.borrow_mut().remove(&leader);
+    #[cfg(target_os = "linux")]
+    super::session::end_strays(Some(mark), &leaders.borrow());
+    drop(gone);
+    Ok(Ended { exit, written: written.await? })
+}
+
+/// Starts the command as the leader of a process group of its own.
+fn start(spec: &Spec, mark: &str) -> Result<Child, String> {
+    let (program, args) = spec.argv.split_first().ok_or("there is nothing to start")?;
+    let mut command = Command::new(program);
+    command.args(args).envs(spec.env.iter().map(|(name, value)| (name, value))).env(RUN, mark).process_group(0);
+    let input = spec.input.clone().map_or_else(|| Ok(Stdio::null()), pipe_of);
+    command.stdin(input.map_err(|error| format!("cannot give {program} its input: {error}"))?);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    if let Some(cwd) = &spec.cwd {
+        command.current_dir(directory(cwd).map_err(|error| format!("cannot work in {}: {error}", cwd.display()))?);
+    }
+    command.spawn().map_err(|error| format!("cannot start {program}: {error}"))
+}
+
+/// A standard input that holds a text. Nobody waits for the thread that writes it: it ends when all is read or nobody reads any
+/// more, which Rust's runtime makes an error and no signal, and at the latest with the process.
+fn pipe_of(text: String) -> io::Result<Stdio> {
+    let (reader, mut writer) = io::pipe()?;
+    std::thread::Builder::new().spawn(move || writer.write_all(text.as_bytes()))?;
+    Ok(reader.into())
+}
+
+/// Distinguishes a missing directory from a missing program, which `spawn` does not.
+fn directory(path: &Path) -> io::Result<&Path> {
+    if std::fs::metadata(path)?.is_dir() { Ok(path) } else { Err(io::ErrorKind::NotADirectory.into()) }
+}
+
+/// Blocks until the process has ended, and leaves it unreaped: until then its number, and its group's, cannot go to
+/// another.
+fn wait_unreaped(leader: Pid) -> io::Result<()> {
+    retry_on_intr(|| rustix::process::waitid(WaitId::Pid(leader), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT))?;
+    Ok(())
+}
+
+/// Kills the rest of an ended leader's group, and waits until it is gone.
+fn end_group(leader: Pid) -> io::Result<Exit> {
+    signal_group(leader, Signal::KILL);
+    let mut exit = None;
+    loop {
+        match retry_on_intr(|| rustix::process::waitpgid(leader, WaitOptions::empty())) {
+            Ok(Some((pid, status))) if pid == leader => exit = exit_of(status),
+            Ok(_) => {}
+            Err(Errno::CHILD) => break,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    exit.ok_or_else(|| io::Error::other("the command ended without a status"))
+}
+
+fn exit_of(status: WaitStatus) -> Option<Exit> {
+    status.exit_status().map(Exit::Code).or_else(|| status.terminating_signal().map(Exit::Signal))
+}
+
+/// An error means that the group is already gone.
+fn signal_group(leader: Pid, signal: Signal) {
+    let _ = rustix::process::kill_process_group(leader, signal);
+}

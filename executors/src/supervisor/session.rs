@@ -1,0 +1,94 @@
+//! The processes of a supervisor's session, which Linux lists. Of these the supervisor ends those of a run, recognised by
+//! their variable [`RUN`], and a worker ends all after their supervisor was lost.
+
+use std::collections::HashSet;
+
+use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, waitpid};
+
+use super::RUN;
+
+struct Member {
+    pid: Pid,
+    group: i32,
+}
+
+/// Every member but the supervisor, including ended processes that nobody has waited for.
+fn members(supervisor: Pid) -> Vec<Member> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| member(pid_of(entry.file_name().to_str()?)?, supervisor)).collect()
+}
+
+/// For the supervisor: signals the processes of a run that have left its group for another of the session, as `timeout` does.
+pub(super) fn signal_marked(mark: &str, leader: Pid, signal: Signal) {
+    for member in members(getpid()) {
+        if member.group != leader.as_raw_pid() && is_marked(member.pid, mark) {
+            let _ = kill_process(member.pid, signal);
+        }
+    }
+}
+
+/// For the supervisor, after the group of a run is gone, or with no mark after all are: kills the rest and waits for it. A killed
+/// process hands its children to the supervisor before it can be waited for, so each round has something to wait for or is the
+/// last.
+pub(super) fn end_strays(mark: Option<&str>, leaders: &HashSet<Pid>) {
+    loop {
+        let is_stray = |pid: &Pid| {
+            let has_ended = || matches!(waitpid(Some(*pid), WaitOptions::NOHANG), Ok(Some(_)));
+            let is_of_run = || mark.is_none_or(|mark| is_marked(*pid, mark));
+            // A daemon has a session of its own, and goes on.
+            !leaders.contains(pid) && !has_ended() && member(*pid, getpid()).is_some() && is_of_run()
+        };
+        let strays: Vec<Pid> = children().into_iter().filter(is_stray).collect();
+        if strays.is_empty() {
+            return;
+        }
+        for pid in strays {
+            let _ = kill_process(pid, Signal::KILL);
+            let _ = waitpid(Some(pid), WaitOptions::empty());
+        }
+    }
+}
+
+/// For the worker, which cannot wait for them: kills the members until a round finds no new one.
+pub(super) fn end(supervisor: Pid) {
+    let mut killed = HashSet::new();
+    loop {
+        let fresh: Vec<Member> = members(supervisor).into_iter().filter(|member| killed.insert(member.pid)).collect();
+        if fresh.is_empty() {
+            return;
+        }
+        for member in fresh {
+            let _ = kill_process(member.pid, Signal::KILL);
+        }
+    }
+}
+
+/// The children of this process, which starts them all on its main thread.
+fn children() -> Vec<Pid> {
+    let own = getpid();
+    match std::fs::read_to_string(format!("/proc/self/task/{own}/children")) {
+        Ok(pids) => pids.split_whitespace().filter_map(pid_of).collect(),
+        // A kernel without the list.
+        Err(_) => members(own).into_iter().map(|member| member.pid).collect(),
+    }
+}
+
+fn is_marked(pid: Pid, mark: &str) -> bool {
+    let variable = format!("{RUN}={mark}");
+    let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    environment.split(|byte| *byte == 0).any(|found| found == variable.as_bytes())
+}
+
+fn pid_of(text: &str) -> Option<Pid> {
+    Pid::from_raw(text.parse().ok()?)
+}
+
+/// Reads `/proc/<pid>/stat`: `pid (name) state parent group session ...`, where the name may hold anything.
+fn member(pid: Pid, supervisor: Pid) -> Option<Member> {
+    let stat = String::from_utf8_lossy(&std::fs::read(format!("/proc/{pid}/stat")).ok()?).into_owned();
+    let mut fields = stat.rsplit_once(") ")?.1.split(' ');
+    let _state = fields.next()?;
+    let mut numbers = fields.map_while(|field| field.parse::<i32>().ok());
+    let (_parent, group, session) = (numbers.next()?, numbers.next()?, numbers.next()?);
+    (pid != supervisor && session == supervisor.as_raw_pid()).then_some(Member { pid, group })
+}
