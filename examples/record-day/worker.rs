@@ -113,7 +113,9 @@ async fn carry_out(
         let cause = cause.clone().keeping(command.recorded());
         claim.execute(command, &cause).await.map(|_| claim.handler().epoch)
     };
-    let epoch = execute(TaskCommand::Claim { attempt, executor, now: day.store.now(), dead_epoch: None }).await?;
+    let epoch =
+        execute(TaskCommand::Claim { attempt, executor, now: day.store.now(), dead_epoch: None, starts: false })
+            .await?;
     execute(TaskCommand::Start { epoch, prompt }).await?;
     for _ in 0..run.minutes {
         day.time.pass(60).await;

@@ -31,8 +31,8 @@ pub(crate) enum Claimed {
     Gone,
 }
 
-/// Claims a task under a name, unless its plan has changed since position `seen`. A lease whose holder is proven dead is taken
-/// over. Faults of the log are retried.
+/// Claims a task under a name, and starts it in the same append if asked to, unless its plan has changed since position `seen`. A
+/// lease whose holder is proven dead is taken over. Faults of the log are retried.
 pub(crate) async fn claim_task(
     store: &EventStore,
     life: &LivenessLock,
@@ -40,6 +40,7 @@ pub(crate) async fn claim_task(
     claim: &mut Runner<TaskLease>,
     dispatch: &Dispatch,
     seen: Position,
+    starts: bool,
 ) -> Claimed {
     let mut backoff = Backoff::new();
     let mut dead_epoch = None;
@@ -49,7 +50,7 @@ pub(crate) async fn claim_task(
             Ok(page) if !page.events.is_empty() => return Claimed::Stale,
             Ok(_) => {
                 let (executor, attempt) = (life.executor(name), dispatch.attempt);
-                let command = TaskCommand::Claim { attempt, executor, now: store.now(), dead_epoch };
+                let command = TaskCommand::Claim { attempt, executor, now: store.now(), dead_epoch, starts };
                 let cause = dispatch.cause.clone().keeping(command.recorded());
                 match claim.execute(command, &cause).await {
                     Ok(_) => return Claimed::Won(claim.handler().epoch),

@@ -27,7 +27,9 @@ use crate::propagation::{Unreadable, follow_parent, propagate};
 const PROCESS: &str = "planner";
 
 /// Planners that are kept warm by one host.
-const WARM_MAX: usize = 64;
+const WARM_MAX: usize = 512;
+/// Events that are handled together, and plans that are handled side by side.
+const TOGETHER_MAX: usize = 256;
 /// The name under which the planner fires timers.
 const TIMERS: &str = "timers";
 /// How often a host that waits for a due time reads log time, which may leap.
@@ -55,16 +57,9 @@ pub async fn catch_up(store: &EventStore, plan: &str, tags: Vec<String>) -> Resu
     };
     let reported = store.records(&task_events(plan), Range::default()).try_collect::<Vec<_>>();
     let (mut planner, reported) = tokio::try_join!(planner, reported)?;
-    for recorded in &reported {
-        if let Some(report) = report_of(recorded)? {
-            take_in(&mut planner, recorded, report).await?;
-        }
-    }
-    for recorded in withdraw_unstarted(store, plan, &planner).await? {
-        if let Some(report) = report_of(&recorded)? {
-            take_in(&mut planner, &recorded, report).await?;
-        }
-    }
+    take_in(&mut planner, &reports_of(&reported)?).await?;
+    let withdrawn = withdraw_unstarted(store, plan, &planner).await?;
+    take_in(&mut planner, &reports_of(&withdrawn)?).await?;
     Ok(planner)
 }
 
@@ -117,50 +112,62 @@ async fn host_one(
 ) -> Result<(), Error> {
     let query = Query::tag(plan_tag(&plan));
     let mut planner = planner_of(&store, &plan, tags).await?;
-    let mut events = std::pin::pin!(store.follow_marked(&query, Start::Beginning));
+    let mut chunks = std::pin::pin!(store.follow_marked(&query, Start::Beginning).ready_chunks(TOGETHER_MAX));
     // Until the history is read, act on nothing: events that are long past must not be acted on one by one.
     let (mut is_live, mut keeps_time) = (false, true);
     loop {
         tokio::select! {
-            event = events.next() => match event {
-                Some(Ok(Followed::Event(recorded))) => {
-                    let position = recorded.position;
-                    let moves_sub_plans = is_live && STEPS.contains(&recorded.event_type.as_str());
-                    let pauses = is_live && recorded.event_type == PAUSED;
-                    let is_report = recorded.stream_id == claim::STREAM;
-                    if is_report {
-                        take_in_with_retry(&mut planner, &recorded).await;
-                    }
-                    if is_live && position > planner.position() {
-                        look(&mut planner).await;
-                    }
-                    if is_live {
-                        withdraw_with_retry(&store, &plan, &planner).await;
-                    }
-                    if pauses && planner.handler().state().is_paused_from_parent() {
-                        follow_with_retry(&store, &plan, &mut planner).await;
-                    }
-                    if moves_sub_plans {
-                        propagate_with_retry(&store, &plan).await;
-                    }
-                    if is_report {
-                        taken_in.send_replace(position);
+            chunk = chunks.next() => {
+                let Some(chunk) = chunk else { return Ok(()) };
+                let (mut events, was_live) = (Vec::new(), is_live);
+                for event in chunk {
+                    match event {
+                        Ok(Followed::Event(recorded)) => events.push(recorded),
+                        Ok(Followed::CaughtUp(_)) => is_live = true,
+                        Err(error) if error.is_final() || matches!(error, Error::LimitPassed { .. }) => return Err(error),
+                        Err(error) => tracing::warn!(%error, "an event of a plan is passed over"),
                     }
                 }
-                Some(Ok(Followed::CaughtUp(_))) => {
-                    is_live = true;
+                handle(&store, &plan, &mut planner, &events, was_live).await;
+                if is_live && !was_live {
                     look(&mut planner).await;
                     withdraw_with_retry(&store, &plan, &planner).await;
                 }
-                Some(Err(error)) if error.is_final() || matches!(error, Error::LimitPassed { .. }) => return Err(error),
-                Some(Err(error)) => tracing::warn!(%error, "an event of a plan is passed over"),
-                None => return Ok(()),
-            },
+                if let Some(position) = last_report(&events) {
+                    taken_in.send_replace(position);
+                }
+            }
             () = wait_until(&store, due_at(&planner)), if is_live && keeps_time => {}
         }
         if is_live {
             keeps_time = run_timers(&store, &mut planner).await;
         }
+    }
+}
+
+/// The position of the last event of a task.
+fn last_report(events: &[Recorded]) -> Option<Position> {
+    events.iter().rev().find(|recorded| recorded.stream_id == claim::STREAM).map(|recorded| recorded.position)
+}
+
+/// Handles new events of a plan and its tasks. Those of the past are only taken in.
+async fn handle(store: &EventStore, plan: &str, planner: &mut Runner<Planner>, events: &[Recorded], is_live: bool) {
+    let is_of_plan = |recorded: &&Recorded| recorded.stream_id == event::STREAM;
+    let has = |types: &[&str]| events.iter().filter(is_of_plan).any(|event| types.contains(&&*event.event_type));
+    if is_live && has(&STEPS) {
+        propagate_with_retry(store, plan).await;
+    }
+    take_in_with_retry(planner, events).await;
+    if !is_live {
+        return;
+    }
+    if events.iter().rev().find(is_of_plan).is_some_and(|last| last.position > planner.position()) {
+        look(planner).await;
+    }
+    withdraw_with_retry(store, plan, planner).await;
+    // The parent plan may have been paused or ended while this one was made, or resumed while this one was paused.
+    if has(&["TasksPlanned"]) || (has(&[PAUSED]) && planner.handler().state().is_paused_from_parent()) {
+        follow_with_retry(store, plan, planner).await;
     }
 }
 
@@ -186,23 +193,26 @@ async fn host_matching(store: EventStore, query: Query, taken_in: watch::Sender<
     }
     taken_in.send_replace(head);
     let store = hosted.store.clone();
-    let mut events = std::pin::pin!(store.follow(&query, Start::After(head)));
+    let mut chunks = std::pin::pin!(store.follow(&query, Start::After(head)).ready_chunks(TOGETHER_MAX));
     loop {
         let next = hosted.next_due();
         tokio::select! {
-            event = events.next() => match event {
-                Some(Ok(recorded)) => {
-                    let position = recorded.position;
-                    let is_report = recorded.stream_id == claim::STREAM;
-                    hosted.take(recorded).await;
-                    if is_report {
-                        taken_in.send_replace(position);
+            chunk = chunks.next() => {
+                let Some(chunk) = chunk else { return Ok(()) };
+                let mut events = Vec::with_capacity(chunk.len());
+                for event in chunk {
+                    match event {
+                        Ok(recorded) => events.push(recorded),
+                        Err(error) if error.is_final() => return Err(error),
+                        Err(error) => tracing::warn!(%error, "an event of a task is passed over"),
                     }
                 }
-                Some(Err(error)) if error.is_final() => return Err(error),
-                Some(Err(error)) => tracing::warn!(%error, "an event of a task is passed over"),
-                None => return Ok(()),
-            },
+                let last = last_report(&events);
+                hosted.take(events).await;
+                if let Some(position) = last {
+                    taken_in.send_replace(position);
+                }
+            }
             () = wait_until(&store, next) => hosted.run_due().await,
         }
     }
@@ -228,14 +238,6 @@ impl Hosted {
         }
     }
 
-    /// A planner that has been read. None when the plan can never be read.
-    async fn planner(&mut self, plan: &str, tags: &[String]) -> Option<Runner<Planner>> {
-        match self.warm.remove(plan) {
-            Some(planner) => Some(planner),
-            None => read_plan(&self.store, plan, tags.to_vec()).await.ok(),
-        }
-    }
-
     /// Keeps a planner warm, unless its plan has ended.
     fn keep(&mut self, plan: &str, tags: Vec<String>, planner: Runner<Planner>, keeps_time: bool) {
         let phase = planner.handler().state().phase;
@@ -252,43 +254,64 @@ impl Hosted {
         self.warm.insert(plan.to_owned(), planner);
     }
 
-    async fn take(&mut self, recorded: Recorded) {
-        let Some(plan) = plan_of(&recorded).map(str::to_owned) else { return };
-        if STEPS.contains(&recorded.event_type.as_str()) {
-            propagate_with_retry(&self.store, &plan).await;
+    /// Handles new events, those of different plans side by side.
+    async fn take(&mut self, events: Vec<Recorded>) {
+        let mut by_plan: BTreeMap<String, Vec<Recorded>> = BTreeMap::new();
+        for recorded in events {
+            if let Some(plan) = plan_of(&recorded).map(str::to_owned) {
+                by_plan.entry(plan).or_default().push(recorded);
+            }
         }
-        // The events of a task bear the tags of its plan.
-        let tags = recorded.tags.clone();
-        let begins = recorded.stream_id == event::STREAM && recorded.event_type == "TasksPlanned";
-        let pauses = recorded.event_type == PAUSED;
-        let Some(mut planner) = self.planner(&plan, &tags).await else { return };
-        if recorded.stream_id == claim::STREAM {
-            take_in_with_retry(&mut planner, &recorded).await;
-        } else if recorded.position > planner.position() {
-            look(&mut planner).await;
+        // The events of a task have the tags of its plan.
+        let of_plans = by_plan.into_iter().map(|(plan, events)| (plan, events[0].tags.clone(), events));
+        self.with_planners(of_plans.collect(), async |store, plan, planner, events| {
+            handle(store, plan, planner, &events, true).await;
+        })
+        .await;
+    }
+
+    /// Acts on planners, side by side, and fires their timers that are due.
+    async fn with_planners<T>(
+        &mut self,
+        plans: Vec<(String, Vec<String>, T)>,
+        act: impl AsyncFn(&EventStore, &str, &mut Runner<Planner>, T),
+    ) {
+        let (store, act) = (&self.store, &act);
+        let work = plans.into_iter().map(|(plan, tags, with)| {
+            let warm = self.warm.remove(&plan);
+            async move {
+                let planner = match warm {
+                    Some(planner) => Ok(planner),
+                    None => read_plan(store, &plan, tags.clone()).await,
+                };
+                // An error: it can never be read.
+                let acted = match planner {
+                    Err(_) => None,
+                    Ok(mut planner) => {
+                        act(store, &plan, &mut planner, with).await;
+                        let keeps_time = run_timers(store, &mut planner).await;
+                        Some((planner, keeps_time))
+                    }
+                };
+                (plan, tags, acted)
+            }
+        });
+        let acted: Vec<_> =
+            futures::stream::iter(work.collect::<Vec<_>>()).buffer_unordered(TOGETHER_MAX).collect().await;
+        for (plan, tags, acted) in acted {
+            match acted {
+                Some((planner, keeps_time)) => self.keep(&plan, tags, planner, keeps_time),
+                None => self.note_due(&plan, tags, None),
+            }
         }
-        withdraw_with_retry(&self.store, &plan, &planner).await;
-        // The parent plan may have been paused or ended while this one was made, or resumed while this one was paused.
-        if begins || (pauses && planner.handler().state().is_paused_from_parent()) {
-            follow_with_retry(&self.store, &plan, &mut planner).await;
-        }
-        let keeps_time = run_timers(&self.store, &mut planner).await;
-        self.keep(&plan, tags, planner, keeps_time);
     }
 
     async fn run_due(&mut self) {
         let now = self.store.now();
         let due =
             self.due.iter().filter(|(_, (at, _))| *at <= now).map(|(plan, (_, tags))| (plan.clone(), tags.clone()));
-        for (plan, tags) in due.collect::<Vec<_>>() {
-            let Some(mut planner) = self.planner(&plan, &tags).await else {
-                self.due.remove(&plan);
-                continue;
-            };
-            look(&mut planner).await;
-            let keeps_time = run_timers(&self.store, &mut planner).await;
-            self.keep(&plan, tags, planner, keeps_time);
-        }
+        let due = due.map(|(plan, tags)| (plan, tags, ())).collect();
+        self.with_planners(due, async |_, _, planner, ()| _ = look(planner).await).await;
     }
 }
 
@@ -452,17 +475,18 @@ pub(crate) async fn open_plans(
 
 /// A report is never dropped because the log could not be written just now. What can never be done is passed over, so that
 /// one plan is blocked and not all.
-async fn take_in_with_retry(planner: &mut Runner<Planner>, recorded: &Recorded) {
-    let report = match report_of(recorded) {
-        Ok(Some(report)) => report,
-        Ok(None) => return,
+async fn take_in_with_retry(planner: &mut Runner<Planner>, events: &[Recorded]) {
+    let is_readable = |recorded: &&Recorded| match report_of(recorded) {
+        Ok(_) => true,
         Err(error) => {
             tracing::warn!(%error, "an event of a task is passed over");
-            return;
+            false
         }
     };
+    let reports: Vec<_> = events.iter().filter(is_readable).cloned().collect();
+    let Ok(reports) = reports_of(&reports) else { return };
     let mut backoff = Backoff::new();
-    while let Err(error) = take_in(planner, recorded, report.clone()).await {
+    while let Err(error) = take_in(planner, &reports).await {
         if !wait_to_retry(&error, &mut backoff).await {
             return;
         }
@@ -478,31 +502,66 @@ async fn catch_up_with_retry(store: &EventStore, plan: &str, tags: Vec<String>) 
     retrying(caught_up).await.ok()
 }
 
-async fn take_in(planner: &mut Runner<Planner>, recorded: &Recorded, report: ExecutorEvent) -> Result<(), Error> {
-    let cause = Cause::reaction(PROCESS, recorded);
+/// Takes in reports, as many in one append as another host has not taken in.
+async fn take_in(planner: &mut Runner<Planner>, reports: &[(&Recorded, Report)]) -> Result<(), Error> {
+    for some in reports.chunks(TOGETHER_MAX) {
+        let commands: Vec<_> = some.iter().map(|(_, report)| report.clone()).collect();
+        match planner.execute_all(commands).await {
+            Ok(executed) => {
+                for ((recorded, _), executed) in some.iter().zip(executed) {
+                    executed.err().into_iter().for_each(|refusal| log_refusal(recorded, &refusal));
+                }
+            }
+            Err(ExecuteError::Store(Error::PartlyKnown { .. } | Error::IdReused { .. })) => {
+                for (recorded, (command, cause)) in some {
+                    take_in_one(planner, recorded, command, cause).await?;
+                }
+            }
+            // Each conflict means that another process made progress.
+            Err(ExecuteError::Contended { .. }) => return Box::pin(take_in(planner, reports)).await,
+            Err(ExecuteError::Refused(_)) => {}
+            Err(ExecuteError::Store(error)) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+async fn take_in_one(
+    planner: &mut Runner<Planner>,
+    recorded: &Recorded,
+    command: &Command,
+    cause: &Cause,
+) -> Result<(), Error> {
     loop {
-        let report = Command::HandleExecutorEvent(report.clone());
-        // Most events before the planner's position are handled already: do not read them again.
-        let taken_in = if recorded.position <= planner.position() {
-            planner.execute_as_read(report, &cause).await
-        } else {
-            planner.execute(report, &cause).await
-        };
-        match taken_in {
+        match planner.execute(command.clone(), cause).await {
             Ok(_) => return Ok(()),
             Err(ExecuteError::Refused(refusal)) => {
                 log_refusal(recorded, &refusal);
                 return Ok(());
             }
-            // Each conflict means that another process made progress.
             Err(ExecuteError::Contended { .. }) => {}
             Err(ExecuteError::Store(error)) => return Err(error),
         }
     }
 }
 
+/// A report as a command to the planner, and its cause.
+type Report = (Command, Cause);
+
+/// The reports to the planner among events of tasks.
+fn reports_of(events: &[Recorded]) -> Result<Vec<(&Recorded, Report)>, Error> {
+    let report = |recorded| -> Result<_, Error> {
+        let report = report_of(recorded)?;
+        Ok(report.map(|report| (recorded, (Command::HandleExecutorEvent(report), Cause::reaction(PROCESS, recorded)))))
+    };
+    events.iter().filter_map(|recorded| report(recorded).transpose()).collect()
+}
+
 /// Converts a task event to a report to the planner, if it is one.
 fn report_of(recorded: &Recorded) -> Result<Option<ExecutorEvent>, Error> {
+    if recorded.stream_id != claim::STREAM {
+        return Ok(None);
+    }
     let Some((_, task)) = claim::split_aggregate_id(&recorded.aggregate_id) else { return Ok(None) };
     Ok(recorded.decode::<TaskEvent>()?.report(task))
 }

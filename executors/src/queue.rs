@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::pin::pin;
+use std::sync::OnceLock;
 
 use crewlog_mq::{Cause, Error, EventStore, Position, Query, Range, Recorded};
 use crewlog_planner::claim::{self, Holder};
@@ -70,6 +71,8 @@ struct Worked {
     tags: Vec<String>,
     /// The last dispatch of each task that has not ended.
     dispatched: BTreeMap<TaskId, Dispatch>,
+    /// The tasks that may start, in order; unset when they have to be determined again.
+    startable: OnceLock<Vec<TaskId>>,
 }
 
 impl Worked {
@@ -100,6 +103,7 @@ impl Worked {
         if recorded.position <= self.view.at {
             return;
         }
+        self.startable.take();
         self.view.apply(recorded).unwrap_or_else(|error| passed_over(&error));
         if recorded.stream_id == event::STREAM {
             match Dispatch::of(recorded) {
@@ -196,21 +200,27 @@ impl Plans {
 
     /// The task to start next, and up to where its plan has been read: of all plans the most urgent, then the one that was
     /// dispatched first; within a plan in the plan's order. `is_wanted` says which dispatches could start here; `is_busy`
-    /// which tasks are being started.
+    /// which tasks are being started: after a change of that [`Plans::changed`] has to be called.
     pub(crate) fn next(
         &self,
         is_wanted: impl Fn(&Dispatch) -> bool,
         is_busy: impl Fn(&str, TaskId) -> bool,
     ) -> Option<(Dispatch, Position)> {
         let heads = self.0.iter().filter(|(_, worked)| !worked.dispatched.is_empty()).filter_map(|(plan, worked)| {
+            let Worked { view, dispatched, startable, .. } = worked;
             let is_held = |task, lease: Option<&Holder>| lease.is_some() || is_busy(plan, task);
-            let startable = worked.view.startable(is_held);
-            let startable = startable.iter().filter_map(|task| worked.dispatched.get(task));
+            let startable = startable.get_or_init(|| view.startable(is_held));
+            let startable = startable.iter().filter_map(|task| dispatched.get(task));
             let dispatch = { startable }.find(|dispatch| is_wanted(dispatch))?;
-            let urgency = worked.view.state().urgency(dispatch.task);
-            Some(((urgency, dispatch.position), dispatch, worked.view.at))
+            let urgency = view.state().urgency(dispatch.task);
+            Some(((urgency, dispatch.position), dispatch, view.at))
         });
         heads.min_by_key(|(key, _, _)| *key).map(|(_, dispatch, at)| (dispatch.clone(), at))
+    }
+
+    /// The tasks of a plan that are being started have changed.
+    pub(crate) fn changed(&mut self, plan: &str) {
+        self.0.get_mut(plan).into_iter().for_each(|worked| _ = worked.startable.take());
     }
 
     /// The plans, with the tags of their events.

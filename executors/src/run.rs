@@ -102,8 +102,7 @@ pub(crate) async fn run(
     stop: &mut watch::Receiver<Option<Stop>>,
 ) -> Result<Finished, Ending> {
     let started = Instant::now();
-    let mut supervised =
-        supervisor.start(spec, outputs).await.map_err(|error| not_started(&error.to_string()))?;
+    let mut supervised = supervisor.start(spec, outputs).await.map_err(|error| not_started(&error.to_string()))?;
     let (ended, cut_short) = tokio::select! {
         // A program that has ended is not reported as stopped.
         biased;

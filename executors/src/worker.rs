@@ -36,6 +36,9 @@ const RENEW_INTERVAL: Duration = Duration::from_secs(60);
 /// How often a worker checks whether the holders of tasks that it could carry out are dead, or their leases have run out.
 const LEASE_INTERVAL: Duration = Duration::from_millis(100);
 
+/// Events that are taken in before tasks are started.
+const EVENTS_MAX: usize = 256;
+
 /// The plans a worker works for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
@@ -109,7 +112,7 @@ impl Worker {
         let open = open_plans(&self.store, &of_plans, at).await?.into_keys();
         let plans = Plans::load(&self.store, open, at).await?;
         let store = self.store.clone();
-        let mut events = std::pin::pin!(store.follow(&query, Start::After(at)));
+        let mut chunks = std::pin::pin!(store.follow(&query, Start::After(at)).ready_chunks(EVENTS_MAX));
         let mut crew = Crew::new(Arc::new(self), plans, at);
         let mut fault = None;
         // An interval, since a steady stream of events would restart a sleep for ever.
@@ -118,17 +121,21 @@ impl Worker {
         loop {
             crew.start();
             tokio::select! {
-                event = events.next() => match event {
-                    Some(Ok(recorded)) => crew.take(&recorded).await,
-                    Some(Err(error)) if error.is_final() => {
-                        fault = Some(error);
+                chunk = chunks.next() => {
+                    let Some(chunk) = chunk else { break };
+                    for event in chunk {
+                        match event {
+                            Ok(recorded) => crew.take(&recorded).await,
+                            Err(error) if error.is_final() => fault = Some(error),
+                            Err(error) => tracing::warn!(%error, "an event of a plan is passed over"),
+                        }
+                    }
+                    if fault.is_some() {
                         break;
                     }
-                    Some(Err(error)) => tracing::warn!(%error, "an event of a plan is passed over"),
-                    None => break,
-                },
+                }
                 Some(ended) = crew.jobs.join_next() => crew.end(ended),
-                _ = looks.tick(), if crew.watches_leases() => crew.look_at_leases().await,
+                _ = looks.tick(), if crew.is_restless => crew.look_at_leases().await,
                 () = is_set(&mut stop) => break,
             }
         }
@@ -155,12 +162,20 @@ impl Worker {
         let key = dispatch.key();
         let Some(actor) = self.roster.actor(dispatch.kind, &dispatch.parameters) else { return (key, seen) };
         let mut claim = claim_of(&self.store, &dispatch.plan, dispatch.task, dispatch.tags.clone());
-        let claimed = tokio::select! {
-            claimed = claim_task(&self.store, &self.life, actor.name(), &mut claim, &dispatch, seen) => claimed,
-            _ = wanted(&mut stop) => Claimed::Gone,
+        let claiming = async {
+            let checked = attachments::checked(&dispatch.parameters, self.links.clone()).await;
+            // The start of an agent records its prompt, which is rendered for the holder alone.
+            let starts = checked.is_ok() && !matches!(actor, Actor::Agent(..));
+            let claimed = claim_task(&self.store, &self.life, actor.name(), &mut claim, &dispatch, seen, starts).await;
+            (claimed, checked)
+        };
+        let (claimed, checked) = tokio::select! {
+            claimed = claiming => claimed,
+            _ = wanted(&mut stop) => (Claimed::Gone, Ok(())),
         };
         if let Claimed::Won(epoch) = claimed {
-            self.carry_out_held(actor, &dispatch, &mut claim, epoch, stop).await;
+            let checked = checked.map_err(|question| Ending::Asked { question, default: None });
+            self.carry_out_held(actor, &dispatch, &mut claim, epoch, checked, stop).await;
         }
         (key, claim.position())
     }
@@ -171,43 +186,41 @@ impl Worker {
         dispatch: &Dispatch,
         claim: &mut Runner<TaskLease>,
         epoch: u64,
+        checked: Result<(), Ending>,
         stop: watch::Receiver<Option<Stop>>,
     ) {
         let unwanted = stop.borrow().clone();
-        let (ending, usage) = match unwanted {
-            Some(stop) => (stop.ending(), Usage::default()),
-            None if claim.handler().is_cut_off
-                && self.interrupted == InterruptedTask::Report
-                && !actor.only_waits() =>
-            {
-                (Ending::worker_lost(), Usage::default())
-            }
-            None => match self.prepared(actor, dispatch).await {
-                Err(ending) => (ending, Usage::default()),
-                Ok(prompt) => {
-                    let start = TaskCommand::Start { epoch, prompt: prompt.as_deref().map(prompts::digest) };
-                    if !append(claim, start, &dispatch.cause).await {
-                        return;
-                    }
-                    let began = Instant::now();
-                    let (ending, mut usage) = self.act(actor, dispatch, prompt, claim, epoch, stop).await;
-                    // Running time is reported where it counts, or together with other usage; of a plan within the
-                    // plan its own tasks tell it.
-                    let is_told = dispatch.parameters.is_timed || !usage.is_nothing();
-                    if is_told && !actor.only_waits() {
-                        usage.duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-                    }
-                    (ending, usage)
+        let is_lost = claim.handler().is_cut_off && self.interrupted == InterruptedTask::Report && !actor.only_waits();
+        let ready = match (unwanted, checked) {
+            (Some(stop), _) => Err(stop.ending()),
+            (None, _) if is_lost => Err(Ending::worker_lost()),
+            (None, Err(question)) => Err(question),
+            (None, Ok(())) => self.prompt(actor, dispatch).await,
+        };
+        let (ending, usage) = match ready {
+            Err(ending) => (ending, Usage::default()),
+            Ok(prompt) => {
+                let start = TaskCommand::Start { epoch, prompt: prompt.as_deref().map(prompts::digest) };
+                let has_started = claim.handler().holder.as_ref().is_some_and(|holder| holder.has_started);
+                if !has_started && !append(claim, start, &dispatch.cause).await {
+                    return;
                 }
-            },
+                let began = Instant::now();
+                let (ending, mut usage) = self.act(actor, dispatch, prompt, claim, epoch, stop).await;
+                // Running time is reported where it counts, or together with other usage. The tasks of a sub-plan report
+                // their own.
+                let is_reported = dispatch.parameters.is_timed || !usage.is_nothing();
+                if is_reported && !actor.only_waits() {
+                    usage.duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+                }
+                (ending, usage)
+            }
         };
         append(claim, TaskCommand::End { epoch, usage, ending }, &dispatch.cause).await;
     }
 
-    /// An agent's prompt, once the task's attachments exist; otherwise the task's ending.
-    async fn prepared(&self, actor: Actor<'_>, dispatch: &Dispatch) -> Result<Option<String>, Ending> {
-        let checked = attachments::checked(&dispatch.parameters, self.links.clone()).await;
-        checked.map_err(|question| Ending::Asked { question, default: None })?;
+    /// An agent's prompt.
+    async fn prompt(&self, actor: Actor<'_>, dispatch: &Dispatch) -> Result<Option<String>, Ending> {
         match actor {
             Actor::Agent(..) => {
                 let rendered = prompts::rendered(&self.store, &dispatch.plan, dispatch.task, dispatch.position).await;
@@ -319,12 +332,15 @@ struct Crew {
     /// By plan: the position of the last end of a task here. No more of its tasks start before the view has reached it.
     read_to: HashMap<String, Position>,
     jobs: JoinSet<(Key, Position)>,
+    /// True while a lease may have to be watched, or a refused claim may be tried again.
+    is_restless: bool,
 }
 
 impl Crew {
     fn new(worker: Arc<Worker>, plans: Plans, position: Position) -> Self {
         let (running, refused) = (HashMap::new(), HashSet::new());
-        Self { worker, plans, position, running, refused, read_to: HashMap::new(), jobs: JoinSet::new() }
+        let (read_to, jobs) = (HashMap::new(), JoinSet::new());
+        Self { worker, plans, position, running, refused, read_to, jobs, is_restless: true }
     }
 
     /// Starts tasks while there are free places.
@@ -336,31 +352,34 @@ impl Crew {
             let agent = actor.jobs().map(|_| actor.name().to_owned());
             let (stop, receiver) = watch::channel(None);
             let attempt = dispatch.attempt;
+            self.plans.changed(&key.0);
             let job = self.jobs.spawn(Arc::clone(&self.worker).carry_out(dispatch, seen, receiver)).id();
             self.running.insert(key, Running { job, attempt, stop, agent, takes_place });
         }
     }
 
     fn next(&self) -> Option<(Dispatch, Position)> {
-        let Self { worker, running, refused, .. } = self;
+        let Self { worker, plans, running, refused, read_to, .. } = self;
         let n_places = running.values().filter(|running| running.takes_place).count();
         let has_place = |actor: Actor<'_>| {
             let n_of_actor = || running.values().filter(|one| one.agent.as_deref() == Some(actor.name())).count();
             actor.only_waits() || (n_places < worker.jobs && actor.jobs().is_none_or(|max| n_of_actor() < max))
         };
         let is_wanted = |dispatch: &Dispatch| {
-            let actor = worker.roster.actor(dispatch.kind, &dispatch.parameters);
-            !self.read_to.contains_key(&dispatch.plan)
-                && actor.is_some_and(has_place)
+            let is_possible = n_places < worker.jobs || dispatch.parameters.sub_plan.is_some();
+            let actor = || worker.roster.actor(dispatch.kind, &dispatch.parameters);
+            is_possible
+                && !read_to.contains_key(&dispatch.plan)
                 && !refused.contains(&dispatch.key())
+                && actor().is_some_and(has_place)
         };
         let is_busy = |plan: &str, task| running.contains_key(&(plan.to_owned(), task));
-        self.plans.next(is_wanted, is_busy)
+        plans.next(is_wanted, is_busy)
     }
 
     /// Takes in an event, and stops what its plan has ended.
     async fn take(&mut self, recorded: &Recorded) {
-        self.position = recorded.position;
+        (self.position, self.is_restless) = (recorded.position, true);
         let mut backoff = Backoff::new();
         let plan = loop {
             match self.plans.apply(&self.worker.store, recorded).await {
@@ -383,9 +402,11 @@ impl Crew {
     }
 
     fn end(&mut self, ended: Result<(Key, Position), JoinError>) {
+        self.is_restless = true;
         match ended {
             Ok((key, position)) => {
                 self.running.remove(&key);
+                self.plans.changed(&key.0);
                 if position > self.position {
                     let read_to = self.read_to.entry(key.0.clone()).or_default();
                     *read_to = position.max(*read_to);
@@ -396,14 +417,10 @@ impl Crew {
             Err(error) => {
                 tracing::error!(%error, "a job of the worker failed");
                 // Its lease is ended with those of dead workers.
-                self.running.retain(|_, running| running.job != error.id());
+                let failed = self.running.extract_if(|_, running| running.job == error.id());
+                failed.for_each(|((plan, _), _)| self.plans.changed(&plan));
             }
         }
-    }
-
-    /// True while a lease must be watched, or a refused claim may be tried again.
-    fn watches_leases(&self) -> bool {
-        !self.refused.is_empty() || self.foreign_leases().next().is_some()
     }
 
     /// The leases that no job of this worker holds.
@@ -418,6 +435,7 @@ impl Crew {
     /// Ends the leases that have run out, and those of dead holders: workers that are gone, and jobs of this one that
     /// failed.
     async fn look_at_leases(&mut self) {
+        self.is_restless = !self.refused.is_empty() || self.foreign_leases().next().is_some();
         self.refused.clear();
         let life = &self.worker.life;
         let now = self.worker.store.now();

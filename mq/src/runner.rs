@@ -359,15 +359,18 @@ where
         one(self.decide(vec![(command, cause)], &[]).await?)
     }
 
-    /// Several requests of different callers, in one append. Each is decided on the state after those before it, whose events
-    /// are not placed yet, and begins a correlation of its own. Gives what each led to, in their order; a refused one does not
-    /// keep the others from being appended.
+    /// Several commands in one append. Each is decided on the state after those before it, whose events are not placed yet. Returns
+    /// the result of each, in their order; a refused one does not keep the others from being appended.
     ///
     /// # Errors
-    /// [`ExecuteError::Contended`] or a fault of the store. Then no command was carried out.
-    pub async fn execute_all(&mut self, commands: Vec<H::Command>) -> Result<Executions<H>, ExecuteError<H::Error>> {
+    /// [`ExecuteError::Contended`] or a fault of the store. Then no command was carried out. [`Error::PartlyKnown`] or
+    /// [`Error::IdReused`] if another process appended some of the reactions: execute them one by one.
+    pub async fn execute_all(
+        &mut self,
+        all: Vec<(H::Command, Cause)>,
+    ) -> Result<Executions<H>, ExecuteError<H::Error>> {
         self.catch_up().await?;
-        let causes: Vec<_> = commands.iter().map(|_| Cause::request()).collect();
+        let (commands, causes): (Vec<_>, Vec<_>) = all.into_iter().unzip();
         self.decide(commands.into_iter().zip(&causes).collect(), &[]).await
     }
 
@@ -435,7 +438,7 @@ where
                     self.state = spare.unwrap_or_default();
                 }
                 Err(error @ (Error::IdReused { position, .. } | Error::PartlyKnown { position, .. }))
-                    if commands.iter().any(|(_, cause)| cause.derived.is_some()) =>
+                    if commands.len() == 1 && commands[0].1.derived.is_some() =>
                 {
                     tracing::warn!(%error, "this reaction is in the log with other content; it is left as it is");
                     self.catch_up().await?;

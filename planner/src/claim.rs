@@ -214,7 +214,15 @@ impl Default for Ending {
 #[expect(missing_docs, reason = "names and types say what the other fields hold")]
 pub enum TaskCommand {
     /// Claim it to carry out a dispatch.
-    Claim { attempt: u32, executor: Executor, now: Timestamp, dead_epoch: Option<u64> },
+    Claim {
+        attempt: u32,
+        executor: Executor,
+        now: Timestamp,
+        dead_epoch: Option<u64>,
+        /// Start it too, unless an earlier holder was interrupted.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        starts: bool,
+    },
     /// A coding agent claims it, as started.
     ClaimForAgent { attempt: u32, executor: Executor, now: Timestamp },
     /// The holder reports its progress.
@@ -325,11 +333,16 @@ impl TaskLease {
     fn decide(&self, command: TaskCommand) -> Result<Vec<TaskEvent>, TaskError> {
         match command {
             // A claim whose acknowledgement was lost is repeated.
-            TaskCommand::Claim { attempt, executor, now, .. } if self.is_held_by(&executor, attempt, now) => {
+            TaskCommand::Claim { attempt, executor, now, starts, .. }
+                if self.is_held_by(&executor, attempt, now, starts) =>
+            {
                 Ok(Vec::new())
             }
-            TaskCommand::Claim { attempt, executor, now, dead_epoch } => {
-                Ok(vec![self.claim(attempt, executor, Some(now.plus(LEASE)), now, dead_epoch)?])
+            TaskCommand::Claim { attempt, executor, now, dead_epoch, starts } => {
+                let claimed = self.claim(attempt, executor, Some(now.plus(LEASE)), now, dead_epoch)?;
+                let is_cut_off = matches!(claimed, TaskEvent::TaskClaimed { cut_off: true, .. });
+                let started = TaskEvent::TaskStarted { epoch: self.epoch.saturating_add(1), prompt: None };
+                Ok([claimed].into_iter().chain((starts && !is_cut_off).then_some(started)).collect())
             }
             TaskCommand::ClaimForAgent { attempt, executor, now } => {
                 if self.is_parked() && attempt == self.attempt {
@@ -407,9 +420,11 @@ impl TaskLease {
         Ok(TaskEvent::TaskClaimed { attempt, executor, lease_until, epoch: self.epoch.saturating_add(1), cut_off })
     }
 
-    /// True while an executor holds this attempt and has not started it.
-    fn is_held_by(&self, executor: &Executor, attempt: u32, now: Timestamp) -> bool {
-        let is_of = |holder: &Holder| holder.executor == *executor && !holder.has_started && !holder.has_expired(now);
+    /// True while an executor holds this attempt, started only if its claim `starts` it.
+    fn is_held_by(&self, executor: &Executor, attempt: u32, now: Timestamp, starts: bool) -> bool {
+        let is_of = |holder: &Holder| {
+            holder.executor == *executor && (starts || !holder.has_started) && !holder.has_expired(now)
+        };
         attempt == self.attempt && self.holder.as_ref().is_some_and(is_of)
     }
 

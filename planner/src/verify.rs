@@ -117,8 +117,10 @@ impl Verifier {
     /// # Errors
     /// [`VerifyError`]; the verifier cannot be used after that.
     pub fn verify(&mut self, append: &[Recorded]) -> Result<Vec<Decided>, VerifyError> {
+        // One append may hold the reactions to several reports.
+        let cause = |of: &Recorded| of.metadata().ok().and_then(|metadata| metadata.causation_id);
         let is_of_one = |one: &Recorded, other: &Recorded| {
-            (&one.stream_id, &one.aggregate_id) == (&other.stream_id, &other.aggregate_id)
+            (&one.stream_id, &one.aggregate_id) == (&other.stream_id, &other.aggregate_id) && cause(one) == cause(other)
         };
         let mut decided = Vec::new();
         for written in append.chunk_by(is_of_one) {

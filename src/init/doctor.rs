@@ -16,7 +16,6 @@ use crewlog_planner::crew::leases;
 use crewlog_planner::crew::target;
 use serde::Serialize;
 use serde_json::{Value, json};
-use tokio::io::AsyncReadExt;
 
 use super::change::read;
 use super::hosts::{Target, git_hooks, our_hooks};

@@ -100,7 +100,7 @@ impl World {
     async fn claim(&self, plan: &str, task: u64, name: &str) {
         let executor = Executor { name: name.into(), host: "laptop".into(), worker: name.into() };
         let (attempt, now) = (self.attempt(plan, task).await, self.store.now());
-        self.task(plan, task, TaskCommand::Claim { attempt, executor, now, dead_epoch: None }).await;
+        self.task(plan, task, TaskCommand::Claim { attempt, executor, now, dead_epoch: None, starts: false }).await;
     }
 
     async fn end(&self, plan: &str, task: u64, ending: Ending) {

@@ -22,7 +22,13 @@ const TASK: TaskId = TaskId(1);
 /// Claims the first attempt of the task for a worker.
 async fn claim(store: &EventStore, worker: &str) -> Result<u64, TaskError> {
     let mut claim = claim_of(store, PLAN, TASK, tags());
-    let command = TaskCommand::Claim { attempt: 1, executor: executor(worker), now: store.now(), dead_epoch: None };
+    let command = TaskCommand::Claim {
+        attempt: 1,
+        executor: executor(worker),
+        now: store.now(),
+        dead_epoch: None,
+        starts: false,
+    };
     order(&mut claim, command).await.map(|()| claim.handler().epoch)
 }
 
@@ -116,7 +122,13 @@ async fn a_claim_says_whether_a_lost_holder_may_have_had_effects() {
     claim(&store, "ended it").await.unwrap();
     let ended = Ending::Completed { result: String::new(), run: None };
     order(&mut task, TaskCommand::End { epoch: 6, usage: Usage::default(), ending: ended }).await.unwrap();
-    let next = TaskCommand::Claim { attempt: 2, executor: executor("next"), now: store.now(), dead_epoch: None };
+    let next = TaskCommand::Claim {
+        attempt: 2,
+        executor: executor("next"),
+        now: store.now(),
+        dead_epoch: None,
+        starts: false,
+    };
     order(&mut task, next).await.unwrap();
     assert_eq!(cut_off(&store).await, [false, false, true, true, true, true, false]);
 }
@@ -175,8 +187,13 @@ async fn a_renewed_lease_stays_valid() {
 /// The task claimed by the worker of `holder`.
 async fn claimed_by(rig: &Rig, holder: &LivenessLock) {
     let mut claim = claim_of(&rig.store, PLAN, TASK, tags());
-    let command =
-        TaskCommand::Claim { attempt: 1, executor: holder.executor("shell"), now: rig.store.now(), dead_epoch: None };
+    let command = TaskCommand::Claim {
+        attempt: 1,
+        executor: holder.executor("shell"),
+        now: rig.store.now(),
+        dead_epoch: None,
+        starts: false,
+    };
     order(&mut claim, command).await.unwrap();
 }
 

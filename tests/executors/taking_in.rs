@@ -27,7 +27,7 @@ async fn done_with_usage(rig: &Rig, task: u64) {
     let usage = Usage { input_tokens: 5, ..Usage::default() };
     let ending = Ending::Completed { result: format!("{task} is done"), run: None };
     for command in [
-        TaskCommand::Claim { attempt: 1, executor, now, dead_epoch: None },
+        TaskCommand::Claim { attempt: 1, executor, now, dead_epoch: None, starts: false },
         TaskCommand::End { epoch: 1, usage, ending },
     ] {
         claim.execute(command, &Cause::request()).await.unwrap();

@@ -248,7 +248,7 @@ async fn a_held_back_task_starts_when_the_task_in_its_slot_is_released() {
     let rig = Rig::with_plan(vec![test_of(1), test_of(2), step(3, "true", &[])], side_by_side(3)).await;
     let mut held = claim_of(&rig.store, PLAN, TaskId(2), tags());
     let now = rig.store.now();
-    let claim = TaskCommand::Claim { attempt: 1, executor: executor("another"), now, dead_epoch: None };
+    let claim = TaskCommand::Claim { attempt: 1, executor: executor("another"), now, dead_epoch: None, starts: false };
     held.execute(claim, &Cause::request()).await.unwrap();
     rig.order(at_once_of_tests(1)).await;
     let worker = rig.worker(3);

@@ -13,7 +13,8 @@ async fn commands_of_several_callers_are_one_append_and_each_has_its_own_result(
         rival.execute(Command::Add(vec![2]), &Cause::request()).await.unwrap();
         let too_much = TOTAL_MAX - 6;
         let numbers = [vec![3, 4], vec![too_much], Vec::new(), vec![5]];
-        let led_to = runner.execute_all(numbers.map(Command::Add).into()).await.unwrap();
+        let requests = numbers.map(|numbers| (Command::Add(numbers), Cause::request()));
+        let led_to = runner.execute_all(requests.into()).await.unwrap();
         let led_to =
             led_to.into_iter().map(|result| result.map(|Executed { events, position }| (events.len(), position.0)));
         let led_to: Vec<_> = led_to.collect();
@@ -24,8 +25,8 @@ async fn commands_of_several_callers_are_one_append_and_each_has_its_own_result(
         let correlation = |n: usize| history[n].metadata().unwrap().correlation_id.unwrap();
         assert!(correlation(2) == correlation(3) && correlation(3) != correlation(4));
         // Nothing to append, whatever is refused.
-        let commands = vec![Command::Add(vec![too_much]), Command::Add(Vec::new())];
-        let led_to = runner.execute_all(commands).await.unwrap();
+        let requests = [vec![too_much], Vec::new()].map(|numbers| (Command::Add(numbers), Cause::request()));
+        let led_to = runner.execute_all(requests.into()).await.unwrap();
         assert!(matches!(&led_to[..], [Err(TooMuch(_)), Ok(executed)] if executed.events.is_empty()), "{led_to:?}");
         assert_eq!(store.head().await.unwrap(), Position(5));
         check_state(&runner, &store).await;

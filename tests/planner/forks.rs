@@ -396,7 +396,13 @@ async fn tell(store: &EventStore, plan: &str, task: u64, command: TaskCommand) {
 
 async fn claim(store: &EventStore, plan: &str, task: u64) {
     let executor = Executor { name: "shell".into(), host: "h".into(), worker: "w".into() };
-    tell(store, plan, task, TaskCommand::Claim { attempt: 1, executor, now: Timestamp(1), dead_epoch: None }).await;
+    tell(
+        store,
+        plan,
+        task,
+        TaskCommand::Claim { attempt: 1, executor, now: Timestamp(1), dead_epoch: None, starts: false },
+    )
+    .await;
 }
 
 async fn done(store: &EventStore, plan: &str, task: u64, result: &str) {

@@ -186,8 +186,9 @@ pub(super) fn claim_acts() -> impl Strategy<Value = (TaskCommand, u64)> {
     let shift = || prop_oneof![6 => Just(0_u64), 1 => Just(1)];
     let now = Timestamp(0);
     let command = prop_oneof![
-        4 => (1..4_u32, executor.clone(), prop::option::weighted(0.3, shift()))
-            .prop_map(move |(attempt, executor, dead_epoch)| TaskCommand::Claim { attempt, executor, now, dead_epoch }),
+        4 => (1..4_u32, executor.clone(), prop::option::weighted(0.3, shift()), any::<bool>()).prop_map(
+            move |(attempt, executor, dead_epoch, starts)| TaskCommand::Claim { attempt, executor, now, dead_epoch, starts }
+        ),
         3 => (1..4_u32, executor.clone())
             .prop_map(move |(attempt, executor)| TaskCommand::ClaimForAgent { attempt, executor, now }),
         1 => shift().prop_map(|epoch| TaskCommand::Progress { epoch, progress: progress("t") }),
@@ -221,8 +222,8 @@ fn endings() -> impl Strategy<Value = Ending> {
 pub(super) fn at(command: TaskCommand, claim: &TaskLease, now: Timestamp) -> TaskCommand {
     let of = |shift: u64| claim.epoch.wrapping_sub(shift);
     match command {
-        TaskCommand::Claim { attempt, executor, dead_epoch, .. } => {
-            TaskCommand::Claim { attempt, executor, now, dead_epoch: dead_epoch.map(of) }
+        TaskCommand::Claim { attempt, executor, dead_epoch, starts, .. } => {
+            TaskCommand::Claim { attempt, executor, now, dead_epoch: dead_epoch.map(of), starts }
         }
         TaskCommand::ClaimForAgent { attempt, executor, .. } => TaskCommand::ClaimForAgent { attempt, executor, now },
         TaskCommand::Progress { epoch, progress } => TaskCommand::Progress { epoch: of(epoch), progress },

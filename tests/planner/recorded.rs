@@ -121,6 +121,7 @@ async fn send_all_task_commands(log: &mut Recording) {
         executor: executor(worker),
         now: now(at),
         dead_epoch,
+        starts: false,
     };
     let report = |attempt, ending| TaskCommand::Report {
         attempt,
@@ -260,7 +261,7 @@ async fn a_takeover_from_a_dead_worker_by_a_person_replays() {
     let folder = tempfile::tempdir().unwrap();
     let (worker, person) = (LivenessLock::begin(folder.path()).unwrap(), LivenessLock::begin(folder.path()).unwrap());
     let (attempt, now, dead_epoch) = (1, Timestamp(1), None);
-    let claimed = TaskCommand::Claim { attempt, executor: worker.executor("shell"), now, dead_epoch };
+    let claimed = TaskCommand::Claim { attempt, executor: worker.executor("shell"), now, dead_epoch, starts: false };
     Recording::of(&store, PLAN).await.tell(1, claimed).await;
     drop(worker);
     let mut claim = claim_of(&store, PLAN, TaskId(1), Vec::new());
@@ -368,7 +369,7 @@ fn a_recorded_command_has_its_documented_form_without_fields_of_its_events() {
     let worker = json!({"name": "shell", "host": "h", "worker": "w"});
     let report = TaskCommand::Report { attempt, executor: executor("w"), now, dead_epoch: None, ending: ending() };
     check(report.recorded(), json!({"Report": {"attempt": 1, "executor": worker, "now": 5, "dead_epoch": null}}));
-    let claim = TaskCommand::Claim { attempt, executor: executor("w"), now, dead_epoch: Some(2) };
+    let claim = TaskCommand::Claim { attempt, executor: executor("w"), now, dead_epoch: Some(2), starts: false };
     check(claim.recorded(), json!({"Claim": {"attempt": 1, "executor": worker, "now": 5, "dead_epoch": 2}}));
     check(
         TaskCommand::End { epoch: 2, usage: Usage::default(), ending: ending() }.recorded(),

@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crewlog_mq::{Error, Event, EventStore, ExecuteError, Executed, Handler, Position, Runner, Snapshot};
+use crewlog_mq::{Cause, Error, Event, EventStore, ExecuteError, Executed, Handler, Position, Runner, Snapshot};
 use tokio::sync::{MutexGuard, oneshot};
 
 use super::Refusal;
@@ -101,7 +101,7 @@ where
         if waiting.is_empty() {
             return;
         }
-        let commands = waiting.iter().map(|waiting| waiting.command.clone()).collect();
+        let commands = waiting.iter().map(|waiting| (waiting.command.clone(), Cause::request())).collect();
         let read_for = self.n_calls.load(Ordering::SeqCst);
         warm.read_for = 0;
         match warm.runner.execute_all(commands).await {

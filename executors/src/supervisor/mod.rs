@@ -302,7 +302,8 @@ impl Supervised {
     /// killed too, and how far it came is unknown.
     pub async fn wait(&mut self) -> io::Result<Ended> {
         if self.known.is_none() {
-            let lost = || io::Error::new(io::ErrorKind::UnexpectedEof, "the supervisor was killed before it could report");
+            let lost =
+                || io::Error::new(io::ErrorKind::UnexpectedEof, "the supervisor was killed before it could report");
             self.known = Some((&mut self.ended).await.map_err(|_| lost())?);
         }
         Ok(self.known.clone().expect("it was set above"))
@@ -339,10 +340,19 @@ impl Drop for Supervised {
 
 #[derive(Debug, Serialize, Deserialize)]
 enum Order {
-    Begin { lock: Option<PathBuf> },
-    Start { run: u64, spec: Spec, outputs: Outputs },
+    Begin {
+        lock: Option<PathBuf>,
+    },
+    Start {
+        run: u64,
+        spec: Spec,
+        outputs: Outputs,
+    },
     /// A second one can only shorten the grace.
-    Stop { run: u64, grace_ms: u64 },
+    Stop {
+        run: u64,
+        grace_ms: u64,
+    },
 }
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]

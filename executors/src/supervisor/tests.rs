@@ -115,7 +115,8 @@ async fn an_input_arrives_completely_but_may_be_ignored() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn output_is_bounded_and_may_be_binary() {
-    let ended = run(&supervisor(), sh("head -c 3000000 /dev/zero; printf '\\377'; exec >&-; printf end >&2; exit 4")).await;
+    let ended =
+        run(&supervisor(), sh("head -c 3000000 /dev/zero; printf '\\377'; exec >&-; printf end >&2; exit 4")).await;
     let Written { out, err } = ended.written;
     assert_eq!((out.n_bytes, out.is_cut, err.text.as_str(), ended.exit), (3_000_001, true, "end", Exit::Code(4)));
     assert!(out.text.ends_with("\0\u{fffd}") && out.text.len() < OUTPUT_BYTES_MAX + 64);
@@ -198,7 +199,8 @@ async fn a_dropped_run_is_killed_and_spares_the_others() {
 async fn a_terminated_supervisor_ends_its_commands_and_reports() {
     let supervisor = supervisor();
     let up = Pipe::new();
-    let mut supervised = start(&supervisor, sh(&format!("trap '' TERM; echo > {up}; while :; do sleep 1000; done"))).await;
+    let mut supervised =
+        start(&supervisor, sh(&format!("trap '' TERM; echo > {up}; while :; do sleep 1000; done"))).await;
     up.read();
     rustix::process::kill_process(supervised.lifeline.pid, Signal::TERM).unwrap();
     assert_eq!(supervised.wait().await.unwrap().exit, Exit::Signal(Signal::KILL.as_raw()));
