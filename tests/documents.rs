@@ -7,7 +7,7 @@ use std::fmt::Write;
 use std::path::{Component, Path, PathBuf};
 
 /// The pages whose tests are looked up.
-const PAGES_WITH_TESTS: [&str; 2] = ["docs/guarantees.md", "docs/mapping.md"];
+const PAGES_WITH_TESTS: [&str; 2] = ["docs/internal/guarantees.md", "docs/internal/mapping.md"];
 /// The prefix of a name, and the folder and root of its modules: without a crate, the tests of this binary.
 const SOURCES: [(&str, &str, &str); 5] = [
     ("crewlog-mq ", "mq/src", "lib.rs"),

@@ -216,13 +216,13 @@ fn text_rules(file: &File) -> Vec<Finding> {
     let mut found = Vec::new();
     let stem = Path::new(&file.path).file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     if NOTES_REFUSED.contains(&stem) {
-        found.push(finding("notes", file, 1, "plans and notes are not kept: docs/decisions/ is for designs"));
+        let says = "plans and notes are not kept: docs/internal/decisions/ is for designs";
+        found.push(finding("notes", file, 1, says));
     }
     let is_source = file.path.ends_with(".rs");
     for (index, line) in file.text.lines().enumerate() {
         let prose = if is_source { line.split_once("//").map(|(_, comment)| comment) } else { Some(line) };
-        // A decision is a record of its day.
-        let is_judged = (is_source || file.path.ends_with(".md")) && !file.path.starts_with("docs/decisions/");
+        let is_judged = is_source || file.path.ends_with(".md");
         let prose = prose.filter(|_| is_judged).unwrap_or_default().to_lowercase();
         for wording in STILTED {
             for _ in prose.matches(wording) {
@@ -503,7 +503,6 @@ fn each_rule_finds_its_violations_and_nothing_else() {
         ("docs/a.md", "What Is Told of it stands here.", Some("english")),
         ("src/a.rs", "fn f() {} /\u{2f} the tag that it bears", Some("english")),
         ("src/a.rs", "const A: &str = \"it is told anew\"; // A standing plan.", None),
-        ("docs/decisions/0001-a.md", "it is told anew", None),
         ("README.md", "see `/home\u{2f}ana/log`", Some("machine-path")),
         ("README.md", "https://example.org/home/x and src/work/x", None),
     ] {

@@ -179,8 +179,8 @@
 //!
 //! # What is promised
 //!
-//! Each promise stands with the test that shows it in
-//! [guarantees.md](https://github.com/crewlog/crewlog/blob/main/docs/guarantees.md), and so does what is not promised.
+//! Each promise, with the test that shows it, is in
+//! [guarantees.md](https://github.com/crewlog/crewlog/blob/main/docs/internal/guarantees.md).
 
 mod address;
 mod append;
@@ -285,9 +285,5 @@ pub use veil::Veil;
 struct Readme;
 
 #[cfg(all(doctest, feature = "conformance", feature = "sqlite"))]
-#[doc = include_str!("../../docs/backends.md")]
-struct Backends;
-
-#[cfg(doctest)]
-#[doc = include_str!("../../docs/groups.md")]
-struct GroupsPage;
+#[doc = include_str!("../../docs/embedding.md")]
+struct Embedding;

@@ -47,7 +47,7 @@ fn a_conflict_is_printed_with_its_holders_and_resolution() {
     assert_eq!(none["conflicts"], Value::Array(Vec::new()));
     let all = scene.run(&["conflicts", &plan, "--all", "-o", "json"]).expect(0).json();
     let found = &all["conflicts"][0];
-    assert_eq!(keys(&all), keys(&form("`conflicts [PLAN]`")), "{all:#}");
+    assert_eq!(keys(&all), keys(&form("`leases --conflicts`")), "{all:#}");
     assert_eq!(found["conflict"], 1);
     let patterns = found["holders"].as_array().expect("holders").iter().map(|holder| holder["patterns"].clone());
     assert!(

@@ -57,7 +57,7 @@ fn db_stats_count_the_contents_of_the_log() {
     let scene = Scene::new();
     scene.plan("- Run `true`\n- Run `true`\n").1.expect(0);
     let stats = scene.run(&["-o", "json", "db", "stats"]).expect(0).json();
-    assert_eq!(keys(&stats), keys_of_form("`db stats`"));
+    assert_eq!(keys(&stats), keys_of_form("`db info`"));
     let events = scene.events();
     assert_eq!(stats["head"], events.len());
     for kind in stats["kinds"].as_array().expect("a list") {

@@ -136,7 +136,7 @@ fn agents_get_their_tools_from_the_configuration() {
 
 #[test]
 fn the_text_of_a_milestone_becomes_tasks_but_its_goals_and_constraints_do_not() {
-    let docs = include_str!("../../docs/planning.md");
+    let docs = include_str!("../../docs/models.md");
     let example = docs.split("```json\n").find(|part| part.contains("\"goals\"")).expect("there is an example");
     let mut plan: serde_json::Value =
         serde_json::from_str(example.split("```").next().expect("its end")).expect("it is JSON");

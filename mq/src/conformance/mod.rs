@@ -1,6 +1,6 @@
 //! What every backend must do, as a suite that any backend can be put to: [`check`] runs all of it and panics at the first
 //! thing that differs, with the block, the seed and the backend. It asserts no speed.
-//! docs/backends.md shows how to run it.
+//! docs/embedding.md shows how to run it.
 
 mod atomicity;
 mod cells;

@@ -1,4 +1,20 @@
 //! A local server that speaks the protocols of model providers and replies from a script, including faults.
+//!
+//! `cargo run -p crewlog-mock-llm -- FIXTURES [ADDRESS [REQUESTS]]` prints its address, and appends each request to the
+//! file REQUESTS as a line of JSON. Each request gets the first matching reply that is left, else HTTP 400.
+//!
+//! ```json
+//! {"replies": [
+//!   {"fault": "rate_limited", "retry_after": 1},
+//!   {"when": {"prompt": "paint the door"}, "json": {"title": null, "tasks": [], "questions": []}},
+//!   {"when": {"model": "small"}, "text": "I do not know.", "usage": {"input": 900, "output": 5}, "times": "always"}],
+//!  "agents": {"ada": [
+//!   {"calls": [{"name": "claim_task", "args": {}}]},
+//!   {"calls": [{"name": "complete_task", "args": {"task": "{{task}}"}}]},
+//!   {"text": "Done."}]}}
+//! ```
+//!
+//! `agents` lists the turns of each agent program, by its API key.
 
 mod filled;
 mod script;
