@@ -86,8 +86,7 @@ async fn run_until(
 ) -> (Ending, Usage) {
     let cwd = parameters.folder.clone().or_else(|| folder.path().to_str().map(str::to_owned));
     let parameters = TaskInput { folder: cwd, ..parameters.clone() };
-    let lock = folder.path().join("lock");
-    let job = Job { plan: rig::PLAN, task: TaskId(2), attempt: 3, epoch: 4, parameters: &parameters, lock };
+    let job = Job { plan: rig::PLAN, task: TaskId(2), attempt: 3, epoch: 4, parameters: &parameters };
     let roster = roster(vec![agent]);
     let Some(Actor::Agent(agent, shell)) = roster.actor(KIND, &parameters) else { panic!("it is an agent's") };
     soon(agent.run(shell, job, prompt(&parameters), stop)).await

@@ -29,14 +29,14 @@ async fn a_stopped_supervisor_is_killed_with_all_its_children() {
 
 #[tokio::test]
 async fn a_task_signalled_together_with_its_worker_is_released() {
-    let command = "if test -e begun; then echo finished; else touch begun; echo $PPID > pipe; kill $$; fi";
+    let command = "if test -e begun; then echo finished; else touch begun; echo $$ > pipe; kill $$; fi";
     let rig = Rig::with_plan(vec![step(1, command, &[])], PlannerConfig::default()).await;
     let pipe = rig.pipe("pipe");
     let (host, first) = (rig.host(), rig.worker(1));
-    let supervisor = Path::new("/proc").join(first_line(pipe).await.0.trim());
-    // It is gone once its worker has waited for it, so the worker knows the outcome before its own signal.
+    let command = Path::new("/proc").join(first_line(pipe).await.0.trim());
+    // It is gone once its supervisor has waited for it, and the report is under way before the worker's own signal.
     let gone = async {
-        while supervisor.exists() {
+        while command.exists() {
             tokio::task::yield_now().await;
         }
     };
