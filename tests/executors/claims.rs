@@ -8,8 +8,8 @@ use std::time::Duration;
 use crewlog_executors::claiming::claim_of;
 use crewlog_executors::human;
 use crewlog_executors::liveness::LivenessLock;
-use crewlog_mq::{Cause, EventStore, ExecuteError, Query, Sqlite};
-use crewlog_planner::claim::{Ending, LEASE, TaskCommand, TaskError, TaskEvent};
+use crewlog_mq::{Cause, EventStore, ExecuteError, Handler, Query, Sqlite, Timestamp};
+use crewlog_planner::claim::{Ending, LEASE, TaskCommand, TaskError, TaskEvent, TaskLease};
 use crewlog_planner::event::{Event, FailureClass, PlannerConfig, Usage};
 use crewlog_planner::plan::{FailurePolicy, TaskId};
 
@@ -420,4 +420,19 @@ async fn a_worker_stopped_past_its_lease_loses_its_task_and_its_command() {
         "completed 2: finished",
     ];
     assert_eq!(events.collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn a_claim_that_starts_may_be_repeated_and_does_not_start_after_an_interruption() {
+    let claim = |worker, dead_epoch| {
+        let (executor, now) = (executor(worker), Timestamp(0));
+        TaskCommand::Claim { attempt: 1, executor, now, dead_epoch, starts: true }
+    };
+    let mut lease = TaskLease::default();
+    let begun = lease.process(claim("a", None)).unwrap();
+    assert!(matches!(begun[..], [TaskEvent::TaskClaimed { epoch: 1, .. }, TaskEvent::TaskStarted { epoch: 1, .. }]));
+    assert_eq!(lease.process(claim("a", None)), Ok(Vec::new()), "its acknowledgement was lost");
+    assert!(matches!(lease.process(claim("b", None)), Err(TaskError::Held { epoch: 1, .. })));
+    let taken_over = lease.process(claim("b", Some(1))).unwrap();
+    assert!(matches!(taken_over[..], [TaskEvent::TaskClaimed { epoch: 2, cut_off: true, .. }]), "{taken_over:?}");
 }

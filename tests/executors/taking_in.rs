@@ -9,6 +9,7 @@ use crewlog_mq::{Cause, Query, Recorded};
 use crewlog_planner::claim::{self, Ending, TaskCommand};
 use crewlog_planner::event::{self, PlannerConfig, TaskStatus, Usage};
 use crewlog_planner::plan::TaskId;
+use crewlog_planner::verify::{Decided, Verifier};
 
 use super::rig::{PLAN, Rig, step, tags};
 use crate::log::counting::counted;
@@ -49,6 +50,28 @@ async fn a_report_read_twice_counts_once() {
     }
     let expected = ["TasksPlanned", "TaskDispatched", "TaskStatusUpdated", "TaskDispatched"];
     assert_eq!(plan_events(&rig).await, expected);
+}
+
+#[tokio::test]
+async fn several_reports_are_taken_in_by_one_append_that_replays() {
+    let tasks = vec![step(1, "a", &[]), step(2, "b", &[]), step(3, "c", &[1]), step(4, "d", &[2])];
+    let rig = Rig::with_plan(tasks, PlannerConfig { parallelism: 20, ..PlannerConfig::default() }).await;
+    done(&rig, 1).await;
+    done(&rig, 2).await;
+    let before = rig.store.head().await.unwrap();
+    planning::catch_up(&rig.store, PLAN, tags()).await.unwrap();
+
+    let all = rig.recorded(&Query::all()).await;
+    let new: Vec<_> = all.iter().filter(|recorded| recorded.position > before).collect();
+    let types: Vec<_> = new.iter().map(|recorded| &*recorded.event_type).collect();
+    assert_eq!(types, ["TaskStatusUpdated", "TaskDispatched", "TaskStatusUpdated", "TaskDispatched"]);
+    assert!(new.iter().all(|recorded| recorded.append_start == new[0].position), "one append");
+    let mut verifier = Verifier::default();
+    let mut appends = all.chunk_by(|one, other| one.append_start == other.append_start);
+    // The rig planned it.
+    verifier.trust(appends.next().unwrap()).unwrap();
+    let decided = appends.map(|append| verifier.verify(append).unwrap()).last().unwrap();
+    assert_eq!(decided, [Decided::Reaction, Decided::Reaction]);
 }
 
 #[tokio::test]
