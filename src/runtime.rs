@@ -136,7 +136,7 @@ impl Runtime {
         }
         let (taking_in, taken_in) = watch::channel(Position(0));
         let host = match options.scope.clone() {
-            Scope::Plan(plan) => tokio::spawn(planning::host(store.clone(), plan, tags, taking_in)),
+            Scope::Plan(plan) => tokio::spawn(planning::host(store.clone(), plan, taking_in)),
             Scope::All => tokio::spawn(planning::host_all(store.clone(), taking_in)),
         };
         let summaries = summarizer(session)?.map(|summarizer| {

@@ -6,13 +6,11 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use crewlog_mq::{
-    Cause, Error, EventStore, ExecuteError, Followed, Position, Query, Range, Recorded, Runner, Start, Timestamp,
-};
+use crewlog_mq::{Cause, Error, EventStore, ExecuteError, Position, Query, Range, Recorded, Runner, Start, Timestamp};
 use crewlog_planner::claim::{self, TaskCommand, TaskEvent};
-use crewlog_planner::event::{self, Command, Event, ExecutorEvent, Timer, ancestor_tag, plan_tag};
+use crewlog_planner::event::{self, Command, Event, Timer, plan_tag};
 use crewlog_planner::listing::ListedPlan;
-use crewlog_planner::planner::{Planner, PlannerError};
+use crewlog_planner::planner::Planner;
 use crewlog_planner::state::Phase;
 use futures::{StreamExt, TryStreamExt};
 use tokio::sync::watch;
@@ -22,6 +20,7 @@ use crate::claiming::claim_of;
 use crate::plans::{plan_of, planner_of, read_plan, retrying, wait_to_retry};
 use crate::projecting::list_plans;
 use crate::propagation::{Unreadable, follow_parent, propagate};
+use crate::subplans::family;
 
 /// The name under which the planner reacts.
 const PROCESS: &str = "planner";
@@ -57,9 +56,9 @@ pub async fn catch_up(store: &EventStore, plan: &str, tags: Vec<String>) -> Resu
     };
     let reported = store.records(&task_events(plan), Range::default()).try_collect::<Vec<_>>();
     let (mut planner, reported) = tokio::try_join!(planner, reported)?;
-    take_in(&mut planner, &reports_of(&reported)?).await?;
+    take_in(&mut planner, &Report::all(&reported)?).await?;
     let withdrawn = withdraw_unstarted(store, plan, &planner).await?;
-    take_in(&mut planner, &reports_of(&withdrawn)?).await?;
+    take_in(&mut planner, &Report::all(&withdrawn)?).await?;
     Ok(planner)
 }
 
@@ -88,61 +87,12 @@ async fn withdraw_with_retry(store: &EventStore, plan: &str, planner: &Runner<Pl
     let _ = retrying(|| withdraw_unstarted(store, plan, planner)).await;
 }
 
-/// Hosts the planner of a plan, and those of its sub-plans: takes in what is reported, from the beginning on, for
-/// ever. Drop it to end it. `taken_in` receives the position reached in the plan itself.
+/// Hosts the planner of a plan, and those of its sub-plans, until it is dropped. `taken_in` receives the position reached.
 ///
 /// # Errors
-/// Only when the log refuses to be followed.
-pub async fn host(
-    store: EventStore,
-    plan: String,
-    tags: Vec<String>,
-    taken_in: watch::Sender<Position>,
-) -> Result<(), Error> {
-    let sub_plans = Query::tag(ancestor_tag(&plan));
-    let sub_plans = host_matching(store.clone(), sub_plans, watch::channel(Position(0)).0);
-    tokio::try_join!(host_one(store, plan, tags, taken_in), sub_plans).map(drop)
-}
-
-async fn host_one(
-    store: EventStore,
-    plan: String,
-    tags: Vec<String>,
-    taken_in: watch::Sender<Position>,
-) -> Result<(), Error> {
-    let query = Query::tag(plan_tag(&plan));
-    let mut planner = planner_of(&store, &plan, tags).await?;
-    let mut chunks = std::pin::pin!(store.follow_marked(&query, Start::Beginning).ready_chunks(TOGETHER_MAX));
-    // Until the history is read, act on nothing: events that are long past must not be acted on one by one.
-    let (mut is_live, mut keeps_time) = (false, true);
-    loop {
-        tokio::select! {
-            chunk = chunks.next() => {
-                let Some(chunk) = chunk else { return Ok(()) };
-                let (mut events, was_live) = (Vec::new(), is_live);
-                for event in chunk {
-                    match event {
-                        Ok(Followed::Event(recorded)) => events.push(recorded),
-                        Ok(Followed::CaughtUp(_)) => is_live = true,
-                        Err(error) if error.is_final() || matches!(error, Error::LimitPassed { .. }) => return Err(error),
-                        Err(error) => tracing::warn!(%error, "an event of a plan is passed over"),
-                    }
-                }
-                handle(&store, &plan, &mut planner, &events, was_live).await;
-                if is_live && !was_live {
-                    look(&mut planner).await;
-                    withdraw_with_retry(&store, &plan, &planner).await;
-                }
-                if let Some(position) = last_report(&events) {
-                    taken_in.send_replace(position);
-                }
-            }
-            () = wait_until(&store, due_at(&planner)), if is_live && keeps_time => {}
-        }
-        if is_live {
-            keeps_time = run_timers(&store, &mut planner).await;
-        }
-    }
+/// A fault of the log while the open plans are first read, or one that ends its use.
+pub async fn host(store: EventStore, plan: String, taken_in: watch::Sender<Position>) -> Result<(), Error> {
+    host_matching(store, family("", &plan), taken_in).await
 }
 
 /// The position of the last event of a task.
@@ -150,17 +100,14 @@ fn last_report(events: &[Recorded]) -> Option<Position> {
     events.iter().rev().find(|recorded| recorded.stream_id == claim::STREAM).map(|recorded| recorded.position)
 }
 
-/// Handles new events of a plan and its tasks. Those of the past are only taken in.
-async fn handle(store: &EventStore, plan: &str, planner: &mut Runner<Planner>, events: &[Recorded], is_live: bool) {
+/// Handles new events of a plan and its tasks.
+async fn handle(store: &EventStore, plan: &str, planner: &mut Runner<Planner>, events: &[Recorded]) {
     let is_of_plan = |recorded: &&Recorded| recorded.stream_id == event::STREAM;
     let has = |types: &[&str]| events.iter().filter(is_of_plan).any(|event| types.contains(&&*event.event_type));
-    if is_live && has(&STEPS) {
+    if has(&STEPS) {
         propagate_with_retry(store, plan).await;
     }
     take_in_with_retry(planner, events).await;
-    if !is_live {
-        return;
-    }
     if events.iter().rev().find(is_of_plan).is_some_and(|last| last.position > planner.position()) {
         look(planner).await;
     }
@@ -265,7 +212,7 @@ impl Hosted {
         // The events of a task have the tags of its plan.
         let of_plans = by_plan.into_iter().map(|(plan, events)| (plan, events[0].tags.clone(), events));
         self.with_planners(of_plans.collect(), async |store, plan, planner, events| {
-            handle(store, plan, planner, &events, true).await;
+            handle(store, plan, planner, &events).await;
         })
         .await;
     }
@@ -476,15 +423,9 @@ pub(crate) async fn open_plans(
 /// A report is never dropped because the log could not be written just now. What can never be done is passed over, so that
 /// one plan is blocked and not all.
 async fn take_in_with_retry(planner: &mut Runner<Planner>, events: &[Recorded]) {
-    let is_readable = |recorded: &&Recorded| match report_of(recorded) {
-        Ok(_) => true,
-        Err(error) => {
-            tracing::warn!(%error, "an event of a task is passed over");
-            false
-        }
-    };
-    let reports: Vec<_> = events.iter().filter(is_readable).cloned().collect();
-    let Ok(reports) = reports_of(&reports) else { return };
+    let warn = |error: &Error| tracing::warn!(%error, "an event of a task is passed over");
+    let reports = events.iter().filter_map(|recorded| Report::of(recorded).inspect_err(warn).ok().flatten());
+    let reports = reports.collect::<Vec<_>>();
     let mut backoff = Backoff::new();
     while let Err(error) = take_in(planner, &reports).await {
         if !wait_to_retry(&error, &mut backoff).await {
@@ -502,70 +443,50 @@ async fn catch_up_with_retry(store: &EventStore, plan: &str, tags: Vec<String>) 
     retrying(caught_up).await.ok()
 }
 
-/// Takes in reports, as many in one append as another host has not taken in.
-async fn take_in(planner: &mut Runner<Planner>, reports: &[(&Recorded, Report)]) -> Result<(), Error> {
+/// What a task reported, as a command to the planner.
+#[derive(Clone)]
+struct Report {
+    position: Position,
+    command: Command,
+    cause: Cause,
+}
+
+impl Report {
+    /// Nothing for an event that does not concern the planner.
+    fn of(recorded: &Recorded) -> Result<Option<Self>, Error> {
+        let task = claim::split_aggregate_id(&recorded.aggregate_id).filter(|_| recorded.stream_id == claim::STREAM);
+        let Some((_, task)) = task else { return Ok(None) };
+        let (position, cause) = (recorded.position, Cause::reaction(PROCESS, recorded));
+        let report = recorded.decode::<TaskEvent>()?.report(task);
+        Ok(report.map(|report| Self { position, command: Command::HandleExecutorEvent(report), cause }))
+    }
+
+    fn all(events: &[Recorded]) -> Result<Vec<Self>, Error> {
+        events.iter().filter_map(|recorded| Self::of(recorded).transpose()).collect()
+    }
+}
+
+/// Takes in reports, in one append as far as no other host was faster.
+async fn take_in(planner: &mut Runner<Planner>, reports: &[Report]) -> Result<(), Error> {
     for some in reports.chunks(TOGETHER_MAX) {
-        let commands: Vec<_> = some.iter().map(|(_, report)| report.clone()).collect();
+        let commands = some.iter().map(|report| (report.command.clone(), report.cause.clone())).collect();
         match planner.execute_all(commands).await {
-            Ok(executed) => {
-                for ((recorded, _), executed) in some.iter().zip(executed) {
-                    executed.err().into_iter().for_each(|refusal| log_refusal(recorded, &refusal));
+            Ok(executed) => some.iter().zip(executed).for_each(|(report, executed)| {
+                if let Err(refusal) = executed {
+                    tracing::info!(position = %report.position, %refusal, "the planner passes a report over");
                 }
-            }
-            Err(ExecuteError::Store(Error::PartlyKnown { .. } | Error::IdReused { .. })) => {
-                for (recorded, (command, cause)) in some {
-                    take_in_one(planner, recorded, command, cause).await?;
+            }),
+            // Another host has taken in some of them.
+            Err(ExecuteError::Store(Error::PartlyKnown { .. } | Error::IdReused { .. })) if some.len() > 1 => {
+                for one in some.chunks(1) {
+                    Box::pin(take_in(planner, one)).await?;
                 }
             }
             // Each conflict means that another process made progress.
-            Err(ExecuteError::Contended { .. }) => return Box::pin(take_in(planner, reports)).await,
+            Err(ExecuteError::Contended { .. }) => Box::pin(take_in(planner, some)).await?,
             Err(ExecuteError::Refused(_)) => {}
             Err(ExecuteError::Store(error)) => return Err(error),
         }
     }
     Ok(())
-}
-
-async fn take_in_one(
-    planner: &mut Runner<Planner>,
-    recorded: &Recorded,
-    command: &Command,
-    cause: &Cause,
-) -> Result<(), Error> {
-    loop {
-        match planner.execute(command.clone(), cause).await {
-            Ok(_) => return Ok(()),
-            Err(ExecuteError::Refused(refusal)) => {
-                log_refusal(recorded, &refusal);
-                return Ok(());
-            }
-            Err(ExecuteError::Contended { .. }) => {}
-            Err(ExecuteError::Store(error)) => return Err(error),
-        }
-    }
-}
-
-/// A report as a command to the planner, and its cause.
-type Report = (Command, Cause);
-
-/// The reports to the planner among events of tasks.
-fn reports_of(events: &[Recorded]) -> Result<Vec<(&Recorded, Report)>, Error> {
-    let report = |recorded| -> Result<_, Error> {
-        let report = report_of(recorded)?;
-        Ok(report.map(|report| (recorded, (Command::HandleExecutorEvent(report), Cause::reaction(PROCESS, recorded)))))
-    };
-    events.iter().filter_map(|recorded| report(recorded).transpose()).collect()
-}
-
-/// Converts a task event to a report to the planner, if it is one.
-fn report_of(recorded: &Recorded) -> Result<Option<ExecutorEvent>, Error> {
-    if recorded.stream_id != claim::STREAM {
-        return Ok(None);
-    }
-    let Some((_, task)) = claim::split_aggregate_id(&recorded.aggregate_id) else { return Ok(None) };
-    Ok(recorded.decode::<TaskEvent>()?.report(task))
-}
-
-fn log_refusal(recorded: &Recorded, refusal: &PlannerError) {
-    tracing::info!(position = %recorded.position, %refusal, "the planner passes a report over");
 }

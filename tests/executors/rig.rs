@@ -158,12 +158,8 @@ impl Rig {
     }
 
     pub fn host(&self) -> JoinHandle<Result<(), Error>> {
-        tokio::spawn(planning::host(
-            self.store.clone(),
-            PLAN.to_owned(),
-            tags(),
-            watch::channel(crewlog_mq::Position(0)).0,
-        ))
+        let taken_in = watch::channel(crewlog_mq::Position(0)).0;
+        tokio::spawn(planning::host(self.store.clone(), PLAN.to_owned(), taken_in))
     }
 
     /// A host of all plans.

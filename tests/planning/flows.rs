@@ -81,8 +81,7 @@ impl Crew {
         let worker = equip(Worker::new(rig.store.clone(), roster, rig.life(), 1, InterruptedTask::Report));
         let (stop, is_stopped) = watch::channel(false);
         let scope = Scope::Plan(plan.to_owned());
-        let host =
-            planning::host(rig.store.clone(), plan.to_owned(), vec![plan_tag(plan)], watch::channel(Position(0)).0);
+        let host = planning::host(rig.store.clone(), plan.to_owned(), watch::channel(Position(0)).0);
         Self { host: tokio::spawn(host), worker: tokio::spawn(worker.run(scope, is_stopped)), stop }
     }
 

@@ -44,6 +44,7 @@ use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::process::Child;
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
 
 use crate::output::{Outputs, Written};
 
@@ -197,7 +198,7 @@ impl Supervisor {
         let (orders, mut queue) = mpsc::unbounded_channel();
         let runs = Arc::new(Mutex::new(Some(Runs::default())));
         let reading = read_reports(reports, process, Arc::clone(&runs));
-        tokio::spawn(async move {
+        let serving = tokio::spawn(async move {
             let writing = async {
                 while let Some(order) = queue.recv().await {
                     if send(&mut writer, &order).await.is_err() {
@@ -209,15 +210,14 @@ impl Supervisor {
             };
             tokio::join!(reading, writing);
         });
-        Ok(Arc::new(Lifeline { pid, orders, runs }))
+        Ok(Arc::new(Lifeline { pid, orders, runs, serving }))
     }
 
     /// Ends the supervisor, with every command that still runs, and waits until its lock is free.
     pub async fn close(&self) {
-        let Some(lifeline) = self.lifeline.lock().await.take() else { return };
-        let closed = lifeline.closed();
-        drop(lifeline);
-        let _ = closed.await;
+        let Some(lifeline) = self.lifeline.lock().await.take().and_then(Arc::into_inner) else { return };
+        drop(lifeline.orders);
+        let _ = lifeline.serving.await;
     }
 }
 
@@ -227,15 +227,16 @@ struct Lifeline {
     pid: Pid,
     orders: mpsc::UnboundedSender<Order>,
     /// Unset once the supervisor is gone.
-    runs: Arc<Mutex<Option<Runs>>>,
+    runs: SharedRuns,
+    serving: JoinHandle<()>,
 }
+
+type SharedRuns = Arc<Mutex<Option<Runs>>>;
 
 #[derive(Debug, Default)]
 struct Runs {
     last: u64,
     running: HashMap<u64, oneshot::Sender<Ended>>,
-    /// Dropped together with the others.
-    closed: Vec<oneshot::Sender<()>>,
 }
 
 impl Lifeline {
@@ -249,12 +250,6 @@ impl Lifeline {
         })
     }
 
-    fn closed(&self) -> oneshot::Receiver<()> {
-        let (sender, closed) = oneshot::channel();
-        self.with(|runs| runs.closed.push(sender));
-        closed
-    }
-
     fn with<T>(&self, act: impl FnOnce(&mut Runs) -> T) -> Option<T> {
         lock(&self.runs).as_mut().map(act)
     }
@@ -266,12 +261,12 @@ impl Lifeline {
     }
 }
 
-fn lock(runs: &Mutex<Option<Runs>>) -> MutexGuard<'_, Option<Runs>> {
+fn lock(runs: &SharedRuns) -> MutexGuard<'_, Option<Runs>> {
     runs.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Passes reports on until the supervisor is gone; then ends what it left behind.
-async fn read_reports(mut reports: Inbox, mut process: Child, runs: Arc<Mutex<Option<Runs>>>) {
+async fn read_reports(mut reports: Inbox, mut process: Child, runs: SharedRuns) {
     while let Ok(Some(Report::Ended { run, ended })) = reports.next().await {
         let sender = lock(&runs).as_mut().and_then(|runs| runs.running.remove(&run));
         // Nobody waits for a run that was dropped.
@@ -279,7 +274,7 @@ async fn read_reports(mut reports: Inbox, mut process: Child, runs: Arc<Mutex<Op
     }
     #[cfg(target_os = "linux")]
     process.id().and_then(|pid| Pid::from_raw(pid.cast_signed())).into_iter().for_each(session::end);
-    // From here on nobody sends a signal to the process, so it may be waited for. Whoever waits for a run is told after that.
+    // Without the runs nobody sends a signal to the process, so it may be waited for; the runs end as lost after that.
     let lost = lock(&runs).take();
     let _ = process.wait().await;
     drop(lost);
