@@ -1,4 +1,4 @@
-//! Many threads at one tail.
+//! Many threads that use one tail.
 
 use std::sync::mpsc::channel;
 
