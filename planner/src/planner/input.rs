@@ -44,7 +44,7 @@ impl Planner {
             AttachmentKind::FileRef(reference) | AttachmentKind::Link(reference) if examines => Some(reference),
             AttachmentKind::FileRef(_) | AttachmentKind::Link(_) | AttachmentKind::EmbeddingRef(_) => None,
         });
-        // A glob may match nothing, and a word with neither slash nor dot is a name in some store.
+        // A glob may match nothing, and a word with neither slash nor dot may be the name of anything.
         let is_path = |reference: &&String| reference.contains(['/', '.']) && !reference.contains(['*', '?', '[', '{']);
         let needs = needs.filter(|reference| is_link(reference) || is_path(reference));
         let earlier = || self.state.tasks.iter().take_while(|earlier| earlier.plan.id < task.plan.id);

@@ -1,4 +1,4 @@
-//! Agents, as scripts: at which minute, what is asked, and what comes of it.
+//! Agents, as scripts: the minute, the command, and the resulting events.
 
 use super::*;
 
