@@ -1,4 +1,4 @@
-//! A program's output, bounded: when it is too long, its middle is dropped.
+//! A program's output with a size limit: if it is too long, its middle is dropped.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -7,8 +7,7 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::oneshot;
 
-/// The bytes kept of a command's output, or of each output of an agent: half of it from the beginning, half from
-/// the end.
+/// The bytes kept of a command's output, or of each output of an agent: half from the beginning, half from the end.
 pub const OUTPUT_BYTES_MAX: usize = 64 << 10;
 /// The bytes kept of the beginning of a line, in addition to the text.
 const LINE_BYTES_MAX: usize = 64;
@@ -47,7 +46,7 @@ pub struct Text {
 }
 
 impl Written {
-    /// All that is kept. Standard error comes last: where an error is shortened, its end stays.
+    /// Everything that is kept. Standard error comes last: a shortened error keeps its end.
     pub(crate) fn text(&self) -> String {
         let texts = [&*self.out.text, &*self.err.text].into_iter().filter(|text| !text.is_empty());
         texts.collect::<Vec<_>>().join("\n")
@@ -68,7 +67,7 @@ struct Output {
     head: Vec<u8>,
     tail: VecDeque<u8>,
     n_bytes: u64,
-    /// The beginning of the line that is being written.
+    /// The beginning of the current line.
     line: Vec<u8>,
     /// The beginning of the last line that is not blank.
     last_line: Vec<u8>,
@@ -130,7 +129,7 @@ pub(crate) async fn collect(
     is_gone: oneshot::Receiver<()>,
 ) -> Written {
     let given_up = async {
-        // It is gone when the sender is.
+        // Returns when the sender is dropped.
         let _ = is_gone.await;
         tokio::time::sleep(OUTPUT_GRACE).await;
     };

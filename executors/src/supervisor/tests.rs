@@ -1,4 +1,4 @@
-//! A real supervisor is started, ordered about and killed; the process table says what is left.
+//! Starts, controls and kills a real supervisor; the process table shows the remaining processes.
 
 use std::fs::File;
 use std::io::Read;
