@@ -49,7 +49,7 @@ pub enum Error {
         unknown: Uuid,
     },
     /// An event that must be absent is in the log. Read it, and decide again.
-    #[error("an event that matches the condition stands at position {position}, after {after}")]
+    #[error("an event that matches the condition is at position {position}, after {after}")]
     MatchFound {
         /// The first one.
         position: Position,
