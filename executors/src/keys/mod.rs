@@ -209,8 +209,8 @@ pub enum KeyState {
     Wrapped(String),
     /// It is destroyed.
     Destroyed,
-    /// Its file cannot be read.
     /// It cannot be unwrapped, or its file cannot be read.
+    Damaged,
 }
 
 /// The result of rewrapping keys.
