@@ -1,4 +1,4 @@
-//! `agents`, `leases`, `send`, `answer` of an agent's question: the crew of the project, and what a person does about it.
+//! `agents`, `leases`, `send`, `answer` for an agent's question: views of the crew, and a person's commands to it.
 
 use std::path::Path;
 
@@ -15,10 +15,10 @@ use crate::cli::{Answer, Crew, Leases, Send};
 use crate::failure::{Code, Failure};
 use crate::session::Session;
 
-/// What the text of a list shows of an agent, in its heading and below.
+/// The fields of an agent in the text of a list: its heading, and the lines below.
 const AGENT: ([&str; 5], [&str; 5]) =
     (["agent", "liveness", "activity", "program", "model"], ["task", "step", "note", "worktree", "seen"]);
-/// What the text of a list shows of a lease.
+/// The fields of a lease in the text of a list.
 const LEASE: ([&str; 2], [&str; 7]) =
     (["path", "agent"], ["lease", "waiting", "is_exclusive", "reason", "task", "worktree", "until"]);
 
@@ -46,7 +46,7 @@ async fn leases(session: &Session, args: Leases) -> Result<Code, Failure> {
     facts::print_list(session, "leases", json!({ "at": as_of.at }), &shown, &LEASE.0, &LEASE.1)
 }
 
-/// A path of the working directory as leases name it.
+/// A path relative to the working directory as the target of a lease.
 pub fn target(session: &Session, path: &str) -> Result<Target, Failure> {
     let target = Worktree::around(&session.folder).target(&session.folder, path);
     target.map_err(|error| Failure::user(error.to_string()))
@@ -75,12 +75,12 @@ async fn send(session: &Session, args: Send) -> Result<Code, Failure> {
     session.print_done(&format!("message {message} to {names}"), &json!({ "message": message, "to": to }))
 }
 
-/// The number of an agent's question, if the answer is to one: `answer a12 TEXT`.
+/// The number of an agent's question, if the answer is for one: `answer a12 TEXT`.
 pub fn number_of(answer: &Answer) -> Option<u64> {
     answer.plan.strip_prefix('a').filter(|_| answer.text.is_none()).and_then(|number| number.parse().ok())
 }
 
-/// `answer` of an agent's question.
+/// `answer` for an agent's question.
 pub async fn answer(session: &Session, number: u64, answer: Answer) -> Result<Code, Failure> {
     let is_granted = if answer.no { Some(false) } else { session.yes.then_some(true) };
     let decided = is_granted.map(|granted| if granted { "yes" } else { "no" }.to_owned());

@@ -1,4 +1,4 @@
-//! What is printed for each host, moment and verdict.
+//! The output for each host, moment and verdict.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ fn moments() -> [Moment; 7] {
     [start, Moment::Prompt, Moment::Before(edits()), Moment::After(edits()), stop, Moment::End, Moment::Other]
 }
 
-/// The object that is printed, or the text; null for nothing.
+/// The printed object, or the text; null for no output.
 fn answer(host: Host, moment: &Moment, verdict: &Verdict) -> Value {
     let (session, cwd) = ("s".to_owned(), "/repo".into());
     let call = Call { host, event: "E".to_owned(), moment: moment.clone(), session, agent: None, cwd };

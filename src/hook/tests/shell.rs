@@ -1,4 +1,4 @@
-//! Which files a shell command changes.
+//! The files that shell commands change.
 
 use std::path::Path;
 
