@@ -91,7 +91,7 @@ async fn follow(
             }
             Ok(_) => {}
             Err(error) if error.is_final() => return Err(error.into()),
-            // It goes on by itself.
+            // The stream continues by itself.
             Err(error) => say(&visible(&format!("warning: {error}"))),
         }
     }

@@ -233,7 +233,7 @@ impl<'a> Comparison<'a> {
                     }
                 }
             }
-            // What a person has set stays until the task is done.
+            // A box set by a person stays until the task is done.
             let stays = step.mark != before && step.mark != mark && (before.is_end() || mark != Mark::Done);
             if stays || expressible(self.now.plan.format, mark) != mark {
                 continue;
@@ -262,7 +262,7 @@ fn refusal(task: &Task) -> String {
     format!("the line of task {name} was changed after the plan read it, so that it does not get the state {status}")
 }
 
-/// What the plan says of a task, where a box can show it.
+/// The mark for a task's state in the plan, if a box can show it.
 pub fn mark_of(view: &PlanView, task: &Task) -> Option<Mark> {
     match task.status {
         TaskStatus::Completed => Some(Mark::Done),

@@ -58,7 +58,7 @@ pub fn say(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
-/// The result of writing to standard output where the work goes on without a reader.
+/// The result of writing to standard output, ignoring that the reader closed it: the work continues.
 pub fn unless_closed(written: io::Result<()>) -> io::Result<()> {
     match written {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
