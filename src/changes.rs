@@ -141,7 +141,7 @@ fn words(value: &Value) -> String {
     one_line(&words, VALUE_CHARS_MAX)
 }
 
-/// The changes for people: new and removed items only as such, without their fields.
+/// The changes for people, without the details of new and removed items.
 pub fn in_short(changes: &[Change]) -> impl Iterator<Item = &Change> {
     let whole = changes.iter().filter(|change| change.is_of_whole()).map(|change| (change.of, &change.name));
     let whole = whole.collect::<BTreeSet<_>>();

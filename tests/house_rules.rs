@@ -12,7 +12,7 @@ use source::{File, code_only, first_test_line, functions, lines_with, names_afte
 
 type Paths = &'static [&'static str];
 
-/// The faces of the crew: MCP, hooks, configuration, command line.
+/// The interfaces of the crew: MCP, hooks, configuration, command line.
 const FACES_OF_THE_CREW: [&str; 8] = [
     "src/cli/crew.rs",
     "src/cli/hosts.rs",
@@ -23,13 +23,13 @@ const FACES_OF_THE_CREW: [&str; 8] = [
     "src/mcp/",
     "src/secrets.rs",
 ];
-/// The faces that show it.
+/// The interfaces that show it.
 const VIEWS: [&str; 5] = ["src/demo/", "src/http/", "src/page/", "src/top/", "src/views/"];
 const CORE_OF_THE_CREW: [&str; 2] = ["planner/src/crew/", "executors/src/crew/"];
 const FILE_LINES_MAX: usize = 600;
 const FN_LINES_MAX: usize = 80;
-/// Maximum lines of production code in parts of the repository, including comments and blank lines: the part, its lists of
-/// paths, the paths among them that do not count, and the limit.
+/// Maximum lines of production code in parts of the repository, including comments and blank lines: the part, its lists
+/// of paths, the paths to leave out, and the limit.
 const CEILINGS: [(&str, &[Paths], &[Paths], usize); 8] = [
     ("the log", &[&["mq/src/"]], &[], 16_000),
     ("the planner", &[&["planner/src/"]], &[&CORE_OF_THE_CREW], 14_000),
@@ -78,7 +78,7 @@ fn the_repository_keeps_its_house_rules() {
     assert!(broken.is_empty(), "{} house rules are broken:\n{}", broken.len(), broken.join("\n"));
 }
 
-/// Whoever embeds the log on SQLite compiles these, and must trust them.
+/// Everyone who embeds the log on SQLite must compile and trust these crates.
 #[test]
 fn the_log_on_sqlite_needs_at_most_sixty_crates() {
     let tree =
@@ -333,7 +333,7 @@ fn shared_locks(file: &File, code: &str) -> Vec<Finding> {
         .collect()
 }
 
-/// The modules at the top of a crate use each other in one direction: any path back is a cycle.
+/// Top modules of a crate use each other in one direction only: a path back would be a cycle.
 fn circles(files: &[File]) -> Vec<Finding> {
     let mut found = Vec::new();
     for root in ["mq/src/", "planner/src/", "executors/src/", "src/"] {
@@ -363,7 +363,7 @@ fn circles(files: &[File]) -> Vec<Finding> {
     found
 }
 
-/// The modules that a path after `crate::` begins with: one, or those of a group in braces.
+/// The modules at the beginning of a path after `crate::`: one, or those of a group in braces.
 fn modules_at(path: &str) -> Vec<String> {
     let name = |text: &str| text.chars().take_while(|char| char.is_alphanumeric() || *char == '_').collect::<String>();
     match path.strip_prefix('{') {
@@ -392,7 +392,7 @@ fn crate_arrows(file: &File) -> Vec<Finding> {
     found
 }
 
-/// The planner has no clock, id source, I/O or waiting; the log knows no crate above it.
+/// The planner has no clock, id source, I/O or waiting; the log does not use the crates above it.
 fn purity(file: &File, code: &str) -> Vec<Finding> {
     let patterns: &[&str] = match file.path.split_once("/src/") {
         Some(("planner", _)) => &[
