@@ -1,4 +1,4 @@
-//! Which startable task starts: by priority, critical path, position and limits.
+//! The order in which startable tasks start: by priority, critical path, position and limits.
 
 use crewlog_mq::Handler;
 use crewlog_planner::event::{Command, Order, PlannerConfig, Setting};
