@@ -56,7 +56,7 @@ pub async fn events(session: &Session, events: Events) -> Result<Code, Failure> 
     printer.end(NONE)
 }
 
-/// Prints what is there and then what comes, until the program is ended.
+/// Prints the log and then new events, until the program is ended.
 async fn follow(
     session: &Session,
     store: &EventStore,

@@ -187,7 +187,7 @@ enum Order {
 }
 
 impl Order {
-    /// Parses a line, or describes what is wrong with it.
+    /// Parses a line, or gives the error.
     fn parse(line: &str) -> Result<Self, String> {
         let words = line.split_whitespace().collect::<Vec<_>>();
         let n = |word: &str| match word.parse() {

@@ -149,7 +149,7 @@ impl<'a> Kept<'a> {
         }
     }
 
-    /// Takes in the file or, where that changes nothing, writes the boxes. Gives whether both are in step then.
+    /// Updates the plan from its file or, if that changes nothing, writes the boxes. True if both are then in step.
     async fn round(&mut self, view: &PlanView, asks: bool) -> Result<bool, Failure> {
         if view.at <= self.seen {
             return Ok(false);

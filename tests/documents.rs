@@ -116,7 +116,7 @@ fn source_of(name: &str) -> (&'static str, &'static str, &str) {
     found.expect("the last takes any name")
 }
 
-/// Checks that the test exists to which a name refers; the error says what is missing.
+/// Checks that the test exists to which a name refers.
 fn find_test(name: &str) -> Result<(), String> {
     let (folder, root_file, path) = source_of(name);
     let mut modules = path.split("::").collect::<Vec<_>>();

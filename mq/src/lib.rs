@@ -177,7 +177,7 @@
 //! The store uses a [`Backend`] of plain records: SQLite (feature `sqlite`, on by default), PostgreSQL (feature
 //! `postgres`), or [`Memory`], which defines in plain Rust what every backend does. A test wraps one in its own backend with [`EventStore::on`].
 //!
-//! # What is promised
+//! # Promises
 //!
 //! Each promise, with the test that shows it, is in
 //! [guarantees.md](https://github.com/crewlog/crewlog/blob/main/docs/internal/guarantees.md).

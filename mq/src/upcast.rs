@@ -31,7 +31,7 @@ pub struct Upcaster {
     change: Option<Change>,
 }
 
-/// Converts the data, or describes what is wrong with it.
+/// Converts the data, or gives the reason why it cannot.
 type Change = fn(Value) -> Result<Value, String>;
 
 impl Upcaster {

@@ -99,7 +99,7 @@ impl Devtools {
         let mut child = shell.spawn().expect("there is a shell");
         let mut stdin = child.stdin.take().expect("it is piped");
         let (stdout, stderr) = (child.stdout.take().expect("it is piped"), child.stderr.take().expect("it is piped"));
-        // A browser that hangs must not block the caller, who waits for the answer with a deadline.
+        // A browser that hangs must not block the caller, which waits for the answer with a deadline.
         let (input, messages) = channel::<Vec<u8>>();
         std::thread::spawn(move || while messages.recv().is_ok_and(|message| stdin.write_all(&message).is_ok()) {});
         let state = Arc::new(State::default());

@@ -32,8 +32,8 @@ impl Planner {
         }
     }
 
-    /// The attachments that must exist before a task without a command begins: images, and the files and links of a task
-    /// that examines what is there, unless an earlier task names them too and may make them.
+    /// The attachments that must exist before a task without a command begins: images, and for a task that examines
+    /// existing work its files and links. Attachments of an earlier task do not count, since it may create them.
     fn needs(&self, task: &Task) -> Vec<String> {
         if task.plan.command.is_some() {
             return Vec::new();
