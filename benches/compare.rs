@@ -1,7 +1,6 @@
 //! The store next to bare SQLite: each workload in turn, ours and raw, and a table of both.
 //!
-//! Both have the same tables and indexes. Raw does less: it checks no ids and no sequences, and keeps nothing for
-//! others.
+//! Both have the same tables and indexes. Raw does less: it checks no ids or sequences, and keeps nothing for others.
 //!
 //! `cargo bench --bench compare` takes some minutes. `CREWLOG_BENCH_SECONDS` is the length of one run (2),
 //! `CREWLOG_BENCH_DIR` the folder for the databases (default: the system's temporary folder), and `CREWLOG_BENCH_ONLY`

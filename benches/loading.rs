@@ -77,7 +77,6 @@ async fn records(store: &EventStore, plan: &str) -> Vec<Recorded> {
     history.records(store, &Query::all(), Range::default()).try_collect().await.expect("the log is read")
 }
 
-/// A plan for display.
 async fn view(store: &EventStore, plan: &str) -> PlanView {
     let history = History::of(store, plan).await.expect("the log is read");
     let mut view = PlanView::default();

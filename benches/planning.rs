@@ -1,4 +1,4 @@
-//! The cost of planning by agents: a plan of each type made from words, checked and compiled, alone and all four in
+//! The cost of planning by agents: a plan of each type from words, checked and compiled, alone and all four in
 //! parallel.
 
 use std::hint::black_box;

@@ -89,7 +89,6 @@ struct Bench {
     writer: Writer,
 }
 
-/// The running program.
 struct Server {
     process: Child,
     /// The address with the token of the person.

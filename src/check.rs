@@ -1,5 +1,4 @@
-//! `plan check`: shows how a plan file is parsed, line by line, with its commands and the resulting order. Nothing
-//! runs.
+//! `plan check`: shows how a plan file is parsed, line by line, with its commands and the order. Nothing runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};

@@ -11,7 +11,6 @@ use crewlog_planner::validity::InvalidPlan;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Code {
-    /// All is done.
     Done = 0,
     /// An error that the user can mend.
     User = 1,
@@ -54,7 +53,6 @@ pub struct Failure {
 pub enum Why {
     #[default]
     Refused,
-    /// It needs consent.
     Unconsented,
     /// The caller lacks the permission.
     Forbidden,

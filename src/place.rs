@@ -51,8 +51,7 @@ pub struct Repository {
 }
 
 impl Place {
-    /// Finds the place for a working directory; nothing is made.
-    /// `redact` changes each event before it is appended.
+    /// Finds the place for a working directory; nothing is made. `redact` changes each event before it is appended.
     pub fn find(named: Option<&str>, folder: &Path, keys: KeyPlace, redact: Rewrite) -> Self {
         let repository = Repository::around(folder);
         let existing = folder.ancestors().map(|above| above.join(FOLDER)).find(|found| found.join(FILE).is_file());
@@ -142,8 +141,7 @@ impl Place {
         self.layered.get_or_try_init(make).await.cloned()
     }
 
-    /// The log of a server, which continues if the log goes back: each call is a separate command. Creates a missing
-    /// log.
+    /// The log of a server, which continues if the log goes back, since each call is a command. Creates a missing log.
     pub async fn open_to_serve(&self) -> Result<EventStore, Failure> {
         self.open_or_make().await?;
         self.with_layers(self.open_once(false).await?).await

@@ -1,4 +1,4 @@
-//! The program's only access to sealing: its options, the layer over the log, and the check before a sealed plan is
+//! The program's only access to sealing: options, the layer over the log, and the check before a sealed plan is
 //! changed.
 
 use std::path::PathBuf;

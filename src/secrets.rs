@@ -6,7 +6,6 @@ use regex::{Regex, RegexBuilder};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
-/// Replaces a secret.
 const REDACTED: &str = "[redacted]";
 /// The shortest value of a variable that counts as a secret; shorter ones occur in any text.
 const VALUE_BYTES_MIN: usize = 6;

@@ -186,8 +186,7 @@ impl<'a> Kept<'a> {
         self.write(now, changes).await
     }
 
-    /// Changes the plan as its file asks; true if it did. A person is asked before anything new can run, or has to
-    /// sync.
+    /// Changes the plan as its file asks; true if it did. A person is asked before anything new can run.
     fn is_taken(&mut self, state: &PlannerState, changes: &Changes, asks: bool) -> Result<bool, Failure> {
         let line = changes.line.unwrap_or(1);
         if let (Phase::Ended(_), false) = (state.phase, state.config.standing) {

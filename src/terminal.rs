@@ -7,7 +7,6 @@ use crate::cli::{Color, Global};
 /// How to talk to the person.
 #[derive(Debug, Clone, Copy)]
 pub struct Terminal {
-    /// Questions may be asked.
     pub is_interactive: bool,
     /// Progress may be redrawn.
     pub is_live: bool,

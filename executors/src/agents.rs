@@ -1,7 +1,6 @@
 //! Planning by agents: each type plans with its own role and tools, by rule or by a model.
 //!
-//! There is no central planner. A plan is compiled and checked here before it is proposed; running it is the job of
-//! executors.
+//! There is no central planner. A plan is compiled and checked here before it is proposed; executors run it.
 
 use std::sync::Arc;
 

@@ -1,5 +1,4 @@
-//! The whole history of a plan: the shared beginnings of its ancestors by forking, then its own events. Every reader of
-//! a plan uses it.
+//! The whole history of a plan: the shared beginnings of its ancestors by forking, then its own events.
 
 use crewlog_mq::{Error, EventStore, Position, Prefix, Query, Range, Recorded};
 use crewlog_planner::event::{self, Event, plan_tag};

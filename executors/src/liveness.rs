@@ -30,8 +30,7 @@ pub struct LivenessLock {
 }
 
 impl LivenessLock {
-    /// Gives this process a name among the workers of a log, and a locked file in `folder`, which is created if
-    /// missing.
+    /// Gives this process a name among the workers of a log, and a locked file in `folder`, created if missing.
     ///
     /// # Errors
     /// If the folder or the file is not writable.

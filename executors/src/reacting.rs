@@ -97,8 +97,8 @@ struct Reading<R: Reactor> {
     emitted_up_to: Position,
     /// The last event read, if its append ends with it: only then is the state a valid one.
     end: Option<Last>,
-    /// True if an event was skipped that a newer program may be able to read. Then the state is incomplete and must not
-    /// be stored.
+    /// True if an event was skipped that a newer program may be able to read: the state is incomplete and must not be
+    /// stored.
     lacks_some: bool,
     due: VecDeque<(Recorded, Vec<Emitted<R::Event>>)>,
 }
@@ -259,8 +259,8 @@ async fn emitted_up_to<R: Reactor>(store: &EventStore) -> Result<Position, Error
             // An event without a cause is not from this process.
             let Some(cause) = recorded.metadata().ok().and_then(|metadata| metadata.causation_id) else { continue };
             let found = store.read(&Query::event(cause), Range::default(), 1).await?;
-            // A cause comes before its consequences, so everything up to there was handled, even if the cause is not in
-            // the log.
+            // A cause comes before its consequences, so everything up to there was handled, even if the log lacks the
+            // cause.
             return Ok(found.events.first().map_or(recorded.position, |cause| cause.position.min(recorded.position)));
         }
         rest = range.rest(&page);

@@ -1,7 +1,7 @@
 //! Has summaries written: follows the requests for them, asks a model and passes its answer to the planner.
 //!
-//! If the model gives no usable summary, the planner compacts by rule. The planner also decides whether a late summary
-//! is still wanted.
+//! If the model gives no usable summary, the planner compacts by rule. It also decides whether a late summary is
+//! wanted.
 
 use std::sync::Arc;
 

@@ -4,8 +4,7 @@ use crewlog_planner::event::Usage;
 use crewlog_planner::text::{estimate_tokens, truncate};
 use serde_json::Value;
 
-/// The beginning of a last line that reports usage, followed by `{"input_tokens": ..., "output_tokens": ..., "cost":
-/// ...}`.
+/// The beginning of a last line that reports usage, before `{"input_tokens": ..., "output_tokens": ..., "cost": ...}`.
 pub const USAGE: &str = "USAGE:";
 
 /// More tokens than any run can use.

@@ -127,8 +127,7 @@ impl LogTime {
         self.after_by(last, None)
     }
 
-    /// Like [`LogTime::after`], with an earlier reading of the wall clock: its answer, and the monotonic time of the
-    /// request.
+    /// [`LogTime::after`] with an earlier reading of the wall clock: its answer, and the monotonic time of the request.
     pub(crate) fn after_by(&self, last: Timestamp, answer: Option<(Duration, Timestamp)>) -> Reading {
         let (asked, wall) = answer.unwrap_or_else(|| (self.clock.monotonic(), self.clock.wall()));
         let (asked, wall, heard) = (micros(asked), wall.min(TIME_MAX), micros(self.clock.monotonic()));

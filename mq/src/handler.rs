@@ -10,8 +10,7 @@ use crate::recorded::{Metadata, Recorded};
 
 /// A pure decider: commands into events, events into state.
 ///
-/// It does no I/O and reads no clock, id or random source: its commands carry such values. Two laws hold for every
-/// handler:
+/// It does no I/O and reads no clock, id or random source: its commands carry such values. Two laws hold for each:
 ///
 /// 1. after `Ok(new)`, the state equals `fold(history ++ new)`;
 /// 2. after `Err`, the state is unchanged.

@@ -60,8 +60,7 @@ pub struct Checked {
     pub findings: Vec<Finding>,
     /// True if there are more than these.
     pub more: bool,
-    /// The number of events with a cause outside the log. This is not an inconsistency: the cause may be in another
-    /// log.
+    /// The number of events with a cause outside the log. That is no inconsistency: the cause may be in another log.
     pub n_foreign_causes: usize,
     /// The first of these events, at most [`crate::limits::FINDINGS_MAX`].
     pub foreign_causes: Vec<Position>,

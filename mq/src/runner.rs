@@ -271,8 +271,7 @@ where
         Ok(())
     }
 
-    /// After the log went back everything is read again. If the old state had a lost event, the user gets an error
-    /// once.
+    /// After the log went back, reads everything again. If the old state had a lost event, the user gets an error once.
     async fn check_shown(&mut self, log: &EventStore) -> Result<(), Error> {
         let Some((last, _)) = self.shown.filter(|(_, shown_in)| *shown_in != log.generation()) else { return Ok(()) };
         let is_there = last.is_in(log, &self.query).await?;
@@ -336,8 +335,7 @@ where
     /// if the command changes nothing.
     ///
     /// # Errors
-    /// As for [`Runner::execute`], and [`Error::SequenceMismatch`] for one of the writes, which must then be decided
-    /// again.
+    /// As for [`Runner::execute`], and [`Error::SequenceMismatch`] for one of the writes, to be decided again.
     pub async fn execute_with(
         &mut self,
         command: H::Command,

@@ -18,8 +18,7 @@ use crate::recorded::Recorded;
 /// Top-level fields, each with its event type, that may repeat a text of the cause.
 pub type SharedFields = &'static [(&'static str, &'static str)];
 
-/// The beginning of a reference as JSON; the name of the cause's field follows. If the cause has no such field, it is
-/// plain text.
+/// The prefix of a reference as JSON; the cause's field follows. If the cause lacks that field, it is plain text.
 const REFERENCE: &str = "\"\\u0001cause/";
 /// The number of causes read at a time.
 const CAUSES_PER_READ: usize = 32;

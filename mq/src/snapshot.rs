@@ -88,8 +88,7 @@ struct Kept<'a> {
 }
 
 impl<S> Snapshots<S> {
-    /// Snapshots of a fold over the matching events. Each has its own cell: `snapshot:FOLD:VERSION`, by stream and
-    /// aggregate.
+    /// Snapshots of a fold over the matching events, each in a cell `snapshot:FOLD:VERSION`, by stream and aggregate.
     #[must_use]
     pub fn of(store: &EventStore, query: &Query) -> Self
     where

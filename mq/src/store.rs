@@ -100,8 +100,7 @@ impl EventStore {
         Self { backend, below: Some(self.clone().as_stored().backend), ..self }
     }
 
-    /// Changes events before each append, for example to redact secrets. A [`crate::Runner`] then folds the changed
-    /// events.
+    /// Changes events before each append, for example to redact secrets. A [`crate::Runner`] then folds the new ones.
     #[must_use]
     pub fn rewriting(self, rewrite: Rewrite) -> Self {
         Self { rewrite: Some(rewrite), ..self }
@@ -203,8 +202,7 @@ impl EventStore {
         Ok(loaded)
     }
 
-    /// All matching events of a range as separate results: an event that cannot be decoded is an [`Error::Decode`]
-    /// item.
+    /// All matching events of a range as separate results: an undecodable event is an [`Error::Decode`] item.
     pub async fn load_items<T: Event>(&self, query: &Query, range: Range) -> Result<Vec<Result<Envelope<T>>>> {
         let mut loaded = Vec::new();
         let mut pages = self.pages(query, range, LOAD_PAGE)?;

@@ -263,8 +263,7 @@ impl Cursor {
         Ok((last, lost))
     }
 
-    /// The event at a position, in its stored form so that a veil cannot hide it. Position 0 is the beginning of the
-    /// log.
+    /// The event at a position, in its stored form so that a veil cannot hide it. Position 0 is before the first event.
     async fn end_at(&self, position: Position) -> Result<Option<End>> {
         if position <= Position(0) {
             return Ok(Some(End::default()));

@@ -22,8 +22,7 @@ pub struct Trace {
 }
 
 impl EventStore {
-    /// The event with this id, its chain of causes, and everything that followed from it; `None` if the event does not
-    /// exist.
+    /// The event with this id, its chain of causes, and everything that followed from it; `None` without such an event.
     pub async fn trace(&self, event_id: uuid::Uuid) -> Result<Option<Trace>> {
         let Some(event) = self.event(event_id).await? else { return Ok(None) };
         let (mut found, mut more) = (BTreeMap::<Position, Recorded>::new(), false);

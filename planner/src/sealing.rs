@@ -1,4 +1,4 @@
-//! Decides which texts of a plan are sealed: all that are not listed here as clear, so that new fields are secret by
+//! Decides which texts of a plan are sealed: all that are not listed as clear, so that new fields are secret by
 //! default.
 
 use crate::agents::failures;

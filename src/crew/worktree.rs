@@ -7,7 +7,6 @@ use crewlog_planner::crew::target::{Target, TargetError};
 
 use crate::place::Repository;
 
-/// Wildcard characters.
 const WILDCARDS: [char; 4] = ['*', '?', '[', '{'];
 
 /// The most broken links that are followed in one path.
@@ -43,8 +42,8 @@ impl Worktree {
         &self.name
     }
 
-    /// The worktree of the same repository that contains a path; `None` if the path is elsewhere. Relative paths start
-    /// at `folder`.
+    /// The worktree of the same repository that contains a path; `None` if it is elsewhere. Relative paths start at
+    /// `folder`.
     pub fn of_path(&self, folder: &Path, path: &Path) -> Option<Self> {
         let path = real(&folder.join(path));
         let other = Self::around(path.parent().unwrap_or(&path));

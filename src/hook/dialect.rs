@@ -21,7 +21,6 @@ pub struct Call {
     pub host: Host,
     /// The host's name of the moment, which answers repeat.
     pub event: String,
-    /// The moment.
     pub moment: Moment,
     /// The host's id of the session.
     pub session: String,

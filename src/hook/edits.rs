@@ -29,7 +29,6 @@ struct File {
 }
 
 impl File {
-    /// The whole worktree.
     fn all() -> Self {
         Self { target: Target { path: "**".to_owned(), is_pattern: true }, is_one: false }
     }

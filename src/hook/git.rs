@@ -24,8 +24,7 @@ pub async fn ignored(root: &Path, paths: &BTreeSet<&str>) -> BTreeSet<String> {
     ignored.filter_map(|path| path.strip_prefix("./").map(str::to_owned)).collect()
 }
 
-/// The files in the index that differ from the last commit, relative to the root of the worktree; both names of a
-/// rename.
+/// The files in the index that differ from the last commit, relative to the worktree's root; both names of a rename.
 pub async fn staged(folder: &Path) -> io::Result<Vec<String>> {
     names(folder, "diff --cached --name-only --no-renames -z", "").await
 }

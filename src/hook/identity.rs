@@ -1,5 +1,4 @@
-//! Determines the agent that a hook acts for: that of its session, else of the agent program's process, else the
-//! launcher's.
+//! Finds the agent that a hook acts for: that of its session, else of the agent program's process, else the launcher's.
 
 use crewlog_executors::crew::process::named;
 use crewlog_executors::crew::{Caller, Join, Refusal};

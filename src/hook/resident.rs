@@ -34,7 +34,6 @@ use crate::place::Place;
 const PATH_BYTES_MAX: usize = 100;
 /// The longest request or answer.
 const MESSAGE_BYTES_MAX: u64 = 1024 * 1024;
-/// The most concurrent requests.
 const REQUESTS_MAX: usize = 64;
 
 /// The service for hooks in this process, until it is ended.

@@ -72,8 +72,8 @@ impl<'a> Shell<'a, '_> {
                     }
                 }
                 _ => match self.word() {
-                    // Within `[[ ]]` all signs are comparisons. Then: a descriptor, and the empty word of BSD's `sed -i
-                    // ''`.
+                    // Within `[[ ]]` all signs are comparisons. Then: a descriptor, and the empty word of `sed -i ''`
+                    // in BSD.
                     (word, _) if word == "[[" => drop(self.until("]]")),
                     (word, _) if self.rest.starts_with(['<', '>']) && word.parse::<u8>().is_ok() => {}
                     (word, _) if word.is_empty() => {}

@@ -35,7 +35,6 @@ pub enum Caller {
     Agent,
     /// The person at the page.
     Person,
-    /// A program.
     Token { name: String, scopes: Vec<Scope> },
 }
 
@@ -89,7 +88,6 @@ struct Token {
 
 /// The credentials of a server.
 pub struct Credentials {
-    /// The token of agents.
     pub agent: String,
     /// The token of a person, good for one use.
     pub person: String,
@@ -102,8 +100,7 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// Creates credentials. The agents' token is read from the file, which is created if missing. Over TLS the cookie
-    /// is for TLS only.
+    /// Creates credentials. The agents' token is in the file, created if missing. Over TLS the cookie is for TLS only.
     pub fn new(session: &Session, port: u16, is_secure: bool) -> Result<Self, Failure> {
         let (person, cookie) = (random(), random());
         let (agent, tokens) = (agent_token(&session.place.agent_token_file())?, session.place.beside("tokens"));
@@ -145,8 +142,7 @@ fn digest(token: &str) -> String {
     crate::text::sha256(token)
 }
 
-/// The token in the file, so that configured agents need no change; a new one if it is missing, or if others could read
-/// it.
+/// The token in the file, so that configured agents need no change; a new one if it is missing or others could read it.
 fn agent_token(file: &Path) -> Result<String, Failure> {
     let is_private = file.metadata().is_ok_and(|found| found.permissions().mode() & 0o077 == 0);
     let kept = fs::read_to_string(file).ok().map(|token| token.trim().to_owned());

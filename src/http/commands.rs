@@ -47,7 +47,6 @@ const fn spec(name: &'static str, words: &'static [&'static str]) -> Spec {
     Spec { name, words, fields: &[], scope: Scope::Write, reads_text: false, needs: &[], about: "" }
 }
 
-/// The commands, by name.
 pub static SPECS: [Spec; 17] = [
     Spec { scope: Scope::Operator, ..spec("answer", &["answer"]) },
     spec("ask", &["ask"]),

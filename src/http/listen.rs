@@ -47,7 +47,6 @@ impl Connection {
     }
 }
 
-/// Accepts connections.
 pub struct Listening {
     accepted: mpsc::Receiver<(Connection, SocketAddr)>,
     address: SocketAddr,

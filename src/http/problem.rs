@@ -19,7 +19,6 @@ pub struct Problem {
     pub status: u16,
     /// The problem.
     pub detail: String,
-    /// The remedies.
     pub hints: Vec<String>,
     /// For consent, the commands that would run; otherwise warnings.
     pub notes: Vec<String>,

@@ -1,5 +1,4 @@
-//! Server-sent events as they are appended: their ids are positions, so that a reconnecting client misses and repeats
-//! none.
+//! Server-sent events as they are appended. Ids are positions, so a reconnecting client misses and repeats none.
 
 use std::convert::Infallible;
 use std::sync::Arc;

@@ -129,8 +129,7 @@ impl<'a> Files<'a> {
         Ok(if after.is_some() { Outcome::Wrote } else { Outcome::Deleted })
     }
 
-    /// The text before `init` if nobody has changed the file since, else the text without our content; `None` for no
-    /// file.
+    /// The text before `init` if nobody changed the file since, else the text without our content; `None` for no file.
     fn original(&self, path: &Path, text: &str, content: &Content) -> Result<Option<String>, String> {
         match self.originals.get(path) {
             Some(known) if known.left == sha256(text) => Ok(known.text.clone()),

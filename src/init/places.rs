@@ -1,5 +1,4 @@
-//! The locations of the files that `init` edits: in the worktree, in the shared part of the repository, and in the
-//! home.
+//! The locations of the files that `init` edits: in the worktree, the shared part of the repository, and the home.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -46,8 +46,7 @@ impl Args {
     }
 }
 
-/// True if a value fits a schema, of the kinds that `tools.toml` uses. An integer must be at least 0 if the schema has
-/// no minimum.
+/// True if a value fits a schema as `tools.toml` uses them. Without a minimum, an integer must be at least 0.
 fn fits(schema: &Value, value: &Value) -> bool {
     let is_within = |number: u64, max: &str| {
         let (min, max) = (schema["minimum"].as_u64(), schema[max].as_u64());

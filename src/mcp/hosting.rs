@@ -1,5 +1,4 @@
-//! The processes that a server hosts, so that a crew needs no worker: timers, hooks, the planner, conflicts and
-//! statistics.
+//! The processes hosted by a server, so that a crew needs no worker: timers, hooks, planner, conflicts and statistics.
 
 use std::io;
 use std::sync::Arc;

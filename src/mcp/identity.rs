@@ -139,8 +139,7 @@ impl Members {
         Ok((member, joined, handle))
     }
 
-    /// The name of a parent. A subagent may use its parent's leases, so the caller must know the result of the parent's
-    /// `join`.
+    /// The name of a parent. A subagent may use its parent's leases, so it must know the result of the parent's `join`.
     async fn parent(&self, parent: &str) -> Result<String, Refused> {
         if let Some(member) = self.handles().get(parent) {
             return Ok(member.caller.agent.clone());

@@ -66,8 +66,7 @@ pub async fn stdio_server(session: &Session) -> Result<Code, Failure> {
     ended.map(|()| Code::Done)
 }
 
-/// Resolves once the parent process is gone. If an agent program is killed, a stream that another process also holds
-/// stays open.
+/// Resolves once the parent process is gone. A killed agent program leaves streams open that another process holds.
 async fn orphaned(parent: Option<Pid>) {
     let mut ticks = interval(PARENT_CHECK_EVERY);
     while getppid() == parent {

@@ -23,7 +23,6 @@ struct Tools {
     tools: Vec<Tool>,
 }
 
-/// A tool.
 #[derive(Debug, Deserialize)]
 pub struct Tool {
     pub name: String,
@@ -86,8 +85,7 @@ pub fn listed() -> Vec<McpTool> {
     TOOLS.tools.iter().map(Tool::listed).collect()
 }
 
-/// The schema of a result, written as `name:type` pairs. It has only types, since a model pays for each listing of the
-/// tools.
+/// The schema of a result, written as `name:type` pairs. Only types, since a model pays for each listing of the tools.
 fn outline(written: &str) -> Value {
     let of_type =
         |name: &str| TOOLS.types.get(name).map_or_else(|| json!({ "type": name }), |written| outline(written));

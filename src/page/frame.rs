@@ -28,7 +28,6 @@ impl Rendered {
         ids.iter().map(|id| (*id, part(id).map(|(_, markup)| markup.clone()).unwrap_or_default())).collect()
     }
 
-    /// The whole document.
     pub fn document(&self) -> Markup {
         Markup::of(&Document { page: self, css: &CSS_NAME, js: &JS_NAME })
     }
@@ -84,7 +83,6 @@ struct Top<'a> {
     forms: Vec<Form>,
 }
 
-/// The header.
 pub fn top(look: &Look<'_>) -> Markup {
     let id = look.plan.as_ref().map(|plan| plan.id.clone()).unwrap_or_default();
     let begins = look.plan.as_ref().and_then(|plan| plan.track.begins()).map_or(1, |begins| begins.position.0);

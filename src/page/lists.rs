@@ -8,7 +8,7 @@ use super::words::{self, Markup, cut, grouped, lasting};
 use crate::failure::Failure;
 use crate::views::{ConflictView, TaskShown};
 
-/// The most conflicts and plans that are listed, the newest. A longer list of tasks has only names and states, in a
+/// The most conflicts and plans that are listed, the newest. Longer lists of tasks have only names and states, in a
 /// tab.
 const ROWS_MAX: usize = 200;
 

@@ -30,7 +30,6 @@ const READERS_MAX: usize = 256;
 
 type Latest = Option<Arc<Rendered>>;
 
-/// The addresses being rendered.
 pub struct Lives {
     site: Arc<Site>,
     by_address: Mutex<HashMap<String, watch::Sender<Latest>>>,

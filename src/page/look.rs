@@ -18,7 +18,6 @@ use crate::views::{AsOf, ListedPlan, PlanShown, Track};
 /// A part of the page: the id of its place, and its markup, which may be empty.
 pub type Part = (&'static str, Markup);
 
-/// The rendered page.
 pub struct Rendered {
     pub at: Position,
     pub is_live: bool,

@@ -11,7 +11,6 @@ use crate::views::{NeedView, name_of};
 
 /// The longest text in characters; the inspector and the command line have all of it.
 const TEXT_CHARS_MAX: usize = 600;
-/// The most items shown.
 const NEEDS_MAX: usize = 60;
 
 #[derive(Template)]

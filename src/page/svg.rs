@@ -28,8 +28,7 @@ pub enum Anchor {
 pub struct Svg(String);
 
 impl Svg {
-    /// A drawing with a size in pixels, and a description for those who cannot see it. It fits the available width, or
-    /// scrolls.
+    /// A drawing with a size in pixels and a description for screen readers. It fits the available width, or scrolls.
     pub fn new(class: &str, (width, height): (f64, f64), label: &str, fits: bool) -> Self {
         let (fits, width, height) = (if fits { " fits" } else { "" }, Px(width), Px(height));
         let (size, label) = (format!("width=\"{width}\" height=\"{height}\""), escaped(label));

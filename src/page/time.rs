@@ -46,7 +46,6 @@ struct Step {
     href: String,
 }
 
-/// The time line.
 pub async fn time(look: &Look<'_>) -> Result<Markup, Failure> {
     let all = look.head.marks().await?;
     let mut bars = Vec::new();

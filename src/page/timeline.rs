@@ -158,8 +158,7 @@ fn draw(
     (names.end(), svg.end())
 }
 
-/// Puts overlapping bars into separate rows: the number of rows, and the row of each bar, or `None` if there is no
-/// space.
+/// Puts overlapping bars into separate rows: the number of rows, and the row of each bar, or `None` without space.
 fn pack(bars: &[LaneBar], scale: &Scale) -> (usize, Vec<Option<usize>>) {
     let mut ends: Vec<f64> = Vec::new();
     let mut place = |bar: &LaneBar| {

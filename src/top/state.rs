@@ -41,7 +41,6 @@ pub enum Panel {
 /// The meaning of the keys.
 #[derive(Debug, Default)]
 pub enum Mode {
-    /// Move in the panels.
     #[default]
     Browse,
     /// Type the filter of the panel's rows.
@@ -50,7 +49,6 @@ pub enum Mode {
     Answer { need: NeedView, text: String },
     /// Agree to the command that settles it, the line after `crewlog`.
     Confirm { need: NeedView, command: String },
-    /// Read a text.
     Read { title: &'static str, text: String, line: u16 },
 }
 
@@ -58,7 +56,6 @@ pub enum Mode {
 #[derive(Debug)]
 pub enum Event {
     Key(KeyEvent),
-    /// A second has passed.
     Tick(Timestamp),
     /// The log has new events.
     Grew,
@@ -123,7 +120,6 @@ impl State {
         state
     }
 
-    /// Handles an event.
     pub fn update(&mut self, event: Event) -> Vec<Action> {
         match event {
             Event::Key(key) => return self.key(key),

@@ -10,8 +10,7 @@ pub fn answer(need: &NeedView, option: Option<&str>, text: Option<&str>) -> Vec<
     words.map(str::to_owned).collect()
 }
 
-/// The command that settles the item, unless it only lists something that is on the screen. It runs no tasks itself:
-/// workers do.
+/// The command that settles the item, unless it only lists something. It runs no tasks itself: workers do.
 pub fn settling(need: &NeedView) -> Option<String> {
     let command = need.commands.iter().find(|command| *command != "conflicts" && !command.starts_with("why "))?;
     let is_plan = command.starts_with("resume ") && split(command).len() == 2;

@@ -14,7 +14,6 @@ use crate::text::rfc3339;
 /// The most directories and agents of the table; the busiest ones stay.
 const ROWS_MAX: usize = 40;
 const COLUMNS_MAX: usize = 12;
-/// The most edits.
 const EDITS_MAX: usize = 50;
 /// The most events that are read for edits.
 const READ_MAX: usize = 2_000;

@@ -151,17 +151,14 @@ async fn time_of(store: &EventStore, at: Position) -> Result<Timestamp, Error> {
 }
 
 impl AsOf {
-    /// The log.
     pub fn store(&self) -> &EventStore {
         &self.kept.store
     }
 
-    /// The project.
     pub fn project(&self) -> &str {
         self.crew.project()
     }
 
-    /// The crew.
     pub fn crew(&self) -> &Arc<Crew> {
         &self.crew
     }

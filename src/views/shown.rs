@@ -1,5 +1,4 @@
-//! A plan with its tasks and questions, as `show` prints it. All keys are always present; absent values are null or
-//! empty.
+//! A plan with its tasks and questions, as `show` prints it. All keys are present; absent values are null or empty.
 
 use crewlog_mq::Position;
 use crewlog_planner::event::{Budget, Timer, Usage};

@@ -16,8 +16,7 @@ use crate::text::{one_line, shell_word};
 const EDITS_MAX: usize = 5;
 
 impl AsOf {
-    /// The facts about an agent or a task; `None` if there is neither. `command` makes a command line from the words of
-    /// a command.
+    /// The facts about an agent or a task; `None` if there is neither. `command` makes a command line from words.
     pub async fn why(&self, what: &str, command: impl Fn(&str) -> String) -> Result<Option<Value>, Error> {
         let (agents, tasks) = (self.handled(&self.kept.agents).await?, self.tasks().await?);
         if let Some(agent) = agents.0.get(what) {

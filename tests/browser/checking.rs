@@ -23,7 +23,6 @@ fn brief(findings: &[Finding]) -> Vec<String> {
     findings.iter().map(|Finding { check, text, says, .. }| format!("{check}: {text}: {says}")).collect()
 }
 
-/// A long text.
 const LONG: &str = "The quick brown fox jumps over the lazy dog, and the dog does not care at all";
 
 #[test]

@@ -190,7 +190,6 @@ impl State {
     }
 }
 
-/// The installed browser.
 pub fn program() -> Option<PathBuf> {
     if let Some(named) = std::env::var_os("CREWLOG_TEST_CHROMIUM") {
         return Some(named.into());

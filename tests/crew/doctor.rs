@@ -1,5 +1,4 @@
-//! `doctor` reports whether each agent program is installed, connected and trusted, and whether its edits can be
-//! refused.
+//! `doctor` reports for each agent program if it is installed, connected and trusted, and if its edits can be refused.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

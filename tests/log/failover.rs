@@ -73,8 +73,7 @@ struct Meant {
     id: Uuid,
 }
 
-/// The `n`-th append of a writer: one to five events in one to four aggregates, occasionally with new aggregates and
-/// new types.
+/// The `n`-th append of a writer: one to five events in one to four aggregates, sometimes new ones or of new types.
 fn nth_events(writer: u64, n: u64) -> Vec<Meant> {
     let n_events = 1 + (writer + n) % 5;
     let meant = |index: u64| {

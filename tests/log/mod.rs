@@ -139,8 +139,7 @@ fn went_back(error: &Error) -> Option<Position> {
     }
 }
 
-/// Checks that the positions of a history and the sizes of its appends satisfy the log's invariants, for a history from
-/// the beginning.
+/// Checks the positions and the sizes of appends in a history from the beginning.
 #[track_caller]
 fn check_history(history: &[Recorded]) {
     let mut sequences: HashMap<(&str, &str), i64> = HashMap::new();

@@ -126,8 +126,7 @@ async fn a_log_of_another_format_is_refused_and_left_unchanged() {
     check("a newer format", of_format(999), is_right, "install a newer one").await;
 }
 
-/// Logs from before the tables were created by one migration are refused by their format, whatever their number of
-/// migrations.
+/// Logs from before the one migration that creates the tables are refused by format, whatever their migrations.
 #[tokio::test]
 async fn the_format_is_checked_before_the_migrations() {
     let older = |path: &Path| {

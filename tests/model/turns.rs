@@ -202,8 +202,7 @@ fn agents_have_turns_of_their_own_and_one_waits_for_the_other() {
         std::thread::yield_now();
     }
     assert_eq!(text(begin("a")), "a1");
-    // The server has one thread: a reply released by the first turn of `a` would be sent before the next request is
-    // answered.
+    // The server has one thread: a reply released by the first turn of `a` would come before the next request's answer.
     assert_eq!(text(begin("c")), "c1");
     waiting.set_nonblocking(true).expect("it is a socket");
     let early = (&waiting).read(&mut [0]).map_err(|error| error.kind());

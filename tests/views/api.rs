@@ -75,7 +75,6 @@ impl Api {
         answered(self.request(Method::POST, &format!("/api/commands/{name}")), fields).await
     }
 
-    /// The person's cookie.
     pub async fn cookie(&self) -> String {
         let response = self
             .client
@@ -100,7 +99,6 @@ pub async fn answered(request: RequestBuilder, body: &Value) -> (u16, Value) {
     (status, serde_json::from_str(&response.text().await.expect("the server answers as it should")).unwrap_or_default())
 }
 
-/// Makes a token.
 pub fn token(scene: &Scene, name: &str, scopes: &str) -> String {
     let made = scene.run(&["tokens", "add", name, "--scope", scopes, "-o", "json"]).expect(0).json();
     made["token"].as_str().expect("the server answers as it should").to_owned()

@@ -35,7 +35,6 @@ const N_REPLAYED_FAST: u64 = 1_000_000;
 const N_REPLAYED_QUICK: u64 = 50_000;
 const PROBE: Duration = Duration::from_millis(300);
 
-/// The durations of everything.
 struct Pace {
     n_runs: usize,
     length: Duration,

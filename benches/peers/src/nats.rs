@@ -23,9 +23,7 @@ const STREAM: &str = "bench";
 /// The times at which the server syncs its files.
 #[derive(Debug, Clone, Copy)]
 pub enum Sync {
-    /// Before each acknowledgement.
     Always,
-    /// Every two minutes.
     Default,
 }
 

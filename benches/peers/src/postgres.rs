@@ -130,7 +130,6 @@ impl Server {
         Ok(settings.join(", "))
     }
 
-    /// Empties the tables.
     async fn empty(&self, database: &str) -> Result<Client> {
         self.new_database(database).await?;
         let client = connect(self.running.address, database).await?;

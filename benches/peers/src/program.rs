@@ -20,7 +20,6 @@ pub enum Program {
     Python,
 }
 
-/// The line of output.
 #[derive(Deserialize)]
 struct Told {
     events_per_s: f64,

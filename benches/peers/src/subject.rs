@@ -76,7 +76,6 @@ impl Workload {
     }
 }
 
-/// A measured store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subject {
     OursSqlite,

@@ -1,5 +1,4 @@
-//! Everything that waits for a person, as one list: each item with its age, the tasks it blocks, and the commands that
-//! settle it.
+//! Everything that waits for a person: each item with its age, the tasks it blocks, and the commands that settle it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -111,8 +110,7 @@ pub fn needs_you(facts: &Facts<'_>) -> Vec<Need> {
     items
 }
 
-/// The id of the item that an event starts or renews: a question of a plan, a pause, a stop, or a hold on a task that
-/// ended.
+/// The item that an event starts or renews: a question of a plan, a pause, a stop, or a hold on a task that ended.
 #[must_use]
 pub fn begins(plan: &str, recorded: &Recorded) -> Option<String> {
     match recorded.event_type.as_str() {

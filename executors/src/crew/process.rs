@@ -1,8 +1,8 @@
 //! The processes of agent programs: finds the ancestors of this one, and detects ended ones. A program starts both its
 //! hooks and its MCP servers, so if it gives them no common session id, its process serves as one.
 //!
-//! A process is written `process:HOST:NAMESPACE:PID:STARTTIME`. The start time distinguishes it from a later one with
-//! the same number.
+//! A process is written `process:HOST:NAMESPACE:PID:STARTTIME`. The start time tells it from later ones with its
+//! number.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

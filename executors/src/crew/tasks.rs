@@ -100,8 +100,8 @@ impl Crew {
         Ok(board.dispatched(&plan, task).is_none_or(|dispatch| sealed::key_of(&dispatch.tags).is_some()))
     }
 
-    /// Claims the next ready task, with leases on its files if requested, atomically. Returns the skipped tasks with
-    /// the reasons.
+    /// Claims the next ready task, with leases on its files if requested, atomically. Returns skipped tasks with
+    /// reasons.
     pub async fn next_task(
         &self,
         caller: &Caller,
@@ -122,8 +122,7 @@ impl Crew {
         Ok((None, passed))
     }
 
-    /// The next task whose files nobody else leases; skips those before it. It reads the plans once and the leases
-    /// once.
+    /// The next task whose files nobody else leases; skips those before it. Reads the plans once and the leases once.
     async fn next_free(
         &self,
         caller: &Caller,
@@ -247,8 +246,8 @@ impl Crew {
         Err(Refusal::Busy)
     }
 
-    /// An agent reports the progress or the end of its task. An end releases the leases taken for the task, and returns
-    /// their numbers.
+    /// An agent reports progress or the end of its task. An end releases the leases taken for it, and returns their
+    /// numbers.
     ///
     /// # Errors
     /// [`Refusal::NoTask`] if the agent does not hold the task.

@@ -21,7 +21,7 @@ use crate::run::is_set;
 /// The interval between checks.
 const TICK: Duration = Duration::from_secs(1);
 
-/// Fires the timers of a crew until `stop` is set. Of all hosts with the same folder one is active; any other may take
+/// Fires the timers of a crew until `stop` is set. Of all hosts with the same folder one is active; others may take
 /// over.
 ///
 /// # Errors
@@ -76,7 +76,7 @@ impl Crew {
         Ok(())
     }
 
-    /// Ends the leases of agents that are proven dead or have left. False if there are none, so that a retry would be
+    /// Ends the leases of agents that are proven dead or have left. False if there are none, so a retry would be
     /// useless.
     pub async fn bury(&self) -> Result<bool, Refusal> {
         let now = self.store.now();

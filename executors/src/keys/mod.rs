@@ -362,8 +362,7 @@ impl Keys {
         self.operator.as_ref().is_some_and(|operator| operator.key.fingerprint == fingerprint)
     }
 
-    /// The current access to a key. It checks the file each time, so that a destroyed key is unusable for every
-    /// process.
+    /// The current access to a key. Checks the file each time, so that a destroyed key is unusable for every process.
     fn access(&self, name: &str) -> Result<Access, KeyError> {
         let Some(mark) = self.files.mark(name)? else {
             self.known(|known| known.keys.remove(name));

@@ -1,5 +1,4 @@
-//! Repeating an append is safe: its reply may be lost at any point, with any expectation, and the other store may
-//! repeat it.
+//! Repeating an append is safe: after a lost reply at any point, with any expectation, and through another store.
 
 use futures::FutureExt;
 use uuid::Uuid;

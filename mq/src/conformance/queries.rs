@@ -1,5 +1,4 @@
-//! A query means the same everywhere: in memory, as a paged read of any size in both directions, and as the condition
-//! of an append.
+//! A query means the same in memory, as a paged read of any size in both directions, and as the condition of an append.
 
 use super::generate::{Dice, meant};
 use super::rig::{Rig, everything, in_pages};

@@ -1,5 +1,4 @@
-//! The durable events of a group, on stream `groups`, one aggregate for each group. Leases and checkpoints are cells
-//! instead.
+//! The durable events of a group: stream `groups`, one aggregate per group. Leases and checkpoints are cells instead.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -88,8 +87,8 @@ pub enum GroupEvent {
         aggregate: AggregateName,
         position: Position,
     },
-    /// A version has caught up and takes over, with effects from here on. It inherits the parked aggregates of its
-    /// predecessor.
+    /// A version has caught up and takes over, with effects from here on. It inherits its predecessor's parked
+    /// aggregates.
     Promoted { version: u32 },
     /// A version has ended for good.
     Retired { version: u32 },

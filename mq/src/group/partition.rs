@@ -1,5 +1,5 @@
-//! The partitions of a group: assigns aggregates to them, and stores lease, checkpoint and fencing epoch of each in a
-//! cell.
+//! The partitions of a group: assigns aggregates to them, and stores lease, checkpoint and fencing epoch in a cell
+//! each.
 
 use std::collections::BTreeMap;
 

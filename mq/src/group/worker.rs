@@ -41,8 +41,8 @@ const TARGET_TIME: Duration = Duration::from_secs(2);
 /// Waiting for a group polls at intervals that grow from the first to the second.
 const WAIT: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(100));
 
-/// A durable subscription: a named group over a query, whose workers share its partitions. This is the view of one
-/// worker.
+/// A durable subscription, as one of its workers sees it: a named group over a query, whose workers share its
+/// partitions.
 ///
 /// The first worker declares the name, version, query and partitions in the log, for all of them; the other settings
 /// here apply to this worker only.

@@ -207,8 +207,8 @@ impl Log {
         self.look(connection, &format!("{SAVEPOINT}{clear}{settings}{LOCK}; "), look_at).await
     }
 
-    /// Clears a session that the caller's work may have changed. Other callers use it next; behind a pooler, other
-    /// programs.
+    /// Clears a session that the caller's work may have changed. Other callers, or with a pooler other programs, use it
+    /// next.
     pub(super) fn clear(&self) -> String {
         // Without a pooler the driver relies on the statements that it has prepared.
         let deallocate = if self.server.is_pooled { "DEALLOCATE ALL; " } else { "" };

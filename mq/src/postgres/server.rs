@@ -70,7 +70,7 @@ impl Server {
             .parse()
             // The error omits the text, which contains the password.
             .map_err(|_| {
-                unsupported(url, "write postgres://USER:PASSWORD@HOST:PORT/DATABASE, with % codes for special characters")
+                unsupported(url, "write postgres://USER:PASSWORD@HOST:PORT/DATABASE, with % for special characters")
             })?;
         // Without a user sqlx takes PGUSER, or else the operating system's user, which it does not know in every build.
         if options.get_username() == "anonymous" && !url.contains("anonymous") && std::env::var_os("PGUSER").is_none() {

@@ -18,8 +18,7 @@ use crate::tail::Tail;
 /// Rung in place of a head: poll unconditionally.
 pub(super) const LOOK_ANYWAY: Position = Position(i64::MAX);
 
-/// One process's handle on the doorbell. The first process that watches creates the file; without a file nobody
-/// watches.
+/// A process's handle on the doorbell. The first watching process creates the file; without a file nobody watches.
 pub(super) struct Bell {
     path: PathBuf,
     open: Option<Open>,

@@ -1,4 +1,4 @@
-//! Checks a log's invariants in one snapshot, on its own connection. It changes nothing; violations are findings, not
+//! Checks a log's invariants in one snapshot, on its own connection, without changes. Violations are findings, not
 //! errors.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -209,8 +209,8 @@ impl Location {
         Ok(connection)
     }
 
-    /// Another process may be creating the log now: all three values change in one commit, and the application id is
-    /// read last.
+    /// Another process may be creating the log now: all three values change in one commit, so the application id comes
+    /// last.
     fn refuse_foreign(&self, connection: &Connection) -> Result<()> {
         let number = |sql: &str| {
             let number = connection.query_row(sql, [], |row| row.get::<_, i64>(0));

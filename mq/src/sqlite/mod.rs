@@ -47,7 +47,7 @@ use location::Location;
 use read::Snapshot;
 use readers::Readers;
 
-/// A log on SQLite, with SQLite-specific operations; [`crate::EventStore::on`] makes a store of it. A clone is the same
+/// A log on SQLite with SQLite-specific operations; [`crate::EventStore::on`] makes a store of it. Clones are the same
 /// log.
 #[derive(Clone)]
 pub struct Sqlite {

@@ -33,8 +33,7 @@ pub struct Role {
     pub(super) parts: &'static [Part],
     /// Name, kind and description of each of its default tools.
     pub(super) tools: &'static [(&'static str, NodeKind, &'static str)],
-    /// The agents for planning by rule: for steps that look something up, and for others. Unset if it uses its own
-    /// tools.
+    /// The agents for planning by rule: for steps that look something up, and for others. Unset to use its own tools.
     pub(super) hands_to: Option<(AgentType, AgentType)>,
     /// True if it changes nothing in the repository.
     pub(super) is_read_only: bool,

@@ -496,8 +496,7 @@ impl Handler for Agents {
             AgentEvent::AgentStuck { .. } => agent.liveness = Liveness::Stuck,
             AgentEvent::AgentLost { is_dead, .. } => {
                 agent.liveness = Liveness::Lost;
-                // It may continue through another process, such as its hooks; the old one no longer shows that it
-                // lives.
+                // It may continue through another process, such as its hooks; the old one no longer proves its life.
                 agent.profile.process = agent.profile.process.take().filter(|_| !is_dead);
             }
             AgentEvent::AgentLeft { .. } => agent.liveness = Liveness::Left,

@@ -529,7 +529,7 @@ fn drop_from(index: &mut BTreeMap<String, BTreeSet<u64>>, key: &str, number: u64
     }
 }
 
-/// True if another holder's lease excludes an overlapping one: one of the two is exclusive, and the other holder is no
+/// True if another holder's lease excludes an overlapping one: one of the two is exclusive, and the holder is no
 /// parent.
 fn excludes(holder: &Holder, other: &Holder, one_is_exclusive: bool) -> bool {
     one_is_exclusive && !is_below(&holder.agent, &other.agent)

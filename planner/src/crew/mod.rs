@@ -45,8 +45,7 @@ pub trait Projection: Default + Send + Snapshot {
 /// [`Reactor::emit`] is called only after the last event of each append: an append is atomic, so half of it is not a
 /// state of the log. The emitted events have that last event as their cause.
 ///
-/// Snapshots pass its state on to the next host, so the state must hold everything that the output depends on, and
-/// nothing more.
+/// Snapshots pass its state on to the next host, so it must hold everything that the output depends on, and no more.
 pub trait Reactor: Projection {
     /// The type of its events.
     type Event: crewlog_mq::Event;

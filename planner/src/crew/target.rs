@@ -46,8 +46,8 @@ impl Target {
     /// A file or folder; wildcard characters are literal.
     ///
     /// # Errors
-    /// A [`TargetError`] for a path that is empty, has control characters, leaves the repository, is its root, or is
-    /// too long.
+    /// A [`TargetError`] for a path that is empty, too long or the whole repository, leaves it, or has control
+    /// characters.
     pub fn literal(path: &str) -> Result<Self, TargetError> {
         Self::new(path, false)
     }

@@ -288,8 +288,7 @@ pub(crate) fn is_number(word: &str) -> bool {
         && word.split('.').all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// True for capitals and digits with a hyphen between them, or a final small letter or part: `T001`, `ABC-7`, `T100f`,
-/// `T9.1`.
+/// True for capitals and digits with a hyphen, or with a final small letter or part: `T001`, `ABC-7`, `T100f`, `T9.1`.
 fn is_id(word: &str) -> bool {
     static ID: LazyLock<Regex> =
         LazyLock::new(|| Regex::new("^[A-Z]{1,6}-?[0-9]{1,9}[a-z]?(?:[.][0-9]{1,3})?$").expect("it is a constant"));

@@ -19,8 +19,7 @@ pub(super) struct Repaired {
     lines: Vec<Line>,
 }
 
-/// A line: its start, the start of its unchanged rest in the text and in the file, and its first visible byte in the
-/// file.
+/// A line: its start, the start of its unchanged rest here and in the file, and its first visible byte in the file.
 struct Line {
     start: usize,
     rest: usize,

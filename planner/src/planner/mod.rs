@@ -34,8 +34,7 @@ pub const LIMITED_MAX: usize = 1_000;
 /// The greatest length of an answer, in bytes. Commands find answers in their environment, which has a limit too.
 pub const ANSWER_BYTES_MAX: usize = 8 << 10;
 
-/// The greatest length of a question from people or programs, in bytes; the same as for an answer, which may be a
-/// default.
+/// The greatest length of a question from people or programs, in bytes; that of an answer, since it may have a default.
 pub const QUESTION_BYTES_MAX: usize = ANSWER_BYTES_MAX;
 /// The most open questions of a plan; beyond it people and programs cannot ask another.
 pub const QUESTIONS_OPEN_MAX: usize = 1_000;

@@ -83,8 +83,7 @@ impl Planner {
             return [again].into_iter().chain(scheduled).collect();
         }
         if class == FailureClass::OutcomeUnknown {
-            // Even in a paused or stopped plan: asking starts nothing, and only a person knows whether the work was
-            // done.
+            // Even in a paused or stopped plan: asking starts nothing, and only a person knows if the work was done.
             let said = format!("It is not known whether task {} did its work", task.plan.name());
             return self.ask_what_to_do(task, &said, error);
         }

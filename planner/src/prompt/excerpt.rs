@@ -1,5 +1,4 @@
-//! Excerpts of long outputs: errors keep types, paths and line numbers; results keep the lines that matter for their
-//! profile.
+//! Excerpts of long outputs: errors keep types, paths and line numbers; results keep the lines their profile asks for.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

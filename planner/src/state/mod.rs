@@ -324,8 +324,7 @@ impl PlannerState {
             self.drop_timers_of(*id);
             let Some(index) = self.index(*id) else { continue };
             let task = &mut self.tasks[index];
-            // The old answer would exclude the task again, so the condition is asked again, unless its question is
-            // open.
+            // The old answer would exclude the task again, so ask the condition again, unless its question is open.
             if let (true, TaskStatus::Skipped, Some(condition)) =
                 (task.unblocks, task.status, task.plan.condition_key())
                 && let Some(Some(_)) = self.conditions.get(&condition)

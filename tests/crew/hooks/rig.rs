@@ -129,7 +129,6 @@ impl Rig {
         })
     }
 
-    /// Starts a resident process.
     pub fn resident(&self) -> Running {
         let running = Running::start(&mut self.command(self.0.folder(), &["work", "--no-input"]));
         wait_for("a socket", || self.socket().is_some());

@@ -1,5 +1,4 @@
-//! Faults and delays between a worker and its log at chosen moments. The runtime's time is simulated, so seconds pass
-//! at once.
+//! Faults and delays between a worker and its log at chosen moments. The runtime's time is simulated.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -103,7 +102,6 @@ fn is_of_partition(append: &Append, version: u32) -> bool {
     append.writes().is_empty() && format!("{append:?}").contains(&cell)
 }
 
-/// Lets time pass.
 async fn pass(time: Duration) {
     tokio::time::interval_at(Instant::now() + time, time).tick().await;
 }

@@ -51,7 +51,6 @@ pub(crate) struct Reply {
 pub(crate) struct When {
     /// A part of the system prompt and messages.
     prompt: Option<String>,
-    /// The requested model.
     model: Option<String>,
 }
 
@@ -59,7 +58,6 @@ pub(crate) struct When {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Call {
-    /// The tool.
     pub name: String,
     /// Responses only: the group of tools it is in.
     pub namespace: Option<String>,
@@ -234,8 +232,8 @@ impl Script {
         Ok(Self { left: Mutex::new(replies), agents })
     }
 
-    /// The first remaining reply that matches; one use of it is consumed. Fails if none is left, or if its calls do not
-    /// fit the request.
+    /// The first remaining reply that matches; consumes one use. Fails if none is left, or its calls do not fit the
+    /// request.
     pub(crate) fn next(&self, asked: &Asked) -> Result<Reply, String> {
         let none = || format!("the fixtures have no reply left for this request to {:?}", asked.model);
         // Its holders cannot panic.

@@ -1,5 +1,4 @@
-//! The protocols of model providers on the wire: parses requests, and encodes replies in each form. The content comes
-//! from the script.
+//! The protocols of model providers on the wire: parses requests and encodes replies, whose content is from the script.
 
 mod anthropic;
 mod chat;
@@ -21,7 +20,6 @@ pub(crate) use responses::Responses;
 /// The number of characters of a stream chunk.
 const PIECE_CHARS: usize = 12;
 
-/// A protocol.
 pub(crate) trait Wire: Debug + Send + Sync {
     /// The recorded name.
     fn name(&self) -> &'static str;
