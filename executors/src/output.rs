@@ -14,10 +14,10 @@ const LINE_BYTES_MAX: usize = 64;
 /// How long to read output after the program has exited: a process that left its session may hold the pipes open forever.
 const OUTPUT_GRACE: Duration = Duration::from_secs(1);
 
-/// Whether the two outputs of a program are one text or two.
+/// The form in which the two outputs of a program are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outputs {
-    /// One, in the order of arrival: standard output and standard error mixed.
+    /// One text in order of arrival: standard output and standard error mixed.
     Mixed,
     /// Two, each with its own limit.
     Apart,
@@ -26,7 +26,7 @@ pub enum Outputs {
 /// A program's output.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Written {
-    /// Its standard output; when mixed, all.
+    /// Its standard output; when mixed, all output.
     pub out: Text,
     /// Its standard error; when mixed, nothing.
     pub err: Text,
@@ -39,7 +39,7 @@ pub struct Text {
     pub text: String,
     /// The bytes that were written.
     pub n_bytes: u64,
-    /// Whether the middle is dropped.
+    /// True if the middle was dropped.
     pub is_cut: bool,
     /// The beginning of the last line that is not blank, if it was dropped.
     pub lost_last_line: Option<String>,
@@ -61,7 +61,7 @@ impl Written {
     }
 }
 
-/// What is kept of an output while it comes.
+/// An output as it arrives, within the size limit.
 #[derive(Debug, Default)]
 struct Output {
     head: Vec<u8>,

@@ -35,6 +35,7 @@ pub enum Caller {
     Agent,
     /// The person at the page.
     Person,
+    /// A program.
     Token { name: String, scopes: Vec<Scope> },
 }
 

@@ -49,6 +49,7 @@ pub enum Mode {
     Answer { need: NeedView, text: String },
     /// Agree to the command that settles it, the line after `crewlog`.
     Confirm { need: NeedView, command: String },
+    /// Read a text.
     Read { title: &'static str, text: String, line: u16 },
 }
 

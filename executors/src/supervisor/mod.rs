@@ -49,7 +49,7 @@ use crate::output::{Outputs, Written};
 
 pub use process::supervise;
 
-/// How long a supervisor may take beyond the grace of a stop.
+/// The time limit of a supervisor beyond the grace of a stop.
 const STOP_MARGIN: Duration = Duration::from_secs(5);
 /// The name in the process list, free of the program's own.
 const PROCESS_NAME: &str = "task-supervisor";
@@ -80,8 +80,8 @@ impl Spec {
         words.chain(name).chain(args).collect()
     }
 
-    /// The words that run a task's command by `sh`. It stops at the first line that fails or uses an unset variable:
-    /// steps after a failed build are useless.
+    /// The words that run a task's command by `sh`. It stops at the first line that fails or uses an unset variable,
+    /// since steps after a failed build are useless.
     pub fn shell_script(command: &str) -> Vec<String> {
         let mut words = Self::shell_line(command, []);
         words.insert(1, "-eu".to_owned());
@@ -89,7 +89,7 @@ impl Spec {
     }
 }
 
-/// How a command ended.
+/// The end of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Exit {
     /// It exited with this code, 0 to 255.
@@ -154,8 +154,8 @@ impl Supervisor {
         Self::new(self.program, Some(lock))
     }
 
-    /// Runs a command. An error means that nothing has run. A command that cannot be started is no error here: it ends as
-    /// [`Exit::NotStarted`].
+    /// Runs a command. An error means that nothing has run; a command that cannot be started ends as
+    /// [`Exit::NotStarted`] instead.
     ///
     /// # Errors
     /// The supervisor could not start, or could not lock its file.
@@ -239,7 +239,7 @@ struct Runs {
 }
 
 impl Lifeline {
-    /// The number of a new run, and its end; nothing if the supervisor is gone.
+    /// The number of a new run, and its end; `None` if the supervisor is gone.
     fn register(&self) -> Option<(u64, oneshot::Receiver<Ended>)> {
         self.with(|runs| {
             runs.last += 1;
@@ -261,7 +261,7 @@ impl Lifeline {
 
     /// Kills a supervisor that does not answer, for example because somebody stopped it.
     fn kill(&self) {
-        // While the runs are there, nobody has waited for the process, so its number cannot belong to another.
+        // While `runs` is set, the process has not been waited for, so its number cannot belong to another one.
         self.with(|_| _ = rustix::process::kill_process(self.pid, Signal::KILL));
     }
 }
@@ -279,7 +279,8 @@ async fn read_reports(mut reports: Inbox, mut process: Child, runs: Arc<Mutex<Op
     }
     #[cfg(target_os = "linux")]
     process.id().and_then(|pid| Pid::from_raw(pid.cast_signed())).into_iter().for_each(session::end);
-    // From here on nobody sends a signal to the process, so it may be waited for. Whoever waits for a run is told after that.
+    // From here on no signal is sent to the process, so it may be waited for. Callers that wait for a run learn of its
+    // loss after that.
     let lost = lock(&runs).take();
     let _ = process.wait().await;
     drop(lost);
