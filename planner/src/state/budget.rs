@@ -128,7 +128,7 @@ struct LaneUse {
 pub(crate) struct Ledger {
     /// By measure: the expected usage of the running tasks.
     reserved: [u64; Measure::ALL.len()],
-    /// The reason for the first refused task.
+    /// The reason why the first task was refused.
     shortage: Option<Shortage>,
 }
 
