@@ -60,7 +60,7 @@ fn programs_that_are_connected_and_refused_are_well() {
 }
 
 #[test]
-fn what_is_missing_is_named_with_the_command_that_mends_it() {
+fn missing_parts_are_named_with_the_command_that_repairs_them() {
     let codes = |scene: &Scene, host: &str, name: &str, says: &str| {
         let (missing, found) = only_missing(scene, &[host]);
         assert_eq!(missing, name);

@@ -366,7 +366,7 @@ fn the_start_of_a_session_has_at_most_2000_characters_of_facts() {
 }
 
 #[test]
-fn messages_are_counted_and_their_text_is_not_told() {
+fn messages_are_counted_and_their_text_is_not_shown() {
     let rig = Rig::new();
     rig.asks("ann", "SessionStart");
     let send = || {

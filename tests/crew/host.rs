@@ -115,7 +115,7 @@ async fn a_task_and_the_leases_on_its_files_are_one_append() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn whoever_loses_the_race_for_a_task_leases_nothing() {
+async fn the_loser_of_a_race_for_a_task_leases_nothing() {
     let team = Team::new();
     let (mut racers, mut processes) = (Vec::new(), Vec::new());
     for n in 0..8 {

@@ -224,7 +224,7 @@ fn a_file_that_cannot_be_parsed_is_left_alone_with_its_position() {
 
 /// The values are those of Python: `hashlib.sha256(json.dumps(hook, sort_keys=True, separators=(",", ":")).encode())`.
 #[test]
-fn codex_is_told_the_hash_of_each_hook_at_its_place() {
+fn codex_gets_the_hash_of_each_hook_at_its_place() {
     let scene = scene();
     let own = r#"{"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "lint"}]}],
         "Stop": [{"hooks": [{"type": "command", "command": "crewlog hook && other", "timeout": 5}, {"type": "command", "command": "x"}]}]}}"#;
@@ -411,7 +411,7 @@ fn only_programs_that_are_found_are_connected() {
 }
 
 #[test]
-fn what_a_person_set_in_our_entries_stays() {
+fn a_persons_changes_to_our_entries_stay() {
     let scene = scene();
     let server = "{\"mcpServers\": {\"crewlog\": {\"type\": \"http\", \"url\": \"http://127.0.0.1:7777/mcp\"}}}\n";
     let config = "mcp_servers.crewlog.command = '/opt/crewlog' # mine\r\n";

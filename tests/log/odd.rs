@@ -205,7 +205,7 @@ async fn check_steps(rig: &Rig, into: &[Rig], steps: &[Step]) {
 }
 
 #[test]
-fn whatever_is_appended_checks_clean_and_is_imported_everywhere() {
+fn every_appended_log_checks_clean_and_imports_everywhere() {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime can be made");
     let into: Vec<_> =
         rigs().into_iter().filter(|rig| ["SQLite in memory", "memory", "PostgreSQL"].contains(&rig.name())).collect();

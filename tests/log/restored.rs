@@ -181,7 +181,7 @@ fn child_that_appends_once() {
 
 /// The lost event had introduced its aggregate and its type; the numbers of both are then given to others.
 #[tokio::test]
-async fn an_append_to_a_log_that_went_back_is_refused_once_at_most_and_lands_where_it_was_meant() {
+async fn an_append_to_a_log_that_went_back_is_refused_at_most_once_and_reaches_its_aggregate() {
     for site in Site::all() {
         let store = site.open().await;
         store.append(noting("first", 0)).await.unwrap();
@@ -230,7 +230,7 @@ async fn next(stream: &mut (impl Stream<Item = crewlog_mq::Result<Recorded>> + U
 }
 
 #[tokio::test]
-async fn a_follower_ahead_of_the_log_hears_of_it_once_and_goes_on_from_its_head() {
+async fn a_follower_ahead_of_the_log_is_notified_once_and_continues_from_its_head() {
     for site in Site::all() {
         with_copies(&site).await;
         for (copy, then) in [
@@ -262,7 +262,7 @@ async fn a_follower_ahead_of_the_log_hears_of_it_once_and_goes_on_from_its_head(
 
 /// Nobody appends after it.
 #[tokio::test]
-async fn a_follower_ahead_of_a_quiet_log_hears_of_it() {
+async fn a_follower_ahead_of_a_quiet_log_is_notified() {
     for site in Site::all() {
         with_copies(&site).await;
         for (copy, head) in [("other", 5), ("base", 2), ("longer", 6)] {
@@ -278,7 +278,7 @@ async fn a_follower_ahead_of_a_quiet_log_hears_of_it() {
 }
 
 #[tokio::test]
-async fn a_follower_goes_on_after_its_last_event_when_that_is_still_there() {
+async fn a_follower_continues_after_its_last_event_if_that_still_exists() {
     for site in Site::all() {
         with_copies(&site).await;
         let store = site.open().await;
@@ -410,7 +410,7 @@ async fn step(runners: &mut [Runner<Route>], to: &str) {
 }
 
 #[tokio::test]
-async fn a_decider_that_read_what_was_lost_decides_on_the_log_as_it_is() {
+async fn a_decider_that_read_lost_events_decides_on_the_current_log() {
     for site in Site::all() {
         let writer = site.open().await;
         step(&mut runners(&writer), "base").await;
@@ -512,7 +512,7 @@ fn noting_effects() -> impl GroupHandler {
 }
 
 #[tokio::test]
-async fn a_group_that_handled_what_was_lost_handles_what_came_in_its_place_once() {
+async fn a_group_that_handled_lost_events_handles_their_replacements_once() {
     for site in Site::all() {
         let store = site.open().await;
         let group = store.group("facts").query(Query::stream("facts")).partitions(2).lease(Duration::from_secs(1));

@@ -99,7 +99,7 @@ async fn the_events_of_a_decision_are_one_append_with_tags_and_metadata() {
 }
 
 #[tokio::test]
-async fn a_state_is_what_a_rewriting_log_has() {
+async fn a_state_matches_the_rewritten_events() {
     let rewrite = |event: &NewEvent| {
         let changed = event.data().contains("13").then(|| event.data().replace("13", "0"));
         changed.map(|data| event.clone().with_json(data, event.metadata().into())).transpose()
@@ -141,7 +141,7 @@ impl Handler for Places {
 }
 
 #[tokio::test]
-async fn a_handler_learns_where_each_of_its_events_stands() {
+async fn a_handler_learns_the_position_of_each_of_its_events() {
     for (store, _place) in logs().await {
         let runner = || Runner::<Places>::new(store.clone(), "places", "a", Vec::new());
         let mut warm = runner();

@@ -119,7 +119,7 @@ async fn the_page_at_200_positions_of_a_recorded_day_shows_what_the_views_say() 
 }
 
 #[tokio::test]
-async fn what_was_may_be_kept_for_ever_and_what_is_may_not() {
+async fn past_views_may_be_cached_forever_and_current_ones_may_not() {
     let scene = demo::scene();
     let api = Api::start(&scene);
     let control = async |path: &str| {

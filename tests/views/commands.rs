@@ -95,7 +95,7 @@ async fn no_file_of_the_server_is_read_for_a_command() {
 }
 
 #[tokio::test]
-async fn commands_run_only_with_consent_of_who_may_give_it() {
+async fn commands_run_only_with_consent_from_an_authorised_caller() {
     let scene = Scene::with_repository();
     scene.run(&["init"]);
     let api = Api::start(&scene);

@@ -59,7 +59,7 @@ async fn a_client_that_comes_back_misses_and_repeats_no_event() {
 }
 
 #[tokio::test]
-async fn what_is_appended_arrives_while_the_client_listens() {
+async fn appended_events_arrive_while_the_client_listens() {
     let scene = Scene::with_repository();
     let made = scene.run(&["task", "add", "One", "--new", "-o", "json"]).expect(0).json();
     let api = Api::start(&scene);

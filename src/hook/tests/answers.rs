@@ -35,7 +35,7 @@ fn allow_prints_nothing_anywhere() {
 }
 
 #[test]
-fn a_refusal_is_what_each_host_obeys() {
+fn a_refusal_has_the_form_that_each_host_obeys() {
     let reason = json!({ "hookEventName": "E", "permissionDecision": "deny", "permissionDecisionReason": "T" });
     let (claude, gemini) = (json!({ "hookSpecificOutput": reason }), json!({ "decision": "deny", "reason": "T" }));
     let block = json!({ "decision": "block", "reason": "T" });

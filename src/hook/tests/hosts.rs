@@ -54,7 +54,7 @@ fn changes(call: &Call) -> String {
 }
 
 #[test]
-fn each_host_and_moment_is_told_by_its_fields() {
+fn each_host_and_moment_is_recognised_by_its_fields() {
     let started = || Moment::Start { is_compaction: false };
     let stop = || Moment::Stop { is_repeated: false };
     let after = || Moment::After(Edits::default());
@@ -185,7 +185,7 @@ fn subagents_and_repeated_stops_are_seen() {
 }
 
 #[test]
-fn what_no_host_sends_is_refused() {
+fn input_that_no_host_sends_is_refused() {
     let write = |arguments: Value| calls(claude("PreToolUse"), "Write", &arguments);
     let cases = [
         (json!({}), "missing field `hook_event_name`"),
@@ -214,7 +214,7 @@ fn what_no_host_sends_is_refused() {
 }
 
 #[test]
-fn what_is_not_needed_is_not_judged() {
+fn unneeded_fields_are_not_checked() {
     let nested = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     let input = format!(
         r#"{{"session_id":"s","cwd":"/r","hook_event_name":"PreToolUse","transcript_path":"/t.jsonl","tool_name":"Write",

@@ -217,7 +217,7 @@ fn only_its_holder_or_a_person_ends_a_lease() {
 }
 
 #[test]
-fn who_waits_is_served_in_order_and_nobody_passes() {
+fn waiting_requests_are_granted_in_order() {
     check(&[
         (0, "ada", "shared a.rs b.rs", "ada has 1+2"),
         (1, "bob", "wait 100 a.rs", "bob waits as 1"),
