@@ -1,4 +1,4 @@
-//! `compare`: where two plans with one history diverge, and the outcome of each. It appends and executes nothing.
+//! `compare`: where two plans of one history part, and the outcome of each. It appends and executes nothing.
 
 use crewlog_executors::history::History;
 use crewlog_mq::{EventStore, Position, Query, Range, Timestamp};

@@ -16,7 +16,7 @@ pub struct KeyPlace {
     #[cfg_attr(feature = "sealing", arg(long, global = true, env = "CREWLOG_KEY_FILE", value_name = "FILE"))]
     #[cfg_attr(not(feature = "sealing"), arg(skip))]
     key_file: Option<PathBuf>,
-    /// The folder with the keys of sealed plans [default: LOG-keys next to the log]
+    /// The folder with the keys of sealed plans [default: LOG-keys beside the log]
     #[cfg_attr(feature = "sealing", arg(long, global = true, env = "CREWLOG_KEYS", value_name = "FOLDER"))]
     #[cfg_attr(not(feature = "sealing"), arg(skip))]
     keys: Option<PathBuf>,

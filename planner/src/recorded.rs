@@ -87,7 +87,7 @@ impl Command {
             Self::Fork { parent, at, reason, config, amendments } => {
                 let Event::PlanForked { parent: of, at: position, reason: why } = first? else { return None };
                 (*parent, *at, *reason) = (of.clone(), *position, why.clone());
-                // Settings that changed nothing are restored as an empty list.
+                // Settings that changed nothing are restored as none.
                 if let Some(Event::SettingsChanged { config: settings, .. }) = events.get(1) {
                     *config = Some(settings.clone());
                 }

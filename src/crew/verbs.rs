@@ -46,7 +46,7 @@ async fn leases(session: &Session, args: Leases) -> Result<Code, Failure> {
     facts::print_list(session, "leases", json!({ "at": as_of.at }), &shown, &LEASE.0, &LEASE.1)
 }
 
-/// A path relative to the working directory as the target of a lease.
+/// A path of the working directory as leases name it.
 pub fn target(session: &Session, path: &str) -> Result<Target, Failure> {
     let target = Worktree::around(&session.folder).target(&session.folder, path);
     target.map_err(|error| Failure::user(error.to_string()))
@@ -75,7 +75,7 @@ async fn send(session: &Session, args: Send) -> Result<Code, Failure> {
     session.print_done(&format!("message {message} to {names}"), &json!({ "message": message, "to": to }))
 }
 
-/// The number of an agent's question, if the answer is for one: `answer a12 TEXT`.
+/// The number of an agent's question, if the answer is to one: `answer a12 TEXT`.
 pub fn number_of(answer: &Answer) -> Option<u64> {
     answer.plan.strip_prefix('a').filter(|_| answer.text.is_none()).and_then(|number| number.parse().ok())
 }

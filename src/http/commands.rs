@@ -40,13 +40,14 @@ pub struct Spec {
     about: &'static str,
 }
 
-/// Leaves the tasks of a plan to workers. For a single task, `resume` starts nothing anyway.
+/// Leaves the tasks of a plan to workers. Of one task `resume` starts nothing anyway.
 const DETACH: &str = "--detach";
 
 const fn spec(name: &'static str, words: &'static [&'static str]) -> Spec {
     Spec { name, words, fields: &[], scope: Scope::Write, reads_text: false, needs: &[], about: "" }
 }
 
+/// The commands, by name.
 pub static SPECS: [Spec; 17] = [
     Spec { scope: Scope::Operator, ..spec("answer", &["answer"]) },
     spec("ask", &["ask"]),

@@ -25,7 +25,7 @@ pub fn listed(command: &str) -> Vec<String> {
     words
 }
 
-/// Splits a line quoted by [`crate::text::shell_word`].
+/// The words of a line that [`crate::text::shell_word`] quoted.
 fn split(line: &str) -> Vec<String> {
     let (mut words, mut word, mut is_quoted) = (Vec::new(), None::<String>, false);
     let mut chars = line.chars();

@@ -9,7 +9,7 @@ use crate::planner::Planner;
 use crate::planner::settings::check_config;
 use crate::state::Phase;
 
-/// The most plans in the history of a plan: a fork of a fork of a fork, and so on.
+/// The most plans that the history of a plan goes through: a fork of a fork of a fork, and so on.
 pub const FORK_DEPTH_MAX: usize = 64;
 /// The most named positions in a plan's history.
 pub const CHECKPOINTS_MAX: usize = 1_000;
@@ -39,8 +39,8 @@ impl Planner {
         changed.as_deref().map(check_config).transpose()?;
         let why = || reason.clone();
         let settings = changed.map(|config| Event::SettingsChanged { config, reason: why() });
-        // Open questions of executors are asked again at once, before their tasks run. Other questions come with their
-        // tasks. The undo tasks of the parent are not the fork's business.
+        // What a task asks, or a person of it, its next run need not ask again. Other questions come with their tasks.
+        // What the other plan was undoing is its own matter.
         let is_undoing = |id: TaskId| self.state.task(id).is_some_and(|task| task.plan.compensates.is_some());
         let asked = self.state.open_questions().filter(|question| question.purpose == Purpose::Executor);
         let asked = asked.filter(|question| !is_undoing(question.task));

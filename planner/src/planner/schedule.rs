@@ -22,7 +22,7 @@ impl Planner {
             Phase::Ended(Outcome::Completed) => self.state.is_cancelled,
             Phase::Empty | Phase::Active | Phase::Paused => false,
         };
-        // A standing plan stays open.
+        // A standing plan stays open for more.
         let is_done = is_on && (!self.state.config.standing || self.state.is_cancelled || self.state.is_late);
         if (is_done || is_undone_late) && self.state.graph.open.is_empty() {
             let undoing = self.compensate();
