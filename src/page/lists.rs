@@ -8,8 +8,7 @@ use super::words::{self, Markup, cut, grouped, lasting};
 use crate::failure::Failure;
 use crate::views::{ConflictView, TaskShown};
 
-/// The most conflicts and plans that are listed, the newest. Longer lists of tasks have only names and states, in a
-/// tab.
+/// The most conflicts and plans that are listed, the newest. A longer list of tasks is a tab with names and states.
 const ROWS_MAX: usize = 200;
 
 #[derive(Template)]
