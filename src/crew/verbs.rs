@@ -1,4 +1,4 @@
-//! `agents`, `leases`, `send`, `answer` for an agent's question: views of the crew, and a person's commands to it.
+//! `agents`, `leases`, `send`, `answer` of an agent's question: the crew of the project, and what a person does about it.
 
 use std::path::Path;
 
@@ -80,7 +80,7 @@ pub fn number_of(answer: &Answer) -> Option<u64> {
     answer.plan.strip_prefix('a').filter(|_| answer.text.is_none()).and_then(|number| number.parse().ok())
 }
 
-/// `answer` for an agent's question.
+/// `answer` of an agent's question.
 pub async fn answer(session: &Session, number: u64, answer: Answer) -> Result<Code, Failure> {
     let is_granted = if answer.no { Some(false) } else { session.yes.then_some(true) };
     let decided = is_granted.map(|granted| if granted { "yes" } else { "no" }.to_owned());
