@@ -1,10 +1,10 @@
 //! A crew under load: agents call every tool of the real program while 10,000 leases are live.
 //!
-//! `cargo bench --bench agents -- hooks [RUNS]`: how long a hook takes before and after an edit, with its process, while 99,000 leases
-//! are live. `cargo bench --bench agents -- http|stdio [SECONDS] [AGENTS] [CALLS] [STORE]`: 200 agents of one `crewlog serve`, or 32 of
-//! which each has a `crewlog mcp` of its own; for 300 s; each makes one call per second on average, or as many as it can with 0.
-//! STORE is the URL of an empty PostgreSQL database, else the log is a file. Then every lease that a client was given must be
-//! in the log, and `tests/agents/judge.mjs`, which needs Node, looks for wrong grants.
+//! `cargo bench --bench agents -- hooks [RUNS]`: the time of a hook before and after an edit, including its process,
+//! while 99,000 leases are live. `cargo bench --bench agents -- http|stdio [SECONDS] [AGENTS] [CALLS] [STORE]`: 200
+//! agents of one `crewlog serve`, or 32 agents with a `crewlog mcp` each; for 300 s; each makes one call per second on
+//! average, or as many as it can with 0. STORE is the URL of an empty PostgreSQL database, else the log is a file. Then
+//! every granted lease must be in the log, and `tests/agents/judge.mjs`, which needs Node, looks for wrong grants.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -17,10 +17,10 @@ use tokio::process::{Child, ChildStdin, ChildStdout};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// How many leases all agents together hold on files that nobody else wants; for hooks almost as many as there may be.
+/// The number of leases that all agents together hold on files that nobody else wants; for hooks almost the maximum.
 const N_OWN: usize = 10_000;
 const N_OWN_FOR_HOOKS: usize = 99_000;
-/// How many files every agent may request.
+/// The number of files that every agent may request.
 const N_SHARED: u64 = 2_000;
 
 /// At each tick an agent decides at random whether to make a call.
@@ -170,12 +170,12 @@ struct Agent {
     is_serving: bool,
 }
 
-/// What an agent has seen.
+/// The knowledge of an agent.
 #[derive(Default)]
 struct Seen {
     took: BTreeMap<&'static str, Vec<Duration>>,
     refused: BTreeMap<&'static str, BTreeMap<String, usize>>,
-    /// How often the log was too busy, while all agents began at once.
+    /// The number of times that the log was too busy while all agents started at once.
     n_busy: usize,
     faults: Vec<String>,
     granted: Vec<(u64, String)>,
@@ -371,7 +371,7 @@ fn main() -> Result<(), Failure> {
     judge(&place, &granted)
 }
 
-/// What a run does.
+/// The parameters of a run.
 #[derive(Default)]
 struct Load {
     is_serving: bool,
@@ -379,7 +379,7 @@ struct Load {
     n_own: usize,
     until: Duration,
     calls: f64,
-    /// How often hooks run in the end.
+    /// The number of hook runs at the end.
     n_hooks: usize,
 }
 
@@ -498,7 +498,7 @@ fn report(all: &mut Seen, until: Duration) {
     );
 }
 
-/// Looks at the log: each lease that a client was given is in it, and no grant was wrong.
+/// Checks the log: every granted lease is in it, and no grant was wrong.
 fn judge(place: &Place, granted: &[(u64, String)]) -> Result<(), Failure> {
     let file: PathBuf = place.folder.path().join("events.jsonl");
     let status = place.crewlog(&["events", "-o", "jsonl"]).stdout(std::fs::File::create(&file)?).status()?;

@@ -1,4 +1,4 @@
-//! The same rows through sqlx in the form that is its best: one connection, and one statement for all rows of a commit.
+//! The same rows through sqlx in its fastest form: one connection, and one statement for all rows of a commit.
 
 use std::collections::HashMap;
 use std::path::Path;

@@ -1,10 +1,10 @@
-//! The store beside bare SQLite: each workload in turn, ours and raw, and a table of the two.
+//! The store next to bare SQLite: each workload in turn, ours and raw, and a table of both.
 //!
-//! Both have the same tables and indexes. Raw does less: it judges no ids and no sequences, and keeps nothing for others.
+//! Both have the same tables and indexes. Raw does less: it checks no ids or sequences, and keeps nothing for others.
 //!
 //! `cargo bench --bench compare` takes some minutes. `CREWLOG_BENCH_SECONDS` is the length of one run (2),
-//! `CREWLOG_BENCH_DIR` the folder for the databases (the system's for temporary files), and `CREWLOG_BENCH_ONLY` a part of
-//! the names of the workloads that are to run (all).
+//! `CREWLOG_BENCH_DIR` the folder for the databases (default: the system's temporary folder), and `CREWLOG_BENCH_ONLY`
+//! a part of the names of the workloads to run (all).
 
 mod by_sqlx;
 mod folding;
@@ -26,7 +26,7 @@ use tokio::sync::{mpsc, oneshot};
 use workload::{BATCH, N_REPLAYED, N_WRITERS, Sample};
 
 const N_RUNS: usize = 5;
-/// Of what takes long to be made ready.
+/// For workloads that take long to prepare.
 const N_LONG_RUNS: usize = 2;
 
 fn main() {
@@ -83,7 +83,7 @@ struct Bench {
     folder: PathBuf,
 }
 
-/// What one run gave.
+/// The result of one run.
 struct Run {
     events_per_s: f64,
     latencies: Vec<Duration>,
@@ -299,7 +299,7 @@ impl Bench {
         Run::of(N_FOLDED, started.elapsed(), vec![])
     }
 
-    /// How long after the acknowledgement of an append its event is with a follower.
+    /// The delay from the acknowledgement of an append until a follower has its event.
     fn delivery(&self) {
         if !is_wanted("delivery") {
             return;
@@ -314,7 +314,7 @@ impl Bench {
         println!("{:<66} {}", "delivery to another process, after the acknowledgement", run(latencies));
     }
 
-    /// What idle followers cost.
+    /// The cost of idle followers.
     fn idle(&self) {
         if !is_wanted("idle") {
             return;

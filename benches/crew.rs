@@ -1,8 +1,8 @@
-//! Tasks per second, with every report on disk before it counts: commands of one plan, commands of many plans, and tasks that do
-//! nothing. What is lost and what is carried out twice is counted from the log.
+//! Tasks per second, with every report on disk before it counts: commands of one plan, commands of many plans, and empty
+//! tasks. Lost and repeated tasks are counted from the log.
 //!
-//! `cargo bench --bench crew -- [FOLDER]`. The folder decides the disk. Commands are run by the program itself. Tasks that do
-//! nothing are reported by executors in this process, the members of one group, beside one host of the planner.
+//! `cargo bench --bench crew -- [FOLDER]`. The folder determines the disk. Commands are run by the program. Empty tasks
+//! are reported by executors in this process, the members of one group; another host in it runs the planner.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -21,7 +21,7 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 const N_PLANS: usize = 200;
 const N_TASKS: usize = 20;
-/// The partitions of the executors' group, and the plans that are made at once.
+/// The partitions of the executors' group, and the number of plans that are created concurrently.
 const PARTITIONS: u16 = 16;
 
 fn main() -> Result<(), Failure> {
@@ -109,7 +109,7 @@ async fn run(url: &str, n_executors: usize) -> Result<Run, Failure> {
     })
 }
 
-/// Makes a plan, under a host that runs already.
+/// Creates a plan, which a running host plans.
 async fn begin(store: &EventStore, n: usize) -> Result<(), Failure> {
     let steps = (3..=N_TASKS).map(|task| format!("{task}. Look at part {task} (depends on 2)\n"));
     let user_input = format!("1. Look at it\n2. Go on (depends on 1)\n{}", steps.collect::<String>());
@@ -122,7 +122,7 @@ async fn begin(store: &EventStore, n: usize) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Reports its share of what is dispatched as done, for ever. The report and the acknowledgement are one append.
+/// Reports its share of the dispatched tasks as done, forever. The report and the acknowledgement are one append.
 async fn act(store: EventStore, n: usize) -> Result<(), Failure> {
     let dispatched = Query::stream(event::STREAM).of_type("TaskDispatched");
     let now = store.now();

@@ -1,5 +1,5 @@
-//! A log of a crew at work: a large plan whose tasks wait for each other, a backlog, and agents that claim tasks with leases on
-//! their files, report, write messages and ask the person. The same calls make the same events in each run.
+//! A log of a crew at work: a large plan with dependencies, a backlog, and agents that claim tasks with leases on their
+//! files, report, write messages and ask the person. The same calls make the same events in each run.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -24,9 +24,9 @@ use crate::Failure;
 
 /// The project of the crew.
 pub const PROJECT: &str = "shop";
-/// The plan of most tasks.
+/// The plan with the most tasks.
 pub const PLAN: &str = "rewrite";
-/// The tasks of the plan, and how many of them can run at once at most: each waits for two of those before it.
+/// The tasks of the plan, and the most that can run at once: each waits for two earlier ones.
 const N_PLANNED: u64 = 1_000;
 const WIDTH: u64 = 80;
 const N_IN_BACKLOG: usize = 40;
@@ -35,7 +35,7 @@ const N_AGENTS: usize = 100;
 const LASTS: Duration = Duration::from_secs(1_500);
 const RESERVE: Reserve<'static> = Reserve { ttl: TTL, target: &Target::written };
 
-/// A clock that shows the time at which it was last set.
+/// A clock that shows the time it was last set to.
 #[derive(Clone)]
 struct Paced(Arc<AtomicI64>);
 
@@ -57,14 +57,14 @@ pub struct Agent {
     n_turns: usize,
 }
 
-/// What a log has.
+/// The contents of a log.
 pub struct Filled {
     pub head: Position,
     pub n_done: usize,
     pub agents: Vec<Agent>,
 }
 
-/// The crew of the project. `folder` is for the locks by which processes prove that they live.
+/// The crew of the project. `folder` is for the locks by which processes prove that they are alive.
 pub fn crew_on(store: &EventStore, folder: &Path) -> Result<Crew, Failure> {
     Ok(Crew::new(store, PROJECT, Arc::new(LivenessLock::begin(folder)?)))
 }

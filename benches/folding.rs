@@ -7,7 +7,7 @@ use crate::workload::{Sample, append_to, metadata};
 
 pub const N_FOLDED: u64 = 1_000_000;
 
-/// What the events of one aggregate come to.
+/// The fold of the events of one aggregate.
 #[derive(Debug, Clone, Default)]
 pub struct Folded {
     pub position: i64,
@@ -50,7 +50,7 @@ pub async fn fill_one(store: &EventStore, n_events: u64) {
 }
 
 impl Raw {
-    /// Folds the events of one aggregate in their order: position, type, version and data, and nothing else of them.
+    /// Folds the events of one aggregate in order, using only position, type, version and data.
     pub fn fold(&self, aggregate: u64) -> Folded {
         let sql = "SELECT position, event_type, event_version, data FROM events WHERE aggregate = ?1 ORDER BY sequence";
         let mut statement = self.connection.prepare_cached(sql).expect("it is SQL");

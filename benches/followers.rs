@@ -1,5 +1,5 @@
-//! Cost of following the log and wake-up latency, with followers in this process, in another, and idle ones. The other
-//! processes are the bench itself, told by its environment what to do.
+//! The cost of following the log and the wake-up latency, with followers in this process, in another, and idle ones.
+//! The other processes are this binary, with a role in the environment.
 
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::Path;
@@ -13,15 +13,15 @@ use tokio::runtime::Runtime;
 
 use crate::workload::{self, Sample};
 
-/// What another process is to do, and on which log.
+/// The role of another process, and its log.
 const ROLE: &str = "CREWLOG_BENCH_ROLE";
 const LOG: &str = "CREWLOG_BENCH_LOG";
-/// Between appends, so that all are idle when the next one comes.
+/// The time between appends, so that all are idle when the next one comes.
 const SPACING: Duration = Duration::from_millis(3);
-/// For how long idle followers are looked at.
+/// The time for observing idle followers.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// Plays the part that the environment names, if it names one.
+/// Plays the role in the environment, if there is one.
 pub fn play() -> bool {
     let (Ok(role), Ok(log)) = (std::env::var(ROLE), std::env::var(LOG)) else { return false };
     let runtime = Runtime::new().expect("a runtime");
@@ -35,7 +35,7 @@ pub fn play() -> bool {
     true
 }
 
-/// Says of each event when it came.
+/// Prints the arrival time of each event.
 async fn tell(store: &EventStore) {
     let mut stream = store.subscribe::<Sample>(&Query::all()).expect("the query is small");
     say("ready");
@@ -46,7 +46,7 @@ async fn tell(store: &EventStore) {
     }
 }
 
-/// Says how many nanoseconds of a processor so many idle followers take.
+/// Prints the processor time of this many idle followers, in nanoseconds.
 async fn idle(store: &EventStore, n_followers: usize) {
     let followers: Vec<_> = (0..n_followers)
         .map(|_| {
@@ -62,14 +62,14 @@ async fn idle(store: &EventStore, n_followers: usize) {
     assert!(join_all(followers).await.into_iter().all(|ended| ended.expect("it follows")), "all were awake to it");
 }
 
-/// Lets so much time go by, in which nothing is to happen.
+/// Waits this long while nothing should happen.
 async fn pass(time: Duration) {
     let mut ticks = tokio::time::interval(time);
     ticks.tick().await;
     ticks.tick().await;
 }
 
-/// What the threads of this process have taken of a processor.
+/// The processor time of this process's threads.
 fn cpu_ns() -> u64 {
     let threads = std::fs::read_dir("/proc/self/task").expect("there is /proc");
     let of = |thread: std::fs::DirEntry| std::fs::read_to_string(thread.path().join("schedstat")).ok();
@@ -116,7 +116,7 @@ impl Drop for Other {
     }
 }
 
-/// How long after the acknowledgement of an append its event is with a follower of the same process.
+/// The delay from the acknowledgement of an append until a follower of the same process has its event.
 pub fn delivery_in_process(runtime: &Runtime, store: &EventStore, length: Duration) -> Vec<Duration> {
     runtime.block_on(async {
         let metadata = workload::metadata();
@@ -139,7 +139,7 @@ pub fn delivery_in_process(runtime: &Runtime, store: &EventStore, length: Durati
     })
 }
 
-/// The same with a follower in another process.
+/// The delay for a follower in another process.
 pub fn delivery_between_processes(
     runtime: &Runtime,
     store: &EventStore,
@@ -157,11 +157,11 @@ pub fn delivery_between_processes(
         let seen: u64 = other.says().parse().expect("it is a time");
         latencies.push(Duration::from_nanos(seen.saturating_sub(acknowledged)));
     }
-    // Until the other watches and this process rings, it is found by looking.
+    // Until the other process watches and this one rings, events are found by polling.
     latencies.split_off(latencies.len().min(20))
 }
 
-/// What part of one processor this many idle followers of a process take.
+/// The share of one processor that this many idle followers of a process use.
 pub fn idle_share(log: &Path, n_followers: usize) -> f64 {
     let mut other = Other::start(&format!("idle {n_followers}"), log);
     let ns: u64 = other.says().parse().expect("it is a number");

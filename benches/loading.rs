@@ -1,5 +1,5 @@
-//! From the log to a plan: a plan of 1,500 events is read from an SQLite file, to be looked at and to be gone on with; one
-//! of 10,000 is forked.
+//! From the log to a plan: reads a plan of 1,500 events from an SQLite file, for display and for its planner; forks one
+//! of 10,000.
 
 use crewlog_executors::claiming::claim_of;
 use crewlog_executors::history::History;
@@ -19,11 +19,11 @@ use tokio::runtime::Runtime;
 criterion_group!(benches, loading, forking);
 criterion_main!(benches);
 
-/// So many events the plan has.
+/// The number of events of the plan.
 const N_EVENTS: usize = 1_500;
-/// So many the plan has that is forked.
+/// The number of events of the forked plan.
 const N_EVENTS_BEFORE_FORK: usize = 10_000;
-/// What the tasks of a plan are.
+/// The kinds of tasks in a plan.
 const SORTS: [(&str, &str); 2] = [("commands", "Run `cargo test -p shop-N`"), ("agents", "Move table N of the shop")];
 
 /// The events of a plan, from its text to its last report.
@@ -42,7 +42,7 @@ fn events(n_events: usize, task: &str) -> Vec<Event> {
         let report = ExecutorEvent::TaskCompleted { node_id: TaskId(n), attempt: 1, result };
         events.extend(planner.process(Command::HandleExecutorEvent(report)).expect("it runs"));
     }
-    // The plan goes on.
+    // The plan continues.
     events.truncate(n_events);
     events
 }
@@ -60,7 +60,7 @@ async fn filled(folder: &TempDir, plan: &str, events: &[Event]) -> EventStore {
     store
 }
 
-/// The reports that the plan has taken in, as its tasks have them.
+/// The handled reports of the plan, as events of its tasks.
 async fn report(store: &EventStore, plan: &str, events: &[Event]) {
     for event in events {
         let Event::TaskStatusUpdated { task_id, result: Some(result), .. } = event else { continue };
@@ -77,7 +77,6 @@ async fn records(store: &EventStore, plan: &str) -> Vec<Recorded> {
     history.records(store, &Query::all(), Range::default()).try_collect().await.expect("the log is read")
 }
 
-/// A plan as people look at it.
 async fn view(store: &EventStore, plan: &str) -> PlanView {
     let history = History::of(store, plan).await.expect("the log is read");
     let mut view = PlanView::default();
@@ -130,7 +129,7 @@ fn loading(criterion: &mut Criterion) {
     }
 }
 
-/// What it costs to fork a plan with a long history: all of it, and what of that is the decision and its append.
+/// The cost of forking a plan with a long history: in total, and for the decision and its append.
 fn forking(criterion: &mut Criterion) {
     let runtime = Runtime::new().expect("a runtime");
     let folder = TempDir::new().expect("a folder can be made");

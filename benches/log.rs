@@ -1,4 +1,4 @@
-//! The log under criterion: appends, replay and delivery, durable, each beside bare SQLite on the same schema.
+//! The log under criterion: appends, replay and delivery, durable, each next to bare SQLite on the same schema.
 //!
 //! For ratios measured in turn see the bench `compare`.
 

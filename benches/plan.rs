@@ -56,7 +56,7 @@ fn phases(n_tasks: usize) -> String {
     text
 }
 
-/// One line of so many bytes.
+/// One line of this many bytes.
 fn line(n_bytes: usize) -> String {
     let words = "the quick brown fox jumps over a lazy dog and sees (some) \"thing\" else ";
     format!("- {}", words.repeat(n_bytes / words.len()))
@@ -90,7 +90,7 @@ fn initialize(n_tasks: usize) -> Command {
     }
 }
 
-/// The reports that bring a plan of this many tasks to its end, and the events of the whole.
+/// The reports that complete a plan of this many tasks, and all its events.
 fn course(n_tasks: u64) -> (Planner, Vec<Command>, Vec<Event>) {
     let mut planner = Planner::default();
     let mut events = planner.process(initialize(usize::try_from(n_tasks).expect("it is small"))).expect("it is a plan");

@@ -1,7 +1,7 @@
-//! Deciding and folding plans of many shapes and sizes: what a command and an event cost on one core.
+//! Deciding and folding plans of many shapes and sizes: the cost of a command and of an event on one core.
 //!
-//! A plain table and no statistics of their own: each figure is the least and the median of several runs. A word as
-//! argument picks the rows that have it in their name.
+//! A plain table: each figure is the least and the median of several runs. An argument selects the rows that contain it
+//! in their name.
 
 use std::collections::VecDeque;
 use std::hint::black_box;
@@ -14,15 +14,15 @@ use crewlog_planner::event::{
 use crewlog_planner::plan::{Dependency, NodeKind, Strength, TaskId, TaskPlan};
 use crewlog_planner::planner::Planner;
 
-/// So many tasks the plans have.
+/// The numbers of tasks of the plans.
 const SIZES: [u64; 4] = [100, 1_000, 10_000, 100_000];
 /// The prompts of larger plans, all at once, need more than the memory.
 const AGENTS_FOLDED_MAX: u64 = 10_000;
-/// In so many runs; the largest plans in fewer.
+/// The number of runs; the largest plans have fewer.
 const N_RUNS: usize = 5;
 const N_RUNS_OF_LARGEST: usize = 3;
 
-/// The tasks that one waits for, by its number.
+/// The dependencies of a task, by its number.
 type Shape = fn(u64) -> Vec<u64>;
 
 fn main() {
@@ -38,7 +38,7 @@ fn main() {
     let wanted = std::env::args().skip(1).find(|word| !word.starts_with('-')).unwrap_or_default();
     println!("{:<20} {:>7}  {:>22}  {:>22}", "", "tasks", "commands/s max, median", "events/s max, median");
     if "orders".contains(&wanted) {
-        // One less than a plan may have, for the one that is added.
+        // One task less than the maximum, for the one that is added.
         for n_tasks in [SIZES[0], SIZES[3] - 1] {
             [Order::Place, Order::CriticalPath].into_iter().for_each(|order| measure_orders(n_tasks, order));
         }
@@ -71,7 +71,7 @@ fn measure(name: &str, n_tasks: u64, before: Shape, kind: NodeKind) {
             let start = Instant::now();
             let planner = black_box(Planner::fold(black_box(&events)));
             let time = start.elapsed();
-            // To forget a plan is no part of folding it.
+            // Dropping a plan is not part of folding it.
             drop(planner);
             time
         })
@@ -80,7 +80,7 @@ fn measure(name: &str, n_tasks: u64, before: Shape, kind: NodeKind) {
     println!("{name:<20} {n_tasks:>7}  {}  {folded}", rates(commands.len(), &deciding));
 }
 
-/// What one order of a person costs in a large plan: a task that is tried again, and one that is added.
+/// The cost of one order of a person in a large plan: retrying a task, and adding one.
 fn measure_orders(n_tasks: u64, order: Order) {
     let (_, mut begun) = begin(n_tasks, diamond, NodeKind::ToolCall);
     begun
@@ -108,7 +108,7 @@ fn measure_orders(n_tasks: u64, order: Order) {
     }
 }
 
-/// One, two beside each other after it, and one after both.
+/// One task, two parallel ones after it, and one after both.
 fn diamond(n: u64) -> Vec<u64> {
     match n % 3 {
         1 => vec![n.saturating_sub(1), n.saturating_sub(2)],
@@ -134,7 +134,7 @@ fn begin(n_tasks: u64, before: Shape, kind: NodeKind) -> (Vec<Event>, Planner) {
     (events, planner)
 }
 
-/// The reports that bring a plan to its end, and all its events if they are wanted.
+/// The reports that complete a plan, and all its events if they are wanted.
 fn course((events, planner): &(Vec<Event>, Planner), is_kept: bool) -> (Vec<Command>, Vec<Event>) {
     let (mut to_see, mut planner) = (VecDeque::from(events.clone()), planner.clone());
     let (mut commands, mut seen) = (Vec::new(), Vec::new());
@@ -167,7 +167,7 @@ fn runs(n_runs: usize, mut run: impl FnMut() -> Duration) -> Vec<Duration> {
     times
 }
 
-/// How many a second in the best run and in the middle one.
+/// The rates per second of the best run and of the median.
 fn rates(n: usize, times: &[Duration]) -> String {
     let rate = |time: Duration| n as f64 / time.as_secs_f64();
     format!("{:>10.0} {:>11.0}", rate(times[0]), rate(times[times.len() / 2]))

@@ -1,5 +1,5 @@
-//! What planning by agents costs: a plan of each type made of words, held to its rules and lowered, alone and all four side
-//! by side.
+//! The cost of planning by agents: a plan of each type from words, checked and compiled, alone and all four in
+//! parallel.
 
 use std::hint::black_box;
 
@@ -10,7 +10,7 @@ use crewlog_planner::parse::{ReadOptions, read};
 use crewlog_planner::protocol::AgentType;
 use criterion::{Criterion, criterion_group, criterion_main};
 
-/// The steps of the words.
+/// The number of steps in the words.
 const N_STEPS: usize = 100;
 
 fn words() -> String {
@@ -35,7 +35,7 @@ fn planning(criterion: &mut Criterion) {
     let runtime = tokio::runtime::Builder::new_multi_thread().build().expect("a runtime can be made");
     let mut n_rounds = 0_u64;
     let mut told = || {
-        // Words that nobody has planned before.
+        // Words that have not been planned before.
         n_rounds += 1;
         AgentType::ALL.map(|agent| (agent, format!("{words}\n> round {n_rounds}\n"))).to_vec()
     };

@@ -1,7 +1,8 @@
-//! Many processes that append to one file: how long an append takes when each thinks between two appends, and when none does.
+//! Many processes that append to one file: the time of an append with and without pauses between appends.
 //!
-//! `cargo bench --bench processes -- [PROCESSES] [SECONDS] [FOLDER]`. The binary runs itself as the processes. One event an append,
-//! 256 bytes, durable. The folder decides the disk; a memory file system leaves out what the disk costs.
+//! `cargo bench --bench processes -- [PROCESSES] [SECONDS] [FOLDER]`. The binary runs itself as the processes. Each
+//! append has one event of 256 bytes, durable. The folder determines the disk; a memory file system excludes the cost
+//! of the disk.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
@@ -40,7 +41,7 @@ fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// How long each append took, in microseconds.
+/// The time of each append, in microseconds.
 fn run(n_processes: u64, seconds: u64, think_ms: u64, url: &str) -> Result<Vec<u64>, Failure> {
     let start = |number: u64| -> std::io::Result<Child> {
         let mut command = Command::new(std::env::current_exe()?);
@@ -84,7 +85,7 @@ fn child(order: &str) -> Result<(), Failure> {
             if think_ms > 0 {
                 chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 let thought = Duration::from_micros((chance >> 33) % (2000 * think_ms));
-                // Nothing comes of it, in that time.
+                // Just a pause.
                 let _ = tokio::time::timeout(thought, std::future::pending::<()>()).await;
             }
             let sent = Instant::now();

@@ -1,4 +1,4 @@
-//! Bare SQLite on the tables and indexes of the log, all of them: the least that any event store on it must do, and no more.
+//! Bare SQLite on all tables and indexes of the log: the least that any event store on it must do.
 //!
 //! Positions and sequences are counted in memory and nothing is judged, so this is a bound and not a log.
 
@@ -21,7 +21,7 @@ pub struct Raw {
     sequences: HashMap<u64, i64>,
 }
 
-/// A row to be: its number and its metadata as JSON.
+/// A future row: its number and its metadata as JSON.
 pub type Row = (u64, String);
 
 impl Raw {
@@ -39,7 +39,7 @@ impl Raw {
         Self { connection, position: 0, sequences: HashMap::new() }
     }
 
-    /// One transaction, one prepared `INSERT` a row and one for its tag.
+    /// One transaction, with one prepared `INSERT` per row and one for its tag.
     pub fn insert(&mut self, rows: &[Row], aggregate_of: impl Fn(u64) -> u64) {
         let transaction = self.connection.transaction().expect("it begins");
         {
@@ -101,7 +101,7 @@ impl Raw {
     }
 }
 
-/// The fields of a sample alone, as they stand in the log.
+/// The fields of a sample, as stored in the log.
 #[derive(serde::Serialize, serde::Deserialize)]
 pub struct Data {
     pub n: u64,
@@ -109,7 +109,7 @@ pub struct Data {
     pub note: String,
 }
 
-/// A thread that commits together what has queued, as the log's writer does.
+/// A thread that commits all queued rows together, like the log's writer.
 pub fn group_commit(mut raw: Raw) -> mpsc::Sender<(Row, oneshot::Sender<()>)> {
     let (sender, mut queue) = mpsc::channel::<(Row, oneshot::Sender<()>)>(1024);
     std::thread::spawn(move || {

@@ -9,7 +9,7 @@ use tokio::runtime::Runtime;
 criterion_group!(benches, commands);
 criterion_main!(benches);
 
-/// So long is the long aggregate.
+/// The length of the long aggregate.
 const N_EVENTS: u64 = 100_000;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -1,8 +1,8 @@
 //! The page of a large project in a real browser: its first paint, steps of the slider, events as they come, and many open pages.
 //!
-//! `cargo bench --bench views -- [postgres URL]`: on a log with 20,000 events, 1,000 tasks in one plan, a backlog and 100 agents. The log
-//! is a file, or is in an empty PostgreSQL database. The times are those of the marks that the page sets. It fails if something was
-//! not received; it does not fail if something is slow.
+//! `cargo bench --bench views -- [postgres URL]`: on a log with 20,000 events, 1,000 tasks in one plan, a backlog and
+//! 100 agents. The log is a file, or is in an empty PostgreSQL database. The page's own marks give the times. It fails
+//! if an event was not received, but not if something is slow.
 
 #[expect(clippy::unwrap_used, reason = "a panic is how the driver fails")]
 #[path = "../tests/browser/devtools.rs"]
@@ -50,7 +50,7 @@ const LOAD_LASTS: Duration = Duration::from_secs(20);
 const LOAD_EVERY: Duration = Duration::from_millis(10);
 /// Linux counts the time of processes in hundredths of a second.
 const TICKS_PER_SECOND: f64 = 100.0;
-/// A line of a stream is kept up to here: enough for a position.
+/// A line of a stream is kept up to this length: enough for a position.
 const LINE_BYTES_KEPT: usize = 40;
 
 fn main() -> Result<(), Failure> {
@@ -80,7 +80,7 @@ fn main() -> Result<(), Failure> {
     bench.many_pages("the same, over the five tabs", &tabs)
 }
 
-/// What the measurements of a growing log need.
+/// The state for the measurements of a growing log.
 struct Bench {
     runtime: Runtime,
     server: Server,
@@ -89,7 +89,6 @@ struct Bench {
     writer: Writer,
 }
 
-/// The running program.
 struct Server {
     process: Child,
     /// The address with the token of the person.
@@ -181,7 +180,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Lets each agent report, so that for a minute no sign of life has to be recorded too. Gives the last position.
+    /// Lets each agent report, so that no other sign of life is recorded for a minute. Returns the last position.
     async fn write_all(&mut self) -> Result<i64, Failure> {
         for _ in 0..self.agents.len() {
             self.write().await?;
@@ -238,7 +237,7 @@ fn positions(head: i64) -> impl Iterator<Item = i64> {
     .take(N_STEPS)
 }
 
-/// Asks the server for the page at positions. The first makes it keep the states on the way.
+/// Requests the page at positions. The first request makes the server store states on the way.
 async fn server_steps(client: &Client, head: i64) -> Result<(), Failure> {
     let (mut first, mut times) = (Vec::new(), Vec::new());
     for (n, position) in std::iter::once(head - 1).chain(positions(head)).enumerate() {
@@ -362,7 +361,7 @@ impl Bench {
     }
 }
 
-/// A reader of a page that keeps nothing of it but the position.
+/// A reader of a page that keeps only the position.
 #[derive(Default)]
 struct Reader {
     position: watch::Sender<i64>,

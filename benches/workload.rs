@@ -1,4 +1,4 @@
-//! What is measured, the same for the store and for bare SQLite.
+//! The workloads, the same for the store and for bare SQLite.
 
 use crewlog_mq::{Append, Event, EventStore, Expected, Metadata, NewEvent};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! An event store in a file, in thirty lines: append what happened, read it again, follow what comes.
+//! An event store in a file, in thirty lines: appends events, reads them again, and follows new ones.
 //!
 //!     cargo run --example embedded [FILE]
 
@@ -19,11 +19,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let file = std::env::args().nth(1).unwrap_or(format!("{}/orders.db", std::env::temp_dir().display()));
     let store = EventStore::open(&file).await?;
     let placed = Order::Placed { item: "tea".into() };
-    // When this returns, the event is on the disk.
+    // When this returns, the event is on disk.
     store.push_event("orders", "order-1", &placed, &Metadata::default()).await?;
     let mut orders = store.subscribe::<Order>(&Query::stream("orders"))?;
     let head = store.push_event("orders", "order-1", &Order::Paid { cents: 250 }, &Metadata::default()).await?.last();
-    // History first, then whatever comes, without end; an event that cannot be read is an error in its place.
+    // History first, then new events, without end; an unreadable event is an error item.
     while let Some(item) = orders.next().await {
         let Envelope { event, recorded, .. } = item?;
         println!("{} {} {event:?}", recorded.position, recorded.aggregate_id);

@@ -53,7 +53,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         })
     });
     let head = store.head().await?;
-    // A service would `run` without end; several processes may run the same and share the orders.
+    // A service would `run` without end; several processes may run it and share the orders.
     let all_are_handled = async { billing.wait_until(head).await.expect("the log can be read") };
     billing.run_until(handler, all_are_handled).await?;
 

@@ -1,4 +1,4 @@
-//! The parts of a workshop: an event type, a handler that decides, an executor that acts on what happened, and a projection
+//! The parts of a workshop: an event type, a handler that decides, an executor that acts on events, and a projection
 //! that remembers. Run it again on the same file, or kill it anywhere: nothing gets into the log twice.
 //!
 //!     cargo run --example stock [FILE]
@@ -9,7 +9,7 @@ use crewlog_mq::{Cause, Envelope, Event, EventStore, Handler, Position, Query, R
 use futures::StreamExt;
 use serde::{Deserialize, Serialize};
 
-/// What happened to a part. Each part is an aggregate of the stream `stock`; used parts are booked as less than none.
+/// The events of a part. Each part is an aggregate of the stream `stock`; used parts are booked as negative numbers.
 #[derive(Serialize, Deserialize)]
 enum Stock {
     Booked { paper: String, n: i32 },
@@ -19,7 +19,7 @@ enum Stock {
 
 impl Event for Stock {}
 
-/// What is asked for.
+/// A command to a part.
 #[derive(Clone)]
 enum Command {
     Book { paper: String, n: i32 },
@@ -41,7 +41,7 @@ impl Handler for Part {
 
     fn process(&mut self, command: Command) -> Result<Vec<Stock>, String> {
         let events = match command {
-            // A paper counts once, however often it is handed in.
+            // A paper counts once, however often it is submitted.
             Command::Book { paper, .. } if self.papers.contains(&paper) => vec![],
             Command::Book { paper, n } if self.left + n < 0 => return Err(format!("{paper} wants {}: too many", -n)),
             // Decided together, these are in the log together or not at all.
@@ -64,7 +64,7 @@ impl Handler for Part {
     }
 }
 
-/// The executor: follows what runs low, writes to the dealer, and says so in the log.
+/// The executor: follows low stocks, writes to the dealer, and records that in the log.
 async fn buy(store: &EventStore) -> Result<(), Box<dyn Error>> {
     let mut low = store.subscribe(&Query::stream("stock").of_type("RanLow"))?;
     while let Some(happened) = low.next().await {
@@ -73,7 +73,8 @@ async fn buy(store: &EventStore) -> Result<(), Box<dyn Error>> {
         part.catch_up().await?;
         if part.handler().to_order.contains(&paper) {
             println!("Dear dealer, please send 10 {} for {paper}.", recorded.aggregate_id);
-            // A reaction has its ids from its cause: of two buyers at once, one gets into the log. Killed before, it writes again.
+            // A reaction has its ids from its cause: of two concurrent buyers, only one gets into the log. If killed
+            // before, it writes again.
             let cause = Cause::reaction("buyer", &recorded);
             part.execute(Command::Order { paper }, &cause).await?;
         }

@@ -1,9 +1,9 @@
-//! A group of workers on PostgreSQL: start it as often as you like, on as many machines as reach the server. Each order is
-//! taken by one of them; when one is killed the others go on with its share.
+//! A group of workers on PostgreSQL: start it as often as you like, on any machine that reaches the server. Each order
+//! is handled by one of them; when one is killed the others take over its share.
 //!
 //!     cargo run --example workers -- postgres://USER@HOST/DATABASE [NUMBER OF ORDERS TO PLACE]
 //!
-//! It ends when all orders that were there when it began are packed.
+//! It ends when all orders that existed at its start are packed.
 
 use std::error::Error;
 
@@ -38,7 +38,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let handler = group_handler(|event, delivery| {
         Box::pin(async move {
             let Order::Placed { nails } = event.decode()?;
-            // What packs an order twice packs it once: the parcel and the acknowledgement are one append.
+            // Packing an order twice has one effect: the parcel and the acknowledgement are one append.
             let parcel = Parcel::Packed { nails, by: std::process::id() };
             delivery.append("parcels", &event.aggregate_id, Expected::NoStream, &parcel)?;
             Ok(())

@@ -38,7 +38,7 @@ pub async fn export(session: &Session, plan: Option<&str>, to: Option<&Path>) ->
     let mut to = BufWriter::new(to);
     let head = store.head().await?;
     print_line(&mut to, &ExportHeader::of(&store.log().await?, head))?;
-    // With the history that a fork goes on from, so that it can be read alone.
+    // Includes the history shared by a fork, so that the export can be read alone.
     for_each(&store, plan.as_deref(), &Query::all(), Range::up_to(head), |recorded| {
         let event = EventJson { append_start: Some(recorded.append_start), ..EventJson::of(recorded)? };
         Ok(print_line(&mut to, &event)?)
@@ -52,7 +52,7 @@ pub async fn import(session: &Session, file: &Path) -> Result<Code, Failure> {
     let from = open(file)?;
     let progress = Arc::new(Progress::default());
     let refused = |error| refusal(file, &progress, error);
-    // What is no export, or not of a whole log, mostly shows here, before a log is made for it.
+    // Detects most invalid or partial exports before a log is created for them.
     let (identity, records) = begin(from, &progress).await.map_err(refused)?;
     let (store, is_new) = session.place.open_or_make().await?;
     let imported = store.import(identity.clone(), records).await.map_err(|error| {
@@ -193,7 +193,7 @@ async fn check_events(store: &EventStore, checked: &mut Checked) {
         found.extend(what.map(|what| Finding { position: Some(recorded.position), what }));
         Ok(())
     });
-    // That it cannot be read has been found already, mostly.
+    // The unreadable event is usually a finding already.
     if let Err(failure) = read.await
         && checked.findings.is_empty()
     {

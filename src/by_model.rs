@@ -17,7 +17,7 @@ use crate::session::Session;
 use crate::terminal::say;
 use crate::text::{count, visible};
 
-/// The model that is to plan: as typed, else as configured.
+/// The model that has to plan: as given on the command line, else as configured.
 pub fn wanted(session: &Session, typed: Option<bool>) -> Result<Option<ModelConfig>, Failure> {
     if typed == Some(false) {
         return Ok(None);
@@ -32,14 +32,14 @@ pub fn wanted(session: &Session, typed: Option<bool>) -> Result<Option<ModelConf
     Ok(config.model.clone().filter(|model| model.plan || typed.is_some()))
 }
 
-/// Who writes the summaries of a new plan: the model, where one is configured for that.
+/// The author of a new plan's summaries: the model, if it is configured for that.
 pub fn summaries(session: &Session) -> Result<Summaries, Failure> {
     let is_by_model = session.config()?.model.as_ref().is_some_and(|model| model.summaries);
     Ok(if is_by_model { Summaries::Model } else { Summaries::Rule })
 }
 
 impl ModelConfig {
-    /// The model as a planner for agents, asked on behalf of an aggregate whose events have these tags.
+    /// The model as a planner for agents, on behalf of an aggregate whose events have these tags.
     pub fn planner(&self, store: &EventStore, aggregate: &str, tags: Vec<String>) -> Result<PlansByModel, ModelError> {
         let client = Arc::new(Client::new(self.settings.clone())?);
         let asker = Asker::new(client, self.retry_policy, store.clone(), aggregate, tags);
@@ -47,7 +47,7 @@ impl ModelConfig {
     }
 }
 
-/// A model as it is asked on behalf of a plan.
+/// A model that is asked on behalf of a plan.
 pub struct Advisor<'a> {
     session: &'a Session,
     model: &'a ModelConfig,
@@ -99,7 +99,7 @@ impl<'a> Advisor<'a> {
     /// A plan of a text, as if it had been parsed, and its planner: the model, or the parser when the model gives none.
     ///
     /// # Errors
-    /// When neither gives one: what the parser says. Or a fault of the log.
+    /// If neither gives one: the parser's error. Or a fault of the log.
     pub async fn plan(
         &self,
         text: &str,
@@ -121,7 +121,7 @@ impl<'a> Advisor<'a> {
     }
 }
 
-/// What an answer took, in words.
+/// The cost of an answer, in words.
 fn took<T>(found: &Read<T>) -> String {
     if found.answered.from_log {
         return " (answered from the log)".into();

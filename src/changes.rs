@@ -1,4 +1,4 @@
-//! What differs between two views of plans: a generic comparison of the JSON that `show` prints.
+//! Compares two views of plans, generically by the JSON that `show` prints.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{Display, Formatter};
@@ -35,7 +35,7 @@ pub struct Change {
     pub to: Value,
 }
 
-/// What a plan and its tasks and questions have, by `of`, `name` and `field` of a change.
+/// The facts of a plan, its tasks and its questions, by `of`, `name` and `field` of a change.
 type Facts = Vec<((&'static str, Option<String>, String), Value)>;
 
 /// Compares two views. Tasks are matched by name, questions by id.
@@ -102,7 +102,7 @@ fn compare(before: Facts, after: Facts) -> Vec<Change> {
 }
 
 impl Change {
-    /// Whether it says that its task or question is new or gone.
+    /// True if the change adds or removes a whole task or question.
     fn is_of_whole(&self) -> bool {
         let names_it = matches!((self.of, self.field.as_str()), ("task", "description") | ("question", "question"));
         names_it && (self.from.is_null() || self.to.is_null())
@@ -141,7 +141,7 @@ fn words(value: &Value) -> String {
     one_line(&words, VALUE_CHARS_MAX)
 }
 
-/// The changes for people: of what is gone only that, and of what is new only where it is.
+/// The changes for people, without the details of new and removed items.
 pub fn in_short(changes: &[Change]) -> impl Iterator<Item = &Change> {
     let whole = changes.iter().filter(|change| change.is_of_whole()).map(|change| (change.of, &change.name));
     let whole = whole.collect::<BTreeSet<_>>();

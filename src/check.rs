@@ -1,4 +1,4 @@
-//! `plan check`: how a plan file is read, line by line, which of its code runs, and what order follows. Nothing runs.
+//! `plan check`: shows how a plan file is parsed, line by line, with its commands and the order. Nothing runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};

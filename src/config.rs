@@ -50,9 +50,9 @@ pub struct Config {
     pub registry: ToolRegistry,
     /// Links that a task reads must answer before it begins.
     pub check_links: bool,
-    /// What the hooks of agent programs and of git refuse.
+    /// The refusals of the hooks of agent programs and of git.
     pub hooks: HooksConfig,
-    /// What is redacted in texts.
+    /// The secrets to redact in texts.
     pub secrets: Secrets,
     /// How `serve` serves.
     pub serve: ServeConfig,
@@ -201,7 +201,7 @@ fn project<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Erro
     })
 }
 
-/// What an agent may take. A question is for people.
+/// The kinds that an agent may take. A question is for people.
 fn kinds<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<NodeKind>, D::Error> {
     checked(from, |kinds: Vec<NodeKind>| match kinds.is_empty() || kinds.contains(&NodeKind::Clarification) {
         true => Err("an executor has some kinds, without Clarification, or every kind when kinds is left out".into()),

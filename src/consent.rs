@@ -12,7 +12,7 @@ use crate::text::{count, one_line, visible};
 
 /// Prose must not become shell unasked: shows what would run, the commands and the agents, and asks once.
 pub fn consent(session: &Session, parsed: &ParsedPlan, roster: &Roster) -> Result<(), Failure> {
-    // What was given up may be opened again by a retry, so it is shown too.
+    // A cancelled task may be reopened by a retry, so it is shown too.
     let runs = parsed.tasks.iter().filter(|task| task.mark != Mark::Done).filter_map(|task| {
         let given_up = if task.mark == Mark::Cancelled { "  (given up)" } else { "" };
         let run = match (&task.command, roster.agent_for(task)) {

@@ -1,4 +1,4 @@
-//! Looking after the database: `db migrate`, `db backup`, `db stats`. Nothing is decided here, and no event is appended.
+//! Maintenance of the database: `db migrate`, `db backup`, `db stats`. No event is appended.
 
 use std::path::Path;
 
@@ -39,7 +39,7 @@ pub async fn backup(session: &Session, file: &Path) -> Result<Code, Failure> {
         }
         Err(error) => {
             for suffix in ["", "-wal", "-shm", "-lock", "-bell"] {
-                // What is left of it is of no use; that it cannot be removed changes nothing of the error.
+                // The rest of it is useless; a failure to remove it does not change the error.
                 let _ = std::fs::remove_file(format!("{path}{suffix}"));
             }
             let failure = Failure::from(error);

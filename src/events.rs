@@ -56,7 +56,7 @@ pub async fn events(session: &Session, events: Events) -> Result<Code, Failure> 
     printer.end(NONE)
 }
 
-/// Prints what is there and then what comes, until the program is ended.
+/// Prints the log and then new events, until the program is ended.
 async fn follow(
     session: &Session,
     store: &EventStore,
@@ -91,7 +91,7 @@ async fn follow(
             }
             Ok(_) => {}
             Err(error) if error.is_final() => return Err(error.into()),
-            // It goes on by itself.
+            // The stream continues by itself.
             Err(error) => say(&visible(&format!("warning: {error}"))),
         }
     }

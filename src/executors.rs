@@ -31,7 +31,7 @@ fn kinds(agent: &Agent) -> String {
     agent.kinds.iter().map(|kind| kind.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-/// What is started, as a line for a shell.
+/// The started program as a line for a shell.
 pub fn command_line(agent: &Agent) -> String {
     match &agent.program {
         Program::Argv(words) => words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" "),

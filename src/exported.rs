@@ -153,7 +153,7 @@ fn moment(text: &str) -> Result<Timestamp, Error> {
     moment.ok_or_else(|| invalid(format!("created_at is {text:?}, not RFC 3339 in UTC with six digits of a second")))
 }
 
-/// Counts what is read, and refuses a value that is too long to be an event.
+/// Counts the bytes read, and refuses a value that is too long to be an event.
 struct Bounded {
     from: Box<dyn Read + Send>,
     progress: Arc<Progress>,

@@ -11,7 +11,6 @@ use crewlog_planner::validity::InvalidPlan;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Code {
-    /// All is done.
     Done = 0,
     /// An error that the user can mend.
     User = 1,
@@ -49,16 +48,15 @@ pub struct Failure {
     pub why: Why,
 }
 
-/// Why something was not done.
+/// The cause of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Why {
     #[default]
     Refused,
-    /// It would be done with consent.
     Unconsented,
-    /// Whoever asked may not have it done.
+    /// The caller lacks the permission.
     Forbidden,
-    /// The log failed: the same may succeed later.
+    /// The log failed; a retry may succeed.
     Fault,
 }
 
@@ -73,7 +71,7 @@ impl Failure {
         Self::new(Code::User, message)
     }
 
-    /// The same, with what to do about it.
+    /// Adds a remedy.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
         self

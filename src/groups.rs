@@ -1,4 +1,4 @@
-//! `groups`: durable subscriptions of programs on this log, as they stand, and what people may ask of them.
+//! `groups`: shows the durable subscriptions of programs on this log, and passes people's commands to them.
 
 use std::io::Write;
 

@@ -1,14 +1,14 @@
-//! Who runs this process: an agent, below an agent program, or a person.
+//! Determines who runs this process: an agent, below an agent program, or a person.
 
 use crewlog_executors::human;
 
-/// The name by which a launcher tells an agent program, and its tools and hooks, which agent it is.
+/// The variable by which a launcher names the agent to its program, tools and hooks.
 pub const AGENT_ID: &str = "AGENT_ID";
 
 /// Variables that are set below an agent program. Codex sets none.
 const SIGNS: [&str; 4] = [AGENT_ID, "CLAUDECODE", "GEMINI_CLI", "OPENCODE"];
 
-/// Whether this process was started by an agent program.
+/// True if this process was started by an agent program.
 pub fn is_below_agent() -> bool {
     SIGNS.iter().any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
 }

@@ -133,7 +133,6 @@ async fn asked_before(store: &EventStore, plan: &str, key: &str) -> Result<BTree
     Ok(asked.events.into_iter().filter(elsewhere).map(|asked| asked.aggregate_id).collect())
 }
 
-/// A key to destroy.
 struct Doomed {
     plan: String,
     key: String,

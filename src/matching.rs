@@ -1,5 +1,5 @@
-//! Compares a plan with its file: which task each step is, what is new, edited or gone, and which boxes people have set.
-//! It reads no file and appends nothing.
+//! Compares a plan with its file: the task of each step, new, edited and removed steps, and the boxes that people have
+//! set. It reads no file and appends nothing.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::hash::Hash;
@@ -55,7 +55,7 @@ impl Reading {
     }
 }
 
-/// A plan, the text that it has taken in, and the text of its file now.
+/// A plan, the text that it was last updated from, and the current text of its file.
 pub struct Comparison<'a> {
     view: &'a PlanView,
     before: &'a Reading,
@@ -233,7 +233,7 @@ impl<'a> Comparison<'a> {
                     }
                 }
             }
-            // What a person has set stays until the task is done.
+            // A box set by a person stays until the task is done.
             let stays = step.mark != before && step.mark != mark && (before.is_end() || mark != Mark::Done);
             if stays || expressible(self.now.plan.format, mark) != mark {
                 continue;
@@ -262,7 +262,7 @@ fn refusal(task: &Task) -> String {
     format!("the line of task {name} was changed after the plan read it, so that it does not get the state {status}")
 }
 
-/// What the plan says of a task, where a box can show it.
+/// The mark for a task's state in the plan, if a box can show it.
 pub fn mark_of(view: &PlanView, task: &Task) -> Option<Mark> {
     match task.status {
         TaskStatus::Completed => Some(Mark::Done),
@@ -343,7 +343,7 @@ fn place_of(step: TaskId) -> usize {
 /// also waits for what was put before that one.
 fn in_plan(state: &PlannerState, steps: &[TaskPlan], ids: &[Option<TaskId>]) -> Vec<Option<TaskPlan>> {
     let is = |id: TaskId, what: fn(&Task) -> bool| state.task(id).is_some_and(what);
-    // By step that has begun or has no task: what is open before it.
+    // By step that has begun or has no task: the open steps before it.
     let mut ahead: Vec<Vec<Dependency>> = vec![Vec::new(); steps.len()];
     let mut tasks = Vec::with_capacity(steps.len());
     for (place, step) in steps.iter().enumerate() {

@@ -19,7 +19,7 @@ use crate::sealing::KeyPlace;
 /// The folder of a log, and of the project's id where there is no repository.
 pub const FOLDER: &str = ".crewlog";
 const FILE: &str = "log.db";
-/// What a plan has from the reports of its tasks.
+/// Texts that a plan repeats from the reports of its tasks.
 const REPORTED_TEXTS: SharedFields = &[("TaskStatusUpdated", "result"), ("TaskStatusUpdated", "error")];
 
 /// How long closing the log may take. It may be stuck in a disk, in a server or behind another writer.
@@ -31,7 +31,7 @@ pub struct Place {
     opened: OnceCell<EventStore>,
     /// The same with its layers.
     layered: OnceCell<EventStore>,
-    /// Whether the user named it, so that hints must name it too.
+    /// True if the user named it, so that hints must name it too.
     pub is_named: bool,
     pub repository: Option<Repository>,
     folder: Option<PathBuf>,
@@ -46,13 +46,12 @@ pub struct Repository {
     pub worktree: PathBuf,
     /// The root of the worktree that all others belong to.
     pub main_worktree: PathBuf,
-    /// What all worktrees share: refs, objects, configuration.
+    /// The folder shared by all worktrees: refs, objects, configuration.
     pub common_dir: PathBuf,
 }
 
 impl Place {
-    /// Finds the place for a working directory; nothing is made.
-    /// `redact` changes each event before it is appended.
+    /// Finds the place for a working directory; nothing is made. `redact` changes each event before it is appended.
     pub fn find(named: Option<&str>, folder: &Path, keys: KeyPlace, redact: Rewrite) -> Self {
         let repository = Repository::around(folder);
         let existing = folder.ancestors().map(|above| above.join(FOLDER)).find(|found| found.join(FILE).is_file());
@@ -94,7 +93,7 @@ impl Place {
 
     /// The file, unless the log is on a server.
     fn path(&self) -> Option<&Path> {
-        // What names no file is refused when it is opened.
+        // A name that is not a file is refused when it is opened.
         #[cfg(feature = "sqlite")]
         let path = crewlog_mq::sqlite_path(&self.url).unwrap_or(Path::new(&self.url));
         #[cfg(not(feature = "sqlite"))]
@@ -102,13 +101,13 @@ impl Place {
         (!self.is_on_server()).then_some(path)
     }
 
-    /// The folder of the liveness locks of workers and the leader locks of hosts. That of a log on a server is the user's
-    /// own, so nothing is concluded about workers elsewhere.
+    /// The folder of the liveness locks of workers and the leader locks of hosts. For a log on a server it is the
+    /// user's own folder, so nothing is concluded about workers elsewhere.
     pub fn workers_folder(&self) -> PathBuf {
         self.beside("workers")
     }
 
-    /// The file with the token of agents over HTTP: in the log's own folder, else beside the log.
+    /// The file with the token of agents over HTTP: in the log's own folder, else next to the log.
     pub fn agent_token_file(&self) -> PathBuf {
         self.folder.as_ref().map_or_else(|| self.beside("agent-token"), |folder| folder.join("agent-token"))
     }
@@ -142,7 +141,7 @@ impl Place {
         self.layered.get_or_try_init(make).await.cloned()
     }
 
-    /// The log of a server, which goes on if the log goes back: each call is a command of its own. It is made if there is none.
+    /// The log of a server, which continues if the log goes back, since each call is a command. Creates a missing log.
     pub async fn open_to_serve(&self) -> Result<EventStore, Failure> {
         self.open_or_make().await?;
         self.with_layers(self.open_once(false).await?).await
@@ -153,7 +152,7 @@ impl Place {
         !self.is_named && self.path().is_some_and(|path| !path.exists())
     }
 
-    /// Where the keys of sealed plans are, unless the user names another folder.
+    /// The folder with the keys of sealed plans, unless the user names another one.
     pub fn keys_folder(&self) -> PathBuf {
         self.beside("keys")
     }
@@ -185,10 +184,10 @@ impl Place {
         self.opened.get_or_try_init(|| EventStore::open_with(&self.url, options)).await
     }
 
-    /// Closes the log at the end of a command, so that a file has no -wal file beside it when nobody else has it open.
+    /// Closes the log at the end of a command, so that no -wal file remains if nobody else has the log open.
     pub async fn close(&self) {
         if let Some(store) = self.opened.get() {
-            // A log that is not closed loses nothing: whoever opens it next reads its -wal file.
+            // A log that is not closed loses nothing: the next process to open it reads its -wal file.
             let _ = tokio::time::timeout(CLOSE_WAIT, store.close()).await;
         }
     }

@@ -18,7 +18,7 @@ pub const PROJECT_BYTES_MAX: usize = 64;
 
 const SECTION: &str = "crewlog";
 const KEY: &str = "project";
-/// How long, and how often, another process that writes git's configuration is waited for.
+/// The interval and number of waits for another process that writes git's configuration.
 const LOCK_WAIT: Duration = Duration::from_millis(20);
 const LOCK_TRIES_MAX: u32 = 250;
 

@@ -76,7 +76,7 @@ pub async fn load_readable(store: &EventStore, plan: &str, at: Position) -> Resu
     }
 }
 
-/// What is said of a plan that a newer program has written, or nobody.
+/// The message about a plan written by a newer program, or by none.
 pub fn unreadable_plan(plan: &str, error: &Error) -> String {
     visible(&format!("{plan} cannot be read and is left out: {error}"))
 }

@@ -1,5 +1,5 @@
-//! `replay`: a plan's events one by one, with why each came and what it changed. It folds the log and does nothing
-//! else: nothing is appended, decided or executed.
+//! `replay`: shows a plan's events one by one, with the cause of each and its changes. It only folds the log: nothing
+//! is appended, decided or executed.
 
 use std::io::{self, BufWriter, Write};
 use std::ops::Range;
@@ -187,7 +187,7 @@ enum Order {
 }
 
 impl Order {
-    /// From a line; else what is wrong with it.
+    /// Parses a line, or gives the error.
     fn parse(line: &str) -> Result<Self, String> {
         let words = line.split_whitespace().collect::<Vec<_>>();
         let n = |word: &str| match word.parse() {

@@ -38,7 +38,7 @@ const STOP_WAIT: Duration = Duration::from_secs(15);
 pub struct Runtime {
     worker: JoinHandle<Result<(), Error>>,
     host: JoinHandle<Result<(), Error>>,
-    /// Up to where the planner has taken in what is reported.
+    /// The position up to which the planner has handled reports.
     pub taken_in: watch::Receiver<Position>,
     /// The processes over all plans whose leader locks this process has.
     reacting: [JoinHandle<io::Result<()>>; 2],
@@ -50,11 +50,11 @@ pub struct Runtime {
 
 pub struct RuntimeOptions {
     pub roster: Roster,
-    /// Whose tasks it takes, and whose planner it hosts.
+    /// The plans whose tasks it takes and whose planners it hosts.
     pub scope: Scope,
     pub interrupted: InterruptedTask,
     pub jobs: usize,
-    /// By whom agents plan what plans of their own carry out, when not by rule.
+    /// The model for planning by agents; unset to plan by rule.
     pub model: Option<ModelConfig>,
 }
 
@@ -261,7 +261,7 @@ impl Signals {
     }
 }
 
-/// Whether SIGHUP was ignored when the program began; known on Linux only.
+/// True if SIGHUP was ignored when the program began; known on Linux only.
 fn hang_up_is_ignored() -> bool {
     const HANG_UP: u64 = 1;
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -1,4 +1,5 @@
-//! The program's one door to sealing: its options, the layer over the log, and the check before a sealed plan is changed.
+//! The program's only access to sealing: options, the layer over the log, and the check before a sealed plan is
+//! changed.
 
 use std::path::PathBuf;
 
@@ -8,7 +9,7 @@ use crewlog_planner::sealed;
 
 use crate::failure::Failure;
 
-/// Where keys are, as the user named it.
+/// The location of keys, as named by the user.
 #[derive(Debug, Clone, Default, Args)]
 pub struct KeyPlace {
     /// The file with the operator's key, by which texts are sealed and opened
@@ -22,7 +23,7 @@ pub struct KeyPlace {
 }
 
 impl KeyPlace {
-    /// Whether an operator's key is given, so that new plans are sealed.
+    /// True if an operator's key is given, so that new plans are sealed.
     pub fn is_given(&self) -> bool {
         self.key_file.is_some()
     }

@@ -1,4 +1,4 @@
-//! Redacts configured secrets in texts before they are appended: an append-only log keeps them for ever.
+//! Redacts configured secrets in texts before they are appended: an append-only log keeps them forever.
 
 use crewlog_mq::{self as mq, NewEvent};
 use crewlog_planner::sealing::{self, Visibility};
@@ -6,7 +6,6 @@ use regex::{Regex, RegexBuilder};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
-/// What takes the place of a secret.
 const REDACTED: &str = "[redacted]";
 /// The shortest value of a variable that counts as a secret; shorter ones occur in any text.
 const VALUE_BYTES_MIN: usize = 6;

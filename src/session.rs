@@ -1,4 +1,4 @@
-//! What a command is given from outside: the log's place, the person, the options.
+//! The environment of a command: the log's place, the person, the options.
 
 use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
@@ -37,21 +37,21 @@ pub struct Session {
 pub struct Remote {
     /// The crew of the server.
     pub crew: Arc<Crew>,
-    /// Who it is, as events name a person.
+    /// Its name, as events name a person.
     pub name: String,
-    /// Whether it may do what only a person may.
+    /// True if it may do everything that a person may.
     pub is_person: bool,
-    /// What the command reads in place of standard input.
+    /// The input of the command in place of standard input.
     pub input: Option<String>,
     pub reply: Mutex<Reply>,
 }
 
-/// What a command has printed.
+/// The output of a command.
 #[derive(Debug, Default)]
 pub struct Reply {
     /// The result, as JSON.
     pub result: Vec<u8>,
-    /// What else it said: warnings, and what it asks consent to.
+    /// Its other messages: warnings, and requests for consent.
     pub notes: Vec<String>,
 }
 
@@ -101,7 +101,7 @@ impl Session {
         }
     }
 
-    /// What the command has printed so far.
+    /// The output so far.
     pub fn reply(&self) -> Reply {
         let remote = self.remote.as_ref().map(|remote| &remote.reply);
         remote
@@ -134,7 +134,7 @@ impl Session {
         self.remote.as_ref().map(|remote| &remote.crew)
     }
 
-    /// Whether a word may be the path of a file to read: not one that came over the network.
+    /// True if a word may be the path of a file to read, which it may not if the command came over the network.
     pub fn reads_files(&self) -> bool {
         self.remote.is_none()
     }
@@ -149,7 +149,7 @@ impl Session {
         agent_id().filter(|_| self.remote.is_none())
     }
 
-    /// Refuses to others what only a person may do. An agent of the same user can shed its identity; it does not do so by
+    /// Refuses a command that only a person may give. An agent of the same user can shed its identity, but not by
     /// accident.
     pub fn person_only(&self, what: &str) -> Result<(), Failure> {
         let is_person = self.remote.as_ref().is_none_or(|remote| remote.is_person);
@@ -224,7 +224,7 @@ impl Session {
         Ok(Code::Done)
     }
 
-    /// The same where the work goes on without a reader.
+    /// Prints a result as one line; the work continues without a reader.
     pub fn print_begun(&self, text: &str, json: &serde_json::Value) -> Result<(), Failure> {
         match self.print_done(text, json) {
             Err(failure) if failure.code != Code::Done => Err(failure),

@@ -1,4 +1,4 @@
-//! The events of a plan one by one: why each came and what it changed, as text and as JSON.
+//! The events of a plan one by one: the cause of each and its changes, as text and as JSON.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -134,7 +134,7 @@ pub struct StepJson<'a> {
 }
 
 impl StepJson<'_> {
-    /// As text: the event, its data, why it came, and what it changed.
+    /// As text: the event, its data, its cause, and its changes.
     pub fn print(&self, mut to: impl Write) -> io::Result<()> {
         let Self { position, created_at, stream_id, aggregate_id, event_type, .. } = self;
         let event = visible(&format!("{stream_id} {aggregate_id}  {event_type}"));

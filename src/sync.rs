@@ -56,7 +56,7 @@ pub struct Kept<'a> {
     shown: BTreeMap<TaskId, Mark>,
     /// The end of the log before the last change that was made here: a view up to there does not have that change.
     seen: Position,
-    /// The names of tasks by what was done with them.
+    /// The names of tasks, by the change made to them.
     did: BTreeMap<&'static str, Vec<String>>,
     n_written: usize,
     /// Lines whose states were not written.
@@ -95,7 +95,7 @@ impl<'a> Kept<'a> {
         session.place.check_key(plan, &tags)?;
         let view = queries::load_view(store, plan, Range::default()).await?;
         let state = view.state();
-        // A fork goes on from a plan that has the file already.
+        // A fork continues from a plan that already has the file.
         let is_its_own = state.origin.is_text() && state.parent.is_none();
         let Some(path) = state.config.file.path.as_ref().filter(|_| is_its_own).map(PathBuf::from) else {
             let export = session.command_on("plan export", plan);
@@ -149,7 +149,7 @@ impl<'a> Kept<'a> {
         }
     }
 
-    /// Takes in the file or, where that changes nothing, writes the boxes. Gives whether both are in step then.
+    /// Updates the plan from its file or, if that changes nothing, writes the boxes. True if both are then in step.
     async fn round(&mut self, view: &PlanView, asks: bool) -> Result<bool, Failure> {
         if view.at <= self.seen {
             return Ok(false);
@@ -186,7 +186,7 @@ impl<'a> Kept<'a> {
         self.write(now, changes).await
     }
 
-    /// Whether the plan is changed as its file asks. A person is asked before anything new can run, or has to sync.
+    /// Changes the plan as its file asks; true if it did. A person is asked before anything new can run.
     fn is_taken(&mut self, state: &PlannerState, changes: &Changes, asks: bool) -> Result<bool, Failure> {
         let line = changes.line.unwrap_or(1);
         if let (Phase::Ended(_), false) = (state.phase, state.config.standing) {

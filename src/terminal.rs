@@ -7,7 +7,6 @@ use crate::cli::{Color, Global};
 /// How to talk to the person.
 #[derive(Debug, Clone, Copy)]
 pub struct Terminal {
-    /// Questions may be asked.
     pub is_interactive: bool,
     /// Progress may be redrawn.
     pub is_live: bool,
@@ -58,7 +57,7 @@ pub fn say(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
-/// The result of writing to standard output where the work goes on without a reader.
+/// The result of writing to standard output, ignoring that the reader closed it: the work continues.
 pub fn unless_closed(written: io::Result<()>) -> io::Result<()> {
     match written {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),

@@ -21,7 +21,7 @@ pub fn visible(text: &str) -> String {
     shown
 }
 
-/// Characters that reorder what is shown, so that a command could look like another.
+/// Characters that reorder displayed text, so that a command could look like another.
 fn is_bidi(c: char) -> bool {
     matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

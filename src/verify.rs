@@ -1,4 +1,4 @@
-//! `replay --verify`: decides a plan, or all plans of the log, again. It appends and executes nothing.
+//! `replay --verify`: decides the commands of a plan, or of all plans, again. It appends and executes nothing.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -49,7 +49,7 @@ pub async fn verify(session: &Session, plan: Option<&str>) -> Result<Code, Failu
                 // The events that a fork shares are verified with its parent.
                 verified.plan(&store, plan, head, true).await?;
             }
-            // Requests to models about texts that became no plan.
+            // Requests to models about texts that did not become plans.
             let plans = plans.into_iter().collect::<BTreeSet<_>>();
             let asked = store.records(&Query::stream(model::STREAM), Range::up_to(head));
             let asked = asked.try_filter(|asked| std::future::ready(!plans.contains(&asked.aggregate_id)));

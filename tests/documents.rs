@@ -1,6 +1,6 @@
 //! The pages: every test that they name exists, every link leads somewhere, and every page is linked.
 //!
-//! Names are looked up in the text of the sources. Whether a test shows what its page claims is for people to judge.
+//! Names are looked up in the text of the sources. People must judge whether a test shows the claim of its page.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -16,7 +16,7 @@ const SOURCES: [(&str, &str, &str); 5] = [
     ("crewlog ", "src", "main.rs"),
     ("", "tests", "main.rs"),
 ];
-/// With fewer the search itself is broken.
+/// With fewer, the search itself is broken.
 const N_NAMES_MIN: usize = 100;
 
 fn root() -> &'static Path {
@@ -100,8 +100,8 @@ fn prose(page: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The code in backticks of a page that names a test: a path in small letters, perhaps after the name of a crate.
-/// Other functions are written with their parentheses.
+/// The code in backticks of a page that names a test: a path in small letters, optionally with the name of a crate
+/// before it. Other functions are written with parentheses.
 fn test_names(page: &str) -> Vec<String> {
     let is_small = |char: char| char.is_ascii_lowercase() || char.is_ascii_digit() || "_:".contains(char);
     let code = prose(page).flat_map(|line| line.split('`').skip(1).step_by(2));
@@ -116,7 +116,7 @@ fn source_of(name: &str) -> (&'static str, &'static str, &str) {
     found.expect("the last takes any name")
 }
 
-/// Looks for the test that a name refers to; says what is missing.
+/// Checks that the test exists to which a name refers.
 fn find_test(name: &str) -> Result<(), String> {
     let (folder, root_file, path) = source_of(name);
     let mut modules = path.split("::").collect::<Vec<_>>();
@@ -146,7 +146,7 @@ fn declares(text: &str, module: &str) -> bool {
     })
 }
 
-/// Whether the text has the function, with a test attribute.
+/// True if the text has the function, with a test attribute.
 fn has_test(text: &str, function: &str) -> bool {
     let lines = text.lines().map(str::trim).collect::<Vec<_>>();
     let starts = [format!("fn {function}("), format!("async fn {function}(")];
@@ -212,8 +212,8 @@ fn names_without_a_test_are_detected() {
     }
 }
 
-/// The lists come from the sources, so that a new variant without a row is found: every enum that is an event of the log,
-/// and every enum of commands that are recorded.
+/// The lists come from the sources, so that a new variant without a row is detected: every enum of events of the log,
+/// and every enum of recorded commands.
 #[test]
 fn the_json_page_lists_every_event_type_and_recorded_command() {
     let page = read("docs/json.md");

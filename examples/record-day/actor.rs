@@ -1,4 +1,4 @@
-//! An agent of the crew: its calls, with the time that they take.
+//! An agent of the crew: its calls, with their durations.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -23,14 +23,14 @@ const RESERVE: Reserve<'static> = Reserve { ttl: TTL, target: &Target::written }
 /// A session compacts its context from this share on, in percent.
 const CONTEXT_MAX: u8 = 86;
 
-/// An agent as it joins.
+/// The identity of an agent when it joins.
 pub struct Identity {
     pub name: &'static str,
     pub program: &'static str,
     pub model: Option<&'static str>,
     pub capabilities: &'static [&'static str],
     pub worktree: &'static str,
-    /// Millionths of a dollar for a thousand tokens that are read, and for as many that are written.
+    /// Millionths of a dollar for a thousand input tokens, and for a thousand output tokens.
     pub price: (u64, u64),
 }
 
@@ -41,9 +41,9 @@ pub struct Actor {
     dice: Dice,
     context: u8,
     price: (u64, u64),
-    /// Whether it leaves messages for later.
+    /// True if it leaves messages for later.
     pub is_busy: bool,
-    /// By sender: the last message that it has read.
+    /// The last message read from each sender.
     received: BTreeMap<String, Position>,
 }
 
@@ -79,7 +79,7 @@ impl Actor {
         })
     }
 
-    /// Works for so many minutes: it calls a tool now and then.
+    /// Works for this many minutes, with occasional calls.
     pub async fn pass(&mut self, minutes: u64) -> Result {
         let mut left = minutes * 60;
         while left > 0 {
@@ -98,7 +98,7 @@ impl Actor {
         self.finish(name).await
     }
 
-    /// Claims a task as soon as that is possible.
+    /// Claims a task as soon as possible.
     pub async fn begin(&mut self, name: &str, with_leases: bool) -> Result<Claimed> {
         loop {
             self.read_mail().await?;
@@ -181,7 +181,7 @@ impl Actor {
         Ok(self.day.crew.report(&self.caller, report).await?)
     }
 
-    /// Reads its messages, and acknowledges those that ask for it.
+    /// Reads its messages, and acknowledges those that request it.
     pub async fn read_mail(&mut self) -> Result {
         let (crew, agent) = (&self.day.crew, &self.caller.agent);
         let (_, n_unread) = crew.offer(agent).await?;
@@ -199,7 +199,7 @@ impl Actor {
         Ok(())
     }
 
-    /// Leases files for work without a task; gives nothing if the request waits.
+    /// Leases files for work without a task; `None` if the request waits.
     pub async fn lease(&self, paths: &[&str], reason: &str, wait_minutes: Option<u64>) -> Result<bool> {
         let targets = paths.iter().map(|path| Target::written(path)).collect::<std::result::Result<_, _>>()?;
         let (holder, reason) = (self.caller.holder(), reason.to_owned());
@@ -213,7 +213,7 @@ impl Actor {
         Ok(())
     }
 
-    /// Its hook refuses an edit of a file that another leases.
+    /// Its hook refuses an edit of a file leased by another agent.
     pub async fn is_refused(&self, path: &str) -> Result {
         let (target, holder) = (Target::written(path)?, self.caller.holder());
         let leases = self.day.crew.leases().await?;
@@ -224,7 +224,7 @@ impl Actor {
         Ok(())
     }
 
-    /// It changed a file that it does not lease.
+    /// It changed a file without a lease.
     pub async fn edits_unleased(&self, path: &str) -> Result {
         let (path, agent) = (Target::written(path)?, Some(self.caller.agent.clone()));
         let worktree = self.caller.worktree.clone();
@@ -232,7 +232,7 @@ impl Actor {
         Ok(())
     }
 
-    /// Asks the person; gives the number of the question.
+    /// Asks the person; returns the number of the question.
     pub async fn ask(&mut self, wanted: Wanted, text: &str, choices: &[&str], name: Option<&str>) -> Result<u64> {
         let task = name.map(|name| self.id(name)).transpose()?;
         self.say(Activity::Blocked, task.as_deref(), Some("Waiting for an answer")).await?;
@@ -241,7 +241,7 @@ impl Actor {
         Ok(self.day.crew.ask(&self.caller, ask).await?)
     }
 
-    /// The same, and waits for the answer.
+    /// Asks the person, and waits for the answer.
     pub async fn ask_and_wait(&mut self, wanted: Wanted, text: &str, choices: &[&str], name: Option<&str>) -> Result {
         let number = self.ask(wanted, text, choices, name).await?;
         while self.day.crew.asks().await?.answer(number).is_none() {
@@ -250,7 +250,7 @@ impl Actor {
         Ok(())
     }
 
-    /// Sends a message; gives its id.
+    /// Sends a message; returns its id.
     pub async fn send(
         &self,
         to: &str,
@@ -266,7 +266,7 @@ impl Actor {
         Ok(self.day.crew.send(&self.caller, message).await?.0)
     }
 
-    /// Answers the last message that it has read of another agent.
+    /// Answers the last message that it has read from another agent.
     pub async fn reply(&self, to: &str, subject: &str, body: &str) -> Result {
         let thread = self.received.get(to).copied();
         self.send(to, subject, body, thread, false).await?;

@@ -52,7 +52,7 @@ const CI: Identity = Identity {
     price: (0, 0),
 };
 
-/// The agents, side by side.
+/// The agents, in parallel.
 pub fn scripts(day: &Rc<Day>) -> Vec<Script> {
     vec![
         Box::pin(claude(day.clone())),

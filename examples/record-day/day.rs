@@ -34,13 +34,13 @@ pub struct Job {
     pub result: &'static str,
 }
 
-/// What all scripts share.
+/// State shared by all scripts.
 pub struct Day {
     pub store: EventStore,
     pub crew: Crew,
     pub time: Time,
     jobs: BTreeMap<&'static str, Job>,
-    /// Plans whose timers are fired.
+    /// The plans whose timers are fired.
     plans: RefCell<Vec<&'static str>>,
     /// The tasks of the backlog, by their short names.
     added: RefCell<BTreeMap<&'static str, String>>,
@@ -62,8 +62,8 @@ impl Day {
         Ok(self.jobs.get(name).cloned().ok_or_else(|| format!("work.md has no {name}"))?)
     }
 
-    /// The id of a task by its short name: `T03` and `Z01` of the two plans, `FZ05` and `F11` of the fork, `B4` of the backlog.
-    /// Nothing if the backlog does not have it yet.
+    /// The id of a task by its short name: `T03` and `Z01` of the two plans, `FZ05` and `F11` of the fork, `B4` of the
+    /// backlog. `None` if the backlog does not have it yet.
     pub fn id(&self, name: &str) -> Option<String> {
         match name.split_at_checked(1)? {
             ("T", _) => Some(format!("{WEEKS}/{name}")),
@@ -84,7 +84,7 @@ impl Day {
         Ok(planner)
     }
 
-    /// Gives a plan a command, as a person does.
+    /// Sends a command to a plan, like a person.
     pub async fn order(&self, plan: &'static str, command: Command) -> Result<Position> {
         let cause = Cause::request().keeping(command.recorded());
         let position = self.planner(plan).await?.execute(command, &cause).await?.position;
@@ -106,7 +106,7 @@ impl Day {
         Ok(())
     }
 
-    /// The dispatch of a task that nobody has ended: its number, attempt and event.
+    /// The dispatch of an unfinished task: its number, attempt and event.
     pub async fn dispatched(&self, plan: &str, name: &str) -> Result<Option<(TaskId, u32, Recorded)>> {
         let planner = self.planner(plan).await?;
         let Some(task) = planner.handler().state().task_named(name) else { return Ok(None) };
@@ -125,7 +125,7 @@ impl Day {
         Ok(None)
     }
 
-    /// Whether a task can be claimed.
+    /// True if a task can be claimed.
     pub async fn is_ready(&self, id: &str) -> Result<bool> {
         let tasks = self.crew.tasks(Some(TaskState::Ready)).await?;
         let (plan, name) = id.rsplit_once('/').ok_or("a task is PLAN/NAME")?;
@@ -134,7 +134,7 @@ impl Day {
         Ok(tasks.iter().any(|task| Some(&task.id) == number.as_ref()))
     }
 
-    /// Prints the tasks that the day leaves for the next one, to compare with what it should; `crewlog inbox` lists the rest.
+    /// Prints the tasks that are left over, to compare with the expected ones; `crewlog inbox` lists the rest.
     pub async fn report_left_over(&self) -> Result {
         for task in self.crew.tasks(None).await?.iter().filter(|task| task.state != TaskState::Done) {
             println!("{:<10} {}: {}", <&str>::from(task.state), task.id, task.title);

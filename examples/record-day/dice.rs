@@ -1,10 +1,10 @@
-//! Numbers that look random and are the same in each recording.
+//! Pseudo-random numbers, the same in each recording.
 
 /// A source of such numbers.
 pub struct Dice(u64);
 
 impl Dice {
-    /// One whose numbers follow from a name.
+    /// A source seeded by a name.
     pub fn of(name: &str) -> Self {
         Self(
             name.bytes()

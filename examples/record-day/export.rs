@@ -9,7 +9,7 @@ use jiff::Timestamp as Moment;
 
 use crate::Result;
 
-/// Writes the log, and gives the number of its events.
+/// Writes the log, and returns the number of its events.
 pub async fn write(store: &EventStore, to: impl Write) -> Result<usize> {
     let store = store.clone().as_stored();
     let (log, head) = (store.log().await?, store.head().await?);
@@ -28,7 +28,7 @@ pub async fn write(store: &EventStore, to: impl Write) -> Result<usize> {
     Ok(n_events)
 }
 
-/// An event with its keys in the order of an export, and its data as it is stored.
+/// An event with its keys in the order of an export, and its data as stored.
 fn line(to: &mut impl Write, recorded: &Recorded) -> Result {
     let Recorded { position, sequence, data, metadata, append_start, .. } = recorded;
     let (event, stream) = (text(&recorded.event_id.to_string())?, text(&recorded.stream_id)?);

@@ -1,5 +1,5 @@
-//! Records a working day of a crew, which `crewlog demo` plays: scripted agents on the real log, with a clock that the scripts
-//! move. It takes seconds, and apart from random ids each recording is the same.
+//! Records a working day of a crew, which `crewlog demo` plays: scripted agents on the real log, with a clock that the
+//! scripts move. It takes seconds, and except for random ids each recording is the same.
 //!
 //!     cargo run --example record-day -- src/demo/day.jsonl.gz
 

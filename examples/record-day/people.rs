@@ -20,7 +20,7 @@ use crate::stage::Script;
 
 const NAME: &str = "maintainer";
 
-/// What the maintainer does, side by side.
+/// The maintainer's activities, in parallel.
 pub fn scripts(day: &Rc<Day>) -> Vec<Script> {
     vec![
         Box::pin(begin(day.clone())),
@@ -42,7 +42,7 @@ async fn plan(day: &Day, plan: &'static str, text: &str, path: &str) -> Result {
     Ok(())
 }
 
-/// Adds a task to the backlog, and makes the backlog first if there is none.
+/// Adds a task to the backlog, and creates the backlog if necessary.
 async fn add(day: &Day, name: &'static str, text: &str) -> Result {
     let text = format!("- [ ] {text}");
     let n_tasks = day.planner(BACKLOG).await?.handler().state().tasks.len();
@@ -188,7 +188,7 @@ async fn answer(day: Rc<Day>, agent: &str, minutes: u64, is_granted: Option<bool
     }
 }
 
-/// Settles a failed task, names a checkpoint, and writes to an agent that does not look.
+/// Settles a failed task, names a checkpoint, and writes to an agent that does not respond.
 async fn afternoon(day: Rc<Day>) -> Result {
     day.time.until_minute(300).await;
     day.order(WEEKS, Command::NameCheckpoint { name: "code-complete".to_owned() }).await?;

@@ -1,4 +1,4 @@
-//! Plays scripts in log time: one script at a time goes on, and the clock jumps to the moment at which the next one wants to.
+//! Plays scripts in log time: one script runs at a time, and the clock jumps to the wake-up time of the next one.
 
 use std::collections::BTreeSet;
 use std::future::poll_fn;
@@ -15,7 +15,7 @@ use crate::Result;
 /// Tuesday, 10 March 2026, 08:57 UTC.
 const START: i64 = 1_773_133_020_000_000;
 const MINUTE: i64 = 60_000_000;
-/// The script that goes on does not wait for a moment.
+/// The running script waits for no moment.
 const NEVER: i64 = i64::MIN;
 
 /// A person, an agent or a machine.
@@ -34,7 +34,7 @@ impl Time {
         Self { now: Arc::new(AtomicI64::new(START)), until: Arc::new(AtomicI64::new(NEVER)) }
     }
 
-    /// Waits until so many seconds have passed.
+    /// Waits this many seconds.
     pub async fn pass(&self, secs: u64) {
         let until = self.now.load(SeqCst) + i64::try_from(secs).unwrap_or(0) * 1_000_000 + 137_000;
         poll_fn(|_| {
@@ -47,7 +47,7 @@ impl Time {
         .await;
     }
 
-    /// Waits until so many minutes after the start of the day.
+    /// Waits until this many minutes after the start of the day.
     pub async fn until_minute(&self, minute: i64) {
         let left = START + minute * MINUTE - self.now.load(SeqCst);
         self.pass(u64::try_from(left / 1_000_000).unwrap_or(0)).await;

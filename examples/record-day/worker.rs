@@ -25,7 +25,7 @@ const fn shell(plan: &'static str, task: &'static str, minutes: u64, exit_code: 
     Run { plan, task, executor: "shell", minutes, exit_code, output }
 }
 
-/// In the order in which a task of a plan can start: a run waits for its task.
+/// In the order in which the tasks of a plan can start: a run waits for its task.
 const RUNS: [Run; 13] = [
     shell(WEEKS, "T10", 3, 0, ""),
     shell(
@@ -73,14 +73,14 @@ const RUNS: [Run; 13] = [
     shell(FORK, "Z10", 2, 0, "tables 0 bytes\nlibrary 412 kB before, 196 kB after"),
 ];
 
-/// Runs whatever can start, one task at a time.
+/// Runs all startable tasks, one at a time.
 pub async fn build_machine(day: Rc<Day>) -> Result {
     let mut left: Vec<&Run> = RUNS.iter().collect();
     loop {
         day.time.pass(45).await;
         for index in 0..left.len() {
             let run = left[index];
-            // A plan that has not been made has no tasks.
+            // A plan that does not exist yet has no tasks.
             if let Some((task, attempt, dispatch)) = day.dispatched(run.plan, run.task).await? {
                 left.remove(index);
                 let claim = claim_of(&day.store, run.plan, task, tags(run.plan));

@@ -1,7 +1,7 @@
-//! The `command` executor: a coding agent, or any program that is configured, carries out a task without a command.
+//! The `command` executor: a coding agent, or any configured program, carries out a task without a command.
 //!
-//! It gets the task as a prompt and answers with an exit code and its output. Nothing here looks into its
-//! work, and nothing of a task ever becomes part of a shell's text.
+//! It gets the task as a prompt and answers with an exit code and its output. Its work is not inspected, and no text of
+//! a task ever becomes part of a shell command.
 
 use std::time::Duration;
 
@@ -18,37 +18,37 @@ use crate::shell::Shell;
 use crate::supervisor::Spec;
 use crate::usage::{split, with_estimate};
 
-/// The argument in whose place the prompt is given.
+/// The argument that is replaced by the prompt.
 pub const PLACEHOLDER: &str = "{prompt}";
-/// The longest argument, in bytes: what Linux takes as one word (128 KiB, of which one byte ends it).
+/// The longest argument, in bytes: the limit of Linux (128 KiB including the final NUL).
 pub const ARGUMENT_BYTES_MAX: usize = (128 << 10) - 1;
-/// Characters of each output's end that an error quotes.
+/// The characters from the end of each output that an error quotes.
 pub const SAID_CHARS_MAX: usize = 4_000;
-/// The exit code by which a program says that it is rate limited: `EX_TEMPFAIL` of `sysexits.h`.
+/// The exit code of a program that is rate limited: `EX_TEMPFAIL` of `sysexits.h`.
 pub const TEMPORARY_FAILURE: i32 = 75;
 
 /// A configured program that carries out tasks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Agent {
-    /// Under which it acts, and by which tasks are assigned to it.
+    /// The name that it acts under, and that tasks are assigned to.
     pub name: String,
     /// The kinds of tasks it takes; all, if empty.
     pub kinds: Vec<NodeKind>,
-    /// The program it starts.
+    /// The program to start.
     pub program: Program,
     /// How it gets its prompt.
     pub prompt: PromptBy,
     /// Environment variables, besides those that describe the task.
     pub env: Vec<(String, String)>,
-    /// The timeout of a run unless its task sets another; that of commands, if unset.
+    /// The timeout of a run unless its task sets another; unset for that of commands.
     pub timeout: Option<Duration>,
     /// Tasks at once in one worker.
     pub jobs: usize,
-    /// Output of a failed run that means a rate limit, in letters of any case.
+    /// Output of a failed run that means a rate limit, in any case.
     pub rate_limited: Vec<String>,
 }
 
-/// The program it starts.
+/// The program to start.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(untagged, expecting = "a command is a list of a program and its arguments, or a line for sh")]
 pub enum Program {
@@ -62,7 +62,7 @@ pub enum Program {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PromptBy {
-    /// On its standard input.
+    /// Through its standard input.
     #[default]
     Stdin,
     /// In place of each argument that is [`PLACEHOLDER`], else as the last argument; its standard input is empty.
@@ -70,9 +70,8 @@ pub enum PromptBy {
 }
 
 impl Agent {
-    /// Carries out a task by its prompt until it ends or `stop` asks to stop it. Supervisor, environment and timeout are
-    /// those of the commands of `shell`. Returns its ending and the usage it reported. No child process is left when this
-    /// returns.
+    /// Carries out a task by its prompt until it ends or `stop` asks to stop it. Supervisor, environment and timeout
+    /// are those of `shell`. Returns its ending and the reported usage. No child process is left when this returns.
     pub async fn run(
         &self,
         shell: &Shell,
@@ -106,7 +105,7 @@ impl Agent {
         }
     }
 
-    /// Trying again cannot help, so it counts as a failure of the task.
+    /// A retry cannot help, so it counts as a failure of the task.
     fn too_long(&self, n_bytes: usize) -> Ending {
         let error = format!(
             "the prompt has {n_bytes} bytes and an argument at most {ARGUMENT_BYTES_MAX}\nsay prompt = \"stdin\" under \
@@ -131,7 +130,7 @@ impl Agent {
 }
 
 impl Program {
-    /// The words that are started, with the prompt where it is an argument.
+    /// The command line, with the prompt if it is an argument.
     pub fn argv(&self, prompt: Option<&str>) -> Vec<String> {
         // No argument can hold a NUL.
         let prompt = prompt.map(|prompt| prompt.replace('\0', ""));
@@ -174,7 +173,7 @@ fn answered(finished: Finished, text: &str) -> Ending {
     Ending::Completed { result: text.to_owned(), run: Some(finished.details) }
 }
 
-/// The last characters of a text, so many that an error may hold them.
+/// The last characters of a text, at most as many as an error may quote.
 fn end_of(text: &str) -> &str {
     let text = text.trim_end();
     let start = text.char_indices().rev().nth(SAID_CHARS_MAX - 1).map_or(0, |(at, _)| at);

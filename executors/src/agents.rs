@@ -1,6 +1,6 @@
 //! Planning by agents: each type plans with its own role and tools, by rule or by a model.
 //!
-//! There is no central planner. A plan is compiled and checked here before it is proposed. Nothing here runs a plan.
+//! There is no central planner. A plan is compiled and checked here before it is proposed; executors run it.
 
 use std::sync::Arc;
 
@@ -15,21 +15,21 @@ use crewlog_planner::sealed::is_undecryptable;
 
 use crate::model::{Asker, NoAnswer};
 
-/// Why an agent has no plan.
+/// The reason why an agent has no plan.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanningError {
     /// The plan breaks a rule.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// The words or the context are sealed, and the key is not here.
-    #[error("what is to be planned is sealed: name the file of the operator's key with --key-file")]
+    /// The words or the context are sealed, and the key is missing.
+    #[error("the text to plan is sealed: name the file of the operator's key with --key-file")]
     Sealed,
-    /// The planning thread ended without a result; that is a fault of the program.
-    #[error("the planning ended without a word; this is a fault of the program")]
+    /// The planning thread ended without a result, which is a bug.
+    #[error("planning ended without a result; this is a bug in crewlog")]
     Lost,
 }
 
-/// A model that agents plan by.
+/// Planning by a model.
 pub struct PlansByModel {
     /// The model and its settings.
     pub parameters: ModelParameters,
@@ -45,12 +45,12 @@ pub struct Agents {
 }
 
 impl Agents {
-    /// Agents with these tools, who plan by rule.
+    /// Agents with these tools that plan by rule.
     pub fn new(registry: ToolRegistry) -> Self {
         Self { registry: Arc::new(registry), model: None }
     }
 
-    /// The same, who plan by a model, and by rule when it has no valid plan.
+    /// Plans by a model, and by rule if the model gives no valid plan.
     pub fn with_model(self, model: PlansByModel) -> Self {
         Self { model: Some(Arc::new(model)), ..self }
     }
@@ -76,7 +76,7 @@ impl Agents {
         if let Some(plan) = self.by_model(asker, agent, words, context).await {
             return Ok(plan);
         }
-        // On a thread of its own, so that agents plan in parallel.
+        // In a separate thread, so that agents plan in parallel.
         let (registry, words) = (Arc::clone(&self.registry), words.to_owned());
         let planned = tokio::task::spawn_blocking(move || plan_words(agent, &words, &registry)).await;
         Ok(planned.map_err(|_| PlanningError::Lost)??)
@@ -92,11 +92,11 @@ impl Agents {
         found.ok().map(|found| found.value)
     }
 
-    /// The proposal of a sub-plan: an answer to its request, a plan by the agent type that it names, else by the parser
-    /// alone. Where it names an executor, that executor gets what has no command and no assignee.
+    /// The proposal of a sub-plan: an answer to its request, a plan by the named agent type, or else a parsed plan. If
+    /// it names an executor, that executor gets the tasks without a command and an assignee.
     ///
     /// # Errors
-    /// [`PlanningError`] when no plan can be made.
+    /// [`PlanningError`] if there is no plan.
     pub async fn proposal(&self, sub_plan: &SubPlan, context: &str, origin: Origin) -> Result<Proposal, PlanningError> {
         let name = sub_plan.agent.as_deref();
         if let Some(agent) = name.and_then(AgentType::named) {
@@ -127,7 +127,7 @@ impl Agents {
     }
 }
 
-/// Records that an agent could not plan.
+/// Records a failed planning by an agent.
 ///
 /// # Errors
 /// A fault of the log.

@@ -1,5 +1,5 @@
-//! Checks before a task begins that the files and links that it reads exist. A missing one becomes a question; of a link
-//! to another machine only an answer is fetched, and that only when wanted.
+//! Checks before a task begins that the files and links that it reads exist. A missing one becomes a question. Links
+//! are checked only if configured, by their status alone.
 
 use std::path::{Path, PathBuf};
 
@@ -10,16 +10,16 @@ use crate::links::Links;
 /// The answer that lets a task start without the missing file.
 pub const GO_ON: &str = "go on";
 
-/// Checks a task's attachments on a blocking thread. Links must answer when there is something to ask them with.
+/// Checks a task's attachments on a blocking thread. With `links`, the links must answer too.
 ///
 /// # Errors
-/// The question to ask, when something is missing.
+/// The question to ask if something is missing.
 pub(crate) async fn checked(input: &TaskInput, links: Option<Links>) -> Result<(), String> {
     if input.needs.is_empty() {
         return Ok(());
     }
     let input = input.clone();
-    // A file may be on another machine, which takes its time.
+    // A file may be on a slow, remote machine.
     let checking = move || match links {
         Some(links) => check_with_links(&input, &links),
         None => check(&input),
@@ -33,15 +33,15 @@ pub(crate) async fn checked(input: &TaskInput, links: Option<Links>) -> Result<(
 /// Checks a task's attachments, or the replacements that people named. Links are only checked for their form.
 ///
 /// # Errors
-/// The question to ask, when something is missing.
+/// The question to ask if something is missing.
 pub fn check(input: &TaskInput) -> Result<(), String> {
     check_by(input, &|_link| Ok(()))
 }
 
-/// The same, where links must answer too. It blocks.
+/// Checks a task's attachments; links must answer too. It blocks.
 ///
 /// # Errors
-/// The question to ask, when something is missing.
+/// The question to ask if something is missing.
 pub fn check_with_links(input: &TaskInput, links: &Links) -> Result<(), String> {
     let looking = links.begin();
     check_by(input, &|link| looking.look(link))
@@ -51,7 +51,7 @@ fn check_by(input: &TaskInput, reach: &dyn Fn(&str) -> Result<(), String>) -> Re
     for needed in &input.needs {
         let mut given = needed.as_str();
         let mut seen = vec![given];
-        // An answer that names nothing that exists was asked about again, by its own name.
+        // An answer that names a missing file was asked about again, under its own name.
         while let Err(reason) = look(given, input.folder.as_deref(), reach) {
             let question = question(given, &reason);
             let answered = input.answers.iter().rev().find(|answered| answered.question == question);
@@ -68,7 +68,7 @@ fn check_by(input: &TaskInput, reach: &dyn Fn(&str) -> Result<(), String>) -> Re
     Ok(())
 }
 
-/// True if an answer begins with those words.
+/// True if an answer begins with [`GO_ON`].
 fn says_go_on(answer: &str) -> bool {
     let begins = answer.get(..GO_ON.len()).is_some_and(|begins| begins.eq_ignore_ascii_case(GO_ON));
     begins && !answer[GO_ON.len()..].starts_with(char::is_alphanumeric)
@@ -78,7 +78,7 @@ fn question(reference: &str, reason: &str) -> String {
     format!("{reference} {reason}. Put it there and give its path, name another path or link, or say \"{GO_ON}\".")
 }
 
-/// Why a path or a link cannot be read, if it cannot.
+/// The reason why a path or a link cannot be read, if so.
 fn look(reference: &str, folder: Option<&str>, reach: &dyn Fn(&str) -> Result<(), String>) -> Result<(), String> {
     if let Some(rest) = ["https://", "http://"].iter().find_map(|scheme| reference.strip_prefix(scheme)) {
         let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
@@ -90,7 +90,7 @@ fn look(reference: &str, folder: Option<&str>, reach: &dyn Fn(&str) -> Result<()
     let path = folder.map_or_else(|| path.clone(), |folder| Path::new(folder).join(&path));
     let read = path.metadata().and_then(|found| match found.is_dir() {
         true => path.read_dir().map(drop),
-        // A pipe would be waited for.
+        // Opening a pipe would block.
         false if found.is_file() => std::fs::File::open(&path).map(drop),
         false => Ok(()),
     });

@@ -1,4 +1,4 @@
-//! Waiting before another try, longer from one to the next. It counts no tries and gives none up.
+//! Growing waits between retries. The number of retries is up to the caller.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ const FIRST: Duration = Duration::from_millis(50);
 /// The longest wait.
 const LONGEST: Duration = Duration::from_secs(5);
 
-/// The waits after what the log could not do just now.
+/// The waits after transient failures of the log.
 #[derive(Debug)]
 pub(crate) struct Backoff {
     next: Duration,

@@ -1,32 +1,31 @@
-//! The whole history of a plan: the beginnings of the plans that it was forked from, one after another, then its own
-//! events. Every reader of a plan uses it. It writes nothing.
+//! The whole history of a plan: the shared beginnings of its ancestors by forking, then its own events.
 
 use crewlog_mq::{Error, EventStore, Position, Prefix, Query, Range, Recorded};
 use crewlog_planner::event::{self, Event, plan_tag};
 use crewlog_planner::planner::FORK_DEPTH_MAX;
 use futures::{Stream, StreamExt, stream};
 
-/// The parts of a history, by rising position.
+/// A part of a history; parts are in position order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Stretch {
     plan: String,
     /// The plan's first event.
     begins: Position,
-    /// The last position that counts; unset of the plan itself.
+    /// The last position that counts; unset for the plan itself.
     up_to: Option<Position>,
 }
 
-/// All that a plan has gone through, from the first plan of its line on.
+/// The whole history of a plan, starting with its oldest ancestor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct History {
-    /// The oldest first; the last is the plan itself.
+    /// Oldest first; the last is the plan itself.
     stretches: Vec<Stretch>,
 }
 
-/// A point of a history from which a plan could go on.
+/// A position of a history from which a fork can continue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ForkPoint {
-    /// The plan whose own event is the last up to there.
+    /// The plan that owns the last event up to there.
     pub parent: String,
     /// The position, at which an append ends.
     pub at: Position,
@@ -35,10 +34,10 @@ pub struct ForkPoint {
 }
 
 impl History {
-    /// The history of a plan. One that is not in the log has an empty one; so has a plan that it was forked from.
+    /// The history of a plan. It is empty for a plan that is not in the log; likewise for a missing parent of a fork.
     ///
     /// # Errors
-    /// A fault of the log, or [`Error::Decode`] for a fork that cannot be read.
+    /// A fault of the log, or [`Error::Decode`] for an unreadable fork.
     pub async fn of(store: &EventStore, plan: &str) -> Result<Self, Error> {
         let mut stretches: Vec<Stretch> = Vec::new();
         let (mut next, mut up_to) = (Some(plan.to_owned()), None);
@@ -48,7 +47,7 @@ impl History {
                 && let Event::PlanForked { parent, at, .. } = first.decode()?
             {
                 next = Some(parent);
-                // Each comes before the next, so no log can lead in a circle.
+                // Each part comes before the next one, so an invalid log cannot cause an endless loop.
                 let before = Position(first.position.0 - 1).min(at);
                 let shared = up_to.map_or(before, |up_to: Position| up_to.min(before));
                 let begins = first.position;
@@ -75,7 +74,7 @@ impl History {
         shared.map(|(Stretch { plan, .. }, up_to)| Prefix { query: of_planner(plan), up_to }).collect()
     }
 
-    /// The point of this history where a fork at a position begins; `None` where nothing had been planned yet.
+    /// The point where a fork at a position begins; `None` if nothing had been planned yet.
     ///
     /// # Errors
     /// A fault of the log.
@@ -90,8 +89,7 @@ impl History {
         Ok(Some(ForkPoint { parent, at, prefix: prefix.collect() }))
     }
 
-    /// The last position of which both histories know the same, with the plan that it belongs to; none when they are of
-    /// plans that have nothing to do with each other.
+    /// The last position that both histories share, with the plan that it belongs to; `None` for unrelated plans.
     pub fn shared_with(&self, other: &Self) -> Option<(&str, Option<Position>)> {
         let pairs = self.stretches.iter().zip(&other.stretches);
         let (one, other) = pairs.take_while(|(one, other)| one.plan == other.plan).last()?;
@@ -99,7 +97,7 @@ impl History {
         Some((&one.plan, shared))
     }
 
-    /// The events of the plan and of its tasks that match, in a part of the log.
+    /// The matching events of the plan and of its tasks, in a part of the log.
     pub fn records(
         &self,
         store: &EventStore,
@@ -109,7 +107,7 @@ impl History {
         records_of(&self.stretches, store, query, range)
     }
 
-    /// The same, but for the plan's own events: what no later event can change.
+    /// The matching events of the shared part, which no later event can change.
     pub fn shared(
         &self,
         store: &EventStore,

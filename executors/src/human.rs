@@ -1,4 +1,4 @@
-//! The `human` executor: a person says from any terminal how a task ended.
+//! The `human` executor: a person reports from any terminal how a task ended.
 
 use crewlog_mq::{Cause, ExecuteError, Runner};
 use crewlog_planner::claim::{Ending, TaskCommand, TaskError, TaskLease};
@@ -8,11 +8,10 @@ use crate::liveness::LivenessLock;
 /// The name under which people act.
 pub const NAME: &str = "human";
 
-/// Claims a task for a person and says how it ended, in one append. A holder that is proven dead does not stand in the
-/// way.
+/// Claims a task for a person and reports its end, in one append. A holder that is proven dead is ignored.
 ///
 /// # Errors
-/// [`TaskError::Held`] while somebody else is at it, [`TaskError::AttemptEnded`] when it has ended, or a fault of the
+/// [`TaskError::Held`] while another executor holds it, [`TaskError::AttemptEnded`] after its end, or a fault of the
 /// log.
 pub async fn report(
     claim: &mut Runner<TaskLease>,

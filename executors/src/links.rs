@@ -1,5 +1,5 @@
-//! Whether links answer: one HEAD request for each, within a limit of time. Nothing of what they lead to is read, and
-//! links are checked only if configured.
+//! Checks that links answer: one HEAD request for each, within a time limit. Their content is never read, and links are
+//! checked only if configured.
 
 use std::time::{Duration, Instant};
 
@@ -9,9 +9,9 @@ use tokio::runtime::Handle;
 
 use crate::web;
 
-/// The longest that one link may take to answer.
+/// The longest time for one link.
 pub const LINK_TIME_MAX: Duration = Duration::from_secs(10);
-/// The longest that all links of a task are looked at; those that are left count as there.
+/// The longest time for all links of a task; the remaining ones count as present.
 pub const LINKS_TIME_MAX: Duration = Duration::from_secs(30);
 /// The most redirects of one link.
 const REDIRECTS_MAX: usize = 5;
@@ -24,30 +24,30 @@ pub struct Links {
 }
 
 impl Links {
-    /// Gives each link so much time, at most [`LINK_TIME_MAX`].
+    /// Sets the time for each link, at most [`LINK_TIME_MAX`].
     ///
     /// # Errors
-    /// When no connection can be made at all, for want of roots of trust.
+    /// If no connection is possible at all, because there are no root certificates.
     pub fn new(time: Duration) -> Result<Self, String> {
         let web = web::client().redirect(Policy::limited(REDIRECTS_MAX)).build().map_err(|error| error.to_string())?;
         Ok(Self { web, time: time.min(LINK_TIME_MAX) })
     }
 
-    /// Begins to look at the links of a task, on a thread that may wait.
+    /// Begins to check the links of a task, on a blocking thread.
     pub(crate) fn begin(&self) -> Looking<'_> {
         Looking { links: self, runtime: Handle::current(), until: Instant::now() + LINKS_TIME_MAX }
     }
 
-    /// Why a link cannot be read, if it cannot.
+    /// The reason why a link cannot be read, if so.
     async fn head(&self, link: &str, time: Duration) -> Result<(), String> {
         let answer = match self.web.head(link).timeout(time).send().await {
             Ok(answer) => answer.status(),
             Err(error) if error.is_timeout() => return Err(format!("did not answer within {} ms", time.as_millis())),
             Err(error) if error.is_redirect() => return Err("leads to another link, over and over".to_owned()),
-            // The error text can quote parts of the link that must stay secret.
+            // The error text could quote secret parts of the link.
             Err(_error) => return Err("cannot be reached".to_owned()),
         };
-        // A server that rejects the method, or has too many requests, is there all the same.
+        // A server that rejects the method, or has too many requests, still exists.
         let there = [StatusCode::METHOD_NOT_ALLOWED, StatusCode::NOT_IMPLEMENTED, StatusCode::TOO_MANY_REQUESTS];
         if answer.is_success() || answer.is_redirection() || there.contains(&answer) {
             return Ok(());
@@ -56,7 +56,7 @@ impl Links {
     }
 }
 
-/// The links of a task while they are looked at.
+/// A check of a task's links in progress.
 pub(crate) struct Looking<'a> {
     links: &'a Links,
     runtime: Handle,

@@ -1,8 +1,8 @@
-//! Proof of death on one host: a worker holds a lock file as long as it, or a child of it, lives.
+//! Proof of death on one host: a worker and its children hold a lock file as long as they live.
 //!
-//! The kernel drops the lock with the last process that holds it, so a file that can be locked exclusively says that
-//! the worker and all its supervisors are gone, and that its tasks may be claimed at once. It says so only to those who use
-//! the same folder: the folder has an id, and a worker's name begins with it.
+//! The kernel drops the lock with the last process that holds it. So once a file can be locked exclusively, the worker
+//! and all its supervisors are gone, and its tasks may be claimed at once. This works only within one folder: the
+//! folder has an id, and a worker's name begins with it.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -25,15 +25,15 @@ pub struct LivenessLock {
     folder_id: String,
     host: String,
     worker: String,
-    /// Held shared, because the worker's supervisors hold it too.
+    /// Shared, because the worker's supervisors hold it too.
     lock: File,
 }
 
 impl LivenessLock {
-    /// Gives this process a name among the workers of a log, and a locked file in `folder`, which is made if missing.
+    /// Gives this process a name among the workers of a log, and a locked file in `folder`, created if missing.
     ///
     /// # Errors
-    /// When the folder or the file cannot be written.
+    /// If the folder or the file is not writable.
     pub fn begin(folder: &Path) -> io::Result<Self> {
         std::fs::create_dir_all(folder)?;
         sweep(folder);
@@ -55,13 +55,13 @@ impl LivenessLock {
         Executor { name: name.to_owned(), host: self.host.clone(), worker: self.worker.clone() }
     }
 
-    /// True of this worker's own claims.
+    /// True for this worker's own claims.
     pub fn is_own(&self, executor: &Executor) -> bool {
         executor.worker == self.worker
     }
 
-    /// True when `executor` is proven to be gone, with all that it started. Of another host nothing is known, nor of a
-    /// worker whose liveness lock is in another folder.
+    /// True if `executor` is proven to be gone, with all its children. False for another host, or for a worker whose
+    /// liveness lock is in another folder, since nothing can be known there.
     pub fn is_dead(&self, executor: &Executor) -> bool {
         if !self.knows(executor) {
             return false;
@@ -80,7 +80,7 @@ impl LivenessLock {
 }
 
 impl LivenessLock {
-    /// Whether the liveness lock of another worker would be in this folder.
+    /// True if the liveness lock of another worker would be in this folder.
     fn knows(&self, executor: &Executor) -> bool {
         let folder_id = executor.worker.split_once('.').map(|(folder_id, _)| folder_id);
         executor.host == self.host && executor.worker != self.worker && folder_id == Some(&*self.folder_id)
@@ -89,7 +89,7 @@ impl LivenessLock {
 
 impl Drop for LivenessLock {
     fn drop(&mut self) {
-        // Its absence says the same as an unlocked file, so it stays while a supervisor still ends a command.
+        // Without the file the worker counts as dead, so the file stays while a supervisor still ends a command.
         if self.lock.unlock().is_ok() && self.lock.try_lock().is_ok() {
             let _ = std::fs::remove_file(self.lock_path());
         }
@@ -103,10 +103,10 @@ pub struct LeaderLock {
 }
 
 impl LeaderLock {
-    /// Takes the leader lock of the process `name`, whose file is in `folder`; nothing when another has it.
+    /// Takes the leader lock of the process `name`, whose file is in `folder`; `None` if another process holds it.
     ///
     /// # Errors
-    /// When the folder or the file cannot be written.
+    /// If the folder or the file is not writable.
     pub fn take(folder: &Path, name: &str) -> io::Result<Option<Self>> {
         std::fs::create_dir_all(folder)?;
         let path = folder.join(format!("{name}.leader"));
@@ -118,7 +118,7 @@ impl LeaderLock {
         }
     }
 
-    /// The same, once no other process has it.
+    /// Takes the lock once no other process holds it.
     ///
     /// # Errors
     /// As for [`LeaderLock::take`].
@@ -132,16 +132,16 @@ impl LeaderLock {
     }
 }
 
-/// Removes files of workers that died long ago. A fresh file may be that of a worker which is about to lock it.
+/// Removes files of workers that died long ago. A new file may belong to a worker that is about to lock it.
 fn sweep(folder: &Path) {
     let Ok(entries) = std::fs::read_dir(folder) else { return };
     for path in entries.flatten().map(|entry| entry.path()) {
         let age = std::fs::metadata(&path).and_then(|found| found.modified()).map(|modified| modified.elapsed());
-        // The file of a leader lock stays: who opened it may be about to lock it.
+        // The file of a leader lock stays: another process may be about to lock it.
         let is_sign = path.extension().is_some_and(|extension| extension == "lock");
         let is_old = is_sign && matches!(age, Ok(Ok(age)) if age > SWEEP_AGE);
         if is_old && File::options().write(true).open(&path).is_ok_and(|file| file.try_lock().is_ok()) {
-            // Another may have swept it in the same moment.
+            // Another process may have removed it at the same moment.
             let _ = std::fs::remove_file(&path);
         }
     }

@@ -1,4 +1,4 @@
-//! A program's output, bounded: when it is too long, its middle is dropped.
+//! A program's output with a size limit: if it is too long, its middle is dropped.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -7,18 +7,17 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::oneshot;
 
-/// The bytes kept of a command's output, or of each output of an agent: half of it from the beginning, half from
-/// the end.
+/// The bytes kept of a command's output, or of each output of an agent: half from the beginning, half from the end.
 pub const OUTPUT_BYTES_MAX: usize = 64 << 10;
 /// The bytes kept of the beginning of a line, in addition to the text.
 const LINE_BYTES_MAX: usize = 64;
 /// How long to read output after the program has exited: a process that left its session may hold the pipes open forever.
 const OUTPUT_GRACE: Duration = Duration::from_secs(1);
 
-/// Whether the two outputs of a program are one text or two.
+/// The form in which the two outputs of a program are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outputs {
-    /// One, in the order of arrival: standard output and standard error mixed.
+    /// One text in order of arrival: standard output and standard error mixed.
     Mixed,
     /// Two, each with its own limit.
     Apart,
@@ -27,7 +26,7 @@ pub enum Outputs {
 /// A program's output.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Written {
-    /// Its standard output; when mixed, all.
+    /// Its standard output; when mixed, all output.
     pub out: Text,
     /// Its standard error; when mixed, nothing.
     pub err: Text,
@@ -40,14 +39,14 @@ pub struct Text {
     pub text: String,
     /// The bytes that were written.
     pub n_bytes: u64,
-    /// Whether the middle is dropped.
+    /// True if the middle was dropped.
     pub is_cut: bool,
     /// The beginning of the last line that is not blank, if it was dropped.
     pub lost_last_line: Option<String>,
 }
 
 impl Written {
-    /// All that is kept. Standard error comes last: where an error is shortened, its end stays.
+    /// Everything that is kept. Standard error comes last: a shortened error keeps its end.
     pub(crate) fn text(&self) -> String {
         let texts = [&*self.out.text, &*self.err.text].into_iter().filter(|text| !text.is_empty());
         texts.collect::<Vec<_>>().join("\n")
@@ -62,13 +61,13 @@ impl Written {
     }
 }
 
-/// What is kept of an output while it comes.
+/// An output as it arrives, within the size limit.
 #[derive(Debug, Default)]
 struct Output {
     head: Vec<u8>,
     tail: VecDeque<u8>,
     n_bytes: u64,
-    /// The beginning of the line that is being written.
+    /// The beginning of the current line.
     line: Vec<u8>,
     /// The beginning of the last line that is not blank.
     last_line: Vec<u8>,
@@ -130,7 +129,7 @@ pub(crate) async fn collect(
     is_gone: oneshot::Receiver<()>,
 ) -> Written {
     let given_up = async {
-        // It is gone when the sender is.
+        // Returns when the sender is dropped.
         let _ = is_gone.await;
         tokio::time::sleep(OUTPUT_GRACE).await;
     };

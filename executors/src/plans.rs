@@ -11,7 +11,7 @@ use crate::history::{ForkPoint, History};
 /// The planner of a plan on a log. A fork's planner begins with the history it shares with its parent.
 ///
 /// # Errors
-/// A fault of the log while the plan's line is looked for.
+/// A fault of the log while the plan's ancestors are read.
 pub async fn planner_of(store: &EventStore, plan: &str, tags: Vec<String>) -> Result<Runner<Planner>, Error> {
     let history = History::of(store, plan).await?;
     Ok(Runner::new(store.clone(), event::STREAM, plan, tags).behind(history.prefix()))
@@ -23,7 +23,7 @@ pub fn planner_of_fork(store: &EventStore, point: &ForkPoint, plan: &str, tags: 
     Runner::new(store.clone(), event::STREAM, plan, tags).behind(point.prefix.clone())
 }
 
-/// The plan of an event: its own, or one of a task's.
+/// The plan of an event of a plan or of a task.
 pub fn plan_of(recorded: &Recorded) -> Option<&str> {
     match recorded.stream_id.as_str() {
         event::STREAM => Some(&recorded.aggregate_id),
@@ -32,7 +32,7 @@ pub fn plan_of(recorded: &Recorded) -> Option<&str> {
     }
 }
 
-/// Reads a plan, however long the log takes.
+/// Reads a plan, retrying until the log works.
 pub(crate) async fn read_plan(store: &EventStore, plan: &str, tags: Vec<String>) -> Result<Runner<Planner>, Error> {
     let read = || async {
         let mut planner = planner_of(store, plan, tags.clone()).await?;
@@ -41,7 +41,7 @@ pub(crate) async fn read_plan(store: &EventStore, plan: &str, tags: Vec<String>)
     retrying(read).await
 }
 
-/// Repeats work until it is done, or until another try would fail alike.
+/// Repeats work until it is done, or until a retry cannot help.
 pub(crate) async fn retrying<T, F: Future<Output = Result<T, Error>>>(mut work: impl FnMut() -> F) -> Result<T, Error> {
     let mut backoff = Backoff::new();
     loop {
@@ -52,7 +52,7 @@ pub(crate) async fn retrying<T, F: Future<Output = Result<T, Error>>>(mut work: 
     }
 }
 
-/// Gives a plan a command, however long the log takes, and returns its refusal if it refuses.
+/// Sends a command to a plan, retrying until the log works, and returns the refusal if there is one.
 pub(crate) async fn execute_retrying(
     planner: &mut Runner<Planner>,
     command: Command,
@@ -74,7 +74,7 @@ pub(crate) async fn execute_retrying(
     }
 }
 
-/// Waits before another try; false when another would fail alike.
+/// Waits before a retry; false if a retry cannot help.
 pub(crate) async fn wait_to_retry(error: &Error, backoff: &mut Backoff) -> bool {
     if is_permanent(error) {
         tracing::warn!(%error, "a plan cannot go on and stands still");
@@ -85,7 +85,7 @@ pub(crate) async fn wait_to_retry(error: &Error, backoff: &mut Backoff) -> bool 
     true
 }
 
-/// True of an error that another try would give again.
+/// True for an error that a retry would repeat.
 pub(crate) fn is_permanent(error: &Error) -> bool {
     error.is_final()
         || matches!(

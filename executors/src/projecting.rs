@@ -1,12 +1,12 @@
-//! Reads projections of the log: the newest snapshot, then the events after it. A long read keeps a new snapshot.
+//! Reads projections of the log: the newest snapshot, then the events after it. A long read stores a new snapshot.
 
 use crewlog_mq::{Error, EventStore, Last, Position, Query, Range, Snapshots};
 use crewlog_planner::crew::Projection;
 use crewlog_planner::listing::PlanList;
 
-/// How many events are read at a time.
+/// The page size.
 const PAGE: usize = 1000;
-/// Snapshots of readers are apart from those of hosts, which may not have appended all that follows.
+/// Snapshots of readers are separate from those of hosts, which may not yet have appended everything due.
 const READERS: &str = "view";
 
 /// A projection as of a position.
@@ -16,7 +16,7 @@ pub struct Projected<P> {
     /// The position.
     pub at: Position,
     snapshots: Snapshots<P>,
-    /// The last event in the state, when the state may be kept.
+    /// The last event in the state, if the state may be stored.
     last: Option<Last>,
 }
 
@@ -24,13 +24,13 @@ impl<P: Projection> Projected<P> {
     /// Reads a projection as of a position, or of the head of the log. Texts stay sealed in it.
     ///
     /// # Errors
-    /// A fault of the log. An event that cannot be read is passed over with a warning.
+    /// A fault of the log. An unreadable event is skipped with a warning.
     pub async fn read(store: &EventStore, at: Option<Position>) -> Result<Self, Error> {
         let store = store.clone().as_stored();
         let mut snapshots = Snapshots::<P>::of(&store, &Query::all()).under(READERS);
         let is_before = |(_, last): &(P, Last)| at.is_none_or(|at| last.position <= at);
         let own = snapshots.newest().await?;
-        // A newer snapshot than this state is kept.
+        // True unless a newer snapshot than this state is stored.
         let mut may_keep = own.as_ref().is_none_or(is_before);
         let of_host = Snapshots::<P>::of(&store, &Query::all()).newest().await?;
         let usable = [own, of_host].into_iter().flatten().filter(is_before);
@@ -38,7 +38,7 @@ impl<P: Projection> Projected<P> {
             Some((state, last)) => (state, last.position, Some(last), Query::all()),
             None => (P::default(), Position(0), None, P::from_scratch()),
         };
-        // An append is atomic, so what is read ends with a whole one.
+        // An append is atomic, so the read must end with a complete one.
         let head = store.head().await?;
         let up_to = store.whole(at.unwrap_or(head).min(head)).await?;
         while read_to < up_to {
@@ -69,7 +69,7 @@ impl<P: Projection> Projected<P> {
         self.snapshots.fold(n_events);
     }
 
-    /// Keeps the state for the next reader, if much was read.
+    /// Stores the state for the next reader, if many events were read.
     pub async fn keep(&mut self) {
         if let Some(last) = self.last {
             self.snapshots.keep(&self.state, last).await;
@@ -77,7 +77,7 @@ impl<P: Projection> Projected<P> {
     }
 }
 
-/// The list of all plans as of a position, or of the head of the log, without summaries of what has changed.
+/// The list of all plans as of a position, or of the head of the log, without summaries of changed plans.
 ///
 /// # Errors
 /// A fault of the log.

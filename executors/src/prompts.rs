@@ -1,4 +1,4 @@
-//! The prompts of agents, rendered from a plan's history up to a dispatch: once to run the task, and again to show it.
+//! The prompts of agents, rendered from a plan's history up to a dispatch, to run a task or to show its prompt again.
 
 use crewlog_mq::{Error, EventStore, Handler, Position, Query, Range};
 use crewlog_planner::claim::PromptDigest;
@@ -16,10 +16,10 @@ use crate::plans::wait_to_retry;
 /// A prompt that cannot be rendered.
 #[derive(Debug, thiserror::Error)]
 pub enum PromptError {
-    /// The log failed, or has an event that cannot be read.
+    /// The log failed, or has an unreadable event.
     #[error(transparent)]
     Log(#[from] Error),
-    /// Commands and questions have no prompt, nor have tasks that are not there yet.
+    /// Commands, questions and missing tasks have no prompt.
     #[error("task {task} is no task for an agent")]
     NotForAgents {
         /// The task.
@@ -27,7 +27,7 @@ pub enum PromptError {
     },
 }
 
-/// The prompt of a task that was dispatched at a position.
+/// The prompt of a task dispatched at a position.
 ///
 /// # Errors
 /// [`PromptError`].
@@ -49,7 +49,7 @@ pub async fn prompt_of(
     rendered.ok_or(PromptError::NotForAgents { task })
 }
 
-/// The same, retried until the log can be read.
+/// Retries until the log works.
 pub(crate) async fn rendered(
     store: &EventStore,
     plan: &str,

@@ -14,20 +14,20 @@ const COMMANDS_MAX: usize = 100;
 /// Events read at a time.
 const PAGE: usize = 1000;
 
-/// A sub-plan that cannot be read and was left as it is.
+/// A sub-plan that cannot be read and was left unchanged.
 #[derive(Debug)]
 pub struct Unreadable {
     /// The sub-plan.
     pub plan: String,
-    /// Why.
+    /// The cause.
     pub error: Error,
 }
 
-/// Brings all sub-plans of a plan in line with their parent plans, from the top down. One that cannot be read holds up
-/// no other, and is returned.
+/// Brings all sub-plans of a plan in line with their parent plans, from the top down. Unreadable ones do not block
+/// others, and are returned.
 ///
 /// # Errors
-/// A fault of the log, after which it may be tried again.
+/// A fault of the log; it may be retried.
 pub async fn propagate(store: &EventStore, plan: &str) -> Result<Vec<Unreadable>, Error> {
     let begun = Query {
         stream_id: event::STREAM.into(),
@@ -35,7 +35,7 @@ pub async fn propagate(store: &EventStore, plan: &str) -> Result<Vec<Unreadable>
         tags: vec![ancestor_tag(plan)],
         ..Query::default()
     };
-    // A sub-plan is made after its parent plan. The events are not decoded here, so that a broken one fails alone.
+    // A sub-plan comes after its parent plan. The events are not decoded here, so that a broken one fails alone.
     let (mut unreadable, mut seen, mut range) = (Vec::new(), BTreeSet::new(), Range::default());
     loop {
         let page = store.read(&begun, range, PAGE).await?;

@@ -1,12 +1,11 @@
-//! Hosts the processes that react to the log ([`Reactor`]): it reads, asks what is due, and appends that.
+//! Hosts the processes that react to the log ([`Reactor`]): reads events, and appends the output of the process.
 //!
-//! A host begins where the process was left off: it folds the log from the newest snapshot on, else from the beginning, and
-//! appends nothing up to the cause of the newest event that the process has appended. The ids of what it appends derive
-//! from the cause, so a host that repeats another's work, after a crash or beside it, appends nothing twice. It decides
-//! nothing.
+//! A host continues from the newest snapshot, or else from the beginning, and appends nothing up to the cause of the
+//! process's newest event. The ids of its events derive from their causes, so a host that repeats another's work, after
+//! a crash or concurrently, appends nothing twice. All decisions are the process's.
 //!
-//! It reads events as they stand in the log: what follows from sealed texts would differ with who has their key, and would
-//! tell of them in snapshots and in what is appended.
+//! It reads events as stored: output that depends on sealed texts would differ with the keys at hand, and would leak
+//! them into snapshots and events.
 
 use std::collections::VecDeque;
 use std::io;
@@ -28,21 +27,21 @@ use crate::run::is_set;
 
 /// Events read at a time.
 const PAGE: usize = 500;
-/// Events read at a time to find where a process left off: it is almost always the newest of its stream.
+/// The page size for finding where a process stopped: it is almost always the newest event of its stream.
 const LEFT_OFF_PAGE: usize = 16;
-/// How long a stopping host may take to handle the events already in the log.
+/// The time limit for a stopping host to handle the events already in the log.
 const LAST_CATCH_UP_MAX: Duration = Duration::from_secs(5);
-/// How many events a host that is to end may still have to fold before it has anything to append: about half of what
-/// fits into that time. What it folds beyond would be thrown away.
+/// The most events that a stopping host may still have to fold before its first append: about half of what fits into
+/// that time. Beyond that, the work would be thrown away.
 const LAST_FOLD_EVENTS_MAX: i64 = 250_000;
 
-/// Hosts a process until `stop` is set. On one machine and for one `folder` one host at a time is active; the others
-/// wait, and one of them takes over when it ends or dies. Before it ends it takes in what is in the log by then, as far
-/// as a few seconds suffice. It ends at once when too much is left to fold of what its predecessors have spoken of: then
-/// only a host that lives longer brings the process up to date.
+/// Hosts a process until `stop` is set. On one machine and for one `folder` one host is active at a time; the others
+/// wait, and one of them takes over when it ends or dies. Before it ends, it handles the events in the log, as far as a
+/// few seconds suffice. It ends at once if too many events that its predecessors have already handled are left to fold:
+/// a longer-lived host will bring the process up to date.
 ///
 /// # Errors
-/// When the file of the leader lock cannot be written. Transient errors of the log are retried.
+/// If the file of the leader lock is not writable. Transient errors of the log are retried.
 pub async fn host<R: Reactor>(store: EventStore, folder: PathBuf, mut stop: watch::Receiver<bool>) -> io::Result<()> {
     let leader_lock = tokio::select! {
         leader_lock = LeaderLock::wait(&folder, R::NAME) => leader_lock?,
@@ -86,7 +85,7 @@ pub struct Reacting<R: Reactor> {
     store: EventStore,
     reading: Reading<R>,
     snapshots: Snapshots<R>,
-    /// Set once it is known where the process was left off.
+    /// True once the host knows where the process stopped.
     has_begun: bool,
 }
 
@@ -94,11 +93,12 @@ pub struct Reacting<R: Reactor> {
 struct Reading<R: Reactor> {
     reactor: R,
     read_to: Position,
-    /// The process has emitted all that follows from the log up to here.
+    /// The process has emitted everything for the log up to here.
     emitted_up_to: Position,
-    /// The last event that was read, when its append ends with it: only then is the state one of the log's.
+    /// The last event read, if its append ends with it: only then is the state a valid one.
     end: Option<Last>,
-    /// An event was passed over that a newer program may be able to read: the state lacks it, and must not outlive this one.
+    /// True if an event was skipped that a newer program may be able to read: the state is incomplete and must not be
+    /// stored.
     lacks_some: bool,
     due: VecDeque<(Recorded, Vec<Emitted<R::Event>>)>,
 }
@@ -111,7 +111,7 @@ impl<R: Reactor> Default for Reading<R> {
 }
 
 impl<R: Reactor> Reading<R> {
-    /// Takes in one page, whole or not at all, and says of how many events.
+    /// Reads one page, atomically, and returns its number of events.
     async fn next_page(&mut self, store: &EventStore, up_to: Option<Position>) -> Result<usize, Error> {
         let page = store.read(&Query::all(), Range { after: self.read_to, up_to, ..Range::default() }, PAGE).await?;
         let Some(last) = page.events.last() else { return Ok(0) };
@@ -146,7 +146,7 @@ impl<R: Reactor> Reacting<R> {
         Self { store, reading: Reading::default(), snapshots, has_begun: false }
     }
 
-    /// Takes in the log up to a position, or up to its head, and appends what follows.
+    /// Reads the log up to a position, or up to its head, and appends the output.
     ///
     /// # Errors
     /// A fault of the log; another call continues from there.
@@ -154,7 +154,7 @@ impl<R: Reactor> Reacting<R> {
         self.begin(up_to).await?;
         loop {
             self.append_due().await?;
-            // All that follows from what the state holds is in the log now, so another host may go on with it.
+            // All output for this state is now in the log, so another host may continue from it.
             if let Some(last) = self.reading.end.filter(|_| !self.reading.lacks_some) {
                 self.snapshots.keep(&self.reading.reactor, last).await;
             }
@@ -165,7 +165,7 @@ impl<R: Reactor> Reacting<R> {
         }
     }
 
-    /// Finds out where the process was left off, once; a snapshot that is ahead of `up_to` is of no use.
+    /// Determines once where the process stopped; a snapshot ahead of `up_to` is ignored.
     async fn begin(&mut self, up_to: Option<Position>) -> Result<(), Error> {
         if self.has_begun {
             return Ok(());
@@ -181,10 +181,10 @@ impl<R: Reactor> Reacting<R> {
         Ok(())
     }
 
-    /// Takes in the log until it is closed or has gone back, and survives its other faults.
+    /// Follows the log until it is closed or has gone back; other faults are retried.
     async fn follow(&mut self) {
         while self.catch_up_with_retry(None).await {
-            // It only says when to read on: pages tell more of appends than single events do.
+            // Used only as a wake-up: pages show the ends of appends, single events do not.
             let mut news = pin!(self.store.follow(&Query::all(), Start::After(self.reading.read_to)));
             while let Some(Err(error)) = news.next().await {
                 if error.is_final() {
@@ -194,7 +194,7 @@ impl<R: Reactor> Reacting<R> {
         }
     }
 
-    /// Takes in what is in the log now. False when so much is left to fold first that it does not begin to.
+    /// Handles the events now in the log. False if too many are left to fold, so that it does not start.
     async fn finish(mut self) -> bool {
         let mut backoff = Backoff::new();
         let head = loop {
@@ -208,14 +208,14 @@ impl<R: Reactor> Reacting<R> {
         self.catch_up_with_retry(Some(head)).await
     }
 
-    /// The head of the log; nothing when the process was left off too far ahead.
+    /// The head of the log; `None` if the process stopped too far before it.
     async fn head_in_reach(&mut self) -> Result<Option<Position>, Error> {
         self.begin(None).await?;
         let reach = Position(self.reading.read_to.0 + LAST_FOLD_EVENTS_MAX);
         if self.reading.emitted_up_to > reach { Ok(None) } else { self.store.head().await.map(Some) }
     }
 
-    /// False when the log can be used no more.
+    /// False if the log can no longer be used.
     async fn catch_up_with_retry(&mut self, up_to: Option<Position>) -> bool {
         let mut backoff = Backoff::new();
         while let Err(error) = self.catch_up(up_to).await {
@@ -227,7 +227,7 @@ impl<R: Reactor> Reacting<R> {
         true
     }
 
-    /// Appends what is due, all that follows from one cause in one append.
+    /// Appends the pending output, one append for each cause.
     async fn append_due(&mut self) -> Result<(), Error> {
         while let Some((cause, emitted)) = self.reading.due.front() {
             match self.store.append(reaction::<R>(cause, emitted)?).await {
@@ -249,7 +249,7 @@ impl<R: Reactor> Reacting<R> {
     }
 }
 
-/// Up to where a process has said what follows, as the log knows it: the cause of the newest event that it has appended.
+/// The position up to which a process has emitted everything, according to the log: the cause of its newest event.
 async fn emitted_up_to<R: Reactor>(store: &EventStore) -> Result<Position, Error> {
     let own = Query::stream(R::STREAM);
     let mut rest = Some(Range::default().backwards());
@@ -259,7 +259,8 @@ async fn emitted_up_to<R: Reactor>(store: &EventStore) -> Result<Position, Error
             // An event without a cause is not from this process.
             let Some(cause) = recorded.metadata().ok().and_then(|metadata| metadata.causation_id) else { continue };
             let found = store.read(&Query::event(cause), Range::default(), 1).await?;
-            // A cause comes before its consequences, so all up to there was seen even if it is not in the log.
+            // A cause comes before its consequences, so everything up to there was handled, even if the log lacks the
+            // cause.
             return Ok(found.events.first().map_or(recorded.position, |cause| cause.position.min(recorded.position)));
         }
         rest = range.rest(&page);

@@ -1,5 +1,5 @@
-//! Which executor carries out which task: the shell those with a command, a configured agent the others. The rest is
-//! left to people and to other machines.
+//! Assigns tasks to executors: tasks with a command to the shell, others to a configured agent. The rest is left to
+//! people and other machines.
 
 use crewlog_planner::agents::registry::ToolRegistry;
 use crewlog_planner::event::TaskInput;
@@ -12,42 +12,42 @@ use crate::subplans::SUB_PLANS;
 /// The executors of a worker.
 #[derive(Debug, Clone)]
 pub struct Roster {
-    /// For tasks with a command; agents share its surroundings.
+    /// For tasks with a command; agents use its supervisor and environment.
     pub shell: Shell,
-    /// Whether tasks with a command are taken at all.
+    /// True if tasks with a command are taken at all.
     pub takes_commands: bool,
-    /// For the others; of several that could take a task, the first does.
+    /// For the others; of several that could take a task, the first one does.
     pub agents: Vec<Agent>,
-    /// The tools of the agents that plan; without them, this worker takes no tasks with a sub-plan.
+    /// The tools of planning agents; without them, this worker takes no tasks with a sub-plan.
     pub registry: Option<ToolRegistry>,
 }
 
 /// An executor that takes a task.
 #[derive(Debug, Clone, Copy)]
 pub enum Actor<'a> {
-    /// It has a command.
+    /// The task has a command.
     Shell(&'a Shell),
-    /// It has none.
+    /// The task has no command.
     Agent(&'a Agent, &'a Shell),
     /// A sub-plan carries it out.
     SubPlan(&'a SubPlan),
 }
 
 impl Roster {
-    /// The executor of a dispatched task: its sub-plan if it has one; the shell if it has a command; the agent it is
-    /// assigned to, whatever that agent's kinds; without assignee the first agent whose kinds include `kind`. Questions
-    /// are for people.
+    /// The executor of a dispatched task: its sub-plan if it has one; the shell if it has a command; its assignee,
+    /// regardless of that agent's kinds; otherwise the first agent whose kinds include `kind`. Questions are for
+    /// people.
     pub fn actor<'a>(&'a self, kind: NodeKind, parameters: &'a TaskInput) -> Option<Actor<'a>> {
         let TaskInput { command, assignee, sub_plan, .. } = parameters;
         self.choose(kind, Way { has_command: command.is_some(), assignee, sub_plan })
     }
 
-    /// True when one of these executors takes a task once it is dispatched.
+    /// True if one of these executors would take the dispatched task.
     pub fn takes(&self, task: &TaskPlan) -> bool {
         self.choose(task.kind, Way::of(task)).is_some()
     }
 
-    /// The agent that takes a task once it is dispatched, if one does.
+    /// The agent that would take the dispatched task, if there is one.
     pub fn agent_for<'a>(&'a self, task: &'a TaskPlan) -> Option<&'a Agent> {
         match self.choose(task.kind, Way::of(task))? {
             Actor::Agent(agent, _) => Some(agent),
@@ -74,7 +74,7 @@ impl Roster {
     }
 }
 
-/// The fields of a task, besides its kind, that decide who takes it.
+/// The fields of a task, besides its kind, that decide on its executor.
 #[derive(Clone, Copy)]
 struct Way<'a> {
     has_command: bool,
@@ -99,7 +99,7 @@ impl Actor<'_> {
         }
     }
 
-    /// Its own limit of tasks at once in one worker, if it has one.
+    /// Its own limit on parallel tasks in one worker, if it has one.
     pub fn jobs(&self) -> Option<usize> {
         match self {
             Self::Shell(_) | Self::SubPlan(_) => None,
@@ -107,7 +107,7 @@ impl Actor<'_> {
         }
     }
 
-    /// True of one that only waits for a sub-plan, so that anybody may take the task up at any time.
+    /// True if it only waits for a sub-plan, so that any worker may take the task over at any time.
     pub const fn only_waits(&self) -> bool {
         match self {
             Self::Shell(_) | Self::Agent(..) => false,

@@ -14,7 +14,7 @@ use crate::usage::split;
 /// The name of the executor of commands.
 pub const SHELL: &str = "shell";
 
-/// How commands are run.
+/// The settings for running commands.
 #[derive(Debug, Clone)]
 pub struct Shell {
     /// Runs them.
@@ -25,7 +25,7 @@ pub struct Shell {
     pub timeout: Duration,
 }
 
-/// A word in a shell command line, quoted when it has to be.
+/// A word for a shell command line, quoted if necessary.
 pub fn shell_word(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
@@ -36,8 +36,8 @@ pub fn shell_word(word: &str) -> String {
 }
 
 impl Shell {
-    /// Runs a task's command until it ends or `stop` asks to stop it. Returns its ending and the usage it reported. No child
-    /// process is left when this returns.
+    /// Runs a task's command until it ends or `stop` asks to stop it. Returns its ending and the reported usage. No
+    /// child process is left when this returns.
     pub async fn run(&self, job: Job<'_>, stop: &mut watch::Receiver<Option<Stop>>) -> (Ending, Usage) {
         let Some(command) = &job.parameters.command else {
             let error = "the task has no command".to_owned();

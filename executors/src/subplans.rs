@@ -1,8 +1,8 @@
-//! Tasks with a sub-plan: the sub-plan is made, followed to its end, and its results become the task's. A request to
-//! another agent is such a task: its sub-plan is that agent's answer.
+//! Tasks with a sub-plan: creates the sub-plan, follows it to its end, and returns its results as the task's. A request
+//! to another agent is such a task: its sub-plan is that agent's answer.
 //!
-//! The id of a sub-plan follows from the dispatch of its task, so it is made once however often the task is taken up.
-//! Any worker may carry out its tasks; nothing here does, and its planner decides what comes next.
+//! The id of a sub-plan derives from the dispatch of its task, so it is created only once, however often the task is
+//! taken over. Any worker may run its tasks, and its own planner decides on them.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ pub fn family(stream: &str, plan: &str) -> Query {
     Query { or: vec![of(ancestor_tag(plan))], ..of(plan_tag(plan)) }
 }
 
-/// A task whose sub-plan is made and followed.
+/// A task whose sub-plan is created and followed.
 #[derive(Clone, Copy)]
 pub(crate) struct SubPlanRun<'a> {
     pub(crate) store: &'a EventStore,
@@ -53,7 +53,7 @@ impl SubPlanRun<'_> {
 
     async fn ending(self, stop: &mut watch::Receiver<Option<Stop>>) -> Ending {
         let plan = self.plan();
-        // A model may take its time. What was appended all the same is ended with the task.
+        // A model may be slow. A sub-plan that is appended nevertheless is ended with the task.
         let made = tokio::select! {
             biased;
             made = self.make() => made,
@@ -84,7 +84,7 @@ impl SubPlanRun<'_> {
         Ending::Failed { error, class: FailureClass::TimedOut, run: None }
     }
 
-    /// A sub-plan that ended because its task did has stopped the task, whichever end is seen first.
+    /// If a sub-plan ended because its task did, the task counts as stopped, whichever end is seen first.
     async fn unless_stopped(self, ending: Ending) -> Ending {
         let Ending::Failed { .. } = ending else { return ending };
         let Ok(parent_plan) = read_plan(self.store, self.job.plan, Vec::new()).await else { return ending };
@@ -132,7 +132,7 @@ impl SubPlanRun<'_> {
         sub_plan_id(&self.task())
     }
 
-    /// True of the plan that was made for this dispatch, and of no other with its id.
+    /// True for the plan created for this dispatch, false for any other with its id.
     fn owns(self, state: &PlannerState) -> bool {
         state.origin.parent == Some(self.task())
     }
@@ -142,7 +142,7 @@ impl SubPlanRun<'_> {
         read_plan(self.store, &plan, sub_plan_tags(&plan, self.job.plan, self.tags)).await
     }
 
-    /// Makes the sub-plan unless it is there, in one append.
+    /// Creates the sub-plan if it is missing, in one append.
     async fn make(self) -> Result<(), Ending> {
         let (plan, parent_plan) = (self.plan(), self.job.plan);
         let mut planner = self.planner().await.map_err(|error| unreadable(&plan, &error))?;
@@ -164,7 +164,7 @@ impl SubPlanRun<'_> {
         let config = nesting::config(parent_plan, self.job.task, self.job.parameters.budget, self.store.now());
         let command = Command::Propose { proposal, attachments: Vec::new(), config };
         match execute_retrying(&mut planner, command, self.cause).await {
-            // A faster process made the same plan.
+            // A faster process created the same plan.
             Ok(None | Some(PlannerError::AlreadyPlanned)) => self.made(planner.handler().state()),
             Ok(Some(refusal)) => Err(failed(format!("the plan that was made for it is refused: {refusal}"))),
             Err(error) => Err(unreadable(&plan, &error)),
@@ -182,7 +182,7 @@ impl SubPlanRun<'_> {
         )))
     }
 
-    /// Failures to plan are counted. A log that takes nothing must not stop the parent plan.
+    /// Failures to plan are recorded. A log that refuses this must not stop the parent plan.
     async fn record(self, error: &PlanningError) {
         let agent = self.sub_plan.agent.as_deref().and_then(AgentType::named);
         let (Some(agent), PlanningError::Plan(error)) = (agent, error) else { return };
@@ -206,7 +206,7 @@ impl SubPlanRun<'_> {
     }
 }
 
-/// The end of a sub-plan for its task; none when it has not ended within this time after it was made.
+/// The end of a sub-plan for its task; `None` if it has not ended within this time after its creation.
 async fn until_ended(store: &EventStore, plan: &str, timeout: Option<Duration>) -> Result<Option<Ending>, Error> {
     let mut planner = Planner::default();
     let mut events = store.subscribe_from::<Event>(&Query::aggregate(event::STREAM, plan), Start::Beginning)?;

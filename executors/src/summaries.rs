@@ -1,7 +1,7 @@
-//! Writes summaries: follows the requests for them, asks a model and hands its answer to the planner.
+//! Has summaries written: follows the requests for them, asks a model and passes its answer to the planner.
 //!
-//! Where the model gives no usable summary, the planner compacts by rule. This module decides nothing about plans:
-//! whether a summary is still wanted when it comes, the planner says.
+//! If the model gives no usable summary, the planner compacts by rule. It also decides whether a late summary is
+//! wanted.
 
 use std::sync::Arc;
 
@@ -17,33 +17,33 @@ use crate::plans::planner_of;
 use crate::subplans::family;
 use crate::worker::Scope;
 
-/// The name under which summaries are handed in.
+/// The name of this process as a cause of commands.
 const PROCESS: &str = "summaries";
-/// Summaries requested at once: a slow model must not hold up all other plans.
+/// The most summaries requested at once: a slow model must not block other plans.
 const AT_ONCE_MAX: usize = 8;
 /// The most characters of the history that a model summarizes.
 const HISTORY_CHARS_MAX: usize = 100_000;
 
-/// A model, and how it is asked.
+/// A model with its settings.
 #[derive(Clone)]
 pub struct Summarizer {
     /// The model.
     pub model: Arc<dyn Model>,
-    /// When it is asked again.
+    /// The policy for retries.
     pub retry_policy: RetryPolicy,
-    /// Which model, and how.
+    /// The model's name and parameters.
     pub parameters: ModelParameters,
 }
 
-/// Has summaries written for a plan and those below it, or for all plans, for ever. Drop it to end it.
+/// Writes summaries for a plan and its sub-plans, or for all plans, without end. Drop the future to stop.
 ///
 /// # Errors
-/// When the log can no longer be followed.
+/// If the log can no longer be followed.
 pub async fn host(store: EventStore, scope: Scope, summarizer: Summarizer) -> Result<(), Error> {
     let requested = |query: Query| query.of_type("CompactionRequested");
     let requests = match &scope {
         Scope::Plan(plan) => store.subscribe::<Event>(&requested(family(event::STREAM, plan)))?,
-        // An earlier request is compacted by rule when the text gets too long.
+        // An earlier request is compacted by rule once the text gets too long.
         Scope::All => {
             let head = store.head().await?;
             store.subscribe_from::<Event>(&requested(Query::stream(event::STREAM)), Start::After(head))?

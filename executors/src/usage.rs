@@ -1,26 +1,25 @@
-//! The usage that a program reports at the end of its output, and the estimate when it reports none.
+//! The usage that a program reports at the end of its output, or an estimate.
 
 use crewlog_planner::event::Usage;
 use crewlog_planner::text::{estimate_tokens, truncate};
 use serde_json::Value;
 
-/// The beginning of the last line of a program that says what it used up, before `{"input_tokens": ..., "output_tokens":
-/// ..., "cost": ...}`.
+/// The beginning of a last line that reports usage, before `{"input_tokens": ..., "output_tokens": ..., "cost": ...}`.
 pub const USAGE: &str = "USAGE:";
 
-/// More tokens than any run can have used up.
+/// More tokens than any run can use.
 const TOKENS_MAX: u64 = 1_000_000_000_000;
 /// A higher cost than any run can have, in millionths.
 const COST_MICROS_MAX: u64 = 1_000_000_000_000_000;
-/// The most characters that are shown of what cannot be counted.
+/// The most characters of an invalid value that are shown.
 const SAID_CHARS_MAX: usize = 100;
 
-/// Tokens that coding agents count apart and that were told to the model like the others.
+/// Input tokens that coding agents count separately.
 const CACHED: [&str; 2] = ["cache_creation_input_tokens", "cache_read_input_tokens"];
 
-/// A program's output without its report of usage, and that report. Three forms are understood at the end: a line that
-/// begins with [`USAGE`]; the document of Claude Code's JSON output; the last event of Codex's JSON output. Of the latter
-/// two what remains is the agent's last message.
+/// A program's output without its report of usage, and that report. Three forms are recognised at the end: a line that
+/// begins with [`USAGE`]; the document of Claude Code's JSON output; the last event of Codex's JSON output. For the
+/// latter two the agent's last message remains.
 pub fn split(text: &str) -> (String, Usage) {
     let unchanged = || (text.to_owned(), Usage::default());
     let trimmed = text.trim_end();
@@ -46,7 +45,7 @@ pub fn split(text: &str) -> (String, Usage) {
     }
 }
 
-/// The usage of a run: what the program reported; without tokens in it, and if they are wanted, an estimate by the
+/// The usage of a run: as reported by the program; if that lacks tokens and they are wanted, an estimate from the
 /// characters of its prompt and output.
 pub fn with_estimate(usage: Usage, is_wanted: bool, prompt: &str, output: &str) -> Usage {
     if usage.input_tokens > 0 || usage.output_tokens > 0 || !is_wanted {
@@ -56,7 +55,7 @@ pub fn with_estimate(usage: Usage, is_wanted: bool, prompt: &str, output: &str) 
     Usage { input_tokens, output_tokens, estimated_tokens: input_tokens + output_tokens, ..usage }
 }
 
-/// A value that is neither a number of tokens nor a price is not counted, and a warning says so.
+/// A value that is neither a number of tokens nor a price is ignored with a warning.
 fn usage_of(said: &Value, cost: Option<&Value>) -> Usage {
     let count = |key: &str| said.get(key).map_or(0, |value| number(key, value.as_u64(), value, TOKENS_MAX));
     let cached = CACHED.iter().map(|key| count(key)).fold(0, u64::saturating_add);
@@ -68,7 +67,7 @@ fn usage_of(said: &Value, cost: Option<&Value>) -> Usage {
     }
 }
 
-/// A number as it is said, if it can be true.
+/// A number as reported, if it is plausible.
 fn number(name: &str, read: Option<u64>, said: &Value, max: u64) -> u64 {
     match read.filter(|read| *read <= max) {
         Some(read) => read,
@@ -91,7 +90,7 @@ fn micros(cost: f64) -> Option<u64> {
     (cost >= 0.0).then(|| (cost * 1e6).round() as u64)
 }
 
-/// The last thing that the agent said, among events of which each is a line.
+/// The agent's last message, from output with one event per line.
 fn last_message(events: &str) -> Option<String> {
     let events = events.lines().rev().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let messages = events.filter(|event| event["item"]["type"] == "agent_message");

@@ -1,4 +1,4 @@
-//! Which backend a text names. It opens nothing.
+//! Tells which backend a text names, without opening anything.
 
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 use crate::error::Error;
@@ -8,7 +8,7 @@ use crate::error::Result;
 #[cfg(feature = "sqlite")]
 const IN_MEMORY: &str = "a log in memory is made by EventStore::in_memory, give a path";
 
-/// Whether a text is the URL of a PostgreSQL server.
+/// True if a text is the URL of a PostgreSQL server.
 #[must_use]
 pub fn is_postgres_url(url: &str) -> bool {
     let scheme = url.split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase());
@@ -20,10 +20,10 @@ pub(crate) fn unsupported(url: &str, reason: &str) -> Error {
     Error::Unsupported { url: shown_url(url), reason: reason.to_owned() }
 }
 
-/// Parameters of a server's URL that hold no secret.
+/// URL parameters that hold no secret.
 const SHOWN: [&str; 4] = ["schema", "pooler", "sslmode", "application_name"];
 
-/// A path or URL as it may be shown: without a password, and without parameters that might hold one.
+/// A path or URL for display: without the password, and without parameters that might hold one.
 #[must_use]
 pub fn shown_url(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
@@ -44,7 +44,7 @@ pub fn shown_url(url: &str) -> String {
 /// The file that a path or `sqlite:` URL names.
 ///
 /// # Errors
-/// [`Error::Unsupported`] when it names none, with what to give instead.
+/// [`Error::Unsupported`] if it names no file; the error says which form to use.
 #[cfg(feature = "sqlite")]
 pub fn sqlite_path(url: &str) -> Result<&std::path::Path> {
     let unsupported = |reason: &str| Err(unsupported(url, reason));

@@ -22,15 +22,15 @@ pub struct NewEvent {
     pub(crate) data: String,
     pub(crate) metadata: String,
     pub(crate) tags: Vec<String>,
-    /// As in its metadata.
+    /// Taken from its metadata.
     pub(crate) causes: Causes,
 }
 
 impl NewEvent {
-    /// An event from its parts; `data` must be JSON, and is kept byte for byte.
+    /// Creates an event from its parts. `data` must be JSON and is kept byte for byte.
     ///
     /// # Errors
-    /// [`Error::Encode`] when `data` is not JSON, or when the metadata is nested too deeply to be read again.
+    /// [`Error::Encode`] if `data` is not JSON, or if the metadata is nested too deeply to be read back.
     pub fn from_json(event_type: &str, event_version: &str, data: String, metadata: &Metadata) -> Result<Self> {
         if let Err(source) = serde_json::from_str::<&RawValue>(&data) {
             return Err(Error::encode(event_type, source));
@@ -46,7 +46,7 @@ impl NewEvent {
         })
     }
 
-    /// The event as stored; the aggregate is its stream and its id.
+    /// The event as stored. Its aggregate is the stream and the id of `write`.
     pub(crate) fn recorded(
         self,
         (stream_id, aggregate_id): (String, String),
@@ -71,14 +71,14 @@ impl NewEvent {
         }
     }
 
-    /// The same event with this id. Appending an id again with equal content changes nothing.
+    /// Sets the id. Appending an id again with equal content changes nothing.
     #[must_use]
     pub fn with_id(mut self, event_id: Uuid) -> Self {
         self.event_id = event_id;
         self
     }
 
-    /// The same event with these tags; they are a set and are kept sorted.
+    /// Sets the tags, a set that is kept sorted.
     #[must_use]
     pub fn with_tags<I: IntoIterator<Item = S>, S: Into<String>>(mut self, tags: I) -> Self {
         self.tags = tags.into_iter().map(Into::into).collect();
@@ -87,40 +87,40 @@ impl NewEvent {
         self
     }
 
-    /// Its id.
+    /// The event id.
     #[must_use]
     pub fn event_id(&self) -> Uuid {
         self.event_id
     }
 
-    /// The name of its variant.
+    /// The name of the event's variant.
     #[must_use]
     pub fn event_type(&self) -> &str {
         &self.event_type
     }
 
-    /// Its fields, as JSON.
+    /// The event's fields as JSON.
     #[must_use]
     pub fn data(&self) -> &str {
         &self.data
     }
 
-    /// Its metadata, as JSON.
+    /// The metadata as JSON.
     #[must_use]
     pub fn metadata(&self) -> &str {
         &self.metadata
     }
 
-    /// Its tags, sorted.
+    /// The tags, sorted.
     #[must_use]
     pub fn tags(&self) -> &[String] {
         &self.tags
     }
 
-    /// The same event with other JSON, which is kept byte for byte.
+    /// Replaces the JSON, which is kept byte for byte.
     ///
     /// # Errors
-    /// [`Error::Encode`] when `data` is not JSON, or `metadata` is not that of [`Metadata`].
+    /// [`Error::Encode`] if `data` is not JSON, or `metadata` does not parse as [`Metadata`].
     pub fn with_json(mut self, data: String, metadata: String) -> Result<Self> {
         let parsed = serde_json::from_str::<&RawValue>(&data).and_then(|_| serde_json::from_str::<Metadata>(&metadata));
         let parsed = parsed.map_err(|source| Error::encode(&self.event_type, source))?;
@@ -134,7 +134,7 @@ impl NewEvent {
         check_sizes(&self.event_type, &self.data, &self.metadata, &self.tags)
     }
 
-    /// Whether it would match a query, once appended by this write.
+    /// True if the event would match the query once `write` is appended.
     pub(crate) fn matches(&self, write: &Write, query: &Query) -> bool {
         query.matches_parts(&Parts {
             stream_id: &write.stream_id,
@@ -146,8 +146,8 @@ impl NewEvent {
         })
     }
 
-    /// Whether a recorded event with the same id equals this one: then the append is a repetition. The metadata
-    /// may differ, since each attempt creates its own.
+    /// True if a recorded event with the same id equals this one, which makes the append a repetition. Metadata may
+    /// differ: each attempt creates its own.
     pub(crate) fn is_same(&self, write: &Write, recorded: &Recorded) -> bool {
         recorded.stream_id == write.stream_id
             && recorded.aggregate_id == write.aggregate_id
@@ -165,30 +165,30 @@ pub struct Write {
     pub stream_id: String,
     /// The aggregate in the stream.
     pub aggregate_id: String,
-    /// What must hold of the aggregate.
+    /// The required state of the aggregate.
     pub expected: Expected,
     /// In order; they get consecutive sequences and positions.
     pub events: Vec<NewEvent>,
 }
 
-/// Writes, at most one for each aggregate, with changes of cells and one condition at most: all together or nothing.
+/// Writes (at most one per aggregate), cell changes and at most one condition, appended atomically.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Append {
     pub(crate) writes: Vec<Write>,
     pub(crate) none_matching: Option<NoneMatching>,
     pub(crate) cells: Vec<CellChange>,
-    /// The generation of the log that the decision is based on. Unset if it is based on none.
+    /// The generation of the log that the decision is based on, if it is based on one.
     pub(crate) generation: Option<u64>,
 }
 
 impl Append {
-    /// An append of one write.
+    /// Creates an append of one write.
     #[must_use]
     pub fn to(stream_id: &str, aggregate_id: &str, expected: Expected, events: Vec<NewEvent>) -> Self {
         Self::default().and(stream_id, aggregate_id, expected, events)
     }
 
-    /// The same append with one more write.
+    /// Adds a write.
     #[must_use]
     pub fn and(mut self, stream_id: &str, aggregate_id: &str, expected: Expected, events: Vec<NewEvent>) -> Self {
         self.writes.push(Write {
@@ -200,21 +200,21 @@ impl Append {
         self
     }
 
-    /// The same append, refused when an event that matches stands after a position.
+    /// Adds a condition: the append is refused if a matching event comes after this position.
     #[must_use]
     pub fn none_matching(mut self, query: Query, after: Position) -> Self {
         self.none_matching = Some(NoneMatching { query, after });
         self
     }
 
-    /// The same append, changing a cell too. An append may be of changes of cells alone.
+    /// Adds a change of a cell. An append may consist of cell changes alone.
     #[must_use]
     pub fn cell(mut self, change: CellChange) -> Self {
         self.cells.push(change);
         self
     }
 
-    /// The same append; the log refuses it with [`Error::WentBack`] in any later generation.
+    /// The log refuses the append with [`Error::WentBack`] in any later generation.
     pub(crate) fn decided_in(self, generation: u64) -> Self {
         Self { generation: Some(generation), ..self }
     }
@@ -225,10 +225,10 @@ impl Append {
         &self.writes
     }
 
-    /// The same append with each event replaced by the result of `change`, which gets the stream and the aggregate.
+    /// Replaces each event by the result of `change`, which gets the stream and the aggregate.
     ///
     /// # Errors
-    /// The first of `change`.
+    /// The first error of `change`.
     pub fn map_events(mut self, mut change: impl FnMut(&str, &str, NewEvent) -> Result<NewEvent>) -> Result<Self> {
         for Write { stream_id, aggregate_id, events, .. } in &mut self.writes {
             let changed = std::mem::take(events).into_iter().map(|event| change(stream_id, aggregate_id, event));
@@ -237,7 +237,7 @@ impl Append {
         Ok(self)
     }
 
-    /// Refuses what no log could take: nothing to write, an aggregate, an id or a cell twice, a limit passed.
+    /// Refuses an append that is invalid in any log: empty, with a duplicate aggregate, id or cell, or beyond a limit.
     ///
     /// # Errors
     /// [`Error::InvalidAppend`] or [`Error::LimitPassed`].
@@ -290,11 +290,11 @@ impl Append {
 pub struct Appended {
     /// One for each event, in the order of the writes and of their events.
     pub places: Vec<Place>,
-    /// The new versions of the cells, in the order of the changes; none when it is a repetition, which changes no cell.
+    /// The new versions of the cells, in the order of the changes; empty for a repetition, which changes no cell.
     pub cells: Vec<i64>,
     /// The log time of the append.
     pub created_at: Timestamp,
-    /// True when all the ids were in the log already with equal content, and nothing was written now.
+    /// True if all ids were already in the log with equal content, and nothing was written.
     pub repeated: bool,
 }
 
@@ -306,11 +306,11 @@ impl Appended {
     }
 }
 
-/// The condition of an append: it is refused when an event that matches stands after a position.
+/// A condition on an append: it is refused if a matching event comes after a position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoneMatching {
-    /// What must not be there.
+    /// Matches the events that must be absent.
     pub query: Query,
-    /// Up to where the writer has read.
+    /// The position up to which the writer has read.
     pub after: Position,
 }

@@ -1,4 +1,4 @@
-//! What a database must do to carry a log, and how one is opened. A new backend is one type that implements this.
+//! The trait that a database implements to store a log, and the options for opening one.
 
 use std::sync::Arc;
 
@@ -18,12 +18,12 @@ use crate::tail::Tail;
 /// How a store is opened.
 #[derive(Clone)]
 pub struct Options {
-    /// Where log time comes from.
+    /// The source of log time.
     pub clock: Arc<dyn Clock>,
-    /// Whether a log is made where there is none.
+    /// True if a missing log is created.
     pub create: bool,
-    /// On PostgreSQL: the URL by which a log is made and its schema brought up to date, where that cannot be done by the
-    /// URL of the log, such as a connection beside a pooler, or a role that may do more.
+    /// PostgreSQL only: the URL for creating the log and migrating its schema, if the log's own URL cannot do that.
+    /// Examples are a direct connection that bypasses a pooler, or a role with more rights.
     pub migrate_url: Option<String>,
 }
 
@@ -36,63 +36,63 @@ impl Default for Options {
 /// A log's identity.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogIdentity {
-    /// Made once with the log.
+    /// Created once with the log.
     pub id: uuid::Uuid,
-    /// The version of the log's form.
+    /// The version of the log's format.
     pub format: i64,
-    /// When it was made.
+    /// The time of its creation.
     pub created_at: Timestamp,
 }
 
-/// Events to import, one after another. An error among them ends the import and is returned by it.
+/// Events to import, one after another. The first error ends the import and is returned.
 pub type Records = Box<dyn Iterator<Item = Result<Recorded>> + Send>;
 
 /// Storage for a log: plain records in, plain records out.
 ///
 /// The prefix property: a reader that sees position p sees every position below p that will ever exist.
 pub trait Backend: Send + Sync + 'static {
-    /// Makes all of `append` durable, or nothing of it. The caller has checked it with [`Append::check`].
-    /// Dropping the future does not undo it.
+    /// Appends atomically and durably. The caller has checked `append` with [`Append::check`]. Dropping the future
+    /// does not undo it.
     fn append(&self, append: Append) -> BoxFuture<'_, Result<Appended>>;
 
-    /// Up to `limit` events of the range that match, in the order of the log or backwards. The page is of one moment.
+    /// Up to `limit` matching events of the range, in log order or backwards. The page is a consistent snapshot.
     fn read<'a>(&'a self, query: &'a Query, range: Range, limit: usize) -> BoxFuture<'a, Result<Page>>;
 
     /// The position of the last event.
     fn head(&self) -> BoxFuture<'_, Result<Position>>;
 
-    /// The last position at or before `at` at which an append ends, so that a view as of it shows no half append.
+    /// The last position at or before `at` at which an append ends. A view as of that position shows no partial append.
     fn whole(&self, at: Position) -> BoxFuture<'_, Result<Position>>;
 
     /// The log's identity.
     fn log(&self) -> BoxFuture<'_, Result<LogIdentity>>;
 
-    /// Imports the events of the log `identity`, all or nothing, and refuses what no log could have written. An empty log
-    /// becomes that log; the same log is continued; any other is refused. Dropping the future does not end it.
+    /// Imports the events of the log `identity` atomically, and refuses events that no log could have written. An empty
+    /// log becomes that log; the same log is continued; any other is refused. Dropping the future does not stop it.
     fn import(&self, identity: LogIdentity, records: Records) -> BoxFuture<'_, Result<Imported>>;
 
-    /// Looks whether the log keeps what logs promise; changes nothing.
+    /// Checks the log's invariants; changes nothing.
     fn check(&self) -> BoxFuture<'_, Result<Checked>>;
 
-    /// Up to `limit` cells of a space in the order of their keys, byte by byte, from the first that is `from` or after it.
+    /// Up to `limit` cells of a space in byte order of their keys, starting at `from`.
     fn cells<'a>(&'a self, space: &'a str, from: &'a str, limit: usize) -> BoxFuture<'a, Result<Vec<Cell>>>;
 
-    /// What the log holds.
+    /// Statistics of the log.
     fn stats(&self) -> BoxFuture<'_, Result<Stats>>;
 
-    /// Ends this process's work on the log: what was begun is done, what comes later is refused with
-    /// [`crate::Error::Closed`], and nothing is held open.
+    /// Closes the log in this process: finishes pending operations, refuses later ones with [`crate::Error::Closed`],
+    /// and releases all resources.
     fn close(&self) -> BoxFuture<'_, ()>;
 
-    /// Log time now: never before the last event that this process knows of.
+    /// Log time now: never before the last event known to this process.
     fn now(&self) -> Timestamp;
 
-    /// The end of the log as this process knows it. The backend tells it of every commit that it makes or learns of, looks
-    /// for commits of others by itself, at the latest after [`crate::limits::POLL_INTERVAL`], goes on looking whatever happens,
-    /// and reports what kept it from looking.
+    /// The end of the log as this process knows it. The backend reports to it every commit that it makes or learns
+    /// of, and every failure to look. It looks for commits of others at least every [`crate::limits::POLL_INTERVAL`],
+    /// and keeps looking after failures.
     fn tail(&self) -> &Arc<Tail>;
 
-    /// An event of the tail in the form for readers: as stored, unless a [`crate::Veil`] changes it.
+    /// Converts an event of the tail to its form for readers: as stored, unless a [`crate::Veil`] changes it.
     ///
     /// # Errors
     /// As for [`crate::Veil::open`].
@@ -100,7 +100,7 @@ pub trait Backend: Send + Sync + 'static {
         std::future::ready(Ok(event)).boxed()
     }
 
-    /// Whether the state of a fold over these events may be kept beside the log: not where a [`crate::Veil`] forbids it.
+    /// True if the state of a fold over these events may be stored next to the log. A [`crate::Veil`] can forbid it.
     fn keeps_snapshots<'a>(&'a self, query: &'a Query) -> BoxFuture<'a, Result<bool>> {
         let _ = query;
         futures::future::ready(Ok(true)).boxed()

@@ -1,5 +1,5 @@
-//! Cells: small values beside the log, such as leases, checkpoints and snapshots. They change only together with an append,
-//! under a condition. Whoever deletes one, at any time, causes work to be repeated and nothing else.
+//! Cells: small values stored next to the log, such as leases, checkpoints and snapshots. They change only as part of
+//! an append, under a condition. Deleting one at any time only causes work to be repeated.
 
 use std::time::Duration;
 
@@ -8,57 +8,57 @@ use crate::error::{Error, Result};
 use crate::expected::CellExpected;
 use crate::limits::{self, CELL_BYTES_MAX, LEASE_MAX, check_name};
 
-/// A cell as it stands.
+/// The current state of a cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cell {
-    /// What sort of cell it is.
+    /// The cell's type.
     pub space: String,
-    /// Which one of its sort.
+    /// Identifies the cell within its space.
     pub key: String,
-    /// Another after each change, and always greater, also after the cell was deleted and made again: a fencing epoch.
+    /// A fencing epoch: it rises with each change, even after the cell was deleted and created again.
     pub version: i64,
     /// The value.
     pub value: String,
-    /// Until when it is held; unset when nobody holds it.
+    /// The end of the lease on the cell; unset if nobody holds it.
     pub held_until: Option<Timestamp>,
 }
 
 /// A change of one cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CellChange {
-    /// What sort of cell it is.
+    /// The cell's type.
     pub space: String,
-    /// Which one of its sort.
+    /// Identifies the cell within its space.
     pub key: String,
-    /// What must hold of it.
+    /// The required state of the cell.
     pub expected: CellExpected,
     /// The new value; `None` deletes it.
     pub value: Option<String>,
-    /// For how long it is held from the log time of the change on; `None` when nobody is to hold it.
+    /// How long the cell is held, from the log time of the change; `None` for a cell that nobody holds.
     pub hold: Option<Duration>,
 }
 
 impl CellChange {
-    /// Sets a cell, whatever it holds.
+    /// Sets a cell unconditionally.
     #[must_use]
     pub fn set(space: &str, key: &str, value: String) -> Self {
         let (space, key) = (space.to_owned(), key.to_owned());
         Self { space, key, expected: CellExpected::Any, value: Some(value), hold: None }
     }
 
-    /// Deletes a cell, whatever it holds.
+    /// Deletes a cell unconditionally.
     #[must_use]
     pub fn delete(space: &str, key: &str) -> Self {
         Self { value: None, ..Self::set(space, key, String::new()) }
     }
 
-    /// The same change, only if this holds.
+    /// Makes the change conditional.
     #[must_use]
     pub fn expecting(self, expected: CellExpected) -> Self {
         Self { expected, ..self }
     }
 
-    /// The same change, and the cell is then held for so long.
+    /// Holds the cell for this duration.
     #[must_use]
     pub fn held_for(self, duration: Duration) -> Self {
         Self { hold: Some(duration), ..self }
@@ -84,7 +84,7 @@ impl CellChange {
         )
     }
 
-    /// Refuses the change when what was believed of the cell is wrong.
+    /// Refuses the change if its expectation is wrong.
     pub(crate) fn judge(&self, found: Option<Held>, now: Timestamp) -> Result<()> {
         let is_held = found.is_some_and(|found| found.until.is_some_and(|until| now < until));
         let holds = match self.expected {
@@ -106,7 +106,7 @@ impl CellChange {
     }
 }
 
-/// What a change is judged by.
+/// The facts about a cell that a change is judged by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Held {
     pub(crate) version: i64,

@@ -1,5 +1,5 @@
-//! What a check of a log has found so far, on any database: the events are looked at one by one in the order of positions, by
-//! the law that an import is held to. What only one database can know of itself is found there and told here.
+//! A check of a log in progress, for any database: it examines the events one by one in position order, by the same
+//! rules as an import. Each database adds the findings that only it can make.
 
 use std::fmt::Display;
 
@@ -9,13 +9,13 @@ use crate::position::Position;
 use crate::recorded::Recorded;
 use crate::report::{Checked, Finding};
 
-/// A check on its way.
+/// A check in progress.
 #[derive(Debug, Default)]
 pub(crate) struct Check {
-    /// Of each sort the first [`FINDINGS_MAX`] and one more, so that the first of all are among them.
+    /// The first [`FINDINGS_MAX`] of each kind and one more, so that the overall first ones are among them.
     findings: Vec<Finding>,
     n_events: usize,
-    /// How many were found before the first event was looked at.
+    /// The number of findings before the first event was checked.
     n_before: Option<usize>,
     last: Position,
     previous: Option<Previous>,
@@ -24,19 +24,19 @@ pub(crate) struct Check {
 }
 
 impl Check {
-    /// Something is wrong: with the event there, or with none.
+    /// Records a finding, about the event at `position` if there is one.
     pub(crate) fn find(&mut self, position: Option<Position>, what: String) {
         self.findings.push(Finding { position, what });
     }
 
-    /// Whether anything was found.
+    /// True if there are findings.
     #[cfg(feature = "sqlite")]
     pub(crate) fn has_findings(&self) -> bool {
         !self.findings.is_empty()
     }
 
-    /// Looks at the next event, seen from the last before it that could be read, and gives it back for what else there is to
-    /// look at. `None` when it cannot be read, or when enough was found.
+    /// Checks the next event against the last readable one before it, and returns it for further checks. `None` if it
+    /// cannot be read, or if there are enough findings.
     pub(crate) fn event<E: Display>(
         &mut self,
         position: Position,
@@ -76,7 +76,7 @@ impl Check {
     }
 
     pub(crate) fn end(mut self) -> Checked {
-        // Stable, so that what the database says of itself comes first.
+        // Stable, so that the database's own findings come first.
         self.findings.sort_by_key(|finding| finding.position);
         let more = self.findings.len() > FINDINGS_MAX;
         self.findings.truncate(FINDINGS_MAX);

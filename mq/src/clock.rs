@@ -17,16 +17,16 @@ impl Timestamp {
         Self(self.0.saturating_add(micros(duration)))
     }
 
-    /// How long from `earlier` to this moment; nothing when it is not earlier.
+    /// The duration from `earlier` to this moment; zero if `earlier` is later.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_micros(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
 }
 
-/// Where a log's time comes from. A test passes its own.
+/// The source of a log's time. A test passes its own.
 pub trait Clock: Send + Sync + 'static {
-    /// What the wall clock says; it may step backwards.
+    /// The wall clock's time; it may step backwards.
     fn wall(&self) -> Timestamp;
     /// Time since some fixed moment; it never runs backwards.
     fn monotonic(&self) -> Duration;
@@ -66,39 +66,39 @@ fn micros(duration: Duration) -> i64 {
     i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
 }
 
-/// What a clock that was never set says, a time before 1970, is taken for 1970: no log has earlier events.
+/// A clock that was never set shows a time before 1970. It counts as 1970: no log has earlier events.
 fn at(wall: SystemTime) -> Timestamp {
     let since_epoch = wall.duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp(micros(since_epoch))
 }
 
-/// The time of one log, shared by a process. It never falls behind the last known write. While the wall clock shows less than
-/// that write, or than its own earlier readings allow, log time follows the monotonic clock.
+/// The time of one log, shared by a process. It is never earlier than the last known write. While the wall clock shows
+/// less than that write, or than its own earlier readings allow, log time follows the monotonic clock.
 pub(crate) struct LogTime {
     clock: Arc<dyn Clock>,
     state: Mutex<State>,
 }
 
 struct State {
-    /// The time of the last write known.
+    /// The time of the last known write.
     last: Timestamp,
     /// Log time minus monotonic time, in microseconds.
     offset: i64,
-    /// Whether the log already records that the wall clock is behind.
+    /// True if the log already records that the wall clock is behind.
     is_recorded: bool,
 }
 
 /// A reading of log time.
 pub(crate) struct Reading {
     pub(crate) now: Timestamp,
-    /// Set while the wall clock is far behind and that is not recorded: by how much.
+    /// How far the wall clock is behind; unset if it is close enough or the step is already recorded.
     pub(crate) stepped_back: Option<Duration>,
 }
 
-/// Log time is from 1970 up to here, the end of the year 9999, so that versions and leases have room above it.
+/// The latest log time, the end of the year 9999: versions and leases need room above it.
 pub(crate) const TIME_MAX: Timestamp = Timestamp(253_402_300_799_999_999);
 
-/// Steps of the wall clock up to this long are smoothed over in silence.
+/// Wall clock steps up to this long are smoothed without a record.
 const SILENT_STEP_MAX: Duration = Duration::from_secs(1);
 
 impl LogTime {
@@ -127,13 +127,13 @@ impl LogTime {
         self.after_by(last, None)
     }
 
-    /// The same, by a wall clock that was read before: its answer, and the monotonic time at which it was asked.
+    /// [`LogTime::after`] with an earlier reading of the wall clock: its answer, and the monotonic time of the request.
     pub(crate) fn after_by(&self, last: Timestamp, answer: Option<(Duration, Timestamp)>) -> Reading {
         let (asked, wall) = answer.unwrap_or_else(|| (self.clock.monotonic(), self.clock.wall()));
         let (asked, wall, heard) = (micros(asked), wall.min(TIME_MAX), micros(self.clock.monotonic()));
-        // An answer may be late: the wall clock showed it at some moment between the two.
+        // An answer may be late: the wall clock showed it at some moment between request and arrival.
         let (least, most) = (wall.0.saturating_sub(heard), wall.0.saturating_sub(asked));
-        // A clock of the caller's that panicked has changed nothing.
+        // A panic of the caller's clock leaves the state unchanged.
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.last = state.last.max(last);
         state.offset = state.offset.max(last.0.saturating_sub(heard));

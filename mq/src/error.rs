@@ -1,4 +1,4 @@
-//! What can go wrong with a log, one variant for each thing that a caller would do differently.
+//! The errors of a log: one variant for each case that a caller handles differently.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,118 +18,118 @@ pub type Source = Arc<dyn std::error::Error + Send + Sync>;
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The aggregate is not where the writer believed. Read it again and decide again.
+    /// The aggregate is not at the expected sequence. Read it again and decide again.
     #[error("aggregate {stream_id}/{aggregate_id} is at sequence {actual}, and {expected} was expected")]
     SequenceMismatch {
         /// The stream.
         stream_id: String,
         /// The aggregate.
         aggregate_id: String,
-        /// What the writer believed.
+        /// The writer's expectation.
         expected: Expected,
-        /// The sequence of its last event; 0 when it has none.
+        /// The sequence of its last event; 0 if it has none.
         actual: i64,
     },
-    /// The id is in the log already, with other content.
+    /// The id is already in the log, with other content.
     #[error("event id {event_id} is in the log at position {position} with other content")]
     IdReused {
         /// The id.
         event_id: Uuid,
-        /// Where it stands.
+        /// The position of the event with this id.
         position: Position,
     },
     /// Some ids of the append are in the log and some are not, so it is neither new nor a repetition.
     #[error("event id {known} is in the log at position {position}, but {unknown} of the same append is not")]
     PartlyKnown {
-        /// One that is there.
+        /// An id that is in the log.
         known: Uuid,
-        /// Where it stands.
+        /// The position of that event.
         position: Position,
-        /// One that is not.
+        /// An id that is not in the log.
         unknown: Uuid,
     },
-    /// An event that must not be there is. Read it, and decide again.
-    #[error("an event that matches the condition stands at position {position}, after {after}")]
+    /// An event that must be absent is in the log. Read it, and decide again.
+    #[error("an event that matches the condition is at position {position}, after {after}")]
     MatchFound {
         /// The first one.
         position: Position,
-        /// Where the condition begins.
+        /// The position where the condition begins.
         after: Position,
     },
-    /// The cell is not what the writer believed. Who held it holds it no longer, or another was faster.
+    /// The cell is not as expected: the lease was lost, or another writer was faster.
     #[error(
         "cell {space}/{key} {}, and {expected} was expected",
         actual.map_or_else(|| "is not there".to_owned(), |actual| format!("has version {actual}"))
     )]
     CellMismatch {
-        /// What sort of cell it is.
+        /// The cell's type.
         space: String,
-        /// Which one of its sort.
+        /// Identifies the cell within its space.
         key: String,
-        /// What the writer believed.
+        /// The writer's expectation.
         expected: CellExpected,
-        /// The version that it has; unset when it is not there.
+        /// Its actual version; unset if the cell does not exist.
         actual: Option<i64>,
     },
-    /// The append makes no sense in any log.
+    /// The append is malformed.
     #[error("the append is invalid: {reason}")]
     InvalidAppend {
         /// Why.
         reason: String,
     },
-    /// A limit is passed.
+    /// A limit is exceeded.
     #[error("{what}: {value}, and {limit} is {max}: make it smaller or split it")]
     LimitPassed {
         /// The name of the limit.
         limit: &'static str,
-        /// What exceeds it, with its name or the beginning of it.
+        /// The value that exceeds it, with its name or its beginning.
         what: String,
-        /// What was given.
+        /// The given value.
         value: usize,
-        /// What is allowed.
+        /// The allowed value.
         max: usize,
     },
-    /// The import is of one log, and this is another.
+    /// The import comes from a different log.
     #[error(
         "the import is of log {import}, and this is log {log} with {head} events: import it into a new log, or into a copy \
          of its own"
     )]
     OtherLog {
-        /// This log.
+        /// The id of this log.
         log: Uuid,
         /// Its head.
         head: Position,
-        /// The log that the import is of.
+        /// The id of the imported log.
         import: Uuid,
     },
-    /// The import and the log were one, and have gone different ways.
+    /// The import and the log share a history, and have diverged.
     #[error(
         "the log and the import differ at position {position}, in {differs}: they were written apart, and one cannot carry \
          the other further; import it into a new log"
     )]
     Forked {
-        /// The first that differs.
+        /// The first position that differs.
         position: Position,
-        /// The field that does.
+        /// The field that differs.
         differs: &'static str,
     },
-    /// The import has not all events of its log.
+    /// The import lacks events of its log.
     #[error("the import has position {position} where {expected} should be: it is a part of a log, export the whole")]
     ImportGap {
-        /// The position of the event.
+        /// The position of the next event in the import.
         position: Position,
-        /// What should.
+        /// The position that should come next.
         expected: Position,
     },
-    /// The import is not what a log could have written.
+    /// The import contains data that no log could have written.
     #[error("the import is no log's{}: {reason}", at(*position))]
     InvalidImport {
-        /// The event, where it is of one.
+        /// The position of the event, if the error concerns one.
         position: Option<Position>,
-        /// What is wrong.
+        /// Describes the error.
         reason: String,
     },
-    /// An event could not be written as JSON.
+    /// An event could not be encoded as JSON.
     #[error("an event {event_type} cannot be written: {source}")]
     Encode {
         /// Its type.
@@ -137,13 +137,13 @@ pub enum Error {
         /// Why.
         source: Source,
     },
-    /// An event in the log is not of the type that was asked for.
+    /// An event in the log is not of the requested type.
     #[error(
         "the event at position {position} ({event_type}, version {event_version}) cannot be read: {source}; a newer program \
          may read it, or an upcaster for its version"
     )]
     Decode {
-        /// Where it stands.
+        /// Its position.
         position: Position,
         /// Its type.
         event_type: String,
@@ -152,26 +152,26 @@ pub enum Error {
         /// Why.
         source: Source,
     },
-    /// The place named is not one that this build can open.
+    /// This build cannot open the given location.
     #[error("{url} names no log that can be opened: {reason}")]
     Unsupported {
-        /// What was given.
+        /// The given location.
         url: String,
-        /// Why, and what to give instead.
+        /// The reason, and an alternative.
         reason: String,
     },
-    /// There is no log, and none was to be made.
+    /// The log does not exist, and creating it was not requested.
     #[error("there is no log at {place}")]
     NoLog {
-        /// Where one was looked for: a path, or the server, the database and the schema, without the password.
+        /// The location: a path, or the server, the database and the schema, without the password.
         place: String,
     },
-    /// The file is there, and what it holds is no log.
+    /// The file exists, but is not a log.
     #[error("{place} holds no log: {reason}")]
     NoLogIn {
         /// The file.
         place: String,
-        /// What is missing.
+        /// The missing part.
         reason: &'static str,
     },
     /// The file or its folder cannot be opened.
@@ -182,12 +182,12 @@ pub enum Error {
         /// Why.
         source: Source,
     },
-    /// The file is no SQLite database, or is damaged.
+    /// The file is not an SQLite database, or is damaged.
     #[error("{place} is not a usable database: {source}")]
     NotADatabase {
         /// The file.
         place: String,
-        /// What SQLite says.
+        /// SQLite's message.
         source: Source,
     },
     /// The file or the schema has tables of another program, or is damaged.
@@ -195,7 +195,7 @@ pub enum Error {
     ForeignDatabase {
         /// The file or the schema.
         place: String,
-        /// What was found, and what to do.
+        /// The problem, and the remedy.
         reason: String,
     },
     /// The log, or an export of one, was written by a newer version.
@@ -205,7 +205,7 @@ pub enum Error {
         place: String,
         /// Its format, or the version of its tables.
         found: i64,
-        /// The newest known here.
+        /// The newest version that this build supports.
         supported: i64,
     },
     /// The log, or an export of one, was written by an older version.
@@ -218,7 +218,7 @@ pub enum Error {
         place: String,
         /// The log's format.
         found: i64,
-        /// The format known here.
+        /// The format that this build supports.
         supported: i64,
     },
     /// Another program holds the database or the append lock.
@@ -226,15 +226,15 @@ pub enum Error {
     Locked {
         /// The file or the schema.
         place: String,
-        /// How long was waited.
+        /// The time spent waiting.
         waited: Duration,
     },
-    /// The database may not be written.
+    /// The database is not writable.
     #[error("{place} cannot be written: {reason}")]
     ReadOnly {
         /// The file or the schema.
         place: String,
-        /// What the server says, and what to do.
+        /// The server's message, and the remedy.
         reason: String,
     },
     /// The log was deleted, moved or replaced while it was open. Acknowledged appends are in the old file.
@@ -245,13 +245,13 @@ pub enum Error {
         /// The file.
         place: String,
     },
-    /// No space is left on the disk; nothing of the append was kept.
+    /// The disk is full; nothing of the append was kept.
     #[error("no space is left for {place}: make room and try again")]
     DiskFull {
         /// The file or the schema.
         place: String,
     },
-    /// The server of the database does not answer.
+    /// The database server does not answer.
     #[error("{place} cannot be reached: {source}: is the server running, and is the address right?")]
     Unreachable {
         /// The server and the database, without the password.
@@ -259,55 +259,56 @@ pub enum Error {
         /// Why.
         source: Source,
     },
-    /// The server does not let this user in.
+    /// The server refuses this user.
     #[error("{place} refuses the user: {source}: give the right user and password")]
     AccessRefused {
         /// The server and the database, without the password.
         place: String,
-        /// What the server says.
+        /// The server's message.
         source: Source,
     },
-    /// The server has no database of this name.
+    /// The server does not have this database.
     #[error("{place} is not there: make the database with createdb, or name another")]
     NoDatabase {
         /// The server and the database, without the password.
         place: String,
     },
-    /// The work that was to be committed with an append took too long, and was taken back.
+    /// The work to be committed with an append took too long, and was rolled back.
     #[error("the work beside the append took longer than {} s and was taken back: do less in it", limit.as_secs())]
     TookTooLong {
-        /// How long it may take.
+        /// The time limit.
         limit: Duration,
     },
-    /// The answer to a commit was lost: whether the append is in the log is not known. Append again with the same ids.
+    /// The reply to a commit was lost, so the append may or may not be in the log. Append again with the same ids.
     #[error("the answer to the commit was lost ({source}): append again with the same event ids")]
     NotAcknowledged {
-        /// How it was lost.
+        /// The cause of the loss.
         source: Source,
     },
     /// The database or its disk failed.
     #[error("{doing} failed: {source}")]
     Storage {
-        /// What was being done.
+        /// The operation that failed.
         doing: &'static str,
-        /// Why it failed.
+        /// The cause.
         source: Source,
     },
     /// The encryption layer ([`crate::Veil`]) lacks something, such as a key. Nothing was written.
     #[error("{0}")]
     Veil(Source),
-    /// The log ends before an event that this process has read or appended, or has another event in its place: a standby
-    /// that lagged behind was promoted, or a backup restored. Nothing was appended. Writers append again what they had
-    /// appended and the log has lost; readers rebuild what they had folded from lost events. A stream yields this error once
+    /// The log now ends before an event that this process has read or appended, or has another event in its place: a
+    /// lagging standby was promoted, or a backup restored. Nothing was appended. Writers append lost events again;
+    /// readers rebuild state that they folded from lost events. A stream yields this error once and continues
+    /// ([`crate::EventStream`]), unless its store is pinned.
     /// and continues by itself ([`crate::EventStream`]), unless its store is pinned.
     #[error(
         "the log went back to an older state, by a restore or a fail-over: position {known} was known, and now it ends at \
          {head}. Nothing else is lost, and nothing was appended: read the log again, then try again"
     )]
     WentBack {
-        /// The farthest position that was known.
+        /// The highest position known before.
         known: Position,
-        /// Where the log ended when that was found out.
+        /// The end of the log when the loss was detected.
         head: Position,
     },
     /// The store is closed. Nothing of the append is in the log.
@@ -320,13 +321,13 @@ impl Error {
         Self::Encode { event_type: event_type.to_owned(), source: Arc::new(source) }
     }
 
-    /// True if a program that keeps state should end or start over: the log was closed, was replaced or went back.
+    /// True if a program that keeps state should exit or start over: the log was closed, was replaced or went back.
     #[must_use]
     pub fn is_final(&self) -> bool {
         matches!(self, Self::Closed | Self::Replaced { .. } | Self::WentBack { .. })
     }
 
-    /// A fault of a backend, with what it was doing.
+    /// Wraps an error of a backend, with the operation that failed.
     pub fn storage(doing: &'static str, source: impl std::error::Error + Send + Sync + 'static) -> Self {
         Self::Storage { doing, source: Arc::new(source) }
     }

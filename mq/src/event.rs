@@ -1,4 +1,4 @@
-//! Typed events: an enum for each stream, one variant for each thing that can happen.
+//! Typed events: an enum for each stream, with a variant for each kind of event.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -40,16 +40,16 @@ use crate::variant::{self, Variant};
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 pub trait Event: Serialize + DeserializeOwned + Send + Sync + 'static {
-    /// Stored with each event, and given back to [`Event::decode`]. It changes with the form of the events.
+    /// Stored with each event, and passed to [`Event::decode`]. Change it when the form of the events changes.
     const EVENT_VERSION: &'static str = "1.0";
 
     /// The name of the variant, as serde writes it.
     fn event_type(&self) -> &'static str {
-        // What is no variant is refused when it is encoded, under the name that its author knows.
+        // Encoding refuses a value that is not a variant, under the type name that its author knows.
         variant::name_of(self).unwrap_or_else(std::any::type_name::<Self>)
     }
 
-    /// How events of older versions are read: one step after another until they are of [`Event::EVENT_VERSION`].
+    /// Converts events of older versions step by step to [`Event::EVENT_VERSION`].
     fn upcasters() -> &'static [Upcaster] {
         &[]
     }
@@ -57,7 +57,7 @@ pub trait Event: Serialize + DeserializeOwned + Send + Sync + 'static {
     /// The variant's fields as JSON.
     ///
     /// # Errors
-    /// [`Error::Encode`] when serde fails, or writes another name than [`Event::event_type`].
+    /// [`Error::Encode`] if serde fails, or writes another name than [`Event::event_type`].
     fn encode(&self) -> Result<String> {
         let event_type = self.event_type();
         let json = serde_json::to_string(self).map_err(|source| Error::encode(event_type, source))?;
@@ -70,10 +70,10 @@ pub trait Event: Serialize + DeserializeOwned + Send + Sync + 'static {
         }
     }
 
-    /// An event from what the log has of it, brought up to [`Event::EVENT_VERSION`] by the upcasters.
+    /// Decodes a stored event, converted to [`Event::EVENT_VERSION`] by the upcasters.
     ///
     /// # Errors
-    /// The reason why it is none of these events: an unknown type or version, or data of another form.
+    /// The reason why decoding failed: an unknown type or version, or data in another form.
     fn decode(event_type: &str, event_version: &str, data: &str) -> Result<Self, serde_json::Error> {
         if event_version == Self::EVENT_VERSION {
             return Self::deserialize(Variant { name: event_type, data });
@@ -87,7 +87,7 @@ impl NewEvent {
     /// A typed event with a new id and no tags.
     ///
     /// # Errors
-    /// [`Error::Encode`] when the event cannot be written as JSON.
+    /// [`Error::Encode`] if the event cannot be written as JSON.
     pub fn of<T: Event>(event: &T, metadata: &Metadata) -> Result<Self> {
         Self::from_json(event.event_type(), T::EVENT_VERSION, event.encode()?, metadata)
     }
@@ -97,7 +97,7 @@ impl Recorded {
     /// The typed event.
     ///
     /// # Errors
-    /// [`Error::Decode`] with its position when it is not one of `T`'s.
+    /// [`Error::Decode`] with its position if it is not one of `T`'s variants.
     pub fn decode<T: Event>(&self) -> Result<T> {
         T::decode(&self.event_type, &self.event_version, &self.data).map_err(|source| self.undecodable(source))
     }
@@ -105,12 +105,12 @@ impl Recorded {
     /// The metadata.
     ///
     /// # Errors
-    /// [`Error::Decode`] with its position when it is not in the form of [`Metadata`].
+    /// [`Error::Decode`] with its position if it does not parse as [`Metadata`].
     pub fn metadata(&self) -> Result<Metadata> {
         serde_json::from_str(&self.metadata).map_err(|source| self.undecodable(source))
     }
 
-    /// The ids of its metadata by which it is found; none when that is of another form.
+    /// The indexed ids of its metadata; none if the metadata does not parse.
     pub(crate) fn causes(&self) -> Causes {
         self.metadata().map(|metadata| Causes::of(&metadata)).unwrap_or_default()
     }
@@ -128,9 +128,9 @@ impl Recorded {
 /// A typed event with its record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Envelope<T> {
-    /// What happened.
+    /// The typed event.
     pub event: T,
-    /// Why.
+    /// The metadata.
     pub metadata: Metadata,
     /// The stored record.
     pub recorded: Recorded,

@@ -1,13 +1,13 @@
-//! What a writer believes of an aggregate or a cell: its append is refused when that is wrong.
+//! The expectations of a writer about an aggregate or a cell. An append with a wrong one is refused.
 
-/// What a writer believes of an aggregate; the append is refused when it is wrong.
+/// The expected state of an aggregate; the append is refused if it is wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expected {
-    /// Nothing.
+    /// No expectation.
     Any,
     /// The aggregate has no events.
     NoStream,
-    /// The aggregate's last event has this sequence; 0 means that it has none.
+    /// The aggregate's last event has this sequence; 0 means it has none.
     Sequence(i64),
 }
 
@@ -21,18 +21,18 @@ impl std::fmt::Display for Expected {
     }
 }
 
-/// What a writer believes of a cell; the whole append is refused when it is wrong.
+/// The expected state of a cell; the whole append is refused if it is wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CellExpected {
-    /// Nothing.
+    /// No expectation.
     Any,
-    /// It is not there.
+    /// The cell does not exist.
     Absent,
-    /// It is not there, or nobody holds it any more: its time is over.
+    /// The cell does not exist, or its lease has expired.
     Free,
-    /// It has this version.
+    /// The cell has this version.
     Version(i64),
-    /// It has this version, and the time for which it is held is not over.
+    /// The cell has this version, and its lease has not expired.
     Held(i64),
 }
 

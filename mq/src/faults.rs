@@ -1,18 +1,18 @@
-//! Fault points for crash tests: the process kills itself around a commit, as the environment tells it.
+//! Fault points for crash tests: the process kills itself around a commit, as an environment variable says.
 //!
-//! `CREWLOG_KILL=before:N` or `after:N` means: before or after the commit of the append that holds position N;
-//! `CREWLOG_KILL=migrated` means: when a log has its newest form, and nothing of that is committed.
+//! `CREWLOG_KILL=before:N` or `after:N`: before or after the commit of the append that holds position N.
+//! `CREWLOG_KILL=migrated`: after migration to the newest format, before its commit.
 
 use crate::position::Position;
 
 /// A place in the writer where a process may die.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Point {
-    /// All behind the first position up to the second is written, nothing is committed.
+    /// Everything after the first position up to the second is written, but not committed.
     Before(Position, Position),
-    /// All behind the first position up to the second is committed, nobody was told.
+    /// Everything after the first position up to the second is committed, but not acknowledged.
     After(Position, Position),
-    /// The log is brought to its newest form, and nothing is committed.
+    /// The log is migrated to the newest format, but not committed.
     Migrated,
 }
 

@@ -15,13 +15,13 @@ use crate::recorded::Metadata;
 use crate::runner::Runner;
 use crate::store::EventStore;
 
-/// The stream in which scenarios are run, each in an aggregate of its own.
+/// The stream for scenarios; each scenario has its own aggregate.
 const STREAM: &str = "given";
 
 /// Begins a scenario of a handler with what has happened so far.
 ///
-/// Each `when` also holds the handler to both of its laws: after `Ok` its state equals the fold of the whole history, after
-/// `Err` it is unchanged. What is not as it should be panics with the difference, for use in tests.
+/// Each `when` also checks both laws of the handler: after `Ok` its state equals the fold of the whole history, after
+/// `Err` it is unchanged. A violation panics with the difference, for use in tests.
 ///
 /// There is an example [among those of the crate](crate#handlers).
 #[must_use]
@@ -30,7 +30,7 @@ pub fn given<H: Handler>(history: impl IntoIterator<Item = H::Event>) -> Given<H
     Given { n_given: history.len(), handler: H::fold(&history), history, steps: Vec::new() }
 }
 
-/// A scenario so far: what has happened, and the handler as it stands.
+/// A scenario so far: the history, and the handler's current state.
 pub struct Given<H: Handler> {
     handler: H,
     history: Vec<H::Event>,
@@ -38,14 +38,14 @@ pub struct Given<H: Handler> {
     steps: Vec<Step<H::Command>>,
 }
 
-/// A command, and what became of it.
+/// A command and its outcome.
 struct Step<C> {
     command: C,
-    /// Which events of the history it led to, or the refusal as text.
+    /// The events of the history that it led to, or the refusal as text.
     outcome: Result<Range<usize>, String>,
 }
 
-/// A scenario whose last command is decided: say what is expected of it.
+/// A scenario whose last command is decided: state the expected outcome next.
 #[must_use = "a scenario ends with what is expected"]
 pub struct When<H: Handler> {
     given: Given<H>,
@@ -60,10 +60,10 @@ where
     H::Event: PartialEq + Debug,
     H::Error: Debug,
 {
-    /// Gives the handler a command, and holds it to both laws.
+    /// Gives the handler a command, and checks both laws.
     ///
     /// # Panics
-    /// When the handler breaks one, with the difference.
+    /// If the handler breaks one, with the difference.
     #[track_caller]
     pub fn when(mut self, command: H::Command) -> When<H> {
         let n_before = self.history.len();
@@ -79,17 +79,17 @@ where
         When { given: self, command, outcome }
     }
 
-    /// The handler as it stands.
+    /// The handler in its current state.
     #[must_use]
     pub fn handler(&self) -> &H {
         &self.handler
     }
 
-    /// Runs the same scenario on a log: the given events are appended to a new aggregate, a runner executes the commands, and
-    /// the events, the refusals and the state must be the same there, also for a reader that loads everything again.
+    /// Runs the same scenario on a log: the given events are appended to a new aggregate, and a runner executes the
+    /// commands. Events, refusals and state must be the same there, also for a reader that loads everything again.
     ///
     /// # Panics
-    /// If they differ, with the difference, or if the log fails.
+    /// On a difference, which it prints, or if the log fails.
     #[track_caller]
     pub fn on(&self, store: &EventStore) -> impl Future<Output = ()>
     where
@@ -141,10 +141,10 @@ where
     H::Event: PartialEq + Debug,
     H::Error: Debug,
 {
-    /// It led to these events.
+    /// Expects these events.
     ///
     /// # Panics
-    /// When it led to others, or was refused.
+    /// If the outcome is different.
     #[track_caller]
     pub fn then(self, events: impl IntoIterator<Item = H::Event>) -> Given<H> {
         let expected = events.into_iter().collect::<Vec<_>>();
@@ -155,19 +155,19 @@ where
         self.done()
     }
 
-    /// It changed nothing.
+    /// Expects no events.
     ///
     /// # Panics
-    /// When it led to events, or was refused.
+    /// If the command led to events, or was refused.
     #[track_caller]
     pub fn then_nothing(self) -> Given<H> {
         self.then([])
     }
 
-    /// It was refused, with an error of which this is true.
+    /// Expects a refusal with an error for which `is_expected` is true.
     ///
     /// # Panics
-    /// When it led to events, or is refused otherwise.
+    /// If the outcome is different.
     #[track_caller]
     pub fn then_refused(self, is_expected: impl FnOnce(&H::Error) -> bool) -> Given<H> {
         match &self.outcome {
@@ -184,13 +184,13 @@ where
     }
 }
 
-/// Panics with the difference when two things are not the same.
+/// Panics with the difference if the two values differ.
 #[track_caller]
 fn check<T: PartialEq + Debug + ?Sized>(what: &str, found: &T, expected: &T) {
     assert!(found == expected, "{what}: - is missing, + is there instead\n{}", difference(found, expected));
 }
 
-/// Both as lines: what is common at the beginning and the end stands once.
+/// Both values as lines, with their common beginning and end printed once.
 fn difference<T: Debug + ?Sized>(found: &T, expected: &T) -> String {
     let (found, expected) = (format!("{found:#?}"), format!("{expected:#?}"));
     let (found, expected) = (found.lines().collect::<Vec<_>>(), expected.lines().collect::<Vec<_>>());

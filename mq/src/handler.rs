@@ -1,4 +1,4 @@
-//! Deciding: pure handlers, and why they are asked. Nothing here reads a log.
+//! Pure handlers, and the causes of their commands. Nothing here reads a log.
 
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -10,21 +10,21 @@ use crate::recorded::{Metadata, Recorded};
 
 /// A pure decider: commands into events, events into state.
 ///
-/// It does no I/O and reads no clock, id or random source: its commands bring them. Two laws hold for every handler:
+/// It does no I/O and reads no clock, id or random source: its commands carry such values. Two laws hold for each:
 ///
 /// 1. after `Ok(new)`, the state equals `fold(history ++ new)`;
 /// 2. after `Err`, the state is unchanged.
 ///
-/// A runner clones it when others write to its aggregate at the same time.
+/// A runner clones it when there are concurrent writers to its aggregate.
 pub trait Handler: Clone + Default {
-    /// What is asked for.
+    /// The type of commands.
     type Command;
-    /// What happened.
+    /// The type of events.
     type Event;
-    /// Why something is refused.
+    /// The type of refusals.
     type Error;
 
-    /// Decides, and applies what it decided. A command that changes nothing gives no events.
+    /// Decides on a command, and applies the resulting events. A command that changes nothing gives no events.
     ///
     /// # Errors
     /// The refusal; nothing has changed.
@@ -33,11 +33,12 @@ pub trait Handler: Clone + Default {
     /// Takes one event into the state.
     fn apply(&mut self, event: &Self::Event);
 
-    /// Where in the log the earliest applied event stands that was not yet told. Called once for each event, in their order,
-    /// for states that use positions as ids or fencing tokens. Commands that share an append are decided before it is called.
+    /// Tells the handler the log position of the first applied event that has none yet. Called once per event, in
+    /// order, for states that use positions as ids or fencing tokens. Commands that share an append are decided
+    /// before it is called.
     fn placed(&mut self, _position: Position) {}
 
-    /// The state after these events; of none, the default.
+    /// The state after these events; the default if there are none.
     fn fold(events: &[Self::Event]) -> Self {
         let mut handler = Self::default();
         for event in events {
@@ -47,7 +48,7 @@ pub trait Handler: Clone + Default {
     }
 }
 
-/// Why a command is given, from which the metadata and ids of its events follow.
+/// The cause of a command; the metadata and ids of its events derive from it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cause {
     metadata: Metadata,
@@ -64,14 +65,14 @@ pub(crate) struct Derived {
 }
 
 impl Cause {
-    /// A new request from outside: it begins a correlation of its own.
+    /// A new request from outside: it starts its own correlation.
     #[must_use]
     pub fn request() -> Self {
         let metadata = Metadata { correlation_id: Some(new_event_id()), ..Metadata::default() };
         Self { metadata, derived: None, command: None }
     }
 
-    /// Follows from an event: its correlation is inherited and the event is the cause.
+    /// The command follows from an event: it inherits its correlation and has it as its cause.
     #[must_use]
     pub fn event(cause: &Recorded) -> Self {
         let inherited = cause.metadata().ok().and_then(|metadata| metadata.correlation_id);
@@ -83,22 +84,22 @@ impl Cause {
         Self { metadata, derived: None, command: None }
     }
 
-    /// Is the reaction of a process to an event. The ids of the new events are derived from it, so that a process
-    /// which reacts again after a crash, or in two places, appends nothing twice.
+    /// The command is the reaction of a process to an event. The ids of the new events derive from that event, so a
+    /// process that reacts again after a crash, or in two places, appends nothing twice.
     #[must_use]
     pub fn reaction(process: &'static str, cause: &Recorded) -> Self {
         let derived = Derived { process, caused_at: cause.created_at, cause: cause.event_id };
         Self { derived: Some(derived), ..Self::event(cause) }
     }
 
-    /// The same, with the command kept in `extra.command` of the first event's metadata, so that it can be decided
-    /// again. A command that is a pure function of its causing event need not be kept.
+    /// Stores the command in `extra.command` of the first event's metadata, so that it can be decided again. A
+    /// command that is a pure function of its causing event need not be stored.
     #[must_use]
     pub fn keeping(self, command: Value) -> Self {
         Self { command: Some(command), ..self }
     }
 
-    /// The metadata of the event at this place among those that follow.
+    /// The metadata of the resulting event at this index.
     pub(crate) fn metadata_of(&self, index: usize) -> Metadata {
         match &self.command {
             Some(command) if index == 0 => {
@@ -108,7 +109,7 @@ impl Cause {
         }
     }
 
-    /// The metadata of the events that follow, but for a command that is kept with the first.
+    /// The metadata of the resulting events, except the command stored with the first.
     #[must_use]
     pub fn metadata(&self) -> &Metadata {
         &self.metadata

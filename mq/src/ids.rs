@@ -1,4 +1,4 @@
-//! Event ids: time-ordered for what happens once, derived for a reaction that may be repeated.
+//! Event ids: time-ordered for unique events, derived for reactions that may be repeated.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -12,14 +12,14 @@ pub fn new_event_id() -> Uuid {
     id_made_at(SystemTime::now())
 }
 
-/// A time before 1970 cannot stand in an id: it is taken for 1970, and what is random tells the ids apart.
+/// An id cannot hold a time before 1970, so 1970 is used; the random part keeps the ids distinct.
 fn id_made_at(wall: SystemTime) -> Uuid {
     if wall < UNIX_EPOCH { Uuid::new_v7(uuid::Timestamp::from_unix(NoContext, 0, 0)) } else { Uuid::now_v7() }
 }
 
-/// The id of the `index`-th event with which `process` reacts to `cause`: UUIDv8 from the time of the cause and
-/// a hash of the three, so a repeated reaction has the same ids and is recognised. A process that reacts to one event
-/// in two aggregates, or twice, must use two names.
+/// The id of the `index`-th event with which `process` reacts to `cause`: a UUIDv8 from the time of the cause and a
+/// hash of the three. A repeated reaction has the same ids and is recognised. A process that reacts to one event in
+/// two aggregates, or twice, must use two names.
 ///
 /// Bytes 0..6 are the milliseconds of `caused_at`, as in UUIDv7; the rest is UUIDv5 in the namespace of the cause.
 #[must_use]

@@ -1,5 +1,5 @@
-//! What may be taken in from another copy of a log: every import is judged by these rules, on every database, within the one
-//! transaction that takes it in. It knows no database: who imports looks up what is asked here, record by record or in pages.
+//! The rules for importing events from another copy of a log. Every database applies them within the import's one
+//! transaction, and looks up the facts that they need, record by record or in pages.
 
 use crate::backend::LogIdentity;
 use crate::error::{Error, Result};
@@ -11,24 +11,24 @@ use crate::report::Imported;
 /// An import in progress. Only the import changes the log meanwhile.
 #[derive(Debug)]
 pub(crate) struct Import {
-    /// Where the log ended before.
+    /// The end of the log before the import.
     head: Position,
     last: Option<Previous>,
-    /// Whether the log must become the log of the import first: it is empty, and has another identity.
+    /// True if the log must first take the import's identity: it is empty, and has another one.
     pub(crate) adopts: bool,
 }
 
 /// The action for a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Taken {
-    /// The log has an event there: [`Import::compare`] the two.
+    /// The log has an event at this position: [`Import::compare`] the two.
     Known,
-    /// The log ends before it: [`Import::add`] it.
+    /// The log ends before this position: [`Import::add`] the record.
     New,
 }
 
 impl Import {
-    /// An empty log becomes the log of the import; any other must be it already.
+    /// An empty log becomes the log of the import; any other log must have the same identity.
     pub(crate) fn begin(log: &LogIdentity, head: Position, import: &LogIdentity) -> Result<Self> {
         if import.format < 1 {
             return Err(invalid(None, format!("there is no log format {}", import.format)));
@@ -60,7 +60,7 @@ impl Import {
         Ok(if position <= self.head { Taken::Known } else { Taken::New })
     }
 
-    /// An event that the log has must be the same.
+    /// Compares a record with the log's event at its position; they must be equal.
     pub(crate) fn compare(known: &Recorded, record: &Recorded) -> Result<()> {
         match difference(known, record) {
             Some(differs) => Err(Error::Forked { position: record.position, differs }),
@@ -68,11 +68,11 @@ impl Import {
         }
     }
 
-    /// Judges a record that the log has not, by the last sequence of its aggregate and by who has its id already.
+    /// Judges a new record, given the last sequence of its aggregate and the position of any event with the same id.
     pub(crate) fn add(&self, record: &Recorded, sequence: i64, same_id: Option<Position>) -> Result<()> {
         let position = record.position;
         if position.0 == self.head.0 + 1 && record.append_start != position {
-            // A log ends with an append, and here it has ended.
+            // A log ends with a complete append, and this one has ended here.
             return Err(Error::Forked { position, differs: "append_start" });
         }
         let next = sequence.saturating_add(1);
@@ -88,13 +88,13 @@ impl Import {
         Ok(())
     }
 
-    /// The last that was taken.
+    /// The last position taken.
     pub(crate) fn position(&self) -> Position {
         self.last.map_or(Position(0), |last| last.position)
     }
 
-    /// Judges the whole, by where the last whole append ends at or before [`Import::position`]: the log may be ahead of the
-    /// import, but not within an append.
+    /// Judges the whole import, given the end of the last complete append at or before [`Import::position`]. The log
+    /// may be ahead of the import, but not within an append.
     pub(crate) fn end(&self, whole: Position) -> Result<Imported> {
         let (position, head) = (self.position(), self.head);
         if whole < position {
@@ -129,7 +129,7 @@ fn difference(known: &Recorded, given: &Recorded) -> Option<&'static str> {
     fields.into_iter().find(|(_, is_equal)| !is_equal).map(|(name, _)| name)
 }
 
-/// White space around JSON means nothing, and an export leaves it out.
+/// JSON without surrounding white space, which an export omits.
 fn bare(json: &str) -> &str {
     json.trim_matches([' ', '\t', '\r', '\n'])
 }

@@ -1,5 +1,5 @@
-//! What a log takes in: every append is judged by these rules, on every database, within the transaction that would write it.
-//! It knows no database; what it must know of the log it asks a [`Ledger`] for.
+//! The rules that accept or refuse an append. Every database applies them within the writing transaction, and answers
+//! their questions about the log through a [`Ledger`].
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ use crate::position::{Place, Position};
 use crate::query::Query;
 use crate::recorded::{Metadata, Recorded};
 
-/// The space and the key of the cell that tells of the last change of any cell: it has the greatest version of all, also of
-/// those that were deleted, and is held until the log time of that change. No caller's can be so named.
+/// The space and the key of the cell that records the last change of any cell: it has the greatest version of all
+/// cells, including deleted ones, and is held until the log time of that change. Callers cannot use this name.
 pub(crate) const LAST_CHANGE: (&str, &str) = ("", "");
 
-/// The log as a transaction sees it, with what the transaction has written already.
+/// The log as a transaction sees it, including its own writes.
 pub(crate) trait Ledger {
-    /// A fault of the database.
+    /// An error of the database.
     type Fault;
 
     /// The event with the id of `event`, if there is one.
@@ -27,10 +27,10 @@ pub(crate) trait Ledger {
     /// The sequence of an aggregate's last event; 0 when it has none.
     fn sequence(&mut self, stream_id: &str, aggregate_id: &str) -> Result<i64, Self::Fault>;
 
-    /// The first event after a position that matches.
+    /// The first matching event after a position.
     fn first_match(&mut self, query: &Query, after: Position) -> Result<Option<Position>, Self::Fault>;
 
-    /// What a change of this cell is judged by.
+    /// The facts that decide on a change of this cell.
     fn cell(&mut self, space: &str, key: &str) -> Result<Option<Held>, Self::Fault>;
 
     /// Writes an event.
@@ -40,11 +40,11 @@ pub(crate) trait Ledger {
     fn change_cell(&mut self, change: &CellChange, held: Held) -> Result<(), Self::Fault>;
 }
 
-/// An event with the id of an event to be appended.
+/// A recorded event with the id of an event to be appended.
 pub(crate) struct Known {
     pub(crate) place: Place,
     pub(crate) created_at: Timestamp,
-    /// Whether aggregate, type, version, tags and data are the same.
+    /// True if aggregate, type, version, tags and data are equal.
     pub(crate) is_equal: bool,
 }
 
@@ -73,7 +73,7 @@ impl Entry<'_> {
     }
 }
 
-/// One transaction in the making: appends are judged one after another, each against what those before it wrote.
+/// A transaction in progress: appends are judged one after another, each including the writes of earlier ones.
 pub(crate) struct Judge<L> {
     pub(crate) ledger: L,
     head: Position,
@@ -82,7 +82,7 @@ pub(crate) struct Judge<L> {
 }
 
 impl<L: Ledger> Judge<L> {
-    /// A judge at the end of the log, at a moment of log time. It records a step of the wall clock.
+    /// A judge at the end of the log, at this log time. It records a step of the wall clock.
     pub(crate) fn begin(ledger: L, head: Position, reading: &Reading) -> Result<Self, L::Fault> {
         let mut judge = Self { ledger, head, now: reading.now, has_written: false };
         if let Some(step) = reading.stepped_back {
@@ -91,18 +91,18 @@ impl<L: Ledger> Judge<L> {
         Ok(judge)
     }
 
-    /// The position of the last event that was written or found.
+    /// The position of the last event written or found.
     #[cfg(any(feature = "sqlite", feature = "postgres"))]
     pub(crate) fn head(&self) -> Position {
         self.head
     }
 
-    /// The log time of what was written, if anything was.
+    /// The log time of the writes, if there are any.
     pub(crate) fn written_at(&self) -> Option<Timestamp> {
         self.has_written.then_some(self.now)
     }
 
-    /// Writes an append, or refuses it and leaves no trace. The outer error is a fault of the database.
+    /// Writes an append, or refuses it without effect. The outer error is one of the database.
     pub(crate) fn judge(&mut self, append: &Append) -> Result<Result<Appended>, L::Fault> {
         match self.repetition(append)? {
             Ok(None) => {}
@@ -119,7 +119,7 @@ impl<L: Ledger> Judge<L> {
         }
         if let &Some(NoneMatching { ref query, after }) = &append.none_matching {
             if after > self.head {
-                // The decision is based on events that the log does not have.
+                // The decision is based on events beyond the end of the log.
                 return Ok(Err(Error::WentBack { known: after, head: self.head }));
             }
             if let Some(position) = self.ledger.first_match(query, after)? {
@@ -151,7 +151,7 @@ impl<L: Ledger> Judge<L> {
         Ok(())
     }
 
-    /// Judges the ids, before all else: `None` when none is known.
+    /// Judges the ids first; `None` if all are new.
     fn repetition(&mut self, append: &Append) -> Result<Result<Option<Appended>>, L::Fault> {
         let (mut known, mut unknown) = (Vec::new(), None);
         for write in &append.writes {
@@ -174,7 +174,7 @@ impl<L: Ledger> Judge<L> {
         Ok(Ok(Some(Appended { places, cells: Vec::new(), created_at: first.created_at, repeated: true })))
     }
 
-    /// Writes the events behind the last sequences of their aggregates.
+    /// Writes the events after the last sequences of their aggregates.
     fn write(&mut self, append: &Append, sequences: &[i64]) -> Result<Vec<Place>, L::Fault> {
         let append_start = Position(self.head.0 + 1);
         let mut places = Vec::new();
@@ -196,8 +196,8 @@ impl<L: Ledger> Judge<L> {
         Ok(places)
     }
 
-    /// Gives each cell a version above all that any cell ever had, also when it was deleted and is made again: one moment of
-    /// log time may see many changes, so the greatest is kept.
+    /// Gives each changed cell a version above that of any cell so far, even if it was deleted and is created again.
+    /// One moment of log time may see many changes, so the greatest version is stored.
     fn change_cells(&mut self, append: &Append, found: &[Option<Held>]) -> Result<Vec<i64>, L::Fault> {
         if append.cells.is_empty() {
             return Ok(Vec::new());

@@ -1,5 +1,5 @@
-//! What every event of a log keeps, seen from the event before it: an import is held to it before it is taken in, and a
-//! log afterwards. It knows nothing of other events, so neither gaps, sequences nor ids are judged here.
+//! The invariants of an event relative to the previous one, for imports and checks. Gaps, sequences and ids need more
+//! of the log and are judged elsewhere.
 
 use std::cmp::Ordering;
 
@@ -11,7 +11,7 @@ use crate::limits::{self, APPEND_EVENTS_MAX, check_name, check_sizes};
 use crate::position::Position;
 use crate::recorded::{Metadata, Recorded};
 
-/// The format of a log that this code reads and writes; there is no way from one format to another.
+/// The only log format that this code reads and writes. Formats are not converted.
 pub(crate) const FORMAT: i64 = 2;
 
 /// Refuses a log of another format.
@@ -23,7 +23,7 @@ pub(crate) fn check_format(place: String, found: i64) -> Result<()> {
     }
 }
 
-/// What the next event must fit.
+/// The facts about an event that constrain the next one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Previous {
     pub(crate) position: Position,
@@ -38,7 +38,7 @@ impl Previous {
     }
 }
 
-/// The first inconsistency of this event, if any. `previous` is `None` before the first event.
+/// The first violation by this event, if any. `previous` is `None` before the first event.
 pub(crate) fn broken(previous: Option<Previous>, event: &Recorded) -> Option<String> {
     broken_order(previous, event).or_else(|| broken_parts(event))
 }
@@ -56,7 +56,7 @@ fn broken_order(previous: Option<Previous>, event: &Recorded) -> Option<String> 
             let (created_at, before) = (created_at.0, previous.created_at.0);
             Some(format!("created_at runs backwards, from {before} to {created_at} microseconds since 1970"))
         }
-        // After a gap the append is unknown.
+        // After a gap the event's append is unknown.
         Some(previous) if begins || previous.position.0.saturating_add(1) != position.0 => None,
         Some(previous) if *append_start != previous.append_start => {
             let before = previous.append_start;
@@ -94,7 +94,7 @@ fn broken_parts(event: &Recorded) -> Option<String> {
     data.or_else(metadata).or_else(form)
 }
 
-/// The limits of an append, for an event that is said to have come with one.
+/// Checks the limits of an append on an event, as far as they apply to one.
 fn check_limits(event: &Recorded) -> Result<()> {
     check_sizes(&event.event_type, &event.data, &event.metadata, &event.tags)?;
     check_name("stream id", &event.stream_id)?;

@@ -16,22 +16,22 @@ use crate::recorded::{Page, Recorded};
 use crate::report::{Checked, Imported, Stats};
 use crate::tail::Tail;
 
-/// The changes that a layer makes.
+/// The transformations of a layer.
 pub(crate) trait Layer: Send + Sync + 'static {
-    /// The append for the log below.
+    /// Transforms an append for the log below.
     fn stored<'a>(&'a self, below: &'a dyn Backend, append: Append) -> BoxFuture<'a, Result<Append>>;
 
-    /// Changes events of the log below into what readers get.
+    /// Transforms events of the log below for readers.
     fn restore<'a>(&'a self, below: &'a dyn Backend, events: &'a mut [Recorded]) -> BoxFuture<'a, Result<()>>;
 
-    /// False for an event that readers get unchanged.
+    /// True if readers get a changed form of the event.
     fn changes(&self, event: &Recorded) -> bool;
 
     /// As [`Backend::keeps_snapshots`].
     fn keeps_snapshots<'a>(&'a self, below: &'a dyn Backend, query: &'a Query) -> BoxFuture<'a, Result<bool>>;
 }
 
-/// A log with a layer over it.
+/// A log with a layer on top.
 pub(crate) struct Layered<L> {
     below: Arc<dyn Backend>,
     layer: L,
@@ -45,7 +45,7 @@ impl<L: Layer> Layered<L> {
 
 impl<L: Layer> Backend for Layered<L> {
     fn append(&self, append: Append) -> BoxFuture<'_, Result<Appended>> {
-        // The stored form may refer to events that the layer reads for it.
+        // The stored form may refer to events that the layer reads to create it.
         let generation = append.generation.unwrap_or_else(|| self.below.tail().generation());
         let append = append.decided_in(generation);
         async move { self.below.append(self.layer.stored(&*self.below, append).await?).await }.boxed()

@@ -26,10 +26,10 @@
 //!
 //! # Append
 //!
-//! An [`Append`] is made whole or not at all: writes to one aggregate or to several, each with what its writer believes of
-//! it ([`Expected`]), at most one condition on the rest of the log, and changes of [cells](Cell). A refusal is an [`Error`]
-//! that says what the log holds instead. An append with the same ids and content may be repeated at any time: it changes
-//! nothing and returns the first places, so a lost answer is no trouble.
+//! An [`Append`] is atomic: writes to one or several aggregates, each with the writer's expectation ([`Expected`]),
+//! at most one condition on the rest of the log, and changes of [cells](Cell). A refusal is an [`Error`] that
+//! describes the actual state of the log. An append with the same ids and content may be repeated at any time: it
+//! changes nothing and returns the first places, so a lost reply does no harm.
 //!
 //! ```
 //! # use crewlog_mq::{Append, Error, EventStore, Expected, Metadata, NewEvent, Query};
@@ -51,10 +51,10 @@
 //!
 //! # Read
 //!
-//! A [`Query`] says which events: of a stream, an aggregate, a type, with tags, by id, correlation or cause, or any of several
-//! such. A [`Range`] says which part of the log, by position and time, forwards or backwards. Typed events come from
-//! [`EventStore::load_events`] and [`EventStore::load`], records as they stand from [`EventStore::read`]. An event that
-//! cannot be decoded fails those; [`EventStore::load_items`] gives it as an item among the others.
+//! A [`Query`] selects events: of a stream, an aggregate, a type, with tags, by id, correlation or cause, or a
+//! combination of several queries. A [`Range`] selects part of the log, by position and time, forwards or backwards.
+//! [`EventStore::load_events`] and [`EventStore::load`] return typed events, and fail at one that cannot be decoded;
+//! [`EventStore::load_items`] returns such an error as an item. [`EventStore::read`] returns records as stored.
 //!
 //! ```
 //! # use crewlog_mq::{Append, Error, EventStore, Expected, Metadata, NewEvent, Query, Range};
@@ -79,8 +79,8 @@
 //!
 //! # Follow
 //!
-//! [`EventStore::subscribe`] gives all of the history and then what comes, by one stream without end. Faults are items, and
-//! the stream goes on. A follower that keeps its position somewhere goes on from there with [`Start::After`].
+//! [`EventStore::subscribe`] returns the history and then new events, as one endless stream. Errors are items, and
+//! the stream continues. A follower that stores its position continues from there with [`Start::After`].
 //!
 //! ```
 //! # use crewlog_mq::{Append, Error, EventStore, Expected, Metadata, NewEvent, Query, Start};
@@ -103,10 +103,10 @@
 //!
 //! # Handlers
 //!
-//! A [`Handler`] decides: it is pure, takes commands and gives events, and its state is the fold of its events. A [`Runner`]
-//! runs one on a log: it reads new events, asks the handler, appends its decision, and decides again when others were
-//! faster. [`Runner::new`] is for a decision within one aggregate, [`Runner::over`] for one over all events that match a
-//! query. [`given`] tests a handler as data, in memory and on a log, and holds it to its laws.
+//! A [`Handler`] decides: it is pure, turns commands into events, and its state is the fold of its events. A [`Runner`]
+//! runs one on a log: it reads new events, asks the handler, appends its decision, and decides again if concurrent
+//! writers were faster. [`Runner::new`] is for decisions within one aggregate, [`Runner::over`] for decisions over all
+//! events that match a query. [`given`] tests a handler as data, in memory and on a log, and checks its laws.
 //!
 //! ```
 //! use crewlog_mq::{Cause, Event, EventStore, Handler, Runner, Snapshot, given};
@@ -167,17 +167,17 @@
 //!
 //! # Older events
 //!
-//! What is in the log stays as it is. When an event type changes its form, it raises [`Event::EVENT_VERSION`] and says by
-//! [`Upcaster`]s how older events are read. An event of an unknown type or version is an [`Error::Decode`] with its position:
-//! an item of a stream, and of [`EventStore::load_items`]; a runner stops at it, since it would decide on half of the
-//! history.
+//! Stored events never change. When an event type changes its form, raise [`Event::EVENT_VERSION`] and add
+//! [`Upcaster`]s that convert older events. An event of an unknown type or version is an [`Error::Decode`] with its
+//! position: streams and [`EventStore::load_items`] return it as an item; a runner stops at it, since it would decide
+//! on half of the history.
 //!
 //! # Backends
 //!
 //! The store uses a [`Backend`] of plain records: SQLite (feature `sqlite`, on by default), PostgreSQL (feature
 //! `postgres`), or [`Memory`], which defines in plain Rust what every backend does. A test wraps one in its own backend with [`EventStore::on`].
 //!
-//! # What is promised
+//! # Promises
 //!
 //! Each promise, with the test that shows it, is in
 //! [guarantees.md](https://github.com/crewlog/crewlog/blob/main/docs/internal/guarantees.md).

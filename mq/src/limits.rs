@@ -20,9 +20,9 @@ pub const APPEND_CELLS_MAX: usize = 1024;
 pub const CELL_BYTES_MAX: usize = 32 << 20;
 /// The longest time for which a cell can be held without a change.
 pub const LEASE_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
-/// With every hint lost, an event is seen this much later at the most.
+/// The longest delay until an event is seen if every hint is lost.
 pub const POLL_INTERVAL: Duration = Duration::from_millis(250);
-/// How long a caller's own statements in the transaction of an append may take.
+/// How long a caller's own statements may take in the transaction of an append.
 #[cfg(feature = "sqlite")]
 pub const JOINED_TIME_MAX: Duration = Duration::from_secs(2);
 /// The most alternatives of a query.
@@ -31,20 +31,20 @@ pub const QUERY_ALTERNATIVES_MAX: usize = 64;
 pub const PAGE_EVENTS_MAX: usize = 10_000;
 /// A read returns no more once its events have this many bytes of `data` and `metadata`.
 pub const PAGE_BYTES_MAX: usize = 64 << 20;
-/// The most findings that one check tells of.
+/// The most findings that one check reports.
 pub const FINDINGS_MAX: usize = 100;
 
-/// The first and the longest wait after a fault; each wait is twice the one before.
+/// The first and the longest wait after a fault; each wait is twice the previous one.
 pub(crate) const BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 /// The most bytes of a name that an error shows.
 const SHOWN_BYTES_MAX: usize = 40;
 
-/// Refuses what exceeds a limit; `what` says what it is.
+/// Refuses a value that exceeds a limit; `what` names the value.
 pub(crate) fn check(limit: &'static str, what: impl std::fmt::Display, value: usize, max: usize) -> Result<()> {
     if value > max { Err(Error::LimitPassed { limit, what: what.to_string(), value, max }) } else { Ok(()) }
 }
 
-/// The limits of what an event carries beside its names.
+/// The limits of an event's contents.
 pub(crate) fn check_sizes(event_type: &str, data: &str, metadata: &str, tags: &[String]) -> Result<()> {
     check("payload_bytes_max", format_args!("the bytes of {event_type}"), data.len(), PAYLOAD_BYTES_MAX)?;
     let what = format_args!("the bytes of the metadata of {event_type}");
@@ -53,7 +53,7 @@ pub(crate) fn check_sizes(event_type: &str, data: &str, metadata: &str, tags: &[
     tags.iter().try_for_each(|tag| check_name("tag", tag))
 }
 
-/// The limits of a name.
+/// The limit of a name.
 pub(crate) fn check_name(what: &'static str, name: &str) -> Result<()> {
     if name.is_empty() {
         return Err(Error::InvalidAppend { reason: format!("the {what} is empty") });

@@ -1,5 +1,6 @@
-//! A log in plain memory, which says what every backend does: a list of events under a lock. Nothing here is fast or clever;
-//! where another backend differs from it, one of the two is wrong. It lives as long as its store and keeps nothing on a disk.
+//! The in-memory log, which defines the behaviour of every backend: a list of events under a lock. It favours
+//! simplicity over speed; where another backend differs from it, one of the two is wrong. It lives as long as its
+//! store.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -30,17 +31,17 @@ use crate::tail::{End, Tail};
 pub struct Memory(Arc<Inner>);
 
 struct Inner {
-    /// Who holds it may write. An import holds it for long, and what waits for it must not block a thread.
+    /// Held by the current writer. An import holds it for long, so waiting for it must not block a thread.
     writing: tokio::sync::Mutex<()>,
     log: Mutex<Log>,
     log_time: LogTime,
     tail: Arc<Tail>,
 }
 
-/// It never goes back.
+/// This log never goes back.
 const GENERATION: u64 = 0;
 
-/// All that there is.
+/// The contents of the log.
 #[derive(Clone)]
 struct Log {
     identity: LogIdentity,
@@ -138,7 +139,7 @@ impl Inner {
     }
 
     fn log(&self) -> MutexGuard<'_, Log> {
-        // Whoever panicked was reading: what writes has been judged before, and cannot fail.
+        // A panic under the lock came from a reader: writes are judged before, and cannot fail.
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -155,13 +156,13 @@ impl Inner {
             self.log_time.learn(time);
         }
         if log.events.len() > before {
-            // While the log is locked, so that the tail hears of all commits in their order.
+            // Under the lock, so that the tail receives all commits in order.
             self.tail.publish(GENERATION, log.events[before..].to_vec());
         }
         outcome
     }
 
-    /// On a copy, which takes the place of the log when all is judged.
+    /// Imports into a copy, which replaces the log once everything is judged.
     fn import(&self, identity: &LogIdentity, records: Records) -> Result<Imported> {
         let _writing = self.writing.blocking_lock();
         self.check_open()?;
@@ -203,7 +204,7 @@ impl Log {
         self.events.iter().find(|event| event.event_id == event_id)
     }
 
-    /// The log time of the last write, be it of an event or of a cell.
+    /// The log time of the last write of an event or a cell.
     fn last_time(&self) -> Timestamp {
         let key = (LAST_CHANGE.0.to_owned(), LAST_CHANGE.1.to_owned());
         let changed = self.cells.get(&key).and_then(|cell| cell.held_until);

@@ -1,4 +1,4 @@
-//! Reading a range page by page: while one page is worked on, the next is read. Never more than two pages are held.
+//! Reads a range page by page, prefetching the next page. It never holds more than two pages.
 
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -18,7 +18,7 @@ pub(crate) struct Pages {
     next: Next,
     /// All pages are of this generation of the log.
     generation: u64,
-    /// Set from the start in a pinned store, otherwise by the first page. Until then the generation may still change.
+    /// Set from the start in a pinned store, else by the first page. Until then the generation may still change.
     has_begun: bool,
 }
 
@@ -29,7 +29,7 @@ enum Next {
 }
 
 impl Pages {
-    /// The pages of one generation of the log: of `pinned`, or of the one in which the first is read.
+    /// The pages of one generation of the log: `pinned`, or the generation of the first page.
     pub(crate) fn new(
         backend: Arc<dyn Backend>,
         query: Query,
@@ -42,7 +42,7 @@ impl Pages {
         Self { backend, query, limit, next, generation, has_begun }
     }
 
-    /// The next page; none behind the last. After an error the same page is read again.
+    /// The next page; `None` after the last. After an error the same page is read again.
     ///
     /// # Errors
     /// A fault of the database, or [`crate::Error::WentBack`] if the log went back.
@@ -72,7 +72,7 @@ impl Pages {
         }
     }
 
-    /// Begins to read a page. It is awaited later, so nobody need be woken now.
+    /// Begins to read a page. It is awaited later, so it needs no waker now.
     fn begin(&mut self, range: Range) {
         let mut reading = self.read(range);
         if let Poll::Ready(read) = reading.as_mut().poll(&mut Context::from_waker(Waker::noop())) {

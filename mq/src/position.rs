@@ -13,7 +13,7 @@ impl std::fmt::Display for Position {
     }
 }
 
-/// Where an event landed.
+/// The places of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
     /// In the whole log.

@@ -1,5 +1,5 @@
-//! Which events: one type that filters a read, is the condition of an append and selects what a group works on; and
-//! which part of the log is read.
+//! Selects events. The same type filters a read, is the condition of an append and selects the events of a group. A
+//! range selects the part of the log to read.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -10,7 +10,7 @@ use crate::limits::{self, QUERY_ALTERNATIVES_MAX, TAGS_MAX};
 use crate::position::Position;
 use crate::recorded::{Causes, Page, Recorded};
 
-/// Which events: unset parts do not filter, set ones must all hold, or else one of the alternatives in `or`.
+/// Selects events: all set fields must match, or else one of the alternatives in `or`. Unset fields do not filter.
 ///
 /// It means the same in memory ([`Query::matches`]) and on every database.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -25,19 +25,19 @@ pub struct Query {
     /// The aggregate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub aggregate_id: Option<String>,
-    /// Tags that an event must bear, all of them.
+    /// Tags that an event must have, all of them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
     /// The event's own id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub event_id: Option<Uuid>,
-    /// The correlation in its metadata: all that followed from one request.
+    /// The correlation in its metadata, shared by all events of one request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub correlation_id: Option<Uuid>,
-    /// The cause in its metadata: what followed directly from one event.
+    /// The cause in its metadata: selects the direct consequences of one event.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub causation_id: Option<Uuid>,
-    /// Alternatives, each whole: an event that matches one of them matches too.
+    /// Alternatives, each a complete query: an event matches if it matches any of them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub or: Vec<Query>,
 }
@@ -61,7 +61,7 @@ impl Query {
         Self { aggregate_id: Some(aggregate_id.to_owned()), ..Self::stream(stream_id) }
     }
 
-    /// The events that bear this tag.
+    /// The events with this tag.
     #[must_use]
     pub fn tag(tag: impl Into<String>) -> Self {
         Self { tags: vec![tag.into()], ..Self::default() }
@@ -73,7 +73,7 @@ impl Query {
         Self { event_id: Some(event_id), ..Self::default() }
     }
 
-    /// All that followed from one request.
+    /// All events that followed from one request.
     #[must_use]
     pub fn correlation(correlation_id: Uuid) -> Self {
         Self { correlation_id: Some(correlation_id), ..Self::default() }
@@ -85,7 +85,7 @@ impl Query {
         Self { causation_id: Some(event_id), ..Self::default() }
     }
 
-    /// The same, of one event type only.
+    /// Restricts the query to one event type.
     #[must_use]
     pub fn of_type(mut self, event_type: &str) -> Self {
         self.or = self.or.into_iter().map(|other| other.of_type(event_type)).collect();
@@ -93,7 +93,7 @@ impl Query {
         self
     }
 
-    /// The same, of any of these event types. An empty list matches nothing.
+    /// Restricts the query to these event types. An empty list matches nothing.
     #[must_use]
     pub fn of_types<'a>(self, event_types: impl IntoIterator<Item = &'a str>) -> Self {
         let of_each = event_types.into_iter().map(|event_type| self.clone().of_type(event_type));
@@ -101,7 +101,7 @@ impl Query {
         of_each.reduce(Self::or).unwrap_or_else(|| self.of_type(""))
     }
 
-    /// The same, and only events that bear this tag too.
+    /// Restricts the query to events that also have this tag.
     #[must_use]
     pub fn and_tag(mut self, tag: impl Into<String>) -> Self {
         let tag = tag.into();
@@ -110,7 +110,7 @@ impl Query {
         self
     }
 
-    /// What matches this or the other.
+    /// Events that match either query.
     #[must_use]
     pub fn or(mut self, mut other: Self) -> Self {
         let alternatives = std::mem::take(&mut other.or);
@@ -119,7 +119,7 @@ impl Query {
         self
     }
 
-    /// Whether an event of the log matches.
+    /// True if an event of the log matches.
     #[must_use]
     pub fn matches(&self, event: &Recorded) -> bool {
         self.matches_parts(&Parts {
@@ -132,7 +132,7 @@ impl Query {
         })
     }
 
-    /// This and its alternatives, each without alternatives of its own in view.
+    /// This query and its alternatives, each to be matched without its own alternatives.
     pub(crate) fn alternatives(&self) -> Vec<&Self> {
         let mut flat = vec![self];
         for other in &self.or {
@@ -178,46 +178,46 @@ impl Query {
     }
 }
 
-/// What a query looks at.
+/// The parts of an event that a query examines.
 pub(crate) struct Parts<'a> {
     pub(crate) stream_id: &'a str,
     pub(crate) aggregate_id: &'a str,
     pub(crate) event_type: &'a str,
     pub(crate) tags: &'a [String],
     pub(crate) event_id: Uuid,
-    /// Asked only when it matters: an event of the log has them in its metadata.
+    /// Evaluated only if the query needs it: a recorded event must parse its metadata for it.
     pub(crate) causes: &'a dyn Fn() -> Causes,
 }
 
-/// Which part of the log, and in which direction. All bounds hold together.
+/// Part of the log, and a direction. All bounds apply together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Range {
     /// Exclusive.
     pub after: Position,
     /// Inclusive; the head of the log when unset.
     pub up_to: Option<Position>,
-    /// Inclusive: no event that was made before.
+    /// Inclusive: excludes events made before.
     pub since: Option<Timestamp>,
-    /// Inclusive: no event that was made after.
+    /// Inclusive: excludes events made after.
     pub until: Option<Timestamp>,
     /// From the last to the first.
     pub backwards: bool,
 }
 
 impl Range {
-    /// All that comes after a position.
+    /// All events after a position.
     #[must_use]
     pub fn after(after: Position) -> Self {
         Self { after, ..Self::default() }
     }
 
-    /// All from the first event to this one.
+    /// All events up to and including this position.
     #[must_use]
     pub fn up_to(position: Position) -> Self {
         Self::between(Position(0), position)
     }
 
-    /// All that comes after one position, up to and including another.
+    /// All events after one position, up to and including another.
     #[must_use]
     pub fn between(after: Position, up_to: Position) -> Self {
         Self { after, up_to: Some(up_to), ..Self::default() }
@@ -229,7 +229,7 @@ impl Range {
         Self { backwards: true, ..self }
     }
 
-    /// What is left of this range behind a page of it, or nothing.
+    /// The rest of this range after a page of it; `None` at the end.
     #[must_use]
     pub fn rest(self, page: &Page) -> Option<Self> {
         match (page.more, self.backwards) {

@@ -1,6 +1,6 @@
-//! Appends on their way to the one writer of a process: what has queued goes into one commit.
+//! Queues appends for the one writer of a process: all queued appends go into one commit.
 //!
-//! There is no timer: the previous commit is the time in which the next batch queues.
+//! There is no timer: the next batch queues while the previous one commits.
 
 use std::sync::Arc;
 
@@ -16,14 +16,14 @@ use crate::recorded::Recorded;
 #[cfg(feature = "sqlite")]
 use crate::tail::End;
 
-/// Appends that may wait for the writer; more wait in separate tasks.
+/// The most appends that may wait for the writer; further ones wait in separate tasks.
 pub(crate) const QUEUE_APPENDS_MAX: usize = 1024;
 /// The most appends of one commit.
 const BATCH_APPENDS_MAX: usize = 512;
-/// About the most bytes of one commit.
+/// The approximate maximum size of one commit, in bytes.
 const BATCH_BYTES_MAX: usize = 4 << 20;
 
-/// An append on its way to the writer.
+/// A queued append.
 pub(crate) struct Request {
     pub(crate) append: Append,
     pub(crate) reply: oneshot::Sender<Result<Appended>>,
@@ -49,7 +49,7 @@ pub(crate) async fn request(requests: &mpsc::Sender<Request>, append: Append) ->
     answer.await.map_err(|error| Error::NotAcknowledged { source: Arc::new(error) })?
 }
 
-/// All that has queued behind `first`, up to the size of a batch.
+/// All appends queued after `first`, up to the size of a batch.
 pub(crate) fn drain(first: Request, queue: &mut mpsc::Receiver<Request>) -> Vec<Request> {
     let size = |request: &Request| -> usize {
         let events = request.append.writes.iter().flat_map(|write| &write.events);
@@ -67,7 +67,7 @@ pub(crate) fn drain(first: Request, queue: &mut mpsc::Receiver<Request>) -> Vec<
     batch
 }
 
-/// Answers the callers of a batch; each has the fault if there is one, which is returned.
+/// Answers the callers of a batch. If there is a fault, all of them get it, and it is returned.
 pub(crate) fn answer(
     replies: Vec<oneshot::Sender<Result<Appended>>>,
     outcomes: Result<Vec<Result<Appended>>>,
@@ -96,7 +96,7 @@ pub(crate) fn last_of(appends: &[Append], outcomes: &[Result<Appended>]) -> Opti
     })
 }
 
-/// The events of a batch as they now stand in the log.
+/// The events of a batch as recorded in the log.
 #[cfg(feature = "sqlite")]
 pub(crate) fn recorded(appends: Vec<Append>, outcomes: &[Result<Appended>]) -> Vec<Recorded> {
     let mut events = Vec::new();

@@ -15,7 +15,7 @@ use crate::position::Position;
 /// Metadata stored with an event. [`crate::Runner`] fills it; callers seldom need to.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Metadata {
-    /// The same for everything that follows from one request.
+    /// Shared by all events that follow from one request.
     pub correlation_id: Option<Uuid>,
     /// The `event_id` of the event that caused this one.
     pub causation_id: Option<Uuid>,
@@ -24,7 +24,7 @@ pub struct Metadata {
 }
 
 impl Metadata {
-    /// JSON that can be read again. serde does not read nesting deeper than 127, for which a short text has no room.
+    /// JSON that can be read back: serde reads at most 127 levels of nesting, which a short text cannot exceed.
     pub(crate) fn encode(&self) -> Result<String> {
         let fault = |source| Error::encode("metadata", source);
         let json = serde_json::to_string(self).map_err(fault)?;
@@ -35,7 +35,7 @@ impl Metadata {
     }
 }
 
-/// The ids of an event's metadata, by which it is found.
+/// The indexed ids of an event's metadata.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Causes {
     pub(crate) correlation_id: Option<Uuid>,
@@ -47,26 +47,26 @@ impl Causes {
         Self { correlation_id: metadata.correlation_id, causation_id: metadata.causation_id }
     }
 
-    /// As they stand beside an event.
+    /// As stored in the columns of an event.
     #[cfg(feature = "sqlite")]
     pub(crate) fn as_bytes(&self) -> [Option<Vec<u8>>; 2] {
         [self.correlation_id, self.causation_id].map(|id| id.map(|id| id.as_bytes().to_vec()))
     }
 }
 
-/// One page of a read; [`crate::Range::rest`] tells what is left to read.
+/// One page of a read; [`crate::Range::rest`] returns the range that is left to read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
-    /// In the order of the log, or backwards when that was asked for.
+    /// In log order, or backwards if requested.
     pub events: Vec<Recorded>,
-    /// Up to here the page is complete: the next page begins after it. Backwards, the next page ends with it.
+    /// The page is complete up to here: the next page begins after it. Backwards, the next page ends with it.
     pub next: Position,
-    /// True when more may follow below the bound that was asked for.
+    /// True if more may follow within the range.
     pub more: bool,
 }
 
 impl Page {
-    /// A page of what was found in `(low, high]`, which is all unless `limit` or the bytes of a page cut it short.
+    /// A page from the events found in `(low, high]`, complete unless cut short by `limit` or by the size of a page.
     pub(crate) fn of(events: Vec<Recorded>, limit: usize, (low, high): (Position, Position), backwards: bool) -> Self {
         let n_bytes: usize = events.iter().map(|event| event.data.len() + event.metadata.len()).sum();
         let is_full = events.len() == limit || n_bytes >= PAGE_BYTES_MAX;
@@ -97,9 +97,9 @@ pub struct Recorded {
     pub sequence: i64,
     /// The name of the variant.
     pub event_type: String,
-    /// The version under which it was written.
+    /// The version of the event type when it was written.
     pub event_version: String,
-    /// JSON, as the writer's bytes.
+    /// JSON, byte for byte as written.
     pub data: String,
     /// JSON: correlation, causation, extra.
     pub metadata: String,
@@ -107,21 +107,21 @@ pub struct Recorded {
     pub tags: Vec<String>,
     /// Log time; it never runs backwards.
     pub created_at: Timestamp,
-    /// The first position of the append that it came with.
+    /// The first position of its append.
     pub append_start: Position,
 }
 
-/// How an event without tags has them in its row.
+/// The stored form of an empty list of tags.
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 const NO_TAGS: &str = "[]";
 
-/// Tags as a row of a database has them.
+/// Encodes tags for a row of a database.
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub(crate) fn tags_as_json(tags: &[String]) -> Cow<'static, str> {
     if tags.is_empty() { NO_TAGS.into() } else { serde_json::to_string(tags).expect("strings are JSON").into() }
 }
 
-/// Tags from a row of a database.
+/// Decodes tags from a row of a database.
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub(crate) fn tags_of_json(json: &str) -> serde_json::Result<Vec<String>> {
     if json == NO_TAGS { Ok(Vec::new()) } else { serde_json::from_str(json) }

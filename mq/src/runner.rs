@@ -1,5 +1,5 @@
-//! The short loop that runs a handler against a log: read new events, decide, append, and decide again when others were
-//! faster. It decides nothing itself.
+//! The loop that runs a handler on a log: reads new events, decides, appends, and decides again if concurrent writers
+//! were faster. All decisions are the handler's.
 
 use std::time::Duration;
 
@@ -20,13 +20,13 @@ use crate::store::EventStore;
 const ATTEMPTS_MAX: usize = 32;
 /// The longest pause between two attempts, in milliseconds.
 const PAUSE_MAX: u32 = 512;
-/// How many events a spare state may be behind: reading more takes longer than a snapshot and its tail.
+/// The most events a spare state may be behind: reading more takes longer than a snapshot and its tail.
 const SPARE_EVENTS_MAX: i64 = 1_000;
-/// How many events are read at a time.
+/// The page size.
 const CATCH_UP_PAGE: usize = 1000;
 
-/// Waits a random time before an attempt, so that each of many writers gets its turn. The limit doubles with each attempt; the
-/// first two do not wait.
+/// Waits a random time before an attempt, so that each of many writers gets its turn. The limit doubles with each
+/// attempt; the first two do not wait.
 async fn pause(attempt: usize) {
     if attempt > 1 {
         let limit = PAUSE_MAX.min(1 << attempt.min(16));
@@ -36,52 +36,52 @@ async fn pause(attempt: usize) {
     }
 }
 
-/// A handler on a log, kept warm: it reads only what is new to it.
+/// A handler on a log. It stays in memory and reads only new events.
 ///
-/// [`Runner::new`] is a handler of one aggregate, [`Runner::over`] one of all events that match a query.
+/// [`Runner::new`] runs a handler on one aggregate, [`Runner::over`] on all events that match a query.
 pub struct Runner<H: Handler> {
     store: EventStore,
-    /// What is folded.
+    /// Selects the events to fold.
     query: Query,
-    /// Where it appends.
+    /// The stream to append to.
     stream_id: String,
     aggregate_id: String,
     scope: Scope<H::Event>,
-    /// What is folded before that.
+    /// Histories to fold before that.
     prefix: Vec<Prefix>,
     snapshots: Option<Snapshots<H>>,
     state: State<H>,
-    /// The last event in a state that a caller has seen, and the generation in which it was read.
+    /// The last event in a state that the caller has seen, and its generation.
     shown: Option<(Last, u64)>,
-    /// A copy of the state, kept after a conflict. After the next conflict the runner starts from it and reads only newer events;
-    /// reading all of them again would take so long that the next append would conflict too.
+    /// A copy of the state, kept after a conflict. After the next conflict the runner starts from it and reads only
+    /// newer events; reading all of them again would take so long that the next append would conflict too.
     spare: Option<State<H>>,
 }
 
-/// Events that a handler folds before those that it is on: the beginning of another history, which it goes on from.
+/// The beginning of another history, folded before the handler's own events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prefix {
-    /// Which events.
+    /// Selects its events.
     pub query: Query,
-    /// The last position of them that counts.
+    /// The last position to fold.
     pub up_to: Position,
 }
 
-/// What a decision depends on, and which tags its events bear.
+/// Determines the condition of an append and the tags of its events.
 enum Scope<E> {
     /// One aggregate: its sequence guards the append.
     Aggregate(Vec<String>),
-    /// What matches the query: that nothing more does guards the append.
+    /// A query: no new matching event may exist.
     Query(fn(&E) -> Vec<String>),
 }
 
-/// The known part of the log.
+/// The part of the log read so far.
 #[derive(Clone, Default)]
 struct State<H> {
     handler: H,
     last: Option<Last>,
     read_to: Position,
-    /// The log that was read, pinned. Set once the prefix, or a snapshot that has it in it, is in the state.
+    /// The pinned log that was read. Set once the state includes the prefix, directly or from a snapshot.
     log: Option<EventStore>,
 }
 
@@ -90,7 +90,7 @@ impl<H> State<H> {
         self.last.map_or(0, |last| last.sequence)
     }
 
-    /// The log that was read, unless it went back.
+    /// The log that was read, unless it went back since.
     fn current_log(&self) -> Option<EventStore> {
         self.log.clone().filter(|log| log.still(()).is_ok())
     }
@@ -101,20 +101,20 @@ where
     H::Command: Clone,
     H::Event: Event,
 {
-    /// A handler on `stream_id/aggregate_id`. Its events will bear `tags`.
+    /// Runs a handler on `stream_id/aggregate_id`. Its events get these tags.
     #[must_use]
     pub fn new(store: EventStore, stream_id: &str, aggregate_id: &str, tags: Vec<String>) -> Self {
         let query = Query::aggregate(stream_id, aggregate_id);
         Self::with_scope(store, query, (stream_id, aggregate_id), Scope::Aggregate(tags))
     }
 
-    /// A handler on all events that match a query, whatever their aggregates: a decision that spans them, such as a seat in
-    /// a course for a student of few courses. Its decisions go to the aggregate `to`, a stream and an id in it, under
-    /// the tags that `tags_of` gives each event.
+    /// Runs a handler on all events that match a query, in any aggregates. Use it for a decision across aggregates,
+    /// such as a seat in a course for a student of few courses. Its events go to the aggregate `to` (stream and id),
+    /// with the tags that `tags_of` gives each event.
     ///
-    /// Its appends are refused if a new event matches the query, and it then decides again. So two deciders
-    /// of overlapping facts never both win, and two without common facts never conflict, even in one aggregate.
-    /// For that, every event it decides must match the query itself; another one is refused.
+    /// Its appends are refused if a new event matches the query, and it then decides again. So two deciders with common
+    /// facts never both win, and two without common facts never conflict, even in one aggregate. For that, every event
+    /// it decides must itself match the query; others are refused.
     ///
     /// ```
     /// # use crewlog_mq::{Cause, Event, EventStore, Handler, Query, Runner};
@@ -184,8 +184,8 @@ where
         }
     }
 
-    /// The same, starting from the newest snapshot and its tail. It stores a new snapshot from time to time: with
-    /// its appends, or after a command that appended nothing.
+    /// Starts from the newest snapshot and its tail. New snapshots are stored from time to time, with an append or
+    /// after a command without events.
     #[must_use]
     pub fn with_snapshots(mut self) -> Self
     where
@@ -195,22 +195,22 @@ where
         self
     }
 
-    /// The same, which folds the beginnings of other histories first, in this order. They affect decisions and guard no
-    /// append: up to those positions they never change. If the log ends before one of them, reading fails with
-    /// [`Error::WentBack`]. Give the same each time for one aggregate or query; none of it may match the query itself.
+    /// Folds the beginnings of other histories first, in this order. They affect decisions, but guard no append: up to
+    /// those positions they never change. If the log ends before one of them, reading fails with [`Error::WentBack`].
+    /// Pass the same prefixes each time for one aggregate or query; none of their events may match the query itself.
     #[must_use]
     pub fn behind(mut self, prefix: Vec<Prefix>) -> Self {
         self.prefix = prefix;
         self
     }
 
-    /// The state as last read; after an append that failed it is the default until the log is read again.
+    /// The state as last read; after a failed append it is the default until the log is read again.
     #[must_use]
     pub fn handler(&self) -> &H {
         &self.state.handler
     }
 
-    /// The sequence of the last event in the state, in its aggregate; 0 when there is none.
+    /// The sequence of the last event in the state, in its aggregate; 0 if there is none.
     #[must_use]
     pub fn sequence(&self) -> i64 {
         self.state.sequence()
@@ -231,20 +231,20 @@ where
         }
     }
 
-    /// How far the log has been read.
+    /// The position up to which the log has been read.
     #[must_use]
     pub fn position(&self) -> Position {
         self.state.read_to
     }
 
-    /// Reads what is new. It writes nothing.
+    /// Reads new events, and writes nothing.
     ///
     /// # Errors
-    /// [`Error::Decode`] with the position, type and version of an event that cannot be decoded; what stands before it is in
-    /// the state, and each further call fails alike. Or a fault of the database.
+    /// [`Error::Decode`] with the position, type and version of an event that cannot be decoded; the state has the
+    /// events before it, and each further call fails alike. Or a fault of the database.
     pub async fn catch_up(&mut self) -> Result<(), Error> {
         match self.read_on().await {
-            // A page noticed it. The second call finds out whether the state has lost an event.
+            // A page detected it. The second call finds out whether the state has lost an event.
             Err(Error::WentBack { .. }) if self.state.log.is_some() => self.read_on().await,
             read => read,
         }
@@ -253,7 +253,7 @@ where
     async fn read_on(&mut self) -> Result<(), Error> {
         let log = match self.state.current_log() {
             Some(log) => log,
-            // Once in a runner's life; within its other futures it would make each of them larger.
+            // Runs once in a runner's life; inlined it would make all its other futures larger.
             None => Box::pin(self.begin()).await?,
         };
         let mut pages = log.pages(&self.query, Range::after(self.state.read_to), CATCH_UP_PAGE)?;
@@ -271,7 +271,7 @@ where
         Ok(())
     }
 
-    /// After the log went back everything is read again. If an event of the old state was lost, its user gets an error once.
+    /// After the log went back, reads everything again. If the old state had a lost event, the user gets an error once.
     async fn check_shown(&mut self, log: &EventStore) -> Result<(), Error> {
         let Some((last, _)) = self.shown.filter(|(_, shown_in)| *shown_in != log.generation()) else { return Ok(()) };
         let is_there = last.is_in(log, &self.query).await?;
@@ -283,7 +283,7 @@ where
         self.shown = self.state.last.zip(self.state.log.as_ref().map(EventStore::generation));
     }
 
-    /// Starts over; gives the log that the state is of.
+    /// Starts over; returns the log that was read.
     async fn begin(&mut self) -> Result<EventStore, Error> {
         self.state = State::default();
         let log = self.store.pinned();
@@ -295,7 +295,7 @@ where
             self.state = State { handler, last: Some(last), read_to: last.position, log: Some(log.clone()) };
             return Ok(log);
         }
-        // Into a separate handler: an unreadable event is in no state, and the next call reads it again.
+        // Into a separate handler: an unreadable event changes no state, and the next call reads it again.
         let (mut handler, mut n_events) = (H::default(), 0);
         for Prefix { query, up_to } in &self.prefix {
             let (mut pages, mut head) = (log.pages(query, Range::up_to(*up_to), CATCH_UP_PAGE)?, Position(0));
@@ -316,10 +316,10 @@ where
         Ok(log)
     }
 
-    /// Decides a command on the newest state and appends what it decided, in one append.
+    /// Decides a command on the newest state, and appends its events in one append.
     ///
-    /// When others wrote meanwhile it reads on and decides again, a bounded number of times. A reaction that is in
-    /// the log already gives no events.
+    /// After concurrent writes it reads the new events and decides again, a bounded number of times. A reaction that is
+    /// already in the log gives no events.
     ///
     /// # Errors
     /// [`ExecuteError::Refused`] by the handler, [`ExecuteError::Contended`], or a fault of the store.
@@ -331,11 +331,11 @@ where
         self.execute_with(command, cause, &[]).await
     }
 
-    /// [`Runner::execute`] with writes to other aggregates, decided elsewhere, in the same append: all of it or nothing. They are
-    /// appended also if the command changes nothing.
+    /// [`Runner::execute`] with prepared writes to other aggregates in the same, atomic append. They are appended even
+    /// if the command changes nothing.
     ///
     /// # Errors
-    /// As for [`Runner::execute`], and [`Error::SequenceMismatch`] of one of the writes, which its decider has to decide again.
+    /// As for [`Runner::execute`], and [`Error::SequenceMismatch`] for one of the writes, to be decided again.
     pub async fn execute_with(
         &mut self,
         command: H::Command,
@@ -346,8 +346,8 @@ where
         one(self.decide(vec![(command, cause)], others).await?)
     }
 
-    /// [`Runner::execute`] on the state as it was last read: what has come since is read only when it is in the way of what is
-    /// decided. So it is for commands that follow from what has been read, of which many change nothing any more.
+    /// [`Runner::execute`] on the state as last read: new events are read only if they conflict with the decision. It
+    /// suits commands that follow from events already read, many of which change nothing any more.
     ///
     /// # Errors
     /// As for [`Runner::execute`].
@@ -387,10 +387,10 @@ where
             if attempt > 0 {
                 self.spare = Some(self.state.clone());
             }
-            // Of the state before the commands: where their events will stand only the log knows.
+            // From the state before the commands: the positions of their events are not known yet.
             let snapshot = self.snapshot_due();
-            // Decided events are in the state before they are in the log. So the state is put back only when both
-            // agree: a failed append, or a caller that drops this future, leaves one that is read again.
+            // The state includes decided events before the log does. So it is put back only once both agree: after a
+            // failed append, or if the caller drops this future, it is read again.
             let mut state = std::mem::take(&mut self.state);
             let decided = commands.iter().map(|(command, _)| state.handler.process(command.clone()));
             let decided = decided.collect::<Vec<_>>();
@@ -416,11 +416,11 @@ where
                     self.catch_up().await?;
                     return Ok(executed(decided, &appended));
                 }
-                // A repetition that stands right behind: another host decided the same on the same state.
+                // A repetition directly after the state: another host decided the same on the same state.
                 Ok((appended, last, false)) => {
                     let own = appended.places.iter().take(n_events);
                     own.for_each(|place| state.handler.placed(place.position));
-                    // Without events of its own nothing kept others from writing to its aggregate before this append.
+                    // Without events of its own, nothing kept others from writing to its aggregate before this append.
                     if last.is_some() {
                         (state.last, state.read_to) = (last, appended.last());
                     }
@@ -455,7 +455,7 @@ where
         Err(ExecuteError::Contended { stream_id, aggregate_id, attempts: ATTEMPTS_MAX })
     }
 
-    /// Whether others wrote what the decision depends on.
+    /// True if a concurrent write changed the basis of the decision.
     fn is_behind(&self, error: &Error) -> bool {
         match error {
             Error::SequenceMismatch { stream_id, aggregate_id, .. } => {
@@ -465,7 +465,7 @@ where
         }
     }
 
-    /// Appends the events. Gives the last one too, and whether the log has other events.
+    /// Appends the events. Also returns the last one, and whether the log has other events.
     async fn append(
         &mut self,
         events: Vec<NewEvent>,
@@ -490,7 +490,7 @@ where
         if let Some(snapshot) = snapshot {
             append = append.cell(snapshot);
         }
-        // On the log that the decision is based on, which refuses it after it went back.
+        // To the log that the decision is based on, which refuses the append after it went back.
         let (appended, is_rewritten) = state.log.as_ref().unwrap_or(&self.store).append_rewritten(append).await?;
         if let Some(snapshots) = self.snapshots.as_mut().filter(|_| has_snapshot && !appended.repeated) {
             snapshots.kept();
@@ -502,7 +502,7 @@ where
         Ok((appended, last, is_rewritten))
     }
 
-    /// The events as they go into the log.
+    /// The events in the form that is appended.
     fn written(
         &self,
         decided: &Decided<H::Event, H::Error>,
@@ -521,7 +521,7 @@ where
         written.collect()
     }
 
-    /// Refuses an event that others who decide on the same would not see.
+    /// Refuses an event outside the query, which concurrent deciders would not see.
     fn check_scope(&self, append: &Append) -> Result<(), Error> {
         for write in append.writes() {
             if let Some(unseen) = write.events.iter().find(|event| !event.matches(write, &self.query)) {
@@ -536,13 +536,13 @@ where
         Ok(())
     }
 
-    /// True when the events of a repeated append stand right behind the state.
+    /// True if the events of a repeated append come directly after the state.
     fn follows(&self, repeated: &Appended, state: &State<H>) -> bool {
         match self.scope {
             Scope::Aggregate(_) => {
                 repeated.places.iter().zip(state.sequence() + 1..).all(|(place, next)| place.sequence == next)
             }
-            // It is not known what matched in between.
+            // Other matching events may be in between.
             Scope::Query(_) => false,
         }
     }

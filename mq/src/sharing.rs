@@ -1,5 +1,5 @@
-//! Stores a text once that an event has from its cause: the event refers to the field of the cause. Readers get the whole
-//! text; an export, a check and an import see the reference.
+//! Stores a text only once if an event repeats it from its cause: the event then refers to the field of the cause.
+//! Readers get the whole text; an export, a check and an import see the reference.
 
 use std::collections::HashMap;
 
@@ -15,17 +15,17 @@ use crate::layer::Layer;
 use crate::query::{Query, Range};
 use crate::recorded::Recorded;
 
-/// Top-level fields, each with its event type, that may hold a text of the cause.
+/// Top-level fields, each with its event type, that may repeat a text of the cause.
 pub type SharedFields = &'static [(&'static str, &'static str)];
 
-/// How a reference begins as JSON; the name of the cause's field follows. Where the cause has no such field it is a text.
+/// The prefix of a reference as JSON; the cause's field follows. If the cause lacks that field, it is plain text.
 const REFERENCE: &str = "\"\\u0001cause/";
-/// How many causes are read at a time.
+/// The number of causes read at a time.
 const CAUSES_PER_READ: usize = 32;
-/// A shorter text takes no more room than the reference.
+/// A shorter text takes no more space than the reference.
 const SHARED_BYTES_MIN: usize = 64;
 
-/// The texts that events share with their causes.
+/// Replaces texts that events share with their causes by references.
 pub(crate) struct Sharing(pub(crate) SharedFields);
 
 impl Sharing {
@@ -57,7 +57,7 @@ impl Sharing {
         Ok(append)
     }
 
-    /// Puts the texts of the causes in the place of references.
+    /// Replaces references by the texts of the causes.
     async fn resolve(&self, below: &dyn Backend, events: &mut [Recorded]) -> Result<()> {
         let mut references = Vec::new();
         for (place, recorded) in events.iter().enumerate() {
@@ -87,7 +87,7 @@ impl Sharing {
     }
 }
 
-/// The top-level fields of an object that are texts, as JSON.
+/// The top-level fields of an object that are strings, as JSON.
 fn fields_of(data: &str) -> HashMap<&str, &str> {
     let fields = serde_json::from_str::<HashMap<&str, &RawValue>>(data).unwrap_or_default();
     let texts = fields.into_iter().map(|(field, value)| (field, value.get()));

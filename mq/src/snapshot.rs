@@ -1,5 +1,5 @@
-//! Snapshots: the state of a fold, kept in a cell beside the log, so that the next reader folds the tail alone. They are
-//! disposable: without them, or with wrong ones, every answer is the same. Nothing here ever makes a command fail.
+//! Snapshots: the state of a fold, kept in a cell so that the next reader folds only the tail. They are disposable:
+//! missing or wrong ones change no answer, and their errors never make a command fail.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -14,20 +14,20 @@ use crate::query::{Query, Range};
 use crate::recorded::Recorded;
 use crate::store::EventStore;
 
-/// For each so many bytes of a snapshot at least one event comes before the next: so however large a state grows, its
-/// snapshots cost no more than the events do.
+/// At least one event per this many bytes of a snapshot must come before the next one. So however large a state grows,
+/// its snapshots cost no more than the events.
 const BYTES_PER_EVENT: usize = 256;
 
-/// A fold whose state can be kept.
+/// A fold whose state can be stored.
 ///
-/// The state that is read back must equal the one that was written, with all that its later answers depend on. JSON has
-/// maps with keys of text or numbers only: others must be written as lists.
+/// The restored state must equal the stored one, including everything that later answers depend on. JSON has only maps
+/// with keys of text or numbers: write others as lists.
 pub trait Snapshot: Serialize + DeserializeOwned {
-    /// The name of the fold, of its own in the log.
+    /// The name of the fold, unique in the log.
     const FOLD: &'static str;
-    /// Raise it with each change of the state's form or of what events do to it: older snapshots are then ignored.
+    /// Raise it whenever the state's form or the effect of events on it changes: older snapshots are then ignored.
     const VERSION: u32;
-    /// After so many events at the least another snapshot is written.
+    /// The fewest events between two snapshots.
     const EVERY: u64 = 1000;
 }
 
@@ -43,7 +43,7 @@ pub struct Last {
 }
 
 impl Last {
-    /// True if the log still has this event, and it matches.
+    /// True if the log still has this event, and the query matches it.
     pub(crate) async fn is_in(self, store: &EventStore, query: &Query) -> Result<bool> {
         let range = Range::between(Position(self.position.0.saturating_sub(1)), self.position);
         Ok(store.read(query, range, 1).await?.events.first().map(Self::from) == Some(self))
@@ -56,16 +56,15 @@ impl From<&Recorded> for Last {
     }
 }
 
-/// The snapshots of one fold over one query: reads the newest, and says when another is due.
-///
-/// [`crate::Runner`] does this for handlers; it is here for whoever folds a log by itself.
+/// The snapshots of one fold over one query: reads the newest, and decides when another is due. [`crate::Runner`] does
+/// this for handlers; use this type to fold a log without one.
 pub struct Snapshots<S> {
     store: EventStore,
     query: Query,
     form: Form<S>,
     space: String,
     key: String,
-    /// Known once the newest was asked for.
+    /// Known once the newest snapshot has been requested.
     log: Option<Uuid>,
     n_events: usize,
     n_bytes: usize,
@@ -78,7 +77,7 @@ struct Form<S> {
     read: fn(&str) -> serde_json::Result<S>,
 }
 
-/// A snapshot in its cell.
+/// The content of a snapshot's cell.
 #[derive(Serialize, Deserialize)]
 struct Kept<'a> {
     log: Uuid,
@@ -89,7 +88,7 @@ struct Kept<'a> {
 }
 
 impl<S> Snapshots<S> {
-    /// Those of a fold over the events that match. A cell each: `snapshot:FOLD:VERSION`, by stream and aggregate.
+    /// Snapshots of a fold over the matching events, each in a cell `snapshot:FOLD:VERSION`, by stream and aggregate.
     #[must_use]
     pub fn of(store: &EventStore, query: &Query) -> Self
     where
@@ -105,22 +104,22 @@ impl<S> Snapshots<S> {
         Self { store, query, form, space, key, log: None, n_events: 0, n_bytes: 0 }
     }
 
-    /// The same in cells of their own, under another name: of readers who must not go ahead of a process with this fold.
+    /// Stores the snapshots under another name, for readers that must not get ahead of a process with this fold.
     #[must_use]
     pub fn under(mut self, name: &str) -> Self {
         self.space = format!("{name}:{}", self.space);
         self
     }
 
-    /// The newest snapshot and the last event in it; the fold goes on behind that. One that is ahead of the log, of another
-    /// log or cannot be read is none. Of events under a [`crate::Veil`] there may be none at all.
+    /// The newest snapshot and its last event, after which the fold continues. A snapshot is ignored if it is ahead of
+    /// the log, of another log or unreadable. A [`crate::Veil`] may forbid snapshots of its events.
     ///
     /// # Errors
     /// A fault of the database.
     pub async fn newest(&mut self) -> Result<Option<(S, Last)>> {
         (self.n_events, self.n_bytes) = (0, 0);
         if !self.store.backend().keeps_snapshots(&self.query).await? {
-            // Without it none is ever due.
+            // Without the log's id no snapshot is ever due.
             self.log = None;
             return Ok(None);
         }
@@ -150,13 +149,13 @@ impl<S> Snapshots<S> {
         }
     }
 
-    /// Counts events that were folded.
+    /// Counts folded events.
     pub fn fold(&mut self, n_events: usize) {
         self.n_events += n_events;
     }
 
-    /// The change of a cell that keeps this state, when it is time for one. A state that cannot be kept, because it is too
-    /// large or no JSON, is not.
+    /// The change of a cell that stores this state, if a snapshot is due. A state that is too large or cannot be
+    /// written as JSON is skipped.
     pub fn due(&mut self, state: &S, last: Last) -> Option<CellChange> {
         let log = self.log?;
         if self.n_events < self.form.every.max(self.n_bytes / BYTES_PER_EVENT) {
@@ -179,12 +178,12 @@ impl<S> Snapshots<S> {
         }
     }
 
-    /// Learns that the last due change is in the log.
+    /// Records that the last due change is in the log.
     pub fn kept(&mut self) {
         self.n_events = 0;
     }
 
-    /// Keeps this state when it is time, in an append of its own. When that fails it is left for a later time.
+    /// Stores this state in its own append if a snapshot is due. After a failure it tries again later.
     pub async fn keep(&mut self, state: &S, last: Last) {
         if let Some(change) = self.due(state, last) {
             self.put(change).await;
@@ -199,7 +198,7 @@ impl<S> Snapshots<S> {
     }
 }
 
-/// Stream and aggregate, or whatever else the query looks for; as JSON, so that no two are the same.
+/// Stream and aggregate, or whatever the query selects; as JSON, so that keys are unique.
 fn key_of(query: &Query) -> String {
     let Query { stream_id, aggregate_id, .. } = query;
     let key = match aggregate_id {

@@ -1,4 +1,4 @@
-//! Which index finds the events of a query: for each alternative, the one that leaves the fewest events to look at.
+//! Chooses the index for each alternative of a query: the one that leaves the fewest events to check.
 
 use uuid::Uuid;
 
@@ -9,12 +9,12 @@ pub(crate) const SHORT_RANGE: i64 = 256;
 /// If more sources than this would have to be merged, the range is read without an index.
 pub(crate) const MERGED_MAX: usize = 64;
 
-/// Where events come from, in the order of positions.
+/// A source of events, in position order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Source {
     /// The range itself.
     Range,
-    /// The events of an aggregate behind one sequence, up to another.
+    /// The events of an aggregate after one sequence, up to another.
     Aggregate(i64, i64, i64),
     /// The events of one type in one stream.
     Kind(i64),
@@ -25,7 +25,7 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// What remains to be checked of events from this source: [`Query::all`] if every one of them matches.
+    /// The conditions still to be checked on events from this source; [`Query::all`] if every one of them matches.
     pub(crate) fn rest(&self, alternative: &Query) -> Query {
         let mut rest = Query { or: Vec::new(), ..alternative.clone() };
         match self {
@@ -41,7 +41,7 @@ impl Source {
     }
 }
 
-/// How the events of an alternative are found.
+/// Finds the events of an alternative.
 pub(crate) enum Driver<'q> {
     Source(Source),
     /// By the aggregates with this id, in the alternative's stream or in any.

@@ -1,4 +1,4 @@
-//! The typed face of a log: append, load, follow.
+//! The typed API of a log: append, load, follow.
 
 use std::sync::Arc;
 
@@ -29,10 +29,10 @@ impl std::fmt::Debug for EventStore {
     }
 }
 
-/// How many events [`EventStore::load`] asks for at a time.
+/// The page size of [`EventStore::load`].
 const LOAD_PAGE: usize = 1000;
 
-/// Gives another event to append in place of one, or none to append it as it is. It must give equal events for equal ones.
+/// Returns a replacement for an event, or `None` to append it unchanged. Equal events must give equal results.
 pub type Rewrite = Arc<dyn Fn(&NewEvent) -> Result<Option<NewEvent>> + Send + Sync>;
 
 /// A log. A clone is the same log, usable from any task.
@@ -49,17 +49,17 @@ pub struct EventStore {
 }
 
 impl EventStore {
-    /// Opens the log at a path, a `sqlite:` URL or a `postgres:` URL. It creates a missing log and updates the schema.
+    /// Opens the log at a path, a `sqlite:` URL or a `postgres:` URL. Creates a missing log and migrates the schema.
     ///
     /// # Errors
-    /// A variant for each way in which the place is not usable: not a database, another program's, newer, locked,
-    /// read-only, not to be reached.
+    /// A variant for each way in which the location is unusable: not a database, another program's, newer, locked,
+    /// read-only, unreachable.
     #[cfg(any(feature = "sqlite", feature = "postgres"))]
     pub async fn open(url: &str) -> Result<Self> {
         Self::open_with(url, Options::default()).await
     }
 
-    /// [`EventStore::open`] with a clock of the caller's, or without making a log.
+    /// [`EventStore::open`] with the caller's clock, or without creating a log.
     #[cfg(any(feature = "sqlite", feature = "postgres"))]
     pub async fn open_with(url: &str, options: Options) -> Result<Self> {
         #[cfg(feature = "postgres")]
@@ -81,62 +81,62 @@ impl EventStore {
         Ok(Self::on(crate::sqlite::Sqlite::in_memory(Options::default()).await?))
     }
 
-    /// A log on a backend of the caller's.
+    /// A log on the caller's backend.
     pub fn on(backend: impl Backend) -> Self {
         Self { backend: Arc::new(backend), rewrite: None, below: None, generation: None }
     }
 
-    /// The same log under a veil: what is appended is sealed, and what is read is opened.
+    /// Puts a veil over the log: it encodes appended events, and decodes events for readers.
     #[must_use]
     pub fn veiled(self, veil: Arc<dyn Veil>) -> Self {
         let below = self.clone().as_stored().backend;
         Self { backend: Arc::new(Layered::new(Arc::clone(&below), veil)), below: Some(below), ..self }
     }
 
-    /// The same log, where these fields of events refer to the texts of their causes in place of a copy.
+    /// Stores references in these fields of events if they repeat a text of the cause.
     #[must_use]
     pub fn sharing(self, fields: SharedFields) -> Self {
         let backend: Arc<dyn Backend> = Arc::new(Layered::new(Arc::clone(&self.backend), Sharing(fields)));
         Self { backend, below: Some(self.clone().as_stored().backend), ..self }
     }
 
-    /// The same log, where events are changed before each append, for example to redact secrets. A [`crate::Runner`] then
-    /// folds what the log has.
+    /// Changes events before each append, for example to redact secrets. A [`crate::Runner`] then folds the new ones.
     #[must_use]
     pub fn rewriting(self, rewrite: Rewrite) -> Self {
         Self { rewrite: Some(rewrite), ..self }
     }
 
-    /// The same log without its layers: events as they stand in the database.
+    /// The log without its layers: events as stored in the database.
     #[must_use]
     pub fn as_stored(self) -> Self {
         Self { backend: self.below.unwrap_or(self.backend), below: None, ..self }
     }
 
-    /// The same log until it goes back. After that, every read and append fails with [`crate::Error::WentBack`], and
-    /// streams end with it. So a program that keeps state never mixes lost events with the events that replaced them.
+    /// Pins the store to the current generation of the log. Once the log goes back, every read and append fails with
+    /// [`crate::Error::WentBack`], and streams end with it. So a program that keeps state never mixes lost events with
+    /// their replacements.
     #[must_use]
     pub fn pinned(&self) -> Self {
         Self { generation: Some(self.generation()), ..self.clone() }
     }
 
-    /// The generation that it is pinned to, or the current one.
+    /// The pinned generation, or the current one.
     pub(crate) fn generation(&self) -> u64 {
         self.generation.unwrap_or_else(|| self.backend.tail().generation())
     }
 
-    /// Returns a result, or the error if the log has left the generation that this store is pinned to.
+    /// Returns a result, or an error if the log has left the pinned generation.
     pub(crate) fn still<T>(&self, found: T) -> Result<T> {
         self.backend.tail().check(self.generation).map(|()| found)
     }
 
-    /// The backend: for one that wraps another, and for features of a single backend.
+    /// The backend, for wrappers and for features of a single backend.
     #[must_use]
     pub fn backend(&self) -> &Arc<dyn Backend> {
         &self.backend
     }
 
-    /// Appends one event, whatever its aggregate holds.
+    /// Appends one event, without an expectation.
     ///
     /// # Errors
     /// As for [`EventStore::append`].
@@ -151,20 +151,19 @@ impl EventStore {
         self.append(Append::to(stream_id, aggregate_id, Expected::Any, vec![event])).await
     }
 
-    /// Appends all or nothing; on `Ok` it is on disk.
+    /// Appends atomically; on `Ok` the append is on disk.
     ///
-    /// Repeating an append with the same ids and content is safe at any time and returns the first places.
-    /// Dropping the future does not take the append back.
+    /// Repeating an append with the same ids and content is safe at any time and returns the first places. Dropping the
+    /// future does not undo the append.
     ///
     /// # Errors
-    /// A refusal ([`Error::SequenceMismatch`], [`Error::IdReused`], [`Error::PartlyKnown`],
-    /// [`Error::MatchFound`], [`Error::CellMismatch`], [`Error::InvalidAppend`],
-    /// [`Error::LimitPassed`]) or a fault of the database.
+    /// A refusal ([`Error::SequenceMismatch`], [`Error::IdReused`], [`Error::PartlyKnown`], [`Error::MatchFound`],
+    /// [`Error::CellMismatch`], [`Error::InvalidAppend`], [`Error::LimitPassed`]) or a fault of the database.
     pub async fn append(&self, append: Append) -> Result<Appended> {
         self.append_rewritten(append).await.map(|(appended, _)| appended)
     }
 
-    /// The same; true if the log has other events than were given.
+    /// [`EventStore::append`] that also returns true if the log has other events than given.
     pub(crate) async fn append_rewritten(&self, append: Append) -> Result<(Appended, bool)> {
         let (mut append, mut is_rewritten) = (append, false);
         if let Some(rewrite) = &self.rewrite {
@@ -179,17 +178,17 @@ impl EventStore {
         Ok((self.backend.append(Append { generation, ..append }).await?, is_rewritten))
     }
 
-    /// All matching events after a position, in the order of the log; `None` for all.
+    /// All matching events after a position, in log order; from the beginning if `None`.
     ///
     /// # Errors
-    /// [`Error::Decode`] with the position of the first that is not a `T`, or a fault of the database. Where the others are
-    /// wanted all the same, [`EventStore::load_items`] gives them.
+    /// [`Error::Decode`] with the position of the first event that is not a `T`, or a fault of the database.
+    /// [`EventStore::load_items`] returns the other events nevertheless.
     pub async fn load_events<T: Event>(&self, query: &Query, after: Option<Position>) -> Result<Vec<T>> {
         let range = Range::after(after.unwrap_or_default());
         Ok(self.load(query, range).await?.into_iter().map(|envelope| envelope.event).collect())
     }
 
-    /// All matching events of a range with their records.
+    /// All matching events of a range, with their records.
     ///
     /// # Errors
     /// As for [`EventStore::load_events`].
@@ -203,7 +202,7 @@ impl EventStore {
         Ok(loaded)
     }
 
-    /// All matching events of a range, each by itself: one that cannot be decoded is an [`Error::Decode`] in its place.
+    /// All matching events of a range as separate results: an undecodable event is an [`Error::Decode`] item.
     pub async fn load_items<T: Event>(&self, query: &Query, range: Range) -> Result<Vec<Result<Envelope<T>>>> {
         let mut loaded = Vec::new();
         let mut pages = self.pages(query, range, LOAD_PAGE)?;
@@ -213,7 +212,7 @@ impl EventStore {
         Ok(loaded)
     }
 
-    /// All of a range of the log as it is now, page by page, each read while the one before it is worked on.
+    /// A range of the current log, page by page with prefetching.
     pub(crate) fn pages(&self, query: &Query, range: Range, limit: usize) -> Result<Pages> {
         query.check()?;
         Ok(Pages::new(Arc::clone(&self.backend), query.clone(), range, limit, self.generation))
@@ -222,7 +221,7 @@ impl EventStore {
     /// One page of records. It may be empty even if more follow.
     ///
     /// # Errors
-    /// [`Error::LimitPassed`] for more than [`PAGE_EVENTS_MAX`] or a query of too many tags, or a database fault.
+    /// [`Error::LimitPassed`] for more than [`PAGE_EVENTS_MAX`] or a query with too many tags, or a database fault.
     pub async fn read(&self, query: &Query, range: Range, limit: usize) -> Result<Page> {
         limits::check("page_events_max", "the events of the page", limit, PAGE_EVENTS_MAX)?;
         query.check()?;
@@ -244,16 +243,17 @@ impl EventStore {
         self.still(self.backend.log().await?)
     }
 
-    /// Takes in the events of another copy of a log: all of them, from the first on, as they stand there with their
-    /// positions, ids, times and bytes. An empty log becomes a copy under the other's identity; a log of the same identity
-    /// keeps what it has, which must be equal, and gets what it has not. So importing twice changes nothing.
+    /// Imports all events of another copy of a log, from the first on, with their positions, ids, times and bytes. An
+    /// empty log becomes a copy with the same identity. A log of the same identity must equal the import as far as both
+    /// go, and gets the missing events. So importing twice changes nothing.
     ///
-    /// It is one transaction under the append lock: all or nothing, and other writers wait for it, as long as they
-    /// wait for any lock. Records are taken one by one, from a thread that may block. Dropping the future does not end it.
+    /// It is one transaction under the append lock, so other writers wait for it, up to their usual time limit. Records
+    /// are read one by one, on a blocking thread. Dropping the future does not stop it.
     ///
     /// # Errors
-    /// [`Error::OtherLog`], [`Error::Forked`], [`Error::ImportGap`], [`Error::InvalidImport`], [`Error::OlderFormat`] or
-    /// [`Error::NewerFormat`] when it is refused, the first error of `records`, or a fault of the database. The log is then as it was.
+    /// [`Error::OtherLog`], [`Error::Forked`], [`Error::ImportGap`], [`Error::InvalidImport`], [`Error::OlderFormat`]
+    /// or [`Error::NewerFormat`] for a refusal, the first error of `records`, or a fault of the database. The log is
+    /// then unchanged.
     pub async fn import(
         &self,
         identity: LogIdentity,
@@ -262,37 +262,37 @@ impl EventStore {
         self.backend.import(identity, Box::new(records)).await
     }
 
-    /// Looks whether the log keeps what logs promise: the database's own soundness, places, times, JSON, tags, causes. It
-    /// reads all of the log and changes nothing.
+    /// Checks the log's invariants: the database's own consistency, places, times, JSON, tags, causes. It reads the
+    /// whole log and changes nothing.
     ///
     /// # Errors
-    /// A fault that kept it from looking; what is wrong with the log is a finding.
+    /// A fault that prevents the check; violations are findings.
     pub async fn check(&self) -> Result<Checked> {
         self.backend.check().await
     }
 
-    /// Up to `limit` cells of a space in the order of their keys, from the first that is `from` or after it.
+    /// Up to `limit` cells of a space in key order, starting at `from`.
     pub async fn cells(&self, space: &str, from: &str, limit: usize) -> Result<Vec<Cell>> {
-        // A space has a name; what has none is the backend's own.
+        // The space without a name belongs to the backend.
         if space.is_empty() {
             return Ok(Vec::new());
         }
         self.still(self.backend.cells(space, from, limit).await?)
     }
 
-    /// One cell, if it is there.
+    /// One cell, if it exists.
     pub async fn cell(&self, space: &str, key: &str) -> Result<Option<Cell>> {
         let first = self.cells(space, key, 1).await?.pop();
         Ok(first.filter(|cell| cell.key == key))
     }
 
-    /// What the log holds. It counts, so it costs more on a large log.
+    /// Statistics of the log. They take longer on a large log.
     pub async fn stats(&self) -> Result<Stats> {
         self.still(self.backend.stats().await?)
     }
 
-    /// Closes the log for this store and all its clones: what was begun is done, what comes later is refused. A log in a
-    /// file that nobody else has open is then one file. Dropping all clones does the same, a little later.
+    /// Closes the log for this store and all its clones: pending operations finish, later ones are refused. If nobody
+    /// else has the log open, it is then a single file. Dropping all clones does the same, a little later.
     pub async fn close(&self) {
         self.backend.close().await;
     }

@@ -17,19 +17,19 @@ use crate::recorded::Recorded;
 use crate::store::EventStore;
 use crate::tail::{End, Follower};
 
-/// How many events a stream reads at a time; also the most that it holds.
+/// The page size of a stream; also the most events that it holds.
 const STREAM_PAGE: usize = 500;
 
 impl EventStore {
-    /// Follows the events that match: all of the history, then live.
+    /// Follows the matching events: all of the history, then new ones.
     ///
     /// # Errors
-    /// [`Error::LimitPassed`] for a query of too many tags.
+    /// [`Error::LimitPassed`] for a query with too many tags.
     pub fn subscribe<T: Event>(&self, query: &Query) -> Result<EventStream<T>> {
         self.subscribe_from(query, Start::Beginning)
     }
 
-    /// Follows the events that match from a place of the caller's choice.
+    /// Follows the matching events from a given start.
     ///
     /// # Errors
     /// As for [`EventStore::subscribe`].
@@ -38,7 +38,7 @@ impl EventStore {
         Ok(EventStream { envelopes: self.follow(query, start).map(|item| item.and_then(Envelope::of)).boxed() })
     }
 
-    /// Follows records as they stand in the log, whatever their type. If the query passes a limit, the stream yields that error and ends.
+    /// Follows records as stored, of any type. If the query exceeds a limit, the stream yields that error and ends.
     pub fn follow(&self, query: &Query, start: Start) -> impl Stream<Item = Result<Recorded>> + Send + use<> {
         self.follow_marked(query, start).filter_map(async |item| match item {
             Ok(Followed::Event(recorded)) => Some(Ok(recorded)),
@@ -52,17 +52,17 @@ impl EventStore {
         marked(self.clone(), query.clone(), start)
     }
 
-    /// All matching events of a range as they stand in the log, then the end. It holds a page, and nothing of the database
-    /// while the page is worked on. After an error it ends.
+    /// All matching records of a range as stored, then the end. It holds one page, and no database resources between
+    /// reads. After an error it ends.
     pub fn records(&self, query: &Query, range: Range) -> impl Stream<Item = Result<Recorded>> + Send + use<> {
         records_of(self.pinned(), query.clone(), range)
     }
 
-    /// Waits until this process knows of the event at a position, so that what it reads from here on has it. For what a group
-    /// has made of it, wait with [`crate::Group::wait_until`].
+    /// Waits until this process knows of the event at a position, so that later reads include it. To wait for a group's
+    /// work on it, use [`crate::Group::wait_until`].
     ///
     /// # Errors
-    /// A fault of the database, or one that keeps it from looking for new events.
+    /// A fault of the database, or of the search for new events.
     pub async fn wait_until(&self, position: Position) -> Result<()> {
         let mut follower = self.backend().tail().follow();
         if self.head().await? < position {
@@ -72,21 +72,21 @@ impl EventStore {
     }
 }
 
-/// Where a stream begins.
+/// The start of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Start {
     /// With the first event of the log.
     Beginning,
     /// After this position.
     After(Position),
-    /// With the first event that was made at this time or later.
+    /// With the first event made at this time or later.
     At(Timestamp),
     /// After the head of the log at the time of the first read.
     Now,
 }
 
 impl Start {
-    /// The position after which it begins, as of now: of a time that is to come, the head.
+    /// The position after which it begins. A time in the future resolves to the current head.
     pub(crate) async fn position(self, store: &EventStore) -> Result<Position> {
         match self {
             Self::Beginning => Ok(Position(0)),
@@ -100,7 +100,7 @@ impl Start {
         }
     }
 
-    /// No event that was made before.
+    /// The earliest time of its events, if it has one.
     fn since(self) -> Option<Timestamp> {
         match self {
             Self::At(since) => Some(since),
@@ -109,7 +109,7 @@ impl Start {
     }
 }
 
-/// What a stream says that tells also when it has caught up.
+/// An item of a stream with markers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(clippy::large_enum_variant, reason = "nearly every item is an event")]
 pub enum Followed {
@@ -120,13 +120,13 @@ pub enum Followed {
     CaughtUp(Position),
 }
 
-/// The events that match a query, from a place in the log on, without end.
+/// The events that match a query, from a start in the log on, without end.
 ///
-/// Each event comes once, in the order of the log. One that cannot be decoded is an `Err` item with its position,
-/// and a failed read is an `Err` item too; in both cases the stream goes on. If the log went back and may have lost
-/// what the stream has yielded or caught up with, the stream yields [`Error::WentBack`] once and continues with the log as it
-/// is now: after the last event that it yielded; or, if that is lost, after the head or the position before that event,
-/// whichever is lower. After [`Error::Closed`] it ends.
+/// Each event comes once, in log order. An event that cannot be decoded is an `Err` item with its position, and a
+/// failed read is an `Err` item too; in both cases the stream continues. If the log went back and may have lost events
+/// that the stream has yielded or caught up with, the stream yields [`Error::WentBack`] once and continues with the log
+/// as it is now: after the last event that it yielded; or, if that is lost, after the head or the position before that
+/// event, whichever is lower. After [`Error::Closed`] it ends.
 pub struct EventStream<T> {
     envelopes: BoxStream<'static, Result<Envelope<T>>>,
 }
@@ -139,14 +139,14 @@ impl<T: Event> Stream for EventStream<T> {
     }
 }
 
-/// The events of a stream, and when it has caught up. On a pinned store it ends when the log is of another generation.
+/// The events of a stream, with markers when it has caught up. On a pinned store it ends when the log goes back.
 fn marked(store: EventStore, query: Query, start: Start) -> impl Stream<Item = Result<Followed>> {
     async_stream::stream! {
         if let Err(error) = query.check() {
             yield Err(error);
             return;
         }
-        // Begun before the first read, so that nothing comes unseen between it and the first wait.
+        // Starts to follow before the first read, so that no event is missed between it and the first wait.
         let follower = store.backend().tail().follow();
         let (place, is_live, is_caught_up) = (None, false, false);
         let mut cursor = Cursor { store, query, start, follower, place, is_live, is_caught_up };
@@ -180,7 +180,7 @@ fn marked(store: EventStore, query: Query, start: Start) -> impl Stream<Item = R
     }
 }
 
-/// A stream that reads on.
+/// A stream in progress.
 struct Cursor {
     store: EventStore,
     query: Query,
@@ -193,18 +193,18 @@ struct Cursor {
     is_caught_up: bool,
 }
 
-/// How far a stream has read, and what its consumer knows.
+/// The progress of a stream, and the part that its consumer knows.
 #[derive(Clone, Copy)]
 struct Place {
     read_to: Position,
-    /// The last event that was yielded, or the one that it began after.
+    /// The last event that was yielded, or the one that the stream started after.
     last: End,
-    /// The last position that was yielded, be it of an event or in [`Followed::CaughtUp`].
+    /// The last position that was yielded, of an event or in [`Followed::CaughtUp`].
     told: Position,
 }
 
 impl Cursor {
-    /// The next items; there may be none.
+    /// The next items, possibly none.
     async fn next(&mut self) -> Result<Vec<Followed>> {
         if self.is_live
             && let Some(Place { read_to, .. }) = self.place
@@ -212,7 +212,7 @@ impl Cursor {
             match self.follower.wait(read_to).await {
                 Ok(()) | Err(Error::WentBack { .. }) => {}
                 Err(error) => {
-                    // The next read tells whether it lasts.
+                    // The next read shows whether the problem lasts.
                     self.is_live = false;
                     return Err(error);
                 }
@@ -220,14 +220,14 @@ impl Cursor {
         }
         self.store.still(())?;
         let place = self.place().await?;
-        // Live events come from memory, for all followers of the process the same ones.
+        // Live events come from memory, shared by all followers of the process.
         match self.follower.after(place.read_to, STREAM_PAGE) {
             Some(events) => self.live(place, events).await,
             None => self.page(place).await,
         }
     }
 
-    /// Where to read on. It is found at the beginning, and again after the log went back.
+    /// The place to read from, determined at the start and again after the log went back.
     async fn place(&mut self) -> Result<Place> {
         let went_back = self.follower.enter_generation();
         if let Some(place) = self.place.filter(|_| !went_back) {
@@ -239,7 +239,7 @@ impl Cursor {
         lost.map_or(Ok(place), Err)
     }
 
-    /// The event to continue after, and the error to yield if the log no longer has what the consumer knows.
+    /// The event to continue after, and an error to yield if the log no longer has the events that the consumer knows.
     async fn find(&self) -> Result<(End, Option<Error>)> {
         let (mut known, told) = match self.place {
             Some(Place { last, told, .. }) => (Some(last), told),
@@ -263,7 +263,7 @@ impl Cursor {
         Ok((last, lost))
     }
 
-    /// The event at a position, in its stored form so that no veil hides it. Position 0 is the beginning of the log.
+    /// The event at a position, in its stored form so that a veil cannot hide it. Position 0 is before the first event.
     async fn end_at(&self, position: Position) -> Result<Option<End>> {
         if position <= Position(0) {
             return Ok(Some(End::default()));
@@ -281,7 +281,7 @@ impl Cursor {
             if self.query.matches(&event) && since.is_none_or(|since| event.created_at >= since) {
                 match self.store.backend().opened(event).await {
                     Ok(event) => items.push(Followed::Event(Arc::unwrap_or_clone(event))),
-                    // It is not skipped: the cause, such as a missing key, may be mended.
+                    // The event is not skipped: its problem, such as a missing key, may be temporary.
                     Err(error) if items.is_empty() => return Err(error),
                     Err(_) => break,
                 }
@@ -297,7 +297,7 @@ impl Cursor {
         let range = Range { after: place.read_to, since: self.start.since(), ..Range::default() };
         let page = self.store.read(&self.query, range, STREAM_PAGE).await.inspect_err(|_| self.is_live = false)?;
         if self.store.backend().tail().generation() != self.follower.generation() {
-            // Its events may not follow those that the consumer has.
+            // The events may not continue those that the consumer has.
             return Ok(Vec::new());
         }
         if let Some(last) = page.events.last() {
@@ -306,7 +306,7 @@ impl Cursor {
         }
         self.is_live = !page.more;
         let mut items: Vec<_> = page.events.into_iter().map(Followed::Event).collect();
-        // A page that was cut short means that the stream is behind.
+        // A page that was cut short means that the stream lags.
         if self.is_live && !self.is_caught_up {
             items.push(Followed::CaughtUp(page.next));
             place.told = page.next;
@@ -317,7 +317,7 @@ impl Cursor {
     }
 }
 
-/// All matching events of a range of a pinned log. A page is read only when it is wanted: the consumer may work for a long time
+/// All matching events of a range of a pinned log. Pages are read on demand: the consumer may work for a long time
 /// between two events, and read the log meanwhile.
 fn records_of(store: EventStore, query: Query, range: Range) -> impl Stream<Item = Result<Recorded>> {
     async_stream::try_stream! {

@@ -54,15 +54,15 @@ pub(crate) struct Seen {
 /// A log as a transaction finds it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Look {
-    /// Where it ends.
+    /// The end of the log.
     pub(crate) end: End,
-    /// The log time of the last write, be it of an event or of a cell.
+    /// The log time of the last write of an event or a cell.
     pub(crate) time: Timestamp,
     /// The time on the database's clock, and the monotonic time when it was asked. Unset if log time has another clock.
     pub(crate) now: Option<(Duration, Timestamp)>,
     /// The generation when the look began.
     pub(crate) generation: u64,
-    /// False if the log went back: then what was found is not of that generation.
+    /// False if the log went back: the look then belongs to another generation.
     pub(crate) is_same: bool,
 }
 
@@ -73,13 +73,13 @@ struct News {
     head: Position,
     generation: u64,
     is_closed: bool,
-    /// How often looking for new events has failed so far.
+    /// The number of failed polls for new events so far.
     n_faults: u64,
-    /// Why it failed the last time.
+    /// The last failure.
     fault: Option<Error>,
 }
 
-/// The tail of a log. A backend makes one, and tells it of every commit that it makes or learns of.
+/// The tail of a log. Each backend has one, and reports to it every commit that it makes or learns of.
 #[derive(Debug, Default)]
 pub struct Tail {
     news: watch::Sender<News>,
@@ -87,22 +87,22 @@ pub struct Tail {
     is_closed: watch::Sender<bool>,
     known: Mutex<Known>,
     n_followers: AtomicUsize,
-    /// Wakes the one that looks for the commits of others.
+    /// Wakes the poll for the commits of others.
     look: Notify,
 }
 
 #[derive(Debug, Default)]
 struct Known {
     seen: Seen,
-    /// The last events of this generation, without gap.
+    /// The last events of this generation, without gaps.
     events: VecDeque<Arc<Recorded>>,
     n_bytes: usize,
-    /// Where the log had ended when it last went back, and where it ended then.
+    /// The last known position when the log last went back, and its head after that.
     lost: (Position, Position),
 }
 
 impl Tail {
-    /// The known end. Take it before a look at the log and pass it to [`Tail::saw`].
+    /// The known end. Take it before looking at the log, and pass it to [`Tail::saw`].
     pub(crate) fn seen(&self) -> Seen {
         self.known().seen
     }
@@ -112,8 +112,9 @@ impl Tail {
         self.news.borrow().generation
     }
 
-    /// Records a look at the log that began after `before` was taken: the end of the log, and the event now at the position
-    /// of `before.end`. Returns false if that event is another one: the log went back, now or since `before`.
+    /// Records a look at the log that began after `before` was taken: the end of the log, and the event now at the
+    /// position of `before.end`. Returns false if that event is a different one: the log went back, now or since
+    /// `before`.
     pub(crate) fn saw(&self, before: Seen, end: End, found: Option<Mark>) -> bool {
         let mut known = self.known();
         if known.seen.generation != before.generation {
@@ -130,7 +131,7 @@ impl Tail {
         true
     }
 
-    /// The error for appends and reads that rely on an earlier generation.
+    /// The error for appends and reads based on an earlier generation.
     pub(crate) fn went_back(&self) -> Error {
         let (known, head) = self.known().lost;
         Error::WentBack { known, head }
@@ -141,7 +142,7 @@ impl Tail {
         if look.is_same { Ok(()) } else { Err(self.went_back()) }
     }
 
-    /// Refuses an append or a read that relies on an earlier generation.
+    /// Refuses an append or a read based on an earlier generation.
     pub(crate) fn check(&self, generation: Option<u64>) -> Result<(), Error> {
         let is_current = generation.is_none_or(|generation| generation == self.generation());
         if is_current { Ok(()) } else { Err(self.went_back()) }
@@ -154,8 +155,8 @@ impl Tail {
         if is_closed { Error::Closed } else { self.went_back() }
     }
 
-    /// Records committed events, in order and without gap, and announces the new head. The events themselves are kept only
-    /// while there are followers. Events of an earlier generation are dropped.
+    /// Records committed events, in order and without gaps, and announces the new head. The events are kept only while
+    /// there are followers. Events of an earlier generation are dropped.
     pub(crate) fn publish(&self, generation: u64, events: Vec<Recorded>) {
         let Some(end) = events.last().map(End::from) else { return };
         let mut known = self.known();
@@ -169,7 +170,7 @@ impl Tail {
         self.grow(end.head);
     }
 
-    /// Says that the log reaches to `end` at least.
+    /// Records that the log reaches at least to `end`.
     pub(crate) fn grew(&self, generation: u64, end: End) {
         let mut known = self.known();
         if known.seen.generation != generation {
@@ -179,7 +180,7 @@ impl Tail {
         self.grow(end.head);
     }
 
-    /// Called with `known` locked, so that no older head follows the news that the log went back.
+    /// Called with `known` locked, so that no older head comes after the news that the log went back.
     fn grow(&self, head: Position) {
         self.news.send_if_modified(|news| {
             let grew = head > news.head;
@@ -188,7 +189,7 @@ impl Tail {
         });
     }
 
-    /// Says that looking for new events failed; it is tried again.
+    /// Reports a failed poll for new events; it will be retried.
     pub(crate) fn failed(&self, error: Error) {
         self.news.send_modify(|news| {
             news.n_faults += 1;
@@ -217,28 +218,28 @@ impl Tail {
         self.news.borrow().head
     }
 
-    /// Whether anybody wants the events themselves.
+    /// True if a follower wants the events themselves.
     pub(crate) fn is_followed(&self) -> bool {
         self.n_followers.load(Ordering::Relaxed) > 0
     }
 
-    /// Asks the backend to look for the commits of others now. Several questions may have one answer.
+    /// Asks the backend to poll for the commits of others now. One poll may answer several requests.
     pub(crate) fn ask(&self) {
         self.look.notify_one();
     }
 
-    /// Waits until the backend is to look: somebody has asked, or begins to follow where nobody did.
+    /// Waits until the backend should poll: on a request, or when the first follower starts.
     pub(crate) async fn asked(&self) {
         self.look.notified().await;
     }
 
-    /// Starts to follow. A wake-up is a hint: it may come late, and says nothing about events missed before.
+    /// Starts to follow. A wake-up is a hint: it may come late, and does not cover events missed before.
     pub(crate) fn follow(self: &Arc<Self>) -> Follower {
         if self.n_followers.fetch_add(1, Ordering::Relaxed) == 0 {
             self.ask();
         }
         let news = self.news.subscribe();
-        // Read once: a second read that waits for a writer who waits for the first would wait for ever.
+        // Read once: a second read would wait forever for a writer that waits for the first one.
         let News { n_faults, generation, .. } = *news.borrow();
         Follower { tail: Arc::clone(self), news, n_faults, generation }
     }
@@ -284,7 +285,7 @@ fn size_of(event: &Recorded) -> usize {
     event.data.len() + event.metadata.len()
 }
 
-/// One who follows a tail. Without any, the tail keeps no events.
+/// A follower of a tail. Without followers, the tail keeps no events.
 #[derive(Debug)]
 pub(crate) struct Follower {
     tail: Arc<Tail>,
@@ -294,7 +295,7 @@ pub(crate) struct Follower {
 }
 
 impl Follower {
-    /// The generation in which it reads.
+    /// The generation that it reads.
     pub(crate) fn generation(&self) -> u64 {
         self.generation
     }
@@ -310,7 +311,7 @@ impl Follower {
         self.generation = u64::MAX;
     }
 
-    /// Up to `limit` events after a position, when memory has the first of them.
+    /// Up to `limit` events after a position, if the first of them is in memory.
     pub(crate) fn after(&self, position: Position, limit: usize) -> Option<Vec<Arc<Recorded>>> {
         let known = self.tail.known();
         if known.seen.generation != self.generation {
@@ -324,14 +325,14 @@ impl Follower {
     /// Waits until there is news after `read_to`.
     ///
     /// # Errors
-    /// [`Error::Closed`]; [`Error::WentBack`] until it enters the new generation; each fault of the search for news, once.
+    /// [`Error::Closed`]; [`Error::WentBack`] until it enters the new generation; each failed poll for news, once.
     pub(crate) async fn wait(&mut self, read_to: Position) -> Result<(), Error> {
         let (seen, generation) = (self.n_faults, self.generation);
         let is_news = |news: &News| {
             news.is_closed || news.generation != generation || news.head > read_to || news.n_faults > seen
         };
         let told = self.news.wait_for(is_news).await.map(|news| news.clone());
-        // It cannot end while this holds the tail.
+        // The sender lives as long as the tail, which this holds.
         let Ok(news) = told else { return Err(Error::Closed) };
         match news.fault {
             _ if news.is_closed => Err(Error::Closed),

@@ -1,4 +1,4 @@
-//! Following causation from one event: up to what caused it, and down to all that followed. It reads the log and nothing else.
+//! Traces causation from one event: up through its causes, and down to all its consequences.
 
 use std::collections::BTreeMap;
 
@@ -15,21 +15,21 @@ pub const TRACE_EVENTS_MAX: usize = 1000;
 /// The causes and consequences of an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trace {
-    /// All of it in the order of the log: a cause stands before what it caused.
+    /// All events in log order: a cause comes before its consequences.
     pub events: Vec<Recorded>,
-    /// Whether there is more than these.
+    /// True if there are more than these.
     pub more: bool,
 }
 
 impl EventStore {
-    /// The event with this id, its cause and the cause of that, and all that followed from it; `None` when it is not there.
+    /// The event with this id, its chain of causes, and everything that followed from it; `None` without such an event.
     pub async fn trace(&self, event_id: uuid::Uuid) -> Result<Option<Trace>> {
         let Some(event) = self.event(event_id).await? else { return Ok(None) };
         let (mut found, mut more) = (BTreeMap::<Position, Recorded>::new(), false);
         let mut cause = event.causes().causation_id;
         let mut followed = vec![event_id];
         found.insert(event.position, event);
-        // What is there already ends it: an import may hold a circle.
+        // An imported log may contain a cycle of causes, so stop at a known event.
         while let Some(id) = cause {
             let Some(event) = self.event(id).await?.filter(|event| !found.contains_key(&event.position)) else { break };
             if found.len() >= TRACE_EVENTS_MAX {

@@ -1,4 +1,4 @@
-//! Upcasters read events of an older version as those of today. They never change the log.
+//! Upcasters convert events of older versions when they are read. They never change the log.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// One step from an older version of an event to a newer one, of all types or of one.
 ///
-/// Of several that fit, the first is taken. So what changes for one type stands before what leaves the others as they are:
+/// The first matching step applies. So put the step for one type before the step that leaves the others unchanged:
 ///
 /// ```
 /// use crewlog_mq::Upcaster;
@@ -31,29 +31,29 @@ pub struct Upcaster {
     change: Option<Change>,
 }
 
-/// The same data in the newer form, or what is wrong with it.
+/// Converts the data, or gives the reason why it cannot.
 type Change = fn(Value) -> Result<Value, String>;
 
 impl Upcaster {
-    /// From one version to another, for events of every type, which stay as they are.
+    /// From one version to another, for events of every type, leaving them unchanged.
     #[must_use]
     pub const fn step(from: &'static str, to: &'static str) -> Self {
         Self { from, to, event_type: None, new_type: None, change: None }
     }
 
-    /// Only for events of this type, as it was called in the older version.
+    /// Restricts the step to events of this type, named as in the older version.
     #[must_use]
     pub const fn of(self, event_type: &'static str) -> Self {
         Self { event_type: Some(event_type), ..self }
     }
 
-    /// What the type is called in the newer version.
+    /// The name of the type in the newer version.
     #[must_use]
     pub const fn renamed(self, new_type: &'static str) -> Self {
         Self { new_type: Some(new_type), ..self }
     }
 
-    /// How the data changes.
+    /// The change to the data.
     #[must_use]
     pub const fn by(self, change: fn(Value) -> Result<Value, String>) -> Self {
         Self { change: Some(change), ..self }
@@ -73,7 +73,7 @@ pub(crate) fn upcast<'a>(
     data: &'a str,
 ) -> Result<(&'a str, Cow<'a, str>), serde_json::Error> {
     let (mut version, mut changed) = (event_version, None);
-    // Each step is of use once at the most; more would be a circle.
+    // Each step applies at most once; more would be a cycle.
     for _ in upcasters {
         let Some(step) = upcasters.iter().find(|step| step.takes(event_type, version)) else { break };
         if let Some(change) = step.change {

@@ -1,20 +1,20 @@
-//! An enum's variant apart from its fields: the name on one side, the fields as JSON on the other. It knows no log.
+//! Splits an enum value into the name of its variant and its fields as JSON, and joins them again.
 
 use serde::de::{Deserializer, EnumAccess, IntoDeserializer, VariantAccess, Visitor};
 use serde::ser::{Impossible, Serializer};
 use serde::{Deserialize, Serialize};
 use serde_json::de::StrRead;
 
-/// The name of the variant, as serde writes it; nothing for what serde does not write as a variant.
+/// The name of the variant, as serde writes it; `None` for a value that serde does not write as a variant.
 pub(crate) fn name_of<T: Serialize + ?Sized>(value: &T) -> Option<&'static str> {
-    // It always stops, at the latest where the fields would begin.
+    // It always stops, at the latest at the fields.
     value.serialize(Naming).err()?.0
 }
 
 /// A serializer that stops at the name.
 struct Naming;
 
-/// That it has stopped, and the name that it has found.
+/// The signal that it has stopped, with the name that it found.
 #[derive(Debug, thiserror::Error)]
 #[error("stopped at {0:?}")]
 struct Stop(Option<&'static str>);
@@ -27,7 +27,7 @@ impl serde::ser::Error for Stop {
 
 type Never = Impossible<(), Stop>;
 
-/// Methods for values that are no variant.
+/// Methods for values that are not variants.
 macro_rules! no_variant {
     ($($method:ident($($value:ty),*) -> $ok:ty,)*) => {
         $(fn $method(self, $(_: $value),*) -> Result<$ok, Stop> { Err(Stop(None)) })*
@@ -94,7 +94,7 @@ pub(crate) fn fields_of<'a>(json: &'a str, name: &str) -> Option<&'a str> {
     }
 }
 
-/// An externally tagged enum whose tag and content come from two places.
+/// An externally tagged enum whose tag and content come from two sources.
 pub(crate) struct Variant<'de> {
     pub(crate) name: &'de str,
     pub(crate) data: &'de str,
@@ -129,7 +129,7 @@ impl<'de> EnumAccess<'de> for Variant<'de> {
 pub(crate) struct Fields<'de>(&'de str);
 
 impl<'de> Fields<'de> {
-    /// Reads the whole of the data, so that trailing bytes are an error.
+    /// Reads all of the data, so that trailing bytes are an error.
     fn read<T>(
         self,
         read: impl FnOnce(&mut serde_json::Deserializer<StrRead<'de>>) -> Result<T, serde_json::Error>,

@@ -1,5 +1,5 @@
-//! A veil over a log: what is appended is changed before it is judged, and what is read is changed back. The log below knows
-//! nothing of it. Nothing here knows what a veil hides, or how.
+//! A veil over a log: it transforms appended events before they are judged, and transforms them back for readers. The
+//! log below does not know of it.
 
 use std::sync::Arc;
 
@@ -18,20 +18,20 @@ use crate::recorded::Recorded;
 /// It may change only `data`, the `extra` part of `metadata`, and tags; queries match the stored form.
 /// An import and a check see the stored form too.
 pub trait Veil: Send + Sync + 'static {
-    /// The append as it is to stand in the log `below`. Equal events must be sealed to equal bytes, or a repeated append
-    /// would not be known as one.
+    /// The append in the form to be stored in the log `below`. Equal events must be sealed to equal bytes, so that a
+    /// repeated append is recognised.
     ///
     /// # Errors
-    /// [`crate::Error::Veil`] when it cannot be sealed; nothing is then appended.
+    /// [`crate::Error::Veil`] if it cannot be sealed; nothing is then appended.
     fn seal<'a>(&'a self, below: &'a dyn Backend, append: Append) -> BoxFuture<'a, Result<Append>>;
 
-    /// Makes of events as they stand in the log what they say. What cannot be opened for good says so in its place.
+    /// Opens stored events. Content that can never be opened is replaced by a text that says so.
     ///
     /// # Errors
-    /// [`crate::Error::Veil`] when they cannot be opened as long as something is not mended.
+    /// [`crate::Error::Veil`] if they cannot be opened now, but could be once a problem is fixed.
     fn open(&self, events: &mut [Recorded]) -> Result<()>;
 
-    /// Whether the state of a fold over these events may be kept beside the log, where it would lie open.
+    /// True if the state of a fold over these events may be stored next to the log, in plain form.
     fn keeps_snapshots<'a>(&'a self, below: &'a dyn Backend, query: &'a Query) -> BoxFuture<'a, Result<bool>>;
 }
 
@@ -39,7 +39,7 @@ impl Layer for Arc<dyn Veil> {
     fn stored<'a>(&'a self, below: &'a dyn Backend, append: Append) -> BoxFuture<'a, Result<Append>> {
         async move {
             let sealed = self.seal(below, append).await?;
-            // What is sealed is longer.
+            // The sealed form is longer.
             sealed.check()?;
             Ok(sealed)
         }

@@ -5,36 +5,36 @@ use std::collections::BTreeSet;
 use crate::plan::{Dependency, Strength, TaskId, TaskPlan};
 use crate::validity::{self, InvalidPlan, edges_of};
 
-/// At most so many bottlenecks are named.
+/// The most bottlenecks that are listed.
 pub const BOTTLENECKS_MAX: usize = 20;
 
-/// What the graph of a plan says.
+/// The analysis of a plan's graph.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Analysis {
-    /// The tasks by the step in which each can run at the earliest; what is in one group can run at once.
+    /// The tasks by the earliest step in which each can run; the tasks of one group can run in parallel.
     pub groups: Vec<Vec<TaskId>>,
-    /// A longest chain of tasks that wait for each other, the first task first. It has as many tasks as there are groups.
+    /// A longest chain of dependent tasks, in order. It has as many tasks as there are groups.
     pub critical_path: Vec<TaskId>,
-    /// Tasks that nothing can make up for and that several wait for; those with the most first.
+    /// Tasks without slack that several others depend on, sorted by their number of dependents.
     pub bottlenecks: Vec<Bottleneck>,
-    /// How many steps are left when the mere order of the text binds nothing.
+    /// The number of steps if the order of the text does not count as a dependency.
     pub n_steps_relaxed: usize,
 }
 
-/// A task that has no slack and that at least two tasks wait for directly.
+/// A task without slack that at least two tasks directly depend on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bottleneck {
     /// The task.
     pub task: TaskId,
-    /// How many wait for it directly.
+    /// The number of its direct dependents.
     pub n_waiting: usize,
 }
 
 impl Analysis {
-    /// Looks at the tasks of a plan.
+    /// Analyses the tasks of a plan.
     ///
     /// # Errors
-    /// When they are not a plan: the check that every plan passes.
+    /// If they are not a valid plan.
     pub fn of(tasks: &[TaskPlan]) -> Result<Self, InvalidPlan> {
         let (edges, ranks) = edges_of(tasks)?;
         let graph = Graph::of(&edges, &ranks, |_| true);
@@ -56,27 +56,27 @@ impl Analysis {
         Ok(Self { groups, critical_path, bottlenecks, n_steps_relaxed })
     }
 
-    /// How many steps the plan takes when all that can be done at once is.
+    /// The number of steps with maximum parallelism.
     pub fn n_steps(&self) -> usize {
         self.groups.len()
     }
 
-    /// How many tasks can run at once at the most, each as early as it can.
+    /// The most tasks that run at once if each runs as early as possible.
     pub fn n_at_once(&self) -> usize {
         self.groups.iter().map(Vec::len).max().unwrap_or(0)
     }
 }
 
-/// Who waits for whom, by place in the list of tasks.
+/// The dependencies between tasks, by index in the list of tasks.
 struct Graph {
     before: Vec<Vec<usize>>,
     after: Vec<Vec<usize>>,
-    /// Every task behind all that it waits for.
+    /// A topological order.
     order: Vec<usize>,
 }
 
 impl Graph {
-    /// The graph of the dependencies that have such a strength.
+    /// The graph of the dependencies whose strength counts.
     fn of(edges: &[Vec<Dependency>], ranks: &[usize], counts: impl Fn(Strength) -> bool) -> Self {
         let mut after = vec![Vec::new(); edges.len()];
         let mut before = Vec::with_capacity(edges.len());
@@ -91,7 +91,7 @@ impl Graph {
         Self { before, after, order }
     }
 
-    /// The earliest step of each task, from 0, and how many steps there are.
+    /// The earliest step of each task, from 0, and the number of steps.
     fn steps(&self) -> (Vec<usize>, usize) {
         let mut steps = vec![0; self.before.len()];
         for task in &self.order {
@@ -101,7 +101,7 @@ impl Graph {
         (steps, n_steps)
     }
 
-    /// How many steps each task and all that follows from it take.
+    /// The number of steps from each task to the end of its longest chain of dependents.
     fn steps_to_go(&self) -> Vec<usize> {
         let mut to_go = vec![1; self.after.len()];
         for task in self.order.iter().rev() {
@@ -110,7 +110,7 @@ impl Graph {
         to_go
     }
 
-    /// Of the longest chains the one whose tasks come first in the plan.
+    /// The longest chain; of several, the one whose tasks come first in the plan.
     fn longest_chain(&self, steps: &[usize], to_go: &[usize], n_steps: usize) -> Vec<usize> {
         let mut chain: Vec<usize> = Vec::with_capacity(n_steps);
         let is_next = |n: &usize, step: usize| steps[*n] == step && to_go[*n] == n_steps - step;

@@ -15,7 +15,7 @@ pub const STREAM: &str = "task";
 
 /// How long a claim holds without a renewal.
 pub const LEASE: Duration = Duration::from_secs(180);
-/// After so many agents in a row were lost with a task, it waits for a person.
+/// After this many agents in a row were lost with a task, it waits for a person.
 pub const LOST_MAX: u32 = 3;
 /// The aggregate of a task.
 pub fn aggregate_id(plan: &str, task: TaskId) -> String {
@@ -57,7 +57,7 @@ pub struct RunDetails {
     pub duration_ms: u64,
     /// The bytes of its output, including those that were dropped.
     pub output_bytes: u64,
-    /// Whether the middle of its output was dropped.
+    /// True if the middle of its output was dropped.
     pub output_is_cut: bool,
 }
 
@@ -77,13 +77,13 @@ pub struct PromptDigest {
 pub struct TaskProgress {
     /// The current step.
     pub step: Option<String>,
-    /// The next step, for whoever continues.
+    /// The next step, for a successor.
     pub next_step: Option<String>,
     /// Anything else.
     pub note: Option<String>,
 }
 
-/// What happened to a task. `epoch` is that of the holder, and `attempt` the dispatch that it carries out.
+/// An event of a task. `epoch` is that of the holder, and `attempt` the dispatch that it carries out.
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "names and types say what the other fields hold")]
@@ -96,7 +96,7 @@ pub enum TaskEvent {
         lease_until: Option<Timestamp>,
         /// Rises with every claim.
         epoch: u64,
-        /// True when an earlier holder of this attempt started and did not report an end: it may have had effects.
+        /// True if an earlier holder of this attempt started and reported no end: it may have had effects.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         cut_off: bool,
     },
@@ -131,7 +131,7 @@ pub enum TaskEvent {
 }
 
 impl TaskEvent {
-    /// True of an event that leaves the task without a holder.
+    /// True if the event leaves the task without a holder.
     pub fn ends_hold(&self) -> bool {
         matches!(
             self,
@@ -265,7 +265,7 @@ pub enum TaskCommand {
     FireTimer { epoch: u64, now: Timestamp, is_dead: bool },
 }
 
-/// Why a task refuses a command.
+/// The reason why a task refuses a command.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say it")]
 pub enum TaskError {
@@ -288,18 +288,18 @@ pub struct Holder {
     pub epoch: u64,
     /// When its lease expires, in log time; unset for a coding agent.
     pub lease_until: Option<Timestamp>,
-    /// Whether it may have had effects.
+    /// True if it may have had effects.
     pub has_started: bool,
 }
 
 impl Holder {
-    /// Whether it is a coding agent: it has no lease, and holds the task until its plan dispatches it again.
+    /// True for a coding agent: it has no lease, and holds the task until its plan dispatches it again.
     #[must_use]
     pub fn is_agent(&self) -> bool {
         self.lease_until.is_none()
     }
 
-    /// Whether its lease ended without a renewal.
+    /// True if its lease ended without a renewal.
     #[must_use]
     pub fn has_expired(&self, now: Timestamp) -> bool {
         self.lease_until.is_some_and(|until| until <= now)
@@ -315,16 +315,16 @@ pub struct TaskLease {
     pub epoch: u64,
     /// The holder of the task, if any.
     pub holder: Option<Holder>,
-    /// Whether an earlier run of this attempt was interrupted and no new one has started.
+    /// True if an earlier run of this attempt was interrupted and no new one has started.
     pub is_cut_off: bool,
     /// The last progress report of this attempt.
     pub progress: Option<TaskProgress>,
-    /// How many agents in a row were lost with this attempt.
+    /// The number of agents in a row that were lost with this attempt.
     n_lost: u32,
 }
 
 impl TaskLease {
-    /// True if a person has to let it be claimed again.
+    /// True if a person must release it before it can be claimed again.
     #[must_use]
     pub fn is_parked(&self) -> bool {
         self.n_lost >= LOST_MAX
@@ -432,7 +432,7 @@ impl TaskLease {
         attempt < self.attempt || (attempt == self.attempt && self.attempt_is_ended)
     }
 
-    /// True when an earlier holder, or one whose lease has expired, may have had effects.
+    /// True if an earlier holder, or one whose lease has expired, may have had effects.
     fn was_begun(&self) -> bool {
         self.is_cut_off || self.holder.as_ref().is_some_and(|holder| holder.has_started)
     }

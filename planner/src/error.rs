@@ -4,7 +4,7 @@ use crate::event::{QuestionId, TaskStatus};
 use crate::plan::TaskId;
 use crate::validity::InvalidPlan;
 
-/// Why the planner refuses a command; the plan is as it was.
+/// The reason why the planner refuses a command; the plan is unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say it")]
 pub enum PlannerError {
@@ -12,7 +12,7 @@ pub enum PlannerError {
     Parse(#[from] InvalidPlan),
     #[error("task {0} uses a tool or asks an agent, and the plan was not checked as one of an agent with that tool")]
     NotOfAgent(TaskId),
-    #[error("{0} plans stand above this one, and sub_plan_depth_max is {1}: plan the work in fewer levels")]
+    #[error("this plan would have {0} ancestors, and sub_plan_depth_max is {1}: plan the work in fewer levels")]
     TooDeep(u32, u32),
     #[error("this plan has been made already: give the new one another id")]
     AlreadyPlanned,
@@ -22,7 +22,7 @@ pub enum PlannerError {
     PlanEnded,
     #[error("the plan is paused: resume it first")]
     PlanPaused,
-    #[error("what the plan did is being undone: wait until that has ended, or cancel the plan, and then retry")]
+    #[error("the plan is being undone: wait until that has ended, or cancel the plan, and then retry")]
     BeingUndone,
     #[error("the plan has no task {0}")]
     UnknownTask(TaskId),
@@ -49,11 +49,11 @@ pub enum PlannerError {
     CheckpointTaken(String),
     #[error("the plan has as many checkpoints as it can have: checkpoints_max is {0}")]
     TooManyCheckpoints(usize),
-    #[error("task {0} is {status} and waits for no moment: only a task that waits before its next try can be tried now", status = .1.as_str())]
+    #[error("task {0} is {status}: only a task that waits for its retry delay can be retried now", status = .1.as_str())]
     NotDelayed(TaskId, TaskStatus),
     #[error("{0} cannot be withdrawn, since the plan cannot go on without its answer: answer one of {1}")]
     NotWithdrawable(QuestionId, &'static str),
-    #[error("nothing can be asked of task {0}, which is {status}: only of one that has not been started, or waits for an answer to go on", status = .1.as_str())]
+    #[error("task {0} is {status}: questions can be added only before its start, or while it waits for an answer", status = .1.as_str())]
     NotAskable(TaskId, TaskStatus),
     #[error(
         "the question, or its default, has {0} bytes, and question_bytes_max is {1}: put it into a file and name that"
@@ -79,12 +79,12 @@ pub enum PlannerError {
     TaskTooLong(TaskId, usize, usize),
     #[error("{1} {0} are more than {2}: give them in several orders")]
     TooMany(&'static str, usize, usize),
-    #[error("questions take no place from tasks: limit the tasks of another kind")]
+    #[error("questions have no limit: limit the tasks of another kind")]
     QuestionsHaveNoLimit,
 }
 
 impl PlannerError {
-    /// The task that is in the way, where the refusal names one by its number.
+    /// The task that causes the refusal, if the error names one by its number.
     pub const fn task(&self) -> Option<TaskId> {
         let (Self::NotOfAgent(task)
         | Self::NotRetryable(task, _)

@@ -1,4 +1,4 @@
-//! The planner of crewlog: what should happen.
+//! The planner of crewlog: decides what happens next in a plan.
 //!
 //! Text becomes a plan ([`parse`]), a plan becomes events ([`planner`]), and reports of executors ([`claim`]) become
 //! further events. Everything is pure: without clock, ids, I/O and await, the same commands give the same events.

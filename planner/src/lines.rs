@@ -36,7 +36,7 @@ impl<'a> Lines<'a> {
         (line, column + 1)
     }
 
-    /// The same for an error.
+    /// The same place, for an error.
     pub fn at(&self, at: usize) -> At {
         At(Some(self.place(at)))
     }

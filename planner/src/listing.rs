@@ -28,11 +28,11 @@ pub struct ListedPlan {
     pub id: String,
     /// None for a plan that cannot be read.
     pub summary: Option<PlanSummary>,
-    /// Whether the summary is outdated, so that a reader must fold the plan.
+    /// True if the summary is outdated, so that a reader must fold the plan.
     pub has_changed: bool,
-    /// Whether it has not ended.
+    /// True if it has not ended.
     pub is_open: bool,
-    /// Whether its texts are sealed; the list never holds them.
+    /// True if its texts are sealed; the list never holds them.
     pub is_sealed: bool,
     /// The tags of its events, while it is open.
     pub tags: Vec<String>,
@@ -51,9 +51,9 @@ pub struct PlanSummary {
     pub created_at: Timestamp,
     /// The point of another plan where a fork begins.
     pub parent: Option<Parent>,
-    /// Whether its budget keeps tasks from starting.
+    /// True if its budget keeps tasks from starting.
     pub is_held_by_budget: bool,
-    /// Whether it stays open though all its tasks have ended.
+    /// True if it stays open though all its tasks have ended.
     pub waits_for_work: bool,
 }
 
@@ -93,7 +93,7 @@ impl Projection for PlanList {
             && let Some((plan, _)) = claim::split_aggregate_id(&recorded.aggregate_id)
             && let Some(plan) = self.plans.get_mut(plan)
         {
-            // It may have another holder.
+            // The task may have another holder now.
             plan.has_changed |= plan.is_open;
         }
         Ok(())
@@ -153,7 +153,7 @@ impl ListedPlan {
             }
             return;
         }
-        // Another source text alone does not open a plan again.
+        // A changed source text alone does not reopen a plan.
         let opens = !matches!(event, Some(Event::TasksAmended { tasks, .. }) if tasks.is_empty());
         if opens && ENDS.contains(&recorded.event_type.as_str()) {
             self.is_open = true;

@@ -1,4 +1,4 @@
-//! Policy for sub-plans: how one follows its parent plan, and what its end means for the task that it carries out.
+//! Policy for sub-plans: how one follows its parent plan, and how its end becomes the end of its task.
 
 use crewlog_mq::Timestamp;
 
@@ -39,7 +39,7 @@ pub fn config(parent_plan: &PlannerState, task: TaskId, budget: Budget, now: Tim
 
 /// The command that brings a sub-plan in line with its parent plan: cancel, pause or resume; none when it is in line.
 ///
-/// A sub-plan that answers a request whose time has run out goes on with the parent plan: late answers are recorded.
+/// A sub-plan that answers a request continues after the request's time limit: late answers are recorded.
 pub fn follow(plan: &str, state: &PlannerState, parent_plan: &PlannerState) -> Option<Command> {
     let parent = parent_task(plan, state).filter(|_| matches!(state.phase, Phase::Active | Phase::Paused))?;
     let task = parent_plan.task(parent.task)?;
@@ -83,7 +83,7 @@ pub fn ending(plan: &str, state: &PlannerState, summary: &str, outcome: Outcome)
     Ending::Failed { error, class: FailureClass::Task, run: None }
 }
 
-/// Why a sub-plan does not go on by itself, if it does not.
+/// The reason why a sub-plan cannot continue without help, if it cannot.
 pub fn waits_for(plan: &str, state: &PlannerState) -> Option<String> {
     match (state.phase, state.shortage()) {
         (Phase::Paused, Some(shortage)) => Some(format!("its plan {plan} is paused: {shortage}")),
@@ -101,7 +101,7 @@ pub fn ended_meanwhile(parent_plan: &PlannerState, task: TaskId, attempt: u32) -
     Some(task.error.clone().unwrap_or_default())
 }
 
-/// The excerpt of the parent plan that the agent of a sub-plan is shown: its title, its open tasks and its results.
+/// The excerpt of the parent plan for the agent of a sub-plan: its title, its open tasks and its results.
 pub fn context(plan: &str, parent_plan: &PlannerState) -> String {
     let line = |text: &str| truncate(text, CONTEXT_LINE_CHARS_MAX);
     let open = parent_plan.tasks.iter().filter(|task| !task.status.is_end()).take(CONTEXT_TASKS_MAX);

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use crate::plan::{Attachment, AttachmentKind};
 
-/// Attachments of one step; further ones stay text.
+/// The most attachments of one step; further ones stay text.
 pub(crate) const ATTACHMENTS_MAX: usize = 100;
 
 /// A link or an image in a text.
@@ -17,7 +17,7 @@ pub(crate) struct Link {
     pub is_image: bool,
 }
 
-/// Endings of pictures.
+/// File endings of images.
 const IMAGES: &str = "png jpg jpeg gif svg webp bmp ico tif tiff avif heic";
 
 /// Endings that make a bare word a file.
@@ -41,26 +41,26 @@ const LIBRARIES: &str = "node.js next.js vue.js react.js nuxt.js express.js thre
      chart.js moment.js alpine.js p5.js discord.js electron.js deno.js solid.js knockout.js handlebars.js socket.js \
      polymer.js plotly.js tensorflow.js mermaid.js passport.js asp.net ai.js bun.js";
 
-/// First parts that make a path without an ending one.
+/// First parts that make a path even without an ending.
 const FOLDERS: &str = "src lib libs test tests docs doc crates packages apps app scripts bin config public assets components pages \
      examples benches migrations internal cmd pkg include vendor node_modules target dist build .github .vscode \
      .cargo server client frontend backend web api tools data db specs spec";
 
-/// First parts of paths from the root; every other word with a slash in front is a route.
+/// First parts of absolute paths; any other word with a leading slash is a route.
 const ROOTS: &str =
     "etc var usr home tmp opt bin sbin dev mnt root proc sys srv Users Library Applications media boot lib";
 
-/// Whether a list of words has one, in letters of any size.
+/// True if a list of words contains one, in any case.
 fn has(list: &str, word: &str) -> bool {
     list.split_ascii_whitespace().any(|known| known.eq_ignore_ascii_case(word))
 }
 
-/// Chinese, Japanese and Korean, which put no spaces between words.
+/// True for Chinese, Japanese and Korean characters, which have no spaces between words.
 fn is_cjk(c: char) -> bool {
     matches!(c, '\u{2e80}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}' | '\u{f900}'..='\u{faff}' | '\u{ff00}'..='\u{ffef}')
 }
 
-/// The length of the word that could be a path; it never reaches past white space, quotes or brackets.
+/// The length of the word that could be a path; it ends before white space, quotes and brackets.
 fn word_length(text: &str) -> usize {
     let mut braces = 0_usize;
     let mut previous = ' ';
@@ -79,7 +79,7 @@ fn word_length(text: &str) -> usize {
     text.len()
 }
 
-/// Only a word with one of these signs can be a path or an address.
+/// Paths and addresses contain one of these signs.
 fn may_be_path(text: &str) -> bool {
     text.bytes().any(|byte| matches!(byte, b'.' | b'/' | b'\\'))
 }
@@ -139,26 +139,26 @@ pub(crate) fn attachments(text: &str, links: &[Link]) -> Vec<Attachment> {
     found.into_iter().map(|(_, attachment)| attachment).collect()
 }
 
-/// True when the ending is that of a picture.
+/// True if the ending is that of an image.
 fn is_image(path: &str) -> bool {
     ending(path).is_some_and(|ending| has(IMAGES, ending))
 }
 
-/// True when the ending is one that files have.
+/// True if the ending is a file ending.
 pub(crate) fn has_file_ending(path: &str) -> bool {
     static KNOWN: LazyLock<HashSet<&str>> =
         LazyLock::new(|| [ENDINGS, IMAGES].into_iter().flat_map(str::split_ascii_whitespace).collect());
     ending(path).is_some_and(|ending| KNOWN.contains(ending.to_ascii_lowercase().as_str()))
 }
 
-/// What follows the last full stop of the last part.
+/// The part after the last full stop of the last name.
 fn ending(path: &str) -> Option<&str> {
     let last = path.bytes().rposition(|b| matches!(b, b'.' | b'/' | b'\\'))?;
     let ending = path.get(last + 1..).filter(|_| path.as_bytes()[last] == b'.')?;
     (!ending.is_empty() && ending.len() <= 10).then_some(ending)
 }
 
-/// The path when a word is one, without the line number after it.
+/// The path, without the line number after it, if the word is a path.
 pub(crate) fn file_ref(word: &str) -> Option<&str> {
     let is_word = (2..=1_000).contains(&word.len()) && !word.contains(char::is_whitespace) && !word.contains("://");
     if !is_word || !may_be_path(word) {
@@ -185,7 +185,7 @@ pub(crate) fn file_ref(word: &str) -> Option<&str> {
     is_path.then_some(path)
 }
 
-/// Whether words with a slash and without a known ending are a path below the working or home directory.
+/// True if words with a slash and without a known ending are a path below the working or home directory.
 fn is_relative(path: &str, first: &str, is_nested: bool) -> bool {
     let is_dotted = ["./", "../", "~/", ".\\", "..\\", "$HOME/"].iter().any(|start| path.starts_with(start));
     let bare = path.trim_end_matches(['/', '\\']);
@@ -198,7 +198,7 @@ fn is_relative(path: &str, first: &str, is_nested: bool) -> bool {
     (is_dotted && is_nested) || ((is_folder || is_glob || is_directory) && !is_host)
 }
 
-/// A name with a known ending and something before it that can name a file.
+/// A name with a known ending and a possible file name before it.
 fn bare_file(path: &str) -> bool {
     let Some((stem, ending)) = path.rsplit_once('.') else { return false };
     let hidden = stem.is_empty() && has(HIDDEN, ending);

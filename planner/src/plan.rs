@@ -1,4 +1,4 @@
-//! The plan as data: tasks, kinds, attachments and dependencies, as a text or a model proposes them.
+//! The plan as data: tasks, kinds, attachments and dependencies, from a text or a model.
 //!
 //! The state of a task is in the planner's state, not here.
 
@@ -27,11 +27,11 @@ pub struct Parent {
     pub plan: String,
     /// The last position that both share.
     pub at: Position,
-    /// Why the fork was made.
+    /// The reason for the fork.
     pub reason: String,
 }
 
-/// The kind of work that a task is; executors subscribe by it.
+/// The kind of work of a task; executors select tasks by it.
 #[derive(
     Debug,
     Clone,
@@ -77,18 +77,18 @@ impl NodeKind {
     }
 }
 
-/// Something that a task refers to.
+/// A reference in a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attachment {
-    /// What it is, and where.
+    /// Its kind and the reference itself.
     #[serde(flatten)]
     pub kind: AttachmentKind,
-    /// The text that named it (of a Markdown link), if any.
+    /// The text of a Markdown link, if it is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
 }
 
-/// The five sorts of attachment, each with its reference.
+/// The five kinds of attachment, each with its reference.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "ref")]
 pub enum AttachmentKind {
@@ -100,7 +100,7 @@ pub enum AttachmentKind {
     FileRef(String),
     /// A reference into a vector store.
     EmbeddingRef(String),
-    /// A picture made while testing an interface.
+    /// A screenshot from testing an interface.
     ScreenshotRef(String),
 }
 
@@ -114,10 +114,10 @@ impl AttachmentKind {
     }
 }
 
-/// A task's box as the text has it: `[ ]`, `[~]`, `[x]`, `[-]`.
+/// The box of a task in the text: `[ ]`, `[~]`, `[x]`, `[-]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Mark {
-    /// Not begun, or no box at all.
+    /// Not begun, or without a box.
     #[default]
     Open,
     /// Already begun.
@@ -136,13 +136,13 @@ impl Mark {
         matches!(self, Self::Open)
     }
 
-    /// True for the marks of a task that has ended.
+    /// True for the marks of an ended task.
     pub fn is_end(&self) -> bool {
         matches!(self, Self::Done | Self::Cancelled)
     }
 }
 
-/// Why one task waits for another.
+/// The reason for a dependency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Strength {
     /// Written out, or given by data, a question or a barrier: it always holds.
@@ -156,11 +156,11 @@ pub enum Strength {
 pub struct Dependency {
     /// The task to wait for.
     pub task: TaskId,
-    /// Whether it holds under `--parallel`.
+    /// Decides whether it holds under `--parallel`.
     pub strength: Strength,
 }
 
-/// "if TEXT, ..." or, negated, the "otherwise" to it.
+/// "if TEXT, ..." or, negated, its "otherwise".
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Condition {
@@ -168,9 +168,9 @@ pub struct Condition {
     pub text: String,
     /// True for the branch taken when it does not hold.
     pub negated: bool,
-    /// The task whose outcome decides it: it holds when that task completes. Without a command there, a person is asked.
+    /// The task that decides it: the condition holds if that task completes. If it has no command, a person is asked.
     pub outcome_of: Option<TaskId>,
-    /// The first task with this condition, which shares its question with all of them; this task when unset.
+    /// The first task with this condition, whose question all of them share; this task when unset.
     pub first: Option<TaskId>,
 }
 
@@ -198,13 +198,13 @@ impl TaskPlan {
     }
 }
 
-/// What a final failure of a task means for the rest of the plan.
+/// The consequence of a task's final failure for the rest of the plan.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, strum::IntoStaticStr, strum::EnumString,
 )]
 #[strum(serialize_all = "lowercase", ascii_case_insensitive)]
 pub enum FailurePolicy {
-    /// Its dependents are skipped, the rest goes on.
+    /// Its dependents are skipped, and the rest continues.
     #[default]
     #[strum(serialize = "skip")]
     SkipDependants,
@@ -216,7 +216,7 @@ pub enum FailurePolicy {
     Ask,
 }
 
-/// An answer that counts when no other was given in time.
+/// An answer that takes effect if there is no other in time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DefaultAnswer {
     /// The answer.
@@ -245,7 +245,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// The bytes of a text that a slice of it has.
+    /// The byte range of a part of a text.
     pub(crate) fn of(text: &str, part: &str) -> Self {
         let start = part.as_ptr() as usize - text.as_ptr() as usize;
         Self { start, end: start + part.len() }
@@ -286,11 +286,11 @@ pub struct ParentTask {
     pub attempt: u32,
 }
 
-/// The origin of a plan; empty when it was parsed from a text.
+/// The origin of a plan; empty if it was parsed from a text.
 #[serde_with::apply(_ => #[serde(default, skip_serializing_if = "is_default")])]
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Origin {
-    /// Who planned it, if not the parser: the request to a model, an agent type, the format of an import.
+    /// The author, if not the parser: the request to a model, an agent type, the format of an import.
     pub planned_by: Option<String>,
     /// The task that it carries out.
     pub parent: Option<ParentTask>,
@@ -351,7 +351,7 @@ pub struct TaskPlan {
     /// The plain text of the step.
     #[serde_with(skip_apply)]
     pub description: String,
-    /// Executors subscribe by it.
+    /// Executors select tasks by it.
     #[serde_with(skip_apply)]
     pub kind: NodeKind,
     /// The box before it.
@@ -376,15 +376,15 @@ pub struct TaskPlan {
     pub retry: Option<u32>,
     /// The time limit of one attempt, in milliseconds.
     pub timeout_ms: Option<u64>,
-    /// Whether neither its group nor a later step waits for it.
+    /// True if neither its group nor a later step waits for it.
     pub optional: bool,
     /// Overrides the plan's policy.
     pub on_failure: Option<FailurePolicy>,
     /// The paths and globs that it works on, as written.
     pub files: Vec<String>,
-    /// Whether it only reads its files, so that it does not conflict with other readers.
+    /// True if it only reads its files, so that it does not conflict with other readers.
     pub reads_only: bool,
-    /// Whether an interrupted attempt may be repeated.
+    /// True if an interrupted attempt may be repeated.
     pub rerun_safe: bool,
     /// Milliseconds from its first dispatch to its end, retries included.
     pub deadline_ms: Option<u64>,

@@ -1,4 +1,4 @@
-//! The rank of a task by the word for its priority. It only orders tasks.
+//! The rank of a task from the word for its priority. It only affects the order of tasks.
 
 /// The rank of a task without a priority.
 const NORMAL: u8 = 2;
@@ -14,8 +14,8 @@ const WORDS: [&[&str]; 5] = [
 
 /// The rank of a priority as written, 0 for the most urgent. Unknown words are in the middle.
 ///
-/// `P0`, `critical`, `urgent` and `!!!` rank 0; `P1`, `A`, `high` and `!!` 1; `P2`, `B`, `medium` and `!` 2, as does no
-/// word at all; `P3`, `C` and `low` 3; `P4` and `lowest` 4. Case does not matter.
+/// `P0`, `critical`, `urgent` and `!!!` rank 0; `P1`, `A`, `high` and `!!` 1; `P2`, `B`, `medium`, `!` and no priority
+/// 2; `P3`, `C` and `low` 3; `P4` and `lowest` 4. Case does not matter.
 pub fn rank(written: Option<&str>) -> u8 {
     written.and_then(known_rank).unwrap_or(NORMAL)
 }

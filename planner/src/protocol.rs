@@ -7,7 +7,7 @@ pub const REQUEST_TIMEOUT_MS_MAX: u64 = 24 * 60 * 60 * 1000;
 /// The greatest length of the text of a request.
 pub const REQUEST_CHARS_MAX: usize = 16 << 10;
 
-/// A type of agent. Its role says what it may do.
+/// A type of agent. Its role defines its abilities.
 #[derive(
     Debug,
     Clone,
@@ -30,9 +30,9 @@ pub enum AgentType {
     Strategic,
     /// Plans the steps of a task.
     Tactical,
-    /// Plans what to find out about the repository.
+    /// Plans the search for facts about the repository.
     Perception,
-    /// Plans which agent does what, and when.
+    /// Assigns steps to agents, and orders them.
     Orchestrator,
 }
 
@@ -59,7 +59,7 @@ pub enum Ability {
     Analyse,
     /// Names the files and symbols of a context.
     Extract,
-    /// Finds where something is.
+    /// Finds the location of something.
     Locate,
 }
 
@@ -68,13 +68,13 @@ pub enum Ability {
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 #[expect(missing_docs, reason = "names and types say what the fields hold")]
 pub enum AgentRequest {
-    /// Asks for a judgement of a text.
+    /// Requests a judgement of a text.
     #[serde(alias = "AnalyzeNarrative")]
     Analyse { text: String },
-    /// Asks for the files and symbols of a context.
+    /// Requests the files and symbols of a context.
     #[serde(alias = "ExtractEntities")]
     Extract { context: String },
-    /// Asks where a file, a symbol or a part of the system is.
+    /// Requests the location of a file, a symbol or a part of the system.
     #[serde(alias = "FindSpatialContext")]
     Locate {
         #[serde(alias = "entity_id")]
@@ -83,7 +83,7 @@ pub enum AgentRequest {
 }
 
 impl AgentRequest {
-    /// The ability that answers it, and the text that it asks about.
+    /// The ability that answers it, and its subject.
     pub fn subject(&self) -> (Ability, &str) {
         match self {
             Self::Analyse { text } => (Ability::Analyse, text),
@@ -108,7 +108,7 @@ impl AgentRequest {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CrossAgentStep {
-    /// The agent that is asked.
+    /// The agent that answers.
     pub target_agent: AgentType,
     /// The request.
     pub request: AgentRequest,

@@ -11,10 +11,10 @@ use crate::plan::Proposal;
 /// The most bytes of amendments that are recorded as given; longer ones are restored from the events.
 pub const RECORDED_AMENDMENTS_BYTES_MAX: usize = 64 << 10;
 
-/// Why a recorded command cannot be restored.
+/// The reason why a recorded command cannot be restored.
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreError {
-    /// It is no command of this version.
+    /// It is not a command of this version.
     #[error("the recorded command has an unknown form: {0}")]
     Form(#[from] serde_json::Error),
     /// The command did not lead to these events.
@@ -25,7 +25,7 @@ pub enum RestoreError {
     },
 }
 
-/// The JSON of a command, with the name as its one key also where it has no fields.
+/// The JSON of a command, an object with its name as the only key, even if it has no fields.
 pub(crate) fn record(command: &impl Serialize) -> Value {
     match serde_json::to_value(command).expect("names, numbers and texts can always be written as JSON") {
         Value::String(name) => json!({ name: null }),
@@ -79,7 +79,7 @@ impl Command {
                 let Event::TasksPlanned { tasks, title, source, config, context, origin, .. } = first? else {
                     return None;
                 };
-                // Tasks already have the attachments that they were given.
+                // The tasks already have their attachments.
                 let (tasks, title, source) = (tasks.clone(), title.clone(), source.clone());
                 **proposal = Proposal { tasks, title, source, context: context.clone(), origin: origin.clone() };
                 settings.clone_from(config);
@@ -167,10 +167,10 @@ impl ExecutorEvent {
     }
 }
 
-/// Amendments without their long texts: definitions of no tasks and a source without text are filled from the event.
+/// Amendments without their long texts: empty definitions and an empty source are filled in from the event.
 fn abridged(amendments: &[Amendment]) -> Vec<Amendment> {
     let short = amendments.iter().filter_map(|amendment| match amendment {
-        // The definitions already include the dependencies that a skip handed on.
+        // The definitions already include the dependencies that dependents inherited from a skipped task.
         Amendment::Skip { task, .. } => Some(Amendment::Skip { task: *task, keeps_order: false }),
         Amendment::Done { .. } => Some(amendment.clone()),
         Amendment::Source { .. } => Some(Amendment::Source { text: String::new() }),

@@ -1,4 +1,4 @@
-//! Recognises sealed plans and texts, also without the feature `sealing`: no executor may act on a text it cannot open.
+//! Recognises sealed plans and texts, even without the feature `sealing`: no executor may act on a text it cannot open.
 
 use crewlog_mq::Event as MqEvent;
 use serde::{Deserialize, Serialize};
@@ -7,24 +7,24 @@ use serde_json::Value;
 use crate::event::TaskInput;
 use crate::state::PlannerState;
 
-/// How a sealed string begins. The number is the version of the form.
+/// The prefix of a sealed string. The number is the version of the form.
 pub const PREFIX: &str = "sealed:1:";
 /// Prefix of the tag on each event of a sealed session; the name of its key follows.
 pub const TAG: &str = "sealed:";
-/// What is read in place of a text whose key is not at hand.
+/// Replaces a text whose key is missing.
 pub const SEALED: &str = "[sealed]";
-/// What is read in place of a text whose key was destroyed.
+/// Replaces a text whose key was destroyed.
 pub const SHREDDED: &str = "[shredded]";
-/// What is read in place of a sealed text that was changed, or that was sealed in another place.
+/// Replaces a sealed text that was changed, or was sealed for another place.
 pub const BROKEN: &str = "[broken seal]";
 
-/// The stream of what happens to keys; an aggregate of it is a session.
+/// The stream of key events; an aggregate of it is a session.
 pub const STREAM: &str = "keys";
 
-/// What happened to a key.
+/// An event of a key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum KeyEvent {
-    /// It was destroyed, and with it the texts of its session.
+    /// The key was destroyed, and with it the texts of its session.
     KeyDestroyed {
         /// Its name.
         key: String,
@@ -35,17 +35,17 @@ pub enum KeyEvent {
 
 impl MqEvent for KeyEvent {}
 
-/// The key whose tag is among these.
+/// The name of the key in these tags.
 pub fn key_of(tags: &[String]) -> Option<&str> {
     tags.iter().find_map(|tag| tag.strip_prefix(TAG))
 }
 
-/// True for what is read in place of a text that cannot be opened; without the feature `sealing` nothing opens any.
+/// True for a placeholder of a text that cannot be opened, and without the feature `sealing` for any sealed text.
 pub fn is_undecryptable(text: &str) -> bool {
     [SEALED, SHREDDED, BROKEN].contains(&text) || (cfg!(not(feature = "sealing")) && text.starts_with(PREFIX))
 }
 
-/// True when a text of this JSON cannot be opened.
+/// True if a text in this JSON cannot be opened.
 pub fn is_json_undecryptable(json: &Value) -> bool {
     match json {
         Value::String(text) => is_undecryptable(text),
@@ -55,12 +55,12 @@ pub fn is_json_undecryptable(json: &Value) -> bool {
     }
 }
 
-/// True when a text of a task's input cannot be decrypted. No executor may act on it.
+/// True if a text of a task's input cannot be opened. No executor may act on it.
 pub fn is_task_undecryptable(parameters: &TaskInput) -> bool {
     serde_json::to_value(parameters).is_ok_and(|json| is_json_undecryptable(&json))
 }
 
-/// True when the plan's tasks cannot be read.
+/// True if the plan's tasks cannot be read.
 pub fn is_plan_undecryptable(state: &PlannerState) -> bool {
     let mut tasks = state.tasks.iter();
     tasks.any(|task| {

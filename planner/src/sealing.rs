@@ -1,22 +1,23 @@
-//! Which texts of a plan are sealed: all that are not listed here as clear, so that a new field is secret by default.
+//! Decides which texts of a plan are sealed: all that are not listed as clear, so that new fields are secret by
+//! default.
 
 use crate::agents::failures;
 use crate::crew::{conflicts, statistics};
 use crate::sealed::{PREFIX, STREAM};
 use crate::{claim, event, model};
 
-/// Whether a string is stored in clear or sealed.
+/// The stored form of a string: clear or sealed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Visibility {
-    /// An id, a kind, a state, a path, a name of an executor: what folds and readers without a key need.
+    /// An id, a kind, a state, a path, a name of an executor: needed by folds and readers without a key.
     Clear,
-    /// Text that people, agents or programs wrote.
+    /// Text written by people, agents or programs.
     Sealed,
 }
 
 use Visibility::{Clear, Sealed};
 
-/// The ends of the paths of clear strings in an event's data or metadata, without places in lists.
+/// Suffixes of the paths of clear strings in an event's data or metadata, without list indexes.
 const CLEAR: &str = "metadata/correlation_id metadata/causation_id \
     tasks/label kind mark strength priority assignee on_failure files folder file/path file/format file/tag profile order \
     summaries ref needs tool agent origin/agent/tools planned_by \
@@ -24,12 +25,12 @@ const CLEAR: &str = "metadata/correlation_id metadata/causation_id \
     status outcome purpose class name timer request model role executor/host executor/worker prompt/sha256 by \
     parent parent/plan";
 
-/// The ends of the paths of sealed strings.
+/// Suffixes of the paths of sealed strings.
 const SEALED: &str = "label entity description command compensate text group notes title source system_prompt context \
     Description Command Notes Compensate \
     result error reason question answer summary system schema step next_step note subject body choices";
 
-/// Whether the string at a path is clear, by the longest end that fits; unset when none does.
+/// The visibility of the string at a path, by its longest listed suffix; `None` without a match.
 pub fn rule(path: &str) -> Option<Visibility> {
     let names = path.split('/').filter(|name| !name.bytes().all(|byte| byte.is_ascii_digit()));
     let path = names.collect::<Vec<_>>().join("/");
@@ -39,9 +40,9 @@ pub fn rule(path: &str) -> Option<Visibility> {
     fitting.max_by_key(|(end, _)| end.len()).map(|(_, sight)| sight)
 }
 
-/// Whether the string at a path, as written between its quotes, must be sealed; always when it looks sealed.
+/// True if the string at a path, as written between its quotes, must be sealed, or already looks sealed.
 pub fn must_seal(path: &str, written: &str) -> bool {
-    // A task that is called by its group and place is called by a part of the text.
+    // A label made from group and place contains a part of the text.
     let tells_text = written.contains('/') && path.ends_with("/label");
     !written.is_empty() && (rule(path) != Some(Clear) || tells_text || written.starts_with(PREFIX))
 }
@@ -49,12 +50,12 @@ pub fn must_seal(path: &str, written: &str) -> bool {
 /// The plan whose key seals the texts of an event, if any.
 pub fn plan_of<'a>(stream_id: &str, aggregate_id: &'a str, tags: &'a [String]) -> Option<&'a str> {
     match stream_id {
-        // A text about which a model is asked, and which is no plan, is a session of its own.
+        // A text that is sent to a model and is not a plan has its own session.
         event::STREAM | model::STREAM => Some(aggregate_id),
         claim::STREAM => claim::split_aggregate_id(aggregate_id).map(|(plan, _)| plan),
-        // They hold ids, counts and paths, and are folds of the log that need no key.
+        // They are folds of the log that hold only ids, counts and paths.
         conflicts::STREAM | statistics::STREAM | STREAM => None,
-        // What an agent could not plan is of the parent plan, or of the text that was to be one; else of the agent.
+        // A failed planning belongs to the parent plan, or to the text that was to become one; else to the agent.
         failures::STREAM => Some(one_plan_of(tags).unwrap_or(aggregate_id)),
         _another => one_plan_of(tags),
     }
@@ -65,8 +66,8 @@ fn one_plan_of(tags: &[String]) -> Option<&str> {
     plans.next().filter(|_| plans.next().is_none())
 }
 
-/// JSON with some of its strings replaced, and every other byte kept; nothing when none is. `replace` gets the path of
-/// each string below `root`, with places in lists from 0, and the text between its quotes.
+/// Replaces some strings in JSON and keeps every other byte; `None` if nothing is replaced. `replace` gets the path of
+/// each string below `root`, with list indexes from 0, and the text between its quotes.
 pub fn replaced(json: &str, root: &str, mut replace: impl FnMut(&str, &str) -> Option<String>) -> Option<String> {
     let mut walk = Walk { path: root.to_owned(), open: Vec::new() };
     let (mut new, mut n_copied, mut at) = (String::new(), 0, 0);
@@ -90,7 +91,7 @@ pub fn replaced(json: &str, root: &str, mut replace: impl FnMut(&str, &str) -> O
     (n_copied > 0).then(|| new + &json[n_copied..])
 }
 
-/// The place of the quote that ends a string; the end of the text when there is none.
+/// The offset of the quote that ends a string, or of the end of the text.
 fn end_of_string(json: &str, start: usize) -> usize {
     let mut bytes = json.bytes().enumerate().skip(start);
     while let Some((at, byte)) = bytes.next() {
@@ -103,7 +104,7 @@ fn end_of_string(json: &str, start: usize) -> usize {
     json.len()
 }
 
-/// Where in a JSON value a reader is.
+/// A reader's place in a JSON value.
 struct Walk {
     path: String,
     open: Vec<Open>,

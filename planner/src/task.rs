@@ -3,7 +3,7 @@
 use crate::event::{Purpose, QuestionId, TaskStatus};
 use crate::plan::{ConditionKey, DefaultAnswer, ParentTask, TaskId, TaskPlan, sub_plan_id};
 
-/// A task as planned, and what happened to it.
+/// A task as planned, with its history.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Task {
     /// As planned.
@@ -16,21 +16,21 @@ pub struct Task {
     pub failures: u32,
     /// Its result.
     pub result: Option<String>,
-    /// Why it failed, was cancelled or was skipped; during retries, the last failure.
+    /// The reason why it failed, was cancelled or was skipped; during retries, the last failure.
     pub error: Option<String>,
-    /// Whether it must be resumed before it starts.
+    /// True if it must be resumed before it starts.
     pub is_paused: bool,
-    /// At an end: whether its dependents may run.
+    /// At an end: true if its dependents may run.
     pub unblocks: bool,
-    /// Whether another task undoes it.
+    /// True if another task undoes it.
     pub is_compensated: bool,
-    /// Whether its history is that of the parent of a fork.
+    /// True if its history is that of the parent of a fork.
     pub is_inherited: bool,
     /// The id that the first question of its last dispatch would have.
     pub first_question: Option<QuestionId>,
     /// The delay of the scheduled retry, in milliseconds.
     pub retry_ms: Option<u64>,
-    /// The task whose failure stopped the plan, when this one was skipped for that.
+    /// The task whose failure stopped the plan, if this one was skipped for that.
     pub stopped_by: Option<TaskId>,
     /// The last claim whose usage is recorded.
     pub usage_epoch: u64,
@@ -50,7 +50,7 @@ pub struct FailedAttempt {
     pub attempt: u32,
     /// How it ended.
     pub status: TaskStatus,
-    /// Why.
+    /// The error.
     pub error: String,
 }
 
@@ -63,22 +63,22 @@ pub struct Question {
     pub task: TaskId,
     /// Its text.
     pub question: String,
-    /// How the planner uses the answer.
+    /// The planner's use of the answer.
     pub purpose: Purpose,
     /// The condition that the answer decides.
     pub condition: Option<ConditionKey>,
-    /// The answer that counts when no other comes in time.
+    /// The answer that takes effect if there is no other in time.
     pub default: Option<DefaultAnswer>,
     /// Set when it is closed.
     pub answer: Option<String>,
-    /// Whether the answer is the default.
+    /// True if the answer is the default.
     pub is_by_default: bool,
     /// Set when its task ended without an answer.
     pub is_withdrawn: bool,
 }
 
 impl Question {
-    /// True while an answer is awaited.
+    /// True while the question waits for an answer.
     pub fn is_open(&self) -> bool {
         self.answer.is_none() && !self.is_withdrawn
     }
@@ -89,7 +89,7 @@ impl Task {
         Self { plan, ..Self::default() }
     }
 
-    /// Keeps why the current attempt failed, for the prompt of the next one. A command has no prompt.
+    /// Records the failure of the current attempt for the prompt of the next one. A command has no prompt.
     pub(crate) fn record_failure(&mut self, status: TaskStatus, error: &str) {
         if self.plan.command.is_some() || self.attempts == 0 {
             return;

@@ -1,6 +1,6 @@
 //! Measuring and shortening texts.
 
-/// Characters of a token, wherever tokens are estimated.
+/// The characters per token for estimates.
 pub const CHARS_PER_TOKEN: usize = 4;
 
 /// The estimated tokens of a text: a quarter of its characters, rounded up.
@@ -25,7 +25,7 @@ pub fn truncate(text: &str, chars_max: usize) -> String {
 
 /// A text without line breaks, of at most `chars_max` characters.
 pub fn single_line(text: &str, chars_max: usize) -> String {
-    // A huge text costs no more than a long one.
+    // Shortens a huge text first, to bound the cost.
     let start = truncate(text, chars_max.saturating_mul(4));
     truncate(&start.split_whitespace().collect::<Vec<_>>().join(" "), chars_max)
 }

@@ -1,4 +1,4 @@
-//! What makes a list of tasks a plan: the check that every plan passes, and what is wrong with one that does not.
+//! The check that every plan passes, and its errors.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -8,15 +8,15 @@ use crate::plan::{Dependency, TaskId, TaskPlan};
 /// Maximum number of tasks in a plan.
 pub const TASKS_MAX: usize = 100_000;
 
-/// The check that every plan passes, from any source: rising ids, unique labels, known dependencies, no cycle.
+/// Checks a plan from any source: rising ids, unique labels, known dependencies, no cycle.
 ///
 /// # Errors
-/// The first of these rules that does not hold, without a place.
+/// The first violated rule, without a place.
 pub fn validate(tasks: &[TaskPlan]) -> Result<(), InvalidPlan> {
     edges_of(tasks).map(drop)
 }
 
-/// By place: the dependencies of the tasks of a valid plan, which name places instead of ids, and their ranks.
+/// By index: the dependencies of the tasks of a valid plan, which refer to indexes instead of ids, and their ranks.
 pub(crate) fn edges_of(tasks: &[TaskPlan]) -> Result<(Vec<Vec<Dependency>>, Vec<usize>), InvalidPlan> {
     let nowhere = At::default();
     if tasks.is_empty() {
@@ -57,12 +57,12 @@ pub(crate) fn edges_of(tasks: &[TaskPlan]) -> Result<(Vec<Vec<Dependency>>, Vec<
     }
 }
 
-/// The place of a task that another waits for.
+/// The index of the task that another depends on.
 pub(crate) fn before(one: &Dependency) -> usize {
     one.task.0 as usize - 1
 }
 
-/// The rank of each task in a topological order near the given one; or a circle, its first task repeated at the end.
+/// The rank of each task in a topological order near the given one; or a cycle, its first task repeated at the end.
 pub(crate) fn order(edges: &[Vec<Dependency>], counts: impl Fn(&Dependency) -> bool) -> Result<Vec<usize>, Vec<usize>> {
     const OPEN: usize = usize::MAX;
     let mut ranks = vec![None; edges.len()];
@@ -97,7 +97,7 @@ pub(crate) fn order(edges: &[Vec<Dependency>], counts: impl Fn(&Dependency) -> b
     Ok(ranks.into_iter().flatten().collect())
 }
 
-/// Why a text or a list of tasks is not a plan.
+/// The reason why a text or a list of tasks is not a plan.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, strum::IntoStaticStr)]
 #[expect(missing_docs, reason = "the messages say it")]
 pub enum InvalidPlan {
@@ -144,12 +144,12 @@ impl InvalidPlan {
         self.into()
     }
 
-    /// Refuses what exceeds a limit.
+    /// Refuses a value that exceeds a limit.
     pub(crate) fn check_limit(limit: &'static str, value: usize, max: usize) -> Result<(), Self> {
         if value > max { Err(Self::LimitPassed { limit, value, max }) } else { Ok(()) }
     }
 
-    /// Line and column of what is wrong, both from 1; nothing for what is wrong with the whole or has no text.
+    /// Line and column of the problem, both from 1; `None` if it concerns the whole or there is no text.
     pub const fn place(&self) -> Option<(usize, usize)> {
         match self {
             Self::DependencyCycle(_, at)

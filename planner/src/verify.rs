@@ -17,7 +17,7 @@ use crate::sealed::{self, SEALED, SHREDDED};
 #[derive(Debug, Clone, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub enum Decided {
-    /// A recorded command, by its name; it results in the same events.
+    /// A recorded command, by name; it gives the same events again.
     Command(String),
     /// A task's report, derived from the event; the planner reacts with the same events.
     Reaction,
@@ -30,13 +30,13 @@ pub enum Decided {
 }
 
 impl Decided {
-    /// The command's name, or that of the variant.
+    /// The name of the command or of the variant.
     pub fn name(&self) -> &str {
         if let Self::Command(name) = self { name } else { self.into() }
     }
 }
 
-/// Where the events that this version decides differ from the log.
+/// A place where the events that this version decides differ from the log.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("at position {position}, {stream_id} {aggregate_id}, of {command}: {how}")]
 #[expect(missing_docs, reason = "names and types say what the other fields hold")]
@@ -50,7 +50,7 @@ pub struct Difference {
     pub how: How,
 }
 
-/// How the decision of this version differs from the log.
+/// The difference between this version's decision and the log.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say it")]
 pub enum How {
@@ -67,26 +67,26 @@ fn shown(event: &Option<String>) -> &str {
     event.as_deref().unwrap_or("nothing more")
 }
 
-/// Why a history cannot be verified.
+/// The reason why a history cannot be verified.
 #[derive(Debug, thiserror::Error)]
 pub enum VerifyError {
     /// An event cannot be read.
     #[error(transparent)]
     Log(#[from] Error),
-    /// This version decides other events.
+    /// This version decides different events.
     #[error(transparent)]
     Differs(Box<Difference>),
 }
 
-/// Verifies the history of one plan and its tasks. That of a fork begins with the events that it shares.
+/// Verifies the history of one plan and its tasks. For a fork, that starts with the shared events.
 #[derive(Debug, Default)]
 pub struct Verifier {
     planner: Planner,
-    /// By aggregate.
+    /// Claims, by aggregate.
     claims: BTreeMap<String, TaskLease>,
-    /// By aggregate.
+    /// Calls of models, by aggregate.
     calls: BTreeMap<String, ModelCalls>,
-    /// By the id of the event: reports that the planner has not reacted to.
+    /// Reports that the planner has not reacted to, by the id of the event.
     reports: HashMap<u128, Command>,
 }
 
@@ -221,10 +221,10 @@ where
     }
 }
 
-/// Why texts of the events or of their command cannot be read, if so. A broken seal is a difference instead.
+/// The reason why texts of the events or of their command cannot be read, if so. A broken seal is a difference instead.
 fn undecryptable(written: &[Recorded]) -> Option<Decided> {
     let (mut is_sealed, mut is_shredded) = (false, false);
-    // In a plan that is not sealed these are ordinary words.
+    // In a plan that is not sealed these texts are ordinary words.
     for recorded in written.iter().filter(|recorded| sealed::key_of(&recorded.tags).is_some()) {
         for json in [&recorded.data, &recorded.metadata] {
             is_sealed |= json.contains(&format!("\"{SEALED}\""));
@@ -238,7 +238,7 @@ fn undecryptable(written: &[Recorded]) -> Option<Decided> {
     }
 }
 
-/// An event with its type, as the log would have it.
+/// An event with its type, in the form of the log.
 fn said<E: MqEvent>(event: &E) -> Result<String, Error> {
     Ok(format!("{} {}", event.event_type(), event.encode()?))
 }

@@ -17,7 +17,7 @@ pub enum PlanStatus {
     /// A task runs, or can.
     #[default]
     Running,
-    /// No task can go on without an answer or a person's work.
+    /// No task can continue without an answer or a person's work.
     Waiting,
     /// No task is started until it is resumed.
     Paused,
@@ -44,7 +44,7 @@ impl PlanStatus {
         }
     }
 
-    /// The status of a plan, where tasks with a command are the ones that run by themselves.
+    /// The status of a plan, assuming that only tasks with a command run without help.
     pub fn of(state: &PlannerState) -> Self {
         match state.phase {
             Phase::Ended(outcome) => Self::of_outcome(outcome),
@@ -66,7 +66,7 @@ pub struct TaskTimes {
     pub claimed_at: Option<Timestamp>,
     /// When it ended, in log time.
     pub ended_at: Option<Timestamp>,
-    /// Its own events, folded; without a holder when the plan has taken the task.
+    /// The fold of its own events; without a holder if the plan has taken the task back.
     pub claim: TaskLease,
 }
 
@@ -76,7 +76,7 @@ pub struct PlanView {
     planner: Planner,
     times: BTreeMap<TaskId, TaskTimes>,
     n_held: usize,
-    /// The tasks whose reported end the planner has not handled yet, and whether they failed.
+    /// The tasks whose reported end the planner has not handled yet; true if they failed.
     reported: BTreeMap<TaskId, bool>,
     /// The position of the last event applied.
     pub at: Position,
@@ -119,7 +119,7 @@ impl PlanView {
             self.reported.remove(id);
             let times = self.times.entry(*id).or_default();
             times.ended_at = if status.is_end() { times.ended_at.or(Some(at)) } else { None };
-            // The plan wins: a task that it ends or dispatches again has no holder.
+            // The plan takes precedence: a task that it ends or dispatches again has no holder.
             if is_dispatched || status != TaskStatus::Running {
                 self.n_held -= usize::from(times.claim.holder.take().is_some());
             }
@@ -159,7 +159,7 @@ impl PlanView {
         }
     }
 
-    /// The planner; a clone of it can try a command without consequences.
+    /// The planner; a command can be tried on a clone of it.
     pub fn planner(&self) -> &Planner {
         &self.planner
     }
@@ -180,7 +180,7 @@ impl PlanView {
     }
 
     /// The dispatched tasks that may start now, the most urgent first; `is_held` excludes claimed ones. No task starts
-    /// between a failure and the plan's reaction to it, and none whose end is reported.
+    /// between a failure and the plan's reaction to it, nor after its own end is reported.
     pub fn startable(&self, is_held: impl Fn(TaskId, Option<&Holder>) -> bool) -> Vec<TaskId> {
         if self.reported.values().any(|is_failure| *is_failure) {
             return Vec::new();
@@ -209,7 +209,7 @@ impl PlanView {
         self.times.get(&task)?.claim.holder.as_ref()
     }
 
-    /// Its status. It runs while an executor holds a task.
+    /// Its status. It is running while an executor holds a task.
     pub fn status(&self) -> PlanStatus {
         match PlanStatus::of(self.state()) {
             PlanStatus::Waiting if self.n_held > 0 => PlanStatus::Running,

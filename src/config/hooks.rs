@@ -2,15 +2,15 @@
 
 use serde::Deserialize;
 
-/// What the hooks refuse.
+/// The refusals of hooks.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct HooksConfig {
-    /// What happens to a tool call when a hook cannot decide.
+    /// The policy for a tool call that a hook cannot decide.
     pub on_error: OnError,
-    /// Whether overlaps with leases of other worktrees are refused too.
+    /// True if overlaps with leases of other worktrees are refused too.
     pub strict: bool,
-    /// Whether an edit takes a lease on its file.
+    /// True if an edit takes a lease on its file.
     pub lease_on_edit: bool,
 }
 
@@ -20,7 +20,7 @@ impl Default for HooksConfig {
     }
 }
 
-/// What happens when a hook cannot decide: the log cannot be opened, or the input is unknown.
+/// The policy if a hook cannot decide: the log cannot be opened, or the input is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnError {

@@ -21,12 +21,12 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(try_from = "ModelToml")]
 pub struct ModelConfig {
-    /// Which model, and how it is asked.
+    /// The model's name and parameters.
     pub parameters: ModelParameters,
-    /// How its provider is reached.
+    /// The settings of its provider.
     pub settings: Settings,
     pub retry_policy: RetryPolicy,
-    /// It plans, unless a command says otherwise.
+    /// It plans, unless a command overrides this.
     pub plan: bool,
     /// It writes the summaries of plans.
     pub summaries: bool,

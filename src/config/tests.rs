@@ -1,4 +1,4 @@
-//! What a text configures, and what is said of one that is wrong.
+//! The configurations of texts, and the errors of invalid ones.
 
 use std::time::Duration;
 

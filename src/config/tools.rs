@@ -1,4 +1,4 @@
-//! The tools by which agents plan, and what they answer, as `crewlog.toml` says; what it does not say is as for any crew
+//! The tools of agents that plan, and the requests that they answer, from `crewlog.toml`; by default those of a crew
 //! that writes code.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,4 @@
-//! The text of the crew's views: the fields of their JSON, line by line.
+//! Prints the crew's views as text: the fields of their JSON, line by line.
 
 use std::io::{self, Write};
 
@@ -9,7 +9,7 @@ use crate::failure::{Code, Failure};
 use crate::session::Session;
 use crate::text::{one_line, visible};
 
-/// The field that tells an age, in milliseconds.
+/// The field that holds an age, in milliseconds.
 const AGE: &str = "age_ms";
 /// The longest value on a line, in characters.
 const CHARS_MAX: usize = 400;
@@ -27,8 +27,8 @@ pub fn print_list(
     session.print_list(key, facts, &items, |item| item, |to, item| print(to, item, heading, below))
 }
 
-/// Prints an item: the values of some fields as its heading, and below it others as `key: value`, or all others if none are
-/// named. Each entry of a list has a line of its own. Fields without a value are left out.
+/// Prints an item: the values of some fields as its heading, and below it others as `key: value`, or all others if none
+/// are named. Each entry of a list has its own line. Fields without a value are omitted.
 pub fn print(mut to: impl Write, item: &Value, heading: &[&str], below: &[&str]) -> io::Result<()> {
     let values = heading.iter().filter_map(|wanted| fields(item).find(|(key, _)| key == wanted));
     let shown = |(key, value): (_, &Value)| value.as_u64().filter(|_| key == AGE).map_or_else(|| text(value), age);
@@ -61,7 +61,7 @@ fn fields(item: &Value) -> impl Iterator<Item = (&String, &Value)> {
     item.as_object().into_iter().flatten().filter(move |(_, value)| !is_empty(value))
 }
 
-/// For how long something has waited, in its largest unit.
+/// A waiting time in its largest unit.
 pub fn age(millis: u64) -> String {
     let secs = millis / 1_000;
     let units = [(86_400, "d"), (3_600, "h"), (60, "min")];

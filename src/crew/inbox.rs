@@ -13,9 +13,9 @@ use crate::views::AsOf;
 
 /// The most messages that are listed.
 const MESSAGES_MAX: usize = 1_000;
-/// What the text of the list shows of an item, in its heading and below.
+/// The fields of an item in the text of the list: its heading, and the lines below.
 const ITEM: ([&str; 4], [&str; 4]) = (["id", "kind", "from", "age_ms"], ["text", "choices", "holds_up", "commands"]);
-/// The same of a message.
+/// The fields of a message, likewise.
 const MESSAGE: ([&str; 4], [&str; 5]) =
     (["message", "from", "importance", "sent_at"], ["subject", "body", "thread", "is_unread", "ack_is_due"]);
 

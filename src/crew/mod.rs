@@ -1,4 +1,4 @@
-//! The crew on the command line, and what its faces share: the worktree of a caller, and the crew of its log.
+//! The crew on the command line, and its shared parts: the worktree of a caller, and the crew of its log.
 
 pub mod facts;
 pub mod inbox;

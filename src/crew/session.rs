@@ -22,7 +22,7 @@ pub async fn views(session: &Session) -> Result<Views, Failure> {
     Ok(Views::new(open(session).await?, false))
 }
 
-/// The crew for a server, which goes on if the log goes back. The log is made if there is none.
+/// The crew for a server, which continues if the log goes back. Creates a missing log.
 pub async fn open_to_serve(session: &Session) -> Result<Arc<Crew>, Failure> {
     crew_on(session, &session.place.open_to_serve().await?)
 }

@@ -15,10 +15,10 @@ use crate::cli::{Answer, Crew, Leases, Send};
 use crate::failure::{Code, Failure};
 use crate::session::Session;
 
-/// What the text of a list shows of an agent, in its heading and below.
+/// The fields of an agent in the text of a list: its heading, and the lines below.
 const AGENT: ([&str; 5], [&str; 5]) =
     (["agent", "liveness", "activity", "program", "model"], ["task", "step", "note", "worktree", "seen"]);
-/// What the text of a list shows of a lease.
+/// The fields of a lease in the text of a list.
 const LEASE: ([&str; 2], [&str; 7]) =
     (["path", "agent"], ["lease", "waiting", "is_exclusive", "reason", "task", "worktree", "until"]);
 

@@ -1,4 +1,4 @@
-//! `why`: what is known about an agent, a task or a file, in a few lines.
+//! `why`: prints a few facts about an agent, a task or a file.
 
 use crewlog_mq::Position;
 

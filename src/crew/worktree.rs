@@ -1,4 +1,4 @@
-//! The worktree of a caller, and files as leases name them: one name for one file, however it is written.
+//! The worktree of a caller, and the names of files in leases: each file has one name, however it is written.
 
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
@@ -7,13 +7,12 @@ use crewlog_planner::crew::target::{Target, TargetError};
 
 use crate::place::Repository;
 
-/// Characters that make a pattern.
 const WILDCARDS: [char; 4] = ['*', '?', '[', '{'];
 
-/// Links to what does not exist that are followed in one path.
+/// The most broken links that are followed in one path.
 const LINKS_MAX: usize = 40;
 
-/// A worktree: the folder that the paths of leases are below.
+/// A worktree: the root of the paths in leases.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Worktree {
     root: PathBuf,
@@ -33,7 +32,7 @@ impl Worktree {
         Self { root, name, common_dir }
     }
 
-    /// Its folder, without links.
+    /// Its folder, with links resolved.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -43,22 +42,22 @@ impl Worktree {
         &self.name
     }
 
-    /// The worktree of the same repository that a path is in; nothing if the path is elsewhere. `folder` is where relative
-    /// paths begin.
+    /// The worktree of the same repository that contains a path; `None` if it is elsewhere. Relative paths start at
+    /// `folder`.
     pub fn of_path(&self, folder: &Path, path: &Path) -> Option<Self> {
         let path = real(&folder.join(path));
         let other = Self::around(path.parent().unwrap_or(&path));
         (self.is_of_repository(&other) && path.starts_with(&other.root)).then_some(other)
     }
 
-    /// The worktree that counts a path's leases: that of [`Worktree::of_path`], else this one if it contains the path, as it
-    /// does without a repository and around a submodule.
+    /// The worktree for a path's leases: that of [`Worktree::of_path`], else this one if it contains the path, as
+    /// without a repository or around a submodule.
     pub fn around_path(&self, folder: &Path, path: &Path) -> Option<Self> {
         let is_below = || real(&folder.join(path)).starts_with(&self.root);
         self.of_path(folder, path).or_else(|| is_below().then(|| self.clone()))
     }
 
-    /// The worktree of the same repository with this root; nothing if there is none.
+    /// The worktree of the same repository with this root; `None` if there is none.
     pub fn of_repository(&self, root: &Path) -> Option<Self> {
         let other = Self::around(root);
         (self.is_of_repository(&other) && other.root == real(root)).then_some(other)
@@ -80,7 +79,7 @@ impl Worktree {
         if is_pattern { Target::written(&path) } else { Target::literal(&path) }
     }
 
-    /// The link by which a path leaves the worktree, from its root.
+    /// The link through which a path leaves the worktree, relative to its root.
     pub fn left_by(&self, path: &Path) -> Option<String> {
         let link = |path: &Path| Some(real(path.parent()?).join(path.file_name()?)).filter(|link| link.is_symlink());
         let links = path.ancestors().filter_map(link);
@@ -88,9 +87,9 @@ impl Worktree {
         below.next()
     }
 
-    /// The path from the root of the worktree. Links are resolved as far as the path exists and has no wildcard.
+    /// The path relative to the root of the worktree. Links are resolved as far as the path exists and has no wildcard.
     pub fn below_root(&self, folder: &Path, written: &str) -> Result<String, TargetError> {
-        // The target refuses it.
+        // [`Target`] refuses an empty path.
         if written.trim().is_empty() {
             return Ok(written.to_owned());
         }
@@ -102,8 +101,8 @@ impl Worktree {
     }
 }
 
-/// The path without links, `.` and `..`: of its beginning that exists, as the system resolves it; of the rest as written. A link to
-/// what does not exist yet counts as its target.
+/// The path without links, `.` and `..`: its existing part as the system resolves it, the rest as written. A broken
+/// link counts as its target.
 pub fn real(path: &Path) -> PathBuf {
     let mut path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     for _ in 0..LINKS_MAX {

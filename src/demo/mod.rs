@@ -1,8 +1,8 @@
 //! `demo`: serves a recorded day of a crew from a log in a temporary folder, as `serve` does.
 //!
-//! `examples/record-day` makes the recording. Log time goes on from its last event, so that ages and leases are those of the end of
-//! that day. Its agents never call again, so the timers that find silent agents lost do not run; the planner does, so that plans
-//! react to what a person does.
+//! `examples/record-day` makes the recording. Log time continues from its last event, so that ages and leases are those
+//! of the end of that day. Its agents never call again, so the timers for silent agents do not run; the planner does,
+//! so that plans react to a person.
 
 use std::fs;
 use std::io::{self, BufReader, IsTerminal};
@@ -37,7 +37,7 @@ const CONFIG: &str = "project = \"almanac\"\n";
 
 /// Serves the recorded day until a signal, and removes it.
 pub async fn demo(global: &Global, listen: SocketAddr, opens: bool) -> Result<Code, Failure> {
-    // From here on a signal ends the command in order, and the folder goes.
+    // From here on a signal ends the command in an orderly way, and the folder is removed.
     let signals = Signals::new()?;
     let folder = tempfile::Builder::new().prefix("crewlog-demo-").tempdir().map_err(|error| cannot(&error))?;
     let session = session_in(folder.path(), global)?;
@@ -83,7 +83,7 @@ async fn play(session: &Session, listen: SocketAddr, signals: Signals, opens: bo
     served
 }
 
-/// A clock that goes on from the end of the day.
+/// A clock that continues from the end of the day.
 struct Onward {
     end: Timestamp,
     machine: SystemClock,
@@ -99,7 +99,7 @@ impl Clock for Onward {
     }
 }
 
-/// Opens an address in the browser. Without one the address is printed all the same.
+/// Opens an address in the browser. If there is none, the printed address suffices.
 fn open(address: &str) {
     let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
     let mut command = Command::new(program);

@@ -1,5 +1,5 @@
-//! The four agent programs: reads the input of a hook into one [`Call`], and prints a [`Verdict`] as the one JSON object that
-//! the program understands.
+//! The four agent programs: parses the input of a hook into one [`Call`], and prints a [`Verdict`] as the JSON object
+//! that the program understands.
 
 use std::path::PathBuf;
 
@@ -11,30 +11,29 @@ use serde_json::{from_str, json};
 use super::{Edits, patch, shell};
 use crate::cli::Host;
 
-/// The most characters that a hook tells the model; the rest is cut.
+/// The most characters of a hook's text for the model; the rest is cut.
 pub const TEXT_CHARS_MAX: usize = 2_000;
 
 /// One run of a hook.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Call {
-    /// Who runs the hook.
+    /// The program that runs the hook.
     pub host: Host,
-    /// The host's name of the moment, which its answers repeat.
+    /// The host's name of the moment, which answers repeat.
     pub event: String,
-    /// When.
     pub moment: Moment,
     /// The host's id of the session.
     pub session: String,
-    /// The subagent that makes the call; none for the session's own agent.
+    /// The subagent that makes the call; `None` for the session's own agent.
     pub agent: Option<SubAgent>,
-    /// The absolute folder that relative paths are below.
+    /// The absolute folder that relative paths start at.
     pub cwd: PathBuf,
 }
 
-/// When in a session a hook runs.
+/// The moment in a session at which a hook runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Moment {
-    /// A session begins or goes on, or has compacted its context.
+    /// A session starts or resumes, or has compacted its context.
     Start { is_compaction: bool },
     /// A person or script gave a prompt.
     Prompt,
@@ -42,7 +41,7 @@ pub enum Moment {
     Before(Edits),
     /// A tool call that has run.
     After(Edits),
-    /// The agent is about to end its turn. Refusing a repeated stop again would not end.
+    /// The agent is about to end its turn. Refusing repeated stops would never end.
     Stop { is_repeated: bool },
     /// The session, or the subagent, has ended.
     End,
@@ -50,7 +49,7 @@ pub enum Moment {
     Other,
 }
 
-/// An agent that a session's agent started.
+/// An agent started by a session's agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SubAgent {
     /// Unique within the session.
@@ -59,16 +58,16 @@ pub struct SubAgent {
     pub kind: Option<String>,
 }
 
-/// What crewlog decided.
+/// The decision on a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Verdict {
-    /// Go on, and let the model read this if it is not empty.
+    /// Continue, and show the model this text unless it is empty.
     Allow(String),
-    /// Do not run the tool call, or do not end the turn, for this reason.
+    /// Refuse the tool call, or the end of the turn, for this reason.
     Refuse(String),
 }
 
-/// The fields that are needed; all others are skipped unread, such as the content of a written file.
+/// The required fields; all others are skipped, such as the content of a written file.
 #[derive(Deserialize)]
 struct Input<'a> {
     hook_event_name: String,
@@ -108,10 +107,10 @@ struct Shell {
     workdir: Option<PathBuf>,
 }
 
-/// Reads the input of a hook of any host.
+/// Parses the input of a hook of any host.
 ///
 /// # Errors
-/// Anything that no known host sends.
+/// Input that no known host sends.
 pub fn parse(input: &[u8]) -> serde_json::Result<Call> {
     let input: Input<'_> = serde_json::from_slice(input)?;
     let host = host(&input);
@@ -137,8 +136,8 @@ pub fn parse(input: &[u8]) -> serde_json::Result<Call> {
     Ok(Call { host, event, moment, session, agent, cwd })
 }
 
-/// Who speaks. Gemini has names of its own for events, and a time in each; Codex an id for each turn, and a transcript
-/// that is a rollout, or none in a session that is not kept; opencode's plugin sends neither transcript nor model.
+/// Identifies the host. Gemini has its own names of events, and a time in each; Codex has an id for each turn, and a
+/// transcript that is a rollout, or none in a temporary session; opencode's plugin sends neither transcript nor model.
 fn host(input: &Input<'_>) -> Host {
     let (event, transcript) = (&input.hook_event_name, input.transcript_path.as_deref());
     let is_rollout = |path: &str| path.rsplit(['/', '\\']).next().is_some_and(|name| name.starts_with("rollout-"));
@@ -155,7 +154,7 @@ fn host(input: &Input<'_>) -> Host {
     }
 }
 
-/// What a tool call changes. The arguments of other tools are not looked at.
+/// The changes of a tool call. The arguments of other tools are ignored.
 fn edits(tool: Option<&str>, arguments: Option<&RawValue>) -> serde_json::Result<Edits> {
     let (mut found, arguments) = (Edits::default(), arguments.map_or("null", RawValue::get));
     match tool.ok_or_else(|| Error::missing_field("tool_name"))? {
@@ -172,8 +171,8 @@ fn edits(tool: Option<&str>, arguments: Option<&RawValue>) -> serde_json::Result
     Ok(found)
 }
 
-/// What the hook prints: nothing where there is nothing to say, or where the host has no way to the model. Codex drops an
-/// object with one unknown field, and runs the tool.
+/// The output of the hook: empty if there is nothing to say, or if the host has no way to pass it to the model. Codex
+/// drops an object with an unknown field, and runs the tool.
 #[must_use]
 pub fn printed(call: &Call, verdict: &Verdict) -> String {
     let (Verdict::Allow(text) | Verdict::Refuse(text)) = verdict;

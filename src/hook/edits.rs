@@ -1,4 +1,4 @@
-//! The files that a tool call changes, as leases name them, and the leases of others on them.
+//! The files that a tool call changes, as targets of leases, and other agents' leases on them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -17,7 +17,7 @@ pub struct Changes {
     files: Vec<File>,
     /// Paths from its root that cannot be leased, with the reason.
     unleasable: BTreeMap<String, String>,
-    /// True if they are made already, and a commit would record them.
+    /// True if the changes are already made, and a commit would record them.
     pub is_commit: bool,
 }
 
@@ -29,20 +29,19 @@ struct File {
 }
 
 impl File {
-    /// All of a worktree.
     fn all() -> Self {
         Self { target: Target { path: "**".to_owned(), is_pattern: true }, is_one: false }
     }
 }
 
-/// A lease of another on a file that changes.
+/// Another agent's lease on a changing file.
 pub struct Hit {
     pub blocked: Blocked,
-    /// The words of its holder.
+    /// The reason given by its holder.
     pub reason: String,
 }
 
-/// The changes that a tool call names, by worktree of the repository. Files elsewhere have no leases.
+/// The changes named in a tool call, by worktree of the repository. Files elsewhere have no leases.
 pub async fn changes(home: &Worktree, folder: &Path, edits: &Edits) -> Vec<Changes> {
     let mut found = BTreeMap::new();
     for touch in &edits.touches {
@@ -81,9 +80,9 @@ pub async fn changes(home: &Worktree, folder: &Path, edits: &Edits) -> Vec<Chang
     }
     let mut found: Vec<_> = found.into_values().collect();
     for commit in edits.commits.iter().map(|commit| folder.join(commit)).collect::<BTreeSet<_>>() {
-        // A submodule has an index of its own, with names from its own root.
+        // A submodule has its own index, with names relative to its own root.
         let Some(worktree) = home.of_path(&commit, Path::new(".git")) else { continue };
-        // Without a repository git refuses the commit itself.
+        // Without a repository git itself refuses the commit.
         found.push(Changes::of_commit(worktree, &git::staged(&commit).await.unwrap_or_default()));
     }
     found.retain(|changes| !changes.files.is_empty() || !changes.unleasable.is_empty());
@@ -95,7 +94,7 @@ fn changes_in(found: &mut BTreeMap<String, Changes>, worktree: Worktree) -> &mut
 }
 
 impl Changes {
-    /// Files of a commit, as git prints them.
+    /// The files of a commit, as printed by git.
     pub fn of_commit(worktree: Worktree, names: &[String]) -> Self {
         let mut changes = Self { is_commit: true, ..Self::none(worktree) };
         for name in names {
@@ -111,7 +110,7 @@ impl Changes {
         Self { worktree, files: Vec::new(), unleasable: BTreeMap::new(), is_commit: false }
     }
 
-    /// Fails with a path that cannot be leased, unless git ignores it.
+    /// Fails for a path that cannot be leased, unless git ignores it.
     pub async fn check(&self) -> Result<(), Refusal> {
         let names = self.unleasable.keys().map(String::as_str).collect();
         let ignored = git::ignored(self.worktree.root(), &names).await;
@@ -119,13 +118,13 @@ impl Changes {
         why.map_or(Ok(()), |why| Err(CrewError::Invalid(why).into()))
     }
 
-    /// As whom an agent makes them.
+    /// The identity under which an agent makes them.
     pub fn holder(&self, agent: &str) -> Holder {
         Holder { agent: agent.to_owned(), worktree: self.worktree.name().to_owned() }
     }
 
-    /// The single files on which an agent has no exclusive lease of its own, and the leases of others that keep it from making
-    /// the changes. Leases of agents that are dead or have left end first. Files that git ignores have no leases.
+    /// The single files on which an agent has no exclusive lease of its own, and the leases of others that block the
+    /// changes. First ends the leases of agents that are dead or have left. Files that git ignores have no leases.
     pub async fn compared(
         &self,
         crew: &Crew,

@@ -1,5 +1,5 @@
-//! What a hook tells an agent, in at most [`TEXT_CHARS_MAX`](super::dialect::TEXT_CHARS_MAX) characters: facts about
-//! leases, agents, tasks and counts of messages. Words of other agents are quoted and cut.
+//! The texts of hooks for agents, of at most [`TEXT_CHARS_MAX`](super::dialect::TEXT_CHARS_MAX) characters: facts about
+//! leases, agents, tasks and counts of messages. Other agents' words are quoted and cut.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use crewlog_planner::crew::leases::{By, Lease, Leases, MergeRisk};
 use super::edits::Hit;
 use crate::text::{count, one_line, rfc3339};
 
-/// The reason of the leases that edits take.
+/// The reason of leases taken for edits.
 pub const EDITING: &str = "editing";
 /// The most leases that a refusal names.
 pub const HITS_MAX: usize = 5;
@@ -22,7 +22,7 @@ const FILES_MAX: usize = 4;
 const PATH_CHARS_MAX: usize = 120;
 const WORDS_CHARS_MAX: usize = 80;
 
-/// Why an edit or a commit is refused, and what is possible next.
+/// The reason why an edit or a commit is refused, and possible next steps.
 pub fn refusal(hits: &[Hit], is_commit: bool) -> String {
     let what = if is_commit { "this commit is refused, its index has files of others" } else { "this edit is refused" };
     let holder = hits.first().map_or("", |hit| hit.blocked.holder.agent.as_str());
@@ -33,7 +33,7 @@ pub fn refusal(hits: &[Hit], is_commit: bool) -> String {
     )
 }
 
-/// The files and who leases them: `a.rs is leased by bob for task backlog/3 ("editing") until 2030-…Z`.
+/// The files and their leases: `a.rs is leased by bob for task backlog/3 ("editing") until 2030-…Z`.
 pub fn listed(hits: &[Hit]) -> String {
     first(hits.iter(), HITS_MAX, "; ", |hit| {
         let blocked = &hit.blocked;
@@ -56,7 +56,7 @@ pub fn listed(hits: &[Hit]) -> String {
     })
 }
 
-/// Overlaps with other worktrees: the edit goes on.
+/// Overlaps with other worktrees, which do not block the edit.
 pub fn merge_risks(risks: &[MergeRisk]) -> String {
     let shown = first(risks.iter(), HITS_MAX, "; ", |risk| {
         let MergeRisk { holder, target, .. } = risk;
@@ -69,7 +69,7 @@ pub fn unread(n_unread: usize) -> String {
     format!("crewlog: {}; read_inbox shows them.", count(n_unread, "unread message"))
 }
 
-/// What an agent still holds, which keeps it from stopping.
+/// The leases and tasks that keep an agent from stopping.
 pub fn still_held(leases: &[(u64, Lease)], tasks: &[String]) -> String {
     let mut parts = Vec::new();
     if !tasks.is_empty() {
@@ -83,7 +83,7 @@ pub fn still_held(leases: &[(u64, Lease)], tasks: &[String]) -> String {
     format!("crewlog: you still hold {}. The tool leave gives everything back.", parts.join(" and "))
 }
 
-/// What an agent sees at the start of its session.
+/// The text for an agent at the start of its session.
 pub async fn at_start(crew: &Crew, agent: &str, worktree: &str) -> Result<String, Refusal> {
     let tasks = crew.tasks(Some(TaskState::Claimed)).await?;
     let of = |name: &str| tasks.iter().filter(|task| task.assignee.as_deref() == Some(name)).collect::<Vec<_>>();

@@ -1,4 +1,4 @@
-//! What git tells a hook: which files are ignored, which ones a commit has, and which ones a push has.
+//! Queries git for hooks: ignored files, and the files of a commit or a push.
 
 use std::collections::BTreeSet;
 use std::io::{self, Seek, Write};
@@ -8,33 +8,33 @@ use std::time::Duration;
 use tokio::process::Command;
 use tokio::time::timeout;
 
-/// How long git may take.
+/// The time limit for git.
 const WAIT: Duration = Duration::from_secs(2);
 
-/// Those of the paths, relative to the root of a worktree, that git ignores. A tracked file is never ignored; without git
-/// or a repository nothing is.
+/// The paths, relative to the root of a worktree, that git ignores. A tracked file is never ignored; without git or a
+/// repository no file is.
 pub async fn ignored(root: &Path, paths: &BTreeSet<&str>) -> BTreeSet<String> {
     if paths.is_empty() {
         return BTreeSet::new();
     }
-    // With `./` before it, no path is taken for a pathspec with magic.
+    // The prefix `./` keeps git from treating a path as a pathspec with magic.
     let input: String = paths.iter().flat_map(|path| ["./", path, "\0"]).collect();
     // A failure of git must not hide a lease.
     let ignored = names(root, "check-ignore --stdin -z", &input).await.unwrap_or_default().into_iter();
     ignored.filter_map(|path| path.strip_prefix("./").map(str::to_owned)).collect()
 }
 
-/// The files in the index that differ from the last commit, from the root of the worktree; of a rename both names.
+/// The files in the index that differ from the last commit, relative to the worktree's root; both names of a rename.
 pub async fn staged(folder: &Path) -> io::Result<Vec<String>> {
     names(folder, "diff --cached --name-only --no-renames -z", "").await
 }
 
-/// The files of the commits that a remote does not have yet; `commits` are ids between blanks.
+/// The files of the commits that a remote does not have yet; `commits` are ids separated by blanks.
 pub async fn pushed(folder: &Path, commits: &str) -> io::Result<Vec<String>> {
     names(folder, &format!("log --format= --name-only --no-renames -z {commits} --not --remotes --"), "").await
 }
 
-/// The files that git sees as changed or new, from the root of the worktree.
+/// The files that git reports as changed or new, relative to the root of the worktree.
 pub async fn changed(root: &Path) -> io::Result<Vec<String>> {
     let lines = names(root, "status --porcelain --no-renames --untracked-files=all -z", "").await?;
     Ok(lines.into_iter().filter_map(|line| line.get(3..).map(str::to_owned)).collect())
@@ -45,7 +45,7 @@ pub async fn files(root: &Path) -> io::Result<Vec<String>> {
     names(root, "ls-files --cached --others --exclude-standard -z", "").await
 }
 
-/// The names that git prints, which end with NUL. That it finds none is no failure: `check-ignore` then exits with 1.
+/// The names printed by git, which end with NUL. An empty result is not an error: `check-ignore` then exits with 1.
 async fn names(folder: &Path, words: &str, input: &str) -> io::Result<Vec<String>> {
     let mut stdin = tempfile::tempfile()?;
     stdin.write_all(input.as_bytes())?;

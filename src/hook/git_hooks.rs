@@ -1,5 +1,5 @@
-//! `crewlog hook pre-commit` and `crewlog hook pre-push`: refuses a commit of files that others hold leases on, whoever runs
-//! git, and warns of the merge risks of a push.
+//! `crewlog hook pre-commit` and `crewlog hook pre-push`: refuses to commit files that others have leased, for agents
+//! and people alike, and warns of the merge risks of a push.
 
 use std::io::{self, Read};
 use std::process::ExitCode;
@@ -20,12 +20,12 @@ use crate::identity::{agent_id, is_below_agent};
 use crate::session::Session;
 use crate::terminal::say;
 
-/// Variables by which agent programs tell a command the id of their session.
+/// Variables with the session id of an agent program.
 const SESSIONS: [&str; 2] = ["CLAUDE_CODE_SESSION_ID", "GEMINI_SESSION_ID"];
-/// The most bytes of what git tells about a push.
+/// The most bytes of git's input about a push.
 const PUSH_BYTES_MAX: u64 = 64 * 1024;
 
-/// Answers a hook of git: with exit code 1 git stops.
+/// Answers a hook of git; exit code 1 stops git.
 pub async fn run(session: Result<Session, Failure>, hook: GitHook, on_error: OnError) -> ExitCode {
     let hits = match session {
         Ok(session) if session.place.is_unused() => Ok(Vec::new()),
@@ -56,8 +56,8 @@ pub async fn run(session: Result<Session, Failure>, hook: GitHook, on_error: OnE
     if goes_on { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// The leases of others on the files of the commit or push. Whoever has no name among the agents is a person, for whom all
-/// of them count.
+/// The leases of others on the files of the commit or push. A caller that is not a known agent is a person, for whom
+/// all leases count.
 async fn hits(session: &Session, hook: GitHook) -> Result<Vec<Hit>, Failure> {
     let hooks = &session.config()?.hooks;
     let names = match hook {
@@ -83,15 +83,15 @@ async fn hits(session: &Session, hook: GitHook) -> Result<Vec<Hit>, Failure> {
     let changes = Changes::of_commit(Worktree::around(&session.folder), &names);
     let is_strict = hooks.strict || hook == GitHook::PrePush;
     let (_, hits) = changes.compared(&crew, agent.as_deref().unwrap_or_default(), is_strict).await?;
-    // A push takes no lease and is never stopped: a path that cannot be leased is no risk to it.
+    // A push takes no lease and is never refused: a path that cannot be leased is no risk to it.
     if hits.is_empty() && hook == GitHook::PreCommit {
         changes.check().await?;
     }
     Ok(hits)
 }
 
-/// The commits of a push, from standard input. Each line: the local ref and its commit, the remote ref and its commit. Zeros
-/// delete the remote ref.
+/// The commits of a push, from standard input. Each line: the local ref and its commit, the remote ref and its commit.
+/// Zeros delete the remote ref.
 fn pushed_commits() -> io::Result<String> {
     let mut told = String::new();
     io::stdin().lock().take(PUSH_BYTES_MAX).read_to_string(&mut told)?;

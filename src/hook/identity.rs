@@ -1,4 +1,4 @@
-//! Which agent a hook acts for: that of its session, else of the process of the agent program, else the launcher's.
+//! Finds the agent that a hook acts for: that of its session, else of the agent program's process, else the launcher's.
 
 use crewlog_executors::crew::process::named;
 use crewlog_executors::crew::{Caller, Join, Refusal};
@@ -14,27 +14,27 @@ use crate::cli::Host;
 const KIND_CHARS_MAX: usize = 20;
 const ID_CHARS_MAX: usize = 8;
 
-/// Relation of a hook to an agent.
+/// The relation of a hook to an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tie {
-    /// The session, or the subagent, of the hook holds the name.
+    /// The hook's session, or subagent, holds the name.
     Session,
-    /// The program of the hook holds it under another session: the program began a new one, or hooks do not see its id.
+    /// The hook's program holds it under another session: the program started a new one, or hooks do not see its id.
     Program,
-    /// A program above the hook's holds it, or one that is not recorded. The hook acts for the agent, but ends nothing.
+    /// A program above the hook's holds it, or an unrecorded one. The hook acts for the agent, but ends nothing.
     Nested,
     /// Another program holds it.
     Elsewhere,
-    /// Nobody uses it: the agent has left, was silent for too long, or its program is dead.
+    /// The name is free: the agent has left, was silent for too long, or its program is dead.
     Gone,
 }
 
 impl Hook<'_> {
-    /// The caller, and its agent, if it has joined.
+    /// The caller and its agent, if it has joined.
     pub async fn known(&self) -> Result<Option<(Caller, Agent)>, Refusal> {
         let agents = self.crew.agents().await?;
         let name = match &self.call.agent {
-            // It may leave, also after another session took the name of its parent.
+            // It may leave, even after another session took its parent's name.
             Some(sub) if self.call.moment == Moment::End => agents.joined_as(&self.session_below(sub), None),
             Some(sub) => agents.joined_as(&self.session_below(sub), self.own(&agents)?),
             None => self.own(&agents)?,
@@ -47,11 +47,11 @@ impl Hook<'_> {
         Ok(Some((Caller { worktree, ..self.crew.caller(&name).await? }, agent)))
     }
 
-    /// The caller, which joins if it has not yet. Where a host's tools get no id of its session, its process is the session,
-    /// so that they agree.
+    /// The caller, which joins if necessary. If a host's tools get no id of its session, its process serves as the
+    /// session, so that tools and hooks agree.
     pub async fn joined(&self) -> Result<Caller, Refusal> {
         if let Some((caller, agent)) = self.known().await? {
-            // A session may go on in another program, and a server records none.
+            // A session may continue in another program, and a server records none.
             let is_start = matches!(self.call.moment, Moment::Start { .. });
             let is_recorded = !is_start && program_of(&agent).is_some() && !self.crew.is_dead(&agent);
             if is_recorded || self.tie(&agent) != Tie::Session {
@@ -99,7 +99,7 @@ impl Hook<'_> {
             _present if is_own => Tie::Session,
             _present if is_own_program => Tie::Program,
             Liveness::Stuck | Liveness::Lost => Tie::Gone,
-            // Over HTTP hooks see no session.
+            // Hooks see no session of agents over HTTP.
             Liveness::Alive if agent.session.starts_with("mcp:") => Tie::Program,
             Liveness::Alive => match program {
                 Some(program) if self.origin.ancestors.iter().any(|above| above == program) => Tie::Nested,
@@ -110,8 +110,8 @@ impl Hook<'_> {
         }
     }
 
-    /// The agent of the session itself: the one that the session holds, else the launcher's. A session that starts takes the
-    /// launcher's name from a session of another program.
+    /// The agent of the session itself: the one that the session holds, else the launcher's. A new session takes over
+    /// the launcher's name from a session of another program.
     fn own<'a>(&'a self, agents: &'a Agents) -> Result<Option<&'a str>, CrewError> {
         if let Some(held) = self.sessions().find_map(|session| agents.joined_as(&session, None)) {
             return Ok(Some(held));
@@ -125,8 +125,8 @@ impl Hook<'_> {
         }
     }
 
-    /// The sessions that an agent of the hook's may have; it joins with the first one. Gemini CLI and opencode give their MCP
-    /// servers no id of a session.
+    /// The possible sessions of the hook's agent; it joins with the first one. Gemini CLI and opencode give their MCP
+    /// servers no session id.
     fn sessions(&self) -> impl Iterator<Item = String> {
         let has_only_process = matches!(self.call.host, Host::Gemini | Host::Opencode);
         let processes = self.origin.ancestors.iter().filter(move |_| has_only_process);
@@ -139,13 +139,13 @@ impl Hook<'_> {
     }
 }
 
-/// The program of an agent, as one of the ancestors of its hooks; unset where only its server is known.
+/// The program of an agent, as one of the ancestors of its hooks; `None` if only its server is known.
 pub fn program_of(agent: &Agent) -> Option<&str> {
     let process = agent.profile.process.as_ref()?.worker.as_str();
     Some(process).filter(|process| process.starts_with("process:"))
 }
 
-/// The kind and the beginning of the id: subagents of one kind run at the same time.
+/// The kind and the beginning of the id: several subagents of one kind may run at the same time.
 fn name_below(sub: &SubAgent) -> String {
     let plain = |text: &str, chars_max: usize| -> String {
         text.chars().filter(|c| c.is_ascii_alphanumeric() || "_-".contains(*c)).take(chars_max).collect()

@@ -1,5 +1,5 @@
-//! The hooks of agent programs and of git: reads which files a tool call changes, asks the log or the process that has it
-//! open, and answers in the form that the program understands.
+//! The hooks of agent programs and of git: determines which files a tool call changes, asks the log or the process that
+//! has it open, and answers in the program's form.
 //!
 //! `dialect`, `patch` and `shell` are pure; they open no file, no log and no connection.
 
@@ -26,9 +26,9 @@ use serde::{Deserialize, Serialize};
 pub use self::resident::Resident;
 pub use self::run::run;
 
-/// The most paths that are listed of one tool call.
+/// The most paths listed for one tool call.
 pub const TOUCHES_MAX: usize = 200;
-/// The most bytes of a command that are looked at.
+/// The most bytes of a command that are parsed.
 const COMMAND_BYTES_MAX: usize = 64 * 1024;
 /// How deeply subshells and substitutions may be nested. Anything deeper is not read.
 const DEPTH_MAX: usize = 32;
@@ -40,7 +40,7 @@ pub struct Edits {
     pub touches: Vec<Touch>,
     /// The folders in which `git commit` runs, resolved like the paths of touches; empty for the working directory.
     pub commits: Vec<PathBuf>,
-    /// Whether there are more changes past a limit.
+    /// True if there are more changes beyond a limit.
     pub is_cut: bool,
 }
 
@@ -56,7 +56,7 @@ pub struct Touch {
 }
 
 impl Edits {
-    /// Fails when some of the changes are not known.
+    /// Fails if some changes are unknown.
     fn check(&self) -> Result<(), CrewError> {
         let says = format!(
             "the call is past a limit: {TOUCHES_MAX} paths, or a command of {} KiB with {} nested subshells",

@@ -1,5 +1,5 @@
-//! What crewlog does at each moment of a session: it joins the agent, checks and takes leases, counts messages, and
-//! gives back what an agent holds at its end.
+//! The actions at each moment of a session: joins the agent, checks and takes leases, counts messages, and returns the
+//! agent's leases and tasks at its end.
 
 use std::path::PathBuf;
 
@@ -15,27 +15,27 @@ use super::identity::Tie;
 use super::{Edits, facts};
 use crate::crew::worktree::Worktree;
 
-/// Where a hook runs, and how it is set.
+/// The origin of a hook, and its settings.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Origin {
-    /// Its working directory: the repository around it is the one whose files are leased.
+    /// Its working directory, which determines the repository whose files are leased.
     pub folder: PathBuf,
-    /// The name that the launcher gave the agent.
+    /// The name given to the agent by the launcher.
     pub agent: Option<String>,
     /// The sessions of the processes above it.
     pub ancestors: Vec<String>,
-    /// Whether leases of other worktrees count too.
+    /// True if leases of other worktrees count too.
     pub is_strict: bool,
-    /// Whether an edit takes a lease.
+    /// True if an edit takes a lease.
     pub lease_on_edit: bool,
 }
 
-/// Decides about one run of a hook.
+/// Decides on one run of a hook.
 ///
 /// # Errors
-/// A fault of the log, or a name that no agent can have.
+/// A fault of the log, or an invalid name of an agent.
 pub async fn answer(crew: &Crew, origin: &Origin, call: &Call) -> Result<Verdict, Refusal> {
-    // `doctor` reads it; that it cannot be kept is no reason to refuse.
+    // Only `doctor` reads it, so a failure to store it is ignored.
     let _ = crew.hook_ran(call.host.program()).await;
     match decide(crew, origin, call).await {
         Err(Refusal::Crew(error @ CrewError::Superseded(_))) => Ok(match &call.moment {
@@ -78,14 +78,14 @@ pub struct Hook<'a> {
     pub crew: &'a Crew,
     pub origin: &'a Origin,
     pub call: &'a Call,
-    /// The worktree of the hook's process, which says which repository counts.
+    /// The worktree of the hook's process, which determines the repository.
     home: Worktree,
     /// The worktree that the agent works in.
     pub here: Worktree,
 }
 
 impl Hook<'_> {
-    /// A tool call with edits: refused if others hold leases on the files, else the files are leased for the agent.
+    /// Before edits: refuses them if others hold leases on the files, else leases the files for the agent.
     async fn before(&self, edits: &Edits) -> Result<Verdict, Refusal> {
         let all = edits::changes(&self.home, &self.call.cwd, edits).await;
         if all.is_empty() && !edits.is_cut {
@@ -106,7 +106,7 @@ impl Hook<'_> {
         Ok(Verdict::Allow(said.join("\n")))
     }
 
-    /// Leases the files of an edit, so that two agents never edit one file unknowingly, unless others hold them.
+    /// Leases the files of an edit unless others hold them, so that two agents never unknowingly edit the same file.
     async fn lease(&self, caller: &Caller, changes: &Changes) -> Result<Result<Vec<MergeRisk>, Vec<Hit>>, Refusal> {
         let (targets, hits) = changes.compared(self.crew, &caller.agent, self.origin.is_strict).await?;
         if !hits.is_empty() {
@@ -144,7 +144,7 @@ impl Hook<'_> {
         Ok(Verdict::Refuse(facts::refusal(hits, changes.is_commit)))
     }
 
-    /// After a tool call or a prompt: what the call changed without a lease is recorded, and new messages are announced.
+    /// After a tool call or a prompt: records changes without a lease, and announces new messages.
     async fn after(&self, caller: &Caller, edits: &Edits) -> Result<Verdict, Refusal> {
         self.crew.present(caller).await?;
         let mut said = Vec::new();
@@ -164,7 +164,7 @@ impl Hook<'_> {
         Ok(Verdict::Allow(said.join("\n")))
     }
 
-    /// The end of a turn: leases for edits end, and what else the agent holds keeps it from stopping, once.
+    /// The end of a turn: ends leases for edits. Other leases and tasks keep the agent from stopping, once.
     async fn stop(&self, caller: &Caller, agent: &Agent, is_repeated: bool) -> Result<Verdict, Refusal> {
         let (leases, now) = (self.crew.leases().await?, self.crew.store().now());
         let live = leases.of_agent(&caller.agent).filter(|(_, lease)| now <= lease.until);

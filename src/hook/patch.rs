@@ -1,10 +1,10 @@
-//! The patch format of Codex's `apply_patch`: which files a patch adds, updates, deletes and renames.
+//! The patch format of Codex's `apply_patch`: finds the files that a patch adds, updates, deletes and renames.
 
 use super::Edits;
 
-/// Adds the files of a patch to `found`. Text that is no patch has none; the host itself refuses it.
+/// Adds the files of a patch to `found`. A text that is not a patch has none; the host itself refuses it.
 ///
-/// As in Codex, a header may be indented, but not within an update, where an indented line is content.
+/// As in Codex, a header may be indented, except within an update, where an indented line is content.
 pub fn read(patch: &str, found: &mut Edits) {
     let mut is_in_update = false;
     let mut lines = patch.lines().peekable();

@@ -1,7 +1,7 @@
-//! What a resident process does for the hooks of its project, since its log is open and its handlers are warm: it answers
-//! them over a Unix socket, and watches its worktree.
+//! The resident process's service for the hooks of its project, since its log is already open: answers them over a Unix
+//! socket, and watches its worktree.
 //!
-//! A connection carries one JSON value each way; whoever sends one then closes its half.
+//! A connection carries one JSON value in each direction; each sender then closes its half.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -30,19 +30,18 @@ use super::watch::watch;
 use crate::crew::worktree::Worktree;
 use crate::place::Place;
 
-/// The longest path of a socket that every system takes.
+/// The longest path of a socket that every system accepts.
 const PATH_BYTES_MAX: usize = 100;
 /// The longest request or answer.
 const MESSAGE_BYTES_MAX: u64 = 1024 * 1024;
-/// The most requests at a time.
 const REQUESTS_MAX: usize = 64;
 
-/// The resident side of hooks in this process, until it is ended.
+/// The service for hooks in this process, until it is ended.
 pub struct Resident(JoinHandle<()>);
 
 impl Resident {
     /// Answers the hooks of a project and watches a worktree. Of all processes with the same log one listens, and one
-    /// watches each worktree; another takes over. A fault is a warning: hooks then open the log themselves.
+    /// watches each worktree; another takes over at its end. A fault is a warning: hooks then open the log themselves.
     pub fn start(crew: &Arc<Crew>, place: &Place, worktree: Worktree) -> Self {
         let (socket, locks) = (socket(place, crew.project()), place.workers_folder());
         let listening = format!("hook-{}", id_of(crew.project()));
@@ -71,12 +70,12 @@ impl Resident {
     /// Stops, and lets another process take over.
     pub async fn end(self) {
         self.0.abort();
-        // The end that was asked for is no fault.
+        // It was aborted on purpose.
         let _ = self.0.await;
     }
 }
 
-/// The socket of a log and a project: beside the log, or in the user's runtime folder if that path is too long.
+/// The socket of a log and a project: next to the log, or in the user's runtime folder if that path is too long.
 pub fn socket(place: &Place, project: &str) -> PathBuf {
     let beside = place.beside(&format!("hook-{}.sock", &id_of(project)[..8]));
     if beside.as_os_str().len() <= PATH_BYTES_MAX {
@@ -91,9 +90,9 @@ fn id_of(name: &str) -> String {
     Uuid::new_v5(&Uuid::NAMESPACE_URL, name.as_bytes()).simple().to_string()
 }
 
-/// Only this user can connect. The path is removed at the end, and the next process makes its own.
+/// Only this user can connect. The path is removed at the end, and the next process creates its own.
 fn listen(socket: PathBuf) -> io::Result<(UnixListener, TempPath)> {
-    // Left by a process that was killed: the leader lock says that nobody listens.
+    // Left over from a killed process: the leader lock proves that nobody listens.
     let _ = fs::remove_file(&socket);
     let listener = UnixListener::bind(&socket)?;
     fs::set_permissions(&socket, Permissions::from_mode(0o600))?;
@@ -108,7 +107,7 @@ async fn accept(crew: &Arc<Crew>, listener: &UnixListener) -> io::Result<()> {
             sleep(Duration::from_millis(50)).await;
             continue;
         };
-        // Before the socket had its mode, others could connect.
+        // Before the socket's mode was set, others could connect.
         let is_own = stream.peer_cred().is_ok_and(|peer| peer.uid() == getuid().as_raw());
         let Some(permit) = permits.clone().try_acquire_owned().ok().filter(|_| is_own) else { continue };
         let crew = Arc::clone(crew);
@@ -126,7 +125,7 @@ async fn converse(crew: &Crew, mut stream: UnixStream) -> io::Result<()> {
     send(&mut stream, &verdict.map_err(|refusal| refusal.to_string())).await
 }
 
-/// Asks the resident process. An error says that there is none, or that it cannot answer.
+/// Asks the resident process. An error means that there is none, or that it cannot answer.
 pub async fn ask(socket: &Path, origin: &Origin, call: &Call) -> io::Result<Verdict> {
     if socket.symlink_metadata()?.uid() != getuid().as_raw() {
         return Err(io::Error::other("the socket is another user's"));

@@ -1,5 +1,5 @@
-//! `crewlog hook`: reads the host's input, asks the resident process or else the log, and prints the answer in time.
-//! Whatever fails here, the host goes on: the configured policy decides, with a warning.
+//! `crewlog hook`: reads the host's input, asks the resident process or else the log, and prints the answer in time. On
+//! any failure the host continues: the configured policy decides, with a warning.
 
 use std::future::Future;
 use std::io::{self, Error, Read, Write};
@@ -23,13 +23,13 @@ use crate::session::Session;
 use crate::terminal::say;
 use crate::text::visible;
 
-/// How long the resident process may take, and then the log.
+/// The time limit for the resident process, and then for the log.
 pub const WAIT: Duration = Duration::from_secs(2);
-/// The most bytes of an input: Claude Code sends a written file whole.
+/// The most bytes of an input: Claude Code sends the whole content of a written file.
 const INPUT_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// The most bytes of an input that are read and thrown away, so that its writer does not fail.
+/// The most bytes of an input that are read and discarded, so that its writer does not fail.
 const REST_BYTES_MAX: u64 = 256 * 1024 * 1024;
-/// How long closing the log may take after the answer. A log that is not closed loses nothing.
+/// The time limit for closing the log after the answer. A log that is not closed loses nothing.
 const CLOSE_WAIT: Duration = Duration::from_millis(500);
 
 /// Answers a hook of git, or else of an agent program.
@@ -44,7 +44,7 @@ pub async fn run(global: &Global, git: Option<GitHook>) -> ExitCode {
         Err(error) => {
             let error = visible(&error.to_string());
             say(&format!("crewlog: the hook input is unknown: {error}; `crewlog doctor` tries the hook of each host"));
-            // Not even the host is known. Exit code 2 refuses in three of the four.
+            // The host is unknown. Exit code 2 means a refusal for three of the four.
             return ExitCode::from(if configured(&session).on_error == OnError::Deny { 2 } else { 0 });
         }
     };
@@ -69,14 +69,14 @@ fn read_input() -> io::Result<Vec<u8>> {
     is_whole.then_some(input).ok_or_else(|| Error::other(format!("it has over {INPUT_BYTES_MAX} bytes")))
 }
 
-/// The configured policy; the default one where the configuration cannot be read.
+/// The configured policy, or the default one if the configuration cannot be read.
 fn configured(session: &Result<Session, Failure>) -> HooksConfig {
     let config = session.as_ref().ok().and_then(|session| session.config().ok());
     config.map(|config| config.hooks.clone()).unwrap_or_default()
 }
 
-/// The repository of the files that a call changes, if it has a log and is another than the hook's own. A log that the user
-/// named is for the hook's own repository only.
+/// The repository of the files that a call changes, if it has a log and is not the hook's own. A log named by the user
+/// is for the hook's own repository only.
 fn of_files(own: Session, global: &Global, call: &Call) -> Result<Session, Failure> {
     let (Moment::Before(edits) | Moment::After(edits)) = &call.moment else { return Ok(own) };
     let home = Worktree::around(&own.folder);

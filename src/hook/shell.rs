@@ -1,38 +1,38 @@
-//! Finds the files that a shell command changes, where its text names them; `docs/hooks.md` lists what it recognises.
-//! It guesses nothing: what it does not recognise passes, and shows in the work tree afterwards.
+//! Finds the files that a shell command changes, if its text names them; `docs/hooks.md` lists the recognised forms. It
+//! does not guess: other changes pass, and show in the work tree afterwards.
 
 use std::path::{Path, PathBuf};
 
 use super::{COMMAND_BYTES_MAX, DEPTH_MAX, Edits, Touch};
 
-/// Words before the name of a command.
+/// Words that may precede the name of a command.
 const BEFORE: &str = "{ } if then else elif do while until ! sudo env command time";
-/// Long options, each before the short one that means the same here.
+/// Long options, each before the short one with the same meaning here.
 const LONG: &str = "--target-directory -t --in-place -i --expression -e --file -f --source -s --staged -S --worktree -W \
                     --cached -n --dry-run -n --orphan -b --detach -b";
 /// Short options with a value.
 const VALUED: [(&str, &str); 4] = [("mv", "tS"), ("cp", "tS"), ("sed", "efl"), ("git restore", "s")];
 
-/// Adds to `found` what `command` changes when it runs in `folder`.
+/// Adds to `found` the changes of `command` when run in `folder`.
 pub fn read(command: &str, folder: &Path, found: &mut Edits) {
     let end = command.floor_char_boundary(COMMAND_BYTES_MAX);
-    // Up to a whole line: half a word would be another path.
+    // Cuts at a line end: half a word would be another path.
     let end = if end < command.len() { command[..end].rfind('\n').unwrap_or(0) } else { end };
     found.is_cut |= end < command.len();
     Shell { rest: &command[..end], bodies: None, depth: 0, folder: Some(folder.into()), found }.commands();
 }
 
-/// A word, and whether the shell expands it as a pattern. Text that only the shell knows is NUL, which no path has.
+/// A word; true if the shell expands it as a pattern. Text known only to the shell becomes NUL, which no path contains.
 type Word = (String, bool);
-/// A command: its words, and the files that it is redirected to.
+/// A command: its words, and the files of its redirections.
 type Line = (Vec<Word>, Vec<Word>);
 
 struct Shell<'a, 'f> {
     rest: &'a str,
-    /// What follows the here-documents of the present line.
+    /// The text after the here-documents of the current line.
     bodies: Option<&'a str>,
     depth: usize,
-    /// Where relative paths begin; nothing after a `cd` to a place that the text does not name.
+    /// The folder of relative paths; `None` after a `cd` to a place that the text does not name.
     folder: Option<PathBuf>,
     found: &'f mut Edits,
 }
@@ -42,14 +42,14 @@ impl<'a> Shell<'a, '_> {
         self.rest.strip_prefix(sign).map(|rest| self.rest = rest).is_some()
     }
 
-    /// The text before the sign, or all of it; passes over both.
+    /// The text before the sign, or all of it; skips both.
     fn until(&mut self, sign: &str) -> &'a str {
         let (before, after) = self.rest.split_once(sign).unwrap_or((self.rest, ""));
         self.rest = after;
         before
     }
 
-    /// Runs the commands up to the end of the text or of the subshell.
+    /// Parses the commands up to the end of the text or of the subshell.
     fn commands(&mut self) {
         let mut line = Line::default();
         while let Some(sign) = self.rest.chars().next() {
@@ -60,7 +60,7 @@ impl<'a> Shell<'a, '_> {
                 '&' if self.rest.starts_with("&>") => self.rest = &self.rest[1..],
                 '<' | '>' if !self.rest[1..].starts_with('(') => self.redirection(&mut line),
                 '\n' | ';' | '&' | '|' | '(' | ')' => {
-                    // A `cd` in a pipe or in the background does not last, and before `||` it failed.
+                    // A `cd` has no lasting effect in a pipe or in the background, nor before `||`, where it failed.
                     let lasts = self.eat("&&") || !matches!(sign, '&' | '|');
                     self.rest = self.rest.strip_prefix(sign).unwrap_or(self.rest);
                     self.run(std::mem::take(&mut line), lasts);
@@ -72,7 +72,8 @@ impl<'a> Shell<'a, '_> {
                     }
                 }
                 _ => match self.word() {
-                    // Inside of `[[ ]]` every sign compares. Then: a descriptor, and the empty word of BSD's `sed -i ''`.
+                    // Within `[[ ]]` all signs are comparisons. Then: a descriptor, and the empty word of `sed -i ''`
+                    // in BSD.
                     (word, _) if word == "[[" => drop(self.until("]]")),
                     (word, _) if self.rest.starts_with(['<', '>']) && word.parse::<u8>().is_ok() => {}
                     (word, _) if word.is_empty() => {}
@@ -110,7 +111,7 @@ impl<'a> Shell<'a, '_> {
         written.extend(Some(word).filter(|_| is_output && !is_copy));
     }
 
-    /// The next word, after blanks; empty where a sign comes.
+    /// The next word, after blanks; empty at a sign.
     fn word(&mut self) -> Word {
         self.rest = self.rest.trim_start_matches([' ', '\t']);
         let (mut text, mut is_pattern, mut is_quoted) = (String::new(), false, false);
@@ -177,7 +178,7 @@ impl<'a> Shell<'a, '_> {
             "tee" | "rm" | "git rm" if !flags.contains('n') => self.touch(&operands),
             "git restore" if !flags.contains('S') || flags.contains('W') => self.touch(&operands),
             "git checkout" if !flags.contains(['b', 'B', 'd']) => {
-                // Without a `--` before it, a first word like `main` is a branch.
+                // Without a preceding `--`, a first word like `main` is a branch.
                 let is_branch = |(text, _): &Word| !text.contains(['.', '/']) && !flags.contains("--");
                 self.touch(operands.iter().skip(operands.first().is_some_and(is_branch).into()));
             }
@@ -210,7 +211,7 @@ impl<'a> Shell<'a, '_> {
         }
     }
 
-    /// Nothing for what is no file, or not known.
+    /// `None` for a path that is no file, or unknown.
     fn below(&self, path: &str) -> Option<PathBuf> {
         let is_none = matches!(path, "" | "-") || path.contains('\0') || path.starts_with("/dev/");
         let folder = self.folder.as_deref().or(path.starts_with('/').then_some(Path::new("/")))?;
@@ -218,7 +219,7 @@ impl<'a> Shell<'a, '_> {
     }
 }
 
-/// The letters of a command's options, and its other words; what `-t` names comes last.
+/// The letters of a command's options, and its other words; the value of `-t` comes last.
 fn arguments(mut words: impl Iterator<Item = Word>, name: &str) -> (String, Vec<Word>) {
     let valued = VALUED.iter().find(|(known, _)| *known == name).map_or("", |(_, letters)| *letters);
     let (mut flags, mut operands, mut target) = (String::new(), Vec::new(), None);
@@ -234,7 +235,7 @@ fn arguments(mut words: impl Iterator<Item = Word>, name: &str) -> (String, Vec<
         } else if !text.starts_with('-') {
             operands.push((text, kind));
         } else if !text.starts_with("--") {
-            // What follows `i` is the ending of sed's backups.
+            // After `i` comes the suffix of sed's backups.
             let end = text.find(|char| char == 'i' || valued.contains(char)).map_or(text.len(), |at| at + 1);
             let value = Some((text.split_off(end), kind)).filter(|(value, _)| !value.is_empty());
             if text.ends_with(|char| valued.contains(char)) {

@@ -1,4 +1,4 @@
-//! What each host sends, what it gets, and what a patch changes.
+//! The inputs of each host, the answers, and the changes in patches.
 
 mod answers;
 mod hosts;
@@ -36,7 +36,7 @@ fn a_patch_names_what_it_adds_updates_deletes_and_renames() {
         // An indented header, as Codex reads it.
         ("  *** Begin Patch\n  *** Add File: a\n+x\n  *** Delete File: b\n", "a, b"),
         ("<<'EOF'\n*** Begin Patch\n*** Delete File: a\n*** End Patch\nEOF", "a"),
-        // A move without an update moves nothing.
+        // A move without an update has no effect.
         ("*** Begin Patch\n*** Move to: b\n*** End Patch", ""),
         ("*** Add File: a\n*** Move to: b\n", "a"),
         ("", ""),

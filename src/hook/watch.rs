@@ -1,5 +1,5 @@
-//! Watches a worktree and records changed files on which nobody holds a lease: what no hook has seen. It knows a path,
-//! never who changed it.
+//! Watches a worktree and records changed files without a lease, which no hook has seen. It knows the path of a change,
+//! but not its author.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -16,22 +16,22 @@ use tokio::time::sleep;
 use super::git;
 use crate::crew::worktree::Worktree;
 
-/// How long changes are gathered.
+/// How long changes are collected.
 const DEBOUNCE: Duration = Duration::from_millis(500);
-/// How often the worktree is compared when it cannot be watched.
+/// The interval for comparing a worktree that cannot be watched.
 const COMPARE_EVERY: Duration = Duration::from_secs(60);
-/// How long a path that was recorded is not recorded again.
+/// How long a recorded path is not recorded again.
 const QUIET: Duration = Duration::from_secs(60);
-/// The most events that wait, and the most paths that are recorded at a time and remembered.
+/// The most queued events, and the most paths recorded at a time and remembered.
 const EVENTS_MAX: usize = 4_096;
 const RECORDS_MAX: usize = 100;
 const PATHS_MAX: usize = 10_000;
 
-/// Records changes of a worktree: git compares it with its last commit whenever the file system reports
-/// a change, and every minute where it does not.
+/// Records changes of a worktree: git compares it with its last commit on each change that the file system reports, or
+/// every minute if it reports none.
 ///
 /// # Errors
-/// When git cannot say what has changed: outside of a repository there is nothing to watch.
+/// If git cannot list changes: outside of a repository there is nothing to watch.
 pub async fn watch(crew: &Crew, worktree: &Worktree) -> io::Result<()> {
     let root = worktree.root();
     let mut seen = Seen::default();
@@ -75,7 +75,7 @@ async fn watched(root: &Path, sender: mpsc::Sender<notify::Result<Event>>) -> no
     let mut watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
         let is_read = event.as_ref().is_ok_and(|event| matches!(event.kind, EventKind::Access(_)));
         if !is_read {
-            // When the queue is full, a comparison is due anyway.
+            // If the queue is full, a comparison is due anyway.
             let _ = sender.try_send(event);
         }
     })?;
@@ -88,7 +88,7 @@ async fn watched(root: &Path, sender: mpsc::Sender<notify::Result<Event>>) -> no
     Ok(watcher)
 }
 
-/// Watches the new folders among what has changed.
+/// Watches new folders among the changes.
 async fn watch_new(
     watcher: &mut RecommendedWatcher,
     root: &Path,
@@ -107,12 +107,12 @@ async fn watch_new(
     Ok(())
 }
 
-/// The changed files of the last comparison: when each was written, and when it was last recorded.
+/// The changed files of the last comparison: the time of each write, and of its last record.
 #[derive(Default)]
 struct Seen(BTreeMap<String, (Option<SystemTime>, Option<Instant>)>);
 
 impl Seen {
-    /// The changed files that were written since the last comparison and not recorded lately. They are recorded now if
+    /// The changed files that were written since the last comparison and not recorded lately. Marks them as recorded if
     /// `is_recorded`.
     fn compare(&mut self, root: &Path, changed: Vec<String>, is_recorded: bool) -> Vec<String> {
         let (before, mut news) = (std::mem::take(&mut self.0), Vec::new());

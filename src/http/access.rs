@@ -1,4 +1,4 @@
-//! Who may do what over HTTP: the token of agents, a person's cookie, and tokens with scopes for programs.
+//! Permissions over HTTP: the token of agents, a person's cookie, and tokens with scopes for programs.
 
 use std::fs;
 use std::io::Write;
@@ -24,11 +24,11 @@ use crate::text::rfc3339;
 
 /// The characters of a token.
 const TOKEN_CHARS: usize = 32;
-/// The most tokens, and the longest name of one.
+/// The most tokens, and the longest name of a token.
 const TOKENS_MAX: usize = 1_000;
 const TOKEN_NAME_CHARS_MAX: usize = 64;
 
-/// Who makes a request.
+/// The author of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Caller {
     /// An agent program, which may use `/mcp` only.
@@ -48,7 +48,7 @@ impl Caller {
         }
     }
 
-    /// Refuses what the caller may not do.
+    /// Refuses a caller without this scope.
     pub fn check(&self, scope: Scope) -> Result<(), Problem> {
         if self.has(scope) {
             return Ok(());
@@ -58,7 +58,7 @@ impl Caller {
         Err(problem.hint(format!("crewlog tokens add NAME --scope {scope} makes one")))
     }
 
-    /// Who it is, as events name a person.
+    /// Its name, as events name a person.
     pub fn name(&self) -> String {
         match self {
             Self::Agent | Self::Person => person(),
@@ -77,7 +77,7 @@ impl<S: Sync> FromRequestParts<S> for Caller {
     }
 }
 
-/// A token of a program. Its text is shown once; only a digest is kept.
+/// A program's token. Its text is shown once; only a digest is stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Token {
@@ -89,7 +89,6 @@ struct Token {
 
 /// The credentials of a server.
 pub struct Credentials {
-    /// The token of agents.
     pub agent: String,
     /// The token of a person, good for one use.
     pub person: String,
@@ -102,7 +101,7 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// Makes credentials. The agents' token is that of the file, which is made if it is missing. Over TLS the cookie is for TLS only.
+    /// Creates credentials. The agents' token is in the file, created if missing. Over TLS the cookie is for TLS only.
     pub fn new(session: &Session, port: u16, is_secure: bool) -> Result<Self, Failure> {
         let (person, cookie) = (random(), random());
         let (agent, tokens) = (agent_token(&session.place.agent_token_file())?, session.place.beside("tokens"));
@@ -110,7 +109,7 @@ impl Credentials {
         Ok(Self { agent, person, is_used: AtomicBool::new(false), cookie, tokens, name, is_secure })
     }
 
-    /// Who makes a request. A token that was revoked is refused from then on; a stream that is open goes on to its end.
+    /// The author of a request. A revoked token is refused from then on; an open stream continues to its end.
     pub fn caller(&self, headers: &HeaderMap) -> Option<Caller> {
         let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
         if let Some(token) = text(AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer ")) {
@@ -127,7 +126,7 @@ impl Credentials {
         own.any(|value| is_same(value, &self.cookie)).then_some(Caller::Person)
     }
 
-    /// The cookie for the person's token, which is used up.
+    /// A cookie in exchange for the person's token, which is then used up.
     pub fn redeem(&self, token: &str) -> Option<String> {
         let is_good = is_same(token, &self.person) && !self.is_used.swap(true, Ordering::Relaxed);
         let secure = if self.is_secure { "; Secure" } else { "" };
@@ -135,7 +134,7 @@ impl Credentials {
     }
 }
 
-/// Compares digests, so that the time tells nothing about the secret.
+/// Compares digests, so that timing reveals nothing about the secret.
 fn is_same(given: &str, secret: &str) -> bool {
     Sha256::digest(given) == Sha256::digest(secret)
 }
@@ -144,8 +143,7 @@ fn digest(token: &str) -> String {
     crate::text::sha256(token)
 }
 
-/// The token in the file, so that agents that are configured with it need no change; a new one if there is none, or if others
-/// could read it.
+/// The token in the file, so that configured agents need no change; a new one if it is missing or others could read it.
 fn agent_token(file: &Path) -> Result<String, Failure> {
     let is_private = file.metadata().is_ok_and(|found| found.permissions().mode() & 0o077 == 0);
     let kept = fs::read_to_string(file).ok().map(|token| token.trim().to_owned());
@@ -153,7 +151,7 @@ fn agent_token(file: &Path) -> Result<String, Failure> {
         return Ok(token);
     }
     let token = random();
-    // If it cannot be removed, it cannot be made.
+    // If the removal fails, so does the creation.
     let _ = fs::remove_file(file);
     write_private(file, &format!("{token}\n"))?;
     Ok(token)
@@ -215,7 +213,7 @@ fn list(session: &Session) -> Result<Code, Failure> {
     })
 }
 
-/// Makes one and shows it, once.
+/// Creates a token and shows it, once.
 fn add(session: &Session, name: &str, mut scopes: Vec<Scope>) -> Result<Code, Failure> {
     session.person_only("make tokens")?;
     let file = session.place.beside("tokens");

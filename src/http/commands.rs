@@ -1,5 +1,5 @@
-//! Commands over HTTP: those of the command line that append to the log, field by field. Neither face can do what the other cannot,
-//! and both say the same.
+//! Commands over HTTP: those of the command line that append to the log, field by field. Both interfaces offer the same
+//! commands, and print the same results.
 
 use std::sync::{Arc, LazyLock};
 
@@ -19,23 +19,23 @@ use crate::failure::Failure;
 use crate::mcp::once;
 use crate::session::Remote;
 
-/// The header of a request that is carried out once, however often it is sent.
+/// The header that makes a repeated request run only once.
 pub const KEY: &str = "idempotency-key";
 const KEY_CHARS_MAX: usize = 200;
-/// The field of a text that the command line would read from standard input.
+/// The field for text that the command line would read from standard input.
 const TEXT: &str = "text";
 
-/// A command that may come over HTTP.
+/// A command that is available over HTTP.
 pub struct Spec {
     pub name: &'static str,
-    /// The words of the command line that it begins with.
+    /// The first words of its command line.
     words: &'static [&'static str],
     /// Its fields, if not all.
     fields: &'static [&'static str],
     pub scope: Scope,
-    /// Whether its text is read where the command line reads standard input.
+    /// True if its text replaces standard input.
     reads_text: bool,
-    /// Fields that it must have here, and what it does with them, where the command line does more.
+    /// Fields that are required here because the command line would do more without them.
     needs: &'static [&'static str],
     about: &'static str,
 }
@@ -146,7 +146,7 @@ impl Spec {
         json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
     }
 
-    /// What the command does, as its help says.
+    /// The description of the command, from its help.
     pub fn about(&self) -> String {
         let mut words = self.words.iter().filter(|word| !word.starts_with('-'));
         let found = words.try_fold(&*COMMAND, |command, word| command.find_subcommand(word));
@@ -227,7 +227,7 @@ fn texts(name: &str, value: &Value, is_list: bool) -> Result<Vec<String>, Proble
     }
 }
 
-/// Carries out a command, and gives what the command line would print as JSON, with what else it would say under `notes`.
+/// Runs a command. Returns the JSON that the command line would print, with its other messages under `notes`.
 pub async fn perform(api: &Api, caller: &Caller, name: &str, fields: &Map<String, Value>) -> Result<Value, Problem> {
     let spec = SPECS.iter().find(|spec| spec.name == name);
     let spec = spec.ok_or_else(|| Problem::new(StatusCode::NOT_FOUND, format!("there is no command {name:?}")))?;
@@ -237,7 +237,7 @@ pub async fn perform(api: &Api, caller: &Caller, name: &str, fields: &Map<String
         Some(Value::Bool(yes)) => *yes,
         Some(_) => return Err(Problem::invalid("yes is true or false")),
     };
-    // With an answer it answers an agent's question.
+    // For `answer`, `yes` answers an agent's question; it is not consent.
     if yes && spec.name != "answer" {
         caller.check(Scope::Execute)?;
     }
@@ -257,7 +257,7 @@ pub async fn perform(api: &Api, caller: &Caller, name: &str, fields: &Map<String
     let (crew, is_person) = (api.crew.clone(), caller.has(Scope::Operator));
     let remote = Remote { crew, name: caller.name(), is_person, input, reply: Default::default() };
     let session = api.session.of_remote(remote, yes);
-    // A caller who hangs up does not leave a command half done.
+    // A caller that disconnects must not leave a command half done.
     let carrying_out = tokio::spawn(async move {
         let ended = crate::carry_out(&session, cli.command).await;
         (ended, session.reply())
@@ -289,7 +289,7 @@ pub async fn command(
     let Some(key) = headers.get(KEY) else { return perform(&api, &caller, &name, &fields).await.map(Json) };
     let key = key.to_str().ok().filter(|key| (1..=KEY_CHARS_MAX).contains(&key.len())).map(str::to_owned);
     let key = key.ok_or_else(|| Problem::invalid(format!("an idempotency key has 1 to {KEY_CHARS_MAX} characters")))?;
-    // A caller who hangs up finds the result when it comes back.
+    // A caller that disconnects finds the result when it repeats the request.
     let carrying_out = tokio::spawn(async move {
         let payload = crate::text::sha256(&json!([name, fields]).to_string());
         let call = perform(&api, &caller, &name, &fields);

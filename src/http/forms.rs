@@ -1,5 +1,5 @@
-//! The forms of the page: the same commands, after which the browser goes back to where it was. What would run commands is asked about
-//! on a page that shows them.
+//! The forms of the page: the same commands, after which the browser returns to its page. Before commands run, a page
+//! shows them and asks.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::access::Caller;
 use super::commands::perform;
 use super::problem::Problem;
 
-/// The fields of a form that are no fields of the command.
+/// The fields of a form that are not fields of the command.
 const BACK: &str = "back";
 /// The longest message after a command, in characters.
 const SAID_CHARS_MAX: usize = 300;
@@ -58,7 +58,7 @@ pub async fn form(
         Err(rejection) => return Problem::new(rejection.status(), rejection.body_text()).into_response(),
     };
     let back = fields.iter().find(|(name, _)| name == BACK).map(|(_, value)| value.as_str());
-    // An address of another server would begin with two slashes.
+    // The address of another server would begin with two slashes.
     let is_own =
         |back: &&str| back.starts_with('/') && !back[1..].starts_with(['/', '\\']) && !back.contains(char::is_control);
     let back = back.filter(is_own).unwrap_or("/");
@@ -86,7 +86,7 @@ pub async fn form(
     }
 }
 
-/// The fields of the command: empty ones are left out, and those that stand more than once are lists.
+/// The fields of the command: empty ones are omitted, and repeated ones are lists.
 fn command_of(fields: &[(String, String)]) -> Map<String, Value> {
     let mut command = Map::new();
     for (name, value) in fields.iter().filter(|(name, value)| name != BACK && !value.is_empty()) {
@@ -103,7 +103,7 @@ fn command_of(fields: &[(String, String)]) -> Map<String, Value> {
     command
 }
 
-/// A text as part of a query.
+/// A text encoded for a query.
 fn encoded(text: &str) -> String {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(byte);
     text.bytes().map(|byte| if plain(&byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()

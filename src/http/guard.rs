@@ -1,4 +1,4 @@
-//! Decides which requests are answered.
+//! Accepts or refuses requests.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,13 +18,13 @@ use super::access::{Caller, Credentials};
 use super::problem::Problem;
 use crate::mcp::MESSAGE_BYTES_MAX;
 
-/// The most requests that are answered at a time; further ones wait.
+/// The most concurrent requests; further ones wait.
 const REQUESTS_MAX: usize = 256;
-/// How long the body of a request may take to arrive.
+/// The time limit for the body of a request.
 const BODY_MAX: Duration = Duration::from_secs(10);
-/// The most requests of a caller in a second, but for those of agents.
+/// The most requests of a caller per second, except for agents.
 const RATE_MAX: u32 = 500;
-/// What a page may load and do: only what this server sends.
+/// The policy for pages: they may load and run only content of this server.
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; \
                       form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
@@ -32,7 +32,7 @@ pub struct Guard {
     credentials: Credentials,
     hosts: Vec<String>,
     free: Semaphore,
-    /// By caller: when its second began, and its requests since then.
+    /// By caller: the start of its current second, and its requests since then.
     rates: Mutex<HashMap<String, (Instant, u32)>>,
 }
 
@@ -43,7 +43,7 @@ pub async fn guard(State(guard): State<Arc<Guard>>, request: Request, next: Next
         Ok(caller) => guard.answer(caller, request, next).await,
         Err(refused) => *refused,
     };
-    // A person gets words.
+    // A person gets a hint instead of JSON.
     if is_person && response.status() == StatusCode::UNAUTHORIZED {
         let words = "Open the address that `crewlog serve` has printed. It is good for one use: start it again for a new one.\n";
         response = (StatusCode::UNAUTHORIZED, words).into_response();
@@ -66,12 +66,12 @@ impl Guard {
         Self { credentials, hosts, free: Semaphore::new(REQUESTS_MAX), rates: Mutex::default() }
     }
 
-    /// Gives the caller, or the answer to a request that goes no further.
+    /// Returns the caller, or the answer to a refused request.
     fn judge(&self, request: &Request) -> Result<Caller, Box<Response>> {
         let (uri, headers) = (request.uri(), request.headers());
         let is_mcp = uri.path() == MCP;
         let refused = |status, why: &str| Box::new(Problem::new(status, why).into_response());
-        // Of `/mcp` the protocol's library judges both.
+        // For `/mcp` the protocol's library checks both.
         if !is_mcp && !headers.get(HOST).is_some_and(|host| self.is_known(host.as_bytes())) {
             return Err(refused(StatusCode::FORBIDDEN, "the host is not this server"));
         }
@@ -111,7 +111,7 @@ impl Guard {
         self.hosts.iter().any(|known| known.as_bytes() == host)
     }
 
-    /// Whether no page of another server has made the request.
+    /// True unless a page of another server made the request.
     fn is_own_origin(&self, headers: &HeaderMap) -> bool {
         let Some(origin) = headers.get(ORIGIN) else { return true };
         let origin = origin.as_bytes();
@@ -130,7 +130,7 @@ impl Guard {
         *n <= RATE_MAX
     }
 
-    /// Reads the whole body first, so that a client that sends slowly takes no other's place.
+    /// Reads the whole body first, so that a slow client takes no permit.
     async fn answer(&self, caller: Caller, request: Request, next: Next) -> Response {
         let (mut head, body) = request.into_parts();
         head.extensions.insert(caller);

@@ -1,4 +1,4 @@
-//! Connections: how many there may be, from where, and with TLS.
+//! Connections: their number, their origin, and TLS.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -22,12 +22,12 @@ use crate::failure::Failure;
 
 /// The most connections; further ones wait.
 const CONNECTIONS_MAX: usize = 1_024;
-/// How long a TLS handshake may take.
+/// The time limit for a TLS handshake.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 /// How long a connection may wait for its first byte, and between bytes in either direction.
 const FIRST_MAX: Duration = Duration::from_secs(10);
 const IDLE_MAX: Duration = Duration::from_secs(90);
-/// How long to wait when the system has no room for another connection.
+/// The pause when the system cannot accept another connection.
 const PAUSE: Duration = Duration::from_secs(1);
 
 trait Both: AsyncRead + AsyncWrite + Send {}
@@ -36,7 +36,7 @@ impl<T: AsyncRead + AsyncWrite + Send> Both for T {}
 /// A connection, which counts until it is closed.
 pub struct Connection {
     stream: Pin<Box<dyn Both>>,
-    /// When it is closed, unless something is sent or received before.
+    /// The time when it is closed, unless data is sent or received before.
     until: Pin<Box<Sleep>>,
     _place: OwnedSemaphorePermit,
 }
@@ -47,14 +47,13 @@ impl Connection {
     }
 }
 
-/// Accepts connections.
 pub struct Listening {
     accepted: mpsc::Receiver<(Connection, SocketAddr)>,
     address: SocketAddr,
 }
 
 impl Listening {
-    /// Accepts connections, with TLS if it has a certificate; if there are proxies, from these alone.
+    /// Accepts connections, with TLS if there is a certificate, and only from proxies if there are any.
     pub fn on(listener: TcpListener, proxies: Vec<IpAddr>, tls: Option<TlsAcceptor>) -> io::Result<Self> {
         let address = listener.local_addr()?;
         let (accepted, receiver) = mpsc::channel(1);
@@ -75,7 +74,7 @@ impl Listening {
                 if !proxies.is_empty() && !proxies.contains(&from.ip().to_canonical()) {
                     continue;
                 }
-                // What is small is sent at once.
+                // Small messages are sent at once.
                 let _ = stream.set_nodelay(true);
                 let (accepted, tls) = (accepted.clone(), tls.clone());
                 tokio::spawn(async move {
@@ -86,7 +85,7 @@ impl Listening {
                             Ok(Err(_)) | Err(_) => return,
                         },
                     };
-                    // Nobody takes it when the server has stopped.
+                    // Nobody receives it once the server has stopped.
                     let _ = accepted
                         .send((Connection { stream, until: Box::pin(sleep(FIRST_MAX)), _place: place }, from))
                         .await;

@@ -1,5 +1,5 @@
-//! HTTP: `/mcp` for agents, `/api` for programs, and the pages for a person. Each request needs a credential, a known host and no
-//! foreign origin.
+//! HTTP: `/mcp` for agents, `/api` for programs, and the pages for a person. Each request needs a credential, a known
+//! host and no foreign origin.
 
 pub mod access;
 mod commands;
@@ -45,13 +45,13 @@ use crate::runtime::Signals;
 use crate::session::Session;
 use crate::views::Views;
 
-/// How long requests may take to end once the server stops.
+/// The time limit for open requests when the server stops.
 const STOP_MAX: Duration = Duration::from_secs(2);
-/// The most streams of events at a time.
+/// The most concurrent streams of events.
 const STREAMS_MAX: usize = 64;
 pub const MCP: &str = "/mcp";
 
-/// What the handlers of `/api` share.
+/// State shared by the handlers of `/api`.
 pub struct Api {
     pub session: Session,
     pub crew: Arc<Crew>,
@@ -74,7 +74,7 @@ pub async fn serve(session: &Session, listen: SocketAddr) -> Result<Code, Failur
     served.map(|()| Code::Done)
 }
 
-/// Refuses an address at which what is sent could be read on the way.
+/// Refuses an address where traffic could be read in transit.
 pub fn check(session: &Session, listen: SocketAddr) -> Result<(), Failure> {
     let config = &session.config()?.serve;
     if listen.ip().is_loopback() || config.certificate.is_some() || !config.proxies.is_empty() {
@@ -112,7 +112,7 @@ pub async fn serve_with(
     let address = listener.local_addr().map_err(cannot)?;
     let scheme = if acceptor.is_some() { "https" } else { "http" };
     let credentials = Credentials::new(session, address.port(), acceptor.is_some())?;
-    // From elsewhere it is called by its name.
+    // It is called from elsewhere by its configured name.
     let named = config.hosts.first().filter(|_| !address.ip().is_loopback());
     let base = match named {
         Some(host) => format!("https://{host}"),
@@ -143,12 +143,12 @@ pub async fn serve_with(
         () = signals.next() => Ok(()),
     };
     stop.cancel();
-    // A connection that stays open does not hold the program.
+    // A connection that stays open does not delay the end of the program.
     let _ = timeout(STOP_MAX, serving).await;
     ended
 }
 
-/// A path of the configuration, which is relative to its file.
+/// A path in the configuration, relative to its file.
 fn beside(session: &Session, path: &Path) -> Result<PathBuf, Failure> {
     let folder = session.config()?.file.as_deref().and_then(Path::parent);
     Ok(folder.unwrap_or(&session.folder).join(path))
@@ -169,7 +169,7 @@ fn api_router(api: Arc<Api>) -> Router {
         .with_state(api)
 }
 
-/// Prints the addresses and the tokens; gives the address of the page.
+/// Prints the addresses and the tokens; returns the address of the page.
 fn print(session: &Session, address: SocketAddr, base: &str, credentials: &Credentials) -> Result<String, Failure> {
     let Credentials { agent, person, .. } = credentials;
     let token_file = session.place.agent_token_file().display().to_string();
@@ -182,9 +182,9 @@ fn print(session: &Session, address: SocketAddr, base: &str, credentials: &Crede
     Ok(person)
 }
 
-/// The names that requests may have for this server: any other was made to point at this machine.
+/// The allowed names of this server in requests: any other name was set up to point at this machine.
 fn hosts_of(address: SocketAddr, config: &ServeConfig) -> Vec<String> {
-    // Clients leave out the usual ports.
+    // Clients omit the default ports.
     let is_usual = matches!(address.port(), 80 | 443);
     let port = if is_usual { String::new() } else { format!(":{}", address.port()) };
     let hosts = ["127.0.0.1", "localhost", "[::1]"].map(|host| format!("{host}{port}"));

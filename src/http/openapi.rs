@@ -1,4 +1,4 @@
-//! The OpenAPI document, made of the handlers of the views and the commands of the command line.
+//! The OpenAPI document, generated from the handlers of the views and the commands of the command line.
 
 use serde_json::{Value, json};
 use utoipa::openapi::OpenApi;

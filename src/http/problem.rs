@@ -1,4 +1,4 @@
-//! Why a request is refused, as RFC 9457 has it (`application/problem+json`).
+//! Refusals of requests, in the form of RFC 9457 (`application/problem+json`).
 
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
@@ -10,18 +10,17 @@ use utoipa::ToSchema;
 use crate::failure::{Code, Failure, Why};
 use crate::mcp::Repeated;
 
-/// Why a request is refused. Nothing has changed.
+/// The reason why a request is refused. Nothing has changed.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Problem {
-    /// `about:blank`, or `consent`: it would be done with the field `yes`.
+    /// `about:blank`, or `consent`: the field `yes` would allow it.
     pub r#type: &'static str,
     pub title: String,
     pub status: u16,
-    /// What was wrong.
+    /// The problem.
     pub detail: String,
-    /// What to do about it.
     pub hints: Vec<String>,
-    /// What would run, if it is about consent; otherwise warnings.
+    /// For consent, the commands that would run; otherwise warnings.
     pub notes: Vec<String>,
 }
 
@@ -37,13 +36,13 @@ impl Problem {
         }
     }
 
-    /// The same, with what to do about it.
+    /// Adds a remedy.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
         self
     }
 
-    /// A body or parameters of a wrong form.
+    /// A body or parameters in a wrong form.
     pub fn invalid(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
     }

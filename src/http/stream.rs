@@ -1,4 +1,4 @@
-//! Events as they are appended: server-sent events whose ids are positions, so that a client that comes back misses and repeats none.
+//! Server-sent events as they are appended. Ids are positions, so a reconnecting client misses and repeats none.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -18,11 +18,11 @@ use super::problem::Problem;
 use super::views::{Params, Streamed, event_json, position};
 use crate::queries::beyond;
 
-/// How often a stream without events says that it is alive.
+/// The interval of keep-alive messages on a quiet stream.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// Events after a position, then each as it is appended. The id of each is its position; a client that comes back sends the last in
-/// `Last-Event-ID`.
+/// Events after a position, then each as it is appended. The id of each is its position; a reconnecting client sends
+/// the last one in `Last-Event-ID`.
 #[utoipa::path(
     get, path = "/api/events/stream", params(Streamed),
     responses((status = 200, body = String, content_type = "text/event-stream"))
@@ -56,7 +56,7 @@ pub async fn stream(
     let events = events.filter_map(move |item| {
         // A place is taken as long as the stream lasts.
         let _ = &place;
-        // After any other error it goes on by itself.
+        // After any other error the stream continues.
         std::future::ready(item.ok().and_then(|recorded| {
             let data = event_json(&recorded).ok()?.to_string();
             Some(Ok(Event::default().id(recorded.position.to_string()).data(data)))
@@ -65,7 +65,7 @@ pub async fn stream(
     Ok(answer(events))
 }
 
-/// A stream of events as an answer. It takes no memory for a client that does not read: then it is not asked for more.
+/// A stream of events as an answer. It needs no memory for a client that does not read, since it then pauses.
 pub fn answer(events: impl Stream<Item = Result<Event, Infallible>> + Send + 'static) -> Response {
     Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response()
 }

@@ -1,4 +1,4 @@
-//! The views over HTTP. `at` gives each as of a position of the log; what was will not change, so it may be cached for ever.
+//! The views over HTTP. `at` selects a position of the log; the past does not change, so it may be cached forever.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ const PAGE_MAX: usize = 500;
 const POINTS_MAX: usize = 1_000;
 const FOR_EVER: &str = "private, max-age=31536000, immutable";
 
-/// The query of a request. Unknown and wrong parameters are named.
+/// The query of a request. Errors name unknown and wrong parameters.
 pub struct Params<T>(pub T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Params<T> {
@@ -69,7 +69,7 @@ impl Api {
         Ok(self.views.as_of(at.map(position).transpose()?).await?)
     }
 
-    /// What a command of the command line prints as JSON.
+    /// The JSON that a command of the command line prints.
     async fn printed(&self, caller: &Caller, words: &[String]) -> Answer<Value> {
         use clap::Parser;
         caller.check(Scope::Read)?;
@@ -84,7 +84,7 @@ impl Api {
     }
 }
 
-/// A position that was sent.
+/// Converts a position from a request.
 pub fn position(sent: u64) -> Result<Position, Problem> {
     let position = i64::try_from(sent).map(Position);
     position.map_err(|_| Problem::invalid(format!("a position is at most {}", i64::MAX)))
@@ -94,10 +94,10 @@ fn listed<T>(as_of: &AsOf, items: Vec<T>) -> Listed<T> {
     Listed { at: as_of.at, items }
 }
 
-/// A JSON object without a form of its own.
+/// A JSON object without its own type.
 type Object = Value;
 
-/// A route of a view: its address, its parameters and its form, and how it is made as of the position.
+/// A view's route: its address, its parameters, its type, and an expression that computes it.
 macro_rules! views {
     ($($(#[$doc:meta])* $name:ident $path:literal, $params:ident => [$($form:tt)+], |$api:ident, $as_of:ident, $query:ident| $made:expr;)+) => {$(
         $(#[$doc])*
@@ -109,7 +109,7 @@ macro_rules! views {
     )+};
 }
 
-/// The same of a plan, whose id is a part of the address.
+/// A view of a plan, whose id is part of the address.
 macro_rules! views_of_plan {
     ($($(#[$doc:meta])* $name:ident $path:literal, $params:ident => [$($form:tt)+], |$as_of:ident, $plan:ident, $query:ident| $made:expr;)+) => {$(
         $(#[$doc])*
@@ -122,14 +122,14 @@ macro_rules! views_of_plan {
         ) -> Answer<$($form)+> {
             let $as_of = api.as_of(&caller, $query.at).await?;
             let $plan = find_plan($as_of.store(), &plan).await?;
-            // Which plan the beginning of an id means may change.
+            // The plan that an abbreviated id means may change.
             let is_fixed = $as_of.is_past && plan == $plan;
             Ok(View($made, is_fixed))
         }
     )+};
 }
 
-/// What a command of the command line prints as JSON.
+/// The JSON that a command of the command line prints.
 macro_rules! printed {
     ($($(#[$doc:meta])* $name:ident $path:literal, ($($in_path:literal)?) $params:ident, |$query:ident $(, $plan:ident)?| $words:expr;)+) => {$(
         $(#[$doc])*
@@ -141,7 +141,7 @@ macro_rules! printed {
     )+};
 }
 
-/// The parameters of a view; each type stands for one set of them.
+/// The parameters of views, as one type per set.
 macro_rules! params {
     ($($name:ident { $($(#[$attribute:meta])* $field:ident: $form:ty,)* })+) => {$(
         #[derive(Debug, Deserialize, IntoParams)]
@@ -158,7 +158,7 @@ macro_rules! params {
 params! {
     At {}
     InLanes {
-        /// Whether there is a lane for each task, and not for each executor
+        /// True for a lane for each task instead of each executor
         #[serde(default)]
         by_task: bool,
     }
@@ -232,7 +232,7 @@ struct Pair {
 views! {
     /// All plans of the log, the oldest first.
     plans "/api/plans", At => [Listed<ListedPlan>], |api, as_of, query| listed(&as_of, as_of.plans().await?);
-    /// What waits for the person.
+    /// Everything that waits for the person.
     needs "/api/needs", At => [Listed<NeedView>], |api, as_of, query| {
         listed(&as_of, as_of.needs(|words| api.session.command(words)).await?)
     };
@@ -244,7 +244,7 @@ views! {
     };
     /// The tasks of the open plans that agents can work on.
     tasks "/api/tasks", At => [Object], |api, as_of, query| json!({ "at": as_of.at, "items": as_of.tasks().await? });
-    /// Who works in which directory, and the edits that leases did not cover.
+    /// Agents by directory, and the edits that leases did not cover.
     files "/api/files", At => [FilesView], |api, as_of, query| as_of.files().await?;
     /// Tasks that are held at the same time and touch the same files.
     conflicts "/api/conflicts", OfPlan => [Listed<ConflictView>], |api, as_of, query| {
@@ -260,7 +260,7 @@ views! {
     };
     /// Failures, conflicts, questions and checkpoints over the log.
     marks "/api/marks", At => [Listed<Mark>], |api, as_of, query| listed(&as_of, as_of.marks().await?);
-    /// What is known about an agent, a task or a file.
+    /// Facts about an agent, a task or a file.
     why "/api/why", What => [Object], |api, as_of, query| match as_of.why(&query.what, |words| api.session.command(words)).await? {
         Some(known) => known,
         None => why_file(&api, &as_of, &query.what).await?,
@@ -294,17 +294,17 @@ views! {
 views_of_plan! {
     /// A plan with its tasks and questions.
     plan "/api/plans/{plan}", At => [PlanShown], |as_of, plan, query| as_of.plan(&plan).await?;
-    /// When the tasks of a plan were in which stage.
+    /// The stages of a plan's tasks over time.
     timeline "/api/plans/{plan}/timeline", InLanes => [Timeline], |as_of, plan, query| {
         as_of.timeline(&plan, query.by_task).await?
     };
-    /// What waits for what in a plan.
+    /// The dependencies of a plan.
     graph "/api/plans/{plan}/graph", Opened => [PlanGraph], |as_of, plan, query| as_of.graph(&plan, query.step).await?;
-    /// How many tasks of a plan were in each stage over the log.
+    /// The number of a plan's tasks in each stage over the log.
     counts "/api/plans/{plan}/counts", Points => [CountsView], |as_of, plan, query| {
         as_of.counts(&plan, query.points.unwrap_or(100).clamp(1, POINTS_MAX)).await?
     };
-    /// Why nothing of a plan is running, or what is.
+    /// The reason why nothing of a plan is running, or the running tasks.
     why_plan "/api/plans/{plan}/why", At => [WhyView], |as_of, plan, query| as_of.why_plan(&plan).await?;
 }
 
@@ -317,9 +317,9 @@ printed! {
         let options = attempt.as_deref().into_iter().chain(["--", &plan, &query.task]);
         ["show", "--prompt"].into_iter().chain(options).map(str::to_owned).collect()
     };
-    /// What differs between two plans, or between two positions of one.
+    /// The differences between two plans, or between two positions of one.
     diff "/api/diff", () Pair, |query| words(&["diff", "--", &query.before, &query.after]);
-    /// Where two plans of one history part, and the outcome of each.
+    /// The point where two plans of one history diverge, and the outcome of each.
     compare "/api/compare", () Pair, |query| words(&["compare", "--", &query.before, &query.after]);
 }
 
@@ -340,11 +340,11 @@ struct Paged<T> {
     #[schema(value_type = i64)]
     at: Position,
     items: Vec<T>,
-    /// What to give as `after` for the next page; null at the end.
+    /// The value of `after` for the next page; null at the end.
     next: Option<i64>,
 }
 
-/// Parameters that say which events are meant, beside others.
+/// Parameters that select events, combined with others.
 macro_rules! params_of_events {
     ($name:ident { $($(#[$attribute:meta])* $field:ident: $form:ty,)* }) => {
         #[derive(Debug, Deserialize, IntoParams)]

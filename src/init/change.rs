@@ -1,4 +1,4 @@
-//! Adds our content to one file or takes it out, and remembers what the file was before.
+//! Adds our content to one file or removes it, and keeps the original.
 
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
@@ -22,16 +22,16 @@ use crate::text::visible;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
     Add,
-    /// Restores the file where nobody changed it since, else takes out our content.
+    /// Restores the file if nobody has changed it since, else removes our content.
     TakeOut,
 }
 
-/// What became of one file.
+/// The result for one file.
 #[derive(Debug, Serialize)]
 pub struct Row {
     pub path: String,
     pub outcome: Outcome,
-    /// Why it failed, the lines to write in it or to take out, or whom else it concerns.
+    /// The error, the lines to add or remove by hand, or a note on other users of the file.
     text: Option<String>,
 }
 
@@ -43,7 +43,7 @@ pub enum Outcome {
     Unchanged,
     /// Not written, since it is outside the repository: the lines are printed instead.
     Printed,
-    /// Deleted, since it had our content only.
+    /// Deleted, since it contained only our content.
     Deleted,
     Failed,
 }
@@ -55,10 +55,10 @@ impl Row {
     }
 }
 
-/// What a hook of git that is taken out says.
+/// The note when a hook of git is removed.
 const OF_ALL: &str = "taken out for all worktrees of the repository; `crewlog init` in one of them adds it again";
 
-/// The files that `init` changes, and their originals, which it keeps beside the log.
+/// The files that `init` changes, and their originals, which it stores next to the log.
 pub struct Files<'a> {
     session: &'a Session,
     places: &'a Places,
@@ -69,9 +69,9 @@ pub struct Files<'a> {
 /// A file without crewlog's content.
 #[derive(Debug, Serialize, Deserialize)]
 struct Original {
-    /// Its text; null where there was no file.
+    /// Its text; null if the file did not exist.
     text: Option<String>,
-    /// The SHA-256 of the text that `init` left.
+    /// The SHA-256 of the text that `init` wrote.
     left: String,
 }
 
@@ -129,7 +129,7 @@ impl<'a> Files<'a> {
         Ok(if after.is_some() { Outcome::Wrote } else { Outcome::Deleted })
     }
 
-    /// The text before `init`, where nobody changed the file since, else without our content; none for no file.
+    /// The text before `init` if nobody changed the file since, else the text without our content; `None` for no file.
     fn original(&self, path: &Path, text: &str, content: &Content) -> Result<Option<String>, String> {
         match self.originals.get(path) {
             Some(known) if known.left == sha256(text) => Ok(known.text.clone()),
@@ -139,7 +139,7 @@ impl<'a> Files<'a> {
 
     fn keep_originals(&self) -> Result<(), String> {
         let (file, text) = (&self.originals_file, serde_json::to_string_pretty(&self.originals));
-        // Configuration of the user may be secret.
+        // The user's configuration may contain secrets.
         let written = text.map_err(io::Error::from).and_then(|text| replace(file, &text, 0o600));
         written.map_err(|error| format!("{} cannot be written: {error}", file.display()))
     }
@@ -156,7 +156,7 @@ impl<'a> Files<'a> {
     }
 }
 
-/// The text of a file; none where there is no file.
+/// The text of a file; `None` if it does not exist.
 pub fn read(path: &Path) -> Result<Option<String>, String> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
@@ -165,7 +165,7 @@ pub fn read(path: &Path) -> Result<Option<String>, String> {
     }
 }
 
-/// Replaces a file at once and keeps its mode; makes its folder first.
+/// Replaces a file atomically and keeps its mode; creates its folder if necessary.
 fn replace(path: &Path, text: &str, mode_of_new: u32) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
@@ -174,7 +174,7 @@ fn replace(path: &Path, text: &str, mode_of_new: u32) -> io::Result<()> {
     let existing = fs::metadata(path).ok();
     existing.as_ref().map_or(Ok(()), |existing| beside.as_file().set_permissions(existing.permissions()))?;
     beside.as_file().sync_all()?;
-    // A file that somebody else has just made is not overwritten.
+    // A file that somebody else has just created is not overwritten.
     let replaced = if existing.is_some() { beside.persist(path) } else { beside.persist_noclobber(path) };
     replaced?;
     Ok(())
@@ -184,7 +184,7 @@ fn replace(path: &Path, text: &str, mode_of_new: u32) -> io::Result<()> {
 fn delete(path: &Path, root: &Path) -> io::Result<()> {
     fs::remove_file(path)?;
     let is_inside = |folder: &&Path| folder.starts_with(root) && *folder != root;
-    // A folder that has something else in it is not removed.
+    // A folder that contains anything else is not removed.
     path.ancestors().skip(1).take_while(is_inside).take_while(|folder| fs::remove_dir(folder).is_ok()).for_each(drop);
     Ok(())
 }

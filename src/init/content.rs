@@ -1,4 +1,4 @@
-//! The content that crewlog keeps in a file, by the kind of the file: adds it to a text, and takes it out.
+//! The content that crewlog keeps in a file, by the kind of file: adds it to a text, and removes it.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{json, toml};
 
-/// What crewlog keeps in a file.
+/// The content that crewlog keeps in a file.
 #[derive(Debug)]
 pub enum Content {
     /// Members in JSON, with or without comments.
@@ -15,21 +15,21 @@ pub enum Content {
     Toml(Wanted),
     /// A section at the end of a text for agents: lines, each with a line end.
     Text(&'static str),
-    /// A section at the start of a shell script, since a script may end early by `exit` or `exec`, and the command that a
-    /// script in another language has to run.
+    /// A section at the start of a shell script, since a script may end early by `exit` or `exec`; and the command that
+    /// a script in another language has to run.
     Script(String, String),
-    /// A whole file of crewlog's own. Its first line shows whose it is.
+    /// A whole file of crewlog. Its first line identifies it.
     Whole(&'static str),
 }
 
-/// The key of the MCP server. A server that is there stays as it is: a person may set a time-out, or connect by a URL.
+/// The key of the MCP server. An existing server is left unchanged: a person may have set a time-out, or a URL.
 pub const SERVER: &str = "crewlog";
 
-/// What a JSON or TOML file is to have. Arrays are added to those that are there, and so are objects, except for a server.
+/// The required members of a JSON or TOML file. Arrays are extended, and so are objects, except for a server.
 #[derive(Debug)]
 pub struct Wanted {
     pub ours: Value,
-    /// What a person may have come to rely on. It is taken out only when a whole file is restored.
+    /// Members that a person may rely on. They are removed only when a whole file is restored.
     pub trust: Value,
 }
 
@@ -70,7 +70,7 @@ impl Content {
         Ok(if after == text { given.to_owned() } else { after })
     }
 
-    /// The text without the content; none where nothing else is left.
+    /// The text without the content; `None` if nothing else is left.
     pub fn without(&self, text: &str) -> Result<Option<String>, String> {
         let section = |marks| around(text, marks, 0).map(|(before, after)| format!("{before}{after}"));
         let left = match self {
@@ -85,7 +85,7 @@ impl Content {
         Ok(Some(left).filter(|left| left == text || !is_nothing))
     }
 
-    /// Fails with a hook of git that git skips.
+    /// Fails for a hook that git would skip.
     pub fn check_mode(&self, path: &Path) -> Result<(), String> {
         let mode = path.metadata().map_or(0o111, |found| found.permissions().mode());
         if matches!(self, Self::Script(..)) && mode & 0o111 == 0 {
@@ -100,14 +100,14 @@ impl Content {
     }
 }
 
-/// What comes before and after a section; where there is no section, before and after its place.
+/// The text before and after a section; if there is no section, before and after its place.
 fn around<'a>(text: &'a str, [begin, end]: [&str; 2], place: usize) -> Result<(&'a str, &'a str), String> {
     let Some((before, rest)) = text.split_once(begin) else { return Ok(text.split_at(place)) };
     let (_, after) = rest.split_once(end).ok_or_else(|| format!("it has no line `{end}`"))?;
     Ok((before, after.split_once('\n').map_or("", |(_, after)| after)))
 }
 
-/// Whether a script has a command outside of its comment lines.
+/// True if a script has a command outside of its comment lines.
 fn runs(script: &str, command: &str) -> bool {
     let is_comment = |line: &str| ["#", "//"].iter().any(|mark| line.trim_start().starts_with(mark));
     script.lines().any(|line| line.contains(command) && !is_comment(line))

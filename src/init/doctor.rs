@@ -28,11 +28,11 @@ use crate::failure::{Code, Failure};
 use crate::session::Session;
 use crate::text::{one_line, rfc3339, visible};
 
-/// How long a program may take to print its version, and a hook to answer.
+/// The time limit for a program to print its version, and for a hook to answer.
 const SHORT: Duration = Duration::from_secs(10);
-/// How long a program may take for one turn of its model.
+/// The time limit for one turn of a program's model.
 const TURN: Duration = Duration::from_secs(60);
-/// From the root of the worktree.
+/// Relative to the root of the worktree.
 const TRIAL_FILE: &str = "crewlog-doctor-trial.txt";
 const PROMPT: &str = "Say ok, and do nothing else.";
 
@@ -40,8 +40,8 @@ const CLAUDE: &[&str] = &[".claude/settings.local.json", ".claude/settings.json"
 const CODEX: &[&str] = &[".codex/config.toml", "~/.codex/config.toml"];
 const GEMINI: &[&str] = &[".gemini/settings.json", "~/.gemini/settings.json"];
 const OPENCODE: &[&str] = &["opencode.json", "opencode.jsonc"];
-/// Settings that turn off hooks or the server: the program, its files in order of precedence, the path of keys, and the
-/// value or list element that turns off, as JSON.
+/// Settings that disable hooks or the server: the program, its files in order of precedence, the path of keys, and the
+/// disabling value or list element, as JSON.
 const SWITCHES: [(Host, &[&str], &str, &str); 6] = [
     (Host::Claude, CLAUDE, "disableAllHooks", "true"),
     (Host::Claude, CLAUDE, "disabledMcpjsonServers", "\"crewlog\""),
@@ -51,7 +51,7 @@ const SWITCHES: [(Host, &[&str], &str, &str); 6] = [
     (Host::Opencode, OPENCODE, "mcp.crewlog.enabled", "false"),
 ];
 
-/// Checks each agent program found here, or those that are named.
+/// Checks the named agent programs, or those found here.
 pub async fn doctor(session: &Session, args: &Doctor) -> Result<Code, Failure> {
     let places = Places::of(session);
     let hosts = Host::chosen(&args.hosts, &places);
@@ -92,7 +92,7 @@ struct Check {
     host: String,
     name: &'static str,
     is_ok: bool,
-    /// What was found, or is missing.
+    /// The result, or the missing part.
     found: String,
 }
 
@@ -109,13 +109,13 @@ impl Check {
     }
 }
 
-/// When a hook of a program last ran on the log of this repository. Every other command says why a log cannot be read.
+/// The last run of a program's hook on the log of this repository. Other commands report why a log cannot be read.
 async fn last_fired(session: &Session, host: Host) -> Option<Timestamp> {
     crew::open(session).await.ok()?.last_hook(host.program()).await.ok()?
 }
 
-/// Makes a log in this folder, in which another agent than the hook's has a lease on the trial's file. Nothing of the
-/// trial is in the log of the repository.
+/// Creates a log in this folder, in which an agent other than the hook's has leased the trial's file. The log of the
+/// repository is not touched.
 async fn trial_log(session: &Session, folder: &Path) -> Result<String, Failure> {
     let url = folder.join("log.db").to_string_lossy().into_owned();
     let store = EventStore::open_with(&url, Options { create: true, ..Options::default() }).await?;
@@ -155,7 +155,7 @@ fn configured(targets: &[Target], places: &Places) -> Result<String, String> {
     if unlike.is_empty() { Ok("its files have the entries".to_owned()) } else { Err(unlike.join(", ")) }
 }
 
-/// The settings that turn off hooks or the server. Other checks report files that cannot be read.
+/// The settings that disable hooks or the server. Other checks report unreadable files.
 fn switched_off(host: Host, places: &Places) -> Vec<String> {
     let switches = SWITCHES.iter().filter(|(of, ..)| *of == host);
     let named = |(_, files, keys, off): &(Host, &[&str], &str, &str)| {
@@ -166,7 +166,7 @@ fn switched_off(host: Host, places: &Places) -> Vec<String> {
             let settings: Value = toml_edit::de::from_str(&text).or_else(|_| json_text::value(&text)).ok()?;
             let found = settings.pointer(&pointer)?.to_string();
             let is_off = found.contains(off);
-            // Programs join the lists of all files. Of other values, the first counts.
+            // Programs merge the lists of all files. For other values, the first one counts.
             (is_off || !found.starts_with('[')).then_some((file, is_off))
         })?;
         let setting = if off.starts_with('"') { format!("{off} in {keys}") } else { format!("{keys} = {off}") };
@@ -196,7 +196,7 @@ async fn refuses(host: Host, places: &Places, trial_log: &str) -> Result<String,
     Err(format!("`{command}` does not refuse, but says: {}", one_line(&answer, 100)))
 }
 
-/// The command of our hook before an edit, as it is configured.
+/// The configured command of our hook before an edit.
 fn hook_command(host: Host, places: &Places) -> Result<String, String> {
     if host == Host::Opencode {
         // Its plugin is a program, and runs the command itself.
@@ -209,7 +209,7 @@ fn hook_command(host: Host, places: &Places) -> Result<String, String> {
     command.map(str::to_owned).ok_or("no hook runs before an edit".to_owned())
 }
 
-/// What a hook of the program reads before it edits a file, as recorded.
+/// The recorded input of the program's hook before an edit.
 fn trial_edit(host: Host, root: &Path) -> Value {
     let (relative, absolute) = (TRIAL_FILE, root.join(TRIAL_FILE));
     let (event, tool, input) = match host {
@@ -223,20 +223,20 @@ fn trial_edit(host: Host, root: &Path) -> Value {
     };
     let mut edit = json!({ "session_id": "crewlog-doctor", "cwd": root, "hook_event_name": event, "tool_name": tool,
         "tool_input": input });
-    // Only the plugin of opencode gives none.
+    // Only the plugin of opencode has none.
     if host != Host::Opencode {
         edit["transcript_path"] = "".into();
     }
     edit
 }
 
-/// True of an answer that the program takes for a refusal.
+/// True for an answer that the program treats as a refusal.
 fn denies(host: Host, answer: &str) -> bool {
     let decision = if host == Host::Gemini { "/decision" } else { "/hookSpecificOutput/permissionDecision" };
     serde_json::from_str::<Value>(answer).is_ok_and(|answer| answer.pointer(decision) == Some(&json!("deny")))
 }
 
-/// Starts the program for one turn, unattended, and looks whether its hook has run.
+/// Starts the program for one unattended turn, and checks that its hook has run.
 async fn fires(session: &Session, host: Host, places: &Places) -> Result<String, String> {
     let one_turn = match host {
         Host::Claude => "claude -p",
@@ -256,8 +256,8 @@ fn spec(places: &Places, argv: Vec<String>) -> Spec {
     Spec { argv, input: None, cwd: Some(places.root.clone()), env: Vec::new() }
 }
 
-/// Runs a program and gives its output. An exit code other than 0 is an error. After the limit the program is killed, with
-/// all that it has started.
+/// Runs a program and returns its output. An exit code other than 0 is an error. After the time limit the program is
+/// killed with all its children.
 async fn run(spec: Spec, limit: Duration) -> Result<String, String> {
     let ran = async {
         let supervisor = Supervisor::new(SupervisorProgram::this_binary(["supervise"])?, None);

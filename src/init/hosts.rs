@@ -1,4 +1,4 @@
-//! What each agent program needs: its MCP server, its hooks, its consent, and the instructions for its agents.
+//! The requirements of each agent program: its MCP server, its hooks, its consent, and the instructions for its agents.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use super::content::{Content, SERVER, Wanted};
 use super::places::Places;
 use crate::cli::Host;
 
-/// Tells opencode's events to crewlog: it has plugins in place of hooks.
+/// Passes opencode's events to crewlog: it has plugins instead of hooks.
 const PLUGIN: &str = include_str!("plugin.js");
 const INSTRUCTIONS: &str = "\
 Several agents work in this repository. They coordinate on crewlog, by the MCP tools of the server `crewlog`:
@@ -23,7 +23,7 @@ Several agents work in this repository. They coordinate on crewlog, by the MCP t
 - A refused edit or commit names what to do next. Do not work around it.
 ";
 
-/// One file and what crewlog keeps in it.
+/// A file, and crewlog's content in it.
 #[derive(Debug)]
 pub struct Target {
     pub path: PathBuf,
@@ -31,7 +31,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// The file as it is, if it is there, and as `init` would write it.
+    /// The file's current text, if it exists, and the text that `init` would write.
     pub fn before_and_after(&self) -> Result<(Option<String>, String), String> {
         let before = read(&self.path)?;
         self.content.check_mode(&self.path)?;
@@ -43,7 +43,7 @@ impl Target {
 impl Host {
     pub const ALL: [Self; 4] = [Self::Claude, Self::Codex, Self::Gemini, Self::Opencode];
 
-    /// The file in the repository that says which hooks run.
+    /// The file in the repository that configures hooks.
     pub fn hooks_file(self, places: &Places) -> PathBuf {
         places.root.join(match self {
             Self::Claude => ".claude/settings.json",
@@ -96,7 +96,7 @@ impl Host {
     }
 }
 
-/// Hooks around the tools of a matcher, and at other events. The unit of the time-out is the program's.
+/// Hooks around the tools of a matcher, and at other events. The unit of the time-out depends on the program.
 fn hooks(tools: &str, timeout: u32, around: [&str; 2], events: &[&str]) -> Value {
     let hooks = json!([{"type": "command", "command": COMMAND, "timeout": timeout}]);
     let around = around.into_iter().map(|event| (event.to_owned(), json!([{"matcher": tools, "hooks": hooks}])));
@@ -127,7 +127,7 @@ pub fn our_hooks(settings: &Value) -> Vec<OurHook<'_>> {
     ours
 }
 
-/// True of a hook that runs `crewlog hook`, by name or by path. With more in its command it is somebody else's.
+/// True for a hook that runs `crewlog hook`, by name or by path. A command with more in it is not ours.
 pub fn is_our_hook(hook: &Value) -> bool {
     hook["command"].as_str().is_some_and(|command| command == COMMAND || command.ends_with("/crewlog hook"))
 }
@@ -137,7 +137,7 @@ pub fn shared(hosts: &[Host], places: &Places) -> Vec<Target> {
     let text = |path| Target { path, content: Content::Text(INSTRUCTIONS) };
     let mut targets = vec![text(places.root.join("AGENTS.md"))];
     let for_claude = places.root.join("CLAUDE.md");
-    // Claude Code reads its own file only.
+    // Claude Code reads only its own file.
     if hosts.contains(&Host::Claude) || for_claude.exists() {
         targets.push(text(for_claude));
     }
@@ -145,11 +145,11 @@ pub fn shared(hosts: &[Host], places: &Places) -> Vec<Target> {
     targets
 }
 
-/// The hooks of git that refuse commits and pushes. They run before the hooks that are there, and leave them the input.
+/// The hooks of git that refuse commits and pushes. They run before existing hooks, and leave them the input.
 pub fn git_hooks(places: &Places) -> Vec<Target> {
     let Some(folder) = places.git_hooks() else { return Vec::new() };
     let commit = "crewlog hook pre-commit </dev/null || exit 1\n";
-    // Git lists the pushed refs on standard input. The hook that was there before needs them too.
+    // Git lists the pushed refs on standard input. The earlier hook needs them too.
     let push = "input=$(cat)\nprintf '%s\\n' \"$input\" | crewlog hook pre-push \"$@\" || exit 1\n\
                 exec <<END_OF_INPUT\n$input\nEND_OF_INPUT\n";
     let script = |(name, run): (&str, &str)| {

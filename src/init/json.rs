@@ -25,7 +25,7 @@ pub fn without(text: &str, wanted: &Wanted) -> Result<String, String> {
     Ok(root.to_string())
 }
 
-/// The text as a value, without its comments; null where it is empty.
+/// The text as a value, without its comments; null if it is empty.
 pub fn value(text: &str) -> Result<Value, String> {
     Ok(parse(text)?.to_serde_value().unwrap_or_default())
 }
@@ -57,7 +57,7 @@ fn add(object: &CstObject, wanted: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// True of an array with our element: the same string, or a group with one of our hooks.
+/// True for an array with our element: the same string, or a group with one of our hooks.
 fn has(array: &Value, wanted: &Value) -> bool {
     let is_it = |element: &Value| {
         element == wanted || element["hooks"].as_array().is_some_and(|hooks| hooks.iter().any(is_our_hook))
@@ -75,7 +75,7 @@ fn take_out(object: &CstObject, ours: &Value) {
                 take_out(&object, value);
                 !was_empty && object.properties().is_empty()
             }),
-            // A server that a person has changed is theirs.
+            // A server that a person has changed is not ours any more.
             Value::Object(_) => member.value().and_then(|found| found.to_serde_value()).as_ref() == Some(value),
             _ => true,
         };
@@ -85,7 +85,7 @@ fn take_out(object: &CstObject, ours: &Value) {
     }
 }
 
-/// Removes our elements, from groups only our hooks; true where nothing else is left.
+/// Removes our elements, and only our hooks from groups; true if nothing else is left.
 fn strip(array: &CstArray, ours: &[Value]) -> bool {
     let was_empty = array.elements().is_empty();
     for element in array.elements() {

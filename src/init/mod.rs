@@ -1,5 +1,5 @@
-//! Connects agent programs to the log, by entries in their configuration, and takes these out again. Whatever else is in
-//! those files stays as it is.
+//! Connects agent programs to the log, by entries in their configuration, and removes these again. Everything else in
+//! those files stays unchanged.
 
 mod change;
 mod content;
@@ -22,7 +22,7 @@ use crate::text::visible;
 /// The command of every hook.
 const COMMAND: &str = "crewlog hook";
 
-/// Makes the log, then connects the agent programs; with --remove takes out what it wrote, and makes no log.
+/// Creates the log, then connects the agent programs; with --remove removes its entries, and creates no log.
 pub async fn init(session: &Session, args: &Init) -> Result<Code, Failure> {
     let places = Places::of(session);
     if args.remove {
@@ -51,8 +51,8 @@ pub async fn init(session: &Session, args: &Init) -> Result<Code, Failure> {
     verdict(session, &rows)
 }
 
-/// Changes all files of these programs: their own, those that they share, and the user's consent. Each is read in its
-/// turn, since one may be a link to another.
+/// Changes all files of these programs: their own, shared ones, and the user's consent. They are read one after
+/// another, since one may be a link to another.
 fn change_all(session: &Session, places: &Places, hosts: &[Host], change: Change) -> Result<Vec<Row>, Failure> {
     let own = hosts.iter().flat_map(|host| host.targets(places));
     let shared = hosts::shared(hosts, places);
@@ -62,7 +62,7 @@ fn change_all(session: &Session, places: &Places, hosts: &[Host], change: Change
     Ok(targets.iter().map(|target| files.change(target, change)).collect())
 }
 
-/// Fails when a file could not be changed; the others are done.
+/// Fails if a file could not be changed; the others are done.
 fn verdict(session: &Session, rows: &[Row]) -> Result<Code, Failure> {
     let paths = |outcome| rows.iter().filter(move |row| row.outcome == outcome).map(|row| row.path.as_str());
     if paths(Outcome::Printed).next().is_some() {

@@ -1,4 +1,4 @@
-//! Where the files are that `init` edits: in the worktree, in the shared part of the repository, and in the home.
+//! The locations of the files that `init` edits: in the worktree, the shared part of the repository, and the home.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,9 +11,9 @@ use crate::session::Session;
 /// The folders that hold configuration.
 #[derive(Debug)]
 pub struct Places {
-    /// The root of the worktree; without a repository the working directory.
+    /// The root of the worktree; without a repository, the working directory.
     pub root: PathBuf,
-    /// The root of the main worktree, where the log is.
+    /// The root of the main worktree, which contains the log.
     pub main_root: PathBuf,
     repository: Option<Repository>,
     home: PathBuf,
@@ -28,7 +28,7 @@ impl Places {
         Self { root, main_root, repository, home }
     }
 
-    /// The folder of git's hooks, as git itself finds it; none without git or a repository.
+    /// The folder of git's hooks, as git itself finds it; `None` without git or a repository.
     pub fn git_hooks(&self) -> Option<PathBuf> {
         let mut git = Command::new("git");
         let ran = git.args(["rev-parse", "--git-path", "hooks"]).current_dir(&self.root).output().ok()?;
@@ -56,34 +56,34 @@ impl Places {
         self.home.join(".gemini").join("trustedFolders.json")
     }
 
-    /// True of a file of the repository. Others are the user's own, and are written only with consent: in the home, all.
+    /// True for a file in the repository. Other files are the user's own, including all in the home, and need consent.
     pub fn is_inside(&self, path: &Path) -> bool {
         let is_home = fs::canonicalize(&self.home).is_ok_and(|home| home == self.root);
         let is_shared = self.repository.as_ref().is_some_and(|repository| path.starts_with(&repository.common_dir));
         !is_home && (path.starts_with(&self.root) || is_shared)
     }
 
-    /// True of a file that other worktrees have too.
+    /// True for a file that other worktrees share.
     pub fn is_shared(&self, path: &Path) -> bool {
         let common_dir = self.repository.iter().map(|repository| &repository.common_dir);
         let mut holding = common_dir.filter(|folder| path.starts_with(folder));
         holding.any(|folder| fs::read_dir(folder.join("worktrees")).is_ok_and(|mut others| others.next().is_some()))
     }
 
-    /// The path as it is shown: from the root of the worktree where it is below it.
+    /// The path for display, relative to the root of the worktree if it is below it.
     pub fn shown(&self, path: &Path) -> String {
         path.strip_prefix(&self.root).unwrap_or(path).to_string_lossy().into_owned()
     }
 }
 
 impl Host {
-    /// The named programs; if none is named, those that are found.
+    /// The named programs, or those found if none are named.
     pub fn chosen(named: &[Self], places: &Places) -> Vec<Self> {
         let is_chosen = |host: &Self| named.contains(host) || (named.is_empty() && host.is_found(places));
         Self::ALL.into_iter().filter(is_chosen).collect()
     }
 
-    /// True where the program is on the `PATH`, or configured in this repository.
+    /// True if the program is on the `PATH`, or configured in this repository.
     fn is_found(self, places: &Places) -> bool {
         let name: &str = self.as_ref();
         let path = std::env::var_os("PATH").unwrap_or_default();

@@ -60,7 +60,7 @@ fn take_out(table: &mut dyn TableLike, ours: &Value) {
                 take_out(table, value);
                 !was_empty && table.is_empty()
             }),
-            // A server that a person has changed is theirs.
+            // A server that a person has changed is not ours any more.
             (Some(found), Value::Object(_)) => is_same(found, value),
             _ => true,
         };
@@ -70,13 +70,13 @@ fn take_out(table: &mut dyn TableLike, ours: &Value) {
     }
 }
 
-/// Whether a value is written as ours, in whatever form.
+/// True if a value equals ours, in any notation.
 fn is_same(found: &Item, value: &Value) -> bool {
     let found = found.clone().into_value().ok().map(|found| Value::deserialize(found.into_deserializer()));
     found.and_then(Result::ok).as_ref() == Some(value)
 }
 
-/// An object as a table of its own, since it is read and edited by people. Its header shows where it has values.
+/// An object as a separate table, for people to read and edit. Its header appears only if it has values.
 fn item(value: &Value) -> Item {
     let Value::Object(members) = value else {
         return Item::Value(value.serialize(ValueSerializer::new()).expect("we want no null"));

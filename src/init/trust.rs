@@ -1,4 +1,4 @@
-//! The consent that Codex and Gemini CLI keep in the user's own files: without it they skip the hooks of a repository.
+//! The consent that Codex and Gemini CLI store in the user's own files: without it they skip the hooks of a repository.
 
 use std::path::Path;
 
@@ -10,10 +10,10 @@ use super::places::Places;
 use super::{COMMAND, json as json_text};
 use crate::cli::Host;
 
-/// The time-out of a hook of Codex that sets none, in seconds.
+/// The time-out of a Codex hook without one, in seconds.
 const CODEX_TIMEOUT: u32 = 600;
 
-/// The consent of the user that a program needs, to its hooks as `init` writes them.
+/// The user's consent that a program needs for its hooks as `init` writes them.
 pub fn target(host: Host, places: &Places) -> Option<Target> {
     match host {
         Host::Claude | Host::Opencode => None,
@@ -23,7 +23,7 @@ pub fn target(host: Host, places: &Places) -> Option<Target> {
             // A file that cannot be edited has no hooks of ours.
             let (_, text) = own.and_then(|own| own.before_and_after().ok()).unwrap_or_default();
             let hooks = json_text::value(&text).unwrap_or_default();
-            // Codex looks for the main worktree from any other.
+            // Codex looks for the main worktree from any other one.
             let root = places.main_root.to_string_lossy();
             let trust = json!({"projects": {root: {"trust_level": "trusted"}}});
             let ours = json!({"hooks": {"state": hashes(&file, &hooks)}});
@@ -37,9 +37,9 @@ pub fn target(host: Host, places: &Places) -> Option<Target> {
     }
 }
 
-/// The hash of each of our hooks, under the hook's place in its file.
+/// The hash of each of our hooks, by the hook's place in its file.
 fn hashes(file: &Path, settings: &Value) -> Value {
-    // Another program of that name may be anything: Codex itself asks about it.
+    // A command in another form may run anything: Codex itself asks about it.
     let hooks = our_hooks(settings).into_iter().filter(|ours| ours.hook["command"] == COMMAND);
     let entry = |OurHook { event, place: (group, index), matcher, hook }| {
         let event = snake_case(event);
@@ -49,7 +49,7 @@ fn hashes(file: &Path, settings: &Value) -> Value {
     hooks.map(entry).collect()
 }
 
-/// The SHA-256 of a hook's JSON, without blanks and with its keys in order of the alphabet.
+/// The SHA-256 of a hook's JSON, without blanks and with sorted keys.
 fn hash(event: &str, matcher: Option<&Value>, hook: &Value) -> String {
     let is_async = hook["async"].as_bool().unwrap_or(false);
     let timeout = hook.get("timeout").cloned().unwrap_or_else(|| json!(CODEX_TIMEOUT));

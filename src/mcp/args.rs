@@ -15,7 +15,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// Checks arguments. Unknown ones are passed over.
+    /// Checks arguments. Unknown ones are ignored.
     pub fn check(tool: &str, values: Option<JsonObject>) -> Result<Self, Refused> {
         let (tool, mut values) = (Tool::named(tool), values.unwrap_or_default());
         let tool = tool.ok_or_else(|| Refused::invalid("there is no tool of this name"))?;
@@ -46,7 +46,7 @@ impl Args {
     }
 }
 
-/// Whether a value fits a schema, of those that `tools.toml` uses. An integer is at least 0 if the schema has no minimum.
+/// True if a value fits a schema as `tools.toml` uses them. Without a minimum, an integer must be at least 0.
 fn fits(schema: &Value, value: &Value) -> bool {
     let is_within = |number: u64, max: &str| {
         let (min, max) = (schema["minimum"].as_u64(), schema[max].as_u64());

@@ -1,4 +1,4 @@
-//! What each tool does: arguments to calls of the [`Crew`](crewlog_executors::crew::Crew), and its answers to JSON.
+//! The tools: each passes its arguments to the [`Crew`](crewlog_executors::crew::Crew), and returns the answer as JSON.
 
 mod leases;
 mod messages;

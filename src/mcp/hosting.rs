@@ -1,4 +1,4 @@
-//! What a server hosts beside its calls, so that a crew needs no worker: timers, hooks, the planner, conflicts and statistics.
+//! The processes hosted by a server, so that a crew needs no worker: timers, hooks, planner, conflicts and statistics.
 
 use std::io;
 use std::sync::Arc;
@@ -18,11 +18,11 @@ use crate::failure::Failure;
 use crate::hook::Resident;
 use crate::session::Session;
 
-/// How long the hosts may take to end.
+/// The time limit for the hosts to end.
 const STOP_MAX: Duration = Duration::from_secs(3);
 
-/// The hosts that run in this process. Any number of processes may host the same log: one at a time acts for the timers,
-/// conflicts and statistics, by a leader lock, and what planners append twice is recognised by its ids.
+/// The hosts that run in this process. Any number of processes may host the same log: leader locks select one for the
+/// timers, conflicts and statistics, and duplicate appends of planners are recognised by their ids.
 pub struct Hosting {
     planner: JoinHandle<Result<(), Error>>,
     others: JoinSet<io::Result<()>>,
@@ -44,8 +44,8 @@ impl Hosting {
         Self { planner, others, hooks, stop }
     }
 
-    /// Resolves when the log is closed: then no call can be answered any more. A log that was replaced or went back refuses
-    /// each call, which tells the agents why.
+    /// Resolves when the log is closed, since no call can be answered any more. A log that was replaced or went back
+    /// refuses each call, which tells the agents why.
     pub async fn log_closed(&mut self) -> Failure {
         match (&mut self.planner).await {
             Ok(Err(error @ Error::Closed)) => error.into(),

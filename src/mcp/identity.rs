@@ -1,4 +1,4 @@
-//! Who calls: the agent of this process over stdio, and agents with a handle over HTTP and for subagents.
+//! Identifies callers: the agent of this process over stdio; agents with a handle over HTTP, and subagents.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use super::tools::JOIN;
 use crate::crew::worktree::Worktree;
 use crate::identity::agent_id;
 
-/// The most handles that are known; the oldest is forgotten.
+/// The most handles kept; the oldest is forgotten.
 const HANDLES_MAX: usize = 2_000;
 
 /// An agent that has joined through this server.
@@ -29,7 +29,7 @@ pub struct Member {
     worktree: Worktree,
 }
 
-/// The program that sends a request, and its session, as far as it says so.
+/// The program that sends a request, and its session, if the request names them.
 #[derive(Debug, Default)]
 pub struct Client {
     program: Option<String>,
@@ -69,7 +69,7 @@ impl Member {
 }
 
 impl Members {
-    /// For a server that one agent program has started.
+    /// For a server started by one agent program.
     pub fn of_process(folder: &Path) -> Self {
         Self { own: Some(tokio::sync::Mutex::default()), ..Self::of_handles(folder) }
     }
@@ -80,7 +80,7 @@ impl Members {
         Self { worktree, folder, by_handle: Mutex::default(), own: None }
     }
 
-    /// The agent that makes a call, after its session was checked. The agent of the process joins with its first call.
+    /// The agent that makes a call, after a check of its session. The agent of the process joins with its first call.
     pub async fn caller(&self, crew: &Crew, args: &Args, client: &Client) -> Result<Arc<Member>, Refused> {
         let handle: Option<String> = args.get("agent");
         let known = handle.as_ref().and_then(|handle| self.handles().get(handle).cloned());
@@ -98,7 +98,7 @@ impl Members {
         }
         if let Some(member) = &*own {
             match crew.present(&member.caller).await {
-                // An earlier server of the same session left for it when it ended.
+                // An earlier server of the same session recorded its leave when it ended.
                 Err(Refusal::Crew(CrewError::Left(_))) => {}
                 present => return Ok(present.map(|()| member.clone())?),
             }
@@ -108,7 +108,7 @@ impl Members {
         Ok(own.insert(member).clone())
     }
 
-    /// A session joins. Gives the agent, and the value that it passes as `agent` from now on.
+    /// A session joins. Returns the agent, and the value that it passes as `agent` from now on.
     pub async fn join(
         &self,
         crew: &Crew,
@@ -139,7 +139,7 @@ impl Members {
         Ok((member, joined, handle))
     }
 
-    /// The name of a parent. Only who knows what its `join` returned can be below it: a subagent may use its leases.
+    /// The name of a parent. A subagent may use its parent's leases, so it must know the result of the parent's `join`.
     async fn parent(&self, parent: &str) -> Result<String, Refused> {
         if let Some(member) = self.handles().get(parent) {
             return Ok(member.caller.agent.clone());
@@ -183,7 +183,7 @@ impl Members {
             capabilities: args.get("capabilities"),
             focus: focus.iter().filter_map(|path| worktree.target(worktree.root(), path).ok()).collect(),
             worktree: worktree.name().to_owned(),
-            // Over HTTP nobody knows whether the agent's process lives.
+            // Over HTTP the agent's process is unknown.
             process: self.own.is_some().then(|| crew.process(&program)),
             program,
         };
@@ -212,14 +212,14 @@ impl Members {
     }
 }
 
-/// An agent leaves, unless it has left or was superseded before.
+/// An agent leaves, unless it has already left or was superseded.
 async fn leave(crew: &Crew, member: &Member, note: String) {
     let _ = crew.leave(&member.caller, Outcome::Success, note, String::new()).await;
 }
 
 /// The session of the process that started this one: the same for all its calls and its hooks.
 fn own_session(client: &Client) -> Option<String> {
-    // A program that another one started has the variables of that one too.
+    // A program started by another one inherits that one's variables.
     let is_claude = client.program.as_deref() == Some("claude-code");
     let variable = std::env::var("CLAUDE_CODE_SESSION_ID").ok().filter(|session| is_claude && !session.is_empty());
     variable.or_else(|| client.session.clone()).or_else(|| parent_session(agent_id().as_deref()))

@@ -1,7 +1,7 @@
-//! The face of the crew for coding agents: an MCP server over stdio (`crewlog mcp`), and a service for HTTP (`crewlog serve`).
+//! The interface for coding agents: an MCP server over stdio (`crewlog mcp`), and a service for HTTP (`crewlog serve`).
 //!
-//! It decides nothing. Each tool is a call of the [`Crew`](crewlog_executors::crew::Crew); a refusal is a result that says what to
-//! do next. Both commands also host the timers, the planner and the processes over all plans.
+//! Each tool is a call of the [`Crew`](crewlog_executors::crew::Crew), which makes all decisions; a refusal is a result
+//! with the next step. Both commands also host the timers, the planner and the processes over all plans.
 
 mod args;
 mod calls;
@@ -35,7 +35,7 @@ use crate::session::Session;
 
 /// The longest message, in bytes.
 pub const MESSAGE_BYTES_MAX: usize = 1 << 20;
-/// How often a server looks whether its agent program still runs.
+/// The interval for checking that the agent program still runs.
 const PARENT_CHECK_EVERY: Duration = Duration::from_secs(1);
 
 /// Serves one agent over standard input and output, until its program closes them or is gone. Standard output carries the protocol only.
@@ -50,7 +50,7 @@ pub async fn stdio_server(session: &Session) -> Result<Code, Failure> {
     let serving = async {
         match server.clone().serve(transport).await {
             Ok(running) => running.waiting().await.map(drop).map_err(|error| error.to_string()),
-            // The program went away before it said anything.
+            // The program ended before its first message.
             Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
             Err(error) => Err(error.to_string()),
         }
@@ -66,7 +66,7 @@ pub async fn stdio_server(session: &Session) -> Result<Code, Failure> {
     ended.map(|()| Code::Done)
 }
 
-/// Resolves once the parent process is gone. A killed agent program closes no stream that another process has open too.
+/// Resolves once the parent process is gone. A killed agent program leaves streams open that another process holds.
 async fn orphaned(parent: Option<Pid>) {
     let mut ticks = interval(PARENT_CHECK_EVERY);
     while getppid() == parent {
@@ -74,8 +74,8 @@ async fn orphaned(parent: Option<Pid>) {
     }
 }
 
-/// The server for HTTP. Without sessions, since an agent is known by its handle. A name that was made to point at this machine is no
-/// host of it, and the page of another server no origin.
+/// The server for HTTP. It needs no sessions, since a handle identifies an agent. It refuses foreign names that point
+/// at this machine, and pages of other servers.
 pub fn service(server: Server, hosts: &[String]) -> StreamableHttpService<Server, NeverSessionManager> {
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)

@@ -1,8 +1,8 @@
-//! Idempotency keys: a call that is repeated with its key gives its first result again.
+//! Idempotency keys: repeating a call with its key returns its first result.
 //!
-//! The result is a cell beside the log, written before the call is answered. Cells are not encrypted, so texts of a sealed task
-//! are left out of it. An agent has 4096 cells; a later key in
-//! the same cell replaces an earlier one. If the server dies within a call, the call is carried out again when it is repeated.
+//! The result is stored in a cell before the call is answered. Cells are not encrypted, so texts of a sealed task are
+//! omitted. An agent has 4096 cells; a later key in the same cell replaces an earlier one. If the server dies within a
+//! call, repeating the call runs it again.
 
 use std::time::Duration;
 
@@ -14,11 +14,11 @@ use tokio::time::{Instant, sleep};
 
 use crate::text::sha256;
 
-/// After this time a call without a result is taken to be lost. No call takes longer than 45 s by itself.
+/// After this time a call without a result is considered lost. Every call ends within 45 s.
 const PENDING_MAX: Duration = Duration::from_secs(60);
-/// How long a repeated call waits for the result of one that is still carried out, perhaps by another process.
+/// How long a repeated call waits for the result of one that is still running, perhaps in another process.
 const WAIT_MAX: Duration = Duration::from_secs(45);
-/// How often it looks: a change of a cell wakes nobody.
+/// The polling interval: a change of a cell wakes nobody.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// The content of a cell.
@@ -27,11 +27,11 @@ struct Kept {
     /// A digest of the agent and the key.
     call: String,
     payload: String,
-    /// Unset while the call is carried out.
+    /// Unset while the call is running.
     result: Option<Value>,
 }
 
-/// Why a call with a key is not carried out.
+/// The reason why a call with a key is not carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Repeated {
     #[error("the idempotency key was used for a call with other arguments")]
@@ -40,8 +40,8 @@ pub enum Repeated {
     InProgress,
 }
 
-/// Carries out a call with a key, unless it was carried out already. A refused call leaves nothing behind. `caller` is an agent, or
-/// begins with a character that no agent's name has.
+/// Runs a call with a key, unless it has already run. A refused call is not recorded. `caller` is an agent, or begins
+/// with a character that no agent's name contains.
 pub async fn once<E: From<Error> + From<Repeated>>(
     crew: &Crew,
     caller: &str,
@@ -95,7 +95,7 @@ pub async fn once<E: From<Error> + From<Repeated>>(
     result
 }
 
-/// The result without texts of a sealed task. If the log cannot say whether it is sealed, it counts as sealed.
+/// The result without texts of a sealed task. If this cannot be determined, the task counts as sealed.
 async fn without_sealed(crew: &Crew, mut result: Value) -> Value {
     if let Some(id) = result["task"]["id"].as_str().map(str::to_owned)
         && crew.is_sealed(&id).await.unwrap_or(true)

@@ -13,23 +13,23 @@ use super::once::Repeated;
 
 /// The longest result, in bytes of JSON.
 const BYTES_MAX: usize = 8_192;
-/// What a page of a list may take of it.
+/// The most bytes for one page of a list.
 const PAGE_BYTES_MAX: usize = 6_500;
-/// The code of a call that no state of the log could make right.
+/// The code of a call that is wrong in any state of the log.
 const INVALID: &str = "invalid";
-/// The codes of refusals after which the same call may succeed later.
+/// The codes of refusals after which a retry may succeed.
 const RETRYABLE: [&str; 7] = ["busy", "cancelled", "held", "in_progress", "log_failed", "not_ready", "taken"];
 
 /// The result of a call. Absent properties may be null here; no schema allows null, so clients do not see them.
 pub type Reply = Result<Value, Refused>;
 
-/// Why a call is refused. Nothing has changed.
+/// The reason why a call is refused. Nothing has changed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Refused {
     code: &'static str,
     pub message: String,
     next: &'static str,
-    /// The leases and requests of others that are in the way.
+    /// Leases and requests of others in the way.
     denied: Vec<Value>,
 }
 
@@ -113,13 +113,13 @@ impl From<TargetError> for Refused {
     }
 }
 
-/// The result of a call: structure, and the same as text.
+/// The result of a call: as a structure and as text.
 pub fn result_of(mut value: Value) -> CallToolResult {
     fit(&mut value);
     CallToolResult::structured(value)
 }
 
-/// The entries from the beginning that fit on a page, and whether there are more.
+/// The first entries that fit on a page, and true if there are more.
 pub fn page<T>(entries: impl IntoIterator<Item = T>, limit: usize, json: impl Fn(T) -> Value) -> (Vec<Value>, bool) {
     let (mut page, mut n_bytes) = (Vec::new(), 0);
     for entry in entries {
@@ -133,7 +133,7 @@ pub fn page<T>(entries: impl IntoIterator<Item = T>, limit: usize, json: impl Fn
     (page, false)
 }
 
-/// Drops nulls, halves the largest list or text of a result until it is short enough, and says so.
+/// Drops nulls, then halves the largest list or text of a result until it is short enough, and reports that.
 pub fn fit(value: &mut Value) {
     drop_nulls(value);
     while value.to_string().len() > BYTES_MAX {

@@ -1,4 +1,4 @@
-//! The protocol: which tools and resources there are, and the way of a call from its arguments to its result.
+//! The protocol: the list of tools and resources, and the processing of a call from its arguments to its result.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use super::tools::{JOIN, KEY, listed};
 use crate::failure::Failure;
 use crate::views::Views;
 
-/// Some clients show a model the first sentence only.
+/// Some clients show a model only the first sentence.
 const INSTRUCTIONS: &str = "\
 Look for the crewlog tools (join, reserve_paths, next_task, read_inbox, ask_person) before you edit files, take a task or ask the \
 person, because other agents work in this repository too. \
@@ -32,7 +32,7 @@ A refusal says in `next` what to do. Call leave at the end.";
 
 /// The resource of everything that waits for the person.
 const INBOX: &str = "crewlog://inbox";
-/// The most items of it.
+/// The most items in it.
 const ITEMS_MAX: usize = 200;
 
 /// A server for the agents of a project.
@@ -111,7 +111,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let client = Client::of(&context);
-        // A repeated call with a key gives the result also of one that was cancelled, so that one goes on to its end.
+        // Runs to its end even if cancelled: a repeated call with the key then gets the result.
         let call = tokio::spawn(self.clone().call(request, client));
         let result = tokio::select! {
             called = call => called.map_err(|error| ErrorData::internal_error(error.to_string(), None))?,

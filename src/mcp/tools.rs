@@ -23,7 +23,6 @@ struct Tools {
     tools: Vec<Tool>,
 }
 
-/// A tool.
 #[derive(Debug, Deserialize)]
 pub struct Tool {
     pub name: String,
@@ -38,15 +37,15 @@ pub struct Tool {
     output: String,
 }
 
-/// What a call does to the log.
+/// The effect of a call on the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Effect {
-    /// Nothing.
+    /// None.
     Reads,
-    /// The same if it is repeated.
+    /// The same effect when repeated.
     Sets,
-    /// More with each call.
+    /// A further effect with each call.
     Adds,
 }
 
@@ -86,7 +85,7 @@ pub fn listed() -> Vec<McpTool> {
     TOOLS.tools.iter().map(Tool::listed).collect()
 }
 
-/// The schema of a result, written as `name:type` pairs. It has types alone: a model pays for each listing of the tools.
+/// The schema of a result, written as `name:type` pairs. Only types, since a model pays for each listing of the tools.
 fn outline(written: &str) -> Value {
     let of_type =
         |name: &str| TOOLS.types.get(name).map_or_else(|| json!({ "type": name }), |written| outline(written));

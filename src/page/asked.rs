@@ -1,16 +1,16 @@
-//! What the address of the page asks for. Every state of the page has an address.
+//! The parameters in the address of the page. Every state of the page has an address.
 
 use std::collections::BTreeMap;
 
-/// The parameters that the page knows; others are passed over.
+/// The parameters that the page knows; others are ignored.
 const KEYS: [&str; 15] = [
     "at", "before", "event", "lanes", "mark", "plan", "prompt", "q", "said", "scope", "step", "tab", "task", "type",
     "with",
 ];
-/// Characters of a value; a longer one is no value of the page.
+/// The longest value in bytes; longer ones are ignored.
 const VALUE_BYTES_MAX: usize = 4_096;
 
-/// A part of the program's state that has a page of its own.
+/// A view with its own page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr, strum::EnumString, strum::VariantArray)]
 #[strum(serialize_all = "lowercase")]
 pub enum Tab {
@@ -39,7 +39,7 @@ impl Tab {
 pub struct Asked(BTreeMap<&'static str, String>);
 
 impl Asked {
-    /// From the names and values of a query; what is empty is not there, as in a form that was not filled in.
+    /// From the names and values of a query; empty values count as absent, as in a form that was not filled in.
     pub fn of(pairs: &[(String, String)]) -> Self {
         let known = |(name, value): &(String, String)| {
             let key = KEYS.into_iter().find(|key| key == name)?;
@@ -65,7 +65,7 @@ impl Asked {
         self.get("tab").and_then(|tab| tab.parse().ok()).unwrap_or(Tab::Overview)
     }
 
-    /// The same with other values; an empty one takes the parameter away.
+    /// The parameters with changes; an empty value removes a parameter.
     pub fn but(&self, changes: &[(&'static str, &str)]) -> Self {
         let mut asked = self.clone();
         for (key, value) in changes {
@@ -77,13 +77,13 @@ impl Asked {
         asked
     }
 
-    /// The address of the page with these changes. What was said is said once.
+    /// The address of the page with these changes. Messages are shown only once.
     pub fn link(&self, changes: &[(&'static str, &str)]) -> String {
         let query = self.but(&[("said", "")]).but(changes).query();
         if query.is_empty() { "/".to_owned() } else { format!("/?{query}") }
     }
 
-    /// The query, the same for all that ask for the same.
+    /// The query in a normal form.
     pub fn query(&self) -> String {
         let pairs: Vec<_> = self.0.iter().map(|(key, value)| format!("{key}={}", encoded(value))).collect();
         pairs.join("&")
@@ -96,7 +96,7 @@ impl Asked {
     }
 }
 
-/// A value as a query has it.
+/// A value encoded for a query.
 fn encoded(value: &str) -> String {
     let mut query = String::with_capacity(value.len());
     for byte in value.bytes() {

@@ -1,4 +1,4 @@
-//! The agents of the project, what each does, and who works where: the folders, the leases, and the edits that leases did not cover.
+//! The agents of the project and their work: directories, leases, and edits without leases.
 
 use askama::Template;
 
@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::text::count;
 use crate::views::{AgentView, EditView, FilesCell, FilesView, LeaseView};
 
-/// Agents beyond these are folded away.
+/// The number of agents after which the rest are folded.
 const OPEN_MAX: usize = 8;
 /// The most leases that are listed.
 const LEASES_MAX: usize = 500;
@@ -18,7 +18,7 @@ const LEASES_MAX: usize = 500;
 #[template(path = "agents.html", config = "src/page/askama.toml", whitespace = "minimize")]
 struct Agents<'a> {
     look: &'a Look<'a>,
-    /// How much attention each asks for, a class, and in a word; the most first.
+    /// The urgency of each as a class and a word, most urgent first.
     agents: Vec<(&'static str, String, &'a AgentView)>,
     n_idle: usize,
     leases: Vec<LeaseView>,
@@ -49,7 +49,7 @@ pub async fn agents(look: &Look<'_>) -> Result<Markup, Failure> {
 }
 
 impl Agents<'_> {
-    /// The paths of the leases that an agent holds.
+    /// The paths of an agent's leases.
     fn held(&self, agent: &AgentView) -> String {
         let is_held = |lease: &&LeaseView| lease.agent == agent.agent && lease.lease.is_some();
         let held: Vec<_> = self.leases.iter().filter(is_held).collect();
@@ -63,7 +63,7 @@ struct Files<'a> {
     look: &'a Look<'a>,
     files: FilesView,
     leases: Vec<LeaseView>,
-    /// Whether this is the page of the files.
+    /// True on the page of the files.
     is_open: bool,
 }
 
@@ -85,7 +85,7 @@ impl Files<'_> {
     }
 }
 
-/// The class, the signs and the words of what an agent does in a folder.
+/// The class, the signs and the words for an agent's work in a directory.
 fn cell(cell: &FilesCell) -> (&'static str, String, String) {
     let kinds = [
         ("c-x", '✕', "touched without a lease", &cell.touched),
@@ -107,7 +107,7 @@ struct Edits<'a> {
     edits: Vec<EditView>,
 }
 
-/// The last edits that were refused or that no lease covered.
+/// The last edits that were refused or made without a lease.
 pub async fn edits(look: &Look<'_>) -> Result<Markup, Failure> {
     Ok(Markup::of(&Edits { look, edits: look.shown.edits(None, 50).await? }))
 }

@@ -1,4 +1,4 @@
-//! What happened: the tail of the log, and pages of it.
+//! The tail of the log, and pages of events.
 
 use askama::Template;
 use crewlog_mq::{Position, Query, Range, Recorded};
@@ -10,19 +10,19 @@ use super::words::{self, Markup, cut};
 use crate::failure::Failure;
 use crate::views::EventFilter;
 
-/// Rows of the tail, and of a page.
+/// The rows of the tail, and of a page.
 const TAIL_ROWS: usize = 40;
 const PAGE_ROWS: usize = 100;
 /// The most events that are read for one page.
 const READ_MAX: usize = 3_000;
-/// Events that only say that somebody is there.
+/// Events that only show that an agent or worker is alive.
 const SIGNS_OF_LIFE: [&str; 5] = ["AgentSeen", "LeaseRenewed", "LeasesRenewed", "MessagesOffered", "MessagesRead"];
-/// Longer data is not read for the sake of a line.
+/// Longer data is not parsed for a line.
 const DATA_BYTES_MAX: usize = 100_000;
-/// Where data says who it is about.
+/// The fields that name the subject of an event.
 const SUBJECTS: [&str; 6] =
     ["/agent", "/ask/agent", "/holder/agent", "/request/holder/agent", "/message/from/agent", "/executor/name"];
-/// Where data says what happened, the most telling first.
+/// The fields that describe an event, most informative first.
 const SAYS: [&str; 22] = [
     "/error",
     "/question",
@@ -52,14 +52,14 @@ const SAYS: [&str; 22] = [
 #[template(path = "events.html", config = "src/page/askama.toml", whitespace = "minimize")]
 struct Events<'a> {
     look: &'a Look<'a>,
-    /// Whether this is the tail of the log, not the page of events.
+    /// True for the tail of the log, false for the page of events.
     is_tail: bool,
     older: Option<Position>,
-    /// Each event with its subject and what it says.
+    /// Each event with its subject and its description.
     rows: Vec<(Recorded, String, String)>,
 }
 
-/// The tail of the log, or on the page of events those that match.
+/// The tail of the log, or on the page of events the matching ones.
 pub async fn events(look: &Look<'_>) -> Result<Markup, Failure> {
     let is_tail = look.asked.tab() != Tab::Events;
     let (events, older) = matching(look, if is_tail { TAIL_ROWS } else { PAGE_ROWS }).await?;
@@ -73,7 +73,7 @@ pub async fn events(look: &Look<'_>) -> Result<Markup, Failure> {
     Ok(Markup::of(&Events { look, is_tail, older, rows: events.into_iter().map(row).collect() }))
 }
 
-/// The newest events that match, the oldest of them first, and the position before which there are more.
+/// The newest matching events, oldest first, and the position before which there are more.
 async fn matching(look: &Look<'_>, n_rows: usize) -> Result<(Vec<Recorded>, Option<Position>), Failure> {
     let scope = look.asked.get("scope").unwrap_or_default();
     let plan = look.plan.as_ref().map(|plan| plan.id.clone()).filter(|_| scope == "plan");
@@ -102,7 +102,7 @@ async fn matching(look: &Look<'_>, n_rows: usize) -> Result<(Vec<Recorded>, Opti
     Ok((found, older))
 }
 
-/// Who an event is about, and what it says.
+/// The subject and the description of an event.
 fn in_words(look: &Look<'_>, event: &Recorded) -> (String, String) {
     let data = match event.data.len() {
         0..=DATA_BYTES_MAX => serde_json::from_str(&event.data).unwrap_or_default(),
@@ -110,7 +110,7 @@ fn in_words(look: &Look<'_>, event: &Recorded) -> (String, String) {
     };
     let text = |places: &[&str]| {
         let found = places.iter().filter_map(|place| data.pointer(place)?.as_str());
-        // A text that the log keeps elsewhere is a reference, which says nothing to a person.
+        // A text that the log stores elsewhere is a reference, which means nothing to a person.
         found.map(str::to_owned).find(|text| !text.is_empty() && !text.starts_with('\u{1}'))
     };
     let subject = match event.stream_id.as_str() {

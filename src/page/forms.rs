@@ -1,10 +1,10 @@
-//! Forms that act: each posts to `/do/COMMAND` and comes back to where it was.
+//! Forms for commands: each posts to `/do/COMMAND` and returns to its page.
 
 use askama::Template;
 
 use super::words::Markup;
 
-/// A form that acts.
+/// A form for a command.
 #[derive(Template)]
 #[template(path = "form.html", config = "src/page/askama.toml", whitespace = "minimize")]
 pub struct Form {
@@ -12,26 +12,26 @@ pub struct Form {
     fields: Vec<(&'static str, String)>,
     back: String,
     is_past: bool,
-    /// The names and labels of the fields that a person fills in.
+    /// The names and labels of the fields to fill in.
     inputs: Vec<(&'static str, &'static str)>,
     /// The labels of the buttons, with a name and a value to send.
     buttons: Vec<(String, &'static str, String)>,
-    /// The number of the button to take, from 1; 0 without one.
+    /// The number of the preferred button, from 1; 0 without one.
     primary: usize,
 }
 
 impl Form {
-    /// A form without fields to fill in. In the past it can be seen, and not sent.
+    /// A form without fields to fill in. In the past it is shown, but cannot be sent.
     pub fn new(command: &'static str, fields: Vec<(&'static str, String)>, back: String, is_past: bool) -> Self {
         Self { command, fields, back, is_past, inputs: Vec::new(), buttons: Vec::new(), primary: 0 }
     }
 
-    /// The same for the same form of another rendering.
+    /// The key that identifies the form across renderings.
     fn key(&self) -> String {
         self.fields.iter().fold(self.command.to_owned(), |key, (_, value)| format!("{key} {value}"))
     }
 
-    /// The same where the past can be acted on.
+    /// Allows sending the form in the past.
     pub fn also_in_the_past(self) -> Self {
         Self { is_past: false, ..self }
     }
@@ -41,18 +41,18 @@ impl Form {
         self
     }
 
-    /// A button that sends the form with a value.
+    /// Adds a button that sends the form with a value.
     pub fn choice(mut self, name: &'static str, value: &str, label: &str) -> Self {
         self.buttons.push((label.to_owned(), name, value.to_owned()));
         self
     }
 
-    /// A button that sends the form.
+    /// Adds a button that sends the form.
     pub fn button(self, label: &str) -> Self {
         self.choice("", "", label)
     }
 
-    /// Makes the last button the one to take.
+    /// Makes the last button the preferred one.
     pub fn primary(mut self) -> Self {
         self.primary = self.buttons.len();
         self

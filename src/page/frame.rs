@@ -1,4 +1,4 @@
-//! The frame of the page: the document, its header, its notices, and what an empty log shows.
+//! The frame of the page: the document, its header, its notices, and the page of an empty log.
 
 use askama::Template;
 
@@ -8,9 +8,9 @@ use super::look::{Look, Rendered};
 use super::words::{self, Markup, cut};
 use super::{CSS_NAME, JS_NAME};
 
-/// The most plans in the menu: the newest.
+/// The most plans in the menu, the newest.
 const PLANS_MAX: usize = 40;
-/// Characters of a title in the menu.
+/// The longest title in the menu, in characters.
 const TITLE_CHARS_MAX: usize = 60;
 
 #[derive(Template)]
@@ -22,13 +22,12 @@ struct Document<'a> {
 }
 
 impl Rendered {
-    /// The parts with these ids. Those with nothing to show have a place too, for what may come.
+    /// The parts with these ids. Empty parts also get a place, for later content.
     fn of<'a>(&'a self, ids: &[&'a str]) -> Vec<(&'a str, Markup)> {
         let part = |id: &str| self.parts.iter().find(|(known, _)| *known == id);
         ids.iter().map(|id| (*id, part(id).map(|(_, markup)| markup.clone()).unwrap_or_default())).collect()
     }
 
-    /// The whole document.
     pub fn document(&self) -> Markup {
         Markup::of(&Document { page: self, css: &CSS_NAME, js: &JS_NAME })
     }
@@ -76,20 +75,19 @@ impl Tab {
 struct Top<'a> {
     look: &'a Look<'a>,
     project: String,
-    /// The name of the plan, or the invitation to choose one; nothing without plans.
+    /// The name of the plan, or a prompt to choose one; empty without plans.
     name: String,
-    /// The position to compare with; none ends the comparison.
+    /// The position to compare with; empty to end the comparison.
     with: String,
     fork: Form,
     forms: Vec<Form>,
 }
 
-/// The header.
 pub fn top(look: &Look<'_>) -> Markup {
     let id = look.plan.as_ref().map(|plan| plan.id.clone()).unwrap_or_default();
     let begins = look.plan.as_ref().and_then(|plan| plan.track.begins()).map_or(1, |begins| begins.position.0);
     let fork = look.form("fork", vec![("plan", id.clone()), ("at", look.shown.at.to_string())]);
-    // A project without a name of its own has an id that says nothing.
+    // A project without a name has a UUID, which is not shown.
     let project = Some(look.shown.project()).filter(|project| uuid::Uuid::parse_str(project).is_err());
     let name = match &look.plan {
         Some(plan) => cut(&plan.id, TITLE_CHARS_MAX),
@@ -106,7 +104,7 @@ pub fn top(look: &Look<'_>) -> Markup {
     })
 }
 
-/// The forms that change the plan as a whole.
+/// The forms for commands to the whole plan.
 fn changes(look: &Look<'_>, id: &str) -> Vec<Form> {
     let form = |command| look.form(command, vec![("plan", id.to_owned())]);
     let mut forms = Vec::new();
@@ -128,7 +126,7 @@ struct Notice<'a> {
     look: &'a Look<'a>,
 }
 
-/// What a command said, and what is wrong.
+/// The message of a command, and errors.
 pub fn notice(look: &Look<'_>) -> Markup {
     let is_silent = look.asked.get("said").is_none() && look.fault.is_none();
     if is_silent { Markup::default() } else { Markup::of(&Notice { look }) }
@@ -140,7 +138,7 @@ struct Empty<'a> {
     look: &'a Look<'a>,
 }
 
-/// What an empty log shows: what would be here, and the commands that make it so.
+/// The page of an empty log: a description, and the commands to begin with.
 pub fn empty(look: &Look<'_>) -> Markup {
     Markup::of(&Empty { look })
 }

@@ -1,4 +1,4 @@
-//! The graph of a plan: what waits for what, step by step from left to right.
+//! The graph of a plan's dependencies, step by step from left to right.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
@@ -19,11 +19,11 @@ const NODE_HEIGHTS: [f64; 2] = [42.0, 56.0];
 const LETTER: f64 = 6.3;
 const NODE_GAP: f64 = 18.0;
 const LAYER_GAP: f64 = 24.0;
-/// The widths of nodes: as wide as fits, between these.
+/// The least and the greatest width of a node; titles decide in between.
 const NODE_WIDTH: [f64; 2] = [100.0, 200.0];
-/// A drawing that is wider than its card by up to this much is made smaller; a wider one scrolls.
+/// A drawing that is wider than its card by up to this factor is scaled down; a wider one scrolls.
 const SHRUNK_MAX: f64 = 1.12;
-/// The most steps that are drawn: those around what runs.
+/// The most steps that are drawn, around the current ones.
 const LAYERS_MAX: usize = 40;
 
 #[derive(Template)]
@@ -56,7 +56,7 @@ pub async fn graph(look: &Look<'_>) -> Result<Markup, Failure> {
     Ok(Markup::of(&Card { look, graph, has_added, is_open: open.is_some(), before, after, drawing }))
 }
 
-/// The first step that is drawn: a long plan is drawn around the step that is open, or the first that is not done.
+/// The first step that is drawn: a long plan is drawn around the opened step, or the first unfinished one.
 fn first_step(graph: &PlanGraph, open: Option<usize>) -> usize {
     if graph.n_steps <= LAYERS_MAX {
         return 0;
@@ -96,7 +96,7 @@ fn draw(look: &Look<'_>, plan: &Chosen, graph: &PlanGraph, steps: std::ops::Rang
     svg.end()
 }
 
-/// Draws the lines. Those that many nodes of a layer have in common go through one point.
+/// Draws the lines. Lines that many nodes of a layer share pass through one point.
 fn draw_edges(
     svg: &mut Svg,
     graph: &PlanGraph,

@@ -1,4 +1,4 @@
-//! The inspector of an event or a task, why nothing runs, and what changed between two positions.
+//! The inspector of an event or a task, the reason why nothing runs, and the changes between two positions.
 
 use askama::Template;
 use crewlog_mq::{Position, Range};
@@ -12,7 +12,7 @@ use crate::failure::{Code, Failure};
 use crate::text::shell_word;
 use crate::views::{Linked, Stage, TaskShown, prompt_of_attempt};
 
-/// Characters of a text; the command line has the whole of longer ones.
+/// The longest text in characters; the command line shows longer ones in full.
 const TEXT_CHARS_MAX: usize = 40_000;
 /// The most changes that are listed.
 const CHANGES_MAX: usize = 200;
@@ -30,7 +30,7 @@ struct Inspector<'a> {
     commands: Vec<String>,
 }
 
-/// The inspector of what the address names.
+/// The inspector of the event or task in the address.
 pub async fn inspector(look: &Look<'_>) -> Result<Markup, Failure> {
     if let Some(position) = look.asked.number("event") {
         return event(look, Position(position)).await;
@@ -157,7 +157,7 @@ fn facts(look: &Look<'_>, plan: &Chosen, task: &TaskShown, stage: Stage) -> Vec<
     ]
 }
 
-/// What a person can do about a task.
+/// The commands for a task.
 fn task_forms(look: &Look<'_>, plan: &Chosen, task: &TaskShown, stage: Stage) -> Vec<Form> {
     let form = |command| look.form(command, vec![("plan", plan.id.clone()), ("task", task.id.clone())]);
     match stage {
@@ -185,7 +185,7 @@ struct Why {
     why: String,
 }
 
-/// Why nothing of the plan runs, or what does.
+/// The reason why nothing of the plan runs, or the running tasks.
 pub async fn why(look: &Look<'_>) -> Result<Markup, Failure> {
     let Some(plan) = &look.plan else { return Ok(Markup::default()) };
     let runs = plan.track.counts()[Stage::Running as usize] > 0;
@@ -210,7 +210,7 @@ struct Compared<'a> {
     command: String,
 }
 
-/// What changed between another position and the one that is shown.
+/// The changes between another position and the one shown.
 pub async fn compared(look: &Look<'_>) -> Result<Markup, Failure> {
     let (Some(with), Some(plan)) = (look.asked.number("with"), &look.plan) else { return Ok(Markup::default()) };
     let other = look.head.earlier(Position(with)).await?;

@@ -1,28 +1,28 @@
-//! Lays a graph out in layers: where each node is, so that few lines cross and what belongs together is close.
+//! Lays a graph out in layers, so that few lines cross and related nodes are close.
 
 use std::collections::BTreeMap;
 
 /// Rounds of moving nodes towards their neighbours.
 const ROUNDS: usize = 6;
 
-/// A thing that takes up room in a layer: a node, or the place where a line to a later layer passes.
+/// An item that takes space in a layer: a node, or a passing line to a later layer.
 struct Item {
     layer: usize,
     height: f64,
-    /// The items of the layer before, and of the layer after, that it is joined with.
+    /// The connected items of the previous layer, and of the next one.
     joined: [Vec<usize>; 2],
     y: f64,
 }
 
-/// Where everything is, in pixels. The middle of a node is at `y`.
+/// The positions of everything, in pixels. The middle of a node is at `y`.
 pub struct Layout {
     pub y: Vec<f64>,
-    /// For each edge the heights at which it passes the layers between its ends.
+    /// For each edge, the heights at which it passes the layers between its ends.
     pub bends: Vec<Vec<f64>>,
     pub height: f64,
 }
 
-/// The edges without those that a longer way implies.
+/// The edges without those that a longer path implies.
 pub fn reduced(n_nodes: usize, layer: &[usize], edges: &[(usize, usize)]) -> Vec<(usize, usize)> {
     let mut before: Vec<Vec<usize>> = vec![Vec::new(); n_nodes];
     edges.iter().for_each(|(from, to)| before[*to].push(*from));
@@ -33,7 +33,7 @@ pub fn reduced(n_nodes: usize, layer: &[usize], edges: &[(usize, usize)]) -> Vec
     let mut kept = Vec::new();
     let has = |set: &[u64], node: usize| set[node / 64] >> (node % 64) & 1 == 1;
     for node in order {
-        // The latest first: what is before them is implied.
+        // The latest first: their predecessors are implied.
         before[node].sort_by_key(|from| std::cmp::Reverse(layer[*from]));
         let mut set = vec![0_u64; words];
         for from in &before[node] {
@@ -53,7 +53,7 @@ pub fn lay_out(layer: &[usize], edges: &[(usize, usize)], node_height: f64, gap:
     let item = |layer: usize, height| Item { layer, height, joined: [Vec::new(), Vec::new()], y: 0.0 };
     let mut items: Vec<Item> = layer.iter().map(|layer| item(*layer, node_height + gap)).collect();
     let mut passes: Vec<Vec<usize>> = Vec::new();
-    // Lines from one node to one layer pass in one place.
+    // Lines from one node to one layer share a point.
     let mut shared: BTreeMap<(usize, usize), usize> = BTreeMap::new();
     for (from, to) in edges {
         let (mut last, mut passed) = (*from, Vec::new());
@@ -107,7 +107,7 @@ fn stack(items: &mut [Item], layer: &[usize]) {
     }
 }
 
-/// Moves the items of a layer towards those they are joined with on one side, at last on both.
+/// Moves the items of a layer towards those they are connected with on one side, finally on both.
 fn settle(items: &mut [Item], layer: &mut [usize], side: usize, is_both: bool) {
     let wanted = |i: usize| {
         let sides = if is_both { [0, 1].as_slice() } else { std::slice::from_ref(&side) };
@@ -117,7 +117,7 @@ fn settle(items: &mut [Item], layer: &mut [usize], side: usize, is_both: bool) {
     };
     let mut wants: Vec<(f64, usize)> = layer.iter().map(|i| (wanted(*i), *i)).collect();
     wants.sort_by(|a, b| a.0.total_cmp(&b.0));
-    // Those that want the same room share it: groups of neighbours, each around the mean of what its members want.
+    // Items that compete for the same space form groups, each around the mean of its members' targets.
     let mut groups: Vec<(f64, f64, Vec<usize>)> = Vec::new();
     for (want, i) in &wants {
         let mut group = (*want, items[*i].height, vec![*i]);

@@ -1,4 +1,4 @@
-//! The lists: the tasks of a plan, all conflicts, all plans; and the figures of the project.
+//! The lists: the tasks of a plan, all conflicts, all plans; and the statistics of the project.
 
 use askama::Template;
 
@@ -8,7 +8,7 @@ use super::words::{self, Markup, cut, grouped, lasting};
 use crate::failure::Failure;
 use crate::views::{ConflictView, TaskShown};
 
-/// The most conflicts and plans that are listed: the newest. A longer list of tasks has names and states only, in a tab.
+/// The most conflicts and plans that are listed, the newest. A longer list of tasks is a tab with names and states.
 const ROWS_MAX: usize = 200;
 
 #[derive(Template)]
@@ -19,7 +19,7 @@ struct Tasks<'a> {
     tasks: Vec<(&'a TaskShown, &'static str)>,
 }
 
-/// The tasks of the plan: the graph in words.
+/// The tasks of the plan as a list.
 pub fn tasks(look: &Look<'_>) -> Markup {
     let Some(plan) = look.existing().filter(|plan| !plan.shown.tasks.is_empty()) else { return Markup::default() };
     let stages = plan.track.view.state().tasks.iter().map(|task| plan.track.stage(task.plan.id).as_str());
@@ -27,7 +27,7 @@ pub fn tasks(look: &Look<'_>) -> Markup {
 }
 
 impl Tasks<'_> {
-    /// The address of a task in a long list, where the rest of the page's state is given up.
+    /// The address of a task in a long list, without the other state of the page.
     fn short_link(&self, task: &TaskShown) -> String {
         let at = self.look.asked.get("at").unwrap_or_default();
         Asked::default().link(&[("plan", &self.plan.id), ("at", at), ("task", &task.id)])
@@ -37,11 +37,11 @@ impl Tasks<'_> {
 #[derive(Template)]
 #[template(path = "figures.html", config = "src/page/askama.toml", whitespace = "minimize")]
 struct Figures {
-    /// What is counted, how much it is, and more about it.
+    /// A label, a value, and details.
     tiles: Vec<(&'static str, String, String)>,
 }
 
-/// The figures of the project, and what the plan has used.
+/// The statistics of the project, and the usage of the plan.
 pub async fn figures(look: &Look<'_>) -> Result<Markup, Failure> {
     let all = look.shown.statistics(Some(look.shown.project().to_owned())).await?;
     let mut tiles = Vec::new();

@@ -1,5 +1,5 @@
-//! The page as it changes, as server-sent events: one task renders for all readers of the same address, and each gets the parts
-//! that differ from what it has.
+//! Live updates of the page as server-sent events: one task renders for all readers of an address, and each gets the
+//! parts that differ from its own.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -20,17 +20,16 @@ use super::asked::Asked;
 use super::look::Rendered;
 use crate::failure::Failure;
 
-/// The least time between two renderings.
+/// The shortest time between two renderings.
 const EVERY: Duration = Duration::from_millis(150);
-/// Without events the page is rendered this often, as bars grow with the time.
+/// The page is rendered at least this often, since bars grow with time.
 const AT_REST: Duration = Duration::from_secs(20);
-/// The most addresses that are rendered at a time, and the most readers.
+/// The most addresses rendered at a time, and the most readers.
 const ADDRESSES_MAX: usize = 64;
 const READERS_MAX: usize = 256;
 
 type Latest = Option<Arc<Rendered>>;
 
-/// What is being rendered, by address.
 pub struct Lives {
     site: Arc<Site>,
     by_address: Mutex<HashMap<String, watch::Sender<Latest>>>,
@@ -42,8 +41,8 @@ impl Lives {
         Self { site, by_address: Mutex::default(), free: Arc::new(Semaphore::new(READERS_MAX)) }
     }
 
-    /// Follows an address. `seen` is the position of what the reader has. The past does not change: its reader gets no content
-    /// and does not come back.
+    /// Follows an address. `seen` is the position of the reader's content. The past does not change: its reader gets no
+    /// content and does not reconnect.
     pub fn follow(
         self: &Arc<Self>,
         asked: &Asked,
@@ -58,7 +57,7 @@ impl Lives {
         Ok(Sse::new(stream::unfold(reader, Reader::next)).keep_alive(KeepAlive::default()))
     }
 
-    /// Joins those who follow an address, or is the first; nothing if too many addresses are followed.
+    /// Subscribes to an address, and starts rendering it if necessary; `None` if too many addresses are followed.
     fn subscribe(self: &Arc<Self>, asked: &Asked) -> Option<watch::Receiver<Latest>> {
         let asked = asked.but(&[("said", "")]);
         let address = asked.query();
@@ -85,7 +84,7 @@ impl Lives {
                     continue;
                 }
             };
-            // The stream ends when another log takes the place of this one.
+            // The stream ends if another log replaces this one.
             let mut records = pin!(head.store().follow(&Query::all(), Start::After(head.at)));
             while !self.ends(&address, &sender) {
                 let rendered_at = Instant::now();
@@ -107,7 +106,7 @@ impl Lives {
         }
     }
 
-    /// Whether nobody follows an address any more; it is forgotten then.
+    /// True if nobody follows an address any more; it is then removed.
     fn ends(&self, address: &str, sender: &watch::Sender<Latest>) -> bool {
         let mut by_address = self.by_address.lock().unwrap_or_else(PoisonError::into_inner);
         let is_over = sender.receiver_count() == 0;
@@ -118,13 +117,13 @@ impl Lives {
     }
 }
 
-/// Waits after a failure; the readers keep what they have.
+/// Waits after a failure; the readers keep their content.
 async fn rest(sender: &watch::Sender<Latest>, failure: &Failure) {
     tracing::warn!(%failure, "the page cannot be rendered");
     let _ = timeout(Duration::from_secs(1), sender.closed()).await;
 }
 
-/// One who follows an address.
+/// A reader of an address.
 struct Reader {
     latest: watch::Receiver<Latest>,
     has: Latest,
@@ -133,7 +132,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// The next message, once there is something to tell.
+    /// The next message, once there are changes.
     async fn next(mut self) -> Option<(Result<Event, Infallible>, Self)> {
         loop {
             let latest = self.latest.borrow_and_update().clone();
@@ -150,7 +149,7 @@ impl Reader {
     }
 }
 
-/// The parts that differ from what a reader has; nothing if it has it all.
+/// The parts that differ from a reader's; `None` if it has them all.
 fn message(has: Option<&Rendered>, page: &Rendered) -> Option<Event> {
     let known: HashMap<_, _> = has.into_iter().flat_map(|has| &has.parts).map(|(id, markup)| (*id, markup)).collect();
     let changed = page.parts.iter().filter(|(id, markup)| known.get(id) != Some(&markup));

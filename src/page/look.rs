@@ -1,4 +1,4 @@
-//! What one address shows: the views as of its position, the plan it is about, and the parts of the page.
+//! The content of one address: the views as of its position, its plan, and the parts of the page.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,10 +15,9 @@ use super::{Site, crew, events, frame, graph, inspector, lists, needs, time, tim
 use crate::failure::Failure;
 use crate::views::{AsOf, ListedPlan, PlanShown, Track};
 
-/// A part of the page: the id of its place, and its markup, which is empty if there is nothing to show.
+/// A part of the page: the id of its place, and its markup, which may be empty.
 pub type Part = (&'static str, Markup);
 
-/// The page as it is shown.
 pub struct Rendered {
     pub at: Position,
     pub is_live: bool,
@@ -29,24 +28,24 @@ pub struct Rendered {
     pub parts: Vec<Part>,
 }
 
-/// What the parts are made from.
+/// The input for the parts.
 pub struct Look<'a> {
     pub site: &'a Site,
-    /// The address, with the plan that is shown.
+    /// The address, completed with the plan that is shown.
     pub asked: Asked,
-    /// The views of the newest position.
+    /// The views at the newest position.
     pub head: AsOf,
-    /// The views of the position that is shown.
+    /// The views at the position shown.
     pub shown: AsOf,
     pub plans: Vec<ListedPlan>,
     pub plan: Option<Chosen>,
     /// All open plans.
     open: BTreeMap<String, Arc<Track>>,
-    /// Why the plan of the address cannot be shown.
+    /// The reason why the plan of the address cannot be shown.
     pub fault: Option<String>,
 }
 
-/// The plan that is shown.
+/// The plan shown.
 pub struct Chosen {
     pub id: String,
     pub track: Arc<Track>,
@@ -54,7 +53,7 @@ pub struct Chosen {
 }
 
 impl Chosen {
-    /// Whether it was made before the position that is shown.
+    /// True if it was created before the position shown.
     pub fn exists(&self) -> bool {
         self.track.view.created_at.is_some()
     }
@@ -68,7 +67,7 @@ impl Chosen {
 }
 
 impl<'a> Look<'a> {
-    /// Reads what an address asks for.
+    /// Reads the views that an address needs.
     pub async fn at(site: &'a Site, asked: &Asked) -> Result<Self, Failure> {
         let head = site.views.as_of(None).await?;
         let shown = match asked.number("at") {
@@ -76,7 +75,7 @@ impl<'a> Look<'a> {
             None => head.clone(),
         };
         let plans = shown.plans().await?;
-        // The newest that is open; the standing plan only if no other is.
+        // The newest open plan; the standing plan only if there is no other.
         let is_open = |plan: &&ListedPlan| matches!(plan.status, "Running" | "Waiting" | "Paused");
         let is_one = |plan: &&ListedPlan| !plan.waits_for_work && plan.plan != STANDING_PLAN;
         let open = || plans.iter().rev().filter(is_open);
@@ -116,12 +115,12 @@ impl<'a> Look<'a> {
         self.shown.is_past
     }
 
-    /// The plan, if it existed at the position that is shown.
+    /// The plan, if it existed at the position shown.
     pub fn existing(&self) -> Option<&Chosen> {
         self.plan.as_ref().filter(|plan| plan.exists())
     }
 
-    /// The plan, the name and the description of a task that is given as `PLAN/N` or `PLAN/NAME`, of any open plan.
+    /// The plan, name and description of a task given as `PLAN/N` or `PLAN/NAME`, of any open plan.
     fn task<'b>(&'b self, task: &'b str) -> Option<(&'b str, String, &'b str)> {
         let (plan, name) = task.rsplit_once('/')?;
         let shown = self.plan.as_ref().filter(|shown| shown.id == plan).map(|shown| &shown.track);
@@ -131,7 +130,7 @@ impl<'a> Look<'a> {
         Some((plan, found.plan.name(), &found.plan.description))
     }
 
-    /// The name of a task that is given so: without the plan if that is the one that is shown.
+    /// The name of a task in that form, without the plan if it is the one shown.
     pub fn name_of_task(&self, task: &str) -> String {
         match self.task(task) {
             Some((plan, name, _)) if self.asked.is("plan", plan) => cut(&name, 60),
@@ -140,7 +139,7 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// A link with the name and the description of a task that is given so.
+    /// A link with the name and the description of a task in that form.
     pub fn link_of_task(&self, task: &str) -> Markup {
         let Some((plan, name, description)) = self.task(task) else { return span(&cut(task, 80)) };
         let href = match self.asked.is("plan", plan) {
@@ -150,7 +149,7 @@ impl<'a> Look<'a> {
         link(&href, &cut(&format!("{} {description}", self.name_of_task(task)), 120))
     }
 
-    /// The address of another plan and one of its tasks; without a name none.
+    /// The address of another plan and one of its tasks; no task if `task` is empty.
     pub fn link_plan(&self, plan: &str, task: &str) -> String {
         self.link(&[("plan", plan), ("task", task), ("event", ""), ("step", ""), ("with", "")])
     }
@@ -170,28 +169,28 @@ impl<'a> Look<'a> {
         self.link(&[("event", &position.to_string()), ("task", "")])
     }
 
-    /// The address of the moment at which an event is known.
+    /// The address of the moment at which an event becomes known.
     pub fn link_mark(&self, position: Position) -> String {
         self.link(&[("mark", &position.to_string()), ("at", "")])
     }
 
-    /// A form that acts, and comes back here.
+    /// A form for a command that returns here.
     pub fn form(&self, command: &'static str, fields: Vec<(&'static str, String)>) -> Form {
         Form::new(command, fields, self.link(&[]), self.is_past())
     }
 
-    /// `crewlog` with words, as a line for a shell.
+    /// A `crewlog` command as a line for a shell.
     pub fn command(&self, words: &str) -> String {
         (self.site.command)(words)
     }
 
-    /// The first position of the append at the position that is shown.
+    /// The first position of the append at the position shown.
     pub async fn append_start(&self) -> Result<Position, Error> {
         let page = self.shown.store().read(&Query::all(), Range::up_to(self.shown.at).backwards(), 1).await?;
         Ok(page.events.first().map_or(Position(0), |last| last.append_start))
     }
 
-    /// Renders the parts of the page in the order in which they come.
+    /// Renders the parts of the page in order.
     pub async fn render(&self) -> Result<Rendered, Failure> {
         let tab = self.asked.tab();
         let mut parts = vec![("top", frame::top(self)), ("notice", frame::notice(self))];
@@ -231,7 +230,7 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// The position and its time, in words.
+    /// The position and its time, as text.
     pub fn as_of(&self) -> Markup {
         Markup(format!("as of position {}, {}", grouped(self.shown.at.0), clock_of(self.shown.now)))
     }

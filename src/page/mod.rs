@@ -1,5 +1,5 @@
-//! The page for a person: the views of [`crate::views`] as HTML and SVG, live and as of any position. It reads the log and never
-//! appends to it: forms that act post to `/do/`, which others answer.
+//! The page for a person: the views of [`crate::views`] as HTML and SVG, live and as of any position. It only reads the
+//! log: forms for commands post to `/do/`, which `src/http` answers.
 
 mod asked;
 mod crew;
@@ -40,17 +40,17 @@ use crate::views::Views;
 
 const CSS: &str = include_str!("page.css");
 const JS: &str = include_str!("page.js");
-/// The names of the files, which change with their content: a browser may keep them for ever.
+/// The names of the files, which change with their content, so that browsers may keep them forever.
 static CSS_NAME: LazyLock<String> = LazyLock::new(|| named(CSS, "css"));
 static JS_NAME: LazyLock<String> = LazyLock::new(|| named(JS, "js"));
-/// What the page is made from.
+/// The input of the page.
 pub struct Site {
     pub views: Arc<Views>,
-    /// Makes a command line of the words of a command.
+    /// Makes a command line from the words of a command.
     pub command: Arc<dyn Fn(&str) -> String + Send + Sync>,
 }
 
-/// The page and what belongs to it.
+/// The page and its files.
 pub fn router(site: Arc<Site>) -> Router {
     let lives = Arc::new(Lives::new(site.clone()));
     let live = get(live).with_state(lives);
@@ -58,7 +58,7 @@ pub fn router(site: Arc<Site>) -> Router {
 }
 
 impl Site {
-    /// The last position of the append that an event came with: the first at which its effects show.
+    /// The last position of an event's append: the first at which its effects show.
     async fn end_of_append(&self, position: Position) -> Result<Position, Failure> {
         let head = self.views.as_of(None).await?;
         let records =
@@ -77,7 +77,7 @@ async fn page(State(site): State<Arc<Site>>, Query(pairs): Query<Vec<(String, St
     let asked = Asked::of(&pairs);
     let is_part = pairs.iter().any(|(name, value)| name == "part" && value == "1");
     let answered = async {
-        // What is marked is shown as of the end of its append.
+        // A mark is shown as of the end of its append.
         if let Some(mark) = asked.number("mark") {
             let at = site.end_of_append(Position(mark)).await?.to_string();
             let link = asked.link(&[("mark", ""), ("at", &at)]);
@@ -98,7 +98,7 @@ async fn live(
     headers: HeaderMap,
     Query(pairs): Query<Vec<(String, String)>>,
 ) -> Response {
-    // What the reader has: its last message, or the page that it loaded.
+    // The reader's content: its last message, or the page that it loaded.
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
     let seen = pairs.iter().find(|(name, _)| name == "seen").map(|(_, value)| value.as_str());
     let seen = last.or(seen).and_then(|at| at.parse().ok());

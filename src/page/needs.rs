@@ -1,4 +1,4 @@
-//! What waits for a person, each with the form that settles it.
+//! Everything that waits for a person, each item with its forms.
 
 use askama::Template;
 use crewlog_executors::crew::Kind;
@@ -9,9 +9,8 @@ use super::words::{self, Markup, cut, some_of};
 use crate::failure::Failure;
 use crate::views::{NeedView, name_of};
 
-/// Characters of what is asked; the whole is in the inspector and on the command line.
+/// The longest text in characters; the inspector and the command line have all of it.
 const TEXT_CHARS_MAX: usize = 600;
-/// The most that are shown.
 const NEEDS_MAX: usize = 60;
 
 #[derive(Template)]
@@ -22,7 +21,7 @@ struct Needs<'a> {
     needs: Vec<(&'a NeedView, Vec<Form>)>,
 }
 
-/// The list of what waits for a person.
+/// The list of everything that waits for a person.
 pub async fn needs(look: &Look<'_>) -> Result<Markup, Failure> {
     let all = look.shown.needs(|words| look.command(words)).await?;
     let mut needs = Vec::new();

@@ -4,7 +4,7 @@ use std::fmt::{Arguments, Display, Formatter, Write};
 
 use super::words::{Markup, escaped};
 
-/// A length or a place in pixels, with one decimal at most.
+/// A length or a coordinate in pixels, with at most one decimal.
 #[derive(Debug, Clone, Copy)]
 pub struct Px(pub f64);
 
@@ -15,7 +15,7 @@ impl Display for Px {
     }
 }
 
-/// What of a text is at its place.
+/// The part of a text that is at its coordinates.
 #[derive(Debug, Clone, Copy, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub enum Anchor {
@@ -24,11 +24,11 @@ pub enum Anchor {
     End,
 }
 
-/// A drawing that is being written.
+/// A drawing in progress.
 pub struct Svg(String);
 
 impl Svg {
-    /// A drawing of a size in pixels, with a description for those who cannot see it. It takes the width that there is, or scrolls.
+    /// A drawing with a size in pixels and a description for screen readers. It fits the available width, or scrolls.
     pub fn new(class: &str, (width, height): (f64, f64), label: &str, fits: bool) -> Self {
         let (fits, width, height) = (if fits { " fits" } else { "" }, Px(width), Px(height));
         let (size, label) = (format!("width=\"{width}\" height=\"{height}\""), escaped(label));
@@ -36,7 +36,7 @@ impl Svg {
         Self(format!("<svg class=\"{class}{fits}\" {view} role=\"group\" aria-label=\"{label}\">"))
     }
 
-    /// Writes markup as it is.
+    /// Writes markup unchanged.
     pub fn write(&mut self, markup: Arguments<'_>) {
         self.0.write_fmt(markup).expect("memory takes it");
     }
@@ -52,7 +52,7 @@ impl Svg {
         self.write(format_args!("<rect x=\"{x}\" y=\"{y}\" {size} rx=\"{rx}\"/>"));
     }
 
-    /// A text at a place, if there is one.
+    /// A text at a place, unless it is empty.
     pub fn label(&mut self, class: &str, (x, y): (f64, f64), text: &str, anchor: Anchor) {
         if !text.is_empty() {
             let (x, y, anchor, text) = (Px(x), Px(y), <&str>::from(anchor), escaped(text));
@@ -76,7 +76,7 @@ impl Svg {
     }
 }
 
-/// The text as far as it fits into a width, in letters of a mean width; nothing if that is not even a few of them.
+/// The text cut to a width, given the mean width of a letter; empty if only a few letters would fit.
 pub fn fitting(text: &str, width: f64, letter: f64) -> String {
     let n_fit = (width / letter).max(0.0) as usize;
     match text.chars().count() {
@@ -86,12 +86,12 @@ pub fn fitting(text: &str, width: f64, letter: f64) -> String {
     }
 }
 
-/// The text in two lines as far as it fits, parted between words.
+/// The text in two lines, cut to a width and split between words.
 pub fn in_two_lines(text: &str, width: f64, letter: f64) -> (String, String) {
     let Some((end, _)) = text.char_indices().nth((width / letter).max(0.0) as usize) else {
         return (text.to_owned(), String::new());
     };
-    // A long word is parted where the line ends.
+    // A long word is split at the end of the line.
     let end = text[..end].rfind(' ').filter(|space| *space >= end / 3).unwrap_or(end);
     (text[..end].trim_end().to_owned(), fitting(text[end..].trim_start(), width, letter))
 }

@@ -1,4 +1,4 @@
-//! What the page does with texts, addresses and graphs.
+//! The page's handling of texts, addresses and graphs.
 
 use super::asked::{Asked, Tab};
 use super::layers::{lay_out, reduced};

@@ -1,4 +1,4 @@
-//! The slider over the log: at once the histogram of how far the tasks were, and what happened when.
+//! The slider over the log, with a histogram of the stages of tasks, and marks for events.
 
 use std::fmt::Write;
 
@@ -12,9 +12,9 @@ use crate::views::{CountsAt, EventFilter, Mark, Stage};
 
 /// The bars of the histogram.
 const N_BARS: usize = 120;
-/// The height of the histogram, in hundredths of which bars are drawn.
+/// The height of the histogram; bars are drawn in hundredths of it.
 const HEIGHT: u32 = 100;
-/// The stages from the ground up, each with its class.
+/// The stages from bottom to top, each with its class.
 const LAYERS: [(&str, &[Stage]); 7] = [
     ("s-done", &[Stage::Done]),
     ("s-fail", &[Stage::Failed]),
@@ -34,11 +34,11 @@ struct Time<'a> {
     bars: Vec<(String, String)>,
     /// The marks, and their places in percent of the width.
     marks: Vec<(&'a Mark, f64)>,
-    /// The place of the position that is shown, and of its label beside it.
+    /// The place of the position shown, and of its label next to it.
     head: (f64, String),
 }
 
-/// A link to another moment; without an address there is none.
+/// A link to another moment; disabled without an address.
 struct Step {
     name: &'static str,
     label: &'static str,
@@ -46,7 +46,6 @@ struct Step {
     href: String,
 }
 
-/// The time line.
 pub async fn time(look: &Look<'_>) -> Result<Markup, Failure> {
     let all = look.head.marks().await?;
     let mut bars = Vec::new();
@@ -65,7 +64,7 @@ pub async fn time(look: &Look<'_>) -> Result<Markup, Failure> {
     Ok(Markup::of(&Time { look, steps, words, bars, marks, head }))
 }
 
-/// One path for each stage, with its class, of a rectangle for each bar.
+/// One path for each stage, with its class, made of a rectangle for each bar.
 fn paths(bars: &[CountsAt], first: usize, class: &str, n_max: u32) -> Vec<(String, String)> {
     let mut paths: Vec<_> = LAYERS.iter().map(|(layer, _)| (format!("{layer}{class}"), String::new())).collect();
     for (n, bar) in bars.iter().enumerate() {
@@ -112,7 +111,7 @@ fn placed(marks: &[Mark], percent: impl Fn(Position) -> f64) -> Vec<(&Mark, f64)
     let cell = |x: f64| (x / 0.9) as i64;
     for mark in marks.iter().rev() {
         let mut x = percent(mark.position);
-        // What would cover another of its kind is left out; beside one of another kind it stands apart.
+        // A mark that would cover another one of its kind is omitted; next to one of another kind it is shifted.
         if placed.iter().any(|(other, at)| cell(*at) == cell(x) && other.kind == mark.kind) {
             continue;
         }

@@ -1,4 +1,4 @@
-//! The time line: who did what when, in lanes.
+//! The time line of a plan, in lanes.
 
 use askama::Template;
 
@@ -10,22 +10,22 @@ use crate::text::rfc3339;
 use crate::views::{LaneBar, Stage, Timeline};
 use crewlog_mq::Timestamp;
 
-/// The width of the names of the lanes, which stay in view, and of the time beside them.
+/// The width of the names of the lanes, which stay in view, and of the times next to them.
 const NAMES: f64 = 116.0;
 const WIDTH: f64 = 790.0;
-/// Where time begins.
+/// The x coordinate where time begins.
 const LEFT: f64 = 4.0;
 const TOP: f64 = 22.0;
-/// The room of a long time in which nothing ran.
+/// The width of a long time without running tasks.
 const IDLE_WIDTH: f64 = 56.0;
-/// The most rows of one lane: what overlaps comes below.
+/// The most rows of one lane; overlapping bars go into further rows.
 const ROWS_MAX: usize = 6;
-/// The most bars: the newest.
+/// The most bars, the newest.
 const BARS_MAX: usize = 400;
 /// Distances of ticks, in seconds.
 const TICKS: [i64; 17] =
     [1, 5, 15, 30, 60, 300, 600, 900, 1_800, 3_600, 7_200, 10_800, 21_600, 43_200, 86_400, 604_800, 2_592_000];
-/// The room of the label of a tick.
+/// The width of a tick's label.
 const TICK_WIDTH: f64 = 56.0;
 const SECOND_US: i64 = 1_000_000;
 
@@ -57,7 +57,7 @@ pub async fn timeline(look: &Look<'_>) -> Result<Markup, Failure> {
     Ok(Markup::of(&Card { look, is_by_task, names, drawing, n_more }))
 }
 
-/// Keeps the newest bars, and says how many are left out.
+/// Keeps the newest bars, and returns the number of omitted ones.
 fn thin(timeline: &mut Timeline) -> usize {
     let mut begins: Vec<_> = timeline.lanes.iter().flat_map(|lane| &lane.bars).map(|bar| bar.from).collect();
     let n_more = begins.len().saturating_sub(BARS_MAX);
@@ -70,13 +70,13 @@ fn thin(timeline: &mut Timeline) -> usize {
     n_more
 }
 
-/// From time to pixels. Long times in which nothing ran take little room.
+/// Converts time to pixels. Long times without running tasks are shortened.
 struct Scale {
-    /// The long times in which nothing ran.
+    /// The long times without running tasks.
     idle: Vec<(i64, i64)>,
     from: i64,
     to: i64,
-    /// The time that is drawn at its length.
+    /// The time that is drawn to scale.
     n_even: i64,
 }
 
@@ -99,7 +99,7 @@ impl Scale {
         let n_busy = end - from - length(&idle);
         idle.retain(|(begin, end)| end - begin > (n_busy / 3).max(600 * SECOND_US));
         let n_even = end - from - length(&idle);
-        // In steps, so that not each moment is another drawing.
+        // Rounded, so that the drawing does not change at every moment.
         let step = (n_even / 400).max(SECOND_US);
         let more = step - n_even % step;
         Self { idle, from, to: end + more, n_even: n_even + more }
@@ -116,7 +116,7 @@ impl Scale {
     }
 }
 
-/// The names of the lanes, and the lanes. `second` says more about a lane.
+/// The names of the lanes, and the lanes. `second` is a subtitle for a lane.
 fn draw(
     look: &Look<'_>,
     timeline: &Timeline,
@@ -158,12 +158,12 @@ fn draw(
     (names.end(), svg.end())
 }
 
-/// Puts bars that overlap below each other: how many rows there are, and the row of each bar; none of what finds no place.
+/// Puts overlapping bars into separate rows: the number of rows, and the row of each bar, or `None` without space.
 fn pack(bars: &[LaneBar], scale: &Scale) -> (usize, Vec<Option<usize>>) {
     let mut ends: Vec<f64> = Vec::new();
     let mut place = |bar: &LaneBar| {
         let (from, to) = (scale.x(bar.from_us), scale.x(bar.to_us.unwrap_or(scale.to)));
-        // Nobody can see or reach so short a wait.
+        // Such a short wait is too small to see or click.
         if bar.to_us.is_some() && to - from < 3.0 && bar.stage != Stage::Running {
             return None;
         }
@@ -190,7 +190,7 @@ fn draw_bar(svg: &mut Svg, look: &Look<'_>, bar: &LaneBar, now_us: i64, scale: &
     svg.link(&format!("bar {class}"), &look.link_task(&bar.task), &words);
     svg.rect((from, top), (width, height), 4.0);
     let (room, rest) = (width - 12.0, if class == "b-fail" { "failed" } else { &bar.title });
-    // A name is shown whole or not at all.
+    // A name is shown in full or not at all.
     let text = match room > 80.0 {
         true => fitting(&format!("{} {rest}", bar.task), room, 6.5),
         false if bar.task.chars().count() as f64 * 7.0 <= room => bar.task.clone(),
@@ -200,12 +200,12 @@ fn draw_bar(svg: &mut Svg, look: &Look<'_>, bar: &LaneBar, now_us: i64, scale: &
     svg.close();
 }
 
-/// The class of a bar, and what it means.
+/// The class of a bar, and its meaning.
 fn looks(bar: &LaneBar) -> (&'static str, &'static str) {
     match (bar.stage, bar.then) {
         (Stage::Running, None) => ("b-run", "running"),
         (Stage::Running, Some(Stage::Done)) => ("b-done", "done"),
-        // A failed task whose plan tries again is planned until its timer is set.
+        // A failed task that will be retried is planned until its timer is set.
         (Stage::Running, Some(Stage::Failed | Stage::Retrying | Stage::Planned)) => ("b-fail", "failed"),
         (Stage::Running, Some(Stage::Waiting)) => ("b-done", "ran until it asked"),
         (Stage::Running, Some(Stage::Skipped)) => ("b-skip", "cancelled"),

@@ -1,4 +1,4 @@
-//! Words and markup: numbers, times and texts as the page writes them. Texts from the log cannot become markup.
+//! Words and markup: formats numbers, times and texts for the page. Texts from the log cannot become markup.
 
 use std::fmt::{Display, Formatter};
 
@@ -11,7 +11,7 @@ pub use crate::text::one_line as cut;
 use crate::text::{EPOCH, rfc3339, visible};
 use crate::views::{Counts, Stage};
 
-/// Markup that this program wrote: a template puts it in place as it is.
+/// Markup written by this program, which templates insert unchanged.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Markup(pub String);
 
@@ -30,13 +30,13 @@ impl Markup {
     }
 }
 
-/// A text between tags or in an attribute.
+/// A text escaped for use between tags or in an attribute.
 pub fn escaped(text: &str) -> String {
     let pairs = [('&', "&amp;"), ('<', "&lt;"), ('>', "&gt;"), ('"', "&quot;"), ('\'', "&#39;")];
     pairs.into_iter().fold(text.to_owned(), |markup, (c, entity)| markup.replace(c, entity))
 }
 
-/// A text of several lines, of at most `chars_max` characters, and whether that is all of it.
+/// A text of several lines, of at most `chars_max` characters, and true if it is complete.
 pub fn whole(text: &str, chars_max: usize) -> (String, bool) {
     match text.char_indices().nth(chars_max) {
         Some((end, _)) => (visible(&text[..end]), false),
@@ -58,7 +58,7 @@ pub fn grouped(n: impl Display) -> String {
     grouped
 }
 
-/// A text, and a link with a text.
+/// A text element, and a link with a text.
 pub fn span(text: &str) -> Markup {
     Markup(format!("<span dir=\"auto\">{}</span>", escaped(text)))
 }
@@ -67,7 +67,7 @@ pub fn link(href: &str, text: &str) -> Markup {
     Markup(format!("<a href=\"{}\"><bdi>{}</bdi></a>", escaped(href), escaped(text)))
 }
 
-/// The first of some things in words, and how many more there are.
+/// The first few items as text, and the number of the others.
 pub fn some_of<T>(all: &[T], n_max: usize, words: impl Fn(&T) -> String) -> String {
     let mut named: Vec<_> = all.iter().take(n_max).map(words).collect();
     named.extend((all.len() > n_max).then(|| format!("{} more", all.len() - n_max)));
@@ -98,7 +98,7 @@ fn timed(how: &str, moment: &str) -> Markup {
     Markup(format!("<time {how} datetime=\"{moment}\" title=\"{moment}\">{}</time>", clock(moment)))
 }
 
-/// The time of day of a log time; before the first event there is none.
+/// The time of day of a log time; empty before the first event.
 pub fn clock_of(moment: Timestamp) -> Markup {
     if moment == Timestamp::default() { Markup("the beginning".to_owned()) } else { at_clock(&rfc3339(moment)) }
 }
@@ -122,7 +122,7 @@ pub fn lasting(us: i64) -> String {
     }
 }
 
-/// What tasks in a stage are said to be.
+/// The word for a stage.
 pub fn of_stage(stage: Stage) -> &'static str {
     match stage {
         Stage::Done => "done",
@@ -136,14 +136,14 @@ pub fn of_stage(stage: Stage) -> &'static str {
     }
 }
 
-/// `9 done, 2 running`; the stages without tasks are left out.
+/// `9 done, 2 running`; stages without tasks are omitted.
 pub fn of_counts(counts: &Counts) -> String {
     let some = Stage::ALL.iter().map(|stage| (counts[*stage as usize], *stage)).filter(|(n, _)| *n > 0);
     let words: Vec<_> = some.map(|(n, stage)| format!("{} {}", grouped(n), of_stage(stage))).collect();
     if words.is_empty() { "no tasks".to_owned() } else { words.join(", ") }
 }
 
-/// A name of the JSON form as a word.
+/// The JSON name of a value as a word.
 pub fn name_of_value(value: &serde_json::Value) -> String {
     visible(value.as_str().unwrap_or_default())
 }

@@ -14,9 +14,9 @@ use super::state::{Mode, Panel, State};
 use crate::text::{one_line, rfc3339, visible};
 use crate::views::NeedView;
 
-/// From this size on all panels are shown.
+/// The size from which all panels are shown.
 const LARGE: (u16, u16) = (110, 30);
-/// The most lines of the needs above the other panels, with their frame.
+/// The most lines of the needs above the other panels, including their frame.
 const NEEDS_LINES_MAX: usize = 8;
 /// The longest line below the panels, in characters.
 const LINE_CHARS_MAX: usize = 1_000;
@@ -46,7 +46,7 @@ pub fn draw(state: &State, frame: &mut Frame) {
     draw_foot(state, frame, foot);
 }
 
-/// Where the panels are: all of them, or on a small terminal the needs and one other.
+/// The places of the panels: all of them, or on a small terminal the needs and one other.
 fn places(state: &State, area: Rect) -> Vec<(Panel, Rect)> {
     let n_needs = (state.shown.needs.len() + 2).clamp(3, NEEDS_LINES_MAX);
     let needs_lines = Constraint::Length(u16::try_from(n_needs).unwrap_or(u16::MAX));
@@ -118,7 +118,7 @@ fn draw_text(frame: &mut Frame, title: &str, text: &str, line: u16, area: Rect) 
     frame.render_widget(Paragraph::new(text).block(block).wrap(Wrap { trim: false }).scroll((line, 0)), area);
 }
 
-/// What was said last and what the keys do, or the line that is typed.
+/// The last message and the keys, or the line being typed.
 fn draw_foot(state: &State, frame: &mut Frame, area: Rect) {
     let note = one_line(&state.note, LINE_CHARS_MAX);
     let (above, below, is_typed) = match &state.mode {

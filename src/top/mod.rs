@@ -1,5 +1,5 @@
-//! `top`: a live view of the crew on the terminal. It shows the views, and what a person does in it are commands of the command
-//! line.
+//! `top`: a live view of the crew on the terminal. It shows the views, and a person's actions in it are commands of the
+//! command line.
 
 mod draw;
 mod screen;
@@ -30,15 +30,15 @@ use crate::runtime::Signals;
 use crate::session::{Remote, Session};
 use crate::views::Views;
 
-/// How often ages are drawn again.
+/// The interval for redrawing ages.
 const TICK: Duration = Duration::from_secs(1);
-/// The views are read again this often also without an event: an acknowledgement becomes overdue by time alone.
+/// The views are reloaded this often even without an event: an acknowledgement becomes overdue by time alone.
 const RELOAD: Duration = Duration::from_secs(15);
-/// A log that grows fast is read again after this time at the earliest.
+/// The shortest interval between reloads while the log grows fast.
 const REST: Duration = Duration::from_millis(200);
-/// The most events that are taken from the log at once.
+/// The most events taken from the log at once.
 const CHUNK: usize = 1_000;
-/// How long a command may take to end once the view is left.
+/// The time limit for running commands when the view is left.
 const STOP_MAX: Duration = Duration::from_secs(5);
 
 pub async fn top(session: &Session, at: Option<Position>) -> Result<Code, Failure> {
@@ -58,7 +58,7 @@ pub async fn top(session: &Session, at: Option<Position>) -> Result<Code, Failur
     View { session, crew, views, doing: JoinSet::new() }.run(state, Screen::take()?, signals).await
 }
 
-/// The view, and what it waits for.
+/// The view, and the futures that it waits for.
 struct View<'a> {
     session: &'a Session,
     crew: Arc<Crew>,
@@ -80,7 +80,7 @@ impl View<'_> {
             let event = tokio::select! {
                 Some(key) = keys.recv() => match key? {
                     keys::Event::Key(key) if !key.is_release() => Event::Key(key),
-                    // A new size is drawn.
+                    // The new size is drawn.
                     _other => continue,
                 },
                 Some(events) = grown.next() => match events.into_iter().filter_map(Result::err).find(Error::is_final) {
@@ -99,7 +99,7 @@ impl View<'_> {
             actions.into_iter().for_each(|action| self.begin(action));
         }
         drop(screen);
-        // A command that is under way is not left half done.
+        // A running command must not be left half done.
         let _ = timeout(STOP_MAX, self.doing.join_all()).await;
         Ok(Code::Done)
     }
@@ -128,7 +128,7 @@ impl View<'_> {
     }
 }
 
-/// Carries out a command of the command line.
+/// Runs a command of the command line.
 async fn perform(session: Session, words: Vec<String>) -> Event {
     let line = words.join(" ");
     let performed = match Cli::try_parse_from(["crewlog".to_owned()].into_iter().chain(words)) {
@@ -152,7 +152,7 @@ fn said(failure: &Failure) -> String {
     hints.iter().fold(format!("error: {message}"), |said, hint| format!("{said}; {hint}"))
 }
 
-/// Reads the keyboard in a thread of its own, which ends with the program.
+/// Reads the keyboard in a separate thread, which ends with the program.
 fn read_keys() -> Receiver<io::Result<keys::Event>> {
     let (to, read) = channel(16);
     std::thread::spawn(move || while to.blocking_send(keys::read()).is_ok() {});

@@ -1,4 +1,4 @@
-//! The terminal of `top`: taken for the view, and given back on every exit, also after a panic.
+//! The terminal of `top`: taken for the view, and restored on every exit, also after a panic.
 
 use std::fs::File;
 use std::io::{self, IsTerminal, stderr};
@@ -7,15 +7,15 @@ use std::sync::Arc;
 
 use ratatui::DefaultTerminal;
 
-/// The terminal, until this is dropped.
+/// The terminal, taken until this is dropped.
 pub struct Screen {
     pub terminal: DefaultTerminal,
-    /// Standard error as it was, if it is a terminal.
+    /// The original standard error, if it is a terminal.
     stderr: Arc<Option<OwnedFd>>,
 }
 
 impl Screen {
-    /// Takes the terminal. Warnings of this process are not shown while it is taken: they would be drawn into the view.
+    /// Takes the terminal. Warnings of this process are hidden meanwhile, since they would be drawn into the view.
     pub fn take() -> io::Result<Self> {
         let is_shown = stderr().is_terminal();
         let kept = Arc::new(if is_shown { Some(stderr().as_fd().try_clone_to_owned()?) } else { None });
@@ -34,7 +34,7 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // A terminal that has hung up takes nothing.
+        // A terminal that has hung up cannot be restored.
         let _ = ratatui::try_restore();
         give_back(&self.stderr);
     }

@@ -1,4 +1,4 @@
-//! What `top` shows of the log: the views as of one position.
+//! The views that `top` shows, as of one position.
 
 use crewlog_executors::crew::Kind;
 use crewlog_mq::{Error, Position, Range, Recorded, Timestamp};
@@ -14,18 +14,18 @@ use crate::views::{
 
 /// The most plans that are listed: the open ones first, then the newest.
 const PLANS_MAX: usize = 200;
-/// The most events that are listed: the newest.
+/// The most events that are listed, the newest.
 const EVENTS_MAX: usize = 200;
 /// The longest text in a cell, in characters.
 const CELL_CHARS_MAX: usize = 400;
-/// Steps of the meter of an agent's context.
+/// The steps of the meter of an agent's context.
 const METER_STEPS: usize = 5;
 
-/// What to show: the views at a position, or now, with the tasks of a plan.
+/// The selection to show: the views at a position, or now, with the tasks of a plan.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Asked {
     pub at: Option<Position>,
-    /// The first plan of the list if unset or not in it.
+    /// The first plan of the list if unset or not in the list.
     pub plan: Option<String>,
 }
 
@@ -34,9 +34,9 @@ pub struct Asked {
 pub struct Shown {
     pub at: Position,
     pub head: Position,
-    /// Where the append before ends.
+    /// The end of the previous append.
     pub before: Option<Position>,
-    /// The log time of the position; of the present without one.
+    /// The log time of the position, or of the present.
     pub time: Timestamp,
     pub needs: Vec<NeedView>,
     pub plans: Vec<PlanLine>,
@@ -45,18 +45,18 @@ pub struct Shown {
     pub tasks: Vec<TaskLine>,
     pub agents: Vec<AgentView>,
     pub leases: Vec<LeaseView>,
-    /// The newest first.
+    /// Newest first.
     pub events: Vec<Recorded>,
 }
 
-/// A plan, and how many of its tasks are in each stage if it is an open one of the project.
+/// A plan, with the number of its tasks in each stage if it is an open one of the project.
 #[derive(Debug, Clone)]
 pub struct PlanLine {
     pub listed: ListedPlan,
     pub counts: Option<Counts>,
 }
 
-/// A task, and since when it is in its stage.
+/// A task, with the start of its stage.
 #[derive(Debug, Clone)]
 pub struct TaskLine {
     pub task: TaskShown,
@@ -64,7 +64,7 @@ pub struct TaskLine {
     pub since: Option<Timestamp>,
 }
 
-/// How a row looks, besides its words.
+/// The look of a row, besides its words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tone {
     Plain,
@@ -75,9 +75,9 @@ pub enum Tone {
 
 /// A row of a panel. Its texts are safe to show.
 pub struct Row {
-    /// The same for one thing as long as it is listed.
+    /// Identifies the item as long as it is listed.
     pub key: String,
-    /// Its place in the list of the view.
+    /// Its index in the list of the view.
     pub place: usize,
     pub cells: Vec<String>,
     pub tone: Tone,
@@ -154,7 +154,7 @@ impl Shown {
         Row::new(format!("{kind} {}", need.id), place, tone, &[&kind, &age, &who, &need.text])
     }
 
-    /// Everything about a thing in a panel, in lines that are safe to show.
+    /// All fields of an item in a panel, in lines that are safe to show.
     pub fn details(&self, panel: Panel, place: usize) -> Option<String> {
         let (json, first, heading): (_, _, &[&str]) = match panel {
             Panel::Needs => (json!(self.needs.get(place)?), "text", &["kind", "id"]),
@@ -216,7 +216,7 @@ impl Row {
         Self { key, place, cells, tone }
     }
 
-    /// Whether a cell has the text, in upper or lower case.
+    /// True if a cell contains the text, in any case.
     pub fn has(&self, text: &str) -> bool {
         let text = text.to_lowercase();
         self.cells.iter().any(|cell| cell.to_lowercase().contains(&text))
@@ -257,7 +257,7 @@ fn event((place, event): (usize, &Recorded)) -> Row {
 pub fn described(mut json: Value, first: &str, heading: &[&str]) -> String {
     let long = json.as_object_mut().and_then(|fields| fields.remove(first)).unwrap_or_default();
     let mut text = Vec::new();
-    // Memory takes it all.
+    // Writing to memory cannot fail.
     let _ = facts::print(&mut text, &json, heading, &[]);
     safe(&format!("{}\n\n{}", long.as_str().unwrap_or_default(), String::from_utf8_lossy(&text)))
 }

@@ -1,4 +1,4 @@
-//! What `top` shows and what it does on each event: pure, without a terminal and without the log.
+//! The state of `top` and its reactions to events: pure, without a terminal and without the log.
 
 use crewlog_executors::crew::Kind;
 use crewlog_mq::{Position, Timestamp};
@@ -9,7 +9,7 @@ use super::shown::{Asked, Row, Shown};
 use super::words::{answer, listed, settling};
 use crate::views::NeedView;
 
-/// How many lines a page key moves.
+/// The lines that a page key moves.
 const PAGE: isize = 10;
 
 const HELP: &str = "\
@@ -38,13 +38,12 @@ pub enum Panel {
     Log,
 }
 
-/// What the keys do.
+/// The meaning of the keys.
 #[derive(Debug, Default)]
 pub enum Mode {
-    /// Move in the panels.
     #[default]
     Browse,
-    /// Type what the rows of the panel must have.
+    /// Type the filter of the panel's rows.
     Filter,
     /// Type the answer to a question, or y or n to a request for permission.
     Answer { need: NeedView, text: String },
@@ -54,27 +53,26 @@ pub enum Mode {
     Read { title: &'static str, text: String, line: u16 },
 }
 
-/// What happens to the view.
+/// An event for the view.
 #[derive(Debug)]
 pub enum Event {
     Key(KeyEvent),
-    /// A second has passed.
     Tick(Timestamp),
-    /// The log got events.
+    /// The log has new events.
     Grew,
     Loaded(Asked, Box<Shown>),
     NotLoaded(String),
-    /// The mark that was looked for.
+    /// The mark that was searched for.
     Found(Option<Position>),
-    /// What a command said.
+    /// The message of a command.
     Performed(String),
 }
 
-/// What the view wants done.
+/// A request of the view.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Action {
     Load(Asked),
-    /// Carry out a command of these words. `yes` agrees to what an agent asks.
+    /// Run the command with these words. `yes` grants an agent's request.
     Perform {
         words: Vec<String>,
         yes: bool,
@@ -87,24 +85,24 @@ pub enum Action {
     Quit,
 }
 
-/// What is shown.
+/// The state of the view.
 #[derive(Default)]
 pub struct State {
     pub shown: Shown,
     pub asked: Asked,
     pub focus: Panel,
     pub mode: Mode,
-    /// What was said last.
+    /// The last message.
     pub note: String,
     /// The name of the working directory.
     pub folder: String,
     pub has_colour: bool,
     now: Timestamp,
-    /// By panel: the chosen row's place and key.
+    /// By panel: the index and key of the chosen row.
     chosen: [(usize, Option<String>); 6],
     filters: [String; 6],
     is_loading: bool,
-    /// Whether the log has more than is shown.
+    /// True if the log has newer events than those shown.
     is_stale: bool,
 }
 
@@ -123,7 +121,6 @@ impl State {
         state
     }
 
-    /// Takes in an event.
     pub fn update(&mut self, event: Event) -> Vec<Action> {
         match event {
             Event::Key(key) => return self.key(key),
@@ -154,7 +151,7 @@ impl State {
         self.asked.at.is_some()
     }
 
-    /// The rows of a panel that its filter lets through.
+    /// The rows of a panel that match its filter.
     pub fn rows(&self, panel: Panel) -> Vec<Row> {
         let now = if self.is_past() { self.shown.time } else { self.now };
         let mut rows = self.shown.rows(panel, now);
@@ -166,7 +163,7 @@ impl State {
         &self.filters[panel as usize]
     }
 
-    /// The chosen one of the rows: the same thing as before, if it is still there.
+    /// The index of the chosen row: the same item as before, if it is still there.
     pub fn chosen(&self, panel: Panel, rows: &[Row]) -> Option<usize> {
         let (place, key) = &self.chosen[panel as usize];
         let found = key.as_ref().and_then(|key| rows.iter().position(|row| row.key == *key));
@@ -176,7 +173,7 @@ impl State {
     fn take(&mut self, shown: Shown) {
         self.shown = shown;
         self.now = self.now.max(self.shown.time);
-        // A plan that is not there yet at a past position stays the one that is asked for.
+        // A plan that does not exist yet at a past position stays selected.
         self.asked.plan = self.asked.plan.take().or_else(|| self.shown.plan.clone());
         self.chosen[Panel::Plans as usize].1.clone_from(&self.shown.plan);
         for panel in Panel::ALL {
@@ -255,7 +252,7 @@ impl State {
             KeyCode::Char('L') if self.is_past() => return self.go(None),
             KeyCode::Char('}') => return vec![Action::Find { from: self.shown.at, is_forward: true }],
             KeyCode::Char('{') => {
-                // An append may have more than one failure; without a position a failure at the head is before it too.
+                // An append may have several failures; without a position, a failure at the head counts as before it.
                 let from = self.asked.at.unwrap_or(Position(self.shown.at.0 + 1));
                 return vec![Action::Find { from, is_forward: false }];
             }
@@ -264,7 +261,7 @@ impl State {
         Vec::new()
     }
 
-    /// Moves the choice in the panel. The tasks are those of the chosen plan.
+    /// Moves the choice in the panel. Choosing a plan shows its tasks.
     fn step(&mut self, by: isize) -> Vec<Action> {
         let rows = self.rows(self.focus);
         let Some(place) = self.chosen(self.focus, &rows) else { return Vec::new() };

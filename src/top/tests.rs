@@ -1,4 +1,4 @@
-//! The view on a terminal in memory: what is drawn, and what keys want done.
+//! The view on an in-memory terminal: the drawing, and the requests after keys.
 
 use crewlog_executors::crew::Kind;
 use crewlog_mq::{Position, Recorded, Timestamp};

@@ -1,4 +1,4 @@
-//! The words of the commands that settle what waits for a person.
+//! The commands that settle items that wait for a person.
 
 use crate::views::NeedView;
 
@@ -10,14 +10,14 @@ pub fn answer(need: &NeedView, option: Option<&str>, text: Option<&str>) -> Vec<
     words.map(str::to_owned).collect()
 }
 
-/// The line of the command that settles it, if it is one: lists are on the screen. It runs no tasks itself: workers do.
+/// The command that settles the item, unless it only lists something. It runs no tasks itself: workers do.
 pub fn settling(need: &NeedView) -> Option<String> {
     let command = need.commands.iter().find(|command| *command != "conflicts" && !command.starts_with("why "))?;
     let is_plan = command.starts_with("resume ") && split(command).len() == 2;
     Some(if is_plan { command.replacen("resume", "resume --detach", 1) } else { command.clone() })
 }
 
-/// The words of such a line. None of its names is taken for an option.
+/// The words of such a line. Its names are never parsed as options.
 pub fn listed(command: &str) -> Vec<String> {
     let mut words = split(command);
     let n_before = if command.starts_with("resume --detach ") { 2 } else { 1 };

@@ -1,4 +1,4 @@
-//! All conflicts of the log with their ends, as a fold: the detector itself forgets a conflict that is resolved.
+//! All conflicts of the log with their ends, as a fold: the detector itself forgets resolved conflicts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ struct Known {
 pub struct EveryConflict {
     detector: Conflicts,
     last: Moment,
-    /// Shared by the states that are kept: there may be many.
+    /// Shared by the stored states, which may be many.
     known: BTreeMap<(String, u64), Arc<Known>>,
 }
 
@@ -58,7 +58,7 @@ impl Fold for EveryConflict {
 }
 
 impl EveryConflict {
-    /// The conflicts, those with a tag if one is given.
+    /// The conflicts, or those with a tag.
     pub fn with(&self, tag: Option<&String>) -> impl Iterator<Item = ConflictView> {
         let known = self.known.values().filter(move |known| tag.is_none_or(|tag| known.tags.contains(tag)));
         known.map(|known| known.view.clone())

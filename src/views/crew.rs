@@ -1,4 +1,4 @@
-//! The crew of the project: agents, leases, messages, and what waits for a person.
+//! The crew of the project: agents, leases, messages, and everything that waits for a person.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use super::{AgentView, AsOf, LeaseView, MessageView, NeedView};
 use crate::text::rfc3339;
 
 impl AsOf {
-    /// The agents, and those that have left if wanted.
+    /// The agents, including those that have left if wanted.
     pub async fn agents(&self, with_left: bool) -> Result<Vec<AgentView>, Error> {
         let agents = self.handled(&self.kept.agents).await?;
         let is_shown = |agent: &Agent| with_left || agent.liveness != Liveness::Left;
@@ -22,12 +22,12 @@ impl AsOf {
         Ok(shown.map(|(name, agent)| AgentView::of(name, agent)).collect())
     }
 
-    /// Whether an agent of this name has ever joined.
+    /// True if an agent with this name has ever joined.
     pub async fn has_agent(&self, name: &str) -> Result<bool, Error> {
         Ok(self.handled(&self.kept.agents).await?.0.get(name).is_some())
     }
 
-    /// The leases and the waiting requests that are meant, by their agent, their target and their task.
+    /// The leases and waiting requests, filtered by agent, target and task.
     pub async fn leases(
         &self,
         is_meant: impl Fn(&str, &Target, Option<&String>) -> bool,
@@ -36,7 +36,7 @@ impl AsOf {
         Ok(shown(&leases.0, is_meant))
     }
 
-    /// The messages to an agent after a position, at most `limit`, the oldest first. The second value is true if there are more.
+    /// At most `limit` messages to an agent after a position, oldest first. The second value is true if there are more.
     ///
     /// # Errors
     /// A fault of the log.
@@ -58,7 +58,8 @@ impl AsOf {
         Ok(tracks.iter().flat_map(|(plan, track)| summaries(plan, &track.view)).collect())
     }
 
-    /// What waits for a person: what holds up work first, then by age. `command` makes a command line of the words of a command.
+    /// Everything that waits for a person: items that block work first, then by age. `command` makes a command line
+    /// from the words of a command.
     pub async fn needs(&self, command: impl Fn(&str) -> String) -> Result<Vec<NeedView>, Error> {
         let tracks = self.tracks().await?;
         let none = BTreeMap::new();

@@ -11,17 +11,17 @@ use super::AsOf;
 use crate::failure::{Code, Failure};
 use crate::text::rfc3339;
 
-/// The most causes that are followed, and the most effects that are named.
+/// The most causes that are followed, and the most effects that are listed.
 const LINKED_MAX: usize = 20;
 
-/// Which events are meant: all that are set must match.
+/// Selects events: all set fields must match.
 #[derive(Debug, Clone, Default)]
 pub struct EventFilter {
     pub plan: Option<String>,
     pub query: Query,
 }
 
-/// Another event that an event is linked with.
+/// A cause or effect of an event.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct Linked {
     #[schema(value_type = i64)]
@@ -32,7 +32,7 @@ pub struct Linked {
     pub created_at: String,
 }
 
-/// An event with what it came from and what followed from it.
+/// An event with its causes and effects.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct EventDetail {
     #[schema(value_type = i64)]
@@ -49,9 +49,9 @@ pub struct EventDetail {
     pub metadata: Value,
     pub tags: Vec<String>,
     pub created_at: String,
-    /// Its cause, the cause of that and so on, the nearest first, at most 20.
+    /// Its cause, the cause of that and so on, nearest first, at most 20.
     pub causes: Vec<Linked>,
-    /// What followed directly up to the position of the view, at most 20.
+    /// Its direct effects up to the position of the view, at most 20.
     pub effects: Vec<Linked>,
 }
 
@@ -68,8 +68,8 @@ impl Linked {
 }
 
 impl AsOf {
-    /// A page of events after a position, or before one, up to the position of the view. Of a plan it has the plan's and its tasks'
-    /// own events.
+    /// A page of events after a position, or before one, up to the position of the view. For a plan it has the events
+    /// of the plan and of its tasks.
     pub async fn events(&self, filter: &EventFilter, range: Range, limit: usize) -> Result<Page, Error> {
         let up_to = range.up_to.map_or(self.at, |up_to| up_to.min(self.at));
         let query = match &filter.plan {
@@ -82,7 +82,7 @@ impl AsOf {
     /// The event at a position.
     ///
     /// # Errors
-    /// A position without an event, or one after that of the view.
+    /// A position without an event, or beyond that of the view.
     pub async fn event(&self, position: Position) -> Result<EventDetail, Failure> {
         let missing = || Failure::new(Code::Nothing, format!("there is no event at position {position} yet"));
         let before = Position(position.0.checked_sub(1).filter(|before| *before >= 0).ok_or_else(missing)?);
@@ -93,7 +93,7 @@ impl AsOf {
         let mut cause = cause_of(recorded);
         while let Some(id) = cause.filter(|_| causes.len() < LINKED_MAX) {
             let found = self.store().read(&Query::event(id), Range::default(), 1).await?;
-            // An import may hold a circle: a cause comes before.
+            // An imported log may contain a cycle: only an earlier event counts as a cause.
             let Some(found) = found.events.into_iter().next().filter(|found| found.position < position) else { break };
             cause = cause_of(&found);
             causes.push(Linked::of(&found));

@@ -1,4 +1,4 @@
-//! Who works where: agents by directories, and the edits that leases did not cover.
+//! Agents by directory, and the edits without leases.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,16 +11,15 @@ use crewlog_planner::crew::target::Target;
 use super::{AsOf, EditView, FilesCell, FilesRow, FilesView};
 use crate::text::rfc3339;
 
-/// The most directories and agents of the table; those with most in them stay.
+/// The most directories and agents of the table; the busiest ones stay.
 const ROWS_MAX: usize = 40;
 const COLUMNS_MAX: usize = 12;
-/// The most edits.
 const EDITS_MAX: usize = 50;
-/// The most events that are read for them.
+/// The most events that are read for edits.
 const READ_MAX: usize = 2_000;
 
 impl AsOf {
-    /// Who holds which files, who means to touch them, and who touched them without a lease.
+    /// Agents by directory: the files that each leases, means to touch, or touched without a lease.
     pub async fn files(&self) -> Result<FilesView, Error> {
         let mut cells: BTreeMap<(String, String), FilesCell> = BTreeMap::new();
         let mut put = |path: &str, agent: &str, to: fn(&mut FilesCell) -> &mut Vec<String>| {
@@ -72,7 +71,7 @@ impl AsOf {
         Ok(FilesView { at: self.at, rows, agents, edits, n_more })
     }
 
-    /// The last refused edits and changes without a lease, of one file or of all, the newest first.
+    /// The last refused edits and changes without a lease, of one file or of all, newest first.
     pub async fn edits(&self, of: Option<&Target>, limit: usize) -> Result<Vec<EditView>, Error> {
         let query = Query::aggregate(leases::STREAM, self.project()).of_types(["EditRefused", "UnleasedEdit"]);
         let (mut found, mut n_read, mut rest) = (Vec::new(), 0, Some(Range::up_to(self.at).backwards()));
@@ -85,7 +84,7 @@ impl AsOf {
                         (target.path, Some(holder.agent), Some(lease), at)
                     }
                     LeaseEvent::UnleasedEdit { path, agent, lease, at, .. } => (path, agent, lease, at),
-                    // The query gives no other.
+                    // The query selects no other types.
                     _another => continue,
                 };
                 let overlaps = |of: &Target| Target::literal(&path).is_ok_and(|edited| of.overlaps(&edited));
@@ -109,7 +108,7 @@ fn directory(path: &str) -> String {
     if folders.is_empty() { "./".to_owned() } else { format!("{}/", folders.join("/")) }
 }
 
-/// The names that occur most, at most `max`.
+/// The most frequent names, at most `max`.
 fn most<'a>(names: impl Iterator<Item = &'a String>, max: usize) -> BTreeSet<String> {
     let mut counts: BTreeMap<&String, usize> = BTreeMap::new();
     names.for_each(|name| *counts.entry(name).or_default() += 1);

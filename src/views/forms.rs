@@ -24,12 +24,12 @@ pub struct ListedPlan {
     pub title: String,
     pub status: &'static str,
     pub created_at: String,
-    /// Of a fork: the plan that it goes on from, the position and the reason.
+    /// For a fork: its parent, the position and the reason.
     #[schema(value_type = Option<Object>)]
     pub parent: Option<crewlog_planner::plan::Parent>,
-    /// Whether nothing more is started because of its budget.
+    /// True if its budget keeps tasks from starting.
     pub is_held_by_budget: bool,
-    /// True of a standing plan with nothing left to do.
+    /// True for a standing plan with nothing left to do.
     pub waits_for_work: bool,
 }
 
@@ -40,34 +40,34 @@ pub struct AgentView {
     /// `alive`, `stuck`, `lost` or `left`.
     #[schema(value_type = String)]
     pub liveness: Value,
-    /// What it says that it does.
+    /// Its reported activity.
     #[schema(value_type = String)]
     pub activity: Value,
     pub program: String,
     pub model: Option<String>,
     pub capabilities: Vec<String>,
-    /// The paths and patterns that it looks after.
+    /// The paths and patterns that it intends to change.
     pub focus: Vec<String>,
     pub worktree: String,
     pub session: String,
     pub epoch: u64,
-    /// When this session joined.
+    /// The time when this session joined.
     pub since: String,
-    /// When it was last seen, to the minute.
+    /// The time when it was last seen, to the minute.
     pub seen: String,
     pub task: Option<String>,
     pub step: Option<String>,
     pub note: Option<String>,
-    /// How full its context is, in percent.
+    /// The used part of its context, in percent.
     pub context_usage: Option<u8>,
 }
 
 /// A lease on a file or a pattern, or a request that waits for one.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct LeaseView {
-    /// Its number; null of a request that waits.
+    /// Its number; null for a waiting request.
     pub lease: Option<u64>,
-    /// The number of the request that waits.
+    /// The number of the waiting request.
     pub waiting: Option<u64>,
     pub agent: String,
     pub worktree: String,
@@ -82,7 +82,7 @@ pub struct LeaseView {
     pub until: String,
 }
 
-/// Something that waits for a person.
+/// An item that waits for a person.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct NeedView {
     /// `permission`, `question`, `failure`, `parked`, `stopped`, `paused`, `conflict` or `overdue`.
@@ -96,7 +96,7 @@ pub struct NeedView {
     pub choices: Vec<String>,
     pub since: Option<String>,
     pub age_ms: Option<u64>,
-    /// The tasks that cannot go on, at most 20.
+    /// The tasks that it blocks, at most 20.
     pub holds_up: Vec<String>,
     /// The command lines that settle it.
     pub commands: Vec<String>,
@@ -122,12 +122,12 @@ pub struct MessageView {
     pub ack_is_due: bool,
 }
 
-/// Tasks that are held at the same time and touch the same files.
+/// Tasks held at the same time that touch the same files.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct ConflictView {
     pub project: String,
     pub conflict: u64,
-    /// Where it was detected.
+    /// The position of its detection.
     #[schema(value_type = i64)]
     pub position: Position,
     pub since: String,
@@ -147,7 +147,7 @@ pub struct ConflictHolder {
     pub patterns: Vec<String>,
 }
 
-/// How a conflict ended.
+/// The end of a conflict.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Resolved {
     #[schema(value_type = i64)]
@@ -175,14 +175,14 @@ pub struct EditView {
     pub event: String,
     pub path: String,
     pub agent: Option<String>,
-    /// The lease that it went against.
+    /// The violated lease.
     pub lease: Option<u64>,
     #[schema(value_type = i64)]
     pub position: Position,
     pub at: String,
 }
 
-/// Who works where: agents by directories.
+/// Agents by directory.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct FilesView {
     #[schema(value_type = i64)]
@@ -190,31 +190,31 @@ pub struct FilesView {
     /// The columns.
     pub agents: Vec<String>,
     pub rows: Vec<FilesRow>,
-    /// The last refused edits and changes without a lease, the newest first.
+    /// The last refused edits and changes without a lease, newest first.
     pub edits: Vec<EditView>,
-    /// Directories and agents that are left out.
+    /// The number of omitted directories and agents.
     pub n_more: usize,
 }
 
-/// A directory, and what each agent does in it, in the order of the columns.
+/// A directory, with a cell for each agent, in the order of the columns.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct FilesRow {
     pub directory: String,
     pub cells: Vec<FilesCell>,
 }
 
-/// What an agent does in a directory.
+/// An agent's work in a directory.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, ToSchema)]
 pub struct FilesCell {
-    /// The paths that it holds.
+    /// The paths that it leases.
     pub holds: Vec<String>,
-    /// The paths that it means to touch: those of its tasks and of its requests that wait.
+    /// The paths that it means to touch: those of its tasks and of its waiting requests.
     pub means: Vec<String>,
     /// The paths that it touched without a lease.
     pub touched: Vec<String>,
 }
 
-/// A moment that is marked on the time line.
+/// A marked moment on the time line.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct Mark {
     #[schema(value_type = i64)]
@@ -225,7 +225,7 @@ pub struct Mark {
     pub at: String,
 }
 
-/// How many tasks are in each stage up to a position.
+/// The number of tasks in each stage as of a position.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct CountsAt {
     #[schema(value_type = i64)]
@@ -245,7 +245,7 @@ pub struct CountsView {
     pub counts: Vec<CountsAt>,
 }
 
-/// What is known about an agent, a task or a file; or why a plan stands still.
+/// Facts about an agent, a task or a file; or the reason why a plan is not running.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct WhyView {
     #[schema(value_type = i64)]

@@ -1,4 +1,4 @@
-//! The graph of a plan: what waits for what, in the steps in which it can run.
+//! The graph of a plan: its dependencies, and the steps in which tasks can run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use super::track::{Stage, Track};
 use super::{AsOf, Counts, N_STAGES};
 use crate::text::one_line;
 
-/// With more tasks, those of one step are one node, unless that step is opened.
+/// With more tasks, those of one step form one node, unless that step is opened.
 pub const NODES_MAX: usize = 200;
 /// The longest title of a node, in characters.
 const TITLE_CHARS_MAX: usize = 80;
@@ -27,34 +27,34 @@ pub struct PlanGraph {
     /// The steps on the critical path that have not ended.
     pub n_steps_left: usize,
     pub nodes: Vec<GraphNode>,
-    /// Pairs of nodes, by their place in `nodes`: the second waits for the first.
+    /// Pairs of indexes in `nodes`: the second node waits for the first.
     pub edges: Vec<(usize, usize)>,
 }
 
 /// A task, or all tasks of a step of a large plan.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct GraphNode {
-    /// The task's label or number; of a group `step N`.
+    /// The task's label or number; for a group `step N`.
     pub name: String,
     pub title: String,
     /// The earliest step in which it can run, from 0.
     pub step: usize,
-    /// Of a group the first stage in which it has tasks that have not ended.
+    /// For a group, the most relevant stage among its tasks.
     pub stage: Stage,
     pub is_critical: bool,
-    /// Whether it can start now.
+    /// True if it can start now.
     pub is_startable: bool,
-    /// Whether it was added while the plan ran.
+    /// True if it was added while the plan ran.
     pub is_added: bool,
-    /// How many tasks it stands for.
+    /// The number of its tasks.
     pub n_tasks: usize,
-    /// The tasks of a group in each stage, in the order of the stages.
+    /// The number of a group's tasks in each stage, in the order of the stages.
     #[schema(value_type = Vec<u32>)]
     pub counts: Counts,
 }
 
 impl AsOf {
-    /// The graph of a plan. Of a large one, `open` is the step whose tasks are shown one by one.
+    /// The graph of a plan. For a large one, `open` is the step whose tasks are shown separately.
     pub async fn graph(&self, plan: &str, open: Option<usize>) -> Result<PlanGraph, Error> {
         let track = self.track(plan).await?;
         Ok(graph(plan, self.at, &track, open))
@@ -113,7 +113,7 @@ impl GraphNode {
         self.is_critical |= is_critical;
         self.is_startable |= is_startable;
         self.is_added |= is_added;
-        // What is most worth a look: a failure, then what runs or waits, then what is to come.
+        // The most interesting stage: failures, then running or waiting tasks, then planned ones.
         let rank = |stage| match stage {
             Stage::Failed => 0,
             Stage::Waiting => 1,

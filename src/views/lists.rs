@@ -1,4 +1,4 @@
-//! Lists: the plans, conflicts and statistics of the log, and what is marked on the time line of a plan.
+//! Lists: the plans, conflicts and statistics of the log, and the marks on the time line.
 
 use crewlog_executors::projecting::Projected;
 use crewlog_mq::{Error, Position, Query, Range, Recorded};
@@ -17,11 +17,11 @@ use crate::queries::unreadable_plan;
 use crate::terminal::say;
 use crate::text::{one_line, rfc3339};
 
-/// The most marks: the newest.
+/// The most marks, the newest.
 const MARKS_MAX: usize = 500;
 
 impl AsOf {
-    /// All plans of the log, the oldest first. One that cannot be read is left out with a warning.
+    /// All plans of the log, oldest first. An unreadable one is omitted with a warning.
     pub async fn plans(&self) -> Result<Vec<ListedPlan>, Error> {
         let mut listed = Vec::new();
         if self.is_server {
@@ -30,7 +30,7 @@ impl AsOf {
             }
             return Ok(listed);
         }
-        // What a command summarizes is kept in the snapshot, for the next command.
+        // The snapshot keeps new summaries for the next command.
         let mut list = Projected::<PlanList>::read(self.store(), Some(self.at)).await?;
         for plan in list.state.plans().cloned().collect::<Vec<_>>() {
             let Some((summary, n_events)) = self.summary(&plan).await? else { continue };
@@ -44,7 +44,7 @@ impl AsOf {
         Ok(listed)
     }
 
-    /// The summary of a plan, and how many events had to be folded for it.
+    /// The summary of a plan, and the number of events folded for it.
     async fn summary(&self, plan: &listing::ListedPlan) -> Result<Option<(PlanSummary, usize)>, Error> {
         if let Some(summary) = plan.summary.clone().filter(|_| !plan.has_changed) {
             return Ok(Some((summary, 0)));
@@ -72,7 +72,7 @@ impl AsOf {
         Ok(PlanShown { forks, ..PlanShown::of(plan, self.at, &track.view) })
     }
 
-    /// The statistics of each project, or of one: zeros when it has no plans.
+    /// The statistics of each project, or of one: zeros if it has no plans.
     pub async fn statistics(&self, project: Option<String>) -> Result<Vec<ProjectFigures>, Error> {
         let statistics = &self.folded::<Statistics>(&self.kept.statistics).await?.0;
         Ok(match project {
@@ -99,7 +99,7 @@ impl AsOf {
         Ok(found)
     }
 
-    /// What is marked on the time line of the whole log up to this position: failures, conflicts, questions and checkpoints.
+    /// The marks on the time line of the log up to this position: failures, conflicts, questions and checkpoints.
     pub async fn marks(&self) -> Result<Vec<Mark>, Error> {
         let query = Query::stream(claim::STREAM).of_type("TaskFailed");
         let query = query.or(Query::stream(event::STREAM).of_types(["ClarificationRequested", "CheckpointNamed"]));
@@ -111,7 +111,7 @@ impl AsOf {
         Ok(marks)
     }
 
-    /// How many tasks of a plan were in each stage, at `n` positions evenly spaced over the log.
+    /// The number of a plan's tasks in each stage, at `n` positions evenly spaced over the log.
     pub async fn counts(&self, plan: &str, n: usize) -> Result<CountsView, Error> {
         let track = self.track(plan).await?;
         let n = i64::try_from(n.max(1)).unwrap_or(i64::MAX);
@@ -130,7 +130,7 @@ impl ListedPlan {
 }
 
 impl ConflictView {
-    /// A conflict that is not resolved yet.
+    /// An unresolved conflict.
     pub(super) fn of(project: &str, detected: &ConflictEvent, since: Moment) -> Option<Self> {
         let ConflictEvent::ConflictDetected { conflict, pattern, holders, n_holders } = detected else { return None };
         let holder = |Holder { plan, task, executor, patterns }: &Holder| ConflictHolder {

@@ -1,8 +1,9 @@
-//! The views: what the log says as of a position. The command line, MCP, HTTP, the pages and the terminal view all show these;
-//! none of them folds anything itself.
+//! The views: the state of the log as of a position. The command line, MCP, HTTP, the page and the terminal view all
+//! show these, and fold nothing themselves.
 //!
-//! A view is made of folds of events, kept warm in memory at some positions ([`warm`]), so it costs little at the head and at any
-//! position. Each has a JSON form, documented by its type. A view at a position has whole appends only: none that goes on after it.
+//! A view is made of folds of events, kept in memory at some positions ([`warm`]), so it is cheap at the head and at
+//! any position. Each has a JSON form, documented by its type. A view includes only appends that are complete at its
+//! position.
 
 mod conflicts;
 mod crew;
@@ -47,15 +48,15 @@ use self::warm::{Folded, Handled, Warm};
 use crate::failure::Failure;
 use crate::queries::beyond;
 
-/// The most states of plans that are kept; those of the plan that was not asked for longest go first.
+/// The most stored states of plans; those of the least recently used plan are dropped first.
 const PLAN_STATES_MAX: usize = 600;
 
 /// The views of a project on a log.
 pub struct Views {
     crew: Arc<Crew>,
-    /// What is kept of the log as it is, until the log goes back.
+    /// Cached folds of the log, until it goes back.
     kept: Mutex<Arc<Kept>>,
-    /// Whether many positions will be asked for.
+    /// True if many positions will be requested.
     is_server: bool,
 }
 
@@ -94,9 +95,9 @@ impl Kept {
 pub struct AsOf {
     /// The position, at which an append ends.
     pub at: Position,
-    /// The log time of that position; of the present without one.
+    /// The log time of that position, or of the present.
     pub now: Timestamp,
-    /// Whether a position was asked for.
+    /// True if a position was requested.
     pub is_past: bool,
     crew: Arc<Crew>,
     kept: Arc<Kept>,
@@ -104,7 +105,7 @@ pub struct AsOf {
 }
 
 impl Views {
-    /// The views for one command, or for a server, which is asked for many positions.
+    /// The views for one command, or for a server, which needs many positions.
     pub fn new(crew: Arc<Crew>, is_server: bool) -> Self {
         let kept = Mutex::new(Kept::on(crew.store()));
         Self { crew, kept, is_server }
@@ -113,7 +114,7 @@ impl Views {
     /// The views as of a position, or now.
     ///
     /// # Errors
-    /// A position that the log does not reach.
+    /// A position beyond the end of the log.
     pub async fn as_of(&self, at: Option<Position>) -> Result<AsOf, Failure> {
         let (kept, head) = self.of_log().await?;
         if let Some(at) = at.filter(|at| *at > head) {
@@ -128,7 +129,7 @@ impl Views {
         Ok(AsOf { at: position, now, is_past: at.is_some(), crew, kept, is_server })
     }
 
-    /// What is kept, and the last position of the log. After the log went back, a server begins again.
+    /// The cache, and the last position of the log. After the log went back, a server starts a new one.
     async fn of_log(&self) -> Result<(Arc<Kept>, Position), Error> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).clone();
         match kept.store.head().await {
@@ -150,17 +151,14 @@ async fn time_of(store: &EventStore, at: Position) -> Result<Timestamp, Error> {
 }
 
 impl AsOf {
-    /// The log.
     pub fn store(&self) -> &EventStore {
         &self.kept.store
     }
 
-    /// The project.
     pub fn project(&self) -> &str {
         self.crew.project()
     }
 
-    /// The crew.
     pub fn crew(&self) -> &Arc<Crew> {
         &self.crew
     }
@@ -172,7 +170,7 @@ impl AsOf {
         Ok(Self { at, now, is_past: true, ..self.clone() })
     }
 
-    /// A plan and how it came to be as it is. That of a plan that did not exist yet has no events.
+    /// A plan with its history. Without events if the plan did not exist yet.
     pub async fn track(&self, plan: &str) -> Result<Arc<Track>, Error> {
         let warm = {
             let mut plans = self.kept.plans.lock().unwrap_or_else(PoisonError::into_inner);
@@ -195,10 +193,10 @@ impl AsOf {
         &self,
         warm: &Warm<Folded<P>>,
     ) -> Result<Arc<Folded<P>>, Error> {
-        // Snapshots are of the log as it is stored, and so are the events after them.
+        // Snapshots contain stored events, so the events after them are read as stored, too.
         let store = self.store().clone().as_stored();
         let base = async {
-            // A server that looks at the past keeps states on the way.
+            // A server that shows the past stores states on the way.
             if self.is_past && self.is_server { Ok(None) } else { Folded::read(self.store(), self.at).await }
         };
         warm.at(self.at, self.is_past, base, |range| {
@@ -208,7 +206,7 @@ impl AsOf {
         .await
     }
 
-    /// All conflicts. No snapshot has those that are resolved, so the first time reads the whole log.
+    /// All conflicts. No snapshot has the resolved ones, so the first call reads the whole log.
     async fn every_conflict(&self) -> Result<Arc<EveryConflict>, Error> {
         let store = self.store().clone().as_stored();
         let records = |range| store.records(&Query::all(), range);
@@ -237,7 +235,7 @@ impl AsOf {
         Ok(list.0.open().filter(|plan| plan.tags.contains(&tag)).map(|plan| plan.id.clone()).collect())
     }
 
-    /// The open plans of the project that can be read, by their id.
+    /// The readable open plans of the project, by id.
     pub async fn tracks(&self) -> Result<BTreeMap<String, Arc<Track>>, Error> {
         let mut tracks = BTreeMap::new();
         for plan in self.open_plans().await? {

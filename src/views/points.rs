@@ -1,4 +1,4 @@
-//! Points of a plan's history that have names: its checkpoints and its forks.
+//! Named points of a plan's history: its checkpoints and its forks.
 
 use crewlog_mq::{EventStore, Position, Query, Range};
 use crewlog_planner::event::{self, Event};
@@ -22,14 +22,14 @@ pub struct ForkJson {
 #[derive(Serialize)]
 pub struct CheckpointJson {
     pub name: String,
-    /// The position of the event that gave it.
+    /// The position of its event.
     pub at: Position,
     pub created_at: String,
-    /// The plan whose event it is: of a fork it may be another.
+    /// The plan whose event it is: for a fork it may be an ancestor.
     pub plan: String,
 }
 
-/// The checkpoints of a plan in order; a fork has those of the history that it shares, too.
+/// The checkpoints of a plan in order, including those of the history that a fork shares.
 pub async fn checkpoints_of(store: &EventStore, plan: &str) -> Result<Vec<CheckpointJson>, Failure> {
     let mut checkpoints = Vec::new();
     let query = Query::stream(event::STREAM).of_type("CheckpointNamed");
@@ -44,7 +44,7 @@ pub async fn checkpoints_of(store: &EventStore, plan: &str) -> Result<Vec<Checkp
     Ok(checkpoints)
 }
 
-/// The forks of a plan up to a position, the oldest first; not those of its forks.
+/// The forks of a plan up to a position, oldest first, without their own forks.
 pub async fn forks_of(store: &EventStore, plan: &str, up_to: Position) -> Result<Vec<ForkJson>, Failure> {
     let mut forks = Vec::new();
     let query = Query::stream(event::STREAM).of_type("PlanForked");

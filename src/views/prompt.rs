@@ -1,4 +1,4 @@
-//! The prompt of an attempt of a task, as its agent gets it.
+//! The prompt of an attempt of a task.
 
 use crewlog_executors::prompts::{PromptError, prompt_of};
 use crewlog_mq::{EventStore, Position, Query, Range};
@@ -15,11 +15,11 @@ pub struct Prompt {
     pub at: Position,
     /// The text, rendered again.
     pub rendered: String,
-    /// The digest of the text that an agent has started with.
+    /// The digest of the agent's original prompt.
     pub recorded: Option<PromptDigest>,
 }
 
-/// Renders the prompt of an attempt that was dispatched in a range of the log; nothing if none was.
+/// Renders the prompt of an attempt dispatched in a range of the log; `None` without a dispatch.
 ///
 /// # Errors
 /// A task that is not for agents, and faults of the log.

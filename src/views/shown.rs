@@ -1,4 +1,4 @@
-//! A plan with its tasks and questions, as `show` gives it. All keys are always there; absent values are null or empty.
+//! A plan with its tasks and questions, as `show` prints it. All keys are present; absent values are null or empty.
 
 use crewlog_mq::Position;
 use crewlog_planner::event::{Budget, Timer, Usage};
@@ -19,7 +19,7 @@ pub struct PlanShown {
     pub status: &'static str,
     #[schema(value_type = i64)]
     pub at: Position,
-    /// Of a fork: the plan that it goes on from, the position and the reason.
+    /// For a fork: its parent, the position and the reason.
     #[schema(value_type = Option<Object>)]
     pub parent: Option<Parent>,
     pub tasks: Vec<TaskShown>,
@@ -27,7 +27,7 @@ pub struct PlanShown {
     pub deadline: Option<String>,
     /// The task whose failure stopped it.
     pub stopped_by: Option<String>,
-    /// What its tasks have used.
+    /// The usage of its tasks.
     #[schema(value_type = Object)]
     pub spent: Usage,
     pub budget: BudgetShown,
@@ -39,7 +39,7 @@ pub struct PlanShown {
     pub forks: Vec<ForkJson>,
 }
 
-/// The limits of a plan; null where it has none.
+/// The limits of a plan; null for no limit.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct BudgetShown {
     pub tokens: Option<u64>,
@@ -75,7 +75,7 @@ pub struct TaskShown {
     pub retry_at: Option<String>,
     /// The task that it undoes.
     pub compensates: Option<String>,
-    /// The plan that does its work.
+    /// The sub-plan that carries it out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan: Option<String>,
 }
@@ -99,7 +99,7 @@ impl PlanShown {
         Self::of_tasks(plan, at, view, |_| true)
     }
 
-    /// The same with some of its tasks and their questions only.
+    /// The same with only some tasks and their questions.
     pub fn of_tasks(plan: &str, at: Position, view: &PlanView, is_shown: impl Fn(TaskId) -> bool) -> Self {
         let state = view.state();
         let Budget { tokens, cost_micros, duration_ms } = state.config.budget;

@@ -1,4 +1,4 @@
-//! When the tasks of a plan were in which stage, in lanes by executor or by task.
+//! The stages of a plan's tasks over time, in lanes by executor or by task.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::text::{one_line, rfc3339};
 
 /// The most lanes; those with the newest bars stay.
 const LANES_MAX: usize = 60;
-/// The lane of what nobody holds.
+/// The lane of tasks without a holder.
 const NOBODY: &str = "nobody yet";
 
 /// The time line of a plan.
@@ -21,16 +21,16 @@ pub struct Timeline {
     pub plan: String,
     #[schema(value_type = i64)]
     pub at: Position,
-    /// The log time of that position; of the present without one.
+    /// The log time of that position, or of the present.
     pub now: String,
     /// In microseconds since 1970.
     pub now_us: i64,
     pub lanes: Vec<Lane>,
-    /// Lanes that are left out.
+    /// The number of omitted lanes.
     pub n_more: usize,
 }
 
-/// What one executor did, or what became of one task.
+/// The bars of one executor or one task.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct Lane {
     pub name: String,
@@ -50,7 +50,7 @@ pub struct LaneBar {
     pub from_us: i64,
     /// Null while it lasts.
     pub to_us: Option<i64>,
-    /// The stage that followed.
+    /// The next stage.
     pub then: Option<Stage>,
 }
 

@@ -1,4 +1,4 @@
-//! What the views know of a plan: its state, and how its tasks came to it.
+//! A plan as the views need it: its state, and the history of its tasks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,21 +16,21 @@ use utoipa::ToSchema;
 
 use super::warm::{Fold, every_other};
 
-/// The most changes of the counts that are kept; then every other one is dropped.
+/// The most stored changes of the counts; beyond it every other one is dropped.
 const COUNTS_MAX: usize = 4_000;
-/// The most bars that are kept of a task: the newest.
+/// The most stored bars of a task, the newest.
 const BARS_MAX: usize = 64;
-/// How many stages there are.
+/// The number of stages.
 pub const N_STAGES: usize = 8;
 
-/// How far a task is.
+/// The stage of a task.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, ToSchema, strum::IntoStaticStr, strum::VariantArray,
 )]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum Stage {
-    /// It ended well.
+    /// It completed.
     Done,
     /// It failed or timed out.
     Failed,
@@ -84,18 +84,18 @@ pub struct Point {
     pub at: Timestamp,
 }
 
-/// A time that a task spent in one stage, from which it can go on.
+/// The time that a task spent in one stage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bar {
     pub stage: Stage,
-    /// Who held it, as the log names executors.
+    /// Its holder, as the log names executors.
     pub executor: Option<String>,
     pub from: Point,
-    /// Where the stage ended, and the stage that followed.
+    /// The end of the stage, and the next stage.
     pub ended: Option<(Point, Stage)>,
 }
 
-/// The history of a plan as the views need it.
+/// A plan's history for the views.
 #[derive(Clone, Default)]
 pub struct Track {
     pub view: PlanView,
@@ -103,11 +103,11 @@ pub struct Track {
     bars: BTreeMap<TaskId, Vec<Bar>>,
     counts: Counts,
     counted: Vec<(Point, Counts)>,
-    /// When something began to wait for a person, by the id of its item.
+    /// The start of each wait for a person, by the id of its item.
     pub since: BTreeMap<String, Timestamp>,
-    /// The tasks that were added after the plan was made, and where.
+    /// The tasks added after the plan was created, with their positions.
     pub added: BTreeMap<TaskId, Position>,
-    /// How many events it has.
+    /// The number of its events.
     pub n_events: usize,
 }
 
@@ -158,7 +158,7 @@ impl Track {
         }
         let bars = self.bars.entry(id).or_default();
         if let Some(open) = bars.last_mut().filter(|bar| bar.ended.is_none()) {
-            // Whoever reported its end had it until the plan takes it.
+            // The executor that reported the end counts as the holder until the plan handles the report.
             let is_reported = stage == Stage::Running && executor.is_none();
             if open.stage == stage && (is_reported || open.executor == executor) {
                 return;
@@ -183,18 +183,18 @@ impl Track {
         self.stages.get(&task).copied().unwrap_or(Stage::Planned)
     }
 
-    /// How many tasks are in each stage.
+    /// The number of tasks in each stage.
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// How many there were at a position.
+    /// The counts at a position.
     pub fn counts_at(&self, position: Position) -> Counts {
         let n = self.counted.partition_point(|(point, _)| point.position <= position);
         n.checked_sub(1).map_or([0; N_STAGES], |last| self.counted[last].1)
     }
 
-    /// When the counts first changed.
+    /// The first change of the counts.
     pub fn begins(&self) -> Option<Point> {
         self.counted.first().map(|(point, _)| *point)
     }

@@ -1,4 +1,4 @@
-//! Folds that are kept in memory, so that a view at any position folds few events.
+//! Folds kept in memory, so that a view at any position folds few events.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -11,14 +11,14 @@ use crewlog_planner::crew::Projection;
 use futures::{Stream, TryStreamExt};
 use tokio::sync::Mutex;
 
-/// After so many events a state is kept.
+/// A state is stored after this many events.
 const EVERY: usize = 250;
-/// The most states that are kept of a fold; then every other one is dropped, and the distance doubles.
+/// The most stored states of a fold; beyond it every other one is dropped, and the interval doubles.
 const STATES_MAX: usize = 48;
 
 /// A fold of events.
 pub trait Fold: Clone + Default + Send + Sync + 'static {
-    /// Takes in one event.
+    /// Applies one event.
     fn take(&mut self, recorded: &Recorded) -> Result<(), Error>;
 
     /// Called after the last event of each append.
@@ -40,7 +40,7 @@ where
     }
 }
 
-/// A projection of the whole log as a fold. It passes over events that cannot be read.
+/// A projection of the whole log as a fold. It skips unreadable events.
 #[derive(Clone, Default)]
 pub struct Folded<P>(pub P);
 
@@ -58,7 +58,7 @@ impl<P: Projection + Clone + Sync + 'static> Fold for Folded<P> {
 }
 
 impl<P: Projection + Clone + Sync + 'static> Folded<P> {
-    /// The state from the newest snapshot in the log. A long read keeps another.
+    /// The state from the newest snapshot in the log. A long read stores a new one.
     pub async fn read(store: &EventStore, at: Position) -> Result<Option<(Self, Position)>, Error> {
         let mut read = Projected::<P>::read(store, Some(at)).await?;
         read.keep().await;
@@ -66,7 +66,7 @@ impl<P: Projection + Clone + Sync + 'static> Folded<P> {
     }
 }
 
-/// The states of one fold at some positions.
+/// The stored states of one fold.
 pub struct Warm<F> {
     states: Mutex<States<F>>,
     n_states: AtomicUsize,
@@ -74,10 +74,10 @@ pub struct Warm<F> {
 
 struct States<F> {
     every: usize,
-    /// Events that were folded since a state was kept.
+    /// The number of events folded since the last stored state.
     n_since: usize,
     spaced: BTreeMap<Position, Arc<F>>,
-    /// The last state that was asked for of the present, and of the past.
+    /// The last states requested, of the present and of the past.
     last: [Option<(Position, Arc<F>)>; 2],
 }
 
@@ -91,15 +91,15 @@ impl<F> Default for Warm<F> {
 }
 
 impl<F> Warm<F> {
-    /// About how many states it keeps.
+    /// The approximate number of stored states.
     pub fn n_states(&self) -> usize {
         self.n_states.load(Ordering::Relaxed)
     }
 }
 
 impl<F: Fold> Warm<F> {
-    /// The state at a position, at which an append ends. `records` reads the events of the fold; `base` gives a state to go on from
-    /// where none is kept.
+    /// The state at a position, at which an append ends. `records` reads the events of the fold; `base` provides a
+    /// state to continue from if none is stored.
     pub async fn at<S: Stream<Item = Result<Recorded, Error>>>(
         &self,
         at: Position,
@@ -110,7 +110,7 @@ impl<F: Fold> Warm<F> {
         let mut states = self.states.lock().await;
         let (from, state) = match states.before(at) {
             Some(kept) => {
-                // This state is replaced below: it changes in place, unless somebody still reads it or it is kept.
+                // This state is replaced below: it changes in place, unless it is shared or stored.
                 states.last[usize::from(is_past)].take_if(|(position, _)| *position == kept.0 && *position < at);
                 kept
             }
@@ -127,7 +127,7 @@ impl<F: Fold> Warm<F> {
 }
 
 impl<F: Fold> States<F> {
-    /// The newest state that is kept up to a position.
+    /// The newest stored state up to a position.
     fn before(&self, at: Position) -> Option<(Position, Arc<F>)> {
         let spaced = self.spaced.range(..=at).next_back().map(|(position, state)| (*position, state.clone()));
         let last = self.last.iter().flatten().filter(|(position, _)| *position <= at).cloned();

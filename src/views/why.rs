@@ -1,4 +1,4 @@
-//! What is known about an agent, a task or a file; and why a plan stands still, in one sentence.
+//! Facts about an agent, a task or a file; and the reason why a plan is not running, in one sentence.
 
 use crewlog_executors::crew::{TaskState, TaskSummary};
 use crewlog_mq::Error;
@@ -12,11 +12,11 @@ use super::track::{Stage, Track};
 use super::{AgentView, AsOf, WhyView};
 use crate::text::{one_line, shell_word};
 
-/// Edits of a file that are named, the newest first.
+/// The most edits of a file that are listed, newest first.
 const EDITS_MAX: usize = 5;
 
 impl AsOf {
-    /// What is known about an agent or a task; nothing if there is neither. `command` makes a command line of the words of a command.
+    /// The facts about an agent or a task; `None` if there is neither. `command` makes a command line from words.
     pub async fn why(&self, what: &str, command: impl Fn(&str) -> String) -> Result<Option<Value>, Error> {
         let (agents, tasks) = (self.handled(&self.kept.agents).await?, self.tasks().await?);
         if let Some(agent) = agents.0.get(what) {
@@ -44,7 +44,7 @@ impl AsOf {
         })))
     }
 
-    /// The leases on a file or a pattern and its last edits without one, and whether there is any of them.
+    /// The leases on a file or a pattern and its last edits without a lease, and true if there are any.
     pub async fn why_file(&self, target: &Target) -> Result<(Value, bool), Error> {
         let held = self.leases(|_, held, _| target.overlaps(held)).await?;
         let edits = self.edits(Some(target), EDITS_MAX).await?;
@@ -52,7 +52,7 @@ impl AsOf {
         Ok((json!({ "at": self.at, "path": target.path, "leases": held, "edits": edits }), is_used))
     }
 
-    /// Why nothing of a plan is running, or what is.
+    /// The reason why nothing of a plan is running, or the running tasks.
     pub async fn why_plan(&self, plan: &str) -> Result<WhyView, Error> {
         let track = self.track(plan).await?;
         Ok(WhyView { at: self.at, why: sentence(&track, self.now.0) })
@@ -61,7 +61,7 @@ impl AsOf {
 
 fn sentence(track: &Track, now_us: i64) -> String {
     let (view, state) = (&track.view, track.view.state());
-    // A number alone is no name.
+    // A number alone is not a name.
     let in_words = |id: TaskId, task: &str| {
         let name = name_of(view, id).unwrap_or_default();
         if name.starts_with(|c: char| c.is_ascii_digit()) { format!("{task} {name}") } else { name }

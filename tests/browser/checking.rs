@@ -1,4 +1,4 @@
-//! The checks of a page themselves: each fault on a page that has it, and none on a page in order.
+//! Tests of the page checks: each fault on a page that has it, and none on a sound page.
 
 use serde_json::json;
 
@@ -13,7 +13,7 @@ fn open() -> Page {
     page
 }
 
-/// Shows this markup instead of what the page has shown.
+/// Replaces the content of the page by this markup.
 fn show(page: &Page, markup: &str) {
     page.eval(&format!("document.querySelector('main').innerHTML = {}", json!(markup)));
 }
@@ -23,7 +23,6 @@ fn brief(findings: &[Finding]) -> Vec<String> {
     findings.iter().map(|Finding { check, text, says, .. }| format!("{check}: {text}: {says}")).collect()
 }
 
-/// A long text.
 const LONG: &str = "The quick brown fox jumps over the lazy dog, and the dog does not care at all";
 
 #[test]

@@ -1,12 +1,12 @@
-//! Checks that any page can be put to, at its current size and with its current preferences: accessibility, text that
-//! overlaps or is cut, and contrast.
+//! Checks of any page, at its current size and with its current preferences: accessibility, text that overlaps or is
+//! cut, and contrast.
 
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::page::Page;
 
-/// A fault of a page that a check has found.
+/// A fault of a page found by a check.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Finding {
     /// `cut`, `outside`, `spill`, `overlap`, `sideways` or `contrast`, or the rule of axe-core.
@@ -15,7 +15,7 @@ pub struct Finding {
     pub path: String,
     /// The text, or for axe-core the markup, shortened.
     pub text: String,
-    /// What is wrong with it.
+    /// The explanation.
     pub says: String,
 }
 
@@ -33,18 +33,18 @@ impl Page {
         self.findings(&[include_str!("text.js"), include_str!("axe.js")])
     }
 
-    /// The texts that are cut, outside of the page, larger than the box around them or drawn over another text, also in an SVG;
-    /// and the elements that make the page scroll sideways.
+    /// Texts that are cut, outside the page, larger than their box or drawn over another text, also in an SVG; and
+    /// elements that make the page scroll sideways.
     ///
-    /// A text may be shortened with an ellipsis or `line-clamp` if it has a title. A layer with a background may cover texts:
-    /// what is fixed, sticky, modal, a popover, or positioned with a `z-index`.
+    /// A text may be shortened with an ellipsis or `line-clamp` if it has a title. A layer with a background may cover
+    /// texts if it is fixed, sticky, modal, a popover, or positioned with a `z-index`.
     #[track_caller]
     pub fn overlaps(&self) -> Vec<Finding> {
         self.findings(&[include_str!("text.js"), include_str!("overlaps.js")])
     }
 
-    /// The texts with a contrast below 4.5 : 1, also in an SVG, a control or generated content. Disabled controls are left out,
-    /// and texts over an image.
+    /// The texts with a contrast below 4.5 : 1, also in an SVG, a control or generated content. Disabled controls and
+    /// texts over an image are skipped.
     #[track_caller]
     pub fn contrast(&self) -> Vec<Finding> {
         self.findings(&[include_str!("text.js"), include_str!("contrast.js")])

@@ -9,7 +9,7 @@ use super::page::{Browser, DEADLINE, Device, Page, Preference};
 use super::proxy::Proxy;
 use crate::cli::scene::{Running, Scene};
 
-/// A server, and where its page is.
+/// A server, and the address of its page.
 pub struct Served {
     scene: Scene,
     _server: Running,
@@ -150,7 +150,7 @@ fn the_slider_shows_what_was_and_a_fork_begins_there() {
     page.type_text("form[action='/do/fork'] input[name='reason']", "to try another way");
     page.click("form[action='/do/fork'] button");
     page.wait_for("/-fork-/.test(new URLSearchParams(location.search).get('plan'))", DEADLINE);
-    // What was done stays done; what is next may have begun by now.
+    // Finished tasks stay done; the next ones may have begun by now.
     let done = |tasks: &Value| -> Vec<Value> {
         let tasks: Vec<Value> = serde_json::from_str(tasks.as_str().unwrap()).unwrap();
         tasks.into_iter().filter(|task| task[1] == "Completed").collect()
@@ -271,7 +271,7 @@ fn each_view_is_readable_at_each_size_and_in_each_scheme() {
                     fs::create_dir_all(folder).unwrap();
                     page.screenshot(folder.join(format!("{n:02}-{width}-{scheme}.png")));
                 }
-                // Widths change where texts are, schemes their colours, and both are the same to a screen reader.
+                // Widths change the places of texts, schemes their colours, and both are the same to a screen reader.
                 if scheme == "light" {
                     assert_eq!(page.overlaps(), [], "{view} {width}");
                 }

@@ -1,5 +1,5 @@
-//! One Chromium per test process, with a profile of its own. It is driven over the DevTools protocol on two pipes, so it
-//! ends with the process, however that ends.
+//! One Chromium per test process, with its own profile. It is driven over the DevTools protocol on two pipes, so it
+//! ends with the process in any case.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// Maximum duration of a command, and of the start on a busy machine.
+/// The time limit for a command, and for the start on a busy machine.
 pub const COMMAND_DEADLINE: Duration = Duration::from_secs(60);
 
 const NAMES: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
@@ -53,7 +53,7 @@ const OPTIONS: [&str; 22] = [
     "--password-store=basic",
 ];
 
-/// Why a command was not carried out.
+/// The reason why a command failed.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Broken {
     #[error("no browser is installed: run `apt-get install chromium`, or name one in CREWLOG_TEST_CHROMIUM")]
@@ -99,7 +99,7 @@ impl Devtools {
         let mut child = shell.spawn().expect("there is a shell");
         let mut stdin = child.stdin.take().expect("it is piped");
         let (stdout, stderr) = (child.stdout.take().expect("it is piped"), child.stderr.take().expect("it is piped"));
-        // A browser that hangs must not block the caller, who waits for the answer with a deadline.
+        // A browser that hangs must not block the caller, which waits for the answer with a deadline.
         let (input, messages) = channel::<Vec<u8>>();
         std::thread::spawn(move || while messages.recv().is_ok_and(|message| stdin.write_all(&message).is_ok()) {});
         let state = Arc::new(State::default());
@@ -150,7 +150,7 @@ impl Devtools {
         self.state.0.lock().unwrap().events.remove(session);
     }
 
-    /// Why the browser ended, for a caller who has seen that it did.
+    /// The reason why the browser ended, for a caller that has noticed its end.
     pub fn end(&self) -> Broken {
         self.state.0.lock().unwrap().end.clone().expect("routes are closed after the end is recorded")
     }
@@ -168,7 +168,7 @@ impl State {
         Ok((id, answer))
     }
 
-    /// Hands each message to the caller or the session that it belongs to, until the browser ends.
+    /// Passes each message to its caller or session, until the browser ends.
     fn read(&self, mut child: Child, stdout: ChildStdout, stderr: ChildStderr) {
         let said = std::thread::spawn(move || last_lines(stderr));
         let mut stdout = BufReader::new(stdout);
@@ -190,7 +190,6 @@ impl State {
     }
 }
 
-/// The browser that is installed.
 pub fn program() -> Option<PathBuf> {
     if let Some(named) = std::env::var_os("CREWLOG_TEST_CHROMIUM") {
         return Some(named.into());

@@ -1,4 +1,4 @@
-//! The driver itself, on small pages.
+//! Tests of the driver itself, on small pages.
 
 use std::time::Duration;
 

@@ -1,10 +1,10 @@
-//! What goes wrong on a page, folded from the events of its session.
+//! The faults of a page, folded from the events of its session.
 
 use std::collections::HashMap;
 
 use serde_json::Value;
 
-/// Something that a page in order does not do.
+/// A fault, which a sound page does not have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
     /// An error written to the console, by the page or by the browser about it.
@@ -17,7 +17,7 @@ pub enum Fault {
     Blocked { directive: String, url: String },
 }
 
-/// The faults of a page that nobody has taken yet, and all its messages.
+/// The faults of a page not yet taken, and all its messages.
 #[derive(Default)]
 pub struct Faults {
     found: Vec<Fault>,
@@ -27,7 +27,7 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// Takes in an event of the DevTools protocol.
+    /// Handles an event of the DevTools protocol.
     pub fn fold(&mut self, event: &Value) {
         let params = &event["params"];
         match event["method"].as_str().unwrap_or_default() {
@@ -42,7 +42,7 @@ impl Faults {
                 let description = thrown["exception"]["description"].as_str().map(str::to_owned);
                 self.find(Fault::Exception(description.unwrap_or_else(|| printed(&thrown["exception"]))));
             }
-            // The network and the policy have events with more detail.
+            // The events of the network and the policy have more detail.
             "Log.entryAdded" if !["network", "security"].contains(&text(&params["entry"]["source"]).as_str()) => {
                 self.say(&params["entry"]["level"], text(&params["entry"]["text"]));
             }
@@ -70,7 +70,7 @@ impl Faults {
     fn fold_failure(&mut self, params: &Value) {
         let url = self.requests.remove(&text(&params["requestId"])).unwrap_or_default();
         let (why, blocked) = (text(&params["errorText"]), text(&params["blockedReason"]));
-        // A page that is left cancels its requests; the policy reports those that it blocks.
+        // Leaving a page cancels its requests; the policy itself reports the requests that it blocks.
         if params["canceled"] == true || blocked == "csp" {
             self.messages.push(format!("{url}: {why} {blocked}"));
         } else {
@@ -91,7 +91,7 @@ impl Faults {
         self.found.push(fault);
     }
 
-    /// Whether the document of this loader, and what it includes, has loaded.
+    /// True if the document of this loader has loaded, with everything that it includes.
     pub fn has_loaded(&self, loader: &str) -> bool {
         self.loaded.iter().any(|loaded| loaded == loader)
     }

@@ -1,4 +1,4 @@
-//! The pages of the program in a real browser: the driver, the checks that any page can be put to, and the tests.
+//! The pages of the program in a real browser: the driver, the page checks, and the tests.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails, also outside of its own function")]
 

@@ -1,6 +1,6 @@
-//! A page in a browser context of its own: what a person does on it, and what goes wrong on it meanwhile.
+//! A page in its own browser context: the actions of a person, and the faults that occur.
 //!
-//! Every step waits for its condition with a deadline, and panics when it fails. A test that panics prints the messages of
+//! Every step waits for its condition with a deadline, and panics if it fails. A panicking test prints the messages of
 //! the console and the path of a screenshot.
 
 use std::cell::RefCell;
@@ -86,7 +86,7 @@ impl Page {
         Ok(page)
     }
 
-    /// Loads a page, and waits until it and what it includes have loaded.
+    /// Loads a page, and waits until it has loaded with everything that it includes.
     #[track_caller]
     pub fn goto(&self, url: &str) {
         let answer = self.call("Page.navigate", &json!({ "url": url }));
@@ -179,24 +179,24 @@ impl Page {
         self.captured(path.as_ref()).unwrap_or_else(|broken| panic!("{broken}"));
     }
 
-    /// Everything that has gone wrong since the last call: errors on the console, uncaught exceptions, failed requests and
-    /// violations of the content security policy.
+    /// All faults since the last call: errors on the console, uncaught exceptions, failed requests and violations of
+    /// the content security policy.
     #[track_caller]
     pub fn faults(&self) -> Vec<Fault> {
-        // What the page has caused so far is reported once it has drawn a frame.
+        // The faults so far are reported once the page has drawn a frame.
         self.eval("new Promise(done => requestAnimationFrame(() => setTimeout(() => done(true))))");
         self.after_events(Duration::ZERO, |_| None::<()>);
         self.faults.borrow_mut().take()
     }
 
-    /// Waits for the next thing that goes wrong, and takes it out of [`Page::faults`].
+    /// Waits for the next fault, and takes it out of [`Page::faults`].
     #[track_caller]
     pub fn next_fault(&self) -> Fault {
         let next = self.after_events(DEADLINE, Faults::take_first);
         next.unwrap_or_else(|| panic!("nothing went wrong within {DEADLINE:?}"))
     }
 
-    /// The value of a condition, or why it is not met in time.
+    /// The value of a condition, or the reason why it is not met in time.
     fn met(&self, condition: &str, deadline: Duration) -> Result<Value, String> {
         let started = Instant::now();
         loop {
@@ -226,7 +226,7 @@ impl Page {
         }
     }
 
-    /// Folds events until there is an answer, or the deadline has passed; at least those that have arrived.
+    /// Folds events until there is an answer or the deadline has passed; at least those that have arrived.
     #[track_caller]
     fn after_events<T>(&self, deadline: Duration, mut answer: impl FnMut(&mut Faults) -> Option<T>) -> Option<T> {
         let started = Instant::now();
@@ -283,7 +283,7 @@ impl Drop for Page {
     }
 }
 
-/// Whether the page that was asked has made room for another.
+/// True if the page has been replaced by another.
 fn is_replaced(broken: &Broken) -> bool {
     let Broken::Refused { says, .. } = broken else { return false };
     ["navigated or closed", "context was destroyed", "Cannot find context", "Promise was collected"]

@@ -1,4 +1,4 @@
-//! A connection that can be cut: a port that leads to another, or to nothing.
+//! A connection that can be cut: a port that leads to another one, or to nothing.
 
 use std::io;
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -9,7 +9,7 @@ pub struct Proxy {
     pub port: u16,
     /// The port that it leads to; 0 while it is cut.
     to: Arc<AtomicU16>,
-    /// Where it leads when it is not cut.
+    /// The port that it leads to when it is not cut.
     target: AtomicU16,
     open: Arc<Mutex<Vec<TcpStream>>>,
 }
@@ -41,7 +41,7 @@ impl Proxy {
         self.join();
     }
 
-    /// Ends all connections, and makes no more.
+    /// Ends all connections, and accepts no more.
     pub fn cut(&self) {
         self.to.store(0, Ordering::SeqCst);
         for end in self.open.lock().unwrap().drain(..) {

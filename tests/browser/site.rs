@@ -19,7 +19,7 @@ impl Site {
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let resources = resources.clone();
-                // A connection that closes early is of no interest.
+                // Connections that close early are ignored.
                 std::thread::spawn(move || answer(&stream, &resources));
             }
         });

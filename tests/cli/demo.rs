@@ -177,7 +177,7 @@ async fn the_day_shows_what_a_crew_does() {
 /// `crewlog demo` with a folder of its own for temporary files.
 struct Demo {
     running: Running,
-    /// What it printed.
+    /// Its output.
     printed: Value,
     temporary: PathBuf,
     scene: Scene,
@@ -224,7 +224,7 @@ async fn demo_serves_the_day_and_leaves_nothing_behind() {
     Scene::new().run(&["demo", "--no-open", "--listen", "0.0.0.0:0"]).expect(1).says(&["loopback interface"]);
 }
 
-/// The person answers on the log of the demo, as another process does, and the demo's own planner goes on.
+/// The person answers on the log of the demo, like another process, and the demo's own planner continues.
 #[tokio::test]
 async fn plans_of_the_demo_go_on_in_the_time_of_the_day() {
     let demo = Demo::start();

@@ -16,7 +16,7 @@ use super::crew::{form, keys};
 use super::scene::Scene;
 use crate::crew::team::letter;
 
-/// The crew as another process has it.
+/// The crew in another process.
 async fn crew(scene: &Scene) -> Crew {
     scene.run(&["init"]).expect(0);
     let store = EventStore::open(scene.path(".crewlog/log.db").to_str().expect("it is text")).await.expect("it opens");

@@ -97,15 +97,15 @@ fn a_run_waits_for_questions_of_people_unless_withdrawn() {
     scene.run(&["withdraw", &plan, "q3", "--reason", "no matter"]).expect(0);
     scene.run(&["answer", &plan, "1", "green"]).expect(9).says(&["q3 is closed"]);
     scene.run(&["withdraw", &plan, "q1"]).expect(9);
-    scene.run(&["ask", &plan, "1", "Sure?"]).expect(9).says(&["nothing can be asked of task 1"]);
+    scene.run(&["ask", &plan, "1", "Sure?"]).expect(9).says(&["questions can be added only before its start"]);
     scene.run(&["answer", &plan, "q2", "three"]).expect(0);
     scene.run(&["resume", &plan, "--yes"]).expect(0);
     let shown = scene.show(&plan);
     assert_eq!((&shown["tasks"][0]["result"], &shown["tasks"][1]["result"]), (&"blue".into(), &"three".into()));
     assert_eq!(shown["questions"][2]["is_withdrawn"], true);
-    scene.run(&["retry", &plan, "2", "--now"]).expect(9).says(&["waits for no moment"]);
+    scene.run(&["retry", &plan, "2", "--now"]).expect(9).says(&["only a task that waits for its retry delay"]);
     let (plan, _) = scene.plan("1. Which colour is it?\n");
-    scene.run(&["retry", &plan, "1", "--now"]).expect(1).says(&["waits for no moment"]);
+    scene.run(&["retry", &plan, "1", "--now"]).expect(1).says(&["only a task that waits for its retry delay"]);
 }
 
 #[test]

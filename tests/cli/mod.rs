@@ -1,4 +1,4 @@
-//! The program as people and scripts meet it: the real binary, its output, its exit codes, its terminal.
+//! The program from outside: the real binary, its output, its exit codes, its terminal.
 
 mod agents;
 mod amending;

@@ -1,4 +1,4 @@
-//! Which plans share a project: those of a repository with all its worktrees, of clones that name one, of a folder.
+//! The project of a plan: shared by a repository with all its worktrees, by clones that name one, by a folder.
 
 use std::path::Path;
 

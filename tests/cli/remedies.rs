@@ -1,4 +1,4 @@
-//! What a plan waits for, and what to do about a refusal.
+//! The reasons why a plan waits, and the remedies for a refusal.
 
 use super::scene::Scene;
 

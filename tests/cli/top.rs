@@ -7,7 +7,7 @@ use rustix::termios::{LocalModes, tcgetattr};
 
 use super::scene::{Running, Scene};
 
-/// What a terminal of 80 columns and 24 lines shows after this output. It knows of the places of the cursor only.
+/// The screen of a terminal of 80 columns and 24 lines after this output. It only interprets cursor positions.
 fn screen(output: &str) -> String {
     let mut lines = vec![vec![' '; 80]; 24];
     let (mut row, mut column) = (0, 0);

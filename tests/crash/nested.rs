@@ -14,7 +14,7 @@ const MARK: &str = "echo $CREWLOG_PLAN $CREWLOG_TASK >> side";
 /// The command to start, after the preparation.
 struct Case {
     prepare: fn(&Scene) -> Vec<String>,
-    /// Whether an id is that of the started plan.
+    /// True for the id of the started plan.
     is_it: fn(&str) -> bool,
     /// The lines that the commands write; the started plan is called `it` in them.
     side: &'static [&'static str],

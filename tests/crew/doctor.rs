@@ -1,4 +1,4 @@
-//! `doctor` says of each agent program whether it is installed, connected, trusted, and refused when it must be.
+//! `doctor` reports for each agent program if it is installed, connected and trusted, and if its edits can be refused.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::init::{program, scene};
 use crate::cli::scene::Scene;
 
-/// Refuses as `crewlog hook` does, and notes the log that it was given.
+/// Refuses like `crewlog hook`, and records the log that it was given.
 const REFUSING: &str = r#"input=$(cat); echo "$CREWLOG_STORE $1 $input" >> "$HOME/told"
 case "$input" in
 *BeforeTool*) echo '{"decision":"deny","reason":"held by a1"}' ;;
@@ -26,14 +26,14 @@ fn connected() -> Scene {
     scene
 }
 
-/// What is missing: the program, the check, and what was found.
+/// The failed checks: the program, the check, and the finding.
 fn missing(report: &Value) -> Vec<(String, String, String)> {
     let missing = report["checks"].as_array().unwrap().iter().filter(|check| check["is_ok"] == false);
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     missing.map(|check| (text(&check["host"]), text(&check["name"]), text(&check["found"]))).collect()
 }
 
-/// The only check of a program that fails, and what was found.
+/// The only failed check of a program, and its finding.
 fn only_missing(scene: &Scene, words: &[&str]) -> (String, String) {
     let ran = scene.run(&[&["doctor", "-o", "json", "--host"] as &[&str], words].concat()).expect(1);
     match missing(&ran.json()).as_slice() {
@@ -60,7 +60,7 @@ fn programs_that_are_connected_and_refused_are_well() {
 }
 
 #[test]
-fn what_is_missing_is_named_with_the_command_that_mends_it() {
+fn missing_parts_are_named_with_the_command_that_repairs_them() {
     let codes = |scene: &Scene, host: &str, name: &str, says: &str| {
         let (missing, found) = only_missing(scene, &[host]);
         assert_eq!(missing, name);
@@ -160,7 +160,7 @@ fn a_setting_that_turns_hooks_or_the_server_off_is_named() {
     let has = |file: &str, setting: &str| format!("{file} has {setting}: remove it");
     let hooks = "disableAllHooks = true";
     let server = "\"crewlog\" in disabledMcpjsonServers";
-    // The program, a file, the text to replace in it, its replacement, and what `doctor` finds.
+    // The program, a file, the text to replace in it, its replacement, and the finding of `doctor`.
     let cases = [
         ("claude", ".claude/settings.json", "{", hooks_off, hooks),
         ("claude", ".claude/settings.local.json", "{", hooks_off, hooks),

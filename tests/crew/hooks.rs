@@ -107,7 +107,7 @@ fn every_name_of_a_file_is_the_same_file() {
     ] {
         assert!(refused(&rig.edits("ann", "claude", path)).contains("leased by bob"), "{path}");
     }
-    // What a link leads to does not exist yet.
+    // The target of the link does not exist yet.
     symlink("new.md", folder.join("soon.md")).unwrap();
     symlink("./newdir", folder.join("soon")).unwrap();
     rig.reserves("bob", "new.md", "");
@@ -188,7 +188,7 @@ fn a_commit_is_refused_when_its_index_has_files_of_others() {
         "{reason}"
     );
     assert_eq!(rig.shell("bob", "git commit -m x"), "", "its own lease");
-    // Another repository below this one has other files of the same names.
+    // A repository below this one has different files with the same names.
     rig.0.git(&["init", "-q", "sub"]);
     rig.0.write("sub/a.txt", "a\n");
     rig.0.git(&["-C", "sub", "add", "a.txt"]);
@@ -212,7 +212,7 @@ fn the_hook_of_git_stops_a_commit_of_files_of_others() {
     let agent = pre_commit(Some("ann")).expect(1);
     agent.says(&["a.txt is leased by bob", "reserve_paths"]);
     assert!(!agent.stderr.contains("--no-verify") && !agent.stderr.contains("--force"), "{}", agent.stderr);
-    // Git runs it, with an index of its own.
+    // Git runs it with a separate index.
     let hook = rig.0.path(".git/hooks/pre-commit");
     fs::write(&hook, format!("#!/bin/sh\nexec {} hook pre-commit\n", env!("CARGO_BIN_EXE_crewlog"))).unwrap();
     fs::set_permissions(&hook, PermissionsExt::from_mode(0o755)).unwrap();
@@ -282,7 +282,7 @@ fn another_worktree_is_a_merge_risk_and_refused_only_if_strict() {
     let risk = context(&edit_there("a.txt"));
     assert!(risk.starts_with("crewlog: merge risk: bob leases a.txt in "), "{risk}");
     assert_eq!(edit_there("a.txt"), "", "once");
-    // The same file by its path in the other worktree is the other's.
+    // The same file, by its path in the other worktree, belongs to that worktree.
     let path = rig.0.path("a.txt");
     assert!(refused(&edit_there(path.to_str().unwrap())).contains("leased by bob"));
     fs::write(other.join("crewlog.toml"), "[hooks]\nstrict = true\n").unwrap();
@@ -329,7 +329,7 @@ fn hooks_without_a_common_session_find_their_agent_by_the_process() {
     assert_eq!(rig.leases().len(), 4);
     rig.asks("ann", "Stop");
     assert_eq!(rig.leases(), ["served a.txt", "served b.txt", "claudecode-1 c.txt"]);
-    // Where the hook joins first, the server finds it by the same session.
+    // If the hook joins first, the server finds it by the same session.
     let other = Rig::new();
     other.raw(edit("gemini", other.0.folder(), "a.txt").to_string().as_bytes(), None).expect(0);
     let joined = other.0.events_of_type("AgentJoined");
@@ -366,7 +366,7 @@ fn the_start_of_a_session_has_at_most_2000_characters_of_facts() {
 }
 
 #[test]
-fn messages_are_counted_and_their_text_is_not_told() {
+fn messages_are_counted_and_their_text_is_not_shown() {
     let rig = Rig::new();
     rig.asks("ann", "SessionStart");
     let send = || {

@@ -1,5 +1,5 @@
-//! The crew's host, with each process as a store and a liveness lock of its own on one log: who gets a lease or a task, and
-//! what becomes of it when an agent resumes, leaves, falls silent or dies.
+//! The crew's host, with each process as a separate store and liveness lock on one log: who gets a lease or a task, and
+//! its fate when an agent resumes, leaves, falls silent or dies.
 
 use std::sync::Arc;
 
@@ -115,13 +115,13 @@ async fn a_task_and_the_leases_on_its_files_are_one_append() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn whoever_loses_the_race_for_a_task_leases_nothing() {
+async fn the_loser_of_a_race_for_a_task_leases_nothing() {
     let team = Team::new();
     let (mut racers, mut processes) = (Vec::new(), Vec::new());
     for n in 0..8 {
         let crew = Arc::new(team.process().await);
         let mut join = join(&crew, &format!("a{n}"));
-        // In worktrees of their own their leases are in nobody's way.
+        // In separate worktrees their leases block nobody.
         join.profile.worktree = format!("host:tree{n}");
         let caller = crew.join(join).await.unwrap().caller;
         if n == 0 {
@@ -153,7 +153,7 @@ async fn a_call_keeps_what_an_agent_holds_and_is_recorded_once_a_minute() {
         }
         team.pass(60);
         for _ in 0..5 {
-            // A process that has read nothing yet, as of a hook.
+            // A process that has read nothing yet, like that of a hook.
             let other = team.process().await;
             other.present(&other.caller("ann").await.unwrap()).await.unwrap();
         }

@@ -1,4 +1,4 @@
-//! `init` connects agent programs to the log, takes that out again, and destroys nothing.
+//! `init` connects agent programs to the log, removes its entries again, and destroys nothing.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -39,7 +39,7 @@ fn git(scene: &Scene, folder: &Path, words: &[&str]) -> Ran {
     Running::start(&mut git).finish()
 }
 
-/// The files below a folder with their texts, but not those of logs and of git's own.
+/// The files below a folder with their texts, except those of logs and of git.
 fn tree(folder: &Path) -> BTreeMap<PathBuf, String> {
     let mut files = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];
@@ -138,7 +138,7 @@ fn init_twice_changes_nothing() {
 fn remove_restores_every_file_byte_for_byte() {
     let scene = scene();
     with_own_files(&scene);
-    // Made first, so that what the log itself needs is there before.
+    // First, so that the log's own files exist before.
     scene.run(&["init", "--no-hosts"]).expect(0);
     let before = tree(scene.around());
     scene.run(&[&ALL as &[&str], &["--yes"]].concat()).expect(0);
@@ -173,7 +173,7 @@ fn remove_takes_out_only_what_init_wrote_once_a_person_has_edited() {
     edit("CLAUDE.md", "<!--", "Mine.\n\n<!--");
     edit(".git/hooks/pre-push", "cat > pushed", "cat > sent");
     edit("../home/.codex/config.toml", "# mine", "# ours");
-    // A second `init` must not take the edited text for the one before the first.
+    // A second `init` must not treat the edited text as the original.
     scene.run(&words).expect(0);
     scene.run(&["init", "--remove", "--yes"]).expect(0);
     let mut wanted = before;
@@ -186,7 +186,7 @@ fn remove_takes_out_only_what_init_wrote_once_a_person_has_edited() {
     set("CLAUDE.md", "Mine.\n\n".to_owned());
     set(".claude/settings.json", format!("{}\n", SETTINGS.replace("{}", "{\"A\": \"b\"}")));
     set(".codex/hooks.json", "{\n  // mine\n}\n".to_owned());
-    // Whoever has come to rely on the trust keeps it.
+    // A person may rely on the trust, so it stays.
     let trust = format!("\n[projects.\"{}\"]\ntrust_level = \"trusted\"\n", scene.folder().display());
     set("../home/.codex/config.toml", CONFIG.replace("# mine", "# ours") + &trust);
     let left = tree(scene.around());
@@ -224,7 +224,7 @@ fn a_file_that_cannot_be_parsed_is_left_alone_with_its_position() {
 
 /// The values are those of Python: `hashlib.sha256(json.dumps(hook, sort_keys=True, separators=(",", ":")).encode())`.
 #[test]
-fn codex_is_told_the_hash_of_each_hook_at_its_place() {
+fn codex_gets_the_hash_of_each_hook_at_its_place() {
     let scene = scene();
     let own = r#"{"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "lint"}]}],
         "Stop": [{"hooks": [{"type": "command", "command": "crewlog hook && other", "timeout": 5}, {"type": "command", "command": "x"}]}]}}"#;
@@ -411,7 +411,7 @@ fn only_programs_that_are_found_are_connected() {
 }
 
 #[test]
-fn what_a_person_set_in_our_entries_stays() {
+fn a_persons_changes_to_our_entries_stay() {
     let scene = scene();
     let server = "{\"mcpServers\": {\"crewlog\": {\"type\": \"http\", \"url\": \"http://127.0.0.1:7777/mcp\"}}}\n";
     let config = "mcp_servers.crewlog.command = '/opt/crewlog' # mine\r\n";

@@ -11,7 +11,7 @@ use crewlog_planner::crew::leases::{LeaseEvent, Request, STREAM, Which};
 
 use super::team::{Team, join, joined, recorded, request};
 
-/// Targets, and which of [`FILES`] each covers.
+/// Targets, and the [`FILES`] that each covers.
 pub const TARGETS: [(&str, &[usize]); 6] = [
     ("src/a.rs", &[0]),
     ("src", &[0, 1, 2]),
@@ -109,7 +109,7 @@ impl Held {
     }
 }
 
-/// Checks each grant against all that is live then; gives how many there are.
+/// Checks each grant against all live leases; returns the number of grants.
 pub fn judge(log: &[Recorded], seed: u64) -> usize {
     let (mut live, mut n_grants): (BTreeMap<u64, Held>, _) = (BTreeMap::new(), 0);
     for recorded in log.iter().filter(|recorded| recorded.stream_id == STREAM) {

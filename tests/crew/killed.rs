@@ -1,4 +1,4 @@
-//! Servers of agents that are killed in the middle of a call: the log keeps each grant that was answered, and no lease is
+//! Servers of agents that are killed in the middle of a call: the log has each grant that was reported, and no lease is
 //! granted twice.
 
 use std::collections::BTreeSet;
@@ -14,7 +14,7 @@ use super::mcp::Client;
 use crate::cli::scene::Scene;
 use crate::executors::rig::new_log;
 
-/// How often each agent's server is killed.
+/// The number of kills of each agent's server.
 const N_KILLS: usize = 5;
 
 #[tokio::test]
@@ -45,7 +45,7 @@ async fn a_killed_server_loses_no_grant_and_grants_nothing_twice() {
     assert!(lost.is_empty(), "{lost:?}");
 }
 
-/// The leases that an agent was given, while its server is killed again and again. Each request names two targets.
+/// The leases that an agent got while its server is killed repeatedly. Each request names two targets.
 fn work(scene: &Scene, agent: &str, mut seed: u64) -> Vec<(u64, String)> {
     let mut answered = Vec::new();
     for _ in 0..N_KILLS {

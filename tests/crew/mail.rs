@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use super::team::{Team, claimed, join, joined, leased, letter, n_of, recorded, task};
 
-/// The unread messages of an agent, which are read with this.
+/// Reads the unread messages of an agent.
 async fn read(crew: &Crew, caller: &Caller) -> Vec<Mail> {
     let (mail, _) = crew.inbox(&caller.agent, true, Position(0), 10, None).await.unwrap();
     crew.mark_read(caller, mail.iter().map(|mail| mail.position).collect()).await.unwrap();
@@ -126,7 +126,7 @@ async fn after_the_log_went_back_the_crew_says_so_once_and_goes_on() {
     let crew = team.process().await;
     let ann = joined(&crew, "ann").await;
     crew.create_tasks(&ann, vec![task("kept", &[])]).await.unwrap();
-    // The copy of a log on a server is another test's.
+    // Another test covers the copy of a log on a server.
     let Some(file) = team.file() else { return };
     let kept = file.with_extension("kept");
     copy(&file, &kept);

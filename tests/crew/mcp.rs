@@ -17,7 +17,7 @@ pub struct Client {
     server: Child,
     lines: Receiver<String>,
     n_requests: u64,
-    /// What each request carries.
+    /// The metadata of each request.
     meta: Value,
 }
 
@@ -54,7 +54,7 @@ impl Client {
         serde_json::from_str(&self.lines.recv_timeout(DEADLINE).unwrap()).unwrap()
     }
 
-    /// Sends a request, and gives the answer to it.
+    /// Sends a request, and returns its answer.
     fn request(&mut self, method: &str, mut params: Value) -> Value {
         self.n_requests += 1;
         if !self.meta.is_null() {
@@ -73,7 +73,7 @@ impl Client {
         checked(&answer)
     }
 
-    /// Sends a call whose answer nobody reads.
+    /// Sends a call whose answer is not read.
     pub fn ask(&mut self, tool: &str, arguments: Value) {
         let mut params = json!({ "name": tool });
         params["arguments"] = arguments;
@@ -85,7 +85,7 @@ impl Client {
         self.raw_call(tool, arguments)["structuredContent"].clone()
     }
 
-    /// Ends as an agent program does: it closes the streams and waits.
+    /// Ends like an agent program: closes the streams and waits.
     fn close(mut self) {
         drop(self.server.stdin.take());
         assert!(self.server.wait().unwrap().success());
@@ -104,7 +104,7 @@ impl Drop for Client {
     }
 }
 
-/// The result of a call, after the checks that hold for each.
+/// The result of a call, after the checks that apply to every one.
 fn checked(answer: &Value) -> Value {
     let result = &answer["result"];
     let text = result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}"));
@@ -127,7 +127,7 @@ fn assert_has(value: &Value, expected: &Value) {
     }
 }
 
-/// Calls again until a condition holds: a host works beside the calls.
+/// Repeats a call until a condition holds: a host works concurrently.
 fn until(mut call: impl FnMut() -> Value, is_so: impl Fn(&Value) -> bool) -> Value {
     let begun = std::time::Instant::now();
     loop {

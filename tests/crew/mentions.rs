@@ -1,4 +1,4 @@
-//! Which files a text mentions.
+//! The files that a text mentions.
 
 use crewlog_planner::crew::mentions::mentioned_files;
 

@@ -1,4 +1,5 @@
-//! What waits for a person, besides questions and parked tasks: tasks that meet on a file, and late acknowledgements.
+//! Everything that waits for a person besides questions and parked tasks: tasks with common files, and late
+//! acknowledgements.
 
 use crewlog_executors::crew::{Crew, Facts, Kind, Need, needs_you};
 use crewlog_executors::projecting::Projected;
@@ -11,7 +12,7 @@ use crewlog_planner::crew::conflicts::Conflicts;
 
 use super::team::{Team, claimed, done, joined, letter, task};
 
-/// What waits in the project of a crew, but for what plans ask.
+/// The items that wait in the project of a crew, except questions of plans.
 async fn needs(crew: &Crew, at: Option<Position>) -> Vec<Need> {
     let conflicts = Projected::<Conflicts>::read(crew.store(), at).await.unwrap().state;
     needs_you(&Facts {

@@ -40,7 +40,7 @@ impl Team {
         Some(PathBuf::from(&self.url)).filter(|path| path.exists())
     }
 
-    /// The crew as another process has it: with a store and a liveness lock of its own.
+    /// The crew in another process: with its own store and liveness lock.
     pub async fn process(&self) -> Crew {
         self.process_of("p").await
     }
@@ -56,7 +56,7 @@ impl Team {
     }
 }
 
-/// A session of its own for each name.
+/// A separate session for each name.
 pub fn join(crew: &Crew, name: &str) -> Join {
     let profile = Profile {
         program: "claude-code".into(),
@@ -124,7 +124,7 @@ pub async fn recorded(crew: &Crew) -> Vec<Recorded> {
     page.events
 }
 
-/// How many events of a type the log has.
+/// The number of events of a type in the log.
 pub async fn n_of(crew: &Crew, event_type: &str) -> usize {
     recorded(crew).await.iter().filter(|recorded| recorded.event_type == event_type).count()
 }

@@ -1,4 +1,4 @@
-//! Calls of one process that come together: they share an append, and each has its own answer.
+//! Concurrent calls of one process: they share an append, and each gets its own answer.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ async fn requests_of_one_process_go_together_and_each_has_its_own_answer() {
     }
     let requests = callers.iter().enumerate().map(|(n, caller)| {
         let (crew, caller) = (Arc::clone(&crew), caller.clone());
-        // Two of them each want the same file.
+        // Every two of them want the same file.
         let path = format!("src/f{}.rs", n / 2);
         tokio::spawn(async move { crew.reserve(&caller, request(&caller, &[&path]), None).await })
     });

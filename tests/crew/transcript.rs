@@ -10,7 +10,7 @@
 //! Among the patterns `$` means that the task has a command, `<` that it only reads, `%` that a sub-plan carries it out, and
 //! `!` that it undoes task 1.
 //!
-//! A plan `p@y` is of project `y`, one without `@` of project `x`, and `p@` of none.
+//! Plan `p@y` belongs to project `y`, a plan without `@` to project `x`, and `p@` to none.
 
 use crewlog_mq::{Event as MqEvent, Position, Recorded, Timestamp, new_event_id};
 use crewlog_planner::claim::{self, Executor, TaskEvent};
@@ -38,7 +38,7 @@ pub fn check<R: Reactor>(transcript: &str, tell: fn(&str, &R::Event) -> String) 
     assert_eq!(told.lines().collect::<Vec<_>>(), expected.collect::<Vec<_>>(), "it says:\n{told}");
 }
 
-/// What has been appended so far.
+/// The events appended so far.
 #[derive(Default)]
 pub struct Log {
     position: i64,

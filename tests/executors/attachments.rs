@@ -142,7 +142,7 @@ async fn an_unreachable_link_is_asked_about_when_link_checks_are_on() {
         assert!(question.starts_with(&format!("{link} {why}")), "{question}");
     }
     assert!(looked(parameters("http://127.0.0.1:1/a")).await.unwrap_err().contains(" cannot be reached. "));
-    // A replacement link is checked as well.
+    // A replacement link is checked, too.
     let mut given = parameters(&format!("{address}/gone"));
     let question = looked(given.clone()).await.unwrap_err();
     given.answers.push(Answered { task: TaskId(1), label: None, question, answer: format!("{address}/there") });

@@ -263,7 +263,6 @@ pub fn executor(worker: &str) -> Executor {
     Executor { name: "shell".into(), host: "elsewhere".into(), worker: worker.into() }
 }
 
-/// A running worker.
 pub struct RunningWorker {
     stop: watch::Sender<bool>,
     task: JoinHandle<Result<(), Error>>,

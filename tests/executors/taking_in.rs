@@ -21,7 +21,7 @@ async fn done(rig: &Rig, task: u64) {
     human::report(&mut claim, 1, &rig.life(), rig.store.now(), ending).await.unwrap();
 }
 
-/// The same, by a worker that reports its usage.
+/// Reports it as a worker with a usage.
 async fn done_with_usage(rig: &Rig, task: u64) {
     let mut claim = claim_of(&rig.store, PLAN, TaskId(task), tags());
     let (executor, now) = (rig.life().executor("shell"), rig.store.now());

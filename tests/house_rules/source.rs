@@ -1,4 +1,4 @@
-//! Just enough of Rust's syntax for the house rules: code and comments, the extent of functions, tests.
+//! A minimal parser of Rust for the house rules: code and comments, the extent of functions, tests.
 
 /// A Rust file, or any other text, under its path from the root of the repository.
 pub(crate) struct File {
@@ -133,7 +133,7 @@ fn function(code: &str, at: usize) -> Option<Function> {
     (!name.is_empty()).then(|| Function { name, line: line_of(code, at), n_lines, signature })
 }
 
-/// The first line of test code: 1 if all of the file is, after the last line if nothing is.
+/// The first line of test code: 1 if the whole file is test code, after the last line if nothing is.
 pub(crate) fn first_test_line(path: &str, code: &str) -> usize {
     let folders = ["tests", "benches"];
     if path.split('/').any(|part| folders.contains(&part) || part == "tests.rs") {

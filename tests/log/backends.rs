@@ -1,4 +1,4 @@
-//! The backends that every test of the log runs on, and how each opens logs.
+//! The backends for all tests of the log, and how each opens logs.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 use super::cluster::Database;
 
-/// Every backend that this machine has.
+/// All backends available on this machine.
 pub fn rigs() -> Vec<Rig> {
     let mut rigs = vec![sqlite(), sqlite_shared(), sqlite_in_memory(), memory()];
     rigs.extend(servers());
@@ -54,7 +54,7 @@ fn folder() -> Arc<TempDir> {
     Arc::new(TempDir::new().expect("a folder can be made"))
 }
 
-/// A file that one process has open.
+/// A file opened by one process.
 fn sqlite() -> Rig {
     let folder = folder();
     Rig::new("SQLite in a file", move |log, options| open_file(Arc::clone(&folder), log, options))
@@ -102,7 +102,7 @@ fn kept(name: &str, make: fn(Options) -> BoxFuture<'static, Result<EventStore>>)
     })
 }
 
-/// PostgreSQL: directly, behind a pooler, and both at once on one log, as in two processes.
+/// PostgreSQL: directly, behind a pooler, and both at once on one log, like two processes.
 fn servers() -> [Rig; 3] {
     let rig = |name: &str, of: fn(&Database) -> Vec<String>| {
         let prefix = Uuid::now_v7().simple().to_string();
@@ -127,7 +127,7 @@ fn servers() -> [Rig; 3] {
     ]
 }
 
-/// Two stores of one log, as in two processes, used in turn.
+/// Two stores of one log, like two processes, used in turn.
 struct InTurn {
     stores: [EventStore; 2],
     n_asked: AtomicUsize,

@@ -13,7 +13,7 @@ pub(super) fn role() -> Option<(String, String)> {
     Some((std::env::var(ROLE).ok()?, std::env::var(STORE).ok()?))
 }
 
-/// Prints a line that the parent can tell from those of the test harness, which leaves a line open before.
+/// Prints a line that the parent can distinguish from those of the test harness, which leaves a line open before.
 pub(super) fn say(line: &str) {
     let mut out = std::io::stdout().lock();
     writeln!(out, "\n{MARK}{line}").expect("the parent listens");
@@ -35,7 +35,7 @@ impl Other {
         Self::start_by(&[], body, role, url, environment)
     }
 
-    /// The same through another program, which gets the command line as its last arguments.
+    /// Starts it through another program, which gets the command line as its last arguments.
     pub(super) fn start_by(by: &[&str], body: &str, role: &str, url: &str, environment: &[(&str, &str)]) -> Self {
         let binary = std::env::current_exe().expect("the test binary has a path");
         let mut words: Vec<_> = by.iter().map(std::ffi::OsString::from).collect();

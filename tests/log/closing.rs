@@ -10,7 +10,7 @@ use super::{Fact, Place, check_history, everything, in_time, noting};
 
 const N_APPENDS: i64 = 100;
 
-/// Closes a store while appends wait for the lock that `release` lets go, and holds their answers against the log.
+/// Closes a store while appends wait for the lock that `release` frees, and compares their answers with the log.
 async fn close_under_way(store: EventStore, open_again: impl AsyncFnOnce() -> EventStore, release: impl AsyncFnOnce()) {
     let mut appends = join_all((0..N_APPENDS).map(|n| store.append(noting("a", n))));
     assert!(futures::poll!(&mut appends).is_pending());

@@ -115,7 +115,7 @@ impl Cluster {
         self.run("pg_ctl", &["promote", "-D", &self.data(), "-w"]);
     }
 
-    /// Ends the replication to this standby, once it has all that was committed on its primary when this was called.
+    /// Ends the replication to this standby, once it has everything committed on its primary at the time of the call.
     pub async fn cut_off(&self, primary: &Self) {
         let (mut of_primary, mut own) = (primary.connect().await, self.connect().await);
         let committed: String = one(&mut of_primary, "SELECT pg_current_wal_insert_lsn()::text").await;
@@ -192,7 +192,7 @@ impl Drop for Cluster {
     }
 }
 
-/// One address for a server that may be replaced by another.
+/// One address for a server that may be replaced by another one.
 pub struct Relay {
     port: u16,
     target: watch::Sender<Option<u16>>,
@@ -230,7 +230,7 @@ async fn carry(mut client: TcpStream, mut targets: watch::Receiver<Option<u16>>)
     }
 }
 
-/// The one value that a statement gives.
+/// The single value of a statement.
 async fn one<T>(connection: &mut PgConnection, sql: &str) -> T
 where
     T: for<'r> sqlx::Decode<'r, sqlx::Postgres> + sqlx::Type<sqlx::Postgres> + Send + Unpin,

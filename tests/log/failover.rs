@@ -1,7 +1,7 @@
-//! Fail-over to an asynchronous standby under load: acknowledged events are lost, but no event moves to another aggregate, and
-//! everyone who had read lost events hears of it once and goes on.
+//! Fail-over to an asynchronous standby under load: acknowledged events are lost, but no event moves to another
+//! aggregate, and every reader of lost events is notified once and continues.
 //!
-//! One fail-over by default; `./test crash ROUNDS` runs more, each with a seed of its own.
+//! One fail-over by default; `./test crash ROUNDS` runs more, each with another seed.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails, also outside of its own function")]
 
@@ -27,23 +27,23 @@ use super::{check_history, everything, in_time, went_back};
 const N_STORES: u64 = 4;
 /// The writers of each store.
 const N_WRITERS: u64 = 2;
-/// The store whose tasks rest from the fail-over until the others have written more than was lost.
+/// The store whose tasks pause from the fail-over until the others have written more than was lost.
 const LATE: u64 = N_STORES - 1;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Phase {
-    /// The standby gets all that is acknowledged now.
+    /// The standby gets every event that is acknowledged now.
     Replicated,
-    /// What is acknowledged now may be lost.
+    /// Events that are acknowledged now may be lost.
     Lagging,
     /// The old primary has ended.
     FailedOver,
-    /// The new log is longer than the lost one was.
+    /// The new log is longer than the lost one.
     Overtaken,
     Ended,
 }
 
-/// What the tasks of a store go by.
+/// The shared state that a store's tasks follow.
 #[derive(Clone)]
 struct Turn {
     phase: watch::Receiver<Phase>,
@@ -55,7 +55,7 @@ impl Turn {
         *self.phase.borrow()
     }
 
-    /// The phase in which to do the next thing.
+    /// The phase in which to take the next step.
     async fn next(&mut self) -> Phase {
         let is_late = self.is_late;
         let phase = self.phase.wait_for(|phase| !is_late || *phase != Phase::FailedOver).await;
@@ -63,7 +63,7 @@ impl Turn {
     }
 }
 
-/// An event of a writer, which its id names in full.
+/// An event of a writer, whose id encodes all of it.
 #[derive(Debug, PartialEq, Eq)]
 struct Meant {
     stream: String,
@@ -73,7 +73,7 @@ struct Meant {
     id: Uuid,
 }
 
-/// The `n`-th append of a writer: one to five events in one to four aggregates, with new aggregates and new types now and then.
+/// The `n`-th append of a writer: one to five events in one to four aggregates, sometimes new ones or of new types.
 fn nth_events(writer: u64, n: u64) -> Vec<Meant> {
     let n_events = 1 + (writer + n) % 5;
     let meant = |index: u64| {
@@ -90,12 +90,12 @@ fn nth_events(writer: u64, n: u64) -> Vec<Meant> {
     (0..n_events).map(meant).collect()
 }
 
-/// The aggregate of a writer's own that its `n`-th append goes to.
+/// The writer's own aggregate for its `n`-th append.
 fn own(writer: u64, n: u64) -> String {
     format!("writer-{writer}-{}", n / 8)
 }
 
-/// What a writer knows of its own aggregate.
+/// A writer's knowledge of its own aggregate.
 #[derive(Default)]
 struct Known {
     sequence: i64,
@@ -128,13 +128,13 @@ fn nth_append(writer: u64, n: u64, known: &Known) -> Append {
     }
 }
 
-/// What a writer was answered.
+/// The replies to a writer.
 #[derive(Default)]
 struct Answers {
     writer: u64,
     /// The appends that must be in the log, by number, and their first positions.
     kept: Vec<(u64, Position)>,
-    /// Those that must not be.
+    /// Those that must be absent.
     refused: Vec<u64>,
 }
 
@@ -154,7 +154,7 @@ async fn write(store: EventStore, writer: u64, mut turn: Turn) -> Answers {
             let phase = turn.next().await;
             match store.append(append.clone()).await {
                 Ok(appended) => {
-                    // One that was begun on the new primary stays, and so does one that was done before the standby lagged.
+                    // An append begun on the new primary stays, and so does one finished before the standby lagged.
                     if began >= Phase::FailedOver || turn.phase() == Phase::Replicated {
                         answers.kept.push((n, appended.places[0].position));
                     }
@@ -194,7 +194,7 @@ async fn read_again(store: &EventStore, aggregate: &str) -> Known {
     }
 }
 
-/// Each link names the one before it in its chain.
+/// Each link names the previous one in its chain.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 enum Link {
     Linked { tag: Uuid, before: Option<Uuid> },
@@ -248,7 +248,7 @@ async fn link(store: EventStore, mut turn: Turn) {
     }
 }
 
-/// What a follower yields: an event, or the head of a log that went back.
+/// An item of a follower: an event, or the head of a log that went back.
 type Seen = Result<Recorded, Position>;
 
 /// Follows until the last event, `own/end`.
@@ -264,14 +264,14 @@ async fn follow(store: EventStore, query: Query) -> Vec<Seen> {
                     break;
                 }
             }
-            // Other faults are reported, and the stream goes on.
+            // Other faults are reported, and the stream continues.
             Err(error) => seen.extend(went_back(&error).map(Err)),
         }
     }
     seen
 }
 
-/// What the group makes of an event.
+/// The group's effect for an event.
 #[derive(Debug, Serialize, Deserialize)]
 enum Effect {
     Made { of: Uuid },
@@ -322,7 +322,7 @@ async fn grow(store: &EventStore, by: u64) -> Position {
     goal
 }
 
-/// All that uses the log during a fail-over.
+/// All tasks that use the log during a fail-over.
 struct Load {
     writers: Vec<JoinHandle<Answers>>,
     linkers: Vec<JoinHandle<()>>,
@@ -351,7 +351,7 @@ impl Load {
         load
     }
 
-    /// Ends all, once everyone has come to the last event; gives the answers and what was seen.
+    /// Ends all tasks once everyone has reached the last event; returns the replies and the items of the followers.
     async fn end(self, stores: &[EventStore]) -> (Vec<Answers>, Vec<(Query, Vec<Seen>)>) {
         let answers = in_time("the writers", join_all(self.writers)).await.into_iter().map(Result::unwrap).collect();
         in_time("the deciders", join_all(self.linkers)).await.into_iter().for_each(Result::unwrap);
@@ -369,7 +369,7 @@ impl Load {
     }
 }
 
-/// Each append is as it was meant, or absent; what was acknowledged for good is at its place.
+/// Each append is intact or absent; durably acknowledged ones are at their places.
 fn check_appends(history: &[Recorded], answers: &[Answers]) {
     let mut appends: BTreeMap<Position, Vec<Meant>> = BTreeMap::new();
     let mut ids = BTreeSet::new();
@@ -413,7 +413,7 @@ async fn check_cells(store: &EventStore, history: &[Recorded]) {
     assert_eq!(found, expected, "cells change with their appends");
 }
 
-/// Every decision was made on the events before it.
+/// Every decision was made on all the events before it.
 fn check_chains(history: &[Recorded]) {
     for stream in ["chain", "links"] {
         let mut last = None;
@@ -442,8 +442,8 @@ fn check_effects(history: &[Recorded]) {
     assert_eq!(effects, causes);
 }
 
-/// A follower has all events of the log, once and in order, but for those that it has passed before the log went back; that it
-/// hears of once, when it has read what was lost.
+/// A follower has all events of the log, once and in order, except those it had passed before the log went back. It is
+/// notified of that once, if it has read lost events.
 fn check_follower(query: &Query, seen: &[Seen], history: &[Recorded]) {
     let history: Vec<_> = history.iter().filter(|event| query.matches(event)).collect();
     let end = history.iter().position(|event| event.aggregate_id == "end").expect("it is there");
@@ -498,7 +498,7 @@ async fn fail_over(chance: &mut Chance) {
     let lost = EventStore::open(&primary.url()).await.expect("it is there").head().await.expect("it has a head");
     primary.go("stop");
     phase.send_replace(Phase::FailedOver);
-    // Clients may come to the standby before it can be written.
+    // Clients may reach the standby before it is writable.
     if chance.below(2) == 0 {
         relay.switch(Some(&standby));
     }

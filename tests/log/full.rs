@@ -1,7 +1,6 @@
-//! A full disk: a clear error, no partial writes, all data readable, and the same store continues once space is
-//! free.
+//! A full disk: a clear error, no partial writes, all data readable, and the same store continues once space is free.
 //!
-//! If permissions allow, it is a small file system of one process, which ends with it; and everywhere the
+//! If permissions allow, the test uses a small file system of one process, which ends with it; in any case it uses the
 //! file size limit of a process.
 
 use std::io::Write;

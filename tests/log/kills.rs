@@ -94,7 +94,7 @@ fn kill_all(place: &Place, round: u64, chance: &mut Chance) -> Vec<Told> {
     acknowledged
 }
 
-/// Every started append is complete or absent; every acknowledged one is at its position.
+/// Every append that was started is complete or absent; every acknowledged one is at its position.
 fn check_appends(history: &[Recorded], acknowledged: &[Told]) {
     check_history(history);
     let mut appends: BTreeMap<Position, Vec<Uuid>> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Who learns of events that a log has lost, and who need not.
+//! The reporting of lost events: which readers must be notified, and which need not.
 
 use crewlog_mq::{Cause, Error, ExecuteError, Followed, Position, Query, Result, Start};
 use futures::{Stream, StreamExt};
@@ -6,7 +6,7 @@ use futures::{Stream, StreamExt};
 use super::restored::{Site, runners, with_copies};
 use super::{Fact, everything, in_time, noting, went_back};
 
-/// The next event, mark or loss. A lost connection is reported too, and left out.
+/// The next event, mark or loss. Lost connections are skipped.
 async fn next(stream: &mut (impl Stream<Item = Result<Followed>> + Unpin)) -> String {
     loop {
         match in_time("an item", stream.next()).await.expect("a stream has no end") {
@@ -18,7 +18,7 @@ async fn next(stream: &mut (impl Stream<Item = Result<Followed>> + Unpin)) -> St
     }
 }
 
-/// It had caught up with events that were replaced, and a log that ends there or later does not show that.
+/// It had caught up with events that were replaced; a log that ends there or later does not show that.
 #[tokio::test]
 async fn a_caught_up_follower_learns_of_a_loss_after_its_last_event_from_a_log_that_has_regrown() {
     for site in Site::all() {
@@ -30,7 +30,7 @@ async fn a_caught_up_follower_learns_of_a_loss_after_its_last_event_from_a_log_t
             while next(&mut stream).await != "caught up to 5" {}
             site.bring_back(copy).await;
             let mut seen = vec![next(&mut stream).await];
-            // With a lost connection it may say again that it has caught up with the log as it was.
+            // After a lost connection it may report again that it has caught up with the old log.
             while seen.last().is_some_and(|last| last == "caught up to 5") {
                 seen = vec![next(&mut stream).await];
             }
@@ -41,7 +41,7 @@ async fn a_caught_up_follower_learns_of_a_loss_after_its_last_event_from_a_log_t
     }
 }
 
-/// The append itself finds the loss, since nothing was read after it.
+/// The append itself detects the loss, since nothing was read after it.
 #[tokio::test]
 async fn a_decider_reports_a_loss_that_its_append_finds_once() {
     for site in Site::all() {
@@ -61,7 +61,7 @@ async fn a_decider_reports_a_loss_that_its_append_finds_once() {
             }
             assert_eq!((n_told, &*runner.handler().steps), (1, &["then".to_owned()][..]));
             site.bring_back("past").await;
-            // The process learns of that too, so that the next decider begins with the log as it is.
+            // The process learns of the loss, too, so that the next decider starts with the current log.
             while store.head().await.ok() != Some(Position(1)) {}
         }
     }

@@ -1,4 +1,4 @@
-//! A thousand open streams on each backend: one that nobody polls delays no other read, no append and no closing.
+//! A thousand open streams on each backend: a stream that nobody polls delays no other read, no append and no closing.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails, also outside of its own function")]
 
@@ -11,7 +11,7 @@ use super::{everything, in_time, logs, notes, noting};
 const N_STREAMS: usize = 1000;
 const N_EVENTS: usize = 2;
 
-/// Streams that follow, and streams that end.
+/// Endless and finite streams.
 fn streams(store: &EventStore) -> Vec<BoxStream<'static, Result<Recorded>>> {
     let one = |n: usize| match n % 2 {
         0 => store.follow(&Query::all(), Start::Beginning).boxed(),
@@ -24,7 +24,7 @@ async fn with_events(store: &EventStore) {
     store.append(Append::to("facts", "a", Expected::Any, notes(0..N_EVENTS as i64))).await.unwrap();
 }
 
-/// Each has begun to read, and most have not yet got what they read; some have an event of it.
+/// Each has begun to read, most have not yet received their page, and some have received an event of it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn streams_that_nobody_polls_delay_no_read_append_or_closing() {
     for (store, _place) in logs().await {

@@ -131,7 +131,7 @@ async fn everything(store: &EventStore) -> Vec<Recorded> {
     }
 }
 
-/// The head of a log that went back, if that is what an error says.
+/// The head of a log that went back, if the error says so.
 fn went_back(error: &Error) -> Option<Position> {
     match error {
         Error::WentBack { head, .. } => Some(*head),
@@ -139,8 +139,7 @@ fn went_back(error: &Error) -> Option<Position> {
     }
 }
 
-/// The positions of a history, and the sizes of its appends, keep the log's promises for a history from
-/// its beginning.
+/// Checks the positions and the sizes of appends in a history from the beginning.
 #[track_caller]
 fn check_history(history: &[Recorded]) {
     let mut sequences: HashMap<(&str, &str), i64> = HashMap::new();
@@ -160,7 +159,7 @@ fn check_history(history: &[Recorded]) {
     assert!(history.is_sorted_by_key(|event| event.created_at), "log time never runs backwards");
 }
 
-/// The result of a future in time; a test must not hang.
+/// The result of a future within a time limit; a test must not hang.
 async fn in_time<F: Future>(what: &str, future: F) -> F::Output {
     match tokio::time::timeout(Duration::from_secs(30), future).await {
         Ok(output) => output,

@@ -1,5 +1,5 @@
-//! Append, check and import agree: whatever a log takes in through the public API checks clean, and every backend takes in
-//! an export of it, byte for byte.
+//! Append, check and import agree: a log written through the public API checks clean, and every backend imports its
+//! export, byte for byte.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use uuid::Uuid;
 use super::backends::rigs;
 use super::{check_history, everything};
 
-/// Something that is done to a log.
+/// An operation on a log.
 #[derive(Debug, Clone)]
 enum Step {
     Append(Vec<OddEvent>, [String; 2], Expected),
@@ -45,7 +45,7 @@ fn nested(depth: usize) -> String {
     "[".repeat(depth) + &"]".repeat(depth)
 }
 
-/// Mostly what a log takes in, so that there is a log to carry.
+/// Mostly valid names, so that most logs have events.
 fn some_name() -> impl Strategy<Value = String> {
     let long = "é".repeat(NAME_BYTES_MAX / 2);
     let odd = ["".into(), "a\0b".into(), long.clone() + "x", long, "\u{feff}".into(), "log".into(), "clock".into()];
@@ -76,7 +76,7 @@ fn some_id() -> impl Strategy<Value = Uuid> {
     prop_oneof![3 => any::<u128>().prop_map(Uuid::from_u128), 1 => prop::sample::select(vec![Uuid::nil(), Uuid::max()])]
 }
 
-/// An object with the fields of metadata, others, and some of them twice; or anything.
+/// An object with the fields of metadata, others, and duplicates; or any value.
 fn some_metadata() -> impl Strategy<Value = OddMetadata> {
     let id = || prop::option::of(some_id());
     let field = prop_oneof![
@@ -133,7 +133,7 @@ fn some_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What the API makes of it; `None` where it makes no event of it.
+/// The event made by the API; `None` if it is refused.
 fn event_of(odd: &OddEvent) -> Option<NewEvent> {
     let OddEvent { event_id, names: [event_type, event_version], tags, data, metadata } = odd;
     let new = |metadata| NewEvent::from_json(event_type, event_version, data.clone(), metadata);
@@ -146,7 +146,7 @@ fn event_of(odd: &OddEvent) -> Option<NewEvent> {
     Some(event.ok()?.with_id(*event_id).with_tags(tags))
 }
 
-/// Does it, and returns the versions of cells that it has made.
+/// Performs it, and returns the versions of the cells that it has made.
 async fn apply(store: &EventStore, hands: &Hands, step: &Step) -> Vec<i64> {
     let append = match step {
         Step::Append(events, [stream_id, aggregate_id], expected) => {
@@ -174,7 +174,7 @@ async fn is_sound(store: &EventStore, n_events: usize) {
     assert_eq!((checked.n_events, checked.findings), (n_events, vec![]));
 }
 
-/// A log in each place of `into`, carried from a log of this rig.
+/// Builds a log on this rig, and copies it to each of `into`.
 async fn check_steps(rig: &Rig, into: &[Rig], steps: &[Step]) {
     let hands = Arc::new(Hands::default());
     let clock: Arc<dyn Clock> = Arc::<Hands>::clone(&hands);
@@ -205,7 +205,7 @@ async fn check_steps(rig: &Rig, into: &[Rig], steps: &[Step]) {
 }
 
 #[test]
-fn whatever_is_appended_checks_clean_and_is_imported_everywhere() {
+fn every_appended_log_checks_clean_and_imports_everywhere() {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime can be made");
     let into: Vec<_> =
         rigs().into_iter().filter(|rig| ["SQLite in memory", "memory", "PostgreSQL"].contains(&rig.name())).collect();

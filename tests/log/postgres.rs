@@ -147,7 +147,7 @@ async fn reads_that_take_long_do_not_delay_live_events() {
     let mut lock = database.connect().await;
     execute(&mut lock, "BEGIN").await;
     execute(&mut lock, "LOCK TABLE log").await;
-    // As many as may read at once, and they wait for the lock.
+    // As many reads as may run at once, all waiting for the lock.
     let mut long = Box::pin(join_all((0..4).map(|_| store.log())));
     assert!(futures::poll!(&mut long).is_pending());
     let waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'log'::regclass";
@@ -323,7 +323,7 @@ async fn a_callers_sql_does_not_block_other_appends_and_times_out() {
     assert_eq!(EventStore::on(store).head().await.unwrap(), Position(1));
 }
 
-/// Its snapshot is from before the lock: what others have committed since would seem to be lost.
+/// Its snapshot is older than the lock: commits made since would seem to be lost.
 #[tokio::test]
 async fn a_callers_sql_that_changes_the_isolation_is_refused_and_the_log_is_not_thought_to_have_gone_back() {
     for isolation in ["REPEATABLE READ", "SERIALIZABLE"] {
@@ -352,7 +352,7 @@ async fn refusal(url: &str) -> Error {
     }
 }
 
-/// Whether an error is the expected one.
+/// True for the expected error.
 type IsIt = fn(&Error) -> bool;
 
 #[tokio::test]
@@ -493,7 +493,7 @@ async fn reading_the_store_while_streaming_records_does_not_deadlock() {
     for n in 0..3 {
         store.append(Append::to("facts", "a", Expected::Any, notes(n * 500..(n + 1) * 500))).await.unwrap();
     }
-    // As many as may read at once, and all have started before any of them reads anything else.
+    // As many reads as may run at once, all started before any of them reads further.
     let all_have_begun = Arc::new(tokio::sync::Barrier::new(4));
     let readers = (0..4).map(|_| {
         let (store, all_have_begun) = (store.clone(), Arc::clone(&all_have_begun));
@@ -515,7 +515,7 @@ async fn reading_the_store_while_streaming_records_does_not_deadlock() {
     assert_eq!(read.into_iter().map(Result::unwrap).collect::<Vec<_>>(), [1500; 4]);
 }
 
-/// jsonb takes less than JSON allows: the text columns have such an event as it is, and its jsonb is null.
+/// jsonb accepts less than JSON allows: the text columns store such an event unchanged, and its jsonb is null.
 #[tokio::test]
 async fn the_view_reads_every_event_that_the_log_takes() {
     let database = Database::new();

@@ -83,7 +83,7 @@ async fn under_load(writing: [EventStore; 2], reading: EventStore, disturb: impl
     );
 }
 
-/// Until the log has grown by this much.
+/// Waits until the log has grown by this much.
 async fn grown(store: &EventStore, by: i64) {
     let start = in_time("the head", async {
         loop {

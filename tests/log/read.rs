@@ -10,7 +10,7 @@ use super::{Fact, everything, logs, note, notes, noting};
 /// The parts of one event of a random log: stream, aggregate, type, tags.
 type Traits = (&'static str, &'static str, Fact, Vec<&'static str>);
 
-/// The number of events before the random ones, since a short range may be read differently from a long one.
+/// The number of events before the random ones: a backend may read a short range differently from a long one.
 const N_BEFORE: i64 = 300;
 const STREAMS: [&str; 2] = ["s", "t"];
 const AGGREGATES: [&str; 3] = ["1", "2", "3"];
@@ -73,7 +73,7 @@ async fn log_of(traits: &[Traits]) -> EventStore {
     store
 }
 
-/// Reads page after page; every page keeps its promises.
+/// Reads page after page, and checks the invariants of each page.
 async fn in_pages(store: &EventStore, query: &Query, mut range: Range, limit: usize) -> Vec<Recorded> {
     let mut all = Vec::new();
     loop {

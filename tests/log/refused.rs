@@ -1,4 +1,4 @@
-//! Locations that are not logs, or cannot be used now: each gives its own error and stays unchanged.
+//! Locations that are not logs, or cannot be used now: each gives a specific error and stays unchanged.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
@@ -126,7 +126,7 @@ async fn a_log_of_another_format_is_refused_and_left_unchanged() {
     check("a newer format", of_format(999), is_right, "install a newer one").await;
 }
 
-/// Logs from before the tables were made by one migration say so by their format, whatever migrations they count.
+/// Logs from before the one migration that creates the tables are refused by format, whatever their migrations.
 #[tokio::test]
 async fn the_format_is_checked_before_the_migrations() {
     let older = |path: &Path| {
@@ -169,7 +169,7 @@ async fn a_location_without_a_file_name_is_refused_with_a_hint() {
     }
 }
 
-/// Other programs write `?mode=ro` to open no new file: a log of that name would be a silent surprise.
+/// Other programs write `?mode=ro` to avoid creating a file: creating a log of that name would be a silent surprise.
 #[tokio::test]
 async fn parameters_of_an_sqlite_url_are_refused() {
     let place = Place::new();

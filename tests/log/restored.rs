@@ -1,5 +1,5 @@
-//! A log that is brought back to an earlier state while processes have it open, as by a restored backup: appends, readers,
-//! followers, deciders and groups go on from the log as it is now.
+//! A log that is set back to an earlier state while processes have it open, as by a restored backup: appends, readers,
+//! followers, deciders and groups continue from the current log.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails, also outside of its own function")]
 
@@ -22,10 +22,10 @@ use super::child::{self, Other, body};
 use super::cluster::{Database, execute};
 use super::{Place, check_history, everything, in_time, noting, went_back};
 
-/// A log with copies of its past.
+/// A log with copies of earlier states.
 pub(super) enum Site {
     File(Place),
-    /// Copies are tables of other schemas. Sessions may end when one is brought back, as with a restarted server.
+    /// Copies are tables of other schemas. Sessions may end when one is restored, like on a server restart.
     Server {
         database: Database,
         is_pooled: bool,
@@ -34,7 +34,7 @@ pub(super) enum Site {
 }
 
 impl Site {
-    /// One at a time, so that a failed test names the current one alone.
+    /// One at a time, so that a failed test names only the current one.
     pub(super) fn all() -> impl Iterator<Item = Self> {
         let server = |is_pooled, ends_sessions| Self::Server { database: Database::new(), is_pooled, ends_sessions };
         let servers = [(false, false), (false, true), (true, false)];
@@ -56,7 +56,7 @@ impl Site {
         EventStore::open(&self.url()).await.expect("the log opens")
     }
 
-    /// Appends to `facts` as another process, which closes the log; each word is an aggregate.
+    /// Appends to `facts` like another process, which closes the log; each word is an aggregate.
     async fn write(&self, aggregates: &str) {
         let store = self.open().await;
         for (aggregate, n) in aggregates.split(' ').zip(100..) {
@@ -65,7 +65,7 @@ impl Site {
         store.close().await;
     }
 
-    /// Keeps a copy under this name.
+    /// Stores a copy with this name.
     pub(super) async fn keep(&self, name: &str) {
         match self {
             Self::File(place) => copy(&place.path(), &self.copy_of(name)),
@@ -80,7 +80,7 @@ impl Site {
         }
     }
 
-    /// Puts a copy in the place of the log, which may be open.
+    /// Replaces the log by a copy; the log may be open.
     pub(super) async fn bring_back(&self, name: &str) {
         match self {
             Self::File(place) => copy(&self.copy_of(name), &place.path()),
@@ -126,7 +126,7 @@ impl Drop for Site {
     }
 }
 
-/// By SQLite's backup, which writes into the file as another process does.
+/// Through SQLite's backup, which writes into the file like another process.
 fn copy(from: &Path, to: &Path) {
     let from = Connection::open(from).expect("it is a database");
     let mut to = Connection::open(to).expect("a database can be made");
@@ -135,8 +135,8 @@ fn copy(from: &Path, to: &Path) {
     backup.run_to_completion(i32::MAX, Duration::from_millis(1), None).expect("it is done");
 }
 
-/// A log with copies `base`, of two events; `same`, to which three more were added; and `longer`, to which four others were.
-/// It is `same` now: `other` is of as many events.
+/// A log with copies `base`, of two events; `same`, with three more; and `longer`, with four others. Now it is `same`,
+/// and `other` has the same number of events.
 pub(super) async fn with_copies(site: &Site) {
     site.write("a b").await;
     site.keep("base").await;
@@ -147,14 +147,14 @@ pub(super) async fn with_copies(site: &Site) {
     }
 }
 
-/// The log is sound, and a store that was open all the time sees it as a new one does.
+/// The log is sound, and a store that was open all the time sees the same as a new one.
 async fn check(site: &Site, store: &EventStore) -> Vec<Recorded> {
     let fresh = site.open().await;
     let history = everything(&fresh).await;
     check_history(&history);
     let checked = fresh.check().await.unwrap();
     assert_eq!((checked.findings, checked.more), (vec![], false));
-    // On every connection that reads.
+    // On every reading connection.
     for seen in futures::future::join_all((0..8).map(|_| everything(store))).await {
         assert_eq!(seen, history);
     }
@@ -179,9 +179,9 @@ fn child_that_appends_once() {
     });
 }
 
-/// The lost event had made its aggregate and its type known; the numbers of both are then given to others.
+/// The lost event had introduced its aggregate and its type; the numbers of both are then given to others.
 #[tokio::test]
-async fn an_append_to_a_log_that_went_back_is_refused_once_at_most_and_lands_where_it_was_meant() {
+async fn an_append_to_a_log_that_went_back_is_refused_at_most_once_and_reaches_its_aggregate() {
     for site in Site::all() {
         let store = site.open().await;
         store.append(noting("first", 0)).await.unwrap();
@@ -198,7 +198,7 @@ async fn an_append_to_a_log_that_went_back_is_refused_once_at_most_and_lands_whe
         Other::start(body!(child_that_appends_once), "bob", &site.url(), &[]).succeeds();
         let other = site.open().await;
         other.append(of_type("Made", 1)).await.unwrap();
-        // Unless the process has noticed by itself.
+        // Unless the process has already noticed.
         if let Err(refused) = store.append(noting("ada", 2)).await {
             assert_eq!(went_back(&refused), Some(Position(3)), "{refused}");
             store.append(noting("ada", 3)).await.expect("it is known by now");
@@ -215,14 +215,14 @@ async fn an_append_to_a_log_that_went_back_is_refused_once_at_most_and_lands_whe
     }
 }
 
-/// The next events, until nothing more is there for now; each with the aggregate and number, or the head of a log that went
+/// The next events, until there are no more for now; each with the aggregate and number, or the head of a log that went
 /// back.
 async fn next(stream: &mut (impl Stream<Item = crewlog_mq::Result<Recorded>> + Unpin), n: usize) -> Vec<String> {
     let mut items = Vec::new();
     while items.len() < n {
         match in_time("an item", stream.next()).await.expect("a stream has no end") {
             Ok(event) => items.push(format!("{} {}", event.position, event.aggregate_id)),
-            // A lost connection is reported too.
+            // Lost connections are skipped.
             Err(error) => items.extend(went_back(&error).map(|head| format!("went back to {head}"))),
         }
     }
@@ -230,7 +230,7 @@ async fn next(stream: &mut (impl Stream<Item = crewlog_mq::Result<Recorded>> + U
 }
 
 #[tokio::test]
-async fn a_follower_ahead_of_the_log_hears_of_it_once_and_goes_on_from_its_head() {
+async fn a_follower_ahead_of_the_log_is_notified_once_and_continues_from_its_head() {
     for site in Site::all() {
         with_copies(&site).await;
         for (copy, then) in [
@@ -262,7 +262,7 @@ async fn a_follower_ahead_of_the_log_hears_of_it_once_and_goes_on_from_its_head(
 
 /// Nobody appends after it.
 #[tokio::test]
-async fn a_follower_ahead_of_a_quiet_log_hears_of_it() {
+async fn a_follower_ahead_of_a_quiet_log_is_notified() {
     for site in Site::all() {
         with_copies(&site).await;
         for (copy, head) in [("other", 5), ("base", 2), ("longer", 6)] {
@@ -278,7 +278,7 @@ async fn a_follower_ahead_of_a_quiet_log_hears_of_it() {
 }
 
 #[tokio::test]
-async fn a_follower_goes_on_after_its_last_event_when_that_is_still_there() {
+async fn a_follower_continues_after_its_last_event_if_that_still_exists() {
     for site in Site::all() {
         with_copies(&site).await;
         let store = site.open().await;
@@ -288,7 +288,7 @@ async fn a_follower_goes_on_after_its_last_event_when_that_is_still_there() {
         store.append(noting("lost", 1)).await.unwrap();
         assert_eq!(next(&mut ahead, 1).await, ["6 lost"]);
         site.bring_back("same").await;
-        // Now the process knows.
+        // Now the process has noticed.
         assert_eq!(next(&mut ahead, 1).await, ["went back to 5"]);
         site.write("new").await;
         assert_eq!(next(&mut ahead, 1).await, ["6 new"]);
@@ -326,7 +326,7 @@ async fn a_follower_hears_that_the_log_went_back_even_if_it_cannot_decrypt_the_n
     }
 }
 
-/// It has read to the end of the log, and no event of its own was lost.
+/// It has read to the end of the log, and none of its own events was lost.
 #[tokio::test]
 async fn a_caught_up_follower_reports_a_lower_position_only_after_the_error() {
     for site in Site::all() {
@@ -340,7 +340,7 @@ async fn a_caught_up_follower_reports_a_lower_position_only_after_the_error() {
                     Ok(Followed::CaughtUp(position)) => break format!("caught up to {position}"),
                     Ok(Followed::Event(event)) => panic!("{event:?} does not match"),
                     Err(error) if went_back(&error).is_some() => break error.to_string(),
-                    // A lost connection is reported too.
+                    // Lost connections are skipped.
                     Err(_) => {}
                 }
             };
@@ -350,7 +350,7 @@ async fn a_caught_up_follower_reports_a_lower_position_only_after_the_error() {
             while seen.last().is_some_and(|last| last != "caught up to 2") {
                 seen.push(next().await);
             }
-            // With a lost connection it may say again that it has caught up with the log as it was.
+            // After a lost connection it may report again that it has caught up with the old log.
             seen.retain(|item| item != "caught up to 5");
             assert_eq!(seen.len(), 2, "{start:?}: {seen:?}");
             assert!(seen[0].contains("position 5 was known, and now it ends at 2"), "{start:?}: {seen:?}");
@@ -365,7 +365,7 @@ pub(super) enum Step {
 
 impl Event for Step {}
 
-/// All the steps so far.
+/// All steps so far.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Route {
     pub(super) steps: Vec<String>,
@@ -410,7 +410,7 @@ async fn step(runners: &mut [Runner<Route>], to: &str) {
 }
 
 #[tokio::test]
-async fn a_decider_that_read_what_was_lost_decides_on_the_log_as_it_is() {
+async fn a_decider_that_read_lost_events_decides_on_the_current_log() {
     for site in Site::all() {
         let writer = site.open().await;
         step(&mut runners(&writer), "base").await;
@@ -473,7 +473,7 @@ async fn a_pinned_store_ends_with_the_log_that_it_was_opened_on() {
         };
         assert!(went_back(&last).is_some(), "{last}");
         assert!(in_time("nothing", stream.next()).await.is_none(), "it says so once, and ends");
-        // Each time, and also of a store that was pinned again.
+        // Each time, and also for a store that is pinned again.
         for pinned in [pinned.clone(), pinned.pinned()] {
             let outcomes = [
                 ("append", pinned.append(noting("a", 1)).await.err()),
@@ -512,7 +512,7 @@ fn noting_effects() -> impl GroupHandler {
 }
 
 #[tokio::test]
-async fn a_group_that_handled_what_was_lost_handles_what_came_in_its_place_once() {
+async fn a_group_that_handled_lost_events_handles_their_replacements_once() {
     for site in Site::all() {
         let store = site.open().await;
         let group = store.group("facts").query(Query::stream("facts")).partitions(2).lease(Duration::from_secs(1));

@@ -99,7 +99,7 @@ async fn the_events_of_a_decision_are_one_append_with_tags_and_metadata() {
 }
 
 #[tokio::test]
-async fn a_state_is_what_a_rewriting_log_has() {
+async fn a_state_matches_the_rewritten_events() {
     let rewrite = |event: &NewEvent| {
         let changed = event.data().contains("13").then(|| event.data().replace("13", "0"));
         changed.map(|data| event.clone().with_json(data, event.metadata().into())).transpose()
@@ -113,7 +113,7 @@ async fn a_state_is_what_a_rewriting_log_has() {
     }
 }
 
-/// Remembers where its events stand.
+/// Remembers the positions of its events.
 #[derive(Debug, Clone, Default)]
 struct Places {
     n_applied: usize,
@@ -141,7 +141,7 @@ impl Handler for Places {
 }
 
 #[tokio::test]
-async fn a_handler_learns_where_each_of_its_events_stands() {
+async fn a_handler_learns_the_position_of_each_of_its_events() {
     for (store, _place) in logs().await {
         let runner = || Runner::<Places>::new(store.clone(), "places", "a", Vec::new());
         let mut warm = runner();
@@ -173,7 +173,7 @@ async fn writes_of_other_aggregates_are_appended_with_a_decision_or_not_at_all()
         runner.execute_with(Command::Add(vec![1]), &Cause::request(), &others).await.unwrap();
         let history = everything(&store).await;
         assert_eq!(history.iter().map(|event| event.append_start.0).collect::<Vec<_>>(), [1, 1]);
-        // Their own condition fails: the decision is not appended either, and whoever decided them has to look again.
+        // Their own condition fails: the decision is not appended either, and they must be decided again.
         let others = [write("b", Expected::NoStream)];
         let stale = runner.execute_with(Command::Add(vec![2]), &Cause::request(), &others).await;
         assert!(
@@ -535,7 +535,7 @@ async fn a_prefix_is_folded_first_and_only_once_even_after_a_reload() {
     }
 }
 
-/// As after a fail-over that lost the end of the other history.
+/// Like a fail-over that lost the end of the other history.
 #[tokio::test]
 async fn a_prefix_beyond_the_end_of_the_log_is_an_error_until_the_log_has_it() {
     for (store, _place) in logs().await {

@@ -1,4 +1,4 @@
-//! Snapshots: the reads they save, and that no result depends on them.
+//! Snapshots: they save reads, and never change a result.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails, also outside of its own function")]
 
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::counting::counted;
 use super::{Fact, Place, logs, note, notes};
 
-/// How often each number was noted, until closed.
+/// The number of notes of each number, until closed.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 struct Tally {
     noted: BTreeMap<i64, u64>,

@@ -11,7 +11,7 @@ use super::{Place, check_history, everything, noting};
 
 const SECOND: i64 = 1_000_000;
 
-/// Both clocks in microseconds, as a test sets them.
+/// Both clocks in microseconds, set by a test.
 #[derive(Default)]
 struct Hands {
     wall: AtomicI64,

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{everything, in_time, logs};
 
-/// An account as the first program wrote it.
+/// An account in the form of the first program.
 #[derive(Serialize, Deserialize)]
 enum First {
     Opened,
@@ -23,7 +23,7 @@ impl Event for First {
     const EVENT_VERSION: &'static str = "1.0";
 }
 
-/// As the third program writes it: amounts are in cents since 1.1, and payments are called deposits since 2.0.
+/// The form of the third program: amounts are in cents since 1.1, and payments are called deposits since 2.0.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 enum Third {
     Opened,
@@ -86,7 +86,7 @@ async fn append_raw(store: &EventStore, event_type: &str, version: &str, data: &
     store.append(Append::to("accounts", "a", Expected::Any, vec![event])).await.unwrap();
 }
 
-/// A log that three programs have written, one after another.
+/// A log written by three programs, one after another.
 async fn write_old(store: &EventStore) {
     append(store, &First::Opened).await;
     append(store, &First::Paid { euros: 3 }).await;

@@ -1,5 +1,5 @@
-//! How followers of a log learn of commits: from memory in one process, by the doorbell between processes, and by
-//! polling if every hint is lost.
+//! Wake-ups of followers after commits: from memory in one process, by the doorbell between processes, and by polling
+//! if every hint is lost.
 
 use std::path::PathBuf;
 

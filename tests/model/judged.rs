@@ -1,4 +1,4 @@
-//! Reading a model's answers: their meaning, and the refused ones.
+//! The parsing of a model's answers: valid ones, and refused ones.
 
 use crewlog_planner::model::{Purpose, Request, advice_request, plan_request, read_advice, read_plan, repair};
 use crewlog_planner::parse::{self, ReadOptions};

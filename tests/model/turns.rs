@@ -1,4 +1,4 @@
-//! Agents of a script: their turns and calls of tools in all protocols, as their programs ask for them.
+//! Agents of a script: their turns and calls of tools in all protocols, as requested by their programs.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -63,7 +63,7 @@ fn data(stream: &str) -> Vec<Value> {
     data.map(|data| serde_json::from_str(data).expect("it is JSON")).collect()
 }
 
-/// What a model said: its text, its calls as (id, name, arguments), and why it ended.
+/// A model's answer: its text, its calls as (id, name, arguments), and the reason for its end.
 fn said(protocol: &str, events: &[Value]) -> (String, Vec<Value>, String) {
     let (mut text, mut calls, mut end) = (String::new(), Vec::new(), String::new());
     let json_of = |text: &Value| serde_json::from_str::<Value>(text.as_str().unwrap_or("null")).expect("it is JSON");
@@ -139,7 +139,7 @@ fn an_agents_turns_call_tools_and_end_in_each_protocol() {
         };
         let first = vec![json!(["call_1_0", "reserve", { "paths": ["ä.txt"] }]), json!(["call_1_1", "list", {}])];
         assert_eq!(next(&[]), ("I reserve two.".into(), first, called.into()), "{protocol}");
-        // Clients put words of their own around a result.
+        // Clients wrap results in words of their own.
         let results = [
             ("call_1_0", "Output:\n{\"lease\": \"old\"}"),
             ("call_1_1", "<it>\n{\"lease\": \"l6\"}, {\"lease\":\"l7\", \"n\": 3}\n</it>"),
@@ -202,7 +202,7 @@ fn agents_have_turns_of_their_own_and_one_waits_for_the_other() {
         std::thread::yield_now();
     }
     assert_eq!(text(begin("a")), "a1");
-    // The server has one thread: what the first turn of a set free would be sent before another is answered.
+    // The server has one thread: a reply released by the first turn of `a` would come before the next request's answer.
     assert_eq!(text(begin("c")), "c1");
     waiting.set_nonblocking(true).expect("it is a socket");
     let early = (&waiting).read(&mut [0]).map_err(|error| error.kind());

@@ -15,7 +15,7 @@ use super::run::*;
 struct Watch {
     planner: Planner,
     is_ordered: bool,
-    /// Whether the summary came from a model and covers the history up to its request.
+    /// True if the summary came from a model and covers the history up to its request.
     is_given: bool,
     n_events: u64,
     /// The last event that a summary covers.

@@ -40,7 +40,7 @@ fn a_failed_plan_undoes_completed_tasks_in_reverse_order() {
         amended 4 5: the plan failed, and is undone
         dispatched 4#1
         > retry
-        ! what the plan did is being undone: wait until that has ended, or cancel the plan, and then retry
+        ! the plan is being undone: wait until that has ended, or cancel the plan, and then retry
         > 4 fails stuck
         4 Failed (lets go): stuck
         dispatched 5#1

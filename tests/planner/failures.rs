@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::transcript::{check, check_with};
 
-/// B waits for A, C for B; D waits for nothing.
+/// B waits for A, C for B; D is independent.
 const CHAIN: &str =
     "In parallel:\n- A: Run `a`\n- B: Run `b` (depends on A)\n- C: Run `c` (depends on B)\n- D: Run `d`\n";
 

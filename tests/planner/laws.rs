@@ -159,7 +159,7 @@ fn check_claim_event(
         | TaskEvent::TaskProgressed { epoch, .. } => {
             assert!(holder.is_some() && *epoch == epoch_before, "only the holder says {event:?}");
         }
-        // No one knows what a lost holder did; the stopped plan asks.
+        // The work of a lost holder is unknown; the stopped plan asks.
         TaskEvent::TaskFailed { class: FailureClass::OutcomeUnknown, epoch, .. } => assert_eq!(*epoch, epoch_before),
         TaskEvent::TaskReleased { epoch, .. }
         | TaskEvent::TaskStopped { epoch, .. }

@@ -1,4 +1,4 @@
-//! The list of plans: which of them are open.
+//! The list of plans, and their open state.
 
 use crewlog_mq::{Event as MqEvent, Handler, Position, Recorded, Timestamp, new_event_id};
 use crewlog_planner::crew::Projection;

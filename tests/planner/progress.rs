@@ -161,7 +161,7 @@ impl Observed {
         }
     }
 
-    /// Whether a task is planned and all its dependencies have released it, including its condition.
+    /// True if a task is planned and all its dependencies have released it, including its condition.
     fn may_start(&self, task: TaskId) -> bool {
         let Standing { plan, status, is_paused, waits, .. } = &self.tasks[&task];
         let mut waits_for = plan.depends_on.iter().map(|dependency| &self.tasks[&dependency.task]);
@@ -200,7 +200,7 @@ impl Observed {
         running.filter(|task| which(&task.plan)).count()
     }
 
-    /// Whether one more task may run: by lane, kind and assignee.
+    /// True if one more task may run: by lane, kind and assignee.
     fn has_room(&self, plan: &TaskPlan) -> bool {
         let of_kind = self.config.parallelism_by_kind.get(&plan.kind);
         let of_executor = plan.assignee.as_ref().and_then(|name| self.config.parallelism_by_executor.get(name));
@@ -275,7 +275,7 @@ impl Run {
         }
     }
 
-    /// The dispatched tasks, each with its attempt and whether an executor holds it.
+    /// The dispatched tasks, each with its attempt; true if an executor holds it.
     fn dispatched(&self) -> Vec<(TaskId, u32, bool)> {
         let dispatched = self.planner.state().dispatched().map(|task| (task.plan.id, task.attempts));
         dispatched.map(|(task, attempt)| (task, attempt, self.held.contains(&(task, attempt)))).collect()

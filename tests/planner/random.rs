@@ -236,7 +236,7 @@ pub enum Act {
     Compact {
         max_tokens: usize,
     },
-    /// A summary of all completed tasks, whether or not one is requested.
+    /// A summary of all completed tasks, requested or not.
     Summarise {
         n: u8,
     },
@@ -371,7 +371,7 @@ pub fn acts() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// The same, and forks: after a fork the plan is the fork, which continues from the previous state.
+/// The commands, and forks: after a fork the plan is the fork, which continues from the previous state.
 pub fn acts_and_forks() -> impl Strategy<Value = Act> {
     let fork = (any::<u8>(), prop::option::of(changes())).prop_map(|(at, change)| Act::Fork { at, change });
     prop_oneof![20 => acts(), 1 => fork]

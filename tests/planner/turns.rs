@@ -1,4 +1,4 @@
-//! Which startable task starts: by priority, critical path, position and limits.
+//! The order in which startable tasks start: by priority, critical path, position and limits.
 
 use crewlog_mq::Handler;
 use crewlog_planner::event::{Command, Order, PlannerConfig, Setting};
@@ -183,7 +183,7 @@ fn changed_limits_apply_from_the_next_start() {
         > set parallelism=2 bob=0
         ! parallelism of a kind or an assignee is 0, and must be from 1 to 1000
         > set questions=1
-        ! questions take no place from tasks: limit the tasks of another kind
+        ! questions have no limit: limit the tasks of another kind
         > now 2
         2 again now
         > 4 done

@@ -43,7 +43,7 @@ async fn each_agent_plans_the_same_text_by_its_role_with_its_own_tools() {
     assert_eq!(tools(Orchestrator, &team), ["perception", "tactical", "tactical"]);
     let survey = agents.plan(Perception, "Look for where users are kept", "").await.unwrap();
     assert_eq!(tools(Perception, &survey), ["search_code", "record_finding"]);
-    // An agent without a tool for a step says so, and does not try another.
+    // An agent without a tool for a step reports that, and does not try another.
     let PlanningError::Plan(error) = agents.plan(Perception, WORDS, "").await.unwrap_err() else { panic!() };
     assert_eq!(error.name(), "NoTool");
 }

@@ -1,4 +1,4 @@
-//! What a plan shares with its sub-plans: budget, time, pauses and end; and what is separate.
+//! Properties that a plan shares with its sub-plans (budget, time, pauses, end), and separate ones.
 
 use std::sync::Arc;
 
@@ -82,7 +82,7 @@ async fn a_sub_plan_may_use_only_the_remaining_budget_of_its_parent() {
         assert_eq!((tokens(&state.spent()), state.phase), (400, Phase::Active));
         rig.order(Command::Cancel { task: None, reason: "it is too dear".into() }).await;
         assert_eq!(child_end(&rig, "p.2-1").await, Outcome::Cancelled);
-        // Whether its worker first learns of the end of the task, or of that of its sub-plan, which the host ends too.
+        // The worker may first learn of the end of the task, or of its sub-plan, which the host ends too.
         let is_told = |event: &TaskEvent| matches!(event, TaskEvent::TaskStopped { .. } | TaskEvent::TaskFailed { .. });
         let told = rig.until(2, is_told).await;
         crew.stop().await;

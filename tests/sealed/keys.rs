@@ -1,4 +1,4 @@
-//! Keys: which key opens what, and the errors for a missing or foreign one.
+//! Keys: the texts that each opens, and the errors for a missing or foreign one.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! The log of a sealed plan, on every backend, and what readers get.
+//! The log of a sealed plan, on every backend, and the view of readers.
 
 use std::collections::BTreeSet;
 

@@ -197,7 +197,7 @@ impl<'de> MapAccess<'de> for Fields<'_> {
     type Error = Unreadable;
 
     fn next_key_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, Unreadable> {
-        // An alias is a second name of a field.
+        // Aliases are second names of fields.
         while self.names.get(self.at).is_some_and(|name| ALIASES.contains(name)) {
             self.at += 1;
         }

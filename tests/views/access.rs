@@ -1,4 +1,4 @@
-//! Who may do what: tokens with scopes, hosts and origins, TLS and proxies.
+//! Permissions: tokens with scopes, hosts and origins, TLS and proxies.
 
 use reqwest::Method;
 use serde_json::json;

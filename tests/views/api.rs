@@ -10,18 +10,18 @@ use crate::cli::scene::{Running, Scene};
 pub struct Api {
     /// It ends with this.
     _server: Running,
-    /// What it printed: its addresses and tokens.
+    /// Its output: addresses and tokens.
     pub printed: Value,
     pub client: Client,
     base: String,
     token: String,
 }
 
-/// Everything that a token may allow.
+/// All scopes of a token.
 pub const ALL: &str = "read,write,execute,operator";
 
 impl Api {
-    /// Starts a server, with a token that may do everything.
+    /// Starts a server, with a token that has all scopes.
     pub fn start(scene: &Scene) -> Self {
         Self::start_with(scene, &["--listen", "127.0.0.1:0"])
     }
@@ -70,12 +70,11 @@ impl Api {
         serde_json::from_str(&text).expect("the server answers as it should")
     }
 
-    /// Gives a command: the status and the body of the answer.
+    /// Sends a command: the status and the body of the answer.
     pub async fn command(&self, name: &str, fields: &Value) -> (u16, Value) {
         answered(self.request(Method::POST, &format!("/api/commands/{name}")), fields).await
     }
 
-    /// The person's cookie.
     pub async fn cookie(&self) -> String {
         let response = self
             .client
@@ -100,7 +99,6 @@ pub async fn answered(request: RequestBuilder, body: &Value) -> (u16, Value) {
     (status, serde_json::from_str(&response.text().await.expect("the server answers as it should")).unwrap_or_default())
 }
 
-/// Makes a token.
 pub fn token(scene: &Scene, name: &str, scopes: &str) -> String {
     let made = scene.run(&["tokens", "add", name, "--scope", scopes, "-o", "json"]).expect(0).json();
     made["token"].as_str().expect("the server answers as it should").to_owned()

@@ -1,4 +1,4 @@
-//! Every view at any position: HTTP says what the command line says, and what was may be kept for ever.
+//! Every view at any position: HTTP and the command line agree, and past views may be cached forever.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ const N_POSITIONS: i64 = 200;
 /// The end of the recorded day: the server appends more.
 const END: i64 = 2_466;
 
-/// Positions spread over the log, the first and the last among them, by a step that meets every rest.
+/// Positions spread over the log, including the first and the last, by a step that meets every remainder.
 fn positions(n_positions: i64) -> impl Iterator<Item = i64> {
     (1..=n_positions).map(move |n| if n == n_positions { END } else { (n * 1_009) % END + 1 })
 }
@@ -37,7 +37,7 @@ async fn views_of_a_log_on_a_server_are_the_same() {
     assert!(compare(&scene, 20).await > 10);
 }
 
-/// Compares a list and a plan over HTTP with the command line at some positions; gives at how many there was a plan.
+/// Compares a list and a plan over HTTP with the command line at some positions; returns at how many the plan existed.
 async fn compare(scene: &Scene, n_positions: i64) -> usize {
     let api = Api::start(scene);
     let printed = |words: &[&str]| scene.run(&[words, &["-o", "json"]].concat());
@@ -67,14 +67,14 @@ async fn compare(scene: &Scene, n_positions: i64) -> usize {
     n_shown
 }
 
-/// The values of two attributes that stand one after the other.
+/// The values of two consecutive attributes.
 fn pairs(page: &str, one: &str, other: &str) -> BTreeMap<String, String> {
     let pattern = format!("{one}=\"([^\"]*)\" {other}=\"([^\"]*)\"");
     let found = Regex::new(&pattern).expect("it is a pattern");
     found.captures_iter(page).map(|found| (found[1].to_owned(), found[2].to_owned())).collect()
 }
 
-/// The same of the items of a list.
+/// The same fields of the items of a list.
 fn fields(list: &Value, one: &str, other: &str) -> BTreeMap<String, String> {
     let text = |item: &Value, key: &str| item[key].as_str().unwrap_or_default().to_owned();
     list.as_array().into_iter().flatten().map(|item| (text(item, one), text(item, other))).collect()
@@ -119,7 +119,7 @@ async fn the_page_at_200_positions_of_a_recorded_day_shows_what_the_views_say() 
 }
 
 #[tokio::test]
-async fn what_was_may_be_kept_for_ever_and_what_is_may_not() {
+async fn past_views_may_be_cached_forever_and_current_ones_may_not() {
     let scene = demo::scene();
     let api = Api::start(&scene);
     let control = async |path: &str| {

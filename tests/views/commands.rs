@@ -9,7 +9,7 @@ use super::Api;
 use super::api::{answered, token};
 use crate::cli::scene::Scene;
 
-/// A scene with a plan of which one task waits for a person.
+/// A scene with a plan in which one task waits for a person.
 fn waiting() -> (Scene, String) {
     let scene = Scene::with_repository();
     let plan = scene.run(&["task", "add", "Look at it", "--new", "-o", "json"]).expect(0).json();
@@ -95,7 +95,7 @@ async fn no_file_of_the_server_is_read_for_a_command() {
 }
 
 #[tokio::test]
-async fn commands_run_only_with_consent_of_who_may_give_it() {
+async fn commands_run_only_with_consent_from_an_authorised_caller() {
     let scene = Scene::with_repository();
     scene.run(&["init"]);
     let api = Api::start(&scene);
@@ -110,7 +110,7 @@ async fn commands_run_only_with_consent_of_who_may_give_it() {
     assert_eq!(api.view("/api/plans").await["items"], json!([]));
     let (status, made) = api.command("run", &agreed).await;
     assert_eq!(status, 200, "{made}");
-    // Nothing in the server executes it.
+    // The server does not run it.
     assert_eq!(task(&scene.show(made["plan"].as_str().unwrap()), 1)["status"], "Running");
 
     // The person sees the commands on a page, and agrees there.
@@ -164,7 +164,7 @@ async fn a_key_has_one_effect_though_its_caller_hangs_up() {
     let fields = json!({ "plan": plan, "text": "Write it" });
     for n in 0..4 {
         let keyed = || api.request(Method::POST, "/api/commands/task-add").header("idempotency-key", format!("k{n}"));
-        // Long enough to be read, and too short for the answer.
+        // Long enough for the request to be read, and too short for the answer.
         let _ = tokio::time::timeout(Duration::from_millis(2 + 3 * n), answered(keyed(), &fields)).await;
         assert_eq!(answered(keyed(), &fields).await.0, 200);
     }

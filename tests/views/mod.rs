@@ -1,4 +1,4 @@
-//! The views over HTTP: the same as the command line shows, at any position; commands, streams and who may do what.
+//! The views over HTTP: the same as on the command line, at any position; commands, streams and permissions.
 
 mod access;
 mod api;

@@ -1,4 +1,4 @@
-//! Streams of events: what is appended arrives in order, and a client that comes back misses and repeats none.
+//! Streams of events: events arrive in order, and a reconnecting client misses and repeats none.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::Api;
 use crate::cli::demo;
 use crate::cli::scene::Scene;
 
-/// Reads a stream of events until it has `n`, and gives their positions.
+/// Reads `n` events of a stream, and returns their positions.
 async fn read(api: &Api, path: &str, last: Option<i64>, n: usize) -> Vec<i64> {
     let mut request = api.request(Method::GET, path);
     if let Some(last) = last {
@@ -59,7 +59,7 @@ async fn a_client_that_comes_back_misses_and_repeats_no_event() {
 }
 
 #[tokio::test]
-async fn what_is_appended_arrives_while_the_client_listens() {
+async fn appended_events_arrive_while_the_client_listens() {
     let scene = Scene::with_repository();
     let made = scene.run(&["task", "add", "One", "--new", "-o", "json"]).expect(0).json();
     let api = Api::start(&scene);

@@ -1,4 +1,4 @@
-//! The payload as the peers get it: the same 256 bytes of JSON that a sample of the store becomes.
+//! The payload of the peers: the same 256 bytes of JSON as a sample of the store.
 
 use serde::{Deserialize, Serialize};
 

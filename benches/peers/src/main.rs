@@ -1,7 +1,7 @@
-//! crewlog's store and its peers beside each other: every workload for each in turn, and a table of ratios.
+//! crewlog's store next to its peers: every workload for each in turn, and a table of ratios.
 //!
-//! `benches/peers/run` sets up what this needs and calls it. A peer that fails gets a row that says why; this never
-//! stops for it, and never compares figures of different runs.
+//! `benches/peers/run` sets up the requirements and calls it. A peer that fails gets a row with the reason; the others
+//! continue, and figures of different runs are never compared.
 
 mod data;
 mod measure;
@@ -30,12 +30,11 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use workload::N_REPLAYED;
 
-/// A log of this size replays in full where it can be filled in good time.
+/// A log of this size replays in full if it can be filled fast enough.
 const N_REPLAYED_FAST: u64 = 1_000_000;
 const N_REPLAYED_QUICK: u64 = 50_000;
 const PROBE: Duration = Duration::from_millis(300);
 
-/// How long everything takes.
 struct Pace {
     n_runs: usize,
     length: Duration,
@@ -82,7 +81,7 @@ struct Bench {
     place: Place,
     pace: Pace,
     table: Table,
-    /// Syncs a second, once a round.
+    /// Syncs per second, measured once a round.
     probes: Vec<f64>,
 }
 
@@ -95,7 +94,7 @@ impl Bench {
                 Ok(rate) => self.probes.push(rate),
                 Err(failure) => eprintln!("the probe failed: {failure}"),
             }
-            // Nobody is always the first, or the next after one who leaves the disk busy.
+            // Changes the order, so that nobody is always first, or always follows a subject that leaves the disk busy.
             subjects.reverse();
             for subject in subjects.iter().copied() {
                 if self.table.has_failed(subject, workload) {
@@ -171,7 +170,7 @@ impl Bench {
         self.table.print();
     }
 
-    /// Of what is measured, and how durable it says it is.
+    /// The versions of the subjects, and their stated durability.
     fn versions(&self) -> String {
         let mut told = vec![format!("SQLite {}, WAL, synchronous = FULL", rusqlite::version())];
         for program in ["umadb", "nats-server"] {
@@ -212,14 +211,14 @@ fn locked<'a>(lock: &'a str, name: &str) -> &'a str {
     after.and_then(|after| after.split('"').next()).unwrap_or("of unknown version")
 }
 
-/// How busy the machine is with this and everything else.
+/// The load of the machine, including this program.
 fn load() -> String {
     let averages = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let averages: Vec<_> = averages.split(' ').take(3).collect();
     format!("load averages at the end {}", averages.join(" "))
 }
 
-/// Syncs a second of a file to which 512 bytes are appended each time.
+/// Syncs per second of a file, with 512 bytes appended each time.
 fn probe(folder: &Path) -> Result<f64> {
     let mut file = tempfile::tempfile_in(folder)?;
     let (began, mut n_syncs) = (Instant::now(), 0);

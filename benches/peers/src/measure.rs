@@ -1,4 +1,4 @@
-//! One run of one workload on one store. It knows the stores by their face only, and compares nothing.
+//! One run of one workload on one store, through its trait only. Nothing is compared here.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,14 +14,14 @@ use crate::workload::{BATCH, N_AGGREGATES, N_WRITERS};
 
 const N_SUBSCRIBERS: u64 = 16;
 const N_IN_FLIGHT: u64 = 100;
-/// How many events one append of a filling has.
+/// The number of events in one append of a filling.
 const FILL_BATCH: u64 = 1000;
-/// The number of the event after which a subscriber goes.
+/// The number of the event after which a subscriber ends.
 const LAST: u64 = u64::MAX;
 /// A run that takes this much longer than it should has failed.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What one run gave: events, or deliveries, a second, and the latencies of its appends, or of its deliveries.
+/// The result of one run: events, or deliveries, per second, and the latencies of its appends, or of its deliveries.
 #[derive(Debug, Clone, Copy)]
 pub struct Run {
     pub rate: f64,
@@ -83,7 +83,7 @@ async fn in_turn(store: &dyn Store, n_events: u64, length: Duration, aggregate: 
     Ok(Run::of(first, started.elapsed(), latencies))
 }
 
-/// Also says how many events were written.
+/// Also returns the number of events written.
 async fn at_once(store: &Arc<dyn Store>, n_writers: u64, length: Duration) -> Result<(u64, Run)> {
     let started = Instant::now();
     let writers = (0..n_writers).map(|writer| {
@@ -105,7 +105,7 @@ async fn at_once(store: &Arc<dyn Store>, n_writers: u64, length: Duration) -> Re
     Ok((n_written, Run::of(n_written, started.elapsed(), latencies)))
 }
 
-/// How long after the acknowledgement of an append its event is with a subscriber, one append at a time.
+/// The delay from the acknowledgement of an append until a subscriber has its event, one append at a time.
 async fn delivery(store: &Arc<dyn Store>, length: Duration) -> Result<Run> {
     let mut numbers = store.follow().await?;
     let (seen, mut when) = mpsc::channel(1);
@@ -160,7 +160,7 @@ async fn fan_out(store: &Arc<dyn Store>, n_writers: u64, length: Duration) -> Re
 
 type Subscriber = (oneshot::Receiver<()>, JoinHandle<Result<u64>>);
 
-/// Tells of its first event, counts the others, and goes at the last.
+/// Reports its first event, counts the others, and ends at the last.
 fn subscribe(mut numbers: BoxStream<'static, Result<u64>>) -> Subscriber {
     let (live, is_live) = oneshot::channel();
     let reader = tokio::spawn(async move {

@@ -20,12 +20,10 @@ use crate::workload::{TAG, aggregate_id, metadata};
 
 const STREAM: &str = "bench";
 
-/// When the server syncs its files.
+/// The times at which the server syncs its files.
 #[derive(Debug, Clone, Copy)]
 pub enum Sync {
-    /// Before each acknowledgement.
     Always,
-    /// Every two minutes.
     Default,
 }
 
@@ -63,7 +61,7 @@ impl Nats {
     }
 }
 
-/// The setting as the server has it, not as it was asked for.
+/// The setting according to the server, rather than as requested.
 fn check(varz: &str, sync: Sync) -> Result<()> {
     let varz: serde_json::Value = serde_json::from_str(varz)?;
     let config = &varz["jetstream"]["config"];
@@ -74,7 +72,7 @@ fn check(varz: &str, sync: Sync) -> Result<()> {
     }
 }
 
-/// The id is the one by which the server drops what comes twice.
+/// The server drops messages with a repeated id.
 fn headers() -> Result<HeaderMap> {
     let mut headers = HeaderMap::new();
     headers.insert("Nats-Msg-Id", Uuid::now_v7().to_string());

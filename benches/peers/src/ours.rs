@@ -12,7 +12,7 @@ use crate::subject::{Batch, Result, Store};
 use crate::workload::{Sample, TAG, aggregate_id, metadata};
 
 const DATABASE: &str = "crewlog";
-/// How many events of a replay are in memory at once.
+/// The number of events in memory at once during a replay.
 const LOADED_AT_ONCE: i64 = 10_000;
 
 pub struct Ours {

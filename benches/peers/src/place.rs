@@ -1,4 +1,4 @@
-//! Where a run takes place: its folder, the programs set up for it, the servers that run. It measures nothing.
+//! The place of a run: its folder, the programs set up for it, its servers. Nothing is measured here.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use crate::postgres::Server;
 use crate::subject::Result;
 
-/// How long a server may take until it answers, or until it ends.
+/// The time limit for a server to answer, or to end.
 const SERVER_WAIT: Duration = Duration::from_secs(30);
 
 pub struct Place {
-    /// The folder in which every store lies.
+    /// The folder of all stores.
     pub folder: PathBuf,
     /// The `bin` of the Python environment with the servers, if it could be set up.
     pub python: std::result::Result<PathBuf, String>,
@@ -53,7 +53,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// Starts it and waits until its port takes connections; what it says goes to `folder`.
+    /// Starts it and waits until its port accepts connections; its output goes to `folder`.
     pub fn start(mut command: Command, address: SocketAddr, folder: &Path) -> Result<Self> {
         let said = std::fs::File::create(folder.join(format!("server-{}.log", address.port())))?;
         let child = command.stdin(Stdio::null()).stdout(said.try_clone()?).stderr(said).spawn()?;
@@ -73,7 +73,7 @@ impl Running {
 }
 
 impl Drop for Running {
-    /// SIGINT, so that it takes its shared memory and its children with it.
+    /// SIGINT, so that it removes its shared memory and ends its children.
     fn drop(&mut self) {
         let asked = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status();
         let began = Instant::now();
@@ -88,7 +88,7 @@ impl Drop for Running {
     }
 }
 
-/// A port of this machine that nobody had a moment ago.
+/// A port of this machine that was free a moment ago.
 pub fn free_address() -> Result<SocketAddr> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?)
 }

@@ -1,5 +1,5 @@
-//! A PostgreSQL of the run's own, and bare appends to it on the columns of the log: one connection that commits
-//! together what has queued, or one transaction an event over many connections. Nothing is judged.
+//! A separate PostgreSQL server for the run, and bare appends to the columns of the log: one connection that commits
+//! all queued events together, or one transaction per event over many connections. Nothing is judged.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -22,7 +22,7 @@ use crate::workload::{N_AGGREGATES, N_WRITERS, TAG, metadata};
 
 /// The superuser of the run's own server.
 const USER: &str = "bench";
-/// Whom root becomes, for whom PostgreSQL refuses to work.
+/// The user that replaces root, which PostgreSQL refuses.
 const NOBODY: u32 = 65534;
 const GROUP_DATABASE: &str = "group_commit";
 const EACH_DATABASE: &str = "each";
@@ -112,14 +112,14 @@ impl Server {
         format!("postgres://{USER}@{}/{database}", self.running.address)
     }
 
-    /// A database of this name that holds nothing, whatever it held before.
+    /// An empty database with this name, replacing an earlier one.
     pub async fn new_database(&self, name: &str) -> Result<()> {
         let client = connect(self.running.address, "postgres").await?;
         client.batch_execute(&format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)")).await?;
         Ok(client.batch_execute(&format!("CREATE DATABASE {name}")).await?)
     }
 
-    /// What it says of its durability.
+    /// Its own statement on its durability.
     pub async fn settings(&self) -> Result<String> {
         let client = connect(self.running.address, "postgres").await?;
         let mut settings = Vec::new();
@@ -130,7 +130,6 @@ impl Server {
         Ok(settings.join(", "))
     }
 
-    /// The tables without rows.
     async fn empty(&self, database: &str) -> Result<Client> {
         self.new_database(database).await?;
         let client = connect(self.running.address, database).await?;
@@ -183,7 +182,7 @@ async fn replay(client: &Client, n_events: u64) -> Result<()> {
 
 type Request = (Batch, oneshot::Sender<std::result::Result<(), String>>);
 
-/// One connection that commits together what has queued, one statement a commit.
+/// One connection that commits all queued events together, in one statement per commit.
 pub struct GroupCommit {
     queue: mpsc::Sender<Request>,
     reader: Client,
@@ -212,7 +211,7 @@ impl GroupCommit {
     }
 }
 
-/// What the one writer has written.
+/// The events written by the one writer.
 #[derive(Default)]
 struct Written {
     position: i64,
@@ -266,7 +265,7 @@ impl Store for GroupCommit {
     }
 }
 
-/// One transaction an event, each writer on a connection of its own.
+/// One transaction per event, each writer on its own connection.
 pub struct Each {
     connections: Vec<Mutex<(Client, Statement)>>,
     sequences: Vec<AtomicI64>,

@@ -1,5 +1,5 @@
-//! Peers that cannot be linked here: a program that does one run and prints one line of JSON. Its arguments are the workload,
-//! the seconds and the folder.
+//! Peers that cannot be linked here: a program that does one run and prints one line of JSON. Its arguments are the
+//! workload, the seconds and the folder.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -11,16 +11,15 @@ use crate::measure::Run;
 use crate::place::Place;
 use crate::subject::{Result, Workload};
 
-/// Which program.
+/// The program of a peer.
 #[derive(Debug, Clone, Copy)]
 pub enum Program {
     /// The crates that need an older sqlx, by the name of the crate.
     Older(&'static str),
-    /// The script beside this workspace, in the Python environment.
+    /// The script next to this workspace, in the Python environment.
     Python,
 }
 
-/// The line.
 #[derive(Deserialize)]
 struct Told {
     events_per_s: f64,

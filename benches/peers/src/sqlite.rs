@@ -1,5 +1,5 @@
 //! Bare SQLite on the tables of the log: the least that an event store on them must do. Nothing is judged, positions
-//! and sequences are counted in memory, and its replay decodes the data but neither metadata nor tags.
+//! and sequences are counted in memory, and its replay decodes the data but not metadata or tags.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -42,7 +42,7 @@ impl Raw {
         Ok(Self { connection, position: 0, sequences: HashMap::new() })
     }
 
-    /// One transaction, one prepared `INSERT` a row and one for its tag.
+    /// One transaction, with one prepared `INSERT` per row and one for its tag.
     fn insert(&mut self, batches: &[Batch]) -> Result<()> {
         let transaction = self.connection.transaction()?;
         {
@@ -120,7 +120,7 @@ impl Store for Direct {
 
 type Request = (Batch, oneshot::Sender<std::result::Result<(), String>>);
 
-/// A thread that commits together what has queued.
+/// A thread that commits all queued events together.
 pub struct GroupCommit {
     queue: mpsc::Sender<Request>,
 }

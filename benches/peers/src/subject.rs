@@ -1,4 +1,4 @@
-//! What is measured: stores with one small face, and the programs that measure themselves. Nothing is timed here.
+//! The subjects: stores behind one small trait, and programs that measure themselves. Nothing is timed here.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -27,9 +27,9 @@ impl Batch {
     }
 }
 
-/// An open store. Dropping it stops what runs for it.
+/// An open store. Dropping it stops its processes.
 pub trait Store: Send + Sync {
-    /// Appends all of it; on `Ok` it is as durable as the subject says.
+    /// Appends all of it; on `Ok` it is as durable as the subject promises.
     fn append(&self, batch: Batch) -> BoxFuture<'_, Result<()>>;
     /// Reads the first `n_events` and decodes the data of each.
     fn replay(&self, n_events: u64) -> BoxFuture<'_, Result<()>>;
@@ -76,7 +76,6 @@ impl Workload {
     }
 }
 
-/// Who is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subject {
     OursSqlite,
@@ -126,7 +125,7 @@ impl Subject {
         }
     }
 
-    /// Which of ours it is put beside; nothing for ours.
+    /// The one of ours to compare it with; `None` for ours.
     pub fn beside(self) -> Option<Self> {
         match self {
             Self::OursSqlite | Self::OursPostgres => None,
@@ -141,13 +140,13 @@ impl Subject {
         }
     }
 
-    /// Whether its interface has what the workload needs.
+    /// True if its interface supports the workload.
     pub fn can(self, workload: Workload) -> bool {
         use Workload::{Batches, Delivery, FanOut, FanOutInFlight, ManyWriters, OneAggregate, OneWriter, Replay};
         let live = matches!(workload, Delivery | FanOut | FanOutInFlight);
         match self {
             Self::OursSqlite | Self::OursPostgres | Self::UmaDb | Self::NatsDefault => true,
-            // What is read does not depend on how it was synced.
+            // Reading does not depend on how events were synced.
             Self::NatsAlways => workload != Replay,
             Self::RawSqlite | Self::RawPostgresGroup => !live,
             Self::RawPostgresEach => matches!(workload, OneWriter | ManyWriters),
@@ -157,7 +156,7 @@ impl Subject {
         }
     }
 
-    /// Whether a log of 1,000,000 events takes it too long to fill; it then replays fewer.
+    /// True if filling a log of 1,000,000 events takes too long; it then replays fewer.
     pub fn fills_slowly(self) -> bool {
         match self {
             Self::OursSqlite | Self::RawSqlite | Self::NatsDefault => false,
@@ -173,7 +172,7 @@ impl Subject {
         }
     }
 
-    /// The program that measures it in a process of its own, for those that cannot be linked here.
+    /// The program that measures it in a separate process, if it cannot be linked here.
     pub fn program(self) -> Option<program::Program> {
         match self {
             Self::Evento => Some(program::Program::Older("evento")),
@@ -191,7 +190,7 @@ impl Subject {
         }
     }
 
-    /// A new and empty store.
+    /// A new, empty store.
     pub async fn open(self, place: &Place, folder: &Path, workload: Workload) -> Result<Arc<dyn Store>> {
         Ok(match self {
             Self::OursSqlite => Arc::new(ours::Ours::on_sqlite(folder).await?),
@@ -209,7 +208,7 @@ impl Subject {
     }
 }
 
-/// Why it is not measured.
+/// The reason why it is not measured.
 fn disintegrate(place: &Place) -> String {
     let found = place.postgres().map_or_else(|failure| failure.to_string(), |server| server.version.clone());
     format!("4.0.1 has SQL that PostgreSQL reads from version 16 on, and no run is written for it; here is {found}")

@@ -1,4 +1,4 @@
-//! The figures of all runs as a table in Markdown: ours beside each peer, with the ratio.
+//! The figures of all runs as a table in Markdown: ours next to each peer, with the ratio.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::measure::Run;
 use crate::subject::{Subject, Workload};
 
-/// The runs of each subject by workload, or why there are none.
+/// The runs of each subject by workload, or the reason why there are none.
 #[derive(Default)]
 pub struct Table {
     runs: HashMap<(u8, u8), Vec<Run>>,
@@ -159,7 +159,7 @@ fn thousands(number: u64) -> String {
     text
 }
 
-/// The upper one when there are two.
+/// The upper one of two.
 pub fn median(mut numbers: Vec<f64>) -> Option<f64> {
     numbers.sort_by(f64::total_cmp);
     numbers.get(numbers.len() / 2).copied()

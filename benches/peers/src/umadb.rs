@@ -1,5 +1,5 @@
-//! UmaDB: its server in a process of its own, its Rust client over gRPC. It syncs before it replies and has no setting
-//! against that.
+//! UmaDB: its server in a separate process, its Rust client over gRPC. It syncs before each reply, which cannot be
+//! disabled.
 
 use std::path::Path;
 use std::process::Command;
@@ -33,7 +33,7 @@ impl UmaDb {
     }
 }
 
-/// The aggregate is a tag, as it must be to be found by.
+/// The aggregate is a tag, since events are found by tags.
 fn event(n: u64, aggregate: u64) -> Result<DcbEvent> {
     let metadata = metadata();
     let id = |id: Option<Uuid>| id.unwrap_or_default().to_string();

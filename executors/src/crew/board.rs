@@ -23,7 +23,7 @@ const TITLE_CHARS_MAX: usize = 200;
 /// The open plans of a log.
 #[derive(Debug, Default)]
 pub(super) struct Board {
-    /// The plans, and the log that they were read from: the log as it is until it goes back.
+    /// The plans, and the pinned log that they were read from.
     plans: Option<(Plans, EventStore)>,
     read_to: Position,
 }
@@ -35,9 +35,9 @@ pub(super) struct Board {
 pub enum TaskState {
     /// It can be claimed.
     Ready,
-    /// Somebody works on it.
+    /// Someone works on it.
     Claimed,
-    /// It waits for other tasks, for an answer, or for its plan to go on.
+    /// It waits for other tasks, for an answer, or for its plan to be resumed.
     Blocked,
     /// It ended.
     Done,
@@ -55,7 +55,7 @@ pub struct TaskSummary {
     pub title: String,
     /// Its state.
     pub state: TaskState,
-    /// Who works on it, or is meant to.
+    /// The agent that works on it, or is meant to.
     pub assignee: Option<String>,
     /// As written.
     pub priority: Option<String>,
@@ -67,12 +67,12 @@ pub struct TaskSummary {
     pub depends_on: Vec<String>,
     /// The last reported step.
     pub step: Option<String>,
-    /// Where a successor goes on.
+    /// The next step, for a successor.
     pub next_step: Option<String>,
 }
 
 impl Board {
-    /// Reads what is new. After the log went back everything is read again.
+    /// Reads new events. After the log went back everything is read again.
     pub(super) async fn catch_up(&mut self, store: &EventStore) -> Result<(), Error> {
         match self.read_on(store).await {
             Err(Error::WentBack { .. }) if self.plans.is_some() => {
@@ -119,7 +119,7 @@ impl Board {
         views.filter(move |(_, tags, _)| is_own(tags)).map(|(plan, _, view)| (plan, view))
     }
 
-    /// The next task for an agent that may have it under these names: the most urgent of all plans that is not passed over.
+    /// The next task for an agent with these names: the most urgent of all plans for which `is_passed` is false.
     pub(super) fn next(&self, project: &str, names: &[&str], is_passed: impl Fn(&str) -> bool) -> Option<Dispatch> {
         let tag = format!("project:{project}");
         let is_wanted = |dispatch: &Dispatch| {
@@ -154,7 +154,7 @@ impl Board {
     }
 }
 
-/// What has a command is for workers, and questions are for people.
+/// Tasks with a command are for workers, and questions are for people.
 fn is_for_agents(dispatch: &Dispatch) -> bool {
     let parameters = &dispatch.parameters;
     parameters.command.is_none() && parameters.sub_plan.is_none() && dispatch.kind != NodeKind::Clarification

@@ -11,7 +11,7 @@ use super::{Caller, Crew, Refusal};
 /// Messages read at a time from the log.
 const PAGE: usize = 200;
 
-/// A message as it is read.
+/// A message, as one reader sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mail {
     /// Its id.
@@ -20,21 +20,21 @@ pub struct Mail {
     pub message: Message,
     /// When it was sent.
     pub at: Timestamp,
-    /// Whether this reader has yet to read it.
+    /// True if this reader has yet to read it.
     pub is_unread: bool,
-    /// Whether this reader has yet to acknowledge it.
+    /// True if this reader has yet to acknowledge it.
     pub ack_is_due: bool,
 }
 
 impl Crew {
-    /// Sends a message of an agent, as [`Crew::deliver`] does.
+    /// Sends an agent's message, like [`Crew::deliver`].
     pub async fn send(&self, caller: &Caller, message: Message) -> Result<(Position, BTreeSet<String>), Refusal> {
         self.present(caller).await?;
         self.deliver(message).await
     }
 
-    /// Sends a message to agents by name, by capability or to [`EVERYONE`]. Its thread is any message of the thread. Gives its id,
-    /// and the agents that it went to.
+    /// Sends a message to agents by name, by capability or to [`EVERYONE`]. Its thread may be named by any message of
+    /// it. Returns its id and its recipients.
     ///
     /// # Errors
     /// An unknown recipient, or a refusal by [`Messages`].
@@ -70,7 +70,7 @@ impl Crew {
         self.messages.execute(command, |_, _| ()).await
     }
 
-    /// The messages to an agent after a position, at most `limit`, the oldest first, now or as of a position; the unread ones only
+    /// At most `limit` messages to an agent after a position, oldest first, now or as of a position; only unread ones
     /// if `unread_only`. They stay unread. The second value is true if there are more.
     pub async fn inbox(
         &self,
@@ -87,7 +87,7 @@ impl Crew {
         let open: Messages = self.at(position).await?;
         let unread: BTreeSet<_> = open.unread(agent).collect();
         let due: BTreeSet<_> = open.acks_due(agent).collect();
-        // Nothing before the oldest unread one is wanted.
+        // Start at the oldest unread one.
         let after = match unread.first().filter(|_| unread_only) {
             Some(first) => after.max(Position(first.0.saturating_sub(1))),
             None if unread_only => head,
@@ -116,14 +116,14 @@ impl Crew {
     /// An agent acknowledges a message.
     ///
     /// # Errors
-    /// A message that waits for no acknowledgement of this agent.
+    /// A message that needs no acknowledgement from this agent.
     pub async fn ack(&self, caller: &Caller, message: Position, note: String) -> Result<(), Refusal> {
         self.present(caller).await?;
         let command = MessageCommand::Ack { agent: caller.agent.clone(), message, note, now: self.store.now() };
         self.messages.execute(command, |_, _| ()).await
     }
 
-    /// Offers an agent its unread messages, and gives how many it has not been told about before and how many are unread.
+    /// Notifies an agent of its unread messages, and returns the number of new ones and of all unread ones.
     pub async fn offer(&self, agent: &str) -> Result<(usize, usize), Refusal> {
         let messages = self.messages().await?;
         let mut counted = (messages.n_new(agent), messages.unread(agent).count());
@@ -138,7 +138,7 @@ impl Crew {
     }
 }
 
-/// The agents that names, roles and [`EVERYONE`] stand for. A sender is among them only by its name.
+/// The agents for names, roles and [`EVERYONE`]. The sender is included only if named.
 fn recipients(agents: &Agents, wanted: &BTreeSet<String>, from: &Sender) -> Result<BTreeSet<String>, Refusal> {
     let mut found = BTreeSet::new();
     for wanted in wanted {

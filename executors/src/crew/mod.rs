@@ -1,14 +1,14 @@
 //! The crew of a project on its log: agents join, lease files, take tasks, exchange messages and ask the person.
 //!
 //! A [`Crew`] runs the pure handlers of [`crewlog_planner::crew`] for all callers of a process: MCP sessions, hooks and
-//! the command line. Each handler stays warm behind a lock of its own, so decisions about one aggregate are made one after
-//! another. It decides nothing itself.
+//! the command line. Each handler stays in memory behind its own lock, so decisions about one aggregate are made one
+//! after another. All decisions are the handlers'.
 //!
-//! Every call of an agent goes through [`Crew::present`]: it checks that the session still holds the name, and renews the
-//! agent's leases and claims. The log records that once a minute at most.
+//! Every call of an agent goes through [`Crew::present`], which checks that the session still holds the name, and
+//! renews the agent's leases and claims. The log records this at most once a minute.
 //!
-//! Each call can fail with a fault of the log, and each call of an agent as [`Crew::present`] does; a call names its other errors
-//! only.
+//! Each call can fail with a fault of the log, and each call of an agent like [`Crew::present`]; the docs of a call
+//! name only its other errors.
 
 mod board;
 mod mail;
@@ -48,7 +48,7 @@ use self::board::Board;
 use self::shared::{Shared, runner};
 use crate::liveness::LivenessLock;
 
-/// The space of the cells that tell when hooks ran.
+/// The space of the cells with the last runs of hooks.
 const HOOKS: &str = "hooks";
 
 /// The crew of a project.
@@ -63,7 +63,7 @@ pub struct Crew {
     board: Mutex<Board>,
 }
 
-/// An agent that makes a call: a session that has joined.
+/// An agent that makes a call, from a session that has joined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
     /// Its name.
@@ -75,13 +75,13 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// As whom it holds leases.
+    /// The agent as a holder of leases.
     #[must_use]
     pub fn holder(&self) -> Holder {
         Holder { agent: self.agent.clone(), worktree: self.worktree.clone() }
     }
 
-    /// As whom it claims tasks: the agent, whatever its process. A worktree is written as `HOST:PATH`.
+    /// The agent as an executor that claims tasks, in any of its processes. A worktree is written as `HOST:PATH`.
     fn executor(&self) -> Executor {
         let host = self.worktree.split_once(':').map_or(self.worktree.as_str(), |(host, _)| host).to_owned();
         Executor { name: self.agent.clone(), host, worker: format!("session {}", self.epoch) }
@@ -91,28 +91,28 @@ impl Caller {
 /// A session that joins.
 #[derive(Debug, Clone)]
 pub struct Join {
-    /// The wanted name; a free one is made of the program's if unset.
+    /// The wanted name; when unset, a free one made from the program's.
     pub name: Option<String>,
     /// The agent that started it.
     pub parent: Option<String>,
-    /// The same for each call of one session, and for its hooks.
+    /// The same for all calls and hooks of one session.
     pub session: String,
-    /// Who it is.
+    /// Its profile.
     pub profile: Profile,
 }
 
 /// An agent that has joined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Joined {
-    /// As whom it makes its calls.
+    /// Its identity for calls.
     pub caller: Caller,
-    /// Whether the session held the name already.
+    /// True if the session already held the name.
     pub is_resumed: bool,
     /// The position of the log, as the agent sees it.
     pub position: Position,
 }
 
-/// Leases that were granted.
+/// Granted leases.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Granted {
     /// The leases on the requested targets, by number.
@@ -122,7 +122,7 @@ pub struct Granted {
 }
 
 impl Crew {
-    /// The crew of a project on a log. `life` proves to others that this process lives.
+    /// The crew of a project on a log. `life` proves to others that this process is alive.
     #[must_use]
     pub fn new(store: &EventStore, project: &str, life: Arc<LivenessLock>) -> Self {
         Self {
@@ -149,13 +149,13 @@ impl Crew {
         &self.project
     }
 
-    /// The process as an executor: what an agent of it records, so that its death can be proven.
+    /// This process as an executor, for the profile of an agent, so that its death can be proven.
     #[must_use]
     pub fn process(&self, name: &str) -> Executor {
         self.life.executor(name)
     }
 
-    /// Everything that the agents of the project, their leases, messages, questions and tasks write.
+    /// Everything written for the project's agents, leases, messages, questions and tasks.
     #[must_use]
     pub fn news(&self) -> Query {
         let of = |stream| Query::aggregate(stream, &self.project);
@@ -205,10 +205,11 @@ impl Crew {
         Ok(handler)
     }
 
-    /// Requests leases: all of them or none. Gives nothing while the request waits in the queue, for at most `wait`.
+    /// Requests leases, all or none. Returns `None` while the request waits in the queue, for at most `wait`.
     ///
     /// # Errors
-    /// [`CrewError::Held`](crewlog_planner::crew::CrewError::Held) if others hold leases and it does not wait, or a request past a limit.
+    /// [`CrewError::Held`](crewlog_planner::crew::CrewError::Held) if others hold leases and it does not wait, or a
+    /// request beyond a limit.
     pub async fn reserve(
         &self,
         caller: &Caller,
@@ -235,7 +236,7 @@ impl Crew {
         }
     }
 
-    /// Extends leases: those with these numbers or targets, or all. Gives the leases that are live now.
+    /// Extends leases: those with these numbers or targets, or all. Returns the leases that are live now.
     ///
     /// # Errors
     /// A lease that is not the agent's.
@@ -248,7 +249,7 @@ impl Crew {
         self.leases.execute(command, own).await
     }
 
-    /// Releases leases, and gives their numbers and the agents that were waiting and have their leases now.
+    /// Releases leases. Returns their numbers, and the waiting agents that have now got their leases.
     ///
     /// # Errors
     /// A lease that is not the agent's.
@@ -280,7 +281,7 @@ impl Crew {
         self.leases.execute(command, |_, _| ()).await
     }
 
-    /// Notes that a hook of a program ran, once a minute at most: beside the log, since nothing depends on it.
+    /// Records the run of a program's hook at most once a minute, in a cell since nothing depends on it.
     pub async fn hook_ran(&self, program: &str) -> Result<(), Error> {
         let now = self.store.now();
         if self.last_hook(program).await?.is_some_and(|last| now.since(last) < agents::SEEN_EVERY) {
@@ -291,7 +292,7 @@ impl Crew {
         Ok(())
     }
 
-    /// When a hook of a program last ran in this project, to the minute.
+    /// The last run of a program's hook in this project, to the minute.
     pub async fn last_hook(&self, program: &str) -> Result<Option<Timestamp>, Error> {
         let cell = self.store.cell(HOOKS, &self.hook_key(program)).await?;
         Ok(cell.and_then(|cell| cell.value.parse().ok()).map(Timestamp))
@@ -301,7 +302,7 @@ impl Crew {
         format!("{}:{program}", self.project)
     }
 
-    /// An agent asks the person; gives the number of the question.
+    /// An agent asks the person; returns the number of the question.
     ///
     /// # Errors
     /// A refusal by [`Asks`].
@@ -309,7 +310,7 @@ impl Crew {
         self.present(caller).await?;
         let ask = Ask { agent: caller.agent.clone(), ..ask };
         let command = AskCommand::Ask { ask: ask.clone(), now: self.store.now() };
-        // The log has the question with its secrets redacted, so its text does not find it.
+        // The log has the question with its secrets redacted, so it cannot be found by its text.
         let number = move |asks: &Asks, executed: Executed<AskEvent>| match executed.events.first() {
             Some(AskEvent::PersonAsked { number, .. }) => *number,
             _it_is_open_already => asks.number_of(&ask).unwrap_or_default(),
@@ -337,7 +338,7 @@ fn released_by(executed: &Executed<LeaseEvent>) -> Vec<u64> {
     released
 }
 
-/// The live leases of a holder on the targets of its request, at least as exclusive.
+/// A holder's live leases on the targets of its request that are at least as exclusive.
 fn granted(leases: &Leases, request: &Request, now: Timestamp) -> Vec<(u64, Lease)> {
     let is_meant = |(_, lease): &(u64, &Lease)| {
         lease.holder == request.holder

@@ -1,4 +1,4 @@
-//! Everything that waits for a person, as one list: each with its age, what it holds up, and the commands that settle it.
+//! Everything that waits for a person: each item with its age, the tasks it blocks, and the commands that settle it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::shell::shell_word;
 
-/// The most tasks that an item names as held up.
+/// The most blocked tasks that an item lists.
 const HELD_UP_MAX: usize = 20;
 /// The answers to a question about a failed task.
 const AFTER_FAILURE: [&str; 5] = ["retry", "done", "skip", "continue", "stop"];
@@ -28,7 +28,7 @@ pub enum Kind {
     Permission,
     /// A plan or an agent asks.
     Question,
-    /// A task failed, and its plan asks what follows.
+    /// A task failed, and its plan asks how to continue.
     Failure,
     /// Too many agents were lost with a task.
     Parked,
@@ -36,28 +36,28 @@ pub enum Kind {
     Stopped,
     /// A plan was paused.
     Paused,
-    /// Tasks that are held at the same time touch the same files.
+    /// Tasks held at the same time touch the same files.
     Conflict,
     /// An agent has not acknowledged a message in time. Agents that have left do not count.
     Overdue,
 }
 
-/// One thing that waits for a person.
+/// An item that waits for a person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Need {
-    /// What kind of thing.
+    /// Its kind.
     pub kind: Kind,
     /// Its name: `a12`, `PLAN q1`, `PLAN/3`, a plan, the number of a conflict or of a message.
     pub id: String,
     /// The agent or the plan that waits.
     pub from: String,
-    /// What is asked, or what happened.
+    /// The question, or a description of the event.
     pub text: String,
     /// Suggested answers.
     pub choices: Vec<String>,
-    /// Since when, in log time.
+    /// The start of the wait, in log time.
     pub since: Option<Timestamp>,
-    /// The tasks that cannot go on, at most 20.
+    /// The blocked tasks, at most 20.
     pub holds_up: Vec<String>,
     /// The commands that settle it: the words after `crewlog`, quoted for a shell. `"..."` stands for the person's own text.
     pub commands: Vec<String>,
@@ -69,12 +69,12 @@ impl Need {
     }
 }
 
-/// What the list is made of: the state of a project as of one position.
+/// The input of the list: the state of a project as of one position.
 #[derive(Clone, Copy)]
 pub struct Facts<'a> {
     /// The project.
     pub project: &'a str,
-    /// The log time of that position; of the present without one.
+    /// The log time of that position, or of the present.
     pub now: Timestamp,
     /// Its open plans.
     pub plans: &'a [OpenPlan<'a>],
@@ -95,11 +95,11 @@ pub struct OpenPlan<'a> {
     pub plan: &'a str,
     /// Its state.
     pub view: &'a PlanView,
-    /// When something began to wait, by the id of the item that tells of it.
+    /// The start of each wait, by the id of its item.
     pub since: &'a BTreeMap<String, Timestamp>,
 }
 
-/// What waits for a person in a project: what holds up work first, then by age.
+/// The items that wait for a person in a project: those that block work first, then by age.
 #[must_use]
 pub fn needs_you(facts: &Facts<'_>) -> Vec<Need> {
     let mut items = asked(facts);
@@ -110,7 +110,7 @@ pub fn needs_you(facts: &Facts<'_>) -> Vec<Need> {
     items
 }
 
-/// The item that an event begins or renews: a question of a plan, a pause, a stop, or the end of a hold on a task.
+/// The item that an event starts or renews: a question of a plan, a pause, a stop, or a hold on a task that ended.
 #[must_use]
 pub fn begins(plan: &str, recorded: &Recorded) -> Option<String> {
     match recorded.event_type.as_str() {
@@ -144,7 +144,7 @@ fn asked(facts: &Facts<'_>) -> Vec<Need> {
     facts.asks.open().map(need).collect()
 }
 
-/// Questions, parked tasks, and that a plan was stopped or paused.
+/// Questions, parked tasks, and the plan itself if it was stopped or paused.
 fn of_plan(open: &OpenPlan<'_>) -> Vec<Need> {
     let OpenPlan { plan, view, since } = *open;
     let (state, mut items, named) = (view.state(), Vec::new(), shell_word(plan));
@@ -194,7 +194,7 @@ fn of_plan(open: &OpenPlan<'_>) -> Vec<Need> {
     items
 }
 
-/// The open tasks among these, and all open ones that wait for them.
+/// The open tasks among these, and all their open dependents.
 fn held_up(plan: &str, view: &PlanView, is_it: impl Fn(TaskId) -> bool) -> Vec<String> {
     let state = view.state();
     let open = || state.tasks.iter().filter(|task| !task.status.is_end());

@@ -1,4 +1,4 @@
-//! Joining, resuming, calling and leaving: what an agent holds follows its session.
+//! Joins, resumes, checks and ends sessions of agents. An agent's claims and leases follow its session.
 
 use crewlog_mq::{Executed, Handler};
 use crewlog_planner::crew::CrewError;
@@ -23,7 +23,7 @@ impl Crew {
             let is_resumed = !executed.events.iter().any(is_joined);
             let agent = match executed.events.first().and_then(AgentEvent::of_agent) {
                 Some((agent, _)) => agent.to_owned(),
-                // It is as it was.
+                // It keeps its name.
                 None => agents.name_for(wanted, below.as_deref(), &known, &program)?,
             };
             // Another session may have joined under the name in the same append.
@@ -37,11 +37,10 @@ impl Crew {
         Ok(joined)
     }
 
-    /// An agent as it has joined, for a process that acts for it: a hook, or a command that it runs.
+    /// A joined agent, for a process that acts for it: a hook, or a command that it runs.
     ///
     /// # Errors
-    /// [`CrewError::Unknown`] or
-    /// [`CrewError::Left`].
+    /// [`CrewError::Unknown`] or [`CrewError::Left`].
     pub async fn caller(&self, agent: &str) -> Result<Caller, Refusal> {
         let agents = self.agents().await?;
         let epoch = agents.get(agent).map_or(0, |found| found.epoch);
@@ -49,11 +48,10 @@ impl Crew {
         Ok(Caller { agent: agent.to_owned(), epoch, worktree })
     }
 
-    /// Takes note of a call: the session must still hold its name, and what the agent holds is renewed.
+    /// Records a call: checks that the session still holds its name, and renews the agent's leases and claims.
     ///
     /// # Errors
-    /// [`CrewError::Superseded`] or
-    /// [`CrewError::Left`].
+    /// [`CrewError::Superseded`] or [`CrewError::Left`].
     pub async fn present(&self, caller: &Caller) -> Result<(), Refusal> {
         let (agent, now) = (caller.agent.clone(), self.store.now());
         let is_news = !self.agents().await?.check(&agent, caller.epoch)?.was_seen(now);
@@ -80,8 +78,8 @@ impl Crew {
         self.agents.execute(command, |_, _| ()).await
     }
 
-    /// An agent leaves, and its subagents with it: their tasks are returned, their leases and waiting requests end, and their
-    /// questions are withdrawn. Gives the numbers of the leases and the names of the tasks.
+    /// An agent leaves, and its subagents with it: their tasks are returned, their leases and waiting requests end, and
+    /// their questions are withdrawn. Returns the numbers of the leases and the names of the tasks.
     ///
     /// # Errors
     /// A text that is too long.
@@ -98,7 +96,7 @@ impl Crew {
             AgentCommand::Leave { agent, outcome, note, next_step, now: self.store.now() }
         };
         let agents = self.agents().await?;
-        // A text that is refused changes nothing.
+        // A refused text must change nothing.
         agents.clone().process(leaving(caller.agent.clone()))?;
         let below: Vec<_> = agents.present_below(&caller.agent).map(str::to_owned).collect();
         drop(agents);
@@ -111,7 +109,7 @@ impl Crew {
             let withdraw = AskCommand::Withdraw { reason: format!("{agent} has left"), agent, now };
             self.asks.execute(withdraw, |_, _| ()).await?;
         }
-        // Last: until it is recorded, a call that broke off can be repeated.
+        // Last: until this is recorded, an interrupted call can be repeated.
         for agent in below {
             self.agents.execute(leaving(agent), |_, _| ()).await?;
         }

@@ -1,7 +1,8 @@
-//! The processes of agent programs: which are above this one, and which have ended. A program starts both its hooks and its MCP
-//! servers, so where it gives them no common id of a session, its process is that id.
+//! The processes of agent programs: finds the ancestors of this one, and detects ended ones. A program starts both its
+//! hooks and its MCP servers, so if it gives them no common session id, its process serves as one.
 //!
-//! A process is written `process:HOST:NAMESPACE:PID:STARTTIME`. The start time tells it from a later one with the same number.
+//! A process is written `process:HOST:NAMESPACE:PID:STARTTIME`. The start time tells it from later ones with its
+//! number.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -10,13 +11,13 @@ use std::os::unix::process::parent_id;
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
-/// How far up the search goes. Hooks of git may run below several tools.
+/// The height of the search. Hooks of git may run below several tools.
 const ANCESTORS_MAX: usize = 32;
 /// Programs that only start another one.
 const STARTERS: [&str; 12] =
     ["ash", "bash", "busybox", "dash", "env", "fish", "ksh", "nice", "sh", "sudo", "timeout", "zsh"];
 
-/// The processes above this one, the nearest first, without shells. Empty where there is no `/proc`.
+/// The ancestors of this process, nearest first, without shells. Empty without `/proc`.
 pub fn ancestors() -> Vec<String> {
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let namespace = pid_namespace();
@@ -32,7 +33,7 @@ pub fn ancestors() -> Vec<String> {
     found
 }
 
-/// Whether a process has ended; unset for other names. In another namespace it has not, as far as anybody can say here.
+/// True if a process has ended; `None` for other names. False for another namespace, where this cannot be known.
 pub(super) fn has_ended(process: &str) -> Option<bool> {
     let ["process", _, namespace, pid, started] = process.split(':').collect::<Vec<_>>()[..] else { return None };
     if namespace != pid_namespace() {
@@ -45,8 +46,8 @@ pub(super) fn has_ended(process: &str) -> Option<bool> {
     Some(found.is_zombie || found.started.to_string() != started)
 }
 
-/// In which the numbers of processes are known: the start of the machine, since another may have the same host name, and the
-/// namespace, since containers have their own. The same everywhere without `/proc`.
+/// The namespace of process numbers: the boot of the machine, since host names are not unique, and the namespace, since
+/// containers have their own. A constant without `/proc`.
 pub fn pid_namespace() -> String {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let namespace = fs::metadata("/proc/self/ns/pid").map_or(0, |found| found.ino());
@@ -54,7 +55,7 @@ pub fn pid_namespace() -> String {
 }
 
 /// The session of the program that started this process; the MCP server and the hooks of one agent program agree on it.
-/// A launcher may run several agents in one process, each under a name of its own.
+/// A launcher may run several agents in one process, each with its own name.
 pub fn parent_session(agent: Option<&str>) -> Option<String> {
     ancestors().first().map(|process| named(process, agent))
 }
@@ -64,7 +65,7 @@ pub fn named(process: &str, agent: Option<&str>) -> String {
     agent.map_or_else(|| process.to_owned(), |agent| format!("{process}:{agent}"))
 }
 
-/// Whether a process is proven to be none of the `ancestors`: only those of the same machine and namespace are compared.
+/// True if a process is certainly not among the `ancestors`: only those of the same machine and namespace are compared.
 pub fn is_elsewhere(process: &str, ancestors: &[String]) -> bool {
     let place = |process: &str| process.rsplitn(3, ':').last().map(str::to_owned);
     ancestors.iter().any(|above| place(above) == place(process)) && ancestors.iter().all(|above| above != process)
@@ -79,7 +80,7 @@ struct Status<'a> {
 }
 
 impl<'a> Status<'a> {
-    /// The name may have blanks and parentheses.
+    /// The name may contain blanks and parentheses.
     fn of(stat: &'a str) -> Option<Self> {
         let (before, after) = stat.rsplit_once(')')?;
         let (_, name) = before.split_once('(')?;

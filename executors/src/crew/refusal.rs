@@ -1,4 +1,4 @@
-//! Why a call of an agent or a person is refused.
+//! The reasons for refusing a call of an agent or a person.
 
 use crewlog_mq::{Error, ExecuteError};
 use crewlog_planner::claim::TaskError;
@@ -6,7 +6,7 @@ use crewlog_planner::crew::CrewError;
 
 use super::TaskState;
 
-/// Why a call is refused. Nothing has changed.
+/// The reason why a call is refused. Nothing has changed.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
     /// By the agents of the project, its leases, messages or questions.
@@ -18,13 +18,13 @@ pub enum Refusal {
     /// The task cannot be started now.
     #[error("the task cannot be started: it is {}", <&str>::from(.0))]
     NotReady(TaskState),
-    /// There is no such task, or the agent does not hold it.
+    /// The task does not exist, or the agent does not hold it.
     #[error("{0}")]
     NoTask(String),
-    /// A recipient that is unknown.
+    /// The recipient is unknown.
     #[error("there is no agent or role {0:?}; `get_status` lists the agents")]
     NoRecipient(String),
-    /// Others wrote at the same time again and again.
+    /// There were conflicts with other writers on each attempt.
     #[error("the log is busy: try again")]
     Busy,
     /// The log refused or failed.

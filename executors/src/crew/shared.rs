@@ -1,5 +1,5 @@
-//! A handler that all callers of a process share. Calls that arrive while another one waits for the database are batched: one
-//! query and one append serve them all.
+//! A handler shared by all callers of a process. Calls that arrive while another one waits for the database are
+//! batched: one query and one append serve them all.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,13 +30,13 @@ struct Warm<H: Handler> {
 /// Takes the state after an append, and the result of one of its commands.
 type Tell<H> = Box<dyn FnOnce(&H, Result<Executed<<H as Handler>::Event>, Refusal>) + Send>;
 
-/// A command that waits for its turn.
+/// A command in the queue.
 struct Waiting<H: Handler> {
     command: H::Command,
     tell: Tell<H>,
 }
 
-/// A handler that was read. Its lock is held, so keep it for a moment only.
+/// A handler that is up to date. Its lock is held, so keep it only briefly.
 pub struct Read<'a, H: Handler>(MutexGuard<'a, Warm<H>>);
 
 impl<H> Shared<H>
@@ -51,7 +51,7 @@ where
         Self(Arc::new(Inner { warm, waiting: Mutex::default(), n_calls: AtomicU64::new(0) }))
     }
 
-    /// The handler with everything that was in the log when this was called.
+    /// The handler with all events that were in the log at the time of the call.
     pub async fn read(&self) -> Result<Read<'_, H>, Error> {
         let call = self.0.n_calls.fetch_add(1, Ordering::SeqCst) + 1;
         let mut warm = self.0.warm.lock().await;
@@ -64,20 +64,20 @@ where
         Ok(Read(warm))
     }
 
-    /// Decides a command on the newest state and appends its events, also if the caller goes away. Gives what `look` makes of the
-    /// result and of the state after the append, in which a later command may have undone this one.
+    /// Decides a command on the newest state and appends its events, even if the caller goes away. Returns the value of
+    /// `look` for the result and the state after the append, in which a later command may already have undone this one.
     pub async fn execute<T: Send + 'static>(
         &self,
         command: H::Command,
         look: impl FnOnce(&H, Executed<H::Event>) -> T + Send + 'static,
     ) -> Result<T, Refusal> {
         let (sender, told) = oneshot::channel();
-        // A caller that went away needs no answer.
+        // A caller that is gone needs no answer.
         let tell = Box::new(move |handler: &H, executed: Result<_, Refusal>| {
             drop(sender.send(executed.map(|executed| look(handler, executed))));
         });
         self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(Waiting { command, tell });
-        // A task of its own: what others wait for goes on without this caller.
+        // In a separate task: the work that others wait for continues without this caller.
         let inner = self.0.clone();
         tokio::spawn(async move { inner.execute_waiting().await });
         told.await.unwrap_or(Err(Refusal::Busy))
@@ -127,14 +127,14 @@ where
     H::Command: Clone,
     H::Event: Event,
 {
-    /// Up to where it was read.
+    /// The position up to which it was read.
     pub fn position(&self) -> Position {
         self.0.runner.position()
     }
 
     /// Its runner, for writes to several aggregates.
     pub(super) fn runner(&mut self) -> &mut Runner<H> {
-        // After an append that failed the state has to be read again.
+        // After a failed append the state must be read again.
         self.0.read_for = 0;
         &mut self.0.runner
     }
@@ -152,7 +152,7 @@ where
     }
 }
 
-/// A handler of the project. Its fold has the name of its stream.
+/// A handler of the project. Its fold is named after its stream.
 pub(super) fn runner<H>(store: &EventStore, project: &str) -> Runner<H>
 where
     H: Handler + Snapshot,

@@ -1,4 +1,4 @@
-//! The tasks of a plan as agents take them: claim and leases in one append, progress, end.
+//! Tasks for agents: claim and leases in one append, progress, end.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -26,11 +26,11 @@ use crate::planning;
 use crate::plans::planner_of;
 use crate::queue::Dispatch;
 
-/// The standing plan of tasks that agents make.
+/// The standing plan of tasks created by agents.
 pub const STANDING_PLAN: &str = "backlog";
-/// The most tasks that are tried for an agent in one call.
+/// The most tasks that one call tries to claim.
 const TRIED_MAX: usize = 20;
-/// How often a claim is decided again because others wrote at the same time.
+/// The attempts at a claim under concurrent writes.
 const ATTEMPTS_MAX: usize = 8;
 
 /// A task that an agent has claimed.
@@ -40,28 +40,28 @@ pub struct Claimed {
     pub id: String,
     /// The work.
     pub input: Box<TaskInput>,
-    /// Where an earlier agent left it.
+    /// The progress of an earlier agent.
     pub progress: Option<TaskProgress>,
     /// The leases on its files, by number.
     pub leases: Vec<(u64, Lease)>,
-    /// True if the agent had it already.
+    /// True if the agent already held it.
     pub is_own: bool,
 }
 
-/// That the files of a task are leased with it.
+/// The request to lease the files of a task with it.
 #[derive(Clone, Copy)]
 pub struct Reserve<'a> {
-    /// For how long.
+    /// The duration of the leases.
     pub ttl: Duration,
-    /// The target of a file, as the task has it.
+    /// Resolves a file of the task to a target.
     pub target: &'a (dyn Fn(&str) -> Result<Target, TargetError> + Sync),
 }
 
-/// A task that an agent makes.
+/// A task created by an agent.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct NewTask {
-    /// By which other new tasks name it.
+    /// The name by which other new tasks refer to it.
     pub key: String,
     /// The work, in one line.
     pub title: String,
@@ -83,14 +83,14 @@ impl Crew {
         Ok(board)
     }
 
-    /// The tasks of the open plans in these states; all without.
+    /// The tasks of the open plans in this state, or all.
     pub async fn tasks(&self, state: Option<TaskState>) -> Result<Vec<TaskSummary>, Refusal> {
         let board = self.board().await?;
         let all = board.views(&self.project).flat_map(|(plan, view)| summaries(plan, view));
         Ok(all.filter(|task| state.is_none_or(|state| task.state == state)).collect())
     }
 
-    /// Whether the texts of a task are sealed. Those of a task that can no longer be claimed may be.
+    /// True if the texts of a task are sealed, or may be because the task can no longer be claimed.
     ///
     /// # Errors
     /// [`Refusal::NoTask`].
@@ -100,8 +100,8 @@ impl Crew {
         Ok(board.dispatched(&plan, task).is_none_or(|dispatch| sealed::key_of(&dispatch.tags).is_some()))
     }
 
-    /// Claims the next ready task, with leases on its files if wanted: both or neither. Tasks that cannot be had are passed over
-    /// and given with the reason.
+    /// Claims the next ready task, with leases on its files if requested, atomically. Returns skipped tasks with
+    /// reasons.
     pub async fn next_task(
         &self,
         caller: &Caller,
@@ -122,8 +122,7 @@ impl Crew {
         Ok((None, passed))
     }
 
-    /// The next task without leases of others on its files; those before it are passed over. All of it is one look at the plans and
-    /// one at the leases.
+    /// The next task whose files nobody else leases; skips those before it. Reads the plans once and the leases once.
     async fn next_free(
         &self,
         caller: &Caller,
@@ -139,7 +138,7 @@ impl Crew {
             known.push(next.id());
             candidates.push(next);
         }
-        drop(board); // Nobody waits for a lock while holding another one.
+        drop(board); // Do not wait for one lock while holding another.
         let (leases, holder, now) = (self.leases().await?, caller.holder(), self.store.now());
         for next in candidates {
             let writes = !next.parameters.reads_only;
@@ -155,10 +154,10 @@ impl Crew {
         Ok(None)
     }
 
-    /// Claims a task, with leases on its files if wanted: both or neither.
+    /// Claims a task, with leases on its files if requested, atomically.
     ///
     /// # Errors
-    /// The holder of the task, the leases that are in the way, or why the task cannot be started.
+    /// The holder of the task, the leases in the way, or the reason why the task cannot start.
     pub async fn claim(&self, caller: &Caller, id: &str, reserve: Option<Reserve<'_>>) -> Result<Claimed, Refusal> {
         self.present(caller).await?;
         let board = self.board().await?;
@@ -231,12 +230,12 @@ impl Crew {
             let write = write_of(&claim, claim::STREAM, &command.recorded(), &events, &dispatch.cause, id.clone())?;
             let command = match request.clone() {
                 Some(request) => LeaseCommand::Reserve { request, wait_until: None, now },
-                // The claim still goes through the leases, so that there is one way to append it.
+                // The claim still goes through the leases, so that it is always appended in the same way.
                 None => LeaseCommand::Renew { agent: caller.agent.clone(), now },
             };
             let mut leases = self.leases().await?;
             match leases.runner().execute_with(command, &Cause::request(), write.as_slice()).await {
-                // Somebody else was faster with the task.
+                // Somebody else claimed the task first.
                 Err(ExecuteError::Store(Error::SequenceMismatch { .. })) => continue,
                 executed => _ = executed?,
             }
@@ -247,7 +246,7 @@ impl Crew {
         Err(Refusal::Busy)
     }
 
-    /// An agent reports the progress of its task, or its end. An end releases the leases that it took for the task, and gives their
+    /// An agent reports progress or the end of its task. An end releases the leases taken for it, and returns their
     /// numbers.
     ///
     /// # Errors
@@ -262,7 +261,7 @@ impl Crew {
         self.present(caller).await?;
         let (mut claim, id) = self.claim_by(caller, id).await?;
         let epoch = claim.handler().epoch;
-        // One that says nothing hides no earlier one.
+        // An empty report does not replace an earlier one.
         if progress != TaskProgress::default() {
             execute(&mut claim, TaskCommand::Progress { epoch, progress }).await?;
         }
@@ -271,7 +270,7 @@ impl Crew {
         let (agent, now) = (caller.agent.clone(), self.store.now());
         let release = LeaseCommand::Release { agent, which: Which::OfTask(id.clone()), now };
         let numbers = self.leases.execute(release, |_, executed| released_by(&executed)).await?;
-        // The plan goes on even where no host runs it. A failure does not undo the end of the task.
+        // Makes the plan continue even without a host. A failure does not undo the end of the task.
         if let Some((plan, _)) = claim::split_aggregate_id(&id)
             && let Err(error) = planning::catch_up(&self.store, plan, claim.tags().to_vec()).await
         {
@@ -285,7 +284,7 @@ impl Crew {
         let board = self.board().await?;
         let (plan, task) = self.find(&board, id)?;
         let dispatched = board.dispatched(&plan, task);
-        // A claim on an earlier attempt is over: the plan has taken the task back.
+        // A claim of an earlier attempt has ended: the plan has taken the task back.
         let holder = board.view(&plan).and_then(|view| view.holder(task).cloned());
         drop(board);
         let id = claim::aggregate_id(&plan, task);
@@ -299,7 +298,7 @@ impl Crew {
         }
     }
 
-    /// The claims of the agents of the project, or of one.
+    /// The claims of the project's agents, or of one agent.
     pub(super) async fn claims(&self, agent: Option<&str>) -> Result<Vec<(Dispatch, claim::Holder)>, Refusal> {
         let board = self.board().await?;
         let is_meant = |held: &claim::Holder| agent.is_none_or(|agent| held.executor.name == agent);
@@ -313,7 +312,7 @@ impl Crew {
         Ok(claims.into_iter().map(|(dispatch, _)| claim::aggregate_id(&dispatch.plan, dispatch.task)).collect())
     }
 
-    /// Gives the tasks of an agent back.
+    /// Returns the tasks of an agent.
     pub(super) async fn return_tasks(&self, agent: &str, reason: &str) -> Result<Vec<String>, Refusal> {
         let mut returned = Vec::new();
         for (Dispatch { plan, task, tags, .. }, claim::Holder { epoch, .. }) in self.claims(Some(agent)).await? {
@@ -321,7 +320,7 @@ impl Crew {
             let ending = Ending::Released { reason: reason.to_owned() };
             match execute(&mut claim, TaskCommand::End { epoch, usage: Default::default(), ending }).await {
                 Ok(()) => returned.push(claim::aggregate_id(&plan, task)),
-                // It has ended meanwhile, or is another's.
+                // The task has ended meanwhile, or belongs to another agent.
                 Err(Refusal::Task(_)) => {}
                 Err(error) => return Err(error),
             }
@@ -329,7 +328,7 @@ impl Crew {
         Ok(returned)
     }
 
-    /// Adds tasks to the standing plan: all of them or none. Gives each key with the id of its task.
+    /// Adds tasks to the standing plan, all or none. Returns each key with the id of its task.
     ///
     /// # Errors
     /// A task that the planner refuses.
@@ -362,7 +361,7 @@ impl Crew {
                 },
                 false => Command::Amend { amendments: vec![Amendment::Define { tasks: planned }], reason },
             };
-            // The runner cannot do this: after a conflict it would use the same numbers, which are now those of other tasks.
+            // The runner cannot do this: after a conflict it would reuse the numbers, which now belong to other tasks.
             let (kept, cause) = (command.recorded(), Cause::request());
             let events = planner.handler().clone().process(command);
             let events = events.map_err(|refusal| Refusal::NoTask(refusal.to_string()))?;
@@ -378,7 +377,7 @@ impl Crew {
     }
 }
 
-/// The id of a standing plan of a project: its name, unless another project of the log has a plan of that name.
+/// The id of a project's standing plan: its name, unless another project of the log has a plan with that name.
 pub async fn standing_plan(store: &EventStore, project: &str, name: &str) -> Result<String, Error> {
     let first = store.read(&Query::aggregate(event::STREAM, name), Range::default(), 1).await?;
     let own = format!("project:{project}");
@@ -424,7 +423,7 @@ pub(super) async fn execute(claim: &mut Runner<TaskLease>, command: TaskCommand)
     Ok(())
 }
 
-/// The events of a claim as a write of their own; nothing if there are none.
+/// The events of a claim as a write; `None` if there are none.
 fn write_of<H: Handler>(
     runner: &Runner<H>,
     stream: &str,

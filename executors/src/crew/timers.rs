@@ -1,4 +1,4 @@
-//! The timers of a crew: silent agents and their tasks, expired leases, and agents that are proven dead.
+//! The timers of a crew: silent and dead agents with their tasks, and expired leases.
 
 use std::io;
 use std::path::Path;
@@ -18,17 +18,18 @@ use crate::claiming::claim_of;
 use crate::liveness::LeaderLock;
 use crate::run::is_set;
 
-/// How often it looks.
+/// The interval between checks.
 const TICK: Duration = Duration::from_secs(1);
 
-/// Fires the timers of a crew until `stop` is set. Of all hosts with the same folder one is active; any of them may take over.
+/// Fires the timers of a crew until `stop` is set. Of all hosts with the same folder one is active; others may take
+/// over.
 ///
 /// # Errors
-/// When the folder of leader locks cannot be written.
+/// If the folder of leader locks is not writable.
 pub async fn host(crew: Arc<Crew>, folder: &Path, mut stop: watch::Receiver<bool>) -> io::Result<()> {
     let mut ticks = interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    // On each machine one host acts for a project. A hash, because the name of a project may contain slashes.
+    // One host per machine acts for a project. The name is hashed, because a project's name may contain slashes.
     let name = format!("crew-{}", uuid::Uuid::new_v5(&uuid::Uuid::NAMESPACE_OID, crew.project().as_bytes()));
     let mut lock = None;
     loop {
@@ -45,14 +46,14 @@ pub async fn host(crew: Arc<Crew>, folder: &Path, mut stop: watch::Receiver<bool
         match crew.fire_timers().await {
             Ok(()) => {}
             Err(Refusal::Store(error)) if error.is_final() => return Ok(()),
-            // What is due stays due.
+            // Due timers stay due.
             Err(error) => tracing::warn!(%error, "the timers of the crew failed and are tried again"),
         }
     }
 }
 
 impl Crew {
-    /// Records what has become due.
+    /// Records everything that is due.
     pub async fn fire_timers(&self) -> Result<(), Refusal> {
         let now = self.store.now();
         self.bury().await?;
@@ -75,7 +76,8 @@ impl Crew {
         Ok(())
     }
 
-    /// Ends the leases of agents that are proven dead or have left; false if there are none, so asking again is of no use.
+    /// Ends the leases of agents that are proven dead or have left. False if there are none, so a retry would be
+    /// useless.
     pub async fn bury(&self) -> Result<bool, Refusal> {
         let now = self.store.now();
         let leases = self.leases().await?;
@@ -90,18 +92,18 @@ impl Crew {
         let left: Vec<_> = holders.into_iter().filter(has_left).collect();
         drop(agents);
         let is_news = !(dead.is_empty() && left.is_empty());
-        // Leases that a resumed session takes from now on are newer, and stay.
+        // Leases of a resumed session are newer, and stay.
         for agent in dead.iter().map(|(name, _)| name.clone()).chain(left) {
             self.leases.execute(LeaseCommand::Abandon { agent, up_to, now }, |_, _| ()).await?;
         }
-        // Last: until it is recorded, the next host does the rest again.
+        // Last: until this is recorded, the next host repeats the rest.
         for (agent, process) in dead {
             self.agents.execute(AgentCommand::Bury { agent, process, now }, |_, _| ()).await?;
         }
         Ok(is_news)
     }
 
-    /// Whether an agent holds its tasks no longer: it left, was silent for too long, or is proven dead.
+    /// True if an agent has lost its tasks: it left, was silent for too long, or is proven dead.
     pub(super) async fn is_gone(&self, agent: &str) -> Result<bool, Refusal> {
         Ok(self.is_gone_of(&*self.agents().await?, agent))
     }
@@ -110,7 +112,7 @@ impl Crew {
         agents.get(agent).is_none_or(|agent| agent.is_gone(self.store.now()) || self.is_dead(agent))
     }
 
-    /// Whether the recorded process of an agent is proven dead.
+    /// True if the recorded process of an agent is proven dead.
     pub fn is_dead(&self, agent: &Agent) -> bool {
         let is_dead = |process: &Executor| has_ended(&process.worker).unwrap_or_else(|| self.life.is_dead(process));
         agent.profile.process.as_ref().is_some_and(is_dead)

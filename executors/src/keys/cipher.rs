@@ -1,9 +1,9 @@
-//! The ciphers: how a text is sealed under the key of its session, and how that key is wrapped under the operator's. It
-//! reads and writes no file and no log.
+//! The ciphers: seal a text under the key of its session, and wrap that key under the operator's. Nothing here reads or
+//! writes files or logs.
 //!
-//! Both are XChaCha20-Poly1305 with keys that BLAKE3 derives, one for each use. What a text is bound to (its event and its
-//! field) is associated data, so it opens nowhere else. Its nonce derives from that and from the text itself: a retry gives
-//! the same bytes, and two different texts never share a nonce, not even under one event id.
+//! Both use XChaCha20-Poly1305 with keys derived by BLAKE3, one for each use. The event and the field of a text are
+//! associated data, so it opens nowhere else. Its nonce derives from them and from the text itself: a retry gives the
+//! same bytes, and two different texts never share a nonce, even under one event id.
 
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
@@ -11,10 +11,10 @@ use uuid::Uuid;
 
 const NONCE_BYTES: usize = 24;
 const KEY_BYTES: usize = 32;
-/// How a file with an operator's key begins.
+/// The prefix of an operator's key file.
 const OPERATOR_FORM: &str = "crewlog-operator-key-1 ";
 
-/// 32 random bytes, or what derives from them. They are overwritten when dropped.
+/// 32 random or derived bytes. They are overwritten when dropped.
 pub(super) struct Secret([u8; KEY_BYTES]);
 
 impl Secret {
@@ -49,12 +49,12 @@ impl Secret {
 impl Drop for Secret {
     fn drop(&mut self) {
         self.0.fill(0);
-        // What is never read again must not be left out as of no use.
+        // Keeps the compiler from removing the overwrite of memory that is not read again.
         std::hint::black_box(&self.0);
     }
 }
 
-/// The key of an operator, under which those of sessions are wrapped.
+/// An operator's key, which wraps the keys of sessions.
 pub(super) struct OperatorKey {
     wrapping: Secret,
     /// Its id, which reveals nothing about the key.
@@ -68,18 +68,18 @@ impl OperatorKey {
         Self { wrapping: secret.derived("crewlog 1 wrapping of session keys"), fingerprint }
     }
 
-    /// The text of a file with a new one.
+    /// A new key, and the text of its file.
     pub(super) fn written(secret: &Secret) -> (String, Self) {
         (format!("{OPERATOR_FORM}{}\n", encode(&secret.0)), Self::of(secret))
     }
 
-    /// From the text of its file.
+    /// Reads a key from the text of its file.
     pub(super) fn read(text: &str) -> Option<Self> {
         let bytes = decode(text.trim().strip_prefix(OPERATOR_FORM)?.trim())?;
         Some(Self::of(&Secret::of(&bytes)?))
     }
 
-    /// The key of a session, wrapped; `bound_to` says whose it is.
+    /// Wraps the key of a session; `bound_to` identifies its owner.
     pub(super) fn wrap(&self, session: &SessionKey, bound_to: &[&[u8]]) -> Result<String, getrandom::Error> {
         let mut nonce = [0; NONCE_BYTES];
         getrandom::fill(&mut nonce)?;
@@ -102,7 +102,7 @@ pub(super) struct SessionKey {
     nonces: Secret,
 }
 
-/// Where a text stands.
+/// The place of a text.
 pub(super) struct Place<'a> {
     pub(super) event_id: Uuid,
     pub(super) stream_id: &'a str,
@@ -142,13 +142,13 @@ impl SessionKey {
     }
 }
 
-/// Several parts as one, so that no others give the same.
+/// Joins several parts unambiguously.
 fn joined(parts: &[&[u8]]) -> Vec<u8> {
     let part = |part: &&[u8]| [&(part.len() as u64).to_le_bytes(), *part].concat();
     parts.iter().flat_map(part).collect()
 }
 
-/// A name for a key, from what it is for.
+/// A name for a key, derived from its purpose.
 pub(super) fn name_of(parts: &[&[u8]]) -> String {
     hex(blake3::hash(&joined(parts)).as_bytes().first_chunk::<16>().expect("a hash has 32 bytes"))
 }
@@ -159,13 +159,13 @@ fn hex(bytes: &[u8]) -> String {
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/// Base64 for URLs, without padding: nothing of it needs an escape in JSON, and none of it looks like a path.
+/// Base64 for URLs, without padding: it needs no escape in JSON, and never looks like a path.
 fn encode(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len() * 4 / 3 + 3);
     for chunk in bytes.chunks(3) {
         let [first, second, third] = [0, 1, 2].map(|index| u32::from(chunk.get(index).copied().unwrap_or(0)));
         let bits = first << 16 | second << 8 | third;
-        // One byte gives two signs, two give three, three give four.
+        // One byte gives two characters, two give three, three give four.
         let signs = [18, 12, 6, 0].into_iter().take(chunk.len() + 1);
         text.extend(signs.map(|shift| char::from(ALPHABET[(bits >> shift) as usize & 63])));
     }
@@ -186,7 +186,7 @@ fn decode(text: &str) -> Option<Vec<u8>> {
             2 => (1, second | third),
             _one_sign => return None,
         };
-        // One text for each list of bytes: what would be cut off must be nothing.
+        // The encoding is unique: unused bits must be zero.
         if rest != 0 {
             return None;
         }

@@ -1,5 +1,5 @@
-//! The folder of session keys: a file for each, wrapped under the operator's key. It is never in the log, so that a key can be
-//! destroyed for good. What is written is whole or not at all.
+//! The folder of session keys: one file for each, wrapped under the operator's key. Keys are never in the log, so that
+//! they can be destroyed for good. Writes are atomic.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read, Write};
@@ -24,15 +24,15 @@ const BEGINNING: &[u8] = b"{\"form\":";
 /// Characters in a key's name: letters and digits.
 const NAME_BYTES: usize = 32;
 
-/// A session's key as it is kept.
+/// A session's key in its stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct KeyFile {
     form: u32,
-    /// The plan that it was made for.
+    /// The first plan of the session.
     pub(super) session: String,
     /// The log of that plan.
     pub(super) log: Uuid,
-    /// Unset when it is destroyed.
+    /// Unset if the key was destroyed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) wrapped: Option<Wrapped>,
 }
@@ -50,15 +50,15 @@ impl KeyFile {
         Self { form: FORM, session, log, wrapped }
     }
 
-    /// True if the file holds the key of this name: a destroyed key must not count as another. For a damaged key that was
-    /// destroyed, the log is unknown.
+    /// True if the file holds the key of this name: a destroyed key must not pass for another. For a damaged key that
+    /// was destroyed, the log is unknown.
     fn is_called(&self, name: &str) -> bool {
         let is_destroyed_wreck = self.log.is_nil() && self.wrapped.is_none();
         is_destroyed_wreck || cipher::name_of(&[self.log.as_bytes(), self.session.as_bytes()]) == name
     }
 }
 
-/// The stamp that tells whether a file has changed.
+/// A stamp that changes when the file does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Mark {
     inode: u64,
@@ -86,7 +86,7 @@ impl Files {
         is_name.then(|| self.path_of(name))
     }
 
-    /// The mark of a key's file, if it is there.
+    /// The mark of a key's file, if it exists.
     pub(super) fn mark(&self, name: &str) -> Result<Option<Mark>, KeyError> {
         let Some(path) = self.path(name) else { return Ok(None) };
         match fs::metadata(&path) {
@@ -99,7 +99,7 @@ impl Files {
         }
     }
 
-    /// A key's file, if it is there.
+    /// A key's file, if it exists.
     pub(super) fn read(&self, name: &str) -> Result<Option<KeyFile>, KeyError> {
         let Some(path) = self.path(name) else { return Ok(None) };
         let bytes = match read(&path) {
@@ -117,7 +117,7 @@ impl Files {
         self.folder.join(format!("{name}{ENDING}"))
     }
 
-    /// Keeps a new key, unless there is one of this name.
+    /// Stores a new key, unless one with this name exists.
     pub(super) fn add(&self, name: &str, file: &KeyFile) -> Result<(), KeyError> {
         let Some(path) = self.path(name) else { return Ok(()) };
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.folder);
@@ -134,7 +134,7 @@ impl Files {
         self.sync()
     }
 
-    /// Puts another file in the place of a key's, under the lock.
+    /// Replaces a key's file, under the lock.
     pub(super) fn replace(&self, _lock: &Lock, name: &str, file: &KeyFile) -> Result<(), KeyError> {
         let Some(path) = self.path(name) else { return Ok(()) };
         let new = self.written(file)?;
@@ -150,7 +150,7 @@ impl Files {
         overwrite(&mut old).map_err(fault("overwritten", &path))
     }
 
-    /// Leaves nothing of what a crash kept from its place: it holds keys that were to be replaced, or destroyed.
+    /// Removes temporary files that a crash left behind: they hold keys that were replaced or destroyed.
     pub(super) fn sweep(&self, _lock: &Lock) -> Result<(), KeyError> {
         for entry in fs::read_dir(&self.folder).map_err(fault("listed", &self.folder))? {
             let entry = entry.map_err(fault("listed", &self.folder))?;
@@ -202,13 +202,13 @@ impl Files {
     }
 }
 
-/// Whether a file is called as those are that are not in their place yet.
+/// True for the name of a temporary file.
 fn is_unplaced(name: &str) -> bool {
     let id = name.strip_prefix(UNPLACED).and_then(|id| Some((id, Uuid::try_parse(id).ok()?)));
     id.is_some_and(|(id, parsed)| parsed.to_string() == id)
 }
 
-/// Whether this is a key file, or the part of one that was written before a crash. People put files of their own here too.
+/// True for a key file, or a part of one that was written before a crash. People may keep other files here too.
 fn is_begun(path: &Path) -> io::Result<bool> {
     if !fs::symlink_metadata(path)?.is_file() {
         return Ok(false);
@@ -229,7 +229,7 @@ pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// True when the file system lets others than its owner read a file, or put another key into it.
+/// True if the file system lets others than its owner read or replace a file.
 pub(super) fn is_open_to_others(path: &Path) -> bool {
     const OTHERS: u32 = 0o077;
     fs::metadata(path).is_ok_and(|found| found.is_file() && found.mode() & OTHERS != 0)
@@ -242,7 +242,7 @@ fn overwrite(file: &mut File) -> io::Result<()> {
     file.sync_all()
 }
 
-/// A new file for the user's own eyes, on disk.
+/// Creates a file that only the user can read, synced to disk.
 pub(super) fn make(path: &Path, text: &str) -> io::Result<()> {
     let mut file = File::options().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(text.as_bytes())?;

@@ -1,8 +1,7 @@
-//! The keys by which the texts of plans are sealed, and the veil that seals and opens them. Which texts those are is the
-//! planner's to say; nothing here decides what is free text.
+//! The keys for the texts of plans, and the veil that seals and opens them. The planner decides which texts are sealed.
 //!
-//! Each session, which is a plan with its forks, has a key of its own, kept in a file beside the log, wrapped under the
-//! operator's key, and never in the log: destroying that file shreds the texts of the session, and nothing else.
+//! Each session (a plan with its forks) has its own key, in a file next to the log, wrapped under the operator's key.
+//! It is never in the log: destroying that file shreds the texts of that session only.
 
 mod cipher;
 mod files;
@@ -19,14 +18,14 @@ use uuid::Uuid;
 use self::cipher::{OperatorKey, Secret, SessionKey};
 use self::files::{Files, KeyFile, Mark, Wrapped, fault};
 
-/// Keys, and the sessions of plans, that are kept in memory.
+/// The most keys, and the most plans' sessions, kept in memory.
 const KNOWN_MAX: usize = 1024;
-/// Aggregates of which is known that they were read without their key.
+/// The most aggregates that are remembered as read without their key.
 const READ_CLOSED_MAX: usize = 1 << 16;
-/// Keys of which it is said one by one that they open nothing.
+/// The most unusable keys that are reported one by one.
 const TOLD_MAX: usize = 20;
 
-/// A failure with keys.
+/// An error with keys.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     /// A text must be sealed, and the operator's key was not given.
@@ -73,7 +72,7 @@ pub enum KeyError {
         /// The plan.
         plan: String,
     },
-    /// The events hold texts that were read without their key; they would be in the log for good.
+    /// The events contain texts that were read without their key, and would store the placeholders for good.
     #[error(
         "texts of {plan} were read as [sealed] while its key was not at hand, and must not be written in their place: begin \
          again, now that it is"
@@ -101,7 +100,7 @@ pub enum KeyError {
         doing: &'static str,
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
     /// The system gives no random bytes.
@@ -110,12 +109,12 @@ pub enum KeyError {
 }
 
 impl KeyError {
-    /// Whether it is the fault of one key, which lasts until somebody mends it: what other keys seal can be read.
+    /// True if the error concerns one key, and lasts until somebody repairs it: texts under other keys stay readable.
     fn is_of_one_key(&self) -> bool {
         use io::ErrorKind::{InvalidData, IsADirectory, NotADirectory, PermissionDenied};
         match self {
             Self::WrongOperatorKey { .. } | Self::Damaged { .. } => true,
-            // Other faults may pass by themselves, and then the text is read.
+            // Other errors may be transient, and the text becomes readable then.
             Self::File { source, .. } => {
                 matches!(source.kind(), InvalidData | IsADirectory | NotADirectory | PermissionDenied)
             }
@@ -129,10 +128,10 @@ impl KeyError {
     }
 }
 
-/// Makes an operator's key in a new file, and gives its fingerprint.
+/// Creates an operator's key in a new file, and returns its fingerprint.
 ///
 /// # Errors
-/// [`KeyError::File`] when the file is there or cannot be made.
+/// [`KeyError::File`] if the file exists or cannot be created.
 pub fn make_operator_key(path: &Path) -> Result<String, KeyError> {
     let (text, key) = OperatorKey::written(&Secret::random()?);
     files::make(path, &text).map_err(fault("made", path))?;
@@ -158,8 +157,8 @@ impl Operator {
     }
 }
 
-/// The keys of one log that this process has. As a [`crewlog_mq::Veil`] it seals the texts of each new plan when it has
-/// an operator's key, keeps sealing those of sealed plans, and opens those whose key it has.
+/// The keys of one log in this process. As a [`crewlog_mq::Veil`] it seals the texts of each new plan if it has an
+/// operator's key, keeps sealing those of sealed plans, and opens those whose key it has.
 pub struct Keys {
     files: Files,
     operator: Option<Operator>,
@@ -169,17 +168,17 @@ pub struct Keys {
 /// The keys and plans seen so far.
 #[derive(Default)]
 struct Known {
-    /// By name. Of a destroyed key only that fact is kept.
+    /// By name. For a destroyed key only that fact is stored.
     keys: HashMap<String, (Mark, Option<Arc<SessionKey>>)>,
     /// By plan: the name of its key, if it is sealed.
     plans: HashMap<String, Option<String>>,
-    /// Streams and aggregates that were read without their key, with the first event that was read so, until that is read again.
+    /// Streams and aggregates read without their key, with the first event read that way, until it is read again.
     read_closed: HashMap<(String, String), Position>,
-    /// The names of keys of which was said that they open nothing; empty for that no operator's key was given.
+    /// The keys that were reported as unusable; an empty name for a missing operator's key.
     told: HashSet<String>,
 }
 
-/// Whether a session's texts can be read.
+/// The state of access to a session's texts.
 #[derive(Clone)]
 enum Access {
     Open(Arc<SessionKey>),
@@ -188,29 +187,29 @@ enum Access {
     NoSessionKey,
 }
 
-/// A session's key, as one looks at it.
+/// A report on a session's key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyReport {
-    /// Its name, which events bear as a tag behind `sealed:`.
+    /// Its name, which follows `sealed:` in the tag of events.
     pub name: String,
-    /// The plan that it was made for.
+    /// The first plan of the session.
     pub session: String,
     /// The log of that plan.
     pub log: Uuid,
-    /// Whether it can be used.
+    /// Its state.
     pub state: KeyState,
 }
 
-/// Whether a session's key can be used.
+/// The state of a session's key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeyState {
-    /// It opens with the operator's key that was given.
+    /// It opens with the given operator's key.
     Ready,
     /// It is wrapped under the operator's key with this fingerprint, which was not given.
     Wrapped(String),
     /// It is destroyed.
     Destroyed,
-    /// It was destroyed, or its file cannot be read.
+    /// It cannot be unwrapped, or its file cannot be read.
     Damaged,
 }
 
@@ -219,19 +218,19 @@ pub enum KeyState {
 pub struct Rotated {
     /// The fingerprint of the new operator's key.
     pub fingerprint: String,
-    /// Keys that are under it now.
+    /// Keys that are now under it.
     pub n_wrapped: usize,
-    /// Keys that were under it already, or are destroyed.
+    /// Keys that were already under it, or are destroyed.
     pub n_left: usize,
-    /// Sessions whose keys are under neither of the two, or damaged; by the key's name where nothing else is known.
+    /// Sessions whose keys are under neither key, or damaged; identified by the key's name if nothing else is known.
     pub not_wrapped: Vec<String>,
 }
 
 impl Keys {
-    /// The keys in a folder, which need not be there, with the operator's key of a file, if one is given.
+    /// The keys in a folder, which may be missing, with the operator's key from a file, if one is given.
     ///
     /// # Errors
-    /// [`KeyError::NotAnOperatorKey`], or [`KeyError::File`] when it cannot be read.
+    /// [`KeyError::NotAnOperatorKey`], or [`KeyError::File`] if it cannot be read.
     pub fn open(folder: PathBuf, key_file: Option<&Path>) -> Result<Self, KeyError> {
         let operator = key_file.map(Operator::read).transpose()?;
         Ok(Self { files: Files::new(folder), operator, known: Mutex::default() })
@@ -240,7 +239,7 @@ impl Keys {
     /// All keys in the folder, by name.
     ///
     /// # Errors
-    /// [`KeyError::File`] when they cannot be read.
+    /// [`KeyError::File`] if they cannot be read.
     pub fn list(&self) -> Result<Vec<KeyReport>, KeyError> {
         let mut reports = Vec::new();
         for name in self.files.names()? {
@@ -268,11 +267,11 @@ impl Keys {
         Ok(reports)
     }
 
-    /// Destroys a key for good; false when it was destroyed already. Who has it in memory finds out with the next text. It
-    /// takes no operator's key.
+    /// Destroys a key for good; false if it was already destroyed. Processes that have it in memory notice at the next
+    /// text. It needs no operator's key.
     ///
     /// # Errors
-    /// [`KeyError::NoSessionKey`], or [`KeyError::File`] when it cannot be overwritten.
+    /// [`KeyError::NoSessionKey`], or [`KeyError::File`] if it cannot be overwritten.
     pub fn destroy(&self, name: &str, plan: &str) -> Result<bool, KeyError> {
         let missing = || KeyError::NoSessionKey {
             plan: plan.to_owned(),
@@ -298,7 +297,7 @@ impl Keys {
         Ok(true)
     }
 
-    /// Wraps all keys that are under the operator's key under that of another file. Repeating it goes on where it was left.
+    /// Rewraps all keys from the operator's key to that of another file. Repeating it continues after an interruption.
     ///
     /// # Errors
     /// [`KeyError::NotAnOperatorKey`], or [`KeyError::File`].
@@ -337,10 +336,10 @@ impl Keys {
         Ok(rotated)
     }
 
-    /// That the texts of a plan which is sealed with this key can be opened.
+    /// Checks that the texts of a plan sealed with this key can be opened.
     ///
     /// # Errors
-    /// Why they cannot.
+    /// The reason why they cannot.
     pub fn check(&self, name: &str, plan: &str) -> Result<(), KeyError> {
         match self.access(name)? {
             Access::Open(_) => Ok(()),
@@ -363,8 +362,7 @@ impl Keys {
         self.operator.as_ref().is_some_and(|operator| operator.key.fingerprint == fingerprint)
     }
 
-    /// What can be done with a key now. The file is looked at each time, so that a key that was destroyed is of no more use to
-    /// anybody.
+    /// The current access to a key. Checks the file each time, so that a destroyed key is unusable for every process.
     fn access(&self, name: &str) -> Result<Access, KeyError> {
         let Some(mark) = self.files.mark(name)? else {
             self.known(|known| known.keys.remove(name));
@@ -404,7 +402,7 @@ impl Keys {
         Ok(access)
     }
 
-    /// The name of the key of a new session; the key is made when it is not there.
+    /// The name of a new session's key; creates a missing key.
     fn make(&self, operator: &OperatorKey, session: &str, log: Uuid) -> Result<String, KeyError> {
         let name = cipher::name_of(&[log.as_bytes(), session.as_bytes()]);
         if self.files.mark(&name)?.is_none() {
@@ -416,8 +414,8 @@ impl Keys {
         Ok(name)
     }
 
-    /// The same for a reader, who goes on without the texts of a key that is of no use until somebody mends that: then it is
-    /// said why, and there is nothing that can be done. A writer is given the fault itself.
+    /// The access for a reader, which continues without the texts of an unusable key: the problem is reported, and the
+    /// result is `None`. A writer gets the error itself.
     fn access_or_tell(&self, name: &str) -> Result<Option<Access>, KeyError> {
         match self.access(name) {
             Ok(access) => Ok(Some(access)),
@@ -429,7 +427,7 @@ impl Keys {
         }
     }
 
-    /// Says once of a key why the texts are read as what they are not.
+    /// Warns once per key why texts are shown as placeholders.
     fn tell(&self, name: &str, why: impl FnOnce() -> KeyError) {
         let is_new = self.known(|known| known.told.len() < TOLD_MAX && known.told.insert(name.to_owned()));
         if is_new {

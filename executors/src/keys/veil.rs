@@ -23,7 +23,7 @@ struct Forked {
     parent: String,
 }
 
-/// The name of a sealed plan's key, and what can be done with it.
+/// The name of a sealed plan's key, and the access to it.
 type Session = (String, Access);
 
 impl Veil for Keys {
@@ -60,7 +60,7 @@ impl Veil for Keys {
     }
 
     fn open(&self, events: &mut [Recorded]) -> Result<(), Error> {
-        // Most pages are of one plan.
+        // Most pages belong to one plan.
         let mut last: Option<(String, Option<Access>)> = None;
         for recorded in events {
             let Some(name) = sealed::key_of(&recorded.tags) else { continue };
@@ -90,7 +90,7 @@ impl Veil for Keys {
 }
 
 impl Keys {
-    /// The name of the key of the plan of a new event; none when the plan is not sealed.
+    /// The name of the key for a new event of a plan; `None` if the plan is not sealed.
     async fn key_for(&self, below: &dyn Backend, plan: &str, event: &NewEvent) -> Result<Option<String>, Error> {
         if let Some(name) = sealed::key_of(event.tags()) {
             return Ok(Some(name.to_owned()));
@@ -110,7 +110,7 @@ impl Keys {
         }
     }
 
-    /// The same as the log has it; nothing when it does not have the plan.
+    /// The name of the key according to the log; `None` if the log does not have the plan.
     async fn key_in_log(&self, below: &dyn Backend, plan: &str) -> Result<Option<Option<String>>, Error> {
         if let Some(known) = self.known(|known| known.plans.get(plan).cloned()) {
             return Ok(Some(known));
@@ -132,7 +132,7 @@ impl Keys {
         Ok(Some(key))
     }
 
-    /// The event with its texts sealed, and with the tag of its key.
+    /// Seals the texts of an event, and adds the tag of its key.
     fn sealed(
         &self,
         event: NewEvent,
@@ -167,7 +167,7 @@ impl Keys {
         if is_kept_out {
             return Err(self.why_closed(access, name, plan).into());
         }
-        // A fold over events that were read so would decide on placeholders instead of texts.
+        // A fold over such events would decide on placeholders instead of texts.
         if n_sealed > 0 && self.is_read_closed(stream_id, aggregate_id) {
             return Err(KeyError::ReadWithoutKey { plan: plan.to_owned() }.into());
         }
@@ -210,11 +210,11 @@ impl Keys {
         } else if n_opened > 0 {
             self.note_opened(recorded);
         }
-        // Why a key is of no use was told by who looked at it.
+        // The lookup has already warned about an unusable key.
         if is_closed && let (Some(access), Some(name)) = (access, sealed::key_of(&recorded.tags)) {
             let plan = sealing::plan_of(&recorded.stream_id, &recorded.aggregate_id, &recorded.tags);
             let plan = plan.unwrap_or(&recorded.aggregate_id);
-            // Without an operator's key the owner of the plan's key does not matter.
+            // Without an operator's key it does not matter which key is missing.
             let told_of = if matches!(access, Access::NoOperatorKey) { "" } else { name };
             self.tell(told_of, || self.why_closed(access, name, plan));
         }
@@ -222,7 +222,7 @@ impl Keys {
         recorded.metadata = metadata.unwrap_or_else(|| std::mem::take(&mut recorded.metadata));
     }
 
-    /// Remembers that what was read of an aggregate is not what it says.
+    /// Remembers that an aggregate was read with placeholders.
     fn note_closed(&self, recorded: &Recorded) {
         let of = (recorded.stream_id.clone(), recorded.aggregate_id.clone());
         self.known(|known| {
@@ -234,7 +234,7 @@ impl Keys {
         });
     }
 
-    /// A reader that repeats the first event it could not decrypt repeats all later ones too.
+    /// A reader that repeats the first event it could not decrypt also repeats all later ones.
     fn note_opened(&self, recorded: &Recorded) {
         self.known(|known| {
             if known.read_closed.is_empty() {
@@ -256,7 +256,7 @@ impl Keys {
 impl From<KeyError> for Error {
     fn from(error: KeyError) -> Self {
         match error {
-            // Another try may succeed.
+            // A retry may succeed.
             error @ (KeyError::File { .. } | KeyError::NoRandomness(_)) => Self::storage("using a key", error),
             error => Self::Veil(Arc::new(error)),
         }

@@ -1,6 +1,6 @@
-//! Asking with a memory: what is asked and answered is recorded, and what has an answer in the log is not asked again.
+//! Asks models, and records requests and answers. A request whose answer is in the log is not sent again.
 //!
-//! So a plan that is made again after a crash, and a replay, need no network. This module decides nothing about plans.
+//! So planning again after a crash, and a replay, need no network. Decisions about plans are made elsewhere.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,13 +15,13 @@ use crewlog_planner::sealed::is_undecryptable;
 use crewlog_planner::text::estimate_tokens;
 use tokio::time::Instant;
 
-/// Answers to one request that are tried until one can be read.
+/// The most answers to one request that are tried until one can be read.
 const ANSWERS_LOOKED_AT_MAX: usize = 100;
 
 use super::error::ModelError;
 use super::{Model, Reply, RetryPolicy};
 
-/// The hash of all that is asked, by which its answer is found.
+/// The hash of a request, which identifies its answer.
 ///
 /// # Panics
 /// Never: names, texts and numbers can always be written as JSON.
@@ -35,24 +35,24 @@ pub fn text_aggregate(text: &str) -> String {
     format!("text-{}", &blake3::hash(text.as_bytes()).to_hex()[..12])
 }
 
-/// An answer, and where it is from.
+/// An answer with its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answered {
     /// The request's hash.
     pub request: String,
     /// The answer.
     pub answer: Answer,
-    /// The answer was in the log already.
+    /// True if the answer was already in the log.
     pub from_log: bool,
 }
 
-/// Why there is no answer.
+/// The reason why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
-    /// The model gave none.
+    /// The model gave no answer.
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// No more may be asked.
+    /// The request is refused.
     #[error(transparent)]
     Refused(CallError),
     /// The log refused or failed.
@@ -65,17 +65,17 @@ pub enum AskError {
 pub struct Read<T> {
     /// Its text.
     pub value: T,
-    /// The request that it answers: the first, or the one that was mended.
+    /// The answered request: the first one, or the repair turn.
     pub answered: Answered,
 }
 
-/// Why nothing was understood.
+/// The reason why there is no usable answer.
 #[derive(Debug, thiserror::Error)]
 pub enum NoAnswer {
     /// There is no answer.
     #[error(transparent)]
     Ask(#[from] AskError),
-    /// There is one, and another when it was asked again, and both were refused.
+    /// Both the answer and the one after the repair turn were refused.
     #[error("the model's answer was refused twice: {0}")]
     NotUnderstood(AnswerError),
 }
@@ -90,7 +90,7 @@ pub struct Asker {
 }
 
 impl Asker {
-    /// On behalf of a plan, whose tags the events bear. It need not be there yet.
+    /// Asks on behalf of a plan, whose tags the events get. The plan need not exist yet.
     pub fn new(
         model: Arc<dyn Model>,
         retry_policy: RetryPolicy,
@@ -101,12 +101,12 @@ impl Asker {
         Self { model, retry_policy, store, plan: plan.into(), tags }
     }
 
-    /// The same on behalf of another plan.
+    /// Asks on behalf of another plan.
     pub fn on_behalf_of(&self, plan: impl Into<String>, tags: Vec<String>) -> Self {
         Self::new(Arc::clone(&self.model), self.retry_policy, self.store.clone(), plan, tags)
     }
 
-    /// The same on behalf of the plan that carries out a task, whether or not it is there yet.
+    /// Asks on behalf of the plan that carries out a task, whether or not it exists yet.
     ///
     /// # Errors
     /// A fault of the log.
@@ -118,10 +118,10 @@ impl Asker {
         Ok(self.on_behalf_of(plan, tags))
     }
 
-    /// Asks, and reads the answer. One that is refused is asked for once more, with the reason.
+    /// Asks, and reads the answer. A refused answer is requested once more, with the reason.
     ///
     /// # Errors
-    /// [`NoAnswer`]; all that happened is in the log.
+    /// [`NoAnswer`]; the whole exchange is in the log.
     pub async fn read<T>(
         &self,
         request: Request,
@@ -144,7 +144,7 @@ impl Asker {
         }
     }
 
-    /// Asks, with retries; or gives the answer that is in the log.
+    /// Asks, with retries; or returns the answer in the log.
     ///
     /// # Errors
     /// [`AskError`]; each failure of the model is in the log.
@@ -169,7 +169,7 @@ impl Asker {
                     let answer = Answer { text: reply.text, usage };
                     let command = CallEvent::ModelAnswered { request: request_hash.clone(), answer: answer.clone() };
                     execute(&mut calls, command, follows).await?;
-                    // Another process may have been faster, and its answer is the one that counts.
+                    // Another process may have been faster, and its answer counts.
                     let counts = calls.handler().answer(&request_hash).filter(|known| !is_undecryptable(&known.text));
                     let answer = counts.cloned().unwrap_or(answer);
                     return Ok(Answered { request: request_hash, answer, from_log: false });
@@ -185,7 +185,7 @@ impl Asker {
         }
     }
 
-    /// The first answer to a request in the log that can be read here, whichever plan asked.
+    /// The first readable answer to a request in the log, for any plan.
     async fn known(&self, request_hash: &str) -> Result<Option<Answer>, crewlog_mq::Error> {
         let query = Query {
             stream_id: model::STREAM.into(),
@@ -204,7 +204,7 @@ impl Asker {
         Ok(None)
     }
 
-    /// Records that an answer was refused, unless it was when it came.
+    /// Records that an answer was refused, unless that is already recorded.
     async fn refuse(&self, answered: &Answered, request: &Request, refusal: &AnswerError) -> Result<(), AskError> {
         debug_assert_eq!(answered.request, hash(request), "an answer is refused by the request that it is to");
         if answered.from_log {
@@ -221,7 +221,7 @@ impl Asker {
         Runner::new(self.store.clone(), model::STREAM, &self.plan, tags)
     }
 
-    /// The last event that a command led to, if it led to any.
+    /// The last event of a command, if there is one.
     async fn last_of(&self, executed: &Executed<CallEvent>) -> Result<Option<Recorded>, crewlog_mq::Error> {
         if executed.events.is_empty() {
             return Ok(None);
@@ -232,7 +232,7 @@ impl Asker {
     }
 }
 
-/// The tokens of a request and its reply: as the provider reports, or an estimate by their characters.
+/// The tokens of a request and its reply: as reported by the provider, or estimated from their characters.
 fn counted(request: &Request, reply: &Reply) -> Usage {
     let mut usage = reply.usage;
     if usage.input_tokens == 0 {

@@ -1,5 +1,5 @@
-//! The client of providers of models: OpenAI's and Anthropic's protocols, and what else `genai` speaks. It asks once,
-//! keeps to its time, and lets no key out: neither into errors nor, by a redirection, to another host.
+//! The client of model providers: the protocols of OpenAI and Anthropic, and others that `genai` supports. It asks
+//! once, within a time limit, and never leaks a key, neither into errors nor, by a redirection, to another host.
 
 use std::fmt;
 use std::time::Duration;
@@ -24,17 +24,17 @@ const MESSAGE_CHARS_MAX: usize = 500;
 /// Shown in place of a key.
 const HIDDEN: &str = "[key]";
 
-/// True when a provider of this name is known.
+/// True if a provider of this name is known.
 pub fn is_provider(name: &str) -> bool {
     AdapterKind::from_lower_str(name).is_some()
 }
 
-/// Where to find a provider's key.
+/// The source of a provider's key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Key {
-    /// None is sent.
+    /// No key is sent.
     None,
-    /// In a variable of the environment, which must be there.
+    /// An environment variable, which must be set.
     Variable(String),
 }
 
@@ -48,7 +48,7 @@ pub struct Prices {
 }
 
 impl Prices {
-    /// The cost of an answer, rounded up; 0 when tokens are not known.
+    /// The cost of an answer, rounded up; 0 if the tokens are unknown.
     pub fn cost_micros(&self, usage: &Usage) -> u64 {
         let of = |tokens: u64, price: u64| u128::from(tokens) * u128::from(price);
         let sum = of(usage.input_tokens, self.input) + of(usage.output_tokens, self.output);
@@ -64,11 +64,11 @@ pub struct Settings {
     pub provider: String,
     /// The beginning of its URLs; the provider's own when unset.
     pub endpoint: Option<String>,
-    /// Where to find its key.
+    /// The source of its key.
     pub key: Key,
     /// The most time for an answer.
     pub timeout: Duration,
-    /// Whether the answer is taken piece by piece.
+    /// True if the answer is streamed.
     pub stream: bool,
     /// Its prices.
     pub prices: Option<Prices>,
@@ -106,7 +106,7 @@ impl Client {
     /// A client with its key read from the environment. It does not connect yet.
     ///
     /// # Errors
-    /// [`ModelError::NotConfigured`] when the provider is not known or the key is not there.
+    /// [`ModelError::NotConfigured`] if the provider is unknown or the key is missing.
     pub fn new(settings: Settings) -> Result<Self, ModelError> {
         let not_configured = |message: String| ModelError::NotConfigured { message };
         let kind = AdapterKind::from_lower_str(&settings.provider)
@@ -239,7 +239,7 @@ impl Client {
             | genai::Error::RequiresApiKey { .. }
             | genai::Error::NoAuthResolver { .. }
             | genai::Error::NoAuthData { .. } => ModelError::NotConfigured { message: self.shown(&error.to_string()) },
-            // All others are about one request or one answer, and name it.
+            // All others concern one request or one answer, and name it.
             other => self.malformed(&other.to_string()),
         }
     }
@@ -338,14 +338,14 @@ fn usage_of(usage: &genai::chat::Usage) -> Usage {
     Usage { input_tokens, output_tokens, ..Usage::default() }
 }
 
-/// The wait a provider asks for. Dates are not supported.
+/// The wait that a provider asks for. Dates are not supported.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let number = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse::<f64>().ok();
     let seconds = number("retry-after-ms").map(|ms| ms / 1_000.0).or_else(|| number("retry-after"))?;
     Duration::try_from_secs_f64(seconds).ok()
 }
 
-/// The message of an error's body, where it has one; else the body.
+/// The message in the body of an error, or else the whole body.
 fn said_in(body: &str) -> String {
     let parsed = serde_json::from_str::<serde_json::Value>(body).ok();
     let message = parsed.as_ref().and_then(|body| body.pointer("/error/message").or_else(|| body.pointer("/message")));

@@ -1,34 +1,34 @@
-//! Why a model gives no answer, and whether asking again may help. Nothing here waits.
+//! The reasons why a model gives no answer, and whether a retry may help.
 
 use std::time::Duration;
 
 use crewlog_planner::model::Fault;
 
-/// Why a model gives no answer. No message holds a key.
+/// The reason why a model gives no answer. No message contains a key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {
     /// It was rate limited.
     #[error("the model is rate limited{}: {message}", waits(.retry_after))]
     RateLimited {
-        /// For how long, if it says so.
+        /// The wait it asks for, if any.
         retry_after: Option<Duration>,
-        /// In the provider's words.
+        /// The provider's words.
         message: String,
     },
-    /// It has too much to do.
+    /// It is overloaded.
     #[error("the model has too much to do{}: {message}", waits(.retry_after))]
     Overloaded {
         /// The wait it asks for, if any.
         retry_after: Option<Duration>,
-        /// In the provider's words.
+        /// The provider's words.
         message: String,
     },
-    /// It failed by itself.
+    /// It failed internally.
     #[error("the model's provider failed (HTTP {status}): {message}")]
     Server {
         /// The HTTP status.
         status: u16,
-        /// In the provider's words.
+        /// The provider's words.
         message: String,
     },
     /// It took too long.
@@ -43,14 +43,14 @@ pub enum ModelError {
         /// The cause.
         message: String,
     },
-    /// The answer is longer than it may be.
+    /// The answer is too long.
     #[error("the model's answer has more than {what}")]
     TooLong {
-        /// Than what.
+        /// The exceeded limit.
         what: String,
     },
     /// The response does not follow the protocol.
-    #[error("what came from the model's provider is no answer: {message}")]
+    #[error("the model's provider sent no valid answer: {message}")]
     Malformed {
         /// The difference.
         message: String,
@@ -58,16 +58,16 @@ pub enum ModelError {
     /// The key, the request or the content was refused.
     #[error("the model's provider refused: {message}")]
     Refused {
-        /// In the provider's words.
+        /// The provider's words.
         message: String,
     },
     /// The provider cannot be reached.
     #[error("the model's provider cannot be reached: {message}")]
     Unreachable {
-        /// Why.
+        /// The cause.
         message: String,
     },
-    /// Something is missing that asking needs.
+    /// A required setting is missing.
     #[error("the model is not configured: {message}")]
     NotConfigured {
         /// The setting.
@@ -79,7 +79,7 @@ fn waits(retry_after: &Option<Duration>) -> String {
     retry_after.map_or_else(String::new, |wait| format!(" for {} s", wait.as_secs_f64()))
 }
 
-/// Whether to ask again, and when.
+/// The advice on retries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
     /// It would be refused again.
@@ -106,7 +106,7 @@ impl ModelError {
         }
     }
 
-    /// Whether asking again may help.
+    /// The advice on retrying this request.
     pub fn wait(&self) -> Wait {
         match self {
             Self::RateLimited { retry_after, .. } | Self::Overloaded { retry_after, .. } => {

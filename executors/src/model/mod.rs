@@ -1,8 +1,8 @@
-//! Asking a model: one narrow trait, the client behind it, and the record of its requests.
+//! Requests to a model: a narrow trait, the client that implements it, and the record of requests.
 //!
-//! A [`Model`] takes a request and gives a text or a typed error. [`Client`] is the one that speaks to providers. An
-//! [`Asker`] asks with retries, records all that was asked and answered, and answers from the log what is there already.
-//! Nothing here knows what an answer means: that is judged in the planner's crate.
+//! A [`Model`] takes a request and returns a text or a typed error. [`Client`] implements it for providers. An
+//! [`Asker`] asks with retries, records requests and answers, and reuses the answers in the log. The planner's crate
+//! judges the answers.
 
 mod asker;
 mod client;
@@ -26,7 +26,7 @@ pub trait Model: Send + Sync {
     /// Asks once.
     ///
     /// # Errors
-    /// Why there is no answer.
+    /// The reason why there is no answer.
     fn ask<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Reply, ModelError>>;
 }
 
@@ -37,6 +37,6 @@ pub struct Reply {
     pub text: String,
     /// Tokens, as the provider counts them, and their cost by the configured prices; 0 when unknown.
     pub usage: Usage,
-    /// Which model answered, as the provider says.
+    /// The model that answered, as named by the provider.
     pub model: String,
 }

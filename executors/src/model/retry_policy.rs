@@ -1,17 +1,17 @@
-//! When a failed request to a model is repeated, and after what wait.
+//! The retries of failed requests to a model, and the waits before them.
 
 use std::time::Duration;
 
 use super::error::{ModelError, Wait};
 
-/// When a failed request to a model is repeated, and after what wait.
+/// The retries of failed requests to a model, and the waits before them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryPolicy {
     /// The most retries of one request.
     pub retries_max: u32,
-    /// The wait before the first of these; it doubles from one to the next.
+    /// The wait before the first retry; it doubles each time.
     pub first: Duration,
-    /// The longest wait. A provider that asks for more is not waited for.
+    /// The longest wait. If a provider asks for a longer one, the request fails.
     pub longest: Duration,
 }
 

@@ -50,7 +50,7 @@ use crate::output::{Outputs, Written};
 
 pub use process::supervise;
 
-/// How long a supervisor may take beyond the grace of a stop.
+/// The time limit of a supervisor beyond the grace of a stop.
 const STOP_MARGIN: Duration = Duration::from_secs(5);
 /// The name in the process list, free of the program's own.
 const PROCESS_NAME: &str = "task-supervisor";
@@ -81,8 +81,8 @@ impl Spec {
         words.chain(name).chain(args).collect()
     }
 
-    /// The words that run a task's command by `sh`. It stops at the first line that fails or uses an unset variable:
-    /// steps after a failed build are useless.
+    /// The words that run a task's command by `sh`. It stops at the first line that fails or uses an unset variable,
+    /// since steps after a failed build are useless.
     pub fn shell_script(command: &str) -> Vec<String> {
         let mut words = Self::shell_line(command, []);
         words.insert(1, "-eu".to_owned());
@@ -90,7 +90,7 @@ impl Spec {
     }
 }
 
-/// How a command ended.
+/// The end of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Exit {
     /// It exited with this code, 0 to 255.
@@ -155,8 +155,8 @@ impl Supervisor {
         Self::new(self.program, Some(lock))
     }
 
-    /// Runs a command. An error means that nothing has run. A command that cannot be started is no error here: it ends as
-    /// [`Exit::NotStarted`].
+    /// Runs a command. An error means that nothing has run; a command that cannot be started ends as
+    /// [`Exit::NotStarted`] instead.
     ///
     /// # Errors
     /// The supervisor could not start, or could not lock its file.
@@ -240,7 +240,7 @@ struct Runs {
 }
 
 impl Lifeline {
-    /// The number of a new run, and its end; nothing if the supervisor is gone.
+    /// The number of a new run, and its end; `None` if the supervisor is gone.
     fn register(&self) -> Option<(u64, oneshot::Receiver<Ended>)> {
         self.with(|runs| {
             runs.last += 1;
@@ -256,7 +256,7 @@ impl Lifeline {
 
     /// Kills a supervisor that does not answer, for example because somebody stopped it.
     fn kill(&self) {
-        // While the runs are there, nobody has waited for the process, so its number cannot belong to another.
+        // While `runs` is set, the process has not been waited for, so its number cannot belong to another one.
         self.with(|_| _ = rustix::process::kill_process(self.pid, Signal::KILL));
     }
 }

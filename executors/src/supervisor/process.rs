@@ -165,7 +165,7 @@ async fn supervised(
             },
             () = tokio::time::sleep_until(due), if kill_at.is_some() => {}
         }
-        // What has left the group is ended below.
+        // Processes that have left the group are ended below.
         signal_group(leader, Signal::KILL);
         ended.await??;
         break;
@@ -192,8 +192,8 @@ fn start(spec: &Spec, mark: &str) -> Result<Child, String> {
     command.spawn().map_err(|error| format!("cannot start {program}: {error}"))
 }
 
-/// A standard input that holds a text. Nobody waits for the thread that writes it: it ends when all is read or nobody reads any
-/// more, which Rust's runtime makes an error and no signal, and at the latest with the process.
+/// A standard input with this text. The writing thread ends by itself: when all is read, when the reader is gone, which
+/// Rust reports as an error rather than a signal, or with the process.
 fn pipe_of(text: String) -> io::Result<Stdio> {
     let (reader, mut writer) = io::pipe()?;
     std::thread::Builder::new().spawn(move || writer.write_all(text.as_bytes()))?;

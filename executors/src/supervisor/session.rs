@@ -35,7 +35,7 @@ pub(super) fn end_strays(mark: Option<&str>, leaders: &HashSet<Pid>) {
         let is_stray = |pid: &Pid| {
             let has_ended = || matches!(waitpid(Some(*pid), WaitOptions::NOHANG), Ok(Some(_)));
             let is_of_run = || mark.is_none_or(|mark| is_marked(*pid, mark));
-            // A daemon has a session of its own, and goes on.
+            // A daemon has its own session, and continues.
             !leaders.contains(pid) && !has_ended() && member(*pid, getpid()).is_some() && is_of_run()
         };
         let strays: Vec<Pid> = children().into_iter().filter(is_stray).collect();
@@ -68,7 +68,7 @@ fn children() -> Vec<Pid> {
     let own = getpid();
     match std::fs::read_to_string(format!("/proc/self/task/{own}/children")) {
         Ok(pids) => pids.split_whitespace().filter_map(pid_of).collect(),
-        // A kernel without the list.
+        // The kernel does not provide the list.
         Err(_) => members(own).into_iter().map(|member| member.pid).collect(),
     }
 }

@@ -1,4 +1,4 @@
-//! A real supervisor is started, ordered about and killed; the process table says what is left.
+//! Starts, controls and kills a real supervisor; the process table shows the remaining processes.
 
 use std::fs::File;
 use std::io::Read;
@@ -288,7 +288,7 @@ async fn run(supervisor: &Supervisor, spec: Spec) -> Ended {
     start(supervisor, spec).await.wait().await.unwrap()
 }
 
-/// A pipe with a name, by which a command says that it runs.
+/// A named pipe, by which a command shows that it runs.
 struct Pipe {
     _folder: tempfile::TempDir,
     path: PathBuf,

@@ -1,4 +1,4 @@
-//! Clocks that step, stand still and run backwards.
+//! Clocks that step, stop and run backwards.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,7 +10,7 @@ fn a_time_before_1970_is_clamped_to_1970() {
     assert_eq!(at(UNIX_EPOCH + Duration::from_secs(1)), Timestamp(1_000_000));
 }
 
-/// Its monotonic time in seconds. Each reading brings an answer of another wall clock.
+/// A monotonic clock in seconds. Each reading comes with the answer of a different wall clock.
 #[derive(Default)]
 struct Monotonic(AtomicU64);
 
@@ -24,8 +24,8 @@ impl Clock for Monotonic {
     }
 }
 
-/// The monotonic time, the time of the last write, when the server was asked and the time it answered; then the expected
-/// log time and step. All in seconds.
+/// Monotonic time, time of the last write, time of the request to the server, and its answer; then the expected log
+/// time and step. All in seconds.
 type Heard = (u64, i64, (u64, i64), (i64, u64));
 
 #[track_caller]
@@ -42,7 +42,7 @@ fn check(script: &[Heard]) {
     }
 }
 
-/// A server's, which each reader of a process hears when it goes on.
+/// The server's clock, whose answer each reader of a process receives when it resumes.
 #[test]
 fn a_late_answer_is_no_step_and_hides_none() {
     check(&[

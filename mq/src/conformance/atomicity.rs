@@ -1,4 +1,4 @@
-//! An append over several aggregates, with a condition and cells, is made whole or not at all.
+//! An append over several aggregates, with a condition and cells, is atomic.
 
 use super::rig::{Rig, check_history, everything, note, notes, noting};
 use crate::{Append, CellChange, CellExpected, Error, EventStore, Expected, Position, Query};
@@ -27,7 +27,7 @@ pub(super) async fn check(rig: &Rig) {
     assert_eq!((cell.value.as_str(), cell.version), ("after", appended.cells[0]));
 }
 
-/// Four events over three aggregates, one of which holds one event.
+/// Four events in three aggregates, one of which already holds an event.
 fn parts(expected: Expected, condition: &Query, cell: CellExpected) -> Append {
     Append::to("facts", "new", Expected::NoStream, notes(2))
         .and("facts", "old", expected, vec![note(3)])

@@ -1,4 +1,4 @@
-//! Cells: what each expectation means, fencing by versions that only grow, and log time as the judge of who holds one.
+//! Cells: the meaning of each expectation, fencing by rising versions, and leases judged by log time.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ async fn found(store: &EventStore) -> Option<Cell> {
     store.cell("lease", "a").await.expect("cells can be read")
 }
 
-/// Each expectation of a cell that is not there, is there unheld, is held, and was held.
+/// Tries each expectation on a cell that is absent, present but not held, held, and expired.
 async fn expectations(rig: &Rig) {
     let (store, hands) = rig.timed_log().await;
     check_expected(&store, [true, true, true, false, false], None).await;
@@ -44,8 +44,8 @@ async fn expectations(rig: &Rig) {
     check_expected(&store, [true, true, true, false, false], None).await;
 }
 
-/// Tries each expectation on a cell: any, absent, free, its version, its version held. Nothing changes: the
-/// append is always refused, at the latest by another cell that is not there.
+/// Tries each expectation on a cell: any, absent, free, its version, its version held. Nothing changes: the append is
+/// always refused, in the end by a second cell that is absent.
 async fn check_expected(store: &EventStore, holds: [bool; 5], version: Option<i64>) {
     let never = CellChange::delete("none", "none").expecting(CellExpected::Version(1));
     let known = version.unwrap_or(1);
@@ -68,7 +68,7 @@ async fn check_expected(store: &EventStore, holds: [bool; 5], version: Option<i6
     }
 }
 
-/// Who held a cell whose time is over is refused, also when nobody else has come and when somebody has.
+/// The former holder of an expired cell is refused, with or without a new holder.
 async fn fencing(rig: &Rig) {
     let (store, hands) = rig.timed_log().await;
     let first = change(&store, lease("first").expecting(CellExpected::Free)).await.expect("it is free");
@@ -88,7 +88,7 @@ async fn fencing(rig: &Rig) {
     assert_eq!(until, hands.wall().plus(TTL), "it is held by log time");
 }
 
-/// Versions grow with each change within one moment of log time, and over a deletion.
+/// Versions rise with each change within one moment of log time, and across a deletion.
 async fn versions(rig: &Rig) {
     let (store, _hands) = rig.timed_log().await;
     let mut last = 0;
@@ -111,7 +111,7 @@ async fn versions(rig: &Rig) {
     }
 }
 
-/// Cells come in the order of the bytes of their keys, of one space alone.
+/// Cells of one space come in byte order of their keys.
 async fn order(rig: &Rig) {
     let store = rig.new_log().await;
     let mut keys = ["b", "B", "a", "é", "e\u{301}", "aa", "a ", "a\u{1}", "ß", "z", "😀", "\u{ffff}"];

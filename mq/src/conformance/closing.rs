@@ -1,4 +1,4 @@
-//! What was begun before a log is closed is done; what comes later is refused, and nothing waits for ever.
+//! Closing a log finishes pending operations and refuses later ones; nothing waits forever.
 
 use std::sync::mpsc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::{
     Append, Error, EventStore, ExecuteError, Expected, Position, Query, Range, Recorded, Result, Start, group_handler,
 };
 
-/// Appends that are under way while the log is closed.
+/// Appends in flight while the log is closed.
 const N_APPENDS: u64 = 40;
 
 pub(super) async fn check(rig: &Rig) {
@@ -38,7 +38,7 @@ async fn appends_under_way(rig: &Rig) {
     refused(&store).await;
 }
 
-/// All that can be asked of a log is refused.
+/// Every operation on the log is refused.
 async fn refused(store: &EventStore) {
     let append = Append::to("facts", "late", Expected::Any, vec![note(1)]);
     let outcomes = [
@@ -75,7 +75,7 @@ async fn import_under_way(rig: &Rig) {
     });
     let closing = async {
         is_begun.await.expect("the import begins");
-        // One that nobody polls any more keeps no other from closing.
+        // A close that nobody polls any more does not keep others from closing.
         let mut left = std::pin::pin!(store.close());
         assert!(futures::poll!(&mut left).is_pending(), "closing waits for what was begun");
         let mut close = std::pin::pin!(store.close());
@@ -89,7 +89,7 @@ async fn import_under_way(rig: &Rig) {
     assert!(matches!(late, Err(Error::Closed)), "an import into a closed log is refused, and not {late:?}");
 }
 
-/// Streams that nobody polls on, with more to come in their page and after it.
+/// Streams that nobody polls, with more to come in their page and after it.
 async fn streams_within_a_page(rig: &Rig) {
     let store = rig.new_log().await;
     for _ in 0..3 {
@@ -113,7 +113,7 @@ async fn streams_within_a_page(rig: &Rig) {
     assert!(to_the_end(follow()).await.is_empty(), "nothing comes from a closed log");
 }
 
-/// The events that a stream still has. After them it says that the log is closed, and ends.
+/// Reads the remaining events of a stream. Then it reports that the log is closed, and ends.
 async fn to_the_end(stream: impl Stream<Item = Result<Recorded>>) -> Vec<Recorded> {
     let mut items = stream.collect::<Vec<_>>().await;
     let last = items.pop();
@@ -121,7 +121,7 @@ async fn to_the_end(stream: impl Stream<Item = Result<Recorded>>) -> Vec<Recorde
     items.into_iter().map(|item| item.expect("there is no other error")).collect()
 }
 
-/// Followers that have read all there is, and who waits for more.
+/// Followers that have read everything, and callers that wait for more.
 async fn all_that_wait(rig: &Rig) {
     let store = rig.new_log().await;
     store.append(noting("a", 0)).await.expect("it is open");
@@ -129,7 +129,7 @@ async fn all_that_wait(rig: &Rig) {
     assert!(live.next().await.is_some_and(|event| event.is_ok()));
     assert!(futures::poll!(live.next()).is_pending(), "no more is there");
     let marked = store.follow_marked(&Query::all(), Start::Now).filter_map(async |item| item.err());
-    // No renewal finds out that the log is closed.
+    // The lease is too long for a renewal to notice that the log is closed.
     let group = store.group("facts").query(Query::stream("facts")).lease(Duration::from_secs(3600));
     group.declare().await.expect("it is declared");
     let (tell, mut told) = channel::unbounded_channel();
@@ -146,7 +146,7 @@ async fn all_that_wait(rig: &Rig) {
     let groups = join(group.run(handler), group.wait_until(far));
     let (rest, marks, waited, (ran, handled), ()) =
         join5(to_the_end(live), marked.collect::<Vec<_>>(), store.wait_until(far), groups, closing).await;
-    // Of the group.
+    // From the group's own stream.
     assert!(rest.iter().all(|event| event.stream_id == "groups"), "{rest:?}");
     assert!(matches!(*marks, [Error::Closed]), "a follower hears of it once, and not {marks:?}");
     assert!(matches!(waited, Err(Error::Closed)), "waiting ends, and not with {waited:?}");

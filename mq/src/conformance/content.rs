@@ -1,4 +1,4 @@
-//! Events and cells are read back byte for byte as they were written, whatever their names and values, up to the limits.
+//! Events and cells are read back byte for byte, whatever their names and values, up to the limits.
 
 use serde_json::json;
 use uuid::Uuid;

@@ -1,4 +1,4 @@
-//! Random logs, queries and ranges from a seed: the same seed gives the same ones.
+//! Random logs, queries and ranges, reproducible by their seed.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::{
 /// A random source: splitmix64.
 pub(super) struct Dice(u64);
 
-/// Few, so that much collides; and odd, so that what is compared as text is distinguished.
+/// Few, so that many collide; odd, so that text comparisons must tell them apart.
 const STREAMS: [&str; 4] = ["s", "S", "s ", "t/%_"];
 const AGGREGATES: [&str; 5] = ["1", "2", "é", "e\u{301}", "a'b\"c"];
 const TYPES: [&str; 4] = ["Noted", "noted", "Closed", "?1"];
@@ -33,7 +33,7 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    /// Less than `n`.
+    /// A number below `n`.
     pub(super) fn below(&mut self, n: u64) -> u64 {
         self.next() % n.max(1)
     }
@@ -47,7 +47,7 @@ impl Dice {
         of[self.below(of.len() as u64) as usize]
     }
 
-    /// Where to begin among cells.
+    /// A start for reading cells.
     pub(super) fn cells_from(&mut self) -> (&'static str, &'static str) {
         (self.pick(&["lease", "Lease", "none"]), self.pick(&["", "a", "a\u{1}", "b", "á", "z"]))
     }
@@ -56,7 +56,7 @@ impl Dice {
         Uuid::from_u64_pair(self.next(), self.next())
     }
 
-    /// An id that several events name.
+    /// A cause that several events share.
     fn cause(&mut self) -> Option<Uuid> {
         let n = self.below(N_CAUSES + 2);
         (n < N_CAUSES).then(|| Uuid::from_u128(u128::from(n) + 1))
@@ -75,7 +75,7 @@ impl Dice {
         event.with_id(self.id()).with_tags(tags)
     }
 
-    /// An append of whatever sort; of what the log has it may say anything.
+    /// A random append; its expectations about the log may be right or wrong.
     pub(super) fn append(&mut self, history: &[Recorded], cells: &[Cell]) -> Append {
         let mut append = Append::default();
         let n_writes = if self.one_in(12) { 0 } else { 1 + self.below(3) };
@@ -104,7 +104,7 @@ impl Dice {
         append
     }
 
-    /// A change of one of a few cells.
+    /// A change to one of a few cells.
     fn change(&mut self, cells: &[Cell]) -> CellChange {
         let (space, key) = (self.pick(&SPACES), self.pick(&KEYS));
         let change = if self.one_in(3) {
@@ -124,7 +124,7 @@ impl Dice {
         if self.one_in(2) { change.held_for(Duration::from_micros(self.below(5))) } else { change }
     }
 
-    /// An append that has to do with ids that the log knows: the same once more, or with a difference.
+    /// An append with ids that the log knows: repeated unchanged, or with a difference.
     pub(super) fn repetition(&mut self, appends: &[Append]) -> Append {
         let mut append = self.one_of(appends).cloned().unwrap_or_default();
         for write in &mut append.writes {
@@ -148,7 +148,7 @@ impl Dice {
         of.get(self.below(of.len() as u64) as usize)
     }
 
-    /// A query for much, little or nothing of what is made here.
+    /// A query that matches many, few or none of the generated events.
     pub(super) fn query(&mut self, history: &[Recorded]) -> Query {
         let mut query = Query::default();
         if self.one_in(3) {
@@ -183,7 +183,7 @@ impl Dice {
         })
     }
 
-    /// A part of a log, with bounds that may be anywhere.
+    /// A part of a log, with arbitrary bounds.
     pub(super) fn range(&mut self, history: &[Recorded]) -> Range {
         let moment = |dice: &mut Self| {
             let near = dice.one_of(history).map_or(Timestamp(0), |event| event.created_at);
@@ -205,7 +205,7 @@ impl Dice {
     }
 }
 
-/// The meaning of a query and a range, said once more without any of the code that reads.
+/// The meaning of a query and a range, implemented again without the code that reads.
 pub(super) fn is_meant(query: &Query, range: Range, event: &Recorded) -> bool {
     let metadata: Metadata = serde_json::from_str(&event.metadata).expect("the suite writes no other");
     let alone = (query.stream_id.is_empty() || query.stream_id == event.stream_id)
@@ -222,7 +222,7 @@ pub(super) fn is_meant(query: &Query, range: Range, event: &Recorded) -> bool {
     in_range && (alone || query.or.iter().any(|other| is_meant(other, range, event)))
 }
 
-/// The events of a history that are meant, in the order of the range.
+/// The events of a history that a query and a range select, in the order of the range.
 pub(super) fn meant(query: &Query, range: Range, history: &[Recorded]) -> Vec<Recorded> {
     let mut meant: Vec<_> = history.iter().filter(|event| is_meant(query, range, event)).cloned().collect();
     if range.backwards {

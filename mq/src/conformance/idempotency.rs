@@ -1,4 +1,4 @@
-//! Repeating an append is safe: when its reply was lost at whatever point, whatever it expected then, and in another store.
+//! Repeating an append is safe: after a lost reply at any point, with any expectation, and through another store.
 
 use futures::FutureExt;
 use uuid::Uuid;
@@ -42,7 +42,7 @@ fn known(id: u128, n: u64) -> NewEvent {
     note(n).with_id(Uuid::from_u128(id)).with_tags(["known"])
 }
 
-/// A caller goes away after any number of steps of its append, and comes again.
+/// A caller abandons its append after any number of steps, and repeats it.
 async fn lost_replies(store: &EventStore, dice: &mut Dice) {
     for round in 0..N_ROUNDS {
         let events = vec![known(100 + 2 * u128::from(round), 1), known(101 + 2 * u128::from(round), 2)];

@@ -1,6 +1,5 @@
-//! What every backend must do, as a suite that any backend can be put to: [`check`] runs all of it and panics at the first
-//! thing that differs, with the block, the seed and the backend. It asserts no speed.
-//! docs/embedding.md shows how to run it.
+//! The conformance suite for backends. [`check`] runs all of it and panics at the first difference, with the block,
+//! the seed and the backend. It asserts no speed. docs/embedding.md shows how to run it.
 
 mod atomicity;
 mod cells;
@@ -24,10 +23,10 @@ use futures::future::BoxFuture;
 
 pub use rig::{Hands, Rig};
 
-/// One part of the suite: a function of a rig and a seed, which panics at what a backend must not do.
+/// One part of the suite: a function of a rig and a seed, which panics if the backend violates its contract.
 pub type Block = for<'a> fn(&'a Rig, u64) -> BoxFuture<'a, ()>;
 
-/// The blocks by name, the quick ones first.
+/// The blocks by name, fast ones first.
 pub const BLOCKS: &[(&str, Block)] = &[
     ("content", |rig, _| content::check(rig).boxed()),
     ("atomicity", |rig, _| atomicity::check(rig).boxed()),
@@ -43,20 +42,20 @@ pub const BLOCKS: &[(&str, Block)] = &[
     ("prefix", |rig, seed| prefix::check(rig, seed).boxed()),
 ];
 
-/// Puts a backend to every block, with one seed. Other seeds make other logs, queries and orders.
+/// Runs all blocks against a backend, with one seed. Other seeds give other logs, queries and orders.
 ///
 /// # Panics
-/// At the first thing that a backend must not do.
+/// At the first violation of the contract.
 pub async fn check(rig: &Rig, seed: u64) {
     for (name, _) in BLOCKS {
         check_block(rig, name, seed).await;
     }
 }
 
-/// Puts a backend to one block.
+/// Runs one block against a backend.
 ///
 /// # Panics
-/// At the first thing that a backend must not do, and when there is no such block.
+/// At the first violation of the contract, or if the block does not exist.
 pub async fn check_block(rig: &Rig, name: &str, seed: u64) {
     let Some((_, block)) = BLOCKS.iter().find(|(block, _)| *block == name) else {
         panic!("there is no block {name}");

@@ -1,4 +1,4 @@
-//! Random operations on a backend and on [`Memory`], one after another: every answer and every refusal is the same.
+//! Random operations on a backend and on [`Memory`]: every answer and every refusal is the same.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use super::rig::{Hands, Rig, check_history, everything, said, timed};
 use crate::{Append, Cell, EventStore, LogIdentity, Memory, Position, Query, Range, Stats};
 
 const N_STEPS: u64 = 150;
-/// So many events stand before the first step, since a short range may be read in another way than a long one.
+/// The number of events before the first step: a backend may read a short range differently from a long one.
 const N_BEFORE: u64 = 300;
 
 /// A backend and its model.
@@ -47,7 +47,7 @@ pub(super) async fn check(rig: &Rig, seed: u64) {
     let (checked, expected) = (pair.subject.check().await, pair.model.check().await);
     let (checked, expected) = (checked.expect("it can be checked"), expected.expect("it can be checked"));
     assert_eq!(checked.n_events, expected.n_events);
-    // Causes are random here, so they are found to be missing.
+    // Causes are random here, so the check reports them as missing.
     assert_eq!(checked.findings, expected.findings, "what a check finds");
 }
 
@@ -59,7 +59,7 @@ impl Pair {
         Self { subject, hands, model, model_hands, accepted: Vec::new() }
     }
 
-    /// The model's time is that of the subject, whose time may be a clock of its own.
+    /// The model takes its time from the subject, which may use a clock of its own.
     async fn append(&mut self, append: Append, context: &str) {
         let outcome = self.subject.append(append.clone()).await;
         let fresh = outcome.as_ref().ok().filter(|appended| !appended.repeated);

@@ -1,5 +1,6 @@
-//! The prefix property under load: writers and readers at once, and a checker of what each reader saw. What is visible is
-//! always 1..h for some h, h never falls, aggregates have no gap, and who was answered sees what it wrote.
+//! The prefix property under concurrent writers and readers: a checker examines everything that each reader saw. The
+//! visible part is always 1..h for some h, h never falls, aggregates have no gap, and a writer whose append was
+//! acknowledged sees it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -13,12 +14,12 @@ use crate::{Append, EventStore, Expected, Options, PAGE_EVENTS_MAX, Position, Qu
 
 const N_WRITERS: u64 = 6;
 const N_APPENDS: u64 = 15;
-/// Who has not got all by then never will.
+/// A follower that has not received everything by then has failed.
 const FOLLOWING_MAX: Duration = Duration::from_secs(60);
 
 pub(super) async fn check(rig: &Rig, seed: u64) {
     let name = new_name();
-    // As two processes would.
+    // Two stores, as in two processes.
     let stores = [rig.open(&name, Options::default()).await, rig.open(&name, Options::default()).await];
     let n_writing = AtomicU64::new(N_WRITERS);
     let writers = (0..N_WRITERS).map(|n| {
@@ -51,12 +52,12 @@ pub(super) async fn check(rig: &Rig, seed: u64) {
     assert_eq!(acknowledged, positions, "what was acknowledged is the log");
 }
 
-/// How many events a writer writes: one, or three over two aggregates.
+/// The number of events a writer writes: one, or three over two aggregates.
 fn n_events(n: u64) -> u64 {
     if n.is_multiple_of(3) { 3 } else { 1 }
 }
 
-/// Writes to an aggregate of its own and to one of all, in one stream, and looks at once for what it wrote.
+/// Writes to its own aggregate and to a shared one, in one stream, and immediately reads its own writes.
 async fn write(store: &EventStore, writer: u64, mut dice: Dice) -> Vec<Position> {
     let mut places = Vec::new();
     for n in 0..N_APPENDS {
@@ -76,7 +77,7 @@ async fn write(store: &EventStore, writer: u64, mut dice: Dice) -> Vec<Position>
     places
 }
 
-/// Reads on from where the last page ended, until all is written and read.
+/// Reads page after page until everything is written and read.
 async fn page_by_page(store: &EventStore, query: &Query, n_writing: &AtomicU64) -> Vec<Recorded> {
     let (mut events, mut after) = (Vec::new(), Position(0));
     loop {
@@ -92,7 +93,7 @@ async fn page_by_page(store: &EventStore, query: &Query, n_writing: &AtomicU64) 
     }
 }
 
-/// Reads the whole log again and again: it has no gap, and never loses what it had.
+/// Reads the whole log repeatedly: it has no gap, and never loses an event.
 async fn whole_logs(store: &EventStore, n_writing: &AtomicU64) -> Vec<Recorded> {
     let mut before: Vec<Recorded> = Vec::new();
     loop {
@@ -118,7 +119,7 @@ async fn follow(store: &EventStore) -> Vec<Recorded> {
     tokio::time::timeout(FOLLOWING_MAX, events).await.expect("a follower gets all that was written")
 }
 
-/// Lets the other futures of this task go on.
+/// Yields to the other futures of this task.
 async fn give_way() {
     tokio::task::yield_now().await;
 }

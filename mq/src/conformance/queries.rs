@@ -1,5 +1,4 @@
-//! One query has one meaning, whoever evaluates it: in memory, as a read in pages of any size and in both directions, and as
-//! the condition of an append.
+//! A query means the same in memory, as a paged read of any size in both directions, and as the condition of an append.
 
 use super::generate::{Dice, meant};
 use super::rig::{Rig, everything, in_pages};
@@ -8,7 +7,7 @@ use crate::{
 };
 
 const N_QUERIES: u64 = 40;
-/// More than can be worth merging: of each, one event has the same aggregate id, and one the same type.
+/// Too many to be worth merging. In each, one event has the same aggregate id, and one the same type.
 const N_STREAMS: u64 = 150;
 
 pub(super) async fn check(rig: &Rig, seed: u64) {
@@ -66,18 +65,18 @@ async fn check_query(store: &EventStore, history: &[Recorded], query: &Query, ra
     }
     check_same(&matched, &expected, query, range, "Query::matches");
     for limit in [PAGE_EVENTS_MAX, dice.pick(&[1, 2, 3, 10, 50])] {
-        // Pages of one are many, where much matches.
+        // Pages of one event would be too many if much matches.
         let limit = if expected.len() > 100 { limit.max(60) } else { limit };
         check_same(&in_pages(store, query, range, limit).await, &expected, query, range, "a read");
     }
     let after = if dice.one_in(2) { range.after } else { Position(dice.below(history.len() as u64) as i64) };
     let first = meant(query, Range::after(after), history).first().map(|event| event.position);
-    // What is wrong with a cell is judged last, so this append never comes to pass.
+    // A cell's expectation is judged last, so this append is never made.
     let never = CellChange::delete("none", "none").expecting(CellExpected::Version(-1));
     let probe = Append::default().none_matching(query.clone(), after).cell(never);
     match (store.append(probe).await, first) {
         (Err(Error::CellMismatch { .. }), None) => {}
-        // It would have been decided on events that are not there.
+        // The decision would be based on events that do not exist.
         (Err(Error::WentBack { known, .. }), None) if known == after && after.0 > history.len() as i64 => {}
         (Err(Error::MatchFound { position, after: told }), Some(first)) if position == first && told == after => {}
         (outcome, first) => panic!("as a condition after {after}, {query:?} matches {first:?} first: {outcome:?}"),

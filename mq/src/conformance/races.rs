@@ -1,5 +1,5 @@
-//! Races, on two stores of one log: of those who want the same thing exactly one gets it, whatever the thing is, and those
-//! who want different things all get them.
+//! Races on two stores of one log: of several writers that want the same thing exactly one gets it, and writers that
+//! want different things all succeed.
 
 use std::time::Duration;
 
@@ -70,7 +70,7 @@ async fn different_things(stores: &[EventStore; 2]) {
     assert!(outcomes.iter().all(Result::is_ok), "who wants different things gets them: {outcomes:?}");
 }
 
-/// Writers of different types on one aggregate, without expectations, one of them with many events.
+/// Writers of different types to one aggregate, without expectations, one of them with many events.
 async fn one_aggregate(stores: &[EventStore; 2]) {
     let outcomes = race(stores, |racer| {
         let n_events = if racer == 0 { 50 } else { 1 };

@@ -11,7 +11,7 @@ use crate::{Append, Clock, Error, EventStore, Expected, Memory, Options, Positio
 pub(super) async fn check(rig: &Rig, seed: u64) {
     let mut dice = Dice::new(seed);
     let (store, hands) = rig.timed_log().await;
-    // Both must say the same of nothing, too.
+    // Both must agree on an empty log, too.
     check_edges(&store, &mut dice).await;
     for n_events in [1, 2, 1, 1] {
         store.append(Append::to("facts", "a", Expected::Any, notes(n_events))).await.expect("it is accepted");
@@ -24,7 +24,7 @@ pub(super) async fn check(rig: &Rig, seed: u64) {
     two_clocks(rig).await;
 }
 
-/// The pages of a backend are those of the model, to the last field.
+/// The pages of the backend equal those of the model in every field.
 async fn check_edges(store: &EventStore, dice: &mut Dice) {
     let history = everything(store).await;
     let model = EventStore::on(Memory::new(Options::default()));
@@ -66,7 +66,7 @@ async fn check_times(store: &EventStore) {
     }
 }
 
-/// Another process whose clock is behind goes on from the time of the log.
+/// A process whose clock is behind continues from the log's time.
 async fn two_clocks(rig: &Rig) {
     let name = new_name();
     for (hours, n_events) in [(2, 1), (0, 2), (1, 3)] {
@@ -82,8 +82,8 @@ async fn two_clocks(rig: &Rig) {
     }
 }
 
-/// A stream from before the first event begins with it. One from beyond the head says once that the log is not that long,
-/// then goes on from the head.
+/// A stream from before the first event begins with it. A stream from beyond the head reports once that the log is
+/// shorter, then continues from the head.
 async fn far_starts(store: &EventStore) {
     let all = Query::all();
     let mut first = std::pin::pin!(store.follow(&all, Start::After(Position(i64::MIN))));

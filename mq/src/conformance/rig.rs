@@ -1,4 +1,4 @@
-//! How the suite comes by logs, and what it keeps time with.
+//! Opens the logs of the suite, and provides its clock.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -13,10 +13,10 @@ use crate::{
     Position, Query, Range, Recorded, Result, Timestamp,
 };
 
-/// Opens the log of a name.
+/// Opens the log with this name.
 type Open = dyn Fn(String, Options) -> BoxFuture<'static, Result<EventStore>> + Send + Sync;
 
-/// How the suite comes by logs on one backend. A clone makes the same logs.
+/// Opens logs of one backend. A clone opens the same logs.
 #[derive(Clone)]
 pub struct Rig {
     name: String,
@@ -24,9 +24,9 @@ pub struct Rig {
 }
 
 impl Rig {
-    /// A rig of a backend: its name for messages, and a function that opens a log. For a new name (letters, digits and dashes)
-    /// it creates an empty log with the given options. For a known name it opens the same log again, as
-    /// another process would; if no other process can, it clones the store.
+    /// Creates a rig for a backend from its name for messages and a function that opens a log. For a new name
+    /// (letters, digits and dashes) the function creates an empty log with the given options. For a known name it
+    /// opens the same log again, like another process; if no other process can, it clones the store.
     pub fn new<F>(name: impl Into<String>, open: impl Fn(String, Options) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<EventStore>> + Send + 'static,
@@ -43,25 +43,25 @@ impl Rig {
     /// Opens the log of this name.
     ///
     /// # Panics
-    /// When that fails.
+    /// If opening fails.
     pub async fn open(&self, log: &str, options: Options) -> EventStore {
         let opened = (self.open)(log.to_owned(), options).await;
         opened.unwrap_or_else(|error| panic!("{}: log {log} cannot be opened: {error}", self.name))
     }
 
-    /// A new log under the clock of this machine.
+    /// A new log with the system clock.
     pub(super) async fn new_log(&self) -> EventStore {
         self.open(&new_name(), Options::default()).await
     }
 
-    /// A new log under hands that a block sets.
+    /// A new log whose clock the block sets.
     pub(super) async fn timed_log(&self) -> (EventStore, Arc<Hands>) {
         let (hands, options) = timed();
         (self.open(&new_name(), options).await, hands)
     }
 }
 
-/// Options with hands that a block sets.
+/// Options with a clock that the block sets.
 pub(super) fn timed() -> (Arc<Hands>, Options) {
     let hands = Arc::new(Hands::default());
     hands.set(Timestamp(1_700_000_000_000_000));
@@ -69,13 +69,13 @@ pub(super) fn timed() -> (Arc<Hands>, Options) {
     (hands, Options { clock, ..Options::default() })
 }
 
-/// A name that no log had before.
+/// A name not used by any log before.
 pub(super) fn new_name() -> String {
     static N_LOGS: AtomicU64 = AtomicU64::new(0);
     format!("log-{}-{}", N_LOGS.fetch_add(1, Ordering::Relaxed), Uuid::now_v7().simple())
 }
 
-/// A clock that stands until it is set. Its monotonic time goes with it at the same moment, but never back.
+/// A clock that moves only when it is set. Its monotonic time moves with it, but never back.
 #[derive(Debug, Default)]
 pub struct Hands(Mutex<(Timestamp, Duration)>);
 
@@ -86,12 +86,12 @@ impl Hands {
         *hands = (now, hands.1 + now.since(hands.0));
     }
 
-    /// Sets the clock on.
+    /// Moves the clock forward.
     pub fn pass(&self, duration: Duration) {
         self.set(self.wall().plus(duration));
     }
 
-    /// Sets the clock back.
+    /// Moves the clock back.
     pub fn set_back(&self, duration: Duration) {
         self.set(Timestamp(self.wall().0 - duration.as_micros() as i64));
     }
@@ -107,7 +107,7 @@ impl Clock for Hands {
     }
 }
 
-/// An event that says `n`.
+/// An event with the number `n`.
 pub(super) fn note(n: u64) -> NewEvent {
     NewEvent::from_json("Noted", "1.0", format!("{{\"n\":{n}}}"), &Metadata::default()).expect("it is JSON")
 }
@@ -126,7 +126,7 @@ pub(super) async fn everything(store: &EventStore) -> Vec<Recorded> {
     in_pages(store, &Query::all(), Range::default(), PAGE_EVENTS_MAX).await
 }
 
-/// A log as an import takes it.
+/// A log in the form that an import takes.
 pub(super) async fn export(store: &EventStore) -> (LogIdentity, Vec<Recorded>) {
     (store.log().await.expect("a log has an identity"), everything(store).await)
 }
@@ -136,7 +136,7 @@ pub(super) async fn import(into: &EventStore, identity: &LogIdentity, events: &[
     into.import(identity.clone(), events.into_iter()).await.expect("what was exported can be imported")
 }
 
-/// Reads page after page; every page keeps what a page promises.
+/// Reads page after page, and checks the invariants of each page.
 pub(super) async fn in_pages(store: &EventStore, query: &Query, range: Range, limit: usize) -> Vec<Recorded> {
     let mut all = Vec::new();
     let mut rest = Some(range);
@@ -158,12 +158,12 @@ pub(super) async fn in_pages(store: &EventStore, query: &Query, range: Range, li
     all
 }
 
-/// What two outcomes are compared by: an error is what it says.
+/// Converts an outcome for comparison: errors are compared by their messages.
 pub(super) fn said<T>(outcome: Result<T, Error>) -> Result<T, String> {
     outcome.map_err(|error| format!("{error:?}"))
 }
 
-/// The places of a history from its beginning on are as a log promises them.
+/// Checks that the places of a complete history satisfy the log's invariants.
 pub(super) fn check_history(history: &[Recorded]) {
     let mut sequences = std::collections::HashMap::new();
     let mut last_start = Position(0);

@@ -1,4 +1,4 @@
-//! Log time under a clock that is set back: changes of cells drive log time as events do, so no lease lasts longer.
+//! Log time under a clock that is set back: cell changes advance log time as events do, so no lease lasts longer.
 
 use std::time::Duration;
 
@@ -16,7 +16,8 @@ pub(super) async fn check(rig: &Rig) {
     an_import_leaves_log_time(rig).await;
 }
 
-/// A lease that is renewed in an otherwise quiet log, then the step, seen by the process that held it or by a new one.
+/// A lease is renewed in a log without other writes, then the clock steps back. The process that holds the lease, or
+/// a new one, observes it.
 async fn a_lease_ends_in_time(rig: &Rig, is_seen_by_another: bool) {
     let (name, (hands, options)) = (new_name(), timed());
     let mut store = rig.open(&name, options.clone()).await;
@@ -46,7 +47,7 @@ async fn a_lease_ends_in_time(rig: &Rig, is_seen_by_another: bool) {
     assert!(store.now() >= steps[0].created_at);
 }
 
-/// The clock is set back by less than has passed since the last write, so it never shows a time before that write.
+/// The clock is set back by less than the time since the last write, so it never shows a time before that write.
 async fn a_long_lease_ends_in_time_after_a_quiet_time(rig: &Rig) {
     let (store, hands) = rig.timed_log().await;
     lease_for(&store, 2 * STEP, CellExpected::Free).await.expect("it is free");
@@ -61,12 +62,12 @@ async fn a_long_lease_ends_in_time_after_a_quiet_time(rig: &Rig) {
     lease(&store, CellExpected::Free).await.expect_err("it is held");
     let steps = everything(&store).await;
     let mut steps: Vec<_> = steps.iter().map(|event| (&*event.event_type, &*event.data)).collect();
-    // Each process records it once, and a rig may open several.
+    // Each process records the step once, and a rig may open several stores.
     steps.dedup();
     assert_eq!(steps, [("ClockStepped", "{\"behind_us\":3600000000}")]);
 }
 
-/// Events that are older than the cells of the log that takes them in.
+/// Imports events that are older than the cells of the log.
 async fn an_import_leaves_log_time(rig: &Rig) {
     let (hands, options) = timed();
     let source = EventStore::on(Memory::new(options.clone()));

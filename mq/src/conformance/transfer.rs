@@ -1,4 +1,4 @@
-//! An export of one backend, taken in by another, is the same log, field by field; and both go on from there alike.
+//! An export of one backend, imported by another, gives the same log, field by field, and both continue alike.
 
 use super::generate::Dice;
 use super::rig::{Rig, check_history, export, import, noting, said};
@@ -14,7 +14,7 @@ pub(super) async fn check(rig: &Rig, seed: u64) {
     let (identity, events) = export(&source).await;
     for copy in [rig.new_log().await, memory()] {
         check_copy(&copy, &identity, &events).await;
-        // And back, into the backend, from what was a copy.
+        // Back into the backend, from the copy.
         let (identity, events) = export(&copy).await;
         check_copy(&rig.new_log().await, &identity, &events).await;
         let next = [source.append(noting("next", 1)).await, copy.append(noting("next", 1)).await];
@@ -37,7 +37,7 @@ async fn fill(store: &EventStore, dice: &mut Dice) {
 
 async fn check_copy(copy: &EventStore, identity: &LogIdentity, events: &[Recorded]) {
     let (n_events, head) = (events.len(), Position(events.len() as i64));
-    // A part that ends with an append comes first.
+    // First a part that ends at an append.
     let whole = events.iter().rposition(|event| event.append_start == event.position && event.position.0 > 9);
     let part = &events[..whole.expect("there are appends")];
     let first = import(copy, identity, part).await;

@@ -1,4 +1,4 @@
-//! One attempt at one event: the handler runs, and the lease is renewed beside it.
+//! One attempt at one event: runs the handler, and renews the lease meanwhile.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use crate::expected::CellExpected;
 use crate::recorded::Recorded;
 
 impl Partition<'_> {
-    /// Has the handler handle an event, and keeps the lease meanwhile. `after` is the progress once it is handled. A worker
+    /// Passes an event to the handler while keeping the lease. `after` is the progress once it is handled. A worker
     /// that must process a group event first handles nothing, and the attempt does not count.
     pub(super) async fn attempt(&mut self, event: Arc<Recorded>, n_attempts: u32, after: Progress) -> Result<(), Left> {
         let Shared { group, handler, permits, .. } = self.shared;
-        // A worker that must stop, pause or take over while it waits starts nothing more, even when its turn comes.
+        // A worker that has to stop, pause or take over starts no further attempt, even when its turn comes.
         let permit = loop {
             tokio::select! {
                 biased;
@@ -49,10 +49,10 @@ impl Partition<'_> {
             lease: Arc::clone(&lease),
         };
         let handled = {
-            // Both are polled all the time: a handler that holds what the renewal needs must be able to go on.
+            // Both are always polled: a handler that holds a resource needed by the renewal must be able to finish.
             let mut renewing = std::pin::pin!(self.renew(&lease));
             let handled = {
-                // It may panic before it gives a future.
+                // The handler may panic before it returns a future.
                 let handling = async { handler.handle(&event, &mut delivery).await };
                 let mut handling = std::pin::pin!(AssertUnwindSafe(handling).catch_unwind());
                 tokio::select! {
@@ -61,7 +61,7 @@ impl Partition<'_> {
                     left = &mut renewing => return Err(left),
                 }
             };
-            // A renewal that has begun is waited for: it changes the version.
+            // Waits for a renewal that has begun: it changes the version.
             tokio::select! {
                 biased;
                 left = &mut renewing => return Err(left),
@@ -89,7 +89,7 @@ impl Partition<'_> {
         self.failed(&event, n_attempts, error.to_string(), delivery.is_last_attempt || is_undecodable).await
     }
 
-    /// Renews the lease while a handler works, unless that has the acknowledgement in its own hands.
+    /// Renews the lease while a handler works, unless the handler controls the acknowledgement itself.
     async fn renew(&self, lease: &Mutex<Lease>) -> Left {
         loop {
             let renew_at = lease.lock().await.renew_at;
@@ -113,9 +113,9 @@ impl Partition<'_> {
     }
 }
 
-/// Something was said of the group; it is still to be listened to.
+/// Waits until the group has news, without consuming it.
 async fn said<T>(known: &mut watch::Receiver<T>) {
-    // At the end of the worker too, which is heard elsewhere.
+    // Also returns when the worker ends, which is handled elsewhere.
     let _ended = known.changed().await;
     known.mark_changed();
 }

@@ -1,5 +1,5 @@
-//! What a group's own events say, kept warm: commands are decided on it, and workers watch it. It touches no cells but those
-//! that are changed together with a decision.
+//! The current state of a group from its own events: commands are decided on it, and workers watch it. It changes
+//! only those cells that change together with a decision.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::runner::Runner;
 use crate::store::EventStore;
 use crate::stream::Start;
 
-/// A group's state, and up to where it is known.
+/// A group's state, and the position it is read up to.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Known {
     pub(super) group: GroupState,
@@ -40,7 +40,7 @@ pub(super) fn runner(store: &EventStore, name: &str) -> Runner<GroupState> {
     Runner::new(store.clone(), GROUPS_STREAM, name, Vec::new())
 }
 
-/// Decides a command and appends what was decided.
+/// Decides a command and appends the resulting events.
 pub(super) async fn execute(
     store: &EventStore,
     name: &str,
@@ -50,13 +50,13 @@ pub(super) async fn execute(
     Ok(runner(store, name).execute(command, &crate::handler::Cause::request()).await?.events)
 }
 
-/// Keeps `known` up to date, until an event cannot be understood: then a newer program has written it, and nothing may be
-/// done for the group by this one.
+/// Keeps `known` up to date until an event cannot be decoded: a newer program has written it, and this one must not
+/// act on the group any more.
 pub(super) async fn follow(store: &EventStore, name: &str, known: &watch::Sender<Arc<Known>>) -> Error {
     let after = known.borrow().position;
     let mut events = std::pin::pin!(store.follow(&Query::aggregate(GROUPS_STREAM, name), Start::After(after)));
     let mut last = Error::Closed;
-    // The stream retries faults by itself; its last item says why it ended.
+    // The stream retries after errors; its last item is the reason why it ended.
     while let Some(item) = events.next().await {
         let recorded = match item {
             Ok(recorded) => recorded,
@@ -78,7 +78,7 @@ pub(super) async fn follow(store: &EventStore, name: &str, known: &watch::Sender
     last
 }
 
-/// A name is for people to type, and for the names of cells.
+/// A name must be easy to type, and fit into the names of cells.
 pub(super) fn check_name(name: &str) -> Result<(), GroupError> {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || "-_.:".contains(c);
     if name.is_empty() || name.len() > GROUP_NAME_BYTES_MAX || !name.chars().all(is_allowed) {

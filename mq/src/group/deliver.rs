@@ -1,5 +1,5 @@
-//! The work on one partition: hands over its events one by one, tries again, parks, acknowledges. It
-//! ends when the lease is lost or given back; it never acts on one that is over.
+//! The work on one partition: delivers its events one by one, retries, parks, acknowledges. It ends when the lease is
+//! lost or released, and never acts under an expired one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,15 +18,15 @@ use crate::position::Position;
 use crate::query::{Query, Range};
 use crate::recorded::Recorded;
 
-/// Acknowledged at the latest after so long.
+/// The longest delay of an acknowledgement.
 const ACK_INTERVAL: Duration = Duration::from_millis(100);
-/// How many events of an aggregate that is behind are read at a time.
+/// The page size for events of a lagging aggregate.
 const BEHIND_PAGE: usize = 32;
-/// The longest error that is kept.
+/// The longest stored error.
 const ERROR_BYTES_MAX: usize = 1000;
 
 impl Partition<'_> {
-    /// Works until the partition is left; then how far it came.
+    /// Works until the partition is left, and returns its progress.
     pub(super) async fn run(mut self) -> (u16, Left, Progress) {
         self.known.mark_changed();
         let left = loop {
@@ -42,11 +42,11 @@ impl Partition<'_> {
             return Err(self.give_back().await);
         }
         self.keep().await?;
-        // No await from here until the limit of the next read is known. Otherwise a take-over in between would raise the
-        // limit, and events would be handled without effects.
+        // No await from here until the limit of the next read is known. A take-over in between would raise the limit,
+        // and events would be handled without effects.
         self.listen()?;
         let heard = Arc::clone(&self.heard);
-        // Who held the partition before may have parked what is not heard of yet.
+        // The previous holder may have parked events, and that news may still be on its way.
         if heard.group.is_paused() || heard.sequence < self.progress.read_group_to {
             return self.wait(None, false).await;
         }
@@ -68,7 +68,7 @@ impl Partition<'_> {
         }
     }
 
-    /// Takes in what was said of the group.
+    /// Processes news of the group.
     fn listen(&mut self) -> Result<(), Left> {
         if !self.known.has_changed().unwrap_or(true) {
             return Ok(());
@@ -82,7 +82,7 @@ impl Partition<'_> {
             (self.batch, self.is_changed) = (None, true);
         }
         self.is_changed |= self.progress.stopped.take().is_some();
-        // What is parked waits for a person, and what a person gave up is not waited for.
+        // Parked aggregates wait for a person; skipped events are not waited for.
         self.progress.behind.retain_mut(|behind| match version.parked.get(&behind.aggregate) {
             Some(parked) if parked.is_replayed => {
                 behind.from = behind.from.max(parked.from);
@@ -95,7 +95,7 @@ impl Partition<'_> {
         Ok(())
     }
 
-    /// Half of the places are kept for events that fail.
+    /// Half of the places are reserved for events that fail.
     fn take_up_replays(&mut self, version: &GroupVersion) {
         for (aggregate, parked) in version.parked.iter().filter(|(_, parked)| parked.is_replayed) {
             let is_mine = partition_of(&aggregate.stream_id, &aggregate.aggregate_id, version.n_partitions);
@@ -132,8 +132,8 @@ impl Partition<'_> {
         Err(next)
     }
 
-    /// Handles the next event after the checkpoint; skips those of other partitions, and of aggregates that are behind or
-    /// parked. False when there is nothing ahead.
+    /// Handles the next event after the checkpoint; skips those of other partitions, and of lagging or parked
+    /// aggregates. False if there is no such event.
     async fn go_ahead(&mut self, version: &GroupVersion) -> Result<bool, Left> {
         let up_to = *self.up_to.borrow_and_update();
         let checkpoint = self.progress.checkpoint;
@@ -172,7 +172,7 @@ impl Partition<'_> {
         Ok(false)
     }
 
-    /// Handles the next event of an aggregate that is behind, or lets it flow again.
+    /// Handles the next event of a lagging aggregate, or returns the aggregate to normal delivery.
     async fn catch_up(&mut self, aggregate: &AggregateName, version: &GroupVersion) -> Result<(), Left> {
         let Some(index) = self.progress.behind(aggregate) else { return Ok(()) };
         let Behind { from, n_attempts, .. } = self.progress.behind[index];
@@ -210,7 +210,7 @@ impl Partition<'_> {
         }
     }
 
-    /// Commits the effects of an event that was handled, and acknowledges it.
+    /// Commits the effects of a handled event, and acknowledges it.
     pub(super) async fn settle(&mut self, delivery: Delivery) -> Result<(), Left> {
         let Delivery { event, n_attempts, writes, after, acknowledged, has_effects, .. } = delivery;
         match acknowledged {
@@ -236,7 +236,7 @@ impl Partition<'_> {
         Ok(())
     }
 
-    /// Puts the aggregate of an event that failed behind, or parks it.
+    /// Marks the aggregate of a failed event as lagging, or parks it.
     pub(super) async fn failed(
         &mut self,
         event: &Recorded,
@@ -270,7 +270,7 @@ impl Partition<'_> {
         Ok(())
     }
 
-    /// Acknowledges and renews the lease, as it becomes time.
+    /// Acknowledges and renews the lease when due.
     async fn keep(&mut self) -> Result<(), Left> {
         let now = Instant::now();
         let is_due =
@@ -278,7 +278,7 @@ impl Partition<'_> {
         if is_due || now >= self.lease.renew_at { self.acknowledge().await } else { Ok(()) }
     }
 
-    /// Waits until something may be done.
+    /// Waits until there is something to do.
     async fn wait(&mut self, due: Option<Instant>, goes_on: bool) -> Result<(), Left> {
         let mut until = self.lease.renew_at;
         if self.is_changed {

@@ -1,4 +1,4 @@
-//! What a handler is given beside an event: appends that commit with the acknowledgement, or the acknowledgement itself.
+//! A handler's controls for an event: appends that commit with the acknowledgement, or the acknowledgement itself.
 
 use std::sync::Arc;
 
@@ -20,9 +20,9 @@ use crate::recorded::Recorded;
 /// Why an event could not be handled: any error.
 pub type HandlerError = Box<dyn std::error::Error + Send + Sync>;
 
-/// What handles the events of a group: a type of the caller's, or a closure by way of [`group_handler`].
+/// Handles the events of a group: a type of the caller's, or a closure through [`group_handler`].
 pub trait GroupHandler: Sync {
-    /// Handles one event. After an error it is given again, some time later, and is parked in the end.
+    /// Handles one event. After an error it is delivered again later, and finally parked.
     fn handle<'a>(&'a self, event: &'a Recorded, delivery: &'a mut Delivery)
     -> BoxFuture<'a, Result<(), HandlerError>>;
 }
@@ -40,7 +40,7 @@ where
     }
 }
 
-/// A handler of a closure: `group_handler(|event, delivery| Box::pin(async move { ... Ok(()) }))`.
+/// Makes a handler from a closure: `group_handler(|event, delivery| Box::pin(async move { ... Ok(()) }))`.
 pub fn group_handler<F>(handle: F) -> impl GroupHandler + use<F>
 where
     F: for<'a> Fn(&'a Recorded, &'a mut Delivery) -> BoxFuture<'a, Result<(), HandlerError>> + Sync,
@@ -53,10 +53,10 @@ where
 pub(super) struct Lease {
     /// The version of the partition's cell: the fencing epoch.
     pub(super) version: i64,
-    /// Over from here on.
+    /// The time when it expires.
     pub(super) until: Timestamp,
     pub(super) renew_at: Instant,
-    /// Whether a handler has asked for an acknowledgement: until it ends, the version stays as it is.
+    /// True once a handler has asked for an acknowledgement: the version then stays the same until the handler ends.
     pub(super) is_given: bool,
 }
 
@@ -74,7 +74,7 @@ pub struct Delivery {
     pub(super) acknowledged: Option<Appended>,
     /// The worker has processed the group's own events up to here.
     pub(super) heard_to: Position,
-    /// Whether the acknowledgement depends on later ones.
+    /// True if later group events can invalidate the acknowledgement.
     pub(super) is_guarded: bool,
     /// The progress once the event is handled.
     pub(super) after: Progress,
@@ -82,7 +82,7 @@ pub struct Delivery {
 }
 
 impl Delivery {
-    /// How often this event has been tried, with this time: 1, 2, 3 ...
+    /// The number of this attempt at the event: 1, 2, 3 ...
     #[must_use]
     pub fn attempt(&self) -> u32 {
         self.n_attempts
@@ -94,18 +94,17 @@ impl Delivery {
         self.partition
     }
 
-    /// Whether effects are wanted. While a new version of a group rebuilds they are not: what it appends here is dropped,
-    /// and it should do nothing else that others can see.
+    /// False while a new version of a group rebuilds: appends through this delivery are dropped, and the handler
+    /// should do nothing else that others can see.
     #[must_use]
     pub fn has_effects(&self) -> bool {
         self.has_effects
     }
 
-    /// Appends an event together with the acknowledgement: both are in the log, or neither. Its id is derived from the
-    /// group's name and the event that is handled, so that it is in the log once, also when the event is handled again.
-    ///
+    /// Appends an event together with the acknowledgement, atomically. Its id derives from the group's name and the
+    /// handled event, so it is in the log once, even if the event is handled again.
     /// # Errors
-    /// [`crate::Error::Encode`] when the event cannot be written as JSON.
+    /// [`crate::Error::Encode`] if the event cannot be written as JSON.
     pub fn append<T: Event>(
         &mut self,
         stream_id: &str,
@@ -121,8 +120,8 @@ impl Delivery {
         Ok(())
     }
 
-    /// The same for events that are made already. Their ids are the caller's: with new ones, an event that is handled again
-    /// after its checkpoint was lost or reset has its effects again.
+    /// Appends prepared events together with the acknowledgement. The caller chooses their ids: with new ones, the
+    /// effects repeat if the event is handled again because its checkpoint was lost or reset.
     ///
     /// Several calls for one aggregate are one write: the first `expected` counts, and refers to
     /// the aggregate before all of them. Later ones are ignored.
@@ -137,15 +136,16 @@ impl Delivery {
         }
     }
 
-    /// Should this attempt fail, the event is parked at once: trying again would not help.
+    /// If this attempt fails, the event is parked at once, because a retry would not help.
     pub fn park_on_failure(&mut self) {
         self.is_last_attempt = true;
     }
 
-    /// The acknowledgement of this event and all earlier ones joins the handler's own append: both commit, or
-    /// neither does. It is refused if the worker no longer holds the partition, or if the group was reset or another
-    /// version took over in the meantime; the handler then returns that error. An append with its own condition
-    /// ([`Append::none_matching`]) depends only on that, and is refused only if the worker no longer holds the partition.
+    /// Adds the acknowledgement of this event and all earlier ones to the handler's own append, so that both commit
+    /// or neither does. It is refused if the worker no longer holds the partition, or if the group was reset or
+    /// another version took over in the meantime; the handler then returns that error. An append with its own
+    /// condition ([`Append::none_matching`]) depends only on that, and is refused only if the worker no longer holds
+    /// the partition.
     ///
     /// Report the result of the append with [`Delivery::acknowledged`]; the change of the partition's cell must stay its
     /// last one. The lease is not renewed from here until the handler ends.

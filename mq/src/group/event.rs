@@ -1,5 +1,4 @@
-//! What happens to a group that must not be lost: events on stream `groups`, one aggregate for each group. Leases and
-//! checkpoints are not among them: they are cells.
+//! The durable events of a group: stream `groups`, one aggregate per group. Leases and checkpoints are cells instead.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -12,7 +11,7 @@ use crate::recorded::Recorded;
 /// The stream of all groups.
 pub const GROUPS_STREAM: &str = "groups";
 
-/// An aggregate, by both its names.
+/// The full name of an aggregate.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct AggregateName {
     /// Its stream.
@@ -35,28 +34,28 @@ impl std::fmt::Display for AggregateName {
     }
 }
 
-/// What happened to a group. The aggregate id is the group's name.
+/// An event of a group. The aggregate id is the group's name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "names and types say what the other fields hold")]
 pub enum GroupEvent {
-    /// There is such a version of it. The first is active at once; a later one rebuilds without effects.
+    /// A version was declared. The first is active at once; a later one rebuilds without effects.
     Declared {
         /// The version: 1, 2, 3 ...
         version: u32,
         query: Query,
-        /// Among how many partitions their aggregates are divided.
+        /// The number of partitions that its aggregates are divided into.
         n_partitions: u16,
-        /// It begins after this position.
+        /// Delivery begins after this position.
         start: Position,
     },
-    /// No version of it is given events until it is resumed.
+    /// Delivery stops for all versions until the group is resumed.
     Paused,
-    /// It goes on.
+    /// Delivery continues.
     Resumed,
-    /// Every partition goes on after this position, whatever it had handled.
+    /// Every partition continues after this position, regardless of its progress.
     Reset {
         version: u32,
-        /// Events up to here count as handled, and no later ones.
+        /// Events up to here count as handled, and later ones do not.
         to: Position,
     },
     /// An event could not be handled. It and all later ones of its aggregate wait until a person decides.
@@ -69,13 +68,13 @@ pub enum GroupEvent {
         n_attempts: u32,
         error: String,
     },
-    /// A person wants what is parked of an aggregate to be handled again.
+    /// A person asked for the parked events of an aggregate to be handled again.
     ReplayAsked {
         version: u32,
         #[serde(flatten)]
         aggregate: AggregateName,
     },
-    /// All that was parked of an aggregate has been handled; it flows again.
+    /// All parked events of an aggregate have been handled; normal delivery continues.
     Replayed {
         version: u32,
         #[serde(flatten)]
@@ -88,9 +87,10 @@ pub enum GroupEvent {
         aggregate: AggregateName,
         position: Position,
     },
-    /// A version has caught up and takes over, with effects from here on; what the one before has parked is now its own.
+    /// A version has caught up and takes over, with effects from here on. It inherits its predecessor's parked
+    /// aggregates.
     Promoted { version: u32 },
-    /// A version is given no more events, ever.
+    /// A version has ended for good.
     Retired { version: u32 },
 }
 

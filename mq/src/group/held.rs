@@ -1,5 +1,5 @@
-//! A partition that is held, and what its worker writes: effects with the acknowledgement, decisions with how far it then
-//! is, the acknowledgement alone. Each is refused when another holds the partition.
+//! A held partition, and the writes of its worker: effects with the acknowledgement, decisions with the resulting
+//! progress, or the acknowledgement alone. Each is refused if another worker holds the partition.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,12 +24,12 @@ use crate::handler::Cause;
 use crate::position::Position;
 use crate::tail::Follower;
 
-/// Acknowledged at the latest after so many events.
+/// The most handled events that may wait for acknowledgement.
 pub(super) const ACK_EVENTS_MAX: usize = 100;
 /// The wait after a fault of the database.
 pub(super) const FAULT_WAIT: Duration = Duration::from_millis(100);
 
-/// What all partitions of a worker share.
+/// State shared by all partitions of a worker.
 pub(super) struct Shared<'a> {
     /// On a pinned store.
     pub(super) group: Arc<Group>,
@@ -39,41 +39,41 @@ pub(super) struct Shared<'a> {
     pub(super) pages: Pages,
     pub(super) permits: Semaphore,
     pub(super) known: watch::Receiver<Arc<Known>>,
-    /// How far a version may go that rebuilds; all the way when unset.
+    /// The limit for a rebuilding version; no limit when unset.
     pub(super) up_to: watch::Receiver<Option<Position>>,
 }
 
-/// Why a partition is left.
+/// The reason why a partition was left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Left {
-    /// It was given back.
+    /// It was released.
     Released,
-    /// Another holds it, or may.
+    /// Another worker holds it, or may.
     Lost,
-    /// The version is over.
+    /// The version has ended.
     Retired,
 }
 
-/// A partition that is held.
+/// A held partition.
 pub(super) struct Partition<'a> {
     pub(super) shared: &'a Shared<'a>,
     pub(super) number: u16,
     pub(super) lease: Lease,
     pub(super) progress: Progress,
-    /// How many events are handled and not acknowledged.
+    /// The number of events that are handled but not acknowledged.
     pub(super) n_unacknowledged: usize,
-    /// Whether the cell is out of date; true also when only the checkpoint has moved.
+    /// True if the cell is out of date, even if only the checkpoint has moved.
     pub(super) is_changed: bool,
     pub(super) acknowledged_at: Instant,
     pub(super) due: HashMap<AggregateName, Instant>,
     pub(super) batch: Option<Arc<Batch>>,
     pub(super) follower: Follower,
     pub(super) known: watch::Receiver<Arc<Known>>,
-    /// The part of it that has been acted upon.
+    /// The state of the group that this partition has acted upon.
     pub(super) heard: Arc<Known>,
     pub(super) up_to: watch::Receiver<Option<Position>>,
     pub(super) release: watch::Receiver<bool>,
-    /// Whether those behind are next, or those ahead.
+    /// True if lagging aggregates are next, false if new events are.
     pub(super) behind_is_next: bool,
 }
 
@@ -104,13 +104,13 @@ impl<'a> Partition<'a> {
         }
     }
 
-    /// Records a decision in the log together with how far the partition then is. `Some` when the group refuses.
+    /// Records a decision together with the resulting progress, in one append. `Some` if the group refuses it.
     pub(super) async fn record(&mut self, command: GroupCommand, after: Progress) -> Result<Option<GroupError>, Left> {
         loop {
             let known = self.known.borrow().clone();
             let is_reset = |version: &GroupVersion| version.n_resets > self.progress.n_resets;
             if known.group.version(self.shared.group.version).is_ok_and(is_reset) {
-                // All of this is done again.
+                // Makes the next listen process the whole state again.
                 self.known.mark_changed();
                 return Ok(None);
             }
@@ -143,8 +143,8 @@ impl<'a> Partition<'a> {
         }
     }
 
-    /// Appends together with the partition's cell set to `progress`. After a fault it tries again while the lease lasts. The
-    /// inner error is a refusal, which trying again would not change.
+    /// Appends, and sets the partition's cell to `progress` with it. After a fault it retries while the lease lasts.
+    /// The inner error is a refusal, which a retry would not change.
     pub(super) async fn append(&self, append: Append, progress: &Progress) -> Result<Result<Appended, Error>, Left> {
         let append = append.cell(self.change(progress));
         loop {
@@ -164,7 +164,7 @@ impl<'a> Partition<'a> {
         Ok(())
     }
 
-    /// Waits until the group's state satisfies `is_heard`; it is acted upon next.
+    /// Waits until the group's state satisfies `is_heard`; the partition acts upon it next.
     pub(super) async fn hear(&mut self, is_heard: impl Fn(&Known) -> bool) -> Result<(), Left> {
         self.known.wait_for(|known| is_heard(known)).await.map_err(|_| Left::Released)?;
         self.known.mark_changed();
@@ -175,7 +175,7 @@ impl<'a> Partition<'a> {
         let free = CellChange { hold: None, ..self.change(&self.progress) };
         match self.shared.group.store.append(Append::default().cell(free)).await {
             Ok(_) => Left::Released,
-            // It is over by itself in time.
+            // The lease expires by itself.
             Err(_) => Left::Lost,
         }
     }
@@ -184,7 +184,7 @@ impl<'a> Partition<'a> {
         self.shared.group.change(self.number, progress, CellExpected::Held(self.lease.version))
     }
 
-    /// The lease starts again, and nothing is left to acknowledge. But a repeated append changes no cell.
+    /// The lease starts again, and all events are acknowledged. But a repeated append changes no cell.
     pub(super) fn renewed(&mut self, appended: &Appended) {
         if appended.repeated {
             return self.acknowledge_soon();
@@ -193,12 +193,12 @@ impl<'a> Partition<'a> {
         (self.n_unacknowledged, self.is_changed, self.acknowledged_at) = (0, false, Instant::now());
     }
 
-    /// The effects are in the log already: the acknowledgement goes by itself.
+    /// The effects are already in the log, so the acknowledgement goes separately.
     pub(super) fn acknowledge_soon(&mut self) {
         (self.n_unacknowledged, self.is_changed) = (ACK_EVENTS_MAX, true);
     }
 
-    /// Waits after a fault of the database, unless the partition is lost.
+    /// Waits after a fault of the database; an error if the lease expires meanwhile.
     pub(super) async fn fault(&self, error: &Error, until: Timestamp) -> Result<(), Left> {
         if matches!(error, Error::CellMismatch { .. } | Error::Closed | Error::WentBack { .. }) {
             return Err(Left::Lost);
@@ -209,7 +209,7 @@ impl<'a> Partition<'a> {
     }
 }
 
-/// Whether the log would refuse the same append again.
+/// True if the log would refuse the same append again.
 fn is_refusal(error: &Error) -> bool {
     matches!(
         error,
@@ -224,7 +224,7 @@ fn is_refusal(error: &Error) -> bool {
 }
 
 impl Lease {
-    /// The lease that begins with an append whose last change is that of the partition's cell.
+    /// The lease from an append whose last change is that of the partition's cell.
     pub(super) fn of(appended: &Appended, lease: Duration) -> Self {
         Self {
             version: appended.cells.last().copied().unwrap_or_default(),

@@ -1,8 +1,8 @@
 //! Durable subscriptions: named groups whose workers share the events of a query by partitions.
 //!
-//! Two kinds of knowledge are kept apart. What must not be lost (a version was declared, reset, promoted, retired; an event
-//! was parked, replayed, skipped) are events on stream `groups`, folded by a pure handler. Leases and checkpoints are cells,
-//! one for each partition: whoever deletes one causes work to be repeated and nothing else.
+//! State is kept in two forms. Durable facts (a version was declared, reset, promoted, retired; an event was parked,
+//! replayed, skipped) are events on stream `groups`, folded by a pure handler. Leases and checkpoints are cells, one
+//! for each partition; deleting one only causes work to be repeated.
 
 mod attempt;
 mod control;

@@ -1,5 +1,5 @@
-//! What the partitions of one worker read: each page once for all of them that are at about the same place, and what is
-//! new from the memory of the log's tail.
+//! The events that the partitions of one worker read: partitions at about the same place share each page, and new
+//! events come from the in-memory tail.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,16 +14,16 @@ use crate::recorded::Recorded;
 use crate::store::EventStore;
 use crate::tail::Follower;
 
-/// How many events are read at a time.
+/// The page size.
 const PAGE: usize = 500;
-/// The most pages that are kept for partitions that come after.
+/// The most pages that are kept for partitions further back.
 const PAGES_MAX: usize = 4;
 
 /// The matching events of a part of the log.
 pub(super) struct Batch {
-    /// They stand after this position.
+    /// The events come after this position.
     after: Position,
-    /// There are no others up to this one.
+    /// All matching events up to this position are in the batch.
     pub(super) next: Position,
     pub(super) events: Vec<Arc<Recorded>>,
 }
@@ -46,9 +46,9 @@ impl Pages {
         Self { store, query, read }
     }
 
-    /// A batch that reaches beyond a position, which may stand within it, or one without events when there is nothing new.
+    /// A batch that reaches beyond `position` and may begin before it, or one without events if there are no new ones.
     pub(super) async fn after(&self, position: Position, up_to: Option<Position>) -> Result<Arc<Batch>> {
-        // Held while reading: who wants the same page waits for it instead of reading it again.
+        // Held while reading: another partition that wants the same page waits for it instead of reading it again.
         let mut read = self.read.lock().await;
         let within = |batch: &&Arc<Batch>| batch.after <= position && position < batch.next;
         if let Some(found) = read.pages.iter().find(within) {

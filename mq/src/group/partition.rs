@@ -1,4 +1,5 @@
-//! The parts of a group: which aggregate belongs to which, and the cell that is lease, checkpoint and fencing epoch of one.
+//! The partitions of a group: assigns aggregates to them, and stores lease, checkpoint and fencing epoch in a cell
+//! each.
 
 use std::collections::BTreeMap;
 
@@ -30,54 +31,54 @@ pub fn partition_of(stream_id: &str, aggregate_id: &str, n_partitions: u16) -> u
     u16::try_from(rest).expect("it is below a u16")
 }
 
-/// How far a partition is, as its cell has it.
+/// The progress of a partition, as stored in its cell.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct Progress {
-    /// All of the partition up to here is handled, but for what is behind or parked.
+    /// All events of the partition up to here are handled, except those of lagging and parked aggregates.
     pub(super) checkpoint: Position,
-    /// The resets that it knows of; with fewer than the group has, all else here is out of date.
+    /// The number of resets processed. If the group has more, the rest of this progress is out of date.
     pub(super) n_resets: u64,
-    /// The sequence of the group's last event that this partition wrote. Who takes over must have read that far.
+    /// The sequence of the last group event that this partition wrote. A new holder must have read that far.
     pub(super) read_group_to: i64,
-    /// Aggregates that are tried again, or replayed.
+    /// Aggregates being retried or replayed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) behind: Vec<Behind>,
-    /// Why it stands still.
+    /// The reason why it has stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) stopped: Option<String>,
-    /// The worker that holds it, or held it last.
+    /// The current or last holder.
     pub(super) owner: String,
 }
 
-/// An aggregate whose events are handled later than the checkpoint says.
+/// An aggregate that lags behind the checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Behind {
     #[serde(flatten)]
     pub(super) aggregate: AggregateName,
-    /// The first event that is not handled stands here or behind.
+    /// The first unhandled event is at this position or later.
     pub(super) from: Position,
-    /// How often that one was tried.
+    /// The number of attempts at that event.
     pub(super) n_attempts: u32,
 }
 
 impl Progress {
-    /// Where a partition begins of which nothing is known.
+    /// The start of a partition without stored progress.
     pub(super) fn start(version: &GroupVersion) -> Self {
         Self { checkpoint: version.start, n_resets: version.n_resets, ..Self::default() }
     }
 
-    /// What a cell says, unless that is out of date or unreadable.
+    /// The progress in a cell; `None` if it is out of date or unreadable.
     fn of(cell: &Cell, version: &GroupVersion) -> Option<Self> {
         let found: Self = serde_json::from_str(&cell.value).ok()?;
         (found.n_resets >= version.n_resets).then_some(found)
     }
 
-    /// Where an aggregate stands that is behind.
+    /// The index of a lagging aggregate.
     pub(super) fn behind(&self, aggregate: &AggregateName) -> Option<usize> {
         self.behind.iter().position(|behind| behind.aggregate == *aggregate)
     }
 
-    /// All up to here is handled, but for what is parked.
+    /// All events up to here are handled, except parked ones.
     pub(super) fn floor(&self) -> Position {
         let behind = self.behind.iter().map(|behind| Position(behind.from.0 - 1));
         behind.fold(self.checkpoint, Position::min)

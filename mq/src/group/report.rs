@@ -1,4 +1,4 @@
-//! Reports on groups (versions, partitions, lag, parked events), and the commands of people.
+//! Reports on groups (versions, partitions, lag, parked events), and commands to them.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -18,9 +18,9 @@ use crate::query::{Query, Range};
 use crate::recorded::Recorded;
 use crate::store::EventStore;
 
-/// How many events are counted of a lag, and of what is parked of one aggregate, before it is said that there are more.
+/// The most events counted for a lag or a parked aggregate; beyond it the report says that there are more.
 const COUNTED_MAX: usize = 10_000;
-/// How many events are read at a time.
+/// The page size.
 const PAGE: usize = 1000;
 
 /// The groups of a log.
@@ -34,20 +34,20 @@ pub struct Groups {
 pub struct GroupReport {
     /// Its name.
     pub name: String,
-    /// Whether it is given no events.
+    /// True if it is paused.
     pub is_paused: bool,
     /// Its versions, the oldest first.
     pub versions: Vec<VersionReport>,
 }
 
-/// What a version of a group is.
+/// The status of a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum VersionStatus {
-    /// It has effects.
+    /// Delivers with effects.
     Active,
-    /// It has none yet, and takes over when it has caught up.
+    /// Rebuilds without effects, and takes over once it has caught up.
     Rebuilding,
-    /// It is over.
+    /// Has ended.
     Retired,
 }
 
@@ -56,17 +56,17 @@ pub enum VersionStatus {
 pub struct VersionReport {
     /// The version.
     pub version: u32,
-    /// What it is.
+    /// Its status.
     pub status: VersionStatus,
-    /// Which events it is of.
+    /// Selects its events.
     pub query: Query,
-    /// All events up to here are handled, but for what is parked.
+    /// All events up to here are handled, except parked ones.
     pub floor: Position,
-    /// What is not handled yet, but for what is parked.
+    /// The unhandled events, except parked ones.
     pub lag: Lag,
-    /// Its partitions; none of a version that is retired.
+    /// Its partitions; none if the version is retired.
     pub partitions: Vec<PartitionReport>,
-    /// What waits for a person, sorted by aggregate.
+    /// The aggregates that wait for a person, sorted.
     pub parked: Vec<ParkedReport>,
 }
 
@@ -77,28 +77,28 @@ pub struct PartitionReport {
     pub partition: u16,
     /// The worker that holds it.
     pub owner: Option<String>,
-    /// Until when, unless it is renewed.
+    /// The end of its lease, unless renewed.
     pub held_until: Option<Timestamp>,
-    /// Its fencing epoch: who acts with another is refused. 0 when nobody ever held it.
+    /// Its fencing epoch: writes under another one are refused. 0 if it was never held.
     pub epoch: i64,
-    /// All of it up to here is handled, but for what is behind or parked.
+    /// All its events up to here are handled, except those of lagging and parked aggregates.
     pub checkpoint: Position,
-    /// How many aggregates are being tried again or replayed.
+    /// The number of aggregates being retried or replayed.
     pub n_behind: usize,
-    /// Why it stands still.
+    /// The reason why it has stopped.
     pub stopped: Option<String>,
-    /// What is not handled yet.
+    /// The unhandled events.
     pub lag: Lag,
 }
 
-/// How far behind.
+/// The lag of a version or a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Lag {
-    /// How many events.
+    /// The number of unhandled events.
     pub n_events: usize,
-    /// Whether there are more than were counted.
+    /// True if there are more than counted.
     pub more: bool,
-    /// How long ago the first of them was made.
+    /// The age of the first unhandled event.
     pub time: Duration,
 }
 
@@ -108,22 +108,22 @@ pub struct ParkedReport {
     /// The aggregate.
     #[serde(flatten)]
     pub aggregate: AggregateName,
-    /// The first event that waits stands here or behind.
+    /// The first waiting event is at this position or later.
     pub from: Position,
-    /// How many events wait.
+    /// The number of waiting events.
     pub n_events: usize,
-    /// Whether there are more than were counted.
+    /// True if there are more than counted.
     pub more: bool,
-    /// How often the event that failed was tried.
+    /// The number of attempts at the failed event.
     pub n_attempts: u32,
-    /// Why it failed the last time.
+    /// The last error.
     pub error: String,
-    /// Whether they are being handled again.
+    /// True if the events are being handled again.
     pub is_replayed: bool,
 }
 
 impl EventStore {
-    /// The groups of this log, to look at and to command.
+    /// The groups of this log, for reports and commands.
     #[must_use]
     pub fn groups(&self) -> Groups {
         Groups { store: self.clone() }
@@ -131,7 +131,7 @@ impl EventStore {
 }
 
 impl Groups {
-    /// The names of all groups, sorted. It fails only if the database does.
+    /// The names of all groups, sorted. Fails only on a fault of the database.
     pub async fn names(&self) -> Result<Vec<String>> {
         let mut names = BTreeSet::new();
         let mut rest = Some(Range::default());
@@ -158,7 +158,7 @@ impl Groups {
     /// One group.
     ///
     /// # Errors
-    /// [`GroupError::UnknownGroup`], an event of the group's that cannot be read, or a fault of the database.
+    /// [`GroupError::UnknownGroup`], an unreadable event of the group, or a fault of the database.
     pub async fn show(&self, name: &str) -> Result<GroupReport, ExecuteError<GroupError>> {
         let known = self.known(name).await?;
         let mut versions = Vec::new();
@@ -173,7 +173,7 @@ impl Groups {
         Ok(GroupReport { name: name.to_owned(), is_paused: known.group.is_paused(), versions })
     }
 
-    /// The version that has effects, or the newest when none has.
+    /// The active version, or else the newest.
     ///
     /// # Errors
     /// As for [`Groups::show`].
@@ -182,7 +182,7 @@ impl Groups {
         Ok(group.active().or_else(|| group.versions().keys().next_back().copied()).unwrap_or(0))
     }
 
-    /// Gives a command to a group that is there, and tells what happened; nothing when it changes nothing.
+    /// Sends a command to an existing group and returns the resulting events; none if nothing changes.
     ///
     /// # Errors
     /// [`GroupError::UnknownGroup`] or another refusal, or a fault of the database.
@@ -271,7 +271,7 @@ impl Groups {
         Ok(report)
     }
 
-    /// Counts what is not handled yet.
+    /// Counts the unhandled events.
     async fn count(
         &self,
         report: &mut VersionReport,
@@ -304,7 +304,7 @@ impl Groups {
     }
 }
 
-/// Whether an event is not handled and nobody but the group's workers is waited for.
+/// True if an event is unhandled and needs only the group's workers, not a person.
 fn is_waiting(event: &Recorded, version: &GroupVersion, progress: &Progress) -> bool {
     let aggregate = AggregateName::of(event);
     if version.parked.get(&aggregate).is_some_and(|parked| event.position >= parked.from) {

@@ -1,5 +1,5 @@
-//! The pure handler of a group: which versions it has, whether it is paused, what is parked. It knows no leases and no
-//! checkpoints, and reads no clock.
+//! The pure handler of a group: its versions, paused state and parked aggregates. Leases, checkpoints and time are
+//! handled elsewhere.
 
 use std::collections::BTreeMap;
 
@@ -12,14 +12,14 @@ use crate::query::Query;
 
 /// The most partitions of a group.
 pub const PARTITIONS_MAX: u16 = 1024;
-/// The most aggregates that are parked in one version of a group at once.
+/// The most aggregates parked in one version of a group at once.
 pub const PARKED_MAX: usize = 1000;
-/// The most versions of a group that ever were.
+/// The most versions of a group, retired ones included.
 pub const GROUP_VERSIONS_MAX: usize = 1024;
 /// The longest name of a group, in bytes.
 pub const GROUP_NAME_BYTES_MAX: usize = 128;
 
-/// A group as its events tell it.
+/// The state of a group, folded from its events.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GroupState {
     versions: BTreeMap<u32, GroupVersion>,
@@ -30,72 +30,72 @@ pub struct GroupState {
 /// One version of a group.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GroupVersion {
-    /// Which events it is of.
+    /// Selects its events.
     pub query: Query,
-    /// Among how many partitions their aggregates are divided.
+    /// The number of partitions that its aggregates are divided into.
     pub n_partitions: u16,
-    /// Where a partition begins of which no checkpoint is known: where the version began, or was reset to.
+    /// The start of a partition without a checkpoint: the start of the version, or the target of the last reset.
     pub start: Position,
-    /// How often it was reset.
+    /// The number of resets.
     pub n_resets: u64,
-    /// Whether it is over.
+    /// True if the version has ended.
     pub is_retired: bool,
-    /// What waits for a person, by aggregate.
+    /// The aggregates that wait for a person.
     pub parked: BTreeMap<AggregateName, Parked>,
 }
 
 /// An aggregate with unhandled events: the first one that waits, and all later ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parked {
-    /// The first event that is not handled stands here or behind.
+    /// The first unhandled event is at this position or later.
     pub from: Position,
-    /// How often it was tried.
+    /// The number of attempts at the failed event.
     pub n_attempts: u32,
-    /// Why it failed the last time.
+    /// The last error.
     pub error: String,
-    /// Whether a replay is requested.
+    /// True if a replay is requested.
     pub is_replayed: bool,
 }
 
-/// What is asked of a group.
+/// A command to a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "names and types say what the other fields hold")]
 pub enum GroupCommand {
-    /// There shall be such a version.
+    /// Declare a version.
     Declare {
         version: u32,
         query: Query,
         n_partitions: u16,
-        /// It begins after this position.
+        /// Delivery begins after this position.
         start: Position,
     },
-    /// Give no events until resumed.
+    /// Stop delivery until resumed.
     Pause,
-    /// Go on.
+    /// Continue delivery.
     Resume,
-    /// Go on after this position.
+    /// Continue after this position.
     Reset { version: u32, to: Position },
-    /// Set an aggregate aside.
+    /// Park an aggregate.
     Park {
         version: u32,
         aggregate: AggregateName,
-        /// From which event on.
+        /// The first event to park.
         position: Position,
         event_id: Uuid,
         n_attempts: u32,
         error: String,
-        /// How many aggregates may be parked.
+        /// The most aggregates that may be parked.
         parked_max: usize,
     },
-    /// Handle again what is parked: of one aggregate, or of all.
+    /// Handle parked events again, of one aggregate or of all.
     Replay {
         version: u32,
-        /// Which aggregate; all when unset.
+        /// The aggregate; all when unset.
         aggregate: Option<AggregateName>,
     },
-    /// Give up the first event that is parked of an aggregate.
+    /// Skip the first parked event of an aggregate.
     Skip { version: u32, aggregate: AggregateName },
-    /// Say that all that was parked of an aggregate has been handled.
+    /// Report that all parked events of an aggregate have been handled.
     EndReplay { version: u32, aggregate: AggregateName },
     /// Take over from the active version.
     Promote { version: u32 },
@@ -103,7 +103,7 @@ pub enum GroupCommand {
     Retire { version: u32 },
 }
 
-/// Why something is refused.
+/// The reason for a refusal.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say it")]
 pub enum GroupError {
@@ -137,19 +137,19 @@ fn list(versions: &[u32]) -> String {
 }
 
 impl GroupState {
-    /// Its versions, the retired ones too.
+    /// Its versions, including retired ones.
     #[must_use]
     pub fn versions(&self) -> &BTreeMap<u32, GroupVersion> {
         &self.versions
     }
 
-    /// The version that has effects.
+    /// The active version.
     #[must_use]
     pub fn active(&self) -> Option<u32> {
         self.active
     }
 
-    /// Whether no version is given events.
+    /// True if delivery is paused for all versions.
     #[must_use]
     pub fn is_paused(&self) -> bool {
         self.is_paused
@@ -196,7 +196,7 @@ impl GroupState {
             GroupCommand::Skip { version, aggregate } => {
                 let parked = self.parked(version, &aggregate)?;
                 if parked.is_replayed {
-                    // It is not known which event fails next, if any.
+                    // The replay may still fail at an event that is not known yet.
                     return Err(GroupError::InReplay { version, aggregate });
                 }
                 Ok(vec![GroupEvent::Skipped { version, position: parked.from, aggregate }])
@@ -312,7 +312,7 @@ impl Handler for GroupState {
             GroupEvent::Reset { version, to } => self.change(*version, |found| {
                 found.start = *to;
                 found.n_resets += 1;
-                // What it will read again is not waiting.
+                // Events that will be delivered again are no longer parked.
                 found.parked.retain(|_, parked| parked.from <= *to);
             }),
             GroupEvent::Parked { version, aggregate, position, n_attempts, error, event_id: _ } => {
@@ -336,7 +336,7 @@ impl Handler for GroupState {
                     found.is_retired = true;
                     found.parked.clear();
                 });
-                // If none is active, the next one to be declared becomes active.
+                // If none is active, the next version to be declared becomes active.
                 self.active = self.active.filter(|active| active != version);
             }
         }

@@ -1,5 +1,5 @@
-//! A worker of a group: declares its version, takes its fair share of the partitions, and brings a new version in. It judges
-//! others by their cells alone, and time by log time.
+//! A worker of a group: declares its version, takes its fair share of the partitions, and promotes a new version. It
+//! judges other workers only by their cells, and time by log time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,21 +30,22 @@ use crate::query::Query;
 use crate::store::EventStore;
 use crate::stream::Start;
 
-/// The most workers of one version of a group that are counted.
+/// The most workers counted in one version of a group.
 const WORKERS_MAX: usize = 1024;
-/// How often a worker looks at the others, at the least.
+/// The longest interval between checks of the other workers.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
-/// How often a version that rebuilds asks how far the active one is.
+/// The interval at which a rebuilding version checks the progress of the active one.
 const REBUILD_INTERVAL: Duration = Duration::from_millis(100);
-/// For how long it then tries to come as far as that, before it asks for more.
+/// How long it then tries to reach that point, before it checks again.
 const TARGET_TIME: Duration = Duration::from_secs(2);
-/// The waits of who waits for a group grow from the first to the second.
+/// Waiting for a group polls at intervals that grow from the first to the second.
 const WAIT: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(100));
 
-/// A durable subscription, as one of its workers sees it: a named group over a query, with partitions that its workers share.
+/// A durable subscription, as one of its workers sees it: a named group over a query, whose workers share its
+/// partitions.
 ///
-/// Its name, version, query and partitions are declared in the log by whoever runs it first, and are then the same for all;
-/// what else is set here is this worker's own.
+/// The first worker declares the name, version, query and partitions in the log, for all of them; the other settings
+/// here apply to this worker only.
 #[derive(Debug, Clone)]
 pub struct Group {
     pub(super) store: EventStore,
@@ -60,17 +61,17 @@ pub struct Group {
     n_concurrent: usize,
 }
 
-/// Why a worker ended without a fault.
+/// The reason why a worker ended without a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// It was told to.
+    /// It was stopped.
     Stopped,
-    /// The version is over: a newer one has taken its place, or a person has ended it.
+    /// The version has ended: a newer one has replaced it, or a person has retired it.
     Retired,
 }
 
 impl EventStore {
-    /// A durable subscription by this name.
+    /// A durable subscription with this name.
     #[must_use]
     pub fn group(&self, name: &str) -> Group {
         Group {
@@ -90,56 +91,56 @@ impl EventStore {
 }
 
 impl Group {
-    /// Which version of it: 1 unless set. A new version with other events, partitions or another handler rebuilds without
-    /// effects up to where the active one is, and then takes its place.
+    /// Sets the version; default 1. A new version with other events, partitions or another handler rebuilds without
+    /// effects until it reaches the active one, then replaces it.
     #[must_use]
     pub fn version(self, version: u32) -> Self {
         Self { version, ..self }
     }
 
-    /// Which events: all but those of stream `groups` unless set.
+    /// Sets the events; default: all but those of stream `groups`.
     #[must_use]
     pub fn query(self, query: Query) -> Self {
         Self { query, ..self }
     }
 
-    /// Among how many partitions aggregates are divided: 16 unless set, 1024 at the most.
+    /// Sets the number of partitions; default 16, at most 1024.
     #[must_use]
     pub fn partitions(self, n_partitions: u16) -> Self {
         Self { n_partitions, ..self }
     }
 
-    /// Where it begins when it is declared: with the first event unless set.
+    /// Sets the start of a newly declared version; default: the first event.
     #[must_use]
     pub fn start(self, start: Start) -> Self {
         Self { start, ..self }
     }
 
-    /// The duration of a lease, 30 s unless set: a worker that does not renew in time loses its partitions.
+    /// Sets the lease duration; default 30 s. A worker that does not renew in time loses its partitions.
     #[must_use]
     pub fn lease(self, lease: Duration) -> Self {
         Self { lease, ..self }
     }
 
-    /// The waits before an event is tried again grow from the first to the second: 100 ms to 30 s unless set.
+    /// Sets the waits before retries, which grow from the first to the second; default 100 ms to 30 s.
     #[must_use]
     pub fn backoff(self, first: Duration, max: Duration) -> Self {
         Self { backoff: (first, max), ..self }
     }
 
-    /// After how many attempts an event is parked: 5 unless set.
+    /// Sets the number of attempts after which an event is parked; default 5.
     #[must_use]
     pub fn park_after(self, n_attempts: u32) -> Self {
         Self { park_after: n_attempts.max(1), ..self }
     }
 
-    /// How many aggregates may be parked at once before partitions stand still: 1000 unless set, and at the most.
+    /// Sets how many aggregates may be parked at once before partitions stop; default and maximum 1000.
     #[must_use]
     pub fn parked_max(self, n_aggregates: usize) -> Self {
         Self { parked_max: n_aggregates, ..self }
     }
 
-    /// How many events this worker handles at once, of as many partitions: 16 unless set.
+    /// Sets how many events this worker handles at once, each from another partition; default 16.
     #[must_use]
     pub fn concurrency(self, n_events: usize) -> Self {
         Self { n_concurrent: n_events.max(1), ..self }
@@ -153,22 +154,22 @@ impl Group {
         self.run_until(handler, std::future::pending()).await
     }
 
-    /// Hands the events of this worker's share of the partitions to a handler, one by one in each aggregate, until told to
-    /// stop or until the version is retired. When told to stop, events that are being handled are finished and acknowledged
-    /// and the partitions given back; when dropped instead, the leases end by themselves.
+    /// Delivers the events of this worker's share of the partitions to a handler, one by one in each aggregate, until
+    /// it is stopped or the version is retired. When stopped, it finishes and acknowledges the current events and
+    /// releases the partitions; when dropped instead, the leases expire.
     ///
-    /// Each event is handled at least once; what the handler appends through its [`super::Delivery`] is in the log exactly
-    /// once. Errors of the handler, and its panics, never end the worker; faults of the database are tried again.
+    /// Each event is handled at least once; appends through [`super::Delivery`] are in the log exactly once. Errors
+    /// and panics of the handler never end the worker; faults of the database are retried.
     ///
     /// # Errors
-    /// A refusal of what was declared, a fault while it is declared, an event of the group's own that cannot be read,
-    /// [`Error::Closed`], or [`Error::WentBack`]: then run it again, and it continues from the positions in the log.
+    /// A refused declaration, a fault while declaring, an unreadable event of the group, [`Error::Closed`], or
+    /// [`Error::WentBack`]: after that one run it again, and it continues from the positions in the log.
     pub async fn run_until(
         &self,
         handler: impl GroupHandler,
         stop: impl Future<Output = ()> + Send,
     ) -> Result<Ended, ExecuteError<GroupError>> {
-        // If the log goes back, everything read or remembered so far is void.
+        // If the log goes back, the worker's cached state is invalid.
         let group = Arc::new(Self { store: self.store.pinned(), ..self.clone() });
         let (store, tail) = (&group.store, group.store.backend().tail());
         group.declare().await?;
@@ -190,9 +191,9 @@ impl Group {
         let (end, left) = mpsc::unbounded_channel();
         let (held, remembered) = (BTreeMap::new(), BTreeMap::new());
         let mut worker = Worker { shared: &shared, begin, left, held, remembered, registered_at: None, target: None };
-        // Polled where it stands: within `work` it would make that future larger, and both hold it then.
+        // Pinned here, since moving it into `work` would make both futures larger.
         let stop = std::pin::pin!(stop);
-        // All three are polled all the time: one that waits for what another holds must not keep that one from going on.
+        // All three are always polled: each may hold a resource that another one needs.
         let mut partitions = std::pin::pin!(run_all(begun, end));
         let ended = {
             let followed = control::follow(store, &group.name, &tell);
@@ -204,24 +205,24 @@ impl Group {
                 error = tail.ended(store.generation()) => Err(error.into()),
             }
         };
-        // Nobody is to wait for what will not be heard any more: the partitions are only given back.
+        // No partition should wait for news of the group any more: they are only released.
         drop(tell);
         tokio::select! {
             // First, so that a partition learns of its release before the channel of events closes.
             biased;
             () = worker.leave() => {}
             () = &mut partitions => {}
-            // Nothing can be given back any more, whatever a handler still does.
+            // Leases cannot be released any more, even if a handler is still running.
             _over = tail.ended(store.generation()) => {}
         }
         ended
     }
 
-    /// Waits until all partitions have handled every event up to a position, but for what is parked. That lets who has
-    /// appended read what this group makes of it.
+    /// Waits until all partitions have handled every event up to a position, except parked ones. After that a writer
+    /// can read the group's results for its own events.
     ///
     /// # Errors
-    /// The group or the version is not there or retired, [`Error::WentBack`], or a fault of the database.
+    /// The group or the version does not exist or is retired, [`Error::WentBack`], or a fault of the database.
     pub async fn wait_until(&self, position: Position) -> Result<(), ExecuteError<GroupError>> {
         let group = Self { store: self.store.pinned(), ..self.clone() };
         let mut wait = WAIT.0;
@@ -234,7 +235,7 @@ impl Group {
         }
     }
 
-    /// All events up to here are handled, but for what is parked.
+    /// All events up to here are handled, except parked ones.
     ///
     /// # Errors
     /// As for [`Group::wait_until`].
@@ -244,7 +245,7 @@ impl Group {
         Ok(floor(&self.store, &self.name, self.version, version).await?)
     }
 
-    /// Records in the log that there is such a version, unless it does.
+    /// Declares the version in the log, unless it is already declared.
     ///
     /// # Errors
     /// [`GroupError::DeclaredOtherwise`] and other refusals, or a fault of the database.
@@ -260,29 +261,29 @@ impl Group {
         control::execute(&self.store, &self.name, declared).await.map(|_| ())
     }
 
-    /// The change of a partition's cell to this progress, which renews its lease.
+    /// Sets a partition's cell to this progress, which renews its lease.
     pub(super) fn change(&self, number: u16, progress: &Progress, expected: CellExpected) -> CellChange {
         let value = serde_json::to_string(progress).expect("it is of strings and numbers");
         let change = CellChange::set(&space(&self.name, self.version), &key(number), value);
         change.expecting(expected).held_for(self.lease)
     }
 
-    /// The same append, refused if an event of the group after this position may have taken away the right to act.
+    /// Adds a condition: the append is refused if a later event of the group may have revoked the right to act.
     pub(super) fn guarded(&self, append: Append, heard_to: Position) -> Append {
         let ends = Query::aggregate(GROUPS_STREAM, &self.name).of_types(["Reset", "Promoted", "Retired"]);
         append.none_matching(ends, heard_to)
     }
 }
 
-/// All partitions of a version have handled every event up to here, but for what is parked.
+/// The position up to which all partitions of a version have handled every event, except parked ones.
 async fn floor(store: &EventStore, name: &str, number: u32, version: &GroupVersion) -> Result<Position> {
     let partitions = partitions(store, name, number, version).await?.into_iter();
     let floors = partitions.map(|(_, progress)| progress.map_or(version.start, |progress| progress.floor()));
     Ok(floors.min().unwrap_or(version.start))
 }
 
-/// Where a version that rebuilds takes over: a place to which the active one had come. It stays for a moment, so that it can
-/// be reached while that one goes on, and then follows it; it never falls.
+/// The position at which a rebuilding version takes over: one that the active version has reached. It is kept for a
+/// moment, so that it can be reached while the active one advances, and then moves up; it never falls.
 fn target(before: Option<(Position, Instant)>, next: Position, now: Instant) -> (Position, Instant) {
     match before {
         Some((before, since)) if next <= before || now < since + TARGET_TIME => (before, since),
@@ -292,7 +293,8 @@ fn target(before: Option<(Position, Instant)>, next: Position, now: Instant) -> 
 
 type Run<'a> = BoxFuture<'a, (u16, Left, Progress)>;
 
-/// Runs partitions as they come, and tells which has been left and how far it was. At most as many come as there are.
+/// Runs partitions as they arrive, and reports each one that was left with its progress. At most one run per
+/// partition arrives.
 async fn run_all(mut begun: mpsc::UnboundedReceiver<Run<'_>>, end: mpsc::UnboundedSender<(u16, Progress)>) {
     let mut running = FuturesUnordered::new();
     loop {
@@ -317,10 +319,10 @@ struct Worker<'a> {
     left: mpsc::UnboundedReceiver<(u16, Progress)>,
     /// Tells each held partition to release itself.
     held: BTreeMap<u16, watch::Sender<bool>>,
-    /// How far this worker had brought partitions that it has left: when a cell is deleted, less is repeated.
+    /// The progress of partitions that this worker has left: if a cell is deleted, less work is repeated.
     remembered: BTreeMap<u16, Progress>,
     registered_at: Option<Instant>,
-    /// Where it takes over, and since when that is so.
+    /// The position at which the version takes over, and the time when it was chosen.
     target: Option<(Position, Instant)>,
 }
 
@@ -366,7 +368,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Gives back more than the fair share, or takes what is free up to it.
+    /// Releases partitions beyond the fair share, or acquires free ones up to it.
     async fn balance(&mut self) -> Result<()> {
         self.register().await?;
         let n_workers = self.n_workers().await?;
@@ -381,7 +383,7 @@ impl Worker<'_> {
             return Ok(());
         }
         let mut partitions = partitions(&group.store, &group.name, group.version, version).await?;
-        // Workers that begin at once do not all try the same ones first.
+        // Workers that start at the same time should not all try the same partitions first.
         let first = partition_of("", owner, version.n_partitions);
         for number in (first..version.n_partitions).chain(0..first) {
             if self.held.len() >= share {
@@ -412,26 +414,26 @@ impl Worker<'_> {
         let remembered = self.remembered.get(&number).filter(|progress| progress.n_resets >= version.n_resets);
         let progress = found.or_else(|| remembered.cloned()).unwrap_or_else(|| Progress::start(version));
         let progress = Progress { owner: owner.clone(), ..progress };
-        // A cell that another made and released meanwhile has progress that must not be overwritten.
+        // If another worker created and released the cell meanwhile, its progress must not be overwritten.
         let expected = cell.map_or(CellExpected::Absent, |cell| CellExpected::Version(cell.version));
         let change = group.change(number, &progress, expected);
         match group.store.append(group.guarded(Append::default().cell(change), known_to)).await {
             Ok(claimed) => {
                 let (release, released) = watch::channel(false);
                 let run = Partition::new(self.shared, number, progress, &claimed, released).run().boxed();
-                // It fails only when this worker is about to end.
+                // Fails only if this worker is about to end.
                 if self.begin.send(run).is_ok() {
                     self.held.insert(number, release);
                 }
             }
-            // Another was faster, or there is something to be heard first.
+            // Another worker was faster, or there is news of the group to read first.
             Err(Error::CellMismatch { .. } | Error::MatchFound { .. }) => {}
             Err(error) => return Err(error),
         }
         Ok(())
     }
 
-    /// Says that this worker lives.
+    /// Renews this worker's registration.
     async fn register(&mut self) -> Result<()> {
         let group = &self.shared.group;
         if self.registered_at.is_some_and(|at| at.elapsed() < group.lease / 3) {
@@ -448,7 +450,7 @@ impl Worker<'_> {
         CellChange::set(&workers_space(&group.name, group.version), owner, "{}".to_owned())
     }
 
-    /// How many workers live, this one among them. The signs of others that are over are cleared away.
+    /// The number of live workers, including this one. Deletes expired registrations of others.
     async fn n_workers(&mut self) -> Result<usize> {
         let Shared { group, owner, .. } = self.shared;
         let space = workers_space(&group.name, group.version);
@@ -466,9 +468,10 @@ impl Worker<'_> {
         Ok(live.len().max(1))
     }
 
-    /// Brings a version on that has no effects yet. It never goes beyond what the active one has handled, so that no event
-    /// stays without effects; once it is as far as that one was a moment ago, it takes over. The active one may fall behind
-    /// where it was, by a replay or a reset. The take-over comes no earlier for that: the repeated events have had their effects.
+    /// Advances a version that is still without effects. It never goes beyond the progress of the active one, so that
+    /// no event stays without effects; once it reaches a recent position of the active one, it takes over. A replay
+    /// or a reset may move the active one back; that does not delay the take-over, since the repeated events have had
+    /// their effects.
     async fn rebuild(&mut self, up_to: &watch::Sender<Option<Position>>) -> Result<(), ExecuteError<GroupError>> {
         let Group { store, name, version, .. } = &*self.shared.group;
         let known = Known::read(store, name).await?;
@@ -477,7 +480,7 @@ impl Worker<'_> {
             if known.group.active() != Some(*version) {
                 control::execute(store, name, GroupCommand::Promote { version: *version }).await?;
             }
-            // Nothing may be handled without effects that the active version has not handled with them.
+            // Events that the active version has not yet handled must not be handled without effects.
             if self.shared.known.borrow().group.active() == Some(*version) {
                 up_to.send_replace(None);
             }
@@ -494,7 +497,7 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Gives everything back.
+    /// Releases all partitions.
     async fn leave(&mut self) {
         for release in self.held.values() {
             release.send_replace(true);

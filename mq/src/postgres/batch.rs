@@ -22,10 +22,10 @@ use crate::query::Query;
 use crate::recorded::Recorded;
 use crate::tail::{End, Look};
 
-/// Aggregates and kinds that are kept in memory, of each sort.
+/// The most aggregates and kinds kept in memory, each.
 const INTERNED_MAX: usize = 65_536;
 
-/// The most events of others whose sequences are looked at one by one.
+/// The most events of other writers whose sequences are read one by one.
 const OTHERS_MAX: i64 = 2_000;
 
 type Pair = (String, String);
@@ -33,15 +33,15 @@ type Pair = (String, String);
 /// The cached state of a log across transactions.
 #[derive(Debug, Default)]
 pub(super) struct Interned {
-    /// Of `(stream, aggregate)`.
+    /// By `(stream, aggregate)`.
     aggregates: HashMap<Pair, i64>,
-    /// Of each such aggregate, by its number: the sequence of its last event as of `head`.
+    /// The sequence of the last event of each aggregate as of `head`, by the aggregate's number.
     sequences: HashMap<i64, i64>,
-    /// Of `(stream, event type)`.
+    /// By `(stream, event type)`.
     kinds: HashMap<Pair, i64>,
-    /// Up to where the sequences are known.
+    /// The sequences are current up to here.
     head: Position,
-    /// Of the log that all of this is about.
+    /// The generation of the log that the cache belongs to.
     generation: u64,
 }
 
@@ -52,7 +52,7 @@ struct Aggregate {
 }
 
 impl Interned {
-    /// Takes in what a transaction that is committed now has found and made.
+    /// Adds the facts of a transaction that has been committed.
     pub(super) fn learn(&mut self, new: Written) {
         if self.aggregates.len() + new.aggregates.len() > INTERNED_MAX {
             self.forget_aggregates();
@@ -61,7 +61,7 @@ impl Interned {
             self.kinds.clear();
         }
         for (pair, Aggregate { number, sequence }) in new.aggregates {
-            // Without a number it has no events yet.
+            // An aggregate without a number has no events yet.
             if number != 0 {
                 self.aggregates.insert(pair, number);
                 self.sequences.insert(number, sequence);
@@ -81,7 +81,7 @@ impl Interned {
         self.sequences.clear();
     }
 
-    /// Learns what others have written up to `head`, or forgets what it makes doubtful.
+    /// Adds the writes of others up to `head`, or drops what may be stale.
     async fn catch_up(&mut self, log: &Log, connection: &mut PgConnection, look: Look) -> sqlx::Result<()> {
         let Look { end: End { head, .. }, generation, .. } = look;
         if self.generation != generation {
@@ -103,7 +103,7 @@ impl Interned {
     }
 }
 
-/// What a transaction has found and made.
+/// The facts and writes of a transaction.
 pub(super) struct Written {
     aggregates: HashMap<Pair, Aggregate>,
     kinds: HashMap<Pair, i64>,
@@ -111,22 +111,22 @@ pub(super) struct Written {
     pub(super) head: Position,
     /// The new events.
     pub(super) events: Vec<Recorded>,
-    /// Its log time, if anything was written.
+    /// The log time of its writes, if there are any.
     pub(super) time: Option<Timestamp>,
     pub(super) step_is_recorded: bool,
 }
 
 impl Written {
-    /// The new head, where there is one.
+    /// The new head, if there is one.
     pub(super) fn news(&self) -> Option<Position> {
         self.events.last().map(|event| event.position)
     }
 }
 
-/// Judges appends within a transaction that has begun, and writes what is accepted.
+/// Judges appends within an open transaction, and writes the accepted ones.
 ///
-/// With `trusting`, ids are taken for new, and what was refused is judged again when they have been asked for. `Ok(None)`
-/// when the database knows one: the transaction is then of no further use.
+/// With `trusting`, ids are assumed to be new; if the database then rejects a known id, the result is `Ok(None)` and
+/// the transaction is useless. Refused appends are judged again after a look-up of their ids.
 pub(super) async fn write(
     log: &Log,
     connection: &mut PgConnection,
@@ -136,7 +136,7 @@ pub(super) async fn write(
 ) -> sqlx::Result<Option<(Vec<Result<Appended>>, Written)>> {
     known.catch_up(log, connection, look).await?;
     let end = look.end;
-    // By the clock as it was read under the append lock: another reader may have set the shared one meanwhile.
+    // Uses the clock reading made under the append lock: another reader may have set the shared clock meanwhile.
     let reading = log.log_time.after_by(look.time, look.now);
     let is_stepped = reading.stepped_back.is_some();
     let facts =
@@ -186,7 +186,7 @@ fn judge<'a>(
     (outcomes, judge)
 }
 
-/// What a transaction must know of the log.
+/// The facts about the log that a transaction needs.
 #[derive(Default)]
 pub(super) struct Facts<'a> {
     last_aggregate: i64,
@@ -199,7 +199,7 @@ pub(super) struct Facts<'a> {
 }
 
 impl<'a> Facts<'a> {
-    /// Asks for what is not known.
+    /// Queries the missing facts.
     pub(super) async fn ask(
         log: &Log,
         connection: &mut PgConnection,
@@ -228,7 +228,7 @@ impl<'a> Facts<'a> {
         self.last_kind = row.try_get("last_kind")?;
         let (numbers, sequences): (Vec<i64>, Vec<i64>) = (row.try_get("aggregates")?, row.try_get("sequences")?);
         for ((pair, number), sequence) in asked.aggregates.owned().zip(numbers).zip(sequences) {
-            // Without a number it has no events, and gets one with its first.
+            // An aggregate without a number has no events, and gets a number with its first one.
             self.aggregates.insert(pair, Aggregate { number, sequence });
         }
         let kinds: Vec<i64> = row.try_get("kinds")?;
@@ -278,7 +278,7 @@ impl<'a> Asked<'a> {
         asked
     }
 
-    /// What must be known to take in these events as they stand.
+    /// The facts needed to import these events unchanged.
     pub(super) fn of_records(records: impl Iterator<Item = &'a Recorded>) -> Self {
         let mut asked = Self::default();
         let nothing = Interned::default();
@@ -324,7 +324,7 @@ impl<'a> Names<'a> {
     }
 }
 
-/// One row; each list in the order of what was asked.
+/// One row; each list is in the order of the request.
 const FACTS: &str = "SELECT \
      coalesce((SELECT aggregate FROM aggregates ORDER BY aggregate DESC LIMIT 1), 0) AS last_aggregate, \
      coalesce((SELECT kind FROM kinds ORDER BY kind DESC LIMIT 1), 0) AS last_kind, \
@@ -352,7 +352,7 @@ const KNOWN_EVENTS: &str = concat!(
       JOIN aggregates AS a ON a.aggregate = e.aggregate"
 );
 
-/// The events with these ids. Seldom asked.
+/// The events with these ids; a rare query.
 async fn known_events(
     log: &Log,
     connection: &mut PgConnection,
@@ -362,15 +362,15 @@ async fn known_events(
     found.iter().map(rows::recorded).map(|event| event.map(|event| (event.event_id, event))).collect()
 }
 
-/// The log as the transaction sees it: the facts, and what was accepted since.
+/// The log as the transaction sees it: the facts, and the appends accepted since.
 pub(super) struct Writing<'a> {
     facts: Facts<'a>,
     known: &'a Interned,
-    /// As accepted appends have left them.
+    /// The state after the accepted appends.
     aggregates: HashMap<Pair, Aggregate>,
     kinds: HashMap<Pair, i64>,
     cells: HashMap<Pair, Option<Held>>,
-    /// Of accepted events, where they stand among the rows.
+    /// The row indexes of accepted events.
     ids: HashMap<Uuid, usize>,
     pub(super) rows: rows::Rows,
 }
@@ -393,7 +393,7 @@ impl<'a> Writing<'a> {
         found.copied().or_else(|| self.known.aggregate(pair)).unwrap_or_default()
     }
 
-    /// The number of an aggregate that gets its next event, and a number when it has none.
+    /// The number of an aggregate that gets its next event; assigns one if it has none.
     fn number(&mut self, (stream_id, aggregate_id): (&str, &str), sequence: i64) -> i64 {
         let pair = (stream_id.to_owned(), aggregate_id.to_owned());
         let Aggregate { mut number, .. } = self.aggregate(&pair);
@@ -406,7 +406,7 @@ impl<'a> Writing<'a> {
         number
     }
 
-    /// Takes in an event as it stands.
+    /// Adds an event unchanged.
     pub(super) fn record(&mut self, record: Recorded) {
         let number = self.number((&record.stream_id, &record.aggregate_id), record.sequence);
         let kind = self.kind(&record.stream_id, &record.event_type);
@@ -414,13 +414,13 @@ impl<'a> Writing<'a> {
         self.rows.event_row(record, number, kind);
     }
 
-    /// Where an event with this id stands.
+    /// The position of the event with this id.
     pub(super) fn position_of(&self, event_id: Uuid) -> Option<Position> {
         let accepted = self.ids.get(&event_id).map(|index| self.rows.event(*index));
         accepted.or_else(|| self.facts.events.get(&event_id)).map(|event| event.position)
     }
 
-    /// The number of a kind, which gets one when it has none.
+    /// The number of a kind; assigns one if it has none.
     fn kind(&mut self, stream_id: &str, event_type: &str) -> i64 {
         let pair = (stream_id.to_owned(), event_type.to_owned());
         let found = self.kinds.get(&pair).or_else(|| self.facts.kinds.get(&pair));

@@ -11,7 +11,7 @@ use crate::position::Position;
 use crate::recorded::Recorded;
 use crate::report::Checked;
 
-/// Findings between the rows of several tables, the first of each. Each comes in the order of positions.
+/// Inconsistencies between tables, the first of each query, in position order.
 const TABLES: [&str; 3] = [
     "SELECT NULL::bigint, 'aggregate ' || stream_id || '/' || aggregate_id || ' has no event' FROM aggregates AS a \
      WHERE NOT EXISTS (SELECT 1 FROM events AS e WHERE e.aggregate = a.aggregate) ORDER BY aggregate LIMIT $1",
@@ -25,7 +25,7 @@ const TABLES: [&str; 3] = [
      WHERE (k.stream_id, k.event_type) IS DISTINCT FROM (a.stream_id, e.event_type) ORDER BY e.position LIMIT $1",
 ];
 
-/// Looks at all of the log.
+/// Checks the whole log.
 pub(super) async fn run(snapshot: &mut Snapshot<'_>) -> sqlx::Result<Checked> {
     let mut check = Check::default();
     for sql in TABLES {
@@ -39,7 +39,7 @@ pub(super) async fn run(snapshot: &mut Snapshot<'_>) -> sqlx::Result<Checked> {
     Ok(check.end())
 }
 
-/// Looks for rows of the index of tags whose event has not the tag.
+/// Finds rows in the index of tags whose event lacks the tag.
 async fn superfluous_tags(snapshot: &mut Snapshot<'_>, check: &mut Check) -> sqlx::Result<()> {
     let sql = "SELECT t.tag, t.position, e.tags FROM tags AS t LEFT JOIN events AS e ON e.position = t.position \
          WHERE (t.tag, t.position) > ($1, $2) ORDER BY t.tag, t.position LIMIT $3";
@@ -64,9 +64,9 @@ async fn superfluous_tags(snapshot: &mut Snapshot<'_>, check: &mut Check) -> sql
     }
 }
 
-/// Looks at the events one by one.
+/// Checks the events one by one.
 async fn events(snapshot: &mut Snapshot<'_>, check: &mut Check) -> sqlx::Result<()> {
-    // Also events whose aggregate is missing.
+    // Includes events whose aggregate is missing.
     let sql = concat!(
         "SELECT ",
         recorded_columns!(),
@@ -87,7 +87,7 @@ async fn events(snapshot: &mut Snapshot<'_>, check: &mut Check) -> sqlx::Result<
     }
 }
 
-/// Looks whether events are found by their tags, and whether their causes are in the log.
+/// Checks that events are found by their tags, and that their causes are in the log.
 async fn indexes(snapshot: &mut Snapshot<'_>, check: &mut Check, events: &[Recorded]) -> sqlx::Result<()> {
     let tags = events.iter().flat_map(|event| event.tags.iter().map(|tag| (tag.clone(), event.position.0)));
     let (tags, positions): (Vec<String>, Vec<i64>) = tags.unzip();

@@ -1,5 +1,5 @@
-//! Taking in the events of another copy of a log: one transaction under the append lock, on a connection of its own. It
-//! never changes an event that the log has.
+//! Imports the events of another copy of a log: one transaction under the append lock, on its own connection. It
+//! never changes an existing event.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,19 +23,19 @@ use crate::report::Imported;
 
 /// Records that are looked up and written together.
 const PART_RECORDS_MAX: usize = 1000;
-/// About the most bytes of them.
+/// Their approximate maximum size in bytes.
 const PART_BYTES_MAX: usize = 8 << 20;
 
 const DOING: &str = "importing";
 
-/// Takes in all of the records, or none.
+/// Imports all of the records, or none.
 pub(super) async fn run(log: Arc<Log>, identity: LogIdentity, records: Records) -> Result<Imported> {
     let _permit = log.imports.acquire().await.map_err(|_| Error::Closed)?;
     if log.tail.is_closed() {
         return Err(Error::Closed);
     }
     let (sender, parts) = mpsc::channel(1);
-    // Reading records may block; it ends with the import, when nothing takes the next part.
+    // Reading records may block; it stops when the import ends and nobody takes the next part.
     let reading = tokio::task::spawn_blocking(move || read(records, &sender));
     let imported = transact(&log, &identity, parts).await.map_err(|fault| fault.into_error(&log, DOING));
     reading.await.map_err(|error| Error::storage(DOING, error))?;
@@ -51,7 +51,7 @@ fn read(records: Records, sender: &mpsc::Sender<Result<Vec<Recorded>>>) {
                 part.push(record);
             }
             Err(error) => {
-                // What came before it is judged first: it may have been wrong too.
+                // The records before it are judged first: they may be invalid too.
                 if sender.blocking_send(Ok(part)).is_ok() {
                     let _ = sender.blocking_send(Err(error));
                 }
@@ -65,7 +65,7 @@ fn read(records: Records, sender: &mpsc::Sender<Result<Vec<Recorded>>>) {
             }
         }
     }
-    // Whoever does not wait for it has ended with an error.
+    // The receiver is gone only if the import has failed already.
     let _ = sender.blocking_send(Ok(part));
 }
 
@@ -77,7 +77,7 @@ async fn transact(
     let mut connection = log.connect().await.map_err(Fault::Told)?;
     let connection = &mut connection;
     let start = log.begin(connection).await?;
-    // The next part may be long in coming.
+    // The next part may take long to arrive.
     let patience = "SELECT set_config('idle_in_transaction_session_timeout', '10min', true)";
     answered(log.statement(patience).execute(&mut *connection)).await?;
     let identity = identity(log, connection).await?;
@@ -99,9 +99,9 @@ async fn transact(
     Ok(imported)
 }
 
-/// One part: what is known is compared, what is new is added.
+/// Imports one part: compares known records, and adds new ones.
 async fn take(log: &Log, connection: &mut PgConnection, judge: &mut Import, part: Vec<Recorded>) -> Result<(), Fault> {
-    // What is of no log's form is not asked about. What comes before it is judged first.
+    // A malformed record is not looked up. The records before it are judged first.
     let mut taken = Vec::with_capacity(part.len());
     let mut broken = None;
     for record in part {
@@ -137,7 +137,7 @@ async fn take(log: &Log, connection: &mut PgConnection, judge: &mut Import, part
     Ok(())
 }
 
-/// What must be known to take in these records, and what the log has in their places.
+/// Reads the facts needed to import these records, and the log's events at their positions.
 async fn look_up(
     log: &Log,
     connection: &mut PgConnection,

@@ -1,4 +1,4 @@
-//! Detects commits of other processes: by notifications of the server, and by polling at the latest.
+//! Detects commits of other processes by notifications of the server, with polling as the fallback.
 //!
 //! It ends only with the log: failures are reported to all followers, and retried.
 
@@ -16,7 +16,7 @@ use crate::limits::{BACKOFF, POLL_INTERVAL};
 use crate::query::{Query, Range};
 use crate::tail::{Look, Tail};
 
-/// The most events that are read for all who follow.
+/// The most events that are read for all followers.
 const EVENTS_MAX: usize = 1000;
 
 /// Looks for commits until the log is closed.
@@ -29,7 +29,7 @@ pub(super) async fn look(log: Weak<Log>, tail: Arc<Tail>) {
         match outcome {
             Ok(()) => {
                 backoff = BACKOFF.0;
-                // A hint that came meanwhile is kept.
+                // A hint that arrived meanwhile is kept.
                 let _ = tokio::time::timeout(POLL_INTERVAL, tail.asked()).await;
             }
             Err(error) => {
@@ -42,12 +42,12 @@ pub(super) async fn look(log: Weak<Log>, tail: Arc<Tail>) {
     }
 }
 
-/// Reads what is new, once for all who follow.
+/// Reads new events, once for all followers.
 async fn look_once(log: &Arc<Log>) -> Result<()> {
     let known = log.tail.head();
     let Look { end, generation, .. } = log.head(("looking for new events", LOOKING)).await?;
     let n_new = usize::try_from(end.head.0 - known.0).unwrap_or(0);
-    // Who is far behind reads pages anyway.
+    // A follower that is far behind reads pages anyway.
     if log.tail.is_followed() && (1..=EVENTS_MAX).contains(&n_new) {
         let asked = Asked { query: Query::all(), range: Range::between(known, end.head), limit: n_new };
         let turn = ("reading new events", LOOKING);
@@ -58,7 +58,7 @@ async fn look_once(log: &Arc<Log>) -> Result<()> {
     Ok(())
 }
 
-/// Listens to what the server tells of commits. What is lost meanwhile is found by looking.
+/// Receives the server's notifications of commits. Commits whose notification is lost are found by polling.
 pub(super) async fn listen(server: Server, channel: String, tail: Arc<Tail>) {
     let mut backoff = BACKOFF.0;
     loop {
@@ -82,7 +82,7 @@ async fn listen_once(pool: &sqlx::PgPool, channel: &str, tail: &Tail, backoff: &
     listener.eager_reconnect(false);
     listener.ignore_pool_close_event(true);
     match listener.listen(channel).await {
-        // The server may end the session at any time. Followers lose nothing by it: looking goes on.
+        // The server may end the session at any time. Followers lose nothing: polling continues.
         Err(error) if is_loss(&error) => return Ok(()),
         listened => listened?,
     }

@@ -1,5 +1,5 @@
-//! An open log: its transactions and its connections. Every transaction is explicit and sets what it needs for itself
-//! alone, so that it does not matter on which connection of a pooler it finds itself.
+//! An open log: its transactions and its connections. Every transaction is explicit and sets its own settings, so it
+//! may run on any connection of a pooler.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -26,15 +26,14 @@ use crate::tail::{End, Look, Tail};
 const READERS_MAX: u32 = 4;
 /// Imports that run at the same time; more wait.
 const IMPORTS_MAX: u32 = 4;
-/// More than there will ever be at once: joined appends are counted, not limited.
+/// Above any real number: joined appends are counted, not limited.
 const JOINED_MAX: u32 = 1 << 16;
 /// Connections of a kind that are kept while idle.
 const IDLE_CONNECTIONS_MAX: usize = 4;
-/// A transaction that holds the append lock and does nothing for so long is ended by the server.
+/// The server ends a transaction that holds the append lock and is idle for this long.
 const IDLE_MAX: &str = "30s";
 
-/// Where the log ends, which event is at a position, and what time it is on the server. The cell is
-/// [`crate::judge::LAST_CHANGE`].
+/// Reads the end of the log, the event at a position, and the server's time. The cell is [`crate::judge::LAST_CHANGE`].
 fn look_at(known: &str) -> String {
     format!(
         "SELECT coalesce(e.position, 0) AS position, coalesce(e.event_id, '{}'::uuid) AS event_id, \
@@ -60,19 +59,19 @@ const CLEAR: &str = "CLOSE ALL; RESET SESSION AUTHORIZATION; RESET ALL; SET clie
 /// to change the level of such a transaction, so the append fails.
 const SAVEPOINT: &str = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; SAVEPOINT append; ";
 
-/// The permits of which a read takes one.
+/// Selects the permits of which a read takes one.
 type Permits = fn(&Log) -> &Semaphore;
 pub(super) const READING: Permits = |log| &log.readers;
-/// Looks for news wait for no reader.
+/// Polling for new events never waits for readers.
 pub(super) const LOOKING: Permits = |log| &log.lookers;
-/// What a read is for, and its permits.
+/// The purpose of a read, and its permits.
 pub(super) type Turn = (&'static str, Permits);
 /// A function that reads from a snapshot.
 pub(super) type Reading<A, T> = for<'s> fn(&'s mut Snapshot<'_>, &'s A) -> BoxFuture<'s, sqlx::Result<T>>;
 /// A function that reads in its own transaction. It returns false if unread rows make the connection useless.
 type Transaction<A, T> = for<'c> fn(&'c Log, &'c mut PgConnection, &'c A) -> BoxFuture<'c, sqlx::Result<(T, bool)>>;
 
-/// What all parts of an open log share.
+/// State shared by all parts of an open log.
 pub(super) struct Log {
     pub(super) server: Server,
     /// The channel that announces commits.
@@ -80,24 +79,24 @@ pub(super) struct Log {
     pub(super) tail: Arc<Tail>,
     pub(super) log_time: LogTime,
     pub(super) clock: Option<Arc<ServerClock>>,
-    /// The settings of a transaction that reads, and with what one that writes needs besides.
+    /// The settings of a reading transaction, and those of a writing one.
     settings: [String; 2],
     readers: Semaphore,
     lookers: Semaphore,
     pub(super) imports: Semaphore,
-    /// Appends with work of the caller's.
+    /// Appends joined with a caller's work.
     pub(super) joined: Arc<Semaphore>,
     /// Joined appends that commit or roll back after their work.
     pub(super) finishing: Arc<Semaphore>,
     idle: Idle,
-    /// Connections on which work of the caller's is done, and nothing else.
+    /// Connections for callers' work only.
     pub(super) workers: Idle,
 }
 
 /// A connection to the log.
 pub(super) struct Connected {
     pub(super) connection: PgConnection,
-    /// The generation in which it was opened. After the log went back it may lead to the old server.
+    /// The generation in which it was opened. If the log went back since, it may lead to the old server.
     pub(super) generation: u64,
 }
 
@@ -136,7 +135,7 @@ impl Log {
         tail: Arc<Tail>,
         (log_time, clock): (LogTime, Option<Arc<ServerClock>>),
     ) -> Self {
-        // Even a small log uses the query plan of a large one: by index, and in the order of the index.
+        // The query plan of a large log even for a small one: by index, in index order.
         let off = ["enable_seqscan", "enable_bitmapscan", "enable_hashjoin", "enable_mergejoin", "enable_sort", "jit"]
             .map(|name| format!("set_config('{name}', 'off', true)"))
             .join(", ");
@@ -168,18 +167,18 @@ impl Log {
         }
     }
 
-    /// A statement that is prepared once for a connection, or not at all where the connection may change.
+    /// A statement that is prepared once per connection, or not at all if the connection may change.
     pub(super) fn statement(&self, sql: &'static str) -> Statement<'static, Postgres, PgArguments> {
         sqlx::query(sql).persistent(!self.server.is_pooled)
     }
 
-    /// A connection for the log's own transactions, which alone use it. Behind a pooler it is not ours to keep settings, so
-    /// there each transaction makes them for itself.
+    /// A connection for the log's own transactions only. Behind a pooler its settings would not last, so each
+    /// transaction sets them itself.
     pub(super) async fn connect(&self) -> Result<PgConnection> {
         let mut connection = self.server.connect().await?;
         if !self.server.is_pooled {
             let settings = self.settings[1].replace(", true)", ", false)");
-            // Planned once: every commit looks at the log.
+            // Prepared, because every commit looks at the log.
             let settings = format!("{settings}PREPARE look (bigint) AS {}", look_at("$1"));
             let made = answered(sqlx::raw_sql(AssertSqlSafe(settings)).execute(&mut connection)).await;
             made.map_err(|error| self.server.fault("connecting to the server", error))?;
@@ -195,33 +194,34 @@ impl Log {
         if self.server.is_pooled { &self.settings[0] } else { "" }
     }
 
-    /// Begins to write: takes the append lock, and reads what is true from then on.
+    /// Begins a write: takes the append lock, then reads the state of the log.
     pub(super) async fn begin(&self, connection: &mut PgConnection) -> sqlx::Result<Look> {
         let settings = if self.server.is_pooled { &*self.settings[1] } else { "" };
         let begin = format!("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; {settings}{LOCK}; ");
         self.look(connection, &begin, self.looking()).await
     }
 
-    /// The same in a transaction of a caller's that has begun, and fails where none has. The session is cleared first.
+    /// The same in a caller's open transaction; fails if none is open. The session is cleared first.
     pub(super) async fn lock_in(&self, connection: &mut PgConnection) -> sqlx::Result<Look> {
         let (clear, settings) = (self.clear(), &self.settings[1]);
         self.look(connection, &format!("{SAVEPOINT}{clear}{settings}{LOCK}; "), look_at).await
     }
 
-    /// Clears a session that the caller's work may have changed. Other callers use it next; behind a pooler, other programs do.
+    /// Clears a session that the caller's work may have changed. Other callers, or with a pooler other programs, use it
+    /// next.
     pub(super) fn clear(&self) -> String {
-        // Without a pooler the driver counts on the statements that it has prepared.
+        // Without a pooler the driver relies on the statements that it has prepared.
         let deallocate = if self.server.is_pooled { "DEALLOCATE ALL; " } else { "" };
         format!("{CLEAR}{deallocate}")
     }
 
-    /// Where the log will end when this transaction is committed.
+    /// The end of the log once this transaction is committed.
     pub(super) async fn uncommitted_end(&self, connection: &mut PgConnection) -> sqlx::Result<(End, Timestamp)> {
         let rows = answered(sqlx::raw_sql(AssertSqlSafe(look_at("0"))).fetch_all(connection)).await?;
         end_of(rows.last().ok_or(sqlx::Error::RowNotFound)?)
     }
 
-    /// Looks at the log after the statements `begin`.
+    /// Reads the end of the log after the statements `begin`.
     async fn look(&self, connection: &mut PgConnection, begin: &str, look: fn(&str) -> String) -> sqlx::Result<Look> {
         let (before, asked) = (self.tail.seen(), self.log_time.monotonic());
         let sql = format!("{begin}{}", look(&before.end.head.to_string()));
@@ -238,7 +238,7 @@ impl Log {
         Ok(Look { end, time, now, generation: before.generation, is_same })
     }
 
-    /// Where the log ends, in one round trip.
+    /// Reads the end of the log, in one round trip.
     pub(super) async fn head(self: &Arc<Self>, turn: Turn) -> Result<Look> {
         // Statements that are sent together are one transaction.
         let head: Transaction<_, _> = |log, connection, ()| {
@@ -280,7 +280,7 @@ impl Log {
         tokio::spawn(async move {
             let reading = async {
                 let _permit = permits(&log).acquire().await.map_err(|_| Error::Closed)?;
-                // A connection that was idle may have been lost meanwhile: then another is taken.
+                // An idle connection may have been lost: then another is taken.
                 while let Some(connected) = log.idle.take(log.tail.generation()) {
                     match log.read_on(connected, &asked, read).await {
                         Err(error) if is_loss(&error) => {}
@@ -318,9 +318,9 @@ impl Log {
         let _ended = self.readers.acquire_many(READERS_MAX).await;
         let _ended = self.lookers.acquire().await;
         let _ended = self.imports.acquire_many(IMPORTS_MAX).await;
-        // Only its caller keeps such work going, and may have stopped.
+        // Only the caller drives such work, and may have stopped.
         let _ended = tokio::time::timeout(WORK_MAX, self.joined.acquire_many(JOINED_MAX)).await;
-        // Appends whose work is done finish by themselves. No other starts to finish after this.
+        // Appends whose work is done finish by themselves. No other one starts to finish after this.
         let _ended = self.finishing.acquire_many(JOINED_MAX).await;
         self.finishing.close();
         self.idle.close();
@@ -328,7 +328,7 @@ impl Log {
     }
 }
 
-/// Where the log ends, and the log time of the last write.
+/// The end of the log, and the log time of the last write.
 fn end_of(row: &PgRow) -> sqlx::Result<(End, Timestamp)> {
     let (head, created_at) = (Position(row.try_get("position")?), Timestamp(row.try_get("created_at")?));
     Ok((End { head, event_id: row.try_get("event_id")?, created_at }, Timestamp(row.try_get("time")?)))

@@ -1,7 +1,7 @@
 //! A log on a PostgreSQL server, which any number of machines may use at once, also behind a transaction pooler.
 //!
-//! One task of each process writes, another looks for what others have committed; a few connections read. Positions are
-//! assigned under the append lock, a row that is locked and never changed, so no reader ever finds a gap.
+//! In each process one task writes, another polls for commits of others, and a few connections read. Positions are
+//! assigned under the append lock, a row that is locked but never changed, so no reader ever finds a gap.
 
 mod batch;
 mod check;
@@ -52,29 +52,29 @@ pub struct Postgres {
 struct Inner {
     log: Arc<Log>,
     requests: mpsc::Sender<Request>,
-    /// What runs until the log is closed.
+    /// Tasks that run until the log is closed.
     tasks: Mutex<Vec<JoinHandle<()>>>,
     lookers: Vec<AbortHandle>,
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // The writer ends by itself, when it has done what is queued.
+        // The writer ends by itself once its queue is empty.
         self.lookers.iter().for_each(AbortHandle::abort);
     }
 }
 
 impl Postgres {
-    /// Opens the log that a URL names, makes it when there is none, and brings its schema up to date.
+    /// Opens the log at a URL. Creates a missing log and migrates the schema.
     ///
-    /// `postgres://USER:PASSWORD@HOST:PORT/DATABASE`, with parameters of libpq's such as `sslmode=require`, and two of
-    /// its own: `schema=NAME`, else the first schema of the search path; and `pooler=transaction` where a pooler may give
-    /// each transaction another connection: then nothing is prepared, nothing is listened to, and commits of other
-    /// processes are found by looking every [`crate::limits::POLL_INTERVAL`].
+    /// `postgres://USER:PASSWORD@HOST:PORT/DATABASE`, with libpq parameters such as `sslmode=require`, and two of its
+    /// own: `schema=NAME`, by default the first schema of the search path; and `pooler=transaction` for a pooler that
+    /// may give each transaction another connection. Then nothing is prepared, there are no notifications, and commits
+    /// of other processes are found by polling every [`crate::limits::POLL_INTERVAL`].
     ///
     /// # Errors
-    /// A variant for each way in which the place is not usable: not to be reached, no such database, no such user, not to
-    /// be written, another program's, newer.
+    /// A variant for each way in which the location is unusable: unreachable, no such database, no such user,
+    /// read-only, another program's, newer.
     pub async fn open(url: &str, options: Options) -> Result<Self> {
         let server = Server::parse(url)?;
         let migrate = options.migrate_url.as_deref().map_or_else(|| Ok(server.clone()), Server::parse)?;
@@ -101,7 +101,7 @@ impl Postgres {
         Ok(Self { inner: Arc::new(Inner { log, requests, tasks: Mutex::new(tasks), lookers }) })
     }
 
-    /// How the server would find the matching events of a range: its plan, line by line.
+    /// The server's query plan for a page of matching events, line by line.
     ///
     /// # Errors
     /// A fault of the database.
@@ -140,7 +140,7 @@ impl Backend for Postgres {
 
     fn whole(&self, at: Position) -> BoxFuture<'_, Result<Position>> {
         self.reading("reading the log", at, |snapshot, at| {
-            // From the head on no event follows.
+            // No event follows the head.
             let at = (*at).clamp(Position(0), snapshot.end.head);
             read::whole(snapshot.log, snapshot.connection, at).boxed()
         })

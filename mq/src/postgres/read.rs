@@ -1,4 +1,4 @@
-//! Reading a log: pages of events, its head, its identity, its cells. Each read sees one moment.
+//! Reads pages of events, the head, the identity and cells. Each read sees one snapshot.
 
 use futures::TryStreamExt;
 use sqlx::postgres::{PgArguments, PgConnection, PgRow};
@@ -19,12 +19,12 @@ use crate::recorded::Page;
 use crate::report::{KindStats, Stats};
 use crate::tail::End;
 
-/// A transaction that reads, and where the log ends in it.
+/// A reading transaction, and the end of the log in it.
 pub(super) struct Snapshot<'a> {
     pub(super) log: &'a Log,
     pub(super) connection: &'a mut PgConnection,
     pub(super) end: End,
-    /// Whether rows are left on the connection, which then cannot be used again.
+    /// True if rows are left on the connection, which then cannot be used again.
     pub(super) is_spent: bool,
 }
 
@@ -38,7 +38,7 @@ impl Snapshot<'_> {
     }
 }
 
-/// Which events to read.
+/// The request for a page.
 pub(super) struct Asked {
     pub(super) query: Query,
     pub(super) range: Range,
@@ -46,7 +46,7 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// The part of the log that is read.
+    /// The requested part of the log.
     async fn wanted(&self, snapshot: &mut Snapshot<'_>) -> sqlx::Result<Wanted> {
         let Self { range, limit, .. } = *self;
         let head = snapshot.end.head;
@@ -95,7 +95,7 @@ pub(super) async fn page(snapshot: &mut Snapshot<'_>, asked: &Asked) -> sqlx::Re
     Ok(Page::of(events, limit, (low, high), backwards))
 }
 
-/// How the server would read a page.
+/// The server's query plan for a page.
 pub(super) async fn plan(snapshot: &mut Snapshot<'_>, asked: &Asked) -> sqlx::Result<Vec<String>> {
     let wanted = asked.wanted(snapshot).await?;
     let (log, connection) = (snapshot.log, &mut *snapshot.connection);
@@ -108,7 +108,7 @@ pub(super) async fn plan(snapshot: &mut Snapshot<'_>, asked: &Asked) -> sqlx::Re
     }
 }
 
-/// The last position at or before `at` at which an append ends. Only the event after `at` says whether one ends there.
+/// The last position at or before `at` at which an append ends. Only the event after `at` shows whether one ends there.
 pub(super) async fn whole(log: &Log, connection: &mut PgConnection, at: Position) -> sqlx::Result<Position> {
     let statement = log.statement("SELECT append_start FROM events WHERE position = $1").bind(at.0 + 1);
     let Some(next) = answered(statement.fetch_optional(connection)).await? else { return Ok(at) };
@@ -122,7 +122,7 @@ pub(super) async fn identity(log: &Log, connection: &mut PgConnection) -> sqlx::
     Ok(LogIdentity { id: row.try_get(0)?, format: row.try_get(1)?, created_at: Timestamp(row.try_get(2)?) })
 }
 
-/// Cells of a space in the order of their keys, from the first that is `from` or after it.
+/// Cells of a space in key order, starting at `from`.
 pub(super) async fn cells(
     snapshot: &mut Snapshot<'_>,
     (space, from, limit): &(String, String, usize),
@@ -130,7 +130,7 @@ pub(super) async fn cells(
     if space.contains('\0') {
         return Ok(Vec::new());
     }
-    // PostgreSQL takes no zero byte, and no key has one. The keys from "a\0b" on are those after "a".
+    // PostgreSQL accepts no zero byte, and no key contains one. The keys from "a\0b" on are those after "a".
     let (from, is_behind) = from.split_once('\0').map_or((&**from, false), |(from, _)| (from, true));
     let sql = "SELECT key, version, value, held_until FROM cells \
          WHERE space = $1 AND key >= $2 AND NOT ($3 AND key = $2) ORDER BY key LIMIT $4";
@@ -149,7 +149,7 @@ pub(super) async fn cells(
     cells.collect()
 }
 
-/// What the log holds.
+/// Counts the contents of the log.
 pub(super) async fn stats(snapshot: &mut Snapshot<'_>) -> sqlx::Result<Stats> {
     let sql = "SELECT (SELECT count(*) FROM aggregates), (SELECT count(*) FROM cells WHERE space != ''), \
          (SELECT sum(pg_total_relation_size(c.oid))::bigint FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace \

@@ -1,4 +1,4 @@
-//! The rows of a log's tables as they are written and read. Nothing here judges what they say.
+//! Reads and writes the rows of a log's tables, without judging their contents.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use crate::judge::Entry;
 use crate::position::Position;
 use crate::recorded::{Causes, Recorded, tags_as_json, tags_of_json};
 
-/// About the most bytes of one statement.
+/// The approximate maximum size of one statement, in bytes.
 const STATEMENT_BYTES_MAX: usize = 8 << 20;
 
 /// The columns that [`recorded`] reads, of events `e` and their aggregates `a`.
@@ -46,15 +46,15 @@ pub(super) fn recorded(row: &PgRow) -> sqlx::Result<Recorded> {
     })
 }
 
-/// What one transaction writes, gathered before it is written.
+/// The rows that one transaction writes, gathered before it is written.
 #[derive(Default)]
 pub(super) struct Rows {
     aggregates: Vec<(i64, String, String)>,
     kinds: Vec<(i64, String, String)>,
     events: Vec<EventRow>,
-    /// Each cell once, as its last change leaves it.
+    /// Each cell once, after its last change.
     cells: Vec<CellRow>,
-    /// Where a cell stands among them, by space and key.
+    /// The index of each cell in `cells`, by space and key.
     cell_indexes: HashMap<(String, String), usize>,
 }
 
@@ -68,7 +68,7 @@ struct EventRow {
 struct CellRow {
     space: String,
     key: String,
-    /// `None` deletes it.
+    /// `None` deletes the cell.
     value: Option<String>,
     held: Held,
 }
@@ -118,7 +118,7 @@ impl Rows {
         self.events.into_iter().map(|row| row.event).collect()
     }
 
-    /// Writes all of it.
+    /// Writes all rows.
     pub(super) async fn insert(&self, log: &Log, connection: &mut PgConnection) -> sqlx::Result<()> {
         if !self.aggregates.is_empty() {
             let sql = "INSERT INTO aggregates (aggregate, stream_id, aggregate_id) \
@@ -164,7 +164,7 @@ impl Rows {
     }
 }
 
-/// Consecutive parts, each of about as many bytes as fit into one statement.
+/// Consecutive parts, each about as large as fits into one statement.
 fn parts<T>(rows: &[T], size: impl Fn(&T) -> usize) -> impl Iterator<Item = &[T]> {
     let mut rest = rows;
     std::iter::from_fn(move || {

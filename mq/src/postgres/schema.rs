@@ -1,5 +1,5 @@
-//! Making a log and bringing its schema up to date: one transaction under a lock of its own, so that any number of
-//! processes may open an empty database at once, also behind a pooler.
+//! Creates a log and migrates its schema in one transaction under its own lock, so any number of processes may open an
+//! empty database at once, also behind a pooler.
 
 use sqlx::postgres::{PgConnection, PgRow};
 use sqlx::{AssertSqlSafe, Row};
@@ -11,18 +11,18 @@ use crate::clock::Timestamp;
 use crate::error::{Error, Result};
 use crate::law::{FORMAT, check_format};
 
-/// The steps of the schema, the first being 1.
+/// The migrations; the first is 1.
 const MIGRATIONS: [&str; 1] = [include_str!("../../migrations/postgres/0001_log.sql")];
 const SUPPORTED: i64 = MIGRATIONS.len() as i64;
 /// "crewlog": the lock under which schemas are changed.
 const LOCK: i64 = 0x0063_7265_776c_6f67;
-/// Names that a log would take.
+/// Tables of a log, whose names must be free.
 const TABLES: &str = "'log', 'append_lock', 'aggregates', 'kinds', 'events', 'tags', 'cells', 'recorded_events', \
      'schema_versions'";
 
 const DOING: &str = "opening the log";
 
-/// Opens the log of a server, and says in which schema it is; and makes it or brings it up to date by `migrate` where that is needed.
+/// Opens the log of a server and returns its schema. Creates or migrates it through `migrate` if necessary.
 pub(super) async fn open(server: &Server, migrate: &Server, create: bool, now: Option<Timestamp>) -> Result<String> {
     let mut connection = server.connect().await?;
     let schema = schema_of(server, &mut connection).await?;
@@ -32,7 +32,7 @@ pub(super) async fn open(server: &Server, migrate: &Server, create: bool, now: O
     if version < SUPPORTED {
         let migrate = migrate.clone().in_schema(&schema);
         let mut connection = migrate.connect().await?;
-        // Dropped unfinished, it takes all of it back.
+        // If dropped unfinished, everything is rolled back.
         bring_up_to_date(&migrate, &mut connection, &schema, create, now).await?;
     }
     match format(&mut connection, &schema).await.map_err(|error| server.fault(DOING, error))? {
@@ -43,7 +43,7 @@ pub(super) async fn open(server: &Server, migrate: &Server, create: bool, now: O
     Ok(schema)
 }
 
-/// The schema that the URL names, or else the first of the search path.
+/// The schema in the URL, or else the first of the search path.
 async fn schema_of(server: &Server, connection: &mut PgConnection) -> Result<String> {
     let sql = "SELECT current_schema()::text AS schema, current_setting('server_encoding') AS encoding";
     let row = one(connection, sql).await.map_err(|error| server.fault(DOING, error))?;
@@ -61,7 +61,7 @@ async fn schema_of(server: &Server, connection: &mut PgConnection) -> Result<Str
     })
 }
 
-/// The version of a schema; 0 when there is no log.
+/// The version of a schema; 0 if there is no log.
 async fn version(server: &Server, connection: &mut PgConnection, schema: &str) -> Result<i64> {
     let fault = |error| server.fault(DOING, error);
     let sql = format!(
@@ -77,7 +77,7 @@ async fn version(server: &Server, connection: &mut PgConnection, schema: &str) -
     let sql = format!("SELECT coalesce(max(version), 0)::bigint AS version FROM \"{schema}\".schema_versions");
     match one(connection, &sql).await {
         Ok(row) => row.try_get("version").map_err(fault),
-        // No such column, or another type.
+        // The column is missing, or has another type.
         Err(error) if code_of(&error).is_some_and(|code| code.starts_with("42") && code != "42501") => {
             Err(foreign(server, &format!("table {name}")))
         }
@@ -111,7 +111,7 @@ async fn bring_up_to_date(
     run(connection, format!("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SELECT pg_advisory_xact_lock({LOCK})"))
         .await
         .map_err(fault)?;
-    // Another may have been faster.
+    // Another process may have been faster.
     let from = version(server, connection, schema).await?;
     check(server, from, create)?;
     let mut sql = String::new();
@@ -140,7 +140,7 @@ async fn format(connection: &mut PgConnection, schema: &str) -> sqlx::Result<Opt
     one(connection, &format!("SELECT max(format) AS format FROM \"{schema}\".log")).await?.try_get("format")
 }
 
-/// A user who may only read, and a server that only repeats another, are found out at once and not by the first append.
+/// Detects a read-only user or standby at open, instead of at the first append.
 async fn may_append(server: &Server, connection: &mut PgConnection, schema: &str) -> Result<()> {
     let sql = format!(
         "BEGIN READ WRITE; SELECT one FROM \"{schema}\".append_lock FOR UPDATE SKIP LOCKED; \

@@ -1,4 +1,4 @@
-//! A PostgreSQL server as a URL names it: how it is connected to, and what its errors mean. The password is in no text.
+//! A PostgreSQL server from a URL: connects to it, and interprets its errors. No text shows the password.
 
 use std::collections::HashSet;
 use std::future::Future;
@@ -11,11 +11,11 @@ use sqlx::{ConnectOptions, Connection};
 use crate::address::unsupported;
 use crate::error::{Error, Result};
 
-/// How long is waited for a connection.
+/// The time limit for a connection.
 const CONNECT_WAIT_MAX: Duration = Duration::from_secs(10);
-/// How long is waited for one answer of the server. Beyond it the connection counts as lost.
+/// The time limit for one answer of the server. After that the connection counts as lost.
 const ANSWER_WAIT_MAX: Duration = Duration::from_secs(120);
-/// Parameters of a URL that are handed on as they are.
+/// URL parameters that are passed on unchanged.
 const PARAMETERS: [&str; 14] = [
     "sslmode",
     "sslrootcert",
@@ -33,21 +33,21 @@ const PARAMETERS: [&str; 14] = [
     "ssl-root-cert",
 ];
 
-/// Where a log is.
+/// The location of a log.
 #[derive(Clone)]
 pub(super) struct Server {
     options: PgConnectOptions,
-    /// The schema that the URL names.
+    /// The schema in the URL.
     pub(super) schema: Option<String>,
-    /// Whether each transaction may find itself on another connection of the server's.
+    /// True if each transaction may run on another connection of the server.
     pub(super) is_pooled: bool,
-    /// For people.
+    /// For messages.
     place: Arc<str>,
 }
 
 impl Server {
-    /// Reads a URL: `postgres://USER:PASSWORD@HOST:PORT/DATABASE?schema=NAME&pooler=transaction`, and parameters of
-    /// libpq's such as `sslmode`.
+    /// Parses a URL: `postgres://USER:PASSWORD@HOST:PORT/DATABASE?schema=NAME&pooler=transaction`, with libpq
+    /// parameters such as `sslmode`.
     pub(super) fn parse(url: &str) -> Result<Self> {
         let (base, parameters) = url.split_once('?').unwrap_or((url, ""));
         let (mut schema, mut is_pooled, mut handed_on) = (None, false, Vec::new());
@@ -68,15 +68,15 @@ impl Server {
         }
         let options: PgConnectOptions = format!("{base}?{}", handed_on.join("&"))
             .parse()
-            // The error omits the text, which has the password.
+            // The error omits the text, which contains the password.
             .map_err(|_| {
-                unsupported(url, "write postgres://USER:PASSWORD@HOST:PORT/DATABASE, and % for what is special")
+                unsupported(url, "write postgres://USER:PASSWORD@HOST:PORT/DATABASE, with % for special characters")
             })?;
-        // Without a user sqlx takes PGUSER, and else the operating system's, which it does not know in every build.
+        // Without a user sqlx takes PGUSER, or else the operating system's user, which it does not know in every build.
         if options.get_username() == "anonymous" && !url.contains("anonymous") && std::env::var_os("PGUSER").is_none() {
             return Err(unsupported(url, "it names no user: write postgres://USER@HOST/DATABASE, or set PGUSER"));
         }
-        // Parameters of the session that poolers do not know are left out.
+        // Omits session parameters that poolers do not support.
         let options = options.extra_float_digits(None).disable_statement_logging();
         let options = if is_pooled { options.statement_cache_capacity(0) } else { options };
         let host = options.get_socket().map_or_else(
@@ -89,7 +89,7 @@ impl Server {
         Ok(Self { options, schema, is_pooled, place })
     }
 
-    /// The same place, with the schema that was found to be meant.
+    /// The same location, with the resolved schema.
     pub(super) fn in_schema(mut self, schema: &str) -> Self {
         if self.schema.is_none() {
             self.place = format!("{}, schema {schema}", self.place).into();
@@ -116,7 +116,7 @@ impl Server {
         })
     }
 
-    /// What an error of the server means to a caller.
+    /// Converts an error of the server.
     pub(super) fn fault(&self, doing: &'static str, error: sqlx::Error) -> Error {
         let place = || self.place();
         match code_of(&error).as_deref() {
@@ -134,28 +134,28 @@ impl Server {
     }
 }
 
-/// A schema's name as it can stand in a statement.
+/// A schema's name, quoted for a statement.
 fn schema_name(url: &str, name: &str) -> Result<String> {
     let refused = || unsupported(url, "a schema's name has 1 to 63 letters, digits and underscores");
     let is_name = |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     if name.is_empty() || name.len() > 63 || !is_name(name) { Err(refused()) } else { Ok(name.to_owned()) }
 }
 
-/// The server's code of an error, if it is the server's.
+/// The server's error code, if the error came from the server.
 pub(super) fn code_of(error: &sqlx::Error) -> Option<String> {
     error.as_database_error().and_then(|error| error.code().map(|code| code.into_owned()))
 }
 
-/// Whether an error says that the connection is of no further use, rather than that the server refused something.
+/// True if an error means that the connection is unusable, rather than that the server refused something.
 pub(super) fn is_loss(error: &sqlx::Error) -> bool {
     match code_of(error) {
-        // Connection exceptions, and the server's shutting down or ending a session.
+        // Connection exceptions, and a server that shuts down or ends a session.
         Some(code) => code.starts_with("08") || code.starts_with("57P") || code == "25P03",
         None => true,
     }
 }
 
-/// The answer, if it comes in time.
+/// The answer, or an error after the time limit.
 pub(super) async fn answered<T>(answer: impl Future<Output = sqlx::Result<T>>) -> sqlx::Result<T> {
     tokio::time::timeout(ANSWER_WAIT_MAX, answer).await.unwrap_or_else(|_| Err(no_answer(ANSWER_WAIT_MAX)))
 }

@@ -1,4 +1,4 @@
-//! Finding the events that match a query: each alternative by the best index, merged in the order of positions. Nothing is
+//! Finds the events that match a query: each alternative by its best index, merged in position order. Nothing is
 //! scanned that an index can find.
 
 use sqlx::postgres::PgConnection;
@@ -11,7 +11,7 @@ use crate::position::Position;
 use crate::query::Query;
 use crate::source::{Driver, MERGED_MAX, SHORT_RANGE, Source};
 
-/// Which part of the log, as positions: after the first, up to and including the second.
+/// Part of the log as positions: after the first, up to and including the second.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wanted {
     pub(super) low: Position,
@@ -30,7 +30,7 @@ impl Wanted {
     }
 }
 
-/// The statement that reads whole events, behind a verb such as `EXPLAIN`; `None` when nothing can match.
+/// The statement that reads whole events, with a prefix such as `EXPLAIN`; `None` if nothing can match.
 pub(super) async fn select(
     log: &Log,
     connection: &mut PgConnection,
@@ -54,7 +54,7 @@ pub(super) async fn select(
     }))
 }
 
-/// The first event of `(after, head]` that matches.
+/// The first matching event of `(after, head]`.
 pub(super) async fn first_match(
     log: &Log,
     connection: &mut PgConnection,
@@ -86,7 +86,7 @@ fn push_positions(sql: &mut QueryBuilder<Postgres>, branches: &[Branch], wanted:
     sql.push(format!(")) AS u ORDER BY u.position{direction} LIMIT ")).push_bind(wanted.limit());
 }
 
-/// A source, and what must hold of its events beside: one of the queries.
+/// A source, and one of the queries that its events must match.
 struct Branch {
     source: Source,
     rests: Vec<Query>,
@@ -124,7 +124,7 @@ impl Branch {
         sql.push(" LIMIT ").push_bind(wanted.limit());
     }
 
-    /// The source's own condition, and what its index is ordered by.
+    /// The source's own condition, and the sort order of its index.
     fn push_source(&self, sql: &mut QueryBuilder<Postgres>, wanted: Wanted) -> Option<&'static str> {
         let between = |sql: &mut QueryBuilder<Postgres>, column: &str, low: i64, high: i64| {
             sql.push(format!("{column} > ")).push_bind(low);
@@ -146,7 +146,7 @@ impl Branch {
                 order = "d.position";
             }
             Source::Event(id) => {
-                // One at the most, which is in order; the sum keeps the range from being looked through for it.
+                // At most one event, so the order is right; the sum keeps the planner from scanning the range for it.
                 sql.push("e.event_id = ").push_bind(*id).push(" AND ");
                 between(sql, "e.position + 0", wanted.low.0, wanted.high.0);
                 return None;
@@ -184,20 +184,20 @@ fn push_filter(sql: &mut QueryBuilder<Postgres>, rest: &Query) {
     }
 }
 
-/// What drives a query; the range alone when anything else would look at all of it anyway. `None` when nothing can match.
+/// The sources of a query; the range alone if another choice would read all of it anyway. `None` if nothing can match.
 async fn branches(
     log: &Log,
     connection: &mut PgConnection,
     query: &Query,
     wanted: Wanted,
 ) -> sqlx::Result<Option<Vec<Branch>>> {
-    // No event has a zero byte in a name, and none can be asked for.
+    // No event has a zero byte in a name, and PostgreSQL cannot search for one.
     let queries: Vec<_> = query.alternatives().into_iter().filter(|query| !has_zero_byte(query)).collect();
     if queries.is_empty() {
         return Ok(None);
     }
     let range = || Ok(Some(vec![Branch::of(Source::Range, &queries)]));
-    // A reader that keeps up has a few events to look at, whatever it looks for.
+    // A reader that keeps up has only a few events to check, whatever its query.
     if wanted.high.0 - wanted.low.0 <= SHORT_RANGE {
         return range();
     }
@@ -231,7 +231,7 @@ async fn of_kinds(log: &Log, connection: &mut PgConnection, query: &Query) -> sq
     kinds.iter().map(|row| row.try_get(0).map(Source::Kind)).collect()
 }
 
-/// The parts of the aggregates of this name, in one stream or in any, that lie within the bounds.
+/// The parts of the aggregates with this name within the bounds, in one stream or in any.
 async fn of_aggregates(
     log: &Log,
     connection: &mut PgConnection,

@@ -1,14 +1,14 @@
-//! The clock of the server, as it was heard last: the one clock of a log that many machines write.
+//! The server's clock as last read: the one clock of a log that many machines write.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::clock::{Clock, SystemClock, Timestamp};
 
-/// The server's time now, in SQL: microseconds since 1970.
+/// The server's current time, in SQL: microseconds since 1970.
 pub(super) const NOW: &str = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
 
-/// What the server said, and how long ago.
+/// The server's answer, and the time of the request.
 #[derive(Default)]
 pub(super) struct ServerClock {
     machine: SystemClock,

@@ -1,4 +1,4 @@
-//! An append together with SQL of the caller's, in one transaction: both are committed, or nothing.
+//! An append joined with a caller's SQL in one transaction.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,22 +15,22 @@ use super::writer::{Fault, commit, publish};
 use crate::append::{Append, Appended};
 use crate::error::{Error, Result};
 
-/// How long the caller's work may take.
+/// The time limit for the caller's work.
 pub(super) const WORK_MAX: Duration = Duration::from_secs(30);
 
 const DOING: &str = "appending";
 
 impl Postgres {
-    /// Appends together with work of the caller's on the same database: begins a transaction, lets `work` do what it wants
-    /// on its connection, then takes the append lock, judges the append and commits both. When either fails or is refused,
-    /// nothing of them is there. A repeated append was committed with its work before: the new work is rolled back.
+    /// Appends together with the caller's work on the same database: begins a transaction, runs `work` on its
+    /// connection, then takes the append lock, judges the append and commits both. If either fails or is refused, both
+    /// are rolled back. A repeated append was committed with its work before, so the new work is rolled back.
     ///
-    /// The lock is taken last, so that slow work keeps nobody from appending. `work` must not end the transaction or change
-    /// its isolation level; it may take 30 s. It uses the crate `sqlx` 0.9. Settings, roles, temporary tables, cursors,
-    /// listeners and session locks end with it; a `PREPARE` needs its `DEALLOCATE`.
+    /// The lock is taken last, so that slow work blocks no other append. `work` must not end the transaction or change
+    /// its isolation level, and may take 30 s. It uses the crate `sqlx` 0.9. Settings, roles, temporary tables,
+    /// cursors, listeners and session locks end with it; a `PREPARE` needs its `DEALLOCATE`.
     ///
     /// # Errors
-    /// As for [`crate::EventStore::append`]; what `work` failed with; [`Error::TookTooLong`].
+    /// As for [`crate::EventStore::append`]; the error of `work`; [`Error::TookTooLong`].
     pub async fn append_with<T, E, W>(&self, append: Append, work: W) -> Result<(Appended, T), E>
     where
         T: Send,
@@ -53,7 +53,7 @@ impl Postgres {
         let done = match worked {
             Ok(done) => done,
             Err(failed) => {
-                // What cannot be rolled back is dropped with its connection.
+                // If the rollback fails, the connection is dropped.
                 let sql = AssertSqlSafe(format!("ROLLBACK; {}", log.clear()));
                 if answered(sqlx::raw_sql(sql).execute(&mut connected.connection)).await.is_ok() {
                     log.workers.put(connected);
@@ -64,7 +64,7 @@ impl Postgres {
         let finishing = Arc::clone(&log.finishing).acquire_owned().await.map_err(|_| Error::Closed)?;
         drop(permit);
         let log = Arc::clone(log);
-        // It holds the append lock, so it must not depend on the caller polling.
+        // It holds the append lock, so it must not depend on the caller's polling.
         let finishing = tokio::spawn(async move {
             let _permit = finishing;
             let outcome = finish(&log, &mut connected.connection, append).await;

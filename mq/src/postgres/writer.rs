@@ -1,4 +1,4 @@
-//! The one task of a process that writes to a log: it drains what has queued into one commit.
+//! The one task of a process that writes to a log: it commits all queued appends together.
 //!
 //! A commit is never repeated blindly: if its reply is lost, the callers get an "outcome unknown" error.
 
@@ -17,13 +17,13 @@ use crate::position::Position;
 use crate::queue::{Request, answer, drain};
 use crate::tail::Look;
 
-/// What kept a transaction from its end.
+/// The error that ended a transaction, by its outcome.
 pub(super) enum Fault {
     /// Nothing of it is in the log.
     Before(sqlx::Error),
-    /// The same, and what it means is said.
+    /// Nothing of it is in the log, and the error is already converted.
     Told(Error),
-    /// Whether it is in the log is not known.
+    /// The outcome of the commit is unknown.
     Unknown(sqlx::Error),
 }
 
@@ -43,12 +43,12 @@ impl From<sqlx::Error> for Fault {
     }
 }
 
-/// Writes until the log is closed and all that has queued by then is done.
+/// Writes until the log is closed and its queue is empty.
 pub(super) async fn serve(log: Arc<Log>, mut queue: mpsc::Receiver<Request>) {
     let mut writer = Writer { log: Arc::clone(&log), connection: None, interned: Interned::default() };
     while let Some(first) = next(&log, &mut queue).await {
         let begun = writer.begin().await;
-        // What has queued while the lock was waited for goes along.
+        // Includes the appends that were queued during the wait for the lock.
         writer.commit(begun, drain(first, &mut queue)).await;
     }
 }
@@ -71,8 +71,8 @@ struct Writer {
 }
 
 impl Writer {
-    /// Holds the append lock. A connection that was idle may have been lost meanwhile: then another is taken. After a fault
-    /// nothing that a connection holds is trusted.
+    /// Begins a transaction and takes the append lock. An idle connection may have been lost: then another is taken.
+    /// After a fault the cached state of the connection is dropped.
     async fn begin(&mut self) -> Result<(PgConnection, Look), Fault> {
         if let Some(mut connection) = self.connection.take() {
             match self.log.begin(&mut connection).await {
@@ -86,7 +86,7 @@ impl Writer {
         Ok((connection, look))
     }
 
-    /// Commits a batch and answers each of its callers.
+    /// Commits a batch and answers its callers.
     async fn commit(&mut self, begun: Result<(PgConnection, Look), Fault>, batch: Vec<Request>) {
         let (appends, replies): (Vec<Append>, Vec<_>) =
             batch.into_iter().map(|request| (request.append, request.reply)).unzip();
@@ -106,7 +106,7 @@ impl Writer {
     }
 }
 
-/// Appends in a transaction that has begun, and tells of it.
+/// Appends in an open transaction, and publishes the result.
 async fn transact(
     log: &Log,
     connection: &mut PgConnection,
@@ -132,7 +132,7 @@ async fn transact(
     Ok(outcomes)
 }
 
-/// Commits, and tells all who listen of a new head.
+/// Commits, and notifies all listeners of a new head.
 pub(super) async fn commit(log: &Log, connection: &mut PgConnection, news: Option<Position>) -> Result<(), Fault> {
     let notify = match news {
         Some(head) => format!("SELECT pg_notify('{}', '{head}'); COMMIT", log.channel),
@@ -142,7 +142,7 @@ pub(super) async fn commit(log: &Log, connection: &mut PgConnection, news: Optio
     committed.map(|_| ()).map_err(|error| if is_loss(&error) { Fault::Unknown(error) } else { Fault::Before(error) })
 }
 
-/// Makes a commit known to this process.
+/// Makes a commit known in this process.
 pub(super) fn publish(log: &Log, interned: &mut Interned, mut written: Written) {
     if written.step_is_recorded {
         log.log_time.step_is_recorded();

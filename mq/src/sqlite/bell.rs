@@ -1,7 +1,7 @@
-//! The doorbell of a log: a small file beside it, written after each commit, so that other processes need not wait for
-//! their next look. It is a hint and never the truth: who misses it finds the commit a little later by looking.
+//! The doorbell of a log: a small file next to it, written after each commit, so that other processes learn of it
+//! before their next poll. It is only a hint: a process that misses it finds the commit by polling.
 //!
-//! Watching the `-wal` file instead would wake too early: it is written before the commit can be seen.
+//! Watching the `-wal` file instead would wake too early: it is written before the commit is visible.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -15,42 +15,42 @@ use super::location::{FileId, Location, id_of};
 use crate::position::Position;
 use crate::tail::Tail;
 
-/// Rung in place of a head: whatever is known, look.
+/// Rung in place of a head: poll unconditionally.
 pub(super) const LOOK_ANYWAY: Position = Position(i64::MAX);
 
-/// The doorbell as one process has it. It is made by the first process that watches it: where there is none, nobody does.
+/// A process's handle on the doorbell. The first watching process creates the file; without a file nobody watches.
 pub(super) struct Bell {
     path: PathBuf,
     open: Option<Open>,
-    /// Whether a fault of it was reported.
+    /// True once a fault of it was reported.
     is_told: bool,
 }
 
 struct Open {
     file: File,
-    /// `None` where the system gives files none.
+    /// `None` on systems without file ids.
     id: Option<FileId>,
-    /// Held while somebody in this process follows the log.
+    /// Set while this process follows the log.
     watcher: Option<RecommendedWatcher>,
 }
 
 impl Bell {
-    /// The doorbell of a log in a file, opened if it is there.
+    /// The doorbell of a log in a file, opened if the file exists.
     pub(super) fn beside(location: &Location) -> Option<Self> {
         let mut bell = Self { path: location.beside("-bell")?, open: None, is_told: false };
         bell.keep(false);
         Some(bell)
     }
 
-    /// [`Bell::ring`] for those that ring only now and then.
+    /// [`Bell::ring`] for callers that ring only occasionally.
     pub(super) fn ring_beside(location: &Location, head: Position) {
         if let Some(mut bell) = Self::beside(location) {
             bell.ring(head);
         }
     }
 
-    /// Tells all watchers the head of the log. Call it before the next commit is possible, so that the
-    /// last write is that of the last commit.
+    /// Tells all watchers the head of the log. Call it before the next commit is possible, so that the last write
+    /// belongs to the last commit.
     pub(super) fn ring(&mut self, head: Position) {
         let Some(Open { file, .. }) = &mut self.open else { return };
         let rung = file.seek(SeekFrom::Start(0)).and_then(|_| file.write_all(&head.0.to_le_bytes()));
@@ -60,7 +60,7 @@ impl Bell {
         }
     }
 
-    /// Keeps the bell in order: takes another file in place of one that is gone, and watches it while the log is followed.
+    /// Maintains the bell: replaces its file if that is gone, and watches it while the log is followed.
     pub(super) fn attend(&mut self, tail: &Arc<Tail>) {
         let is_followed = tail.is_followed();
         self.keep(is_followed);
@@ -75,7 +75,7 @@ impl Bell {
         }
     }
 
-    /// Opens the file that has the name now; creates one if `make` is set.
+    /// Opens the file that currently has the name; creates one if `make` is set.
     fn keep(&mut self, make: bool) {
         let found = std::fs::metadata(&self.path).ok();
         if let (Some(found), Some(open)) = (&found, &self.open)
@@ -93,7 +93,7 @@ impl Bell {
         }
     }
 
-    /// Says once that others are not told at once, or do not tell.
+    /// Warns once that notifications between processes do not work.
     fn tell(&mut self, error: &dyn std::error::Error) {
         if !std::mem::replace(&mut self.is_told, true) {
             let path = self.path.display();
@@ -108,7 +108,7 @@ fn open(path: &Path) -> std::io::Result<Open> {
     Ok(Open { file, id, watcher: None })
 }
 
-/// Asks for a look whenever the bell tells of more than this process knows, and when something else befalls the file.
+/// Requests a poll if the bell shows a newer head than this process knows, and on any other change of the file.
 fn watch(path: &Path, tail: Arc<Tail>) -> notify::Result<RecommendedWatcher> {
     let mut file = File::open(path).map_err(notify::Error::io)?;
     let mut told = move || {
@@ -117,7 +117,7 @@ fn watch(path: &Path, tail: Arc<Tail>) -> notify::Result<RecommendedWatcher> {
     };
     let handle = move |event: notify::Result<Event>| match event.map(|event| event.kind) {
         Ok(EventKind::Access(_)) => {}
-        // The commits of this process ring too, and are known.
+        // The commits of this process ring too, and are already known.
         Ok(EventKind::Modify(ModifyKind::Data(_))) if told().is_ok_and(|head| head <= tail.head().0) => {}
         Ok(_) | Err(_) => tail.ask(),
     };

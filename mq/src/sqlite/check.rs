@@ -1,5 +1,5 @@
-//! Looking whether a log keeps what logs promise, in one snapshot on a connection of its own. It changes nothing, and what
-//! it finds wrong is an answer, not an error.
+//! Checks a log's invariants in one snapshot, on its own connection, without changes. Violations are findings, not
+//! errors.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::tail::Tail;
 
 const DOING: &str = "checking the log";
 
-/// Findings of SQLite itself. The row of an event is its position.
+/// Findings of SQLite itself. The rowid of an event is its position.
 const STRUCTURE: [&str; 2] = [
     "SELECT NULL, integrity_check FROM pragma_integrity_check WHERE integrity_check != 'ok'",
     "SELECT iif(\"table\" = 'events', rowid, NULL) AS position, \
@@ -28,7 +28,7 @@ const STRUCTURE: [&str; 2] = [
      FROM pragma_foreign_key_check ORDER BY position",
 ];
 
-/// Findings between the rows of several tables. Each comes in the order of positions.
+/// Inconsistencies between tables, in position order.
 const TABLES: [&str; 7] = [
     "SELECT NULL, 'aggregate ' || stream_id || '/' || aggregate_id || ' has no event' FROM aggregates AS a \
      WHERE NOT EXISTS (SELECT 1 FROM events AS e WHERE e.aggregate = a.aggregate) ORDER BY aggregate",
@@ -52,13 +52,13 @@ const TABLES: [&str; 7] = [
      WHERE (space = '') != (key = '') ORDER BY space, key",
 ];
 
-/// All parts of the schema but those that SQLite keeps for itself.
+/// All parts of the schema except SQLite's own.
 const SCHEMA: &str = "SELECT type || ' ' || name, sql, tbl_name FROM sqlite_schema \
      WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'";
 
-/// Looks at all of the log.
+/// Checks the whole log.
 pub(super) fn run(location: &Location, tail: &Arc<Tail>) -> Result<Checked> {
-    // To connect would make a file where there is none.
+    // Connecting would create a missing file.
     location.check_same()?;
     let mut connection = location.connect()?;
     location.check_same()?;
@@ -71,11 +71,11 @@ pub(super) fn run(location: &Location, tail: &Arc<Tail>) -> Result<Checked> {
             return Err(Error::Closed);
         }
         if check.has_findings() && error.sqlite_error_code() == Some(ErrorCode::Unknown) {
-            // A table or a column is not there, and that is found already.
+            // A table or a column is missing, and that is already a finding.
             return Ok(check.end());
         }
         match location.fault(DOING, error) {
-            // The database is beyond reading further, which is what was to be found out.
+            // The database cannot be read any further, which is itself a finding.
             damaged @ Error::NotADatabase { .. } => check.find(None, damaged.to_string()),
             fault => return Err(fault),
         }
@@ -93,7 +93,7 @@ fn look(check: &mut Check, connection: &mut Connection) -> rusqlite::Result<()> 
     events(check, &snapshot)
 }
 
-/// Holds what the log is made of against a new log: nothing is missing, and nothing of others, such as a trigger, hangs on it.
+/// Compares the schema with that of a new log: nothing may be missing or foreign, such as a trigger.
 fn schema(check: &mut Check, connection: &Connection) -> rusqlite::Result<()> {
     let (expected, mut found) = (schema_of(&migrations::pattern()?)?, schema_of(connection)?);
     let own: BTreeSet<String> = expected.values().map(|(_, table)| table.clone()).collect();
@@ -104,7 +104,7 @@ fn schema(check: &mut Check, connection: &Connection) -> rusqlite::Result<()> {
             Some(_) => {}
         }
     }
-    // Tables of their own beside the log are the right of those who write them together with events.
+    // Callers' own tables are allowed: they are written together with events.
     found.retain(|_, (_, table)| own.contains(table));
     for name in found.into_keys().take(FINDINGS_MAX + 1) {
         check.find(None, format!("there is a {name}, and no log has one"));
@@ -121,7 +121,7 @@ fn rows(check: &mut Check, connection: &Connection, sql: &str) -> rusqlite::Resu
     Ok(())
 }
 
-/// What there is, by sort and name: its text, and the table that it belongs to.
+/// The parts of the schema by type and name: the SQL, and the table that they belong to.
 fn schema_of(connection: &Connection) -> rusqlite::Result<BTreeMap<String, (Option<String>, String)>> {
     let rows = |row: &Row<'_>| Ok((row.get(0)?, (row.get(1)?, row.get(2)?)));
     connection.prepare(SCHEMA)?.query_map([], rows)?.collect()
@@ -132,9 +132,9 @@ fn causes_beside(row: &Row<'_>) -> rusqlite::Result<[Option<Vec<u8>>; 2]> {
     Ok([row.get("correlation_id")?, row.get("causation_id")?])
 }
 
-/// Looks at the events one by one.
+/// Checks the events one by one.
 fn events(check: &mut Check, connection: &Connection) -> rusqlite::Result<()> {
-    // Not by the view, which has no event whose aggregate is missing.
+    // Reads the tables: the view omits events whose aggregate is missing.
     let sql = format!(
         "SELECT {RECORDED}, correlation_id, causation_id FROM events LEFT JOIN aggregates USING (aggregate) \
          ORDER BY position"
@@ -160,7 +160,7 @@ fn events(check: &mut Check, connection: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Looks whether the event is found by its tags.
+/// Checks that the event is found by its tags.
 fn tag_index(check: &mut Check, connection: &Connection, event: &Recorded) -> rusqlite::Result<()> {
     for tag in &event.tags {
         let sql = "SELECT EXISTS (SELECT 1 FROM tags WHERE tag = ?1 AND position = ?2)";

@@ -1,5 +1,5 @@
-//! Bringing what the write-ahead log holds into the database: by a thread of its own, so that no commit waits for it, and by
-//! the writer itself only where that thread does not keep up.
+//! Copies the write-ahead log into the database, in its own thread so that no commit waits for it. Only if that thread
+//! does not keep up, the writer does it.
 
 use std::cell::Cell;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -10,23 +10,23 @@ use rusqlite::hooks::Wal;
 
 use super::location::Location;
 
-/// After so many more pages in the write-ahead log it is time.
+/// A checkpoint is due after this many more pages in the write-ahead log.
 const PAGES: i32 = 1000;
-/// With so many pages in it, the writer brings over what it can by itself: 64 MiB of pages of 4 KiB. What a reader still needs
-/// stays, so the write-ahead log grows for as long as one reads.
+/// With this many pages (64 MiB of 4 KiB pages), the writer itself copies what it can. Pages that a reader still needs
+/// stay, so the write-ahead log grows while one reads.
 const PAGES_MAX: i32 = 16_384;
 
 thread_local! {
-    /// How many pages the write-ahead log had after the last commit of this thread.
+    /// The pages in the write-ahead log after the last commit of this thread.
     static N_PAGES: Cell<i32> = const { Cell::new(0) };
 }
 
 /// The checkpoints of a writer.
 pub(super) struct Checkpoints {
     location: Location,
-    /// To the thread, once there was need of it.
+    /// Sends requests to the thread, once it has been started.
     orders: Option<(SyncSender<()>, JoinHandle<()>)>,
-    /// The pages when it was last time.
+    /// The page count at the last checkpoint.
     n_pages: i32,
 }
 
@@ -35,7 +35,7 @@ impl Checkpoints {
         Self { location, orders: None, n_pages: 0 }
     }
 
-    /// Counts the pages of each commit on this connection, in place of SQLite's checkpoints within commits.
+    /// Counts the pages of each commit on this connection, and disables SQLite's checkpoints within commits.
     pub(super) fn count(connection: &Connection) {
         let counted = |_: &Wal, n_pages| {
             N_PAGES.set(n_pages);
@@ -44,10 +44,10 @@ impl Checkpoints {
         connection.wal_hook(Some(counted));
     }
 
-    /// To be called after each commit, when nobody waits for it any more.
+    /// Call this after each commit, when no caller waits for it any more.
     pub(super) fn attend(&mut self, connection: &Connection) {
         let n_pages = N_PAGES.get();
-        // With fewer pages than before, the -wal file has restarted. A checkpoint without progress is not repeated earlier.
+        // Fewer pages than before: the -wal file has restarted. A checkpoint without progress is not repeated earlier.
         if n_pages < self.n_pages || n_pages - self.n_pages >= PAGES {
             self.n_pages = n_pages;
             if n_pages >= PAGES_MAX {
@@ -69,18 +69,18 @@ impl Checkpoints {
             }
         }
         if let Some((orders, _)) = &self.orders {
-            // One that waits already is enough.
+            // One pending request is enough.
             let _ = orders.try_send(());
         }
     }
 }
 
 impl Drop for Checkpoints {
-    /// Waits for the thread, so that its connection is closed too.
+    /// Waits for the thread, so that its connection is closed.
     fn drop(&mut self) {
         if let Some((orders, thread)) = self.orders.take() {
             drop(orders);
-            // A thread that panicked has closed it as well.
+            // A panic of the thread has closed it, too.
             let _ = thread.join();
         }
     }
@@ -97,7 +97,7 @@ fn serve(location: &Location, ordered: &Receiver<()>) {
     }
 }
 
-/// Brings over what can be without waiting for anybody.
+/// Copies as much as possible without waiting.
 fn checkpoint(connection: &Connection) {
     if let Err(error) = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())) {
         tracing::debug!(%error, "a checkpoint failed; a later one brings over the same");

@@ -1,5 +1,5 @@
-//! Taking in the events of another copy of a log: one transaction under the append lock, on a connection of its own. It
-//! never changes an event that the log has.
+//! Imports the events of another copy of a log: one transaction under the append lock, on its own connection. It never
+//! changes an existing event.
 
 use std::collections::HashMap;
 
@@ -20,7 +20,7 @@ const KNOWN_AGGREGATES_MAX: usize = 65_536;
 
 const DOING: &str = "importing";
 
-/// Takes in all of the records, or none; with the log time of the last write.
+/// Imports all of the records, or none; also returns the log time of the last write.
 pub(super) fn run(location: &Location, identity: &LogIdentity, records: Records) -> Result<(Imported, Timestamp)> {
     let fault = |error| location.fault(DOING, error);
     let lock = location.open_lock()?;
@@ -65,12 +65,12 @@ fn adopt(connection: &Connection, identity: &LogIdentity) -> rusqlite::Result<us
 /// The log, as the transaction of one import sees it.
 struct Shelf<'a> {
     transaction: &'a Transaction<'a>,
-    /// The number and the last sequence of aggregates that were written to.
+    /// The number and the last sequence of the aggregates written to.
     aggregates: HashMap<(String, String), (i64, i64)>,
 }
 
 impl Shelf<'_> {
-    /// What stands where the record does.
+    /// The log's event at the record's position.
     fn known(&self, record: &Recorded) -> rusqlite::Result<Recorded> {
         let sql = format!("SELECT {RECORDED} FROM recorded_events WHERE position = ?1");
         self.transaction.prepare_cached(&sql)?.query_one([record.position.0], recorded)

@@ -1,5 +1,5 @@
-//! Appends in one transaction with a caller's own statements, each in a commit of its own, on a connection beside that of
-//! the writer. What the caller does can touch no table of the log.
+//! Appends joined with a caller's own statements in one transaction, on a connection separate from the writer's. The
+//! caller's statements cannot touch the log's tables.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -20,12 +20,12 @@ use crate::limits::JOINED_TIME_MAX;
 use crate::tail::Tail;
 
 const DOING: &str = "appending with other statements";
-/// After so many steps of SQLite it is looked whether the time is over.
+/// The time limit is checked after this many steps of SQLite.
 const STEPS: i32 = 10_000;
-/// The tables of the log, and the view of them.
+/// The log's tables and their view.
 const OWN: [&str; 7] = ["log", "aggregates", "events", "tags", "kinds", "cells", "recorded_events"];
 
-/// Why an append with other statements was not made. Nothing is kept of it.
+/// The error of an append with other statements. Everything was rolled back.
 #[derive(Debug, thiserror::Error)]
 pub enum JoinedError<E> {
     /// The caller's own work failed.
@@ -36,7 +36,7 @@ pub enum JoinedError<E> {
     Store(#[from] Error),
 }
 
-/// The connection for such appends, opened when it is needed and kept.
+/// The connection for joined appends, opened on demand and kept.
 #[derive(Clone)]
 pub(super) struct Joined {
     location: Location,
@@ -55,12 +55,12 @@ impl Joined {
         Self { location, log_time, tail, idle: Arc::default() }
     }
 
-    /// Closes the connection. Nobody may be appending.
+    /// Closes the connection. No append may be in progress.
     pub(super) fn close(&self) {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 
-    /// Blocks until all is committed, or nothing is.
+    /// Blocks until everything is committed or rolled back.
     pub(super) fn append<T, E>(
         &self,
         append: &Append,
@@ -123,7 +123,7 @@ impl Joined {
     }
 }
 
-/// Runs the caller's work within what it may do, and as long as it may take.
+/// Runs the caller's work within its rights and its time limit.
 fn within_bounds<T, E>(
     transaction: &Transaction<'_>,
     work: impl FnOnce(&Transaction<'_>) -> Result<T, E>,
@@ -173,7 +173,7 @@ fn is_permitted(action: AuthAction<'_>) -> bool {
         | AuthAction::Analyze { table_name } => !is_own(table_name),
         AuthAction::CreateView { view_name } | AuthAction::DropView { view_name } => !is_own(view_name),
         AuthAction::Pragma { pragma_value, .. } => pragma_value.is_none(),
-        // What is temporary could stand before the log's own tables.
+        // Temporary objects could shadow the log's tables.
         _ => false,
     }
 }

@@ -1,4 +1,4 @@
-//! The log as one SQLite transaction sees it, for the judge of appends.
+//! The log as one SQLite transaction sees it, for judging appends.
 
 use std::collections::HashMap;
 
@@ -16,22 +16,21 @@ use crate::query::Query;
 use crate::recorded::tags_as_json;
 use crate::tail::{End, Look};
 
-/// Aggregates and kinds that are kept in memory.
+/// The most aggregates and kinds kept in memory.
 const NAMES_MAX: usize = 65_536;
 
-/// What the one writer of a process remembers of the log from one transaction to the next. It is forgotten when a
-/// transaction is not known to be committed.
+/// The writer's memory of the log between transactions. It is dropped when the outcome of a transaction is unknown.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     streams: HashMap<String, Stream>,
     n_names: usize,
-    /// How often the log had gone back.
+    /// The log generation that this belongs to.
     log_generation: u64,
-    /// The end of the log as this writer left it.
+    /// The end of the log after this writer's last commit.
     head: Position,
-    /// Counts how often others were found to have written meanwhile: sequences that were seen before may be old.
+    /// Counts the writes of others that were detected: earlier sequences may be stale.
     generation: u64,
-    /// The greatest id of the log, while nobody else has written.
+    /// The greatest event id of the log, known while nobody else writes.
     greatest: Option<Uuid>,
 }
 
@@ -63,7 +62,7 @@ impl Memory {
         }
     }
 
-    /// Where another name of a stream is put.
+    /// The map of a stream, with room for one more name.
     fn stream(&mut self, stream_id: &str) -> &mut Stream {
         if self.n_names >= NAMES_MAX {
             self.streams.clear();
@@ -74,7 +73,7 @@ impl Memory {
     }
 }
 
-/// A transaction that writes.
+/// A writing transaction.
 pub(super) struct Writing<'a> {
     transaction: &'a Transaction<'a>,
     memory: &'a mut Memory,
@@ -102,7 +101,7 @@ impl<'a> Writing<'a> {
         Ok(Self { transaction, memory, inserts, position_of })
     }
 
-    /// The number of an aggregate, which gets one when it has none.
+    /// The number of an aggregate; assigns one if it has none.
     fn interned_aggregate(&mut self, stream_id: &str, aggregate_id: &str) -> rusqlite::Result<i64> {
         if let Some(aggregate) = self.memory.aggregate(stream_id, aggregate_id) {
             return Ok(aggregate.number);
@@ -113,7 +112,7 @@ impl<'a> Writing<'a> {
         }
     }
 
-    /// The number of a kind, which gets one when it has none.
+    /// The number of a kind; assigns one if it has none.
     fn interned_kind(&mut self, stream_id: &str, event_type: &str) -> rusqlite::Result<i64> {
         if let Some(kind) = self.memory.streams.get(stream_id).and_then(|stream| stream.kinds.get(event_type)) {
             return Ok(*kind);
@@ -128,7 +127,7 @@ impl Ledger for Writing<'_> {
     type Fault = rusqlite::Error;
 
     fn known(&mut self, write: &Write, event: &NewEvent) -> rusqlite::Result<Option<Known>> {
-        // Most new ids are made of the time, and so above all that are there.
+        // New ids usually begin with the current time, so they are greater than all existing ones.
         if self.memory.greatest.is_none_or(|greatest| event.event_id > greatest) {
             return Ok(None);
         }

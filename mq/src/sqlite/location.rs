@@ -11,15 +11,15 @@ use rusqlite::{Connection, OpenFlags, ffi};
 use super::lock::{AppendLock, Held};
 use crate::error::{Error, Result};
 
-/// "crlg", as the first migration sets it.
+/// "crlg", set by the first migration.
 const APPLICATION_ID: i64 = 1_668_443_239;
-/// Older ones can corrupt a WAL that two connections write (sqlite.org, "WAL-reset bug").
+/// Older versions can corrupt a WAL that two connections write (sqlite.org, "WAL-reset bug").
 const SQLITE_VERSION_MIN: i32 = 3_051_003;
-/// What must be free for a disk not to count as full: a page of the database and its frame.
+/// A disk with less free space than this counts as full: a page of the database and its frame.
 const PROBE_BYTES: usize = 8192;
-/// Statements that a connection keeps prepared.
+/// Prepared statements kept per connection.
 pub(super) const STATEMENTS_MAX: usize = 64;
-/// How long another program's lock is waited for.
+/// The time limit for waiting on another program's lock.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone)]
@@ -30,19 +30,19 @@ pub(super) enum Location {
     Memory(String),
 }
 
-/// A file, whatever its name: its device and its number there.
+/// Identifies a file independently of its name: device and inode.
 pub(super) type FileId = (u64, u64);
 
-/// The files that a log has while it is open.
+/// The open files of a log.
 #[derive(Debug, Default)]
 pub(super) struct Files {
     log: OnceLock<FileId>,
-    /// It is there as long as anybody has the log open.
+    /// It exists as long as any connection has the log open.
     wal: OnceLock<FileId>,
 }
 
 impl Location {
-    /// A log in a file. What cannot be one is refused before SQLite touches it.
+    /// A log in a file. Unsuitable files are refused before SQLite touches them.
     pub(super) fn file(path: PathBuf) -> Result<Self> {
         let location = Self::File(path, Arc::default());
         let found = std::fs::metadata(location.path());
@@ -59,15 +59,15 @@ impl Location {
         Ok(location)
     }
 
-    /// SQLite knows a -wal file by its name alone, and would take the commits of another log's for its own. So what the
-    /// database itself says it is, once it has events, must be what the whole says.
+    /// SQLite identifies a -wal file by its name alone, and would accept the commits of another log's. So once the
+    /// database file itself has events, its identity must equal the one read through the -wal file.
     pub(super) fn check_wal(&self, connection: &Connection) -> Result<()> {
         let Self::File(path, _) = self else { return Ok(()) };
         let id =
             |connection: &Connection| connection.query_row("SELECT id FROM log", [], |row| row.get::<_, String>(0));
-        // What is not made yet has none.
+        // A log that is not created yet has no identity.
         let Ok(whole) = id(connection) else { return Ok(()) };
-        // Without a lock, and while others write: what cannot be read so says nothing.
+        // Reads without a lock while others write, so a failed read proves nothing.
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let alone = Connection::open_with_flags(immutable(path), flags).and_then(|alone| {
             let has_events =
@@ -76,7 +76,7 @@ impl Location {
         });
         match alone {
             Ok(Some(alone)) if alone != whole => {
-                // Else the last who closes writes the -wal file into the database.
+                // Otherwise the last connection to close writes the -wal file into the database.
                 let kept = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
                 kept.map_err(|error| self.fault("opening the log", error))?;
                 Err(self.no_log_in("the -wal file beside it is of another log: move it away, or put its own back"))
@@ -85,7 +85,7 @@ impl Location {
         }
     }
 
-    /// Remembers which file it is; after this [`Location::check_same`] can tell.
+    /// Remembers the file's identity for [`Location::check_same`].
     pub(super) fn remember(&self) {
         if let Self::File(path, files) = self
             && let Some(found) = id_at(path)
@@ -94,7 +94,7 @@ impl Location {
         }
     }
 
-    /// A log that was deleted or replaced is written to no more, nor one whose -wal file was: nobody would ever read it.
+    /// Refuses to write if the log or its -wal file was deleted or replaced: nobody would ever read the writes.
     pub(super) fn check_same(&self) -> Result<()> {
         let Self::File(path, files) = self else { return Ok(()) };
         let Some(log) = files.log.get() else { return Ok(()) };
@@ -119,7 +119,7 @@ impl Location {
         }
     }
 
-    /// For people.
+    /// For messages.
     pub(super) fn place(&self) -> String {
         self.path().display().to_string()
     }
@@ -128,7 +128,7 @@ impl Location {
         matches!(self, Self::File(path, _) if path.exists())
     }
 
-    /// The path of a file beside the log, with this ending; a log in memory has none.
+    /// The path of a file next to the log, with this ending; `None` for a log in memory.
     pub(super) fn beside(&self, ending: &str) -> Option<PathBuf> {
         matches!(self, Self::File(..)).then(|| self.with_ending(ending))
     }
@@ -146,7 +146,7 @@ impl Location {
         name.into()
     }
 
-    /// The lock that orders the writers of several processes; one process alone has a log in memory.
+    /// The lock that orders writers across processes; a log in memory needs none.
     pub(super) fn open_lock(&self) -> Result<Option<AppendLock>> {
         let Some(name) = self.beside("-lock") else { return Ok(None) };
         let open = || std::fs::File::options().create(true).truncate(false).write(true).open(&name);
@@ -158,7 +158,7 @@ impl Location {
         }
     }
 
-    /// Holds the append lock until the answer is dropped.
+    /// Holds the append lock until the result is dropped.
     pub(super) fn hold(&self, lock: Option<&AppendLock>) -> Result<Option<Held>> {
         let Some(lock) = lock else { return Ok(None) };
         match lock.hold(BUSY_TIMEOUT) {
@@ -168,7 +168,7 @@ impl Location {
         }
     }
 
-    /// A connection that reads and cannot write.
+    /// A read-only connection.
     pub(super) fn connect_to_read(&self) -> Result<Connection> {
         let connection = self.connect()?;
         self.check_same()?;
@@ -177,9 +177,9 @@ impl Location {
         Ok(connection)
     }
 
-    /// A connection for writing to an existing log. What it commits is on disk.
+    /// A connection for writing to an existing log, with durable commits.
     pub(super) fn connect_to_write(&self) -> Result<Connection> {
-        // To connect would make a file where there is none.
+        // Connecting would create a missing file.
         self.check_same()?;
         let connection = self.connect()?;
         self.check_same()?;
@@ -209,7 +209,8 @@ impl Location {
         Ok(connection)
     }
 
-    /// Another process may be creating the log now: all three change in one commit, and the application id is read last.
+    /// Another process may be creating the log now: all three values change in one commit, so the application id comes
+    /// last.
     fn refuse_foreign(&self, connection: &Connection) -> Result<()> {
         let number = |sql: &str| {
             let number = connection.query_row(sql, [], |row| row.get::<_, i64>(0));
@@ -223,7 +224,7 @@ impl Location {
         }
     }
 
-    /// Sets WAL and `synchronous=FULL` and reads both back, since SQLite passes over a word it does not know.
+    /// Sets WAL and `synchronous=FULL` and reads both back, since SQLite ignores words it does not know.
     pub(super) fn make_durable(&self, connection: &Connection) -> Result<()> {
         if let Self::Memory(_) = self {
             return Ok(());
@@ -256,10 +257,10 @@ impl Location {
         Error::ReadOnly { place: self.place(), reason }
     }
 
-    /// What a failed statement means.
+    /// Converts an error of a statement.
     pub(super) fn fault(&self, doing: &'static str, error: rusqlite::Error) -> Error {
         let place = self.place();
-        // A row that others name is gone, or has another form.
+        // A referenced row is missing, or has another form.
         let is_no_row_of_a_log = matches!(
             error,
             rusqlite::Error::FromSqlConversionFailure(..)
@@ -286,8 +287,9 @@ impl Location {
         }
     }
 
-    /// SQLite tells a full disk from a failing one, but not a quota, the longest file of a process, or a full disk on which
-    /// it makes its index of the -wal file. So the lock file, whose content is nobody's, is made as long for a moment.
+    /// SQLite distinguishes a full disk from a failing one, but misses a quota, a limit on file size, and a full disk
+    /// when it creates its index of the -wal file. So the lock file, whose content does not matter, is extended for a
+    /// moment as a test.
     fn is_out_of_room(&self, code: i32) -> bool {
         use ffi::{SQLITE_IOERR_FSYNC, SQLITE_IOERR_SHMMAP, SQLITE_IOERR_SHMOPEN, SQLITE_IOERR_SHMSIZE};
         let is_of_room = [ffi::SQLITE_IOERR_WRITE, SQLITE_IOERR_FSYNC, ffi::SQLITE_IOERR_TRUNCATE].contains(&code)
@@ -295,7 +297,7 @@ impl Location {
         is_of_room && matches!(self, Self::File(..)) && self.probe().is_err_and(|error| is_of_a_full_disk(&error))
     }
 
-    /// True for a log that may not be written: without its -wal file SQLite only says that it cannot be opened.
+    /// True if the log is read-only: without its -wal file SQLite only reports that it cannot be opened.
     fn is_closed_to_writers(&self) -> bool {
         self.exists() && self.probe().is_err_and(|error| is_of_no_permission(&error))
     }
@@ -315,7 +317,7 @@ impl Location {
     }
 }
 
-/// A path as SQLite's URI of a file that nobody changes, by which the -wal file is passed over.
+/// SQLite's URI for a file that nobody changes; it makes SQLite ignore the -wal file.
 fn immutable(path: &Path) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-".contains(&byte);
     let bytes = path.as_os_str().as_encoded_bytes().iter();
@@ -343,7 +345,7 @@ pub(super) fn id_of(found: &Metadata) -> Option<FileId> {
     Some((found.dev(), found.ino()))
 }
 
-/// Elsewhere an open file cannot be deleted.
+/// Other systems do not let an open file be deleted.
 #[cfg(not(unix))]
 pub(super) fn id_of(_found: &Metadata) -> Option<FileId> {
     None

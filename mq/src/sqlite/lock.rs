@@ -1,8 +1,8 @@
-//! The lock that orders the writers of several processes: one waits for its turn in the kernel, for a bounded time.
+//! The lock that orders the writers of several processes. Waiting happens in the kernel, with a time limit.
 //!
-//! SQLite's own waiting is unfair: it sleeps and tries again, so that the p99 of many writers grows fourfold. But a wait
-//! in the kernel has no end, and a process that was stopped in the middle of a commit would hold up all others without
-//! a word. So a thread of its own waits, and who gave up waiting is passed over.
+//! SQLite's own waiting is unfair: it sleeps and retries, and the p99 of many writers grows fourfold. But a wait in the
+//! kernel has no time limit, and a process that is stopped during a commit would silently block all others. So a
+//! separate thread waits, and a caller that gives up is skipped.
 
 use std::fs::File;
 use std::io;
@@ -10,14 +10,14 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::time::Duration;
 
-/// The append lock of a log, as one process has it.
+/// One process's handle on the append lock of a log.
 pub(super) struct AppendLock {
     file: Arc<File>,
     waiting: mpsc::Sender<SyncSender<io::Result<Held>>>,
 }
 
 impl AppendLock {
-    /// Two openings of one file: what waits must not share its lock with what does not.
+    /// Two openings of one file: the blocking wait must not share its lock with the non-blocking attempts.
     pub(super) fn new(file: File, waiting_file: File) -> io::Result<Self> {
         let (waiting, waiters) = mpsc::channel::<SyncSender<io::Result<Held>>>();
         let theirs = Arc::new(waiting_file);
@@ -31,14 +31,14 @@ impl AppendLock {
         Ok(Self { file: Arc::new(file), waiting })
     }
 
-    /// Holds the lock until the answer is dropped; `None` when it was not to be had in time.
+    /// Holds the lock until the result is dropped; `None` after the time limit.
     pub(super) fn hold(&self, at_most: Duration) -> io::Result<Option<Held>> {
         match self.file.try_lock() {
             Ok(()) => return Ok(Some(Held(Arc::clone(&self.file)))),
             Err(std::fs::TryLockError::WouldBlock) => {}
             Err(std::fs::TryLockError::Error(error)) => return Err(error),
         }
-        // Without a buffer, the sender learns whether the lock was taken over.
+        // Without a buffer, the sender learns whether the lock was received.
         let (waiter, turn) = mpsc::sync_channel(0);
         self.waiting
             .send(waiter)

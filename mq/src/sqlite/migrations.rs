@@ -1,7 +1,7 @@
-//! Creates the log's tables and runs the migrations that are missing, in one transaction under the append lock. A log of
-//! another format is refused and left as it is.
+//! Creates the log's tables and runs missing migrations, in one transaction under the append lock. A log of another
+//! format is refused and left unchanged.
 //!
-//! The number of migrations that have run is the database's `user_version`.
+//! The database's `user_version` is the number of migrations that have run.
 
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
@@ -11,19 +11,19 @@ use crate::error::{Error, Result};
 use crate::ids::new_event_id;
 use crate::law::{FORMAT, check_format};
 
-/// The steps of the schema, the first being 1.
+/// The migrations; the first is 1.
 const MIGRATIONS: [&str; 1] = [include_str!("../../migrations/sqlite/0001_log.sql")];
 const SUPPORTED: i64 = MIGRATIONS.len() as i64;
 
 const DOING: &str = "migrating the log";
 
-/// Whether all migrations have run and the log has its identity.
+/// True if all migrations have run and the log has its identity.
 pub(super) fn is_made(connection: &Connection, location: &Location) -> Result<bool> {
     Ok(version(connection, location)? == SUPPORTED
         && is_identified(connection).map_err(|error| location.fault("opening the log", error))?)
 }
 
-/// Runs the missing migrations and gives a new log its identity, all or nothing. The caller holds the append lock.
+/// Runs the missing migrations and gives a new log its identity, atomically. The caller holds the append lock.
 pub(super) fn make(connection: &mut Connection, location: &Location, now: Timestamp) -> Result<()> {
     let fault = |error| location.fault(DOING, error);
     let from = version(connection, location)?;
@@ -41,7 +41,7 @@ pub(super) fn make(connection: &mut Connection, location: &Location, now: Timest
     transaction.commit().map_err(fault)
 }
 
-/// Refuses to make a log out of what is left of one, or where none was to be made.
+/// Refuses to create a log over the remains of another one, or without `create`.
 pub(super) fn check_that_nothing_is_lost(connection: &Connection, location: &Location, create: bool) -> Result<()> {
     let fault = |error| location.fault("opening the log", error);
     if version(connection, location)? == 0 {
@@ -61,14 +61,14 @@ pub(super) fn check_that_nothing_is_lost(connection: &Connection, location: &Loc
     Ok(())
 }
 
-/// A new database in memory, to compare others with.
+/// A new database in memory, for comparison.
 pub(super) fn pattern() -> rusqlite::Result<Connection> {
     let connection = Connection::open_in_memory()?;
     MIGRATIONS.iter().try_for_each(|migration| connection.execute_batch(migration))?;
     Ok(connection)
 }
 
-/// The number of migrations that have run; 0 when there is no log.
+/// The number of migrations that have run; 0 if there is no log.
 fn version(connection: &Connection, location: &Location) -> Result<i64> {
     let fault = |error| location.fault("reading the schema's version", error);
     let has_log = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'log')";

@@ -1,7 +1,7 @@
 //! A log in one SQLite file, which several processes may use at once, or in memory.
 //!
-//! One thread of each process writes; a few read. In a file, readers never block writers, nor writers readers (WAL). Only
-//! an append that is joined with a caller's own statements uses a connection of its own.
+//! Each process has one writer thread and a few reader threads. In a file, readers and writers never block each other
+//! (WAL). Only appends joined with a caller's own statements use a separate connection.
 
 mod bell;
 mod check;
@@ -47,24 +47,25 @@ use location::Location;
 use read::Snapshot;
 use readers::Readers;
 
-/// A log on SQLite, for what only SQLite can do; [`crate::EventStore::on`] makes a store of it. A clone is the same log.
+/// A log on SQLite with SQLite-specific operations; [`crate::EventStore::on`] makes a store of it. Clones are the same
+/// log.
 #[derive(Clone)]
 pub struct Sqlite {
     location: Location,
     requests: mpsc::Sender<Request>,
     /// Tells the writer that all other connections are closed.
     is_alone: Arc<watch::Sender<bool>>,
-    /// Closed when the writer has ended.
+    /// Closed once the writer has ended.
     written: watch::Receiver<()>,
     tail: Arc<Tail>,
     log_time: Arc<LogTime>,
     readers: Readers,
     joined: Joined,
-    /// What works on connections of its own, beside the writer and the readers.
+    /// Permits for work on separate connections.
     beside: Arc<Semaphore>,
 }
 
-/// Imports, checks and joined appends that are at work at the same time; more wait.
+/// The most imports, checks and joined appends that run at once; more wait.
 const BESIDE_MAX: usize = 8;
 
 impl Sqlite {
@@ -73,8 +74,8 @@ impl Sqlite {
     /// # Errors
     /// As for [`crate::EventStore::open`].
     pub async fn open(path: &Path, options: Options) -> Result<Self> {
-        // One log has one name, so that its lock is one too. And readers connect when they are needed: the process may
-        // have changed its folder by then.
+        // A canonical path gives one log one name, and so one lock. It also stays valid for later connections if the
+        // process changes its folder.
         let path = std::fs::canonicalize(path)
             .or_else(|_| std::path::absolute(path))
             .map_err(|source| Error::CannotOpen { place: path.display().to_string(), source: Arc::new(source) })?;
@@ -115,21 +116,22 @@ impl Sqlite {
         Ok(Self { location, requests, is_alone, written, tail, log_time, readers, joined, beside })
     }
 
-    /// Makes an append together with a caller's own statements: both are in the database, or neither is.
+    /// Appends together with a caller's own statements, atomically.
     ///
-    /// `work` runs on a thread that may block, in the transaction of the append and before it is judged. It may read all,
-    /// and write tables of its own; the tables of the log are refused to it, and so are temporary tables, settings and
-    /// ends of the transaction. Meanwhile nobody else appends, so it has [`crate::limits::JOINED_TIME_MAX`]: then its statements
-    /// are cut off. Such an append has a commit for itself; where speed matters, append by the store.
+    /// `work` runs on a blocking thread, in the transaction of the append, before the append is judged. It may read
+    /// everything and write tables of its own; the log's tables, temporary tables, settings and transaction control are
+    /// refused. Nobody else can append meanwhile, so its statements are cut off after
+    /// [`crate::limits::JOINED_TIME_MAX`]. Such an append has its own commit; for speed, append through the store.
     ///
-    /// When `work` fails, takes too long or panics, or the append is refused, nothing is kept. When the append is a
-    /// repetition, what `work` wrote now is taken back: it was kept the first time. A dropped future does not undo it.
+    /// If `work` fails, takes too long or panics, or the append is refused, everything is rolled back. If the append is
+    /// a repetition, the writes of `work` are rolled back: they were committed the first time. Dropping the future does
+    /// not undo it.
     ///
     /// # Errors
-    /// [`JoinedError::Work`] with what `work` says, else a refusal or fault as for [`crate::EventStore::append`].
+    /// [`JoinedError::Work`] with the error of `work`, else a refusal or fault as for [`crate::EventStore::append`].
     ///
     /// # Panics
-    /// When `work` does.
+    /// If `work` panics.
     pub async fn append_with<T, E>(
         &self,
         append: Append,
@@ -152,7 +154,7 @@ impl Sqlite {
         Ok(done)
     }
 
-    /// Works on a separate connection, on a thread that may block. It waits for its permit in a separate task: an unpolled
+    /// Runs work on a separate connection and a blocking thread. A separate task waits for the permit: an unpolled
     /// future that holds a permit would block others and the closing of the log.
     async fn beside<T: Send + 'static>(
         &self,
@@ -206,7 +208,7 @@ impl Backend for Sqlite {
             };
             let done = self.beside(work).await?;
             let (imported, end) = done.map_err(|error| Error::storage("importing", error))??;
-            // The writer learns of it soon; who asks for the time at once must not be told an earlier one.
+            // The writer learns of it soon; a caller that asks for the time at once must not get an earlier one.
             self.log_time.learn(end);
             self.tail.ask();
             Ok(imported)
@@ -235,7 +237,7 @@ impl Backend for Sqlite {
             log.joined.close();
             log.readers.close().await;
             log.is_alone.send_replace(true);
-            // It ends when the writer has.
+            // Waits for the writer to end.
             let _ = log.written.clone().wait_for(|()| false).await;
         };
         // In a separate task: others wait for permits that it holds, even if the caller stops polling.

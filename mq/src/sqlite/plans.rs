@@ -1,4 +1,4 @@
-//! What SQLite plans for every statement that reads events: an index, no scan of a table that grows with the log, no sort.
+//! SQLite's plans for all statements that read events: an index, no scan of a table that grows with the log, no sort.
 
 use rusqlite::Connection;
 use uuid::Uuid;
@@ -12,7 +12,7 @@ use crate::position::Position;
 use crate::query::Query;
 use crate::recorded::Metadata;
 
-/// Long enough to be read by indexes.
+/// Long enough to be read through indexes.
 const BOUNDS: Bounds = Bounds { low: Position(10), high: Position(100_000) };
 
 const KIND: &str = "SEARCH e USING INDEX events_by_kind (kind=? AND rowid>? AND rowid<?)";
@@ -33,7 +33,7 @@ async fn log() -> Sqlite {
 
 fn plan(connection: &Connection, sql: &str) -> Vec<String> {
     let mut explain = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap_or_else(|e| panic!("{sql}: {e}"));
-    // Nothing is bound: a plan does not depend on it.
+    // Parameters are unbound: the plan does not depend on them.
     let lines = explain.raw_query().mapped(|row| row.get("detail"));
     lines.collect::<rusqlite::Result<_>>().expect("it is explained")
 }
@@ -82,7 +82,7 @@ async fn every_hot_query_uses_an_index_in_position_order() {
 
 /// Tables that do not grow with the events.
 const SMALL: [&str; 3] = ["SCAN kinds", "SCAN log", "SCAN pragma_"];
-/// Statements that look at one end of the log, which SQLite calls a scan, and those that count, which no hot path does.
+/// Statements that read one end of the log, which SQLite calls a scan, and counts, which are on no hot path.
 const EXCEPT: [&str; 2] = ["LIMIT 1", "count(*)"];
 
 #[tokio::test]
@@ -110,6 +110,6 @@ async fn no_other_statement_scans_or_sorts_events() {
 fn statements(source: &str) -> Vec<String> {
     let literals = source.split("\"SELECT ").skip(1).filter_map(|rest| rest.split_once('"'));
     let whole = literals.map(|(sql, _)| format!("SELECT {}", sql.replace("\\\n", " ")));
-    // What is put together when it runs is looked at above.
+    // Statements assembled at run time are checked above.
     whole.filter(|sql| !sql.contains('{')).collect()
 }

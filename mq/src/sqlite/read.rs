@@ -1,4 +1,4 @@
-//! Reading a log: pages of events, its head, its identity, its cells. Each read sees one moment.
+//! Reads pages of events, the head, the identity and cells. Each read sees one snapshot.
 
 use rusqlite::{Connection, OptionalExtension, params};
 use uuid::Uuid;
@@ -16,7 +16,7 @@ use crate::recorded::Page;
 use crate::report::{KindStats, Stats};
 use crate::tail::End;
 
-/// A transaction that reads, and where the log ends in it.
+/// A reading transaction, and the end of the log in it.
 pub(super) struct Snapshot<'a> {
     pub(super) connection: &'a Connection,
     pub(super) end: End,
@@ -74,7 +74,7 @@ fn bounds(snapshot: &Snapshot<'_>, range: Range) -> rusqlite::Result<(Position, 
     Ok((low, high.max(low)))
 }
 
-/// The last position in `(low, high]` of whose time this holds, or `low`. Time never runs backwards in a log.
+/// The last position in `(low, high]` whose time satisfies the condition, or `low`. Time never runs backwards in a log.
 fn last_made(
     connection: &Connection,
     low: Position,
@@ -88,7 +88,7 @@ fn last_made(
     Ok(Position(last))
 }
 
-/// The last position at or before `at` at which an append ends: the event after it tells whether it is one.
+/// The last position at or before `at` at which an append ends: the event after it shows whether one does.
 pub(super) fn whole(snapshot: &Snapshot<'_>, at: Position) -> rusqlite::Result<Position> {
     let (at, head) = (at.max(Position(0)), snapshot.end.head);
     if at >= head {

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::tail::{Look, Tail};
 
 const THREADS_MAX: usize = 4;
-/// A read checks after this many steps of SQLite whether the log was closed, or its caller is gone.
+/// A read checks after this many steps of SQLite whether the log was closed or its caller is gone.
 pub(super) const STEPS: i32 = 10_000;
 
 /// The reading threads of an open log. They end with its last clone.
@@ -27,7 +27,7 @@ struct Shared {
     location: Location,
     tail: Arc<Tail>,
     queue: Mutex<Queue>,
-    /// Wakes a thread that has nothing to do.
+    /// Wakes an idle thread.
     work: Condvar,
     n_threads: watch::Sender<usize>,
 }
@@ -53,7 +53,7 @@ impl Readers {
         Self(Arc::new(Handle(Arc::new(Shared { location, tail, queue, work, n_threads }))))
     }
 
-    /// Reads in one snapshot, with the names that the connection has met.
+    /// Reads in one snapshot, with the connection's cache of names.
     pub(super) async fn read<T: Send + 'static>(
         &self,
         doing: &'static str,
@@ -64,13 +64,13 @@ impl Readers {
         let caller = Arc::new(());
         let waiting = Arc::downgrade(&caller);
         let job: Job = Box::new(move |reader| {
-            // A caller that went away needs no answer.
+            // A caller that is gone needs no answer.
             if waiting.strong_count() > 0 {
                 let _ = reply.send(reader.read(doing, waiting, read));
             }
         });
         self.0.0.push(job)?;
-        // Without an answer the log was closed, or the thread has ended.
+        // No answer: the log was closed, or the thread has ended.
         let lost = |error| if self.0.0.tail.is_closed() { Error::Closed } else { Error::storage(doing, error) };
         answer.await.map_err(lost)?
     }
@@ -90,7 +90,7 @@ impl Drop for Handle {
 }
 
 impl Shared {
-    /// Queues a job, and starts a thread when none is free for it.
+    /// Queues a job, and starts a thread if none is free.
     fn push(self: &Arc<Self>, job: Job) -> Result<()> {
         let mut queue = self.queue();
         if queue.is_closed {
@@ -106,7 +106,7 @@ impl Shared {
         let spawned = std::thread::Builder::new().name("crewlog-reader".into()).spawn(move || shared.serve());
         match spawned {
             Ok(_thread) => self.n_threads.send_modify(|n_threads| *n_threads += 1),
-            // The others do it.
+            // The existing threads take the job.
             Err(_) if n_threads > 0 => {}
             Err(error) => return Err(Error::storage("starting a reader", error)),
         }
@@ -121,7 +121,7 @@ impl Shared {
         }
     }
 
-    /// The next job; `None` when the log is closed.
+    /// The next job; `None` once the log is closed.
     fn next(&self) -> Option<Job> {
         let mut queue = self.queue();
         loop {
@@ -143,7 +143,7 @@ impl Shared {
             queue.is_closed = true;
             std::mem::take(&mut queue.jobs)
         };
-        // Dropped without the lock: whoever waits for one gets `Closed`.
+        // Dropped outside the lock; the callers get `Closed`.
         drop(jobs);
         self.work.notify_all();
     }

@@ -1,4 +1,4 @@
-//! Finding the events that match a query: each alternative by the best index, merged in the order of positions. Nothing is
+//! Finds the events that match a query: each alternative by its best index, merged in position order. Nothing is
 //! sorted, and nothing is scanned that an index can find.
 
 use rusqlite::fallible_streaming_iterator::FallibleStreamingIterator;
@@ -11,7 +11,7 @@ use crate::query::Query;
 use crate::recorded::Recorded;
 use crate::source::{Driver, MERGED_MAX, SHORT_RANGE, Source};
 
-/// Hands over the matching events of `(low, high]` in the order of positions, or backwards, until `take` says no.
+/// Passes the matching events of `(low, high]` to `take` in position order, or backwards, until it returns false.
 pub(super) fn each(
     connection: &Connection,
     names: &mut Names,
@@ -34,14 +34,14 @@ pub(super) fn each(
     }
     while let Some(next) = next_of(&cursors, backwards) {
         let (position, row) = (cursors[next].position, cursors[next].row()?);
-        // Of what is of another stream or type no more is read than that.
+        // For rows of another stream or type nothing more is read.
         if is_exact || names.may_match(connection, row, &wanted)? {
             let event = names.recorded(connection, row)?;
             if (is_exact || query.matches(&event)) && !take(event) {
                 return Ok(());
             }
         }
-        // One event may be found in several ways, and comes once.
+        // An event may be found through several sources, but comes once.
         for index in (0..cursors.len()).rev() {
             if cursors[index].position == position && !cursors[index].advance()? {
                 cursors.swap_remove(index);
@@ -51,7 +51,7 @@ pub(super) fn each(
     Ok(())
 }
 
-/// The greatest `n` in `(low, high]` for which `holds`, or `low`; when it holds for one it holds for all below.
+/// The greatest `n` in `(low, high]` for which `holds`, or `low`. If it holds for one it holds for all below.
 pub(super) fn last_where(
     mut low: i64,
     mut high: i64,
@@ -74,8 +74,8 @@ pub(super) struct Bounds {
     pub(super) high: Position,
 }
 
-/// The statement of a source. The bounds are `?1` and `?2`; what it looks for is `?3`. `CROSS JOIN` and unary plus keep SQLite
-/// from another order than that of the index.
+/// The statement of a source. The bounds are `?1` and `?2`; the searched value is `?3`. `CROSS JOIN` and unary plus
+/// force the order of the index.
 pub(super) fn sql(source: &Source, backwards: bool) -> String {
     let within = "e.position > ?1 AND e.position <= ?2";
     let (from, order) = match source {
@@ -113,9 +113,9 @@ fn parameters(source: Source, Bounds { low, high }: Bounds) -> Vec<Value> {
     }
 }
 
-/// What drives a query; the range alone when anything else would look at all of it anyway.
+/// The sources of a query; the range alone if another choice would read all of it anyway.
 pub(super) fn sources(connection: &Connection, query: &Query, bounds: Bounds) -> rusqlite::Result<Vec<Source>> {
-    // A reader that keeps up has a few events to look at, whatever it looks for.
+    // A reader that keeps up has only a few events to check, whatever its query.
     if bounds.high.0 - bounds.low.0 <= SHORT_RANGE {
         return Ok(vec![Source::Range]);
     }
@@ -142,7 +142,7 @@ pub(super) fn sources(connection: &Connection, query: &Query, bounds: Bounds) ->
     Ok(sources)
 }
 
-/// The aggregates of this name, in one stream or in any.
+/// The aggregates with this name, in one stream or in any.
 fn of_aggregates(
     connection: &Connection,
     stream_id: &str,
@@ -164,7 +164,7 @@ fn of_aggregates(
     Ok(sources)
 }
 
-/// The events of an aggregate within the bounds: positions grow with sequences, so both ends are found by halving.
+/// The events of an aggregate within the bounds: positions grow with sequences, so a binary search finds both ends.
 fn part_of_aggregate(connection: &Connection, aggregate: i64, bounds: Bounds) -> rusqlite::Result<Source> {
     let last = super::tables::sequence(connection, aggregate)?;
     let sql = "SELECT position FROM events WHERE aggregate = ?1 AND sequence = ?2";
@@ -180,14 +180,14 @@ fn part_of_aggregate(connection: &Connection, aggregate: i64, bounds: Bounds) ->
     Ok(Source::Aggregate(aggregate, first, last))
 }
 
-/// A source on its way; it stands on an event.
+/// A source being read, positioned on an event.
 struct Cursor<'s> {
     rows: Rows<'s>,
     position: i64,
 }
 
 impl<'s> Cursor<'s> {
-    /// `None` when the source has no events.
+    /// `None` if the source has no events.
     fn open(statement: &'s mut CachedStatement<'_>, source: Source, bounds: Bounds) -> rusqlite::Result<Option<Self>> {
         let rows = statement.query(rusqlite::params_from_iter(parameters(source, bounds)))?;
         let mut cursor = Self { rows, position: 0 };

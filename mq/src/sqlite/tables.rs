@@ -1,4 +1,4 @@
-//! The rows of the log's tables as they are written and read within a transaction. Nothing here judges what they say.
+//! Reads and writes the rows of the log's tables within a transaction, without judging their contents.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -15,9 +15,9 @@ use crate::query::Query;
 use crate::recorded::{Causes, Recorded, tags_as_json, tags_of_json};
 use crate::tail::{End, Look, Seen, Tail};
 
-/// Where the log ends, and the log time of the last write.
+/// The end of the log, and the log time of the last write.
 pub(super) fn end_of(connection: &Connection) -> rusqlite::Result<(End, Timestamp)> {
-    // A join would make a temporary table for each append, and a second statement costs more than a subquery.
+    // A join would create a temporary table for each append, and a second statement costs more than a subquery.
     let sql = "SELECT *, (SELECT held_until FROM cells WHERE space = ?1 AND key = ?2) FROM \
          (SELECT position, event_id, created_at FROM events UNION ALL SELECT 0, zeroblob(16), 0 ORDER BY position DESC LIMIT 1)";
     connection.prepare_cached(sql)?.query_row([LAST_CHANGE.0, LAST_CHANGE.1], |row| {
@@ -54,7 +54,7 @@ pub(super) fn intern_aggregate(connection: &Connection, stream_id: &str, aggrega
     Ok(connection.last_insert_rowid())
 }
 
-/// The number of a stream and an event type, which get one when they have none.
+/// The number of a stream and an event type; assigns one if they have none.
 pub(super) fn interned_kind(connection: &Connection, stream_id: &str, event_type: &str) -> rusqlite::Result<i64> {
     let sql = "SELECT kind FROM kinds WHERE stream_id = ?1 AND event_type = ?2";
     let found = connection.prepare_cached(sql)?.query_row([stream_id, event_type], |row| row.get(0)).optional()?;
@@ -66,16 +66,16 @@ pub(super) fn interned_kind(connection: &Connection, stream_id: &str, event_type
     Ok(connection.last_insert_rowid())
 }
 
-/// The sequence of an aggregate's last event; 0 when it has none.
+/// The sequence of an aggregate's last event; 0 if it has none.
 pub(super) fn sequence(connection: &Connection, aggregate: i64) -> rusqlite::Result<i64> {
     let sql = "SELECT coalesce(max(sequence), 0) FROM events WHERE aggregate = ?1";
     connection.prepare_cached(sql)?.query_row([aggregate], |row| row.get(0))
 }
 
-/// The statement for where the event with an id stands.
+/// Selects the position of the event with an id.
 pub(super) const POSITION_OF: &str = "SELECT position FROM events WHERE event_id = ?1";
 
-/// The greatest id of the log; none when it is empty, and the greatest that can be where a row has what is no id.
+/// The greatest id of the log. `None` if the log is empty; the greatest possible id if a row has a malformed one.
 pub(super) fn greatest_id(connection: &Connection) -> rusqlite::Result<Option<Uuid>> {
     let sql = "SELECT max(event_id) FROM events";
     connection.prepare_cached(sql)?.query_row([], |row| {
@@ -84,7 +84,7 @@ pub(super) fn greatest_id(connection: &Connection) -> rusqlite::Result<Option<Uu
     })
 }
 
-/// Where the event with this id stands.
+/// The position of the event with this id.
 pub(super) fn position_of(connection: &Connection, event_id: Uuid) -> rusqlite::Result<Option<Position>> {
     connection
         .prepare_cached(POSITION_OF)?
@@ -92,7 +92,7 @@ pub(super) fn position_of(connection: &Connection, event_id: Uuid) -> rusqlite::
         .optional()
 }
 
-/// An event as it goes into the log.
+/// An event in the form that is inserted.
 pub(super) struct Row<'a> {
     pub(super) position: Position,
     pub(super) event_id: Uuid,
@@ -116,7 +116,7 @@ impl Row<'_> {
     }
 }
 
-/// The statements that write events, prepared once for all of a transaction.
+/// The statements that write events, prepared once per transaction.
 pub(super) struct Inserts<'c> {
     event: CachedStatement<'c>,
     tag: CachedStatement<'c>,
@@ -159,7 +159,7 @@ impl<'c> Inserts<'c> {
     }
 }
 
-/// The columns that [`recorded`] reads, of the view that has them.
+/// The columns that [`recorded`] reads from the view.
 pub(super) const RECORDED: &str = "position, event_id, stream_id, aggregate_id, sequence, event_type, event_version, \
      data, metadata, tags, created_at, append_start";
 
@@ -168,7 +168,7 @@ pub(super) fn recorded(row: &Found<'_>) -> rusqlite::Result<Recorded> {
     named(row, (row.get(2)?, row.get(3)?), 4)
 }
 
-/// An event of this stream and aggregate; the column `at` is the sequence, and the rest follows.
+/// An event of this stream and aggregate. Column `at` is the sequence; the other columns follow.
 fn named(row: &Found<'_>, (stream_id, aggregate_id): (String, String), at: usize) -> rusqlite::Result<Recorded> {
     Ok(Recorded {
         position: Position(row.get(0)?),
@@ -186,23 +186,23 @@ fn named(row: &Found<'_>, (stream_id, aggregate_id): (String, String), at: usize
     })
 }
 
-/// The columns that [`Names::recorded`] reads, of the table of events alone.
+/// The columns that [`Names::recorded`] reads from the table of events.
 pub(super) const NUMBERED: &str = "e.position, e.event_id, e.aggregate, e.sequence, e.event_type, e.event_version, \
      e.data, e.metadata, e.tags, e.created_at, e.append_start";
 
-/// Aggregates whose names a reader keeps in memory.
+/// The most aggregates whose names a reader keeps in memory.
 const NAMES_MAX: usize = 16_384;
 
-/// Names of aggregates that were read. They change only if the log goes back, so this is as good as a join, and cheaper.
+/// Cached names of aggregates. They change only if the log goes back, so the cache is as safe as a join, and cheaper.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     names: HashMap<i64, (String, String)>,
-    /// Of the log that they are names in.
+    /// The generation that the names belong to.
     generation: u64,
 }
 
 impl Names {
-    /// Forgets all names of other generations, or if this one may be over.
+    /// Drops all names of other generations, or if this generation may have ended.
     pub(super) fn enter(&mut self, generation: u64, is_current: bool) {
         if self.generation != generation || !is_current {
             self.names.clear();
@@ -210,7 +210,7 @@ impl Names {
         self.generation = generation;
     }
 
-    /// False of a row that no alternative of a query wants, for its stream, its aggregate or its type.
+    /// False if no alternative of a query wants the row's stream, aggregate or type.
     pub(super) fn may_match(
         &mut self,
         connection: &Connection,

@@ -1,8 +1,8 @@
-//! The one thread of a process that writes to a log: it drains what has queued into one commit.
+//! The one thread of a process that writes to a log: it commits all queued appends together.
 //!
-//! Each append of a batch is judged alone, in order, against the database and the accepted part of its batch, so
-//! that a refusal never fails a neighbour. There is no timer: the previous commit is the time in which the next
-//! batch queues. While idle, the thread looks whether another process has committed.
+//! Each append of a batch is judged alone, in order, against the database and the appends accepted before it, so a
+//! refusal never fails another append. There is no timer: the next batch queues while the previous one commits. While
+//! idle, the thread polls for commits of other processes.
 
 use std::mem::Discriminant;
 use std::sync::Arc;
@@ -29,25 +29,25 @@ use crate::query::{Query, Range};
 use crate::queue::{Request, answer, drain, last_of, recorded};
 use crate::tail::{Look, Tail};
 
-/// The most events of others that are read for those who follow; with more, each reads its own pages.
+/// The most events of others that are read for all followers; beyond it, each follower reads its own pages.
 const OTHERS_MAX: i64 = 512;
 
-/// What a writer begins with.
+/// The settings of a writer.
 pub(super) struct Start {
     pub(super) location: Location,
-    /// Whether a log may be made where there is none.
+    /// True if a missing log is created.
     pub(super) create: bool,
     pub(super) queue: mpsc::Receiver<Request>,
-    /// True once all other connections of this process are closed. The last one that is closed removes the -wal file, and two
-    /// that are closed at once may each leave it to the other.
+    /// True once all other connections of this process are closed. The last connection to close removes the -wal file,
+    /// and two that close at once may each leave it to the other.
     pub(super) is_alone: watch::Receiver<bool>,
-    /// Dropped when the log is closed and everything is done.
+    /// Dropped when the log is closed and the queue is empty.
     pub(super) done: watch::Sender<()>,
     pub(super) tail: Arc<Tail>,
     pub(super) log_time: Arc<LogTime>,
 }
 
-/// Starts the thread, and returns when the log is open and its schema up to date. It ends when the queue closes.
+/// Starts the thread, and returns once the log is open and migrated. The thread ends when the queue closes.
 pub(super) async fn start(start: Start) -> Result<()> {
     let (ready, opened) = oneshot::channel();
     let spawned = std::thread::Builder::new().name("crewlog-writer".into()).spawn(move || run(start, ready));
@@ -66,7 +66,7 @@ fn run(mut start: Start, ready: oneshot::Sender<Result<()>>) {
             // The opener may have gone; its clones of the queue then close too.
             let _ = ready.send(Ok(()));
             writer.serve(start.queue, &runtime);
-            // Without a sender the store was dropped, and nobody waits.
+            // Without a sender the store was dropped, and no close is waiting.
             let _ = runtime.block_on(start.is_alone.wait_for(|is_alone| *is_alone));
             drop(writer);
             drop(start.done);
@@ -87,24 +87,24 @@ struct Writer {
     checkpoints: Checkpoints,
     tail: Arc<Tail>,
     data_version: i64,
-    /// Set when the connection must be replaced before further use.
+    /// Set if the connection must be replaced before further use.
     is_distrusted: bool,
-    /// The fault that keeps it from looking, once reported.
+    /// The reported fault that keeps it from polling.
     failing: Option<Discriminant<Error>>,
 }
 
 impl Writer {
     fn open(start: &Start) -> Result<Self> {
         let location = start.location.clone();
-        // What may be another program's is judged before a lock file is put beside it.
+        // A possibly foreign file is examined before a lock file is created next to it.
         let judged = location.exists().then(|| location.connect()).transpose()?;
         judged.iter().try_for_each(|connection| location.check_wal(connection))?;
         let lock = location.open_lock()?;
         let connection = match judged {
-            // What is made already is opened without waiting for anybody who writes.
+            // An existing log is opened without waiting for its writers.
             Some(connection) if migrations::is_made(&connection, &location)? => connection,
             judged => {
-                // Two processes that make one log must do it one after the other.
+                // Two processes must not create one log at the same time.
                 let _held = location.hold(lock.as_ref())?;
                 let mut connection = judged.map_or_else(|| location.connect(), Ok)?;
                 migrations::check_that_nothing_is_lost(&connection, &location, start.create)?;
@@ -143,14 +143,14 @@ impl Writer {
                     false
                 }
                 Next::Close => {
-                    // What has queued is committed; what comes later is refused.
+                    // Queued appends are committed; later ones are refused.
                     queue.close();
                     while let Some(first) = runtime.block_on(queue.recv()) {
                         self.commit(drain(first, &mut queue));
                     }
                     return;
                 }
-                // Where looking fails, it is not tried more often because of hints.
+                // While polling fails, hints do not make it more frequent.
                 Next::Look => self.failing.is_none(),
                 Next::End => return,
             };
@@ -162,7 +162,7 @@ impl Writer {
         }
     }
 
-    /// Keeps what tells of others' commits in order, and looks for some.
+    /// Maintains the doorbell, and polls for commits of others.
     fn attend(&mut self) {
         if let Some(bell) = &mut self.bell {
             bell.attend(&self.tail);
@@ -183,7 +183,7 @@ impl Writer {
         }
     }
 
-    /// Learns of commits that others made: SQLite counts them in `data_version`.
+    /// Detects commits of others: SQLite counts them in `data_version`.
     fn look(&mut self) -> Result<()> {
         self.renew()?;
         let fault = |error| self.location.fault("looking for new events", error);
@@ -196,7 +196,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Makes known what others have committed: it is read once for all who follow.
+    /// Publishes the commits of others, which are read once for all followers.
     fn publish_others(&self) -> rusqlite::Result<()> {
         let (before, head) = (self.tail.seen(), self.tail.head());
         let connection = &self.connection.unchecked_transaction()?;
@@ -213,13 +213,13 @@ impl Writer {
         Ok(())
     }
 
-    /// Commits a batch and answers each of its callers.
+    /// Commits a batch and answers its callers.
     fn commit(&mut self, batch: Vec<Request>) {
         let (appends, replies): (Vec<Append>, Vec<_>) =
             batch.into_iter().map(|request| (request.append, request.reply)).unzip();
         match answer(replies, self.try_commit(appends)) {
             None => self.checkpoints.attend(&self.connection),
-            // A lock that was not to be had says nothing against the connection, nor what the name stands for now.
+            // The fault is not one of the connection: a lock timeout, or a file that was replaced meanwhile.
             Some(Error::Locked { .. } | Error::Replaced { .. } | Error::WentBack { .. }) => {
                 self.memory = Memory::default();
             }
@@ -227,7 +227,7 @@ impl Writer {
         }
     }
 
-    /// `Err` when nothing of the batch is known to be in the log.
+    /// `Err` if nothing of the batch is known to be in the log.
     fn try_commit(&mut self, appends: Vec<Append>) -> Result<Vec<Result<Appended>>> {
         let location = self.location.clone();
         let fault = |error| location.fault("appending", error);
@@ -271,7 +271,7 @@ impl Writer {
         } else if let Some(last) = last.filter(|_| !self.tail.is_followed()) {
             self.tail.grew(generation, last);
         } else if let Err(error) = self.publish_others() {
-            // All is committed, and the next look finds it.
+            // Everything is committed, and the next poll finds it.
             tracing::warn!(%error, "new events could not be read for those who follow");
             self.data_version = 0;
             last.inspect(|last| self.tail.grew(generation, *last));
@@ -279,12 +279,12 @@ impl Writer {
         Ok(outcomes)
     }
 
-    /// After a fault nothing that the connection holds is trusted: the next append or look replaces it.
+    /// After a fault the connection's cached state is not trusted: the next append or poll replaces it.
     fn distrust(&mut self) {
         (self.memory, self.is_distrusted) = (Memory::default(), true);
     }
 
-    /// Sees to it that the connection is one that can be trusted.
+    /// Replaces a distrusted connection.
     fn renew(&mut self) -> Result<()> {
         if !self.is_distrusted {
             return Ok(());
@@ -297,14 +297,14 @@ impl Writer {
     }
 }
 
-/// What the thread does next.
+/// The thread's next step.
 enum Next {
     Append(Box<Request>),
     /// The log was closed.
     Close,
-    /// Somebody asked for it, or it is time.
+    /// A poll was requested or is due.
     Look,
-    /// Nobody can append any more, or follow.
+    /// All senders are gone, so nobody can append or follow any more.
     End,
 }
 

@@ -1,11 +1,11 @@
-//! Many threads at one tail.
+//! Many threads that use one tail.
 
 use std::sync::mpsc::channel;
 
 use super::*;
 
 #[test]
-fn those_who_begin_to_follow_and_the_writer_never_wait_for_each_other() {
+fn new_followers_and_the_writer_never_wait_for_each_other() {
     const N_COMMITS: i64 = 200_000;
     let tail = Arc::new(Tail::default());
     let (done, is_done) = channel();

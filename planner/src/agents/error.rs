@@ -1,8 +1,8 @@
-//! Why an agent's plan is refused.
+//! Reasons for refusing an agent's plan.
 
 use crate::validity::InvalidPlan;
 
-/// Why an agent's plan is refused: the place, as a JSON pointer (`/steps/0/tool`), and the rule in words.
+/// The reason why an agent's plan is refused: the place, as a JSON pointer (`/steps/0/tool`), and the rule in words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, strum::IntoStaticStr)]
 pub enum PlanError {
     /// It is too long, or not JSON of the form.

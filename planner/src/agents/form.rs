@@ -127,7 +127,7 @@ pub struct Resolution {
     /// The ways to look a name up, in order: `path`, `symbol`, `text`.
     #[serde_with(skip_apply)]
     pub by: Vec<String>,
-    /// Which of several matches count: `all`, `first`, or `ask` a person; all when unset.
+    /// The choice among several matches: `all`, `first`, or `ask` a person; all when unset.
     pub ambiguous: Option<String>,
 }
 

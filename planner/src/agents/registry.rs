@@ -9,7 +9,7 @@ use crate::agents::{PlanError, Role};
 use crate::plan::NodeKind;
 use crate::protocol::{Ability, AgentType};
 
-/// Which requests each type of agent answers.
+/// The requests that each type of agent answers.
 pub type Abilities = BTreeMap<AgentType, BTreeSet<Ability>>;
 /// The names of the tools of each type of agent.
 pub type ToolNames = BTreeMap<AgentType, BTreeSet<String>>;
@@ -36,7 +36,7 @@ pub struct Tool {
     /// The shell command; a step's arguments are appended, quoted.
     #[serde(default)]
     pub command: Option<String>,
-    /// Whether each step brings its own shell command.
+    /// True if each step provides its own shell command.
     #[serde(default)]
     pub takes_command: bool,
     /// The executor to which its tasks are assigned.
@@ -52,7 +52,7 @@ pub struct ToolRegistry {
     abilities: Abilities,
 }
 
-/// Why a registry is refused.
+/// The reason why a registry is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct RegistryError {
@@ -65,7 +65,7 @@ pub struct RegistryError {
 }
 
 impl ToolRegistry {
-    /// The same with other tools, lists of tools and abilities: each replaces the one of its name or type of agent.
+    /// Adds tools, lists of tools and abilities; each replaces the previous one of its name or type of agent.
     ///
     /// # Errors
     /// The first rule that is broken.
@@ -95,7 +95,7 @@ impl ToolRegistry {
         self.tools.get(name)
     }
 
-    /// The tools that a type of agent plans with, by name. It must not be shown any other.
+    /// The tools that a type of agent plans with, by name. Show it no others.
     pub fn tools_of(&self, agent: AgentType) -> impl Iterator<Item = &Tool> {
         let names = self.by_agent.get(&agent).into_iter().flatten();
         names.filter_map(|name| self.tools.get(name))

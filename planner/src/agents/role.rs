@@ -1,4 +1,4 @@
-//! Roles as data: what each type of agent may plan, use, delegate and ask.
+//! The roles as data: each type of agent with its parts of the form, tools, delegates and requests.
 
 use crate::agents::registry::RUN_COMMAND;
 use crate::plan::NodeKind;
@@ -33,9 +33,9 @@ pub struct Role {
     pub(super) parts: &'static [Part],
     /// Name, kind and description of each of its default tools.
     pub(super) tools: &'static [(&'static str, NodeKind, &'static str)],
-    /// When it plans words by rule: the agents for steps that look something up, and for others; its own tools if unset.
+    /// The agents for planning by rule: for steps that look something up, and for others. Unset to use its own tools.
     pub(super) hands_to: Option<(AgentType, AgentType)>,
-    /// Whether it changes nothing in the repository.
+    /// True if it changes nothing in the repository.
     pub(super) is_read_only: bool,
 }
 

@@ -105,7 +105,7 @@ fn number(min: u64, max: u64) -> Value {
     json!({ "type": "integer", "minimum": min, "maximum": max })
 }
 
-/// Whether a text can be the id of a step or a goal.
+/// True if a text can be the id of a step or a goal.
 pub(super) fn is_id(id: &str) -> bool {
     let is_plain = |char: char| char.is_ascii_alphanumeric() || char == '-' || char == '_';
     (1..=ID_CHARS_MAX).contains(&id.len()) && id.chars().all(is_plain)

@@ -1,4 +1,4 @@
-//! The agents of a project: which are present, what each works on, and when each made its last call.
+//! The agents of a project: their presence, their work, and the times of their last calls.
 //!
 //! A name belongs to one session at a time. If that session joins again, it resumes. If another session joins under the
 //! name, it takes over, and calls of the older session are refused. A subagent's name starts with its parent's.
@@ -60,7 +60,7 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// The same, with what it leaves out taken from an earlier profile: hooks know less of an agent than its own calls.
+    /// Fills gaps from an earlier profile: hooks know less about an agent than its own calls.
     fn or(self, known: &Self) -> Self {
         let or = |new: Vec<String>, known: &[String]| if new.is_empty() { known.to_vec() } else { new };
         Self {
@@ -106,7 +106,7 @@ pub struct Report {
     pub note: Option<String>,
 }
 
-/// Whether an agent is alive, judged by its calls.
+/// The liveness of an agent, judged by its calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
@@ -121,7 +121,7 @@ pub enum Liveness {
     Left,
 }
 
-/// What happened to the agents of a project. `epoch` is the number of the session in the project.
+/// An event of the agents of a project. `epoch` is the number of the session in the project.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "names and types say what the other fields hold")]
 pub enum AgentEvent {
@@ -154,7 +154,7 @@ pub enum AgentEvent {
     AgentLeft { agent: String, outcome: Outcome, note: String, next_step: String, at: Timestamp },
 }
 
-/// How an agent's session ended.
+/// The outcome of an agent's session.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, strum::IntoStaticStr, strum::EnumString,
 )]
@@ -198,7 +198,7 @@ pub struct Agent {
     pub epoch: u64,
     /// Its last report.
     pub report: Report,
-    /// Whether it is alive.
+    /// Its liveness.
     pub liveness: Liveness,
     /// The time of its last recorded call.
     pub seen: Timestamp,
@@ -207,13 +207,13 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Whether it holds its tasks no longer: it left, or was silent for [`LOST_AFTER`].
+    /// True if it has lost its tasks: it left, or was silent for [`LOST_AFTER`].
     #[must_use]
     pub fn is_gone(&self, now: Timestamp) -> bool {
         matches!(self.liveness, Liveness::Lost | Liveness::Left) || now.since(self.seen) >= LOST_AFTER
     }
 
-    /// Whether the log knows of a call so recent that another one is no news.
+    /// True if a call was recorded so recently that another one need not be.
     #[must_use]
     pub fn was_seen(&self, now: Timestamp) -> bool {
         self.liveness == Liveness::Alive && now.since(self.seen) < SEEN_EVERY
@@ -300,7 +300,7 @@ impl Agents {
                 Ok(events)
             }
             AgentCommand::Bury { agent, process, now } => {
-                // It may have left, or gone on in another process, since its death was noticed.
+                // It may have left, or continued in another process, since its death was noticed.
                 let found = self.agents.get(&agent).filter(|found| found.liveness != Liveness::Left);
                 let is_news = found.is_some_and(|found| found.profile.process.as_ref() == Some(&process));
                 Ok(is_news.then_some(AgentEvent::AgentLost { agent, at: now, is_dead: true }).into_iter().collect())
@@ -352,7 +352,7 @@ impl Agents {
     /// The requested name, else the name that the session holds, below its parent if it has one, else the first free one.
     ///
     /// # Errors
-    /// A name that is none, a parent that is not present, or [`CrewError::Full`].
+    /// An invalid name, an absent parent, or [`CrewError::Full`].
     pub fn name_for(
         &self,
         name: Option<String>,
@@ -363,7 +363,7 @@ impl Agents {
         if let Some(parent) = parent {
             self.present(parent)?;
         } else if let Some(own) = self.joined_as(session, None) {
-            // A session keeps its name, whatever it asks for later.
+            // A session keeps its name, whatever name it requests later.
             name.map_or(Ok(String::new()), checked)?;
             return Ok(own.to_owned());
         }
@@ -496,7 +496,7 @@ impl Handler for Agents {
             AgentEvent::AgentStuck { .. } => agent.liveness = Liveness::Stuck,
             AgentEvent::AgentLost { is_dead, .. } => {
                 agent.liveness = Liveness::Lost;
-                // It may go on by another process, such as its hooks; the old one proves nothing any more.
+                // It may continue through another process, such as its hooks; the old one no longer proves its life.
                 agent.profile.process = agent.profile.process.take().filter(|_| !is_dead);
             }
             AgentEvent::AgentLeft { .. } => agent.liveness = Liveness::Left,
@@ -518,7 +518,7 @@ impl Handler for Agents {
 }
 
 impl AgentEvent {
-    /// The agent that it is about, and when it happened.
+    /// The agent that the event concerns, and its time.
     #[must_use]
     pub fn of_agent(&self) -> Option<(&str, Timestamp)> {
         match self {

@@ -42,7 +42,7 @@ pub enum Wanted {
 pub struct Ask {
     /// The agent.
     pub agent: String,
-    /// What it wants.
+    /// The kind of answer wanted.
     #[serde(default)]
     pub wanted: Wanted,
     /// The question, in its words.
@@ -54,7 +54,7 @@ pub struct Ask {
     pub task: Option<String>,
 }
 
-/// What happened to a question.
+/// An event of the questions of a project.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "names and types say what the other fields hold")]
 pub enum AskEvent {
@@ -76,7 +76,7 @@ pub struct Answer {
     pub by: String,
     /// The answer, in their words.
     pub text: String,
-    /// For a permission: whether it is granted.
+    /// For a permission: true if granted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_granted: Option<bool>,
 }

@@ -1,7 +1,7 @@
-//! Tasks that are held at the same time and touch the same files.
+//! Detects tasks that are held at the same time and touch the same files.
 //!
-//! It sees what tasks say that they work on, not what they do: the patterns that a task declares, else the files that it
-//! mentions. It warns and never blocks.
+//! It looks at the stated files of a task, not at its real changes: the declared patterns, or else the mentioned files.
+//! It warns, and never blocks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,25 +20,25 @@ use crate::plan::{NodeKind, TaskId, is_within};
 pub const STREAM: &str = "conflicts";
 /// The most holders that a conflict names.
 pub const HOLDERS_MAX: usize = 16;
-/// The most patterns of a task; what it names beyond is not looked at.
+/// The most patterns of a task that are compared.
 pub const PATTERNS_MAX: usize = 64;
-/// The most names of a task that are looked at for its patterns: many may come to the same.
+/// The most names in a task that are examined for patterns: several may give the same pattern.
 pub const NAMES_MAX: usize = 4 * PATTERNS_MAX;
-/// The most that all patterns of a task may cost, in steps; a pattern beyond it is not looked at.
+/// The total cost of a task's patterns, in steps; further patterns are ignored.
 pub const PATTERN_STEPS_MAX: usize = 8_192;
 
-/// What happened to a conflict.
+/// An event of a conflict.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ConflictEvent {
-    /// A task has begun while others hold what it touches.
+    /// A task was claimed while others hold overlapping files.
     ConflictDetected {
         /// Its number in the project: 1, 2, 3 ...
         conflict: u64,
-        /// The first two patterns that overlap, as one when they are the same.
+        /// The first two overlapping patterns, or one if they are the same.
         pattern: String,
         /// The newcomer, then the others in the order of their claims; at most [`HOLDERS_MAX`].
         holders: Vec<Holder>,
-        /// How many there are.
+        /// The number of all holders.
         n_holders: u64,
     },
     /// The newcomer, or the last of the others, no longer holds its task.
@@ -47,7 +47,7 @@ pub enum ConflictEvent {
         conflict: u64,
         /// The task whose end resolved it.
         by: TaskRef,
-        /// The type of the event that ended it: `TaskCompleted`.
+        /// The type of the event that resolved it: `TaskCompleted`.
         resolution: String,
     },
 }
@@ -64,13 +64,13 @@ pub struct TaskRef {
 }
 
 impl TaskRef {
-    /// True when one of the two is done within the other: what it touches is touched for that.
+    /// True if one task is carried out within the other, so that both touch the same files on purpose.
     fn is_one_with(&self, other: &Self) -> bool {
         is_within(&self.plan, &other.plan, other.task) || is_within(&other.plan, &self.plan, self.task)
     }
 }
 
-/// A task in a conflict, and who is at it.
+/// A task in a conflict, and its holder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "names and types say what the other fields hold")]
 pub struct Holder {
@@ -81,21 +81,21 @@ pub struct Holder {
     pub patterns: Vec<String>,
 }
 
-/// The conflict detector. It knows the dispatched tasks that have not ended, and the open conflicts.
+/// The conflict detector. It tracks dispatched tasks that have not ended, and open conflicts.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Conflicts {
     #[serde(with = "As::<Seq<(Same, Same)>>")]
     running: Tasks,
     projects: BTreeMap<String, Project>,
-    /// Claims so far; the last one's number.
+    /// The number of claims so far.
     n_claims: u64,
-    /// Projects in which claims have begun or ended since the last call of [`Reactor::emit`].
+    /// Projects whose claims changed since the last call of [`Reactor::emit`].
     touched: BTreeSet<String>,
-    /// The last event that was taken in.
+    /// The last event applied.
     last: Moment,
 }
 
-/// The tasks that were dispatched and have not ended.
+/// Dispatched tasks that have not ended.
 type Tasks = BTreeMap<TaskRef, Running>;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -122,24 +122,24 @@ struct Ended {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 struct Project {
     n_conflicts: u64,
-    /// By claim: the tasks that are held.
+    /// The held tasks, by claim.
     held: BTreeMap<u64, TaskRef>,
     open: BTreeMap<u64, Open>,
-    /// Claims that have begun and ended since the last call of [`Reactor::emit`].
+    /// Claims made since the last call of [`Reactor::emit`].
     begun: Vec<u64>,
     ended: Vec<Ended>,
 }
 
-/// A conflict that is not resolved.
+/// An unresolved conflict.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Open {
     newcomer: u64,
     others: BTreeSet<u64>,
     /// The tags of its events.
     pub tags: Vec<String>,
-    /// How it was detected.
+    /// The event that reported it.
     pub detected: ConflictEvent,
-    /// The last event of the append with which it began.
+    /// The last event of the append that started it.
     pub since: Moment,
 }
 
@@ -198,7 +198,7 @@ impl Reactor for Conflicts {
 }
 
 impl Conflicts {
-    /// The conflicts that are not resolved, with their projects, by project and number.
+    /// The unresolved conflicts with their projects, by project and number.
     pub fn open(&self) -> impl Iterator<Item = (&str, &Open)> {
         self.projects.iter().flat_map(|(name, project)| project.open.values().map(move |open| (name.as_str(), open)))
     }
@@ -227,7 +227,7 @@ impl Conflicts {
     }
 
     fn begin_hold(&mut self, task: &TaskRef, executor: Executor) {
-        // What the plan has taken is nobody's.
+        // A task that its plan has ended or taken back has no holder.
         let Some(running) = self.running.get_mut(task) else { return };
         self.n_claims += 1;
         let claim = self.n_claims;
@@ -256,7 +256,7 @@ impl Project {
         emitted
     }
 
-    /// Resolves the conflicts that end with a hold.
+    /// Resolves the conflicts that end with the end of a claim.
     fn resolve(&mut self, name: &str, Ended { claim, task, resolution }: &Ended) -> Vec<Emitted<ConflictEvent>> {
         let is_resolved = |_: &u64, open: &mut Open| {
             open.others.remove(claim);
@@ -270,7 +270,7 @@ impl Project {
         resolved.collect()
     }
 
-    /// The conflict of a new claim with those before it, if there is one and the claim has not ended.
+    /// The conflict between a new claim and earlier ones, if there is one and the claim has not ended.
     fn detect(&mut self, name: &str, running: &Tasks, claim: u64, since: Moment) -> Option<Emitted<ConflictEvent>> {
         let newcomer = Held::of(running, self.held.get(&claim)?)?;
         let before = self.held.range(..claim).filter_map(|(claim, task)| {
@@ -305,7 +305,7 @@ impl Project {
     }
 }
 
-/// A task that is held.
+/// A held task.
 struct Held<'a> {
     task: &'a TaskRef,
     running: &'a Running,
@@ -318,7 +318,7 @@ impl<'a> Held<'a> {
         Some(Self { task, running, executor: &running.hold.as_ref()?.executor })
     }
 
-    /// The places of the patterns on both sides that overlap, and the first two of them in words.
+    /// The indexes of the overlapping patterns on both sides, and the first overlapping pair as text.
     fn overlap(&self, other: &Self) -> Option<(BTreeSet<usize>, BTreeSet<usize>, String)> {
         if !self.running.writes && !other.running.writes {
             return None;
@@ -348,13 +348,13 @@ fn both(a: &str, b: &str) -> String {
     if a == b { a.to_owned() } else { format!("{} <-> {}", a.min(b), a.max(b)) }
 }
 
-/// False of a task that is marked `(reads only)`, and of one without a command of a kind that only looks.
+/// False for a task marked `(reads only)`, and for a task without a command whose kind only reads.
 fn writes(kind: NodeKind, parameters: &TaskInput) -> bool {
     let only_looks = matches!(kind, NodeKind::Retrieval | NodeKind::Analysis) && parameters.command.is_none();
     !parameters.reads_only && !only_looks
 }
 
-/// What a task says that it works on: what it declares, else what it mentions.
+/// The patterns of the files that a task declares, or else mentions.
 fn patterns_of(parameters: &TaskInput) -> Vec<Pattern> {
     let mut declared = parameters.files.iter().map(|file| file.trim()).filter(|file| !file.is_empty()).peekable();
     let attached = parameters.attachments.iter().filter_map(|attachment| attachment.kind.path());

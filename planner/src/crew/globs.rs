@@ -1,12 +1,11 @@
-//! Patterns of paths, and whether some path is matched by both of two. It never looks at a file system.
+//! Patterns of paths, and whether two of them overlap. File systems are never read.
 //!
 //! A pattern is a path with `*` and `?` (within a name), `[a-z]`, `[!a]`, `{a,b}` and `**` (any number of folders). It
-//! also covers everything below what it matches, unless its last name ends as files do (`*.rs`): else `**/*.rs` would
-//! overlap with every file, in case that is a folder. Names that begin with a full stop are names like any other. Letters
-//! in upper and lower case differ. Backslashes separate, as slashes do.
+//! also covers everything below its matches, unless its last name has a file ending (`*.rs`): otherwise `**/*.rs` would
+//! overlap with every file, in case a match is a folder. Names that begin with a full stop are ordinary names. Case
+//! matters. A backslash separates like a slash.
 //!
-//! A pattern that passes a limit stands for the whole folder that it names before its first wildcard, so it never
-//! overlaps with less than was written.
+//! A pattern that exceeds a limit is widened to the folder before its first wildcard, so overlaps are never missed.
 
 use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange};
 use serde::{Deserialize, Serialize};
@@ -18,33 +17,33 @@ use crate::text::truncate;
 pub const GLOB_BYTES_MAX: usize = 512;
 /// The most patterns that `{a,b}` makes of one.
 pub const GLOB_ALTERNATIVES_MAX: usize = 64;
-/// The most names that are looked at in a path.
+/// The most names of a path that are compared.
 pub const GLOB_COMPONENTS_MAX: usize = 64;
 
-/// A pattern, as it is compared.
+/// A pattern in the form that is compared.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Pattern {
     shown: String,
-    /// Its alternatives, without `{}`. The last part of each is `None`, for everything below, except for files. The first
-    /// part of an absolute path is a name without characters.
+    /// Its alternatives, without `{}`. The last part of each is `None`, for everything below, except for files. An
+    /// absolute path starts with an empty name.
     ways: Vec<Vec<Option<Name>>>,
 }
 
-/// A name in a path: what each of its characters may be; `None` is any number of characters. In place of a name, `None` is
-/// any number of folders.
+/// A name in a path: the set of allowed characters at each place; `None` matches any number of characters. In place of
+/// a name, `None` matches any number of folders.
 type Name = Vec<Option<Chars>>;
 
-/// What one character may be.
+/// The characters allowed at one place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 enum Chars {
     One(char),
-    /// One of these, as sorted ranges that do not touch; perhaps of none.
+    /// One of these, as sorted, disjoint ranges; possibly empty.
     OneOf(Vec<(char, char)>),
 }
 
 impl Pattern {
-    /// The pattern that is `written`, as seen from `folder` if it is relative. Dots are resolved by the text alone.
+    /// The pattern `written`, relative to `folder` unless it is absolute. Dots are resolved in the text alone.
     pub fn new(folder: Option<&str>, written: &str) -> Self {
         let is_relative = !written.starts_with(['/', '~']);
         let text = match folder.filter(|_| is_relative) {
@@ -56,7 +55,7 @@ impl Pattern {
         Self::of(written, &alternatives)
     }
 
-    /// True of a pattern that passes no limit.
+    /// True if the pattern is within all limits.
     pub fn fits(written: &str) -> bool {
         let is_short = |text: &String| text.split('/').count() <= GLOB_COMPONENTS_MAX;
         expand(written).is_some_and(|alternatives| alternatives.iter().all(is_short))
@@ -84,24 +83,24 @@ impl Pattern {
         &self.shown
     }
 
-    /// What comparing it costs at the most, in steps: a comparison of two takes the product.
+    /// The greatest cost of a comparison, in steps; comparing two patterns costs the product.
     pub fn n_steps(&self) -> usize {
         self.ways.iter().flatten().map(|part| part.as_ref().map_or(1, Vec::len)).sum()
     }
 
-    /// True when both were written to the same effect.
+    /// True if both mean the same.
     pub fn is_same(&self, other: &Self) -> bool {
         self.ways == other.ways
     }
 
-    /// True when some path is matched by both, or is below a match of both.
+    /// True if some path matches both, or is below a match of both.
     pub fn overlaps(&self, other: &Self) -> bool {
         let meet = |own: &[_], theirs: &[_]| meet(own, theirs, is_possible, names_meet);
         self.ways.iter().any(|own| other.ways.iter().any(|theirs| meet(own, theirs)))
     }
 }
 
-/// True when any name is matched.
+/// True if the name can match at all.
 fn is_possible(name: &Name) -> bool {
     name.iter().flatten().all(Chars::is_possible)
 }
@@ -131,10 +130,10 @@ impl Chars {
     }
 }
 
-/// True when one sequence is matched by both patterns, in which `None` is any number of items: the product of the two
-/// automata, state by state. It takes `a.len() * b.len()` steps, whatever they hold.
+/// True if some sequence matches both patterns, in which `None` is any number of items. It runs the product of the two
+/// automata, in `a.len() * b.len()` steps.
 fn meet<T>(a: &[Option<T>], b: &[Option<T>], is_possible: impl Fn(&T) -> bool, meets: impl Fn(&T, &T) -> bool) -> bool {
-    // By place in `b`: whether it is reached together with the present place in `a`.
+    // By index in `b`: true if it is reached together with the current index in `a`.
     let mut reached = vec![false; b.len() + 1];
     reached[0] = true;
     for x in a {
@@ -159,7 +158,7 @@ fn meet<T>(a: &[Option<T>], b: &[Option<T>], is_possible: impl Fn(&T) -> bool, m
         }
         reached = next;
     }
-    // What is left of the other must match nothing at all.
+    // The rest of `b` must be able to match nothing.
     let n_repeating = b.iter().rev().take_while(|y| y.is_none()).count();
     reached[b.len() - n_repeating..].contains(&true)
 }
@@ -170,7 +169,7 @@ fn parts(path: &str, part: impl Fn(&str) -> Option<Name>) -> Vec<Option<Name>> {
     let mut parts = path.starts_with('/').then(|| root.clone()).into_iter().collect::<Vec<_>>();
     for name in path.split('/').filter(|name| !name.is_empty() && *name != ".") {
         match (name, parts.last()) {
-            // Above any number of folders is any number of folders, and above the root is the root.
+            // The parent of any number of folders is any number of folders, and the parent of the root is the root.
             ("..", Some(last)) if last.is_none() || *last == root => {}
             ("..", Some(last)) if *last != up => _ = parts.pop(),
             ("..", Some(_) | None) => parts.push(up.clone()),
@@ -186,7 +185,7 @@ fn parts(path: &str, part: impl Fn(&str) -> Option<Name>) -> Vec<Option<Name>> {
     parts
 }
 
-/// The folder that a pattern names before its first wildcard, as far as it may be long.
+/// The folder before a pattern's first wildcard, cut to the maximum length.
 fn widened(text: &str) -> &str {
     let end = text.floor_char_boundary(GLOB_BYTES_MAX);
     let end = text[..end].find(['*', '?', '[', '{']).unwrap_or(end);
@@ -196,7 +195,7 @@ fn widened(text: &str) -> &str {
     text[..end].rfind('/').map_or("", |slash| &text[..=slash])
 }
 
-/// The patterns without `{}` that one stands for; nothing when a limit is passed.
+/// The alternatives of a pattern, without `{}`; `None` beyond a limit.
 fn expand(text: &str) -> Option<Vec<String>> {
     if text.len() > GLOB_BYTES_MAX {
         return None;
@@ -217,8 +216,7 @@ fn expand(text: &str) -> Option<Vec<String>> {
     Some(done)
 }
 
-/// The first `{a,b}`: where it begins and ends, and its choices. Braces without a comma, or without a partner, are
-/// characters.
+/// The first `{a,b}`: its start, its end and its choices. Braces without a comma or a partner are literal.
 fn first_group(text: &str) -> Option<(usize, usize, Vec<&str>)> {
     for (start, _) in text.match_indices('{') {
         let (mut depth, mut choice_start, mut choices) = (0_usize, start + 1, Vec::new());
@@ -265,11 +263,11 @@ fn chars(name: &str) -> Name {
     chars
 }
 
-/// What follows a `[` up to its `]`, and how long that is; nothing when it is never closed.
+/// The characters after a `[` up to its `]`, and the length; `None` if it is never closed.
 fn class(chars: &[char]) -> Option<(Chars, usize)> {
     let is_negated = matches!(chars.first(), Some('!' | '^'));
     let first = usize::from(is_negated);
-    // A bracket that comes first is a character.
+    // A bracket in first place is literal.
     let end = first + 1 + chars.get(first + 1..)?.iter().position(|char| *char == ']')?;
     let (mut class, mut at) = (ClassUnicode::empty(), first);
     while at < end {
@@ -286,7 +284,7 @@ fn class(chars: &[char]) -> Option<(Chars, usize)> {
     Some((without_slash(class), end + 1))
 }
 
-/// One of these characters, as far as a name can have them.
+/// The set without the slash, which no name contains.
 fn without_slash(mut class: ClassUnicode) -> Chars {
     class.difference(&ClassUnicode::new([ClassUnicodeRange::new('/', '/')]));
     Chars::OneOf(class.ranges().iter().map(|range| (range.start(), range.end())).collect())

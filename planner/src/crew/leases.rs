@@ -1,4 +1,4 @@
-//! Leases on files: who may change what in a repository, and until when.
+//! Leases on files: permission for an agent to change files of a repository for a limited time.
 //!
 //! The leases of all worktrees of a repository are one aggregate, so of any number of overlapping requests from one worktree
 //! exactly one wins. Files of another worktree are other files until they are merged: an overlap there is granted and
@@ -44,17 +44,17 @@ pub const RENEWAL: Duration = Duration::from_secs(60);
 /// A lease.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lease {
-    /// Who holds it.
+    /// The holder.
     pub holder: Holder,
-    /// What it is on.
+    /// The leased files.
     pub target: Target,
-    /// Whether it excludes overlapping leases of others.
+    /// True if it excludes overlapping leases of others.
     pub is_exclusive: bool,
     /// How long a renewal keeps it live.
     pub ttl: Duration,
     /// When it ends, unless it is renewed.
     pub until: Timestamp,
-    /// Why.
+    /// The reason for it.
     pub reason: String,
     /// Its task.
     pub task: Option<String>,
@@ -172,7 +172,7 @@ impl Leases {
         lease.into_iter().chain(waiting).min()
     }
 
-    /// Whether a renewal would be recorded now.
+    /// True if a renewal would be recorded now.
     #[must_use]
     pub fn renewal_is_due(&self, agent: &str, now: Timestamp) -> bool {
         let mut shortest = self.of_agent(agent).filter(|(_, lease)| now <= lease.until).map(|(_, lease)| lease.ttl);
@@ -328,7 +328,7 @@ impl Leases {
         request
     }
 
-    /// What blocks a request: live leases, and requests that have waited longer.
+    /// The obstacles to a request: live leases, and requests that have waited longer.
     fn blocked(&self, request: &Request, waiting: Option<u64>, now: Timestamp) -> Vec<Blocked> {
         let mut blocked =
             self.in_the_way(&request.holder, &request.targets, request.is_exclusive, request.is_strict, now);
@@ -529,7 +529,8 @@ fn drop_from(index: &mut BTreeMap<String, BTreeSet<u64>>, key: &str, number: u64
     }
 }
 
-/// Whether another's lease excludes an overlapping one: one of the two is exclusive, and the other holder is no parent.
+/// True if another holder's lease excludes an overlapping one: one of the two is exclusive, and the holder is no
+/// parent.
 fn excludes(holder: &Holder, other: &Holder, one_is_exclusive: bool) -> bool {
     one_is_exclusive && !is_below(&holder.agent, &other.agent)
 }

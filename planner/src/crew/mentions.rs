@@ -1,17 +1,17 @@
-//! Which paths and patterns of files a text mentions. It never looks whether they exist.
+//! Extracts the paths and file patterns that a text mentions, without checking whether they exist.
 //!
-//! A word is one when it has a slash, an ending that files have, a `*`, or a full stop in front, and three characters or
-//! more. URLs, versions, e-mail addresses, options of commands and pairs such as "and/or" are none, and neither are
-//! devices and installed programs, which every command may name.
+//! A word counts if it has a slash, a file ending, a `*` or a leading full stop, and at least three characters. URLs,
+//! versions, e-mail addresses, command options and pairs such as "and/or" do not count, nor do devices and installed
+//! programs, which any command may name.
 
 use std::collections::BTreeSet;
 
 use crate::paths::{file_ref, without_line};
 
 const CHARS_MIN: usize = 3;
-/// The longest word that is looked at, in bytes, with the marks around it.
+/// The longest word that is examined, in bytes, including the marks around it.
 const WORD_BYTES_MAX: usize = 4_096;
-/// Whatever begins so belongs to the machine.
+/// Prefixes of paths that belong to the machine.
 const MACHINE: [&str; 6] = ["/dev/", "/proc/", "/sys/", "/bin/", "/sbin/", "/usr/"];
 /// Words that a slash joins in prose.
 const PAIRS: [&str; 26] = [
@@ -19,7 +19,7 @@ const PAIRS: [&str; 26] = [
     "output", "read", "write", "client", "server", "tcp", "ip", "in", "out", "either",
 ];
 
-/// The paths and patterns that a text mentions, in that order, each once. The text is read as far as they are asked for.
+/// The paths and patterns that a text mentions, in order, each once. The iterator is lazy.
 pub fn mentioned_files(text: &str) -> impl Iterator<Item = &str> {
     let mut known = BTreeSet::new();
     let words = words(text).filter(|word| word.len() <= WORD_BYTES_MAX);
@@ -27,7 +27,7 @@ pub fn mentioned_files(text: &str) -> impl Iterator<Item = &str> {
     paths.filter(move |path| is_file(path) && known.insert(*path))
 }
 
-/// The text cut at white space, at the marks of the shell and of quotations, and at commas outside of braces.
+/// Splits the text at white space, shell signs, quotation marks, and commas outside braces.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0_usize;
     text.split(move |char: char| {
@@ -51,7 +51,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Without the marks around it; brackets that a pattern needs stay, and so does the full stop of a hidden file.
+/// Removes the marks around a word, but keeps the brackets of a pattern and the full stop of a hidden file.
 fn without_marks(word: &str) -> &str {
     let mut word = word.trim_start_matches([',', ';', ':', '!', '?']);
     let count = |char: char| word.matches(char).count();
@@ -104,7 +104,7 @@ fn has_slash(word: &str) -> bool {
     }
 }
 
-/// True of `and/or`, `w/o`, `n/a`, `1/2`.
+/// True for `and/or`, `w/o`, `n/a`, `1/2`.
 fn is_pair(word: &str) -> bool {
     let Some((first, second)) = word.split_once('/') else { return false };
     let is_word = |half: &str| {

@@ -62,7 +62,7 @@ pub struct Message {
     pub from: Sender,
     /// The recipients.
     pub to: BTreeSet<String>,
-    /// What it is about, in one line.
+    /// The subject, in one line.
     pub subject: String,
     /// The text.
     pub body: String,
@@ -71,7 +71,7 @@ pub struct Message {
     /// How urgent it is.
     #[serde(default)]
     pub importance: Importance,
-    /// Whether each recipient is to acknowledge it.
+    /// True if each recipient has to acknowledge it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub needs_ack: bool,
 }
@@ -95,7 +95,7 @@ impl Sender {
     }
 }
 
-/// What happened to messages.
+/// An event of messages.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "names and types say what the other fields hold")]
 pub enum MessageEvent {
@@ -132,9 +132,9 @@ pub struct Open {
     pub from: Sender,
     pub subject: String,
     pub importance: Importance,
-    /// Who has not read it.
+    /// The agents that have not read it.
     pub unread: BTreeSet<String>,
-    /// Who has not acknowledged it.
+    /// The agents that have not acknowledged it.
     pub unacked: BTreeSet<String>,
     /// When it was sent.
     pub at: Timestamp,
@@ -162,7 +162,7 @@ impl Messages {
         self.unread.get(agent).into_iter().flatten().copied()
     }
 
-    /// How many unread messages it has not been notified of.
+    /// The number of unread messages it has not been notified of.
     #[must_use]
     pub fn n_new(&self, agent: &str) -> usize {
         let offered = self.offered.get(agent).copied().unwrap_or_default();
@@ -288,7 +288,7 @@ impl Handler for Messages {
                 if let Some(open) = self.open.get_mut(message) {
                     open.unacked.remove(agent);
                 }
-                // Who acknowledges it has read it.
+                // An acknowledged message has been read.
                 self.read(agent, *message);
             }
         }

@@ -1,7 +1,7 @@
-//! Processes that react to the log as pure functions of it: they fold what others append and say what follows.
+//! Processes that react to the log as pure functions of it: they fold the events of others and emit their own.
 //!
-//! What a process says depends on the log up to its cause alone, so any host may take over from any other, and a
-//! repeated reaction is recognised by its ids. Nothing here reads a log, appends, or looks at what it has said before.
+//! The output of a process depends only on the log up to its cause, so any host may take over from any other, and
+//! repeated reactions are recognised by their ids. Nothing here reads a log, appends, or depends on earlier output.
 
 pub mod agents;
 pub mod asks;
@@ -18,65 +18,64 @@ pub use self::refusal::CrewError;
 
 use crewlog_mq::{Error, Query, Recorded, Snapshot};
 
-/// The aggregate of what is emitted about work without a project.
+/// The aggregate for events about work without a project.
 pub const NO_PROJECT: &str = "-";
 
 const PROJECT_TAG: &str = "project:";
 
-/// A fold of the whole log, kept in snapshots for its readers.
+/// A fold of the whole log, stored in snapshots for its readers.
 pub trait Projection: Default + Send + Snapshot {
-    /// Takes in one event; events that do not concern it are passed over.
+    /// Applies one event; irrelevant events are ignored.
     ///
     /// # Errors
-    /// [`Error::Decode`] for an event that cannot be read; nothing has changed, and it can be passed over.
+    /// [`Error::Decode`] for an unreadable event; the state is unchanged, and the event can be skipped.
     fn handle(&mut self, recorded: &Recorded) -> Result<(), Error>;
 
-    /// The events that matter to a reader who has no snapshot: where most do not, an index finds these.
+    /// Selects the relevant events for a reader without a snapshot, so that an index can find them.
     fn from_scratch() -> Query {
         Query::all()
     }
 
-    /// Called after the last event of each append by readers, who append nothing.
+    /// Readers, which append nothing, call it after the last event of each append.
     fn end_append(&mut self) {}
 }
 
 /// A process that folds the events of others and derives its own events from them.
 ///
-/// [`Reactor::emit`] is called after the last event of each append and never between: an append is atomic, so half of
-/// it is no state of the log. What it then emits has that last event as its cause.
+/// [`Reactor::emit`] is called only after the last event of each append: an append is atomic, so half of it is not a
+/// state of the log. The emitted events have that last event as their cause.
 ///
-/// Its state is kept in snapshots, so it is what the next host goes on with: it holds all on which its answers depend, and
-/// no more.
+/// Snapshots pass its state on to the next host, so it must hold everything that the output depends on, and no more.
 pub trait Reactor: Projection {
-    /// What it says.
+    /// The type of its events.
     type Event: crewlog_mq::Event;
     /// Its name, from which the ids of its events derive.
     const NAME: &'static str;
     /// The stream that it appends to. An aggregate of it is a project.
     const STREAM: &'static str;
 
-    /// What follows from all that was taken in since the last call, by project.
+    /// The consequences of all events applied since the last call, by project.
     fn emit(&mut self) -> Vec<Emitted<Self::Event>>;
 }
 
-/// One thing that a process says.
+/// An event emitted by a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Emitted<E> {
-    /// The project; [`NO_PROJECT`] when none is known.
+    /// The project; [`NO_PROJECT`] if unknown.
     pub project: String,
-    /// What.
+    /// The event.
     pub event: E,
     /// The tags of the event.
     pub tags: Vec<String>,
 }
 
-/// The project that an event belongs to, by its tags.
+/// The project in the tags of an event.
 fn project_of(recorded: &Recorded) -> &str {
     let mut named = recorded.tags.iter().filter_map(|tag| tag.strip_prefix(PROJECT_TAG));
     named.find(|project| !project.is_empty()).unwrap_or(NO_PROJECT)
 }
 
-/// The tag of a project, when it is known.
+/// The tag of a project, if known.
 fn project_tag(project: &str) -> Option<String> {
     (project != NO_PROJECT).then(|| format!("{PROJECT_TAG}{project}"))
 }

@@ -1,8 +1,8 @@
-//! Why agents, leases, messages and questions refuse a command.
+//! Reasons for which agents, leases, messages and questions refuse a command.
 
 use super::leases::Blocked;
 
-/// Why a command is refused: one variant for each thing that the caller may do about it. Nothing has changed.
+/// The reason for a refusal: one variant for each reaction of the caller. The state is unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say it")]
 pub enum CrewError {

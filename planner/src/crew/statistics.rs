@@ -1,8 +1,8 @@
-//! Statistics of each project: how many tasks ended and how, by which executor, and how long they took.
+//! Statistics of each project: numbers of ended tasks by outcome and executor, and their durations.
 //!
-//! A dispatched task, unless it is a question, counts each time its plan records an end. A failed task that is
-//! retried and completes has failed once and completed once. Undo tasks do not count, nor do tasks that a sub-plan carries
-//! out: the tasks of the sub-plan count.
+//! A dispatched task that is not a question counts each time its plan records an end: a failed task that is retried and
+//! completes counts once as failed and once as completed. Undo tasks do not count, nor do delegated tasks: the tasks of
+//! the sub-plan count instead.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,10 +14,10 @@ use super::{Emitted, Projection, Reactor, project_of, project_tag};
 use crate::claim::{self, TaskEvent};
 use crate::event::{self, Event, Outcome, PlannerCmd, TaskStatus};
 
-/// The stream of figures.
+/// The stream of statistics.
 pub const STREAM: &str = "statistics";
 
-/// The most active executor of a project in which nothing has ended.
+/// The most active executor of a project without ended tasks.
 const UNKNOWN: &str = "unknown";
 /// Between the ends of plans, statistics are appended once for this many ended tasks.
 pub const TASKS_PER_PROJECTION: u64 = 50;
@@ -40,15 +40,15 @@ pub struct Figures {
     pub failed: u64,
     /// Tasks that executors hold now.
     pub active: u64,
-    /// `completed` among `completed` and `failed`, of a hundred; 0 when there is none.
+    /// Percentage of completed among ended tasks; 0 without any.
     pub success_rate: f64,
-    /// Of completed tasks: from the first claim to the end, in milliseconds; 0 when there is none.
+    /// Mean time of completed tasks from the first claim to the end, in milliseconds; 0 without any.
     pub mean_duration_ms: u64,
-    /// Of completed plans: how many tasks they have.
+    /// Mean number of tasks in completed plans.
     pub mean_steps: f64,
-    /// Of completed tasks: how many dispatches executors took.
+    /// Mean number of claimed dispatches of completed tasks.
     pub mean_iterations: f64,
-    /// The executor with most completed and failed tasks, the first by name of several; `unknown` when there is none.
+    /// The executor with the most ended tasks, on a tie the first by name; `unknown` without any.
     pub most_active_executor: String,
 }
 
@@ -62,14 +62,14 @@ impl Default for Figures {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Statistics {
     projects: BTreeMap<String, Project>,
-    /// Projects in which something happened since the last call of [`Reactor::emit`].
+    /// Projects with changes since the last call of [`Reactor::emit`].
     touched: BTreeSet<String>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 struct Project {
     sums: Sums,
-    /// By the task's aggregate: tasks that were dispatched and have not ended.
+    /// Dispatched tasks that have not ended, by the task's aggregate.
     tasks: BTreeMap<String, Task>,
     projected: Figures,
     n_ended_since: u64,
@@ -82,12 +82,12 @@ struct Sums {
     completed: u64,
     failed: u64,
     active: u64,
-    /// Completed tasks that were claimed, and how long they took together.
+    /// Completed tasks that were claimed, and their total duration.
     n_timed: u64,
     duration_us: u128,
-    /// Dispatches of completed tasks that executors took.
+    /// Claimed dispatches of completed tasks.
     iterations: u64,
-    /// Completed plans, and their tasks.
+    /// Completed plans, and their number of tasks.
     plans: u64,
     steps: u64,
     by_executor: BTreeMap<String, u64>,
@@ -97,7 +97,7 @@ struct Sums {
 struct Task {
     first_claim: Option<Timestamp>,
     executor: Option<String>,
-    /// The last dispatch that an executor took, and how many did.
+    /// The last claimed dispatch, and the number of claimed dispatches.
     attempt: u32,
     iterations: u64,
     is_running: bool,
@@ -161,7 +161,7 @@ impl Statistics {
         self.projects.iter().map(|(name, project)| (name.as_str(), project.sums.figures()))
     }
 
-    /// The statistics of a project; zeros for one without plans.
+    /// The statistics of a project; zeros if it has no plans.
     pub fn of(&self, project: &str) -> Figures {
         self.projects.get(project).map(|project| project.sums.figures()).unwrap_or_default()
     }
@@ -187,7 +187,7 @@ impl Project {
         }
     }
 
-    /// Tasks that were never dispatched do not count, whatever their boxes say.
+    /// Tasks that were never dispatched do not count, even if their boxes are ticked.
     fn update(&mut self, aggregate_id: &str, status: TaskStatus, now: Timestamp) {
         let Some(task) = self.tasks.get_mut(aggregate_id) else { return };
         if status == TaskStatus::Running {
@@ -263,11 +263,11 @@ impl Sums {
     }
 }
 
-/// `whole / parts` to two decimals, halves away from zero; 0 of no parts. The same on every machine, since only
-/// the last step leaves the integers.
+/// `whole / parts` with two decimals, rounded half away from zero; 0 if there are no parts. Integer arithmetic up to
+/// the last step makes the result the same on every machine.
 fn ratio(whole: u64, parts: u64) -> f64 {
     let hundredths = rounded(u128::from(whole) * 100, u128::from(parts));
-    // A u32 is exact as an f64, and a mean above the greatest is of no use to anybody.
+    // A u32 converts to f64 exactly, and larger means are meaningless.
     f64::from(u32::try_from(hundredths).unwrap_or(u32::MAX)) / 100.0
 }
 

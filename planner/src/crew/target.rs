@@ -22,7 +22,7 @@ pub struct Target {
     pub is_pattern: bool,
 }
 
-/// Why a text is no target.
+/// The reason why a text is not a valid target.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say it")]
 pub enum TargetError {
@@ -46,7 +46,8 @@ impl Target {
     /// A file or folder; wildcard characters are literal.
     ///
     /// # Errors
-    /// A [`TargetError`] for what is empty, has control characters, leaves the repository, is all of it, or is too long.
+    /// A [`TargetError`] for a path that is empty, too long or the whole repository, leaves it, or has control
+    /// characters.
     pub fn literal(path: &str) -> Result<Self, TargetError> {
         Self::new(path, false)
     }
@@ -104,17 +105,17 @@ impl Target {
         }
     }
 
-    /// Whether some path is matched by both, or is below a match of both.
+    /// True if some path matches both, or is below a match of both.
     #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {
         let is_in = |path: &str, folder: &str| folder.is_empty() || is_below(path, folder);
-        // Most targets are far from each other, and patterns take long to make.
+        // Most targets are far apart, and creating patterns is slow.
         let are_near = is_in(self.stem(), other.stem()) || is_in(other.stem(), self.stem());
         are_near && self.pattern().overlaps(&other.pattern())
     }
 }
 
-/// The names of a path after `.` and `..`; nothing if it leaves its root.
+/// The names of a path after resolving `.` and `..`; `None` if it leaves its root.
 fn resolved(path: &str) -> Option<Vec<&str>> {
     let mut names = Vec::new();
     for name in path.split('/') {

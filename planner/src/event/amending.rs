@@ -10,7 +10,7 @@ use crate::plan::{FailurePolicy, NodeKind, TaskId, TaskPlan};
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "names and types say what the other fields hold")]
 pub enum Amendment {
-    /// Add the tasks of a text, which is read like that of a plan. Their numbers follow the highest that the plan has had.
+    /// Add the tasks of a text, which is parsed like a plan file. Their numbers follow the highest number used so far.
     Add {
         text: String,
         /// Dependencies of the text's first tasks.
@@ -23,14 +23,14 @@ pub enum Amendment {
     /// Skip a task so that its dependents no longer wait for it. A running task is stopped.
     Skip {
         task: TaskId,
-        /// Whether its dependents inherit its unfinished dependencies.
+        /// True if its dependents inherit its unfinished dependencies.
         keeps_order: bool,
     },
     /// Replace the dependencies of a task.
     Reorder { task: TaskId, after: Vec<TaskId> },
     /// Mark a task as done by a person before it started.
     Done { task: TaskId },
-    /// Replace the text of the plan's file, from which the other amendments follow.
+    /// Replace the text of the plan's file, the source of the other amendments.
     Source { text: String },
     /// Set whole definitions that another program proposes; a number above all others is a new task.
     Define { tasks: Vec<TaskPlan> },
@@ -59,9 +59,9 @@ pub enum Edit {
 #[expect(missing_docs, reason = "the others are the fields of the settings")]
 pub enum Setting {
     Parallelism(usize),
-    /// Without a limit of its own when unset.
+    /// No separate limit when unset.
     ParallelismOfKind(NodeKind, Option<usize>),
-    /// Without a limit of its own when unset.
+    /// No separate limit when unset.
     ParallelismOfExecutor(String, Option<usize>),
     OnFailure(FailurePolicy),
     RetriesMax(u32),

@@ -21,7 +21,7 @@ pub enum Command {
         attachments: Vec<Attachment>,
         #[serde(skip)]
         config: PlannerConfig,
-        /// Whether to ignore the order of lists.
+        /// True to ignore the order of lists.
         parallel: bool,
     },
     /// Accept a plan from a model, an agent or another program.
@@ -33,7 +33,7 @@ pub enum Command {
         #[serde(skip)]
         config: PlannerConfig,
     },
-    /// Continue another plan's history, which has been folded before, as a plan of its own.
+    /// Turn the folded history of another plan into a new plan that continues it.
     Fork {
         #[serde(skip)]
         parent: String,
@@ -48,11 +48,11 @@ pub enum Command {
         /// Applied before any task starts.
         amendments: Vec<Amendment>,
     },
-    /// Give this position of the plan's history a name.
+    /// Name this position of the plan's history.
     NameCheckpoint { name: String },
     /// React to the report of an executor or a person.
     HandleExecutorEvent(ExecutorEvent),
-    /// Go on from the present state.
+    /// Continue from the current state.
     Continue,
     /// Set the timers that have no due time yet. `now` is log time.
     SetTimers { now: Timestamp },
@@ -74,11 +74,11 @@ pub enum Command {
     Cancel { task: Option<TaskId>, reason: String },
     /// Start no task until resumed.
     Pause { reason: String },
-    /// Go on after a pause.
+    /// Continue after a pause.
     Resume,
     /// Start no task while the parent plan is paused.
     PauseFromParent { reason: String },
-    /// Go on if the last pause came from the parent plan.
+    /// Continue if the last pause came from the parent plan.
     ResumeFromParent,
     /// Cancel the plan once because its task in the parent plan has ended.
     CancelFromParent { reason: String },
@@ -109,7 +109,7 @@ pub enum Command {
         #[serde(skip)]
         further: String,
     },
-    /// Retry a task now that waits for the delay of its retry.
+    /// Retry now a task that waits for its retry delay.
     RetryNow { task: TaskId },
     /// Reopen an ended task and the tasks skipped because of it; if unset, all failed, timed-out and cancelled tasks.
     Retry { task: Option<TaskId> },
@@ -121,7 +121,7 @@ pub enum Command {
     },
     /// Change the settings of the plan in this order, all or none.
     Configure { changes: Vec<Setting>, reason: String },
-    /// Neither start nor retry a task until it is resumed. A running task goes on.
+    /// Do not start or retry a task until it is resumed. A running task continues.
     PauseTask { task: TaskId, reason: String },
     /// Resume a paused task.
     ResumeTask { task: TaskId },

@@ -13,13 +13,13 @@ use crate::plan::{FailurePolicy, NodeKind};
 pub struct PlannerConfig {
     /// The instruction at the start of each prompt.
     pub system_prompt: String,
-    /// What compaction keeps.
+    /// Selects the details that compaction keeps.
     pub profile: Profile,
     /// The most tokens of a prompt, the task and its context together.
     pub token_budget: usize,
     /// The most characters of an error that the plan keeps.
     pub error_char_limit: usize,
-    /// Tasks that may run at once: of those with a command, and again of those without.
+    /// The most tasks that run at once, separately for tasks with and without a command.
     pub parallelism: usize,
     /// The policy for tasks without one of their own.
     pub on_failure: FailurePolicy,
@@ -29,7 +29,7 @@ pub struct PlannerConfig {
     pub backoff_ms: u64,
     /// The longest such delay, in milliseconds.
     pub backoff_ms_max: u64,
-    /// Where the plan's commands run.
+    /// The working folder of the plan's commands.
     pub folder: Option<String>,
     /// The file that the plan was read from.
     pub file: PlanFile,
@@ -37,17 +37,17 @@ pub struct PlannerConfig {
     pub budget: Budget,
     /// Milliseconds from its first start to its end.
     pub deadline_ms: Option<u64>,
-    /// Whether a failed or cancelled plan runs the undo commands of its completed tasks.
+    /// True if a failed or cancelled plan runs the undo commands of its completed tasks.
     pub compensate: bool,
-    /// By kind: tasks that may run at once, within `parallelism`.
+    /// By kind: the most tasks that run at once, within `parallelism`.
     pub parallelism_by_kind: BTreeMap<NodeKind, usize>,
-    /// By assignee: tasks that may run at once, within `parallelism`.
+    /// By assignee: the most tasks that run at once, within `parallelism`.
     pub parallelism_by_executor: BTreeMap<String, usize>,
-    /// Which of several startable tasks starts first.
+    /// The order in which startable tasks start.
     pub order: Order,
-    /// Whether a model or the program summarizes the history.
+    /// The author of summaries: a model or the program.
     pub summaries: Summaries,
-    /// Whether the plan stays open when all its tasks have ended.
+    /// True if the plan stays open when all its tasks have ended.
     pub standing: bool,
 }
 
@@ -82,7 +82,7 @@ impl PlannerConfig {
     }
 }
 
-/// The file that a plan was read from, and how.
+/// The source file of a plan, and its format.
 #[serde_with::apply(_ => #[serde(default, skip_serializing_if = "is_default")])]
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct PlanFile {
@@ -95,7 +95,7 @@ pub struct PlanFile {
 }
 
 impl PlanFile {
-    /// How to read it.
+    /// The options for reading it.
     pub fn options(&self, parallel: bool) -> ReadOptions<'_> {
         ReadOptions { format: self.format, parallel, tag: self.tag.as_deref() }
     }
@@ -106,7 +106,7 @@ pub fn money(micros: u64) -> String {
     format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000)
 }
 
-/// Resources that were used, or may be.
+/// Resources that were used, or may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Usage {
     /// Tokens that models read.
@@ -188,7 +188,7 @@ pub enum Summaries {
     Model,
 }
 
-/// What compaction keeps.
+/// Selects the details that compaction keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Profile {

@@ -48,13 +48,13 @@ pub struct TaskInput {
     pub timeout_ms: Option<u64>,
     /// Paths and links of its input, which must exist before it begins.
     pub needs: Vec<String>,
-    /// Whether the plan limits how long its tasks run.
+    /// True if the plan limits the total time of its tasks.
     pub is_timed: bool,
     /// The most that its sub-plan may use.
     pub budget: Budget,
-    /// Whether the plan limits tokens, so that they are estimated when no provider reports them.
+    /// True if the plan limits tokens, so that they are estimated if no provider reports them.
     pub counts_tokens: bool,
-    /// Where commands run; the worker's folder when unset.
+    /// The working folder of commands; the worker's own when unset.
     pub folder: Option<String>,
     pub sub_plan: Option<SubPlan>,
     /// The task whose effects it undoes.
@@ -68,18 +68,18 @@ pub enum PlannerCmd {
     /// Run a task.
     ExecuteTask {
         node_id: TaskId,
-        /// By which executors choose.
+        /// Executors select tasks by kind.
         kind: NodeKind,
         parameters: Box<TaskInput>,
     },
-    /// Ask a person or an agent the question that the task is.
+    /// Ask a person or an agent: the task is a question.
     RequestClarification { node_id: TaskId, question: String },
 }
 
 /// The class of a failure, which decides whether the task is retried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FailureClass {
-    /// The task itself failed: retried only where the text says so.
+    /// The task itself failed: retried only if the text asks for it.
     Task,
     /// It could not be started: retried.
     NotStarted,
@@ -113,7 +113,7 @@ pub enum ExecutorEvent {
     },
     /// The executor reports its usage, once for each epoch.
     UsageReported { node_id: TaskId, attempt: u32, epoch: u64, usage: Usage },
-    /// The executor cannot go on without an answer.
+    /// The executor needs an answer to continue.
     NeedsClarification {
         node_id: TaskId,
         attempt: u32,

@@ -71,7 +71,7 @@ impl TaskStatus {
     }
 }
 
-/// How a plan ended.
+/// The outcome of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
     /// Every task completed, or was skipped as planned.
@@ -98,28 +98,28 @@ impl std::fmt::Display for QuestionId {
 pub enum Purpose {
     /// The task is the question; the answer is its result.
     Task,
-    /// An executor needs it to go on with the task.
+    /// An executor needs the answer to continue the task.
     Executor,
-    /// It decides the task's condition: yes or no.
+    /// The answer decides the task's condition: yes or no.
     Condition,
-    /// It decides what follows the task's failure: retry, done, skip, continue or stop.
+    /// The answer decides what follows the task's failure: retry, done, skip, continue or stop.
     Failure,
 }
 
-/// A timer of a plan. Its due time is in the log, and so is that it fired.
+/// A timer of a plan. The log records its due time and when it fires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Timer {
     /// The plan's deadline.
     Plan,
     /// A task's deadline.
     Task(TaskId),
-    /// When the default answer of a question counts.
+    /// The default answer of a question takes effect.
     Question(QuestionId),
-    /// When a failed task is tried again.
+    /// A failed task is retried.
     Retry(TaskId),
 }
 
-/// What happened to a plan.
+/// An event of a plan.
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "names and types say what the other fields hold")]
@@ -175,7 +175,7 @@ pub enum Event {
     UsageRecorded { task_id: TaskId, attempt: u32, epoch: u64, usage: Usage },
     /// A question was closed without an answer.
     ClarificationWithdrawn { task_id: TaskId, question_id: QuestionId, reason: String },
-    /// This position of the plan's history has a name.
+    /// Names this position of the plan's history.
     CheckpointNamed { name: String },
     /// The context is too long; a model is asked for a summary.
     CompactionRequested {
@@ -196,9 +196,9 @@ pub enum Event {
         task_id: TaskId,
         status: TaskStatus,
         result: Option<String>,
-        /// Why it failed, or ended otherwise.
+        /// The reason, if it failed or was ended early.
         error: Option<String>,
-        /// At an end: whether its dependents may run.
+        /// At an end: true if its dependents may run.
         #[serde(default)]
         unblocks: bool,
     },
@@ -243,7 +243,7 @@ pub enum Event {
     PlanCancelled { reason: String },
     /// Ended tasks are open again.
     TasksReopened { task_ids: Vec<TaskId> },
-    /// The plan has ended.
+    /// The plan ended.
     PlanningCompleted {
         /// One sentence.
         summary: String,
@@ -253,7 +253,7 @@ pub enum Event {
     },
 }
 
-/// What an event changes, for readers that need no more detail.
+/// The part of the state that an event changes, for readers that need no more detail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum About<'a> {
     /// The status of these tasks, or whether they are paused.
@@ -265,7 +265,7 @@ pub enum About<'a> {
 }
 
 impl Event {
-    /// What the event changes. Readers ask this instead of listing every event.
+    /// The part of the state that the event changes. Readers use it instead of matching every event.
     pub fn about(&self) -> About<'_> {
         match self {
             Self::TasksReopened { task_ids } => About::Tasks(task_ids),

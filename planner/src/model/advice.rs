@@ -68,8 +68,8 @@ pub fn advice_request(parameters: &ModelParameters, tasks: &[TaskPlan]) -> Resul
     Request::new(Purpose::Advice, parameters, format!("{SYSTEM}{KINDS}"), lines, Some(&schema))
 }
 
-/// The same tasks with the kinds and dependencies of the answer. Dependencies that the text writes out stay; those that
-/// only its order gave go.
+/// Applies the kinds and dependencies of the answer to the tasks. Dependencies written in the text stay; those implied
+/// by its order are removed.
 ///
 /// # Errors
 /// [`AnswerError`] when the answer has another form, does not have every task once, or its graph is not that of a plan.

@@ -91,7 +91,7 @@ struct Line {
 struct Code {
     /// The commands of the words themselves.
     own: BTreeSet<Line>,
-    /// The same, and those that arise when the agent hands its words by rule to other agents.
+    /// Those commands, and the ones that arise when the agent passes its words on to other agents by rule.
     all: BTreeSet<Line>,
 }
 

@@ -9,7 +9,7 @@ use crate::lines::At;
 use crate::plan::TaskId;
 use crate::validity::InvalidPlan;
 
-/// Why an answer is refused. Tasks are named as in the answer.
+/// The reason why an answer is refused. Tasks are named as in the answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AnswerError {
     /// It is not JSON, or JSON of another form.
@@ -24,7 +24,7 @@ pub enum AnswerError {
     /// It leaves a task out or repeats it.
     #[error("the answer needs task {0} exactly once")]
     NotOnce(String),
-    /// A text is empty or too long: which, its characters, and how many are allowed.
+    /// A text is empty or too long: its name, its length in characters, and the maximum.
     #[error("the {0} has {1} characters; it needs 1 to {2}")]
     Length(String, usize, usize),
     /// The text does not have this command of a task.

@@ -93,7 +93,7 @@ impl CallEvent {
 
 impl MqEvent for CallEvent {}
 
-/// Why a command is refused.
+/// The reason for refusing a command.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
     /// There is no request with this hash.

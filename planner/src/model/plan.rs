@@ -111,8 +111,8 @@ pub fn plan_request(parameters: &ModelParameters, text: &str) -> Result<Request,
     Request::new(Purpose::Plan, parameters, format!("{SYSTEM}{KINDS}"), quoted("text", text), Some(&schema()))
 }
 
-/// The plan of an answer. `parsed` are the tasks that the parser finds in the text, if any: a plan may have their commands
-/// and no others, and gets their settings.
+/// The plan in an answer. `parsed` are the tasks that the parser finds in the text, if any: the plan may use only their
+/// commands, and gets their settings.
 ///
 /// # Errors
 /// [`AnswerError`] when the answer has another form, has a command that is not in the text, leaves out a step with
@@ -173,7 +173,7 @@ impl ProposedTask {
         plan.priority = short(self.priority, "priority")?;
         InvalidPlan::check_limit("depends_on", self.depends_on.len(), LIST_MAX)?;
         wait_for(&mut plan, &self.depends_on, ids)?;
-        // A number is how people call a task by its place; another one would be mistaken for it.
+        // A number names a task by its place; any other number would be confused with that.
         plan.label = (!own.bytes().all(|byte| byte.is_ascii_digit())).then_some(own);
         Ok(plan)
     }

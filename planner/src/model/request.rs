@@ -114,7 +114,7 @@ pub(super) fn quoted(name: &str, text: &str) -> String {
     format!("<{name}>\n{}\n</{name}>", text.trim_end())
 }
 
-/// JSON with sorted keys, so that a request has the same bytes in a build of `serde_json` that keeps the order of keys.
+/// JSON with sorted keys, so that a request has the same bytes even if `serde_json` is built to keep the order of keys.
 pub(super) fn sorted(json: &Value) -> String {
     let mut json = json.clone();
     json.sort_all_objects();

@@ -1,4 +1,4 @@
-//! Settings of steps (retries, deadlines, undo, default answers) are read from the text also where a model plans.
+//! Takes the settings of steps (retries, deadlines, undo, default answers) from the text, even if a model plans.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -6,17 +6,17 @@ use std::collections::BTreeSet;
 use super::answer::AnswerError;
 use crate::plan::{Mark, TaskPlan};
 
-/// The least share of common words, in percent, for two texts to be the same step.
+/// The smallest share of common words, in percent, for two texts to be the same step.
 const SIMILARITY_MIN: usize = 60;
 /// One text has all words of the other.
 const CONTAINED: usize = 101;
 const SAME_LABEL: usize = 102;
 const SAME_COMMAND: usize = 103;
 
-/// Gives the tasks of an answer the settings that the text has for the same steps.
+/// Copies the settings in the text to the matching tasks of an answer.
 ///
 /// # Errors
-/// [`AnswerError::LostStep`] when there is no such task: its settings would be lost silently.
+/// [`AnswerError::LostStep`] if a step has no matching task: its settings would be lost silently.
 pub(super) fn take_over(tasks: &mut [TaskPlan], parsed: &[TaskPlan]) -> Result<(), AnswerError> {
     let is_open = |step: &&TaskPlan| !matches!(step.mark, Mark::Done | Mark::Cancelled);
     let steps = parsed.iter().filter(is_open).collect::<Vec<_>>();

@@ -1,4 +1,4 @@
-//! Markdown as a list of blocks: headings, items, paragraphs, fences, tables, with their text and their bytes.
+//! Parses Markdown into a list of blocks: headings, items, paragraphs, fences, tables, with their text and byte ranges.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -15,9 +15,9 @@ use crate::plan::Span;
 #[derive(Debug)]
 pub(super) struct Block {
     pub kind: Kind,
-    /// Its bytes in the file; of an item only its marker and its first paragraph.
+    /// Its bytes in the file; for an item, those of its marker and first paragraph.
     pub span: Span,
-    /// The item around it, as an index of the list of blocks.
+    /// The enclosing item, as an index of the list of blocks.
     pub item: Option<usize>,
     pub inline: Inline,
 }
@@ -33,18 +33,18 @@ pub(super) enum Kind {
     Fence {
         language: String,
         code: String,
-        /// Its last line is there.
+        /// False if its closing line is missing.
         is_closed: bool,
     },
     /// Quotes, HTML, front matter, indented code.
     Other,
     /// Rules and comments.
     Rule,
-    /// Rows of cells, the head first.
+    /// Rows of cells, starting with the header.
     Table(Vec<Vec<Inline>>),
 }
 
-/// Text without Markdown's signs, but for the backticks of code.
+/// Text without Markdown's signs, except for the backticks of code.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Inline {
     pub text: String,
@@ -81,7 +81,7 @@ impl Inline {
         self.text[range.start + 1..range.end - 1].trim()
     }
 
-    /// The text with code blanked out, so that its words are not found. Offsets stay.
+    /// The text with code blanked out, so that words in code are not found. Offsets stay the same.
     pub fn masked(&self) -> Cow<'_, str> {
         if self.codes.is_empty() {
             return Cow::Borrowed(&self.text);
@@ -110,7 +110,7 @@ impl Inline {
         }
     }
 
-    /// Takes out a part with the white space around it; between two words one space stays.
+    /// Removes a part with the white space around it; one space stays between two words.
     pub fn cut(&mut self, part: Range<usize>) {
         let start = self.text[..part.start].trim_end().len();
         let end = self.text.len() - self.text[part.end..].trim_start().len();
@@ -146,7 +146,7 @@ impl Inline {
     }
 }
 
-/// The parts of a text that lie in a range of it.
+/// The parts of a text that are within a range of it.
 fn within<T>(parts: &[T], within: Range<usize>, range: impl Fn(&T) -> &Range<usize>) -> &[T] {
     let first = parts.partition_point(|part| range(part).start < within.start);
     let end = parts.partition_point(|part| range(part).end <= within.end);
@@ -181,7 +181,7 @@ fn front_matter(text: &str) -> usize {
     end.map_or(start, |n| start + body.split_inclusive('\n').take(n + 2).map(str::len).sum::<usize>())
 }
 
-/// A bold paragraph that begins as a step does is a heading.
+/// A bold paragraph that begins like a step is a heading.
 fn is_bold_step(source: &str) -> bool {
     let bold = ["**", "__"].iter().find_map(|sign| source.trim().strip_prefix(sign)?.strip_suffix(sign));
     bold.is_some_and(|bold| !bold.contains(['*', '_']) && after(bold, "step").is_some() && name_at(bold).is_some())
@@ -246,7 +246,7 @@ impl Builder<'_> {
                 _ => _ = self.push(&text, &range),
             },
             Event::Code(code) => self.code(&code, &range),
-            // Dependencies and acceptance in a line of their own below an item are a note of it.
+            // A line with dependencies or acceptance criteria below an item is a separate note of it.
             Event::SoftBreak | Event::HardBreak if self.begins_note(range.end) => {
                 self.close();
             }
@@ -329,7 +329,7 @@ impl Builder<'_> {
             TagEnd::TableCell => self.state.in_cell = false,
             TagEnd::Link | TagEnd::Image => {
                 self.state.end = range.end;
-                // An image in a link is the link's text.
+                // The alternative text of an image in a link is the link's text.
                 let last = self.state.links.pop().filter(|_| self.state.links.is_empty());
                 if let (Some((start, url, is_image)), Some(inline)) = (last, self.inline()) {
                     inline.links.push(Link { range: start..inline.text.len(), url, is_image });
@@ -339,7 +339,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Nothing more is added to the text of the open block.
+    /// Ends the text of the open block.
     fn close(&mut self) {
         let end = std::mem::take(&mut self.state.end);
         let Some(open) = self.state.open.take() else { return };
@@ -347,7 +347,7 @@ impl Builder<'_> {
         block.span.end = block.span.end.max(self.repaired.end_in_file(end));
     }
 
-    /// Underscores in a name, such as `src/__tests__/` or `__init__.py`, are no emphasis.
+    /// Underscores in a name, such as `src/__tests__/` or `__init__.py`, are not emphasis.
     fn is_in_name(&self, range: &Range<usize>) -> bool {
         let (before, after) = (&self.repaired.text[..range.start], &self.repaired.text[range.end..]);
         let after = after.strip_prefix('.').unwrap_or(after);
@@ -380,7 +380,7 @@ impl Builder<'_> {
         if let Kind::Table(rows) = &mut self.blocks.last_mut()?.kind { Some(rows) } else { None }
     }
 
-    /// Text of a tight item behind something else in it is a paragraph of its own.
+    /// Text of a tight item after another block in it is a separate paragraph.
     fn push(&mut self, text: &str, range: &Range<usize>) -> usize {
         if self.state.open.is_none() && !self.state.in_cell && !self.items.is_empty() {
             self.state.open = Some(self.begin(Kind::Paragraph, range));

@@ -13,14 +13,14 @@ const SIGN: &str = "<!-- crewlog plan 1 -->";
 /// The signs in the boxes.
 const MARKS: [(Mark, &str); 5] =
     [(Mark::Open, " "), (Mark::InProgress, "~"), (Mark::Done, "x"), (Mark::Cancelled, "-"), (Mark::Deferred, ">")];
-/// The names of dependencies.
+/// The words for dependencies.
 const EDGES: [(Strength, &str); 2] = [(Strength::Hard, "depends on"), (Strength::Soft, "follows")];
-/// Fields with an item below the task for each of their values.
+/// Fields whose values are separate items below the task.
 const LISTS: [&str; 3] = ["attachments", "files", "notes"];
-/// Fields that the box says, or that belong to one run of the plan.
+/// Fields that the box shows, or that belong to one run of the plan.
 const LEFT_OUT: [&str; 7] = ["id", "description", "mark", "spans", "depends_on", "tool", "sub_plan"];
 
-/// Renders a plan such that reading it gives the same title, context and tasks.
+/// Renders a plan so that reading it gives the same title, context and tasks.
 ///
 /// Spans and warnings are not part of the form.
 pub fn render(plan: &ParsedPlan) -> String {
@@ -57,14 +57,14 @@ pub fn render(plan: &ParsedPlan) -> String {
     out
 }
 
-/// The fields of a task that have lines of their own.
+/// The fields of a task that get their own lines.
 fn fields(task: &TaskPlan) -> Map<String, Value> {
     let Ok(Value::Object(mut fields)) = serde_json::to_value(task) else { return Map::new() };
     fields.retain(|field, _| !LEFT_OUT.contains(&field.as_str()));
     fields
 }
 
-/// Plain where that can be read back, else as a JSON string.
+/// Plain text if that can be read back, else a JSON string.
 fn quoted(text: &str) -> String {
     let is_hidden = |c: char| {
         c.is_control()
@@ -78,7 +78,7 @@ fn unquoted(text: &str) -> Option<String> {
     if text.starts_with('"') { serde_json::from_str(text).ok() } else { Some(text.to_owned()) }
 }
 
-/// True of a text with the comment of the form.
+/// True for a text with the comment of the form.
 pub(super) fn is_marked(text: &str) -> bool {
     text.strip_prefix('\u{feff}').unwrap_or(text).starts_with(SIGN)
 }

@@ -12,14 +12,14 @@ use super::words::{
 };
 use crate::paths::{Link, file_ref};
 
-/// What became of a piece of code in a step.
+/// The verdict on a piece of code in a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It is the step's command, by a form of the page.
+    /// It is the step's command, in one of the documented forms.
     Runs { command: String, form: u8 },
-    /// It has a form, and something withholds it.
+    /// It has a command form, but is withheld.
     Withheld { reason: String, help: &'static str },
-    /// It could be a command and has no form.
+    /// It could be a command, but has no command form.
     Mentioned,
     /// It is text.
     Text,
@@ -33,16 +33,16 @@ pub(super) struct Fence<'a> {
     pub is_last: bool,
 }
 
-/// What holds for all commands of a step.
+/// Facts that apply to all commands of a step.
 #[derive(Default)]
 pub(super) struct Around<'a> {
-    /// Why nothing of this step runs, whatever its form.
+    /// The reason why nothing in this step runs, if there is one.
     pub barred: Option<&'static str>,
     /// The step has a box or a number.
     pub is_strong: bool,
-    /// The step has a box, so that any line may stand above its list.
+    /// The step has a box, so any line may precede its list.
     pub has_box: bool,
-    /// It is the cell of a column that says what runs.
+    /// It is a cell of a column of commands.
     pub is_column: bool,
     /// The lines that introduce the lists it is in.
     pub leads: &'a [&'a Inline],
@@ -81,7 +81,7 @@ fn because(reason: Option<impl Into<String>>, help: &'static str) -> Option<Verd
     reason.map(|reason| withheld(reason, help))
 }
 
-/// Pieces of code in a line; in one with more none is a command.
+/// In a line with more pieces of code than this, none is a command.
 const CODES_MAX: usize = 50;
 /// A command below a longer text is withheld, since each step would search all of it.
 const AROUND_BYTES_MAX: usize = 20_000;
@@ -130,7 +130,7 @@ fn of_code(
         .unwrap_or_else(|| Verdict::Runs { command: command.to_owned(), form })
 }
 
-/// The command and the form of a piece of code between two parts of its sentence; `lead` is the first without its label.
+/// The command and the form of a piece of code, from the parts of its sentence; `lead` is the first without its label.
 fn form_of<'a>(code: &'a str, before: &str, lead: &str, after_it: &str, is_strong: bool) -> Option<(&'a str, u8)> {
     let ends = after_it.trim_matches(['.', '!', ')', ' ']).is_empty();
     if let Some(command) = code.strip_prefix("$ ") {
@@ -144,7 +144,7 @@ fn form_of<'a>(code: &'a str, before: &str, lead: &str, after_it: &str, is_stron
     if orders(lead) {
         return (has_argument || code.starts_with("./") || ends).then_some((code, 3));
     }
-    // A verb alone, or with an object that is no other noun: `Build scripts:` is no order.
+    // A verb alone, or with a definite object: `Build scripts:` is not an instruction.
     let begins = COLON.iter().any(|verb| {
         let object = after(lead, verb).map(str::trim);
         object.is_some_and(|it| it == ":" || !ALONE.contains(verb) && after_any(it, &OBJECT).is_some())
@@ -154,7 +154,7 @@ fn form_of<'a>(code: &'a str, before: &str, lead: &str, after_it: &str, is_stron
     (is_strong && begins && is_final && has_argument && is_plain).then_some((code, 4))
 }
 
-/// The sentence without the label and the word of order that may stand before its verb.
+/// The sentence without the label and the introductory word before its verb.
 fn lead_taken_off(before: &str) -> &str {
     let mut rest = before.trim_start();
     if let Some((label, after)) = rest.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
@@ -166,17 +166,17 @@ fn lead_taken_off(before: &str) -> &str {
     after.map_or(rest, |after| after.trim_start_matches([',', ' ']))
 }
 
-/// Run or Execute, and nothing else.
+/// True for Run or Execute alone.
 fn orders(lead: &str) -> bool {
     after_any(lead, &RUN).is_some_and(|rest| matches!(rest.trim(), "" | ":"))
 }
 
-/// True of a sentence that says what a command is expected to do.
+/// True for a sentence that states the expected result of a command.
 fn is_expected(sentence: &str) -> bool {
     is_one_of(&first_word(sentence), &EXPECTED) && find_word(sentence, &NEVER).is_none()
 }
 
-/// What around a step denies it.
+/// The reason why the surroundings of a step withhold its commands.
 fn denied(around: &Around<'_>) -> Option<String> {
     let says = |word: &str| format!("the text around it says {word:?}");
     let is_long = |text: &Inline| text.text.len() > AROUND_BYTES_MAX;
@@ -194,12 +194,12 @@ fn denied(around: &Around<'_>) -> Option<String> {
     around.others.iter().find_map(|other| find_word(&other.masked(), &NEVER).map(says))
 }
 
-/// A word of a line that withholds its command.
+/// The word in a line that withholds its command.
 fn limited(masked: &str) -> Option<&str> {
     words(masked).find(|word| is_one_of(word, &NEVER) || is_one_of(word, &LIMITS))
 }
 
-/// A line introduces steps when it is one word or begins as an order does.
+/// A line introduces steps if it is one word or begins like an instruction.
 fn introduces(lead: &Inline) -> bool {
     let text = lead.text.trim();
     let last = sentences(text).last().map_or(text, |last| text[last.clone()].trim());
@@ -208,7 +208,7 @@ fn introduces(lead: &Inline) -> bool {
     text.ends_with(':') && (is_order || last.split_whitespace().count() == 1)
 }
 
-/// What may follow a command in its line: nothing, or in a few words where and to what end it runs.
+/// True for a text that may follow a command in its line: nothing, or a few words about its target or purpose.
 fn may_follow(after_it: &str) -> bool {
     let rest = after_it.trim_matches(['.', '!', ' ']);
     let is_short = rest.split_whitespace().count() <= FOLLOWING_MAX
@@ -216,18 +216,18 @@ fn may_follow(after_it: &str) -> bool {
     rest.is_empty() || rest == ")" || is_short && after_any(rest, &FOLLOWING).is_some()
 }
 
-/// A file, a folder, an option or another single word that is no program beside a command.
+/// True for a file, a folder, an option or another single word that is not a program.
 fn names_a_thing(code: &str) -> bool {
     !code.contains(' ') && code.contains(['.', '/', '_', '-', '=', '*'])
         || !code.starts_with(|c: char| c.is_ascii_lowercase())
 }
 
-/// True of a text that is a command as it is.
+/// True for a text that is a command by itself.
 pub(super) fn may_run(command: &str) -> bool {
     is_program(command) && placeholder(command).is_none()
 }
 
-/// True of code that begins with a program in small letters (`python3.12`, not `app.py`) or a path, after assignments.
+/// True for code that begins with a program in small letters (`python3.12`, not `app.py`) or a path, after assignments.
 fn is_program(code: &str) -> bool {
     static PROGRAM: LazyLock<Regex> = LazyLock::new(|| {
         let path = "[A-Za-z0-9_.@-]*/[A-Za-z0-9_.@/-]*";
@@ -238,7 +238,7 @@ fn is_program(code: &str) -> bool {
     PROGRAM.is_match(code)
 }
 
-/// The language of a fence, and whether it is that of a shell.
+/// The language of a fence, and true if it is a shell.
 pub(super) fn language_of(first_line: &str) -> (String, bool) {
     let name = first_line.trim().split([' ', ',', '{']).next().unwrap_or_default().to_lowercase();
     let is_shell = SHELLS.contains(&name.as_str());
@@ -286,7 +286,8 @@ fn of_fence(inline: &Inline, fence: &Fence<'_>, around: &Around<'_>) -> Verdict 
         .unwrap_or(Verdict::Runs { command, form: 1 })
 }
 
-/// True when the line above a fence is about the code in it: about a file, or about what to do with the code but run it.
+/// True if the line above a fence is about the code as text: it names a file, or asks for something other than running
+/// it.
 fn speaks_of_code(line: &Inline) -> bool {
     let text = lead_taken_off(&line.text);
     let names_a_file =
@@ -298,7 +299,7 @@ fn speaks_of_code(line: &Inline) -> bool {
             || names_a_file())
 }
 
-/// The lines after `$ ` with what continues them, and whether there are no others.
+/// The lines after `$ ` with their continuation lines, and true if there are no others.
 fn prompted(code: &str) -> Option<(String, bool)> {
     let (mut lines, mut all, mut continues) = (Vec::new(), true, false);
     for line in code.lines() {
@@ -314,7 +315,7 @@ fn prompted(code: &str) -> Option<(String, bool)> {
     (!lines.is_empty()).then(|| (lines.join("\n"), all))
 }
 
-/// True of a program, an assignment, a keyword or a sign that a line of a script can begin with.
+/// True for a program, an assignment, a keyword or a sign that can begin a line of a script.
 fn begins_a_script(line: &str) -> bool {
     let line = line.trim_start();
     let name = line.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).next().unwrap_or_default();
@@ -323,14 +324,14 @@ fn begins_a_script(line: &str) -> bool {
         || is_program(line.split([';', '|', '&', '(', ')']).next().unwrap_or_default())
 }
 
-/// Names the placeholder in a command, if it has one.
+/// The placeholder in a command, if it has one.
 fn placeholder(command: &str) -> Option<String> {
     static PLACEHOLDER: LazyLock<Regex> = LazyLock::new(|| {
-        // Everything beyond ASCII counts as a letter.
+        // Characters beyond ASCII count as letters.
         let letter = r"[A-Za-z\x{80}-\x{10ffff}]";
         let name = &format!(r"{letter}(?:{letter}|[0-9_-])*(?:\.(?:{letter}|[0-9_-])+)*");
         let parts = [
-            r"\$\{[A-Za-z0-9_]*", // No placeholder: a variable.
+            r"\$\{[A-Za-z0-9_]*", // Not a placeholder: a variable.
             &format!(r"<{letter}(?:[^<>$\n]*[^<>$\s])?>"),
             &format!(r"\{{(?:\{{[^{{}}\n]*|{name})\}}"),
             &format!(r"(?:^|\s)\[(?:--[^\[\]\n]*|{name})\]"),
@@ -344,13 +345,13 @@ fn placeholder(command: &str) -> Option<String> {
             || word.len() > 3 && word.contains('_') && word.bytes().all(|b| b.is_ascii_uppercase() || b == b'_')
     };
     let mut parts = PLACEHOLDER.find_iter(command).map(|part| part.as_str().trim());
-    // Words in quotes are another language's.
+    // Words in quotes may be code of another language.
     let mut words = command.split(['"', '\'']).step_by(2).flat_map(str::split_ascii_whitespace);
     let found = parts.find(|part| !part.starts_with('$')).or_else(|| words.find(is_variable));
     found.map(|part| format!("it has a placeholder: {part}"))
 }
 
-/// The sentences of a text in which code is blanked out.
+/// The sentences of a text whose code is blanked out.
 pub(super) fn sentences(masked: &str) -> Vec<Range<usize>> {
     let (mut found, mut start) = (Vec::new(), 0);
     let bytes = masked.as_bytes();

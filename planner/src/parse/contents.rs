@@ -1,4 +1,4 @@
-//! What belongs to each step: its notes, its command, its kind; and what belongs to none.
+//! Assigns notes, commands and kinds to steps, and the remaining text to the plan.
 
 use std::collections::HashSet;
 
@@ -13,7 +13,7 @@ use super::words::{DEPENDS, after_any, after_order, first_word, is_one_of, kind_
 use crate::paths::{ATTACHMENTS_MAX, attachments};
 use crate::plan::{Mark, NodeKind};
 
-/// Gives every step its contents.
+/// Assigns the contents of every step.
 pub(super) fn finish(mut finder: Finder<'_>) -> Tree {
     let blocks = std::mem::take(&mut finder.blocks);
     for node in 0..finder.drafts.len() {
@@ -76,7 +76,7 @@ impl Finder<'_> {
         self.drafts[node] = draft;
     }
 
-    /// Why no code of a step runs.
+    /// The reason why no code of a step runs.
     fn barred(&self, blocks: &[Block], node: usize, draft: &Draft) -> Option<&'static str> {
         let made = &self.tree.nodes[node];
         let mut around = std::iter::successors(Some(made), |node| Some(&self.tree.nodes[node.parent?]));
@@ -103,7 +103,7 @@ impl Finder<'_> {
     fn command(&mut self, blocks: &[Block], node: usize, draft: &Draft) -> Option<(String, Option<usize>)> {
         let Draft { below, section, .. } = draft;
         let line = draft.command.as_ref().unwrap_or(&draft.line);
-        // The text of a row may deny the command in another cell of it.
+        // Another cell of the same row may forbid the command.
         let row = draft.command.as_ref().map(|_| draft.line.text.as_str());
         let is_fence = |place: &&usize| matches!(blocks[**place].kind, Kind::Fence { .. });
         if line.codes.is_empty() && !below.iter().any(|place| is_fence(&place)) {
@@ -112,7 +112,7 @@ impl Finder<'_> {
         let made = &self.tree.nodes[node];
         let has_box = made.state.is_some();
         let mut leads = draft.lead.map(|lead| &blocks[lead].inline).into_iter().collect::<Vec<_>>();
-        // What is not read as text, such as a comment, may deny a command too.
+        // Content that is not read as text, such as a comment, may forbid a command too.
         let source = |block: &Block| &self.text[block.span.start..block.span.end];
         let own = draft.block.map(|block| source(&blocks[block])).filter(|own| own.contains("<!--"));
         let is_read = |block: &&Block| match &block.kind {
@@ -238,7 +238,7 @@ impl Finder<'_> {
     }
 }
 
-/// Kiro's waves, in a fence of JSON: names as strings or, without a part, as numbers.
+/// Kiro's waves in a JSON fence: names as strings, or as numbers if the number has no part.
 fn waves(block: &Block) -> Option<Vec<Vec<Reference>>> {
     let Kind::Fence { language, code, .. } = &block.kind else { return None };
     let graph = serde_json::from_str::<Value>(Some(code).filter(|_| language == "json")?).ok()?;
@@ -248,7 +248,7 @@ fn waves(block: &Block) -> Option<Vec<Vec<Reference>>> {
     graph["waves"].as_array()?.iter().map(wave).collect()
 }
 
-/// The text of a block; of what is not read as text, its source.
+/// The text of a block, or its source if it is not read as text.
 fn text_of<'a>(block: &'a Block, file: &'a str) -> &'a str {
     match &block.kind {
         Kind::Paragraph | Kind::Item(_) => block.inline.text.trim(),
@@ -256,21 +256,21 @@ fn text_of<'a>(block: &'a Block, file: &'a str) -> &'a str {
     }
 }
 
-/// A note that begins with the state of an ended step.
+/// True for a note that begins with the state of an ended step.
 fn says_over(note: &str) -> bool {
     let note = note.trim_start_matches(['>', ' ']);
     let note = after_any(note, &["status:", "status"]).unwrap_or(note).trim_start_matches([':', ' ']);
     after_any(note, &["done", "completed", "skipped", "cancelled"]).is_some()
 }
 
-/// `Depends on: 2.1` as a line of its own.
+/// Reads a line such as `Depends on: 2.1`.
 pub(super) fn dependency_line(inline: &Inline, headings: &HashSet<String>) -> Option<Vec<Reference>> {
     let rest = after_any(inline.text.trim(), &DEPENDS)?;
     let list = rest.trim_start().strip_prefix(':')?;
     line::names(list, inline.at(inline.text.len() - list.len()), headings)
 }
 
-/// The place at which a question begins that follows what it asks about in the same line.
+/// The start of a question that follows its subject in the same line.
 pub(super) fn trailing_question(inline: &Inline) -> Option<usize> {
     let is_question = |part: &str| part.trim_end().ends_with('?');
     if !is_question(&inline.text) {
@@ -282,13 +282,13 @@ pub(super) fn trailing_question(inline: &Inline) -> Option<usize> {
     (first > 0).then(|| sentences[first].start)
 }
 
-/// True of a step that asks a person.
+/// True for a step that asks a person.
 pub(super) fn is_question(text: &str) -> bool {
     let text = text.trim_end();
     text.ends_with(['?', '\u{ff1f}']) || text.ends_with("TBD")
 }
 
-/// A step's kind by the verb that it begins with.
+/// The kind of a step, from its first verb.
 fn kind_by_words(line: &Inline) -> NodeKind {
     let verb = first_word(verb_of(&line.text));
     let kind = kind_of(&verb).unwrap_or(NodeKind::Processing);
@@ -304,13 +304,13 @@ pub(super) fn verb_of(text: &str) -> &str {
         text = after.trim_start();
     }
     let rest = after_order(text);
-    // `Name: verb ...` says whose step it is.
+    // `Name: verb ...` assigns the step.
     let head = &rest[..rest.floor_char_boundary(100)];
     let is_name = |name: &str| name.split_whitespace().count() <= 2 && kind_of(&name.to_lowercase()).is_none();
     head.split_once(": ").filter(|(name, _)| is_name(name)).map_or(rest, |(name, _)| &rest[name.len() + 2..])
 }
 
-/// Gives a step what a text refers to, unless it has it.
+/// Adds the attachments in a text to a step, each once.
 pub(super) fn attach(node: &mut Node, inline: &Inline) {
     for one in attachments(&inline.text, &inline.links) {
         if node.task.attachments.len() < ATTACHMENTS_MAX && !node.task.attachments.contains(&one) {

@@ -14,7 +14,7 @@ pub const EDGES_MAX: usize = 2_000_000;
 /// Finds a task of the plan that a text is added to, by its name.
 pub type Named<'a> = &'a dyn Fn(&str) -> Option<TaskId>;
 
-/// A plan, and which of its tasks wait for which tasks of the plan that it is added to.
+/// A plan, and its dependencies on tasks of the plan that it is added to.
 pub type Added = (ParsedPlan, Vec<(TaskId, TaskId)>);
 
 /// Names and orders the steps of a tree.
@@ -70,14 +70,14 @@ pub(super) fn connect(
     Ok((ParsedPlan { format: options.format, title, tasks, context, warnings, parts, codes, lost, marks }, outer))
 }
 
-/// Bytes of a group's text that are kept in the name of a group or a task.
+/// The most bytes of a group's text in the name of a group or a task.
 const GROUP_BYTES_MAX: usize = 200;
 
 fn short(text: &str, max: usize) -> &str {
     &text[..text.floor_char_boundary(max)]
 }
 
-/// By node: the texts of a group and of the groups around it, from the outermost.
+/// By node: the text of its group, with the texts of the enclosing groups before it.
 fn groups(tree: &Tree) -> Vec<Option<String>> {
     let mut groups: Vec<Option<String>> = Vec::with_capacity(tree.nodes.len());
     for node in &tree.nodes {
@@ -89,7 +89,7 @@ fn groups(tree: &Tree) -> Vec<Option<String>> {
     groups
 }
 
-/// Passes the state of each group on to its parts, and turns the notes of groups into context.
+/// Passes the state of each group to its parts, and turns the notes of groups into context.
 pub(super) fn settle(tree: &mut Tree) {
     let mut contradicted = BTreeSet::new();
     for place in 0..tree.nodes.len() {
@@ -125,29 +125,29 @@ struct Builder<'a> {
     nodes: Vec<usize>,
     /// By node, and for the top at the end: the nodes below it.
     parts: Vec<Vec<usize>>,
-    /// By name in small letters: the nodes that have it.
+    /// By name in small letters: the nodes with this name.
     names: HashMap<String, Vec<usize>>,
-    /// By node: the nodes that it waits for, if any are written.
+    /// By node: its written dependencies, if there are any.
     written: Vec<Option<Vec<usize>>>,
     /// By number less one.
     edges: Vec<Vec<Dependency>>,
     n_edges: usize,
     /// By node.
     conditions: Vec<Option<Condition>>,
-    /// The condition of the group around the steps that are being placed.
+    /// The condition of the group whose steps are being placed.
     inherited: Option<Condition>,
-    /// The last step that always runs.
+    /// The last unconditional step.
     last: Option<usize>,
-    /// The condition of the step before, and what decides it.
+    /// The condition of the previous step, and the steps that decide it.
     last_condition: Option<(Condition, Front)>,
     outer: Vec<(TaskId, TaskId)>,
 }
 
-/// The steps that the next one waits for.
+/// The steps that the next one depends on.
 type Front = BTreeMap<usize, Strength>;
 
 impl<'a> Builder<'a> {
-    /// Numbers the steps; a group without a step in it is a step.
+    /// Numbers the steps; a group without steps becomes a step.
     fn new(tree: &mut Tree, text: &'a str, named: Option<Named<'a>>) -> Result<Self, InvalidPlan> {
         let n_nodes = tree.nodes.len();
         let mut parts = vec![Vec::new(); n_nodes + 1];
@@ -169,7 +169,7 @@ impl<'a> Builder<'a> {
         Ok(Self { text, named, ids, parts, written, edges, nodes, conditions, ..Self::default() })
     }
 
-    /// Gives each task its label: the name that is written, if it is written once; else its group and place.
+    /// Gives each task its label: its written name if that is unique, else its group and place.
     fn name(&mut self, tree: &mut Tree) {
         for (place, node) in tree.nodes.iter().enumerate() {
             for name in [&node.name, &node.alias].into_iter().flatten() {
@@ -178,7 +178,7 @@ impl<'a> Builder<'a> {
         }
         let mut doubles = Vec::new();
         for nodes in self.names.values_mut().filter(|nodes| nodes.len() > 1) {
-            // The number of a heading yields to that of a step.
+            // If a heading and a step have the same number, it names the step.
             if nodes.iter().any(|place| !tree.nodes[*place].is_heading) {
                 nodes.retain(|place| !tree.nodes[*place].is_heading);
             }
@@ -194,7 +194,7 @@ impl<'a> Builder<'a> {
         let mut counts: HashMap<String, usize> = HashMap::new();
         let has_parts = |place: &usize| !self.parts[*place].is_empty();
         for place in (0..self.parts.len()).filter(has_parts).collect::<Vec<_>>() {
-            // A list of names is written with commas.
+            // Lists of names are separated by commas.
             let group = tree.nodes.get(place).map_or(title.as_str(), |group| {
                 let name = group.alias.as_ref().or(group.name.as_ref().filter(|_| !group.is_heading));
                 name.unwrap_or(&group.task.description)
@@ -212,7 +212,7 @@ impl<'a> Builder<'a> {
                     None if node.asked_before && part > 0 => {
                         tree.nodes[part - 1].task.label.as_ref().map(|label| format!("{label}/question"))
                     }
-                    // Its number in the plan would be the name of another.
+                    // Its number is the name of another task.
                     None => self.names.contains_key(&id.to_string()).then(address),
                 };
                 if let Some(label) = label.as_ref().filter(|label| node.name.as_ref() != Some(label)) {
@@ -223,7 +223,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// One warning for all names that are written twice.
+    /// One warning for all names that are written more than once.
     fn warn_of_doubles(&self, tree: &mut Tree, doubles: &[Vec<usize>]) {
         const LINES_MAX: usize = 8;
         let Some(first) = doubles.first() else { return };
@@ -240,7 +240,7 @@ impl<'a> Builder<'a> {
         tree.warn(at, format!("a name is written more than once: {shown}"), help);
     }
 
-    /// Finds the tasks that written dependencies name.
+    /// Resolves written dependencies to tasks.
     fn resolve(&mut self, tree: &Tree) -> Result<(), InvalidPlan> {
         for (place, node) in tree.nodes.iter().enumerate() {
             for reference in &node.waits_for {
@@ -261,7 +261,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// The node that a name means, unless that is a task of the plan that the text is added to.
+    /// The node with this name; `None` if the name means a task of the plan that the text is added to.
     fn find(&mut self, tree: &Tree, place: usize, reference: &Reference) -> Result<Option<usize>, InvalidPlan> {
         let name = reference.name.to_lowercase();
         let mut around = std::iter::successors(Some(place), |node| tree.nodes[*node].parent);
@@ -279,7 +279,7 @@ impl<'a> Builder<'a> {
                     self.outer.extend(self.ids[place].map(|id| (id, of_plan)));
                     return Ok(None);
                 }
-                // A task without a name is called by its number.
+                // A task without a name can be named by its number.
                 let number = name.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
                 let numbered = number.and_then(|number| self.nodes.get(number).copied());
                 let numbered = numbered.filter(|node| *node != place && tree.nodes[*node].task.label.is_none());
@@ -288,7 +288,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Orders the steps as they are written, but for what is marked as parallel.
+    /// Orders the steps as written, except those marked as parallel.
     fn order(&mut self, tree: &Tree) {
         let top = std::mem::take(&mut self.parts[tree.nodes.len()]);
         if tree.is_ordered {
@@ -298,7 +298,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The steps of a group, without the optional ones unless it has no others.
+    /// The steps of a group, without the optional ones unless all are optional.
     fn leaves(&self, tree: &Tree, place: usize) -> Vec<usize> {
         if !tree.nodes[place].is_group {
             return vec![place];
@@ -315,7 +315,7 @@ impl<'a> Builder<'a> {
         if found.is_empty() { optional } else { found }
     }
 
-    /// What a node waits for as it is written, step by step; unset without anything written.
+    /// The written dependencies of a node, as steps; `None` if there are none.
     fn written(&self, tree: &Tree, place: usize) -> Option<Vec<usize>> {
         let written = self.written[place].as_ref()?;
         Some(written.iter().flat_map(|one| self.leaves(tree, *one)).filter(|one| *one != place).collect())
@@ -329,7 +329,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Written dependencies alone, those of the groups around a step included.
+    /// Applies only written dependencies, including those of the enclosing groups.
     fn bind(&mut self, tree: &Tree, place: usize) {
         let node = &tree.nodes[place];
         if node.is_group || self.n_edges > EDGES_MAX {
@@ -412,7 +412,7 @@ impl<'a> Builder<'a> {
             let decides = (self.last, self.last_condition.clone());
             let before = own.clone();
             self.sequence(tree, &self.parts[place].clone(), node.parts_beside, &mut own);
-            // Tasks after the group do not depend on what the group depends on; they only follow it.
+            // Tasks after the group only follow the dependencies of the group; they do not depend on them.
             own.values_mut().for_each(|strength| *strength = Strength::Soft);
             self.inherited = around;
             if is_conditional {
@@ -445,7 +445,7 @@ impl<'a> Builder<'a> {
             return;
         }
         if !is_conditional {
-            // A step that has ended does not hold up the next one, which waits for the open steps before it, too.
+            // The next step follows the open steps before an ended one, and does not wait for the ended one.
             let has_ended = |place: usize| tree.nodes[place].task.mark.is_end();
             let passed = own.keys().filter(|before| !has_ended(place) || has_ended(**before));
             passed.for_each(|before| _ = front.remove(before));
@@ -453,7 +453,7 @@ impl<'a> Builder<'a> {
         front.insert(place, Strength::Soft);
     }
 
-    /// The condition of a step, and the steps that have to end before it can be decided, if it looks at one.
+    /// The condition of a step, and the steps that must end before it can be decided, if an outcome decides it.
     fn condition(&mut self, tree: &Tree, place: usize, front: &Front) -> (Option<Condition>, Option<Front>) {
         let (mut condition, decided_by) = match (&tree.nodes[place].when, self.last_condition.clone()) {
             (When::Always | When::Failed(_), _) => return (None, None),
@@ -470,7 +470,7 @@ impl<'a> Builder<'a> {
                         decided_by.insert(last, Strength::Hard);
                         let is_in_group = tree.nodes[last].parent != tree.nodes[place].parent;
                         let condition = match is_in_group && decided_by.len() > 1 {
-                            // Steps in parallel have no one outcome.
+                            // Parallel steps have no single outcome.
                             true => Condition::asked(self.steps_succeed(tree, &decided_by), !succeeded),
                             false => self.outcome(tree, last, succeeded),
                         };
@@ -502,7 +502,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// The condition of a group around a step and its own; a person is asked where there are two.
+/// The combined condition of a step and its group; if both have one, a person is asked.
 fn both(around: Option<&Condition>, own: Option<Condition>) -> Option<Condition> {
     match (around, own) {
         (Some(around), Some(own)) => Some(Condition {
@@ -513,11 +513,11 @@ fn both(around: Option<&Condition>, own: Option<Condition>) -> Option<Condition>
     }
 }
 
-/// Reverses the soft edges that the hard ones contradict, so that the task needed first comes first. What follows a
-/// reversed task still follows everything before it in the file. Edges are by number less one.
+/// Reverses soft edges that contradict hard ones, so that the task needed first comes first. Tasks after a reversed
+/// task still follow everything before it in the file. Edges are by number less one.
 ///
 /// # Errors
-/// A circle of the other edges, its first task repeated at the end.
+/// A cycle of the other edges, its first task repeated at the end.
 pub(super) fn loosen(edges: &mut [Vec<Dependency>]) -> Result<(), Vec<usize>> {
     const TAKEN_MAX: usize = 1_000;
     if edges.iter().enumerate().all(|(place, own)| own.iter().all(|one| before(one) < place)) {
@@ -537,7 +537,7 @@ pub(super) fn loosen(edges: &mut [Vec<Dependency>]) -> Result<(), Vec<usize>> {
                 continue;
             }
             if ranks[task] > ranks[place] {
-                // The two swap places: this one runs after what the other runs after.
+                // The two swap places: this one runs after the predecessors of the other.
                 missed[place].push(task);
                 edges[task].push(soft(place));
                 left.extend(old[task].iter().map(|one| soft(before(one))));
@@ -553,7 +553,7 @@ pub(super) fn loosen(edges: &mut [Vec<Dependency>]) -> Result<(), Vec<usize>> {
     Ok(())
 }
 
-/// The places that show states, each with the nearest group around it that does.
+/// The places that show states, each with the nearest enclosing group that does.
 fn marks(tree: &Tree, ids: &[Option<TaskId>]) -> Vec<MarkAt> {
     let mut marks: Vec<MarkAt> = Vec::new();
     // By node: the last mark at it or around it.

@@ -41,7 +41,7 @@ pub(super) fn task_master(text: &str, tag: Option<&str>) -> Result<Tree, Invalid
     Ok(source.tree)
 }
 
-/// Reads `issues.jsonl`: an issue a line, in any order.
+/// Reads `issues.jsonl`: one issue per line, in any order.
 pub(super) fn beads(text: &str) -> Result<Tree, InvalidPlan> {
     let mut source = Source { text, format: Beads, tree: Tree::default(), places: HashMap::new() };
     let (mut links, mut left_out, mut first_record) = (Vec::new(), HashSet::new(), None);
@@ -79,17 +79,17 @@ pub(super) fn beads(text: &str) -> Result<Tree, InvalidPlan> {
     Ok(source.tree)
 }
 
-/// Types under which beads keeps records that are not work.
+/// Types of beads records that are not work.
 const RECORDS: [&str; 8] = ["event", "message", "agent", "role", "gate", "molecule", "convoy", "wisp"];
 
-/// Types of dependencies that hold an issue back.
+/// Types of dependencies that block an issue.
 const BINDING: [&str; 4] = ["blocks", "waits-for", "parent-child", "conditional-blocks"];
 
 /// Fields that become notes.
 const NOTES: &str =
     "description details testStrategy design acceptance_criteria notes labels defer_until due_at external_ref";
 
-/// A JSON object, and its fields as they are in the text.
+/// A JSON object with its fields as raw JSON.
 struct Record<'a> {
     json: &'a str,
     fields: HashMap<String, &'a RawValue>,
@@ -102,7 +102,7 @@ impl Record<'_> {
     }
 }
 
-/// A string's content, a list's words, nothing of null, else the JSON.
+/// The content of a string, the words of a list, an empty text for null, else the JSON.
 fn words(value: &RawValue) -> String {
     let json = value.get();
     let text = serde_json::from_str::<String>(json).map(|text| text.trim().to_owned());
@@ -110,12 +110,12 @@ fn words(value: &RawValue) -> String {
     text.unwrap_or_else(|_| if json == "null" { String::new() } else { json.to_owned() })
 }
 
-/// A file, and the tree that it becomes.
+/// A file, and the tree made from it.
 struct Source<'a> {
     text: &'a str,
     format: Format,
     tree: Tree,
-    /// The node of each name, the first of several.
+    /// The first node of each name.
     places: HashMap<String, usize>,
 }
 
@@ -125,7 +125,7 @@ impl<'a> Source<'a> {
         self.text.strip_prefix('\u{feff}').unwrap_or(self.text)
     }
 
-    /// The byte at which a part of the text begins.
+    /// The offset of a part of the text.
     fn at(&self, part: &str) -> usize {
         Span::of(self.text, part).start
     }
@@ -204,12 +204,12 @@ impl<'a> Source<'a> {
         if mark.is_open() && record.text("defer_until").is_some() { Mark::Deferred } else { mark }
     }
 
-    /// The tasks of the tag that is asked for, else of `master`, else of the only tag.
+    /// The tasks of the requested tag, else of `master`, else of the only tag.
     fn tasks_of(&mut self, asked: Option<&str>) -> Result<Vec<&'a RawValue>, InvalidPlan> {
         let root = self.record(self.body())?;
         let mut tags = BTreeMap::new();
         if root.fields.get("tasks").is_some_and(|tasks| tasks.get().starts_with('[')) {
-            // The older form, which Task Master reads as the tag `master`.
+            // The older form, which Task Master reads as tag `master`.
             tags.insert("master", self.list(&root, "tasks")?);
         } else {
             for (name, tag) in root.fields.iter().filter(|(_, tag)| tag.get().starts_with('{')) {
@@ -256,7 +256,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Puts parts after their groups. An issue whose parts have all ended becomes a step, so that it gets closed.
+    /// Places parts after their groups. An issue whose parts have all ended becomes a step, so that it gets closed.
     fn group_issues(&mut self) -> Result<(), InvalidPlan> {
         let mut nodes = std::mem::take(&mut self.tree.nodes).into_iter().map(Some).collect::<Vec<_>>();
         let mut parts = vec![Vec::new(); nodes.len()];

@@ -1,4 +1,4 @@
-//! One step: its box, its name, its brackets, its condition and what is left as its text.
+//! Parses the line of one step into box, name, brackets, condition and remaining text.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -12,9 +12,9 @@ use super::words::{NEXT, after, after_any};
 use crate::plan::{DefaultAnswer, Mark, Span};
 use crate::text::length_ms;
 
-/// Brackets of one line; further ones are text.
+/// The most brackets in one line; further ones are text.
 const BRACKETS_MAX: usize = 50;
-/// The settings with a value; `retry: 2` is `retry 2`, the others need their colon.
+/// The settings with a value; `retry: 2` may be written `retry 2`, the others need their colon.
 const SETTINGS: [&str; 9] =
     ["retry", "timeout", "deadline", "on failure", "undo:", "default:", "files:", "priority:", "assignee:"];
 
@@ -25,7 +25,7 @@ struct Line<'a> {
     tree: &'a mut Tree,
 }
 
-/// Takes a step's first line apart, and returns the rest of it. `headings` are the names of groups, in small letters.
+/// Parses a step's first line, and returns the rest of it. `headings` are the names of groups, in small letters.
 pub(super) fn read(
     inline: Inline,
     format: Format,
@@ -67,7 +67,7 @@ impl Line<'_> {
         self.inline.cut(0..length + usize::from(self.node.task.optional));
     }
 
-    /// `[P]` at the end of the text or before it, where only an id and labels may precede it.
+    /// `[P]` at the end of the text, or at its start after an id and labels.
     fn take_parallel(&mut self) {
         static MARK: LazyLock<Regex> = LazyLock::new(|| {
             Regex::new(r"^(?:(?:\[[^\]\s]*\]|\S*[0-9]\S*)\s*)*\[P\][ \[]| \[P\]$").expect("it is a constant")
@@ -124,7 +124,7 @@ impl Line<'_> {
         }
     }
 
-    /// A second condition stays text, which withholds a command.
+    /// A second condition stays in the text, where it withholds a command.
     fn take_condition(&mut self) {
         if self.node.when != When::Always {
             return;
@@ -135,7 +135,7 @@ impl Line<'_> {
         let Some(rest) = asked.or_else(|| after(lead, "otherwise")) else { return };
         let comma = asked.map_or(Some(0), |_| self.inline.masked()[text.len() - rest.len()..].find(','));
         let Some(comma) = comma else {
-            // `If it is a release:` above its steps.
+            // `If it is a release:` as the line above its steps.
             self.node.when = condition_above(lead).filter(|_| rest.ends_with(':')).unwrap_or_default();
             return;
         };
@@ -158,7 +158,7 @@ fn set_all(node: &mut Node, inside: &str, at: usize, headings: &HashSet<String>)
     true
 }
 
-/// Applies a setting in brackets; false when it is none.
+/// Applies a setting in brackets; false if it is not a setting.
 fn set(node: &mut Node, inside: &str, at: usize, headings: &HashSet<String>) -> bool {
     if let Some(references) = references(inside, at, headings) {
         node.waits_for.extend(references);
@@ -174,7 +174,7 @@ fn set(node: &mut Node, inside: &str, at: usize, headings: &HashSet<String>) -> 
     true
 }
 
-/// Applies a setting that has a value.
+/// Applies a setting with a value.
 fn set_value(node: &mut Node, inside: &str) -> Option<()> {
     let task = &mut node.task;
     if let Some(estimate) = inside.strip_prefix('~') {
@@ -210,7 +210,7 @@ fn set_value(node: &mut Node, inside: &str) -> Option<()> {
     Some(())
 }
 
-/// "it passes" and "it fails" are decided by the step before; a person is asked anything else.
+/// "it passes" and "it fails" are decided by the previous step; any other condition by a person.
 fn condition(text: &str) -> When {
     let words = text.to_lowercase();
     match words.split_ascii_whitespace().collect::<Vec<_>>().as_slice() {
@@ -223,7 +223,7 @@ fn condition(text: &str) -> When {
     }
 }
 
-/// The condition of a heading or of a line above a list.
+/// The condition in a heading or in a line above a list.
 pub(super) fn condition_above(text: &str) -> Option<When> {
     let text = text.trim().trim_end_matches(':');
     match after(text, "otherwise") {
@@ -232,7 +232,7 @@ pub(super) fn condition_above(text: &str) -> Option<When> {
     }
 }
 
-/// True of a text that begins as a box does, and has none.
+/// True for a text that begins like a box, but has none.
 pub(super) fn is_near_box(text: &str) -> bool {
     let inside = text.strip_prefix('[').and_then(|rest| rest.split_once(']')).map(|(inside, _)| inside.trim());
     inside.is_some_and(|inside| matches!(inside, "" | "x" | "X")) && box_of(text).is_none()
@@ -251,10 +251,10 @@ pub(super) fn box_of(text: &str) -> Option<(char, usize)> {
     is_box.then_some((sign, length))
 }
 
-/// What separates an id or a number from the rest.
+/// Separators after an id or a number.
 const MARKS: [&str; 7] = [": ", ". ", ") ", " \u{2014} ", " \u{2013} ", " - ", " \u{b7} "];
 
-/// The id or number at the beginning of a text, and its length with what separates it from the rest.
+/// The id or number at the beginning of a text, and its length including the separator.
 pub(super) fn name_at(text: &str) -> Option<(String, usize)> {
     let (lead, bare) = match after(text, "step").or_else(|| after(text, "task")) {
         Some(rest) => (text.len() - rest.trim_start().len(), rest.trim_start()),
@@ -265,7 +265,7 @@ pub(super) fn name_at(text: &str) -> Option<(String, usize)> {
     let rest = &bare[word.len()..];
     let mark = MARKS.iter().find(|mark| rest.starts_with(**mark) || rest == mark.trim_end());
     let (is_id, is_alone) = (is_id(word), rest.is_empty() || rest.starts_with(' '));
-    // An id that needs no colon has one to three capitals and two digits or more.
+    // An id without a colon needs one to three capitals and at least two digits.
     let digits = word.trim_start_matches(|c: char| c.is_ascii_uppercase());
     let is_plain = word.len() - digits.len() <= 3 && matches!(digits.as_bytes(), [b'0'..=b'9', b'0'..=b'9', ..]);
     let is_name = match word.as_bytes() {
@@ -281,14 +281,14 @@ pub(super) fn name_at(text: &str) -> Option<(String, usize)> {
     is_name.then(|| (word.to_owned(), length))
 }
 
-/// `3`, `2.1`.
+/// True for `3` and `2.1`.
 pub(crate) fn is_number(word: &str) -> bool {
     !word.is_empty()
         && word.len() <= 12
         && word.split('.').all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// Capitals and digits, with a hyphen between them, a small letter or a part behind: `T001`, `ABC-7`, `T100f`, `T9.1`.
+/// True for capitals and digits with a hyphen, or with a final small letter or part: `T001`, `ABC-7`, `T100f`, `T9.1`.
 fn is_id(word: &str) -> bool {
     static ID: LazyLock<Regex> =
         LazyLock::new(|| Regex::new("^[A-Z]{1,6}-?[0-9]{1,9}[a-z]?(?:[.][0-9]{1,3})?$").expect("it is a constant"));
@@ -310,7 +310,7 @@ pub(super) fn references(text: &str, at: usize, headings: &HashSet<String>) -> O
     names(rest, at + (text.len() - rest.len()), headings)
 }
 
-/// The names in a list, unless one of them can be none.
+/// The names in a list, unless one of them is not a name.
 pub(super) fn names(list: &str, at: usize, headings: &HashSet<String>) -> Option<Vec<Reference>> {
     let list = list.strip_prefix(':').unwrap_or(list);
     let mut found = Vec::new();

@@ -37,13 +37,13 @@ use tree::Node;
 ///
 /// # Errors
 ///
-/// A file without steps or too long, a dependency on no task or on several, a circle of dependencies, broken JSON.
+/// A file without steps or too long, a dependency on no task or on several, a cycle of dependencies, broken JSON.
 pub fn read(text: &str, options: ReadOptions<'_>) -> Result<ParsedPlan, InvalidPlan> {
     Ok(read_with(text, options, None)?.0)
 }
 
-/// Reads a text that is added to a plan, whose tasks it may name: `named` finds them. Gives also which task of the text
-/// waits for which task of the plan. A name that the text has itself means its own task.
+/// Reads a text to be added to a plan. The text may name the plan's tasks: `named` finds them. Also returns its
+/// dependencies on tasks of the plan. A name that the text defines itself means its own task.
 ///
 /// # Errors
 ///
@@ -69,14 +69,14 @@ fn read_with(text: &str, options: ReadOptions<'_>, named: Option<Named<'_>>) -> 
     edges::connect(tree, text, options, named)
 }
 
-/// A text as it is or, where nothing in it is a step, as one step.
+/// A text unchanged, or as one step if it contains none.
 pub fn as_step(text: &str) -> Cow<'_, str> {
     let is_empty = matches!(read(text, ReadOptions::default()), Err(InvalidPlan::EmptyPlan));
     let is_step = is_empty && text.contains(char::is_alphanumeric);
     if is_step { format!("- {}", text.trim().replace('\n', "\n  ")).into() } else { text.into() }
 }
 
-/// What a text refers to: links, images, paths; in its order, each once.
+/// The links, images and paths in a text, in order, each once.
 pub fn attachments(text: &str) -> Vec<Attachment> {
     let mut all = Node::default();
     blocks::blocks(text).iter().for_each(|block| contents::attach(&mut all, &block.inline));

@@ -41,12 +41,12 @@ pub(super) fn paragraph(finder: &mut Finder<'_>, place: usize) {
             let parent = finder.group(finder.section);
             let node = finder.step(from_verb(&bare), None, parent);
             if meanwhile.is_some() {
-                // The step before is the one that it runs beside.
+                // It runs next to the previous step.
                 for beside in finder.current.into_iter().chain([node]) {
                     finder.tree.nodes[beside].beside = true;
                 }
             }
-            // A question right after a step is asked before it.
+            // A question right after a step is asked before that step.
             finder.tree.nodes[node].asked_before = asks && !first && finder.tree.nodes.len() > 1;
             if !asks {
                 finder.current = Some(node);
@@ -64,14 +64,14 @@ pub(super) fn paragraph(finder: &mut Finder<'_>, place: usize) {
     }
 }
 
-/// A sentence without the words of order and courtesy before its verb, and without its full stop.
+/// A sentence from its verb on, without its full stop.
 fn from_verb(inline: &Inline) -> Inline {
     let rest = after_order(&inline.text);
     let start = inline.text.len() - rest.len();
     inline.slice(start..start + rest.trim_end_matches(['.', '!', ',', ';', '\u{3002}', ' ']).len())
 }
 
-/// Where "then" and its like, or a semicolon, cut a sentence in two.
+/// The places where "then" or a similar word, or a semicolon, splits a sentence.
 fn cuts(sentence: &str) -> Vec<usize> {
     let (mut found, mut passed) = (Vec::new(), 1);
     for (at, c) in sentence.char_indices().filter(|(_, c)| matches!(c, ',' | ';' | ' ')) {
@@ -86,7 +86,7 @@ fn cuts(sentence: &str) -> Vec<usize> {
     found
 }
 
-/// True of a table with a column of tasks.
+/// True for a table with a column of tasks.
 pub(super) fn is_plan(rows: &[Vec<Inline>]) -> bool {
     column(rows, "task").is_some() || (column(rows, "title").is_some() && column(rows, "status").is_some())
 }
@@ -95,7 +95,7 @@ fn column(rows: &[Vec<Inline>], name: &str) -> Option<usize> {
     rows.first()?.iter().position(|cell| cell.text.trim().eq_ignore_ascii_case(name))
 }
 
-/// A step for each row.
+/// Makes a step from each row.
 pub(super) fn table(finder: &mut Finder<'_>, place: usize) {
     let Kind::Table(rows) = std::mem::replace(&mut finder.blocks[place].kind, Kind::Other) else { return };
     finder.tree.parts.push((finder.blocks[place].span, Part::Heading));

@@ -1,25 +1,25 @@
-//! Rewrites the indentation and the signs of lists that people write but CommonMark reads differently.
+//! Rewrites the indentation and the signs of lists that CommonMark would read differently than people do.
 //!
 //! - Parts of `1. step` are often indented by two or four columns: they move to the column of their parent's text.
-//! - `•`, `–`, `(1)`, `a)` and `Step 1:` begin items too: each becomes a sign that CommonMark knows.
+//! - `•`, `–`, `(1)`, `a)` and `Step 1:` also begin items: each becomes a sign that CommonMark knows.
 //!
-//! Lines are neither added nor removed, and only the beginning of a line changes, so every byte keeps its place.
+//! The number of lines and everything after the beginning of a line stay the same, so every byte maps to its place.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// Levels of lists; deeper items belong to the last of them.
+/// The most levels of lists; deeper items move to the last level.
 pub(super) const DEPTH_MAX: usize = 32;
 
-/// A text with repaired lists, and where its bytes were.
+/// A text with repaired lists, and the map to its original bytes.
 #[derive(Default)]
 pub(super) struct Repaired {
     pub text: String,
     lines: Vec<Line>,
 }
 
-/// A line: where it begins now, where its unchanged rest begins now and in the file, and its first visible byte there.
+/// A line: its start, the start of its unchanged rest here and in the file, and its first visible byte in the file.
 struct Line {
     start: usize,
     rest: usize,
@@ -28,13 +28,13 @@ struct Line {
 }
 
 impl Repaired {
-    /// The byte of the file that a byte of the repaired text was.
+    /// The byte of the file for a byte of the repaired text.
     pub fn in_file(&self, at: usize) -> usize {
         let Some(line) = self.line(at) else { return at };
         if at >= line.rest { line.rest_in_file + (at - line.rest) } else { line.visible_in_file }
     }
 
-    /// One past the byte of the file that was the byte before one of the repaired text.
+    /// The end of a range in the file, for its end in the repaired text.
     pub fn end_in_file(&self, at: usize) -> usize {
         let Some(line) = self.line(at.saturating_sub(1)) else { return at };
         line.rest_in_file + at.saturating_sub(line.rest)
@@ -45,7 +45,7 @@ impl Repaired {
     }
 }
 
-/// An item that is open: its column in the file, the columns of its text in the file and now.
+/// An open item: its column in the file, and the columns of its text in the file and after repair.
 struct Open {
     column: usize,
     text_column: usize,
@@ -56,16 +56,16 @@ struct Open {
 struct Repairer<'a> {
     repaired: Repaired,
     open: Vec<Open>,
-    /// The sign and the length of an open fence, and by how many columns it moved.
+    /// The sign and the length of an open fence, and the columns by which it moved.
     fence: Option<(u8, usize, isize)>,
     in_comment: bool,
     after_blank: bool,
-    /// The line before begins as `Step 1:` does.
+    /// The previous line begins like `Step 1:`.
     after_step: bool,
     line: &'a str,
     /// The first byte of the line in the file.
     at: usize,
-    /// Its first visible byte, counted from there.
+    /// Its first visible byte, relative to `at`.
     visible: usize,
 }
 
@@ -141,7 +141,7 @@ impl Repairer<'_> {
         self.put(self.visible + length + spaces, new_column, &format!("{sign} "));
     }
 
-    /// Puts the rest of the line, from a byte of it, behind new indentation and a marker.
+    /// Writes the rest of the line, from a byte of it, after new indentation and a marker.
     fn put(&mut self, from: usize, column: usize, marker: &str) {
         let start = self.repaired.text.len();
         self.repaired.text.extend(std::iter::repeat_n(' ', column));
@@ -166,14 +166,14 @@ fn indentation(line: &str) -> (usize, usize) {
     (column, line.len())
 }
 
-/// The sign and length of a fence, and what follows it.
+/// The sign and length of a fence, and the text after it.
 fn fence(body: &str) -> Option<(u8, usize, &str)> {
     let sign = *body.as_bytes().first().filter(|sign| matches!(sign, b'`' | b'~'))?;
     let length = body.bytes().take_while(|byte| *byte == sign).count();
     (length >= 3).then(|| (sign, length, &body[length..]))
 }
 
-/// The sign of an item: its length, and what stands for it in CommonMark.
+/// The sign of an item: its length, and its replacement in CommonMark.
 fn sign(body: &str) -> Option<(usize, String)> {
     static SIGN: LazyLock<Regex> = LazyLock::new(|| {
         let signs = r"([-*+]|[0-9]{1,9}[.)])|[•–]|\(([0-9]{1,4})\)|([a-z])\)|(?i:step) ([0-9]{1,9}):";

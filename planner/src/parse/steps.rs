@@ -1,4 +1,4 @@
-//! Finds the steps of a Markdown file by its strongest marker, and what belongs to each.
+//! Finds the steps of a Markdown file by its strongest marker, and the blocks that belong to each.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,7 +10,7 @@ use super::words::{ACCEPTANCE, NEVER, OVER, SECTIONS, after, after_any, find_wor
 use super::{contents, prose};
 use crate::plan::{NodeKind, Span, TaskPlan};
 
-/// What marks a step, from the strongest to the weakest.
+/// The markers of a step, from the strongest to the weakest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(super) enum Marker {
     Box,
@@ -21,7 +21,7 @@ pub(super) enum Marker {
 }
 
 impl Marker {
-    /// The marker's name for people, and how to make something a step.
+    /// The marker's name for people, and how to mark a step with it.
     pub fn hint(self) -> (&'static str, &'static str) {
         match self {
             Self::Box => ("boxes", "to make it a step, write a box: - [ ] ..."),
@@ -46,18 +46,18 @@ pub(super) fn read(text: &str, format: Format) -> Tree {
     contents::finish(finder)
 }
 
-/// A heading and what is below it.
+/// A heading with its contents.
 #[derive(Clone, Copy)]
 pub(super) struct Section {
     level: u8,
     pub block: usize,
-    /// The section around it.
+    /// The enclosing section.
     pub parent: Option<usize>,
     /// Its group, once it has a step.
     node: Option<usize>,
-    /// It, or one around it, is of a kind that has no steps.
+    /// It, or an enclosing section, is of a kind without steps.
     pub is_out: bool,
-    /// It, or one around it, has no commands.
+    /// It, or an enclosing section, has no commands.
     pub has_no_commands: bool,
     /// It is an option of a question.
     pub is_option: bool,
@@ -65,15 +65,15 @@ pub(super) struct Section {
     pub has_steps: bool,
 }
 
-/// A step in the making.
+/// A step under construction.
 #[derive(Default)]
 pub(super) struct Draft {
     /// The block of its line.
     pub block: Option<usize>,
     pub line: Inline,
-    /// Its bytes, where it is a part of a block.
+    /// Its bytes, if it is part of a block.
     pub span: Option<Span>,
-    /// The line that says its command, where that is another.
+    /// The line with its command, if that is a different one.
     pub command: Option<Inline>,
     /// The blocks below it.
     pub below: Vec<usize>,
@@ -97,29 +97,29 @@ pub(super) struct Finder<'a> {
     /// The texts and names of the headings, in small letters.
     pub headings: HashSet<String>,
     pub marker: Marker,
-    /// The innermost section of what is being read.
+    /// The innermost section at the current place.
     pub section: Option<usize>,
     /// By block: the node of an item that is a step.
     node_of: Vec<Option<usize>>,
-    /// By block: an item that is a note, because acceptance is what it says.
+    /// By block: true for an item that is a note, because it is an acceptance criterion.
     notes: Vec<bool>,
     /// The last paragraph or heading that introduces a list of notes, with its item.
     acceptance: Option<Option<usize>>,
-    /// By the item around them: the last paragraph, and the steps listed since.
+    /// By enclosing item: the last paragraph, and the steps listed since.
     lists: HashMap<Option<usize>, (Option<usize>, Vec<usize>)>,
     /// The last node of each number.
     named: HashMap<String, usize>,
     /// The last step below the last heading.
     pub current: Option<usize>,
-    /// There is one heading of level 1, which speaks of the whole file.
+    /// There is one heading of level 1, which is the title of the file.
     has_title: bool,
-    /// The title denies what the file says.
+    /// The title marks the file as one that must not run.
     pub is_denied: bool,
     /// Sections in which not every sentence is a step.
     pub doubtful: HashSet<Option<usize>>,
-    /// Blocks in no step.
+    /// Blocks outside of steps.
     pub loose: Vec<(usize, Option<usize>)>,
-    /// By section and sort of warning: its place, and how many others it stands for.
+    /// By section and kind of warning: the index of the warning, and how many others it covers.
     pub told: HashMap<(Option<usize>, &'static str), (usize, usize)>,
 }
 
@@ -165,7 +165,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Adds the section of a heading, given the section before it.
+    /// Adds the section of a heading, given the previous section.
     fn survey_heading(&mut self, place: usize, level: u8, before: Option<usize>) -> usize {
         let mut parent = before;
         while let Some(section) = parent.filter(|section| self.sections[*section].level >= level) {
@@ -193,7 +193,7 @@ impl Finder<'_> {
         self.sections.len() - 1
     }
 
-    /// Remembers which items are notes because of a line that says acceptance above them.
+    /// Marks items as notes if a line above them introduces acceptance criteria.
     fn note_acceptance(&mut self, place: usize) {
         let block = &self.blocks[place];
         let says = |block: &Block| after_any(block.inline.text.trim(), &ACCEPTANCE).is_some();
@@ -232,7 +232,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Remembers a paragraph for the list below it. Above boxes only a line that introduces them counts.
+    /// Keeps a paragraph for the list below it. Above boxes, only a line that introduces them counts.
     fn note_list(&mut self, place: usize) {
         let block = &self.blocks[place];
         let text = block.inline.text.trim_end();
@@ -275,7 +275,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Sections that are options of one question, which belongs to the section around them.
+    /// Merges sections that are options into one question, which belongs to the enclosing section.
     fn option(&mut self, place: usize, section: usize) {
         let Section { level, parent, .. } = self.sections[section];
         let Block { inline, span, .. } = &self.blocks[place];
@@ -332,7 +332,7 @@ impl Finder<'_> {
         self.drafts[node].lead = *lead;
         let lead = lead.map(|lead| self.blocks[lead].inline.text.trim());
         let counted = number.map(|counted| written_number(self.text, span.start, counted));
-        // A number in an indented list continues that of its parent.
+        // A number in an indented list continues its parent's number.
         let prefix = above.and_then(|above| self.tree.nodes[above].name.clone()).filter(|name| line::is_number(name));
         let prefix = prefix.map_or_else(String::new, |prefix| prefix + ".");
         let made = &mut self.tree.nodes[node];
@@ -348,7 +348,7 @@ impl Finder<'_> {
         self.current = Some(node);
     }
 
-    /// `1.1` belongs to `1`, also when it is not indented.
+    /// `1.1` belongs to `1`, even if it is not indented.
     fn adopt(&mut self, node: usize, above: Option<usize>) {
         let Some(name) = self.tree.nodes[node].name.clone().filter(|name| line::is_number(name)) else { return };
         let section = self.drafts[node].section;
@@ -361,13 +361,13 @@ impl Finder<'_> {
         self.named.insert(name, node);
     }
 
-    /// The nearest step around an item, or around what is below one.
+    /// The nearest step around an item, or around a block below one.
     fn step_around(&self, place: usize) -> Option<usize> {
         let around = |item: &usize| self.blocks[*item].item;
         std::iter::successors(around(&place), around).find_map(|item| self.node_of[item])
     }
 
-    /// A step with what its line says, below a parent that becomes a group.
+    /// Adds a step from its line, below a parent, which becomes a group.
     pub(super) fn step(&mut self, inline: Inline, block: Option<usize>, parent: Option<usize>) -> usize {
         let has_names = self.marker != Marker::Sentence || block.is_some();
         let (mut node, inline) = line::read(inline, self.format, &self.headings, has_names, &mut self.tree);
@@ -405,7 +405,7 @@ impl Finder<'_> {
         step
     }
 
-    /// The group of a section, which is made with its first step. A single title is no group.
+    /// The group of a section, created with its first step. The only title is not a group.
     pub(super) fn group(&mut self, section: Option<usize>) -> Option<usize> {
         let place = section?;
         let Section { level, block, parent, node, .. } = self.sections[place];
@@ -431,7 +431,7 @@ impl Finder<'_> {
         Some(node)
     }
 
-    /// The step that a block is a note of.
+    /// The step that a block belongs to as a note.
     fn owner(&self, place: usize) -> Option<usize> {
         let takes_below = |node: &usize| {
             let block = self.drafts[*node].block.map(|block| &self.blocks[block].kind);
@@ -441,7 +441,7 @@ impl Finder<'_> {
         self.step_around(place).or_else(|| self.current.filter(takes_below))
     }
 
-    /// A block that is no step: a note of the step that it belongs to, or of none.
+    /// A block that is not a step: a note of its step, or a loose block.
     pub(super) fn below(&mut self, place: usize) {
         if let Some(node) = self.owner(place) {
             return self.drafts[node].below.push(place);
@@ -465,32 +465,32 @@ fn alias_of(text: &str) -> Option<String> {
     line::is_number(number).then(|| alias.trim().to_owned())
 }
 
-/// True when a heading, after its number, says that its section has no steps.
+/// True if a heading, after its number, marks a section without steps.
 fn is_out(bare: &str) -> bool {
     after_any(bare, &SECTIONS).is_some() && after(bare, "how to").is_none() || bare.contains("~~")
 }
 
-/// True when a heading has a word anywhere that withholds the commands of its section.
+/// True if a heading contains a word that withholds the commands of its section.
 fn has_no_commands(text: &str) -> bool {
     let text = &text.to_lowercase().replace('/', " ");
     let has = |words: &&str| words.contains(' ') && text.contains(words);
     find_word(text, &SECTIONS).or_else(|| find_word(text, &OVER)).is_some() || SECTIONS.iter().any(has)
 }
 
-/// True of an item that is struck out as a whole.
+/// True for an item that is struck out as a whole.
 fn is_struck(text: &str) -> bool {
     let text = box_of(text).map_or(text, |(_, length)| &text[length..]).trim();
     let bare = text.strip_prefix("~~").and_then(|rest| rest.strip_suffix("~~"));
     bare.is_some_and(|bare| !bare.contains("~~"))
 }
 
-/// True of a line whose items run side by side.
+/// True for a line whose items run in parallel.
 pub(super) fn says_parallel(text: &str) -> bool {
     let text = text.trim();
     text.get(text.len().saturating_sub(12)..).is_some_and(|end| end.eq_ignore_ascii_case("in parallel:"))
 }
 
-/// The number or letter of an item as it is written; where numbers do not rise, as Markdown counts it.
+/// The number or letter of an item as written; Markdown's count if the numbers do not rise.
 fn written_number(text: &str, at: usize, counted: u64) -> String {
     let written = text[at..].trim_start_matches(['(', ' ', '\t']);
     if let [letter @ b'a'..=b'z', b')', ..] = written.as_bytes() {

@@ -14,15 +14,15 @@ pub struct Written {
     pub text: String,
     /// The bytes of the old text that were replaced, in order; an empty span is an insertion.
     pub changed: Vec<Span>,
-    /// Tasks that have a state but no place in the file that could show it, by number.
+    /// Tasks with a state but without a place in the file to show it, by number.
     pub unwritten: Vec<TaskId>,
 }
 
 /// Writes the states of tasks into the text that a plan was read from.
 ///
 /// A state without a mark in the format changes nothing. A group is marked done when its required parts have ended and
-/// one is done. Where the caller set `plan.marks` to an earlier state, the part counts as ended now; its bytes stay.
-/// `now` is the time, as RFC 3339, for formats that record it.
+/// one is done. If the caller set `plan.marks` to an earlier state, the part counts as ended now; its bytes stay. `now`
+/// is the time, as RFC 3339, for formats that record it.
 pub fn write_states(text: &str, plan: &ParsedPlan, states: &[(TaskId, Mark)], now: &str) -> Written {
     let old = |place: usize| plan.marks.get(place).and_then(|mark| text.get(mark.span.start..mark.span.end));
     let shows = |word: &str| (0..plan.marks.len()).any(|place| old(place) == Some(word));
@@ -38,7 +38,7 @@ pub fn write_states(text: &str, plan: &ParsedPlan, states: &[(TaskId, Mark)], no
         };
         if let (true, Some(new), Some(old)) = (shown[place] != mark, new(mark), old(place)) {
             shown[place] = mark;
-            // The caller may say of a place that it showed another state before the text was read.
+            // The caller may have set a place to an earlier state than the text shows.
             if new.eq_ignore_ascii_case(old) { kept.push(place) } else { written.push(place) }
         }
     }
@@ -68,12 +68,12 @@ pub fn write_states(text: &str, plan: &ParsedPlan, states: &[(TaskId, Mark)], no
     Written { text: result, changed, unwritten }
 }
 
-/// The mark that is read again after a state was written; open for a state without a mark in the format.
+/// The mark that is read back after a state was written; open for a state without a mark in the format.
 pub fn expressible(format: Format, mark: Mark) -> Mark {
     if word(format, mark).is_some() { mark } else { Mark::Open }
 }
 
-/// What a format writes for a state: the character in a box, or a JSON string.
+/// The text for a state in a format: the character in a box, or a JSON string.
 const fn word(format: Format, mark: Mark) -> Option<&'static str> {
     match (format, mark) {
         (Format::Markdown | Format::SpecKit | Format::OpenSpec | Format::Kiro, Mark::Open) => Some(" "),
@@ -93,7 +93,7 @@ const fn word(format: Format, mark: Mark) -> Option<&'static str> {
     }
 }
 
-/// The marks of the parts of a group; an optional part counts only where every part is optional.
+/// The marks of the parts of a group; optional parts count only if all parts are optional.
 #[derive(Clone, Copy, Default)]
 struct Parts {
     n_required: usize,
@@ -103,7 +103,7 @@ struct Parts {
     n_ended_now: usize,
 }
 
-/// Marks the groups done that end with what was written, from the innermost outwards, and returns their places.
+/// Marks the groups that end because of written states as done, innermost first, and returns their places.
 fn end_groups<'a>(marks: &[MarkAt], shown: &mut [Mark], written: impl Iterator<Item = &'a usize>) -> Vec<usize> {
     let mut parts = vec![Parts::default(); marks.len()];
     for place in written.filter(|place| shown[**place].is_end()) {
@@ -134,7 +134,7 @@ fn end_groups<'a>(marks: &[MarkAt], shown: &mut [Mark], written: impl Iterator<I
     ended
 }
 
-/// Sets the times that beads keeps with a state, in the record around a byte.
+/// Sets the times that beads stores with a state, in the record around a byte.
 fn times(text: &str, at: usize, mark: Mark, now: &str) -> Vec<(Span, String)> {
     let names: &[&str] = match mark {
         Mark::Done => &["updated_at", "closed_at"],

@@ -1,4 +1,4 @@
-//! A plan file as it was read, with its warnings and errors, and before that its groups and steps as a tree.
+//! A plan file as read, with its warnings and errors, and its earlier form, a tree of groups and steps.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ pub const WARNINGS_MAX: usize = 1_000;
 /// Maximum length of a plan file, in bytes.
 pub const TEXT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// The tool whose rules a file is read by.
+/// The tool whose rules apply to a file.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, strum::IntoStaticStr, strum::VariantArray,
 )]
@@ -38,7 +38,7 @@ impl Format {
     /// All formats.
     pub const ALL: &[Self] = <Self as strum::VariantArray>::VARIANTS;
 
-    /// The format of the tool that keeps its files at such a path.
+    /// The format for a path, by the tool that stores its files there.
     pub fn of_path(path: &str) -> Self {
         let parts = path.split(['/', '\\']).collect::<Vec<_>>();
         let holds = |names: &[&str]| parts.windows(names.len()).any(|window| window == names);
@@ -53,7 +53,7 @@ impl Format {
     }
 }
 
-/// How to read a file.
+/// Options for reading a file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReadOptions<'a> {
     /// The rules to read it by.
@@ -64,7 +64,7 @@ pub struct ReadOptions<'a> {
     pub tag: Option<&'a str>,
 }
 
-/// A plan file as it was read.
+/// A plan file as read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ParsedPlan {
     /// The rules it was read by.
@@ -73,7 +73,7 @@ pub struct ParsedPlan {
     pub title: Option<String>,
     /// The tasks in the order of the file, numbered from 1.
     pub tasks: Vec<TaskPlan>,
-    /// Text that explains the plan and is no task.
+    /// Explanations in the text that are not tasks.
     pub context: Vec<String>,
     /// Problems that do not prevent reading, in the order of the file.
     pub warnings: Vec<Diagnostic>,
@@ -81,7 +81,7 @@ pub struct ParsedPlan {
     pub parts: Vec<(Span, Part)>,
     /// The code in tasks and their notes, in the order of the file.
     pub codes: Vec<CodeUse>,
-    /// Numbered items and shell fences that are no steps because the file has boxes.
+    /// Numbered items and shell fences that are not steps because the file has boxes.
     pub lost: Vec<Span>,
     /// Every place in the file that shows the state of a task or a group, in the order of the file.
     pub marks: Vec<MarkAt>,
@@ -96,51 +96,51 @@ pub struct MarkAt {
     pub mark: Mark,
     /// The task; unset for a group.
     pub of: Option<TaskId>,
-    /// The nearest group around it that shows a state, as an index of this list.
+    /// The nearest enclosing group that shows a state, as an index of this list.
     pub parent: Option<usize>,
     /// Marked as optional: its group does not wait for it.
     pub optional: bool,
 }
 
-/// What a part of a file is that belongs to no task.
+/// The role of a part of a file that belongs to no task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     /// A heading, a rule or a comment.
     Heading,
     /// Text that the plan keeps as context.
     Context,
-    /// Text that is left out, with a warning.
+    /// Text that is omitted, with a warning.
     LeftOut,
 }
 
-/// A piece of code in a task, and whether it runs.
+/// A piece of code in a task, and its verdict.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CodeUse {
     /// Its first byte.
     pub at: usize,
     /// The task.
     pub task: Option<TaskId>,
-    /// The form of command by which it runs, 1 to 4.
+    /// Its command form, 1 to 4, if it runs.
     pub form: Option<u8>,
-    /// Why it does not run, if it has one of the forms.
+    /// The reason why it does not run, if it has a command form.
     pub withheld: Option<String>,
 }
 
-/// The groups and steps of a file, in its order; a parent comes before its parts.
+/// The groups and steps of a file, in order; a parent comes before its parts.
 #[derive(Debug, Default)]
 pub(super) struct Tree {
     pub nodes: Vec<Node>,
     pub title: Option<String>,
-    /// Text that explains the plan and is no step.
+    /// Explanations in the text that are not steps.
     pub context: Vec<String>,
     pub parts: Vec<(Span, Part)>,
-    /// Each with the node that has it and its byte.
+    /// Each with its node and its byte.
     pub codes: Vec<(usize, usize, Verdict)>,
     pub lost: Vec<Span>,
     pub warnings: Vec<Warning>,
-    /// False for the files of tools that know only written dependencies.
+    /// False for files of tools with only written dependencies.
     pub is_ordered: bool,
-    /// Kiro's waves: the names of the steps that run side by side, wave after wave.
+    /// Kiro's waves: the names of the steps that run in parallel, wave after wave.
     pub waves: Vec<Vec<Reference>>,
 }
 
@@ -155,32 +155,32 @@ pub(super) struct Node {
     pub alias: Option<String>,
     pub parent: Option<usize>,
     pub is_group: bool,
-    /// A group made of a heading, whose number yields to that of a step.
+    /// A group from a heading, whose number yields to that of a step.
     pub is_heading: bool,
     /// The byte at which it begins.
     pub at: usize,
     /// The bytes that show its state: the character in a box, or a JSON string with its quotes.
     pub state: Option<Span>,
     pub waits_for: Vec<Reference>,
-    /// Runs beside its neighbours that say so too.
+    /// Runs in parallel with its neighbours, if they are marked too.
     pub beside: bool,
-    /// The parts of this group run side by side.
+    /// The parts of this group run in parallel.
     pub parts_beside: bool,
     pub when: When,
     /// A question about the step before it, which waits for the answer.
     pub asked_before: bool,
 }
 
-/// When a step runs.
+/// The condition under which a step runs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) enum When {
     #[default]
     Always,
-    /// The step before it succeeded, or failed.
+    /// The previous step succeeded, or failed.
     Outcome { succeeded: bool },
-    /// The condition of the step before it does not hold.
+    /// The condition of the previous step does not hold.
     Otherwise,
-    /// A person says so.
+    /// A person confirms it.
     Asked { text: String, negated: bool },
     /// The named step failed.
     Failed(Reference),

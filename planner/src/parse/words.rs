@@ -1,11 +1,11 @@
-//! The closed lists of English words that the page of rules names.
+//! The closed lists of English words in the documented rules.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use crate::plan::NodeKind;
 
-/// Words that withhold a command wherever they are: in its line, its notes, the lines and headings above it.
+/// Words that withhold a command anywhere: in its line, its notes, or the lines and headings above it.
 pub(super) const NEVER: [&str; 10] =
     ["not", "never", "no", "avoid", "without", "instead", "rather", "unless", "example", "e.g"];
 /// Words that withhold a command in its line, and in the line that introduces its list.
@@ -13,50 +13,50 @@ pub(super) const LIMITS: [&str; 18] = [
     "how", "why", "that", "what", "when", "if", "whether", "before", "after", "until", "once", "should", "would",
     "was", "has", "says", "failed", "only",
 ];
-/// Verbs that are followed by a command.
+/// Verbs before a command.
 pub(super) const RUN: [&str; 2] = ["run", "execute"];
-/// First words of a line that introduces steps, beside verbs.
+/// First words of a line that introduces steps, besides verbs.
 pub(super) const INTRODUCING: [&str; 7] = ["to", "then", "next", "first", "finally", "in", "here"];
-/// Words with which a line may go on after its command: on what, with what and to what end it runs, but not in which folder.
+/// Words that may continue a line after its command: about its target, means or purpose, but not its folder.
 pub(super) const FOLLOWING: [&str; 6] = ["on", "to", "with", "for", "against", "again"];
-/// First words of a sentence after a command that says what is expected of it.
+/// First words of a sentence after a command that states the expected result.
 pub(super) const EXPECTED: [&str; 5] = ["expected", "expect", "all", "every", "both"];
-/// Words by which the line above a fence speaks of the code itself.
+/// Words in the line above a fence that refer to the code itself.
 pub(super) const CODE: [&str; 5] = ["this", "these", "following", "snippet", "script"];
-/// First words of a line whose fence is the content of a file, or a text to look at.
+/// First words of a line whose fence is the content of a file, or a text to read.
 pub(super) const CONTENT: [&str; 10] =
     ["create", "write", "add", "edit", "replace", "insert", "append", "paste", "explain", "review"];
 /// Languages of fences that hold commands.
 pub(super) const SHELLS: [&str; 5] = ["sh", "bash", "shell", "zsh", "console"];
-/// First words of a step whose final colon is followed by a command.
+/// First words of a step whose final colon comes before a command.
 pub(super) const COLON: [&str; 11] =
     ["run", "execute", "build", "check", "format", "generate", "install", "lint", "migrate", "test", "verify"];
-/// Those of them that say nothing else before the colon.
+/// Those that need the colon right after them.
 pub(super) const ALONE: [&str; 2] = ["check", "verify"];
-/// How an object after one of the others begins.
+/// First words of an object after one of the others.
 pub(super) const OBJECT: [&str; 4] = ["the", "all", "in", "with"];
 /// First words of a line with dependencies.
 pub(super) const DEPENDS: [&str; 4] = ["depends on", "depends", "dependencies", "blocked by"];
 /// First words of a line whose list holds acceptance criteria.
 pub(super) const ACCEPTANCE: [&str; 2] = ["acceptance", "done when"];
-/// How the headings of sections without steps begin.
+/// First words of the headings of sections without steps.
 #[rustfmt::skip]
 pub(super) const SECTIONS: [&str; 17] = [
     "out of scope", "non-goals", "notes", "background", "overview", "how", "what", "why", "example", "parallel example",
     "usage", "rollback", "troubleshooting", "cancelled", "deferred", "faq", "reference",
 ];
-/// Words that withhold the commands of a section, as those above do, wherever its heading has them.
+/// Words that withhold the commands of a section if its heading contains them, as those above do.
 pub(super) const OVER: [&str; 9] =
     ["completed", "done", "forbidden", "anti-patterns", "recovery", "emergency", "undo", "back-out", "history"];
-/// How a sentence begins that is a note of the step before it.
+/// First words of a sentence that is a note of the previous step.
 pub(super) const NOTES: [&str; 8] = ["do not", "don't", "never", "use", "keep", "ensure", "make sure", "see"];
-/// Words before the verb of a sentence, passed over.
+/// Words before the verb of a sentence that are skipped.
 pub(super) const POLITE: [&str; 8] =
     ["please", "first", "now", "i'd like to", "i want to", "we need to", "we want to", "let's"];
-/// What cuts a sentence in two, and what a sentence may begin with.
+/// Words that split a sentence in two, or begin one.
 pub(super) const NEXT: [&str; 7] = ["and then", "after that", "then", "next", "finally", "lastly", "and finally"];
 
-/// Verbs that make a sentence a step, with the kind that they give it.
+/// Verbs that make a sentence a step, with the kind of the step.
 pub const VERBS: [(NodeKind, &str); 7] = [
     (NodeKind::UnitTest, "test"),
     (
@@ -89,7 +89,7 @@ pub const VERBS: [(NodeKind, &str); 7] = [
     ),
 ];
 
-/// The kind that a verb gives, in small letters.
+/// The kind of a verb in small letters.
 pub(super) fn kind_of(verb: &str) -> Option<NodeKind> {
     static KINDS: LazyLock<HashMap<&str, NodeKind>> = LazyLock::new(|| {
         let known = VERBS.iter().flat_map(|(kind, verbs)| verbs.split_ascii_whitespace().map(|verb| (verb, *kind)));
@@ -98,7 +98,7 @@ pub(super) fn kind_of(verb: &str) -> Option<NodeKind> {
     KINDS.get(verb).copied()
 }
 
-/// The words of a text; a denial such as `don't` is given as `not`.
+/// The words of a text; negations such as `don't` are returned as `not`.
 pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
     let is_part = |c: char| c.is_alphanumeric() || matches!(c, '\'' | '\u{2019}' | '-' | '_' | '.' | '/');
     text.split(move |c: char| !is_part(c)).filter(|word| !word.is_empty()).map(|word| {
@@ -109,17 +109,17 @@ pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// True when a list has a word; letters of any size.
+/// True if a list contains a word, in any case.
 pub(super) fn is_one_of(word: &str, list: &[&str]) -> bool {
     list.iter().any(|known| known.eq_ignore_ascii_case(word))
 }
 
-/// The first word of a text that a list has.
+/// The first word of a text that is in a list.
 pub(super) fn find_word<'a>(text: &'a str, list: &[&str]) -> Option<&'a str> {
     words(text).find(|word| is_one_of(word, list))
 }
 
-/// The text after some first words, if it begins with them and they end there; letters of any size.
+/// The text after some first words, if it begins with exactly these words, in any case.
 pub(super) fn after<'a>(text: &'a str, first: &str) -> Option<&'a str> {
     let head = text.get(..first.len())?;
     let rest = &text[first.len()..];
@@ -127,7 +127,7 @@ pub(super) fn after<'a>(text: &'a str, first: &str) -> Option<&'a str> {
     (head.eq_ignore_ascii_case(first) && ends).then_some(rest)
 }
 
-/// The same for any of several beginnings, the longest that fits.
+/// The text after the longest of several beginnings that matches.
 pub(super) fn after_any<'a>(text: &'a str, firsts: &[&str]) -> Option<&'a str> {
     let initial = text.bytes().next()?.to_ascii_lowercase();
     let fitting = firsts.iter().filter(|first| first.as_bytes()[0].eq_ignore_ascii_case(&initial));
@@ -139,7 +139,7 @@ pub(super) fn first_word(text: &str) -> String {
     words(text).next().map_or_else(String::new, str::to_lowercase)
 }
 
-/// The text after the words of order and courtesy before its verb.
+/// The text after the introductory and polite words before its verb.
 pub(super) fn after_order(text: &str) -> &str {
     let mut rest = text.trim_start();
     for _ in 0..4 {

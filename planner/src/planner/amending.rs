@@ -1,4 +1,4 @@
-//! What follows from orders that change the tasks of a plan under way: add, edit, skip, reorder.
+//! Decides on changes to the tasks of a running plan: add, edit, skip, reorder.
 //!
 //! All amendments of an order apply or none. Only the tasks linked to an amendment are checked, so that adding a task to
 //! a large plan stays cheap.
@@ -18,7 +18,7 @@ use crate::validity::{InvalidPlan, TASKS_MAX, validate};
 
 /// The longest name that an edit gives a task, in characters.
 const LABEL_CHARS_MAX: usize = 64;
-/// The result of a task that a person has done before it began.
+/// The result of a task that a person did before it began.
 const DONE_BY_PERSON: &str = "done by a person";
 
 impl Planner {
@@ -46,16 +46,16 @@ impl Planner {
     }
 }
 
-/// The tasks as they would be.
+/// The amended tasks.
 struct Draft<'a> {
     state: &'a PlannerState,
-    /// Those that are new or otherwise.
+    /// The new and changed tasks.
     tasks: BTreeMap<TaskId, TaskPlan>,
-    /// Those that are left out, and whether what depends on them waits on for what they waited for.
+    /// The skipped tasks; true if their dependents inherit their outstanding dependencies.
     skipped: BTreeMap<TaskId, bool>,
-    /// Those that a person has done.
+    /// The tasks done by a person.
     done: BTreeSet<TaskId>,
-    /// The text of the plan's file, when it changed.
+    /// The text of the plan's file, if it changed.
     source: Option<String>,
 }
 
@@ -96,7 +96,7 @@ impl<'a> Draft<'a> {
             Amendment::Define { tasks } => {
                 for task in tasks {
                     let known = self.state.task(task.id).map(|known| &known.plan);
-                    // New tasks are numbered on, and what only planning gives a task is changed by nobody.
+                    // New tasks get the next numbers, and nobody may change fields that only planning sets.
                     let numbers = self.next_id()..=self.next_id().saturating_add(TASKS_MAX as u64);
                     if known.is_none() && !numbers.contains(&task.id.0) {
                         return Err(PlannerError::UnknownTask(task.id));
@@ -128,7 +128,7 @@ impl<'a> Draft<'a> {
         self.state.next_id().max(last.saturating_add(1))
     }
 
-    /// A task as it would be, to be changed.
+    /// The definition of a task, for amending.
     fn begun(&mut self, id: TaskId) -> Result<&mut TaskPlan, PlannerError> {
         match self.tasks.entry(id) {
             std::collections::btree_map::Entry::Occupied(known) => Ok(known.into_mut()),
@@ -154,7 +154,7 @@ impl<'a> Draft<'a> {
         let waited_for = tasks.iter().flat_map(|task| &task.depends_on).map(|one| one.task).collect::<BTreeSet<_>>();
         let ends = tasks.iter().map(|task| task.id).filter(|id| !waited_for.contains(id)).map(renumbered);
         let ends = ends.map(hard).collect::<Vec<_>>();
-        // What has ended by its box holds up nothing, so what comes after it begins the text.
+        // Tasks already ended by their boxes block nothing, so the tasks after them are first tasks of the text.
         let ended = tasks.iter().filter(|task| task.mark.is_end()).map(|task| task.id).collect::<BTreeSet<_>>();
         for mut task in tasks {
             let begins = task.depends_on.iter().all(|dependency| ended.contains(&dependency.task));
@@ -176,9 +176,9 @@ impl<'a> Draft<'a> {
                     condition.text = format!("step {decides} succeeds");
                 }
             }
-            // They are bytes of another text than the plan's.
+            // They refer to another text than the plan's.
             task.spans = Vec::new();
-            // A number in an added text is none of the plan's.
+            // A number in an added text would not be a number of the plan.
             task.label = task.label.filter(|label| !is_number(label));
             self.tasks.insert(task.id, task);
         }
@@ -198,7 +198,7 @@ impl<'a> Draft<'a> {
         let places = waited_for.keys().filter_map(|id| self.state.index(*id));
         let dependants = places.flat_map(|place| self.state.dependants(place));
         let dependants = dependants.map(|place| &self.state.tasks[*place]);
-        // What is at work or has ended waits no more.
+        // Running and ended tasks no longer wait.
         let dependants = dependants.filter(|task| task.status == TaskStatus::Planned).map(|task| task.plan.id);
         let waiting = dependants.chain(self.tasks.keys().copied()).collect::<BTreeSet<_>>();
         let mut n_handed = 0;
@@ -215,7 +215,7 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// What a task waits for that has not ended, also by way of tasks that are left out or done before their turn.
+    /// The dependencies of a task that have not ended, also through tasks that are skipped or done early.
     fn outstanding(&self, id: TaskId) -> BTreeSet<TaskId> {
         let (mut looked_at, mut outstanding) = (BTreeSet::from([id]), BTreeSet::new());
         let mut to_look_at = vec![id];
@@ -234,14 +234,14 @@ impl<'a> Draft<'a> {
         outstanding
     }
 
-    /// The same, put in order, if the plan may be so.
+    /// Completes and checks the draft.
     fn checked(mut self) -> Result<Self, PlannerError> {
         self.hand_on()?;
         for task in self.tasks.values_mut() {
-            // It waits for the task that decides whether it runs, whatever else it waits for.
+            // A conditional task always waits for the task that decides its condition.
             let decides = task.condition.as_ref().and_then(|condition| condition.outcome_of);
             task.depends_on.extend(decides.map(hard));
-            // Of two dependencies on one task the firmer stays.
+            // Of two dependencies on one task the stronger stays.
             task.depends_on.sort_unstable();
             task.depends_on.dedup_by_key(|dependency| dependency.task);
         }
@@ -283,7 +283,7 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// A new task whose number is the name of another is called by a name of its own.
+    /// Gives a label to new tasks whose number is already the label of another task.
     fn name_new(&mut self) {
         for (id, task) in &mut self.tasks {
             if task.label.is_none() && self.state.labels.contains_key(&id.to_string()) {
@@ -296,7 +296,7 @@ impl<'a> Draft<'a> {
         let mut given = BTreeMap::new();
         for (label, task) in self.tasks.values().filter_map(|task| Some((task.label.as_ref()?, task.id))) {
             let small = label.to_lowercase();
-            // What is called by another's number would be taken for it.
+            // A number as a label would be mistaken for the task with that number.
             let number = label.parse().ok().map(TaskId).filter(|number| *number != task);
             let is_given = self.state.task(task).is_none_or(|known| known.plan.label.as_ref() != Some(label));
             let is_name = |number: &TaskId| self.plan(*number).is_some_and(|other| other.label.is_none());
@@ -326,7 +326,7 @@ impl<'a> Draft<'a> {
         let leads_on = to_look_at.iter().any(|id| known(id).is_some());
         let mut looked_at = BTreeMap::new();
         while let Some(id) = to_look_at.pop() {
-            // The check names a task that does not exist.
+            // The graph check reports a task that does not exist.
             let Some(task) = self.plan(id).filter(|_| !looked_at.contains_key(&id)) else { continue };
             let is_followed = leads_on || self.tasks.contains_key(&id);
             let depends_on = if is_followed { task.depends_on.clone() } else { Vec::new() };
@@ -349,7 +349,7 @@ fn hard(task: TaskId) -> Dependency {
     Dependency { task, strength: Strength::Hard }
 }
 
-/// The bytes of all its texts, about.
+/// The approximate bytes of its texts.
 fn n_bytes(task: &TaskPlan) -> usize {
     let texts = [&task.label, &task.command, &task.group, &task.priority, &task.assignee, &task.compensate];
     let one = texts.into_iter().flatten().map(String::len).sum::<usize>();
@@ -357,7 +357,7 @@ fn n_bytes(task: &TaskPlan) -> usize {
     task.description.len() + one + many
 }
 
-/// The text of a sub-plan follows the description of its task, and a task with a new command has no sub-plan.
+/// Updates the sub-plan of a changed task: its text follows the description, and a task with a new command has none.
 fn told_on(known: &TaskPlan, task: &mut TaskPlan) {
     if task.command.is_some() && task.command != known.command {
         task.sub_plan = None;

@@ -1,4 +1,4 @@
-//! What follows when people change what is asked: a question is withdrawn, another is asked, an answer opens the next.
+//! Decides on changes to questions: one is withdrawn, another is asked, an answer opens the next.
 
 use crate::error::PlannerError;
 use crate::event::{Event, Purpose, QuestionId, TaskStatus};
@@ -7,7 +7,8 @@ use crate::planner::{Planner, QUESTION_BYTES_MAX, QUESTIONS_OPEN_MAX, end};
 use crate::state::{Question, Task};
 
 impl Planner {
-    /// A task that is the question is skipped and unblocks its dependents; one whose executor asked starts again.
+    /// Withdraws a question. A task that is the question is skipped and unblocks its dependents; one whose executor
+    /// asked starts again.
     pub(super) fn withdraw(&self, id: QuestionId, reason: &str) -> Result<Vec<Event>, PlannerError> {
         let question = self.state.question(id).ok_or(PlannerError::UnknownQuestion(id))?;
         if question.is_withdrawn {
@@ -34,7 +35,8 @@ impl Planner {
         Ok([vec![withdrawn], follows].concat())
     }
 
-    /// Asks something of a task that has not been started, or that waits for an answer already. The task waits for it.
+    /// Asks a question about a task that has not started or already waits for an answer. The task then waits for this
+    /// one.
     pub(super) fn ask_of(
         &self,
         id: TaskId,
@@ -61,7 +63,7 @@ impl Planner {
         Ok(vec![self.ask(id, question, purpose, default, 0)])
     }
 
-    /// True while a task waits for another answer beside this question's.
+    /// True while a task waits for the answer to another question.
     pub(super) fn is_asked_more(&self, task: TaskId, than: QuestionId) -> bool {
         let waits_for = |question: &Question| match question.purpose {
             Purpose::Task | Purpose::Executor => question.is_open() && question.id != than,
@@ -70,7 +72,7 @@ impl Planner {
         self.state.questions_of(task).any(waits_for)
     }
 
-    /// All that a question was answered which is a task, with the last answer; nothing when there is none.
+    /// All answers to a question task, including the last one; `None` if there are none.
     pub(super) fn answers_of(&self, task: &Task, last: Option<&str>) -> Option<String> {
         let is_of_dispatch =
             |known: &&Question| known.purpose == Purpose::Task && Some(known.id) >= task.first_question;

@@ -23,12 +23,12 @@ impl Planner {
         let tasks = (first..).zip(done).map(|(id, task)| {
             let before = (id > first).then(|| Dependency { task: TaskId(id - 1), strength: Strength::Hard });
             TaskPlan {
-                // Its number may be the name of another.
+                // Its number may be the label of another task.
                 label: self.state.labels.contains_key(&id.to_string()).then(|| format!("undo/{id}")),
                 command: task.plan.compensate.clone(),
                 compensates: Some(task.plan.id),
                 depends_on: before.into_iter().collect(),
-                // The next is undone all the same.
+                // The next task is undone even if this one fails.
                 on_failure: Some(FailurePolicy::Continue),
                 ..TaskPlan::new(
                     TaskId(id),
@@ -40,7 +40,7 @@ impl Planner {
         let word = if outcome == Outcome::Cancelled { "was cancelled" } else { "failed" };
         let reason = format!("the plan {word}, and is undone");
         let amended = Event::TasksAmended { tasks: tasks.collect(), reason, source: None };
-        // A cancelled plan that a person paused is undone at once.
+        // A cancelled plan is undone at once, even if a person had paused it.
         let resumed = (self.state.phase == Phase::Paused).then_some(Event::PlanResumed {});
         resumed.into_iter().chain([amended]).collect()
     }
@@ -61,7 +61,7 @@ impl Planner {
         }
     }
 
-    /// How many tasks have been undone, and for how many that failed.
+    /// The number of undone tasks, and of those that could not be undone.
     pub(super) fn n_undone(&self) -> (usize, usize) {
         let tasks = || self.state.tasks.iter();
         let undoing =
@@ -73,7 +73,7 @@ impl Planner {
     }
 }
 
-/// True of a completed task that says how it is undone, was done by this plan, and has not been undone since.
+/// True for a task with an undo command that completed in this plan and has not been undone since.
 fn may_be_undone(task: &Task) -> bool {
     let is_done = task.plan.compensate.is_some() && task.status == TaskStatus::Completed;
     is_done && task.attempts > 0 && !task.is_inherited && !task.is_compensated

@@ -1,4 +1,4 @@
-//! Forks of plans at a position of their history, and names for positions. The caller has folded that history.
+//! Forks plans at a position of their history, and names positions. The caller has folded that history.
 
 use crewlog_mq::{Handler, Position};
 
@@ -11,7 +11,7 @@ use crate::state::Phase;
 
 /// The most plans that the history of a plan goes through: a fork of a fork of a fork, and so on.
 pub const FORK_DEPTH_MAX: usize = 64;
-/// The most names that points of one plan's history may have.
+/// The most named positions in a plan's history.
 pub const CHECKPOINTS_MAX: usize = 1_000;
 /// The most characters of such a name.
 pub const CHECKPOINT_CHARS_MAX: usize = 64;
@@ -28,7 +28,7 @@ impl Planner {
         if self.state.phase == Phase::Empty {
             return Err(PlannerError::NotPlanned);
         }
-        // What it says of itself already is no history of another.
+        // If the history already includes this fork, there is nothing to fork.
         if self.state.parent.as_ref().is_some_and(|known| known.plan == parent && known.at == at) {
             return Err(PlannerError::AlreadyPlanned);
         }
@@ -50,7 +50,7 @@ impl Planner {
         let forked = Event::PlanForked { parent, at, reason: why() };
         let mut events = [forked].into_iter().chain(settings).chain(asked).collect::<Vec<_>>();
         if !amendments.is_empty() {
-            // They are said of the fork as it is before any of its tasks begins.
+            // They apply to the fork before any of its tasks begins.
             let mut fork = self.clone();
             events.iter().for_each(|event| fork.apply(event));
             events.extend(fork.amend(amendments, reason)?);
@@ -72,7 +72,7 @@ impl Planner {
     }
 }
 
-/// True of letters, digits, dashes, dots and underscores, at most [`CHECKPOINT_CHARS_MAX`] of them, that are no number.
+/// True for at most [`CHECKPOINT_CHARS_MAX`] letters, digits, dashes, dots and underscores that are not a number.
 pub fn is_checkpoint_name(name: &str) -> bool {
     let is_short = (1..=CHECKPOINT_CHARS_MAX).contains(&name.chars().count());
     let is_plain = name.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '.' | '_'));

@@ -1,4 +1,4 @@
-//! The first decision of a plan: a text becomes tasks, or a proposal does.
+//! The first decision of a plan: turns a text or a proposal into tasks.
 
 use crate::error::PlannerError;
 use crate::event::{Event, PlannerConfig, TaskStatus};
@@ -23,7 +23,7 @@ impl Planner {
         Ok(planned(Proposal { tasks, title, source, context, origin }, attachments, config))
     }
 
-    /// A plan that no parser made is checked as one that a parser made is.
+    /// Accepts a plan that was not parsed, after the checks that a parsed plan passes.
     pub(super) fn propose(
         &self,
         proposal: Proposal,
@@ -31,7 +31,7 @@ impl Planner {
         config: PlannerConfig,
     ) -> Result<Vec<Event>, PlannerError> {
         self.check_beginning(&config)?;
-        // Only agents use tools and ask other agents, and only with the tools by which the plan was checked.
+        // Only agents use tools and ask other agents, and only with the tools against which the plan was checked.
         let agent = proposal.origin.agent.as_ref();
         let may_use = |tool: &String| agent.is_some_and(|agent| agent.tools.contains(tool));
         let is_allowed =
@@ -58,7 +58,7 @@ impl Planner {
 fn planned(proposal: Proposal, attachments: Vec<Attachment>, config: PlannerConfig) -> Vec<Event> {
     let Proposal { mut tasks, title, source, context, origin } = proposal;
     for task in &mut tasks {
-        // Of two dependencies on one task the firmer stays.
+        // Of two dependencies on one task the stronger stays.
         task.depends_on.sort_unstable();
         task.depends_on.dedup_by_key(|dependency| dependency.task);
     }
@@ -69,7 +69,7 @@ fn planned(proposal: Proposal, attachments: Vec<Attachment>, config: PlannerConf
     [vec![planned], marked].concat()
 }
 
-/// How the box of a task changes it before anything has run: it ends the task, or pauses it until a person resumes it.
+/// The change of a task by its box before anything has run: it ends the task, or pauses it until a person resumes it.
 pub(super) fn change_by_mark(task: &TaskPlan) -> Option<Event> {
     let paused = |reason: &str| Event::TaskPaused { task_id: task.id, reason: reason.to_owned() };
     match task.mark {
@@ -84,7 +84,7 @@ pub(super) fn change_by_mark(task: &TaskPlan) -> Option<Event> {
     }
 }
 
-/// Gives each attachment to the tasks whose text names it; what none names stays with the plan.
+/// Adds each attachment to the tasks whose text mentions it, and returns the others, for the plan.
 fn attach(tasks: &mut [TaskPlan], attachments: Vec<Attachment>) -> Vec<Attachment> {
     let mut of_the_plan = Vec::new();
     for attachment in attachments {

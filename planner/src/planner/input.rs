@@ -32,8 +32,8 @@ impl Planner {
         }
     }
 
-    /// The attachments that must exist before a task without a command begins: images, and the files and links of a task
-    /// that examines what is there, unless an earlier task names them too and may make them.
+    /// The attachments that must exist before a task without a command begins: images, and for a task that examines
+    /// existing work its files and links. Attachments of an earlier task do not count, since it may create them.
     fn needs(&self, task: &Task) -> Vec<String> {
         if task.plan.command.is_some() {
             return Vec::new();
@@ -44,7 +44,7 @@ impl Planner {
             AttachmentKind::FileRef(reference) | AttachmentKind::Link(reference) if examines => Some(reference),
             AttachmentKind::FileRef(_) | AttachmentKind::Link(_) | AttachmentKind::EmbeddingRef(_) => None,
         });
-        // A glob may match nothing, and a word with neither slash nor dot is a name in some store.
+        // A glob may match nothing, and a word with neither slash nor dot may be the name of anything.
         let is_path = |reference: &&String| reference.contains(['/', '.']) && !reference.contains(['*', '?', '[', '{']);
         let needs = needs.filter(|reference| is_link(reference) || is_path(reference));
         let earlier = || self.state.tasks.iter().take_while(|earlier| earlier.plan.id < task.plan.id);

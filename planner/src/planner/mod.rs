@@ -34,9 +34,9 @@ pub const LIMITED_MAX: usize = 1_000;
 /// The greatest length of an answer, in bytes. Commands find answers in their environment, which has a limit too.
 pub const ANSWER_BYTES_MAX: usize = 8 << 10;
 
-/// The greatest length of a question that people or programs ask, in bytes; that of an answer, since a default is one.
+/// The greatest length of a question from people or programs, in bytes; that of an answer, since it may have a default.
 pub const QUESTION_BYTES_MAX: usize = ANSWER_BYTES_MAX;
-/// The most questions that may be open in a plan for one more to be asked by people or programs.
+/// The most open questions of a plan; beyond it people and programs cannot ask another.
 pub const QUESTIONS_OPEN_MAX: usize = 1_000;
 /// How often the executors of one task may ask before it fails.
 pub const QUESTIONS_OF_TASK_MAX: usize = 20;
@@ -81,9 +81,9 @@ impl Planner {
             Command::PauseFromParent { reason } if self.state.phase == Phase::Active => {
                 Ok(vec![Event::PlanPaused { reason, from_parent: true }])
             }
-            // A plan that a person or its budget paused stays paused.
+            // Only a pause that came from the parent ends with the parent's.
             Command::ResumeFromParent if self.state.is_paused_from_parent() => Ok(vec![Event::PlanResumed {}]),
-            // A plan that is already cancelled may go on undoing.
+            // A plan that is already cancelled may continue to undo its tasks.
             Command::CancelFromParent { reason } if !self.state.is_cancelled => Ok(self.cancel_plan(&reason)),
             Command::Resume
             | Command::PauseFromParent { .. }
@@ -134,7 +134,7 @@ impl Handler for Planner {
     }
 }
 
-/// A change of status; an end, mostly.
+/// A change of status, usually an end.
 fn end(task_id: TaskId, status: TaskStatus, result: Option<String>, error: Option<String>, unblocks: bool) -> Event {
     Event::TaskStatusUpdated { task_id, status, result, error, unblocks }
 }

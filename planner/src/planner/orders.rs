@@ -1,4 +1,4 @@
-//! What follows from the orders of people: cancel, pause, resume, retry.
+//! Decides on the orders of people: cancel, pause, resume, retry.
 
 use crate::error::PlannerError;
 use crate::event::{Event, TaskStatus};
@@ -13,7 +13,7 @@ impl Planner {
         if task.status.is_end() {
             return Ok(Vec::new());
         }
-        // What is undone after it is undone all the same.
+        // The remaining undo tasks still run.
         let unblocks = task.plan.compensates.is_some();
         Ok(vec![end(id, TaskStatus::Cancelled, None, Some(reason.to_owned()), unblocks)])
     }
@@ -37,7 +37,7 @@ impl Planner {
         }
     }
 
-    /// True while tasks are open that undo others.
+    /// True while there are open undo tasks.
     pub(super) fn is_being_undone(&self) -> bool {
         self.state.graph.n_undoing > 0
     }
@@ -70,7 +70,7 @@ impl Planner {
             None => is_retryable(other.status) && !is_left_out(other) && other.plan.compensates.is_none(),
         };
         let mut reopened = self.state.tasks.iter().map(is_asked).collect::<Vec<_>>();
-        // What was undone must be done again before what failed is tried again.
+        // Undone tasks must run again before the failed ones are retried.
         let goes_on =
             self.state.tasks.iter().zip(&reopened).any(|(task, is_open)| *is_open && task.plan.compensates.is_none());
         if goes_on && self.is_being_undone() {
@@ -108,7 +108,7 @@ impl Planner {
         }
     }
 
-    /// Tries a task again at once that waits for the delay of its retry.
+    /// Retries now a task that waits for its retry delay.
     pub(super) fn retry_now(&self, id: TaskId) -> Result<Vec<Event>, PlannerError> {
         let task = self.state.task(id).ok_or(PlannerError::UnknownTask(id))?;
         if self.state.phase == Phase::Paused {

@@ -1,4 +1,4 @@
-//! What follows from what executors and people report.
+//! Decides on the reports of executors and people.
 
 use crate::error::PlannerError;
 use crate::event::{Event, ExecutorEvent, FailureClass, Purpose, QuestionId, TaskStatus};
@@ -38,7 +38,7 @@ impl Planner {
         })
     }
 
-    /// Asks a person, or fails a task whose executor asks without end.
+    /// Asks a person, or fails a task whose executors ask too often.
     fn ask_for_executor(&self, task: &Task, question: String, default: Option<DefaultAnswer>) -> Vec<Event> {
         let id = task.plan.id;
         let asked = self.state.questions_of(id).filter(|known| known.purpose == Purpose::Executor);
@@ -68,7 +68,7 @@ impl Planner {
     pub(super) fn fail(&self, task: &Task, error: String, class: FailureClass) -> Vec<Event> {
         let id = task.plan.id;
         let retries = match class {
-            // A run that was cut off is no failure of the task's, so what the text says of those does not count.
+            // An interruption is not the task's own failure, so the retry count in the text does not apply.
             FailureClass::OutcomeUnknown if task.plan.rerun_safe => self.state.config.retries_max,
             FailureClass::OutcomeUnknown => 0,
             FailureClass::Task => task.plan.retry.unwrap_or(0),
@@ -83,7 +83,7 @@ impl Planner {
             return [again].into_iter().chain(scheduled).collect();
         }
         if class == FailureClass::OutcomeUnknown {
-            // Also in a paused or stopped plan: asking starts nothing, and only a person knows whether the work was done.
+            // Even in a paused or stopped plan: asking starts nothing, and only a person knows if the work was done.
             let said = format!("It is not known whether task {} did its work", task.plan.name());
             return self.ask_what_to_do(task, &said, error);
         }
@@ -98,7 +98,7 @@ impl Planner {
         vec![failed, self.ask(id, question, Purpose::Failure, None, 0)]
     }
 
-    /// A failure for good, by any policy but `Ask`.
+    /// A final failure, by any policy except `Ask`.
     pub(super) fn give_up(&self, task: &Task, status: TaskStatus, error: String, policy: FailurePolicy) -> Vec<Event> {
         let unblocks = policy == FailurePolicy::Continue;
         let mut events = vec![end(task.plan.id, status, None, Some(error), unblocks)];
@@ -111,7 +111,7 @@ impl Planner {
             let waiting =
                 rest.filter(|other| matches!(other.status, TaskStatus::Planned | TaskStatus::NeedsClarification));
             events.extend(waiting.map(|other| match &other.error {
-                // It did start; that stays recorded.
+                // The task did start, so its failure stays recorded.
                 Some(error) if other.retry_ms.is_some() || self.state.is_asked_what_to_do_about(other.plan.id) => {
                     end(other.plan.id, TaskStatus::Failed, None, Some(error.clone()), false)
                 }
@@ -130,7 +130,7 @@ impl Planner {
         doubled - mixed % (doubled / 4 + 1)
     }
 
-    /// A question, the `nth` that the same decision asks.
+    /// A question, the `nth` of the same decision.
     pub(super) fn ask(
         &self,
         task_id: TaskId,
@@ -140,7 +140,7 @@ impl Planner {
         nth: u64,
     ) -> Event {
         let question_id = QuestionId(self.state.questions.len() as u64 + 1 + nth);
-        // What is too long for an answer is none by default either.
+        // A default that is too long for an answer is dropped.
         let default = default.filter(|default| default.answer.len() <= ANSWER_BYTES_MAX);
         Event::ClarificationRequested { task_id, question_id, question, purpose, default }
     }
@@ -182,13 +182,13 @@ impl Planner {
     ) -> Result<Vec<Event>, PlannerError> {
         let not_understood = |allowed| PlannerError::AnswerNotUnderstood(question.id, allowed);
         match question.purpose {
-            // It waits for other answers too.
+            // It waits for other answers, too.
             Purpose::Task | Purpose::Executor if self.is_asked_more(task.plan.id, question.id) => Ok(Vec::new()),
             Purpose::Task => {
                 let result = self.answers_of(task, Some(answer));
                 Ok(vec![end(task.plan.id, TaskStatus::Completed, result, None, true)])
             }
-            // Back among the planned: it is dispatched again, with the answer, when a place is free.
+            // Back to planned: it is dispatched again with the answer when there is room.
             Purpose::Executor => Ok(vec![end(task.plan.id, TaskStatus::Planned, None, None, false)]),
             Purpose::Condition => is_yes(answer).map(|_| Vec::new()).ok_or_else(|| not_understood("yes, no")),
             Purpose::Failure => {

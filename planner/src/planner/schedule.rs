@@ -18,7 +18,7 @@ impl Planner {
         let is_on = matches!(self.state.phase, Phase::Active | Phase::Paused);
         let is_undone_late = match self.state.phase {
             Phase::Ended(Outcome::Failed | Outcome::Cancelled) => true,
-            // It had ended well, and is undone with the parent plan.
+            // It had completed, and is undone with the parent plan.
             Phase::Ended(Outcome::Completed) => self.state.is_cancelled,
             Phase::Empty | Phase::Active | Phase::Paused => false,
         };
@@ -38,7 +38,7 @@ impl Planner {
         if !started.is_empty() {
             return started;
         }
-        // When the budget starts nothing and nothing runs, a person has to know.
+        // If the budget prevents every start and nothing runs, a person must be told.
         let paused = |shortage: Shortage| Event::PlanPaused { reason: shortage.words(), from_parent: false };
         self.state.shortage().map(paused).into_iter().collect()
     }
@@ -53,7 +53,7 @@ impl Planner {
         doomed.collect()
     }
 
-    /// Dispatches what is ready, as far as there is room, the most urgent first, and asks what must be known first.
+    /// Dispatches ready tasks within the limits, the most urgent first, and asks open conditions first.
     pub(super) fn start(&self) -> Vec<Event> {
         let mut events = Vec::new();
         let mut n_asked = 0;
@@ -117,7 +117,7 @@ impl Planner {
         Event::TaskDispatched { task_id: node_id, attempt: task.attempts.saturating_add(1), command }
     }
 
-    /// How the plan would end now. What undoes something changes nothing of it.
+    /// The outcome if the plan ended now. Undo tasks do not count.
     pub(super) fn outcome(&self) -> Outcome {
         let is_bad =
             |task: &Task| task.status != TaskStatus::Completed && !is_left_out(task) && task.plan.compensates.is_none();
@@ -151,11 +151,11 @@ impl Planner {
     }
 }
 
-/// The ready tasks by priority, within the limits on parallelism. A full concurrency group holds up no other.
+/// The ready tasks by priority, within the limits on parallelism. A full concurrency group does not block others.
 struct ReadyQueue<'a> {
     queues: Vec<(ConcurrencyGroup, Peekable<btree_set::Iter<'a, Priority>>)>,
     config: &'a PlannerConfig,
-    /// The running tasks, with those dispatched since.
+    /// The running tasks, including those dispatched by this decision.
     running: Running,
 }
 
@@ -167,7 +167,7 @@ impl<'a> ReadyQueue<'a> {
 
     fn next(&mut self) -> Option<(ConcurrencyGroup, usize)> {
         let (config, running) = (self.config, &self.running);
-        // In a standing plan unclaimed tasks take no room.
+        // In a standing plan unclaimed tasks do not count against the limits.
         let has_room = |group: ConcurrencyGroup| config.standing || running.have_room(group, config);
         let with_room = self.queues.iter_mut().filter(|(group, _)| has_room(*group));
         let heads = with_room.filter_map(|(group, queue)| Some(((group.lane, **queue.peek()?), group, queue)));
@@ -181,7 +181,7 @@ fn condition_of(task: &TaskPlan) -> (&str, bool) {
     task.condition.as_ref().map_or(("", false), |condition| (&condition.text, condition.negated))
 }
 
-/// True of a task that did not complete because the text, or an answer, wanted it so.
+/// True for a task that the text, or an answer, excluded.
 pub(super) fn is_left_out(task: &Task) -> bool {
     task.unblocks && matches!(task.status, TaskStatus::Skipped | TaskStatus::Cancelled)
 }

@@ -1,4 +1,4 @@
-//! The settings of a plan: what they must keep to, and what follows when they are changed under way.
+//! The settings of a plan: their limits, and changes while the plan runs.
 
 use crate::error::PlannerError;
 use crate::event::{Event, PlannerConfig, Setting};
@@ -21,7 +21,7 @@ impl Planner {
     }
 }
 
-/// What the settings of a new plan, or of one under way, must keep to.
+/// Checks the settings of a new or a running plan.
 pub(super) fn check_config(config: &PlannerConfig) -> Result<(), PlannerError> {
     check_setting("parallelism", config.parallelism, 1, PARALLELISM_MAX)?;
     let (by_kind, by_executor) = (&config.parallelism_by_kind, &config.parallelism_by_executor);
@@ -52,7 +52,7 @@ impl PlannerConfig {
                 self.parallelism_by_kind.remove(&kind);
             }
             Setting::ParallelismOfExecutor(name, n) => {
-                // Names are the same in letters of any case.
+                // Names match in any case.
                 self.parallelism_by_executor.retain(|known, _| known.to_lowercase() != name.to_lowercase());
                 self.parallelism_by_executor.extend(n.map(|n| (name, n)));
             }

@@ -1,4 +1,4 @@
-//! Timers: they are set and fire by commands that bring the time, since nothing here reads a clock.
+//! Sets and fires timers. Commands bring the time, since nothing here reads a clock.
 
 use std::time::Duration;
 
@@ -12,14 +12,14 @@ use crate::state::Task;
 use crate::text::span;
 
 impl Planner {
-    /// Gives each timer that has none a due time.
+    /// Gives a due time to each timer without one.
     pub(super) fn set_timers(&self, now: Timestamp) -> Vec<Event> {
         let unset = self.state.by_due.iter().take_while(|(due, _)| due.is_none());
         let delays = unset.filter_map(|(_, timer)| Some((*timer, self.state.delay_of(*timer)?)));
         delays.map(|(timer, ms)| Event::TimerSet { timer, due: now.plus(Duration::from_millis(ms)) }).collect()
     }
 
-    /// Fires a timer that is set to this due time; one that is not changes nothing.
+    /// Fires a timer if it is set to this due time.
     pub(super) fn fire_timer(&self, timer: Timer, due: Timestamp) -> Vec<Event> {
         if self.state.due(timer) != Some(due) {
             return Vec::new();
@@ -34,7 +34,7 @@ impl Planner {
         [vec![Event::TimerFired { timer, due }], follows].concat()
     }
 
-    /// Ends every open task; a plan that stays open without tasks ends itself.
+    /// Ends every open task; a plan without open tasks ends itself.
     fn end_late_plan(&self) -> Vec<Event> {
         let time = self.state.config.deadline_ms.unwrap_or_default();
         let late = format!("the plan passed its deadline, {} after its start", span(time));
@@ -43,7 +43,7 @@ impl Planner {
             let (status, error) = if task.status == TaskStatus::Planned && task.attempts == 0 {
                 (TaskStatus::Skipped, format!("not started: {late}"))
             } else if self.state.is_asked_what_to_do_about(task.plan.id) {
-                // It did run; that stays recorded.
+                // The task did run, so its failure stays recorded.
                 (TaskStatus::Failed, task.error.clone().unwrap_or_else(|| late.clone()))
             } else {
                 (TaskStatus::TimedOut, late.clone())
@@ -80,11 +80,11 @@ impl Planner {
             answer: default.answer.clone(),
             is_default: true,
         };
-        // A default that its question does not understand never becomes one.
+        // A default that is not a valid answer to its question never takes effect.
         follows.map_or_else(|_| Vec::new(), |follows| [vec![received], follows].concat())
     }
 
-    /// A failure for good: what the policy says of it happens, and a person is asked where it says that.
+    /// Ends a task by its failure policy, which may ask a person.
     pub(super) fn end_by_policy(&self, task: &Task, status: TaskStatus, error: String) -> Vec<Event> {
         match task.plan.on_failure.unwrap_or(self.state.config.on_failure) {
             FailurePolicy::Ask => {

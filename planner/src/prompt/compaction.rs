@@ -12,18 +12,18 @@ use crate::text::{CHARS_PER_TOKEN, equal_share, fits, n_chars, single_line, trun
 pub const TOKEN_BUDGET_MIN: usize = 200;
 /// The greatest token budget of a plan.
 pub const TOKEN_BUDGET_MAX: usize = 1_000_000;
-/// Past this share of the budget the history is compacted, in percent.
+/// The share of the budget at which the history is compacted, in percent.
 pub const SOFT_PERCENT: usize = 70;
 /// The share of the budget that the history never exceeds after a decision, in percent.
 pub const HARD_PERCENT: usize = 90;
-/// The share of the budget that a summary may take, in percent. The rest is room for what happens until the next one.
+/// The share of the budget that a summary may take, in percent. The rest is room for the history until the next one.
 pub const SUMMARY_PERCENT: usize = 35;
 
-/// A decision is cut to no less than this before the oldest are left out.
+/// A decision is shortened to this length before the oldest ones are omitted.
 const DECISION_CHARS_MIN: usize = 40;
 /// The beginning of the line of a decision.
 const DECIDED: &str = "Decided in ";
-/// Around the number of omitted lines.
+/// The text around the number of omitted lines.
 const OMITTED: (&str, &str) = ("(", " earlier lines are left out)");
 
 /// The history as text: the summary, then a line for each end and each answer since.
@@ -36,8 +36,8 @@ pub fn summary_chars_max(state: &PlannerState) -> usize {
     chars_of_budget(state, SUMMARY_PERCENT)
 }
 
-/// What a model summarises, in about `chars_max` characters: the last summary, the decisions since, and the results of
-/// the given tasks at more length than their lines.
+/// The input for a model's summary, in about `chars_max` characters: the last summary, the decisions since, and longer
+/// excerpts of the results of the given tasks.
 pub fn to_summarize(state: &PlannerState, task_ids: &[TaskId], chars_max: usize) -> String {
     let (summary, quarter) = (&state.summary, chars_max / 4);
     let decisions = summary.entries().map(|entry| line(state, entry)).filter(|line| line.starts_with(DECIDED));
@@ -68,7 +68,7 @@ pub(crate) fn due(state: &PlannerState) -> Option<Event> {
     }
 }
 
-/// The compaction to at most `max_tokens`, and never to more than the soft limit, if it changes anything.
+/// The compaction to at most `max_tokens` and at most the soft limit, if it changes anything.
 pub(crate) fn compact(state: &PlannerState, max_tokens: usize) -> Option<Event> {
     let room = max_tokens.saturating_mul(CHARS_PER_TOKEN).min(chars_of_budget(state, SOFT_PERCENT).saturating_sub(1));
     let compacted = by_rule(state, room);
@@ -77,14 +77,14 @@ pub(crate) fn compact(state: &PlannerState, max_tokens: usize) -> Option<Event> 
     is_new.then_some(compacted)
 }
 
-/// The compaction by a model's summary, while it is requested, cut to the space left by the decisions that it omits.
+/// The compaction by a requested summary of a model, cut to the space left by the decisions that it omits.
 pub(crate) fn compact_by(state: &PlannerState, summary: &str, task_ids: &[TaskId]) -> Option<Event> {
     // A late summary of an earlier request lacks the events since.
     let requested = state.summary.requested.as_ref().filter(|requested| requested.task_ids == task_ids)?;
     let room = summary_chars_max(state);
     let decisions = lines(state).into_iter().filter(|line| line.starts_with(DECIDED)).collect::<Vec<_>>();
     let kept = fit(decisions.clone(), room);
-    // A model may repeat them word for word.
+    // A model may repeat decisions word for word.
     let body = summary.lines().filter(|line| !decisions.iter().chain(&kept).any(|decision| decision == line));
     let body = body.collect::<Vec<_>>().join("\n");
     let mut text = kept.into_iter().map(|line| line + "\n").collect::<String>();
@@ -94,7 +94,7 @@ pub(crate) fn compact_by(state: &PlannerState, summary: &str, task_ids: &[TaskId
     Some(Event::ContextCompacted { summary: text.trim_end().to_owned(), removed_task_ids, covers })
 }
 
-/// True when the history is as short as it must be after a decision.
+/// True if the history is within its hard limit.
 pub(crate) fn is_within_budget(state: &PlannerState) -> bool {
     state.history_chars() <= chars_of_budget(state, HARD_PERCENT)
 }
@@ -168,7 +168,7 @@ fn join(begin: String, subject: &str, outcome: &str) -> String {
 }
 
 /// The lines that fit into `room`, each with its line break, in their order: decisions first, each shortened if needed,
-/// then failures, then all else, always the newest. The first line counts what is left out.
+/// then failures, then the rest, always the newest. The first line counts the omitted ones.
 pub(super) fn fit(mut lines: Vec<String>, room: usize) -> Vec<String> {
     let total = lines.iter().map(|line| n_chars(line) + 1).sum::<usize>();
     if total <= room {

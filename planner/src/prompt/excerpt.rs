@@ -1,4 +1,4 @@
-//! Excerpts of long outputs: errors keep their types, paths and line numbers, results what their profile asks for.
+//! Excerpts of long outputs: errors keep types, paths and line numbers; results keep the lines their profile asks for.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -10,13 +10,13 @@ use crate::event::Profile;
 use crate::paths::file_ref;
 use crate::text::{fits, n_chars, prefix, truncate};
 
-/// Characters of a text that are read, half of them from its end.
+/// The characters of a text that are read, half of them from its end.
 const READ_CHARS_MAX: usize = 128 << 10;
 /// The share of the room that one line may take, in percent.
 const LINE_PERCENT: usize = 60;
-/// Characters of a line that decide its relevance.
+/// The characters of a line that decide its relevance.
 const JUDGED_CHARS_MAX: usize = 1_000;
-/// A line is cut to no less than this.
+/// A line is cut to at least this length.
 const LINE_CHARS_MIN: usize = 40;
 
 /// The kind of a text, which decides the lines to keep.
@@ -46,7 +46,7 @@ pub fn excerpt(text: &str, chars_max: usize, content: Content) -> Cow<'_, str> {
     for place in order {
         let whole = lines[place].to_string();
         let line = truncate(&whole, line_max.min(left.saturating_sub(1)));
-        // Half a line is kept only when it is relevant.
+        // Half a line is kept only if it is relevant.
         if line == whole || (lines[place].relevance >= Relevance::High && n_chars(&line) >= LINE_CHARS_MIN) {
             left -= n_chars(&line) + 1;
             kept[place] = Some(line);
@@ -61,7 +61,7 @@ pub fn excerpt(text: &str, chars_max: usize, content: Content) -> Cow<'_, str> {
     })
 }
 
-/// How much a line says, the least first.
+/// The relevance of a line, lowest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Relevance {
     None,
@@ -102,7 +102,7 @@ fn distinct(text: &str, content: Content) -> Vec<Line<'_>> {
             Content::Error => of_error(judged),
             Content::Result(_) if (is_in_code || is_fence) && SIGNATURE.is_match(judged) => Relevance::High,
             Content::Result(_) if is_in_code || is_fence => Relevance::None,
-            // The first line says more than the middle.
+            // The first line matters more than the middle.
             Content::Result(profile) if lines.is_empty() => of_result(judged, profile).max(Relevance::Medium),
             Content::Result(profile) => of_result(judged, profile),
         };
@@ -113,14 +113,14 @@ fn distinct(text: &str, content: Content) -> Vec<Line<'_>> {
         }
         lines[place].count += 1;
     }
-    // So does the last line.
+    // The last line matters, too.
     if let Some(last) = lines.last_mut().filter(|last| last.relevance == Relevance::Low) {
         last.relevance = Relevance::Medium;
     }
     lines
 }
 
-/// Equal for lines that differ in numbers only. Errors in two places stay two errors.
+/// A key that is equal for lines that differ only in numbers. Errors in two places stay two errors.
 fn pattern_of(line: &str) -> String {
     static NUMBER: LazyLock<Regex> = LazyLock::new(|| regex("[0-9]+"));
     if PLACE.is_match(line) { line.to_owned() } else { NUMBER.replace_all(line, "0").into_owned() }
@@ -190,7 +190,7 @@ fn regex(pattern: &str) -> Regex {
     Regex::new(pattern).expect("it is a constant")
 }
 
-/// True when a word names a file.
+/// True if a word names a file.
 fn has_path(line: &str) -> bool {
     let words = line.split(|c: char| c.is_whitespace() || "\"'`()<>[],;".contains(c));
     words.map(|word| word.trim_end_matches(['.', ':', '!', '?'])).any(|word| file_ref(word).is_some())

@@ -1,4 +1,4 @@
-//! What an agent is asked: the prompt of a task, rendered from the plan's fold as of its dispatch.
+//! The prompt of a task, rendered from the plan's fold as of its dispatch.
 
 mod compaction;
 mod excerpt;
@@ -23,17 +23,17 @@ pub use reply::{FAILED, QUESTION, split_default};
 /// The most open tasks, and the most open questions, in a prompt.
 pub const OPEN_MAX: usize = 100;
 
-/// An error or a result gets at least this many characters, its heading included, or is left out.
+/// The minimum of an error or a result in characters, including its heading; below that it is omitted.
 const OUTPUT_CHARS_MIN: usize = 240;
 /// The most characters of a task's description in a heading or a line.
 const SUBJECT_CHARS_MAX: usize = 120;
-/// The plan's own section gets at least this many characters, or is left out.
+/// The minimum of the plan's own section in characters; below that it is omitted.
 const CONTEXT_CHARS_MIN: usize = 100;
 
-/// The prompt of a task, from the state right after its dispatch; none for a command or a question.
+/// The prompt of a task, from the state right after its dispatch; `None` for a command or a question.
 ///
-/// The task, its notes and its answers are never shortened. The rest of the token budget is divided:
-/// failed attempts get up to a third, results of direct dependencies up to two thirds of the rest, the plan what is left.
+/// The task, its notes and its answers are never shortened. The rest of the token budget is divided: failed attempts
+/// get up to a third, direct dependencies up to two thirds of the remainder, the plan all that is left.
 pub fn render(state: &PlannerState, task: &Task) -> Option<String> {
     if task.plan.command.is_some() || task.plan.kind == NodeKind::Clarification {
         return None;
@@ -83,7 +83,7 @@ fn head(state: &PlannerState, task: &Task) -> String {
     text + &list("Attachments", attachments)
 }
 
-/// Why earlier attempts failed, the newest ones if not all fit.
+/// The errors of earlier attempts, the newest if not all fit.
 fn attempts_section(task: &Task, room: usize) -> String {
     const LEFT_OUT: &str = "(earlier attempts are left out)";
     let frame = n_chars(&section("What was tried before")) + n_chars(LEFT_OUT) + "- \n".len();
@@ -108,8 +108,8 @@ fn attempts_section(task: &Task, room: usize) -> String {
     list("What was tried before", left_out.into_iter().chain(lines))
 }
 
-/// The results of direct dependencies: the last that fit into `room`, short ones whole, the long ones cut to an equal
-/// share. An answer is not a result too. With them the tasks that they are of.
+/// The results of direct dependencies, and their tasks: the last ones that fit into `room`, short ones whole, long ones
+/// cut to equal shares. Answers appear elsewhere and are left out.
 fn results_section<'a>(
     state: &'a PlannerState,
     task: &Task,
@@ -140,12 +140,12 @@ fn results_section<'a>(
 struct Part {
     title: &'static str,
     lines: Vec<String>,
-    /// Lines that are counted only.
+    /// The number of lines that are only counted.
     n_more: usize,
     overflow: Overflow,
 }
 
-/// What happens to a part that does not fit.
+/// The treatment of a part that does not fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Overflow {
     Truncate,
@@ -153,7 +153,7 @@ enum Overflow {
     KeepFirst,
 }
 
-/// The plan: its title and context, the history that the prompt does not have yet, and the open tasks and questions.
+/// The plan: its title and context, the history not yet in the prompt, and the open tasks and questions.
 fn plan_section(state: &PlannerState, task: &Task, told: &BTreeSet<String>, room: usize) -> String {
     let heading = section("The plan so far");
     let Some(room) = room.checked_sub(n_chars(&heading)).filter(|room| *room >= CONTEXT_CHARS_MIN) else {
@@ -186,7 +186,7 @@ impl Part {
         self.lines.iter().map(|line| n_chars(line) + 1).sum::<usize>() + more
     }
 
-    /// The part with its title, where its lines have at most `limit` characters.
+    /// The part with its title, if its lines have at most `limit` characters.
     fn text(mut self, limit: usize) -> String {
         if self.n_chars() > limit || self.n_more > 0 {
             self.lines = match self.overflow {
@@ -200,7 +200,7 @@ impl Part {
     }
 }
 
-/// The lines of the open tasks but for this one, those after it first, and how many more there are.
+/// The lines of the other open tasks, those after this one first, and how many more there are.
 fn open_tasks(state: &PlannerState, task: &Task) -> (Vec<String>, usize) {
     let open = state.tasks.iter().filter(|other| !other.status.is_end() && other.plan.id != task.plan.id);
     let mut open = open.collect::<Vec<_>>();

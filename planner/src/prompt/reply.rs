@@ -1,15 +1,15 @@
-//! How an agent says that it asks, or that it failed: in the last line that it prints.
+//! The protocol for an agent's last line of output, by which it asks a question or reports a failure.
 
 use crate::plan::DefaultAnswer;
 
-/// The beginning of the last line of an agent that cannot go on without an answer.
+/// The beginning of the last line of an agent that needs an answer to continue.
 pub const QUESTION: &str = "QUESTION:";
 /// The beginning of the last line of an agent that could not do the task.
 pub const FAILED: &str = "FAILED:";
 /// The prefix of a default answer in an agent's question.
 const DEFAULT: &str = "(default:";
 
-/// The section that explains it.
+/// The section of the prompt that explains the protocol.
 pub(super) fn section() -> String {
     format!(
         "\n## How to answer\n\n\

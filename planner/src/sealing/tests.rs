@@ -1,4 +1,4 @@
-//! Which texts of an event are sealed.
+//! Tests which texts of an event are sealed.
 
 use super::*;
 

@@ -14,7 +14,7 @@ pub enum Measure {
     Tokens,
     /// Millionths of the unit in which prices are given.
     Cost,
-    /// Milliseconds for which tasks run.
+    /// Milliseconds that tasks run.
     Duration,
 }
 
@@ -106,12 +106,12 @@ impl std::fmt::Display for Shortage {
     }
 }
 
-/// What has been used up.
+/// The usage so far.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Spending {
     pub(crate) total: Usage,
     by_lane: [LaneUse; N_LANES],
-    /// The tasks whose present run has a known usage.
+    /// The tasks whose current run has a known usage.
     known: BTreeSet<TaskId>,
 }
 
@@ -128,12 +128,12 @@ struct LaneUse {
 pub(crate) struct Ledger {
     /// By measure: the expected usage of the running tasks.
     reserved: [u64; Measure::ALL.len()],
-    /// Why the first refused task was refused.
+    /// The reason why the first task was refused.
     shortage: Option<Shortage>,
 }
 
 impl PlannerState {
-    /// What has been used up.
+    /// The usage so far.
     pub fn spent(&self) -> Usage {
         self.spending.total
     }
@@ -167,7 +167,7 @@ impl PlannerState {
         }
     }
 
-    /// The exhausted measure of the budget, when nothing runs and nothing more may start.
+    /// The exhausted measure of the budget if nothing runs and nothing more may start.
     pub fn shortage(&self) -> Option<Shortage> {
         let runs_tasks = self.graph.running.count(|group| group.lane != Lane::Questions) > 0;
         if runs_tasks { None } else { self.held_by_budget() }
@@ -247,7 +247,7 @@ impl PlannerState {
     }
 }
 
-/// Whether the budget limits how much a task uses of a measure. Commands use no tokens.
+/// True if the budget limits a measure that the task uses. Commands use no tokens.
 fn may_use(measure: Measure, task: &TaskPlan) -> bool {
     let is_limited = task.compensates.is_none() && lane(task) != Lane::Questions;
     let is_command = lane(task) == Lane::Commands && !task.is_delegated();

@@ -8,11 +8,11 @@ use crate::state::{Phase, PlannerState};
 use crate::task::Task;
 
 impl PlannerState {
-    /// Another plan goes on from here. Open tasks are pending again, and ask their open questions again.
+    /// Turns the state into that of a fork. Open tasks are pending again, and ask their open questions again.
     pub(super) fn fork(&mut self, parent: Parent) {
         self.parent = Some(parent);
         self.n_ancestors += 1;
-        // Without the history that it goes on from there is no plan.
+        // A fork needs the parent's history.
         if self.phase == Phase::Empty {
             return;
         }
@@ -29,7 +29,7 @@ impl PlannerState {
             // The fork's tasks have claims of their own.
             (task.is_inherited, task.usage_epoch) = (true, 0);
             if task.plan.compensates.is_some() && !task.status.is_end() {
-                // What the other plan was undoing is its own matter.
+                // The undo tasks of the parent are not the fork's business.
                 (task.status, task.unblocks) = (TaskStatus::Skipped, true);
                 task.error = Some("the plan that this one goes on from was undoing it".into());
             } else if !task.status.is_end() || is_undone(task) {

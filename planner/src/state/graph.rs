@@ -14,7 +14,7 @@ use crate::task::Task;
 pub(crate) struct Graph {
     /// By task: its dependents.
     pub(super) dependants: Vec<BTreeSet<usize>>,
-    /// By task: how many of its dependencies are unmet.
+    /// By task: the number of its unmet dependencies.
     pub(super) unmet: Vec<usize>,
     /// Planned tasks that may start: not paused, all dependencies met, and no open question about their condition.
     pub(crate) ready: BTreeMap<ConcurrencyGroup, BTreeSet<Priority>>,
@@ -35,34 +35,34 @@ pub(crate) struct Graph {
     critical_paths: Vec<u64>,
 }
 
-/// Tasks run side by side in lanes, each with a limit of its own.
+/// Tasks run in parallel in lanes, each with its own limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Lane {
     /// Those with a command, which run by themselves.
     Commands,
-    /// Those without.
+    /// Those without a command.
     Others,
-    /// Questions, which have no limit.
+    /// Questions, which are unlimited.
     Questions,
 }
 
-/// Tasks that have the same limits on how many of them run at once.
+/// Tasks that share the limits on parallelism.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ConcurrencyGroup {
     pub(crate) lane: Lane,
-    /// Set where the settings limit the kind.
+    /// Set if the settings limit the kind.
     kind: Option<NodeKind>,
-    /// Set where the settings limit the assignee: its place among those that they limit.
+    /// Set if the settings limit the assignee: its index among the limited ones.
     executor: Option<usize>,
 }
 
 /// Order of the ready tasks in a group: urgency, remaining critical path, index.
 pub(crate) type Priority = (u8, Reverse<u64>, usize);
 
-/// Whether each condition holds; `None` while a person is asked.
+/// The value of each condition; `None` while a person is asked.
 pub(crate) type Conditions = BTreeMap<ConditionKey, Option<bool>>;
 
-/// Whether the condition of a task lets it run.
+/// The effect of a task's condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ConditionStatus {
     Holds,
@@ -126,7 +126,7 @@ impl Running {
         self.0.iter().filter(|(group, _)| which(group)).map(|(_, n)| n).sum()
     }
 
-    /// True when one more task of a group may run beside these.
+    /// True if one more task of a group may run now.
     pub(crate) fn have_room(&self, group: ConcurrencyGroup, config: &PlannerConfig) -> bool {
         let ConcurrencyGroup { lane, kind, executor } = group;
         if lane == Lane::Questions {
@@ -163,7 +163,7 @@ impl PlannerState {
         waiting.into_iter().filter(has_room).map(|((_, _, index), _)| self.tasks[index].plan.id).collect()
     }
 
-    /// How urgent a task is: 0 for what comes first.
+    /// The urgency of a task: 0 for the most urgent.
     pub fn urgency(&self, task: TaskId) -> u8 {
         self.task(task).map_or(u8::MAX, |task| rank(task.plan.priority.as_deref()))
     }
@@ -258,13 +258,13 @@ impl PlannerState {
         (rank(self.tasks[index].plan.priority.as_deref()), Reverse(critical_path), index)
     }
 
-    /// Whether the condition of a task lets it run: by the outcome of its command, else by a person's answer.
+    /// The effect of a task's condition, by the outcome of the deciding task, else by a person's answer.
     pub(crate) fn condition_status(&self, plan: &TaskPlan) -> ConditionStatus {
         let (Some(condition), Some(key)) = (&plan.condition, plan.condition_key()) else {
             return ConditionStatus::Holds;
         };
         let decides = condition.outcome_of.and_then(|id| self.task(id)).filter(|task| task.plan.command.is_some());
-        // An amendment may let the task run before the one that decides has ended.
+        // After an amendment the task may be ready before the deciding task has ended.
         let holds = match decides.map(|task| task.status).filter(|status| status.is_end()) {
             Some(TaskStatus::Completed) => true,
             Some(TaskStatus::Failed | TaskStatus::TimedOut) => false,
@@ -374,7 +374,7 @@ impl PlannerState {
         (0..n_tasks).for_each(|index| self.attach(index));
     }
 
-    /// By task: how long it and the longest chain of what waits for it are estimated to last, in milliseconds.
+    /// By task: the estimated duration of the task and its longest chain of dependents, in milliseconds.
     fn critical_paths(&self) -> Vec<u64> {
         let estimate = |index: usize| self.tasks[index].plan.estimate_ms.unwrap_or(ESTIMATE_MS);
         let mut paths = (0..self.tasks.len()).map(estimate).collect::<Vec<_>>();
@@ -393,7 +393,7 @@ impl PlannerState {
     }
 }
 
-/// Whether a dependency holds its dependent back.
+/// The effect of a dependency on its dependent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Hold {
     None,
@@ -402,8 +402,8 @@ enum Hold {
 }
 
 fn hold(dependant: &TaskPlan, blocker: &Task) -> Hold {
-    // A conditional task may run after any end of the task that decides its condition; without such a task, after any end
-    // of each dependency.
+    // A conditional task may run after any end of the task that decides its condition; without such a task, after any
+    // end of its dependencies.
     let decides = |condition: &Condition| condition.outcome_of.is_none_or(|decides| decides == blocker.plan.id);
     match blocker.status.is_end() {
         false => Hold::ForNow,

@@ -1,4 +1,4 @@
-//! The fold of a plan's events: tasks with their history, open questions, and what may run.
+//! The fold of a plan's events: tasks with their history, open questions, and the tasks that may run.
 
 mod amended;
 pub(crate) mod budget;
@@ -24,7 +24,7 @@ use questions::place_of;
 use summary::Summary;
 pub(crate) use summary::{Entry, LINE_CHARS_MAX, NAME_CHARS_MAX, OUTCOME_CHARS_MAX, SUBJECT_CHARS_MAX};
 
-/// Where a plan stands.
+/// The phase of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, strum::EnumIs)]
 pub enum Phase {
     /// Nothing is planned.
@@ -45,11 +45,11 @@ pub struct PlannerState {
     pub tasks: Vec<Task>,
     /// All questions, in the order they were asked.
     pub questions: Vec<Question>,
-    /// By task: the places of its questions, in the order they were asked.
+    /// By task: the indexes of its questions, in the order they were asked.
     asked: BTreeMap<TaskId, Vec<usize>>,
-    /// By index of a task that ended or was answered: answered questions of it and its ancestors, for its dependents.
+    /// By index of an ended or answered task: answered questions of it and its ancestors, for its dependents.
     inherited_answers: BTreeMap<usize, BTreeSet<usize>>,
-    /// The places of the questions that wait for an answer.
+    /// The indexes of the questions that wait for an answer.
     pub(crate) open: BTreeSet<usize>,
     /// The phase of the plan.
     pub phase: Phase,
@@ -64,27 +64,27 @@ pub struct PlannerState {
     /// Attachments that no task mentions.
     pub attachments: Vec<Attachment>,
     pub(crate) summary: Summary,
-    /// The events of its history so far, those of the plans that it goes on from included.
+    /// The number of events in its history, including those of the plans it was forked from.
     pub(crate) n_events: u64,
-    /// Whether it was cancelled; its undo tasks may still run.
+    /// True if it was cancelled; its undo tasks may still run.
     pub is_cancelled: bool,
-    /// Whether the last pause came from the parent plan.
+    /// True if the last pause came from the parent plan.
     pub(crate) paused_from_parent: bool,
-    /// Why the last pause was ordered.
+    /// The reason for the last pause.
     pause_reason: String,
-    /// Where the plan came from.
+    /// The origin of the plan.
     pub origin: Origin,
     /// The plan that a fork was made from.
     pub parent: Option<Parent>,
-    /// How many plans its history goes through before its own.
+    /// The number of plans in its history before this one.
     pub(crate) n_ancestors: usize,
     /// The task whose failure stopped the plan: no more tasks start, and none is retried.
     pub stopped_by: Option<TaskId>,
-    /// Whether the plan has passed its deadline.
+    /// True if the plan has passed its deadline.
     pub(crate) is_late: bool,
     /// The running timers, each with its due time in log time once it has one.
     timers: BTreeMap<Timer, Option<Timestamp>>,
-    /// The same by due time: first those that have none yet.
+    /// The timers by due time; those without one come first.
     pub(crate) by_due: BTreeSet<(Option<Timestamp>, Timer)>,
     pub(crate) spending: Spending,
     /// Names of positions of its history, in the order in which they were given.
@@ -106,7 +106,7 @@ impl PlannerState {
         self.task(self.id_named(name)?)
     }
 
-    /// The task that a text added to the plan means by a name: its label in any letters, or its number.
+    /// The task with this name in a text added to the plan: its label in any case, or its number.
     pub fn id_named(&self, name: &str) -> Option<TaskId> {
         let labelled = self.labels.get(&name.to_lowercase()).copied();
         let numbered = || self.task(TaskId(name.parse().ok()?)).filter(|task| task.plan.label.is_none());
@@ -118,7 +118,7 @@ impl PlannerState {
         self.open.iter().map(|place| &self.questions[*place])
     }
 
-    /// Whether a task waits, through whatever others, for a question that has no answer yet.
+    /// True if a task waits, directly or through other tasks, for an open question.
     pub fn waits_for_question(&self, task: TaskId) -> bool {
         let (mut waits_for, mut seen) = (vec![task], BTreeSet::new());
         while let Some(task) = waits_for.pop().and_then(|id| self.task(id)) {
@@ -130,23 +130,23 @@ impl PlannerState {
         false
     }
 
-    /// True while a task with a command runs, or a failed one waits for its retry: such tasks go on by themselves.
+    /// True while a task with a command runs, or a failed one waits for its retry: both continue without help.
     pub fn runs_by_itself(&self) -> bool {
         let awaits_retry = || self.timers.keys().any(|timer| matches!(timer, Timer::Retry(_)));
         self.graph.running.count(|group| group.lane == Lane::Commands) > 0 || awaits_retry()
     }
 
-    /// True of a plan that is paused because its parent is.
+    /// True for a plan that is paused because its parent is.
     pub fn is_paused_from_parent(&self) -> bool {
         self.phase == Phase::Paused && self.paused_from_parent
     }
 
-    /// Why the plan is paused, if it is.
+    /// The reason for the pause, if the plan is paused.
     pub fn pause_reason(&self) -> Option<&str> {
         (self.phase == Phase::Paused).then_some(&self.pause_reason)
     }
 
-    /// True of a standing plan in which nothing is left to do.
+    /// True for a standing plan with nothing left to do.
     pub fn waits_for_work(&self) -> bool {
         self.phase == Phase::Active && self.graph.open.is_empty() && self.open.is_empty()
     }
@@ -156,13 +156,13 @@ impl PlannerState {
         &self.summary.text
     }
 
-    /// What the next planned task would be numbered.
+    /// The number of the next planned task.
     pub fn next_id(&self) -> u64 {
         self.tasks.last().map_or(1, |task| task.plan.id.0 + 1)
     }
 
     pub(crate) fn index(&self, id: TaskId) -> Option<usize> {
-        // Tasks are numbered 1, 2, 3 ..., but a log may say otherwise.
+        // Tasks are numbered 1, 2, 3 ..., but a log may deviate.
         let place = usize::try_from(id.0).ok()?.wrapping_sub(1);
         match self.tasks.get(place) {
             Some(task) if task.plan.id == id => Some(place),
@@ -175,7 +175,7 @@ impl PlannerState {
         self.questions_of(id).any(|question| question.purpose == Purpose::Failure && question.is_open())
     }
 
-    /// The places of the tasks that wait for one.
+    /// The indexes of the dependents of a task.
     pub(crate) fn dependants(&self, index: usize) -> &BTreeSet<usize> {
         &self.graph.dependants[index]
     }
@@ -189,7 +189,7 @@ impl PlannerState {
         self.questions.get(place_of(id))
     }
 
-    /// Takes one event in. It trusts the log: what the planner did not decide is passed over.
+    /// Applies one event. It trusts the log: events that the planner did not decide are ignored.
     pub(crate) fn apply(&mut self, event: &Event) {
         self.n_events += 1;
         match event {
@@ -210,7 +210,7 @@ impl PlannerState {
             Event::TaskDispatched { task_id, attempt, .. } => self.begin(*task_id, *attempt),
             Event::TaskStatusUpdated { task_id, .. } => self.update(*task_id, event),
             Event::ClarificationRequested { task_id, question_id, question, purpose, default } => {
-                // The deadline does not run while a person decides about a failure; a retry has all of its time.
+                // The deadline does not run while a person decides about a failure; a retry gets its full time.
                 if *purpose == Purpose::Failure {
                     self.drop_timer(Timer::Task(*task_id));
                 }
@@ -297,7 +297,7 @@ impl PlannerState {
             task.unblocks = *unblocks;
             task.is_paused &= !status.is_end();
         });
-        // An answer, too, ends the wait for a retry.
+        // An answer also ends the wait for a retry.
         self.drop_timer(Timer::Retry(id));
         if status.is_end() {
             self.drop_timers_of(id);
@@ -324,7 +324,7 @@ impl PlannerState {
             self.drop_timers_of(*id);
             let Some(index) = self.index(*id) else { continue };
             let task = &mut self.tasks[index];
-            // An answer left it out and would do so again: ask once more, unless the question is open.
+            // The old answer would exclude the task again, so ask the condition again, unless its question is open.
             if let (true, TaskStatus::Skipped, Some(condition)) =
                 (task.unblocks, task.status, task.plan.condition_key())
                 && let Some(Some(_)) = self.conditions.get(&condition)

@@ -1,4 +1,4 @@
-//! The questions of a plan: whom their answers concern, and what an end withdraws.
+//! The questions of a plan: the tasks that their answers concern, and their withdrawal.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use crate::event::{Answered, Purpose, QuestionId, TaskStatus, Timer};
 use crate::state::PlannerState;
 use crate::task::Question;
 
-/// The place of a question: no question has the number 0.
+/// The index of a question: no question has the number 0.
 pub(super) fn place_of(id: QuestionId) -> usize {
     usize::try_from(id.0).unwrap_or(0).wrapping_sub(1)
 }
@@ -15,7 +15,7 @@ impl PlannerState {
     /// Opens a question, the next by number.
     pub(super) fn ask(&mut self, mut question: Question) {
         let (task, purpose) = (question.task, question.purpose);
-        // The task may be given another condition before the answer comes.
+        // The task may get another condition before the answer comes.
         if purpose == Purpose::Condition {
             question.condition = self.task(task).and_then(|task| task.plan.condition_key());
         }
@@ -38,7 +38,7 @@ impl PlannerState {
         let (purpose, asker) = (question.purpose, question.task);
         self.drop_timer(Timer::Question(id));
         self.open.remove(&index);
-        // The answer to a task that is a question is its result.
+        // The answer to a question task is its result.
         if purpose != Purpose::Task {
             self.note_answer(index);
         }
@@ -65,7 +65,7 @@ impl PlannerState {
         before.flatten().chain(own).copied().collect()
     }
 
-    /// Questions with their answers, in the order in which they were asked.
+    /// Questions with their answers, in the order they were asked.
     pub(crate) fn answered(&self, places: &BTreeSet<usize>) -> Vec<Answered> {
         let answered = places.iter().filter_map(|place| {
             let question = &self.questions[*place];
@@ -76,7 +76,7 @@ impl PlannerState {
         answered.collect()
     }
 
-    /// Updates what the dependents of these tasks inherit. An open task does that when it ends.
+    /// Updates the answers that dependents inherit from these tasks. An open task passes them on when it ends.
     pub(super) fn pass_answers_on(&mut self, mut changed: Vec<usize>) {
         while let Some(index) = changed.pop() {
             let answers = self.answers_for(index);
@@ -106,7 +106,7 @@ impl PlannerState {
     }
 }
 
-/// What a person means by an answer to a yes-or-no question.
+/// The meaning of an answer to a yes-or-no question; `None` if it is neither.
 pub(crate) fn is_yes(answer: &str) -> Option<bool> {
     match answer.trim().to_lowercase().as_str() {
         "y" | "yes" | "true" | "ja" | "oui" | "si" | "sí" | "是" => Some(true),

@@ -1,4 +1,4 @@
-//! The summary of a plan's history and what happened since: what decides when the context is compacted.
+//! The summary of a plan's history and the events since; both decide when the context is compacted.
 
 use std::collections::BTreeSet;
 
@@ -16,10 +16,10 @@ pub(crate) const NAME_CHARS_MAX: usize = 40;
 pub(crate) const SUBJECT_CHARS_MAX: usize = 110;
 /// The most characters of a result or an error that a line is made from.
 pub(crate) const OUTCOME_CHARS_MAX: usize = 160;
-/// Status, punctuation and the line break of a line.
+/// Room in a line for the status, the punctuation and the line break.
 const FRAME_CHARS: usize = 18;
 
-/// Something that has a line in the history.
+/// An event with a line in the history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Entry {
     /// A task ended: its index.
@@ -28,31 +28,31 @@ pub(crate) enum Entry {
     Answered(usize),
 }
 
-/// The summary, and what it does not cover.
+/// The summary, and the entries since.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Summary {
     pub(crate) text: String,
-    /// What happened since, in order, each with the most characters of its line.
+    /// The entries since, in order, each with the most characters of its line.
     since: Vec<(Entry, usize)>,
     /// Characters of the summary and of all lines since.
     n_chars: usize,
-    /// The summary that a model is asked for.
+    /// The summary requested from a model.
     pub(crate) requested: Option<Requested>,
     /// The last event that the summary covers.
     pub(crate) covered: u64,
 }
 
-/// A summary that a model is asked for.
+/// A summary requested from a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Requested {
-    /// The tasks that it is to cover.
+    /// The tasks that it has to cover.
     pub(crate) task_ids: Vec<TaskId>,
     /// The last event that it will cover.
     pub(crate) at: u64,
 }
 
 impl Summary {
-    /// What happened since, in order.
+    /// The entries since the summary, in order.
     pub(crate) fn entries(&self) -> impl Iterator<Item = Entry> {
         self.since.iter().map(|(entry, _)| *entry)
     }
@@ -76,7 +76,7 @@ impl Summary {
 }
 
 impl PlannerState {
-    /// The characters of the plan's history: of the summary and of a line for each thing that happened since.
+    /// The characters of the plan's history: of the summary and of the lines since.
     pub fn history_chars(&self) -> usize {
         self.summary.n_chars
     }
@@ -101,7 +101,7 @@ impl PlannerState {
         self.summary.add(Entry::Answered(place), &name, &subject, &answer);
     }
 
-    /// A summary replaces the last one, the lines of these tasks and of all answers.
+    /// Replaces the last summary, the lines of these tasks and those of all answers by a new summary.
     pub(super) fn summarize(&mut self, text: &str, removed: &[TaskId], covered: u64) {
         let removed = removed.iter().filter_map(|id| self.index(*id)).map(Entry::Ended).collect::<BTreeSet<_>>();
         text.clone_into(&mut self.summary.text);
@@ -128,7 +128,7 @@ impl PlannerState {
             kept.push(&note);
         }
         self.summary.text = kept.join("\n");
-        // A model that is being asked was given what no longer holds.
+        // A pending request to a model contains tasks that are no longer valid.
         let is_asked = |id: &TaskId| self.index(*id).is_some_and(|index| reopened.contains(&index));
         if self.summary.requested.as_ref().is_some_and(|requested| requested.task_ids.iter().any(is_asked)) {
             self.summary.requested = None;

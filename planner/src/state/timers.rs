@@ -1,4 +1,4 @@
-//! The timers of a plan. Due times come with events: no clock is read.
+//! The timers of a plan. Due times come with events; no clock is read.
 
 use crewlog_mq::Timestamp;
 
@@ -17,7 +17,7 @@ impl PlannerState {
         self.timers.get(&timer).copied().flatten()
     }
 
-    /// True while a question is open that has a default answer.
+    /// True while a question with a default answer is open.
     pub fn awaits_default(&self) -> bool {
         self.timers.keys().any(|timer| matches!(timer, Timer::Question(_)))
     }
@@ -41,7 +41,7 @@ impl PlannerState {
         }
     }
 
-    /// Starts a timer that has a delay, unless it runs already. Its due time comes with a later event.
+    /// Starts a timer that has a delay, unless it is already running. Its due time comes with a later event.
     pub(super) fn start_timer(&mut self, timer: Timer, delay_ms: Option<u64>) {
         if delay_ms.is_some() && !self.timers.contains_key(&timer) {
             self.set_timer(timer, None);
@@ -77,7 +77,7 @@ impl PlannerState {
 
     /// Restarts the timer of a task that gets another deadline.
     pub(super) fn retime_task(&mut self, plan: &TaskPlan) {
-        // Compensation starts after the plan's deadline has done its work.
+        // Compensation starts only after the plan's deadline.
         if plan.compensates.is_some() {
             self.drop_timer(Timer::Plan);
         }

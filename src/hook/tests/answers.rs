@@ -1,4 +1,4 @@
-//! What is printed for each host, moment and verdict.
+//! The output for each host, moment and verdict.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ fn moments() -> [Moment; 7] {
     [start, Moment::Prompt, Moment::Before(edits()), Moment::After(edits()), stop, Moment::End, Moment::Other]
 }
 
-/// The object that is printed, or the text; null for nothing.
+/// The printed object, or the text; null for no output.
 fn answer(host: Host, moment: &Moment, verdict: &Verdict) -> Value {
     let (session, cwd) = ("s".to_owned(), "/repo".into());
     let call = Call { host, event: "E".to_owned(), moment: moment.clone(), session, agent: None, cwd };
@@ -35,7 +35,7 @@ fn allow_prints_nothing_anywhere() {
 }
 
 #[test]
-fn a_refusal_is_what_each_host_obeys() {
+fn a_refusal_has_the_form_that_each_host_obeys() {
     let reason = json!({ "hookEventName": "E", "permissionDecision": "deny", "permissionDecisionReason": "T" });
     let (claude, gemini) = (json!({ "hookSpecificOutput": reason }), json!({ "decision": "deny", "reason": "T" }));
     let block = json!({ "decision": "block", "reason": "T" });

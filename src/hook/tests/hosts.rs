@@ -42,7 +42,7 @@ fn read(input: &Value) -> Call {
     parse(input.to_string().as_bytes()).unwrap_or_else(|error| panic!("{error}: {input}"))
 }
 
-/// What a tool call changes.
+/// The changes of a tool call.
 fn changes(call: &Call) -> String {
     match &call.moment {
         Moment::Before(edits) | Moment::After(edits) => shown(edits),
@@ -54,7 +54,7 @@ fn changes(call: &Call) -> String {
 }
 
 #[test]
-fn each_host_and_moment_is_told_by_its_fields() {
+fn each_host_and_moment_is_recognised_by_its_fields() {
     let started = || Moment::Start { is_compaction: false };
     let stop = || Moment::Stop { is_repeated: false };
     let after = || Moment::After(Edits::default());
@@ -135,7 +135,7 @@ fn each_tool_changes_what_its_arguments_say() {
         (claude, "mcp__other__write", json!({ "file_path": "a" }), ""),
         (codex, "apply_patch", json!({ "command": patch }), "a.txt, b.txt"),
         (codex, "Bash", json!({ "command": "sed -i s/base/x/ a.txt" }), "a.txt"),
-        // Codex takes this patch out of the command: it comes as a call of `apply_patch`.
+        // Codex takes this patch out of the command: it arrives as a call of `apply_patch`.
         (codex, "Bash", json!({ "command": format!("apply_patch <<'EOF'\n{patch}\nEOF") }), ""),
         (codex, "exec_command", json!({ "cmd": "rm a", "workdir": "sub" }), "sub/a"),
         (codex, "mcp__crewlog__claim_task", json!({}), ""),
@@ -177,7 +177,7 @@ fn subagents_and_repeated_stops_are_seen() {
         read(&with(claude("Stop"), &json!({ "agent_id": "a1", "agent_type": "Explore", "stop_hook_active": true })));
     assert_eq!(agent.agent, Some(SubAgent { id: "a1".into(), kind: Some("Explore".into()) }));
     assert_eq!(agent.moment, Moment::Stop { is_repeated: true });
-    // A session that runs as a named agent is no subagent.
+    // A session that runs as a named agent is not a subagent.
     let plain = read(&with(claude("Stop"), &json!({ "agent_type": "Explore", "stop_hook_active": false })));
     assert_eq!((plain.agent, plain.moment), (None, Moment::Stop { is_repeated: false }));
     let nulls = read(&with(claude("Stop"), &json!({ "agent_id": null, "stop_hook_active": null })));
@@ -185,7 +185,7 @@ fn subagents_and_repeated_stops_are_seen() {
 }
 
 #[test]
-fn what_no_host_sends_is_refused() {
+fn input_that_no_host_sends_is_refused() {
     let write = |arguments: Value| calls(claude("PreToolUse"), "Write", &arguments);
     let cases = [
         (json!({}), "missing field `hook_event_name`"),
@@ -214,7 +214,7 @@ fn what_no_host_sends_is_refused() {
 }
 
 #[test]
-fn what_is_not_needed_is_not_judged() {
+fn unneeded_fields_are_not_checked() {
     let nested = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     let input = format!(
         r#"{{"session_id":"s","cwd":"/r","hook_event_name":"PreToolUse","transcript_path":"/t.jsonl","tool_name":"Write",
@@ -222,7 +222,7 @@ fn what_is_not_needed_is_not_judged() {
     );
     let call = parse(input.as_bytes()).expect("only the path is read");
     assert_eq!(changes(&call), "a");
-    // The other tools' arguments are passed over whole.
+    // The arguments of other tools are skipped.
     let read = r#"{"session_id":"s","cwd":"/r","hook_event_name":"PreToolUse","tool_name":"mcp__x__y","tool_input":7}"#;
     assert_eq!(parse(read.as_bytes()).expect("it is read").moment, Moment::Other);
 }

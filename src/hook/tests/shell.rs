@@ -1,4 +1,4 @@
-//! Which files a shell command changes.
+//! The files that shell commands change.
 
 use std::path::Path;
 
@@ -65,7 +65,7 @@ fn redirections_write_their_files() {
 }
 
 #[test]
-fn what_is_no_redirection_writes_nothing() {
+fn signs_that_are_no_redirection_write_nothing() {
     check(&[
         ("", ""),
         ("ls -la", ""),

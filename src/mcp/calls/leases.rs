@@ -107,7 +107,7 @@ impl Server {
         }
     }
 
-    /// Requests leases. Before it gives up, it ends the leases of holders that are dead.
+    /// Requests leases. Before it refuses, it ends the leases of dead holders.
     async fn reserve(
         &self,
         member: &Member,
@@ -134,7 +134,7 @@ impl Server {
         Ok(json!({ "status": "ok", "released": released, "now_granted_to": granted_to }))
     }
 
-    /// The leases that a call names by number or path; all of the agent if it names none.
+    /// The leases that a call names by number or path, or else all of the agent.
     async fn which(&self, member: &Member, args: &Args) -> Result<Which, Refused> {
         let (mut numbers, paths): (Vec<u64>, Vec<String>) = (args.get("lease_ids"), args.get("paths"));
         if numbers.is_empty() && paths.is_empty() {

@@ -13,7 +13,7 @@ use crate::text::rfc3339;
 
 /// The longest part of a body in a result, in characters.
 const BODY_CHARS_MAX: usize = 1_500;
-/// Acknowledgements that are named.
+/// The most acknowledgements that are listed.
 const ACKS_MAX: usize = 50;
 
 impl Server {
@@ -39,7 +39,7 @@ impl Server {
         let (messages, is_cut) = page(&found, limit, |mail| mail_json(mail, body_from));
         let (has_more, last) = (more || is_cut, messages.last().map(|message| message["message_id"].clone()));
         if args.get("mark_read") && !messages.is_empty() {
-            // Only what fits was read.
+            // Only messages that fit count as read.
             let read = found.iter().take(messages.len()).map(|mail| mail.position).collect();
             self.crew.mark_read(&member.caller, read).await?;
         }
@@ -57,7 +57,7 @@ impl Server {
     }
 }
 
-/// A message, and its body from a character on.
+/// A message, with its body from a given character on.
 fn mail_json(mail: &Mail, body_from: Option<usize>) -> Value {
     let Mail { position, message, at, is_unread, ack_is_due } = mail;
     let sender = match &message.from {

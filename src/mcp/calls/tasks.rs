@@ -26,7 +26,7 @@ impl Server {
         let reserve = reserve(args, &target);
         let (mut claimed, mut passed) = self.crew.next_task(&member.caller, reserve).await?;
         if claimed.is_none() {
-            // Tasks and leases of agents that are dead are free at once.
+            // Frees the tasks and leases of dead agents at once.
             self.crew.fire_timers().await?;
             (claimed, passed) = self.crew.next_task(&member.caller, reserve).await?;
         }

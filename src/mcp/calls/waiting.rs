@@ -24,12 +24,12 @@ use crate::mcp::server::Server;
 const EVENTS_MAX: usize = 20;
 /// The longest summary of an event, in characters.
 const CHARS_MAX: usize = 250;
-/// The most events after which something is looked at again once.
+/// The most events that trigger only one further check.
 const TOGETHER_MAX: usize = 100;
-/// How long after a look the next one comes at the earliest.
+/// The shortest interval between two checks.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// An agent that waits, with its leases and tasks when it began to.
+/// A waiting agent, with its leases and tasks at the start.
 struct Waiter {
     holder: Holder,
     leases: BTreeSet<u64>,
@@ -49,7 +49,7 @@ impl Server {
         let mut items = pin!(crew.store().follow_marked(&crew.news(), Start::After(position)));
         let mut events = Vec::new();
         while events.len() < EVENTS_MAX {
-            // After the first event, only those that are there already.
+            // After the first event, takes only those already in the log.
             let until = if events.is_empty() { deadline } else { Instant::now() };
             let Ok(Some(item)) = timeout_at(until, items.next()).await else { break };
             // A stream that always has news never times out.
@@ -77,7 +77,7 @@ impl Server {
         Ok(json!({ "status": status, "events": events, "position": position, "timed_out": timed_out }))
     }
 
-    /// The kind of an event and its summary for an agent; nothing if it does not concern the agent.
+    /// The kind of an event and its summary for an agent; `None` if it does not concern the agent.
     async fn concerns(&self, waiter: &Waiter, recorded: &Recorded) -> Result<Option<(&'static str, String)>, Refused> {
         let agent = &waiter.holder.agent;
         Ok(match recorded.stream_id.as_str() {
@@ -130,7 +130,7 @@ impl Server {
         })
     }
 
-    /// The answer to a question of an agent; nothing while it is open.
+    /// The answer to a question of an agent; `None` while it is open.
     async fn answer_to(&self, agent: &str, number: u64) -> Result<Option<Answer>, Refused> {
         let asks = self.crew.asks().await?;
         let answer = asks.answer(number).filter(|(ask, _)| ask.agent == agent).map(|(_, answer)| answer.clone());
@@ -141,7 +141,7 @@ impl Server {
         }
     }
 
-    /// Looks for something now and after each event of a stream of the project, until it is there or the time is up.
+    /// Checks now and after each event of a stream of the project, until there is a result or the time is up.
     pub async fn look_until<T, E: From<Error>, F>(
         &self,
         stream: &str,
@@ -163,11 +163,11 @@ impl Server {
             if found.is_some() {
                 return Ok(found);
             }
-            // Many events come together when many agents wait.
+            // When many agents wait, many events arrive together.
             sleep_until(deadline.min(Instant::now() + LOOK_EVERY)).await;
-            // If the log fails, the next look says so.
+            // If the log fails, the next check reports it.
             let Ok(Some(_)) = timeout_at(deadline, news.next()).await else { return Ok(None) };
-            // As above.
+            // A stream that always has news never times out.
             if Instant::now() >= deadline {
                 return look().await;
             }
@@ -190,7 +190,7 @@ impl Waiter {
         Some(format!("your leases {own} expired or were ended by the person: stop editing those files"))
     }
 
-    /// The end of a claim of the agent by another hand.
+    /// A summary if another agent or a person ends the agent's claim.
     fn own_task(&self, id: &str, event: TaskEvent) -> Option<String> {
         let is_lost = match event {
             TaskEvent::TaskStopped { .. } | TaskEvent::TaskWithdrawn { .. } | TaskEvent::TimerFired { .. } => true,

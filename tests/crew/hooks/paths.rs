@@ -1,4 +1,4 @@
-//! Paths that hooks cannot check as they are written: from outside the repository, without a lease, past a limit.
+//! Paths that hooks cannot check as written: from outside the repository, without a lease, beyond a limit.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -27,7 +27,7 @@ fn an_edit_from_outside_the_repository_is_checked() {
         assert_eq!(edits(folder, &outside.join("a.txt")), "");
         assert_eq!(rig.leases(), ["bob a.txt", "ann new/b.txt"]);
     }
-    // Another repository with a log of its own, around the hook.
+    // Another repository with its own log, around the hook.
     rig.0.git(&["init", "-q", outside.to_str().unwrap()]);
     Running::start(&mut rig.command(&outside, &["init", "--no-hosts"])).finish().expect(0);
     assert!(refused(&edits(&outside, &rig.0.path("a.txt"))).contains("a.txt is leased by bob"));

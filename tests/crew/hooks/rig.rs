@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::cli::scene::{Ran, Running, Scene};
 
-/// Variables of agent programs, which may be set around the tests.
+/// Variables of agent programs, which may be set outside the tests.
 pub const SIGNS: [&str; 7] = [
     "AGENT_ID",
     "CLAUDECODE",
@@ -61,7 +61,7 @@ impl Rig {
         Running::start(&mut command).finish()
     }
 
-    /// Runs the hook in a session of this agent's own.
+    /// Runs the hook in a separate session of this agent.
     pub fn hook(&self, agent: &str, input: &Value) -> String {
         let session = format!("{agent}-{}", input["session_id"].as_str().unwrap());
         let input = with(input.clone(), json!({ "session_id": session }));
@@ -70,7 +70,7 @@ impl Rig {
         ran.stdout
     }
 
-    /// An edit of a file by an agent, in the dialect of a host; what the hook prints.
+    /// An edit of a file by an agent, in the dialect of a host; returns the output of the hook.
     pub fn edits(&self, agent: &str, host: &str, path: &str) -> String {
         self.hook(agent, &edit(host, self.0.folder(), path))
     }
@@ -129,7 +129,6 @@ impl Rig {
         })
     }
 
-    /// Starts a resident process.
     pub fn resident(&self) -> Running {
         let running = Running::start(&mut self.command(self.0.folder(), &["work", "--no-input"]));
         wait_for("a socket", || self.socket().is_some());
@@ -142,7 +141,7 @@ impl Rig {
     }
 }
 
-/// Joins as over HTTP, where a server and hooks have no common session.
+/// Joins like an agent over HTTP, where a server and hooks have no common session.
 pub async fn join(crew: &Crew, agent: &str, worktree: &str) -> Joined {
     join_as(crew, agent, format!("mcp:{agent}"), worktree).await
 }

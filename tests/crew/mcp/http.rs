@@ -154,7 +154,7 @@ async fn bodies_that_never_arrive_hold_up_no_other_request() {
     };
     let mut all: Vec<_> = (0..300).map(|_| slow()).collect();
     assert_eq!(served.call("join", json!({ "name": "ada" })).await["status"], "joined");
-    // None of them was given up for that.
+    // None of them was dropped for that.
     for stream in &mut all {
         stream.set_nonblocking(true).unwrap();
         assert_eq!(stream.read(&mut [0]).unwrap_err().kind(), ErrorKind::WouldBlock);

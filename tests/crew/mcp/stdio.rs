@@ -60,7 +60,7 @@ fn tools_have_hints_and_flat_described_schemas() {
         assert_eq!(tool["outputSchema"]["required"], json!(["status"]));
     }
     assert!(listed.to_string().len() < 34_000, "the tools cost {} bytes", listed.to_string().len());
-    // Each is carried out, or says which argument is missing.
+    // Each is carried out, or reports the missing argument.
     for tool in TOOLS {
         agent.call(tool, json!({ "timeout_seconds": 0 }));
     }
@@ -199,7 +199,7 @@ fn restarted_server_goes_on_as_the_same_agent() {
     first.call("reserve_paths", json!({ "paths": ["a"] }));
     second.initialize("2025-06-18", "claude-code");
     assert_has(&second.call("check_paths", json!({ "paths": ["a"] })), &json!({ "mine": ["a"] }));
-    // The old server ends after the new one has begun: the session goes on under its name.
+    // The old server ends after the new one has begun: the session continues under its name.
     first.close();
     assert_eq!(second.call("get_status", json!({}))["you"], "claudecode-1");
 }
@@ -289,7 +289,7 @@ fn repeated_key_gives_the_first_result() {
     assert_eq!(agent.call("send_message", letter("one")), first);
     assert_has(&agent.call("send_message", letter("two")), &json!({ "status": "denied", "code": "key_reused" }));
     assert_eq!(scene.events_of_type("MessageSent").len(), 1);
-    // A refused call leaves its key free.
+    // A refused call does not use up its key.
     let bad = json!({ "to": ["nobody"], "subject": "s", "body": "b", "idempotency_key": "l" });
     assert_has(&agent.call("send_message", bad), &json!({ "code": "refused" }));
     let good = json!({ "to": ["ada"], "subject": "s", "body": "b", "idempotency_key": "l" });
@@ -528,7 +528,7 @@ async fn answer_of_the_person_reaches_the_agent_that_waits() {
     person.answer(1, answer("yes, once")).await.unwrap();
     let answered = super::checked(&agent.read())["structuredContent"].clone();
     assert_has(&answered, &json!({ "status": "answered", "answer": "yes, once", "is_granted": true }));
-    // An answer is no answer to the next question with the same words.
+    // An answer does not apply to the next question with the same words.
     assert_has(&agent.call("ask_person", question), &json!({ "status": "open", "number": 2 }));
     person.answer(2, answer("again")).await.unwrap();
     let later = agent.call("ask_person", json!({ "question": 2 }));

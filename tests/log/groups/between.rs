@@ -1,5 +1,4 @@
-//! Faults and delays between a worker and its log at chosen moments. Time is the runtime's, so
-//! seconds pass at once.
+//! Faults and delays between a worker and its log at chosen moments. The runtime's time is simulated.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -97,13 +96,12 @@ fn in_memory() -> EventStore {
     between(|_| async { Ok(()) }.boxed())
 }
 
-/// Whether a partition of this version only writes its checkpoint.
+/// True if a partition of this version only writes its checkpoint.
 fn is_of_partition(append: &Append, version: u32) -> bool {
     let cell = format!("space: \"group/facts/{version}\", key: \"partition-");
     append.writes().is_empty() && format!("{append:?}").contains(&cell)
 }
 
-/// Lets time pass.
 async fn pass(time: Duration) {
     tokio::time::interval_at(Instant::now() + time, time).tick().await;
 }
@@ -170,7 +168,7 @@ async fn a_late_first_claim_keeps_the_progress_made_meanwhile() {
     }
     group.declare().await.unwrap();
     let (tell, told) = tokio::sync::oneshot::channel();
-    // Beside the worker, which looks for its end only after the claim.
+    // Runs next to the worker, which checks for its end only after the claim.
     let script = async {
         claimed.wait_for(|is_claimed| *is_claimed).await.unwrap();
         run_to_the_end(&group, &store, seen.noting()).await;
@@ -328,7 +326,7 @@ async fn events_read_after_a_take_over_are_handled_with_effects() {
     let script = async {
         until_taken_over(&store).await;
         let last = append(&store, "a", 3).await;
-        // Long enough to learn of it, and short enough for the lease.
+        // Long enough to learn of the promotion, and short enough for the lease.
         pass(Duration::from_secs(1)).await;
         open.send_replace(true);
         green.wait_until(last).await.unwrap();

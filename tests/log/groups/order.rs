@@ -1,4 +1,4 @@
-//! Which worker receives which events, and in which order.
+//! The delivery of events to workers, and its order.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -128,7 +128,7 @@ async fn an_effect_commits_with_the_acknowledgement_and_names_its_cause() {
 struct Acknowledging {
     store: EventStore,
     seen: Seen,
-    /// Whether the same event has the same effects.
+    /// True if the same event has the same effects.
     is_stable: bool,
 }
 

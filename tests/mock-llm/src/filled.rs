@@ -1,8 +1,8 @@
-//! Arguments of scripted calls that repeat what an earlier result of a tool said, such as the id of a claimed task.
+//! Fills arguments of scripted calls from earlier results of tools, such as the id of a claimed task.
 
 use serde_json::{Deserializer, Value};
 
-/// The arguments, in which each text `"{{NAME}}"` is the last member NAME of the results; fails when none has it.
+/// The arguments, with each text `"{{NAME}}"` replaced by the last member NAME of the results; fails if there is none.
 pub(crate) fn fill(args: &Value, results: &[Value]) -> Result<Value, String> {
     match args {
         Value::String(text) => match text.strip_prefix("{{").and_then(|text| text.strip_suffix("}}")) {
@@ -20,7 +20,7 @@ pub(crate) fn fill(args: &Value, results: &[Value]) -> Result<Value, String> {
     }
 }
 
-/// The last member of that name in a text that has JSON somewhere: clients wrap results in words of their own.
+/// The last member with that name in a text that contains JSON: clients wrap results in words of their own.
 fn member(text: &str, name: &str) -> Option<Value> {
     let (_, after) = text.rsplit_once(&format!("\"{name}\""))?;
     let value = after.trim_start().strip_prefix(':')?;

@@ -42,7 +42,7 @@ use wire::{Anthropic, Chat, Gemini, Responses, Wire};
 
 /// The maximum bytes of a request.
 const REQUEST_BYTES_MAX: usize = 16 << 20;
-/// A stream chunk that is not JSON, for clients that look at names of events and for those that do not.
+/// A stream chunk that is not JSON, for clients that use names of events and for those that do not.
 const BROKEN_PIECE: &str = "event: content_block_delta\ndata: {\"broken\n\n";
 
 /// A running server; dropping it closes its connections.
@@ -58,7 +58,7 @@ impl MockLlm {
     /// Serves a script on a free port of this machine.
     ///
     /// # Errors
-    /// When no port can be listened on.
+    /// If no port is available.
     pub fn start(script: Script) -> std::io::Result<Self> {
         Self::start_at("127.0.0.1:0", script, None)
     }
@@ -66,7 +66,7 @@ impl MockLlm {
     /// Serves a script on an address such as `127.0.0.1:8080`, and appends each request to the file as a line of JSON.
     ///
     /// # Errors
-    /// When the address cannot be listened on.
+    /// If the address is not available.
     pub fn start_at(address: &str, script: Script, record: Option<File>) -> std::io::Result<Self> {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
@@ -110,15 +110,15 @@ impl Drop for MockLlm {
     }
 }
 
-/// A request, whatever the protocol.
+/// A request in any protocol.
 #[derive(Debug)]
 pub(crate) struct Asked {
     wire: &'static dyn Wire,
-    /// The API key, if the script has an agent of it.
+    /// The API key, if it belongs to an agent of the script.
     agent: Option<String>,
     model: String,
     is_stream: bool,
-    /// Of an agent, and without tools.
+    /// True for a request of an agent without tools.
     is_side: bool,
     /// System prompt, messages and results of tools, one after the other.
     prompt: String,
@@ -139,7 +139,7 @@ impl Asked {
 #[derive(Debug)]
 struct Mock {
     script: Script,
-    /// Watched by the replies that wait for another agent.
+    /// Watched by replies that wait for another agent.
     requests: watch::Sender<Vec<Value>>,
     record: Option<File>,
 }
@@ -166,7 +166,7 @@ impl Mock {
         let agent = key.map(str::to_owned).filter(|key| self.script.agents.contains(key));
         let asked = Asked::new(wire, uri.path(), agent, body);
         let reply = if asked.is_side { Ok(Reply::side()) } else { self.script.next(&asked) };
-        // The agent first: by it the lines of a file are found.
+        // The agent comes first: it identifies the lines of a file.
         let n = self.record(json!({
             "agent": asked.agent, "protocol": wire.name(), "path": uri.path(), "model": asked.model,
             "stream": asked.is_stream, "has_key": key.is_some(), "is_scripted": reply.is_ok() && !asked.is_side,
@@ -178,7 +178,7 @@ impl Mock {
         }
     }
 
-    /// Numbers a request, and those with tools of each agent.
+    /// Numbers a request, and also those of each agent with tools.
     fn record(&self, mut request: Value) -> usize {
         let mut n = 0;
         self.requests.send_modify(|requests| {
@@ -188,7 +188,7 @@ impl Mock {
             let turn = if is_turn(&&request) { earlier.count() + 1 } else { 0 };
             (request["n"], request["turn"]) = (n.into(), turn.into());
             if let Some(mut file) = self.record.as_ref() {
-                // One write a line: a reader never sees half of one.
+                // One write per line: a reader never sees half of one.
                 let _ = file.write_all(format!("{request}\n").as_bytes());
             }
             requests.push(request);
@@ -230,7 +230,7 @@ impl Mock {
     }
 }
 
-/// The API key of a request. It is recorded only when it is an agent of the script.
+/// The API key of a request. It is recorded only for agents of the script.
 fn key(headers: &HeaderMap) -> Option<&str> {
     let names = ["authorization", "x-api-key", "x-goog-api-key"];
     let value = names.iter().find_map(|name| headers.get(*name))?.to_str().ok()?;

@@ -1,4 +1,4 @@
-//! The script of a mock model: which reply, tool calls or fault answer which request, in any protocol.
+//! The script of a mock model: matches requests in any protocol with replies, tool calls or faults.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -17,7 +17,7 @@ const DELAY_MS_MAX: u64 = 3_600_000;
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Reply {
-    /// The API key of the agent whose turn it is; a reply without one answers requests of all other keys.
+    /// The API key of the agent whose turn it is; a reply without a key answers requests of all other keys.
     #[serde(skip)]
     agent: Option<String>,
     /// The requests it matches.
@@ -26,7 +26,7 @@ pub(crate) struct Reply {
     times: Option<Value>,
     #[serde(skip)]
     n_left: u64,
-    /// The answer; once read, a `json` is here too.
+    /// The answer; a `json` is stored here, too.
     text: Option<String>,
     json: Option<Value>,
     /// The tools to call.
@@ -51,7 +51,6 @@ pub(crate) struct Reply {
 pub(crate) struct When {
     /// A part of the system prompt and messages.
     prompt: Option<String>,
-    /// The requested model.
     model: Option<String>,
 }
 
@@ -59,7 +58,6 @@ pub(crate) struct When {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Call {
-    /// The tool.
     pub name: String,
     /// Responses only: the group of tools it is in.
     pub namespace: Option<String>,
@@ -122,7 +120,7 @@ struct File<'a> {
 }
 
 impl Reply {
-    /// The answer to a request without tools, in which a client asks for a title or a model: it is part of no script.
+    /// The answer to a request without tools, such as for a title or a model: it is part of no script.
     pub(crate) fn side() -> Self {
         let answer =
             json!({ "title": "A title", "reasoning": "none", "complexity_reasoning": "none", "complexity_score": 1 });
@@ -133,7 +131,7 @@ impl Reply {
         self.text.as_deref().unwrap_or_default()
     }
 
-    /// Whether there is a text beside the calls: an empty one is refused by real models in the conversation that follows.
+    /// True if there is a text next to the calls: real models refuse an empty one in the rest of the conversation.
     pub(crate) fn has_text(&self) -> bool {
         !self.text().is_empty() || self.calls.is_empty()
     }
@@ -210,7 +208,7 @@ fn parse(text: &str) -> Result<(Vec<Reply>, Vec<String>), Wrong> {
     Ok((parsed, keys))
 }
 
-/// The replies that are left.
+/// The remaining replies.
 #[derive(Debug)]
 pub struct Script {
     left: Mutex<Vec<Reply>>,
@@ -234,8 +232,8 @@ impl Script {
         Ok(Self { left: Mutex::new(replies), agents })
     }
 
-    /// The first matching reply that is left; one use of it is consumed. Fails when none is left, and when its calls
-    /// cannot be made of this request.
+    /// The first remaining reply that matches; consumes one use. Fails if none is left, or its calls do not fit the
+    /// request.
     pub(crate) fn next(&self, asked: &Asked) -> Result<Reply, String> {
         let none = || format!("the fixtures have no reply left for this request to {:?}", asked.model);
         // Its holders cannot panic.

@@ -10,7 +10,7 @@ use sqlx::SqlitePool;
 
 use crate::{Batch, Result, Store, data, metadata};
 
-/// As in the migrations of sqlite-es, which are no part of its library.
+/// Copied from the migrations of sqlite-es, which are not in its library.
 const SCHEMA: &str = "CREATE TABLE events (
     aggregate_type text                          NOT NULL,
     aggregate_id   text                          NOT NULL,
@@ -53,7 +53,7 @@ impl Store for Cqrs {
     }
 }
 
-/// Gives the rows their type; it handles nothing.
+/// Only gives the rows their type.
 #[derive(Default, Serialize, Deserialize)]
 struct Bench;
 

@@ -1,6 +1,6 @@
 //! evento and cqrs-es on SQLite, one run: CRATE WORKLOAD SECONDS FOLDER in, one line of JSON out.
 //!
-//! It times appends and nothing else; which peers there are, and who is compared, is said by the program that calls it.
+//! It only times appends; the calling program lists the peers and comparisons.
 
 mod cqrs;
 mod evento_log;
@@ -56,7 +56,7 @@ fn main() -> Result<()> {
     })
 }
 
-/// As both crates recommend it, but durable: their own pools stop at synchronous = NORMAL.
+/// The crates' recommended settings, but durable: their own pools stop at synchronous = NORMAL.
 async fn pool(folder: &str) -> Result<SqlitePool> {
     let options = SqliteConnectOptions::from_str(&format!("sqlite://{folder}/events.db"))?
         .create_if_missing(true)
@@ -83,7 +83,7 @@ async fn in_turn(
     Ok((n_appends * n_events, latencies, started.elapsed()))
 }
 
-/// Each writer has aggregates of its own, so that none is refused.
+/// Each writer has its own aggregates, so that none is refused.
 async fn at_once(store: Arc<dyn Store>, length: Duration) -> Result<(u64, Vec<Duration>, Duration)> {
     let started = Instant::now();
     let writers = (0..N_WRITERS).map(|writer| {
@@ -120,7 +120,7 @@ fn data(n: u64) -> String {
     format!(r#"{{"n":{n},"unit":"{unit}","note":"{}"}}"#, "x".repeat(256 - rest))
 }
 
-/// As a writer to the log has it.
+/// In the form of a writer to the log.
 fn metadata() -> String {
     let id = |n: u8| format!("00000000-0000-0000-0000-00000000000{n}");
     serde_json::json!({"correlation_id": id(7), "causation_id": id(8), "extra": {"host": "bench"}}).to_string()

@@ -1,4 +1,4 @@
-//! Agents, as scripts: at which minute, what is asked, and what comes of it.
+//! Agents, as scripts: the minute, the command, and the resulting events.
 
 use super::*;
 
@@ -144,7 +144,7 @@ fn silence_makes_an_agent_stuck_then_lost_and_a_call_recovers_it() {
 }
 
 #[test]
-fn what_an_agent_says_is_recorded_when_it_changes() {
+fn a_changed_report_of_an_agent_is_recorded() {
     check(&[
         (0, "join ada s1", "ada joined as 1"),
         (0, "say ada reading", "ada Reported"),

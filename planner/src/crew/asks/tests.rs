@@ -1,4 +1,4 @@
-//! What agents ask the person.
+//! Questions of agents to the person.
 
 use super::*;
 

@@ -30,11 +30,11 @@ pub struct Request {
     pub is_exclusive: bool,
     /// How long they stay live without a call from the holder.
     pub ttl: Duration,
-    /// Why, in the words of the holder.
+    /// The reason, in the words of the holder.
     pub reason: String,
     /// The task that it is for: `<plan>/<number>`.
     pub task: Option<String>,
-    /// Whether an overlap in another worktree is refused too.
+    /// True if an overlap in another worktree is refused too.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_strict: bool,
 }
@@ -47,11 +47,11 @@ pub struct MergeRisk {
     pub lease: u64,
     /// Its holder.
     pub holder: Holder,
-    /// What it is on.
+    /// The leased files.
     pub target: Target,
 }
 
-/// What happened to the leases of a repository.
+/// An event of the leases of a repository.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "names and types say what the other fields hold")]
 pub enum LeaseEvent {
@@ -145,9 +145,9 @@ pub struct Blocked {
     pub by: By,
     /// Its holder.
     pub holder: Holder,
-    /// What it is on.
+    /// The blocking files.
     pub target: Target,
-    /// Whether it is exclusive.
+    /// True if it is exclusive.
     pub is_exclusive: bool,
     /// When it ends, unless it is renewed.
     pub until: Timestamp,
@@ -165,7 +165,7 @@ impl std::fmt::Display for Blocked {
     }
 }
 
-/// What blocks a request.
+/// The cause of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum By {
     /// A live lease.
@@ -175,7 +175,7 @@ pub enum By {
 }
 
 impl LeaseEvent {
-    /// When it was decided, if it says so.
+    /// The time of the decision, if the event has it.
     pub(super) fn at(&self) -> Option<Timestamp> {
         match self {
             Self::LeasesGranted { request, until, .. } => {

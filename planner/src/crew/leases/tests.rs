@@ -1,4 +1,4 @@
-//! Leases, as scripts: at which second, who, what, and what comes of it.
+//! Leases, as scripts: the second, the holder, the command, and the resulting events.
 
 use proptest::prelude::*;
 
@@ -217,7 +217,7 @@ fn only_its_holder_or_a_person_ends_a_lease() {
 }
 
 #[test]
-fn who_waits_is_served_in_order_and_nobody_passes() {
+fn waiting_requests_are_granted_in_order() {
     check(&[
         (0, "ada", "shared a.rs b.rs", "ada has 1+2"),
         (1, "bob", "wait 100 a.rs", "bob waits as 1"),
@@ -303,8 +303,8 @@ fn step() -> impl Strategy<Value = (u64, String, String)> {
 }
 
 proptest! {
-    /// Whatever is asked: no two live leases of strangers in one worktree overlap, the index finds what a look at all of
-    /// them finds, and the state is the fold of the events.
+    /// For any sequence of commands: live leases of strangers in one worktree never overlap, the index finds the same
+    /// leases as a full scan, and the state is the fold of the events.
     #[test]
     fn live_leases_never_overlap(steps in prop::collection::vec(step(), 1..60)) {
         let (mut leases, mut history, mut now) = (Leases::default(), Vec::new(), 0);

@@ -1,4 +1,4 @@
-//! Messages, as scripts: at which minute, what is asked, and what comes of it. The event of line n stands at position n.
+//! Messages, as scripts: the minute, the command, and the resulting events. The event of line n has position n.
 
 use super::*;
 
@@ -128,7 +128,7 @@ fn messages_past_a_limit_are_refused() {
     let sent = full.process(MessageCommand::Send { message: message("ada", "bob", false), now: at(0) });
     let is_full = Err(CrewError::Full("bob has 1000 unread messages (unread_max)".into()));
     assert_eq!(sent, is_full);
-    // Of messages that share an append no place is known yet.
+    // Messages that share an append have no positions yet.
     let unread = [("bob".into(), (0..999).map(Position).collect())].into();
     let mut nearly_full = Messages { unread, ..Messages::default() };
     let mut send = || nearly_full.process(MessageCommand::Send { message: message("ada", "bob", false), now: at(0) });

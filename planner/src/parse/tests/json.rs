@@ -1,4 +1,4 @@
-//! Files of Task Master and beads, and the tree that each becomes.
+//! Files of Task Master and beads, and their trees.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use crate::parse::{Format, ReadOptions};
 use crate::plan::{Mark, NodeKind};
 use crate::validity::{InvalidPlan, TASKS_MAX};
 
-/// The tree of a file: a node a line, indented below its group, then the warnings; or the error.
+/// The tree of a file: one node per line, indented below its group, then the warnings; or the error.
 fn read(format: Format, text: &str) -> String {
     shown(text, if format == Format::Beads { beads(text) } else { task_master(text, None) })
 }

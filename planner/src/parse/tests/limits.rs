@@ -1,11 +1,11 @@
-//! Properties of every text, and the limits.
+//! Properties of arbitrary texts, and the limits.
 
 use proptest::prelude::*;
 
 use super::super::{Format, Part, ReadOptions, TEXT_BYTES_MAX, read};
 use crate::validity::InvalidPlan;
 
-/// Pieces that texts are made of, each of which some rule looks at.
+/// Pieces of texts, each relevant to some rule.
 const PIECES: [&str; 43] = [
     "[a link\n  depends on 1](http://x) ",
     "- [ ] ",

@@ -1,4 +1,4 @@
-//! The page of rules as cases, the texts that must run nothing, and properties of every text.
+//! The documented rules as cases, texts that must not run anything, and properties of arbitrary texts.
 
 mod json;
 mod limits;
@@ -10,7 +10,7 @@ use std::fmt::Write;
 use super::{Format, ParsedPlan, ReadOptions, read};
 use crate::plan::{Mark, NodeKind, Strength};
 
-/// A case: the rule it shows, the format, the text, and what it becomes.
+/// A case: the rule it shows, the format, the text, and the resulting plan.
 struct Case<'a> {
     rule: &'a str,
     format: Format,

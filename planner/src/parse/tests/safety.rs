@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::super::{ReadOptions, read};
 
-/// What of the second file may be withheld, each with a warning.
+/// The most texts of the second file that may be withheld, each with a warning.
 const WITHHELD_MAX: usize = 15;
 
 fn commands(text: &str) -> Vec<String> {

@@ -9,7 +9,7 @@ fn plan(format: Format, text: &str) -> ParsedPlan {
     read(text, ReadOptions { format, ..ReadOptions::default() }).unwrap()
 }
 
-/// Writes states by task number and checks what holds for every file.
+/// Writes states by task number, and checks the invariants of every file.
 #[track_caller]
 fn check(format: Format, text: &str, states: &[(u64, Mark)], expected: &str) {
     let plan = plan(format, text);
@@ -72,11 +72,11 @@ fn a_group_ends_with_its_parts() {
     check(Format::Kiro, text, &done(&[1]), "- [ ] 1\n  - [x] a\n  - [ ] 2\n    - [ ] b\n    - [ ]* c\n- [ ] d");
     check(Format::Kiro, text, &done(&[2]), "- [ ] 1\n  - [ ] a\n  - [x] 2\n    - [x] b\n    - [ ]* c\n- [ ] d");
     check(Format::Kiro, text, &done(&[1, 2]), "- [x] 1\n  - [x] a\n  - [x] 2\n    - [x] b\n    - [ ]* c\n- [ ] d");
-    // Where all parts are optional, all of them count.
+    // If all parts are optional, all of them count.
     let text = "- [ ] 1\n  - [ ]* a\n  - [ ]* b";
     check(Format::Kiro, text, &done(&[1]), "- [ ] 1\n  - [x]* a\n  - [ ]* b");
     check(Format::Kiro, text, &done(&[1, 2]), "- [x] 1\n  - [x]* a\n  - [x]* b");
-    // An optional group holds nothing up.
+    // An optional group blocks nothing.
     let text = "- [ ] 1\n  - [ ] a\n  - [ ]* 2\n    - [ ] b";
     check(Format::Kiro, text, &done(&[1]), "- [x] 1\n  - [x] a\n  - [ ]* 2\n    - [ ] b");
 }
@@ -86,10 +86,10 @@ fn an_unchanged_group_is_not_touched() {
     let text = "- [ ] 1\n  - [x] a\n- [x] 2\n  - [ ] b\n- [ ] c";
     let after = "- [ ] 1\n  - [x] a\n- [x] 2\n  - [ ] b\n- [x] c";
     check(Format::Markdown, text, &[(1, Mark::Done), (3, Mark::Done)], after);
-    // What only began ends no group.
+    // Parts that only began end no group.
     let text = "- [ ] 1\n  - [x] a\n  - [ ]* b";
     check(Format::Markdown, text, &[(2, Mark::InProgress)], "- [ ] 1\n  - [x] a\n  - [~]* b");
-    // A done group with an open part does not end the group around it.
+    // A done group with an open part does not end the enclosing group.
     let text = "- [ ] 1\n  - [x] 2\n    - [ ] a\n  - [ ] b";
     check(Format::Markdown, text, &[(2, Mark::Done)], "- [ ] 1\n  - [x] 2\n    - [ ] a\n  - [x] b");
 }
@@ -129,7 +129,7 @@ fn beads_gets_times_too() {
     check(Format::Beads, text, &[(2, Mark::InProgress)], &begun.replace("NOW", NOW));
     let reopened = format!("\u{feff}{{\"id\":\"a\",\"title\":\"A\",\"status\":\"open\",\"updated_at\":\"{NOW}\"}}");
     check(Format::Beads, "\u{feff}{\"id\":\"a\",\"title\":\"A\",\"status\":\"closed\"}", &[(1, Mark::Open)], &reopened);
-    // An issue that is put off until a day is open in the file.
+    // An issue that is deferred to a date is open in the file.
     let text = "{\"id\":\"a\",\"title\":\"A\",\"status\":\"open\",\"defer_until\":\"x\"}";
     check(Format::Beads, text, &[(1, Mark::Open)], text);
 }

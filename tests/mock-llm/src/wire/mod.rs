@@ -1,5 +1,4 @@
-//! The protocols of model providers on the wire: what a request says, and a reply in each form. It decides nothing: the
-//! content comes from the script.
+//! The protocols of model providers on the wire: parses requests and encodes replies, whose content is from the script.
 
 mod anthropic;
 mod chat;
@@ -21,18 +20,17 @@ pub(crate) use responses::Responses;
 /// The number of characters of a stream chunk.
 const PIECE_CHARS: usize = 12;
 
-/// A protocol.
 pub(crate) trait Wire: Debug + Send + Sync {
     /// The recorded name.
     fn name(&self) -> &'static str;
 
-    /// The requested model, and whether a stream is wanted.
+    /// The requested model, and true if streaming is requested.
     fn model_and_stream(&self, _path: &str, body: &Value) -> (String, bool) {
         (body["model"].as_str().unwrap_or_default().to_owned(), body["stream"] == true)
     }
 
-    /// The system prompt and messages, one after the other; and the results of tools: `call` (its id; a name with Gemini),
-    /// `text`, and perhaps `is_error`.
+    /// The system prompt and messages, one after the other; and the results of tools: `call` (its id; a name with
+    /// Gemini), `text`, and optionally `is_error`.
     fn read(&self, body: &Value) -> (Vec<String>, Vec<Value>);
 
     /// The body of an error.
@@ -75,7 +73,7 @@ fn chunks(text: &Value) -> Vec<String> {
     chars.chunks(PIECE_CHARS).map(|piece| piece.iter().collect()).collect()
 }
 
-/// The id of a call, which its result carries: of the request it answers, and its place in the reply.
+/// The id of a call, which its result repeats: made from the number of the request and the index in the reply.
 fn call_id(n: usize, place: usize) -> String {
     format!("call_{n}_{place}")
 }

@@ -49,7 +49,7 @@ impl Wire for Responses {
         })
     }
 
-    /// Items come whole: the deltas before them are for a screen.
+    /// Items come complete: their deltas are only for display.
     fn pieces(&self, whole: &Value) -> Vec<String> {
         let begun = json!({ "id": whole["id"], "object": "response", "status": "in_progress", "output": [] });
         let items = list(whole, "output")
