@@ -12,7 +12,7 @@ use crewlog_executors::worker::{InterruptedTask, Scope, Worker};
 use crewlog_mq::{Error, Event as _, EventStore, Position, Query, Range};
 use crewlog_planner::agents::AgentPlan;
 use crewlog_planner::agents::registry::ToolRegistry;
-use crewlog_planner::event::{Command, Event, Outcome, PlannerConfig, STREAM, TaskStatus, plan_tag};
+use crewlog_planner::event::{Command, Event, Outcome, PlannerConfig, STREAM, TaskStatus};
 use crewlog_planner::plan::{FailurePolicy, NodeKind, SubPlan, TaskId, TaskPlan};
 use crewlog_planner::protocol::AgentType;
 use futures::StreamExt;
