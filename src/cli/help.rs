@@ -30,8 +30,8 @@ pub fn with_help(command: Command) -> Command {
             let _ = writeln!(listed, "  {literal}{name:<WIDTH$}{literal:#}{about}");
         }
     }
-    let _ = write!(listed, "{header}{GLOBAL}:{header:#}");
+    let _ = writeln!(listed, "{header}{GLOBAL}:{header:#}");
     let command = command.mut_args(|arg| if arg.is_global_set() { arg.help_heading(GLOBAL) } else { arg });
-    let template = "{usage-heading} {usage}\n\n{before-help}{options}{after-help}";
-    command.before_help(listed).after_long_help(EXIT_CODES).help_template(template)
+    let template = format!("{{usage-heading}} {{usage}}\n\n{}{{options}}{{after-help}}", listed.ansi());
+    command.after_long_help(EXIT_CODES).help_template(template)
 }

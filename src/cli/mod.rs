@@ -58,8 +58,10 @@ pub fn typed_here() -> Result<Cli, clap::Error> {
 
 #[derive(Debug, Clone, Args)]
 pub struct Global {
-    /// The log: a path, or a sqlite: or postgres: URL [default: .crewlog/log.db of the repository]
-    #[arg(long, global = true, env = "CREWLOG_STORE", value_name = "PATH|URL")]
+    /// The log [default: .crewlog/log.db of the repository]
+    ///
+    /// A path, or a sqlite: or postgres: URL.
+    #[arg(long, global = true, env = "CREWLOG_STORE", value_name = "PATH|URL", hide_env_values = true)]
     pub store: Option<String>,
     /// The configuration [default: the nearest crewlog.toml, upward to the root of the worktree]
     #[arg(long, global = true, env = "CREWLOG_CONFIG", value_name = "PATH", hide_short_help = true)]
@@ -67,7 +69,7 @@ pub struct Global {
     #[command(flatten)]
     pub keys: KeyPlace,
     /// The format of standard output
-    #[arg(short, long, global = true, value_enum, default_value_t = Output::Text)]
+    #[arg(short, long, global = true, value_enum, default_value_t = Output::Text, value_name = "FORMAT", hide_default_value = true)]
     pub output: Output,
     /// Whether to colour
     #[arg(long, global = true, value_enum, default_value_t = Color::Auto, hide_short_help = true)]
@@ -78,7 +80,9 @@ pub struct Global {
     /// Ask nothing, even on a terminal
     #[arg(long, global = true, hide_short_help = true)]
     pub no_input: bool,
-    /// Agree without being asked: to run a plan's commands, to write the user's own configuration
+    /// Agree without being asked
+    ///
+    /// To run the commands of a plan, or to write the user's own configuration.
     #[arg(short, long, global = true)]
     pub yes: bool,
     /// Print the version
