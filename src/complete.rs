@@ -62,7 +62,9 @@ fn completed(arg: Arg) -> Arg {
     let name = arg.get_value_names().and_then(|names| names.first()).map(|name| name.as_str().to_owned());
     let name = name.unwrap_or_else(|| arg.get_id().as_str().to_uppercase());
     let of_log = |word| ArgValueCompleter::new(move |typed: &OsStr| of_log(word, typed).unwrap_or_default());
-    let of_keys = |keys: &'static [&'static str]| ArgValueCompleter::new(move |typed: &OsStr| of_keys(keys, typed));
+    let of_keys = |keys: &'static [(&'static str, &'static str)]| {
+        ArgValueCompleter::new(move |typed: &OsStr| of_keys(keys, typed))
+    };
     match name.as_str() {
         "PLAN" | "PLAN@POSITION" => arg.add(of_log(Word::Plan)),
         "PLAN/TASK" | "PLAN[/TASK]" => arg.add(of_log(Word::Task)),
@@ -74,10 +76,10 @@ fn completed(arg: Arg) -> Arg {
     }
 }
 
-fn of_keys(keys: &[&str], typed: &OsStr) -> Vec<CompletionCandidate> {
+fn of_keys(keys: &[(&str, &'static str)], typed: &OsStr) -> Vec<CompletionCandidate> {
     let typed = typed.to_string_lossy();
-    let matching = keys.iter().filter(|key| key.starts_with(&*typed));
-    matching.map(|key| CompletionCandidate::new(format!("{key}="))).collect()
+    let matching = keys.iter().filter(|(key, _)| key.starts_with(&*typed));
+    matching.map(|(key, help)| CompletionCandidate::new(format!("{key}=")).help(Some((*help).into()))).collect()
 }
 
 fn of_log(word: Word, typed: &OsStr) -> Option<Vec<CompletionCandidate>> {

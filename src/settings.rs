@@ -12,38 +12,38 @@ use crewlog_planner::text::length_ms;
 
 use crate::text::words;
 
-/// The keys of settings.
-pub const KEYS: [&str; 15] = [
-    "parallelism",
-    "parallelism.KIND",
-    "parallelism.@NAME",
-    "on-failure",
-    "retries",
-    "order",
-    "deadline",
-    "budget.tokens",
-    "budget.cost",
-    "budget.time",
-    "prompt.tokens",
-    "prompt.profile",
-    "prompt.system",
-    "compensate",
-    "standing",
+/// The keys of settings, each with its meaning.
+pub const KEYS: [(&str, &str); 15] = [
+    ("parallelism", "tasks at once: of those with a command, and again of those without"),
+    ("parallelism.KIND", "the same for a kind of task"),
+    ("parallelism.@NAME", "the same for an assignee"),
+    ("on-failure", "skip the dependants of a failed task, continue, stop, or ask"),
+    ("retries", "after a failure to start, a time-out or a rate limit"),
+    ("order", "which ready task starts first: place, or critical-path"),
+    ("deadline", "how long after its start the plan ends as failed (30s, 10m, 2h)"),
+    ("budget.tokens", "pause before the plan has used more tokens"),
+    ("budget.cost", "pause before it has cost more (2.50)"),
+    ("budget.time", "pause before its tasks have run longer in total (10m, 2h)"),
+    ("prompt.tokens", "about how many tokens a prompt may have"),
+    ("prompt.profile", "what prompts keep of long results: coding, or analysis"),
+    ("prompt.system", "instruction at the start of every prompt"),
+    ("compensate", "whether a failed or cancelled plan undoes completed tasks"),
+    ("standing", "whether the plan stays open when all its tasks have ended"),
 ];
-/// The keys of a task's fields.
-pub const FIELDS: [&str; 12] = [
-    "text",
-    "command",
-    "kind",
-    "label",
-    "note",
-    "priority",
-    "assignee",
-    "retry",
-    "timeout",
-    "estimate",
-    "on-failure",
-    "files",
+/// The keys of a task's fields, each with its meaning.
+pub const FIELDS: [(&str, &str); 12] = [
+    ("text", "what to do"),
+    ("command", "its line for the shell"),
+    ("kind", "its kind, such as Analysis"),
+    ("label", "its label"),
+    ("note", "may be repeated, and replaces all notes"),
+    ("priority", "P0 to P4, urgent, high, medium, low"),
+    ("assignee", "who carries it out"),
+    ("retry", "its retries"),
+    ("timeout", "stop each attempt after this long (30s, 10m, 2h)"),
+    ("estimate", "its expected duration"),
+    ("on-failure", "skip, continue, stop, ask"),
+    ("files", "the paths and globs that it works on, separated by commas"),
 ];
 /// The value that unsets.
 const NONE: &str = "none";
@@ -56,6 +56,13 @@ const PROFILES: [(&str, Profile); 2] = [("coding", Profile::Coding), ("analysis"
 const BOOLS: [(&str, bool); 2] = [("true", true), ("false", false)];
 /// The most retries of a task.
 const RETRY_MAX: u32 = 100;
+
+/// A help text with a table of keys.
+pub fn help(text: &str, keys: &[(&str, &str)]) -> String {
+    keys.iter().fold(format!("{text} {NONE} as the value unsets. The keys:\n"), |help, (key, meaning)| {
+        format!("{help}\n{key:<18}  {meaning}")
+    })
+}
 
 /// A new value for one setting of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,7 +102,7 @@ fn change_of(key: &str, typed: &str) -> Result<Change, String> {
         }
         "prompt.system" => return Ok(Change::SystemPrompt(value.unwrap_or_default().to_owned())),
         _limit => {
-            let unknown = || format!("there is no setting {key:?}: {}", KEYS.join(", "));
+            let unknown = || format!("there is no setting {key:?}: {}", names(&KEYS));
             let limited = key.strip_prefix("parallelism.").filter(|limited| !limited.is_empty()).ok_or_else(unknown)?;
             let n = value.map(whole).transpose()?;
             match limited.strip_prefix('@') {
@@ -194,7 +201,7 @@ pub fn edit(typed: &str) -> Result<Edit, String> {
         "estimate" => Edit::EstimateMs(value.map(millis).transpose()?),
         "on-failure" => Edit::OnFailure(value.map(policy).transpose()?),
         "files" => Edit::Files(list(value.into_iter().flat_map(|files| files.split(',')).map(str::trim).collect())),
-        _unknown => return Err(format!("a task has no field {key:?}: {}", FIELDS.join(", "))),
+        _unknown => return Err(format!("a task has no field {key:?}: {}", names(&FIELDS))),
     })
 }
 
@@ -225,8 +232,11 @@ fn whole<T: FromStr>(typed: &str) -> Result<T, String> {
 
 fn one_of<T: Copy>(values: &[(&str, T)], typed: &str) -> Result<T, String> {
     let found = values.iter().find(|(name, _)| *name == typed);
-    let names = || values.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
-    found.map(|(_, value)| *value).ok_or_else(|| format!("{typed:?} is none of: {}", names()))
+    found.map(|(_, value)| *value).ok_or_else(|| format!("{typed:?} is none of: {}", names(values)))
+}
+
+fn names<T>(values: &[(&str, T)]) -> String {
+    values.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
 }
 
 fn policy(typed: &str) -> Result<FailurePolicy, String> {

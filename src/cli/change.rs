@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use crewlog_planner::event::Edit;
 
 use super::typed::{Address, InPlan, address, in_plan};
-use crate::settings::{edit, millis};
+use crate::settings::{FIELDS, edit, help, millis};
 
 #[derive(Debug, Args)]
 pub struct Answer {
@@ -60,17 +60,12 @@ pub enum Task {
     /// Add a task to a plan, by default to the standing plan of the project
     Add(AddTask),
     /// Change a task that has not started
-    ///
-    /// Each change is KEY=VALUE, and KEY=none removes the value. The keys: text; command, its line for the shell; kind, such
-    /// as Analysis; label; note, which may be repeated and replaces all notes; priority (P0 to P4, urgent, high, medium,
-    /// low); assignee; retry, its retries; timeout, which stops each attempt (30s, 10m, 2h); estimate, its expected duration;
-    /// on-failure (skip, continue, stop, ask); files, the paths and globs that it works on, separated by commas.
     Edit {
         /// The task
         #[arg(value_name = "PLAN/TASK", value_parser = in_plan)]
         task: InPlan,
-        /// text, command, kind, label, note, priority, assignee, retry, timeout, estimate, ...
-        #[arg(required = true, value_name = "KEY=VALUE", value_parser = edit)]
+        /// text, command, kind, label, note, priority, assignee, retry, timeout, ...
+        #[arg(required = true, value_name = "KEY=VALUE", value_parser = edit, long_help = help("Fields.", &FIELDS))]
         changes: Vec<Edit>,
         /// Why
         #[arg(long, default_value = "edited by a person")]

@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::show::Reading;
 use super::typed::{Address, ForkAt, address, duration, fork_at, jobs};
-use crate::settings::{Change, change};
+use crate::settings::{Change, KEYS, change, help};
 
 /// How a process runs tasks.
 #[derive(Debug, Clone, Args)]
@@ -36,6 +36,12 @@ impl RunArgs {
     }
 }
 
+const SET: &str = "\
+A setting of the plan, such as budget.tokens=9000; may be repeated
+
+It wins over the line `crewlog: KEY=VALUE ...` in the front matter of the file, which wins over the table [plan] of
+crewlog.toml.";
+
 #[derive(Debug, Args)]
 pub struct Run {
     /// The plan file; - for standard input
@@ -44,13 +50,8 @@ pub struct Run {
     pub reading: Reading,
     #[command(flatten)]
     pub run_args: RunArgs,
-    /// A setting of the plan, such as budget.tokens=9000; may be repeated, and --help lists the keys
-    ///
-    /// It wins over the line `crewlog: KEY=VALUE` in the front matter of the file, and over the table [plan] of crewlog.toml.
-    /// KEY=none sets the default. The keys:
-    ///
-    #[doc = include_str!("settings.txt")]
-    #[arg(long, value_name = "KEY=VALUE", value_parser = change, verbatim_doc_comment)]
+    /// A setting of the plan, such as budget.tokens=9000; may be repeated
+    #[arg(long, value_name = "KEY=VALUE", value_parser = change, long_help = help(SET, &KEYS))]
     pub set: Vec<Change>,
     /// Write the states of tasks into the file, and apply changes of the file
     #[arg(long)]

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::run::RunArgs;
 use super::typed::{Address, At, address, agent, at, format, moment, query};
-use crate::settings::{Change, change};
+use crate::settings::{Change, KEYS, change, help};
 
 #[derive(Debug, Subcommand)]
 pub enum Plan {
@@ -23,16 +23,11 @@ pub enum Plan {
         plan: String,
     },
     /// Change the settings of a plan
-    ///
-    /// KEY=none sets the default. The keys:
-    ///
-    #[doc = include_str!("settings.txt")]
-    #[command(verbatim_doc_comment)]
     Set {
         /// The plan
         plan: String,
         /// parallelism=2, on-failure=ask, deadline=none, ...
-        #[arg(required = true, value_name = "KEY=VALUE", value_parser = change)]
+        #[arg(required = true, value_name = "KEY=VALUE", value_parser = change, long_help = help("Settings.", &KEYS))]
         settings: Vec<Change>,
         /// Why
         #[arg(long, default_value = "set by a person")]
