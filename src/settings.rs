@@ -59,7 +59,7 @@ const RETRY_MAX: u32 = 100;
 
 /// A help text with a table of keys.
 pub fn help(text: &str, keys: &[(&str, &str)]) -> String {
-    keys.iter().fold(format!("{text} {NONE} as the value unsets. The keys:\n"), |help, (key, meaning)| {
+    keys.iter().fold(format!("{text}\n\nKEY={NONE} unsets a key. The keys:\n"), |help, (key, meaning)| {
         format!("{help}\n{key:<18}  {meaning}")
     })
 }

@@ -17,7 +17,7 @@ fn names(scene: &Scene, folder: &Path, words: &[&str]) -> Vec<String> {
 }
 
 fn run_in(scene: &Scene, folder: &Path, words: &[&str]) -> Ran {
-    Running::start(&mut scene.crewlog_in(folder, &[&["executors", "-o", "json"], words].concat())).finish()
+    Running::start(&mut scene.crewlog_in(folder, &[&["agents", "--configured", "-o", "json"], words].concat())).finish()
 }
 
 fn folder(scene: &Scene, name: &str) -> std::path::PathBuf {
@@ -31,7 +31,7 @@ fn executors_are_listed_by_name_kinds_and_command() {
     let none = scene.run(&["executors"]).expect(0);
     assert_eq!(none.stdout, "");
     none.says(&["no agents are configured", "there is no crewlog.toml"]);
-    assert_eq!(scene.run(&["executors", "-q"]).expect(0).stderr, "");
+    assert_eq!(scene.run(&["agents", "--configured", "-q"]).expect(0).stderr, "");
     scene.write(
         "crewlog.toml",
         "[executors.zoe]\nkinds = ['Analysis', 'Refactor']\ncommand = ['claude', '-p', 'be brief']\n\
@@ -48,8 +48,8 @@ fn executors_are_listed_by_name_kinds_and_command() {
         "in the order of the file, and playing no tricks"
     );
     assert_eq!(listed.stderr, "");
-    let shown = scene.run(&["executors", "-o", "json"]).expect(0).json();
-    let by_line = scene.run(&["executors", "-o", "jsonl"]).expect(0).stdout;
+    let shown = scene.run(&["agents", "--configured", "-o", "json"]).expect(0).json();
+    let by_line = scene.run(&["agents", "--configured", "-o", "jsonl"]).expect(0).stdout;
     let by_line = by_line.lines().map(|line| serde_json::from_str(line).expect("each line is JSON"));
     assert_eq!(shown["executors"], serde_json::Value::Array(by_line.collect()));
 }
@@ -109,7 +109,7 @@ fn an_unreadable_configuration_is_reported_with_location_and_hint() {
     refused(format!("a = {}", "[".repeat(100_000)).as_bytes(), &["crewlog.toml:1:"]);
     scene.write("crewlog.toml", "#".repeat(1 << 20));
     scene.run(&["executors"]).expect(0);
-    scene.run(&["executors", "--config", "."]).expect(1).says(&[". cannot be read", "directory"]);
+    scene.run(&["agents", "--configured", "--config", "."]).expect(1).says(&[". cannot be read", "directory"]);
 }
 
 #[test]
