@@ -146,7 +146,7 @@ fn a_standing_plan_reports_failures_and_says_when_it_is_reopened() {
 fn a_mistyped_plan_name_creates_no_standing_plan() {
     let scene = Scene::new();
     let add = |words: &[&str]| scene.run(&[&["task", "add", "- Paint the door"], words].concat());
-    add(&["--plan", "chores"]).expect(4).says(&["no plan has the id \"chores\"", "--plan chores --new"]);
+    add(&["--plan", "chores"]).expect(4).says(&["no plan has \"chores\" in its id", "--plan chores --new"]);
     assert_eq!(add(&["--plan", "chores", "--new"]).expect(0).stdout, "chores: task 1\n");
     assert_eq!(add(&["--plan", "chores"]).expect(0).stdout, "chores: task 2\n");
     // A prefix of an id is enough, as everywhere.

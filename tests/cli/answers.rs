@@ -115,7 +115,7 @@ fn a_task_with_two_open_questions_is_an_ambiguous_answer_target() {
     scene
         .run(&["answer", &format!("{plan}/1"), "yes"])
         .expect(4)
-        .says(&["several open questions: q1, q2", "hint: say which"]);
+        .says(&[&format!("several open questions: {plan}/q1, {plan}/q2"), "hint: say which"]);
     for question in ["q1", "q2"] {
         scene.run(&["answer", &format!("{plan}/{question}"), "yes"]).expect(0);
     }

@@ -539,7 +539,7 @@ fn control_characters_in_an_imported_plan_id_are_escaped_and_quoted_in_hints() {
     for ran in &shown {
         assert!(!ran.stdout.contains('\u{1b}') && !ran.stderr.contains('\u{1b}'), "{ran:?}");
     }
-    assert!(shown[1].stdout.contains("crewlog answer 'x\\u{1b}[31m;id #' q1"), "{}", shown[1].stdout);
+    assert!(shown[1].stdout.contains("crewlog answer 'x\\u{1b}[31m;id #/q1'"), "{}", shown[1].stdout);
 }
 
 /// A clock that shows the last microsecond of the year 9999.

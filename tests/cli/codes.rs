@@ -95,8 +95,8 @@ fn a_reference_without_a_match_exits_with_4() {
     let scene = Scene::new();
     let (plan, _) = scene.plan("1. Run `echo ok`\n2. Which one is it?\n");
     let resume_hint = format!("the newest are {plan}");
-    for words in [&["show", "nope"] as &[&str], &["show", ""], &["resume", "nope"], &["events", "nope"]] {
-        scene.run(words).expect(4).says(&["no plan has the id", &resume_hint]);
+    for words in [&["show", "nope"] as &[&str], &["events", ""], &["resume", "nope"], &["events", "nope"]] {
+        scene.run(words).expect(4).says(&["in its id", &resume_hint]);
     }
     scene
         .run(&["task", "done", &format!("{plan}/9")])
@@ -121,10 +121,10 @@ fn a_reference_without_a_match_exits_with_4() {
 fn a_plan_that_needs_a_person_exits_with_5_and_names_the_command() {
     let scene = Scene::new();
     let (plan, ran) = scene.plan("1. Which colour is it?\n2. Paint the wall\n3. Run `echo dry`\n");
-    ran.expect(5).says(&[&format!("crewlog answer {plan} q1"), &format!("crewlog resume {plan}")]);
+    ran.expect(5).says(&[&format!("crewlog answer {plan}/q1"), &format!("crewlog resume {plan}")]);
     scene.run(&["answer", &format!("{plan}/q1"), "blue"]).expect(0).says(&[&format!("crewlog resume {plan}")]);
     let ran = scene.run(&["resume", &plan]).expect(5);
-    ran.says(&["task 2 waits for you", &format!("crewlog done {plan} 2"), &format!("crewlog fail {plan} 2")]);
+    ran.says(&["task 2 waits for you", &format!("crewlog task done {plan}/2"), &format!("crewlog task fail {plan}/2")]);
     scene.run(&["task", "done", &format!("{plan}/2"), "it is blue now"]).expect(0);
     scene.run(&["resume", &plan]).expect(0);
     let shown = scene.show(&plan);

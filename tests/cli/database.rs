@@ -101,7 +101,7 @@ fn every_command_leaves_the_log_in_one_file_even_if_it_fails() {
     let cases: [(&[&str], i32, &str); 9] = [
         (&["ls"], 0, ""),
         (&["init"], 0, ""),
-        (&["show", "nope"], 4, "no plan has the id"),
+        (&["show", "nope"], 4, "in its id"),
         (&["answer", &format!("{plan}/q7"), "x"], 4, "has no question"),
         (&["answer", &format!("{plan}/q1"), "blue"], 0, ""),
         (&["run", "failing.md", "--yes"], 100, "1 failed"),

@@ -112,6 +112,7 @@ fn a_checkpoint_name_is_accepted_wherever_a_position_is() {
     same(&["diff", &format!("{plan}@unasked"), &plan], &["diff", &format!("{plan}@{at}"), &plan]);
     scene.run(&["show", &plan, "--at", "never"]).expect(4).says(&["has no checkpoint \"never\""]);
     let fork = fork(&scene, &[&plan, "--at", "unasked"]);
+    scene.run(&["resume", &fork]).expect(5);
     let open = scene.show(&fork)["questions"][1].clone();
     assert_eq!((open["id"].as_str(), open["answer"].as_str()), (Some("q2"), None), "it is asked anew");
     scene.run(&["answer", &format!("{fork}/q2"), "red"]).expect(0);

@@ -133,7 +133,7 @@ fn a_failed_task_that_its_plan_asks_about_is_listed_with_the_answers() {
     assert_eq!(found[0]["holds_up"], serde_json::json!([format!("{plan}/1"), format!("{plan}/2")]));
     let skip =
         found[0]["commands"].as_array().expect("a list").iter().find(|command| {
-            command.as_str().is_some_and(|command| command == format!("crewlog answer {plan} q1 skip"))
+            command.as_str().is_some_and(|command| command == format!("crewlog answer {plan}/q1 skip"))
         });
     assert!(skip.is_some(), "{found:#?}");
     scene.run(&["answer", &format!("{plan}/q1"), "skip"]).expect(0);
@@ -251,7 +251,7 @@ async fn names_and_positions_that_do_not_exist_are_refused() {
         &["inbox", "--agent", "ann"],
         &["why", "ann"],
         &["stats"],
-        &["conflicts"],
+        &["leases", "--conflicts"],
     ] {
         let beyond = [words, &["--at", "99999"]].concat();
         scene.run(&beyond).expect(4).says(&["the log does not reach position 99999 yet"]);

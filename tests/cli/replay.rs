@@ -163,7 +163,7 @@ fn a_replay_can_be_limited_by_positions_and_exits_with_4_if_empty() {
     let empty = scene.run(&[&["replay", "-o", "json"], &none[..]].concat()).expect(4).json();
     assert_eq!(empty, serde_json::json!({"plan": plan, "steps": []}));
     stepping(&scene, &none, "n\n").expect(4).says(&["has no event from position"]);
-    scene.run(&["replay", "nonesuch"]).expect(4).says(&["no plan has the id"]);
+    scene.run(&["replay", "nonesuch"]).expect(4).says(&["in its id"]);
     scene.run(&["replay", &plan, "--from", "0"]).expect(2);
     scene.run(&["replay", &plan, "--step", "--failure"]).expect(2);
 }
@@ -290,7 +290,7 @@ fn a_plan_is_compared_with_itself_and_with_another() {
         let ran = scene.run(&["diff", typed, &plan]).expect(2);
         ran.says(&["PLAN@NUMBER"]);
     }
-    scene.run(&["diff", "nonesuch@3", &plan]).expect(4).says(&["no plan has the id"]);
+    scene.run(&["diff", "nonesuch@3", &plan]).expect(4).says(&["in its id"]);
     let past = format!("{plan}@{}", head + 1_000);
     scene.run(&["diff", &plan, &past]).expect(4).says(&["does not reach position"]);
 }

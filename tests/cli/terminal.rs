@@ -87,7 +87,7 @@ fn an_empty_answer_leaves_the_question_open_and_the_run_continues() {
     let plan =
         scene.run(&["ls", "-o", "json"]).expect(0).json()["plans"][0]["plan"].as_str().expect("an id").to_owned();
     std::fs::write(go, "go\n").expect("the command reads it");
-    running.finish().expect(5).says(&[&format!("crewlog answer {plan} q1")]);
+    running.finish().expect(5).says(&[&format!("crewlog answer {plan}/q1")]);
     let shown = scene.show(&plan);
     assert_eq!(
         (&shown["tasks"][1]["result"], &shown["questions"][0]["answer"]),

@@ -141,7 +141,7 @@ fn an_idle_worker_says_whom_the_plans_wait_for() {
     let asks = leave(&scene, "1. Which colour is it?\n2. Run `echo $CREWLOG_ANSWER`\n");
     let yours = leave(&scene, "- Paint the door\n");
     let ran = scene.run(&["work", "--until-idle"]).expect(5);
-    ran.says(&[&format!("crewlog answer {asks} q1"), &format!("crewlog done {yours} 1")]);
+    ran.says(&[&format!("crewlog answer {asks}/q1"), &format!("crewlog task done {yours}/1")]);
     scene.run(&["answer", &format!("{asks}/q1"), "red"]).expect(0);
     scene.run(&["task", "done", &format!("{yours}/1")]).expect(0);
     scene.run(&["work", "--until-idle", "-o", "json"]).expect(0);

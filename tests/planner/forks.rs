@@ -212,6 +212,24 @@ fn a_fork_that_begins_paused_starts_nothing_until_it_is_resumed() {
 }
 
 #[test]
+fn a_paused_fork_of_a_completed_plan_stays_open_for_changes() {
+    let parent = planner(vec![initialize("1. Run `a`\n"), completed(1, 1, "built")]);
+    let (reason, amendments) = ("more".to_owned(), Vec::new());
+    let command = Command::Fork { parent: "parent".into(), at: Position(4), reason, pauses: true, amendments };
+    let mut fork = parent.clone();
+    fork.process(command).unwrap();
+    assert_eq!(fork.state().phase, Phase::Paused);
+    let mut untouched = fork.clone();
+    untouched.process(Command::Resume).unwrap();
+    assert_eq!(untouched.state().phase, parent.state().phase, "it ends like its parent");
+    let added = vec![Amendment::Add { text: "Run `b`".into(), after: Vec::new(), before: Vec::new() }];
+    fork.process(Command::Amend { amendments: added, reason: "more".into() }).unwrap();
+    assert_eq!(statuses(fork.state()), [TaskStatus::Completed, TaskStatus::Planned]);
+    fork.process(Command::Cancel { task: None, reason: "no".into() }).unwrap();
+    assert!(matches!(fork.state().phase, Phase::Ended(_)));
+}
+
+#[test]
 fn a_fork_with_amendments_starts_no_task_in_its_old_form() {
     let parent = planner(vec![initialize("1. Run `a`\n2. Run `b`\n3. Run `c`\n"), completed(1, 1, "built")]);
     let other = Amendment::Edit { task: TaskId(2), edits: vec![Edit::Command(Some("other".into()))] };
