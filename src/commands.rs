@@ -196,20 +196,19 @@ async fn report(session: &Session, task: &InPlan, ending: Ending, said: &str) ->
     let is_delayed = task.retry_ms.is_some();
     if status != TaskStatus::Running {
         let failure = Failure::new(Code::Conflict, format!("task {name} is {}, not running", status.as_str()));
-        let command = |word| session.command_in(word, &target.plan, name);
         return Err(failure.hint(match status {
-            TaskStatus::Planned if is_paused => format!("it is paused; to let it begin: {}", command("resume")),
+            TaskStatus::Planned if is_paused => "it is paused: `crewlog resume PLAN/TASK` lets it begin",
             TaskStatus::Planned if is_delayed => {
-                format!("it waits for its retry; to try it at once: {}", command("retry --now"))
+                "it waits for its retry: `crewlog retry PLAN/TASK --now` tries it at once"
             }
-            TaskStatus::Planned => "it is not its turn yet: what it waits for has to end first".to_owned(),
-            TaskStatus::NeedsClarification => format!("it waits for an answer: {} \"...\"", command("answer")),
-            TaskStatus::Completed => "it is done already".to_owned(),
+            TaskStatus::Planned => "it is not its turn yet: what it waits for has to end first",
+            TaskStatus::NeedsClarification => "it waits for an answer: `crewlog answer PLAN/TASK TEXT`",
+            TaskStatus::Completed => "it is done already",
             TaskStatus::Failed
             | TaskStatus::TimedOut
             | TaskStatus::Cancelled
             | TaskStatus::Skipped
-            | TaskStatus::Running => format!("to open it again: {}", command("retry")),
+            | TaskStatus::Running => "`crewlog retry PLAN/TASK` opens it again",
         }));
     }
     let life = session.place.liveness_lock()?;

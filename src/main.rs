@@ -163,7 +163,7 @@ async fn obey(session: &Session, command: Command) -> Result<Code, Failure> {
         Command::Db(Db::Info) => database::info(session).await,
         #[cfg(feature = "sealing")]
         Command::Keys(keys) => keys::keys(session, keys).await,
-        Command::Stats { project, at } => crew::views::stats(session, project, at).await,
+        Command::Stats { project, at } => crew::verbs::stats(session, project, at).await,
         Command::Mcp => mcp::stdio_server(session).await,
         Command::Top(at) => top::top(session, at.at).await,
         Command::Serve { command: Some(Serve::Tokens { command }), .. } => http::access::tokens(session, command),

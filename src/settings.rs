@@ -12,39 +12,10 @@ use crewlog_planner::text::length_ms;
 
 use crate::text::words;
 
-/// The keys of settings, each with its meaning.
-pub const KEYS: [(&str, &str); 15] = [
-    ("parallelism", "tasks at once: of those with a command, and again of those without"),
-    ("parallelism.KIND", "the same for a kind of task"),
-    ("parallelism.@NAME", "the same for an assignee"),
-    ("on-failure", "skip the dependants of a failed task, continue, stop, or ask"),
-    ("retries", "after a failure to start, a time-out or a rate limit"),
-    ("order", "which ready task starts first: place, or critical-path"),
-    ("deadline", "how long after its start the plan ends as failed (30s, 10m, 2h)"),
-    ("budget.tokens", "pause before the plan has used more tokens"),
-    ("budget.cost", "pause before it has cost more (2.50)"),
-    ("budget.time", "pause before its tasks have run longer in total (10m, 2h)"),
-    ("prompt.tokens", "about how many tokens a prompt may have"),
-    ("prompt.profile", "what prompts keep of long results: coding, or analysis"),
-    ("prompt.system", "instruction at the start of every prompt"),
-    ("compensate", "whether a failed or cancelled plan undoes completed tasks"),
-    ("standing", "whether the plan stays open when all its tasks have ended"),
-];
-/// The keys of a task's fields, each with its meaning.
-pub const FIELDS: [(&str, &str); 12] = [
-    ("text", "what to do"),
-    ("command", "its line for the shell"),
-    ("kind", "its kind, such as Analysis"),
-    ("label", "its label"),
-    ("note", "may be repeated, and replaces all notes"),
-    ("priority", "P0 to P4, urgent, high, medium, low"),
-    ("assignee", "who carries it out"),
-    ("retry", "its retries"),
-    ("timeout", "stop each attempt after this long (30s, 10m, 2h)"),
-    ("estimate", "its expected duration"),
-    ("on-failure", "skip, continue, stop, ask"),
-    ("files", "the paths and globs that it works on, separated by commas"),
-];
+/// The keys of settings, each on a line with its meaning.
+pub const KEYS: &str = include_str!("settings/keys.txt");
+/// The same of a task's fields.
+pub const FIELDS: &str = include_str!("settings/fields.txt");
 /// The value that unsets.
 const NONE: &str = "none";
 /// The key of the line in front matter.
@@ -58,10 +29,17 @@ const BOOLS: [(&str, bool); 2] = [("true", true), ("false", false)];
 const RETRY_MAX: u32 = 100;
 
 /// A help text with a table of keys.
-pub fn help(text: &str, keys: &[(&str, &str)]) -> String {
-    keys.iter().fold(format!("{text}\n\nKEY={NONE} unsets a key. The keys:\n"), |help, (key, meaning)| {
-        format!("{help}\n{key:<18}  {meaning}")
-    })
+pub fn help(text: &str, keys: &str) -> String {
+    format!("{text}\n\nKEY={NONE} unsets a key. The keys:\n\n{keys}")
+}
+
+/// The keys of a table.
+pub fn names(keys: &'static str) -> impl Iterator<Item = &'static str> {
+    keys.lines().filter_map(|line| line.split_whitespace().next())
+}
+
+fn listed(names: impl IntoIterator<Item = &'static str>) -> String {
+    names.into_iter().collect::<Vec<_>>().join(", ")
 }
 
 /// A new value for one setting of a plan.
@@ -102,7 +80,7 @@ fn change_of(key: &str, typed: &str) -> Result<Change, String> {
         }
         "prompt.system" => return Ok(Change::SystemPrompt(value.unwrap_or_default().to_owned())),
         _limit => {
-            let unknown = || format!("there is no setting {key:?}: {}", names(&KEYS));
+            let unknown = || format!("there is no setting {key:?}: {}", listed(names(KEYS)));
             let limited = key.strip_prefix("parallelism.").filter(|limited| !limited.is_empty()).ok_or_else(unknown)?;
             let n = value.map(whole).transpose()?;
             match limited.strip_prefix('@') {
@@ -201,7 +179,7 @@ pub fn edit(typed: &str) -> Result<Edit, String> {
         "estimate" => Edit::EstimateMs(value.map(millis).transpose()?),
         "on-failure" => Edit::OnFailure(value.map(policy).transpose()?),
         "files" => Edit::Files(list(value.into_iter().flat_map(|files| files.split(',')).map(str::trim).collect())),
-        _unknown => return Err(format!("a task has no field {key:?}: {}", names(&FIELDS))),
+        _unknown => return Err(format!("a task has no field {key:?}: {}", listed(names(FIELDS)))),
     })
 }
 
@@ -230,13 +208,10 @@ fn whole<T: FromStr>(typed: &str) -> Result<T, String> {
     typed.parse().map_err(|_| format!("{typed:?} is no whole number in range"))
 }
 
-fn one_of<T: Copy>(values: &[(&str, T)], typed: &str) -> Result<T, String> {
+fn one_of<T: Copy>(values: &[(&'static str, T)], typed: &str) -> Result<T, String> {
     let found = values.iter().find(|(name, _)| *name == typed);
-    found.map(|(_, value)| *value).ok_or_else(|| format!("{typed:?} is none of: {}", names(values)))
-}
-
-fn names<T>(values: &[(&str, T)]) -> String {
-    values.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+    let names = || listed(values.iter().map(|(name, _)| *name));
+    found.map(|(_, value)| *value).ok_or_else(|| format!("{typed:?} is none of: {}", names()))
 }
 
 fn policy(typed: &str) -> Result<FailurePolicy, String> {
@@ -245,17 +220,16 @@ fn policy(typed: &str) -> Result<FailurePolicy, String> {
 
 /// A kind of task, by its name in any case.
 fn kind(typed: &str) -> Result<NodeKind, String> {
-    let known = || NodeKind::ALL.iter().copied();
-    let found = known().find(|kind| kind.as_str().eq_ignore_ascii_case(typed));
-    let names = || known().map(NodeKind::as_str).collect::<Vec<_>>().join(", ");
-    found.ok_or_else(|| format!("there is no kind {typed:?}: {}", names()))
+    let found = NodeKind::ALL.iter().find(|kind| kind.as_str().eq_ignore_ascii_case(typed));
+    let names = || listed(NodeKind::ALL.iter().map(|kind| kind.as_str()));
+    found.copied().ok_or_else(|| format!("there is no kind {typed:?}: {}", names()))
 }
 
 /// A word for a priority.
 fn urgency(typed: &str) -> Result<String, String> {
-    let known = || priority::words().collect::<Vec<_>>().join(", ");
     let is_known = priority::known_rank(typed).is_some();
-    is_known.then(|| typed.to_owned()).ok_or_else(|| format!("there is no priority {typed:?}: {}", known()))
+    let unknown = || format!("there is no priority {typed:?}: {}", listed(priority::words()));
+    is_known.then(|| typed.to_owned()).ok_or_else(unknown)
 }
 
 /// A cost in millionths: `2`, `2.50`.

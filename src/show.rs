@@ -103,13 +103,11 @@ async fn show_part(
         return session.print(&json, |to| facts::print(to, &question, &["id"], &[]));
     };
     let name = task.plan.name();
-    let task = json!(shown.tasks.iter().find(|task| task.id == name));
-    let of_task = shown.questions.iter().filter(|question| question.task.as_ref() == Some(&name));
-    let questions = of_task.map(|question| json!(question)).collect::<Vec<_>>();
-    session.print(&json!({ "plan": plan, "at": at, "task": task, "questions": questions }), |to| {
-        facts::print(&mut *to, &task, &["id", "status"], &[])?;
-        questions.iter().try_for_each(|question| facts::print(&mut *to, question, &["id", "question"], &["answer"]))
-    })
+    let mut task = json!(shown.tasks.iter().find(|task| task.id == name));
+    task["questions"] =
+        shown.questions.iter().filter(|asked| asked.task.as_ref() == Some(&name)).map(|it| json!(it)).collect();
+    let json = json!({ "plan": plan, "at": at, "task": task });
+    session.print(&json, |to| facts::print(to, &task, &["id", "status"], &[]))
 }
 
 async fn show_plan(session: &Session, store: &EventStore, plan: &str, at: Option<&At>) -> Result<Code, Failure> {

@@ -65,7 +65,7 @@ pub enum Task {
         #[arg(value_name = "PLAN/TASK", value_parser = in_plan)]
         task: InPlan,
         /// text, command, kind, label, note, priority, assignee, retry, timeout, ...
-        #[arg(required = true, value_name = "KEY=VALUE", value_parser = edit, long_help = help("Fields of the task", &FIELDS))]
+        #[arg(required = true, value_name = "KEY=VALUE", value_parser = edit, long_help = help("Fields of the task", FIELDS))]
         changes: Vec<Edit>,
         /// Why
         #[arg(long, default_value = "edited by a person")]

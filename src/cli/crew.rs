@@ -26,8 +26,6 @@ pub enum Crew {
     /// Send a message to agents
     Send(Send),
     /// List what waits for you
-    ///
-    /// Each entry comes with the command that settles it. For an agent it lists its messages.
     Inbox(Inbox),
     /// Explain what is known about an agent, a task or a file
     Why {

@@ -58,16 +58,6 @@ pub enum Scope {
     Operator,
 }
 
-#[derive(Debug, Subcommand)]
-pub enum Serve {
-    /// List the tokens of programs that use the API, or change them
-    #[command(subcommand_required = false, args_conflicts_with_subcommands = true)]
-    Tokens {
-        #[command(subcommand)]
-        command: Option<Tokens>,
-    },
-}
-
 /// What to do with the tokens of programs.
 #[derive(Debug, Subcommand)]
 pub enum Tokens {

@@ -19,7 +19,7 @@ use typed::{plan_at, position};
 
 pub use change::{AddTask, Answer, Ask, BACKLOG, Cancel, Pause, Retry, Task};
 pub use crew::{AsOf, Crew, Inbox, Leases, Send};
-pub use hosts::{Doctor, Host, Init, Scope, Serve, Tokens};
+pub use hosts::{Doctor, Host, Init, Scope, Tokens};
 #[cfg(feature = "sealing")]
 pub use log::Keys;
 pub use log::{Db, Groups, ParkedOf};
@@ -269,7 +269,18 @@ pub enum Command {
     },
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Subcommand)]
+pub enum Serve {
+    /// List the tokens of programs that use the API, or change them
+    #[command(args_conflicts_with_subcommands = true)]
+    Tokens {
+        #[command(subcommand)]
+        command: Option<Tokens>,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Shell {
     Bash,
     Zsh,

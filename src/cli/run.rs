@@ -51,7 +51,7 @@ pub struct Run {
     #[command(flatten)]
     pub run_args: RunArgs,
     /// A setting of the plan, such as budget.tokens=9000; may be repeated
-    #[arg(long, value_name = "KEY=VALUE", value_parser = change, long_help = help(SET, &KEYS))]
+    #[arg(long, value_name = "KEY=VALUE", value_parser = change, long_help = help(SET, KEYS))]
     pub set: Vec<Change>,
     /// Write the states of tasks into the file, and apply changes of the file
     #[arg(long)]

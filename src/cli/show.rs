@@ -27,7 +27,7 @@ pub enum Plan {
         /// The plan
         plan: String,
         /// parallelism=2, on-failure=ask, deadline=none, ...
-        #[arg(required = true, value_name = "KEY=VALUE", value_parser = change, long_help = help("Settings of the plan", &KEYS))]
+        #[arg(required = true, value_name = "KEY=VALUE", value_parser = change, long_help = help("Settings of the plan", KEYS))]
         settings: Vec<Change>,
         /// Why
         #[arg(long, default_value = "set by a person")]

@@ -1,4 +1,4 @@
-//! `agents`, `leases`, `send`, `answer` of an agent's question: the crew of the project, and what a person does about it.
+//! `agents`, `leases`, `stats`, `send`, `answer` of an agent's question.
 
 use std::path::Path;
 
@@ -28,7 +28,11 @@ const LEASE: ([&str; 2], [&str; 7]) =
 pub async fn obey(session: &Session, command: Crew) -> Result<Code, Failure> {
     match command {
         Crew::Agents { configured: true, .. } => executors::list(session),
-        Crew::Agents { all, at, configured: false } => agents(session, all, at.at).await,
+        Crew::Agents { all, at, configured: false } => {
+            let as_of = views(session).await?.as_of(at.at).await?;
+            let shown = as_of.agents(all).await?;
+            facts::print_list(session, "agents", json!({ "at": as_of.at }), &shown, &AGENT.0, &AGENT.1)
+        }
         Crew::Leases(args) if args.conflicts => conflicts(session, args).await,
         Crew::Leases(args) if args.force.is_empty() => leases(session, args).await,
         Crew::Leases(args) => force(session, args).await,
@@ -38,12 +42,6 @@ pub async fn obey(session: &Session, command: Crew) -> Result<Code, Failure> {
     }
 }
 
-async fn agents(session: &Session, all: bool, at: Option<Position>) -> Result<Code, Failure> {
-    let as_of = views(session).await?.as_of(at).await?;
-    let shown = as_of.agents(all).await?;
-    facts::print_list(session, "agents", json!({ "at": as_of.at }), &shown, &AGENT.0, &AGENT.1)
-}
-
 async fn leases(session: &Session, args: Leases) -> Result<Code, Failure> {
     let as_of = views(session).await?.as_of(args.at.at).await?;
     let wanted = args.path.map(|path| target(session, &path)).transpose()?;
@@ -51,9 +49,16 @@ async fn leases(session: &Session, args: Leases) -> Result<Code, Failure> {
     facts::print_list(session, "leases", json!({ "at": as_of.at }), &shown, &LEASE.0, &LEASE.1)
 }
 
+pub async fn stats(session: &Session, project: Option<String>, at: Option<Position>) -> Result<Code, Failure> {
+    let as_of = views(session).await?.as_of(at).await?;
+    let projects = as_of.statistics(project).await?;
+    facts::print_list(session, "projects", json!({ "at": as_of.at }), &projects, &["project"], &[])
+}
+
 async fn conflicts(session: &Session, args: Leases) -> Result<Code, Failure> {
     let as_of = views(session).await?.as_of(args.at.at).await?;
-    let plan = OptionFuture::from(args.plan.as_ref().map(|plan| find_plan(as_of.store(), plan))).await.transpose()?;
+    let plan =
+        OptionFuture::from(args.plan.map(async |plan| find_plan(as_of.store(), &plan).await)).await.transpose()?;
     let found = as_of.conflicts(plan.as_deref(), args.all).await?;
     facts::print_list(session, "conflicts", json!({ "at": as_of.at }), &found, &["pattern"], &[])
 }

@@ -80,7 +80,7 @@ fn a_plan_on_a_server_runs_like_one_in_a_file() {
         &["diff", &format!("{plan}@3"), &plan],
         &["stats"],
         &["leases", "--conflicts", "--all"],
-        &["executors"],
+        &["agents", "--configured"],
         &["db", "check"],
         &["db", "migrate"],
         &["db", "info"],

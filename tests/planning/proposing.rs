@@ -73,7 +73,7 @@ fn a_plan_waits_with_its_sub_plan_and_shows_the_open_question() {
     scene.write("plan.json", plan.to_string());
     let ran = scene.run(&["plan", "propose", "plan.json", "--agent", "orchestrator", "--run", "--yes"]).expect(5);
     let id = ran.stdout.trim().to_owned();
-    ran.says(&["q1 asks: Which colour shall it be?", &format!("crewlog answer {id}.1-1 q1")]);
+    ran.says(&["q1 asks: Which colour shall it be?", &format!("crewlog answer {id}.1-1/q1")]);
     scene.run(&["answer", &format!("{id}.1-1/q1"), "blue"]).expect(0);
     scene.run(&["resume", &id, "--yes"]).expect(0);
     assert!(scene.show(&id)["tasks"][0]["result"].as_str().is_some_and(|result| result.contains("blue")));

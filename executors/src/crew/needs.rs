@@ -213,17 +213,13 @@ fn conflicts(facts: &Facts<'_>) -> Vec<Need> {
     let mut items = Vec::new();
     for (_, open) in facts.conflicts.open().filter(|(name, _)| *name == facts.project) {
         let ConflictEvent::ConflictDetected { conflict, pattern, holders, .. } = &open.detected else { continue };
-        let mut commands: Vec<_> = vec!["leases --conflicts".to_owned()];
+        let tasks = holders.iter().map(|holder| claim::aggregate_id(&holder.plan, holder.task)).collect::<Vec<_>>();
         // The newcomer comes first.
-        commands.extend(
-            holders
-                .first()
-                .map(|holder| format!("cancel {}", shell_word(&claim::aggregate_id(&holder.plan, holder.task)))),
-        );
-        let tasks = holders.iter().map(|holder| claim::aggregate_id(&holder.plan, holder.task));
+        let cancel = tasks.first().map(|newcomer| format!("cancel {}", shell_word(newcomer)));
+        let commands = ["leases --conflicts".to_owned()].into_iter().chain(cancel).collect();
         let from = holders.iter().map(|holder| holder.executor.name.clone()).collect::<Vec<_>>().join(", ");
         let text = format!("they work on {pattern} at the same time");
-        let (since, holds_up) = (Some(open.since.at), tasks.collect());
+        let (since, holds_up) = (Some(open.since.at), tasks);
         items.push(Need { since, holds_up, commands, ..Need::new(Kind::Conflict, conflict.to_string(), from, text) });
     }
     items
