@@ -182,7 +182,7 @@ async fn fork(store: &EventStore, plan: &str, fork: &str) -> (Runner<Planner>, C
         parent: point.parent,
         at: point.at,
         reason: String::new(),
-        config: None,
+        pauses: false,
         amendments: Vec::new(),
     };
     (runner, command)

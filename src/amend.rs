@@ -1,4 +1,4 @@
-//! Changing a plan under way: `amend`, `set`, `task add`.
+//! Changing a plan under way: `plan set`, and `task add`, `edit`, `skip` and `move`.
 //!
 //! New commands need consent. Each order is one command to the planner, all or nothing.
 
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crewlog_executors::crew::standing_plan;
 use crewlog_mq::{EventStore, ExecuteError, Handler, Range};
-use crewlog_planner::event::{Amendment, Command, Edit, Event, PlannerConfig, Setting};
+use crewlog_planner::event::{Amendment, Command, Edit, Event, PlannerConfig};
 use crewlog_planner::parse::{self, ParsedPlan, ReadOptions};
 use crewlog_planner::plan::{NodeKind, TaskId, TaskPlan};
 use crewlog_planner::planner::PARALLELISM_MAX;
@@ -15,7 +15,7 @@ use crewlog_planner::planner::{CHECKPOINT_CHARS_MAX, Planner, PlannerError, is_c
 use crewlog_planner::state::{PlannerState, Task};
 use serde_json::json;
 
-use crate::cli::{AddTask, Amend, BACKLOG, Changes, Edits, Output, Set, Unset};
+use crate::cli::{AddTask, BACKLOG, InPlan, Output};
 use crate::commands::{self, Target};
 use crate::consent::consent;
 use crate::failure::{Code, Failure};
@@ -23,120 +23,101 @@ use crate::order::order;
 use crate::queries;
 use crate::runtime;
 use crate::session::Session;
+use crate::settings::{self, Change};
 use crate::show;
 use crate::terminal::say;
 use crate::text::{shell_word, visible};
 
-pub async fn amend(session: &Session, amend: Amend) -> Result<Code, Failure> {
-    let target = Target::find_to_tell(session, &amend.plan).await?;
-    let Amend { changes, reason, .. } = amend;
-    let is_edit = changes.edit.is_some();
-    let is_reworded = changes.edits.description.is_some() && changes.edits.command.is_none();
-    let reworded = changes.edit.clone().filter(|_| is_reworded);
-    let state = target.state();
-    let command = Command::Amend { amendments: changes.amendments(session, &target.plan, state)?, reason };
-    let keeping = reworded.and_then(|name| state.task_named(&name));
-    let kept = keeping.and_then(|task| Some((task.plan.name(), task.plan.command.clone()?)));
-    if is_edit {
-        consent_to_edits(session, target.planner.handler(), command.clone())?;
-    }
-    let plan = target.plan.clone();
+/// `task edit`.
+pub async fn edit(session: &Session, task: InPlan, changes: Vec<Edit>, reason: String) -> Result<Code, Failure> {
+    let target = Target::find_to_tell(session, &task.plan).await?;
+    let found = target.task(session, &task.name)?;
+    check_person(session, found)?;
+    let edits = settings::edits(changes);
+    let is_reworded = edits.iter().any(|edit| matches!(edit, Edit::Description(_)))
+        && !edits.iter().any(|edit| matches!(edit, Edit::Command(_)));
+    let kept = found.plan.command.clone().filter(|_| is_reworded && session.output == Output::Text);
+    let (id, name, plan) = (found.plan.id, found.plan.name(), target.plan.clone());
+    let command = Command::Amend { amendments: vec![Amendment::Edit { task: id, edits }], reason };
+    consent_to_edits(session, target.planner.handler(), command.clone())?;
     let given = give(session, target, command).await?;
-    if let (Some((task, command)), Output::Text) = (kept, session.output) {
-        let other = session.command(&format!("amend {} --edit {} --command ...", shell_word(&plan), shell_word(&task)));
-        say(&visible(&format!("task {task} still runs its command: {command}\nto have it run another: {other}")));
+    if let Some(command) = kept {
+        let other = session.command_in("task edit", &plan, &name);
+        say(&visible(&format!(
+            "task {name} still runs its command: {command}\nto have it run another: {other} command=..."
+        )));
     }
     Ok(given)
 }
 
-impl Changes {
-    /// The amendments, by the names that tasks have in a plan. What is added is asked about.
-    pub fn amendments(self, session: &Session, plan: &str, state: &PlannerState) -> Result<Vec<Amendment>, Failure> {
-        let id = |name: &String| {
-            state.task_named(name).map(|task| task.plan.id).ok_or_else(|| queries::no_task(session, plan, state, name))
-        };
-        let ids = |names: &[String]| names.iter().map(id).collect::<Result<Vec<_>, _>>();
-        let Self { add, after, add_before, edit, edits, skip, reorder } = self;
-        let is_question = |task: &Task| task.plan.kind == NodeKind::Clarification;
-        let named = |name: &String| state.task_named(name);
-        // Without its order it would not wait for the answer any more.
-        let passes_by = reorder.as_ref().and_then(named).is_some_and(|task| state.waits_for_question(task.plan.id));
-        if passes_by || skip.iter().chain(&edit).chain(&reorder).filter_map(named).any(is_question) {
-            session.person_only("skip or change a question")?;
+/// `task skip`.
+pub async fn skip(session: &Session, tasks: &[InPlan], reason: String) -> Result<Code, Failure> {
+    let plan = tasks.first().map(|task| task.plan.as_str()).unwrap_or_default();
+    let target = Target::find_to_tell(session, plan).await?;
+    let mut amendments = Vec::new();
+    for InPlan { plan, name } in tasks {
+        if *plan != tasks[0].plan && queries::find_plan(&target.store, plan).await? != target.plan {
+            return Err(Failure::user("these are tasks of several plans").hint("skip the tasks of one plan at a time"));
         }
-        let mut amendments = Vec::new();
-        if let Some(name) = &edit {
-            amendments.push(Amendment::Edit { task: id(name)?, edits: edits.into_list()? });
-        }
-        if let Some(name) = &reorder {
-            amendments.push(Amendment::Reorder { task: id(name)?, after: ids(&after)? });
-        }
-        amendments.extend(ids(&skip)?.into_iter().map(|task| Amendment::Skip { task, keeps_order: true }));
-        if let Some(added) = &add {
-            let is_file = session.reads_files() && (added == "-" || Path::new(added).is_file());
-            if !is_file && session.reads_files() && is_like_a_path(added) {
-                let add = session.command(&format!("amend {} --add -", shell_word(plan)));
-                return Err(Failure::user(format!("there is no file {added:?}"))
-                    .hint(format!("to add a task of these words: echo {} | {add}", shell_word(added))));
-            }
-            let text = if is_file { session.read_text(Path::new(added))? } else { parse::as_step(added).into_owned() };
-            consent_to(session, &text, state)?;
-            amendments.push(Amendment::Add { text, after: ids(&after)?, before: ids(&add_before)? });
-        }
-        Ok(amendments)
+        let task = target.task(session, name)?;
+        check_person(session, task)?;
+        amendments.push(Amendment::Skip { task: task.plan.id, keeps_order: true });
     }
+    give(session, target, Command::Amend { amendments, reason }).await
 }
 
-/// True of words that look like a path, so that a mistyped path becomes no task.
-fn is_like_a_path(words: &str) -> bool {
-    let is_ending = |ending: &str| (1..=5).contains(&ending.len()) && ending.chars().all(char::is_alphanumeric);
-    let ending = Path::new(words).extension().and_then(|ending| ending.to_str());
-    let is_one_word = !words.trim().contains(char::is_whitespace);
-    is_one_word && !words.contains("://") && (words.contains('/') || ending.is_some_and(is_ending))
-}
-
-pub async fn set(session: &Session, set: Set) -> Result<Code, Failure> {
-    let target = Target::find(session, &set.plan).await?;
-    let before = &target.state().config;
-    let (mut budget, mut changes) = (before.budget, Vec::new());
-    for limit in &set.unset {
-        match limit {
-            Unset::BudgetTokens => budget.tokens = None,
-            Unset::BudgetCost => budget.cost_micros = None,
-            Unset::BudgetTime => budget.duration_ms = None,
-            Unset::Deadline => changes.push(Setting::DeadlineMs(None)),
-            Unset::Compensate => changes.push(Setting::Compensate(false)),
-        }
+/// `task move`.
+pub async fn reorder(session: &Session, task: &InPlan, after: &[String], reason: String) -> Result<Code, Failure> {
+    let target = Target::find_to_tell(session, &task.plan).await?;
+    let task = target.task(session, &task.name)?;
+    check_person(session, task)?;
+    // Without its order it would not wait for the answer any more.
+    if target.state().waits_for_question(task.plan.id) {
+        session.person_only("skip or change a question")?;
     }
-    changes.extend((budget != before.budget).then_some(Setting::Budget(budget)));
-    changes.extend(set.settings.changes(budget));
-    let others = [
-        set.parallelism.map(Setting::Parallelism),
-        set.retries.map(Setting::RetriesMax),
-        set.standing.map(Setting::Standing),
-    ];
-    changes.extend(others.into_iter().flatten().chain(set.limit));
-    give(session, target, Command::Configure { changes, reason: set.reason }).await
+    let amendments = vec![Amendment::Reorder { task: task.plan.id, after: target.ids(session, after)? }];
+    give(session, target, Command::Amend { amendments, reason }).await
 }
 
-pub async fn add_task(session: &Session, add: AddTask) -> Result<Code, Failure> {
+/// Lets only a person change a question.
+fn check_person(session: &Session, task: &Task) -> Result<(), Failure> {
+    let is_question = task.plan.kind == NodeKind::Clarification;
+    if is_question { session.person_only("skip or change a question") } else { Ok(()) }
+}
+
+/// `plan set`.
+pub async fn set(session: &Session, plan: &str, changes: Vec<Change>, reason: String) -> Result<Code, Failure> {
+    let target = Target::find(session, plan).await?;
+    let changes = settings::of_open(changes, target.state().config.budget).map_err(Failure::user)?;
+    give(session, target, Command::Configure { changes, reason }).await
+}
+
+/// `task add`.
+pub async fn add(session: &Session, add: AddTask) -> Result<Code, Failure> {
     if add.new {
         check_name(&add.plan)?;
     }
-    if is_like_a_path(&add.text) {
+    let reads_input = add.text == "-" && session.reads_files();
+    if !reads_input && is_like_a_path(&add.text) {
+        let hint = format!("to add the tasks of a file: {} < FILE", session.command("task add -"));
         return Err(Failure::user(format!("{:?} looks like a path, and a task is described in words", add.text))
+            .hint(hint)
             .hint(format!("to run the tasks of a file: {}", session.command("run FILE"))));
     }
+    let text = match reads_input {
+        true => session.read_text(Path::new("-"))?,
+        false => parse::as_step(&add.text).into_owned(),
+    };
     let (store, _) = session.place.open_or_make().await?;
     let plan = plan_to_add_to(session, &store, &add).await?;
     let tags = queries::tags_of(&store, &plan).await?;
     let known = queries::load_view(&store, &plan, Range::default()).await?;
-    let add = AddTask { text: parse::as_step(&add.text).into_owned(), ..add };
-    consent_to(session, &add.text, known.state())?;
-    if tags.is_empty() && add.after.is_empty() {
+    consent_to(session, &text, known.state())?;
+    if tags.is_empty() && add.after.is_empty() && add.before.is_empty() {
         // Only the number of agents and workers limits what runs at once.
-        let config = PlannerConfig { standing: true, parallelism: PARALLELISM_MAX, ..session.config_of_new(None) };
-        let (user_input, attachments) = (add.text.clone(), Vec::new());
+        let of_new = session.config_of_new(Some(PARALLELISM_MAX))?;
+        let config = PlannerConfig { standing: true, ..of_new };
+        let (user_input, attachments) = (text.clone(), Vec::new());
         let initialize = Command::Initialize { user_input, attachments, config, parallel: false };
         let mut target = Target::of(store.clone(), plan.clone(), session.tags_of_new(&plan)?).await?;
         match order(&mut target.planner, initialize).await {
@@ -147,9 +128,17 @@ pub async fn add_task(session: &Session, add: AddTask) -> Result<Code, Failure> 
         }
     }
     let target = Target::find_to_tell(session, &plan).await?;
-    let after = target.ids(session, &add.after)?;
-    let amendments = vec![Amendment::Add { text: add.text, after, before: Vec::new() }];
+    let (after, before) = (target.ids(session, &add.after)?, target.ids(session, &add.before)?);
+    let amendments = vec![Amendment::Add { text, after, before }];
     give(session, target, Command::Amend { amendments, reason: add.reason }).await
+}
+
+/// True of words that look like a path, so that a mistyped path becomes no task.
+fn is_like_a_path(words: &str) -> bool {
+    let is_ending = |ending: &str| (1..=5).contains(&ending.len()) && ending.chars().all(char::is_alphanumeric);
+    let ending = Path::new(words).extension().and_then(|ending| ending.to_str());
+    let is_one_word = !words.trim().contains(char::is_whitespace);
+    is_one_word && !words.contains("://") && (words.contains('/') || ending.is_some_and(is_ending))
 }
 
 /// The named plan. Only the backlog, or a plan with --new, is made: a mistyped name must make none.
@@ -197,7 +186,7 @@ fn consent_to(session: &Session, text: &str, state: &PlannerState) -> Result<(),
 }
 
 /// Asks before an edit changes what a task executes. It is decided on a copy first, so that no refused edit is asked about.
-pub fn consent_to_edits(session: &Session, planner: &Planner, command: Command) -> Result<(), Failure> {
+fn consent_to_edits(session: &Session, planner: &Planner, command: Command) -> Result<(), Failure> {
     let roster = runtime::roster(session, Duration::MAX, &[])?;
     let events = planner.clone().process(command);
     let events = events.map_err(|refusal| commands::refused(planner.state(), ExecuteError::Refused(refusal)))?;
@@ -215,34 +204,6 @@ pub fn consent_to_edits(session: &Session, planner: &Planner, command: Command) 
     let tasks = amended.flatten().filter(is_told_otherwise).collect();
     let shown = ParsedPlan { tasks, ..ParsedPlan::default() };
     consent(session, &shown, &roster)
-}
-
-impl Edits {
-    /// The edits of a task; at least one is required.
-    fn into_list(self) -> Result<Vec<Edit>, Failure> {
-        let unless_empty = |text: String| (!text.is_empty()).then_some(text);
-        let all = |texts: Vec<String>| texts.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>();
-        let edits = [
-            self.description.map(Edit::Description),
-            self.command.map(|command| Edit::Command(unless_empty(command))),
-            self.kind.map(Edit::Kind),
-            self.label.map(|label| Edit::Label(unless_empty(label))),
-            (!self.note.is_empty()).then(|| Edit::Notes(all(self.note))),
-            self.priority.map(|priority| Edit::Priority(unless_empty(priority))),
-            self.assignee.map(|assignee| Edit::Assignee(unless_empty(assignee.trim_start_matches('@').to_owned()))),
-            self.retry.map(|retry| Edit::Retry(Some(retry))),
-            self.edit_timeout.map(|timeout_ms| Edit::TimeoutMs(Some(timeout_ms))),
-            self.estimate.map(|estimate_ms| Edit::EstimateMs(Some(estimate_ms))),
-            self.edit_on_failure.map(|policy| Edit::OnFailure(Some(policy))),
-            (!self.files.is_empty()).then(|| Edit::Files(all(self.files))),
-        ];
-        let edits = edits.into_iter().flatten().collect::<Vec<_>>();
-        if edits.is_empty() {
-            return Err(Failure::user("no change of the task is given")
-                .hint("name one, with --description, --command, --priority and the like"));
-        }
-        Ok(edits)
-    }
 }
 
 async fn give(session: &Session, mut target: Target, command: Command) -> Result<Code, Failure> {
@@ -268,7 +229,7 @@ fn tell(session: &Session, target: &Target, events: &[Event]) -> Result<Code, Fa
             Event::TaskStatusUpdated { task_id, error: Some(reason), .. } => {
                 said.push(format!("task {} is skipped: {reason}", target.name(*task_id)));
             }
-            Event::SettingsChanged { config, .. } => said.push(format!("settings: {}", settings(config))),
+            Event::SettingsChanged { config, .. } => said.push(format!("settings: {}", in_words(config))),
             _another_event => {}
         }
     }
@@ -283,7 +244,7 @@ fn tell(session: &Session, target: &Target, events: &[Event]) -> Result<Code, Fa
     Ok(Code::Done)
 }
 
-fn settings(config: &PlannerConfig) -> String {
+fn in_words(config: &PlannerConfig) -> String {
     let words = config.words();
     if words.is_empty() { "as they are by default".to_owned() } else { words.join(", ") }
 }

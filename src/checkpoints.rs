@@ -25,7 +25,7 @@ pub async fn position_of(
             let found = checkpoints.into_iter().find(|checkpoint| checkpoint.name == *name);
             return found.map(|checkpoint| checkpoint.at).ok_or_else(|| {
                 Failure::new(Code::Nothing, format!("{plan} has no checkpoint {name:?}"))
-                    .hint(session.command_on("checkpoints", plan))
+                    .hint(session.command_on("plan checkpoint", plan))
             });
         }
     };

@@ -14,13 +14,12 @@ use crewlog_planner::state::{PlannerState, Task};
 use futures::future::OptionFuture;
 use serde_json::json;
 
-use crate::cli::{Answer, Ask, Cancel, Output, Pause, Retry};
+use crate::cli::{Address, Answer, Ask, Cancel, InPlan, Output, Pause, Retry};
 use crate::failure::{Code, Failure};
 use crate::order::order;
 use crate::queries::{self, no_task};
 use crate::session::Session;
 use crate::terminal::say;
-use crate::text::shell_word;
 
 /// A plan that a command is for.
 pub struct Target {
@@ -40,7 +39,7 @@ pub async fn propagate(store: &EventStore, plan: &str) -> Result<(), Failure> {
 }
 
 impl Target {
-    /// The plan with this id, or whose id begins so.
+    /// The plan of this id, or of a part of one.
     pub async fn find(session: &Session, typed: &str) -> Result<Self, Failure> {
         let (store, plan) = queries::open_plan(session, typed).await?;
         let tags = queries::tags_of(&store, &plan).await?;
@@ -62,10 +61,6 @@ impl Target {
 
     pub fn id(&self, session: &Session, name: &str) -> Result<TaskId, Failure> {
         Ok(self.task(session, name)?.plan.id)
-    }
-
-    fn optional_id(&self, session: &Session, name: Option<&str>) -> Result<Option<TaskId>, Failure> {
-        name.map(|name| self.id(session, name)).transpose()
     }
 
     pub fn ids(&self, session: &Session, names: &[String]) -> Result<Vec<TaskId>, Failure> {
@@ -99,7 +94,7 @@ impl Target {
             return Ok(());
         };
         let name = view.state().task(parent.task).map_or_else(|| parent.task.to_string(), |task| task.plan.name());
-        let retry = format!("{} {}", session.command_on("retry", &parent.plan), shell_word(&name));
+        let retry = session.command_in("retry", &parent.plan, &name);
         Err(Failure::new(Code::Conflict, format!("{} carries out a task that is over: {reason}", self.plan))
             .hint(retry))
     }
@@ -134,15 +129,16 @@ pub fn refused(state: &PlannerState, error: ExecuteError<PlannerError>) -> Failu
 }
 
 pub async fn answer(session: &Session, answer: Answer) -> Result<Code, Failure> {
-    let (Some(question), Some(text)) = (answer.question, answer.text) else {
-        let failure = Failure::user(format!("{} has no answer", answer.plan));
-        return Err(failure.hint(session.command("answer PLAN q1 \"...\", or: answer a1 \"...\"")));
-    };
+    let Address { plan, part } = answer.question;
+    let text = answer.text.ok_or_else(|| {
+        let message = "--yes and --no answer an agent that asks for permission, and a plan wants words";
+        Failure::user(message).hint(session.command("answer PLAN/q1 \"...\""))
+    })?;
     if text.trim().is_empty() {
         return Err(Failure::user("the answer is empty").hint("say something, since an answer is final"));
     }
-    let target = Target::find_to_tell(session, &answer.plan).await?;
-    let question = find_question(&target, session, &question)?;
+    let target = Target::find_to_tell(session, &plan).await?;
+    let question = find_question(&target, session, part.as_deref())?;
     let (command, also) = match answer.ask {
         Some(further) => (Command::AnswerAndAsk { question, answer: text, further }, ", and another is asked"),
         None => (Command::Answer { question, answer: text }, ""),
@@ -150,43 +146,50 @@ pub async fn answer(session: &Session, answer: Answer) -> Result<Code, Failure> 
     decide(session, target, command, &format!("{question} is answered{also}")).await
 }
 
-/// The question named `q1`, or the open question of a task. If the task has no open question, returns its last one; the
-/// planner refuses the answer.
-fn find_question(target: &Target, session: &Session, typed: &str) -> Result<QuestionId, Failure> {
-    let questions = &target.state().questions;
-    let number = typed.strip_prefix('q').and_then(|number| number.parse().ok());
+/// The question named `q1`, or the open question of a task, or of the plan when no name is given. If a task has no open
+/// question, returns its last one; the planner refuses the answer.
+fn find_question(target: &Target, session: &Session, typed: Option<&str>) -> Result<QuestionId, Failure> {
+    let (questions, state) = (&target.state().questions, target.state());
+    let number = typed.and_then(|typed| typed.strip_prefix('q')?.parse().ok());
     if let Some(question) = questions.iter().find(|question| Some(question.id.0) == number) {
         return Ok(question.id);
     }
-    let task = target.state().task_named(typed).map(|task| task.plan.id);
-    let open = target.state().open_questions().filter(|question| Some(question.task) == task);
+    let task = typed.and_then(|typed| state.task_named(typed)).map(|task| task.plan.id);
+    let open = state.open_questions().filter(|question| typed.is_none() || Some(question.task) == task);
     let open = open.map(|question| question.id).collect::<Vec<_>>();
     let last = || questions.iter().rfind(|question| Some(question.task) == task).map(|question| question.id);
+    let plan = &target.plan;
     match open.as_slice() {
         [question] => Ok(*question),
-        [] => last().ok_or_else(|| {
-            Failure::new(Code::Nothing, format!("{} has no question {typed:?}", target.plan))
-                .hint(session.command_on("show", &target.plan))
+        [] => last().filter(|_| typed.is_some()).ok_or_else(|| {
+            let message = match typed {
+                Some(typed) => format!("{plan} has no question {typed:?}"),
+                None => format!("{plan} has no open question"),
+            };
+            let all = state.open_questions().map(|question| format!("{plan}/{}", question.id)).collect::<Vec<_>>();
+            let failure = Failure::new(Code::Nothing, message).hint(session.command_on("show", plan));
+            if all.is_empty() { failure } else { failure.hint(format!("open are {}", all.join(", "))) }
         }),
-        _several => {
-            let open = open.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-            let message = format!("task {typed} of {} has several open questions: {open}", target.plan);
+        several => {
+            let open = several.iter().map(|question| format!("{plan}/{question}")).collect::<Vec<_>>().join(", ");
+            let message = format!("{} has several open questions: {open}", typed.unwrap_or(plan));
             Err(Failure::new(Code::Nothing, message).hint("say which of them"))
         }
     }
 }
 
-pub async fn done(session: &Session, plan: &str, task: &str, result: String) -> Result<Code, Failure> {
+pub async fn done(session: &Session, task: &InPlan, result: String) -> Result<Code, Failure> {
     let ending = Ending::Completed { result, run: None };
-    report(session, plan, task, ending, &format!("task {task} is done")).await
+    report(session, task, ending, &format!("task {} is done", task.name)).await
 }
 
-pub async fn fail(session: &Session, plan: &str, task: &str, error: String) -> Result<Code, Failure> {
+pub async fn fail(session: &Session, task: &InPlan, error: String) -> Result<Code, Failure> {
     let ending = Ending::Failed { error, class: FailureClass::Task, run: None };
-    report(session, plan, task, ending, &format!("task {task} has failed")).await
+    report(session, task, ending, &format!("task {} has failed", task.name)).await
 }
 
-async fn report(session: &Session, plan: &str, name: &str, ending: Ending, said: &str) -> Result<Code, Failure> {
+async fn report(session: &Session, task: &InPlan, ending: Ending, said: &str) -> Result<Code, Failure> {
+    let InPlan { plan, name } = task;
     let mut target = Target::find_to_tell(session, plan).await?;
     let task = target.task(session, name)?;
     let (id, attempt, status, is_paused) = (task.plan.id, task.attempts, task.status, task.is_paused);
@@ -194,16 +197,18 @@ async fn report(session: &Session, plan: &str, name: &str, ending: Ending, said:
     if status != TaskStatus::Running {
         let failure = Failure::new(Code::Conflict, format!("task {name} is {}, not running", status.as_str()));
         return Err(failure.hint(match status {
-            TaskStatus::Planned if is_paused => "it is paused: `crewlog resume` with its name lets it begin",
-            TaskStatus::Planned if is_delayed => "it waits for its retry: `crewlog retry` with --now tries it at once",
+            TaskStatus::Planned if is_paused => "it is paused: `crewlog resume PLAN/TASK` lets it begin",
+            TaskStatus::Planned if is_delayed => {
+                "it waits for its retry: `crewlog retry PLAN/TASK --now` tries it at once"
+            }
             TaskStatus::Planned => "it is not its turn yet: what it waits for has to end first",
-            TaskStatus::NeedsClarification => "it waits for an answer: `crewlog answer`",
+            TaskStatus::NeedsClarification => "it waits for an answer: `crewlog answer PLAN/TASK TEXT`",
             TaskStatus::Completed => "it is done already",
             TaskStatus::Failed
             | TaskStatus::TimedOut
             | TaskStatus::Cancelled
             | TaskStatus::Skipped
-            | TaskStatus::Running => "`crewlog retry` opens it again",
+            | TaskStatus::Running => "`crewlog retry PLAN/TASK` opens it again",
         }));
     }
     let life = session.place.liveness_lock()?;
@@ -222,23 +227,30 @@ async fn report(session: &Session, plan: &str, name: &str, ending: Ending, said:
     target.say(session, said).await
 }
 
+/// A plan, and one of its tasks where the address names one.
+async fn find_part(session: &Session, address: &Address) -> Result<(Target, Option<TaskId>), Failure> {
+    let target = Target::find(session, &address.plan).await?;
+    let task = address.part.as_deref().map(|name| target.id(session, name)).transpose()?;
+    Ok((target, task))
+}
+
 pub async fn cancel(session: &Session, cancel: Cancel) -> Result<Code, Failure> {
-    let target = Target::find(session, &cancel.plan).await?;
-    let task = target.optional_id(session, cancel.task.as_deref())?;
-    let command = match cancel.compensate {
-        true => Command::CancelAndUndo { reason: cancel.reason },
-        false => Command::Cancel { task, reason: cancel.reason },
+    let (target, task) = find_part(session, &cancel.target).await?;
+    let command = match (cancel.compensate, task) {
+        (true, None) => Command::CancelAndUndo { reason: cancel.reason },
+        (false, task) => Command::Cancel { task, reason: cancel.reason },
+        (true, Some(_)) => return Err(Failure::user("--compensate undoes what a plan did, and this is a task")),
     };
-    let cancelled = cancel.task.map_or_else(|| target.plan.clone(), |name| format!("task {name}"));
+    let cancelled = cancel.target.part.map_or_else(|| target.plan.clone(), |name| format!("task {name}"));
     decide(session, target, command, &format!("{cancelled} is cancelled")).await
 }
 
 pub async fn pause(session: &Session, pause: Pause) -> Result<Code, Failure> {
-    let (target, reason) = (Target::find(session, &pause.plan).await?, pause.reason);
-    let (command, paused) = match pause.task {
-        Some(name) => {
-            let task = target.id(session, &name)?;
-            (Command::PauseTask { task, reason }, format!("task {name} is paused; if it runs, it goes on"))
+    let ((target, task), reason) = (find_part(session, &pause.target).await?, pause.reason);
+    let (command, paused) = match task {
+        Some(task) => {
+            let paused = format!("task {} is paused; if it runs, it goes on", target.name(task));
+            (Command::PauseTask { task, reason }, paused)
         }
         None => (Command::Pause { reason }, format!("{} is paused; what runs goes on to its end", target.plan)),
     };
@@ -246,8 +258,8 @@ pub async fn pause(session: &Session, pause: Pause) -> Result<Code, Failure> {
 }
 
 /// `resume` of a task, which only allows it to start; or of one that was parked after too many agents were lost with it.
-pub async fn resume_task(session: &Session, plan: &str, name: &str) -> Result<Code, Failure> {
-    let target = Target::find(session, plan).await?;
+pub async fn resume_task(session: &Session, task: &InPlan) -> Result<Code, Failure> {
+    let (target, name) = (Target::find(session, &task.plan).await?, &task.name);
     let task = target.id(session, name)?;
     let mut claim = claim_of(&target.store, &target.plan, task, target.tags.clone());
     claim.catch_up().await?;
@@ -262,12 +274,16 @@ pub async fn resume_task(session: &Session, plan: &str, name: &str) -> Result<Co
 }
 
 pub async fn retry(session: &Session, retry: Retry) -> Result<Code, Failure> {
-    let target = Target::find_to_tell(session, &retry.plan).await?;
-    let task = target.optional_id(session, retry.task.as_deref())?;
-    let Some(task) = task.filter(|_| retry.now) else {
-        let command = Command::Retry { task };
-        target.check_parent(session, &command).await?;
-        return decide(session, target, command, "opened again").await;
+    let (target, task) = find_part(session, &retry.target).await?;
+    session.place.check_key(&target.plan, &target.tags)?;
+    let task = match (task, retry.now) {
+        (Some(task), true) => task,
+        (None, true) => return Err(Failure::user("--now hastens one task: write PLAN/TASK")),
+        (task, false) => {
+            let command = Command::Retry { task };
+            target.check_parent(session, &command).await?;
+            return decide(session, target, command, "opened again").await;
+        }
     };
     let mut claim = claim_of(&target.store, &target.plan, task, target.tags.clone());
     claim.catch_up().await?;
@@ -289,18 +305,18 @@ pub async fn ask(session: &Session, ask: Ask) -> Result<Code, Failure> {
     if ask.question.trim().is_empty() {
         return Err(Failure::user("the question is empty").hint("say what is to be known"));
     }
-    let target = Target::find(session, &ask.plan).await?;
-    let task = target.id(session, &ask.task)?;
+    let target = Target::find(session, &ask.task.plan).await?;
+    let task = target.id(session, &ask.task.name)?;
     let default = ask.default.zip(ask.after).map(|(answer, after_ms)| DefaultAnswer { answer, after_ms });
     let question_id = target.state().questions.len() + 1;
-    let said = format!("q{question_id} is asked of task {}", ask.task);
+    let said = format!("q{question_id} is asked of task {}", ask.task.name);
     decide(session, target, Command::Ask { task, question: ask.question, default }, &said).await
 }
 
-pub async fn withdraw(session: &Session, plan: &str, question: &str, reason: String) -> Result<Code, Failure> {
+pub async fn withdraw(session: &Session, question: &InPlan, reason: String) -> Result<Code, Failure> {
     session.person_only("withdraw questions")?;
-    let target = Target::find(session, plan).await?;
-    let question = find_question(&target, session, question)?;
+    let target = Target::find(session, &question.plan).await?;
+    let question = find_question(&target, session, Some(&question.name))?;
     let command = Command::Withdraw { question, reason };
     decide(session, target, command, &format!("{question} is withdrawn")).await
 }

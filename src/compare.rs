@@ -1,4 +1,4 @@
-//! `compare`: where two plans of one history part, and the outcome of each. It appends and executes nothing.
+//! `diff --outcomes`: where two plans of one history part, and the outcome of each. It appends and executes nothing.
 
 use crewlog_executors::history::History;
 use crewlog_mq::{EventStore, Position, Query, Range, Timestamp};
@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::changes::changes;
+use crate::cli::PlanAt;
 use crate::diff::print_changes;
 use crate::failure::{Code, Failure};
 use crate::queries::find_plan;
@@ -99,9 +100,12 @@ fn ms(later: Timestamp, earlier: Timestamp) -> u64 {
     u64::try_from(later.since(earlier).as_millis()).unwrap_or(u64::MAX)
 }
 
-pub async fn compare(session: &Session, one: &str, other: &str) -> Result<Code, Failure> {
+pub async fn compare(session: &Session, one: &PlanAt, other: &PlanAt) -> Result<Code, Failure> {
+    if one.at.is_some() || other.at.is_some() {
+        return Err(Failure::user("--outcomes compares whole plans: write them without @"));
+    }
     let store = session.place.open().await?;
-    let (one, other) = (find_plan(&store, one).await?, find_plan(&store, other).await?);
+    let (one, other) = (find_plan(&store, &one.plan).await?, find_plan(&store, &other.plan).await?);
     let (of_one, of_other) = (History::of(&store, &one).await?, History::of(&store, &other).await?);
     let (shared, at) = match of_one.shared_with(&of_other) {
         Some((shared, Some(at))) => (shared.to_owned(), at),

@@ -26,6 +26,7 @@ use crate::failure::Failure;
 use crate::place::Repository;
 use crate::project::{PROJECT_BYTES_MAX, is_project_name};
 use crate::secrets::Secrets;
+use crate::settings::{self, Change};
 pub use hooks::{HooksConfig, OnError};
 pub use model::ModelConfig;
 pub use serve::ServeConfig;
@@ -56,6 +57,8 @@ pub struct Config {
     pub secrets: Secrets,
     /// How `serve` serves.
     pub serve: ServeConfig,
+    /// The settings of new plans.
+    pub plan: Vec<Change>,
 }
 
 impl Config {
@@ -158,6 +161,8 @@ struct FileToml {
     secrets: Secrets,
     #[serde(default)]
     serve: ServeConfig,
+    #[serde(default)]
+    plan: BTreeMap<Spanned<String>, toml::Value>,
 }
 
 #[derive(Default, Deserialize)]
@@ -256,9 +261,13 @@ fn parse(text: &str) -> Result<Config, Fault> {
         agents.push(executor.agent(name.into_inner())?);
     }
     let registry = tools::registry(&file.tools, file.agents)?;
+    let set = |(key, value): (Spanned<String>, toml::Value)| {
+        settings::of_toml(key.get_ref(), &value).map_err(|message| Fault::new(key.span().start, message))
+    };
+    let plan = file.plan.into_iter().map(set).collect::<Result<Vec<_>, _>>()?.concat();
     let check_links = file.attachments.check_links;
     let FileToml { project, model, hooks, secrets, serve, .. } = file;
-    Ok(Config { file: None, project, agents, model, registry, check_links, hooks, secrets, serve })
+    Ok(Config { file: None, project, agents, model, registry, check_links, hooks, secrets, serve, plan })
 }
 
 fn check_name(name: &str, before: &[Agent]) -> Result<(), String> {

@@ -76,7 +76,7 @@ async fn copy(from: &EventStore, path: &str) -> Result<Stats, Error> {
     Ok(stats)
 }
 
-pub async fn stats(session: &Session) -> Result<Code, Failure> {
+pub async fn info(session: &Session) -> Result<Code, Failure> {
     let store = session.place.open().await?;
     let (log, stats) = (store.log().await?, store.stats().await?);
     let kinds = stats.kinds.iter().map(|KindStats { stream_id, event_type, n_events }| {

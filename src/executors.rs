@@ -1,4 +1,4 @@
-//! `executors`: lists the configured agents.
+//! `agents --configured`: lists the configured agents.
 
 use crewlog_executors::agent::{Agent, Program};
 

@@ -10,6 +10,7 @@ mod checkpoints;
 mod cli;
 mod commands;
 mod compare;
+mod complete;
 mod config;
 mod consent;
 mod crew;
@@ -46,6 +47,7 @@ mod runtime;
 mod sealing;
 mod secrets;
 mod session;
+mod settings;
 mod show;
 mod start;
 mod step;
@@ -61,7 +63,7 @@ use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 
-use crate::cli::{Cli, Command, Db, Plan, Task};
+use crate::cli::{Cli, Command, Db, Plan, Serve, Task};
 use crate::failure::{Code, Failure};
 use crate::init::doctor;
 use crate::session::Session;
@@ -70,6 +72,9 @@ use crate::session::Session;
 const SHUTDOWN: std::time::Duration = std::time::Duration::from_millis(100);
 
 fn main() -> ExitCode {
+    if complete::has_completed() {
+        return ExitCode::SUCCESS;
+    }
     let cli = match cli::typed_here() {
         Ok(cli) => cli,
         Err(error) => {
@@ -143,29 +148,27 @@ async fn obey(session: &Session, command: Command) -> Result<Code, Failure> {
         Command::Work(work) => work::work(session, work).await,
         Command::Plan(Plan::Check(args)) => check::check(session, args).await,
         Command::Plan(Plan::Sync { plan }) => sync::sync(session, &plan).await,
-        Command::Plan(Plan::Export { plan, at }) => show::export(session, &plan, at.as_ref()).await,
         Command::Plan(Plan::Propose(args)) => propose::propose(session, args).await,
         Command::Plan(Plan::Draft { file, agent, model }) => propose::draft(session, &file, agent, model).await,
         Command::Plan(Plan::Schema { agent }) => propose::schema_of(session, agent),
         Command::Ls { at } => show::ls(session, at).await,
         Command::Events(events) => events::events(session, *events).await,
         Command::Replay(replay) => replay::replay(session, &replay).await,
-        Command::Executors => executors::list(session),
         Command::Export { plan, to } => archive::export(session, plan.as_deref(), to.as_deref()).await,
         Command::Import { file } => archive::import(session, &file).await,
         Command::Groups(groups) => groups::groups(session, groups).await,
         Command::Db(Db::Check) => archive::check(session).await,
         Command::Db(Db::Migrate) => database::migrate(session).await,
         Command::Db(Db::Backup { file }) => database::backup(session, &file).await,
-        Command::Db(Db::Stats) => database::stats(session).await,
+        Command::Db(Db::Info) => database::info(session).await,
         #[cfg(feature = "sealing")]
         Command::Keys(keys) => keys::keys(session, keys).await,
-        Command::Stats { project, at } => crew::views::stats(session, project, at).await,
-        Command::Conflicts { plan, all, at } => crew::views::conflicts(session, plan.as_deref(), all, at).await,
+        Command::Stats { project, at } => crew::verbs::stats(session, project, at).await,
         Command::Mcp => mcp::stdio_server(session).await,
-        Command::Tokens { command } => http::access::tokens(session, command),
         Command::Top(at) => top::top(session, at.at).await,
-        Command::Serve { listen } => http::serve(session, listen).await,
+        Command::Serve { command: Some(Serve::Tokens { command }), .. } => http::access::tokens(session, command),
+        Command::Serve { listen, command: None } => http::serve(session, listen).await,
+        Command::Completions { shell } => complete::script(session, shell),
         Command::Supervise | Command::Hook { .. } | Command::Demo { .. } => unreachable!("it was taken before"),
         command => carry_out(session, command).await,
     }
@@ -175,34 +178,33 @@ async fn obey(session: &Session, command: Command) -> Result<Code, Failure> {
 pub async fn carry_out(session: &Session, command: Command) -> Result<Code, Failure> {
     match command {
         Command::Run(run) => start::run(session, run).await,
-        Command::Resume(resume) => match &resume.task {
-            Some(task) => commands::resume_task(session, &resume.plan, task).await,
-            None => start::resume(session, resume).await,
-        },
+        Command::Resume(resume) => start::resume(session, resume).await,
         Command::Show(show) => show::show(session, &show).await,
-        Command::Diff { before, after } => diff::diff(session, &before, &after).await,
-        Command::Fork(fork) => fork::fork(session, *fork).await,
-        Command::Compare { one, other } => compare::compare(session, &one, &other).await,
-        Command::Checkpoint { plan, name } => fork::checkpoint(session, &plan, name).await,
-        Command::Checkpoints { plan } => fork::checkpoints(session, &plan).await,
+        Command::Diff { before, after, outcomes: false } => diff::diff(session, &before, &after).await,
+        Command::Diff { before, after, outcomes: true } => compare::compare(session, &before, &after).await,
+        Command::Fork(fork) => fork::fork(session, fork).await,
         Command::Crew(command) => crew::verbs::obey(session, command).await,
         Command::Answer(answer) => {
             session.person_only("answer questions")?;
-            match crew::verbs::number_of(&answer) {
+            match crew::verbs::number_of(&answer.question) {
                 Some(number) => crew::verbs::answer(session, number, answer).await,
                 None => commands::answer(session, answer).await,
             }
         }
-        Command::Ask(ask) => commands::ask(session, ask).await,
-        Command::Withdraw { plan, question, reason } => commands::withdraw(session, &plan, &question, reason).await,
-        Command::Done { plan, task, result } => commands::done(session, &plan, &task, result).await,
-        Command::Fail { plan, task, error } => commands::fail(session, &plan, &task, error).await,
         Command::Cancel(cancel) => commands::cancel(session, cancel).await,
         Command::Pause(pause) => commands::pause(session, pause).await,
-        Command::Amend(amend) => amend::amend(session, *amend).await,
-        Command::Set(set) => amend::set(session, set).await,
-        Command::Task(Task::Add(add)) => amend::add_task(session, add).await,
         Command::Retry(retry) => commands::retry(session, retry).await,
+        Command::Plan(Plan::Set { plan, settings, reason }) => amend::set(session, &plan, settings, reason).await,
+        Command::Plan(Plan::Checkpoint { plan, name: Some(name) }) => fork::checkpoint(session, &plan, name).await,
+        Command::Plan(Plan::Checkpoint { plan, name: None }) => fork::checkpoints(session, &plan).await,
+        Command::Task(Task::Add(add)) => amend::add(session, add).await,
+        Command::Task(Task::Edit { task, changes, reason }) => amend::edit(session, task, changes, reason).await,
+        Command::Task(Task::Skip { tasks, reason }) => amend::skip(session, &tasks, reason).await,
+        Command::Task(Task::Move { task, after, reason }) => amend::reorder(session, &task, &after, reason).await,
+        Command::Task(Task::Done { task, result }) => commands::done(session, &task, result).await,
+        Command::Task(Task::Fail { task, error }) => commands::fail(session, &task, error).await,
+        Command::Task(Task::Ask(ask)) => commands::ask(session, ask).await,
+        Command::Task(Task::Withdraw { question, reason }) => commands::withdraw(session, &question, reason).await,
         _other => Err(Failure::user("this is a command of the command line alone")),
     }
 }

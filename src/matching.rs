@@ -76,7 +76,7 @@ impl<'a> Comparison<'a> {
         let mut was = vec![None; steps.len()];
         pair(&mut was, steps, &steps_before.iter().enumerate().collect::<Vec<_>>(), &[0, 1, 2, 3, 5]);
         let mut tasks = was.iter().map(|was| tasks_before[(*was)?]).collect::<Vec<_>>();
-        // A step that is new in the file may have been added to the plan by `crewlog amend`.
+        // A step that is new in the file may have been added to the plan by `crewlog task add`.
         let known = tasks_before.iter().flatten().collect::<HashSet<_>>();
         let is_open = |task: &&Task| !task.status.is_end() && !known.contains(&task.plan.id);
         let open = view.state().tasks.iter().filter(is_open).map(|task| (task.plan.id, &task.plan));

@@ -1,22 +1,26 @@
-//! `show PLAN TASK --prompt`: renders an agent's prompt again and compares it with the one that the agent got.
+//! `show PLAN/TASK --prompt`: renders an agent's prompt again and compares it with the one that the agent got.
 
 use crewlog_executors::prompts::digest;
-use crewlog_mq::Range;
+use crewlog_mq::{EventStore, Range};
 use serde_json::json;
 
-use crate::cli::Show;
 use crate::failure::{Code, Failure};
-use crate::queries::{self, load_view, no_task};
+use crate::queries::{load_view, no_task};
 use crate::session::Session;
 use crate::views::{Prompt, prompt_of_attempt};
 
-pub async fn show(session: &Session, show: &Show, task: &str) -> Result<Code, Failure> {
-    let (store, plan) = queries::open_plan(session, &show.plan).await?;
-    let view = load_view(&store, &plan, Range::default()).await?;
-    let found = view.state().task_named(task).ok_or_else(|| no_task(session, &plan, view.state(), task))?;
-    let (task, attempt) = (found.plan.id, show.attempt.unwrap_or(found.attempts));
+pub async fn show(
+    session: &Session,
+    store: &EventStore,
+    plan: &str,
+    task: &str,
+    attempt: Option<u32>,
+) -> Result<Code, Failure> {
+    let view = load_view(store, plan, Range::default()).await?;
+    let found = view.state().task_named(task).ok_or_else(|| no_task(session, plan, view.state(), task))?;
+    let (task, attempt) = (found.plan.id, attempt.unwrap_or(found.attempts));
     let Some(Prompt { at, rendered, recorded }) =
-        prompt_of_attempt(&store, &plan, task, attempt, Range::default()).await?
+        prompt_of_attempt(store, plan, task, attempt, Range::default()).await?
     else {
         let message = format!("task {} has no attempt {attempt}", found.plan.name());
         return Err(Failure::new(Code::Nothing, message));

@@ -4,6 +4,7 @@ use crewlog_executors::history::History;
 use crewlog_executors::projecting::list_plans;
 use crewlog_mq::{Error, EventStore, Position, Query, Range, Recorded};
 use crewlog_planner::event;
+use crewlog_planner::nesting;
 use crewlog_planner::state::PlannerState;
 use crewlog_planner::view::PlanView;
 use futures::{StreamExt, TryStreamExt};
@@ -15,6 +16,7 @@ use crate::text::visible;
 
 /// Plans that a hint names.
 const HINTED_MAX: usize = 5;
+const NO_PLANS: &str = "there is no plan in this log: `crewlog run FILE` makes one";
 
 /// Opens the log and finds a plan in it.
 pub async fn open_plan(session: &Session, typed: &str) -> Result<(EventStore, String), Failure> {
@@ -87,31 +89,81 @@ pub async fn tags_of(store: &EventStore, plan: &str) -> Result<Vec<String>, Fail
     Ok(first.events.into_iter().next().map(|recorded| recorded.tags).unwrap_or_default())
 }
 
-/// The plan with this id, or the one whose id begins so.
+/// The plan with this id, or with the only id that begins so, or with the only one that has it as a part.
 pub async fn find_plan(store: &EventStore, typed: &str) -> Result<String, Failure> {
     let exact = store.read(&Query::aggregate(event::STREAM, typed), Range::default(), 1).await?;
     if !exact.events.is_empty() {
         return Ok(typed.to_owned());
     }
     let list = list_plans(store, None).await?;
-    let known = list.plans().map(|plan| &plan.id);
-    let mut matching = known.clone().filter(|plan| !typed.is_empty() && plan.starts_with(typed));
-    match (matching.next(), matching.next()) {
-        (Some(plan), None) => Ok(plan.clone()),
-        (Some(first), Some(second)) => {
-            let message = format!("{typed:?} begins the ids of several plans, such as {first} and {second}");
-            Err(Failure::new(Code::Nothing, message).hint("write more of it"))
-        }
-        (None, _) => {
-            let failure = Failure::new(Code::Nothing, format!("no plan has the id {typed:?}"));
-            let newest = known.rev().take(HINTED_MAX).cloned().collect::<Vec<_>>();
+    let known = list.plans().map(|plan| plan.id.as_str()).filter(|_| !typed.is_empty());
+    let mut matching = known.clone().filter(|plan| plan.starts_with(typed)).collect::<Vec<_>>();
+    if matching.is_empty() {
+        matching.extend(known.filter(|plan| plan.contains(typed)));
+    }
+    match matching[..] {
+        [plan] => Ok(plan.to_owned()),
+        [] => {
+            let failure = Failure::new(Code::Nothing, format!("no plan has {typed:?} in its id"));
+            let failure = match typed.split_once('/') {
+                Some((plan, _)) => failure.hint(format!("this command takes a plan alone: {plan}")),
+                None => failure,
+            };
+            let newest = list.plans().rev().take(HINTED_MAX).map(|plan| plan.id.as_str()).collect::<Vec<_>>();
             Err(if newest.is_empty() {
-                failure.hint("there is no plan in this log: `crewlog run FILE` makes one")
+                failure.hint(NO_PLANS)
             } else {
                 let restored = "a plan that is newer than a restored log is no longer in it";
                 failure.hint(format!("the newest are {}; {restored}", newest.join(", ")))
             })
         }
+        ref several => Err(ambiguous(&format!("several plans have {typed:?} in their ids"), several)),
+    }
+}
+
+/// Refuses a choice among several plans, and names the newest.
+fn ambiguous(message: &str, plans: &[&str]) -> Failure {
+    let named = plans.iter().rev().take(HINTED_MAX).copied().collect::<Vec<_>>().join(", ");
+    let more = plans.len().saturating_sub(HINTED_MAX);
+    let more = if more > 0 { format!(" and {more} more, which `crewlog ls` lists") } else { String::new() };
+    Failure::new(Code::Nothing, format!("{message}: {named}{more}")).hint("write more of the id")
+}
+
+/// The open plans that have something left to do, without sub-plans, the oldest first.
+async fn open_plans(store: &EventStore) -> Result<Vec<String>, Failure> {
+    let (list, head) = (list_plans(store, None).await?, store.head().await?);
+    let mut open = Vec::new();
+    for plan in list.open() {
+        let Some(view) = load_readable(store, &plan.id, head).await? else { continue };
+        if !view.state().waits_for_work() && nesting::parent_task(&plan.id, view.state()).is_none() {
+            open.push(plan.id.clone());
+        }
+    }
+    Ok(open)
+}
+
+/// The only open plan, or else the newest.
+pub async fn plan_to_show(store: &EventStore) -> Result<String, Failure> {
+    let newest =
+        || async { Ok::<_, Failure>(list_plans(store, None).await?.plans().last().map(|plan| plan.id.clone())) };
+    match &open_plans(store).await?[..] {
+        [plan] => Ok(plan.clone()),
+        _none_or_several => {
+            newest().await?.ok_or_else(|| Failure::new(Code::Nothing, "there is no plan yet").hint(NO_PLANS))
+        }
+    }
+}
+
+/// The only plan that can be resumed.
+pub async fn plan_to_resume(store: &EventStore) -> Result<String, Failure> {
+    let open = open_plans(store).await?;
+    match open.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [plan] => Ok(plan.to_owned()),
+        [] => {
+            Err(Failure::new(Code::Nothing, "no plan can be resumed: none is open")
+                .hint("`crewlog ls` lists all plans"))
+        }
+        ref several => Err(ambiguous("several plans can be resumed", several)),
     }
 }
 

@@ -65,9 +65,7 @@ pub fn roster(session: &Session, task_timeout: Duration, only: &[String]) -> Res
     let is_known = |name: &&String| *name == SHELL || config.agents.iter().any(|agent| agent.name == **name);
     if let Some(unknown) = only.iter().find(|name| !is_known(name)) {
         let message = format!("no executor is called {unknown:?}");
-        return Err(
-            Failure::user(message).hint("`crewlog executors` lists those that are configured; `shell` is always one")
-        );
+        return Err(Failure::user(message).hint("`crewlog agents --configured` lists them; `shell` is always one"));
     }
     let program = SupervisorProgram::this_binary(["supervise"])
         .map_err(|error| Failure::user(format!("this program cannot be found again: {error}")))?;

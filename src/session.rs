@@ -17,6 +17,7 @@ use crate::identity::{agent_id, is_below_agent, person};
 use crate::json::{EventJson, print_line, print_pretty};
 use crate::place::Place;
 use crate::project::project_id;
+use crate::settings::apply;
 use crate::terminal::{Terminal, say};
 use crate::text::{shell_word, visible};
 
@@ -158,7 +159,7 @@ impl Session {
         }
         let (who, hint) = match is_person {
             true => ("an agent", "ask the person with the tool ask_person"),
-            false => ("this token", "crewlog tokens add NAME --scope write,operator makes one that may"),
+            false => ("this token", "crewlog serve tokens add NAME --scope write,operator makes one that may"),
         };
         let refused = Failure::new(Code::Conflict, format!("{who} may not {what}: a person has to do it"));
         Err(Failure { why: Why::Forbidden, ..refused.hint(hint) })
@@ -277,11 +278,18 @@ impl Session {
         self.command(&format!("{word} {}", visible(&shell_word(plan))))
     }
 
-    /// The settings of a plan that is made here.
-    pub fn config_of_new(&self, jobs: Option<usize>) -> PlannerConfig {
-        let default = PlannerConfig::default();
+    /// Such a line on a task or a question of a plan.
+    pub fn command_in(&self, word: &str, plan: &str, name: &str) -> String {
+        self.command_on(word, &format!("{plan}/{name}"))
+    }
+
+    /// The settings of a plan that is made here, as the configuration sets them.
+    pub fn config_of_new(&self, jobs: Option<usize>) -> Result<PlannerConfig, Failure> {
         let folder = Some(self.folder.to_string_lossy().into_owned());
-        PlannerConfig { parallelism: jobs.unwrap_or(default.parallelism), folder, ..default }
+        let mut config = PlannerConfig { folder, ..PlannerConfig::default() };
+        apply(&self.config()?.plan, &mut config);
+        config.parallelism = jobs.unwrap_or(config.parallelism);
+        Ok(config)
     }
 
     /// The tags of the events of a plan that is made here.

@@ -1,10 +1,10 @@
-//! `ls`, `show` and `plan export`. They execute and append nothing.
+//! `ls` and `show`. They execute and append nothing.
 
 use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
-use crewlog_mq::{Position, Range};
+use crewlog_mq::{EventStore, Position, Range};
 use crewlog_planner::event::{TaskStatus, Timer};
 use crewlog_planner::parse::{self, Diagnostic, ParsedPlan};
 use crewlog_planner::plan::{Mark, NodeKind, Parent, TaskPlan};
@@ -13,12 +13,13 @@ use crewlog_planner::view::PlanView;
 use serde_json::json;
 
 use crate::checkpoints::view_at;
-use crate::cli::{At, Output, Show};
+use crate::cli::{Address, At, Output, Show};
+use crate::crew::facts;
 use crate::crew::session::views;
 use crate::failure::{Code, Failure};
 use crate::matching::mark_of;
 use crate::prompt;
-use crate::queries::{load_view, open_plan, tags_of};
+use crate::queries::{find_plan, load_view, no_task, plan_to_show, tags_of};
 use crate::runtime;
 use crate::session::Session;
 use crate::terminal::say;
@@ -69,24 +70,61 @@ pub async fn ls(session: &Session, at: Option<Position>) -> Result<Code, Failure
 }
 
 pub async fn show(session: &Session, show: &Show) -> Result<Code, Failure> {
-    if let Some(task) = &show.task {
-        return prompt::show(session, show, task).await;
+    let store = session.place.open().await?;
+    let (plan, part) = match &show.target {
+        Some(Address { plan, part }) => (find_plan(&store, plan).await?, part.as_deref()),
+        None => (plan_to_show(&store).await?, None),
+    };
+    match (part, show.prompt || show.attempt.is_some()) {
+        (Some(task), true) => prompt::show(session, &store, &plan, task, show.attempt).await,
+        (None, true) => Err(Failure::user("a prompt is of a task: write PLAN/TASK")
+            .hint(format!("the tasks: {}", session.command_on("show", &plan)))),
+        (Some(_), false) if show.markdown => Err(Failure::user("--markdown prints a whole plan: write PLAN alone")),
+        (Some(part), false) => show_part(session, &store, &plan, part, show.at.as_ref()).await,
+        (None, false) if show.markdown => export(session, &store, &plan, show.at.as_ref()).await,
+        (None, false) => show_plan(session, &store, &plan, show.at.as_ref()).await,
     }
-    let (store, plan) = open_plan(session, &show.plan).await?;
-    let (at, view) = view_at(session, &store, &plan, show.at.as_ref()).await?;
-    let shown = views(session).await?.as_of(Some(at)).await?.plan(&plan).await?;
+}
+
+/// A task with its questions, or a question.
+async fn show_part(
+    session: &Session,
+    store: &EventStore,
+    plan: &str,
+    part: &str,
+    at: Option<&At>,
+) -> Result<Code, Failure> {
+    let (at, view) = view_at(session, store, plan, at).await?;
+    let shown = views(session).await?.as_of(Some(at)).await?.plan(plan).await?;
+    let Some(task) = view.state().task_named(part) else {
+        let question = shown.questions.iter().find(|question| question.id == part);
+        let question = json!(question.ok_or_else(|| no_task(session, plan, view.state(), part))?);
+        let json = json!({ "plan": plan, "at": at, "question": question });
+        return session.print(&json, |to| facts::print(to, &question, &["id"], &[]));
+    };
+    let name = task.plan.name();
+    let mut task = json!(shown.tasks.iter().find(|task| task.id == name));
+    task["questions"] =
+        shown.questions.iter().filter(|asked| asked.task.as_ref() == Some(&name)).map(|it| json!(it)).collect();
+    let json = json!({ "plan": plan, "at": at, "task": task });
+    session.print(&json, |to| facts::print(to, &task, &["id", "status"], &[]))
+}
+
+async fn show_plan(session: &Session, store: &EventStore, plan: &str, at: Option<&At>) -> Result<Code, Failure> {
+    let (at, view) = view_at(session, store, plan, at).await?;
+    let shown = views(session).await?.as_of(Some(at)).await?.plan(plan).await?;
     let mut waiting = Vec::new();
-    let mut open = if session.output == Output::Text { vec![(plan.clone(), view.clone())] } else { Vec::new() };
+    let mut open = if session.output == Output::Text { vec![(plan.to_owned(), view.clone())] } else { Vec::new() };
     while let Some((plan, view)) = open.pop() {
         waiting.extend(what_is_waited_for(session, &plan, &view));
         let running = view.state().tasks.iter().filter(|task| task.status == TaskStatus::Running);
         for sub_plan in running.filter_map(|task| task.sub_plan_id(&plan)) {
-            let view = load_view(&store, &sub_plan, Range::up_to(at)).await?;
+            let view = load_view(store, &sub_plan, Range::up_to(at)).await?;
             open.push((sub_plan, view));
         }
     }
     session.print(&shown, |to| {
-        print_view(&mut *to, &plan, at, &view)?;
+        print_view(&mut *to, plan, at, &view)?;
         for ForkJson { plan, at, reason } in &shown.forks {
             writeln!(to, "forked at position {at} as {}: {}", visible(plan), one_line(reason, 100))?;
         }
@@ -94,10 +132,10 @@ pub async fn show(session: &Session, show: &Show) -> Result<Code, Failure> {
     })
 }
 
-pub async fn export(session: &Session, plan: &str, at: Option<&At>) -> Result<Code, Failure> {
-    let (store, plan) = open_plan(session, plan).await?;
-    session.place.check_key(&plan, &tags_of(&store, &plan).await?)?;
-    let (_, view) = view_at(session, &store, &plan, at).await?;
+/// The plan as a Markdown file.
+async fn export(session: &Session, store: &EventStore, plan: &str, at: Option<&At>) -> Result<Code, Failure> {
+    session.place.check_key(plan, &tags_of(store, plan).await?)?;
+    let (_, view) = view_at(session, store, plan, at).await?;
     let state = view.state();
     let tasks = state.tasks.iter().map(|task| {
         let read = if task.is_paused { task.plan.mark } else { Mark::Open };
@@ -197,7 +235,7 @@ fn answer_of(question: &Question) -> String {
 pub fn what_is_waited_for(session: &Session, plan: &str, view: &PlanView) -> Vec<String> {
     let state = view.state();
     let questions = state.open_questions().map(|question| {
-        let answer = format!("{} {} \"...\"", session.command_on("answer", plan), question.id);
+        let answer = format!("{} \"...\"", session.command_in("answer", plan, &question.id.to_string()));
         let deadline = state.due(Timer::Question(question.id));
         let by_default = by_default(question.default.as_ref(), deadline);
         format!("{} asks: {}{by_default}\n  {answer}", question.id, one_line(&question.question, 200))
@@ -222,9 +260,10 @@ pub fn what_is_waited_for(session: &Session, plan: &str, view: &PlanView) -> Vec
         format!("task {name} can be carried out{by}: {}\n  {resume}", one_line(&task.plan.description, 200))
     });
     let tasks = for_person.into_iter().map(|task| {
-        let name = shell_word(&task.plan.name());
-        let done = format!("{} {name} \"what came of it\"", session.command_on("done", plan));
-        let fail = format!("{} {name} \"why not\"", session.command_on("fail", plan));
+        let name = task.plan.name();
+        let done = format!("{} \"the result\"", session.command_in("task done", plan, &name));
+        let fail = format!("{} \"why not\"", session.command_in("task fail", plan, &name));
+        let name = visible(&name);
         let text = one_line(&task.plan.description, 200);
         let why = match &task.plan.assignee {
             Some(assignee) => format!("it is for {}, and no executor is called so", visible(assignee)),
@@ -236,8 +275,8 @@ pub fn what_is_waited_for(session: &Session, plan: &str, view: &PlanView) -> Vec
         )
     });
     let paused = state.tasks.iter().filter(|task| task.is_paused).map(|task| {
-        let name = shell_word(&task.plan.name());
-        format!("task {name} is paused\n  {} {name}", session.command_on("resume", plan))
+        let name = task.plan.name();
+        format!("task {} is paused\n  {}", visible(&name), session.command_in("resume", plan, &name))
     });
     let held = state.held_by_budget().map(|held| {
         // A running task that reserves the whole budget would reserve a higher one too.
@@ -255,7 +294,7 @@ pub fn what_is_waited_for(session: &Session, plan: &str, view: &PlanView) -> Vec
 }
 
 fn how_to_raise(session: &Session, plan: &str, measure: Measure) -> String {
-    format!("{} {} ...", session.command_on("set", plan), measure.option())
+    format!("{} {}=...", session.command_on("plan set", plan), measure.key())
 }
 
 /// The commands that continue a plan after a shortage of budget.

@@ -13,7 +13,7 @@ use crewlog_planner::plan::{Origin, Proposal, Span};
 use serde_json::json;
 
 use crate::by_model::{self, Advisor};
-use crate::cli::{Output, Resume, Run, RunArgs};
+use crate::cli::{Address, InPlan, Output, Resume, Run, RunArgs};
 use crate::commands;
 use crate::consent::consent;
 use crate::failure::{Code, Failure};
@@ -23,6 +23,7 @@ use crate::queries;
 use crate::run_session::{self, RunSession};
 use crate::runtime::{self, Signals};
 use crate::session::Session;
+use crate::settings::{self, Change, apply};
 use crate::show;
 use crate::sync;
 use crate::terminal::say;
@@ -33,6 +34,7 @@ pub async fn run(session: &Session, run: Run) -> Result<Code, Failure> {
     let (path, file) = (run.file.as_path(), run.reading.plan_file(&run.file));
     let text = session.read_text(path)?;
     let parsed = parse::read(&text, file.options(run.reading.parallel));
+    let in_file = settings_of(path, &text)?;
     let model = by_model::wanted(session, run.run_args.by_model())?;
     if run.sync && (path == Path::new("-") || model.is_some()) {
         let message = "--sync keeps a plan and its file in step, and this plan has no file that it is read from";
@@ -48,17 +50,20 @@ pub async fn run(session: &Session, run: Run) -> Result<Code, Failure> {
     }
     refuse_losses(session, &parsed, &text, run.reading.format.is_some())?;
     consent(session, &parsed, &roster)?;
-    let mut config = PlannerConfig {
-        profile: run.profile,
-        system_prompt: run.system_prompt,
-        summaries: by_model::summaries(session)?,
-        file,
-        ..session.config_of_new(run.run_args.jobs)
-    };
-    run.settings.changes(config.budget).for_each(|change| config.set(change));
+    let (summaries, of_new) = (by_model::summaries(session)?, session.config_of_new(None)?);
+    let mut config = PlannerConfig { summaries, file, ..of_new };
+    apply(&in_file, &mut config);
+    config.parallelism = run.run_args.jobs.unwrap_or(config.parallelism);
+    apply(&run.set, &mut config);
     let begin = begin(text, parsed, origin, config, run.reading.parallel);
     let run_args = (!run.detach).then_some(&run.run_args);
     NewPlan { id, begin, roster, run_args, sync: run.sync }.start(session).await
+}
+
+/// The settings in a plan file.
+pub fn settings_of(path: &Path, text: &str) -> Result<Vec<Change>, Failure> {
+    let refused = |(line, message)| Failure::new(Code::Parse, format!("{}:{line}: {message}", path.display()));
+    settings::of_file(text).map_err(refused)
 }
 
 pub struct NewPlan<'a> {
@@ -102,8 +107,19 @@ fn begin(text: String, parsed: ParsedPlan, origin: Origin, config: PlannerConfig
 }
 
 pub async fn resume(session: &Session, resume: Resume) -> Result<Code, Failure> {
+    let store = session.place.open().await?;
+    let plan = match &resume.target {
+        Some(Address { plan, part: Some(name) }) => {
+            if resume.sync || resume.run_args.jobs.is_some() || resume.run_args.timeout.is_some() {
+                return Err(Failure::user("a resumed task only may start: --sync, --jobs and --timeout are for plans"));
+            }
+            let task = InPlan { plan: plan.clone(), name: name.clone() };
+            return commands::resume_task(session, &task).await;
+        }
+        Some(Address { plan, part: None }) => queries::find_plan(&store, plan).await?,
+        None => queries::plan_to_resume(&store).await?,
+    };
     let roster = runtime::roster(session, resume.run_args.task_timeout, &[])?;
-    let (store, plan) = queries::open_plan(session, &resume.plan).await?;
     let tags = queries::tags_of(&store, &plan).await?;
     session.place.check_key(&plan, &tags)?;
     let signals = Signals::new()?;

@@ -98,7 +98,7 @@ impl<'a> Kept<'a> {
         // A fork continues from a plan that already has the file.
         let is_its_own = state.origin.is_text() && state.parent.is_none();
         let Some(path) = state.config.file.path.as_ref().filter(|_| is_its_own).map(PathBuf::from) else {
-            let export = session.command_on("plan export", plan);
+            let export = session.command_on("show --markdown", plan);
             let message = format!("{plan} has no file of its own: no file was read to make it, or it is a fork");
             return Err(Failure::user(message).hint(format!("to write it into a file: {export}")));
         };

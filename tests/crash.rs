@@ -69,7 +69,7 @@ fn a_killed_supervisor_leaves_a_question_and_an_intact_log() {
     let plan = ran.stdout.trim();
     ran.says(&["It is not known whether task", "its supervisor was lost"]);
     no_process_remains(&scene, plan);
-    scene.run(&["answer", plan, "q1", "retry"]).expect(0);
+    scene.run(&["answer", &format!("{plan}/q1"), "retry"]).expect(0);
     scene.run(&["resume", plan]).expect(0);
     assert_eq!(scene.show(plan)["tasks"][0]["result"], "did it", "an answer leads on");
     let mut gate = Gate::new(&scene, "gate2");
@@ -106,7 +106,7 @@ fn another_process_takes_over_conflicts_and_statistics_from_a_killed_worker() {
     let plan =
         scene.run(&["ls", "-o", "json"]).expect(0).json()["plans"][0]["plan"].as_str().expect("an id").to_owned();
     for question in ["q1", "q2"] {
-        scene.run(&["answer", &plan, question, "done"]).expect(0);
+        scene.run(&["answer", &format!("{plan}/{question}"), "done"]).expect(0);
     }
     other.stderr.until("2 completed");
     // It takes the leader lock of the dead worker at its next attempt.
@@ -267,7 +267,7 @@ mod sweep {
         let (reference, _database) = begin();
         reference.write("plan.md", TEXT);
         let plan = reference.run(&["run", "plan.md", "--yes", "-q"]).expect(5).stdout.trim().to_owned();
-        reference.run(&["answer", &plan, "q1", "blue"]).expect(0);
+        reference.run(&["answer", &format!("{plan}/q1"), "blue"]).expect(0);
         reference.run(&["resume", &plan, "-q"]).expect(100);
         let expected = shape(reference.show(&plan));
         assert_eq!(expected["tasks"].as_array().map(Vec::len), Some(6), "{expected}");
@@ -327,7 +327,7 @@ mod sweep {
         };
         let steps = || {
             let plan = killed(&["run", "plan.md", "--yes", "-q"])?.expect(5).stdout.trim().to_owned();
-            killed(&["answer", &plan, "q1", "blue"])?.expect(0);
+            killed(&["answer", &format!("{plan}/q1"), "blue"])?.expect(0);
             killed(&["resume", &plan, "-q"])?.expect(100);
             Ok(())
         };
@@ -351,7 +351,7 @@ mod sweep {
             }
         };
         if ran.status.code() == Some(5) {
-            scene.run(&["answer", &plan, "q1", "blue"]).expect(0);
+            scene.run(&["answer", &format!("{plan}/q1"), "blue"]).expect(0);
             ran = scene.run(&["resume", &plan, "-q"]);
         }
         ran.expect(100);
@@ -384,7 +384,7 @@ fn a_kill_during_a_fork_leaves_a_complete_fork_or_none_and_an_unchanged_parent()
     for (point, n_forks) in [("before", 0), ("after", 1)] {
         let head = scene.events().len();
         let order = format!("{point}:{}", head + 1);
-        let mut dying = scene.crewlog(&["fork", &plan, "--before-failure"]);
+        let mut dying = scene.crewlog(&["fork", &plan, "--at", "failure"]);
         let ran = crate::cli::scene::Running::start(dying.env("CREWLOG_KILL", order)).finish();
         assert_eq!(std::os::unix::process::ExitStatusExt::signal(&ran.status), Some(9), "{ran:?}");
         let shown = scene.show(&plan);

@@ -147,7 +147,7 @@ async fn fork(day: &Day, at: Position) -> Result {
         Amendment::Add { text, after: vec![number("Z03")?], before: vec![number("Z05")?] },
     ];
     let reason = "What if we read the database of the system?".to_owned();
-    let command = Command::Fork { parent: point.parent.clone(), at: point.at, reason, config: None, amendments };
+    let command = Command::Fork { parent: point.parent.clone(), at: point.at, reason, pauses: false, amendments };
     let cause = Cause::request().keeping(command.recorded());
     planner.execute(command, &cause).await?;
     day.follow(FORK);

@@ -10,21 +10,24 @@ const IMPORTANCES: [Importance; 4] = [Importance::Low, Importance::Normal, Impor
 
 #[derive(Debug, Subcommand)]
 pub enum Crew {
-    /// List the agents of the project
+    /// List the agents
     Agents {
         /// Include those that have left
         #[arg(long)]
         all: bool,
+        /// List the agents of crewlog.toml instead, which run tasks
+        #[arg(long, conflicts_with_all = ["all", "at"])]
+        configured: bool,
         #[command(flatten)]
         at: AsOf,
     },
-    /// List the leases on files, and the requests that wait for one
+    /// List the leases on files, and conflicts
     Leases(Leases),
     /// Send a message to agents
     Send(Send),
-    /// List everything that waits for you, each with the command that settles it; for an agent, its messages
+    /// List what waits for you
     Inbox(Inbox),
-    /// Say in a few lines what is known about an agent, a task or a file
+    /// Explain what is known about an agent, a task or a file
     Why {
         /// The name of an agent, PLAN/TASK, or a path
         what: String,
@@ -52,6 +55,15 @@ pub struct Leases {
     /// Why, with --force
     #[arg(long, value_name = "TEXT", requires = "force")]
     pub reason: Option<String>,
+    /// List instead the tasks that are held at the same time and touch the same files
+    #[arg(long, conflicts_with_all = ["path", "force"])]
+    pub conflicts: bool,
+    /// With --conflicts: only those of this plan
+    #[arg(long, value_name = "PLAN", requires = "conflicts")]
+    pub plan: Option<String>,
+    /// With --conflicts: include resolved ones
+    #[arg(long, requires = "conflicts")]
+    pub all: bool,
 }
 
 #[derive(Debug, Args)]

@@ -67,7 +67,7 @@ pub enum Db {
         file: PathBuf,
     },
     /// Count the events of the log
-    Stats,
+    Info,
 }
 
 #[cfg(feature = "sealing")]

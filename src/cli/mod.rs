@@ -2,6 +2,7 @@
 
 mod change;
 mod crew;
+mod help;
 mod hosts;
 mod log;
 mod run;
@@ -10,13 +11,13 @@ mod typed;
 
 use std::path::PathBuf;
 
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use crewlog_mq::Position;
 
 use crate::sealing::KeyPlace;
 use typed::{plan_at, position};
 
-pub use change::{AddTask, Amend, Answer, Ask, BACKLOG, Cancel, Changes, Edits, Pause, Retry, Set, Task, Unset};
+pub use change::{AddTask, Answer, Ask, BACKLOG, Cancel, Pause, Retry, Task};
 pub use crew::{AsOf, Crew, Inbox, Leases, Send};
 pub use hosts::{Doctor, Host, Init, Scope, Tokens};
 #[cfg(feature = "sealing")]
@@ -24,11 +25,17 @@ pub use log::Keys;
 pub use log::{Db, Groups, ParkedOf};
 pub use run::{Fork, Resume, Run, RunArgs, Work};
 pub use show::{Check, EventFilter, Events, Plan, Propose, Replay, Show};
-pub use typed::{At, PlanAt, duration};
+pub use typed::{Address, At, ForkAt, InPlan, PlanAt, duration};
 
 /// Plan, run and replay work on one durable event log.
 #[derive(Debug, Parser)]
-#[command(name = "crewlog", version, disable_help_subcommand = true, after_help = EXIT_CODES)]
+#[command(
+    name = "crewlog",
+    version,
+    disable_help_subcommand = true,
+    disable_help_flag = true,
+    disable_version_flag = true
+)]
 pub struct Cli {
     #[command(flatten)]
     pub global: Global,
@@ -36,45 +43,54 @@ pub struct Cli {
     pub command: Command,
 }
 
-const EXIT_CODES: &str = "\
-Exit codes: 0 done, 1 error, 2 usage, 3 the plan does not parse, 4 nothing matched, 5 waiting for a person, \
-6 paused, 7 paused because of its budget, 8 time-out, 9 conflict, 10 replay produced different events, \
-100 a task failed or was cancelled, 101 a bug, 130 interrupted";
-
-/// Reads the command line. An empty environment variable counts as unset.
-pub fn typed_here() -> Result<Cli, clap::Error> {
-    let command = Cli::command().mut_args(|arg| {
+/// The command line, as it is parsed and completed. An empty environment variable counts as unset.
+pub fn command() -> clap::Command {
+    help::with_help(Cli::command()).mut_args(|arg| {
         let value = arg.get_env().and_then(std::env::var_os);
         if value.is_some_and(|value| value.is_empty()) { arg.env(None::<&str>) } else { arg }
-    });
-    Cli::from_arg_matches(&command.try_get_matches()?)
+    })
+}
+
+/// Reads the command line.
+pub fn typed_here() -> Result<Cli, clap::Error> {
+    Cli::from_arg_matches(&command().try_get_matches()?)
 }
 
 #[derive(Debug, Clone, Args)]
 pub struct Global {
-    /// The log: a path, or a sqlite: or postgres: URL [default: .crewlog/log.db of the repository]
-    #[arg(long, global = true, env = "CREWLOG_STORE", value_name = "PATH|URL")]
+    /// The log [default: .crewlog/log.db of the repository]
+    ///
+    /// A path, or a sqlite: or postgres: URL.
+    #[arg(long, global = true, env = "CREWLOG_STORE", value_name = "PATH|URL", hide_env_values = true)]
     pub store: Option<String>,
     /// The configuration [default: the nearest crewlog.toml, upward to the root of the worktree]
-    #[arg(long, global = true, env = "CREWLOG_CONFIG", value_name = "PATH")]
+    #[arg(long, global = true, env = "CREWLOG_CONFIG", value_name = "PATH", hide_short_help = true)]
     pub config: Option<PathBuf>,
     #[command(flatten)]
     pub keys: KeyPlace,
     /// The format of standard output
-    #[arg(short, long, global = true, value_enum, default_value_t = Output::Text)]
+    #[arg(short, long, global = true, value_enum, default_value_t = Output::Text, value_name = "FORMAT", hide_default_value = true)]
     pub output: Output,
     /// Whether to colour
-    #[arg(long, global = true, value_enum, default_value_t = Color::Auto)]
+    #[arg(long, global = true, value_enum, default_value_t = Color::Auto, hide_short_help = true)]
     pub color: Color,
     /// Print no progress
-    #[arg(short, long, global = true)]
+    #[arg(short, long, global = true, hide_short_help = true)]
     pub quiet: bool,
     /// Ask nothing, even on a terminal
-    #[arg(long, global = true)]
+    #[arg(long, global = true, hide_short_help = true)]
     pub no_input: bool,
-    /// Agree without being asked: to run a plan's commands, to write the user's own configuration
+    /// Agree without being asked
+    ///
+    /// To run the commands of a plan, or to write the user's own configuration.
     #[arg(short, long, global = true)]
     pub yes: bool,
+    /// Print the version
+    #[arg(short = 'V', long, action = ArgAction::Version, hide_short_help = true)]
+    pub version: Option<bool>,
+    /// Print help; --help prints more
+    #[arg(short, long, global = true, action = ArgAction::Help)]
+    pub help: Option<bool>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -105,66 +121,83 @@ pub enum GitHook {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Make the log of this repository, and connect the agent programs found here to it
-    Init(Init),
-    /// Check that agent programs are connected to the log and that their edits can be refused
-    Doctor(Doctor),
-    /// Make a plan from a text and run it
+    /// Make a plan from a file and run it
     Run(Run),
-    /// Resume a plan that was interrupted, paused or waiting, or let a paused task start
-    Resume(Resume),
-    /// Run the tasks of all plans in the log, together with other workers, until stopped
+    /// Run the tasks of all plans, together with other workers
+    ///
+    /// It runs until it is stopped, or with --until-idle until nothing is left to do.
     Work(Work),
-    /// Work with plans without running them
-    #[command(subcommand)]
-    Plan(Plan),
     /// List the plans
     Ls {
         /// As of this position of the log
         #[arg(long, value_name = "POSITION", value_parser = position())]
         at: Option<Position>,
     },
-    /// Show a plan
+    /// Show a plan or one of its tasks
     Show(Show),
+    /// Resume a plan, or let a paused task start
+    ///
+    /// It runs what an interrupted, paused or waiting plan has left. Of a task it starts nothing itself.
+    Resume(Resume),
+    /// Pause a plan or a task
+    ///
+    /// No more tasks start, and what runs goes on to its end.
+    Pause(Pause),
+    /// Cancel a plan or a task
+    Cancel(Cancel),
+    /// Run failed tasks again
+    Retry(Retry),
+    /// Check, change and sync plans
+    #[command(subcommand)]
+    Plan(Plan),
+    /// Add, change and report tasks
+    #[command(subcommand)]
+    Task(Task),
+    /// Connect the agent programs of this repository to a log
+    Init(Init),
+    /// Check that agent programs are connected, and that edits can be refused
+    Doctor(Doctor),
+    #[command(flatten)]
+    Crew(Crew),
+    /// Answer a question
+    Answer(Answer),
+    /// Watch the crew on the terminal
+    ///
+    /// What waits for you can be answered there.
+    Top(AsOf),
+    /// Serve the dashboard, the HTTP API and MCP
+    #[command(args_conflicts_with_subcommands = true)]
+    Serve {
+        /// Address to listen on
+        #[arg(long, default_value = "127.0.0.1:7777", value_name = "ADDR")]
+        listen: std::net::SocketAddr,
+        #[command(subcommand)]
+        command: Option<Serve>,
+    },
     /// Print events
     Events(Box<Events>),
-    /// List the configured agents
-    Executors,
-    /// Step through a plan's events: why each came and what it changed; nothing is executed
+    /// Step through the history of a plan
+    ///
+    /// Each step says why an event came and what it changed. Nothing is executed.
     Replay(Replay),
-    /// Show how a plan differs from itself at another position, or from another plan
+    /// Compare two plans, or two points of one
     Diff {
-        /// The plan before: its id, or a prefix of it, and a position of the log or a checkpoint (now if left out)
+        /// The plan before, at a position or checkpoint [default: now]
         #[arg(value_name = "PLAN@POSITION", value_parser = plan_at)]
         before: PlanAt,
         /// The plan after
         #[arg(value_name = "PLAN@POSITION", value_parser = plan_at)]
         after: PlanAt,
+        /// Show where two plans with a common history diverge, and the outcome of each
+        #[arg(long)]
+        outcomes: bool,
     },
-    /// Make a plan that continues from a point of another plan's history
-    Fork(Box<Fork>),
-    /// Show where two plans with a common history diverge, and the outcome of each
-    Compare {
-        /// A plan: its id, or a prefix of it
-        #[arg(value_name = "PLAN")]
-        one: String,
-        /// A fork of it, the plan that it was forked from, or another fork
-        #[arg(value_name = "PLAN")]
-        other: String,
-    },
-    /// Name the current position of a plan
-    Checkpoint {
-        /// The plan's id, or a prefix of it
-        plan: String,
-        /// The name: letters, digits, dashes, dots and underscores
-        name: String,
-    },
-    /// List the checkpoints of a plan
-    Checkpoints {
-        /// The plan's id, or a prefix of it
-        plan: String,
-    },
-    /// Show the statistics of each project
+    /// Make a plan that continues from a point of another
+    ///
+    /// The fork begins paused, and shares the history of the plan up to the point. Change it like any plan, with `plan set` and
+    /// `task`, then `resume` it.
+    Fork(Fork),
+    /// Show statistics by project
     Stats {
         /// Only this project; zeros when it has no plans
         project: Option<String>,
@@ -172,90 +205,6 @@ pub enum Command {
         #[arg(long, value_name = "POSITION", value_parser = position())]
         at: Option<Position>,
     },
-    /// List tasks that are held at the same time and touch the same files
-    Conflicts {
-        /// The plan's id, or a prefix of it; all plans if left out
-        plan: Option<String>,
-        /// Include resolved conflicts
-        #[arg(long)]
-        all: bool,
-        /// As of this position of the log
-        #[arg(long, value_name = "POSITION", value_parser = position())]
-        at: Option<Position>,
-    },
-    #[command(flatten)]
-    Crew(Crew),
-    /// Watch the crew live on the terminal, and answer what waits for you
-    Top(AsOf),
-    /// Serve one agent by MCP on standard input and output; agent programs start it
-    Mcp,
-    /// Serve the page of the crew for you, an API for programs, and agents by MCP over HTTP
-    Serve {
-        /// Address to listen on
-        #[arg(long, default_value = "127.0.0.1:7777", value_name = "ADDR")]
-        listen: std::net::SocketAddr,
-    },
-    /// List the tokens of programs that use the API of `crewlog serve`
-    #[command(subcommand_required = false, args_conflicts_with_subcommands = true)]
-    Tokens {
-        #[command(subcommand)]
-        command: Option<Tokens>,
-    },
-    /// Serve a recorded day of a crew, from a temporary log: no agents, keys or network are needed
-    Demo {
-        /// Address to listen on [default: a free port]
-        #[arg(long, default_value = "127.0.0.1:0", hide_default_value = true, value_name = "ADDR")]
-        listen: std::net::SocketAddr,
-        /// Do not open the browser
-        #[arg(long)]
-        no_open: bool,
-    },
-    /// Answer a question of a plan or of an agent
-    Answer(Answer),
-    /// Ask a question about a task, which then waits for the answer
-    Ask(Ask),
-    /// Withdraw a question
-    Withdraw {
-        /// The plan's id, or a prefix of it
-        plan: String,
-        /// The question (q1), or the task that asks
-        question: String,
-        /// Why
-        #[arg(long, default_value = "withdrawn by a person")]
-        reason: String,
-    },
-    /// Report that you have done a task
-    Done {
-        /// The plan's id, or a prefix of it
-        plan: String,
-        /// The task, by number or label
-        task: String,
-        /// Its result
-        #[arg(default_value = "done")]
-        result: String,
-    },
-    /// Report that a task cannot be done
-    Fail {
-        /// The plan's id, or a prefix of it
-        plan: String,
-        /// The task, by number or label
-        task: String,
-        /// Why
-        error: String,
-    },
-    /// Cancel a plan or one of its tasks
-    Cancel(Cancel),
-    /// Start no more tasks of a plan, or not one of them, until it is resumed
-    Pause(Pause),
-    /// Change the tasks of a running plan: add, edit, skip, reorder
-    Amend(Box<Amend>),
-    /// Change the settings of a running plan
-    Set(Set),
-    /// Work with single tasks
-    #[command(subcommand)]
-    Task(Task),
-    /// Open failed tasks again
-    Retry(Retry),
     /// Write the log, or one plan, as JSON lines
     Export {
         /// Only this plan and its tasks; the whole log if left out
@@ -264,22 +213,36 @@ pub enum Command {
         #[arg(long, value_name = "FILE")]
         to: Option<PathBuf>,
     },
-    /// Import the export of a whole log
+    /// Import an export
+    ///
+    /// It must be the export of a whole log, and the log that takes it must be empty.
     Import {
         /// The export; - for standard input
         file: PathBuf,
     },
-    /// Manage groups: durable subscriptions of programs on this log
-    #[command(subcommand)]
-    Groups(Groups),
-    /// Manage the database of the log
+    /// Check, copy and migrate the database of the log
     #[command(subcommand)]
     Db(Db),
-    /// Manage the keys that seal the texts of plans
+    /// Manage the keys of encrypted plans
     #[cfg(feature = "sealing")]
     #[command(subcommand)]
     Keys(Keys),
+    /// Serve a recorded day of a crew
+    ///
+    /// It has a temporary log of its own: no agents, keys or network are needed.
+    Demo {
+        /// Address to listen on [default: a free port]
+        #[arg(long, default_value = "127.0.0.1:0", hide_default_value = true, value_name = "ADDR")]
+        listen: std::net::SocketAddr,
+        /// Do not open the browser
+        #[arg(long)]
+        no_open: bool,
+    },
+    /// Serve one agent by MCP on standard input and output; agent programs start it
+    #[command(hide = true)]
+    Mcp,
     /// Answer the hook of an agent program, whose JSON comes on standard input, or a hook of git
+    #[command(hide = true)]
     Hook {
         /// The hook of git
         #[arg(value_enum)]
@@ -289,6 +252,37 @@ pub enum Command {
         more: Vec<String>,
     },
     /// Internal: runs between a worker and a command
-    #[command(name = "supervise", hide = true)]
+    #[command(hide = true)]
     Supervise,
+    /// Manage groups: durable subscriptions of programs on this log
+    #[command(subcommand, hide = true)]
+    Groups(Groups),
+    /// Print the script that lets a shell complete commands, plans, tasks and questions
+    ///
+    /// bash: add `source <(crewlog completions bash)` to ~/.bashrc. zsh: the same in ~/.zshrc. fish: `crewlog completions fish >
+    /// ~/.config/fish/completions/crewlog.fish`.
+    #[command(hide = true)]
+    Completions {
+        /// The shell
+        #[arg(value_enum)]
+        shell: Shell,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Serve {
+    /// List the tokens of programs that use the API, or change them
+    #[command(args_conflicts_with_subcommands = true)]
+    Tokens {
+        #[command(subcommand)]
+        command: Option<Tokens>,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
+pub enum Shell {
+    Bash,
+    Zsh,
+    Fish,
 }

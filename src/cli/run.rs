@@ -4,12 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use crewlog_planner::event::{Budget, Order, Profile, Setting};
-use crewlog_planner::plan::FailurePolicy;
 
-use super::change::Changes;
 use super::show::Reading;
-use super::typed::{At, ORDERS, PROFILES, at, duration, jobs, micros, millis, one_of, policy};
+use super::typed::{Address, ForkAt, address, duration, fork_at, jobs};
+use crate::settings::{Change, KEYS, change, help};
 
 /// How a process runs tasks.
 #[derive(Debug, Clone, Args)]
@@ -38,54 +36,11 @@ impl RunArgs {
     }
 }
 
-/// Settings of a new plan, or of one under way.
-#[derive(Debug, Clone, Args)]
-pub struct Settings {
-    /// When a task fails: skip its dependants, continue as if it had completed, start nothing more, or ask
-    #[arg(long, value_parser = policy())]
-    on_failure: Option<FailurePolicy>,
-    /// About how many tokens a prompt may have
-    #[arg(long, value_name = "N")]
-    token_budget: Option<usize>,
-    /// Which ready task starts first among equal priorities: by place in the plan, or by longest chain of dependants
-    #[arg(long, value_parser = one_of(ORDERS))]
-    order: Option<Order>,
-    /// End the plan as failed when it has not ended this long after its start (30s, 10m, 2h)
-    #[arg(long, value_name = "DURATION", value_parser = millis)]
-    deadline: Option<u64>,
-    /// Pause before the plan has used more tokens than this
-    #[arg(long, value_name = "N")]
-    budget_tokens: Option<u64>,
-    /// Pause before the plan has cost more than this, in the unit in which agents report it (2.50)
-    #[arg(long, value_name = "COST", value_parser = micros)]
-    budget_cost: Option<u64>,
-    /// Pause before the tasks of the plan have run longer than this in total (30s, 10m, 2h)
-    #[arg(long, value_name = "DURATION", value_parser = millis)]
-    budget_time: Option<u64>,
-    /// When the plan fails or is cancelled, run the undo commands of its completed tasks
-    #[arg(long)]
-    compensate: bool,
-}
+const SET: &str = "\
+A setting of the plan, such as budget.tokens=9000; may be repeated
 
-impl Settings {
-    /// The typed settings, as changes to a plan with this budget.
-    pub fn changes(&self, before: Budget) -> impl Iterator<Item = Setting> + use<> {
-        let budget = Budget {
-            tokens: self.budget_tokens.or(before.tokens),
-            cost_micros: self.budget_cost.or(before.cost_micros),
-            duration_ms: self.budget_time.or(before.duration_ms),
-        };
-        let changes = [
-            self.on_failure.map(Setting::OnFailure),
-            self.token_budget.map(Setting::TokenBudget),
-            self.order.map(Setting::Order),
-            self.deadline.map(|deadline_ms| Setting::DeadlineMs(Some(deadline_ms))),
-            (budget != before).then_some(Setting::Budget(budget)),
-            self.compensate.then_some(Setting::Compensate(true)),
-        ];
-        changes.into_iter().flatten()
-    }
-}
+It wins over the line `crewlog: KEY=VALUE ...` in the front matter of the file, which wins over the table [plan] of
+crewlog.toml.";
 
 #[derive(Debug, Args)]
 pub struct Run {
@@ -95,14 +50,9 @@ pub struct Run {
     pub reading: Reading,
     #[command(flatten)]
     pub run_args: RunArgs,
-    #[command(flatten)]
-    pub settings: Settings,
-    /// How prompts shorten long results: keep paths, signatures and errors, or findings, figures and sources
-    #[arg(long, value_parser = one_of(PROFILES), default_value = "coding")]
-    pub profile: Profile,
-    /// Instruction at the start of every prompt of the plan
-    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
-    pub system_prompt: String,
+    /// A setting of the plan, such as budget.tokens=9000; may be repeated
+    #[arg(long, value_name = "KEY=VALUE", value_parser = change, long_help = help(SET, KEYS))]
+    pub set: Vec<Change>,
     /// Write the states of tasks into the file, and apply changes of the file
     #[arg(long)]
     pub sync: bool,
@@ -113,16 +63,14 @@ pub struct Run {
 
 #[derive(Debug, Args)]
 pub struct Resume {
-    /// The plan's id, or a prefix of it
-    pub plan: String,
-    /// A paused task, by number or label: only allow it to start
-    #[arg(conflicts_with_all = ["jobs", "timeout", "task_timeout", "sync"])]
-    pub task: Option<String>,
+    /// The plan, or a paused task to let start [default: the only plan that can be resumed]
+    #[arg(value_name = "PLAN[/TASK]", value_parser = address)]
+    pub target: Option<Address>,
     /// Write the states of tasks into the plan's file, and apply changes of the file
     #[arg(long)]
     pub sync: bool,
     /// Only resume the plan, and leave its tasks to `crewlog work`
-    #[arg(long, conflicts_with_all = ["task", "timeout", "task_timeout", "sync"])]
+    #[arg(long, conflicts_with_all = ["timeout", "task_timeout", "sync"])]
     pub detach: bool,
     #[command(flatten)]
     pub run_args: RunArgs,
@@ -142,30 +90,15 @@ pub struct Work {
 
 #[derive(Debug, Args)]
 pub struct Fork {
-    /// The plan's id, or a prefix of it
+    /// The plan to continue
     pub plan: String,
-    /// Continue from this point of its history [default: its present state]
-    #[arg(long, value_name = "POSITION|CHECKPOINT", value_parser = at, group = "point")]
-    pub at: Option<At>,
-    /// Continue from where this task was first about to start
-    #[arg(long, value_name = "TASK", group = "point")]
-    pub before: Option<String>,
-    /// Continue from right before the first failure, or the first of this task, so that it runs again
-    #[arg(long, value_name = "TASK", num_args = 0..=1, require_equals = true, group = "point")]
-    pub before_failure: Option<Option<String>>,
+    /// Where it continues: POSITION, CHECKPOINT, failure or before:TASK [default: its present state]
+    ///
+    /// A position of the log, or the name of a checkpoint of the plan; `failure`, right before the first failure of a task; or
+    /// `before:TASK`, from where this task was first about to start.
+    #[arg(long, value_name = "POINT", value_parser = fork_at)]
+    pub at: Option<ForkAt>,
     /// Why
     #[arg(long, default_value = "forked by a person")]
     pub reason: String,
-    /// The most tasks of the fork at once [default: as in the plan]
-    #[arg(long, value_name = "N")]
-    pub parallelism: Option<usize>,
-    #[command(flatten)]
-    pub settings: Settings,
-    #[command(flatten)]
-    pub changes: Changes,
-    /// Run the fork
-    #[arg(long)]
-    pub run: bool,
-    #[command(flatten)]
-    pub run_args: RunArgs,
 }

@@ -10,7 +10,8 @@ use crewlog_planner::protocol::AgentType;
 use uuid::Uuid;
 
 use super::run::RunArgs;
-use super::typed::{At, agent, at, format, moment, query};
+use super::typed::{Address, At, address, agent, at, format, moment, query};
+use crate::settings::{Change, KEYS, change, help};
 
 #[derive(Debug, Subcommand)]
 pub enum Plan {
@@ -18,20 +19,32 @@ pub enum Plan {
     Check(Check),
     /// Apply changes of a plan's file to the plan, and write the states of its tasks into the file
     Sync {
-        /// The plan's id, or a prefix of it
+        /// The plan
         plan: String,
     },
-    /// Print a plan as a Markdown file, with every fact of each task
-    Export {
-        /// The plan's id, or a prefix of it
+    /// Change the settings of a plan
+    Set {
+        /// The plan
         plan: String,
-        /// As of this position of the log, or a checkpoint
-        #[arg(long, value_name = "POSITION|CHECKPOINT", value_parser = at)]
-        at: Option<At>,
+        /// parallelism=2, on-failure=ask, deadline=none, ...
+        #[arg(required = true, value_name = "KEY=VALUE", value_parser = change, long_help = help("Settings of the plan", KEYS))]
+        settings: Vec<Change>,
+        /// Why
+        #[arg(long, default_value = "set by a person")]
+        reason: String,
+    },
+    /// Name the present point of a plan, or list its checkpoints
+    Checkpoint {
+        /// The plan
+        plan: String,
+        /// The name: letters, digits, dashes, dots and underscores [default: list the checkpoints]
+        name: Option<String>,
     },
     /// Accept the plan of an agent, if it keeps the rules of its form and names only the agent's tools
+    #[command(hide = true)]
     Propose(Propose),
     /// Print the plan that an agent makes from words, for `propose`
+    #[command(hide = true)]
     Draft {
         /// The goal, in words; - for standard input
         file: PathBuf,
@@ -43,6 +56,7 @@ pub enum Plan {
         model: bool,
     },
     /// Print the form of an agent's plans as a JSON schema, with its tools
+    #[command(hide = true)]
     Schema {
         /// The type of the agent
         #[arg(long, value_name = "TYPE", value_parser = agent())]
@@ -109,16 +123,17 @@ impl Reading {
 
 #[derive(Debug, Args)]
 pub struct Show {
-    /// The plan's id, or a prefix of it
-    pub plan: String,
-    /// The task, with --prompt
-    #[arg(requires = "prompt")]
-    pub task: Option<String>,
+    /// The plan, or one of its tasks or questions [default: the only open plan, else the newest]
+    #[arg(value_name = "PLAN[/TASK]", value_parser = address)]
+    pub target: Option<Address>,
     /// As of this position of the log, or a checkpoint
     #[arg(long, value_name = "POSITION|CHECKPOINT", value_parser = at, conflicts_with = "prompt")]
     pub at: Option<At>,
-    /// Print the prompt of TASK, and say when its agent got another one
-    #[arg(long, requires = "task")]
+    /// Print the plan as a Markdown file, with every fact of each task
+    #[arg(long, conflicts_with = "prompt")]
+    pub markdown: bool,
+    /// Print the prompt of the task, and say when its agent got another one
+    #[arg(long)]
     pub prompt: bool,
     /// The attempt, with --prompt [default: the last]
     #[arg(long, requires = "prompt", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
@@ -184,7 +199,7 @@ pub struct EventFilter {
 
 #[derive(Debug, Args)]
 pub struct Replay {
-    /// The plan's id, or a prefix of it; with --verify all plans if left out
+    /// The plan; with --verify all plans if left out
     #[arg(required_unless_present = "verify")]
     pub plan: Option<String>,
     /// Decide every command again with this version, and name the first decision that differs from the log

@@ -4,18 +4,11 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use crewlog_mq::{AggregateName, Position, Query, Timestamp};
-use crewlog_planner::event::{Order, Profile, Setting};
 use crewlog_planner::parse::Format;
-use crewlog_planner::plan::{FailurePolicy, NodeKind};
 use crewlog_planner::planner::is_checkpoint_name;
-use crewlog_planner::priority;
 use crewlog_planner::protocol::AgentType;
-use crewlog_planner::text::length_ms;
 
-const POLICIES: [FailurePolicy; 4] =
-    [FailurePolicy::SkipDependants, FailurePolicy::Continue, FailurePolicy::Stop, FailurePolicy::Ask];
-pub(super) const ORDERS: [(&str, Order); 2] = [("place", Order::Place), ("critical-path", Order::CriticalPath)];
-pub(super) const PROFILES: [(&str, Profile); 2] = [("coding", Profile::Coding), ("analysis", Profile::Analysis)];
+use crate::settings::millis;
 
 pub(super) fn one_of<T: Copy + Send + Sync + 'static>(
     values: impl IntoIterator<Item = (&'static str, T)>,
@@ -27,47 +20,12 @@ pub(super) fn one_of<T: Copy + Send + Sync + 'static>(
     })
 }
 
-pub(super) fn policy() -> impl TypedValueParser<Value = FailurePolicy> {
-    one_of(POLICIES.map(|policy| (policy.into(), policy)))
-}
-
 pub(super) fn format() -> impl TypedValueParser<Value = Format> {
     one_of(Format::ALL.iter().map(|format| (format.into(), *format)))
 }
 
 pub(super) fn agent() -> impl TypedValueParser<Value = AgentType> {
     one_of(AgentType::ALL.map(|agent| (agent.as_str(), agent)))
-}
-
-/// A kind of task, by its name in any case.
-pub(super) fn kind(typed: &str) -> Result<NodeKind, String> {
-    let known = NodeKind::ALL.iter().copied();
-    known
-        .clone()
-        .find(|kind| kind.as_str().eq_ignore_ascii_case(typed))
-        .ok_or_else(|| format!("there is no such kind: {}", known.map(NodeKind::as_str).collect::<Vec<_>>().join(", ")))
-}
-
-/// A limit on the parallelism of a kind, or of an assignee; an empty number removes it.
-pub(super) fn limit(typed: &str) -> Result<Setting, String> {
-    let (name, n) = typed.split_once('=').ok_or("write KIND=N or @NAME=N; `KIND=` or `@NAME=` removes the limit")?;
-    let n = match n {
-        "" => None,
-        n => Some(n.parse().map_err(|error| format!("{n:?}: {error}"))?),
-    };
-    match name.strip_prefix('@') {
-        Some(name) => Ok(Setting::ParallelismOfExecutor(name.to_owned(), n)),
-        None => Ok(Setting::ParallelismOfKind(kind(name)?, n)),
-    }
-}
-
-/// A word for a priority; an empty one removes the priority.
-pub(super) fn urgency(typed: &str) -> Result<String, String> {
-    if typed.is_empty() || priority::known_rank(typed).is_some() {
-        return Ok(typed.to_owned());
-    }
-    let known = priority::words().collect::<Vec<_>>().join(", ");
-    Err(format!("there is no such priority: {known}; an empty one removes it"))
 }
 
 /// From 1 to 1000 tasks at once.
@@ -92,6 +50,58 @@ pub(super) fn at(typed: &str) -> Result<At, String> {
         Ok(at @ 1..) => Ok(At::Position(at)),
         Err(_) if is_checkpoint_name(typed) => Ok(At::Checkpoint(typed.to_owned())),
         Ok(_) | Err(_) => Err("it is neither a position of the log, 1 or more, nor the name of a checkpoint".into()),
+    }
+}
+
+/// Where a fork begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ForkAt {
+    At(At),
+    /// Right before the first failure.
+    Failure,
+    /// Right after the first dispatch of this task.
+    Before(String),
+}
+
+pub(super) fn fork_at(typed: &str) -> Result<ForkAt, String> {
+    match typed.strip_prefix("before:") {
+        Some(task) if !task.is_empty() => Ok(ForkAt::Before(task.to_owned())),
+        None if typed == "failure" => Ok(ForkAt::Failure),
+        None => at(typed).map(ForkAt::At),
+        Some(_) => Err("write before:TASK, with the number or label of a task".into()),
+    }
+}
+
+/// A plan, or a task or question of it: `PLAN`, `PLAN/TASK`, `PLAN/QUESTION`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Address {
+    pub plan: String,
+    pub part: Option<String>,
+}
+
+pub(super) fn address(typed: &str) -> Result<Address, String> {
+    let (plan, part) = typed.split_once('/').map_or((typed, None), |(plan, part)| (plan, Some(part)));
+    if plan.is_empty() || part == Some("") {
+        return Err(
+            "write PLAN, PLAN/TASK or PLAN/QUESTION: `crewlog ls` lists the plans, `crewlog show PLAN` the rest".into(),
+        );
+    }
+    Ok(Address { plan: plan.to_owned(), part: part.map(str::to_owned) })
+}
+
+/// A task or a question of a plan: `PLAN/TASK`, `PLAN/QUESTION`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InPlan {
+    pub plan: String,
+    pub name: String,
+}
+
+pub(super) fn in_plan(typed: &str) -> Result<InPlan, String> {
+    match address(typed)? {
+        Address { plan, part: Some(name) } => Ok(InPlan { plan, name }),
+        Address { plan, part: None } => {
+            Err(format!("it names no task or question: write {plan}/NAME; `crewlog show {plan}` lists them"))
+        }
     }
 }
 
@@ -144,23 +154,7 @@ pub(super) fn aggregate(typed: &str) -> Result<AggregateName, String> {
     }
 }
 
-/// A cost in millionths: `2`, `2.50`.
-pub(super) fn micros(typed: &str) -> Result<u64, String> {
-    let wrong = || "it is no cost: write it like 2 or 2.50".to_owned();
-    let (whole, part) = typed.split_once('.').unwrap_or((typed, ""));
-    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    if whole.is_empty() || part.len() > 6 || !is_number(whole) || !is_number(part) {
-        return Err(wrong());
-    }
-    format!("{whole}{part:0<6}").parse().map_err(|_| wrong())
-}
-
 /// A duration, as in a plan.
 pub fn duration(typed: &str) -> Result<Duration, String> {
     millis(typed).map(Duration::from_millis)
-}
-
-pub(super) fn millis(typed: &str) -> Result<u64, String> {
-    let wrong = "it is no duration: write a number above 0 with its unit: 500ms, 30s, 10m, 2h or 1d";
-    length_ms(typed).ok_or_else(|| wrong.to_owned())
 }

@@ -4,6 +4,5 @@ pub mod facts;
 pub mod inbox;
 pub mod session;
 pub mod verbs;
-pub mod views;
 pub mod why;
 pub mod worktree;

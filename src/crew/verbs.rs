@@ -1,4 +1,4 @@
-//! `agents`, `leases`, `send`, `answer` of an agent's question: the crew of the project, and what a person does about it.
+//! `agents`, `leases`, `stats`, `send`, `answer` of an agent's question.
 
 use std::path::Path;
 
@@ -6,13 +6,16 @@ use crewlog_mq::Position;
 use crewlog_planner::crew::asks::Answer as Said;
 use crewlog_planner::crew::messages::{Message, Sender};
 use crewlog_planner::crew::target::Target;
+use futures::future::OptionFuture;
 use serde_json::json;
 
 use super::session::{open, views};
 use super::worktree::Worktree;
 use super::{facts, inbox, why};
-use crate::cli::{Answer, Crew, Leases, Send};
+use crate::cli::{Address, Answer, Crew, Leases, Send};
+use crate::executors;
 use crate::failure::{Code, Failure};
+use crate::queries::find_plan;
 use crate::session::Session;
 
 /// The fields of an agent in the text of a list: its heading, and the lines below.
@@ -24,7 +27,13 @@ const LEASE: ([&str; 2], [&str; 7]) =
 
 pub async fn obey(session: &Session, command: Crew) -> Result<Code, Failure> {
     match command {
-        Crew::Agents { all, at } => agents(session, all, at.at).await,
+        Crew::Agents { configured: true, .. } => executors::list(session),
+        Crew::Agents { all, at, configured: false } => {
+            let as_of = views(session).await?.as_of(at.at).await?;
+            let shown = as_of.agents(all).await?;
+            facts::print_list(session, "agents", json!({ "at": as_of.at }), &shown, &AGENT.0, &AGENT.1)
+        }
+        Crew::Leases(args) if args.conflicts => conflicts(session, args).await,
         Crew::Leases(args) if args.force.is_empty() => leases(session, args).await,
         Crew::Leases(args) => force(session, args).await,
         Crew::Send(args) => send(session, args).await,
@@ -33,17 +42,25 @@ pub async fn obey(session: &Session, command: Crew) -> Result<Code, Failure> {
     }
 }
 
-async fn agents(session: &Session, all: bool, at: Option<Position>) -> Result<Code, Failure> {
-    let as_of = views(session).await?.as_of(at).await?;
-    let shown = as_of.agents(all).await?;
-    facts::print_list(session, "agents", json!({ "at": as_of.at }), &shown, &AGENT.0, &AGENT.1)
-}
-
 async fn leases(session: &Session, args: Leases) -> Result<Code, Failure> {
     let as_of = views(session).await?.as_of(args.at.at).await?;
     let wanted = args.path.map(|path| target(session, &path)).transpose()?;
     let shown = as_of.leases(|_, target, _| wanted.as_ref().is_none_or(|wanted| wanted.overlaps(target))).await?;
     facts::print_list(session, "leases", json!({ "at": as_of.at }), &shown, &LEASE.0, &LEASE.1)
+}
+
+pub async fn stats(session: &Session, project: Option<String>, at: Option<Position>) -> Result<Code, Failure> {
+    let as_of = views(session).await?.as_of(at).await?;
+    let projects = as_of.statistics(project).await?;
+    facts::print_list(session, "projects", json!({ "at": as_of.at }), &projects, &["project"], &[])
+}
+
+async fn conflicts(session: &Session, args: Leases) -> Result<Code, Failure> {
+    let as_of = views(session).await?.as_of(args.at.at).await?;
+    let plan =
+        OptionFuture::from(args.plan.map(async |plan| find_plan(as_of.store(), &plan).await)).await.transpose()?;
+    let found = as_of.conflicts(plan.as_deref(), args.all).await?;
+    facts::print_list(session, "conflicts", json!({ "at": as_of.at }), &found, &["pattern"], &[])
 }
 
 /// A path of the working directory as leases name it.
@@ -75,16 +92,16 @@ async fn send(session: &Session, args: Send) -> Result<Code, Failure> {
     session.print_done(&format!("message {message} to {names}"), &json!({ "message": message, "to": to }))
 }
 
-/// The number of an agent's question, if the answer is to one: `answer a12 TEXT`.
-pub fn number_of(answer: &Answer) -> Option<u64> {
-    answer.plan.strip_prefix('a').filter(|_| answer.text.is_none()).and_then(|number| number.parse().ok())
+/// The number of an agent's question: `a12`.
+pub fn number_of(question: &Address) -> Option<u64> {
+    question.plan.strip_prefix('a').filter(|_| question.part.is_none())?.parse().ok()
 }
 
 /// `answer` of an agent's question.
 pub async fn answer(session: &Session, number: u64, answer: Answer) -> Result<Code, Failure> {
     let is_granted = if answer.no { Some(false) } else { session.yes.then_some(true) };
     let decided = is_granted.map(|granted| if granted { "yes" } else { "no" }.to_owned());
-    let text = answer.question.or(decided).unwrap_or_default();
+    let text = answer.text.or(decided).unwrap_or_default();
     let crew = open(session).await?;
     crew.answer(number, Said { by: session.person(), text, is_granted }).await?;
     session.print_done(&format!("a{number} is answered"), &json!({ "ask": format!("a{number}") }))

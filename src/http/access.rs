@@ -55,7 +55,7 @@ impl Caller {
         }
         let scope: &str = scope.into();
         let problem = Problem::new(StatusCode::FORBIDDEN, format!("this token does not have the scope {scope}"));
-        Err(problem.hint(format!("crewlog tokens add NAME --scope {scope} makes one")))
+        Err(problem.hint(format!("crewlog serve tokens add NAME --scope {scope} makes one")))
     }
 
     /// Its name, as events name a person.
@@ -228,7 +228,7 @@ fn add(session: &Session, name: &str, mut scopes: Vec<Scope>) -> Result<Code, Fa
     change(&file, |tokens| {
         if tokens.iter().any(|token| token.name == name) {
             return Err(Failure::new(Code::Conflict, format!("there is a token {name} already"))
-                .hint(session.command(&format!("tokens revoke {name}"))));
+                .hint(session.command(&format!("serve tokens revoke {name}"))));
         }
         if tokens.len() >= TOKENS_MAX {
             return Err(Failure::new(Code::Conflict, format!("there are {TOKENS_MAX} tokens, the most")));
@@ -248,7 +248,7 @@ fn revoke(session: &Session, name: &str) -> Result<Code, Failure> {
         let n_before = tokens.len();
         tokens.retain(|token| token.name != name);
         let missing = || Failure::new(Code::Nothing, format!("there is no token {name:?}"));
-        if tokens.len() < n_before { Ok(()) } else { Err(missing().hint(session.command("tokens"))) }
+        if tokens.len() < n_before { Ok(()) } else { Err(missing().hint(session.command("serve tokens"))) }
     })?;
     session.print_done(&format!("{name} is revoked"), &serde_json::json!({ "revoked": name }))
 }

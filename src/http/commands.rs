@@ -40,7 +40,7 @@ pub struct Spec {
     about: &'static str,
 }
 
-/// Leaves the tasks of a plan to workers. Of one task `resume` starts nothing anyway.
+/// Leaves the tasks of a plan to workers.
 const DETACH: &str = "--detach";
 
 const fn spec(name: &'static str, words: &'static [&'static str]) -> Spec {
@@ -48,45 +48,24 @@ const fn spec(name: &'static str, words: &'static [&'static str]) -> Spec {
 }
 
 /// The commands, by name.
-pub static SPECS: [Spec; 17] = [
+pub static SPECS: [Spec; 19] = [
     Spec { scope: Scope::Operator, ..spec("answer", &["answer"]) },
-    spec("ask", &["ask"]),
-    Spec { scope: Scope::Operator, ..spec("withdraw", &["withdraw"]) },
-    spec("done", &["done"]),
-    spec("fail", &["fail"]),
     spec("cancel", &["cancel"]),
     spec("pause", &["pause"]),
-    Spec { fields: &["plan", "task"], ..spec("resume", &["resume", DETACH]) },
+    Spec { fields: &["target"], needs: &["target"], ..spec("resume", &["resume", DETACH]) },
     spec("retry", &["retry"]),
-    spec("amend", &["amend"]),
-    spec("set", &["set"]),
-    spec("task-add", &["task", "add"]),
-    spec("checkpoint", &["checkpoint"]),
-    Spec {
-        fields: &[
-            "plan",
-            "at",
-            "before",
-            "before_failure",
-            "reason",
-            "parallelism",
-            "add",
-            "after",
-            "add_before",
-            "edit",
-            "description",
-            "command",
-            "skip",
-            "reorder",
-            "deadline",
-            "on_failure",
-            "budget_tokens",
-            "budget_cost",
-            "budget_time",
-        ],
-        ..spec("fork", &["fork"])
-    },
+    spec("fork", &["fork"]),
     spec("send", &["send"]),
+    spec("plan-set", &["plan", "set"]),
+    Spec { needs: &["name"], ..spec("plan-checkpoint", &["plan", "checkpoint"]) },
+    spec("task-add", &["task", "add"]),
+    spec("task-edit", &["task", "edit"]),
+    spec("task-skip", &["task", "skip"]),
+    spec("task-move", &["task", "move"]),
+    spec("task-done", &["task", "done"]),
+    spec("task-fail", &["task", "fail"]),
+    spec("task-ask", &["task", "ask"]),
+    Spec { scope: Scope::Operator, ..spec("task-withdraw", &["task", "withdraw"]) },
     Spec {
         fields: &["force", "reason"],
         needs: &["force", "reason"],
@@ -95,7 +74,7 @@ pub static SPECS: [Spec; 17] = [
         ..spec("end-leases", &["leases"])
     },
     Spec {
-        fields: &["format", "parallel", "on_failure", "deadline", "budget_tokens", "budget_cost", "budget_time"],
+        fields: &["format", "parallel", "set"],
         reads_text: true,
         ..spec("run", &["run", DETACH, "--no-model", "-"])
     },
@@ -156,9 +135,7 @@ impl Spec {
 
     /// The words of the command line.
     fn words(&self, fields: &Map<String, Value>) -> Result<Vec<String>, Problem> {
-        let is_meant = |word: &&&str| **word != DETACH || !fields.contains_key("task");
-        let own = self.words.iter().filter(is_meant);
-        let mut words: Vec<String> = ["crewlog"].iter().chain(own).map(|word| (*word).to_owned()).collect();
+        let mut words: Vec<String> = ["crewlog"].iter().chain(self.words).map(|word| (*word).to_owned()).collect();
         let mut known: Vec<&str> = vec!["yes"];
         if self.reads_text {
             known.push(TEXT);

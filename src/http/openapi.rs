@@ -30,7 +30,7 @@ pub fn document(views: OpenApi) -> Value {
         "description": "What a crew of coding agents does on its log, now or as of any position, and the commands of a person to it.",
     });
     document["components"]["securitySchemes"] =
-        json!({ "token": { "type": "http", "scheme": "bearer", "description": "crewlog tokens add NAME" } });
+        json!({ "token": { "type": "http", "scheme": "bearer", "description": "crewlog serve tokens add NAME" } });
     document["security"] = json!([{ "token": [] }]);
     for spec in &SPECS {
         document["paths"][format!("/api/commands/{}", spec.name)]["post"] = command(spec);

@@ -106,17 +106,17 @@ pub fn top(look: &Look<'_>) -> Markup {
 
 /// The forms for commands to the whole plan.
 fn changes(look: &Look<'_>, id: &str) -> Vec<Form> {
-    let form = |command| look.form(command, vec![("plan", id.to_owned())]);
+    let form = |command, field| look.form(command, vec![(field, id.to_owned())]);
     let mut forms = Vec::new();
     if let Some(plan) = look.plan.as_ref().filter(|plan| plan.is_open()) {
-        forms.push(form("task-add").required("text", "a task to add").button("Add"));
+        forms.push(form("task-add", "plan").required("text", "a task to add").button("Add"));
         forms.push(match plan.shown.status {
-            "Paused" => form("resume").button("Resume the plan"),
-            _running => form("pause").required("reason", "why").button("Pause"),
+            "Paused" => form("resume", "target").button("Resume the plan"),
+            _running => form("pause", "target").required("reason", "why").button("Pause"),
         });
-        forms.push(form("cancel").required("reason", "why").button("Cancel the plan"));
+        forms.push(form("cancel", "target").required("reason", "why").button("Cancel the plan"));
     }
-    forms.push(form("checkpoint").required("name", "a name for this moment").button("Checkpoint"));
+    forms.push(form("plan-checkpoint", "plan").required("name", "a name for this moment").button("Checkpoint"));
     forms
 }
 

@@ -95,7 +95,7 @@ async fn task(look: &Look<'_>, plan: &Chosen, name: &str) -> Result<Markup, Fail
     let mut commands = vec![format!("show {} --at {}", shell_word(&plan.id), look.shown.at)];
     let mut has_prompt = task.command.is_none() && task.kind != "Clarification" && task.attempts > 0;
     if has_prompt {
-        commands.push(format!("show {} {} --prompt", shell_word(&plan.id), shell_word(&name)));
+        commands.push(format!("show {} --prompt", shell_word(&format!("{}/{name}", plan.id))));
     }
     if has_prompt && look.asked.is("prompt", "1") {
         has_prompt = false;
@@ -159,20 +159,20 @@ fn facts(look: &Look<'_>, plan: &Chosen, task: &TaskShown, stage: Stage) -> Vec<
 
 /// The commands for a task.
 fn task_forms(look: &Look<'_>, plan: &Chosen, task: &TaskShown, stage: Stage) -> Vec<Form> {
-    let form = |command| look.form(command, vec![("plan", plan.id.clone()), ("task", task.id.clone())]);
+    let form = |command, field| look.form(command, vec![(field, format!("{}/{}", plan.id, task.id))]);
     match stage {
         _ended if !plan.is_open() => vec![],
         Stage::Done | Stage::Skipped => vec![],
-        Stage::Failed => vec![form("retry").button("Retry").primary()],
+        Stage::Failed => vec![form("retry", "target").button("Retry").primary()],
         Stage::Running | Stage::Retrying | Stage::Queued | Stage::Waiting | Stage::Planned => {
-            let done = form("done").required("result", "the result").button("Done");
-            let failed = form("fail").required("error", "what went wrong").button("Failed");
+            let done = form("task-done", "task").required("result", "the result").button("Done");
+            let failed = form("task-fail", "task").required("error", "what went wrong").button("Failed");
             let mut forms = if stage == Stage::Planned { vec![] } else { vec![done, failed] };
             forms.push(match task.is_paused {
-                true => form("resume").button("Resume"),
-                false => form("pause").required("reason", "why").button("Pause"),
+                true => form("resume", "target").button("Resume"),
+                false => form("pause", "target").required("reason", "why").button("Pause"),
             });
-            forms.push(form("cancel").required("reason", "why").button("Cancel"));
+            forms.push(form("cancel", "target").required("reason", "why").button("Cancel"));
             forms
         }
     }

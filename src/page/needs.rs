@@ -38,7 +38,7 @@ fn title(look: &Look<'_>, need: &NeedView) -> (&'static str, String) {
         Kind::Permission => ("permission", format!("{from} asks for permission")),
         Kind::Question => (
             "question",
-            format!("{} · {from} asks", need.id.rsplit_once(' ').map_or(&*need.id, |(_, question)| question)),
+            format!("{} · {from} asks", need.id.rsplit_once('/').map_or(&*need.id, |(_, question)| question)),
         ),
         Kind::Failure => ("failure", format!("{from}: what now?")),
         Kind::Parked => ("parked", format!("{} is parked", look.name_of_task(&need.id))),
@@ -55,41 +55,27 @@ fn held_up(look: &Look<'_>, need: &NeedView) -> String {
 
 /// The forms that settle it.
 async fn forms(look: &Look<'_>, need: &NeedView) -> Result<Vec<Form>, Failure> {
-    let of_plan = |command| look.form(command, vec![("plan", need.id.clone())]);
-    let of_task = |command, plan: &str, task: &str| {
-        look.form(command, vec![("plan", plan.to_owned()), ("task", task.to_owned())])
-    };
+    let to = |command, target: &str| look.form(command, vec![("target", target.to_owned())]);
+    let answer = || look.form("answer", vec![("question", need.id.clone())]);
     let form = match need.kind {
-        Kind::Permission => {
-            Some(of_plan("answer").choice("yes", "true", "Allow").primary().choice("no", "true", "Refuse"))
-        }
+        Kind::Permission => Some(answer().choice("yes", "true", "Allow").primary().choice("no", "true", "Refuse")),
         Kind::Question | Kind::Failure => {
-            let answer = || match need.id.rsplit_once(' ') {
-                Some((plan, question)) => {
-                    look.form("answer", vec![("plan", plan.to_owned()), ("question", question.to_owned())])
-                }
-                None => of_plan("answer"),
-            };
             let choices = need.choices.iter().fold(answer(), |form, it| form.choice("text", it, &cut(it, 60)));
             let choices = (!need.choices.is_empty()).then_some(choices);
             let typed = answer().required("text", "answer").button("Answer").primary();
             let typed = (need.kind == Kind::Question).then_some(typed);
             return Ok(choices.into_iter().chain(typed).collect());
         }
-        Kind::Parked => {
-            let task = need.id.rsplit_once('/');
-            task.map(|(plan, task)| of_task("resume", plan, task).button("Continue").primary())
-        }
+        Kind::Parked => Some(to("resume", &need.id).button("Continue").primary()),
         Kind::Stopped => {
             let view = &look.shown.track(&need.id).await?.view;
             let task = view.state().stopped_by.and_then(|task| name_of(view, task));
-            task.map(|task| of_task("retry", &need.id, &task).button(&format!("Retry {task}")).primary())
+            task.map(|task| to("retry", &format!("{}/{task}", need.id)).button(&format!("Retry {task}")).primary())
         }
-        Kind::Paused => Some(of_plan("resume").button("Resume").primary()),
-        Kind::Conflict => need.holds_up.first().and_then(|newcomer| {
-            let (plan, task) = newcomer.rsplit_once('/')?;
+        Kind::Paused => Some(to("resume", &need.id).button("Resume").primary()),
+        Kind::Conflict => need.holds_up.first().map(|newcomer| {
             let label = format!("Cancel {}", look.name_of_task(newcomer));
-            Some(of_task("cancel", plan, task).required("reason", "why").button(&label))
+            to("cancel", newcomer).required("reason", "why").button(&label)
         }),
         Kind::Overdue => {
             let form = look.form("send", vec![("to", need.from.clone())]);

@@ -134,9 +134,9 @@ fn shown() -> Shown {
         time: Timestamp(60_000_000),
         needs: vec![
             need(Kind::Permission, "a1", "ann", "may I drop the table?", &["answer a1 --yes", "answer a1 --no"]),
-            need(Kind::Question, "p q1", "p", "Which colour is it?", &["answer p q1 \"...\""]),
+            need(Kind::Question, "p/q1", "p", "Which colour is it?", &["answer p/q1 \"...\""]),
             need(Kind::Paused, "it's", "it's", "it is paused", &[r"resume 'it'\''s'"]),
-            need(Kind::Conflict, "4", "ann, bob", "they work on **", &["conflicts", "cancel p 2"]),
+            need(Kind::Conflict, "4", "ann, bob", "they work on **", &["leases --conflicts", "cancel p/2"]),
         ],
         plans: vec![plan("p", "Running", Some([1, 0, 0, 2, 0, 0, 0, 0])), plan("old", "Failed", None)],
         plan: Some("p".into()),
@@ -238,10 +238,10 @@ fn large_terminal_shows_all_panels() {
 fn typed_answer_is_sent() {
     let mut state = live();
     assert_eq!(press(&mut state, "j\n"), []);
-    check_in_order(&drawn(&state, 80, 24), &["Which colour is it?", "p q1", "answer>"]);
+    check_in_order(&drawn(&state, 80, 24), &["Which colour is it?", "p/q1", "answer>"]);
     assert_eq!(press(&mut state, "deep q"), [], "keys are text");
     check_in_order(&drawn(&state, 80, 24), &["answer> deep q"]);
-    assert_eq!(press(&mut state, "\n"), performs(&["answer", "--", "p", "q1", "deep q"], false));
+    assert_eq!(press(&mut state, "\n"), performs(&["answer", "--", "p/q1", "deep q"], false));
     state.update(Event::Performed("error: it is answered".into()));
     check_in_order(&drawn(&state, 80, 24), &["Needs you", "error: it is answered"]);
     assert_eq!(press(&mut state, "\n\n"), [], "an empty answer is not sent");
@@ -262,7 +262,7 @@ fn listed_command_runs_after_a_line_that_shows_it() {
     check_in_order(&drawn(&state, 80, 24), &["y runs it", r"run: crewlog resume --detach 'it'\''s'"]);
     assert_eq!(press(&mut state, "ny"), [], "it was left");
     assert_eq!(press(&mut state, "\ny"), performs(&["resume", "--detach", "--", "it's"], false));
-    assert_eq!(press(&mut state, "j\ny"), performs(&["cancel", "--", "p", "2"], false));
+    assert_eq!(press(&mut state, "j\ny"), performs(&["cancel", "--", "p/2"], false));
 }
 
 #[test]
@@ -334,7 +334,7 @@ fn chosen_row_stays_chosen_as_lists_change() {
     let asked = state.asked.clone();
     state.update(Event::Loaded(asked, Box::new(changed)));
     check_in_order(&drawn(&state, 80, 24), &["> question"]);
-    assert_eq!(press(&mut state, "\nx\n"), performs(&["answer", "--", "p", "q1", "x"], false));
+    assert_eq!(press(&mut state, "\nx\n"), performs(&["answer", "--", "p/q1", "x"], false));
     press(&mut state, "6");
     check_in_order(&drawn(&state, 80, 24), &["> 11 "]);
 }

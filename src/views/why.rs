@@ -36,7 +36,8 @@ impl AsOf {
         let Some(task) = tasks.iter().find(|task| task.id == what) else { return Ok(None) };
         let TaskSummary { id, title, state, assignee, priority, files, depends_on, step, next_step } = task;
         let parked = (*state == TaskState::Parked).then(|| id.rsplit_once('/')).flatten();
-        let settled_by = parked.map(|(plan, name)| command(&format!("resume {} {name}", shell_word(plan))));
+        let settled_by =
+            parked.map(|(plan, name)| command(&format!("resume {}", shell_word(&format!("{plan}/{name}")))));
         Ok(Some(json!({
             "at": self.at, "task": id, "title": title, "state": state, "assignee": assignee, "priority": priority,
             "files": files, "depends_on": depends_on, "step": step, "next_step": next_step, "settled_by": settled_by,

@@ -80,7 +80,7 @@ fn a_question_is_answered_in_place() {
     let scene = Scene::with_repository();
     scene.run(&["task", "add", "Choose a name", "--new"]).expect(0);
     scene.run(&["task", "add", "Use the name", "--after", "1"]).expect(0);
-    scene.run(&["ask", "backlog", "2", "Which name?"]).expect(0);
+    scene.run(&["task", "ask", "backlog/2", "Which name?"]).expect(0);
     let served = Served::on(scene);
     let page = served.open();
     waits_for(&page, "[data-kind='question']");
@@ -190,7 +190,7 @@ fn a_page_that_lost_its_connection_comes_back_and_has_missed_nothing() {
     page.wait_for("document.querySelector('.live')", DEADLINE);
     proxy.cut();
     page.wait_for("!document.querySelector('#lost').hidden", DEADLINE);
-    served.scene.run(&["done", "backlog", "1"]).expect(0);
+    served.scene.run(&["task", "done", "backlog/1"]).expect(0);
     served.scene.run(&["task", "add", "Two"]).expect(0);
     proxy.join();
     waits_for(&page, "[data-task='2']");
@@ -207,8 +207,8 @@ fn hostile_texts_are_harmless_everywhere() {
     scene.write("long.md", format!("# {hostile}\n1. {hostile} {}\n2. After it\n", "long ".repeat(200_000)));
     let made = scene.run(&["run", "long.md", "--detach", "--yes", "-q", "-o", "json"]).expect(0).json();
     let plan = made["plan"].as_str().unwrap().to_owned();
-    scene.run(&["ask", &plan, "2", &hostile]).expect(0);
-    scene.run(&["fail", &plan, "1", &format!("{hostile} {}", "x".repeat(30_000))]).expect(0);
+    scene.run(&["task", "ask", &format!("{plan}/2"), &hostile]).expect(0);
+    scene.run(&["task", "fail", &format!("{plan}/1"), &format!("{hostile} {}", "x".repeat(30_000))]).expect(0);
     let served = Served::on(scene);
     let page = served.open();
     for rest in [

@@ -37,8 +37,8 @@ fn an_agent_asks_a_person_and_continues_with_the_answer() {
     let asks = "case $told in *\"-> red\"*) echo \"painted red\" ;; *) echo hm; echo 'QUESTION: Which colour?' ;; esac";
     agent(&scene, "painter", asks);
     let (plan, ran) = scene.plan("1. Paint the door\n2. Run `echo end`\n");
-    ran.expect(5).says(&["Which colour?", &format!("crewlog answer {plan} q1")]);
-    scene.run(&["answer", &plan, "q1", "red"]).expect(0);
+    ran.expect(5).says(&["Which colour?", &format!("crewlog answer {plan}/q1")]);
+    scene.run(&["answer", &format!("{plan}/q1"), "red"]).expect(0);
     scene.run(&["resume", &plan]).expect(0);
     let shown = scene.show(&plan);
     assert_eq!(shown["tasks"][0]["result"], "painted red");
@@ -63,7 +63,7 @@ fn an_assigned_task_goes_to_its_agent_or_to_a_person_if_the_agent_is_unknown() {
     agent(&scene, "first", "echo first");
     agent(&scene, "second", "echo second");
     let (plan, ran) = scene.plan("- Look at the door\n- Look at the wall @second\n- Look at the roof @ana\n");
-    ran.expect(5).says(&[&format!("crewlog done {plan} 3"), "task 3 waits for you"]);
+    ran.expect(5).says(&[&format!("crewlog task done {plan}/3"), "task 3 waits for you"]);
     let shown = scene.show(&plan);
     let results = [0, 1, 2].map(|task| shown["tasks"][task]["result"].clone());
     assert_eq!(results, ["first".into(), "second".into(), serde_json::Value::Null]);
@@ -110,9 +110,9 @@ fn a_task_interrupted_by_a_killed_worker_is_asked_about_and_not_rerun() {
     worker.finish();
     gate.wait_until_free();
     let ran = scene.run(&["work", "--until-idle"]).expect(5);
-    ran.says(&["It is not known whether task 1 did its work", &format!("crewlog answer {plan} q1")]);
+    ran.says(&["It is not known whether task 1 did its work", &format!("crewlog answer {plan}/q1")]);
     assert_eq!(scene.read("side"), "begun\n");
-    scene.run(&["answer", &plan, "q1", "done"]).expect(0);
+    scene.run(&["answer", &format!("{plan}/q1"), "done"]).expect(0);
     scene.run(&["work", "--until-idle"]).expect(0);
     assert_eq!(scene.read("side"), "begun\n");
     assert_eq!(scene.show(&plan)["status"], "Completed");
@@ -131,7 +131,7 @@ fn a_task_cancelled_after_its_holder_died_has_no_holder() {
     worker.signal(Signal::KILL);
     worker.finish();
     assert_eq!(scene.show(&plan)["status"], "Running");
-    scene.run(&["cancel", &plan, "1"]).expect(0);
+    scene.run(&["cancel", &format!("{plan}/1")]).expect(0);
     assert_eq!(scene.show(&plan)["status"], "Waiting", "only the question is open");
 }
 
@@ -145,12 +145,12 @@ fn a_person_takes_over_from_a_dead_worker_in_one_append() {
     let plan = scene.run(&["run", "plan.md", "--yes", "--detach"]).expect(0).stdout.trim().to_owned();
     let worker = scene.start(&["work"]);
     gate.wait();
-    scene.run(&["done", &plan, "1"]).expect(9).says(&["the task is held by painter@"]);
+    scene.run(&["task", "done", &format!("{plan}/1")]).expect(9).says(&["the task is held by painter@"]);
     worker.signal(Signal::KILL);
     worker.finish();
     gate.wait_until_free();
     // Its supervisor outlives the command for a moment.
-    let mut tries = std::iter::repeat_with(|| scene.run(&["done", &plan, "1", "by hand"])).take(100);
+    let mut tries = std::iter::repeat_with(|| scene.run(&["task", "done", &format!("{plan}/1"), "by hand"])).take(100);
     tries.find(|ran| ran.status.code() != Some(9)).expect("the supervisor ends").expect(0);
     assert_eq!(scene.events_of_type("TaskReleased"), Vec::<serde_json::Value>::new());
     let claims = scene.events_of_type("TaskClaimed");

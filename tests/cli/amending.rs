@@ -19,16 +19,18 @@ fn status(shown: &serde_json::Value, place: usize) -> &str {
 fn an_amended_plan_runs_in_its_new_form() {
     let scene = Scene::new();
     let plan = waiting(&scene);
-    let added = scene.run(&["amend", &plan, "--add", "- Run `echo d > d.txt`", "--after", "B", "--yes"]).expect(0);
+    let added =
+        scene.run(&["task", "add", "- Run `echo d > d.txt`", "--plan", &plan, "--after", "B", "--yes"]).expect(0);
     assert_eq!(added.stdout, format!("{plan}: task 4\n"));
-    let args = ["amend", &plan, "--edit", "B", "--command", "echo other > b.txt", "--priority", "high"];
+    let args = ["task", "edit", &format!("{plan}/B"), "command=echo other > b.txt", "priority=high"];
     scene.run(&args).expect(1).says(&["echo other > b.txt", "nothing was done", "say --yes"]);
     scene.run(&[&args[..], &["--yes"]].concat()).expect(0);
     // Unchanged commands need no new consent.
-    scene.run(&["amend", &plan, "--edit", "B", "--note", "soon"]).expect(0);
-    let skipped = scene.run(&["amend", &plan, "--skip", "C", "--reason", "not needed", "-o", "json"]).expect(0).json();
+    scene.run(&["task", "edit", &format!("{plan}/B"), "note=soon", "note=and well"]).expect(0);
+    let skipped =
+        scene.run(&["task", "skip", &format!("{plan}/C"), "--reason", "not needed", "-o", "json"]).expect(0).json();
     assert_eq!(skipped["tasks"], serde_json::json!([]));
-    scene.run(&["done", &plan, "A"]).expect(0);
+    scene.run(&["task", "done", &format!("{plan}/A")]).expect(0);
     scene.run(&["resume", &plan]).expect(0);
     let shown = scene.show(&plan);
     assert_eq!([0, 1, 2, 3].map(|place| status(&shown, place)), ["Completed", "Completed", "Skipped", "Completed"]);
@@ -44,38 +46,39 @@ fn an_amended_plan_runs_in_its_new_form() {
 fn an_impossible_amendment_is_refused_with_a_hint() {
     let scene = Scene::new();
     let plan = waiting(&scene);
-    let check = |args: &[&str], code: i32, says: &str| {
-        let refused = scene.run(&[&["amend", &plan], args].concat()).expect(code);
+    let check = |words: &[&str], task: &str, more: &[&str], code: i32, says: &str| {
+        let refused = scene.run(&[&["task"], words, &[&format!("{plan}/{task}")], more].concat()).expect(code);
         assert!(refused.stderr.contains(says), "{}", refused.stderr);
     };
-    check(&[], 2, "required");
-    check(&["--edit", "B"], 1, "no change of the task is given");
-    check(&["--reorder", "B", "--after", "C"], 3, "tasks wait for each other in a circle: B -> C -> B");
-    check(&["--edit", "A", "--description", "x"], 9, "task 1 is Running: to change it, cancel it");
-    check(&["--edit", "A", "--description", "x"], 9, "hint: task 1 is the one that is called A");
-    check(&["--skip", "Z"], 4, "has no task \"Z\"");
-    check(&["--add", "Run `echo x`"], 1, "then say --yes");
-    check(&["--edit", "B", "--priority", "weird"], 2, "no such priority: p0, critical, urgent");
-    // A text that looks like a file name is not a task if the file does not exist.
-    for path in ["missing-plan.md", "plans/next", "../plan.txt"] {
-        check(&["--add", path], 1, &format!("there is no file {path:?}"));
-    }
+    check(&["edit"], "B", &[], 2, "required");
+    check(&["move"], "B", &["--after", "C"], 3, "tasks wait for each other in a circle: B -> C -> B");
+    check(&["edit"], "A", &["text=x"], 9, "task 1 is Running: to change it, cancel it");
+    check(&["edit"], "A", &["text=x"], 9, "hint: task 1 is the one that is called A");
+    check(&["edit"], "B", &["colour=red"], 2, "a task has no field \"colour\": text, command, kind");
+    check(&["edit"], "B", &["kind=none"], 2, "a task always has a kind");
+    check(&["edit"], "B", &["label"], 2, "write KEY=VALUE");
+    check(&["edit"], "B", &["priority=weird"], 2, "there is no priority \"weird\": p0, critical, urgent");
+    check(&["skip"], "Z", &[], 4, "has no task \"Z\"");
+    scene.run(&["task", "skip", &plan]).expect(2).says(&[&format!("write {plan}/NAME")]);
+    scene.run(&["task", "add", "Run `echo x`", "--plan", &plan]).expect(1).says(&["then say --yes"]);
+    let (other, _) = scene.plan("- A: Paint the wall\n");
+    check(&["skip"], "B", &[&format!("{other}/A")], 1, "these are tasks of several plans");
     scene.run(&["cancel", &plan]).expect(0);
-    check(&["--skip", "B"], 9, "retry a task to open it again");
+    check(&["skip"], "B", &[], 9, "retry a task to open it again");
 }
 
 #[test]
 fn a_paused_task_waits_until_it_is_resumed() {
     let scene = Scene::new();
     let plan = waiting(&scene);
-    scene.run(&["pause", &plan, "B"]).expect(0);
-    scene.run(&["done", &plan, "A"]).expect(0);
+    scene.run(&["pause", &format!("{plan}/B")]).expect(0);
+    scene.run(&["task", "done", &format!("{plan}/A")]).expect(0);
     let waits = scene.run(&["resume", &plan]).expect(5);
     assert!(waits.stderr.contains("task B is paused"), "{}", waits.stderr);
     let shown = scene.show(&plan);
     assert_eq!((status(&shown, 1), &shown["tasks"][1]["is_paused"]), ("Planned", &true.into()));
     assert!(scene.run(&["show", &plan]).expect(0).stdout.contains("Planned (paused)"));
-    scene.run(&["resume", &plan, "B"]).expect(0);
+    scene.run(&["resume", &format!("{plan}/B")]).expect(0);
     assert_eq!(status(&scene.show(&plan), 1), "Running", "it is dispatched, and nothing here carried it out");
     scene.run(&["resume", &plan]).expect(0);
     let replayed = scene.run(&["replay", &plan]).expect(0).stdout;
@@ -87,21 +90,23 @@ fn changed_settings_take_effect_and_are_shown() {
     let scene = Scene::new();
     let plan = waiting(&scene);
     let args =
-        ["set", &plan, "--parallelism", "2", "--on-failure", "stop", "--limit", "analysis=1", "--limit", "@ann=3"];
+        ["plan", "set", &plan, "parallelism=2", "on-failure=stop", "parallelism.analysis=1", "parallelism.@ann=3"];
     let said = scene.run(&args).expect(0).stdout;
     let settings = "settings: parallelism 2, parallelism of Analysis 1, parallelism of @ann 3, on failure stop";
     assert!(said.contains(settings), "{said}");
     assert!(scene.run(&["show", &plan]).expect(0).stdout.contains(settings));
     assert_eq!(scene.show(&plan)["settings"][0], "parallelism 2");
-    scene.run(&["set", &plan, "--limit", "@ann=", "--parallelism", "4"]).expect(0);
+    scene.run(&["plan", "set", &plan, "parallelism.@ann=none", "parallelism=none"]).expect(0);
     let diff = scene.run(&["diff", &format!("{plan}@1"), &plan]).expect(0).stdout;
     assert!(diff.contains("plan settings: parallelism of Analysis 1, on failure stop"), "{diff}");
-    assert!(scene.run(&["set", &plan, "--parallelism", "0"]).expect(1).stderr.contains("must be from 1 to 1000"));
+    assert!(scene.run(&["plan", "set", &plan, "parallelism=0"]).expect(1).stderr.contains("must be from 1 to 1000"));
     // Costs are printed in the unit in which they were given.
-    let said = scene.run(&["set", &plan, "--budget-cost", "2.5"]).expect(0).stdout;
+    let said = scene.run(&["plan", "set", &plan, "budget.cost=2.5"]).expect(0).stdout;
     assert!(said.contains("at most a cost of 2.500000"), "{said}");
-    scene.run(&["set", &plan]).expect(2);
-    scene.run(&["set", &plan, "--limit", "dancing=1"]).expect(2);
+    scene.run(&["plan", "set", &plan]).expect(2);
+    scene.run(&["plan", "set", &plan, "parallelism.dancing=1"]).expect(2).says(&["no kind \"dancing\""]);
+    scene.run(&["plan", "set", &plan, "colour=red"]).expect(2).says(&["no setting \"colour\": parallelism, "]);
+    scene.run(&["plan", "set", &plan, "prompt.system=x"]).expect(1).says(&["are set when a plan is made"]);
 }
 
 #[test]
@@ -141,7 +146,7 @@ fn a_standing_plan_reports_failures_and_says_when_it_is_reopened() {
 fn a_mistyped_plan_name_creates_no_standing_plan() {
     let scene = Scene::new();
     let add = |words: &[&str]| scene.run(&[&["task", "add", "- Paint the door"], words].concat());
-    add(&["--plan", "chores"]).expect(4).says(&["no plan has the id \"chores\"", "--plan chores --new"]);
+    add(&["--plan", "chores"]).expect(4).says(&["no plan has \"chores\" in its id", "--plan chores --new"]);
     assert_eq!(add(&["--plan", "chores", "--new"]).expect(0).stdout, "chores: task 1\n");
     assert_eq!(add(&["--plan", "chores"]).expect(0).stdout, "chores: task 2\n");
     // A prefix of an id is enough, as everywhere.
@@ -167,9 +172,9 @@ fn a_run_follows_tasks_that_are_added_and_skipped() {
     running.stdout.until("\n");
     let listed = scene.run(&["ls", "-o", "json"]).expect(0).json();
     let plan = listed["plans"][0]["plan"].as_str().expect("an id").to_owned();
-    scene.run(&["amend", &plan, "--add", "Run `echo later > later.txt`", "--after", "A,B", "--yes"]).expect(0);
+    scene.run(&["task", "add", "Run `echo later > later.txt`", "--plan", &plan, "--after", "A,B", "--yes"]).expect(0);
     running.stderr.until("amended: 3");
-    scene.run(&["amend", &plan, "--skip", "B"]).expect(0);
+    scene.run(&["task", "skip", &format!("{plan}/B")]).expect(0);
     std::fs::write(scene.path("go"), "go\n").expect("the command reads it");
     let ran = running.finish().expect(0);
     assert!(ran.stderr.contains("2 completed, 1 skipped"), "{}", ran.stderr);
@@ -185,14 +190,14 @@ fn a_lower_limit_counts_claimed_tasks_alone() {
     scene.write("plan.md", "- Paint the door\n- Review the design\n- Run `echo a`\n- Run `echo b`\n");
     let run = ["run", "plan.md", "--parallel", "--yes", "--detach"];
     let plan = scene.run(&run).expect(0).stdout.trim().to_owned();
-    scene.run(&["set", &plan, "--parallelism", "1"]).expect(0);
+    scene.run(&["plan", "set", &plan, "parallelism=1"]).expect(0);
     let idle = scene.run(&["work", "--until-idle"]).expect(5);
     idle.says(&["task 1 waits for you"]);
     let shown = scene.show(&plan);
     let expected = ["Running", "Completed", "Completed", "Completed"];
     assert_eq!([0, 1, 2, 3].map(|place| status(&shown, place)), expected, "a task that nobody took holds up no other");
     assert_eq!(scene.events_of_type("TaskStarted").len(), 3);
-    scene.run(&["done", &plan, "1"]).expect(0);
+    scene.run(&["task", "done", &format!("{plan}/1")]).expect(0);
     scene.run(&["work", "--until-idle"]).expect(0);
 }
 
@@ -200,11 +205,11 @@ fn a_lower_limit_counts_claimed_tasks_alone() {
 fn changing_the_description_of_a_task_warns_that_its_command_stays() {
     let scene = Scene::new();
     let plan = waiting(&scene);
-    let edit = ["amend", &plan, "--edit", "B", "--description", "Paint it red", "--yes"];
+    let edit = ["task", "edit", &format!("{plan}/B"), "text=Paint it red", "--yes"];
     scene
         .run(&edit)
         .expect(0)
-        .says(&["task B still runs its command: echo b > b.txt", &format!("crewlog amend {plan} --edit B --command")]);
-    let both = scene.run(&[&edit[..], &["--command", "echo red"]].concat()).expect(0);
+        .says(&["task B still runs its command: echo b > b.txt", &format!("crewlog task edit {plan}/B command=...")]);
+    let both = scene.run(&[&edit[..], &["command=echo red"]].concat()).expect(0);
     assert!(!both.stderr.contains("still runs"), "{}", both.stderr);
 }

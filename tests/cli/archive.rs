@@ -16,7 +16,7 @@ use super::scene::{Ran, Running, Scene, named_pipe};
 /// A plan that asked, failed and was retried, up to where it waits for a person; its export and its id.
 fn lived(scene: &Scene) -> (String, String) {
     let (plan, _) = scene.plan("# Paint\n1. Which colour is it?\n2. Run `test -e fixed`\n3. Paint it\n");
-    scene.run(&["answer", &plan, "q1", "blue"]).expect(0);
+    scene.run(&["answer", &format!("{plan}/q1"), "blue"]).expect(0);
     scene.run(&["resume", &plan]).expect(100);
     scene.write("fixed", "");
     scene.run(&["retry", &plan]).expect(0);
@@ -106,7 +106,7 @@ fn an_exported_log_behaves_identically_elsewhere_at_every_position() {
         compare(&["replay", &plan, "--failure", "-o", form]);
         compare(&["diff", &format!("{plan}@1"), &plan, "-o", form]);
         compare(&["stats", "-o", form]);
-        compare(&["conflicts", "--all", "-o", form]);
+        compare(&["leases", "--conflicts", "--all", "-o", form]);
     }
     let n_events = here.events().len();
     assert!(n_events >= 18, "much has happened: {n_events}");
@@ -117,7 +117,7 @@ fn an_exported_log_behaves_identically_elsewhere_at_every_position() {
     }
     assert!(n_compared > 3 * n_events, "only {n_compared} had an answer");
     let after = |said: Ran| said.expect(0).json()["status"].clone();
-    let done = ["done", &plan, "3", "it is blue", "-o", "json"];
+    let done = ["task", "done", &format!("{plan}/3"), "it is blue", "-o", "json"];
     assert_eq!(after(here.run(&done)), after(elsewhere(&done)), "and it goes on");
     elsewhere(&["resume", &plan]).expect(0);
 }
@@ -127,7 +127,7 @@ fn repeating_an_import_adds_only_new_events() {
     let (here, there) = (Scene::new(), Scene::new());
     let (first, plan) = lived(&here);
     let n_first = first.lines().count() - 1;
-    here.run(&["done", &plan, "3"]).expect(0);
+    here.run(&["task", "done", &format!("{plan}/3")]).expect(0);
     let second = here.run(&["export"]).expect(0).stdout;
     let n_second = second.lines().count() - 1;
     for (export, added, known, head) in [
@@ -539,7 +539,7 @@ fn control_characters_in_an_imported_plan_id_are_escaped_and_quoted_in_hints() {
     for ran in &shown {
         assert!(!ran.stdout.contains('\u{1b}') && !ran.stderr.contains('\u{1b}'), "{ran:?}");
     }
-    assert!(shown[1].stdout.contains("crewlog answer 'x\\u{1b}[31m;id #' q1"), "{}", shown[1].stdout);
+    assert!(shown[1].stdout.contains("crewlog answer 'x\\u{1b}[31m;id #/q1'"), "{}", shown[1].stdout);
 }
 
 /// A clock that shows the last microsecond of the year 9999.

@@ -45,7 +45,7 @@ fn a_usage_error_exits_with_2() {
         &["show", "p", "--at", "0"],
         &["run", "plan.md", "--jobs", "0"],
         &["run", "plan.md", "--timeout", "0s"],
-        &["run", "plan.md", "--order", "sideways"],
+        &["run", "plan.md", "--set", "order=sideways"],
         &["ls", "-o", "xml"],
     ] {
         let ran = scene.run(words).expect(2);
@@ -59,7 +59,7 @@ fn a_usage_error_exits_with_2() {
 fn a_plan_keeps_the_token_budget_it_was_given() {
     let scene = Scene::new();
     scene.write("plan.md", "Run `echo ok`\n");
-    scene.run(&["run", "plan.md", "--yes", "--token-budget", "300"]).expect(0);
+    scene.run(&["run", "plan.md", "--yes", "--set", "prompt.tokens=300"]).expect(0);
     scene.run(&["run", "plan.md", "--yes"]).expect(0);
     let planned = scene.events_of_type("TasksPlanned");
     let budgets = planned.iter().map(|event| &event["config"]["token_budget"]).collect::<Vec<_>>();
@@ -95,12 +95,15 @@ fn a_reference_without_a_match_exits_with_4() {
     let scene = Scene::new();
     let (plan, _) = scene.plan("1. Run `echo ok`\n2. Which one is it?\n");
     let resume_hint = format!("the newest are {plan}");
-    for words in [&["show", "nope"] as &[&str], &["show", ""], &["resume", "nope"], &["events", "nope"]] {
-        scene.run(words).expect(4).says(&["no plan has the id", &resume_hint]);
+    for words in [&["show", "nope"] as &[&str], &["events", ""], &["resume", "nope"], &["events", "nope"]] {
+        scene.run(words).expect(4).says(&["in its id", &resume_hint]);
     }
-    scene.run(&["done", &plan, "9"]).expect(4).says(&["has no task \"9\"", &format!("crewlog show {plan}")]);
-    scene.run(&["cancel", &plan, "9"]).expect(4);
-    scene.run(&["answer", &plan, "q7", "x"]).expect(4).says(&["has no question \"q7\""]);
+    scene
+        .run(&["task", "done", &format!("{plan}/9")])
+        .expect(4)
+        .says(&["has no task \"9\"", &format!("crewlog show {plan}")]);
+    scene.run(&["cancel", &format!("{plan}/9")]).expect(4);
+    scene.run(&["answer", &format!("{plan}/q7"), "x"]).expect(4).says(&["has no question \"q7\""]);
     scene.run(&["events", "--type", "Nonsense"]).expect(4);
     scene.run(&["events", "--after", "1000"]).expect(4);
     assert_eq!(
@@ -111,18 +114,18 @@ fn a_reference_without_a_match_exits_with_4() {
     scene.run(&["show", &other, "--at", "1"]).expect(4).says(&["did not exist yet at position 1"]);
     let common = &plan[..3];
     assert!(other.starts_with(common), "both are named after the file");
-    scene.run(&["show", common]).expect(4).says(&["begins the ids of several plans", "write more of it"]);
+    scene.run(&["show", common]).expect(4).says(&["in their ids: ", "write more of the id"]);
 }
 
 #[test]
 fn a_plan_that_needs_a_person_exits_with_5_and_names_the_command() {
     let scene = Scene::new();
     let (plan, ran) = scene.plan("1. Which colour is it?\n2. Paint the wall\n3. Run `echo dry`\n");
-    ran.expect(5).says(&[&format!("crewlog answer {plan} q1"), &format!("crewlog resume {plan}")]);
-    scene.run(&["answer", &plan, "q1", "blue"]).expect(0).says(&[&format!("crewlog resume {plan}")]);
+    ran.expect(5).says(&[&format!("crewlog answer {plan}/q1"), &format!("crewlog resume {plan}")]);
+    scene.run(&["answer", &format!("{plan}/q1"), "blue"]).expect(0).says(&[&format!("crewlog resume {plan}")]);
     let ran = scene.run(&["resume", &plan]).expect(5);
-    ran.says(&["task 2 waits for you", &format!("crewlog done {plan} 2"), &format!("crewlog fail {plan} 2")]);
-    scene.run(&["done", &plan, "2", "it is blue now"]).expect(0);
+    ran.says(&["task 2 waits for you", &format!("crewlog task done {plan}/2"), &format!("crewlog task fail {plan}/2")]);
+    scene.run(&["task", "done", &format!("{plan}/2"), "it is blue now"]).expect(0);
     scene.run(&["resume", &plan]).expect(0);
     let shown = scene.show(&plan);
     let results = shown["tasks"].as_array().expect("tasks").iter().map(|task| task["result"].clone());
@@ -163,15 +166,15 @@ fn a_run_past_its_time_limit_exits_with_8_and_leaves_nothing_running() {
 fn a_late_conflicting_command_exits_with_9() {
     let scene = Scene::new();
     let (plan, _) = scene.plan("1. Which colour is it?\n2. Paint the wall\n3. Clean the brush\n");
-    scene.run(&["done", &plan, "3"]).expect(9).says(&["task 3 is Planned", "it is not its turn yet"]);
-    scene.run(&["answer", &plan, "q1", "blue"]).expect(0);
+    scene.run(&["task", "done", &format!("{plan}/3")]).expect(9).says(&["task 3 is Planned", "it is not its turn yet"]);
+    scene.run(&["answer", &format!("{plan}/q1"), "blue"]).expect(0);
     let n_events = scene.events().len();
-    scene.run(&["answer", &plan, "q1", "blue"]).expect(0);
-    scene.run(&["answer", &plan, "q1", "red"]).expect(9).says(&["it was answered \"blue\""]);
+    scene.run(&["answer", &format!("{plan}/q1"), "blue"]).expect(0);
+    scene.run(&["answer", &format!("{plan}/q1"), "red"]).expect(9).says(&["it was answered \"blue\""]);
     assert_eq!(scene.events().len(), n_events, "neither is appended");
-    scene.run(&["done", &plan, "2"]).expect(0);
-    scene.run(&["done", &plan, "2"]).expect(9).says(&["task 2 is Completed", "it is done already"]);
-    scene.run(&["fail", &plan, "2", "no"]).expect(9);
+    scene.run(&["task", "done", &format!("{plan}/2")]).expect(0);
+    scene.run(&["task", "done", &format!("{plan}/2")]).expect(9).says(&["task 2 is Completed", "it is done already"]);
+    scene.run(&["task", "fail", &format!("{plan}/2"), "no"]).expect(9);
 }
 
 #[test]
@@ -187,7 +190,7 @@ fn a_failed_task_exits_with_100_and_retry_reopens_it() {
     scene.run(&["retry", &plan]).expect(0);
     scene.run(&["resume", &plan]).expect(0);
     assert_eq!(scene.show(&plan)["status"], "Completed");
-    scene.run(&["retry", &plan, "1"]).expect(9).says(&["task 1 is Completed"]);
+    scene.run(&["retry", &format!("{plan}/1")]).expect(9).says(&["task 1 is Completed"]);
     scene.run(&["pause", &plan]).expect(9).says(&["the plan has ended"]);
     assert_eq!(scene.run(&["retry", &plan]).expect(0).stdout, "nothing to change\n");
 }

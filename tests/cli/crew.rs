@@ -42,10 +42,10 @@ fn two_that_meet(scene: &Scene) -> String {
 fn a_conflict_is_printed_with_its_holders_and_resolution() {
     let scene = Scene::new();
     let plan = two_that_meet(&scene);
-    assert_eq!(scene.run(&["conflicts"]).expect(0).stdout, "", "none is open");
-    let none = scene.run(&["conflicts", "-o", "json"]).expect(0).json();
+    assert_eq!(scene.run(&["leases", "--conflicts"]).expect(0).stdout, "", "none is open");
+    let none = scene.run(&["leases", "--conflicts", "-o", "json"]).expect(0).json();
     assert_eq!(none["conflicts"], Value::Array(Vec::new()));
-    let all = scene.run(&["conflicts", &plan, "--all", "-o", "json"]).expect(0).json();
+    let all = scene.run(&["leases", "--conflicts", "--plan", &plan, "--all", "-o", "json"]).expect(0).json();
     let found = &all["conflicts"][0];
     assert_eq!(keys(&all), keys(&form("`leases --conflicts`")), "{all:#}");
     assert_eq!(found["conflict"], 1);
@@ -60,20 +60,20 @@ fn a_conflict_is_printed_with_its_holders_and_resolution() {
 
     let position = found["position"].as_i64().expect("a position");
     let at = |position: i64| {
-        let shown = scene.run(&["conflicts", "--at", &position.to_string(), "-o", "json"]).expect(0).json();
+        let shown = scene.run(&["leases", "--conflicts", "--at", &position.to_string(), "-o", "json"]).expect(0).json();
         shown["conflicts"].as_array().expect("a list").len()
     };
     assert_eq!((at(position - 1), at(position)), (0, 1), "it is there from its position on");
     let resolved = found["resolved"]["position"].as_i64().expect("a position");
     assert_eq!((at(resolved - 1), at(resolved)), (1, 0));
-    let lines = scene.run(&["conflicts", "--all", "-o", "jsonl"]).expect(0).stdout;
+    let lines = scene.run(&["leases", "--conflicts", "--all", "-o", "jsonl"]).expect(0).stdout;
     assert_eq!(serde_json::from_str::<Value>(lines.trim()).expect("a line is JSON"), *found);
 
-    let text = scene.run(&["conflicts", "--all"]).expect(0).stdout;
+    let text = scene.run(&["leases", "--conflicts", "--all"]).expect(0).stdout;
     for part in ["shared.txt", "task: 1", "task: 2", "executor: shell@", "resolution: TaskCompleted", &plan] {
         assert!(text.contains(part), "{part} is not in:\n{text}");
     }
-    scene.run(&["conflicts", "nothing-like-it"]).expect(4);
+    scene.run(&["leases", "--conflicts", "--plan", "nothing-like-it"]).expect(4);
 }
 
 #[test]
@@ -120,10 +120,10 @@ fn a_fork_counts_the_tasks_its_parent_had_at_the_fork() {
     ran.expect(5);
     let at = scene.events().len().to_string();
     for _ in 0..3 {
-        scene.run(&["amend", &plan, "--add", "Run `true`", "--yes"]).expect(0);
+        scene.run(&["task", "add", "Run `true`", "--plan", &plan, "--yes"]).expect(0);
     }
     let finish = |plan: &str| {
-        scene.run(&["answer", plan, "q1", "blue"]).expect(0);
+        scene.run(&["answer", &format!("{plan}/q1"), "blue"]).expect(0);
         scene.run(&["resume", plan]).expect(0);
     };
     finish(&plan);
@@ -131,7 +131,7 @@ fn a_fork_counts_the_tasks_its_parent_had_at_the_fork() {
     scene.run(&["resume", &fork]).expect(5);
     let question =
         scene.show(&fork)["questions"].as_array().and_then(|asked| asked.last()).expect("it asks")["id"].clone();
-    scene.run(&["answer", &fork, question.as_str().expect("an id is text"), "red"]).expect(0);
+    scene.run(&["answer", &format!("{fork}/{}", question.as_str().expect("an id is text")), "red"]).expect(0);
     scene.run(&["resume", &fork]).expect(0);
     let stats = scene.run(&["stats", "-o", "json"]).expect(0).json();
     assert_eq!(stats["projects"][0]["mean_steps"], 3.5, "of five tasks and of two: {stats:#}");

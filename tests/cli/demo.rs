@@ -84,7 +84,9 @@ async fn each_event_of_the_day_decodes_and_the_log_verifies() {
     }
     scene.run(&["db", "check"]).expect(0);
     scene.run(&["replay", "--verify"]).expect(0);
-    for words in [&["ls"] as &[&str], &["agents"], &["leases"], &["inbox"], &["stats"], &["conflicts", "--all"]] {
+    for words in
+        [&["ls"] as &[&str], &["agents"], &["leases"], &["inbox"], &["stats"], &["leases", "--conflicts", "--all"]]
+    {
         let ran = scene.run(words).expect(0);
         assert_eq!(ran.stderr, "", "{words:?}: no event is passed over");
     }

@@ -81,10 +81,10 @@ fn the_program_prints_every_documented_example() {
     compare("graph", &scene.run(&["plan", "check", "chain.md", "-o", "json"]).expect(0).json()["graph"]);
     compare("init", &scene.run(&["init", "--no-hosts", "-o", "json"]).expect(0).json());
     let plan = scene.run(&["run", "plan.md", "--yes"]).expect(5).stdout.trim().to_owned();
-    compare("said", &scene.run(&["done", &plan, "1/2", "it is fine", "-o", "json"]).expect(0).json());
-    scene.run(&["answer", &plan, "q1", "1.2"]).expect(0);
+    compare("said", &scene.run(&["task", "done", &format!("{plan}/1/2"), "it is fine", "-o", "json"]).expect(0).json());
+    scene.run(&["answer", &format!("{plan}/q1"), "1.2"]).expect(0);
     scene.run(&["resume", &plan]).expect(5);
-    scene.run(&["answer", &plan, "q2", "yes"]).expect(0);
+    scene.run(&["answer", &format!("{plan}/q2"), "yes"]).expect(0);
     let ended = scene.run(&["resume", &plan, "-o", "json"]).expect(100).json();
     compare("show", &ended);
     assert_eq!(scene.show(&plan), ended, "what a run prints at its end is what show prints");
@@ -97,7 +97,7 @@ fn the_program_prints_every_documented_example() {
     compare("exported", &completed(&export).expect("a task was completed"));
     compare("detached", &scene.run(&["run", "plan.md", "--yes", "--detach", "-o", "json"]).expect(0).json());
     scene.write("crewlog.toml", blocks()["config"]);
-    compare("executors", &scene.run(&["executors", "-o", "json"]).expect(0).json());
+    compare("executors", &scene.run(&["agents", "--configured", "-o", "json"]).expect(0).json());
     assert_eq!(blocks().len(), 14, "each of the page's examples is compared: {:?}", blocks().keys());
 }
 
@@ -123,7 +123,7 @@ fn json_and_jsonl_output_and_exports_agree() {
     assert_eq!([checked], lines(&on_a_line)[..]);
     let plans = scene.run(&["ls", "-o", "json"]).expect(0).json()["plans"].clone();
     assert_eq!(plans, Value::Array(lines(&scene.run(&["ls", "-o", "jsonl"]).expect(0).stdout)));
-    let resumed = scene.run(&["done", &plan, "1/2", "-q"]).expect(0);
+    let resumed = scene.run(&["task", "done", &format!("{plan}/1/2"), "-q"]).expect(0);
     assert_eq!(resumed.stderr, "");
     let after = scene.run(&["resume", &plan, "-o", "jsonl", "--no-input"]).expect(5).stdout;
     assert_eq!(after, "", "a resume prints what happens from then on");
@@ -169,7 +169,7 @@ fn every_position_can_be_shown_without_changing_the_log() {
 fn a_due_retry_and_the_task_that_stopped_the_plan_are_shown() {
     let scene = Scene::new();
     scene.write("plan.md", "1. Run `exit 3` (retry 1)\n2. Run `echo never` (after 1)\n");
-    let ran = scene.run(&["run", "plan.md", "--yes", "--on-failure", "stop"]).expect(100);
+    let ran = scene.run(&["run", "plan.md", "--yes", "--set", "on-failure=stop"]).expect(100);
     let plan = ran.stdout.trim().to_owned();
     let timer =
         scene.events().into_iter().find(|event| event["event_type"] == "TimerSet").expect("a retry has a timer");
@@ -192,7 +192,7 @@ fn every_key_of_every_event_is_documented() {
     let scene = Scene::new();
     let (plan, _) = scene.plan("1. Which colour is it?\n2. Run `test -e fixed`\n3. Paint it\n");
     scene.run(&["pause", &plan]).expect(0);
-    scene.run(&["answer", &plan, "q1", "blue"]).expect(0);
+    scene.run(&["answer", &format!("{plan}/q1"), "blue"]).expect(0);
     scene.run(&["resume", &plan]).expect(100);
     scene.write("fixed", "");
     scene.run(&["retry", &plan]).expect(0);

@@ -1,4 +1,4 @@
-//! `crewlog executors`: which configuration applies, and the errors for an unreadable one.
+//! `crewlog agents --configured`: which configuration applies, and the errors for an unreadable one.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ fn names(scene: &Scene, folder: &Path, words: &[&str]) -> Vec<String> {
 }
 
 fn run_in(scene: &Scene, folder: &Path, words: &[&str]) -> Ran {
-    Running::start(&mut scene.crewlog_in(folder, &[&["executors", "-o", "json"], words].concat())).finish()
+    Running::start(&mut scene.crewlog_in(folder, &[&["agents", "--configured", "-o", "json"], words].concat())).finish()
 }
 
 fn folder(scene: &Scene, name: &str) -> std::path::PathBuf {
@@ -28,16 +28,16 @@ fn folder(scene: &Scene, name: &str) -> std::path::PathBuf {
 #[test]
 fn executors_are_listed_by_name_kinds_and_command() {
     let scene = Scene::new();
-    let none = scene.run(&["executors"]).expect(0);
+    let none = scene.run(&["agents", "--configured"]).expect(0);
     assert_eq!(none.stdout, "");
     none.says(&["no agents are configured", "there is no crewlog.toml"]);
-    assert_eq!(scene.run(&["executors", "-q"]).expect(0).stderr, "");
+    assert_eq!(scene.run(&["agents", "--configured", "-q"]).expect(0).stderr, "");
     scene.write(
         "crewlog.toml",
         "[executors.zoe]\nkinds = ['Analysis', 'Refactor']\ncommand = ['claude', '-p', 'be brief']\n\
          [executors.anabel]\ncommand = \"\"\"\nset -e\nagent \\u001b[31m\n\"\"\"\n",
     );
-    let listed = scene.run(&["executors"]).expect(0);
+    let listed = scene.run(&["agents", "--configured"]).expect(0);
     let lines = listed.stdout.lines().collect::<Vec<_>>();
     assert_eq!(
         lines,
@@ -48,8 +48,8 @@ fn executors_are_listed_by_name_kinds_and_command() {
         "in the order of the file, and playing no tricks"
     );
     assert_eq!(listed.stderr, "");
-    let shown = scene.run(&["executors", "-o", "json"]).expect(0).json();
-    let by_line = scene.run(&["executors", "-o", "jsonl"]).expect(0).stdout;
+    let shown = scene.run(&["agents", "--configured", "-o", "json"]).expect(0).json();
+    let by_line = scene.run(&["agents", "--configured", "-o", "jsonl"]).expect(0).stdout;
     let by_line = by_line.lines().map(|line| serde_json::from_str(line).expect("each line is JSON"));
     assert_eq!(shown["executors"], serde_json::Value::Array(by_line.collect()));
 }
@@ -95,7 +95,7 @@ fn an_unreadable_configuration_is_reported_with_location_and_hint() {
     let scene = Scene::new();
     let refused = |content: &[u8], parts: &[&str]| {
         scene.write("crewlog.toml", content);
-        let ran = scene.run(&["executors"]).expect(1);
+        let ran = scene.run(&["agents", "--configured"]).expect(1);
         assert_eq!(ran.stdout, "");
         ran.says(parts);
     };
@@ -108,15 +108,15 @@ fn an_unreadable_configuration_is_reported_with_location_and_hint() {
     refused(&b"#".repeat((1 << 20) + 1), &["longer than 1048576 bytes"]);
     refused(format!("a = {}", "[".repeat(100_000)).as_bytes(), &["crewlog.toml:1:"]);
     scene.write("crewlog.toml", "#".repeat(1 << 20));
-    scene.run(&["executors"]).expect(0);
-    scene.run(&["executors", "--config", "."]).expect(1).says(&[". cannot be read", "directory"]);
+    scene.run(&["agents", "--configured"]).expect(0);
+    scene.run(&["agents", "--configured", "--config", "."]).expect(1).says(&[". cannot be read", "directory"]);
 }
 
 #[test]
 fn a_configuration_that_is_not_a_regular_file_is_refused() {
     let scene = Scene::new();
     let refused = |says: &str| {
-        scene.run(&["executors"]).expect(1).says(&["crewlog.toml", says, "hint: "]);
+        scene.run(&["agents", "--configured"]).expect(1).says(&["crewlog.toml", says, "hint: "]);
     };
     std::fs::create_dir(scene.path("crewlog.toml")).expect("it can be made");
     refused("is a folder or the like, and no file");
@@ -134,7 +134,7 @@ fn hints_repeat_the_configuration_option() {
     scene.write("own crew.toml", config("own"));
     scene.write("plan.md", "Look at it @ana\n");
     let ran = scene.run(&["--config", "own crew.toml", "run", "plan.md"]).expect(5);
-    ran.says(&["crewlog --config 'own crew.toml' done"]);
+    ran.says(&["crewlog --config 'own crew.toml' task done"]);
 }
 
 #[test]
@@ -146,5 +146,5 @@ fn a_task_an_agent_can_take_is_not_reported_as_waiting_for_a_person() {
     assert!(shown().contains("there is no executor for Analysis"), "{}", shown());
     scene.write("crewlog.toml", "[executors.reviewer]\ncommand = ['sh', '-c', 'echo seen']\nkinds = [\"Analysis\"]\n");
     let shown = shown();
-    assert!(shown.contains("task 1 can be carried out by reviewer") && !shown.contains("crewlog done"), "{shown}");
+    assert!(shown.contains("task 1 can be carried out by reviewer") && !shown.contains("crewlog task done"), "{shown}");
 }

@@ -35,8 +35,8 @@ fn a_fork_before_a_failure_reruns_the_failed_task_and_leaves_its_parent_unchange
     ran.expect(100);
     let before = scene.run(&["events", &plan, "-o", "jsonl"]).expect(0).stdout;
     scene.write("fixed", "");
-    let ran = scene.run(&["fork", "--before-failure", &plan, "--reason", "it is there now", "--run"]).expect(0);
-    let fork = ran.stdout.trim().to_owned();
+    let fork = fork(&scene, &["--at", "failure", &plan, "--reason", "it is there now"]);
+    scene.run(&["resume", &fork]).expect(0);
     assert!(fork.starts_with("ship-fork-"), "{fork}");
     assert_eq!(statuses(&scene, &fork), ["Completed", "Completed", "Completed"]);
     assert_eq!(statuses(&scene, &plan), ["Completed", "Failed", "Skipped"]);
@@ -62,14 +62,13 @@ fn a_fork_before_a_task_includes_its_completed_dependencies_but_not_its_start() 
     let scene = Scene::new();
     let (plan, ran) = scene.plan(FAILING);
     ran.expect(100);
-    let first = fork(&scene, &[&plan, "--before", "1"]);
-    assert_eq!(statuses(&scene, &first), ["Running", "Planned", "Planned"]);
-    let second = fork(&scene, &[&plan, "--before", "2"]);
-    assert_eq!(statuses(&scene, &second), ["Completed", "Running", "Planned"]);
-    scene.run(&["fork", &plan, "--before", "3"]).expect(4).says(&["has not begun yet"]);
-    scene.run(&["fork", &plan, "--before", "9"]).expect(4).says(&["has no task"]);
-    scene.run(&["fork", "--before-failure=1", &plan]).expect(4).says(&["task 1 of", "has not failed"]);
-    scene.run(&["fork", &plan, "--before", "1", "--at", "3"]).expect(2);
+    let first = fork(&scene, &[&plan, "--at", "before:1"]);
+    assert_eq!(statuses(&scene, &first), ["Planned", "Planned", "Planned"]);
+    let second = fork(&scene, &[&plan, "--at", "before:2"]);
+    assert_eq!(statuses(&scene, &second), ["Completed", "Planned", "Planned"]);
+    scene.run(&["fork", &plan, "--at", "before:3"]).expect(4).says(&["has not begun yet"]);
+    scene.run(&["fork", &plan, "--at", "before:9"]).expect(4).says(&["has no task"]);
+    scene.run(&["fork", &plan, "--at", "before:1", "--at", "3"]).expect(2);
     scene.run(&["fork", "nothing"]).expect(4);
 }
 
@@ -81,12 +80,11 @@ fn a_fork_beyond_the_log_or_with_ineffective_options_is_refused() {
     let head = scene.run(&["events", "-o", "jsonl"]).expect(0).stdout.lines().count();
     let beyond = scene.run(&["fork", &plan, "--at", "99999"]).expect(4);
     beyond.says(&["does not reach position 99999", &format!("its last is {head}")]);
-    scene.run(&["fork", &plan, "--after", "1"]).expect(2).says(&["--add"]);
-    scene.run(&["amend", &plan, "--skip", "3", "--after", "1"]).expect(2);
+    scene.run(&["fork", &plan, "--at", "before:"]).expect(2).says(&["write before:TASK"]);
     assert_eq!(scene.run(&["events", "-o", "jsonl"]).expect(0).stdout.lines().count(), head, "nothing was made");
     // With all tasks ended, resuming it would do nothing.
     scene.run(&["fork", &plan]).expect(0).says(&["0 tasks to go", "crewlog retry"]);
-    scene.run(&["fork", &plan, "--before", "2"]).expect(0).says(&["crewlog resume"]);
+    scene.run(&["fork", &plan, "--at", "before:2"]).expect(0).says(&["crewlog resume"]);
 }
 
 #[test]
@@ -94,13 +92,13 @@ fn a_checkpoint_name_is_accepted_wherever_a_position_is() {
     let scene = Scene::new();
     let (plan, ran) = scene.plan("# Ask\n1. Which colour is it?\n2. Run `echo \"$CREWLOG_ANSWER\"`\n");
     ran.expect(5);
-    let named = scene.run(&["checkpoint", &plan, "unasked", "-o", "json"]).expect(0).json();
+    let named = scene.run(&["plan", "checkpoint", &plan, "unasked", "-o", "json"]).expect(0).json();
     let at = named["at"].to_string();
-    scene.run(&["answer", &plan, "q1", "blue"]).expect(0);
+    scene.run(&["answer", &format!("{plan}/q1"), "blue"]).expect(0);
     scene.run(&["resume", &plan]).expect(0);
-    scene.run(&["checkpoint", &plan, "unasked"]).expect(9).says(&["has a checkpoint \"unasked\" already"]);
-    scene.run(&["checkpoint", &plan, "17"]).expect(1).says(&["cannot be the name of a checkpoint"]);
-    let listed = scene.run(&["checkpoints", &plan, "-o", "json"]).expect(0).json();
+    scene.run(&["plan", "checkpoint", &plan, "unasked"]).expect(9).says(&["has a checkpoint \"unasked\" already"]);
+    scene.run(&["plan", "checkpoint", &plan, "17"]).expect(1).says(&["cannot be the name of a checkpoint"]);
+    let listed = scene.run(&["plan", "checkpoint", &plan, "-o", "json"]).expect(0).json();
     assert_eq!(listed["checkpoints"][0]["name"], "unasked");
     assert_eq!(listed["checkpoints"][0]["at"], named["at"]);
     let same = |by_name: &[&str], by_position: &[&str]| {
@@ -114,13 +112,18 @@ fn a_checkpoint_name_is_accepted_wherever_a_position_is() {
     same(&["diff", &format!("{plan}@unasked"), &plan], &["diff", &format!("{plan}@{at}"), &plan]);
     scene.run(&["show", &plan, "--at", "never"]).expect(4).says(&["has no checkpoint \"never\""]);
     let fork = fork(&scene, &[&plan, "--at", "unasked"]);
+    scene.run(&["resume", &fork]).expect(5);
     let open = scene.show(&fork)["questions"][1].clone();
     assert_eq!((open["id"].as_str(), open["answer"].as_str()), (Some("q2"), None), "it is asked anew");
-    scene.run(&["answer", &fork, "q2", "red"]).expect(0);
+    scene.run(&["answer", &format!("{fork}/q2"), "red"]).expect(0);
     scene.run(&["resume", &fork]).expect(0);
     let results = |plan: &str| scene.show(plan)["tasks"][1]["result"].clone();
     assert_eq!((results(&plan), results(&fork)), ("blue".into(), "red".into()));
-    assert_eq!(scene.run(&["checkpoints", &fork]).expect(0).stdout.lines().count(), 1, "it is of the shared history");
+    assert_eq!(
+        scene.run(&["plan", "checkpoint", &fork]).expect(0).stdout.lines().count(),
+        1,
+        "it is of the shared history"
+    );
 }
 
 #[test]
@@ -129,7 +132,7 @@ fn a_fork_can_be_viewed_from_its_first_event_and_exported_completely() {
     let (plan, ran) = scene.plan(FAILING);
     ran.expect(100);
     scene.write("fixed", "");
-    let fork = fork(&scene, &[&plan, "--before-failure"]);
+    let fork = fork(&scene, &[&plan, "--at", "failure"]);
     scene.run(&["resume", &fork]).expect(0);
     let events = lines(&scene.run(&["events", &fork, "-o", "jsonl"]).expect(0).stdout);
     let of = |event: &Value| event["aggregate_id"].as_str().expect("text").to_owned();
@@ -191,14 +194,14 @@ fn a_fork_does_not_affect_the_running_parent() {
     gate.wait();
     let plan = scene.run(&["ls", "-o", "json"]).expect(0).json()["plans"][0]["plan"].as_str().expect("text").to_owned();
     let fork = fork(&scene, &[&plan]);
-    assert_eq!(statuses(&scene, &fork), ["Running", "Planned"]);
+    assert_eq!(statuses(&scene, &fork), ["Planned", "Planned"]);
     let shown = scene.show(&fork);
     assert_eq!(shown["tasks"][0]["executor"], Value::Null, "nobody holds the fork's");
     assert_eq!(scene.events_of_type("TaskClaimed").len(), 1, "the other's worker takes none of its tasks");
     std::fs::write(hold, "").expect("it is read");
     running.finish().expect(0);
     assert_eq!(statuses(&scene, &plan), ["Completed", "Completed"]);
-    assert_eq!(statuses(&scene, &fork), ["Running", "Planned"]);
+    assert_eq!(statuses(&scene, &fork), ["Planned", "Planned"]);
     assert_eq!(scene.read("side"), "x\ny\n");
     scene.run(&["cancel", &fork]).expect(0);
     assert_eq!(statuses(&scene, &plan), ["Completed", "Completed"]);
@@ -210,12 +213,13 @@ fn compare_shows_two_forks_of_one_point_and_refuses_unrelated_plans() {
     let (plan, ran) = scene.plan("# Ship\n1. Run `echo built`\n2. Run `cat way`\n3. Run `echo shipped`\n");
     ran.expect(100);
     scene.write("way", "by train");
-    let train = fork(&scene, &[&plan, "--before-failure"]);
+    let train = fork(&scene, &[&plan, "--at", "failure"]);
     scene.run(&["resume", &train]).expect(0);
     scene.write("way", "by boat");
-    let boat = fork(&scene, &[&plan, "--before-failure"]);
+    let boat = fork(&scene, &[&plan, "--at", "failure"]);
     scene.run(&["resume", &boat]).expect(0);
-    let compare = |one: &str, other: &str| scene.run(&["compare", one, other, "-o", "json"]).expect(0).json();
+    let compare =
+        |one: &str, other: &str| scene.run(&["diff", "--outcomes", one, other, "-o", "json"]).expect(0).json();
     let siblings = compare(&train, &boat);
     assert_eq!(siblings["parted"]["plan"], plan.as_str());
     assert_eq!(siblings["parted"]["event_type"], "TaskFailed", "the last event of the plan that both know");
@@ -234,13 +238,13 @@ fn compare_shows_two_forks_of_one_point_and_refuses_unrelated_plans() {
     let of_train = fork(&scene, &[&train]);
     assert_eq!(compare(&of_train, &boat)["parted"], siblings["parted"]);
     assert_eq!(compare(&of_train, &train)["parted"]["plan"], train.as_str());
-    let text = scene.run(&["compare", &train, &boat]).expect(0).stdout;
+    let text = scene.run(&["diff", "--outcomes", &train, &boat]).expect(0).stdout;
     for part in ["they part after position", "task 2 result: by boat -> by train\n"] {
         assert!(text.contains(part), "{part:?} is not in:\n{text}");
     }
     let (stranger, _) = scene.plan("1. Run `true`\n");
-    scene.run(&["compare", &plan, &stranger]).expect(4).says(&["share no history", "crewlog diff"]);
-    scene.run(&["compare", &plan, &plan]).expect(1).says(&["this is one plan"]);
+    scene.run(&["diff", "--outcomes", &plan, &stranger]).expect(4).says(&["share no history", "crewlog diff"]);
+    scene.run(&["diff", "--outcomes", &plan, &plan]).expect(1).says(&["this is one plan"]);
 }
 
 #[test]
@@ -253,15 +257,15 @@ fn compare_shows_duration_usage_and_failures_of_two_strategies() {
     let (plan, ran) = scene.plan("# Ship\n1. Run `test -e way` (retry 1)\n2. Write the poem\n");
     ran.expect(100);
     scene.write("way", "");
-    let short = fork(&scene, &[&plan, "--before", "1"]);
+    let short = fork(&scene, &[&plan, "--at", "before:1"]);
     scene.run(&["resume", &short, "--yes"]).expect(0);
-    let compared = scene.run(&["compare", &short, &plan, "-o", "json"]).expect(0).json();
+    let compared = scene.run(&["diff", "--outcomes", &short, &plan, "-o", "json"]).expect(0).json();
     let side = |side: &str, key: &str| compared[side][key].clone();
     assert_eq!((side("one", "failures"), side("other", "failures")), (0.into(), 2.into()), "{compared}");
     let (work, took) = (side("one", "work_ms").as_u64(), side("one", "duration_ms").as_u64());
     assert!(work.is_some_and(|work| work > 0) && work <= took, "{compared}");
     assert_eq!(side("one", "usage")["cost_micros"], 500_000, "{compared}");
-    let text = scene.run(&["compare", &short, &plan]).expect(0).stdout;
+    let text = scene.run(&["diff", "--outcomes", &short, &plan]).expect(0).stdout;
     let parts = [" s, worked on for ", "0 failures, 9 tokens told, 1 written, a cost of 0.500000", "2 failures"];
     for part in parts {
         assert!(text.contains(part), "{part:?} is not in:\n{text}");
@@ -293,28 +297,34 @@ fn db_check_finds_a_fork_without_its_parent_and_import_refuses_its_lone_export()
 }
 
 #[test]
-fn a_fork_with_amended_tasks_runs_none_in_its_old_form() {
+fn a_fork_is_changed_by_the_commands_of_any_plan_before_it_runs() {
     let scene = Scene::new();
     let (plan, ran) = scene.plan("# Ship\n1. Run `echo built`\n2. Run `echo wrong; exit 1`\n3. Run `echo shipped`\n");
     ran.expect(100);
-    let edit = ["fork", &plan, "--before", "2", "--edit", "2", "--command", "echo right", "--edit-timeout", "1m"];
+    let forked = scene.run(&["fork", &plan, "--at", "before:2"]).expect(0);
+    let fork = forked.stdout.trim().to_owned();
+    forked.says(&["it is paused; change it, then: ", &format!("crewlog resume {fork}")]);
+    // Other workers leave it alone.
+    scene.run(&["work", "--until-idle"]).expect(6).says(&["a fork begins paused"]);
+    let second = format!("{fork}/2");
+    let edit = ["task", "edit", &second, "command=echo right", "timeout=1m"];
     scene.run(&edit).expect(1).says(&["1 task, 1 with a command", "echo right", "nothing was done"]);
-    assert_eq!(scene.show(&plan)["forks"].as_array().map(Vec::len), None, "nobody agreed");
-    let more = ["--yes", "--skip", "3", "--add", "Run `echo checked`", "--after", "2", "--run"];
-    let fork = scene.run(&[&edit[..], &more].concat()).expect(0).stdout.trim().to_owned();
+    scene.run(&[&edit[..], &["--yes"]].concat()).expect(0);
+    scene.run(&["task", "skip", &format!("{fork}/3")]).expect(0);
+    scene.run(&["task", "add", "Run `echo checked`", "--plan", &fork, "--after", "2", "--yes"]).expect(0);
+    scene.run(&["plan", "set", &fork, "parallelism=1"]).expect(0);
+    assert_eq!(statuses(&scene, &fork), ["Completed", "Planned", "Skipped", "Planned"]);
+    scene.run(&["resume", &fork]).expect(0);
     let shown = scene.show(&fork);
     let results = [0, 1, 2, 3].map(|task| shown["tasks"][task]["result"].clone());
     assert_eq!(results, ["built".into(), "right".into(), serde_json::Value::Null, "checked".into()]);
-    assert_eq!(shown["tasks"][2]["status"], "Skipped");
-    let forked = lines(&scene.run(&["events", &fork, "-o", "jsonl"]).expect(0).stdout);
-    let at = |event_type: &str| {
-        let event = forked.iter().find(|event| event["event_type"] == event_type && event["aggregate_id"] == *fork);
-        event.expect("it is there")["position"].as_i64().expect("a number")
-    };
-    assert!(at("PlanForked") < at("TasksAmended") && at("TasksAmended") < at("TaskDispatched"));
+    let events = lines(&scene.run(&["events", &fork, "-o", "jsonl"]).expect(0).stdout);
+    let made = events.iter().filter(|event| event["aggregate_id"] == *fork).take(2);
+    let made = made.map(|event| (event["event_type"].as_str(), event["append_start"].as_i64())).collect::<Vec<_>>();
+    assert_eq!((made[0].0, made[1].0), (Some("PlanForked"), Some("PlanPaused")));
+    assert_eq!(made[0].1, made[1].1, "one append makes it and pauses it");
     scene.run(&["replay", &fork, "--verify"]).expect(0);
-    scene.run(&["fork", &plan, "--before", "2", "--edit", "1", "--command", "x", "--yes"]).expect(9);
-    scene.run(&["fork", &plan, "--edit-timeout", "1m"]).expect(2);
+    scene.run(&["task", "edit", &format!("{fork}/1"), "command=x", "--yes"]).expect(9);
 }
 
 #[test]
@@ -328,7 +338,8 @@ fn compare_counts_a_task_running_at_the_fork_point_from_there() {
     let other = fork(&scene, &[&plan]);
     std::fs::write(scene.path("go"), "go\n").expect("the command reads it");
     running.finish().expect(0);
-    let compare = |one: &str, other: &str| scene.run(&["compare", one, other, "-o", "json"]).expect(0).json();
+    let compare =
+        |one: &str, other: &str| scene.run(&["diff", "--outcomes", one, other, "-o", "json"]).expect(0).json();
     let compared = compare(&plan, &other);
     let (work, took) = (compared["one"]["work_ms"].as_u64(), compared["one"]["duration_ms"].as_u64());
     assert!(work > Some(0) && work <= took, "{compared}");
@@ -356,6 +367,6 @@ async fn the_time_between_an_expired_lease_and_the_next_claim_is_no_work() {
     order(180_000, &|now| TaskCommand::FireTimer { epoch: 1, now, is_dead: false }).await;
     order(600_000, &claim).await;
     order(1_000, &|_| TaskCommand::End { epoch: 2, usage: Default::default(), ending: ending.clone() }).await;
-    let compared = scene.run(&["compare", &plan, &other, "-o", "json"]).expect(0).json();
+    let compared = scene.run(&["diff", "--outcomes", &plan, &other, "-o", "json"]).expect(0).json();
     assert_eq!(compared["one"]["work_ms"], 181_000, "{compared}");
 }

@@ -102,7 +102,7 @@ fn only_code_runs_and_printed_text_has_its_control_characters_escaped() {
     let said = said + &scene.run(&["plan", "check", "plan.md"]).stdout + &scene.run(&["events"]).stdout;
     assert!(!said.contains(['\u{1b}', '\u{7}', '\u{202e}', '\u{2066}']), "{said:?}");
     assert!(!scene.path("pwned1").exists() && !scene.path("pwned2").exists(), "prose is not shell");
-    scene.run(&["done", &plan, "1", "\u{1b}[31m'\"$(touch pwned3)`touch pwned4`\n../x"]).expect(0);
+    scene.run(&["task", "done", &format!("{plan}/1"), "\u{1b}[31m'\"$(touch pwned3)`touch pwned4`\n../x"]).expect(0);
     scene.run(&["resume", &plan]).expect(5);
     let shown = scene.show(&plan);
     assert_eq!(shown["tasks"][0]["result"], "\u{1b}[31m'\"$(touch pwned3)`touch pwned4`\n../x", "data stays as it is");
@@ -174,7 +174,7 @@ fn a_plan_of_two_thousand_items_is_shown_and_started() {
     let (plan, ran) = scene.plan(&items);
     ran.expect(5).says(&["2000 tasks: 1 begun, 1999 not begun"]);
     assert_eq!(scene.show(&plan)["tasks"].as_array().map(Vec::len), Some(2_000));
-    scene.run(&["done", &plan, "1"]).expect(0);
+    scene.run(&["task", "done", &format!("{plan}/1")]).expect(0);
     scene.run(&["cancel", &plan]).expect(0);
     assert_eq!(scene.show(&plan)["tasks"][1_999]["status"], "Cancelled");
 }

@@ -127,16 +127,16 @@ async fn each_item_of_the_inbox_is_settled_by_its_command() {
 fn a_failed_task_that_its_plan_asks_about_is_listed_with_the_answers() {
     let scene = Scene::new();
     scene.write("plan.md", "1. Run `exit 3`\n2. Run `true`\n");
-    let ran = scene.run(&["run", "plan.md", "--yes", "--on-failure", "ask"]).expect(5);
+    let ran = scene.run(&["run", "plan.md", "--yes", "--set", "on-failure=ask"]).expect(5);
     let (plan, found) = (ran.stdout.trim(), items(&scene, &[]));
     assert_eq!((found.len(), &found[0]["kind"], &found[0]["from"]), (1, &"failure".into(), &plan.into()));
     assert_eq!(found[0]["holds_up"], serde_json::json!([format!("{plan}/1"), format!("{plan}/2")]));
     let skip =
         found[0]["commands"].as_array().expect("a list").iter().find(|command| {
-            command.as_str().is_some_and(|command| command == format!("crewlog answer {plan} q1 skip"))
+            command.as_str().is_some_and(|command| command == format!("crewlog answer {plan}/q1 skip"))
         });
     assert!(skip.is_some(), "{found:#?}");
-    scene.run(&["answer", plan, "q1", "skip"]).expect(0);
+    scene.run(&["answer", &format!("{plan}/q1"), "skip"]).expect(0);
     assert_eq!(items(&scene, &[]), Vec::<Value>::new());
 }
 
@@ -154,11 +154,11 @@ async fn an_agent_may_not_do_what_is_for_a_person() {
     for words in [
         &["leases", "--force", "1", "--reason", "it is in the way"][..],
         &["answer", "a1", "--yes"],
-        &["answer", &plan, "q1", "blue"],
-        &["resume", "backlog", "1"],
-        &["withdraw", &plan, "q1"],
-        &["amend", &plan, "--skip", "1"],
-        &["amend", &plan, "--edit", "1", "--description", "Go on"],
+        &["answer", &format!("{plan}/q1"), "blue"],
+        &["resume", "backlog/1"],
+        &["task", "withdraw", &format!("{plan}/q1")],
+        &["task", "skip", &format!("{plan}/1")],
+        &["task", "edit", &format!("{plan}/1"), "text=Go on"],
     ] {
         for name in ["AGENT_ID", "CLAUDECODE"] {
             let mut command = scene.crewlog(words);
@@ -251,7 +251,7 @@ async fn names_and_positions_that_do_not_exist_are_refused() {
         &["inbox", "--agent", "ann"],
         &["why", "ann"],
         &["stats"],
-        &["conflicts"],
+        &["leases", "--conflicts"],
     ] {
         let beyond = [words, &["--at", "99999"]].concat();
         scene.run(&beyond).expect(4).says(&["the log does not reach position 99999 yet"]);

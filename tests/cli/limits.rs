@@ -14,11 +14,12 @@ fn a_plan_over_its_budget_exits_with_7_and_says_how_to_raise_it() {
     let scene = Scene::new();
     agent(&scene, 1_000);
     scene.write("plan.md", "1. Paint the door\n2. Paint the wall\n");
-    let ran = scene.run(&["run", "plan.md", "--yes", "--budget-tokens", "1000", "--budget-cost", "2.50"]).expect(7);
+    let ran =
+        scene.run(&["run", "plan.md", "--yes", "--set", "budget.tokens=1000", "--set", "budget.cost=2.50"]).expect(7);
     let plan = ran.stdout.trim();
     ran.says(&[
         "the budget of 1000 tokens is used up: 1000 tokens spent",
-        &format!("crewlog set {plan} --budget-tokens"),
+        &format!("crewlog plan set {plan} budget.tokens=..."),
         &format!("crewlog resume {plan}"),
     ]);
     let shown = scene.show(plan);
@@ -38,7 +39,7 @@ fn an_agent_gets_the_replacement_a_person_names_for_a_missing_file() {
     ran.expect(5).says(&["q1 asks: docs/guide.md is not there."]);
     assert_eq!(scene.read("told"), "", "it has not begun");
     scene.write("guide.md", "how to");
-    scene.run(&["answer", &plan, "q1", "guide.md"]).expect(0);
+    scene.run(&["answer", &format!("{plan}/q1"), "guide.md"]).expect(0);
     scene.run(&["resume", &plan, "--yes"]).expect(0);
     let answered = "## Answers that people gave\n\n- docs/guide.md is not there. ";
     assert!(scene.read("told").contains(answered) && scene.read("told").contains("\n  -> guide.md\n"));
@@ -48,7 +49,7 @@ fn an_agent_gets_the_replacement_a_person_names_for_a_missing_file() {
 fn a_plan_past_its_deadline_ends_and_stops_its_running_tasks() {
     let scene = Scene::new();
     scene.write("plan.md", "1. Run `sleep 1000`\n2. Run `true`\n");
-    let ran = scene.run(&["run", "plan.md", "--yes", "--deadline", "300ms"]).expect(100);
+    let ran = scene.run(&["run", "plan.md", "--yes", "--set", "deadline=300ms"]).expect(100);
     let shown = scene.show(ran.stdout.trim());
     assert_eq!((&shown["tasks"][0]["status"], &shown["tasks"][1]["status"]), (&"TimedOut".into(), &"Skipped".into()));
     assert_eq!(shown["tasks"][0]["error"], "the plan passed its deadline, 300 ms after its start");
@@ -73,7 +74,7 @@ fn a_failed_or_cancelled_plan_with_compensation_undoes_completed_tasks() {
     let text =
         "1. Run `echo a >> log` (undo: `echo undo-a >> log`)\n2. Run `echo b >> log` (undo: `echo undo-b >> log`)\n";
     scene.write("plan.md", format!("{text}3. Run `false`\n"));
-    let ran = scene.run(&["run", "plan.md", "--yes", "--compensate"]).expect(100);
+    let ran = scene.run(&["run", "plan.md", "--yes", "--set", "compensate=true"]).expect(100);
     assert_eq!(scene.read("log"), "a\nb\nundo-b\nundo-a\n");
     let shown = scene.show(ran.stdout.trim());
     assert_eq!((&shown["tasks"][3]["compensates"], &shown["tasks"][4]["compensates"]), (&"2".into(), &"1".into()));
@@ -91,34 +92,63 @@ fn a_run_waits_for_questions_of_people_unless_withdrawn() {
     let scene = Scene::new();
     let (plan, ran) = scene.plan("1. Which colour is it?\n2. Run `echo $CREWLOG_ANSWER`\n");
     ran.expect(5);
-    scene.run(&["ask", &plan, "2", "How many?"]).expect(0);
-    scene.run(&["answer", &plan, "q1", "blue", "--ask", "Light or dark?"]).expect(0);
+    scene.run(&["task", "ask", &format!("{plan}/2"), "How many?"]).expect(0);
+    scene.run(&["answer", &format!("{plan}/q1"), "blue", "--ask", "Light or dark?"]).expect(0);
     scene.run(&["resume", &plan, "--yes"]).expect(5).says(&["q2 asks: How many?", "q3 asks: Light or dark?"]);
-    scene.run(&["withdraw", &plan, "q3", "--reason", "no matter"]).expect(0);
-    scene.run(&["answer", &plan, "1", "green"]).expect(9).says(&["q3 is closed"]);
-    scene.run(&["withdraw", &plan, "q1"]).expect(9);
-    scene.run(&["ask", &plan, "1", "Sure?"]).expect(9).says(&["questions can be added only before its start"]);
-    scene.run(&["answer", &plan, "q2", "three"]).expect(0);
+    scene.run(&["task", "withdraw", &format!("{plan}/q3"), "--reason", "no matter"]).expect(0);
+    scene.run(&["answer", &format!("{plan}/1"), "green"]).expect(9).says(&["q3 is closed"]);
+    scene.run(&["task", "withdraw", &format!("{plan}/q1")]).expect(9);
+    scene
+        .run(&["task", "ask", &format!("{plan}/1"), "Sure?"])
+        .expect(9)
+        .says(&["questions can be added only before its start"]);
+    scene.run(&["answer", &format!("{plan}/q2"), "three"]).expect(0);
     scene.run(&["resume", &plan, "--yes"]).expect(0);
     let shown = scene.show(&plan);
     assert_eq!((&shown["tasks"][0]["result"], &shown["tasks"][1]["result"]), (&"blue".into(), &"three".into()));
     assert_eq!(shown["questions"][2]["is_withdrawn"], true);
-    scene.run(&["retry", &plan, "2", "--now"]).expect(9).says(&["only a task that waits for its retry delay"]);
+    scene
+        .run(&["retry", &format!("{plan}/2"), "--now"])
+        .expect(9)
+        .says(&["only a task that waits for its retry delay"]);
     let (plan, _) = scene.plan("1. Which colour is it?\n");
-    scene.run(&["retry", &plan, "1", "--now"]).expect(1).says(&["only a task that waits for its retry delay"]);
+    scene
+        .run(&["retry", &format!("{plan}/1"), "--now"])
+        .expect(1)
+        .says(&["only a task that waits for its retry delay"]);
 }
 
 #[test]
 fn settings_given_on_the_command_line_are_recorded_with_the_plan() {
     let scene = Scene::new();
     scene.write("plan.md", "- Look into the sales\n");
-    let words = ["run", "plan.md", "--detach", "--profile", "analysis", "--order", "critical-path"];
-    scene.run(&[&words[..], &["--system-prompt", "You count."]].concat()).expect(0);
+    let words = ["run", "plan.md", "--detach", "--set", "prompt.profile=analysis", "--set", "order=critical-path"];
+    scene.run(&[&words[..], &["--set", "prompt.system=You count."]].concat()).expect(0);
     let planned = scene.events_of_type("TasksPlanned");
     let config = &planned[0]["config"];
     assert_eq!((&config["profile"], &config["order"]), (&"analysis".into(), &"critical_path".into()), "{config}");
     assert_eq!(config["system_prompt"], "You count.");
-    scene.run(&["run", "plan.md", "--profile", "poetry"]).expect(2).says(&["poetry", "coding", "analysis"]);
+    // The command line wins over the file, and the file over the configuration.
+    scene.write("crewlog.toml", "[plan]\nparallelism = 5\nretries = 5\nbudget.cost = 2.5\n\"parallelism.@ann\" = 1\n");
+    let front =
+        "---\ntitle: x\ncrewlog: retries=4 order=critical-path prompt.system=\"Be brief.\" budget.cost=none\n---\n";
+    scene.write("plan.md", format!("{front}- Look into the sales\n"));
+    scene.run(&["plan", "check", "plan.md"]).expect(0);
+    scene.run(&["run", "plan.md", "--detach", "--set", "order=place"]).expect(0);
+    let config = scene.events_of_type("TasksPlanned")[1]["config"].clone();
+    assert_eq!((&config["parallelism"], &config["retries_max"]), (&5.into(), &4.into()), "{config}");
+    assert_eq!((&config["order"], &config["system_prompt"]), (&"place".into(), &"Be brief.".into()), "{config}");
+    assert_eq!(
+        (&config["budget"]["cost_micros"], &config["parallelism_by_executor"]["ann"]),
+        (&serde_json::Value::Null, &1.into())
+    );
+    scene.write("plan.md", "---\ncrewlog: retries=many\n---\n- Look into the sales\n");
+    for words in [&["plan", "check", "plan.md"] as &[&str], &["run", "plan.md"]] {
+        scene.run(words).expect(3).says(&["plan.md:2: retries=many: \"many\" is no whole number in range"]);
+    }
+    scene.write("crewlog.toml", "[plan]\nbudget.tokens = true\n");
+    scene.run(&["run", "plan.md"]).expect(1).says(&["crewlog.toml:2:1: budget.tokens: \"true\" is no whole number"]);
+    scene.run(&["run", "plan.md", "--set", "prompt.profile=poetry"]).expect(2).says(&["poetry", "coding", "analysis"]);
 }
 
 #[test]
@@ -144,8 +174,10 @@ fn a_plan_over_its_budget_says_so_even_while_waiting_for_a_person() {
         let ran = scene.run(&[&["run", "plan.md", "--yes"], words].concat());
         (ran.stdout.trim().to_owned(), ran)
     };
-    let (plan, ran) =
-        begin("- Review the design\n- Write poem one\n- Write poem two\n", &["--parallel", "--budget-tokens", "1500"]);
+    let (plan, ran) = begin(
+        "- Review the design\n- Write poem one\n- Write poem two\n",
+        &["--parallel", "--set", "budget.tokens=1500"],
+    );
     ran.expect(5)
         .says(&["task 1 waits for you", "nothing more is started: the budget of 1500 tokens allows no more for now"]);
     assert!(scene.run(&["ls"]).expect(0).stdout.contains("(held back by its budget)"));
@@ -154,11 +186,11 @@ fn a_plan_over_its_budget_says_so_even_while_waiting_for_a_person() {
     // The task dispatched before the budget was set is known to use too much.
     let text = "- A: Review the design\n- B: Write poem one\n- C: Write poem two (depends on B)\n";
     let (plan, _) = begin(text, &["--parallel", "--detach"]);
-    scene.run(&["set", &plan, "--budget-tokens", "1500"]).expect(0);
+    scene.run(&["plan", "set", &plan, "budget.tokens=1500"]).expect(0);
     scene.run(&["work", "--until-idle"]);
     let shown = scene.run(&["show", &plan]).expect(0).stdout;
-    let short = "the budget of 1500 tokens allows no more for now: 1000 tokens spent, 1000 tokens reserved for running tasks\n  crewlog set";
-    assert!(shown.contains(&format!("nothing more is started: {short} {plan} --budget-tokens ...")), "{shown}");
+    let short = "the budget of 1500 tokens allows no more for now: 1000 tokens spent, 1000 tokens reserved for running tasks\n  crewlog plan set";
+    assert!(shown.contains(&format!("nothing more is started: {short} {plan} budget.tokens=...")), "{shown}");
 }
 
 #[test]
@@ -205,7 +237,7 @@ fn a_task_is_released_with_the_reason_why_its_sub_plan_waits() {
     scene.write("crewlog.toml", agent);
     scene.write("usage", r#"{"input_tokens": 900, "output_tokens": 100}"#);
     let plan = begin("1. Write poem one\n2. Then write poem two\n3. Then write poem three");
-    scene.run(&["set", &plan, "--budget-tokens", "2000"]).expect(0);
+    scene.run(&["plan", "set", &plan, "budget.tokens=2000"]).expect(0);
     scene.run(&["resume", &plan, "--yes"]).expect(7);
     let short = format!("its plan {plan}.1-1 is paused: the budget of 2000 tokens is used up");
     assert!(reason().is_some_and(|reason| reason.contains(&short)), "{:?}", reason());
@@ -216,11 +248,13 @@ fn every_limit_can_be_removed_again() {
     let scene = Scene::new();
     agent(&scene, 1_000);
     scene.write("plan.md", "1. Paint the door\n2. Paint the wall\n");
-    let limits =
-        ["--budget-tokens", "1000", "--budget-cost", "9", "--budget-time", "1h", "--deadline", "1h", "--compensate"];
-    let ran = scene.run(&[&["run", "plan.md", "--yes"], &limits[..]].concat()).expect(7);
+    let limits = ["budget.tokens=1000", "budget.cost=9", "budget.time=1h", "deadline=1h", "compensate=true"];
+    let set = limits.iter().flat_map(|limit| ["--set", limit]).collect::<Vec<_>>();
+    let ran = scene.run(&[&["run", "plan.md", "--yes"], &set[..]].concat()).expect(7);
     let plan = ran.stdout.trim();
-    scene.run(&["set", plan, "--unset", "budget-tokens,budget-cost,budget-time,deadline,compensate"]).expect(0);
+    let unset = limits.map(|limit| format!("{}=none", limit.split_once('=').expect("a key").0));
+    let unset = unset.iter().map(String::as_str).collect::<Vec<_>>();
+    scene.run(&[&["plan", "set", plan], &unset[..]].concat()).expect(0);
     let shown = scene.show(plan);
     assert_eq!((&shown["budget"]["tokens"], &shown["deadline"]), (&serde_json::Value::Null, &serde_json::Value::Null));
     assert_eq!(shown["settings"], serde_json::json!([]));

@@ -1,5 +1,6 @@
 //! The program from outside: the real binary, its output, its exit codes, its terminal.
 
+mod addresses;
 mod agents;
 mod amending;
 mod answers;
@@ -13,6 +14,7 @@ mod documented;
 mod executors;
 mod forks;
 mod groups;
+mod help;
 mod hostile;
 mod inbox;
 mod limits;

@@ -38,17 +38,20 @@ fn tasks(scene: &Scene, plan: &str) -> Vec<String> {
 fn a_plan_runs_under_its_authors_task_names() {
     let scene = Scene::new();
     let plan = waiting(&scene);
-    let said = scene.run(&["done", &plan, "T001", "it is red"]).expect(0).stdout;
+    let said = scene.run(&["task", "done", &format!("{plan}/T001"), "it is red"]).expect(0).stdout;
     assert_eq!(said, "task T001 is done\n");
     scene.run(&["resume", &plan]).expect(100).says(&["FAIL", " 2.1  "]);
     scene.write("fixed", "");
-    scene.run(&["retry", &plan, "2.1"]).expect(0);
+    scene.run(&["retry", &format!("{plan}/2.1")]).expect(0);
     scene.run(&["resume", &plan]).expect(5);
-    scene.run(&["answer", &plan, "7", "blue"]).expect(0);
-    scene.run(&["resume", &plan]).expect(5).says(&["task Deploy/2 waits for you", &format!("done {plan} Deploy/2")]);
-    scene.run(&["done", &plan, "Deploy/2"]).expect(0);
+    scene.run(&["answer", &format!("{plan}/7"), "blue"]).expect(0);
+    scene
+        .run(&["resume", &plan])
+        .expect(5)
+        .says(&["task Deploy/2 waits for you", &format!("task done {plan}/Deploy/2")]);
+    scene.run(&["task", "done", &format!("{plan}/Deploy/2")]).expect(0);
     scene.run(&["resume", &plan]).expect(5);
-    scene.run(&["fail", &plan, "Deploy/3", "nobody listens"]).expect(0);
+    scene.run(&["task", "fail", &format!("{plan}/Deploy/3"), "nobody listens"]).expect(0);
     let expected = ["T001 Completed", "2.1 Completed", "7 Completed", "Deploy/2 Completed", "Deploy/3 Failed"];
     assert_eq!(tasks(&scene, &plan), expected);
     let shown = scene.run(&["show", &plan]).expect(0).stdout;
@@ -65,26 +68,26 @@ fn a_plan_runs_under_its_authors_task_names() {
 fn a_plan_is_amended_by_its_authors_task_names() {
     let scene = Scene::new();
     let plan = waiting(&scene);
-    let amend = |words: &[&str]| scene.run(&[&["amend", &plan, "--yes"], words].concat()).expect(0);
-    scene.run(&["pause", &plan, "2.1"]).expect(0);
+    let change = |words: &[&str]| scene.run(&[&["task"], words, &["--yes"]].concat()).expect(0);
+    scene.run(&["pause", &format!("{plan}/2.1")]).expect(0);
     assert_eq!(scene.show(&plan)["tasks"][1]["is_paused"], true);
-    scene.run(&["resume", &plan, "2.1"]).expect(0);
+    scene.run(&["resume", &format!("{plan}/2.1")]).expect(0);
     assert_eq!(scene.show(&plan)["tasks"][1]["is_paused"], false);
-    amend(&["--edit", "2.1", "--priority", "high"]);
-    amend(&["--reorder", "Deploy/3", "--after", "T001,2.1"]);
-    amend(&["--skip", "Deploy/2"]);
-    amend(&["--add", "- [ ] T004 Sweep (after Deploy/3)"]);
-    amend(&["--add", "- [ ] T005 Lock the door", "--after", "T004"]);
+    change(&["edit", &format!("{plan}/2.1"), "priority=high"]);
+    change(&["move", &format!("{plan}/Deploy/3"), "--after", "T001,2.1"]);
+    change(&["skip", &format!("{plan}/Deploy/2")]);
+    change(&["add", "- [ ] T004 Sweep (after Deploy/3)", "--plan", &plan]);
+    change(&["add", "- [ ] T005 Lock the door", "--plan", &plan, "--after", "T004"]);
     let shown = scene.show(&plan);
     let edges = |place: usize| shown["tasks"][place]["depends_on"].clone();
     assert_eq!(shown["tasks"][1]["priority"], "high");
     let expected = [["T001", "2.1"].as_slice(), &["Deploy/3"], &["T004"]];
     assert_eq!([edges(4), edges(5), edges(6)], expected.map(|names| serde_json::json!(names)));
-    scene.run(&["ask", &plan, "T005", "Which lock?"]).expect(0);
-    scene.run(&["cancel", &plan, "T005", "--reason", "no lock"]).expect(0);
+    scene.run(&["task", "ask", &format!("{plan}/T005"), "Which lock?"]).expect(0);
+    scene.run(&["cancel", &format!("{plan}/T005"), "--reason", "no lock"]).expect(0);
     assert_eq!(tasks(&scene, &plan)[3..], ["Deploy/2 Skipped", "Deploy/3 Planned", "T004 Planned", "T005 Cancelled"]);
-    let fork = scene.run(&["fork", &plan, "--before", "T001"]).expect(0).stdout.trim().to_owned();
-    assert_eq!(tasks(&scene, &fork)[0], "T001 Running");
+    let fork = scene.run(&["fork", &plan, "--at", "before:T001"]).expect(0).stdout.trim().to_owned();
+    assert_eq!(tasks(&scene, &fork)[0], "T001 Planned");
 }
 
 #[test]
@@ -93,10 +96,10 @@ fn a_question_right_after_a_step_is_named_after_it() {
     let (plan, ran) = scene.plan("1. Paint the door. Which colour?\n2. Look at it\n");
     ran.expect(5).says(&["q1 asks: Which colour?"]);
     assert_eq!(tasks(&scene, &plan), ["1 Planned", "1/question NeedsClarification", "2 Planned"]);
-    scene.run(&["answer", &plan, "1/question", "red"]).expect(0);
+    scene.run(&["answer", &format!("{plan}/1/question"), "red"]).expect(0);
     scene.run(&["resume", &plan]).expect(5).says(&["task 1 waits for you"]);
-    scene.run(&["done", &plan, "1"]).expect(0);
-    scene.run(&["done", &plan, "2"]).expect(0);
+    scene.run(&["task", "done", &format!("{plan}/1")]).expect(0);
+    scene.run(&["task", "done", &format!("{plan}/2")]).expect(0);
 }
 
 #[test]
@@ -106,18 +109,18 @@ fn a_task_without_a_name_uses_its_number_unless_taken() {
     assert_eq!(tasks(&scene, &plan), ["1 Running", "2 Planned"]);
     let (plan, _) = scene.plan("# Shop\n- [ ] 2. Paint the door\n- [ ] Paint the wall\n- [ ] Paint the roof\n");
     assert_eq!(tasks(&scene, &plan), ["2 Running", "Shop/2 Planned", "3 Planned"]);
-    scene.run(&["done", &plan, "2"]).expect(0);
-    scene.run(&["done", &plan, "Shop/2"]).expect(0);
-    scene.run(&["done", &plan, "3"]).expect(0);
+    scene.run(&["task", "done", &format!("{plan}/2")]).expect(0);
+    scene.run(&["task", "done", &format!("{plan}/Shop/2")]).expect(0);
+    scene.run(&["task", "done", &format!("{plan}/3")]).expect(0);
 }
 
 #[test]
 fn an_address_with_spaces_is_quoted_in_hints() {
     let scene = Scene::new();
     let (plan, ran) = scene.plan("## Set it up\n- [ ] 1. Paint it\n## Go on\n- [ ] 1. Look at it\n");
-    ran.expect(5).says(&[&format!("crewlog done {plan} 'Set it up/1' ")]);
-    scene.run(&["done", &plan, "Set it up/1"]).expect(0);
-    scene.run(&["done", &plan, "Go on/1"]).expect(0);
+    ran.expect(5).says(&[&format!("crewlog task done '{plan}/Set it up/1' ")]);
+    scene.run(&["task", "done", &format!("{plan}/Set it up/1")]).expect(0);
+    scene.run(&["task", "done", &format!("{plan}/Go on/1")]).expect(0);
 }
 
 #[test]
@@ -131,9 +134,11 @@ fn an_unknown_task_name_is_reported_with_candidates() {
         ("T003", "T001, 2.1, 7, Deploy/2, Deploy/3"),
     ] {
         let said = format!("{plan} has no task {name:?}; it has {candidates}\n");
-        for words in
-            [&["done", &plan, name] as &[&str], &["amend", &plan, "--skip", name], &["fork", &plan, "--before", name]]
-        {
+        for words in [
+            &["task", "done", &format!("{plan}/{name}")] as &[&str],
+            &["task", "skip", &format!("{plan}/{name}")],
+            &["fork", &plan, "--at", &format!("before:{name}")],
+        ] {
             scene.run(words).expect(4).says(&[&said]);
         }
     }
@@ -143,7 +148,7 @@ fn an_unknown_task_name_is_reported_with_candidates() {
 fn task_names_ignore_letter_case() {
     let scene = Scene::new();
     let plan = waiting(&scene);
-    scene.run(&["done", &plan, "t001"]).expect(0);
+    scene.run(&["task", "done", &format!("{plan}/t001")]).expect(0);
 }
 
 #[test]
@@ -155,21 +160,24 @@ fn an_unknown_task_name_changes_nothing() {
     for name in ["1", "T003", "Deploy/9", "T00", "2"] {
         let says = [format!("has no task {name:?}"), format!("crewlog show {plan}")];
         for words in [
-            &["done", &plan, name] as &[&str],
-            &["fail", &plan, name, "no"],
-            &["retry", &plan, name],
-            &["cancel", &plan, name],
-            &["pause", &plan, name],
-            &["ask", &plan, name, "Why?"],
-            &["amend", &plan, "--skip", name],
-            &["amend", &plan, "--add", "- [ ] Sweep", "--after", name],
-            &["fork", &plan, "--before", name],
+            &["task", "done", &format!("{plan}/{name}")] as &[&str],
+            &["task", "fail", &format!("{plan}/{name}"), "no"],
+            &["retry", &format!("{plan}/{name}")],
+            &["cancel", &format!("{plan}/{name}")],
+            &["pause", &format!("{plan}/{name}")],
+            &["task", "ask", &format!("{plan}/{name}"), "Why?"],
+            &["task", "skip", &format!("{plan}/{name}")],
+            &["task", "add", "- [ ] Sweep", "--plan", &plan, "--after", name],
+            &["fork", &plan, "--at", &format!("before:{name}")],
         ] {
             scene.run(words).expect(4).says(&[&says[0], &says[1]]);
         }
-        scene.run(&["answer", &plan, name, "blue"]).expect(4).says(&[&format!("has no question {name:?}")]);
+        scene
+            .run(&["answer", &format!("{plan}/{name}"), "blue"])
+            .expect(4)
+            .says(&[&format!("has no question {name:?}")]);
     }
-    let added = scene.run(&["amend", &plan, "--add", "- [ ] Sweep (after T003)"]).expect(3);
+    let added = scene.run(&["task", "add", "- [ ] Sweep (after T003)", "--plan", &plan]).expect(3);
     added.says(&["no task is called T003", "[UnknownId]"]);
     assert_eq!(scene.events().len(), n_events);
 }

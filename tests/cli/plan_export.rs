@@ -19,13 +19,13 @@ fn an_exported_plan_reads_back_as_the_same_plan() {
     assert_eq!(facts("exported.md"), facts("plan.md"));
     // The same for a plan that has progressed.
     let last = kept.scene.events().last().expect("there are some")["position"].to_string();
-    kept.run(&["amend", &kept.plan, "--add", "- N1: Sweep", "--after", "2"]).expect(0);
-    kept.run(&["cancel", &kept.plan, "3"]).expect(0);
+    kept.run(&["task", "add", "- N1: Sweep", "--plan", &kept.plan, "--after", "2"]).expect(0);
+    kept.run(&["cancel", &format!("{}/3", kept.plan)]).expect(0);
     let exported = kept.exported();
     kept.scene.write("exported.md", &exported);
     let other = kept.run(&["run", "exported.md", "--yes", "--detach"]).expect(0).stdout.trim().to_owned();
     assert_eq!(order_of(&kept.scene, &other), kept.order());
-    assert_eq!(kept.run(&["plan", "export", &other]).expect(0).stdout, exported);
-    let first = kept.run(&["plan", "export", &kept.plan, "--at", &last]).expect(0).stdout;
+    assert_eq!(kept.run(&["show", "--markdown", &other]).expect(0).stdout, exported);
+    let first = kept.run(&["show", "--markdown", &kept.plan, "--at", &last]).expect(0).stdout;
     assert!(first.contains("- [ ] 3. Run `make test`") && !first.contains("Sweep"), "{first}");
 }

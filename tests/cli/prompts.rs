@@ -8,14 +8,14 @@ const AGENT: &str = "[executors.parrot]\ncommand = [\"sh\", \"-c\", \"cat > prom
 fn ran(scene: &Scene) -> String {
     scene.write("crewlog.toml", AGENT);
     scene.write("plan.md", "1. Paint the wall\n2. Paint the door (depends on 1)\n3. Run `true`\n");
-    scene.run(&["run", "plan.md", "--yes", "-q", "--system-prompt", "Be brief."]).expect(0).stdout.trim().to_owned()
+    scene.run(&["run", "plan.md", "--yes", "-q", "--set", "prompt.system=Be brief."]).expect(0).stdout.trim().to_owned()
 }
 
 #[test]
 fn a_prompt_is_reproduced_and_a_differing_one_is_reported() {
     let scene = Scene::new();
     let plan = ran(&scene);
-    let shown = scene.run(&["show", &plan, "2", "--prompt"]).expect(0);
+    let shown = scene.run(&["show", &format!("{plan}/2"), "--prompt"]).expect(0);
     let prompt = shown.stdout;
     assert_eq!((prompt.as_str(), shown.stderr.as_str()), (scene.read("prompt-2").as_str(), ""));
     assert!(
@@ -23,7 +23,7 @@ fn a_prompt_is_reproduced_and_a_differing_one_is_reported() {
         "{prompt}"
     );
 
-    let json = scene.run(&["show", &plan, "1", "--prompt", "--attempt", "1", "-o", "json"]).json();
+    let json = scene.run(&["show", &format!("{plan}/1"), "--prompt", "--attempt", "1", "-o", "json"]).json();
     assert_eq!(json["prompt"].as_str(), Some(scene.read("prompt-1").as_str()));
     assert_eq!((json["attempt"].as_u64(), &json["digest"]), (Some(1), &json["recorded"]));
     let n_chars = json["recorded"]["n_chars"].as_u64().expect("a number");
@@ -33,7 +33,7 @@ fn a_prompt_is_reproduced_and_a_differing_one_is_reported() {
     assert!(export.contains(&recorded), "{export}");
     scene.write("export.jsonl", export.replacen(&recorded, "\"n_chars\":7", 1));
     scene.run(&["import", "export.jsonl", "--store", "other.db"]).expect(0);
-    let other = scene.run(&["show", &plan, "1", "--prompt", "--store", "other.db"]).expect(0);
+    let other = scene.run(&["show", &format!("{plan}/1"), "--prompt", "--store", "other.db"]).expect(0);
     assert_eq!(other.stdout, scene.read("prompt-1"));
     assert!(other.stderr.contains("the agent got another prompt, of 7 characters"), "{}", other.stderr);
 }
@@ -43,12 +43,12 @@ fn showing_the_prompt_of_a_task_without_one_is_refused() {
     let scene = Scene::new();
     let plan = ran(&scene);
     for (words, says) in [
-        (["show", &plan, "3", "--prompt"].as_slice(), "task 3 is no task for an agent"),
-        (&["show", &plan, "2", "--prompt", "--attempt", "9"], "no attempt 9"),
-        (&["show", &plan, "nine", "--prompt"], "no task"),
+        (["show", &format!("{plan}/3"), "--prompt"].as_slice(), "task 3 is no task for an agent"),
+        (&["show", &format!("{plan}/2"), "--prompt", "--attempt", "9"], "no attempt 9"),
+        (&["show", &format!("{plan}/nine"), "--prompt"], "no task"),
     ] {
         let refused = scene.run(words).expect(4);
         assert!(refused.stderr.contains(says), "{}", refused.stderr);
     }
-    scene.run(&["show", &plan, "2"]).expect(2);
+    scene.run(&["show", &plan, "--prompt"]).expect(1).says(&["write PLAN/TASK"]);
 }

@@ -26,9 +26,9 @@ fn a_plan_whose_budget_was_raised_says_how_it_goes_on() {
         .write("crewlog.toml", "[executors.poet]\ncommand = ['sh', '-c', 'echo done; echo \"USAGE: $(cat usage)\"']\n");
     scene.write("usage", r#"{"input_tokens": 900, "output_tokens": 100}"#);
     scene.write("plan.md", "1. Write poem one\n2. Write poem two\n");
-    let ran = scene.run(&["run", "plan.md", "--yes", "--budget-tokens", "1000"]).expect(7);
+    let ran = scene.run(&["run", "plan.md", "--yes", "--set", "budget.tokens=1000"]).expect(7);
     let plan = ran.stdout.trim();
-    scene.run(&["set", plan, "--budget-tokens", "9000"]).expect(0);
+    scene.run(&["plan", "set", plan, "budget.tokens=9000"]).expect(0);
     let words = "the budget of 1000 tokens is used up: 1000 tokens spent";
     let waits = format!("plan {plan} is paused: {words}\n  crewlog resume {plan}");
     scene.run(&["work", "--until-idle"]).expect(6).says(&[&waits]);
@@ -42,8 +42,8 @@ fn a_report_that_loses_to_a_skip_is_refused() {
     let plan = detached(&scene, &"- [P] Paint the door\n".repeat(12));
     for task in 1..=12 {
         let task = task.to_string();
-        let done = scene.start(&["done", &plan, &task, "GOOD"]);
-        let skipped = scene.start(&["amend", &plan, "--skip", &task]);
+        let done = scene.start(&["task", "done", &format!("{plan}/{task}"), "GOOD"]);
+        let skipped = scene.start(&["task", "skip", &format!("{plan}/{task}")]);
         let (done, _) = (done.finish(), skipped.finish());
         let shown = scene.show(&plan)["tasks"].as_array().expect("tasks").clone();
         let shown = shown.iter().find(|shown| shown["id"] == task.as_str()).expect("it is there");
@@ -72,11 +72,11 @@ fn a_task_of_a_sub_plan_is_not_retried_after_the_task_above_it() {
     let plan = proposed.stdout.trim();
     let within = format!("{plan}.1-1");
     scene.run(&["resume", plan]).expect(5);
-    scene.run(&["fail", &within, "step-1", "no alpha"]).expect(0);
+    scene.run(&["task", "fail", &format!("{within}/step-1"), "no alpha"]).expect(0);
     scene.run(&["resume", plan]).expect(100);
-    for words in [&["retry", &within, "step-1"][..], &["retry", &within]] {
+    for words in [&["retry", &format!("{within}/step-1")][..], &["retry", &within]] {
         let refused = scene.run(words).expect(9);
-        refused.says(&[&format!("of plan {plan} has ended"), &format!("crewlog retry {plan} a")]);
+        refused.says(&[&format!("of plan {plan} has ended"), &format!("crewlog retry {plan}/a")]);
     }
     assert_eq!(scene.show(&within)["status"], "Failed");
 }
@@ -86,10 +86,10 @@ fn durations_are_those_of_plans() {
     let scene = Scene::new();
     let plan = detached(&scene, "1. Paint the door\n");
     for typed in ["1d", "36h", "90000ms"] {
-        scene.run(&["set", &plan, "--deadline", typed]).expect(0);
+        scene.run(&["plan", "set", &plan, &format!("deadline={typed}")]).expect(0);
     }
     for typed in ["soon", "0s", "PT1H", "-5m", "5"] {
-        let refused = scene.run(&["set", &plan, &format!("--deadline={typed}")]).expect(2);
+        let refused = scene.run(&["plan", "set", &plan, &format!("deadline={typed}")]).expect(2);
         refused.says(&["write a number above 0 with its unit: 500ms, 30s, 10m, 2h or 1d"]);
     }
 }
@@ -100,9 +100,10 @@ fn a_fork_of_a_completed_plan_names_a_command_that_goes_on() {
     let (plan, ran) = scene.plan("1. Run `echo one`\n");
     ran.expect(0);
     let forked = scene.run(&["fork", &plan]).expect(0);
-    forked.says(&[&format!("to go on: crewlog fork {plan} --add \"...\"")]);
-    let forked = scene.run(&["fork", &plan, "--add", "Run `echo two > two.txt`", "--yes"]).expect(0);
-    scene.run(&["resume", forked.stdout.trim(), "--yes"]).expect(0);
+    let fork = forked.stdout.trim();
+    forked.says(&[&format!("to go on: crewlog task add \"...\" --plan {fork}")]);
+    scene.run(&["task", "add", "Run `echo two > two.txt`", "--plan", fork, "--yes"]).expect(0);
+    scene.run(&["resume", fork, "--yes"]).expect(0);
     assert_eq!(scene.read("two.txt"), "two\n");
 }
 
@@ -110,15 +111,15 @@ fn a_fork_of_a_completed_plan_names_a_command_that_goes_on() {
 fn the_help_and_the_error_of_a_limit_say_how_to_remove_it() {
     let scene = Scene::new();
     let plan = detached(&scene, "1. Paint the door\n");
-    assert!(scene.run(&["set", "--help"]).expect(0).stdout.contains("`@NAME=` removes the limit"));
-    scene.run(&["set", &plan, "--limit", "@ann"]).expect(2).says(&["`@NAME=` removes the limit"]);
-    scene.run(&["set", &plan, "--limit", "@ann="]).expect(0);
+    assert!(scene.run(&["plan", "set", "--help"]).expect(0).stdout.contains("KEY=none unsets a key"));
+    scene.run(&["plan", "set", &plan, "parallelism.@ann="]).expect(2).says(&["or parallelism.@ann=none to unset it"]);
+    scene.run(&["plan", "set", &plan, "parallelism.@ann=none"]).expect(0);
 }
 
 #[test]
 fn a_task_that_waits_for_its_retry_says_so() {
     let scene = Scene::new();
     let plan = detached(&scene, "1. Paint the door (retry 3)\n");
-    scene.run(&["fail", &plan, "1", "no paint"]).expect(0);
-    scene.run(&["fail", &plan, "1", "no paint"]).expect(9).says(&["it waits for its retry", "--now"]);
+    scene.run(&["task", "fail", &format!("{plan}/1"), "no paint"]).expect(0);
+    scene.run(&["task", "fail", &format!("{plan}/1"), "no paint"]).expect(9).says(&["it waits for its retry", "--now"]);
 }

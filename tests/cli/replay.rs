@@ -18,13 +18,13 @@ fn rich(scene: &Scene) -> String {
     ran.expect(5);
     scene.run(&["run", "plan.md", "--yes", "-q"]).expect(5);
     scene.run(&["pause", &plan, "--reason", "lunch"]).expect(0);
-    scene.run(&["answer", &plan, "q1", "blue"]).expect(0);
+    scene.run(&["answer", &format!("{plan}/q1"), "blue"]).expect(0);
     scene.run(&["resume", &plan]).expect(5);
-    scene.run(&["done", &plan, "2", "it is painted"]).expect(0);
+    scene.run(&["task", "done", &format!("{plan}/2"), "it is painted"]).expect(0);
     scene.run(&["resume", &plan]).expect(100);
     scene.write("fixed", "");
     scene.run(&["retry", &plan]).expect(0);
-    scene.run(&["cancel", &plan, "4", "--reason", "not wanted"]).expect(0);
+    scene.run(&["cancel", &format!("{plan}/4"), "--reason", "not wanted"]).expect(0);
     scene.run(&["resume", &plan]).expect(100);
     plan
 }
@@ -163,7 +163,7 @@ fn a_replay_can_be_limited_by_positions_and_exits_with_4_if_empty() {
     let empty = scene.run(&[&["replay", "-o", "json"], &none[..]].concat()).expect(4).json();
     assert_eq!(empty, serde_json::json!({"plan": plan, "steps": []}));
     stepping(&scene, &none, "n\n").expect(4).says(&["has no event from position"]);
-    scene.run(&["replay", "nonesuch"]).expect(4).says(&["no plan has the id"]);
+    scene.run(&["replay", "nonesuch"]).expect(4).says(&["in its id"]);
     scene.run(&["replay", &plan, "--from", "0"]).expect(2);
     scene.run(&["replay", &plan, "--step", "--failure"]).expect(2);
 }
@@ -290,7 +290,7 @@ fn a_plan_is_compared_with_itself_and_with_another() {
         let ran = scene.run(&["diff", typed, &plan]).expect(2);
         ran.says(&["PLAN@NUMBER"]);
     }
-    scene.run(&["diff", "nonesuch@3", &plan]).expect(4).says(&["no plan has the id"]);
+    scene.run(&["diff", "nonesuch@3", &plan]).expect(4).says(&["in its id"]);
     let past = format!("{plan}@{}", head + 1_000);
     scene.run(&["diff", &plan, &past]).expect(4).says(&["does not reach position"]);
 }
@@ -300,7 +300,7 @@ fn replay_names_the_cause_of_every_append() {
     let scene = Scene::new();
     let plan = rich(&scene);
     scene.run(&["cancel", &plan]).expect(0);
-    scene.run(&["retry", &plan, "4"]).expect(0);
+    scene.run(&["retry", &format!("{plan}/4")]).expect(0);
     scene.run(&["cancel", &plan, "--reason", "enough"]).expect(0);
     let exported = lines(&scene.run(&["export"]).expect(0).stdout);
     let by_id = exported[1..].iter().map(|event| (event["event_id"].as_str().expect("an id"), event));
@@ -419,8 +419,8 @@ fn control_characters_of_a_plan_are_escaped_on_a_terminal() {
     let text = format!("# T{trick}\n1. [P] Which colour {trick} is it?\n2. [P] Paint {trick} it\n");
     let (plan, ran) = scene.plan(&text);
     ran.expect(5);
-    scene.run(&["answer", &plan, "q1", trick]).expect(0);
-    scene.run(&["fail", &plan, "2", trick]).expect(0);
+    scene.run(&["answer", &format!("{plan}/q1"), trick]).expect(0);
+    scene.run(&["task", "fail", &format!("{plan}/2"), trick]).expect(0);
     let is_safe = |text: &str| !text.contains(['\u{1b}', '\u{202e}', '\u{7}']);
     let printed = scene.run(&["replay", &plan]).expect(0).stdout;
     let stepped = stepping(&scene, &[&plan], "last\ns\n").expect(0).stdout;

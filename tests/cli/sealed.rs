@@ -34,7 +34,7 @@ fn with<'a>(key: &'a str, words: &[&'a str]) -> Vec<&'a str> {
 fn sealed_plan(scene: &Scene) -> String {
     scene.write("plan.md", TEXT);
     let plan = scene.run(&with("a.key", &["run", "plan.md", "--yes"])).expect(5).stdout.trim().to_owned();
-    scene.run(&with("a.key", &["answer", &plan, "q1", "the xyzzy of old"])).expect(0);
+    scene.run(&with("a.key", &["answer", &format!("{plan}/q1"), "the xyzzy of old"])).expect(0);
     scene.run(&with("a.key", &["resume", &plan])).expect(100);
     plan
 }
@@ -211,10 +211,10 @@ fn an_unfinished_shredded_plan_can_still_be_cancelled() {
     let n_events = || scene.run(&["events", "-o", "jsonl"]).expect(0).stdout.lines().count();
     let before = n_events();
     for words in [
-        &["answer", &plan, "q1", "that one"][..],
-        &["amend", &plan, "--add", "Look again", "--yes"],
+        &["answer", &format!("{plan}/q1"), "that one"][..],
         &["task", "add", "Look again", "--plan", &plan, "--yes"],
-        &["fork", &plan, "--before", "2", "--reason", "why"],
+        &["task", "add", "Look again", "--plan", &plan, "--yes"],
+        &["fork", &plan, "--at", "before:2", "--reason", "why"],
     ] {
         scene.run(&with("a.key", words)).expect(1).says(&["was destroyed"]);
     }
@@ -271,7 +271,7 @@ fn plans_created_without_keys_can_still_be_read_and_continued() {
     let (plan, _) = scene.plan(TEXT);
     let before = scene.show(&plan);
     assert_eq!(scene.run(&with("a.key", &["show", &plan, "-o", "json"])).expect(0).json(), before);
-    scene.run(&with("a.key", &["answer", &plan, "q1", "an answer"])).expect(0);
+    scene.run(&with("a.key", &["answer", &format!("{plan}/q1"), "an answer"])).expect(0);
     scene.run(&with("a.key", &["resume", &plan])).expect(100);
     let ended = scene.run(&["show", &plan]).expect(0);
     assert!(ended.stdout.contains("an answer"), "{}", ended.stdout);

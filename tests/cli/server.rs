@@ -22,7 +22,7 @@ fn carried_out(scene: &Scene) -> String {
     scene.write("plan.md", TEXT);
     let ran = scene.run(&["run", "plan.md", "--yes"]).expect(5);
     let plan = ran.stdout.lines().next().expect("it tells the plan").to_owned();
-    scene.run(&["answer", &plan, "q1", "blue"]).expect(0);
+    scene.run(&["answer", &format!("{plan}/q1"), "blue"]).expect(0);
     scene.run(&["resume", &plan]).expect(0);
     plan
 }
@@ -79,11 +79,11 @@ fn a_plan_on_a_server_runs_like_one_in_a_file() {
         &["replay", &plan],
         &["diff", &format!("{plan}@3"), &plan],
         &["stats"],
-        &["conflicts", "--all"],
-        &["executors"],
+        &["leases", "--conflicts", "--all"],
+        &["agents", "--configured"],
         &["db", "check"],
         &["db", "migrate"],
-        &["db", "stats"],
+        &["db", "info"],
         &["groups", "ls"],
     ] {
         scene.run(words).expect(0);
@@ -138,7 +138,7 @@ fn a_log_behind_a_pooler_works_once_its_schema_exists() {
     scene.write("plan.md", TEXT);
     let ran = scene.run(&["--store", &pooled, "run", "plan.md", "--yes"]).expect(5);
     let plan = ran.stdout.lines().next().expect("it tells the plan").to_owned();
-    scene.run(&["--store", &pooled, "answer", &plan, "q1", "blue"]).expect(0);
+    scene.run(&["--store", &pooled, "answer", &format!("{plan}/q1"), "blue"]).expect(0);
     scene.run(&["--store", &pooled, "resume", &plan]).expect(0);
     assert_eq!(scene.show(&plan)["tasks"][3]["result"], "blue", "the same log, seen directly");
 }

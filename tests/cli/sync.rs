@@ -55,7 +55,7 @@ impl Kept {
     }
 
     fn done(&self, tasks: &[&str]) {
-        tasks.iter().for_each(|task| _ = self.run(&["done", &self.plan, task]).expect(0));
+        tasks.iter().for_each(|task| _ = self.run(&["task", "done", &format!("{}/{task}", self.plan)]).expect(0));
     }
 
     pub fn run(&self, words: &[&str]) -> Ran {
@@ -71,7 +71,7 @@ impl Kept {
     }
 
     pub fn exported(&self) -> String {
-        self.run(&["plan", "export", &self.plan]).expect(0).stdout
+        self.run(&["show", "--markdown", &self.plan]).expect(0).stdout
     }
 
     fn n_events(&self) -> usize {
@@ -143,7 +143,7 @@ fn sync_marks_completed_tasks_in_each_format() {
     let ended = ended.replace("\"status\" : \"in-progress\"", "\"status\" : \"done\"");
     let kept = Kept::within(Scene::new(), ".taskmaster/tasks/tasks.json", text);
     kept.done(&["1.1"]);
-    kept.run(&["resume", &kept.plan, "1.2"]).expect(0);
+    kept.run(&["resume", &format!("{}/1.2", kept.plan)]).expect(0);
     kept.done(&["1.2"]);
     kept.writes(&ended);
     let text = "{\"id\":\"a-1\",\"title\":\"A\",\"status\":\"open\",\"updated_at\":\"2026-01-09T10:45:29.92+03:00\"}\n\
@@ -245,8 +245,8 @@ fn edits_to_the_file_become_one_amendment() {
 #[test]
 fn changes_made_by_amend_survive_a_change_of_the_file() {
     let kept = Kept::new("- [ ] Paint\n- [ ] Dry\n- [ ] Sell\n");
-    kept.run(&["amend", &kept.plan, "--edit", "2", "--description", "Dry well", "--priority", "high"]).expect(0);
-    kept.run(&["amend", &kept.plan, "--add", "- Sweep", "--after", "3"]).expect(0);
+    kept.run(&["task", "edit", &format!("{}/2", kept.plan), "text=Dry well", "priority=high"]).expect(0);
+    kept.run(&["task", "add", "- Sweep", "--plan", &kept.plan, "--after", "3"]).expect(0);
     kept.takes("- [ ] Paint\n- [ ] Dry (retry 3)\n- [ ] Sell\n- [ ] Rest\n", "added: 5\nedited: 2\n");
     let exported = kept.exported();
     let task = "- [ ] 2. Dry well\n  - follows: 1\n  - kind: Processing\n  - priority: high\n  - retry: 3\n";
@@ -353,9 +353,9 @@ fn a_box_ticked_by_hand_does_not_complete_a_claimed_task() {
 fn marks_written_by_sync_do_not_count_as_manual_edits() {
     let kept = Kept::new("- [ ] A: Paint\n- [ ] B: Dry\n- [ ] C: Sell\n");
     kept.done(&["A"]);
-    kept.run(&["cancel", &kept.plan, "C"]).expect(0);
+    kept.run(&["cancel", &format!("{}/C", kept.plan)]).expect(0);
     kept.writes("- [x] A: Paint\n- [ ] B: Dry\n- [-] C: Sell\n");
-    kept.run(&["retry", &kept.plan, "C"]).expect(0);
+    kept.run(&["retry", &format!("{}/C", kept.plan)]).expect(0);
     let said = kept.sync().expect(0);
     assert!(!said.stderr.contains("warning") && !said.stdout.contains("left out"), "{said:?}");
     kept.is("- [x] A: Paint\n- [ ] B: Dry\n- [ ] C: Sell\n");
@@ -364,9 +364,9 @@ fn marks_written_by_sync_do_not_count_as_manual_edits() {
 #[test]
 fn a_box_cleared_by_a_retry_is_ticked_when_the_task_is_done() {
     let kept = Kept::new("- [ ] A: Paint\n- [ ] B: Dry\n");
-    kept.run(&["cancel", &kept.plan, "B"]).expect(0);
+    kept.run(&["cancel", &format!("{}/B", kept.plan)]).expect(0);
     kept.writes("- [ ] A: Paint\n- [-] B: Dry\n");
-    kept.run(&["retry", &kept.plan, "B"]).expect(0);
+    kept.run(&["retry", &format!("{}/B", kept.plan)]).expect(0);
     kept.takes("- [ ] A: Paint\n- [ ] B: Dry\n", "nothing to change\n");
     kept.done(&["A", "B"]);
     kept.writes("- [x] A: Paint\n- [x] B: Dry\n");
@@ -433,7 +433,7 @@ fn a_file_that_is_not_a_plan_changes_nothing() {
     check(&kept, "nothing here.\n", &["plan.md:1: the plan is empty"]);
     // The plan has an order that is not in the file.
     let kept = Kept::new("- [ ] A: Paint\n- [ ] B: Dry (after A)\n- [ ] C: Sell (after A)\n");
-    kept.run(&["amend", &kept.plan, "--reorder", "B", "--after", "A,C"]).expect(0);
+    kept.run(&["task", "move", &format!("{}/B", kept.plan), "--after", "A,C"]).expect(0);
     let edited = "- [ ] A: Paint\n- [ ] B: Dry (after A)\n- [ ] C: Sell (after B)\n";
     check(&kept, edited, &["plan.md:3: tasks wait for each other in a circle", "as they were"]);
 }
@@ -459,7 +459,7 @@ fn a_plan_without_a_file_of_its_own_says_so() {
     running.close_input();
     let plan = running.finish().expect(0).stdout.trim().to_owned();
     let sync = |scene: &Scene, plan: &str| scene.run(&["plan", "sync", plan]);
-    sync(&scene, &plan).expect(1).says(&["has no file of its own", &format!("crewlog plan export {plan}")]);
+    sync(&scene, &plan).expect(1).says(&["has no file of its own", &format!("crewlog show --markdown {plan}")]);
     scene.run(&["run", "-", "--sync"]).expect(1).says(&["no file"]);
     let kept = Kept::within(scene, "plan.md", "- [ ] Paint\n");
     let fork = kept.run(&["fork", &kept.plan]).expect(0).stdout.trim().to_owned();

@@ -83,7 +83,7 @@ fn sync_writes_exactly_the_boxes_of_ended_tasks() {
         let scene = Scene::new();
         let path = paths[usize::try_from(seed).expect("it is small") % paths.len()];
         write(&scene, path, &before);
-        let ran = scene.run(&["run", path, "--yes", "--sync", "--parallel", "--on-failure", "continue"]);
+        let ran = scene.run(&["run", path, "--yes", "--sync", "--parallel", "--set", "on-failure=continue"]);
         assert!(matches!(ran.status.code(), Some(0 | 100)), "{ran:?}");
         assert_eq!(scene.read(path), after, "seed {seed}, before:\n{before}");
     }

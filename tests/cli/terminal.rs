@@ -45,7 +45,7 @@ fn a_question_answered_elsewhere_is_dropped_and_input_goes_to_the_next_one() {
     running.stderr.until("q1 Which colour is it");
     let plan =
         scene.run(&["ls", "-o", "json"]).expect(0).json()["plans"][0]["plan"].as_str().expect("an id").to_owned();
-    scene.run(&["answer", &plan, "q1", "blue"]).expect(0);
+    scene.run(&["answer", &format!("{plan}/q1"), "blue"]).expect(0);
     running.stderr.until("q2 Which size is it");
     running.stderr.until("> ");
     running.types("large");
@@ -58,7 +58,7 @@ fn an_invalid_answer_is_requested_again() {
     let scene = Scene::new();
     scene.write("plan.md", "1. Run `exit 3`\n2. Run `echo second`\n");
     let mut running =
-        Running::start_on_terminal(&mut scene.crewlog(&["run", "plan.md", "--yes", "--on-failure", "ask"]));
+        Running::start_on_terminal(&mut scene.crewlog(&["run", "plan.md", "--yes", "--set", "on-failure=ask"]));
     running.stderr.until("q1 Task 1 failed");
     running.stderr.until("> ");
     running.types("perhaps");
@@ -87,7 +87,7 @@ fn an_empty_answer_leaves_the_question_open_and_the_run_continues() {
     let plan =
         scene.run(&["ls", "-o", "json"]).expect(0).json()["plans"][0]["plan"].as_str().expect("an id").to_owned();
     std::fs::write(go, "go\n").expect("the command reads it");
-    running.finish().expect(5).says(&[&format!("crewlog answer {plan} q1")]);
+    running.finish().expect(5).says(&[&format!("crewlog answer {plan}/q1")]);
     let shown = scene.show(&plan);
     assert_eq!(
         (&shown["tasks"][1]["result"], &shown["questions"][0]["answer"]),

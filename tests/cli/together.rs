@@ -129,7 +129,7 @@ fn a_second_resume_joins_and_each_task_runs_once() {
     let scene = Scene::new();
     let steps = (1..=12).map(|n| format!("- Run `echo {n} >> side`\n")).collect::<String>();
     let (plan, _) = scene.plan(&format!("1. Shall it begin?\n2. In parallel:\n{}", steps.replace("- ", "   - ")));
-    scene.run(&["answer", &plan, "q1", "yes"]).expect(0);
+    scene.run(&["answer", &format!("{plan}/q1"), "yes"]).expect(0);
     let resumed = [0; 3].map(|_| scene.start(&["resume", &plan]));
     for running in resumed {
         running.finish().expect(0);
@@ -147,7 +147,7 @@ fn an_answer_from_another_process_reaches_the_run() {
     let waiting = Waiting::at_with(rest, &["--parallel"]);
     let questions = waiting.scene.show(&waiting.plan)["questions"].clone();
     assert_eq!(questions[0]["id"], "q1", "it is asked beside the command: {questions}");
-    waiting.scene.run(&["answer", &waiting.plan, "q1", "blue"]).expect(0);
+    waiting.scene.run(&["answer", &format!("{}/q1", waiting.plan), "blue"]).expect(0);
     let (scene, plan, ran) = waiting.let_go();
     ran.expect(0);
     assert_eq!(scene.show(&plan)["tasks"][2]["result"], "got blue");
@@ -156,7 +156,10 @@ fn an_answer_from_another_process_reaches_the_run() {
 #[test]
 fn a_task_held_by_a_worker_cannot_be_reported_by_others() {
     let waiting = Waiting::at("");
-    for words in [&["done", &waiting.plan, "1"] as &[&str], &["fail", &waiting.plan, "1", "no"]] {
+    for words in [
+        &["task", "done", &format!("{}/1", waiting.plan)] as &[&str],
+        &["task", "fail", &format!("{}/1", waiting.plan), "no"],
+    ] {
         waiting.scene.run(words).expect(9).says(&["held by shell@"]);
     }
     let (scene, plan, ran) = waiting.let_go();
@@ -167,7 +170,7 @@ fn a_task_held_by_a_worker_cannot_be_reported_by_others() {
 #[test]
 fn a_cancelled_task_is_stopped_and_the_rest_continues() {
     let Waiting { scene, plan, running, gate } = Waiting::at_with("2. Run `echo beside`\n", &["--parallel"]);
-    scene.run(&["cancel", &plan, "1", "--reason", "not needed"]).expect(0);
+    scene.run(&["cancel", &format!("{plan}/1"), "--reason", "not needed"]).expect(0);
     running.finish().expect(100).says(&["CANCEL", "not needed"]);
     gate.wait_until_free();
     let shown = scene.show(&plan);
@@ -233,7 +236,7 @@ fn thirty_concurrent_additions_to_a_plan_all_succeed() {
     let (plan, ran) = scene.plan("1. Which colour is it?\n");
     ran.expect(5);
     let adding =
-        (0..30).map(|n| scene.start(&["amend", &plan, "--add", &format!("- Weed bed {n}")])).collect::<Vec<_>>();
+        (0..30).map(|n| scene.start(&["task", "add", &format!("- Weed bed {n}"), "--plan", &plan])).collect::<Vec<_>>();
     for one in adding {
         one.finish().expect(0);
     }

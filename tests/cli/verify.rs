@@ -9,11 +9,12 @@ fn two_plans(scene: &Scene) -> (String, String) {
     let (plan, ran) = scene.plan("# Ship\n1. Run `echo built`\n2. Run `test -e fixed`\n3. Which colour is it?\n");
     ran.expect(100);
     scene.write("fixed", "");
-    scene.run(&["checkpoint", &plan, "failed"]).expect(0);
-    let forked = scene.run(&["fork", &plan, "--before-failure", "--parallelism", "1", "--run"]).expect(5);
-    let fork = forked.stdout.trim().to_owned();
+    scene.run(&["plan", "checkpoint", &plan, "failed"]).expect(0);
+    let fork = scene.run(&["fork", &plan, "--at", "failure"]).expect(0).stdout.trim().to_owned();
+    scene.run(&["plan", "set", &fork, "parallelism=1"]).expect(0);
+    scene.run(&["resume", &fork]).expect(5);
     let question = scene.show(&fork)["questions"][0]["id"].as_str().expect("text").to_owned();
-    scene.run(&["answer", &fork, &question, "blue"]).expect(0);
+    scene.run(&["answer", &format!("{fork}/{question}"), "blue"]).expect(0);
     scene.run(&["resume", &fork]).expect(0);
     (plan, fork)
 }

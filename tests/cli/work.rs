@@ -141,9 +141,9 @@ fn an_idle_worker_says_whom_the_plans_wait_for() {
     let asks = leave(&scene, "1. Which colour is it?\n2. Run `echo $CREWLOG_ANSWER`\n");
     let yours = leave(&scene, "- Paint the door\n");
     let ran = scene.run(&["work", "--until-idle"]).expect(5);
-    ran.says(&[&format!("crewlog answer {asks} q1"), &format!("crewlog done {yours} 1")]);
-    scene.run(&["answer", &asks, "q1", "red"]).expect(0);
-    scene.run(&["done", &yours, "1"]).expect(0);
+    ran.says(&[&format!("crewlog answer {asks}/q1"), &format!("crewlog task done {yours}/1")]);
+    scene.run(&["answer", &format!("{asks}/q1"), "red"]).expect(0);
+    scene.run(&["task", "done", &format!("{yours}/1")]).expect(0);
     scene.run(&["work", "--until-idle", "-o", "json"]).expect(0);
     assert_eq!(scene.show(&asks)["tasks"][1]["result"], "red");
     let failing = leave(&scene, "1. Run `exit 3`\n");
@@ -157,7 +157,7 @@ fn an_idle_worker_says_whom_the_plans_wait_for() {
 fn a_worker_processes_unprocessed_reports_before_it_becomes_idle() {
     let (scene, there) = (Scene::new(), Scene::new());
     let plan = leave(&scene, "1. Paint the door\n2. Run `echo fine`\n");
-    scene.run(&["done", &plan, "1"]).expect(0);
+    scene.run(&["task", "done", &format!("{plan}/1")]).expect(0);
     let export = scene.run(&["export"]).expect(0).stdout;
     let n_told = export.lines().position(|line| line.contains("\"TaskCompleted\"")).expect("it is there");
     let head = |n: usize| format!("\"head\":{n}}}");

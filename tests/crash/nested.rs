@@ -43,7 +43,9 @@ fn a_fork_killed_at_any_event_of_its_run_ends_like_an_uninterrupted_one() {
         ran.expect(100);
         std::fs::remove_file(scene.path("side")).expect("it is there");
         scene.write("mended", "");
-        words(&["fork", &plan, "--before-failure", "--edit", "3", "--description", "Ship", "--yes", "--run", "-q"])
+        let fork = scene.run(&["fork", &plan, "--at", "failure", "-q"]).expect(0).stdout.trim().to_owned();
+        scene.run(&["task", "edit", &format!("{fork}/3"), "text=Ship", "--yes"]).expect(0);
+        words(&["resume", &fork, "-q"])
     };
     survives_kills_anywhere(&Case { prepare, is_it: |plan| plan.contains("-fork-"), side: &["it 2", "it 3"] });
 }
@@ -66,7 +68,8 @@ fn survives_kills_anywhere(case: &Case) {
     let reference = Scene::new();
     let begin = (case.prepare)(&reference);
     let before = n_events(&reference);
-    let plan = run(&reference, &begin);
+    run(&reference, &begin);
+    let plan = found(case, &reference).expect("it is made");
     let (expected, head) = (shape(&reference, &plan), n_events(&reference));
     assert_eq!(lines(&reference, &plan), case.side);
     let n_deaths = at_every_position(before + 1..=head, |kill| survives(case, kill, &expected));

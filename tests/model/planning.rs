@@ -206,10 +206,10 @@ fn a_models_questions_are_asked_before_the_tasks_they_block() {
     mock.configure("anthropic", "");
     let ran = run(&mock, &["--yes"]).expect(5);
     let plan = ran.stdout.trim().to_owned();
-    ran.says(&["Which colour?", &format!("crewlog answer {plan} q1")]);
+    ran.says(&["Which colour?", &format!("crewlog answer {plan}/q1")]);
     let status = |task: usize| mock.scene.show(&plan)["tasks"][task]["status"].clone();
     assert_eq!([status(0), status(1), status(2)], ["Completed", "Completed", "Planned"]);
-    mock.scene.run(&["answer", &plan, "q1", "red"]).expect(0);
+    mock.scene.run(&["answer", &format!("{plan}/q1"), "red"]).expect(0);
     mock.scene.run(&["resume", &plan]).expect(0);
     assert_eq!(status(2), "Completed");
 }

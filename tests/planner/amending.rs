@@ -273,7 +273,7 @@ fn a_skip_by_fork_or_amendment_passes_dependencies_on_alike() {
     planner.process(Command::Pause { reason: String::new() }).unwrap();
     let amendments = vec![Amendment::Skip { task: TaskId(2), keeps_order: true }];
     let (parent, at, reason) = ("p".to_owned(), crewlog_mq::Position(9), String::new());
-    let fork = Command::Fork { parent, at, reason: reason.clone(), config: None, amendments: amendments.clone() };
+    let fork = Command::Fork { parent, at, reason: reason.clone(), pauses: false, amendments: amendments.clone() };
     for command in [Command::Amend { amendments, reason }, fork] {
         let mut planner = planner.clone();
         planner.process(command).unwrap();
@@ -530,7 +530,7 @@ fn an_edited_task_updates_its_sub_plan_text_and_a_command_replaces_it() {
         parent: "p".into(),
         at: crewlog_mq::Position(9),
         reason: "other words".into(),
-        config: None,
+        pauses: false,
         amendments: amendments.clone(),
     };
     for command in [Command::Amend { amendments, reason: "other words".into() }, fork] {

@@ -173,7 +173,7 @@ fn a_summary_lists_the_events_it_covers_even_after_a_fork() {
     run.order(Command::CompactContext { max_tokens: 100 });
     assert_eq!(covers(&run), Some((9, 10)), "the summary before it, and one more is done");
     let (parent, at, reason) = ("p".into(), Position(11), "another way".into());
-    let fork = Command::Fork { parent, at, reason, config: None, amendments: Vec::new() };
+    let fork = Command::Fork { parent, at, reason, pauses: false, amendments: Vec::new() };
     run.order(fork);
     let n_events = run.history.len() as u64;
     run.done(3, "part 3 is there");
@@ -229,7 +229,7 @@ fn a_token_budget_out_of_range_is_refused() {
             parallel: false,
         };
         let refusal = planner.process(initialize).unwrap_err().to_string();
-        assert_eq!(refusal, format!("token_budget is {token_budget}, and must be from 200 to 1000000"));
+        assert_eq!(refusal, format!("prompt.tokens is {token_budget}, and must be from 200 to 1000000"));
         assert_eq!(planner, Planner::default());
     }
     for token_budget in [200, 1_000_000] {

@@ -7,8 +7,8 @@ use crewlog_executors::plans::{planner_of, planner_of_fork};
 use crewlog_mq::{Cause, EventStore, ExecuteError, Handler, Position, Query, Range, Timestamp};
 use crewlog_planner::claim::{Ending, Executor, TaskCommand};
 use crewlog_planner::event::{
-    Amendment, Command, Edit, Event, ExecutorEvent, FailureClass, PlannerConfig, Purpose, QuestionId, TaskStatus,
-    Usage, plan_tag,
+    Amendment, Command, Edit, Event, ExecutorEvent, FailureClass, PlannerConfig, Purpose, QuestionId, Setting,
+    TaskStatus, Usage, plan_tag,
 };
 use crewlog_planner::plan::{FailurePolicy, Parent, TaskId};
 use crewlog_planner::planner::{FORK_DEPTH_MAX, Planner, PlannerError};
@@ -33,7 +33,7 @@ fn fork(parent: &str, at: i64) -> Command {
 
 fn fork_with(parent: &str, at: i64, amendments: Vec<Amendment>) -> Command {
     let (parent, at, reason) = (parent.into(), Position(at), "another way".into());
-    Command::Fork { parent, at, reason, config: None, amendments }
+    Command::Fork { parent, at, reason, pauses: false, amendments }
 }
 
 fn completed(task: u64, attempt: u32, result: &str) -> Command {
@@ -193,24 +193,40 @@ fn a_fork_of_a_paused_ended_or_cancelled_plan_is_active() {
 }
 
 #[test]
-fn a_fork_takes_new_settings_and_validates_them() {
-    let parent = planner(vec![initialize("1. Run `a`\n")]);
-    let with = |config: PlannerConfig| Command::Fork {
-        parent: "parent".into(),
-        at: Position(2),
-        reason: "slower".into(),
-        config: Some(Box::new(config)),
-        amendments: Vec::new(),
-    };
-    let config = PlannerConfig { parallelism: 1, ..parent.state().config.clone() };
+fn a_fork_that_begins_paused_starts_nothing_until_it_is_resumed() {
+    let parent = planner(vec![initialize("1. Run `a`\n2. Run `b`\n")]);
+    let (reason, amendments) = ("slower".to_owned(), Vec::new());
+    let command = Command::Fork { parent: "parent".into(), at: Position(2), reason, pauses: true, amendments };
     let mut fork = parent.clone();
-    let events = fork.process(with(config.clone())).unwrap();
-    assert!(matches!(&events[1], Event::SettingsChanged { .. }));
-    assert_eq!(fork.state().config, config);
-    let refused = parent.clone().process(with(PlannerConfig { parallelism: 0, ..config })).unwrap_err();
-    assert!(matches!(refused, PlannerError::Setting { setting: "parallelism", .. }));
-    let unchanged = parent.clone().process(with(parent.state().config.clone())).unwrap();
-    assert!(!unchanged.iter().any(|event| matches!(event, Event::SettingsChanged { .. })));
+    let events = fork.process(command.clone()).unwrap();
+    assert!(matches!(&events[..], [Event::PlanForked { .. }, Event::PlanPaused { .. }]), "{events:?}");
+    assert_eq!(Command::restore(&command.recorded(), &events).unwrap(), command);
+    assert_eq!(statuses(fork.state()), [TaskStatus::Planned, TaskStatus::Planned]);
+    let changes = vec![Setting::Parallelism(1)];
+    fork.process(Command::Configure { changes, reason: "slower".into() }).unwrap();
+    let added = vec![Amendment::Add { text: "Run `c`".into(), after: Vec::new(), before: vec![TaskId(2)] }];
+    fork.process(Command::Amend { amendments: added, reason: "first".into() }).unwrap();
+    assert_eq!(statuses(fork.state()), [TaskStatus::Planned; 3]);
+    fork.process(Command::Resume).unwrap();
+    assert_eq!(statuses(fork.state()), [TaskStatus::Running, TaskStatus::Planned, TaskStatus::Planned]);
+}
+
+#[test]
+fn a_paused_fork_of_a_completed_plan_stays_open_for_changes() {
+    let parent = planner(vec![initialize("1. Run `a`\n"), completed(1, 1, "built")]);
+    let (reason, amendments) = ("more".to_owned(), Vec::new());
+    let command = Command::Fork { parent: "parent".into(), at: Position(4), reason, pauses: true, amendments };
+    let mut fork = parent.clone();
+    fork.process(command).unwrap();
+    assert_eq!(fork.state().phase, Phase::Paused);
+    let mut untouched = fork.clone();
+    untouched.process(Command::Resume).unwrap();
+    assert_eq!(untouched.state().phase, parent.state().phase, "it ends like its parent");
+    let added = vec![Amendment::Add { text: "Run `b`".into(), after: Vec::new(), before: Vec::new() }];
+    fork.process(Command::Amend { amendments: added, reason: "more".into() }).unwrap();
+    assert_eq!(statuses(fork.state()), [TaskStatus::Completed, TaskStatus::Planned]);
+    fork.process(Command::Cancel { task: None, reason: "no".into() }).unwrap();
+    assert!(matches!(fork.state().phase, Phase::Ended(_)));
 }
 
 #[test]

@@ -495,7 +495,7 @@ impl Act {
             Self::Fork { at, change } => {
                 let amendments = change.iter().map(|change| change.amendment(state)).collect();
                 let (at, reason) = (Position(i64::from(*at)), "another way".to_owned());
-                Command::Fork { parent: "parent".into(), at, reason, config: None, amendments }
+                Command::Fork { parent: "parent".into(), at, reason, pauses: at.0 % 2 == 1, amendments }
             }
             Self::Undo
             | Self::Tick { .. }

@@ -326,8 +326,8 @@ fn restored_amendments_give_the_same_decision() {
     for (notes, text, is_whole) in [("short", "short", true), (&*long, "short", false), ("short", &*long, false)] {
         let (amendments, reason) = (of_file(3, notes, text), "ticked".to_owned());
         check(&Command::Amend { amendments: amendments.clone(), reason: reason.clone() }, is_whole);
-        let (parent, at, config) = ("q".to_owned(), crewlog_mq::Position(9), None);
-        check(&Command::Fork { parent, at, reason, config, amendments }, is_whole);
+        let (parent, at, pauses) = ("q".to_owned(), crewlog_mq::Position(9), is_whole);
+        check(&Command::Fork { parent, at, reason, pauses, amendments }, is_whole);
     }
     let alone = vec![Amendment::Done { task: TaskId(2) }];
     check(&Command::Amend { amendments: alone, reason: "ticked".into() }, true);

@@ -187,7 +187,7 @@ fn settings_outside_their_limits_are_refused() {
     let none = PlannerConfig { parallelism: 0, ..PlannerConfig::default() };
     let many = PlannerConfig { retries_max: 101, ..PlannerConfig::default() };
     check_with(none, "- Run `a`\n", "> start\n! parallelism is 0, and must be from 1 to 1000");
-    check_with(many, "- Run `a`\n", "> start\n! retries_max is 101, and must be from 0 to 100");
+    check_with(many, "- Run `a`\n", "> start\n! retries is 101, and must be from 0 to 100");
 }
 
 #[test]

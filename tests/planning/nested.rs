@@ -196,7 +196,7 @@ async fn a_fork_creates_its_own_sub_plans_and_leaves_the_parents_unchanged() {
         let point = History::of(&rig.store, PLAN).await.unwrap().fork_point(&rig.store, head).await.unwrap().unwrap();
         let mut fork = planner_of_fork(&rig.store, &point, "f", vec![plan_tag("f")]);
         let (parent, at, reason) = (point.parent, point.at, "another way".to_owned());
-        let command = Command::Fork { parent, at, reason, config: None, amendments: Vec::new() };
+        let command = Command::Fork { parent, at, reason, pauses: false, amendments: Vec::new() };
         fork.execute(command, &Cause::request()).await.unwrap();
         let forked = Crew::scoped(&rig, None, "f");
         // The sub-plan of the fork is a new one, and that of the parent still runs.

@@ -73,8 +73,8 @@ fn a_plan_waits_with_its_sub_plan_and_shows_the_open_question() {
     scene.write("plan.json", plan.to_string());
     let ran = scene.run(&["plan", "propose", "plan.json", "--agent", "orchestrator", "--run", "--yes"]).expect(5);
     let id = ran.stdout.trim().to_owned();
-    ran.says(&["q1 asks: Which colour shall it be?", &format!("crewlog answer {id}.1-1 q1")]);
-    scene.run(&["answer", &format!("{id}.1-1"), "q1", "blue"]).expect(0);
+    ran.says(&["q1 asks: Which colour shall it be?", &format!("crewlog answer {id}.1-1/q1")]);
+    scene.run(&["answer", &format!("{id}.1-1/q1"), "blue"]).expect(0);
     scene.run(&["resume", &id, "--yes"]).expect(0);
     assert!(scene.show(&id)["tasks"][0]["result"].as_str().is_some_and(|result| result.contains("blue")));
 }
@@ -92,7 +92,7 @@ fn cancelling_a_plan_cancels_its_sub_plans_in_the_same_command() {
     let open = |plan: &str| scene.show(plan)["status"].clone();
     let (first, second, third) = (format!("{id}.1-1"), format!("{id}.2-1"), format!("{id}.2-1.1-1"));
     assert_eq!([&first, &second, &third].map(|plan| open(plan)), ["Waiting", "Waiting", "Waiting"]);
-    scene.run(&["cancel", &id, "ask"]).expect(0);
+    scene.run(&["cancel", &format!("{id}/ask")]).expect(0);
     assert_eq!([&first, &second, &third].map(|plan| open(plan)), ["Cancelled", "Waiting", "Waiting"]);
     scene.run(&["cancel", &id]).expect(0);
     assert_eq!([&second, &third].map(|plan| open(plan)), ["Cancelled", "Cancelled"], "nobody works");

@@ -67,7 +67,7 @@ async fn a_prompt_is_rendered_from_a_sealed_plan_and_its_forks() {
         let point = History::of(&sealed, "p").await.unwrap().fork_point(&sealed, head).await.unwrap().unwrap();
         let mut fork = planner_of_fork(&sealed, &point, "f", vec![plan_tag("f")]);
         let (parent, at, reason) = (point.parent, point.at, marked("why"));
-        let forked = Command::Fork { parent, at, reason, config: None, amendments: Vec::new() };
+        let forked = Command::Fork { parent, at, reason, pauses: false, amendments: Vec::new() };
         fork.execute(forked, &Cause::request()).await.unwrap();
 
         let stored = everything(&store).await;

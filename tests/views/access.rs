@@ -30,12 +30,12 @@ async fn a_token_does_what_its_scopes_say_until_it_is_revoked() {
     assert_eq!(get("wrong", "/api/plans").await, 401);
     assert_eq!(api.bare(Method::GET, "/api/plans").send().await.unwrap().status(), 401);
 
-    let listed = scene.run(&["tokens", "-o", "json"]).expect(0);
+    let listed = scene.run(&["serve", "tokens", "-o", "json"]).expect(0);
     assert!(!listed.stdout.contains(&reader), "it is shown once");
     assert!(!scene.read(".crewlog/log.db-tokens").contains(&reader), "its digest is kept");
-    scene.run(&["tokens", "add", "reader"]).expect(9);
-    scene.run(&["tokens", "revoke", "reader"]).expect(0);
-    scene.run(&["tokens", "revoke", "reader"]).expect(4);
+    scene.run(&["serve", "tokens", "add", "reader"]).expect(9);
+    scene.run(&["serve", "tokens", "revoke", "reader"]).expect(0);
+    scene.run(&["serve", "tokens", "revoke", "reader"]).expect(4);
     assert_eq!((get(&reader, "/api/plans").await, post(&writer, "task-add", add()).await), (401, 200));
     let by = scene.events_of_type("TasksAmended");
     assert_eq!(by.len(), 2);
@@ -120,11 +120,11 @@ fn tokens_that_change_at_the_same_time_are_all_as_they_were_made() {
     for round in 0..5 {
         let gone = format!("gone-{round}");
         token(&scene, &gone, "read");
-        let adds = (0..3).map(|n| scene.start(&["tokens", "add", &format!("kept-{round}-{n}")]));
-        let running: Vec<_> = adds.chain([scene.start(&["tokens", "revoke", &gone])]).collect();
+        let adds = (0..3).map(|n| scene.start(&["serve", "tokens", "add", &format!("kept-{round}-{n}")]));
+        let running: Vec<_> = adds.chain([scene.start(&["serve", "tokens", "revoke", &gone])]).collect();
         running.into_iter().for_each(|one| drop(one.finish().expect(0)));
     }
-    let listed = scene.run(&["tokens", "-o", "json"]).expect(0).json();
+    let listed = scene.run(&["serve", "tokens", "-o", "json"]).expect(0).json();
     let names: Vec<_> =
         listed["tokens"].as_array().unwrap().iter().map(|token| token["name"].as_str().unwrap()).collect();
     assert_eq!(names.len(), 15, "{names:?}");

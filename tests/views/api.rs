@@ -100,6 +100,6 @@ pub async fn answered(request: RequestBuilder, body: &Value) -> (u16, Value) {
 }
 
 pub fn token(scene: &Scene, name: &str, scopes: &str) -> String {
-    let made = scene.run(&["tokens", "add", name, "--scope", scopes, "-o", "json"]).expect(0).json();
+    let made = scene.run(&["serve", "tokens", "add", name, "--scope", scopes, "-o", "json"]).expect(0).json();
     made["token"].as_str().expect("the server answers as it should").to_owned()
 }

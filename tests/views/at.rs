@@ -46,7 +46,7 @@ async fn compare(scene: &Scene, n_positions: i64) -> usize {
         ("/api/agents?all=true&", &["agents", "--all"], "agents"),
         ("/api/leases?", &["leases"], "leases"),
         ("/api/needs?", &["inbox"], "items"),
-        ("/api/conflicts?", &["conflicts"], "conflicts"),
+        ("/api/conflicts?", &["leases", "--conflicts"], "conflicts"),
         ("/api/statistics?", &["stats"], "projects"),
         ("/api/plans?", &["ls"], "plans"),
     ];

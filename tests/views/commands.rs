@@ -25,44 +25,57 @@ fn task(shown: &Value, n: usize) -> &Value {
 async fn a_command_does_what_it_does_on_the_command_line() {
     let (scene, plan) = waiting();
     let api = Api::start(&scene);
-    let (status, asked) = api.command("ask", &json!({ "plan": plan, "task": "1", "question": "Which?" })).await;
+    let (status, asked) = api.command("task-ask", &json!({ "task": format!("{plan}/1"), "question": "Which?" })).await;
     assert_eq!(status, 422, "it runs: {asked}");
     let added = api.command("task-add", &json!({ "text": "Write it", "after": ["1"] })).await;
     assert_eq!((added.0, &added.1["tasks"]), (200, &json!(["2"])));
-    let asked = api.command("ask", &json!({ "plan": plan, "task": 2, "question": "-- Which?" })).await;
+    let asked = api.command("task-ask", &json!({ "task": format!("{plan}/2"), "question": "-- Which?" })).await;
     assert_eq!(asked.0, 200, "{}", asked.1);
     let needs = api.view("/api/needs").await;
     assert_eq!((&needs["items"][0]["kind"], &needs["items"][0]["text"]), (&json!("question"), &json!("-- Which?")));
-    assert_eq!(api.command("answer", &json!({ "plan": plan, "question": "q1", "text": "-x" })).await.0, 200);
-    assert_eq!(api.command("done", &json!({ "plan": plan, "task": "1", "result": "seen" })).await.0, 200);
+    assert_eq!(api.command("answer", &json!({ "question": format!("{plan}/q1"), "text": "-x" })).await.0, 200);
+    assert_eq!(api.command("task-done", &json!({ "task": format!("{plan}/1"), "result": "seen" })).await.0, 200);
     let shown = scene.show(&plan);
     assert_eq!((&task(&shown, 1)["status"], &task(&shown, 1)["result"]), (&json!("Completed"), &json!("seen")));
     assert_eq!(shown["questions"][0]["answer"], "-x");
-    assert_eq!(api.command("pause", &json!({ "plan": plan })).await.0, 200);
+    assert_eq!(api.command("pause", &json!({ "target": plan })).await.0, 200);
     assert_eq!(scene.show(&plan)["status"], "Paused");
-    assert_eq!(api.command("resume", &json!({ "plan": plan })).await.0, 200);
+    assert_eq!(api.command("resume", &json!({ "target": plan })).await.0, 200);
     assert_ne!(scene.show(&plan)["status"], "Paused");
-    assert_eq!(api.command("checkpoint", &json!({ "plan": plan, "name": "here" })).await.0, 200);
+    assert_eq!(api.command("plan-checkpoint", &json!({ "plan": plan, "name": "here" })).await.0, 200);
     let (status, forked) = api.command("fork", &json!({ "plan": plan, "at": "here", "reason": "to try" })).await;
     assert_eq!(status, 200, "{forked}");
-    assert_eq!(scene.show(forked["plan"].as_str().unwrap())["parent"]["reason"], "to try");
+    let fork = forked["plan"].as_str().unwrap();
+    let settings = json!({ "plan": fork, "settings": ["parallelism=2", "deadline=1h"] });
+    assert_eq!(api.command("plan-set", &settings).await.0, 200);
+    let edit = json!({ "task": format!("{fork}/2"), "changes": ["text=Write all", "note=soon"] });
+    assert_eq!(api.command("task-edit", &edit).await.0, 200);
+    assert_eq!(api.command("task-move", &json!({ "task": format!("{fork}/2"), "after": [] })).await.0, 200);
+    assert_eq!(api.command("task-skip", &json!({ "tasks": [format!("{fork}/1")] })).await.0, 409, "it is done");
+    let shown = scene.show(fork);
+    assert_eq!((&shown["parent"]["reason"], &shown["status"]), (&json!("to try"), &json!("Paused")));
+    assert_eq!((&task(&shown, 2)["description"], &task(&shown, 2)["depends_on"]), (&json!("Write all"), &json!([])));
 }
 
 #[tokio::test]
 async fn a_refused_command_says_what_is_wrong_and_changes_nothing() {
     let (scene, plan) = waiting();
     let api = Api::start(&scene);
-    let n_events = scene.events().len();
+    let (n_events, first) = (scene.events().len(), format!("{plan}/1"));
     for (name, fields, status, said) in [
         ("nothing", json!({}), 404, "no command"),
-        ("done", json!({ "plan": plan }), 422, "TASK"),
-        ("done", json!({ "plan": plan, "task": "9" }), 404, "no task"),
-        ("done", json!({ "plan": "none", "task": "1" }), 404, "no plan"),
-        ("done", json!({ "plan": plan, "task": "1", "to": "x" }), 422, "no field"),
-        ("done", json!({ "plan": plan, "task": ["1"] }), 422, "one value"),
-        ("done", json!({ "plan": plan, "task": "1", "result": "a\u{0}b" }), 422, "character 0"),
-        ("pause", json!({ "plan": plan, "yes": 1 }), 422, "true or false"),
-        ("retry", json!({ "plan": plan, "task": "1" }), 422, "Running"),
+        ("task-done", json!({}), 422, "TASK"),
+        ("task-done", json!({ "task": plan }), 422, "names no task"),
+        ("task-done", json!({ "task": format!("{plan}/9") }), 404, "no task"),
+        ("task-done", json!({ "task": "none/1" }), 404, "no plan"),
+        ("task-done", json!({ "task": first, "to": "x" }), 422, "no field"),
+        ("task-done", json!({ "task": ["1"] }), 422, "one value"),
+        ("task-done", json!({ "task": first, "result": "a\u{0}b" }), 422, "character 0"),
+        ("plan-set", json!({ "plan": plan, "settings": ["retries=many"] }), 422, "no whole number"),
+        ("plan-checkpoint", json!({ "plan": plan }), 422, "name has to be given"),
+        ("resume", json!({}), 422, "target has to be given"),
+        ("pause", json!({ "target": plan, "yes": 1 }), 422, "true or false"),
+        ("retry", json!({ "target": first }), 422, "Running"),
         ("run", json!({}), 422, "text"),
         ("run", json!({ "text": "" }), 422, ""),
         ("end-leases", json!({ "force": ["1"], "reason": "x" }), 409, "lease"),
@@ -71,11 +84,11 @@ async fn a_refused_command_says_what_is_wrong_and_changes_nothing() {
         assert_eq!(found, status, "{name} {fields}: {problem}");
         assert!(problem["detail"].as_str().unwrap().contains(said), "{name} {fields}: {problem}");
     }
-    let wrong = api.request(Method::POST, "/api/commands/done").header("content-type", "application/json");
+    let wrong = api.request(Method::POST, "/api/commands/task-done").header("content-type", "application/json");
     assert_eq!(wrong.body("{").send().await.unwrap().status(), 400);
-    assert_eq!(api.request(Method::POST, "/api/commands/done").body("{}").send().await.unwrap().status(), 415);
-    let long = json!({ "plan": plan, "task": "1", "result": "x".repeat(1 << 20) });
-    assert_eq!(api.command("done", &long).await.0, 413);
+    assert_eq!(api.request(Method::POST, "/api/commands/task-done").body("{}").send().await.unwrap().status(), 415);
+    let long = json!({ "task": first, "result": "x".repeat(1 << 20) });
+    assert_eq!(api.command("task-done", &long).await.0, 413);
     assert_eq!(scene.events().len(), n_events);
 }
 
@@ -86,9 +99,8 @@ async fn no_file_of_the_server_is_read_for_a_command() {
     let api = Api::start(&scene);
     let file = scene.path("secret.md").to_string_lossy().into_owned();
     for text in [file.as_str(), "secret.md", "-"] {
-        api.command("amend", &json!({ "plan": plan, "add": text })).await;
         api.command("task-add", &json!({ "text": text })).await;
-        api.command("fork", &json!({ "plan": plan, "add": text })).await;
+        api.command("task-add", &json!({ "plan": plan, "text": text })).await;
     }
     api.command("send", &json!({ "to": ["everyone"], "subject": "s", "body": "-" })).await;
     assert!(!scene.run(&["export"]).stdout.contains("a secret step"));
@@ -178,13 +190,10 @@ async fn a_task_that_waits_for_an_answer_is_let_past_it_by_a_person_alone() {
     let made = scene.run(&["run", "plan.md", "--detach", "--yes", "-q", "-o", "json"]).expect(0).json();
     let api = Api::start(&scene);
     let writer = token(&scene, "writer", "read,write");
+    let plan = made["plan"].as_str().unwrap();
     for task in ["3", "4"] {
-        for (name, extra) in [("amend", json!({})), ("fork", json!({ "reason": "x" }))] {
-            let mut fields = json!({ "plan": made["plan"], "reorder": task, "after": ["1"] });
-            extra.as_object().unwrap().iter().for_each(|(key, value)| fields[key] = value.clone());
-            let request = api.bare(Method::POST, &format!("/api/commands/{name}")).bearer_auth(&writer);
-            let (status, problem) = answered(request, &fields).await;
-            assert_eq!(status, 403, "{name} {task}: {problem}");
-        }
+        let request = api.bare(Method::POST, "/api/commands/task-move").bearer_auth(&writer);
+        let (status, problem) = answered(request, &json!({ "task": format!("{plan}/{task}"), "after": ["1"] })).await;
+        assert_eq!(status, 403, "{task}: {problem}");
     }
 }

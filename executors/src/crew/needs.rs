@@ -47,7 +47,7 @@ pub enum Kind {
 pub struct Need {
     /// Its kind.
     pub kind: Kind,
-    /// Its name: `a12`, `PLAN q1`, `PLAN/3`, a plan, the number of a conflict or of a message.
+    /// Its name: `a12`, `PLAN/q1`, `PLAN/3`, a plan, the number of a conflict or of a message.
     pub id: String,
     /// The agent or the plan that waits.
     pub from: String,
@@ -116,7 +116,7 @@ pub fn begins(plan: &str, recorded: &Recorded) -> Option<String> {
     match recorded.event_type.as_str() {
         "PlanPaused" | "PlanStopped" | "TimerFired" => Some(recorded.aggregate_id.clone()),
         "ClarificationRequested" => match recorded.decode() {
-            Ok(Event::ClarificationRequested { question_id, .. }) => Some(format!("{plan} {question_id}")),
+            Ok(Event::ClarificationRequested { question_id, .. }) => Some(format!("{plan}/{question_id}")),
             _unreadable => None,
         },
         _another => None,
@@ -147,7 +147,8 @@ fn asked(facts: &Facts<'_>) -> Vec<Need> {
 /// Questions, parked tasks, and the plan itself if it was stopped or paused.
 fn of_plan(open: &OpenPlan<'_>) -> Vec<Need> {
     let OpenPlan { plan, view, since } = *open;
-    let (state, mut items, named) = (view.state(), Vec::new(), shell_word(plan));
+    let (state, mut items) = (view.state(), Vec::new());
+    let within = |name: &str| shell_word(&format!("{plan}/{name}"));
     let name = |task: TaskId| state.task(task).map_or_else(|| task.to_string(), |task| task.plan.name());
     let need = |kind, id: String, text: String, holds_up, commands| Need {
         holds_up,
@@ -161,20 +162,20 @@ fn of_plan(open: &OpenPlan<'_>) -> Vec<Need> {
             Purpose::Condition => (Kind::Question, &["yes", "no"]),
             Purpose::Task | Purpose::Executor => (Kind::Question, &[]),
         };
-        let answer = |text: &str| format!("answer {named} {id} {text}");
+        let answer = |text: &str| format!("answer {} {text}", within(&id));
         let commands =
             if choices.is_empty() { vec![answer("\"...\"")] } else { choices.iter().map(|c| answer(c)).collect() };
         let holds_up = held_up(plan, view, |task| task == question.task);
         let choices = choices.iter().map(|choice| (*choice).to_owned()).collect();
         items.push(Need {
             choices,
-            ..need(kind, format!("{plan} {id}"), question.question.clone(), holds_up, commands)
+            ..need(kind, format!("{plan}/{id}"), question.question.clone(), holds_up, commands)
         });
     }
     for task in state.tasks.iter().filter(|task| !task.status.is_end()) {
         let id = task.plan.id;
         if view.times(id).claim.is_parked() {
-            let commands = vec![format!("resume {named} {}", shell_word(&name(id)))];
+            let commands = vec![format!("resume {}", within(&name(id)))];
             let text = format!("{} agents were lost with it: {}", claim::LOST_MAX, task.plan.description);
             let parked =
                 need(Kind::Parked, claim::aggregate_id(plan, id), text, held_up(plan, view, |it| it == id), commands);
@@ -182,12 +183,11 @@ fn of_plan(open: &OpenPlan<'_>) -> Vec<Need> {
         }
     }
     if let Some(task) = state.stopped_by {
-        let (text, commands) =
-            (format!("task {} failed", name(task)), vec![format!("retry {named} {}", shell_word(&name(task)))]);
+        let (text, commands) = (format!("task {} failed", name(task)), vec![format!("retry {}", within(&name(task)))]);
         items.push(need(Kind::Stopped, plan.to_owned(), text, held_up(plan, view, |_| true), commands));
     }
     if let Some(reason) = state.pause_reason().filter(|_| !state.is_paused_from_parent()) {
-        let commands = vec![format!("resume {named}")];
+        let commands = vec![format!("resume {}", shell_word(plan))];
         items.push(need(Kind::Paused, plan.to_owned(), reason.to_owned(), held_up(plan, view, |_| true), commands));
     }
     items.iter_mut().for_each(|item| item.since = since.get(&item.id).copied());
@@ -213,13 +213,13 @@ fn conflicts(facts: &Facts<'_>) -> Vec<Need> {
     let mut items = Vec::new();
     for (_, open) in facts.conflicts.open().filter(|(name, _)| *name == facts.project) {
         let ConflictEvent::ConflictDetected { conflict, pattern, holders, .. } = &open.detected else { continue };
-        let mut commands: Vec<_> = vec!["conflicts".to_owned()];
+        let tasks = holders.iter().map(|holder| claim::aggregate_id(&holder.plan, holder.task)).collect::<Vec<_>>();
         // The newcomer comes first.
-        commands.extend(holders.first().map(|holder| format!("cancel {} {}", shell_word(&holder.plan), holder.task)));
-        let tasks = holders.iter().map(|holder| claim::aggregate_id(&holder.plan, holder.task));
+        let cancel = tasks.first().map(|newcomer| format!("cancel {}", shell_word(newcomer)));
+        let commands = ["leases --conflicts".to_owned()].into_iter().chain(cancel).collect();
         let from = holders.iter().map(|holder| holder.executor.name.clone()).collect::<Vec<_>>().join(", ");
         let text = format!("they work on {pattern} at the same time");
-        let (since, holds_up) = (Some(open.since.at), tasks.collect());
+        let (since, holds_up) = (Some(open.since.at), tasks);
         items.push(Need { since, holds_up, commands, ..Need::new(Kind::Conflict, conflict.to_string(), from, text) });
     }
     items

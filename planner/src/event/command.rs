@@ -42,9 +42,9 @@ pub enum Command {
         at: Position,
         #[serde(skip)]
         reason: String,
-        /// All settings; those of the parent when unset.
+        /// Whether it begins paused, so that it can be changed before a task starts.
         #[serde(skip)]
-        config: Option<Box<PlannerConfig>>,
+        pauses: bool,
         /// Applied before any task starts.
         amendments: Vec<Amendment>,
     },

@@ -170,7 +170,7 @@ pub(super) fn blocks(text: &str) -> Vec<Block> {
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// The length of a byte order mark and the front matter.
-fn front_matter(text: &str) -> usize {
+pub fn front_matter(text: &str) -> usize {
     let body = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
     let start = text.len() - body.len();
     let is_rule = |line: &str| line.trim_end() == "---";

@@ -20,6 +20,7 @@ mod ticks;
 mod tree;
 mod words;
 
+pub use blocks::front_matter;
 pub use canonical::render;
 pub use edges::{Added, EDGES_MAX, Named};
 pub(crate) use line::is_number;

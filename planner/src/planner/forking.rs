@@ -3,12 +3,13 @@
 use crewlog_mq::{Handler, Position};
 
 use crate::error::PlannerError;
-use crate::event::{Amendment, Event, PlannerConfig, Purpose};
+use crate::event::{Amendment, Event, Purpose};
 use crate::plan::TaskId;
 use crate::planner::Planner;
-use crate::planner::settings::check_config;
 use crate::state::Phase;
 
+/// The reason of the pause with which a fork begins.
+pub(crate) const FORK_PAUSE: &str = "a fork begins paused";
 /// The most plans that the history of a plan goes through: a fork of a fork of a fork, and so on.
 pub const FORK_DEPTH_MAX: usize = 64;
 /// The most named positions in a plan's history.
@@ -22,7 +23,7 @@ impl Planner {
         parent: String,
         at: Position,
         reason: String,
-        config: Option<Box<PlannerConfig>>,
+        pauses: bool,
         amendments: Vec<Amendment>,
     ) -> Result<Vec<Event>, PlannerError> {
         if self.state.phase == Phase::Empty {
@@ -35,10 +36,7 @@ impl Planner {
         if self.state.n_ancestors >= FORK_DEPTH_MAX {
             return Err(PlannerError::TooManyForks(FORK_DEPTH_MAX));
         }
-        let changed = config.filter(|config| **config != self.state.config);
-        changed.as_deref().map(check_config).transpose()?;
-        let why = || reason.clone();
-        let settings = changed.map(|config| Event::SettingsChanged { config, reason: why() });
+        let paused = pauses.then(|| Event::PlanPaused { reason: FORK_PAUSE.to_owned(), from_parent: false });
         // What a task asks, or a person of it, its next run need not ask again. Other questions come with their tasks.
         // What the other plan was undoing is its own matter.
         let is_undoing = |id: TaskId| self.state.task(id).is_some_and(|task| task.plan.compensates.is_some());
@@ -47,8 +45,8 @@ impl Planner {
         let asked = asked.zip(0..).map(|(question, nth)| {
             self.ask(question.task, question.question.clone(), Purpose::Executor, question.default.clone(), nth)
         });
-        let forked = Event::PlanForked { parent, at, reason: why() };
-        let mut events = [forked].into_iter().chain(settings).chain(asked).collect::<Vec<_>>();
+        let forked = Event::PlanForked { parent, at, reason: reason.clone() };
+        let mut events = [forked].into_iter().chain(paused).chain(asked).collect::<Vec<_>>();
         if !amendments.is_empty() {
             // They apply to the fork before any of its tasks begins.
             let mut fork = self.clone();

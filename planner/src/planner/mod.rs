@@ -22,6 +22,7 @@ use crate::event::{Command, Event, TaskStatus};
 use crate::plan::TaskId;
 use crate::prompt;
 use crate::state::{Phase, PlannerState};
+pub(crate) use forking::FORK_PAUSE;
 pub use forking::{CHECKPOINT_CHARS_MAX, CHECKPOINTS_MAX, FORK_DEPTH_MAX, is_checkpoint_name};
 
 /// The most tasks that a plan may run at once.
@@ -59,8 +60,8 @@ impl Planner {
                 self.initialize(user_input, attachments, config, parallel)
             }
             Command::Propose { proposal, attachments, config } => self.propose(*proposal, attachments, config),
-            Command::Fork { parent, at, reason, config, amendments } => {
-                self.fork(parent, at, reason, config, amendments)
+            Command::Fork { parent, at, reason, pauses, amendments } => {
+                self.fork(parent, at, reason, pauses, amendments)
             }
             _ if self.state.phase == Phase::Empty => Err(PlannerError::NotPlanned),
             Command::NameCheckpoint { name } => self.name_checkpoint(name),

@@ -5,7 +5,7 @@ use std::iter::Peekable;
 
 use crate::event::{Budget, Event, Outcome, PlannerCmd, PlannerConfig, Purpose, TaskInput, TaskStatus};
 use crate::plan::{NodeKind, TaskPlan};
-use crate::planner::{Planner, end};
+use crate::planner::{FORK_PAUSE, Planner, end};
 use crate::state::{ConcurrencyGroup, ConditionStatus, Phase, PlannerState, Priority, Running, Shortage, Task};
 
 impl Planner {
@@ -22,8 +22,9 @@ impl Planner {
             Phase::Ended(Outcome::Completed) => self.state.is_cancelled,
             Phase::Empty | Phase::Active | Phase::Paused => false,
         };
-        // A standing plan stays open for more.
-        let is_done = is_on && (!self.state.config.standing || self.state.is_cancelled || self.state.is_late);
+        // A standing plan stays open for more, and a new fork for changes.
+        let stays_open = self.state.config.standing || self.state.pause_reason() == Some(FORK_PAUSE);
+        let is_done = is_on && (!stays_open || self.state.is_cancelled || self.state.is_late);
         if (is_done || is_undone_late) && self.state.graph.open.is_empty() {
             let undoing = self.compensate();
             return match is_on && undoing.is_empty() {

@@ -32,8 +32,8 @@ pub(super) fn check_config(config: &PlannerConfig) -> Result<(), PlannerError> {
     if by_kind.contains_key(&NodeKind::Clarification) {
         return Err(PlannerError::QuestionsHaveNoLimit);
     }
-    check_setting("token_budget", config.token_budget, TOKEN_BUDGET_MIN, TOKEN_BUDGET_MAX)?;
-    check_setting("retries_max", config.retries_max as usize, 0, RETRIES_MAX as usize)
+    check_setting("prompt.tokens", config.token_budget, TOKEN_BUDGET_MIN, TOKEN_BUDGET_MAX)?;
+    check_setting("retries", config.retries_max as usize, 0, RETRIES_MAX as usize)
 }
 
 pub(super) fn check_count(what: &'static str, value: usize, max: usize) -> Result<(), PlannerError> {

@@ -59,12 +59,12 @@ impl Measure {
         }
     }
 
-    /// The option that sets the limit.
-    pub const fn option(self) -> &'static str {
+    /// The setting of the limit.
+    pub const fn key(self) -> &'static str {
         match self {
-            Self::Tokens => "--budget-tokens",
-            Self::Cost => "--budget-cost",
-            Self::Duration => "--budget-time",
+            Self::Tokens => "budget.tokens",
+            Self::Cost => "budget.cost",
+            Self::Duration => "budget.time",
         }
     }
 }
@@ -101,8 +101,8 @@ impl Shortage {
 
 impl std::fmt::Display for Shortage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (words, option) = (self.words(), self.measure.option());
-        write!(f, "{words}; raise it with `crewlog set PLAN {option} ...`, then `crewlog resume PLAN`")
+        let (words, key) = (self.words(), self.measure.key());
+        write!(f, "{words}; raise it with `crewlog plan set PLAN {key}=...`, then `crewlog resume PLAN`")
     }
 }
 

@@ -255,6 +255,7 @@ impl PlannerState {
                 let requested = summary::Requested { task_ids: task_ids.clone(), at: self.n_events - 1 };
                 self.summary.requested = Some(requested);
             }
+            Event::PlanPaused { .. } if self.phase == Phase::Empty => {}
             Event::PlanPaused { reason, from_parent } => {
                 (self.phase, self.paused_from_parent) = (Phase::Paused, *from_parent);
                 self.pause_reason.clone_from(reason);
