@@ -133,7 +133,7 @@ async fn act(store: EventStore, n: usize) -> Result<(), Failure> {
             let ending = Ending::Completed { result: "seen".into(), run: None };
             let report = TaskCommand::Report { attempt, executor, now, dead_epoch: None, ending };
             let task = claim::aggregate_id(&dispatch.aggregate_id, task_id);
-            let metadata = Cause::event(&dispatch).metadata().clone();
+            let metadata = Cause::event(dispatch).metadata().clone();
             let events = TaskLease::default().process(report)?;
             let events =
                 events.iter().map(|event| Ok(NewEvent::of(event, &metadata)?.with_tags(dispatch.tags.clone())));

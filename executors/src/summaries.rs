@@ -5,15 +5,14 @@
 
 use std::sync::Arc;
 
-use crewlog_mq::{Cause, Envelope, Error, EventStore, ExecuteError, Query, Runner, Start};
+use crewlog_mq::{Cause, Envelope, Error, EventStore, Query, Start};
 use crewlog_planner::event::{self, Command, Event};
 use crewlog_planner::model::{ModelParameters, read_summary, summary_request};
-use crewlog_planner::planner::Planner;
 use crewlog_planner::prompt::{summary_chars_max, to_summarize};
 use futures::StreamExt;
 
 use crate::model::{AskError, Asker, Model, NoAnswer, RetryPolicy};
-use crate::plans::planner_of;
+use crate::plans::{execute_retrying, planner_of};
 use crate::subplans::family;
 use crate::worker::Scope;
 
@@ -91,20 +90,7 @@ async fn answer(store: &EventStore, by: &Summarizer, request: &Envelope<Event>) 
             }
         }
     };
-    hand_in(&mut planner, command, request).await
-}
-
-async fn hand_in(planner: &mut Runner<Planner>, command: Command, request: &Envelope<Event>) -> Result<(), Error> {
-    let cause = Cause::reaction(PROCESS, &request.recorded).keeping(command.recorded());
-    loop {
-        match planner.execute(command.clone(), &cause).await {
-            Ok(_) => return Ok(()),
-            Err(ExecuteError::Refused(refusal)) => {
-                tracing::info!(%refusal, "the planner passes a summary over");
-                return Ok(());
-            }
-            Err(ExecuteError::Contended { .. }) => {}
-            Err(ExecuteError::Store(error)) => return Err(error),
-        }
-    }
+    let refusal = execute_retrying(&mut planner, command, &Cause::reaction(PROCESS, &request.recorded)).await?;
+    refusal.into_iter().for_each(|refusal| tracing::info!(%refusal, "the planner passes a summary over"));
+    Ok(())
 }

@@ -27,82 +27,45 @@ const TOLD_MAX: usize = 20;
 
 /// An error with keys.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "names and messages say what the fields hold")]
 pub enum KeyError {
     /// A text must be sealed, and the operator's key was not given.
     #[error(
         "the texts of {plan} are sealed, and no operator key is given: name its file with --key-file or CREWLOG_KEY_FILE"
     )]
-    NoOperatorKey {
-        /// The plan.
-        plan: String,
-    },
+    NoOperatorKey { plan: String },
     /// The session's key is wrapped under another operator's key.
     #[error(
         "the key of {session} is wrapped under the operator key {wrapped_by}, and {} holds {given}: name the file with the \
          right one, or none to see all but the texts",
         file.display()
     )]
-    WrongOperatorKey {
-        /// The plan that the session's key was made for.
-        session: String,
-        /// The file that was given.
-        file: PathBuf,
-        /// The fingerprint of the key in it.
-        given: String,
-        /// The fingerprint of the key that is needed.
-        wrapped_by: String,
-    },
+    WrongOperatorKey { session: String, file: PathBuf, given: String, wrapped_by: String },
     /// The session's key is in another folder, or was removed.
     #[error(
         "the texts of {plan} are sealed with key {key}, which is not in {}: copy it there, or name its folder with --keys or \
          CREWLOG_KEYS",
         folder.display()
     )]
-    NoSessionKey {
-        /// The plan.
-        plan: String,
-        /// The name of the key.
-        key: String,
-        /// The path.
-        folder: PathBuf,
-    },
+    NoSessionKey { plan: String, key: String, folder: PathBuf },
     /// The session's key was destroyed.
     #[error("the key of {plan} was destroyed, and with it the plan's texts: nothing of it can be carried out any more")]
-    Destroyed {
-        /// The plan.
-        plan: String,
-    },
+    Destroyed { plan: String },
     /// The events contain texts that were read without their key, and would store the placeholders for good.
     #[error(
         "texts of {plan} were read as [sealed] while its key was not at hand, and must not be written in their place: begin \
          again, now that it is"
     )]
-    ReadWithoutKey {
-        /// The plan.
-        plan: String,
-    },
+    ReadWithoutKey { plan: String },
     /// The file is not an operator's key.
     #[error("{} holds no operator key: `crewlog keys new FILE` makes one", path.display())]
-    NotAnOperatorKey {
-        /// The file.
-        path: PathBuf,
-    },
+    NotAnOperatorKey { path: PathBuf },
     /// The file is not a session's key, or was changed.
     #[error("the session key {} is damaged: put it back from a copy, or destroy it", path.display())]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-    },
+    Damaged { path: PathBuf },
     /// A file cannot be used.
     #[error("{} cannot be {doing}: {source}", path.display())]
-    File {
-        /// The operation.
-        doing: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
+    File { doing: &'static str, path: PathBuf, source: io::Error },
     /// The system gives no random bytes.
     #[error("no key can be made: the system gives no random bytes: {0}")]
     NoRandomness(#[from] getrandom::Error),

@@ -6,73 +6,38 @@ use crewlog_planner::model::Fault;
 
 /// The reason why a model gives no answer. No message contains a key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "names and messages say what the fields hold")]
 pub enum ModelError {
     /// It was rate limited.
     #[error("the model is rate limited{}: {message}", waits(.retry_after))]
-    RateLimited {
-        /// The wait it asks for, if any.
-        retry_after: Option<Duration>,
-        /// The provider's words.
-        message: String,
-    },
+    RateLimited { retry_after: Option<Duration>, message: String },
     /// It is overloaded.
     #[error("the model has too much to do{}: {message}", waits(.retry_after))]
-    Overloaded {
-        /// The wait it asks for, if any.
-        retry_after: Option<Duration>,
-        /// The provider's words.
-        message: String,
-    },
+    Overloaded { retry_after: Option<Duration>, message: String },
     /// It failed internally.
     #[error("the model's provider failed (HTTP {status}): {message}")]
-    Server {
-        /// The HTTP status.
-        status: u16,
-        /// The provider's words.
-        message: String,
-    },
+    Server { status: u16, message: String },
     /// It took too long.
     #[error("the model did not answer within {} s", .after.as_secs_f64())]
-    TimedOut {
-        /// The time that it had.
-        after: Duration,
-    },
+    TimedOut { after: Duration },
     /// The connection ended before the answer did.
     #[error("the model's answer was cut off: {message}")]
-    CutOff {
-        /// The cause.
-        message: String,
-    },
+    CutOff { message: String },
     /// The answer is too long.
     #[error("the model's answer has more than {what}")]
-    TooLong {
-        /// The exceeded limit.
-        what: String,
-    },
+    TooLong { what: String },
     /// The response does not follow the protocol.
     #[error("the model's provider sent no valid answer: {message}")]
-    Malformed {
-        /// The difference.
-        message: String,
-    },
+    Malformed { message: String },
     /// The key, the request or the content was refused.
     #[error("the model's provider refused: {message}")]
-    Refused {
-        /// The provider's words.
-        message: String,
-    },
+    Refused { message: String },
     /// The provider cannot be reached.
     #[error("the model's provider cannot be reached: {message}")]
-    Unreachable {
-        /// The cause.
-        message: String,
-    },
+    Unreachable { message: String },
     /// A required setting is missing.
     #[error("the model is not configured: {message}")]
-    NotConfigured {
-        /// The setting.
-        message: String,
-    },
+    NotConfigured { message: String },
 }
 
 fn waits(retry_after: &Option<Duration>) -> String {

@@ -270,7 +270,9 @@ async fn read_reports(mut reports: Inbox, mut process: Child, runs: SharedRuns) 
     while let Ok(Some(Report::Ended { run, ended })) = reports.next().await {
         let sender = lock(&runs).as_mut().and_then(|runs| runs.running.remove(&run));
         // Nobody waits for a run that was dropped.
-        let _ = sender.map(|sender| sender.send(ended));
+        if let Some(sender) = sender {
+            drop(sender.send(ended));
+        }
     }
     #[cfg(target_os = "linux")]
     process.id().and_then(|pid| Pid::from_raw(pid.cast_signed())).into_iter().for_each(session::end);
