@@ -25,7 +25,7 @@ const ASKS: &str = "COMPLETE";
 /// How long the log may take to answer.
 const WAIT_MAX: Duration = Duration::from_secs(2);
 
-/// The names of what is within a plan.
+/// Lists the names of a plan's tasks or questions.
 type Names = fn(&PlannerState) -> Vec<String>;
 
 /// Answers a shell that asks for candidates; false when none does.
@@ -47,7 +47,7 @@ fn with_candidates(command: Command) -> Command {
     command.mut_args(completed).mut_subcommands(with_candidates)
 }
 
-/// An argument with the candidates for what it names.
+/// The argument with the completer for its type of value.
 fn completed(arg: Arg) -> Arg {
     let name = arg.get_value_names().and_then(|names| names.first()).map(ToString::to_string);
     let of_log = |names| ArgValueCompleter::new(move |typed: &OsStr| of_log(names, typed).unwrap_or_default());

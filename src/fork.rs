@@ -88,7 +88,7 @@ async fn point_of(session: &Session, store: &EventStore, fork: &Fork) -> Result<
     })
 }
 
-/// Whether a task failed for good, or a person is asked about its failure.
+/// True if a task failed for good, or a person is asked about its failure.
 fn is_failure(event: &Event) -> bool {
     let Event::TaskStatusUpdated { status, error, .. } = event else { return false };
     match status {

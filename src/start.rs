@@ -125,11 +125,11 @@ pub async fn resume(session: &Session, resume: Resume) -> Result<Code, Failure> 
     let signals = Signals::new()?;
     let since = store.head().await?;
     if resume.sync {
-        // What the file says by now counts before anything runs.
+        // The current text of the file is applied before a task starts.
         sync::keep_once(session, &store, &plan).await?;
     }
     let mut planner = planning::catch_up(&store, &plan, tags).await?;
-    // What was due while nobody looked.
+    // Fires the timers that came due without a host.
     planning::keep_time(&mut planner, &store).await?;
     if planner.handler().state().phase.is_paused() {
         order(&mut planner, event::Command::Resume).await?;
@@ -138,7 +138,7 @@ pub async fn resume(session: &Session, resume: Resume) -> Result<Code, Failure> 
     if planner.handler().state().phase.is_ended() {
         return run_session::already_ended(session, &store, &plan).await;
     }
-    // What a crash kept from being dispatched is dispatched now.
+    // Dispatches the tasks whose dispatch a crash prevented.
     order(&mut planner, event::Command::Continue).await?;
     if resume.detach {
         return session.print_done(&format!("{plan} goes on"), &json!({ "plan": plan }));

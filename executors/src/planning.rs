@@ -1,7 +1,6 @@
 //! The planner's host: it follows what executors and people append, and feeds it to the pure planner.
 //!
-//! Any number of processes may host the planner of one plan, or of all plans. The ids of what it appends are derived from the cause, so
-//! a report that is handled twice, by two hosts or after a crash, changes nothing.
+//! Any number of processes may host the planner of one plan, or of all plans. The ids of new events derive from their cause, so a report that is handled twice, by two hosts or after a crash, changes nothing.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -151,7 +150,7 @@ async fn host_matching(store: EventStore, query: Query, taken_in: watch::Sender<
                     match event {
                         Ok(recorded) => events.push(recorded),
                         Err(error) if error.is_final() => return Err(error),
-                        Err(error) => tracing::warn!(%error, "an event of a task is passed over"),
+                        Err(error) => tracing::warn!(%error, "an event of a task cannot be read and is skipped"),
                     }
                 }
                 let last = last_report(&events);
@@ -420,10 +419,9 @@ pub(crate) async fn open_plans(
     Ok(list.open().filter(matches).map(|plan| (plan.id.clone(), plan.tags.clone())).collect())
 }
 
-/// A report is never dropped because the log could not be written just now. What can never be done is passed over, so that
-/// one plan is blocked and not all.
+/// Retries while the log cannot be written, so no report is dropped. An error that a retry cannot cure blocks this plan alone.
 async fn take_in_with_retry(planner: &mut Runner<Planner>, events: &[Recorded]) {
-    let warn = |error: &Error| tracing::warn!(%error, "an event of a task is passed over");
+    let warn = |error: &Error| tracing::warn!(%error, "an event of a task cannot be read and is skipped");
     let reports = events.iter().filter_map(|recorded| Report::of(recorded).inspect_err(warn).ok().flatten());
     let reports = reports.collect::<Vec<_>>();
     let mut backoff = Backoff::new();
@@ -443,7 +441,7 @@ async fn catch_up_with_retry(store: &EventStore, plan: &str, tags: Vec<String>) 
     retrying(caught_up).await.ok()
 }
 
-/// What a task reported, as a command to the planner.
+/// A task's report, as a command to the planner.
 #[derive(Clone)]
 struct Report {
     position: Position,

@@ -1,5 +1,4 @@
-//! One run of a program under a supervisor: its output, its time-out, its stop, its end. What an exit code means is for
-//! the executor that wanted the run.
+//! One run of a program under a supervisor: its output, its time-out, its stop, its end. The executor judges the exit code.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};

@@ -85,12 +85,12 @@ impl Worker {
         Self { store, roster, life, jobs, interrupted, agents, links: None }
     }
 
-    /// The same, whose agents plan by a model what plans of their own carry out.
+    /// Makes its agents plan their sub-plans by a model.
     pub fn planning_by(self, model: PlansByModel) -> Self {
         Self { agents: self.agents.with_model(model), ..self }
     }
 
-    /// The same, which looks before a task begins whether the links that it reads answer.
+    /// Makes it check the links that a task reads before the task starts.
     pub fn checking_links(self, links: Links) -> Self {
         Self { links: Some(links), ..self }
     }
@@ -272,8 +272,8 @@ impl Worker {
                 }
             }
         };
-        // Concurrent with the run, so that a slow log delays neither its time-out nor its stop. A renewal that is dropped on its
-        // way leaves a runner that reads again, and one that is appended all the same comes before the end.
+        // Concurrent with the run, so that a slow log delays neither its time-out nor its stop. After a dropped renewal the runner
+        // reads again, and a renewal that reached the log comes before the end.
         let renewing = async {
             let mut renewals = renewals(Instant::now());
             loop {
@@ -305,8 +305,7 @@ struct Running {
     stop: watch::Sender<Option<Stop>>,
     /// The agent whose place it takes.
     agent: Option<String>,
-    /// Whether it takes one of the worker's places. A task that waits for its sub-plan takes none, since the sub-plan may need
-    /// it.
+    /// True if it takes one of the worker's places. A task that waits for its sub-plan leaves its place to that.
     takes_place: bool,
 }
 

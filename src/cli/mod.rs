@@ -141,7 +141,7 @@ pub enum Command {
     Resume(Resume),
     /// Pause a plan or a task
     ///
-    /// No more tasks start, and what runs goes on to its end.
+    /// No more tasks start; running tasks continue until they end.
     Pause(Pause),
     /// Cancel a plan or a task
     Cancel(Cancel),
@@ -163,7 +163,7 @@ pub enum Command {
     Answer(Answer),
     /// Watch the crew on the terminal
     ///
-    /// What waits for you can be answered there.
+    /// Questions that wait for you can be answered there.
     Top(AsOf),
     /// Serve the dashboard, the HTTP API and MCP
     #[command(args_conflicts_with_subcommands = true)]

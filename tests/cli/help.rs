@@ -71,7 +71,7 @@ fn the_short_help_of_every_command_fits_on_40_lines() {
     assert!(n_seen > 60, "{n_seen}");
 }
 
-/// What completes the last of the words that are typed in bash.
+/// The candidates in bash for the last of the typed words.
 fn completed(scene: &Scene, words: &[&str]) -> Vec<String> {
     let index = words.len().to_string();
     let mut command = scene.crewlog(&[&["--", "crewlog"], words].concat());

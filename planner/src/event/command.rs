@@ -42,7 +42,7 @@ pub enum Command {
         at: Position,
         #[serde(skip)]
         reason: String,
-        /// Whether it begins paused, so that it can be changed before a task starts.
+        /// True if it begins paused, so that it can be changed before a task starts.
         #[serde(skip)]
         pauses: bool,
         /// Applied before any task starts.

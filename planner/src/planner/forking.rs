@@ -37,8 +37,8 @@ impl Planner {
             return Err(PlannerError::TooManyForks(FORK_DEPTH_MAX));
         }
         let paused = pauses.then(|| Event::PlanPaused { reason: FORK_PAUSE.to_owned(), from_parent: false });
-        // What a task asks, or a person of it, its next run need not ask again. Other questions come with their tasks.
-        // What the other plan was undoing is its own matter.
+        // The fork keeps the open questions of executors, so that the next run need not ask again. Other questions come
+        // with their tasks, and those of undo tasks stay with the parent.
         let is_undoing = |id: TaskId| self.state.task(id).is_some_and(|task| task.plan.compensates.is_some());
         let asked = self.state.open_questions().filter(|question| question.purpose == Purpose::Executor);
         let asked = asked.filter(|question| !is_undoing(question.task));
