@@ -1,14 +1,16 @@
 //! How a worker claims a dispatched task in competition with others.
 
-use crewlog_mq::{EventStore, ExecuteError, Position, Query, Range, Runner};
+use crewlog_mq::{EventStore, ExecuteError, Query, Range, Runner};
 use crewlog_planner::claim::{self, TaskCommand, TaskError, TaskLease};
 use crewlog_planner::event;
 use crewlog_planner::plan::TaskId;
+use tokio::sync::watch;
 
 use crate::backoff::Backoff;
 use crate::liveness::LivenessLock;
 use crate::plans::wait_to_retry;
 use crate::queue::Dispatch;
+use crate::run::{Stop, wanted};
 
 /// Events of a plan that can hold back a task that might have started before.
 const HOLDING: [&str; 4] = ["PlanPaused", "PlanStopped", "TaskPaused", "SettingsChanged"];
@@ -31,7 +33,7 @@ pub(crate) enum Claimed {
     Gone,
 }
 
-/// Claims a task under a name, and starts it in the same append if asked to, unless its plan has changed since position `seen`. A
+/// Claims a task under a name, and starts it in the same append if asked to, unless its plan has changed since it was read. A
 /// lease whose holder is proven dead is taken over. Faults of the log are retried.
 pub(crate) async fn claim_task(
     store: &EventStore,
@@ -39,14 +41,14 @@ pub(crate) async fn claim_task(
     name: &str,
     claim: &mut Runner<TaskLease>,
     dispatch: &Dispatch,
-    seen: Position,
     starts: bool,
+    stop: &mut watch::Receiver<Option<Stop>>,
 ) -> Claimed {
     let mut backoff = Backoff::new();
     let mut dead_epoch = None;
     loop {
         let changes = Query::aggregate(event::STREAM, &dispatch.plan).of_types(HOLDING);
-        let error = match store.read(&changes, Range::after(seen), 1).await {
+        let error = match store.read(&changes, Range::after(dispatch.seen), 1).await {
             Ok(page) if !page.events.is_empty() => return Claimed::Stale,
             Ok(_) => {
                 let (executor, attempt) = (life.executor(name), dispatch.attempt);
@@ -71,7 +73,12 @@ pub(crate) async fn claim_task(
             }
             Err(error) => error,
         };
-        if !wait_to_retry(&error, &mut backoff).await {
+        // An append is never abandoned for a stop: it could be in the log, and the task would count as interrupted.
+        let goes_on = tokio::select! {
+            goes_on = wait_to_retry(&error, &mut backoff) => goes_on,
+            _ = wanted(stop) => false,
+        };
+        if !goes_on {
             return Claimed::Gone;
         }
     }

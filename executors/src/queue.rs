@@ -24,6 +24,8 @@ pub(crate) struct Dispatch {
     pub(crate) plan: String,
     pub(crate) tags: Vec<String>,
     pub(crate) position: Position,
+    /// Up to here its plan was read when the task could start.
+    pub(crate) seen: Position,
     pub(crate) task: TaskId,
     pub(crate) attempt: u32,
     pub(crate) kind: NodeKind,
@@ -52,6 +54,7 @@ impl Dispatch {
                 plan: recorded.aggregate_id.clone(),
                 tags: recorded.tags.clone(),
                 position: recorded.position,
+                seen: recorded.position,
                 task: task_id,
                 attempt,
                 kind,
@@ -198,14 +201,14 @@ impl Plans {
         (!is_running(&worked.view, *task, attempt)).then(error)
     }
 
-    /// The task to start next, and up to where its plan has been read: of all plans the most urgent, then the one that was
+    /// The task to start next: of all plans the most urgent, then the one that was
     /// dispatched first; within a plan in the plan's order. `is_wanted` says which dispatches could start here; `is_busy`
     /// which tasks are being started: after a change of that [`Plans::changed`] has to be called.
     pub(crate) fn next(
         &self,
         is_wanted: impl Fn(&Dispatch) -> bool,
         is_busy: impl Fn(&str, TaskId) -> bool,
-    ) -> Option<(Dispatch, Position)> {
+    ) -> Option<Dispatch> {
         let heads = self.0.iter().filter(|(_, worked)| !worked.dispatched.is_empty()).filter_map(|(plan, worked)| {
             let Worked { view, dispatched, startable, .. } = worked;
             let is_held = |task, lease: Option<&Holder>| lease.is_some() || is_busy(plan, task);
@@ -215,7 +218,7 @@ impl Plans {
             let urgency = view.state().urgency(dispatch.task);
             Some(((urgency, dispatch.position), dispatch, view.at))
         });
-        heads.min_by_key(|(key, _, _)| *key).map(|(_, dispatch, at)| (dispatch.clone(), at))
+        heads.min_by_key(|(key, _, _)| *key).map(|(_, dispatch, seen)| Dispatch { seen, ..dispatch.clone() })
     }
 
     /// The tasks of a plan that are being started have changed.

@@ -128,9 +128,7 @@ pub(crate) async fn run(
         }
         (Ok(ended), None) => finished(ended, ran_for),
         (Err(error), None) => {
-            let error = format!("its supervisor was lost, and with it the outcome of the command: {error}");
-            // It may have done all, some or none of its work.
-            Err(Ending::Failed { error, class: FailureClass::OutcomeUnknown, run: None })
+            Err(unknown(format!("its supervisor was lost, and with it the outcome of the command: {error}")))
         }
     }
 }
@@ -153,7 +151,7 @@ pub(crate) async fn wanted(stop: &mut watch::Receiver<Option<Stop>>) -> Stop {
 fn was_signalled(ended: &std::io::Result<Ended>) -> bool {
     match ended.as_ref().map(|ended| &ended.exit) {
         Ok(Exit::Signal(_)) | Err(_) => true,
-        Ok(Exit::Code(_) | Exit::NotStarted { .. }) => false,
+        Ok(Exit::Code(_) | Exit::NotStarted { .. } | Exit::Lost { .. }) => false,
     }
 }
 
@@ -171,7 +169,13 @@ fn finished(ended: Ended, ran_for: Duration) -> Result<Finished, Ending> {
             Err(Ending::Failed { error: error.trim_end().to_owned(), class: FailureClass::Task, run: Some(details) })
         }
         Exit::NotStarted { reason } => Err(not_started(&reason)),
+        Exit::Lost { reason } => Err(unknown(format!("the outcome of the command is unknown: {reason}"))),
     }
+}
+
+/// It may have done all, some or none of its work.
+fn unknown(error: String) -> Ending {
+    Ending::Failed { error, class: FailureClass::OutcomeUnknown, run: None }
 }
 
 fn not_started(reason: &str) -> Ending {
@@ -183,7 +187,7 @@ fn details(Ended { exit, written }: &Ended, ran_for: Duration) -> RunDetails {
     let (exit_code, signal) = match exit {
         Exit::Code(code) => (Some(*code), None),
         Exit::Signal(signal) => (None, Some(*signal)),
-        Exit::NotStarted { .. } => (None, None),
+        Exit::NotStarted { .. } | Exit::Lost { .. } => (None, None),
     };
     RunDetails {
         exit_code,

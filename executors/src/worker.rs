@@ -156,23 +156,16 @@ impl Worker {
     async fn carry_out(
         self: Arc<Self>,
         dispatch: Dispatch,
-        seen: Position,
         mut stop: watch::Receiver<Option<Stop>>,
     ) -> (Key, Position) {
         let key = dispatch.key();
-        let Some(actor) = self.roster.actor(dispatch.kind, &dispatch.parameters) else { return (key, seen) };
+        let Some(actor) = self.roster.actor(dispatch.kind, &dispatch.parameters) else { return (key, dispatch.seen) };
         let mut claim = claim_of(&self.store, &dispatch.plan, dispatch.task, dispatch.tags.clone());
-        let claiming = async {
-            let checked = attachments::checked(&dispatch.parameters, self.links.clone()).await;
-            // The start of an agent records its prompt, which is rendered for the holder alone.
-            let starts = checked.is_ok() && !matches!(actor, Actor::Agent(..));
-            let claimed = claim_task(&self.store, &self.life, actor.name(), &mut claim, &dispatch, seen, starts).await;
-            (claimed, checked)
-        };
-        let (claimed, checked) = tokio::select! {
-            claimed = claiming => claimed,
-            _ = wanted(&mut stop) => (Claimed::Gone, Ok(())),
-        };
+        // Links are looked at by the holder alone, and so is the prompt of an agent, which its start records.
+        let is_early = self.links.is_none() && !matches!(actor, Actor::Agent(..));
+        let checked = if is_early { attachments::checked(&dispatch.parameters, None).await } else { Ok(()) };
+        let starts = is_early && checked.is_ok();
+        let claimed = claim_task(&self.store, &self.life, actor.name(), &mut claim, &dispatch, starts, &mut stop).await;
         if let Claimed::Won(epoch) = claimed {
             let checked = checked.map_err(|question| Ending::Asked { question, default: None });
             self.carry_out_held(actor, &dispatch, &mut claim, epoch, checked, stop).await;
@@ -195,7 +188,7 @@ impl Worker {
             (Some(stop), _) => Err(stop.ending()),
             (None, _) if is_lost => Err(Ending::worker_lost()),
             (None, Err(question)) => Err(question),
-            (None, Ok(())) => self.prompt(actor, dispatch).await,
+            (None, Ok(())) => self.prepared(actor, dispatch).await,
         };
         let (ending, usage) = match ready {
             Err(ending) => (ending, Usage::default()),
@@ -219,8 +212,10 @@ impl Worker {
         append(claim, TaskCommand::End { epoch, usage, ending }, &dispatch.cause).await;
     }
 
-    /// An agent's prompt.
-    async fn prompt(&self, actor: Actor<'_>, dispatch: &Dispatch) -> Result<Option<String>, Ending> {
+    /// An agent's prompt, once the files and links of the task are there.
+    async fn prepared(&self, actor: Actor<'_>, dispatch: &Dispatch) -> Result<Option<String>, Ending> {
+        let checked = attachments::checked(&dispatch.parameters, self.links.clone()).await;
+        checked.map_err(|question| Ending::Asked { question, default: None })?;
         match actor {
             Actor::Agent(..) => {
                 let rendered = prompts::rendered(&self.store, &dispatch.plan, dispatch.task, dispatch.position).await;
@@ -344,7 +339,7 @@ impl Crew {
 
     /// Starts tasks while there are free places.
     fn start(&mut self) {
-        while let Some((dispatch, seen)) = self.next() {
+        while let Some(dispatch) = self.next() {
             let key = dispatch.key();
             let Some(actor) = self.worker.roster.actor(dispatch.kind, &dispatch.parameters) else { return };
             let takes_place = !actor.only_waits();
@@ -352,12 +347,12 @@ impl Crew {
             let (stop, receiver) = watch::channel(None);
             let attempt = dispatch.attempt;
             self.plans.changed(&key.0);
-            let job = self.jobs.spawn(Arc::clone(&self.worker).carry_out(dispatch, seen, receiver)).id();
+            let job = self.jobs.spawn(Arc::clone(&self.worker).carry_out(dispatch, receiver)).id();
             self.running.insert(key, Running { job, attempt, stop, agent, takes_place });
         }
     }
 
-    fn next(&self) -> Option<(Dispatch, Position)> {
+    fn next(&self) -> Option<Dispatch> {
         let Self { worker, plans, running, refused, read_to, .. } = self;
         let n_places = running.values().filter(|running| running.takes_place).count();
         let has_place = |actor: Actor<'_>| {

@@ -270,6 +270,6 @@ async fn run(spec: Spec, limit: Duration) -> Result<String, String> {
         Exit::Code(0) => Ok(out),
         Exit::Code(code) => Err(one_line(&format!("exit code {code} {err} {out}"), 100)),
         Exit::Signal(signal) => Err(format!("ended by signal {signal}")),
-        Exit::NotStarted { reason } => Err(reason),
+        Exit::NotStarted { reason } | Exit::Lost { reason } => Err(reason),
     }
 }

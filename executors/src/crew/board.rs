@@ -130,7 +130,7 @@ impl Board {
                 && self.view(&dispatch.plan).is_some_and(|view| !view.times(dispatch.task).claim.is_parked())
         };
         let plans = self.known().next()?;
-        plans.next(is_wanted, |_, _| false).map(|(dispatch, _)| dispatch)
+        plans.next(is_wanted, |_, _| false)
     }
 
     pub(super) fn view(&self, plan: &str) -> Option<&PlanView> {

@@ -97,6 +97,11 @@ pub enum Exit {
     Code(i32),
     /// The signal of this number ended it.
     Signal(i32),
+    /// It ran, and its end is unknown.
+    Lost {
+        /// The fault of the system.
+        reason: String,
+    },
     /// It never ran.
     NotStarted {
         /// The reason, such as a missing working directory.
@@ -254,6 +259,15 @@ impl Lifeline {
         lock(&self.runs).as_mut().map(act)
     }
 
+    /// Returns when the supervisor has taken an order: that to start nothing.
+    async fn answer(&self) {
+        let spec = Spec { argv: Vec::new(), input: None, cwd: None, env: Vec::new() };
+        if let Some((run, ended)) = self.register() {
+            let _ = self.orders.send(Order::Start { run, spec, outputs: Outputs::Mixed });
+            let _ = ended.await;
+        }
+    }
+
     /// Kills a supervisor that does not answer, for example because somebody stopped it.
     fn kill(&self) {
         // While `runs` is set, the process has not been waited for, so its number cannot belong to another one.
@@ -316,8 +330,11 @@ impl Supervised {
         if let Ok(ended) = tokio::time::timeout(grace + STOP_MARGIN, self.wait()).await {
             return ended;
         }
-        self.lifeline.kill();
-        self.wait().await
+        if tokio::time::timeout(STOP_MARGIN, self.lifeline.answer()).await.is_err() {
+            self.lifeline.kill();
+            return self.wait().await;
+        }
+        Err(io::Error::other("its processes cannot be killed"))
     }
 
     fn order_stop(&self, grace: Duration) {

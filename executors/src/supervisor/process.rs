@@ -1,6 +1,5 @@
 //! The supervisor's own process: follows the orders on standard input, and ends every command when they end.
 
-use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, Write};
@@ -9,7 +8,7 @@ use std::os::unix::net::UnixStream as StdUnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
-use std::rc::Rc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustix::io::{Errno, retry_on_intr};
@@ -59,9 +58,10 @@ async fn follow_orders() -> io::Result<()> {
     lifeline.set_nonblocking(true)?;
     let (orders, mut reports) = UnixStream::from_std(lifeline)?.into_split();
     let mut orders = Inbox::new(orders);
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut hang_up = signal(SignalKind::hangup())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
+    // Only the end of the lifeline ends a supervisor, so that no command can end those of others. SIGCHLD may be ignored by a
+    // parent, and commands could not be waited for.
+    let ignored = [SignalKind::terminate(), SignalKind::hangup(), SignalKind::interrupt(), SignalKind::child()];
+    let _ignored = ignored.into_iter().map(signal).collect::<io::Result<Vec<_>>>()?;
 
     let Some(Order::Begin { lock }) = orders.next().await? else { return Ok(()) };
     let lock = match lock.as_deref().map(lock_shared).transpose() {
@@ -88,14 +88,14 @@ async fn follow_orders() -> io::Result<()> {
             Some(ended) = running.join_next() => {
                 let (run, ended) = ended?;
                 stops.remove(&run);
-                match send(&mut reports, &Report::Ended { run, ended: ended? }).await {
+                let lost = |error: io::Error| {
+                    Ended { exit: Exit::Lost { reason: error.to_string() }, written: Written::default() }
+                };
+                match send(&mut reports, &Report::Ended { run, ended: ended.unwrap_or_else(lost) }).await {
                     Err(error) if !is_hang_up(&error) => return Err(error),
                     Ok(()) | Err(_) => {}
                 }
             }
-            _ = terminate.recv() => is_alive = false,
-            _ = hang_up.recv() => is_alive = false,
-            _ = interrupt.recv() => is_alive = false,
         }
         if !is_alive {
             stops.clear();
@@ -103,7 +103,7 @@ async fn follow_orders() -> io::Result<()> {
     }
     // A process that has left its group and cleared its environment belongs to no run.
     #[cfg(target_os = "linux")]
-    super::session::end_strays(None, &leaders.borrow());
+    super::session::end_strays(None, &leaders);
     drop(lock);
     Ok(())
 }
@@ -115,7 +115,11 @@ pub(super) fn lock_shared(path: &Path) -> Result<File, String> {
 }
 
 /// The first processes of the commands that run.
-type Leaders = Rc<RefCell<HashSet<Pid>>>;
+pub(super) type Leaders = Arc<Mutex<HashSet<Pid>>>;
+
+pub(super) fn lock(leaders: &Leaders) -> MutexGuard<'_, HashSet<Pid>> {
+    leaders.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Runs a command until its first process ends by itself or by an order; then ends the rest.
 async fn carry_out(
@@ -126,8 +130,8 @@ async fn carry_out(
     leaders: Leaders,
 ) -> (u64, io::Result<Ended>) {
     let mark = format!("{}-{run}", std::process::id());
-    let ended = match start(&spec, &mark) {
-        Ok(child) => supervised(child, outputs, &mut stops, &mark, &leaders).await,
+    let ended = match start(&spec, &mark, &leaders) {
+        Ok(child) => supervised(child, outputs, &mut stops, mark, leaders).await,
         Err(reason) => Ok(Ended { exit: Exit::NotStarted { reason }, written: Written::default() }),
     };
     (run, ended)
@@ -137,11 +141,10 @@ async fn supervised(
     mut child: Child,
     outputs: Outputs,
     stops: &mut mpsc::UnboundedReceiver<u64>,
-    mark: &str,
-    leaders: &Leaders,
+    mark: String,
+    leaders: Leaders,
 ) -> io::Result<Ended> {
     let leader = Pid::from_child(&child);
-    leaders.borrow_mut().insert(leader);
     let taken_once = "both are piped, and taken once";
     let stdout = ChildStdout::from_std(child.stdout.take().expect(taken_once))?;
     let stderr = ChildStderr::from_std(child.stderr.take().expect(taken_once))?;
@@ -157,7 +160,7 @@ async fn supervised(
                 Some(grace_ms) if grace_ms > 0 => {
                     signal_group(leader, Signal::TERM);
                     #[cfg(target_os = "linux")]
-                    super::session::signal_marked(mark, leader, Signal::TERM);
+                    super::session::signal_descendants(leader, Signal::TERM);
                     kill_at = Instant::now().checked_add(Duration::from_millis(grace_ms)).into_iter().chain(kill_at).min();
                     continue;
                 }
@@ -165,21 +168,27 @@ async fn supervised(
             },
             () = tokio::time::sleep_until(due), if kill_at.is_some() => {}
         }
-        // Processes that have left the group are ended below.
         signal_group(leader, Signal::KILL);
+        // It may have left its group. Nobody has waited for it, so its number is its own.
+        let _ = rustix::process::kill_process(leader, Signal::KILL);
         ended.await??;
         break;
     }
-    let exit = end_group(leader)?;
-    leaders.borrow_mut().remove(&leader);
-    #[cfg(target_os = "linux")]
-    super::session::end_strays(Some(mark), &leaders.borrow());
+    // On a thread of its own: a process that cannot be killed delays no other run.
+    let ending = tokio::task::spawn_blocking(move || {
+        let exit = end_group(leader);
+        lock(&leaders).remove(&leader);
+        #[cfg(target_os = "linux")]
+        super::session::end_strays(Some(&mark), &leaders);
+        exit
+    });
+    let exit = ending.await??;
     drop(gone);
     Ok(Ended { exit, written: written.await? })
 }
 
 /// Starts the command as the leader of a process group of its own.
-fn start(spec: &Spec, mark: &str) -> Result<Child, String> {
+fn start(spec: &Spec, mark: &str, leaders: &Leaders) -> Result<Child, String> {
     let (program, args) = spec.argv.split_first().ok_or("there is nothing to start")?;
     let mut command = Command::new(program);
     command.args(args).envs(spec.env.iter().map(|(name, value)| (name, value))).env(RUN, mark).process_group(0);
@@ -189,7 +198,11 @@ fn start(spec: &Spec, mark: &str) -> Result<Child, String> {
     if let Some(cwd) = &spec.cwd {
         command.current_dir(directory(cwd).map_err(|error| format!("cannot work in {}: {error}", cwd.display()))?);
     }
-    command.spawn().map_err(|error| format!("cannot start {program}: {error}"))
+    // Locked, so that nobody takes the new process for a stray.
+    let mut leaders = lock(leaders);
+    let child = command.spawn().map_err(|error| format!("cannot start {program}: {error}"))?;
+    leaders.insert(Pid::from_child(&child));
+    Ok(child)
 }
 
 /// A standard input with this text. The writing thread ends by itself: when all is read, when the reader is gone, which
@@ -223,6 +236,11 @@ fn end_group(leader: Pid) -> io::Result<Exit> {
             Err(Errno::CHILD) => break,
             Err(error) => return Err(error.into()),
         }
+    }
+    if exit.is_none() {
+        // It has left its group.
+        exit = retry_on_intr(|| rustix::process::waitpid(Some(leader), WaitOptions::empty()))?
+            .and_then(|(_, status)| exit_of(status));
     }
     exit.ok_or_else(|| io::Error::other("the command ended without a status"))
 }

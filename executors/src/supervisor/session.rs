@@ -2,10 +2,12 @@
 //! their variable [`RUN`], and a worker ends all after their supervisor was lost.
 
 use std::collections::HashSet;
+use std::path::PathBuf;
 
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, waitpid};
 
 use super::RUN;
+use super::process::{Leaders, lock};
 
 struct Member {
     pid: Pid,
@@ -18,27 +20,34 @@ fn members(supervisor: Pid) -> Vec<Member> {
     entries.filter_map(|entry| member(pid_of(entry.file_name().to_str()?)?, supervisor)).collect()
 }
 
-/// For the supervisor: signals the processes of a run that have left its group for another of the session, as `timeout` does.
-pub(super) fn signal_marked(mark: &str, leader: Pid, signal: Signal) {
-    for member in members(getpid()) {
-        if member.group != leader.as_raw_pid() && is_marked(member.pid, mark) {
-            let _ = kill_process(member.pid, signal);
+/// For the supervisor: signals the descendants of a command that have left its group for another of the session, as `timeout`
+/// does.
+pub(super) fn signal_descendants(leader: Pid, signal: Signal) {
+    let (mut found, mut next) = (vec![leader], 0);
+    while let Some(pid) = found.get(next).copied() {
+        next += 1;
+        if member(pid, getpid()).is_some_and(|member| member.group != leader.as_raw_pid()) {
+            let _ = kill_process(pid, signal);
         }
+        let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+        found.extend(threads.filter_map(|thread| pids_in(thread.path().join("children"))).flatten());
     }
 }
 
 /// For the supervisor, after the group of a run is gone, or with no mark after all are: kills the rest and waits for it. A killed
 /// process hands its children to the supervisor before it can be waited for, so each round has something to wait for or is the
 /// last.
-pub(super) fn end_strays(mark: Option<&str>, leaders: &HashSet<Pid>) {
+pub(super) fn end_strays(mark: Option<&str>, leaders: &Leaders) {
     loop {
+        let leaders = lock(leaders);
         let is_stray = |pid: &Pid| {
             let has_ended = || matches!(waitpid(Some(*pid), WaitOptions::NOHANG), Ok(Some(_)));
             let is_of_run = || mark.is_none_or(|mark| is_marked(*pid, mark));
-            // A daemon has its own session, and continues.
+            // A daemon has a session of its own, and continues.
             !leaders.contains(pid) && !has_ended() && member(*pid, getpid()).is_some() && is_of_run()
         };
         let strays: Vec<Pid> = children().into_iter().filter(is_stray).collect();
+        drop(leaders);
         if strays.is_empty() {
             return;
         }
@@ -66,11 +75,14 @@ pub(super) fn end(supervisor: Pid) {
 /// The children of this process, which starts them all on its main thread.
 fn children() -> Vec<Pid> {
     let own = getpid();
-    match std::fs::read_to_string(format!("/proc/self/task/{own}/children")) {
-        Ok(pids) => pids.split_whitespace().filter_map(pid_of).collect(),
-        // The kernel does not provide the list.
-        Err(_) => members(own).into_iter().map(|member| member.pid).collect(),
-    }
+    // Some kernels have no such list.
+    let listed = pids_in(format!("/proc/self/task/{own}/children").into());
+    listed.unwrap_or_else(|| members(own).into_iter().map(|member| member.pid).collect())
+}
+
+fn pids_in(file: PathBuf) -> Option<Vec<Pid>> {
+    let pids = std::fs::read_to_string(file).ok()?;
+    Some(pids.split_whitespace().filter_map(pid_of).collect())
 }
 
 fn is_marked(pid: Pid, mark: &str) -> bool {

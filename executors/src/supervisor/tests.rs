@@ -196,14 +196,30 @@ async fn a_dropped_run_is_killed_and_spares_the_others() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_terminated_supervisor_ends_its_commands_and_reports() {
+async fn a_command_cannot_end_the_others_by_a_signal_to_their_supervisor() {
+    let supervisor = supervisor();
+    let (up, go_on) = (Pipe::new(), Pipe::new());
+    let mut other = start(&supervisor, sh(&format!("echo > {up}; read x < {go_on}"))).await;
+    up.read();
+    assert_eq!(run(&supervisor, sh("kill -TERM $PPID; kill -HUP $PPID; kill -INT $PPID")).await.exit, Exit::Code(0));
+    std::fs::write(&go_on.path, "\n").unwrap();
+    assert_eq!(other.wait().await.unwrap().exit, Exit::Code(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_whose_first_process_left_its_group_can_be_stopped_and_its_end_is_known() {
     let supervisor = supervisor();
     let up = Pipe::new();
-    let mut supervised =
-        start(&supervisor, sh(&format!("trap '' TERM; echo > {up}; while :; do sleep 1000; done"))).await;
+    let leaves = |then: &str| {
+        let line = format!("import os,time; os.setpgid(0, os.getsid(0)); open('{up}', 'w').close(); {then}");
+        Spec { argv: ["python3", "-c", &line].map(str::to_owned).into(), ..sh("") }
+    };
+    let mut supervised = start(&supervisor, leaves("time.sleep(1000)")).await;
     up.read();
-    rustix::process::kill_process(supervised.lifeline.pid, Signal::TERM).unwrap();
-    assert_eq!(supervised.wait().await.unwrap().exit, Exit::Signal(Signal::KILL.as_raw()));
+    assert_eq!(supervised.stop(Duration::ZERO).await.unwrap().exit, Exit::Signal(Signal::KILL.as_raw()));
+    let mut supervised = start(&supervisor, leaves("exit(3)")).await;
+    up.read();
+    assert_eq!(supervised.wait().await.unwrap().exit, Exit::Code(3));
 }
 
 #[cfg(target_os = "linux")]
