@@ -111,7 +111,7 @@ fn main() -> ExitCode {
         .with_ansi(terminal::Terminal::new(&cli.global).has_colour)
         .without_time()
         .with_target(false)
-        .with_writer(std::io::stderr)
+        .with_writer(|| terminal::Lines)
         // It would tell of them on standard error too, and panic when nobody reads that.
         .log_internal_errors(false)
         .init();

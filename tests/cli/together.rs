@@ -56,7 +56,11 @@ fn an_interrupted_run_releases_its_task_and_says_how_to_continue() {
         let Waiting { scene, plan, running, gate } = Waiting::at("2. Run `echo second`\n");
         running.signal(signal);
         let ran = running.finish().expect(130);
-        ran.says(&["interrupted: stopping what runs", &format!("to go on: crewlog resume {plan}"), "STOPPED"]);
+        ran.says(&[
+            "interrupted: stopping the running tasks",
+            &format!("to continue: crewlog resume {plan}"),
+            "STOPPED",
+        ]);
         gate.wait_until_free();
         assert_eq!(scene.events_of_type("TaskReleased").len(), 1, "{signal:?}");
         std::fs::remove_file(scene.path("gate")).expect("it is there");
@@ -186,7 +190,7 @@ fn a_cancelled_task_is_stopped_and_the_rest_continues() {
 fn cancelling_a_plan_stops_its_run() {
     let Waiting { scene, plan, running, gate } = Waiting::at("2. Run `echo second`\n");
     assert_eq!(scene.run(&["cancel", &plan]).expect(0).stdout, format!("{plan} is cancelled\n"));
-    running.finish().expect(100).says(&["cancelled: cancelled by a person"]);
+    running.finish().expect(100).says(&["the plan is cancelled: cancelled by a person"]);
     gate.wait_until_free();
     assert_eq!(statuses(&scene.show(&plan)), ["Cancelled", "Cancelled"]);
 }
