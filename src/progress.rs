@@ -56,21 +56,17 @@ struct Share {
 }
 
 impl Progress {
-    pub fn new(terminal: Terminal, view: &PlanView) -> Self {
+    /// With the executors of this process; tasks that none of them accepts are shown as work for a person.
+    pub fn new(terminal: Terminal, roster: Option<Roster>, view: &PlanView) -> Self {
         let names = view.state().tasks.iter().map(|task| task.plan.name().chars().count());
         let (began, name_width) = (Instant::now(), names.max().unwrap_or(1));
         let (shares, lines) = (BTreeMap::new(), Vec::new());
-        Self { terminal, began, name_width, roster: None, plan: None, shares, lines }
-    }
-
-    /// Sets the executors of this process; tasks that none of them accepts are shown as work for a person.
-    pub fn with(self, roster: Roster) -> Self {
-        Self { roster: Some(roster), ..self }
+        Self { terminal, began, name_width, roster, plan: None, shares, lines }
     }
 
     /// A reporter for any number of plans, which names each.
-    pub fn of_all(terminal: Terminal) -> Self {
-        Self { plan: Some(String::new()), ..Self::new(terminal, &PlanView::default()) }
+    pub fn of_all(terminal: Terminal, roster: Roster) -> Self {
+        Self { plan: Some(String::new()), ..Self::new(terminal, Some(roster), &PlanView::default()) }
     }
 
     /// Shows the live block, on a terminal that can draw it.
@@ -140,29 +136,13 @@ impl Progress {
     fn report_task(&self, recorded: &Recorded, view: &PlanView) {
         let Some((_, id)) = claim::split_aggregate_id(&recorded.aggregate_id) else { return };
         let Some(task) = view.state().task(id) else { return };
-        match recorded.decode() {
-            Ok(TaskEvent::TaskStarted { epoch: 1, .. }) => self.line("START", BLUE, None, task, &text_of(task)),
-            Ok(TaskEvent::TaskStarted { .. }) => {
-                let attempt = format!("TRY {}", task.attempts);
-                let label = if task.attempts > 1 { attempt.as_str() } else { "AGAIN" };
-                self.line(label, BLUE, None, task, &text_of(task));
-            }
-            Ok(TaskEvent::TaskStopped { reason, .. } | TaskEvent::TaskReleased { reason, .. }) => {
-                self.line("STOPPED", YELLOW, None, task, &reason);
-            }
-            Ok(
-                TaskEvent::TaskClaimed { .. }
-                | TaskEvent::LeaseRenewed { .. }
-                | TaskEvent::TaskProgressed { .. }
-                | TaskEvent::TaskUnparked { .. }
-                | TaskEvent::UsageReported { .. }
-                | TaskEvent::TaskCompleted { .. }
-                | TaskEvent::TaskFailed { .. }
-                | TaskEvent::NeedsClarification { .. }
-                | TaskEvent::TaskWithdrawn { .. }
-                | TaskEvent::TimerFired { .. },
-            )
-            | Err(_) => {}
+        let event = recorded.decode();
+        if let Ok(TaskEvent::TaskStarted { epoch, .. }) = event {
+            let attempt = format!("TRY {}", task.attempts);
+            let again = if task.attempts > 1 { &attempt } else { "AGAIN" };
+            self.line(if epoch == 1 { "START" } else { again }, BLUE, None, task, &text_of(task));
+        } else if let Ok(TaskEvent::TaskStopped { reason, .. } | TaskEvent::TaskReleased { reason, .. }) = event {
+            self.line("STOPPED", YELLOW, None, task, &reason);
         }
     }
 
@@ -307,7 +287,7 @@ impl Progress {
         say(&format!(" Summary [{took}] {plan} {status}: {}: {parts}", count(tasks.len(), "task")));
     }
 
-    /// A line about a task, which fits the width of a terminal.
+    /// A line about a task. It is cut at the width of a terminal, unless it is an error.
     fn line(&self, label: &str, colour: u8, took: Option<Duration>, task: &Task, text: &str) {
         self.line_of(label, colour, took, task, text, TEXT_CHARS_MAX);
     }
@@ -316,10 +296,10 @@ impl Progress {
         let took = took.map_or_else(|| " ".repeat(9), seconds);
         let label = self.terminal.colour(colour, &format!("{label:>8}"));
         let line = format!("{label} [{took}] {}", self.named(task, text, chars_max));
-        // Questions are shown whole.
-        let is_cut = self.terminal.is_live && chars_max == TEXT_CHARS_MAX;
-        let columns = if is_cut { usize::from(Term::stderr().size().1) } else { usize::MAX };
-        self.print(&truncate_str(&line, columns, "..."));
+        if !self.terminal.is_live || colour == RED || chars_max > TEXT_CHARS_MAX {
+            return self.print(&line);
+        }
+        self.print(&truncate_str(&line, Term::stderr().size().1.into(), "..."));
     }
 
     /// The name of a task, and a text.
@@ -370,14 +350,13 @@ impl Progress {
         let now = Timestamp(jiff::Timestamp::now().as_microsecond());
         let sign = self.terminal.colour(BLUE, "{spinner}");
         for (n, (claimed_at, text)) in lines.into_iter().enumerate() {
-            let template = claimed_at.map_or_else(
-                || self.terminal.colour(GREY, "{wide_msg}"),
-                |_| format!("{sign} {{elapsed_precise}} {{wide_msg}}"),
-            );
+            let template = match claimed_at {
+                Some(_) => format!("{sign} {{elapsed_precise}} {{wide_msg}}"),
+                None => self.terminal.colour(GREY, "{wide_msg}"),
+            };
             let line = self.lines.get(n).cloned().unwrap_or_else(|| BLOCK.add(ProgressBar::new_spinner()));
-            line.set_style(
-                ProgressStyle::with_template(&template).unwrap_or_else(|_| ProgressStyle::default_spinner()),
-            );
+            let style = ProgressStyle::with_template(&template);
+            line.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
             line.set_elapsed(claimed_at.map_or(Duration::ZERO, |claimed_at| now.since(claimed_at)));
             line.set_message(text);
             if n == self.lines.len() {

@@ -101,7 +101,7 @@ impl<'a> RunSession<'a> {
             RuntimeOptions { roster: roster.clone(), scope: Scope::Plan(plan.clone()), interrupted, jobs, model };
         let mut run_session = Self {
             runtime: Runtime::start(session, &store, options, tags.clone())?,
-            progress: Progress::new(session.terminal, &view).with(roster.clone()),
+            progress: Progress::new(session.terminal, Some(roster.clone()), &view),
             timeout: run_args.timeout,
             roster,
             session,
@@ -125,16 +125,11 @@ impl<'a> RunSession<'a> {
         Ok(run_session)
     }
 
-    /// Syncs the plan with its file while it runs, if that is asked for.
-    pub async fn synced_with_file(mut self, is_asked: bool) -> Result<Self, Failure> {
-        if is_asked {
+    /// Runs until the plan ends or no executor here can advance it, and syncs it with its file if that is asked for.
+    pub async fn run(mut self, mut signals: Signals, is_synced: bool) -> Result<Code, Failure> {
+        if is_synced {
             self.kept = Some(Kept::new(self.session, &self.store, &self.plan, self.roster.clone()).await?);
         }
-        Ok(self)
-    }
-
-    /// Runs until the plan ends or no executor here can advance it.
-    pub async fn run(mut self, mut signals: Signals) -> Result<Code, Failure> {
         self.progress.begin(&self.view);
         let end = self.follow(&mut signals).await;
         self.progress.pause();
@@ -372,13 +367,11 @@ pub async fn already_ended(session: &Session, store: &EventStore, plan: &str) ->
     if let Output::Json = session.output {
         unless_closed(print_pretty(std::io::stdout().lock(), &PlanShown::of(plan, head, &view)))?;
     }
-    Progress::new(session.terminal, &view).summary(plan, &view);
-    match view.state().phase {
-        Phase::Ended(Outcome::Completed) => Ok(Code::Done),
-        Phase::Ended(Outcome::Failed | Outcome::Cancelled) | Phase::Empty | Phase::Active | Phase::Paused => {
-            let retry = session.command_on("retry", plan);
-            say(&format!("the plan has ended; to run its failed tasks again: {retry}"));
-            Ok(Code::TaskFailed)
-        }
+    Progress::new(session.terminal, None, &view).summary(plan, &view);
+    if view.state().phase == Phase::Ended(Outcome::Completed) {
+        return Ok(Code::Done);
     }
+    let retry = session.command_on("retry", plan);
+    say(&format!("the plan has ended; to run its failed tasks again: {retry}"));
+    Ok(Code::TaskFailed)
 }

@@ -92,7 +92,7 @@ impl NewPlan<'_> {
         let interrupted = InterruptedTask::Report;
         let since = Position(0);
         let run_session = RunSession::new(session, store, plan, since, run_args, self.roster, interrupted).await?;
-        run_session.synced_with_file(self.sync).await?.run(signals).await
+        run_session.run(signals, self.sync).await
     }
 }
 
@@ -145,7 +145,7 @@ pub async fn resume(session: &Session, resume: Resume) -> Result<Code, Failure> 
     }
     let run_session =
         RunSession::new(session, store, plan, since, &resume.run_args, roster, InterruptedTask::Rerun).await?;
-    run_session.synced_with_file(resume.sync).await?.run(signals).await
+    run_session.run(signals, resume.sync).await
 }
 
 /// Plain Markdown whose boxes hide numbered items or fences needs consent, or an explicit format.

@@ -38,12 +38,6 @@ use crate::views::ListedPlan;
 /// Tasks at once, unless the command line says otherwise.
 const JOBS: usize = 4;
 
-enum End {
-    Idle,
-    TimedOut,
-    Interrupted,
-}
-
 struct WorkerLoop<'a> {
     session: &'a Session,
     store: EventStore,
@@ -74,7 +68,7 @@ pub async fn work(session: &Session, work: Work) -> Result<Code, Failure> {
         let open = loaded.filter(|view| !view.state().phase.is_ended());
         views.extend(open.map(|view| (plan.id.clone(), view)));
     }
-    let mut progress = Progress::of_all(session.terminal).with(roster.clone());
+    let mut progress = Progress::of_all(session.terminal, roster.clone());
     let (log, open) = (session.place.shown(), count(views.len(), "plan"));
     session.remark(&format!("running the tasks of all plans in {log}; open now: {open}"));
     let jobs = work.run_args.jobs.unwrap_or(JOBS);
@@ -99,7 +93,7 @@ pub async fn work(session: &Session, work: Work) -> Result<Code, Failure> {
     };
     let end = worker_loop.follow(&work, &mut runtime, &mut signals).await;
     worker_loop.progress.pause();
-    if let Ok(End::Interrupted) = end {
+    if let Ok(Some(Code::Interrupted)) = end {
         worker_loop.progress.note(STOPPING);
     }
     runtime.stop(&mut signals, |text| worker_loop.progress.note(text)).await;
@@ -115,21 +109,27 @@ fn answer_hooks(session: &Session, store: &EventStore) -> Result<hook::Resident,
 }
 
 impl WorkerLoop<'_> {
-    async fn follow(&mut self, work: &Work, runtime: &mut Runtime, signals: &mut Signals) -> Result<End, Failure> {
+    /// Returns why it was stopped, or `None` when nothing is left to do.
+    async fn follow(
+        &mut self,
+        work: &Work,
+        runtime: &mut Runtime,
+        signals: &mut Signals,
+    ) -> Result<Option<Code>, Failure> {
         let mut events = Box::pin(self.store.follow(&Query::all(), Start::After(self.at)));
         let mut taken_in = runtime.taken_in.clone();
         let deadline = work.run_args.timeout.map(|timeout| Instant::now() + timeout);
         loop {
             if work.until_idle && self.is_idle(runtime).await? {
-                return Ok(End::Idle);
+                return Ok(None);
             }
             tokio::select! {
                 event = events.next() => if let Some(recorded) = runtime.event(event, &self.progress)? {
                     self.take(&recorded).await?;
                 },
                 Ok(()) = taken_in.changed() => {}
-                Some(()) = OptionFuture::from(deadline.map(sleep_until)) => return Ok(End::TimedOut),
-                () = signals.next() => return Ok(End::Interrupted),
+                Some(()) = OptionFuture::from(deadline.map(sleep_until)) => return Ok(Some(Code::TimedOut)),
+                () = signals.next() => return Ok(Some(Code::Interrupted)),
                 fault = runtime.fault() => return Err(fault),
             }
         }
@@ -206,7 +206,7 @@ impl WorkerLoop<'_> {
         Ok(())
     }
 
-    async fn finish(mut self, end: End) -> Result<Code, Failure> {
+    async fn finish(mut self, stopped: Option<Code>) -> Result<Code, Failure> {
         let head = self.store.head().await?;
         let store = self.store.clone();
         let mut rest = std::pin::pin!(store.records(&Query::all(), Range::between(self.at, head)));
@@ -227,19 +227,13 @@ impl WorkerLoop<'_> {
             }
         }
         unless_closed(self.output_fault.map_or(Ok(()), Err))?;
-        Ok(match end {
-            End::TimedOut => Code::TimedOut,
-            End::Interrupted => Code::Interrupted,
-            End::Idle => {
-                // A standing plan in which all is done waits for nobody.
-                let open = self.views.values().filter(|view| !view.state().waits_for_work());
-                let open = open.map(|view| match view.state().shortage() {
-                    Some(_) if view.status() == PlanStatus::Paused => Code::Budget,
-                    Some(_) | None => code_of(view.status()),
-                });
-                worst(open.chain(self.ended.into_values().map(code_of)))
-            }
-        })
+        // A standing plan whose tasks are done waits for nobody.
+        let open = self.views.values().filter(|view| !view.state().waits_for_work());
+        let open = open.map(|view| match view.state().shortage() {
+            Some(_) if view.status() == PlanStatus::Paused => Code::Budget,
+            Some(_) | None => code_of(view.status()),
+        });
+        Ok(stopped.unwrap_or_else(|| worst(open.chain(self.ended.into_values().map(code_of)))))
     }
 }
 

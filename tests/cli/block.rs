@@ -91,13 +91,14 @@ fn work_names_the_plan_of_each_task_and_an_interrupt_clears_the_block() {
 fn a_small_terminal_neither_wraps_nor_overflows() {
     let (scene, size) = (Scene::new(), (30, 5));
     let mut gates: [_; 4] = gates(&scene);
-    let tasks = (1..=4).map(|n| format!("- [P] Run `: 配布物を検査して公開する配布物を検査; {}`\n", waits(n)));
+    let tasks = (1..=4).map(|n| format!("- [P] Run `echo 配布物を検査して公開する配布物を検査; {}`\n", waits(n)));
     scene.write("plan.md", tasks.collect::<String>());
     let mut run = start(&mut scene.crewlog(&["run", "plan.md", "--yes", "--jobs", "4"]), size);
     gates.iter_mut().for_each(|gate| gate.wait());
-    let text = ": 配布物";
+    let text = "echo 配布物";
     let lines = above(&mut run, size, &[text, text, "and 2 more", "0 of 4 done · 4 running"]);
-    assert_eq!((n_with(&lines, "START"), n_with(&lines, text)), (4, 0), "{lines:#?}");
+    let [.., plan, a, b, c, d] = &lines[..] else { panic!("{lines:#?}") };
+    assert!(plan.starts_with("plan-") && [a, b, c, d].iter().all(|line| line.contains("START")), "{lines:#?}");
     (1..=4).for_each(|n| let_go(&scene, n));
     run.finish().expect(0);
 }
