@@ -203,7 +203,7 @@ impl Progress {
             }
             Event::PlanCancelled { reason } => self.note_of_plan(&format!("is cancelled: {reason}")),
             Event::PlanningCompleted { summary, .. } if self.plan.is_some() => {
-                self.note_of_plan(&format!("has ended: {summary}"))
+                self.note_of_plan(&format!("has ended: {summary}"));
             }
             Event::PlanForked { .. }
             | Event::TimerSet { .. }

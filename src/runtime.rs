@@ -122,7 +122,7 @@ impl Runtime {
         let mut worker = Worker::new(store.clone(), options.roster, life, options.jobs, options.interrupted);
         // It asks on behalf of new plans.
         let planner = options.model.and_then(|model| {
-            or_warning(model.planner(store, "", tags.clone()), "no model plans for agents", "they plan by rule")
+            or_warning(model.planner(store, "", tags), "no model plans for agents", "they plan by rule")
         });
         if let Some(planner) = planner {
             worker = worker.planning_by(planner);

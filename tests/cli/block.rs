@@ -14,7 +14,7 @@ fn start(command: &mut Command, size: (u16, u16)) -> Running {
     Running::start_full_screen(command, size).0
 }
 
-/// What a terminal of this size shows, line by line, without empty lines.
+/// The lines on a terminal of this size, without empty ones.
 fn shown(output: &str, (columns, rows): (u16, u16)) -> Vec<String> {
     let screen = screen(output, (columns.into(), rows.into()));
     screen.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()
