@@ -46,7 +46,7 @@ impl Target {
         Self::of(store, plan, tags).await
     }
 
-    /// The same, refused when the texts of the plan cannot be sealed: its key is missing or destroyed.
+    /// Finds a plan, and refuses it if its texts cannot be sealed because its key is missing or destroyed.
     pub async fn find_to_tell(session: &Session, typed: &str) -> Result<Self, Failure> {
         let target = Self::find(session, typed).await?;
         session.place.check_key(&target.plan, &target.tags)?;
@@ -95,7 +95,7 @@ impl Target {
         };
         let name = view.state().task(parent.task).map_or_else(|| parent.task.to_string(), |task| task.plan.name());
         let retry = session.command_in("retry", &parent.plan, &name);
-        Err(Failure::new(Code::Conflict, format!("{} carries out a task that is over: {reason}", self.plan))
+        Err(Failure::new(Code::Conflict, format!("{} is the sub-plan of a task that has ended: {reason}", self.plan))
             .hint(retry))
     }
 
@@ -113,7 +113,7 @@ impl Target {
 
     pub fn suggest_resume(&self, session: &Session) {
         let resume = session.command_on("resume", &self.plan);
-        session.suggest(&format!("to go on, unless it runs already: {resume}"));
+        session.suggest(&format!("to continue, unless it already runs: {resume}"));
     }
 }
 
@@ -249,10 +249,12 @@ pub async fn pause(session: &Session, pause: Pause) -> Result<Code, Failure> {
     let ((target, task), reason) = (find_part(session, &pause.target).await?, pause.reason);
     let (command, paused) = match task {
         Some(task) => {
-            let paused = format!("task {} is paused; if it runs, it goes on", target.name(task));
+            let paused = format!("task {} is paused; if it runs, it continues until it ends", target.name(task));
             (Command::PauseTask { task, reason }, paused)
         }
-        None => (Command::Pause { reason }, format!("{} is paused; what runs goes on to its end", target.plan)),
+        None => {
+            (Command::Pause { reason }, format!("{} is paused; running tasks continue until they end", target.plan))
+        }
     };
     decide(session, target, command, &paused).await
 }

@@ -45,9 +45,9 @@ pub async fn fork(session: &Session, fork: Fork) -> Result<Code, Failure> {
     session.suggest(&if n_ended < tasks.len() {
         format!("it is paused; change it, then: {}", session.command_on("resume", &plan))
     } else if retry().is_ok_and(|events| !events.is_empty()) {
-        format!("to go on: {}", session.command_on("retry", &plan))
+        format!("to continue: {}", session.command_on("retry", &plan))
     } else {
-        format!("to go on: {}", session.command_on("task add \"...\" --plan", &plan))
+        format!("to continue: {}", session.command_on("task add \"...\" --plan", &plan))
     });
     Ok(Code::Done)
 }

@@ -104,15 +104,15 @@ fn main() -> ExitCode {
     }
     let quiet = if cli.global.quiet { "error" } else { "warn,sqlx=error,rmcp=error" };
     let filter = tracing_subscriber::EnvFilter::try_from_env("CREWLOG_LOG").unwrap_or_else(|_| quiet.into());
-    // What a provider of models says may hold a key; what there is to say of it is said without.
+    // Messages of a model provider may contain a key; crewlog reports its errors without them.
     let filter = filter.add_directive("genai=off".parse().expect("it names a crate and a level"));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_ansi(terminal::Terminal::new(&cli.global).has_colour)
         .without_time()
         .with_target(false)
-        .with_writer(std::io::stderr)
-        // It would tell of them on standard error too, and panic when nobody reads that.
+        .with_writer(|| terminal::Lines)
+        // The subscriber would print its own errors on standard error too, and panic if that is closed.
         .log_internal_errors(false)
         .init();
     let ended = runtime.block_on(run(cli));

@@ -1,8 +1,10 @@
-//! Progress on standard error while plans run: an aligned line for each event, and on a terminal, for a single plan, a
-//! line at the bottom with the tasks that run.
+//! Progress on standard error while plans run: an aligned line for each event, and below them on a terminal a live block
+//! with a line for each running task.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use console::{Term, truncate_str};
 use crewlog_executors::plans::plan_of;
 use crewlog_executors::roster::Roster;
 use crewlog_mq::{Recorded, Timestamp};
@@ -14,7 +16,7 @@ use crewlog_planner::state::{Question, Task};
 use crewlog_planner::view::PlanView;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::terminal::{Terminal, say};
+use crate::terminal::{BLOCK, Terminal, say};
 use crate::text::{by_default, count, in_one_line, one_line, visible};
 
 const GREEN: u8 = 32;
@@ -23,6 +25,8 @@ const RED: u8 = 31;
 const BLUE: u8 = 34;
 const GREY: u8 = 90;
 
+/// Said when a signal stops the program.
+pub const STOPPING: &str = "interrupted: stopping the running tasks (interrupt again to end at once)";
 const TICK: Duration = Duration::from_millis(120);
 /// Characters of a task's text in a line.
 const TEXT_CHARS_MAX: usize = 96;
@@ -33,45 +37,53 @@ const ERROR_LINES_MAX: usize = 12;
 
 pub struct Progress {
     terminal: Terminal,
-    bar: ProgressBar,
     began: Instant,
     name_width: usize,
     roster: Option<Roster>,
     /// The plan of the last line, where there are several.
     plan: Option<String>,
+    shares: BTreeMap<String, Share>,
+    /// The lines of the live block.
+    lines: Vec<ProgressBar>,
+}
+
+/// A plan's part of the live block.
+struct Share {
+    /// The tasks that have ended, all tasks, and the questions and tasks that wait for a person.
+    counts: [usize; 3],
+    /// When each running task was claimed, and its text.
+    running: Vec<(Option<Timestamp>, String)>,
 }
 
 impl Progress {
-    pub fn new(terminal: Terminal, view: &PlanView) -> Self {
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
-        let style = ProgressStyle::with_template("{spinner} {msg}");
-        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+    /// With the executors of this process; tasks that none of them accepts are shown as work for a person.
+    pub fn new(terminal: Terminal, roster: Option<Roster>, view: &PlanView) -> Self {
         let names = view.state().tasks.iter().map(|task| task.plan.name().chars().count());
-        Self { terminal, bar, began: Instant::now(), name_width: names.max().unwrap_or(1), roster: None, plan: None }
-    }
-
-    /// The same, with the executors of this process; tasks that none of them accepts are shown as work for a person.
-    pub fn with(self, roster: Roster) -> Self {
-        Self { roster: Some(roster), ..self }
+        let (began, name_width) = (Instant::now(), names.max().unwrap_or(1));
+        let (shares, lines) = (BTreeMap::new(), Vec::new());
+        Self { terminal, began, name_width, roster, plan: None, shares, lines }
     }
 
     /// A reporter for any number of plans, which names each.
-    pub fn of_all(terminal: Terminal) -> Self {
-        let terminal = Terminal { is_live: false, ..terminal };
-        Self { plan: Some(String::new()), ..Self::new(terminal, &PlanView::default()) }
+    pub fn of_all(terminal: Terminal, roster: Roster) -> Self {
+        Self { plan: Some(String::new()), ..Self::new(terminal, Some(roster), &PlanView::default()) }
     }
 
-    /// Shows the bottom line, where there is a terminal for it.
+    /// Shows the live block, on a terminal that can draw it.
     pub fn go_on(&self) {
         if self.terminal.is_live {
-            self.bar.set_draw_target(ProgressDrawTarget::stderr());
-            self.bar.reset();
-            self.bar.enable_steady_tick(TICK);
+            BLOCK.set_draw_target(ProgressDrawTarget::stderr());
         }
     }
 
-    /// Starts the bottom line of a plan, and shows its open questions.
-    pub fn begin(&self, view: &PlanView) {
+    /// Adds one of several plans to the live block.
+    pub fn add(&mut self, plan: &str, view: &PlanView) {
+        self.plan = Some(plan.to_owned());
+        self.draw(view);
+    }
+
+    /// Starts the live block of a plan, and shows its open questions.
+    pub fn begin(&mut self, view: &PlanView) {
         self.go_on();
         self.draw(view);
         view.state().open_questions().for_each(|question| self.ask(question, view));
@@ -87,11 +99,11 @@ impl Progress {
         self.line_of("ASK", YELLOW, None, task, &said, 2 * QUESTION_CHARS_MAX);
     }
 
-    /// Removes the bottom line, so that something else can be written.
+    /// Clears the live block, so that something else can be written.
     pub fn pause(&self) {
-        self.bar.disable_steady_tick();
-        self.bar.finish_and_clear();
-        self.bar.set_draw_target(ProgressDrawTarget::hidden());
+        // A terminal that is gone shows nothing.
+        let _ = BLOCK.clear();
+        BLOCK.set_draw_target(ProgressDrawTarget::hidden());
     }
 
     pub fn note(&self, text: &str) {
@@ -99,10 +111,7 @@ impl Progress {
     }
 
     fn note_of_plan(&self, text: &str) {
-        match &self.plan {
-            Some(plan) => self.note(&format!("{plan}: {text}")),
-            None => self.note(text),
-        }
+        self.note(&format!("{} {text}", self.plan.as_deref().unwrap_or("the plan")));
     }
 
     /// Shows an event that `view` has applied.
@@ -127,29 +136,13 @@ impl Progress {
     fn report_task(&self, recorded: &Recorded, view: &PlanView) {
         let Some((_, id)) = claim::split_aggregate_id(&recorded.aggregate_id) else { return };
         let Some(task) = view.state().task(id) else { return };
-        match recorded.decode() {
-            Ok(TaskEvent::TaskStarted { epoch: 1, .. }) => self.line("START", BLUE, None, task, &text_of(task)),
-            Ok(TaskEvent::TaskStarted { .. }) => {
-                let attempt = format!("TRY {}", task.attempts);
-                let label = if task.attempts > 1 { attempt.as_str() } else { "AGAIN" };
-                self.line(label, BLUE, None, task, &text_of(task));
-            }
-            Ok(TaskEvent::TaskStopped { reason, .. } | TaskEvent::TaskReleased { reason, .. }) => {
-                self.line("STOPPED", YELLOW, None, task, &reason);
-            }
-            Ok(
-                TaskEvent::TaskClaimed { .. }
-                | TaskEvent::LeaseRenewed { .. }
-                | TaskEvent::TaskProgressed { .. }
-                | TaskEvent::TaskUnparked { .. }
-                | TaskEvent::UsageReported { .. }
-                | TaskEvent::TaskCompleted { .. }
-                | TaskEvent::TaskFailed { .. }
-                | TaskEvent::NeedsClarification { .. }
-                | TaskEvent::TaskWithdrawn { .. }
-                | TaskEvent::TimerFired { .. },
-            )
-            | Err(_) => {}
+        let event = recorded.decode();
+        if let Ok(TaskEvent::TaskStarted { epoch, .. }) = event {
+            let attempt = format!("TRY {}", task.attempts);
+            let again = if task.attempts > 1 { &attempt } else { "AGAIN" };
+            self.line(if epoch == 1 { "START" } else { again }, BLUE, None, task, &text_of(task));
+        } else if let Ok(TaskEvent::TaskStopped { reason, .. } | TaskEvent::TaskReleased { reason, .. }) = event {
+            self.line("STOPPED", YELLOW, None, task, &reason);
         }
     }
 
@@ -159,7 +152,7 @@ impl Progress {
             ConflictEvent::ConflictDetected { conflict, pattern, holders, .. } => {
                 let holders = holders.iter().map(|holder| format!("{} {}", holder.plan, holder.task));
                 let holders = holders.collect::<Vec<_>>().join(", ");
-                ("CONFLICT", YELLOW, format!("{conflict}: {pattern}: {holders}"))
+                ("CONFLICT", YELLOW, format!("{conflict}: {pattern} is held by {holders}"))
             }
             ConflictEvent::ConflictResolved { conflict, by, resolution } => {
                 ("RESOLVED", GREY, format!("{conflict}: {} {}: {resolution}", by.plan, by.task))
@@ -181,7 +174,7 @@ impl Progress {
                 self.line("RETRY", YELLOW, None, task, &text);
             }
             Event::PlanStopped { because } => {
-                self.note_of_plan(&format!("stopped: task {} failed", task(because)?.plan.name()));
+                self.note_of_plan(&format!("stops: task {} failed", task(because)?.plan.name()));
             }
             Event::TaskStatusUpdated { task_id, status, .. } => self.report_status(task(task_id)?, *status, now, view),
             Event::ClarificationRequested { question_id, .. } => {
@@ -192,24 +185,26 @@ impl Progress {
                 self.line(label, GREEN, None, task(task_id)?, &format!("{question_id}: {answer}"));
             }
             Event::ClarificationWithdrawn { task_id, question_id, reason } => {
-                self.line("NOT ASKED", GREY, None, task(task_id)?, &format!("{question_id}: {reason}"));
+                self.line("WITHDRAW", GREY, None, task(task_id)?, &format!("{question_id}: {reason}"));
             }
-            Event::PlanPaused { reason, .. } => self.note_of_plan(&format!("paused: {reason}")),
-            Event::PlanResumed {} => self.note_of_plan("resumed"),
+            Event::PlanPaused { reason, .. } => self.note_of_plan(&format!("is paused: {reason}")),
+            Event::PlanResumed {} => self.note_of_plan("is resumed"),
             Event::TasksAmended { tasks, reason, .. } => {
                 let names = tasks.iter().map(TaskPlan::name).collect::<Vec<_>>().join(", ");
-                self.note_of_plan(&format!("amended: {}: {reason}", one_line(&names, TEXT_CHARS_MAX)));
+                self.note_of_plan(&format!("has new or changed tasks: {}: {reason}", one_line(&names, TEXT_CHARS_MAX)));
             }
             Event::SettingsChanged { config, reason } => {
-                self.note_of_plan(&format!("settings: {}: {reason}", config.words().join(", ")));
+                self.note_of_plan(&format!("has new settings: {}: {reason}", config.words().join(", ")));
             }
             Event::TaskPaused { task_id, reason } => self.line("PAUSED", YELLOW, None, task(task_id)?, reason),
             Event::TaskResumed { task_id } => {
                 let task = task(task_id)?;
                 self.line("RESUMED", GREEN, None, task, &text_of(task));
             }
-            Event::PlanCancelled { reason } => self.note_of_plan(&format!("cancelled: {reason}")),
-            Event::PlanningCompleted { summary, .. } if self.plan.is_some() => self.note_of_plan(summary),
+            Event::PlanCancelled { reason } => self.note_of_plan(&format!("is cancelled: {reason}")),
+            Event::PlanningCompleted { summary, .. } if self.plan.is_some() => {
+                self.note_of_plan(&format!("has ended: {summary}"));
+            }
             Event::PlanForked { .. }
             | Event::TimerSet { .. }
             | Event::TimerFired { .. }
@@ -225,17 +220,21 @@ impl Progress {
         Some(())
     }
 
-    /// Shows a task that no executor here takes.
-    fn report_dispatch(&self, task: &Task) {
+    /// True if a person has to do the task, because no executor here accepts it.
+    fn is_for_person(&self, task: &Task) -> bool {
         let is_taken = self.roster.as_ref().is_some_and(|roster| roster.takes(&task.plan));
-        if is_taken || task.plan.kind == NodeKind::Clarification {
+        !is_taken && task.plan.kind != NodeKind::Clarification
+    }
+
+    fn report_dispatch(&self, task: &Task) {
+        if !self.is_for_person(task) {
             return;
         }
         let why = match &task.plan.assignee {
-            Some(assignee) => format!("it is for {assignee}"),
-            None => format!("nothing here carries out {}", task.plan.kind.as_str()),
+            Some(assignee) => format!("assigned to {assignee}, who is no executor here"),
+            None => format!("no executor here for {}", task.plan.kind.as_str()),
         };
-        self.line("YOURS", YELLOW, None, task, &format!("{} ({why}: it is yours to do)", text_of(task)));
+        self.line("YOURS", YELLOW, None, task, &format!("{} ({why})", text_of(task)));
     }
 
     fn report_status(&self, task: &Task, status: TaskStatus, now: Timestamp, view: &PlanView) {
@@ -277,8 +276,8 @@ impl Progress {
             (n_in(TaskStatus::Cancelled), "cancelled"),
             (n_in(TaskStatus::Skipped), "skipped"),
             (n_in(TaskStatus::NeedsClarification), "waiting for an answer"),
-            (n_in(TaskStatus::Running), "begun"),
-            (n_in(TaskStatus::Planned), "not begun"),
+            (n_in(TaskStatus::Running), "started"),
+            (n_in(TaskStatus::Planned), "not started"),
         ];
         let parts = parts.iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}"));
         let parts = parts.collect::<Vec<_>>().join(", ");
@@ -288,6 +287,7 @@ impl Progress {
         say(&format!(" Summary [{took}] {plan} {status}: {}: {parts}", count(tasks.len(), "task")));
     }
 
+    /// A line about a task. It is cut at the width of a terminal, unless it is an error.
     fn line(&self, label: &str, colour: u8, took: Option<Duration>, task: &Task, text: &str) {
         self.line_of(label, colour, took, task, text, TEXT_CHARS_MAX);
     }
@@ -295,33 +295,75 @@ impl Progress {
     fn line_of(&self, label: &str, colour: u8, took: Option<Duration>, task: &Task, text: &str, chars_max: usize) {
         let took = took.map_or_else(|| " ".repeat(9), seconds);
         let label = self.terminal.colour(colour, &format!("{label:>8}"));
+        let line = format!("{label} [{took}] {}", self.named(task, text, chars_max));
+        if !self.terminal.is_live || colour == RED || chars_max > TEXT_CHARS_MAX {
+            return self.print(&line);
+        }
+        self.print(&truncate_str(&line, Term::stderr().size().1.into(), "..."));
+    }
+
+    /// The name of a task, and a text.
+    fn named(&self, task: &Task, text: &str, chars_max: usize) -> String {
         let (name, width) = match &self.plan {
             Some(plan) => (visible(&format!("{plan} {}", task.plan.name())), 0),
             None => (visible(&task.plan.name()), self.name_width),
         };
-        self.print(&format!("{label} [{took}] {name:>width$}  {}", one_line(text, chars_max)));
+        format!("{name:>width$}  {}", one_line(text, chars_max))
     }
 
     fn print(&self, line: &str) {
-        if self.terminal.is_quiet {
-            return;
-        }
-        if self.bar.is_hidden() {
+        if !self.terminal.is_quiet {
             say(line);
-        } else {
-            self.bar.println(line);
         }
     }
 
-    fn draw(&self, view: &PlanView) {
+    /// Draws the live block after a change of a plan.
+    fn draw(&mut self, view: &PlanView) {
         if !self.terminal.is_live {
             return;
         }
         let tasks = &view.state().tasks;
+        let (held, free) = tasks.iter().partition::<Vec<_>, _>(|task| view.holder(task.plan.id).is_some());
+        let for_person = free.iter().filter(|task| task.status == TaskStatus::Running && self.is_for_person(task));
+        let n_waiting = view.state().open_questions().count() + for_person.count();
         let n_ended = tasks.iter().filter(|task| task.status.is_end()).count();
-        let running = tasks.iter().filter(|task| task.status == TaskStatus::Running);
-        let running = running.map(|task| one_line(&text_of(task), 40)).collect::<Vec<_>>().join(" | ");
-        self.bar.set_message(format!("{n_ended}/{} {}", tasks.len(), one_line(&running, TEXT_CHARS_MAX)));
+        let line = |task: &Task| self.named(task, &text_of(task), TEXT_CHARS_MAX);
+        let running = held.into_iter().map(|task| (view.times(task.plan.id).claimed_at, line(task))).collect();
+        let share = Share { counts: [n_ended, tasks.len(), n_waiting], running };
+        self.shares.insert(self.plan.clone().unwrap_or_default(), share);
+        let mut lines = self.shares.values().flat_map(|share| share.running.clone()).collect::<Vec<_>>();
+        let [n_ended, n_tasks, n_waiting] = [0, 1, 2].map(|n| self.shares.values().map(|share| share.counts[n]).sum());
+        let n_running = lines.len();
+        // The last two lines of the block fit too, and one above it.
+        lines.truncate(usize::from(Term::stderr().size().0.saturating_sub(3).max(1)));
+        let n_more = n_running - lines.len();
+        lines.extend((n_more > 0).then(|| (None, format!("and {n_more} more"))));
+        let waiting = if n_waiting == 1 { "waits for you" } else { "wait for you" };
+        let counts = [(n_running, "running"), (n_waiting, waiting)].into_iter().filter(|(n, _)| *n > 0);
+        let counts = counts.map(|(n, word)| format!(" · {n} {word}")).collect::<String>();
+        lines.push((None, format!("{n_ended} of {n_tasks} done{counts}")));
+        self.redraw(lines);
+    }
+
+    fn redraw(&mut self, lines: Vec<(Option<Timestamp>, String)>) {
+        self.lines.drain(lines.len().min(self.lines.len())..).for_each(|line| BLOCK.remove(&line));
+        let now = Timestamp(jiff::Timestamp::now().as_microsecond());
+        let sign = self.terminal.colour(BLUE, "{spinner}");
+        for (n, (claimed_at, text)) in lines.into_iter().enumerate() {
+            let template = match claimed_at {
+                Some(_) => format!("{sign} {{elapsed_precise}} {{wide_msg}}"),
+                None => self.terminal.colour(GREY, "{wide_msg}"),
+            };
+            let line = self.lines.get(n).cloned().unwrap_or_else(|| BLOCK.add(ProgressBar::new_spinner()));
+            let style = ProgressStyle::with_template(&template);
+            line.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+            line.set_elapsed(claimed_at.map_or(Duration::ZERO, |claimed_at| now.since(claimed_at)));
+            line.set_message(text);
+            if n == self.lines.len() {
+                line.enable_steady_tick(TICK);
+                self.lines.push(line);
+            }
+        }
     }
 }
 

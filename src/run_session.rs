@@ -1,5 +1,5 @@
 //! Runs a plan in this process: hosts the planner and a worker, shows progress, asks the questions, and ends with the
-//! plan, or when only a person can go on.
+//! plan, or when only a person can continue it.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
@@ -25,7 +25,7 @@ use crate::commands;
 use crate::failure::{Code, Failure};
 use crate::json::print_pretty;
 use crate::order::order;
-use crate::progress::Progress;
+use crate::progress::{Progress, STOPPING};
 use crate::queries;
 use crate::runtime::{self, Runtime, RuntimeOptions, Signals};
 use crate::session::Session;
@@ -50,11 +50,11 @@ pub struct RunSession<'a> {
     roster: Roster,
     runtime: Runtime,
     asking: Asking,
-    /// The plan's file, when both are kept in step.
+    /// The plan's file, if the plan is synced with it.
     kept: Option<Kept<'a>>,
     /// Why the plan's texts can no longer be read.
     sealed_for_good: Option<Failure>,
-    /// Why standard output takes no more; the work goes on without it.
+    /// The first write error of standard output, after which nothing more is printed.
     output_fault: Option<std::io::Error>,
 }
 
@@ -93,7 +93,7 @@ impl<'a> RunSession<'a> {
         interrupted: InterruptedTask,
     ) -> Result<Self, Failure> {
         let view = queries::load_view(&store, &plan, Range::default()).await?;
-        // The plan may be given other limits while it is carried out, and starts no more than they allow.
+        // The limit of the plan may change while it runs; the planner applies it.
         let jobs = run_args.jobs.unwrap_or(2 * PARALLELISM_MAX);
         let tags = queries::tags_of(&store, &plan).await?;
         let model = by_model::wanted(session, run_args.by_model())?;
@@ -101,7 +101,7 @@ impl<'a> RunSession<'a> {
             RuntimeOptions { roster: roster.clone(), scope: Scope::Plan(plan.clone()), interrupted, jobs, model };
         let mut run_session = Self {
             runtime: Runtime::start(session, &store, options, tags.clone())?,
-            progress: Progress::new(session.terminal, &view).with(roster.clone()),
+            progress: Progress::new(session.terminal, Some(roster.clone()), &view),
             timeout: run_args.timeout,
             roster,
             session,
@@ -125,21 +125,16 @@ impl<'a> RunSession<'a> {
         Ok(run_session)
     }
 
-    /// The same, with the plan's file kept in step if that is asked for.
-    pub async fn in_step_with_file(mut self, is_asked: bool) -> Result<Self, Failure> {
-        if is_asked {
+    /// Runs until the plan ends or no executor here can advance it, and syncs it with its file if that is asked for.
+    pub async fn run(mut self, mut signals: Signals, is_synced: bool) -> Result<Code, Failure> {
+        if is_synced {
             self.kept = Some(Kept::new(self.session, &self.store, &self.plan, self.roster.clone()).await?);
         }
-        Ok(self)
-    }
-
-    /// Goes on until the plan ends or nothing here can bring it further.
-    pub async fn run(mut self, mut signals: Signals) -> Result<Code, Failure> {
         self.progress.begin(&self.view);
         let end = self.follow(&mut signals).await;
         self.progress.pause();
         if let Ok(End::Interrupted) = end {
-            self.progress.note("interrupted: stopping what runs (once more to end at once)");
+            self.progress.note(STOPPING);
         }
         self.runtime.stop(&mut signals, |text| self.progress.note(text)).await;
         match end {
@@ -222,7 +217,7 @@ impl<'a> RunSession<'a> {
         Ok(rest.events.is_empty())
     }
 
-    /// Whether the loop ends here; asks a question when only its answer is missing and a person is there.
+    /// Returns how the loop ends, if it does. Asks the next open question if a person is at the terminal.
     fn end(&mut self) -> Result<Option<End>, Failure> {
         let state = self.view.state();
         let is_busy = runtime::is_busy(&self.roster, &self.plan, &self.view, &self.sub_plans);
@@ -276,7 +271,7 @@ impl<'a> RunSession<'a> {
         let mut open = self.view.state().open_questions();
         let asked = self.asking.question.take();
         let Some(question) = open.find(|question| Some(question.id) == asked) else {
-            self.progress.note("no question waits for this answer any more");
+            self.progress.note("your answer is not used: the question is no longer open");
             return Ok(());
         };
         if answer.is_empty() {
@@ -334,12 +329,12 @@ impl<'a> RunSession<'a> {
                 Some(shortage) => (Code::Budget, show::how_to_go_on(self.session, &self.plan, &shortage)),
                 None => {
                     let reason = one_line(self.view.state().pause_reason().unwrap_or_default(), 200);
-                    (Code::Paused, vec![format!("the plan is paused: {reason}; to go on: {resume}")])
+                    (Code::Paused, vec![format!("the plan is paused: {reason}; to continue: {resume}")])
                 }
             },
             End::Unreadable(failure) => (failure.code, vec![failure.to_string()]),
-            End::TimedOut => (Code::TimedOut, vec![format!("the time given ran out; to go on: {resume}")]),
-            End::Interrupted => (Code::Interrupted, vec![format!("interrupted; to go on: {resume}")]),
+            End::TimedOut => (Code::TimedOut, vec![format!("stopped after its --timeout; to continue: {resume}")]),
+            End::Interrupted => (Code::Interrupted, vec![format!("interrupted; to continue: {resume}")]),
             End::Waiting if self.view.state().waits_for_work() => {
                 let add = self.session.command_on("task add \"...\" --plan", &self.plan);
                 let has_failed = |task: &Task| matches!(task.status, TaskStatus::Failed | TaskStatus::TimedOut);
@@ -347,17 +342,17 @@ impl<'a> RunSession<'a> {
                 if n_failed > 0 {
                     let retry = self.session.command_on("retry", &self.plan);
                     let failed = count(n_failed, "task");
-                    let said = format!("{failed} failed; to try again: {retry}, then {resume}; for more: {add}");
+                    let said = format!("{failed} failed; to try again: {retry}, then {resume}; to add tasks: {add}");
                     return (Code::TaskFailed, vec![said]);
                 }
-                (Code::Done, vec![format!("all is done; for more: {add}")])
+                (Code::Done, vec![format!("all tasks are done; to add more: {add}")])
             }
             End::Waiting => {
                 let mut next = show::what_is_waited_for(self.session, &self.plan, &self.view);
                 for (plan, view) in self.sub_plans.iter().filter(|(_, view)| !view.state().phase.is_ended()) {
                     next.extend(show::what_is_waited_for(self.session, plan, view));
                 }
-                next.push(format!("then, to go on: {resume}"));
+                next.push(format!("then continue: {resume}"));
                 let lacks = |view: &PlanView| view.state().phase == Phase::Paused && view.state().shortage().is_some();
                 (if self.sub_plans.values().any(lacks) { Code::Budget } else { Code::Waiting }, next)
             }
@@ -365,20 +360,18 @@ impl<'a> RunSession<'a> {
     }
 }
 
-/// `resume` of a plan that is over.
+/// `resume` of a plan that has ended.
 pub async fn already_ended(session: &Session, store: &EventStore, plan: &str) -> Result<Code, Failure> {
     let head = store.head().await?;
     let view = queries::load_view(store, plan, Range::up_to(head)).await?;
     if let Output::Json = session.output {
         unless_closed(print_pretty(std::io::stdout().lock(), &PlanShown::of(plan, head, &view)))?;
     }
-    Progress::new(session.terminal, &view).summary(plan, &view);
-    match view.state().phase {
-        Phase::Ended(Outcome::Completed) => Ok(Code::Done),
-        Phase::Ended(Outcome::Failed | Outcome::Cancelled) | Phase::Empty | Phase::Active | Phase::Paused => {
-            let retry = session.command_on("retry", plan);
-            say(&format!("the plan has ended; to open what failed again: {retry}"));
-            Ok(Code::TaskFailed)
-        }
+    Progress::new(session.terminal, None, &view).summary(plan, &view);
+    if view.state().phase == Phase::Ended(Outcome::Completed) {
+        return Ok(Code::Done);
     }
+    let retry = session.command_on("retry", plan);
+    say(&format!("the plan has ended; to run its failed tasks again: {retry}"));
+    Ok(Code::TaskFailed)
 }

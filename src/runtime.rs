@@ -68,7 +68,7 @@ pub fn roster(session: &Session, task_timeout: Duration, only: &[String]) -> Res
         return Err(Failure::user(message).hint("`crewlog agents --configured` lists them; `shell` is always one"));
     }
     let program = SupervisorProgram::this_binary(["supervise"])
-        .map_err(|error| Failure::user(format!("this program cannot be found again: {error}")))?;
+        .map_err(|error| Failure::user(format!("the path of this program cannot be found: {error}")))?;
     let shell = Shell {
         supervisor: Supervisor::new(program, None),
         env: vec![("CREWLOG_STORE".into(), session.place.absolute_url())],
@@ -122,14 +122,14 @@ impl Runtime {
         let mut worker = Worker::new(store.clone(), options.roster, life, options.jobs, options.interrupted);
         // It asks on behalf of new plans.
         let planner = options.model.and_then(|model| {
-            or_warning(model.planner(store, "", tags.clone()), "no model plans for agents", "they plan by rule")
+            or_warning(model.planner(store, "", tags), "no model plans for agents", "they plan by rule")
         });
         if let Some(planner) = planner {
             worker = worker.planning_by(planner);
         }
         if session.config()?.check_links {
             worker = worker.checking_links(Links::new(LINK_TIME_MAX).map_err(|error| {
-                Failure::user(format!("links cannot be looked at: {error}")).hint("say check_links = false")
+                Failure::user(format!("links cannot be checked: {error}")).hint("set check_links = false")
             })?);
         }
         let (taking_in, taken_in) = watch::channel(Position(0));
@@ -189,7 +189,7 @@ impl Runtime {
                 () = signals.next() => {}
                 // Without its worker a command ends too; only how it ended is not in the log.
                 () = tokio::time::sleep(STOP_WAIT) => {
-                    note("the worker could not append how its tasks ended; it is left behind");
+                    note("the worker did not stop in time, so the log does not show how its tasks ended");
                 }
             }
         }
@@ -202,8 +202,8 @@ impl Runtime {
             ended = reacting => for ended in ended {
                 match ended {
                     Ok(Ok(())) => {}
-                    Ok(Err(error)) => note(&format!("conflicts and statistics were not watched: {error}")),
-                    Err(error) => note(&format!("what watches conflicts and statistics failed: {error}")),
+                    Ok(Err(error)) => note(&format!("conflicts and statistics are out of date: {error}")),
+                    Err(error) => note(&format!("the process for conflicts and statistics failed: {error}")),
                 }
             },
             () = signals.next() => {}
@@ -242,7 +242,7 @@ pub struct Signals {
 impl Signals {
     pub fn new() -> Result<Self, Failure> {
         let listen =
-            |kind| signal(kind).map_err(|error| Failure::user(format!("signals cannot be listened to: {error}")));
+            |kind| signal(kind).map_err(|error| Failure::user(format!("the program cannot receive signals: {error}")));
         Ok(Self {
             interrupt: listen(SignalKind::interrupt())?,
             terminate: listen(SignalKind::terminate())?,

@@ -257,7 +257,7 @@ pub fn what_is_waited_for(session: &Session, plan: &str, view: &PlanView) -> Vec
         let agent = roster.as_ref().and_then(|roster| roster.agent_for(&task.plan));
         let by = agent.map_or_else(String::new, |agent| format!(" by {}", visible(&agent.name)));
         let (name, resume) = (shell_word(&task.plan.name()), session.command_on("resume", plan));
-        format!("task {name} can be carried out{by}: {}\n  {resume}", one_line(&task.plan.description, 200))
+        format!("task {name} can be done{by}: {}\n  {resume}", one_line(&task.plan.description, 200))
     });
     let tasks = for_person.into_iter().map(|task| {
         let name = task.plan.name();
@@ -266,12 +266,12 @@ pub fn what_is_waited_for(session: &Session, plan: &str, view: &PlanView) -> Vec
         let name = visible(&name);
         let text = one_line(&task.plan.description, 200);
         let why = match &task.plan.assignee {
-            Some(assignee) => format!("it is for {}, and no executor is called so", visible(assignee)),
+            Some(assignee) => format!("it is assigned to {}, and no executor has that name", visible(assignee)),
             None => format!("there is no executor for {}", task.plan.kind.as_str()),
         };
         format!(
-            "task {name} waits for you: {text}\n  {why}: do it and say so, or give the task a command, Run `...`, in the \
-             text\n  {done}\n  {fail}"
+            "task {name} waits for you: {text}\n  {why}: do it and report it, or put a command, Run `...`, in the text \
+             of the task\n  {done}\n  {fail}"
         )
     });
     let paused = state.tasks.iter().filter(|task| task.is_paused).map(|task| {
@@ -283,7 +283,7 @@ pub fn what_is_waited_for(session: &Session, plan: &str, view: &PlanView) -> Vec
         let is_raisable = held.reserved < held.limit;
         let how =
             if is_raisable { format!("\n  {}", how_to_raise(session, plan, held.measure)) } else { String::new() };
-        format!("nothing more is started: {}{how}", held.words())
+        format!("no more tasks start: {}{how}", held.words())
     });
     // A plan that is paused with its parent resumes with it.
     let resume = state.pause_reason().filter(|_| !state.is_paused_from_parent()).map(|reason| {
@@ -302,7 +302,7 @@ pub fn how_to_go_on(session: &Session, plan: &str, shortage: &Shortage) -> Vec<S
     let measure = shortage.measure;
     vec![
         format!("the plan is paused: {}", shortage.words()),
-        format!("to raise it: {}", how_to_raise(session, plan, measure)),
-        format!("then, to go on: {}", session.command_on("resume", plan)),
+        format!("to raise the budget: {}", how_to_raise(session, plan, measure)),
+        format!("then continue: {}", session.command_on("resume", plan)),
     ]
 }

@@ -37,8 +37,8 @@ pub async fn run(session: &Session, run: Run) -> Result<Code, Failure> {
     let in_file = settings_of(path, &text)?;
     let model = by_model::wanted(session, run.run_args.by_model())?;
     if run.sync && (path == Path::new("-") || model.is_some()) {
-        let message = "--sync keeps a plan and its file in step, and this plan has no file that it is read from";
-        return Err(Failure::user(message).hint("give the path of a file, and let no model plan"));
+        let message = "--sync needs a plan file, and this plan comes from standard input or a model";
+        return Err(Failure::user(message).hint("name a file, and add --no-model"));
     }
     let id = new_plan_id(session, parsed.as_ref().ok(), path);
     let (parsed, origin) = match &model {
@@ -84,7 +84,7 @@ impl NewPlan<'_> {
         let plan = make_plan(session, &store, self.id, self.begin).await?;
         if session.output == Output::Text || self.run_args.is_none() {
             let resume = session.command_on("resume", &plan);
-            let hint = format!("nothing was run yet; to run the plan: {resume}");
+            let hint = format!("no task has run yet; to run the plan: {resume}");
             session.print_begun(&plan, &json!({ "plan": plan })).map_err(|failure| failure.hint(hint))?;
         }
         let Some(run_args) = self.run_args else { return Ok(Code::Done) };
@@ -92,7 +92,7 @@ impl NewPlan<'_> {
         let interrupted = InterruptedTask::Report;
         let since = Position(0);
         let run_session = RunSession::new(session, store, plan, since, run_args, self.roster, interrupted).await?;
-        run_session.in_step_with_file(self.sync).await?.run(signals).await
+        run_session.run(signals, self.sync).await
     }
 }
 
@@ -111,7 +111,7 @@ pub async fn resume(session: &Session, resume: Resume) -> Result<Code, Failure> 
     let plan = match &resume.target {
         Some(Address { plan, part: Some(name) }) => {
             if resume.sync || resume.run_args.jobs.is_some() || resume.run_args.timeout.is_some() {
-                return Err(Failure::user("a resumed task only may start: --sync, --jobs and --timeout are for plans"));
+                return Err(Failure::user("--sync, --jobs and --timeout are for plans: a resumed task may only start"));
             }
             let task = InPlan { plan: plan.clone(), name: name.clone() };
             return commands::resume_task(session, &task).await;
@@ -141,11 +141,11 @@ pub async fn resume(session: &Session, resume: Resume) -> Result<Code, Failure> 
     // Dispatches the tasks whose dispatch a crash prevented.
     order(&mut planner, event::Command::Continue).await?;
     if resume.detach {
-        return session.print_done(&format!("{plan} goes on"), &json!({ "plan": plan }));
+        return session.print_done(&format!("{plan} is resumed"), &json!({ "plan": plan }));
     }
     let run_session =
         RunSession::new(session, store, plan, since, &resume.run_args, roster, InterruptedTask::Rerun).await?;
-    run_session.in_step_with_file(resume.sync).await?.run(signals).await
+    run_session.run(signals, resume.sync).await
 }
 
 /// Plain Markdown whose boxes hide numbered items or fences needs consent, or an explicit format.

@@ -1,14 +1,21 @@
 //! The person at the terminal: whether there is one, what it looks like, and asking.
 
 use std::io::{self, BufRead, IsTerminal, Write};
+use std::sync::LazyLock;
 
-use crate::cli::{Color, Global};
+use indicatif::{MultiProgress, ProgressDrawTarget};
+
+use crate::cli::{Color, Global, Output};
+
+/// The live block below the lines on standard error; hidden at first.
+pub static BLOCK: LazyLock<MultiProgress> =
+    LazyLock::new(|| MultiProgress::with_draw_target(ProgressDrawTarget::hidden()));
 
 /// How to talk to the person.
 #[derive(Debug, Clone, Copy)]
 pub struct Terminal {
     pub is_interactive: bool,
-    /// Progress may be redrawn.
+    /// The live block may be drawn.
     pub is_live: bool,
     /// Progress is wanted at all.
     pub is_quiet: bool,
@@ -19,14 +26,17 @@ pub struct Terminal {
 impl Terminal {
     pub fn new(global: &Global) -> Self {
         let stderr_is_terminal = io::stderr().is_terminal();
+        let has_cursor = stderr_is_terminal && !console::is_dumb();
+        // JSON on the same terminal would run into the block.
+        let is_apart = global.output == Output::Text || !io::stdout().is_terminal();
         let has_colour = match global.color {
             Color::Always => true,
             Color::Never => false,
-            Color::Auto => stderr_is_terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+            Color::Auto => has_cursor && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
         };
         Self {
             is_interactive: io::stdin().is_terminal() && stderr_is_terminal && !global.no_input,
-            is_live: stderr_is_terminal && !global.quiet && std::env::var_os("CI").is_none(),
+            is_live: has_cursor && is_apart && !global.quiet && std::env::var_os("CI").is_none(),
             is_quiet: global.quiet,
             has_colour,
         }
@@ -52,9 +62,25 @@ pub fn read_line() -> io::Result<Option<String>> {
     Ok((n_read > 0).then(|| line.trim().to_owned()))
 }
 
-/// Writes a line on standard error. A closed terminal must not end the work, as `eprintln!` would.
+/// Writes a line on standard error, above the live block. A closed terminal must not end the work, as `eprintln!` would.
 pub fn say(line: &str) {
-    let _ = writeln!(io::stderr(), "{line}");
+    if BLOCK.is_hidden() || BLOCK.println(line).is_err() {
+        let _ = writeln!(io::stderr(), "{line}");
+    }
+}
+
+/// A writer of whole lines on standard error, for the program's own log.
+pub struct Lines;
+
+impl Write for Lines {
+    fn write(&mut self, lines: &[u8]) -> io::Result<usize> {
+        say(String::from_utf8_lossy(lines).trim_end());
+        Ok(lines.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// The result of writing to standard output, ignoring that the reader closed it: the work continues.

@@ -26,7 +26,7 @@ use crate::crew::worktree::Worktree;
 use crate::failure::{Code, Failure};
 use crate::hook;
 use crate::json::print_pretty;
-use crate::progress::Progress;
+use crate::progress::{Progress, STOPPING};
 use crate::queries;
 use crate::runtime::{self, Runtime, RuntimeOptions, Signals};
 use crate::session::Session;
@@ -38,12 +38,6 @@ use crate::views::ListedPlan;
 /// Tasks at once, unless the command line says otherwise.
 const JOBS: usize = 4;
 
-enum End {
-    Idle,
-    TimedOut,
-    Interrupted,
-}
-
 struct WorkerLoop<'a> {
     session: &'a Session,
     store: EventStore,
@@ -51,14 +45,14 @@ struct WorkerLoop<'a> {
     /// The plans that have not ended.
     views: BTreeMap<String, PlanView>,
     unreadable: BTreeSet<String>,
-    /// How those ended that did so since this began.
+    /// The plans that have ended since the start, and their statuses.
     ended: BTreeMap<String, PlanStatus>,
-    /// Up to here the log has been read.
+    /// The position up to which the log is read.
     at: Position,
-    /// The last event that the planner may have to take in.
+    /// The last event that a planner may have to handle.
     last_report: Position,
     progress: Progress,
-    /// Why standard output takes no more; the work goes on without it.
+    /// The first write error of standard output, after which nothing more is printed.
     output_fault: Option<std::io::Error>,
 }
 
@@ -74,15 +68,17 @@ pub async fn work(session: &Session, work: Work) -> Result<Code, Failure> {
         let open = loaded.filter(|view| !view.state().phase.is_ended());
         views.extend(open.map(|view| (plan.id.clone(), view)));
     }
-    let progress = Progress::of_all(session.terminal).with(roster.clone());
+    let mut progress = Progress::of_all(session.terminal, roster.clone());
     let (log, open) = (session.place.shown(), count(views.len(), "plan"));
-    session.remark(&format!("taking tasks of all plans in {log}; open now: {open}"));
+    session.remark(&format!("running the tasks of all plans in {log}; open now: {open}"));
     let jobs = work.run_args.jobs.unwrap_or(JOBS);
     let model = by_model::wanted(session, work.run_args.by_model())?;
     let options =
         RuntimeOptions { roster: roster.clone(), scope: Scope::All, interrupted: InterruptedTask::Report, jobs, model };
     let mut runtime = Runtime::start(session, &store, options, Vec::new())?;
     let hooks = answer_hooks(session, &store)?;
+    views.iter().for_each(|(plan, view)| progress.add(plan, view));
+    progress.go_on();
     let mut worker_loop = WorkerLoop {
         session,
         store,
@@ -96,8 +92,9 @@ pub async fn work(session: &Session, work: Work) -> Result<Code, Failure> {
         output_fault: None,
     };
     let end = worker_loop.follow(&work, &mut runtime, &mut signals).await;
-    if let Ok(End::Interrupted) = end {
-        worker_loop.progress.note("interrupted: stopping what runs (once more to end at once)");
+    worker_loop.progress.pause();
+    if let Ok(Some(Code::Interrupted)) = end {
+        worker_loop.progress.note(STOPPING);
     }
     runtime.stop(&mut signals, |text| worker_loop.progress.note(text)).await;
     hooks.end().await;
@@ -112,21 +109,27 @@ fn answer_hooks(session: &Session, store: &EventStore) -> Result<hook::Resident,
 }
 
 impl WorkerLoop<'_> {
-    async fn follow(&mut self, work: &Work, runtime: &mut Runtime, signals: &mut Signals) -> Result<End, Failure> {
+    /// Returns why it was stopped, or `None` when nothing is left to do.
+    async fn follow(
+        &mut self,
+        work: &Work,
+        runtime: &mut Runtime,
+        signals: &mut Signals,
+    ) -> Result<Option<Code>, Failure> {
         let mut events = Box::pin(self.store.follow(&Query::all(), Start::After(self.at)));
         let mut taken_in = runtime.taken_in.clone();
         let deadline = work.run_args.timeout.map(|timeout| Instant::now() + timeout);
         loop {
             if work.until_idle && self.is_idle(runtime).await? {
-                return Ok(End::Idle);
+                return Ok(None);
             }
             tokio::select! {
                 event = events.next() => if let Some(recorded) = runtime.event(event, &self.progress)? {
                     self.take(&recorded).await?;
                 },
                 Ok(()) = taken_in.changed() => {}
-                Some(()) = OptionFuture::from(deadline.map(sleep_until)) => return Ok(End::TimedOut),
-                () = signals.next() => return Ok(End::Interrupted),
+                Some(()) = OptionFuture::from(deadline.map(sleep_until)) => return Ok(Some(Code::TimedOut)),
+                () = signals.next() => return Ok(Some(Code::Interrupted)),
                 fault = runtime.fault() => return Err(fault),
             }
         }
@@ -160,10 +163,11 @@ impl WorkerLoop<'_> {
             return Ok(());
         }
         match self.show(plan, recorded).await {
-            // The other plans go on.
+            // The other plans continue.
             Err(error @ Error::Decode { .. }) => {
                 self.progress.note(&queries::unreadable_plan(plan, &error));
                 self.views.remove(plan);
+                self.progress.add(plan, &PlanView::default());
                 self.unreadable.insert(plan.to_owned());
                 Ok(())
             }
@@ -177,6 +181,7 @@ impl WorkerLoop<'_> {
         for plan in plans {
             if let Some(view) = self.views.get_mut(&plan) {
                 *view = queries::load_view(&self.store, &plan, Range::up_to(recorded.position)).await?;
+                self.progress.add(&plan, view);
             }
         }
         Ok(())
@@ -184,7 +189,7 @@ impl WorkerLoop<'_> {
 
     async fn show(&mut self, plan: &str, recorded: &Recorded) -> Result<(), Error> {
         if !self.views.contains_key(plan) {
-            // One that had ended before this began, and is open again; or a new one.
+            // A new plan, or one that had ended before the start and is open again.
             let before = Range::up_to(Position(recorded.position.0 - 1));
             let view = queries::load_view(&self.store, plan, before).await?;
             self.views.insert(plan.to_owned(), view);
@@ -201,7 +206,7 @@ impl WorkerLoop<'_> {
         Ok(())
     }
 
-    async fn finish(mut self, end: End) -> Result<Code, Failure> {
+    async fn finish(mut self, stopped: Option<Code>) -> Result<Code, Failure> {
         let head = self.store.head().await?;
         let store = self.store.clone();
         let mut rest = std::pin::pin!(store.records(&Query::all(), Range::between(self.at, head)));
@@ -222,19 +227,13 @@ impl WorkerLoop<'_> {
             }
         }
         unless_closed(self.output_fault.map_or(Ok(()), Err))?;
-        Ok(match end {
-            End::TimedOut => Code::TimedOut,
-            End::Interrupted => Code::Interrupted,
-            End::Idle => {
-                // A standing plan in which all is done waits for nobody.
-                let open = self.views.values().filter(|view| !view.state().waits_for_work());
-                let open = open.map(|view| match view.state().shortage() {
-                    Some(_) if view.status() == PlanStatus::Paused => Code::Budget,
-                    Some(_) | None => code_of(view.status()),
-                });
-                worst(open.chain(self.ended.into_values().map(code_of)))
-            }
-        })
+        // A standing plan whose tasks are done waits for nobody.
+        let open = self.views.values().filter(|view| !view.state().waits_for_work());
+        let open = open.map(|view| match view.state().shortage() {
+            Some(_) if view.status() == PlanStatus::Paused => Code::Budget,
+            Some(_) | None => code_of(view.status()),
+        });
+        Ok(stopped.unwrap_or_else(|| worst(open.chain(self.ended.into_values().map(code_of)))))
     }
 }
 

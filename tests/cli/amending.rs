@@ -113,7 +113,7 @@ fn changed_settings_take_effect_and_are_shown() {
 fn tasks_added_without_a_plan_go_to_the_backlog_which_never_ends() {
     let scene = Scene::new();
     assert_eq!(scene.run(&["task", "add", "Run `echo a > a.txt`", "--yes"]).expect(0).stdout, "backlog: task 1\n");
-    assert!(scene.run(&["resume", "backlog"]).expect(0).stderr.contains("all is done"));
+    assert!(scene.run(&["resume", "backlog"]).expect(0).stderr.contains("all tasks are done"));
     assert_eq!(scene.run(&["task", "add", "Run `echo b`", "--yes"]).expect(0).stdout, "backlog: task 2\n");
     let args = ["task", "add", "Run `echo c > c.txt`", "--after", "2", "--plan", "backlog", "--yes", "-o", "json"];
     let added = scene.run(&args).expect(0).json();
@@ -134,7 +134,7 @@ fn a_standing_plan_reports_failures_and_says_when_it_is_reopened() {
     scene.run(&["task", "add", "Run `false`", "--yes"]).expect(0);
     let failed = scene.run(&["resume", "backlog"]).expect(100);
     failed.says(&["1 task failed", "crewlog retry backlog"]);
-    assert!(!failed.stderr.contains("all is done"), "{}", failed.stderr);
+    assert!(!failed.stderr.contains("all tasks are done"), "{}", failed.stderr);
     let listed = scene.run(&["ls", "-o", "json"]).expect(0).json();
     assert_eq!(listed["plans"][0]["waits_for_work"], true);
     assert!(scene.run(&["ls"]).expect(0).stdout.contains("stands open for more"));
@@ -173,7 +173,7 @@ fn a_run_follows_tasks_that_are_added_and_skipped() {
     let listed = scene.run(&["ls", "-o", "json"]).expect(0).json();
     let plan = listed["plans"][0]["plan"].as_str().expect("an id").to_owned();
     scene.run(&["task", "add", "Run `echo later > later.txt`", "--plan", &plan, "--after", "A,B", "--yes"]).expect(0);
-    running.stderr.until("amended: 3");
+    running.stderr.until("the plan has new or changed tasks: 3");
     scene.run(&["task", "skip", &format!("{plan}/B")]).expect(0);
     std::fs::write(scene.path("go"), "go\n").expect("the command reads it");
     let ran = running.finish().expect(0);

@@ -156,7 +156,7 @@ fn a_run_past_its_time_limit_exits_with_8_and_leaves_nothing_running() {
     let mut gate = Gate::new(&scene, "gate");
     scene.write("plan.md", format!("Run `{}; exec sleep 1000`", Gate::pass("gate")));
     let ran = scene.run(&["run", "plan.md", "--yes", "--timeout", "1s"]).expect(8);
-    ran.says(&["the time given ran out", "crewlog resume"]);
+    ran.says(&["stopped after its --timeout", "crewlog resume"]);
     gate.wait();
     gate.wait_until_free();
     assert_eq!(scene.events_of_type("TaskReleased").len(), 1);

@@ -146,5 +146,5 @@ fn a_task_an_agent_can_take_is_not_reported_as_waiting_for_a_person() {
     assert!(shown().contains("there is no executor for Analysis"), "{}", shown());
     scene.write("crewlog.toml", "[executors.reviewer]\ncommand = ['sh', '-c', 'echo seen']\nkinds = [\"Analysis\"]\n");
     let shown = shown();
-    assert!(shown.contains("task 1 can be carried out by reviewer") && !shown.contains("crewlog task done"), "{shown}");
+    assert!(shown.contains("task 1 can be done by reviewer") && !shown.contains("crewlog task done"), "{shown}");
 }

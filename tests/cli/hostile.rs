@@ -82,7 +82,7 @@ fn output_that_cannot_be_stored_is_an_error() {
         full(words).says(&["error: the output could not be written: No space left"]);
     }
     let ran = full(&["run", "plan.md", "--yes"]);
-    ran.says(&["nothing was run yet; to run the plan: crewlog resume plan-"]);
+    ran.says(&["no task has run yet; to run the plan: crewlog resume plan-"]);
     assert_eq!(scene.read("side"), "first\n", "only the first run ran anything");
     full(&["run", "plan.md", "--yes", "-o", "jsonl"]).says(&["1 completed"]);
 }
@@ -172,7 +172,7 @@ fn a_plan_of_two_thousand_items_is_shown_and_started() {
     let scene = Scene::new();
     let items = (1..=2_000).map(|n| format!("{n}. Write page {n}\n")).collect::<String>();
     let (plan, ran) = scene.plan(&items);
-    ran.expect(5).says(&["2000 tasks: 1 begun, 1999 not begun"]);
+    ran.expect(5).says(&["2000 tasks: 1 started, 1999 not started"]);
     assert_eq!(scene.show(&plan)["tasks"].as_array().map(Vec::len), Some(2_000));
     scene.run(&["task", "done", &format!("{plan}/1")]).expect(0);
     scene.run(&["cancel", &plan]).expect(0);

@@ -179,7 +179,7 @@ fn a_plan_over_its_budget_says_so_even_while_waiting_for_a_person() {
         &["--parallel", "--set", "budget.tokens=1500"],
     );
     ran.expect(5)
-        .says(&["task 1 waits for you", "nothing more is started: the budget of 1500 tokens allows no more for now"]);
+        .says(&["task 1 waits for you", "no more tasks start: the budget of 1500 tokens allows no more for now"]);
     assert!(scene.run(&["ls"]).expect(0).stdout.contains("(held back by its budget)"));
     assert_eq!(scene.run(&["ls", "-o", "json"]).expect(0).json()["plans"][0]["is_held_by_budget"], true);
     scene.run(&["cancel", &plan]).expect(0);
@@ -190,7 +190,7 @@ fn a_plan_over_its_budget_says_so_even_while_waiting_for_a_person() {
     scene.run(&["work", "--until-idle"]);
     let shown = scene.run(&["show", &plan]).expect(0).stdout;
     let short = "the budget of 1500 tokens allows no more for now: 1000 tokens spent, 1000 tokens reserved for running tasks\n  crewlog plan set";
-    assert!(shown.contains(&format!("nothing more is started: {short} {plan} budget.tokens=...")), "{shown}");
+    assert!(shown.contains(&format!("no more tasks start: {short} {plan} budget.tokens=...")), "{shown}");
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod agents;
 mod amending;
 mod answers;
 mod archive;
+mod block;
 mod check;
 mod codes;
 mod crew;
@@ -27,6 +28,7 @@ mod remedies;
 mod replay;
 mod results;
 pub(crate) mod scene;
+mod screen;
 #[cfg(feature = "sealing")]
 mod sealed;
 pub mod server;

@@ -101,7 +101,7 @@ fn a_fork_of_a_completed_plan_names_a_command_that_goes_on() {
     ran.expect(0);
     let forked = scene.run(&["fork", &plan]).expect(0);
     let fork = forked.stdout.trim();
-    forked.says(&[&format!("to go on: crewlog task add \"...\" --plan {fork}")]);
+    forked.says(&[&format!("to continue: crewlog task add \"...\" --plan {fork}")]);
     scene.run(&["task", "add", "Run `echo two > two.txt`", "--plan", fork, "--yes"]).expect(0);
     scene.run(&["resume", fork, "--yes"]).expect(0);
     assert_eq!(scene.read("two.txt"), "two\n");

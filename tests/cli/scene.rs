@@ -100,7 +100,7 @@ impl Scene {
     /// The program in another folder.
     pub fn crewlog_in(&self, folder: &Path, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_crewlog"));
-        command.args(words).current_dir(folder).env("HOME", self.root.path().join("home"));
+        command.args(words).current_dir(folder).env("HOME", self.root.path().join("home")).env("TERM", "xterm");
         for name in OWN_VARIABLES {
             command.env_remove(name);
         }
@@ -237,10 +237,10 @@ impl Running {
         Self::of(child, Some(Box::new(person)), stdout, stderr)
     }
 
-    /// Wholly on a terminal of 80 columns and 24 lines, which is returned too.
-    pub fn start_full_screen(command: &mut Command) -> (Self, File) {
+    /// Wholly on a terminal of this many columns and lines, which is returned too.
+    pub fn start_full_screen(command: &mut Command, (columns, rows): (u16, u16)) -> (Self, File) {
         let (person, terminal) = terminal();
-        let size = rustix::termios::Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
+        let size = rustix::termios::Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
         rustix::termios::tcsetwinsize(&person, size).expect("it has a size");
         let shared = || terminal.try_clone().expect("it can be shared");
         let child = command.stdin(shared()).stdout(shared()).stderr(shared()).spawn().expect("the program starts");

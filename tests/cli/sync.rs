@@ -460,7 +460,7 @@ fn a_plan_without_a_file_of_its_own_says_so() {
     let plan = running.finish().expect(0).stdout.trim().to_owned();
     let sync = |scene: &Scene, plan: &str| scene.run(&["plan", "sync", plan]);
     sync(&scene, &plan).expect(1).says(&["has no file of its own", &format!("crewlog show --markdown {plan}")]);
-    scene.run(&["run", "-", "--sync"]).expect(1).says(&["no file"]);
+    scene.run(&["run", "-", "--sync"]).expect(1).says(&["--sync needs a plan file"]);
     let kept = Kept::within(scene, "plan.md", "- [ ] Paint\n");
     let fork = kept.run(&["fork", &kept.plan]).expect(0).stdout.trim().to_owned();
     sync(&kept.scene, &fork).expect(1).says(&["has no file of its own"]);

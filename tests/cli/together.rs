@@ -56,7 +56,11 @@ fn an_interrupted_run_releases_its_task_and_says_how_to_continue() {
         let Waiting { scene, plan, running, gate } = Waiting::at("2. Run `echo second`\n");
         running.signal(signal);
         let ran = running.finish().expect(130);
-        ran.says(&["interrupted: stopping what runs", &format!("to go on: crewlog resume {plan}"), "STOPPED"]);
+        ran.says(&[
+            "interrupted: stopping the running tasks",
+            &format!("to continue: crewlog resume {plan}"),
+            "STOPPED",
+        ]);
         gate.wait_until_free();
         assert_eq!(scene.events_of_type("TaskReleased").len(), 1, "{signal:?}");
         std::fs::remove_file(scene.path("gate")).expect("it is there");
@@ -186,7 +190,7 @@ fn a_cancelled_task_is_stopped_and_the_rest_continues() {
 fn cancelling_a_plan_stops_its_run() {
     let Waiting { scene, plan, running, gate } = Waiting::at("2. Run `echo second`\n");
     assert_eq!(scene.run(&["cancel", &plan]).expect(0).stdout, format!("{plan} is cancelled\n"));
-    running.finish().expect(100).says(&["cancelled: cancelled by a person"]);
+    running.finish().expect(100).says(&["the plan is cancelled: cancelled by a person"]);
     gate.wait_until_free();
     assert_eq!(statuses(&scene.show(&plan)), ["Cancelled", "Cancelled"]);
 }
@@ -208,7 +212,7 @@ fn workers_see_each_other_under_two_names_of_one_log() {
     let Waiting { scene, plan, running, gate } = Waiting::at("2. Run `echo 2 >> side`\n");
     std::os::unix::fs::symlink(scene.path(".crewlog/log.db"), scene.path("link.db")).expect("a link can be made");
     let mut other = scene.start(&["--store", "link.db", "resume", &plan, "--timeout", "2s"]);
-    other.stderr.until("time given ran out");
+    other.stderr.until("stopped after its --timeout");
     other.finish().expect(8);
     assert_eq!(scene.events_of_type("TaskClaimed").len(), 1, "who works is not taken for dead");
     let (scene, _, ran) = Waiting { scene, plan, running, gate }.let_go();
@@ -222,7 +226,7 @@ fn a_run_ends_in_bounded_time_while_another_process_holds_the_append_lock() {
     let lock = File::options().write(true).open(scene.path(".crewlog/log.db-lock")).expect("the log has a lock");
     lock.lock().expect("it can be had");
     let began = Instant::now();
-    running.finish().expect(8).says(&["it is left behind"]);
+    running.finish().expect(8).says(&["the worker did not stop in time"]);
     let took = began.elapsed();
     assert!(took < BOUND, "{took:?}");
     gate.wait_until_free();

@@ -7,29 +7,10 @@ use rustix::termios::{LocalModes, tcgetattr};
 
 use super::scene::{Running, Scene};
 
-/// The screen of a terminal of 80 columns and 24 lines after this output. It only interprets cursor positions.
+const SIZE: (u16, u16) = (80, 24);
+
 fn screen(output: &str) -> String {
-    let mut lines = vec![vec![' '; 80]; 24];
-    let (mut row, mut column) = (0, 0);
-    let mut rest = output;
-    while let Some(c) = rest.chars().next() {
-        rest = &rest[c.len_utf8()..];
-        let control = rest.strip_prefix('[').filter(|_| c == '\u{1b}');
-        if let Some((end, last)) = control.and_then(|control| control.char_indices().find(|(_, c)| c.is_alphabetic())) {
-            let arguments = &rest[1..=end];
-            if last == 'H' {
-                let place = arguments.split_once(';').unwrap_or(("1", "1"));
-                (row, column) = (place.0.parse::<usize>().unwrap_or(1) - 1, place.1.parse::<usize>().unwrap_or(1) - 1);
-            }
-            rest = &rest[1 + end + last.len_utf8()..];
-        } else if !c.is_control() {
-            if let Some(cell) = lines.get_mut(row).and_then(|line| line.get_mut(column)) {
-                *cell = c;
-            }
-            column += 1;
-        }
-    }
-    lines.into_iter().map(|line| line.into_iter().collect::<String>() + "\n").collect()
+    super::screen::screen(output, (80, 24))
 }
 
 fn is_raw(terminal: &File) -> bool {
@@ -42,7 +23,7 @@ fn question_is_answered_in_place_and_the_terminal_given_back() {
     let scene = Scene::new();
     let (plan, ran) = scene.plan("1. Which colour is it?\n");
     ran.expect(5);
-    let (mut top, terminal) = Running::start_full_screen(&mut scene.crewlog(&["top"]));
+    let (mut top, terminal) = Running::start_full_screen(&mut scene.crewlog(&["top"]), SIZE);
     top.stderr.until_it(|output| screen(output).contains("Which colour is it?"));
     assert!(is_raw(&terminal), "keys come one by one");
     top.presses("\r");
@@ -62,7 +43,7 @@ fn ctrl_c_a_signal_and_a_lost_log_give_the_terminal_back() {
     for way in ["ctrl-c", "signal", "lost"] {
         let scene = Scene::new();
         scene.plan("1. Which colour is it?\n").1.expect(5);
-        let (mut top, terminal) = Running::start_full_screen(&mut scene.crewlog(&["top"]));
+        let (mut top, terminal) = Running::start_full_screen(&mut scene.crewlog(&["top"]), SIZE);
         top.stderr.until_it(|output| screen(output).contains("Which colour is it?"));
         match way {
             "ctrl-c" => top.presses("\u{3}"),

@@ -8,23 +8,23 @@ use serde_json::Value;
 use super::scene::{Gate, Running, Scene, named_pipe};
 
 /// A command that passes the gate of its task and then waits for its release.
-fn waits(task: u32) -> String {
+pub fn waits(task: u32) -> String {
     format!("echo {task} >> side; {}; read line < go{task}; echo done {task}", Gate::pass(&format!("gate{task}")))
 }
 
-fn gates<const N: usize>(scene: &Scene) -> [Gate; N] {
+pub fn gates<const N: usize>(scene: &Scene) -> [Gate; N] {
     std::array::from_fn(|n| {
         named_pipe(scene, &format!("go{}", n + 1));
         Gate::new(scene, &format!("gate{}", n + 1))
     })
 }
 
-fn let_go(scene: &Scene, task: u32) {
+pub fn let_go(scene: &Scene, task: u32) {
     std::fs::write(scene.path(format!("go{task}")), "go\n").expect("the command reads it");
 }
 
 /// Leaves a plan to workers; its id.
-fn leave(scene: &Scene, text: &str) -> String {
+pub fn leave(scene: &Scene, text: &str) -> String {
     scene.write("plan.md", text);
     scene.run(&["run", "plan.md", "--yes", "--detach", "--quiet"]).expect(0).stdout.trim().to_owned()
 }
@@ -40,7 +40,11 @@ fn a_detached_plan_runs_nothing_until_a_worker_starts() {
     assert_eq!(scene.read("side"), "");
     assert_eq!(scene.show(&plan)["tasks"][0]["status"], "Running", "it is dispatched, and nobody holds it");
     let ran = scene.run(&["work", "--until-idle"]).expect(0);
-    ran.says(&["open now: 1 plan", &format!("START [         ] {plan} 1"), &format!("{plan}: 2 tasks: 2 completed")]);
+    ran.says(&[
+        "open now: 1 plan",
+        &format!("START [         ] {plan} 1"),
+        &format!("{plan} has ended: 2 tasks: 2 completed"),
+    ]);
     assert_eq!(scene.read("side"), "one\ntwo\n");
     assert_eq!(scene.show(&plan)["status"], "Completed");
 }
@@ -75,7 +79,7 @@ fn a_running_worker_takes_tasks_planned_later_by_others() {
     worker.stderr.until("open now: 0 plans");
     let plans = ["one", "two"].map(|word| {
         let plan = leave(&scene, &format!("Run `echo {word} >> side`\n"));
-        worker.stderr.until(&format!("{plan}: 1 task: 1 completed"));
+        worker.stderr.until(&format!("{plan} has ended: 1 task: 1 completed"));
         plan
     });
     worker.signal(Signal::TERM);
@@ -100,7 +104,7 @@ fn followers_of_a_log_see_the_same_events_and_a_late_one_sees_the_rest() {
     let_go(&scene, 2);
     let mut followers = early.into_iter().chain([late]).collect::<Vec<Running>>();
     for follower in &mut followers {
-        follower.stderr.until(&format!("{plan}: 3 tasks: 3 completed"));
+        follower.stderr.until(&format!("{plan} has ended: 3 tasks: 3 completed"));
         follower.signal(Signal::TERM);
     }
     let seen = followers.into_iter().map(|follower| follower.finish().expect(130).stdout).collect::<Vec<_>>();
@@ -123,7 +127,7 @@ fn a_terminated_worker_releases_its_task_and_another_finishes_it() {
     let worker = scene.start(&["work"]);
     gate.wait();
     worker.signal(Signal::INT);
-    worker.finish().expect(130).says(&["STOPPED", "interrupted: stopping what runs"]);
+    worker.finish().expect(130).says(&["STOPPED", "interrupted: stopping the running tasks"]);
     gate.wait_until_free();
     std::fs::remove_file(scene.path("gate1")).expect("it is there");
     let mut gate = Gate::new(&scene, "gate1");
