@@ -10,8 +10,7 @@ use crewlog_mq::{EventStore, ExecuteError, Handler, Range};
 use crewlog_planner::event::{Amendment, Command, Edit, Event, PlannerConfig};
 use crewlog_planner::parse::{self, ParsedPlan, ReadOptions};
 use crewlog_planner::plan::{NodeKind, TaskId, TaskPlan};
-use crewlog_planner::planner::PARALLELISM_MAX;
-use crewlog_planner::planner::{CHECKPOINT_CHARS_MAX, Planner, PlannerError, is_checkpoint_name};
+use crewlog_planner::planner::{CHECKPOINT_CHARS_MAX, PARALLELISM_MAX, Planner, PlannerError, is_checkpoint_name};
 use crewlog_planner::state::{PlannerState, Task};
 use serde_json::json;
 

@@ -16,7 +16,7 @@ use crate::by_model::{self, Advisor};
 use crate::cli::{Check, Output};
 use crate::failure::{Code, Failure};
 use crate::session::Session;
-use crate::start::settings_of;
+use crate::settings;
 use crate::terminal::say;
 use crate::text::{in_one_line, one_line, visible};
 
@@ -31,7 +31,7 @@ pub async fn check(session: &Session, check: Check) -> Result<Code, Failure> {
     let text = session.read_text(path)?;
     let file = check.reading.plan_file(path);
     let parsed = parse::read(&text, file.options(check.reading.parallel));
-    settings_of(path, &text)?;
+    settings::of_file(path, &text)?;
     let model = if check.model { by_model::wanted(session, Some(true))? } else { None };
     let parsed = match (model, parsed) {
         (Some(model), parsed) => {

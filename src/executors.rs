@@ -1,11 +1,9 @@
 //! `agents --configured`: lists the configured agents.
 
 use crewlog_executors::agent::{Agent, Program};
-
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::failure::{Code, Failure};
-use crate::json::executor_json;
 use crate::session::Session;
 use crate::text::{in_one_line, one_line, shell_word};
 
@@ -22,6 +20,20 @@ pub fn list(session: &Session) -> Result<Code, Failure> {
         session.remark(&format!("no agents are configured ({file}): tasks without a command are for people"));
     }
     Ok(Code::Done)
+}
+
+/// Of the environment only the names: the values may be secret.
+fn executor_json(agent: &Agent) -> Value {
+    json!({
+        "name": agent.name,
+        "kinds": agent.kinds.iter().map(|kind| kind.as_str()).collect::<Vec<_>>(),
+        "command": agent.program.argv(None),
+        "prompt": agent.prompt,
+        "env": agent.env.iter().map(|(name, _)| name).collect::<Vec<_>>(),
+        "timeout_ms": agent.timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
+        "jobs": agent.jobs,
+        "rate_limited": agent.rate_limited,
+    })
 }
 
 fn kinds(agent: &Agent) -> String {

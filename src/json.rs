@@ -4,27 +4,11 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-use crewlog_executors::agent::Agent;
 use crewlog_mq::{LogIdentity, Position, Recorded};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
 use crate::text::rfc3339;
-
-/// An agent of `executors`. Of the environment only the names: the values may be secret.
-pub fn executor_json(agent: &Agent) -> Value {
-    json!({
-        "name": agent.name,
-        "kinds": agent.kinds.iter().map(|kind| kind.as_str()).collect::<Vec<_>>(),
-        "command": agent.program.argv(None),
-        "prompt": agent.prompt,
-        "env": agent.env.iter().map(|(name, _)| name).collect::<Vec<_>>(),
-        "timeout_ms": agent.timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
-        "jobs": agent.jobs,
-        "rate_limited": agent.rate_limited,
-    })
-}
 
 /// An event as one line of `events`, with `data` and `metadata` as the writer's bytes.
 #[derive(Serialize, Deserialize)]

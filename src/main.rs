@@ -6,10 +6,8 @@ mod archive;
 mod by_model;
 mod changes;
 mod check;
-mod checkpoints;
 mod cli;
 mod commands;
-mod compare;
 mod complete;
 mod config;
 mod consent;
@@ -35,10 +33,8 @@ mod mcp;
 mod order;
 mod page;
 mod place;
-mod printer;
 mod progress;
 mod project;
-mod prompt;
 mod propose;
 mod queries;
 mod replay;
@@ -151,7 +147,7 @@ async fn obey(session: &Session, command: Command) -> Result<Code, Failure> {
         Command::Plan(Plan::Propose(args)) => propose::propose(session, args).await,
         Command::Plan(Plan::Draft { file, agent, model }) => propose::draft(session, &file, agent, model).await,
         Command::Plan(Plan::Schema { agent }) => propose::schema_of(session, agent),
-        Command::Ls { at } => show::ls(session, at).await,
+        Command::Ls(at) => show::ls(session, at.at).await,
         Command::Events(events) => events::events(session, *events).await,
         Command::Replay(replay) => replay::replay(session, &replay).await,
         Command::Export { plan, to } => archive::export(session, plan.as_deref(), to.as_deref()).await,
@@ -163,12 +159,12 @@ async fn obey(session: &Session, command: Command) -> Result<Code, Failure> {
         Command::Db(Db::Info) => database::info(session).await,
         #[cfg(feature = "sealing")]
         Command::Keys(keys) => keys::keys(session, keys).await,
-        Command::Stats { project, at } => crew::verbs::stats(session, project, at).await,
+        Command::Stats { project, at } => crew::verbs::stats(session, project, at.at).await,
         Command::Mcp => mcp::stdio_server(session).await,
         Command::Top(at) => top::top(session, at.at).await,
         Command::Serve { command: Some(Serve::Tokens { command }), .. } => http::access::tokens(session, command),
         Command::Serve { listen, command: None } => http::serve(session, listen).await,
-        Command::Completions { shell } => complete::script(session, shell),
+        Command::Completions { shell } => complete::script(session, &shell),
         Command::Supervise | Command::Hook { .. } | Command::Demo { .. } => unreachable!("it was taken before"),
         command => carry_out(session, command).await,
     }
@@ -181,7 +177,7 @@ pub async fn carry_out(session: &Session, command: Command) -> Result<Code, Fail
         Command::Resume(resume) => start::resume(session, resume).await,
         Command::Show(show) => show::show(session, &show).await,
         Command::Diff { before, after, outcomes: false } => diff::diff(session, &before, &after).await,
-        Command::Diff { before, after, outcomes: true } => compare::compare(session, &before, &after).await,
+        Command::Diff { before, after, outcomes: true } => diff::compare(session, &before, &after).await,
         Command::Fork(fork) => fork::fork(session, fork).await,
         Command::Crew(command) => crew::verbs::obey(session, command).await,
         Command::Answer(answer) => {

@@ -43,10 +43,6 @@ pub async fn order(
 /// Four letters and digits that are hard to mistake for each other.
 pub fn short_id() -> String {
     const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
-    random().iter().map(|byte| char::from(ALPHABET[usize::from(byte % 32)])).collect()
-}
-
-fn random() -> [u8; 4] {
-    let [.., a, b, c, d] = new_event_id().into_bytes();
-    [a, b, c, d]
+    let random = new_event_id().into_bytes();
+    random[12..].iter().map(|byte| char::from(ALPHABET[usize::from(byte % 32)])).collect()
 }

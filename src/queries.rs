@@ -144,14 +144,11 @@ async fn open_plans(store: &EventStore) -> Result<Vec<String>, Failure> {
 
 /// The only open plan, or else the newest.
 pub async fn plan_to_show(store: &EventStore) -> Result<String, Failure> {
-    let newest =
-        || async { Ok::<_, Failure>(list_plans(store, None).await?.plans().last().map(|plan| plan.id.clone())) };
-    match &open_plans(store).await?[..] {
-        [plan] => Ok(plan.clone()),
-        _none_or_several => {
-            newest().await?.ok_or_else(|| Failure::new(Code::Nothing, "there is no plan yet").hint(NO_PLANS))
-        }
+    if let [plan] = &open_plans(store).await?[..] {
+        return Ok(plan.clone());
     }
+    let newest = list_plans(store, None).await?.plans().last().map(|plan| plan.id.clone());
+    newest.ok_or_else(|| Failure::new(Code::Nothing, "there is no plan yet").hint(NO_PLANS))
 }
 
 /// The only plan that can be resumed.

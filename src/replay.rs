@@ -6,13 +6,12 @@ use std::ops::Range;
 
 use crewlog_mq::Position;
 
-use crate::checkpoints::position_of;
 use crate::cli::{Output, Replay};
 use crate::failure::{Code, Failure};
+use crate::fork::position_of;
 use crate::json::print_line;
-use crate::printer::ListPrinter;
 use crate::queries;
-use crate::session::Session;
+use crate::session::{ListPrinter, Session};
 use crate::show;
 use crate::step::Steps;
 use crate::terminal::{prompt, read_line, say};

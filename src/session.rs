@@ -1,8 +1,8 @@
 //! The environment of a command: the log's place, the person, the options.
 
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, BufWriter, Read, Stdout, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crewlog_executors::crew::Crew;
 use crewlog_mq::{Error, Recorded, Rewrite};
@@ -21,6 +21,7 @@ use crate::settings::apply;
 use crate::terminal::{Terminal, say};
 use crate::text::{shell_word, visible};
 
+#[derive(Clone)]
 pub struct Session {
     pub place: Arc<Place>,
     pub terminal: Terminal,
@@ -31,7 +32,7 @@ pub struct Session {
     /// The configuration that the user named.
     config_file: Option<PathBuf>,
     config: Arc<OnceLock<Config>>,
-    remote: Option<Remote>,
+    remote: Option<Arc<Remote>>,
 }
 
 /// The caller of a command that came over the network.
@@ -54,6 +55,12 @@ pub struct Reply {
     pub result: Vec<u8>,
     /// Its other messages: warnings, and requests for consent.
     pub notes: Vec<String>,
+}
+
+impl Remote {
+    fn reply(&self) -> MutexGuard<'_, Reply> {
+        self.reply.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Session {
@@ -83,37 +90,19 @@ impl Session {
     /// agrees to run commands.
     pub fn of_remote(&self, remote: Remote, yes: bool) -> Self {
         let terminal = Terminal { is_interactive: false, is_live: false, is_quiet: false, has_colour: false };
-        Self { terminal, output: Output::Json, yes, remote: Some(remote), ..self.shared() }
-    }
-
-    /// The same session for another owner.
-    pub fn shared(&self) -> Self {
-        let (place, config) = (self.place.clone(), self.config.clone());
-        let (folder, config_file) = (self.folder.clone(), self.config_file.clone());
-        Self {
-            place,
-            terminal: self.terminal,
-            output: self.output,
-            yes: self.yes,
-            folder,
-            config_file,
-            config,
-            remote: None,
-        }
+        Self { terminal, output: Output::Json, yes, remote: Some(Arc::new(remote)), ..self.clone() }
     }
 
     /// The output so far.
     pub fn reply(&self) -> Reply {
-        let remote = self.remote.as_ref().map(|remote| &remote.reply);
-        remote
-            .map(|reply| std::mem::take(&mut *reply.lock().unwrap_or_else(PoisonError::into_inner)))
-            .unwrap_or_default()
+        let take = |remote: &Arc<Remote>| std::mem::take(&mut *remote.reply());
+        self.remote.as_ref().map(take).unwrap_or_default()
     }
 
     /// Says something on standard error.
     pub fn say(&self, text: &str) {
         match &self.remote {
-            Some(remote) => remote.reply.lock().unwrap_or_else(PoisonError::into_inner).notes.push(text.to_owned()),
+            Some(remote) => remote.reply().notes.push(text.to_owned()),
             None => say(text),
         }
     }
@@ -121,7 +110,7 @@ impl Session {
     /// Writes a result to standard output.
     fn write(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
         match &self.remote {
-            Some(remote) => write(&mut remote.reply.lock().unwrap_or_else(PoisonError::into_inner).result),
+            Some(remote) => write(&mut remote.reply().result),
             None => {
                 let mut stdout = BufWriter::new(io::stdout().lock());
                 write(&mut stdout)?;
@@ -249,28 +238,20 @@ impl Session {
 
     /// A command line of this program for hints, on the same log and with the same configuration.
     pub fn command(&self, words: &str) -> String {
-        format!("{} {words}", self.program())
+        self.commands()(words)
     }
 
     /// Makes such lines.
-    pub fn commands(&self) -> impl Fn(&str) -> String + Send + Sync + 'static {
-        let program = self.program();
-        move |words| format!("{program} {words}")
-    }
-
-    /// The name of the program with the options that select this log.
-    fn program(&self) -> String {
-        let mut line = "crewlog".to_owned();
+    pub fn commands(&self) -> impl Fn(&str) -> String + Send + Sync + use<> {
+        let mut program = "crewlog".to_owned();
         if self.place.is_named {
-            line.push_str(&format!(" --store {}", shell_word(&self.place.shown())));
+            program.push_str(&format!(" --store {}", shell_word(&self.place.shown())));
         }
-        if let Some(config) = &self.config_file {
-            line.push_str(&format!(" --config {}", shell_word(&config.to_string_lossy())));
+        let config = self.config_file.as_ref().map(|path| ("--config", path));
+        for (option, path) in config.into_iter().chain(self.place.keys.options()) {
+            program.push_str(&format!(" {option} {}", shell_word(&path.to_string_lossy())));
         }
-        for (option, path) in self.place.keys.options() {
-            line.push_str(&format!(" {option} {}", shell_word(&path.to_string_lossy())));
-        }
-        line
+        move |words| format!("{program} {words}")
     }
 
     /// Such a line on a plan. The id of an imported one may hold anything.
@@ -309,6 +290,15 @@ impl Session {
             None => project_id(self.place.repository.as_ref(), &self.folder),
         }
     }
+
+    /// A text, from a file or standard input.
+    pub fn read_text(&self, file: &Path) -> Result<String, Failure> {
+        match self.remote.as_ref().map(|remote| &remote.input) {
+            Some(Some(input)) if file == Path::new("-") => Ok(input.clone()),
+            Some(_) => Err(Failure::user("no file of the server is read")),
+            None => read_text(file),
+        }
+    }
 }
 
 /// Redacts the configured secrets in events. The configuration is read at the first append: what only reads needs none.
@@ -320,14 +310,56 @@ fn redaction(config_file: Option<PathBuf>, folder: PathBuf) -> Rewrite {
     })
 }
 
-impl Session {
-    /// A text, from a file or standard input.
-    pub fn read_text(&self, file: &Path) -> Result<String, Failure> {
-        match self.remote.as_ref().map(|remote| &remote.input) {
-            Some(Some(input)) if file == Path::new("-") => Ok(input.clone()),
-            Some(_) => Err(Failure::user("no file of the server is read")),
-            None => read_text(file),
+/// Prints a list that is too long to be held in memory, item by item: lines of text or JSON, or one JSON document that ends with the list.
+pub struct ListPrinter<'a> {
+    session: &'a Session,
+    stdout: BufWriter<Stdout>,
+    n_printed: usize,
+}
+
+impl<'a> ListPrinter<'a> {
+    /// Begins the document with these keys; the list is the value of the last.
+    pub fn begin(session: &'a Session, keys: &str) -> io::Result<Self> {
+        let mut stdout = BufWriter::new(io::stdout());
+        if session.output == Output::Json {
+            write!(stdout, "{{{keys}: [")?;
         }
+        Ok(Self { session, stdout, n_printed: 0 })
+    }
+
+    /// Prints an item, as JSON or as `text` writes it.
+    pub fn print(
+        &mut self,
+        json: &impl Serialize,
+        text: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> io::Result<()> {
+        match self.session.output {
+            Output::Jsonl => print_line(&mut self.stdout, json)?,
+            Output::Json => {
+                write!(self.stdout, "{}\n  ", if self.n_printed == 0 { "" } else { "," })?;
+                serde_json::to_writer(&mut self.stdout, json)?;
+            }
+            Output::Text => text(&mut self.stdout)?,
+        }
+        self.n_printed += 1;
+        Ok(())
+    }
+
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.stdout.flush()
+    }
+
+    /// Ends the document; an empty list gets a message and an exit code of its own.
+    pub fn end(mut self, if_empty: &str) -> Result<Code, Failure> {
+        if self.session.output == Output::Json {
+            writeln!(self.stdout, "\n]}}")?;
+        }
+        self.stdout.flush()?;
+        if self.n_printed > 0 {
+            return Ok(Code::Done);
+        }
+        self.session.remark(if_empty);
+        Ok(Code::Nothing)
     }
 }
 

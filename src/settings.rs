@@ -1,6 +1,7 @@
 //! Settings of plans and fields of tasks, written as KEY=VALUE: on the command line, in the front matter of plan files and in
 //! `crewlog.toml`. The value `none` unsets each of them.
 
+use std::path::Path;
 use std::str::FromStr;
 
 use crewlog_planner::event::{Budget, Edit, Order, PlannerConfig, Profile, Setting};
@@ -10,6 +11,7 @@ use crewlog_planner::priority;
 use crewlog_planner::state::Measure;
 use crewlog_planner::text::length_ms;
 
+use crate::failure::{Code, Failure};
 use crate::text::words;
 
 /// The keys of settings, each on a line with its meaning.
@@ -130,12 +132,15 @@ fn set_limit(budget: &mut Budget, measure: Measure, limit: Option<u64>) {
     }
 }
 
-/// The settings in the front matter of a plan file, on lines `crewlog: KEY=VALUE KEY=VALUE`. An error comes with its line.
-pub fn of_file(text: &str) -> Result<Vec<Change>, (usize, String)> {
+/// The settings in the front matter of a plan file, on lines `crewlog: KEY=VALUE KEY=VALUE`.
+pub fn of_file(path: &Path, text: &str) -> Result<Vec<Change>, Failure> {
+    let refused = |message| Failure::new(Code::Parse, format!("{}:{message}", path.display()));
     let front = text[..parse::front_matter(text)].lines().zip(1..);
     let written = front.filter_map(|(line, number)| Some((line.strip_prefix(FRONT_MATTER)?, number)));
     let read = written.flat_map(|(line, number)| {
-        words(line).into_iter().map(move |word| change(&word).map_err(|error| (number, format!("{word}: {error}"))))
+        words(line)
+            .into_iter()
+            .map(move |word| change(&word).map_err(|error| refused(format!("{number}: {word}: {error}"))))
     });
     read.collect()
 }

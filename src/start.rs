@@ -23,7 +23,7 @@ use crate::queries;
 use crate::run_session::{self, RunSession};
 use crate::runtime::{self, Signals};
 use crate::session::Session;
-use crate::settings::{self, Change, apply};
+use crate::settings::{self, apply};
 use crate::show;
 use crate::sync;
 use crate::terminal::say;
@@ -34,7 +34,7 @@ pub async fn run(session: &Session, run: Run) -> Result<Code, Failure> {
     let (path, file) = (run.file.as_path(), run.reading.plan_file(&run.file));
     let text = session.read_text(path)?;
     let parsed = parse::read(&text, file.options(run.reading.parallel));
-    let in_file = settings_of(path, &text)?;
+    let in_file = settings::of_file(path, &text)?;
     let model = by_model::wanted(session, run.run_args.by_model())?;
     if run.sync && (path == Path::new("-") || model.is_some()) {
         let message = "--sync keeps a plan and its file in step, and this plan has no file that it is read from";
@@ -55,15 +55,16 @@ pub async fn run(session: &Session, run: Run) -> Result<Code, Failure> {
     apply(&in_file, &mut config);
     config.parallelism = run.run_args.jobs.unwrap_or(config.parallelism);
     apply(&run.set, &mut config);
-    let begin = begin(text, parsed, origin, config, run.reading.parallel);
+    let (parallel, attachments) = (run.reading.parallel, Vec::new());
+    let begin = if origin.is_text() {
+        event::Command::Initialize { user_input: text, attachments, config, parallel }
+    } else {
+        let ParsedPlan { title, tasks, context, .. } = parsed;
+        let proposal = Box::new(Proposal { tasks, title, source: text, context, origin });
+        event::Command::Propose { proposal, attachments, config }
+    };
     let run_args = (!run.detach).then_some(&run.run_args);
     NewPlan { id, begin, roster, run_args, sync: run.sync }.start(session).await
-}
-
-/// The settings in a plan file.
-pub fn settings_of(path: &Path, text: &str) -> Result<Vec<Change>, Failure> {
-    let refused = |(line, message)| Failure::new(Code::Parse, format!("{}:{line}: {message}", path.display()));
-    settings::of_file(text).map_err(refused)
 }
 
 pub struct NewPlan<'a> {
@@ -94,16 +95,6 @@ impl NewPlan<'_> {
         let run_session = RunSession::new(session, store, plan, since, run_args, self.roster, interrupted).await?;
         run_session.in_step_with_file(self.sync).await?.run(signals).await
     }
-}
-
-/// The command that begins a plan: the text for the parser, or what somebody else made of it.
-fn begin(text: String, parsed: ParsedPlan, origin: Origin, config: PlannerConfig, parallel: bool) -> event::Command {
-    if origin.is_text() {
-        return event::Command::Initialize { user_input: text, attachments: Vec::new(), config, parallel };
-    }
-    let ParsedPlan { title, tasks, context, .. } = parsed;
-    let proposal = Box::new(Proposal { tasks, title, source: text, context, origin });
-    event::Command::Propose { proposal, attachments: Vec::new(), config }
 }
 
 pub async fn resume(session: &Session, resume: Resume) -> Result<Code, Failure> {

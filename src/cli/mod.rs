@@ -12,10 +12,9 @@ mod typed;
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
-use crewlog_mq::Position;
 
 use crate::sealing::KeyPlace;
-use typed::{plan_at, position};
+use typed::plan_at;
 
 pub use change::{AddTask, Answer, Ask, BACKLOG, Cancel, Pause, Retry, Task};
 pub use crew::{AsOf, Crew, Inbox, Leases, Send};
@@ -128,11 +127,7 @@ pub enum Command {
     /// It runs until it is stopped, or with --until-idle until nothing is left to do.
     Work(Work),
     /// List the plans
-    Ls {
-        /// As of this position of the log
-        #[arg(long, value_name = "POSITION", value_parser = position())]
-        at: Option<Position>,
-    },
+    Ls(AsOf),
     /// Show a plan or one of its tasks
     Show(Show),
     /// Resume a plan, or let a paused task start
@@ -201,9 +196,8 @@ pub enum Command {
     Stats {
         /// Only this project; zeros when it has no plans
         project: Option<String>,
-        /// As of this position of the log
-        #[arg(long, value_name = "POSITION", value_parser = position())]
-        at: Option<Position>,
+        #[command(flatten)]
+        at: AsOf,
     },
     /// Write the log, or one plan, as JSON lines
     Export {
@@ -264,8 +258,8 @@ pub enum Command {
     #[command(hide = true)]
     Completions {
         /// The shell
-        #[arg(value_enum)]
-        shell: Shell,
+        #[arg(value_parser = ["bash", "zsh", "fish"])]
+        shell: String,
     },
 }
 
@@ -277,12 +271,4 @@ pub enum Serve {
         #[command(subcommand)]
         command: Option<Tokens>,
     },
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, strum::IntoStaticStr)]
-#[strum(serialize_all = "lowercase")]
-pub enum Shell {
-    Bash,
-    Zsh,
-    Fish,
 }
