@@ -15,10 +15,9 @@ use crewlog_planner::state::{PlannerState, Task};
 use serde_json::json;
 
 use crate::cli::{AddTask, BACKLOG, InPlan, Output};
-use crate::commands::{self, Target};
+use crate::commands::{self, Target, order};
 use crate::consent::consent;
 use crate::failure::{Code, Failure};
-use crate::order::order;
 use crate::queries;
 use crate::runtime;
 use crate::session::Session;

@@ -3,11 +3,11 @@
 
 mod hooks;
 mod model;
-mod serve;
 mod tools;
 
 use std::collections::BTreeMap;
 use std::io::Read;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -29,7 +29,6 @@ use crate::secrets::Secrets;
 use crate::settings::{self, Change};
 pub use hooks::{HooksConfig, OnError};
 pub use model::ModelConfig;
-pub use serve::ServeConfig;
 
 /// The name of the file where none is named.
 pub const FILE: &str = "crewlog.toml";
@@ -55,10 +54,22 @@ pub struct Config {
     pub hooks: HooksConfig,
     /// The secrets to redact in texts.
     pub secrets: Secrets,
-    /// How `serve` serves.
     pub serve: ServeConfig,
     /// The settings of new plans.
     pub plan: Vec<Change>,
+}
+
+/// How `serve` serves.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ServeConfig {
+    /// The certificate chain and its key, PEM files: with them everything is over TLS.
+    pub certificate: Option<PathBuf>,
+    pub key: Option<PathBuf>,
+    /// The addresses of proxies that add TLS: with them, connections from elsewhere are dropped.
+    pub proxies: Vec<IpAddr>,
+    /// The names, with ports where they are not the usual ones, by which it is called from elsewhere.
+    pub hosts: Vec<String>,
 }
 
 impl Config {

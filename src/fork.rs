@@ -10,8 +10,8 @@ use futures::TryStreamExt;
 use serde_json::json;
 
 use crate::cli::{At, Fork, ForkAt};
+use crate::commands::{order, short_id};
 use crate::failure::{Code, Failure};
-use crate::order::{order, short_id};
 use crate::place::slug;
 use crate::queries::{self, find_plan, load_view, no_task, reached};
 use crate::session::Session;

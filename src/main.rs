@@ -16,8 +16,6 @@ mod database;
 mod demo;
 mod diff;
 mod events;
-mod executors;
-mod exported;
 mod failure;
 mod fork;
 mod groups;
@@ -30,12 +28,10 @@ mod json;
 mod keys;
 mod matching;
 mod mcp;
-mod order;
 mod page;
 mod place;
 mod progress;
 mod project;
-mod propose;
 mod queries;
 mod replay;
 mod run_session;
@@ -46,7 +42,6 @@ mod session;
 mod settings;
 mod show;
 mod start;
-mod step;
 mod sync;
 mod terminal;
 mod text;
@@ -144,9 +139,9 @@ async fn obey(session: &Session, command: Command) -> Result<Code, Failure> {
         Command::Work(work) => work::work(session, work).await,
         Command::Plan(Plan::Check(args)) => check::check(session, args).await,
         Command::Plan(Plan::Sync { plan }) => sync::sync(session, &plan).await,
-        Command::Plan(Plan::Propose(args)) => propose::propose(session, args).await,
-        Command::Plan(Plan::Draft { file, agent, model }) => propose::draft(session, &file, agent, model).await,
-        Command::Plan(Plan::Schema { agent }) => propose::schema_of(session, agent),
+        Command::Plan(Plan::Propose(args)) => start::propose(session, args).await,
+        Command::Plan(Plan::Draft { file, agent, model }) => start::draft(session, &file, agent, model).await,
+        Command::Plan(Plan::Schema { agent }) => start::schema_of(session, agent),
         Command::Ls(at) => show::ls(session, at.at).await,
         Command::Events(events) => events::events(session, *events).await,
         Command::Replay(replay) => replay::replay(session, &replay).await,

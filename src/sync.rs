@@ -24,11 +24,10 @@ use crewlog_planner::view::PlanView;
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::commands;
+use crate::commands::{self, order};
 use crate::consent::consent;
 use crate::failure::{Code, Failure};
 use crate::matching::{Changes, Comparison, Reading, told_of};
-use crate::order::order;
 use crate::queries;
 use crate::runtime;
 use crate::session::{Session, read_text};

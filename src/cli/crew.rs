@@ -78,7 +78,7 @@ pub struct Send {
     #[arg(long, value_name = "TEXT", default_value = "", allow_hyphen_values = true)]
     pub body: String,
     /// How urgent it is
-    #[arg(long, default_value = "normal", value_parser = one_of(IMPORTANCES.map(|one| (one.into(), one))))]
+    #[arg(long, default_value = "normal", value_parser = one_of::<Importance>(IMPORTANCES.map(<&str>::from)))]
     pub importance: Importance,
     /// Ask each recipient to acknowledge it
     #[arg(long)]
