@@ -26,7 +26,6 @@ use crate::show;
 use crate::terminal::say;
 use crate::text::{shell_word, visible};
 
-/// `task edit`.
 pub async fn edit(session: &Session, task: InPlan, changes: Vec<Edit>, reason: String) -> Result<Code, Failure> {
     let target = Target::find_to_tell(session, &task.plan).await?;
     let found = target.task(session, &task.name)?;
@@ -48,7 +47,6 @@ pub async fn edit(session: &Session, task: InPlan, changes: Vec<Edit>, reason: S
     Ok(given)
 }
 
-/// `task skip`.
 pub async fn skip(session: &Session, tasks: &[InPlan], reason: String) -> Result<Code, Failure> {
     let plan = tasks.first().map(|task| task.plan.as_str()).unwrap_or_default();
     let target = Target::find_to_tell(session, plan).await?;
@@ -83,14 +81,12 @@ fn check_person(session: &Session, task: &Task) -> Result<(), Failure> {
     if is_question { session.person_only("skip or change a question") } else { Ok(()) }
 }
 
-/// `plan set`.
 pub async fn set(session: &Session, plan: &str, changes: Vec<Change>, reason: String) -> Result<Code, Failure> {
     let target = Target::find(session, plan).await?;
     let changes = settings::of_open(changes, target.state().config.budget).map_err(Failure::user)?;
     give(session, target, Command::Configure { changes, reason }).await
 }
 
-/// `task add`.
 pub async fn add(session: &Session, add: AddTask) -> Result<Code, Failure> {
     if add.new {
         check_name(&add.plan)?;
@@ -157,7 +153,7 @@ async fn plan_to_add_to(session: &Session, store: &EventStore, add: &AddTask) ->
     Ok(plan)
 }
 
-/// What can be typed in a command, and is no path.
+/// Accepts names that can be typed in a command and are no paths.
 fn check_name(name: &str) -> Result<(), Failure> {
     if is_checkpoint_name(name) && !name.starts_with(['.', '-']) {
         return Ok(());

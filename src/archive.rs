@@ -269,7 +269,6 @@ fn uuid(key: &str, text: &str) -> Result<Uuid, Error> {
     id.ok_or_else(|| invalid(format!("{key} is {text:?}, not a UUID in small letters with dashes")))
 }
 
-/// A time in the form of exports.
 fn moment(text: &str) -> Result<Timestamp, Error> {
     let parsed = text.strip_suffix('Z').and_then(|text| text.parse::<DateTime>().ok());
     let micros = parsed.and_then(|moment| i64::try_from(moment.duration_since(EPOCH).as_micros()).ok());

@@ -123,7 +123,6 @@ impl Display for Change {
     }
 }
 
-/// A value in one short line.
 fn words(value: &Value) -> String {
     let words = match value {
         Value::Null => "none".to_owned(),

@@ -47,7 +47,7 @@ impl Target {
         Self::of(store, plan, tags).await
     }
 
-    /// The same, refused when the texts of the plan cannot be sealed: its key is missing or destroyed.
+    /// Like `find`, but refuses a plan whose texts cannot be sealed because its key is missing or destroyed.
     pub async fn find_to_tell(session: &Session, typed: &str) -> Result<Self, Failure> {
         let target = Self::find(session, typed).await?;
         session.place.check_key(&target.plan, &target.tags)?;
@@ -216,7 +216,6 @@ async fn report(session: &Session, task: &InPlan, ending: Ending, said: &str) ->
     let mut claim = claim_of(&target.store, &target.plan, id, target.tags.clone());
     let now = target.store.now();
     human::report(&mut claim, attempt, &life, now, ending).await?;
-    // The planner takes in the report.
     target.planner = planning::catch_up(&target.store, &target.plan, target.tags.clone()).await?;
     propagate(&target.store, &target.plan).await?;
     // Another command may have ended the task first, so that the report counts for nothing.

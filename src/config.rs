@@ -30,10 +30,8 @@ use crate::settings::{self, Change};
 pub use hooks::{HooksConfig, OnError};
 pub use model::ModelConfig;
 
-/// The name of the file where none is named.
 pub const FILE: &str = "crewlog.toml";
 pub const CONFIG_BYTES_MAX: usize = 1 << 20;
-/// The most tasks that an agent may carry out at once in one worker.
 pub const AGENT_JOBS_MAX: usize = 1000;
 pub const NAME_CHARS_MAX: usize = 64;
 
@@ -50,9 +48,7 @@ pub struct Config {
     pub registry: ToolRegistry,
     /// Links that a task reads must answer before it begins.
     pub check_links: bool,
-    /// The refusals of the hooks of agent programs and of git.
     pub hooks: HooksConfig,
-    /// The secrets to redact in texts.
     pub secrets: Secrets,
     pub serve: ServeConfig,
     /// The settings of new plans.
@@ -201,7 +197,6 @@ struct AgentToml {
     rate_limited: Vec<String>,
 }
 
-/// Reads a value and checks it.
 fn checked<'de, D: Deserializer<'de>, T: Deserialize<'de>, U>(
     from: D,
     check: impl FnOnce(T) -> Result<U, String>,

@@ -8,7 +8,6 @@ pub const AGENT_ID: &str = "AGENT_ID";
 /// Variables that are set below an agent program. Codex sets none.
 const SIGNS: [&str; 4] = [AGENT_ID, "CLAUDECODE", "GEMINI_CLI", "OPENCODE"];
 
-/// True if this process was started by an agent program.
 pub fn is_below_agent() -> bool {
     SIGNS.iter().any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
 }

@@ -63,20 +63,17 @@ pub struct ExportHeader {
 }
 
 impl ExportHeader {
-    /// Of a log, up to `head`.
     pub fn of(info: &LogIdentity, head: Position) -> Self {
         let (log, created_at) = (info.id.to_string(), rfc3339(info.created_at));
         Self { export: EXPORT, log, format: info.format, created_at, head }
     }
 }
 
-/// One document in several lines.
 pub fn print_pretty(mut to: impl Write, value: &impl Serialize) -> io::Result<()> {
     serde_json::to_writer_pretty(&mut to, value)?;
     writeln!(to)
 }
 
-/// One document in one line.
 pub fn print_line(mut to: impl Write, value: &impl Serialize) -> io::Result<()> {
     serde_json::to_writer(&mut to, value)?;
     writeln!(to)

@@ -1,6 +1,5 @@
 //! The `crewlog` program: commands in, folds of the log out. It decides nothing itself.
 
-mod advice;
 mod amend;
 mod archive;
 mod by_model;
@@ -95,7 +94,7 @@ fn main() -> ExitCode {
     }
     let quiet = if cli.global.quiet { "error" } else { "warn,sqlx=error,rmcp=error" };
     let filter = tracing_subscriber::EnvFilter::try_from_env("CREWLOG_LOG").unwrap_or_else(|_| quiet.into());
-    // What a provider of models says may hold a key; what there is to say of it is said without.
+    // Messages of a model provider may contain a key; crewlog logs them without it.
     let filter = filter.add_directive("genai=off".parse().expect("it names a crate and a level"));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
@@ -103,7 +102,7 @@ fn main() -> ExitCode {
         .without_time()
         .with_target(false)
         .with_writer(std::io::stderr)
-        // It would tell of them on standard error too, and panic when nobody reads that.
+        // The subscriber reports its own errors on standard error, and panics when nobody reads that.
         .log_internal_errors(false)
         .init();
     let ended = runtime.block_on(run(cli));

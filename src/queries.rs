@@ -14,11 +14,9 @@ use crate::session::Session;
 use crate::terminal::say;
 use crate::text::visible;
 
-/// Plans that a hint names.
 const HINTED_MAX: usize = 5;
 const NO_PLANS: &str = "there is no plan in this log: `crewlog run FILE` makes one";
 
-/// Opens the log and finds a plan in it.
 pub async fn open_plan(session: &Session, typed: &str) -> Result<(EventStore, String), Failure> {
     let store = session.place.open().await?;
     let plan = find_plan(&store, typed).await?;

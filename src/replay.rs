@@ -90,7 +90,6 @@ struct Stepper<'a> {
     steps: Steps,
     /// The events that can be shown.
     places: Range<usize>,
-    /// The event that is shown.
     place: usize,
 }
 
@@ -199,7 +198,6 @@ enum Order {
 }
 
 impl Order {
-    /// Parses a line, or gives the error.
     fn parse(line: &str) -> Result<Self, String> {
         let words = line.split_whitespace().collect::<Vec<_>>();
         let n = |word: &str| match word.parse() {
@@ -235,7 +233,6 @@ pub struct Steps {
     by_id: HashMap<Uuid, usize>,
     /// The places of the events with which a task fails, times out or is cancelled, or an executor reports a failure.
     pub failures: Vec<usize>,
-    /// The number of events applied to the view.
     n_applied: usize,
     pub view: PlanView,
 }

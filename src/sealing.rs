@@ -19,7 +19,7 @@ pub struct KeyPlace {
     )]
     #[cfg_attr(not(feature = "sealing"), arg(skip))]
     key_file: Option<PathBuf>,
-    /// The folder with the keys of sealed plans [default: LOG-keys beside the log]
+    /// The folder with the keys of sealed plans [default: LOG-keys next to the log]
     #[cfg_attr(
         feature = "sealing",
         arg(long, global = true, env = "CREWLOG_KEYS", value_name = "FOLDER", hide_short_help = true)

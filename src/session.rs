@@ -37,7 +37,6 @@ pub struct Session {
 
 /// The caller of a command that came over the network.
 pub struct Remote {
-    /// The crew of the server.
     pub crew: Arc<Crew>,
     /// Its name, as events name a person.
     pub name: String,
@@ -107,7 +106,6 @@ impl Session {
         }
     }
 
-    /// Writes a result to standard output.
     fn write(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
         match &self.remote {
             Some(remote) => write(&mut remote.reply().result),

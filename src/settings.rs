@@ -18,24 +18,19 @@ use crate::text::words;
 pub const KEYS: &str = include_str!("settings/keys.txt");
 /// The same of a task's fields.
 pub const FIELDS: &str = include_str!("settings/fields.txt");
-/// The value that unsets.
 const NONE: &str = "none";
-/// The key of the line in front matter.
 const FRONT_MATTER: &str = "crewlog:";
 const POLICIES: [FailurePolicy; 4] =
     [FailurePolicy::SkipDependants, FailurePolicy::Continue, FailurePolicy::Stop, FailurePolicy::Ask];
 const ORDERS: [(&str, Order); 2] = [("place", Order::Place), ("critical-path", Order::CriticalPath)];
 const PROFILES: [(&str, Profile); 2] = [("coding", Profile::Coding), ("analysis", Profile::Analysis)];
 const BOOLS: [(&str, bool); 2] = [("true", true), ("false", false)];
-/// The most retries of a task.
 const RETRY_MAX: u32 = 100;
 
-/// A help text with a table of keys.
 pub fn help(text: &str, keys: &str) -> String {
     format!("{text}\n\nKEY={NONE} unsets a key. The keys:\n\n{keys}")
 }
 
-/// The keys of a table.
 pub fn names(keys: &'static str) -> impl Iterator<Item = &'static str> {
     keys.lines().filter_map(|line| line.split_whitespace().next())
 }
@@ -49,9 +44,8 @@ fn listed(names: impl IntoIterator<Item = &'static str>) -> String {
 pub enum Change {
     Setting(Setting),
     Budget(Measure, Option<u64>),
-    /// Set when a plan is made, and not changed later.
+    // Profile and system prompt are set when a plan is made, and not changed later.
     Profile(Profile),
-    /// The same.
     SystemPrompt(String),
 }
 
@@ -230,7 +224,6 @@ fn kind(typed: &str) -> Result<NodeKind, String> {
     found.copied().ok_or_else(|| format!("there is no kind {typed:?}: {}", names()))
 }
 
-/// A word for a priority.
 fn urgency(typed: &str) -> Result<String, String> {
     let is_known = priority::known_rank(typed).is_some();
     let unknown = || format!("there is no priority {typed:?}: {}", listed(priority::words()));

@@ -43,7 +43,6 @@ const SETTLED: Duration = Duration::from_millis(50);
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 const NOTES_MAX: usize = 200;
 
-/// The file of a plan.
 pub struct Kept<'a> {
     session: &'a Session,
     store: EventStore,

@@ -71,7 +71,7 @@ pub struct Send {
     /// Names of agents, capabilities of agents, or everyone
     #[arg(required = true)]
     pub to: Vec<String>,
-    /// What it is about, in one line
+    /// The subject, in one line
     #[arg(long, value_name = "TEXT")]
     pub subject: String,
     /// The text; - for standard input

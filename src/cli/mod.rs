@@ -70,7 +70,7 @@ pub struct Global {
     /// The format of standard output
     #[arg(short, long, global = true, value_enum, default_value_t = Output::Text, value_name = "FORMAT", hide_default_value = true)]
     pub output: Output,
-    /// Whether to colour
+    /// When to colour the output
     #[arg(long, global = true, value_enum, default_value_t = Color::Auto, hide_short_help = true)]
     pub color: Color,
     /// Print no progress
@@ -241,7 +241,7 @@ pub enum Command {
         /// The hook of git
         #[arg(value_enum)]
         git: Option<GitHook>,
-        /// What git adds: the remote and its URL
+        /// Arguments from git: the remote and its URL
         #[arg(hide = true)]
         more: Vec<String>,
     },
