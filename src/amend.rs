@@ -18,13 +18,11 @@ use crate::cli::{AddTask, BACKLOG, InPlan, Output};
 use crate::commands::{self, Target, order};
 use crate::consent::consent;
 use crate::failure::{Code, Failure};
-use crate::queries;
-use crate::runtime;
 use crate::session::Session;
 use crate::settings::{self, Change};
-use crate::show;
 use crate::terminal::say;
 use crate::text::{shell_word, visible};
+use crate::{queries, runtime, show};
 
 pub async fn edit(session: &Session, task: InPlan, changes: Vec<Edit>, reason: String) -> Result<Code, Failure> {
     let target = Target::find_to_tell(session, &task.plan).await?;

@@ -8,7 +8,7 @@ use crewlog_executors::agents::PlansByModel;
 use crewlog_executors::model::{AskError, Asker, Client, ModelError, NoAnswer, Read, text_aggregate};
 use crewlog_mq::EventStore;
 use crewlog_planner::analysis::Analysis;
-use crewlog_planner::event::{Summaries, Usage, money};
+use crewlog_planner::event::{Usage, money};
 use crewlog_planner::model::{
     AnswerError, Proposed, Request, TooLong, advice_request, plan_request, read_advice, read_plan, request_tag,
 };
@@ -36,12 +36,6 @@ pub fn wanted(session: &Session, typed: Option<bool>) -> Result<Option<ModelConf
             .hint("name one in crewlog.toml: [model] with name, provider and api_key_env"));
     }
     Ok(config.model.clone().filter(|model| model.plan || typed.is_some()))
-}
-
-/// The author of a new plan's summaries: the model, if it is configured for that.
-pub fn summaries(session: &Session) -> Result<Summaries, Failure> {
-    let is_by_model = session.config()?.model.as_ref().is_some_and(|model| model.summaries);
-    Ok(if is_by_model { Summaries::Model } else { Summaries::Rule })
 }
 
 impl ModelConfig {

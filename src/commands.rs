@@ -258,8 +258,8 @@ pub async fn pause(session: &Session, pause: Pause) -> Result<Code, Failure> {
 }
 
 /// `resume` of a task, which only allows it to start; or of one that was parked after too many agents were lost with it.
-pub async fn resume_task(session: &Session, task: &InPlan) -> Result<Code, Failure> {
-    let (target, name) = (Target::find(session, &task.plan).await?, &task.name);
+pub async fn resume_task(session: &Session, plan: &str, name: &str) -> Result<Code, Failure> {
+    let target = Target::find(session, plan).await?;
     let task = target.id(session, name)?;
     let mut claim = claim_of(&target.store, &target.plan, task, target.tags.clone());
     claim.catch_up().await?;

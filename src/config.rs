@@ -23,8 +23,7 @@ use toml::Spanned;
 
 use crate::cli;
 use crate::failure::Failure;
-use crate::place::Repository;
-use crate::project::{PROJECT_BYTES_MAX, is_project_name};
+use crate::place::{PROJECT_BYTES_MAX, Repository, is_project_name};
 use crate::secrets::Secrets;
 use crate::settings::{self, Change};
 pub use hooks::{HooksConfig, OnError};

@@ -1,8 +1,7 @@
 //! Points of a plan's history: positions, checkpoints and forks. A fork appends events of its own and changes none.
 
 use crewlog_executors::history::{ForkPoint, History};
-use crewlog_executors::planning;
-use crewlog_executors::plans;
+use crewlog_executors::{planning, plans};
 use crewlog_mq::{EventStore, Handler, Position, Query, Range};
 use crewlog_planner::event::{self, Command, Event, TaskStatus};
 use crewlog_planner::view::PlanView;

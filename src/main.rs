@@ -3,7 +3,6 @@
 mod amend;
 mod archive;
 mod by_model;
-mod changes;
 mod check;
 mod cli;
 mod commands;
@@ -11,7 +10,6 @@ mod complete;
 mod config;
 mod consent;
 mod crew;
-mod database;
 mod demo;
 mod diff;
 mod events;
@@ -20,7 +18,6 @@ mod fork;
 mod groups;
 mod hook;
 mod http;
-mod identity;
 mod init;
 mod json;
 #[cfg(feature = "sealing")]
@@ -30,7 +27,6 @@ mod mcp;
 mod page;
 mod place;
 mod progress;
-mod project;
 mod queries;
 mod replay;
 mod run_session;
@@ -148,9 +144,9 @@ async fn obey(session: &Session, command: Command) -> Result<Code, Failure> {
         Command::Import { file } => archive::import(session, &file).await,
         Command::Groups(groups) => groups::groups(session, groups).await,
         Command::Db(Db::Check) => archive::check(session).await,
-        Command::Db(Db::Migrate) => database::migrate(session).await,
-        Command::Db(Db::Backup { file }) => database::backup(session, &file).await,
-        Command::Db(Db::Info) => database::info(session).await,
+        Command::Db(Db::Migrate) => archive::migrate(session).await,
+        Command::Db(Db::Backup { file }) => archive::backup(session, &file).await,
+        Command::Db(Db::Info) => archive::info(session).await,
         #[cfg(feature = "sealing")]
         Command::Keys(keys) => keys::keys(session, keys).await,
         Command::Stats { project, at } => crew::verbs::stats(session, project, at.at).await,
@@ -171,7 +167,7 @@ pub async fn carry_out(session: &Session, command: Command) -> Result<Code, Fail
         Command::Resume(resume) => start::resume(session, resume).await,
         Command::Show(show) => show::show(session, &show).await,
         Command::Diff { before, after, outcomes: false } => diff::diff(session, &before, &after).await,
-        Command::Diff { before, after, outcomes: true } => diff::compare(session, &before, &after).await,
+        Command::Diff { before, after, outcomes: true } => diff::outcomes(session, &before, &after).await,
         Command::Fork(fork) => fork::fork(session, fork).await,
         Command::Crew(command) => crew::verbs::obey(session, command).await,
         Command::Answer(answer) => {

@@ -3,10 +3,9 @@
 use crewlog_executors::history::History;
 use crewlog_executors::projecting::list_plans;
 use crewlog_mq::{Error, EventStore, Position, Query, Range, Recorded};
-use crewlog_planner::event;
-use crewlog_planner::nesting;
 use crewlog_planner::state::PlannerState;
 use crewlog_planner::view::PlanView;
+use crewlog_planner::{event, nesting};
 use futures::{StreamExt, TryStreamExt};
 
 use crate::failure::{Code, Failure};

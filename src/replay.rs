@@ -14,8 +14,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use crate::changes::{self, Change, in_short};
 use crate::cli::{Output, Replay};
+use crate::diff::{self, Change, in_short};
 use crate::failure::{Code, Failure};
 use crate::fork::position_of;
 use crate::json::print_line;
@@ -53,7 +53,7 @@ pub async fn replay(session: &Session, replay: &Replay) -> Result<Code, Failure>
     let from = position_of(session, &store, &plan, replay.from.as_ref(), Position(1)).await?;
     let to = position_of(session, &store, &plan, replay.to.as_ref(), head).await?;
     let steps = Steps::load(&store, &plan, to).await?;
-    let places = steps.n_up_to(Position(from.0 - 1))..steps.len();
+    let places = steps.n_up_to(Position(from.0 - 1))..steps.events.len();
     let is_on_terminal = session.terminal.is_interactive && session.output == Output::Text && !replay.failure;
     if !replay.step && !is_on_terminal {
         return print_all(session, &plan, steps, places, replay.failure);
@@ -102,7 +102,7 @@ impl Stepper<'_> {
         self.show_step(self.place)?;
         loop {
             if is_interactive {
-                prompt(&format!("{}> ", self.steps.position(self.place)));
+                prompt(&format!("{}> ", self.steps.events[self.place].position));
             }
             let line = read_line();
             let line = line.map_err(|error| Failure::user(format!("standard input cannot be read: {error}")))?;
@@ -125,7 +125,7 @@ impl Stepper<'_> {
                 Some(to)
             }
             Order::Back(n) => here.checked_sub(n),
-            Order::To(position) if position > self.steps.position(last) => Some(end),
+            Order::To(position) if position > self.steps.events[last].position => Some(end),
             Order::To(position) => self.steps.n_up_to(position).checked_sub(1),
             Order::First => Some(first),
             Order::Last => Some(last),
@@ -174,7 +174,7 @@ impl Stepper<'_> {
 
     fn show_plan(&self) -> io::Result<()> {
         let mut stdout = BufWriter::new(io::stdout().lock());
-        let (at, view) = (self.steps.position(self.place), &self.steps.view);
+        let (at, view) = (self.steps.events[self.place].position, &self.steps.view);
         match self.session.output {
             Output::Text => show::print_view(&mut stdout, &self.plan, at, view)?,
             Output::Json | Output::Jsonl => print_line(&mut stdout, &PlanShown::of(&self.plan, at, view))?,
@@ -228,18 +228,18 @@ impl Order {
 
 /// The events of a plan, and the plan as of one of them.
 #[derive(Default)]
-pub struct Steps {
+struct Steps {
     events: Vec<Recorded>,
     by_id: HashMap<Uuid, usize>,
     /// The places of the events with which a task fails, times out or is cancelled, or an executor reports a failure.
-    pub failures: Vec<usize>,
+    failures: Vec<usize>,
     n_applied: usize,
-    pub view: PlanView,
+    view: PlanView,
 }
 
 impl Steps {
     /// Reads the history of a plan up to a position.
-    pub async fn load(store: &EventStore, plan: &str, up_to: Position) -> Result<Self, Failure> {
+    async fn load(store: &EventStore, plan: &str, up_to: Position) -> Result<Self, Failure> {
         let mut steps = Self::default();
         for_each(store, Some(plan), &Query::all(), mq::Range::up_to(up_to), |recorded| {
             let place = steps.events.len();
@@ -252,28 +252,19 @@ impl Steps {
         Ok(steps)
     }
 
-    pub fn len(&self) -> usize {
-        self.events.len()
-    }
-
-    /// The position of the event at a place, from 0 on.
-    pub fn position(&self, place: usize) -> Position {
-        self.events[place].position
-    }
-
     /// The number of events at or before a position.
-    pub fn n_up_to(&self, position: Position) -> usize {
+    fn n_up_to(&self, position: Position) -> usize {
         self.events.partition_point(|event| event.position <= position)
     }
 
     /// Moves the view to an event and returns the changes it made. Going back folds from the first event.
-    pub fn step(&mut self, place: usize) -> Result<StepJson<'_>, Failure> {
+    fn step(&mut self, place: usize) -> Result<StepJson<'_>, Failure> {
         if place < self.n_applied {
             (self.n_applied, self.view) = (0, PlanView::default());
         }
         self.events[self.n_applied..place].iter().try_for_each(|recorded| self.view.apply(recorded))?;
         let recorded = &self.events[place];
-        let changes = changes::step(&mut self.view, recorded)?;
+        let changes = diff::step(&mut self.view, recorded)?;
         self.n_applied = place + 1;
         let metadata = recorded.metadata()?;
         let mut extra = metadata.extra.unwrap_or_default();
@@ -318,7 +309,7 @@ struct CauseJson<'a> {
 }
 
 #[derive(Serialize)]
-pub struct StepJson<'a> {
+struct StepJson<'a> {
     position: Position,
     created_at: String,
     stream_id: &'a str,
@@ -337,7 +328,7 @@ pub struct StepJson<'a> {
 
 impl StepJson<'_> {
     /// As text: the event, its data, its cause, and its changes.
-    pub fn print(&self, mut to: impl Write) -> io::Result<()> {
+    fn print(&self, mut to: impl Write) -> io::Result<()> {
         let Self { position, created_at, stream_id, aggregate_id, event_type, .. } = self;
         let event = visible(&format!("{stream_id} {aggregate_id}  {event_type}"));
         writeln!(to, "{position:>6}  {created_at}  {event}")?;

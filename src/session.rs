@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crewlog_executors::crew::Crew;
+use crewlog_executors::human;
 use crewlog_mq::{Error, Recorded, Rewrite};
 use crewlog_planner::event::{PlannerConfig, plan_tag};
 use crewlog_planner::parse::TEXT_BYTES_MAX;
@@ -13,13 +14,17 @@ use serde::Serialize;
 use crate::cli::{Global, Output};
 use crate::config::Config;
 use crate::failure::{Code, Failure, Why};
-use crate::identity::{agent_id, is_below_agent, person};
 use crate::json::{EventJson, print_line, print_pretty};
-use crate::place::Place;
-use crate::project::project_id;
+use crate::place::{Place, project_id};
 use crate::settings::apply;
 use crate::terminal::{Terminal, say};
 use crate::text::{shell_word, visible};
+
+/// The variable by which a launcher names the agent to its program, tools and hooks.
+pub const AGENT_ID: &str = "AGENT_ID";
+
+/// Variables that are set below an agent program. Codex sets none.
+const SIGNS: [&str; 4] = [AGENT_ID, "CLAUDECODE", "GEMINI_CLI", "OPENCODE"];
 
 #[derive(Clone)]
 pub struct Session {
@@ -385,4 +390,18 @@ pub fn read_text(file: &Path) -> Result<String, Failure> {
         Failure::new(Code::Parse, format!("{name} is not text: byte {at}, in line {line}, is not UTF-8"))
             .hint("save it as UTF-8")
     })
+}
+
+pub fn is_below_agent() -> bool {
+    SIGNS.iter().any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
+}
+
+/// The agent that this process acts for, if it has the identity of one.
+pub fn agent_id() -> Option<String> {
+    std::env::var(AGENT_ID).ok().filter(|agent| !agent.is_empty())
+}
+
+/// The person, as events name them.
+pub fn person() -> String {
+    std::env::var("USER").ok().filter(|name| !name.is_empty()).unwrap_or_else(|| human::NAME.to_owned())
 }

@@ -5,11 +5,10 @@ use std::path::Path;
 use std::str::FromStr;
 
 use crewlog_planner::event::{Budget, Edit, Order, PlannerConfig, Profile, Setting};
-use crewlog_planner::parse;
 use crewlog_planner::plan::{FailurePolicy, NodeKind};
-use crewlog_planner::priority;
 use crewlog_planner::state::Measure;
 use crewlog_planner::text::length_ms;
+use crewlog_planner::{parse, priority};
 
 use crate::failure::{Code, Failure};
 use crate::text::words;

@@ -10,7 +10,7 @@ use crewlog_executors::roster::Roster;
 use crewlog_executors::worker::InterruptedTask;
 use crewlog_mq::{Cause, Position};
 use crewlog_planner::agents::{AgentPlan, schema};
-use crewlog_planner::event::{Command, PlannerConfig};
+use crewlog_planner::event::{Command, PlannerConfig, Summaries};
 use crewlog_planner::lines::Lines;
 use crewlog_planner::parse::{self, ParsedPlan};
 use crewlog_planner::plan::{Origin, Proposal, Span};
@@ -18,21 +18,19 @@ use crewlog_planner::protocol::AgentType;
 use serde_json::json;
 
 use crate::by_model::{self, Advisor};
-use crate::cli::{Address, InPlan, Output, Propose, Resume, Run, RunArgs};
+use crate::cli::{Address, Output, Propose, Resume, Run, RunArgs};
 use crate::commands::{self, make_plan, order, short_id};
 use crate::consent::consent;
 use crate::failure::{Code, Failure};
 use crate::json::print_pretty;
 use crate::place::slug;
-use crate::queries;
 use crate::run_session::{self, RunSession};
 use crate::runtime::{self, Signals};
 use crate::session::Session;
 use crate::settings::{self, apply};
-use crate::show;
-use crate::sync;
 use crate::terminal::say;
 use crate::text::{count, one_line};
+use crate::{queries, show, sync};
 
 pub async fn run(session: &Session, run: Run) -> Result<Code, Failure> {
     let roster = runtime::roster(session, run.run_args.task_timeout, &[])?;
@@ -55,8 +53,10 @@ pub async fn run(session: &Session, run: Run) -> Result<Code, Failure> {
     }
     refuse_losses(session, &parsed, &text, run.reading.format.is_some())?;
     consent(session, &parsed, &roster)?;
-    let (summaries, of_new) = (by_model::summaries(session)?, session.config_of_new(None)?);
-    let mut config = PlannerConfig { summaries, file, ..of_new };
+    let mut config = PlannerConfig { file, ..session.config_of_new(None)? };
+    if session.config()?.model.as_ref().is_some_and(|model| model.summaries) {
+        config.summaries = Summaries::Model;
+    }
     apply(&in_file, &mut config);
     config.parallelism = run.run_args.jobs.unwrap_or(config.parallelism);
     apply(&run.set, &mut config);
@@ -109,8 +109,7 @@ pub async fn resume(session: &Session, resume: Resume) -> Result<Code, Failure> 
             if resume.sync || resume.run_args.jobs.is_some() || resume.run_args.timeout.is_some() {
                 return Err(Failure::user("a resumed task only may start: --sync, --jobs and --timeout are for plans"));
             }
-            let task = InPlan { plan: plan.clone(), name: name.clone() };
-            return commands::resume_task(session, &task).await;
+            return commands::resume_task(session, plan, name).await;
         }
         Some(Address { plan, part: None }) => queries::find_plan(&store, plan).await?,
         None => queries::plan_to_resume(&store).await?,

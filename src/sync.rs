@@ -28,11 +28,10 @@ use crate::commands::{self, order};
 use crate::consent::consent;
 use crate::failure::{Code, Failure};
 use crate::matching::{Changes, Comparison, Reading, told_of};
-use crate::queries;
-use crate::runtime;
 use crate::session::{Session, read_text};
 use crate::terminal::say;
 use crate::text::{count, visible};
+use crate::{queries, runtime};
 
 /// How often a plan or a file is read again because somebody else writes it.
 pub const TRIES_MAX: usize = 8;

@@ -16,6 +16,8 @@ use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand, 
 use crate::sealing::KeyPlace;
 use typed::plan_at;
 
+pub use clap::ColorChoice as Color;
+
 pub use change::{AddTask, Answer, Ask, BACKLOG, Cancel, Pause, Retry, Task};
 pub use crew::{AsOf, Crew, Inbox, Leases, Send};
 pub use hosts::{Doctor, Host, Init, Scope, Tokens};
@@ -50,7 +52,6 @@ pub fn command() -> clap::Command {
     })
 }
 
-/// Reads the command line.
 pub fn typed_here() -> Result<Cli, clap::Error> {
     Cli::from_arg_matches(&command().try_get_matches()?)
 }
@@ -70,7 +71,7 @@ pub struct Global {
     /// The format of standard output
     #[arg(short, long, global = true, value_enum, default_value_t = Output::Text, value_name = "FORMAT", hide_default_value = true)]
     pub output: Output,
-    /// When to colour the output
+    /// When to colour the output; auto does on a terminal, unless NO_COLOR is set
     #[arg(long, global = true, value_enum, default_value_t = Color::Auto, hide_short_help = true)]
     pub color: Color,
     /// Print no progress
@@ -100,14 +101,6 @@ pub enum Output {
     Json,
     /// One JSON document a line
     Jsonl,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Color {
-    /// On a terminal, unless NO_COLOR is set
-    Auto,
-    Always,
-    Never,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
