@@ -221,7 +221,10 @@ fn tell(session: &Session, target: &Target, events: &[Event]) -> Result<Code, Fa
             Event::TaskStatusUpdated { task_id, error: Some(reason), .. } => {
                 said.push(format!("task {} is skipped: {reason}", target.name(*task_id)));
             }
-            Event::SettingsChanged { config, .. } => said.push(format!("settings: {}", in_words(config))),
+            Event::SettingsChanged { config, .. } => {
+                let words = config.words().join(", ");
+                said.push(format!("settings: {}", if words.is_empty() { "as they are by default" } else { &words }));
+            }
             _another_event => {}
         }
     }
@@ -234,9 +237,4 @@ fn tell(session: &Session, target: &Target, events: &[Event]) -> Result<Code, Fa
     session.print_done(&text, &json!({ "plan": &target.plan, "tasks": names, "settings": settings }))?;
     target.suggest_resume(session);
     Ok(Code::Done)
-}
-
-fn in_words(config: &PlannerConfig) -> String {
-    let words = config.words();
-    if words.is_empty() { "as they are by default".to_owned() } else { words.join(", ") }
 }

@@ -96,10 +96,7 @@ impl<'a> Advisor<'a> {
         }
     }
 
-    /// A plan of a text, as if it had been parsed, and its planner: the model, or the parser when the model gives none.
-    ///
-    /// # Errors
-    /// If neither gives one: the parser's error. Or a fault of the log.
+    /// The plan of a text, and its planner: the model, or the parser if the model gives none.
     pub async fn plan(
         &self,
         text: &str,

@@ -1,5 +1,4 @@
-//! The configuration: which agents carry out tasks, and which model plans, as `crewlog.toml` says. It is read, and never
-//! written.
+//! The configuration in `crewlog.toml`, which the program reads and never writes.
 
 mod hooks;
 mod model;
@@ -36,6 +35,9 @@ pub const NAME_CHARS_MAX: usize = 64;
 
 /// Prefix of the environment variables that describe a task to a program.
 const OWN_VARIABLES: &str = "CREWLOG_";
+/// The forms in which a line of a shell uses its first argument.
+const ARGUMENTS: [&str; 6] = ["$1", "${1", "$@", "${@", "$*", "${*"];
+
 #[derive(Debug, Clone, Default)]
 pub struct Config {
     pub file: Option<PathBuf>,
@@ -317,15 +319,11 @@ fn check_program(program: &Program, prompt: PromptBy) -> Result<(), &'static str
         }
         (Program::Shell(line), _) if line.trim().is_empty() => Err("the command is empty: write a line for sh"),
         (Program::Shell(line), _) if line.contains('\0') => Err("the line holds a NUL"),
-        (Program::Shell(line), PromptBy::Argument) if !uses_argument(line) => {
+        (Program::Shell(line), PromptBy::Argument) if !ARGUMENTS.iter().any(|argument| line.contains(argument)) => {
             Err("the line does not use its prompt: write \"$1\", with the quotes, where the prompt belongs")
         }
         (Program::Argv(_) | Program::Shell(_), _) => Ok(()),
     }
-}
-
-fn uses_argument(line: &str) -> bool {
-    ["$1", "${1", "$@", "${@", "$*", "${*"].iter().any(|use_of| line.contains(use_of))
 }
 
 #[cfg(test)]

@@ -1,5 +1,4 @@
-//! The stable JSON of the command line, as `docs/json.md` describes it. All keys are always there; absent values are
-//! null or empty.
+//! The stable JSON of the command line (`docs/json.md`). All keys are always there; absent values are null or empty.
 
 use std::borrow::Cow;
 use std::io::{self, Write};

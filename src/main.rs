@@ -41,7 +41,6 @@ mod sync;
 mod terminal;
 mod text;
 mod top;
-mod verify;
 mod views;
 mod work;
 

@@ -1,9 +1,8 @@
-//! The place of a working directory's log: `--store`, then `CREWLOG_STORE` (a path or a URL), then `.crewlog/log.db` in the
-//! main worktree of the repository, shared by all worktrees, then upward from the working directory.
+//! The log and the project of a working directory.
 //!
-//! And its project, by which plans and their statistics belong together: `project` in `crewlog.toml` names it for clones on
-//! several machines. Otherwise it is a UUID, made at first use: in the configuration of the repository's common directory,
-//! so that all worktrees share it, or in `.crewlog` without a repository.
+//! The log: `--store`, then `CREWLOG_STORE` (a path or a URL), then `.crewlog/log.db` in the main worktree of the repository,
+//! shared by all worktrees, then upward from the working directory. The project: `project` in `crewlog.toml`, for clones on
+//! several machines; otherwise a UUID, made at first use in git's configuration, or in `.crewlog` without a repository.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, ErrorKind, Write};
@@ -87,7 +86,7 @@ impl Place {
 
     /// The log's path or URL as it may be shown: without its password.
     pub fn shown(&self) -> String {
-        if self.is_on_server() { shown_url(&self.url) } else { self.url.clone() }
+        if is_postgres_url(&self.url) { shown_url(&self.url) } else { self.url.clone() }
     }
 
     /// The log's path or URL, absolute where it is a path, for children that may run elsewhere.
@@ -98,10 +97,6 @@ impl Place {
         }
     }
 
-    fn is_on_server(&self) -> bool {
-        is_postgres_url(&self.url)
-    }
-
     /// The file, unless the log is on a server.
     fn path(&self) -> Option<&Path> {
         // A name that is not a file is refused when it is opened.
@@ -109,11 +104,10 @@ impl Place {
         let path = crewlog_mq::sqlite_path(&self.url).unwrap_or(Path::new(&self.url));
         #[cfg(not(feature = "sqlite"))]
         let path = Path::new(&self.url);
-        (!self.is_on_server()).then_some(path)
+        (!is_postgres_url(&self.url)).then_some(path)
     }
 
-    /// The folder of the liveness locks of workers and the leader locks of hosts. For a log on a server it is the
-    /// user's own folder, so nothing is concluded about workers elsewhere.
+    /// The folder of the liveness locks of workers on this machine, and of the leader locks of hosts.
     pub fn workers_folder(&self) -> PathBuf {
         self.beside("workers")
     }

@@ -1,17 +1,19 @@
-//! `replay`: shows a plan's events one by one, with the cause of each and its changes. It only folds the log: nothing
-//! is appended, decided or executed.
+//! `replay`: shows a plan's events one by one, with the cause of each and its changes. It appends and executes nothing.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io::{self, BufWriter, Write};
 use std::ops::Range;
 
+use crewlog_executors::history::History;
 use crewlog_mq::{self as mq, Error, EventStore, Position, Query, Recorded};
-use crewlog_planner::claim;
 use crewlog_planner::event::{self, Event, TaskStatus};
+use crewlog_planner::verify::{Decided, Difference, How, Verifier, VerifyError};
 use crewlog_planner::view::PlanView;
-use serde::Serialize;
-use serde_json::Value;
+use crewlog_planner::{claim, model};
+use futures::{Stream, TryStreamExt};
+use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::cli::{Output, Replay};
@@ -20,11 +22,11 @@ use crate::failure::{Code, Failure};
 use crate::fork::position_of;
 use crate::json::print_line;
 use crate::queries::{self, for_each};
+use crate::sealing::KeyPlace;
 use crate::session::{ListPrinter, Session};
 use crate::show;
 use crate::terminal::{prompt, read_line, say};
 use crate::text::{count, one_line, rfc3339, visible};
-use crate::verify::verify;
 use crate::views::PlanShown;
 
 /// Changes in the text of a step; JSON has all of them.
@@ -32,6 +34,9 @@ const CHANGES_SHOWN_MAX: usize = 40;
 /// Characters of the data and of the command in the text of a step; JSON has all of them.
 const DATA_CHARS_MAX: usize = 300;
 const COMMAND_CHARS_MAX: usize = 200;
+/// Characters of a difference in the text; JSON has all of it.
+const DIFFERENCE_CHARS_MAX: usize = 2_000;
+
 const HELP: &str = "\
 n, next, or nothing [COUNT]  one event on, or COUNT of them
 b, back [COUNT]              one event back, or COUNT
@@ -52,35 +57,24 @@ pub async fn replay(session: &Session, replay: &Replay) -> Result<Code, Failure>
     let head = store.head().await?;
     let from = position_of(session, &store, &plan, replay.from.as_ref(), Position(1)).await?;
     let to = position_of(session, &store, &plan, replay.to.as_ref(), head).await?;
-    let steps = Steps::load(&store, &plan, to).await?;
+    let mut steps = Steps::load(&store, &plan, to).await?;
     let places = steps.n_up_to(Position(from.0 - 1))..steps.events.len();
     let is_on_terminal = session.terminal.is_interactive && session.output == Output::Text && !replay.failure;
     if !replay.step && !is_on_terminal {
-        return print_all(session, &plan, steps, places, replay.failure);
+        let mut printer = ListPrinter::begin(session, &format!("\"plan\": {}, \"steps\"", Value::from(plan)))?;
+        let failures = steps.failures.clone();
+        for place in places.filter(|place| !replay.failure || failures.binary_search(place).is_ok()) {
+            let step = steps.step(place)?;
+            printer.print(&step, |to| step.print(to))?;
+        }
+        let event = if replay.failure { "failure" } else { "event" };
+        return printer.end(&format!("no {event} of the plan is in this range"));
     }
     if places.is_empty() {
         let failure = Failure::new(Code::Nothing, format!("{plan} has no event from position {from} to {to}"));
         return Err(failure.hint(session.command_on("events", &plan)));
     }
     Stepper { session, plan, place: places.start, places, steps }.run()
-}
-
-fn print_all(
-    session: &Session,
-    plan: &str,
-    mut steps: Steps,
-    places: Range<usize>,
-    is_failures_only: bool,
-) -> Result<Code, Failure> {
-    let head = format!("\"plan\": {}, \"steps\"", serde_json::Value::from(plan));
-    let mut printer = ListPrinter::begin(session, &head)?;
-    let failures = steps.failures.clone();
-    for place in places.filter(|place| !is_failures_only || failures.binary_search(place).is_ok()) {
-        let step = steps.step(place)?;
-        printer.print(&step, |to| step.print(to))?;
-    }
-    let event = if is_failures_only { "failure" } else { "event" };
-    printer.end(&format!("no {event} of the plan is in this range"))
 }
 
 /// A replay driven by orders.
@@ -379,6 +373,162 @@ fn command_words(command: &Value) -> String {
         Some((name, fields)) => format!("{} {}", one_line(name, 40), one_line(&fields.to_string(), COMMAND_CHARS_MAX)),
         None => one_line(&command.to_string(), COMMAND_CHARS_MAX),
     }
+}
+
+/// The counts of a verification, and the first difference.
+#[derive(Debug, Default, Serialize)]
+struct VerifiedJson {
+    plans: usize,
+    events: usize,
+    commands: usize,
+    reactions: usize,
+    given: usize,
+    sealed: usize,
+    shredded: usize,
+    #[serde(serialize_with = "difference_json")]
+    difference: Option<Difference>,
+}
+
+/// `replay --verify`: decides the commands of a plan, or of all plans, again.
+async fn verify(session: &Session, plan: Option<&str>) -> Result<Code, Failure> {
+    let store = session.place.open().await?;
+    let head = store.head().await?;
+    let mut verified = VerifiedJson::default();
+    match plan {
+        Some(typed) => {
+            let plan = queries::find_plan(&store, typed).await?;
+            verified.plan(&store, &plan, head, false).await?;
+        }
+        None => {
+            let plans = plans(&store, head).await?;
+            for plan in &plans {
+                // The events that a fork shares are verified with its parent.
+                verified.plan(&store, plan, head, true).await?;
+            }
+            // Requests to models about texts that did not become plans.
+            let plans = plans.into_iter().collect::<BTreeSet<_>>();
+            let asked = store.records(&Query::stream(model::STREAM), mq::Range::up_to(head));
+            let asked = asked.try_filter(|asked| std::future::ready(!plans.contains(&asked.aggregate_id)));
+            verified.appends(asked, Position(0)).await?;
+        }
+    }
+    session.print(&verified, |to| verified.print(to, &session.place.keys))?;
+    Ok(if verified.difference.is_some() { Code::Differs } else { Code::Done })
+}
+
+impl VerifiedJson {
+    fn print(&self, mut to: impl Write, keys: &KeyPlace) -> std::io::Result<()> {
+        let Self { plans, events, commands, reactions, given, sealed, shredded, difference } = self;
+        let (plans, events, commands) = (count(*plans, "plan"), count(*events, "event"), count(*commands, "command"));
+        let reactions = count(*reactions, "reaction");
+        match difference {
+            Some(difference) => writeln!(to, "{}", one_line(&difference.to_string(), DIFFERENCE_CHARS_MAX))?,
+            None => writeln!(to, "the same is decided today: {plans}, {events}, {commands}, {reactions}")?,
+        }
+        if *given > 0 {
+            writeln!(to, "{} without a recorded reason: trusted", count(*given, "append"))?;
+        }
+        if *sealed > 0 {
+            let key = match keys.is_given() {
+                false => "their key is given with --key-file FILE",
+                true => "this --key-file, with the keys in --keys FOLDER, does not open them",
+            };
+            writeln!(to, "{} sealed, and not decided again: {key}", count(*sealed, "append"))?;
+        }
+        if *shredded > 0 {
+            writeln!(to, "{} shredded, and never to be decided again", count(*shredded, "append"))?;
+        }
+        Ok(())
+    }
+
+    /// Verifies a plan up to its first difference; of several plans the first difference in the log is kept. The events
+    /// that a fork shares with its parent may be trusted.
+    async fn plan(
+        &mut self,
+        store: &EventStore,
+        plan: &str,
+        head: Position,
+        is_shared_trusted: bool,
+    ) -> Result<(), Failure> {
+        self.plans += 1;
+        let history = History::of(store, plan).await?;
+        let trusted = history.parent().filter(|_| is_shared_trusted).map_or(Position(0), |(_, at)| at);
+        self.appends(history.records(store, &Query::all(), mq::Range::up_to(head)), trusted).await
+    }
+
+    /// Verifies a part of the log and trusts everything up to a position.
+    async fn appends(
+        &mut self,
+        records: impl Stream<Item = Result<Recorded, Error>>,
+        trusted: Position,
+    ) -> Result<(), Failure> {
+        let mut verifier = Verifier::default();
+        let mut records = std::pin::pin!(records);
+        let (mut append, mut next): (Vec<Recorded>, _) = (Vec::new(), records.try_next().await?);
+        while let Some(recorded) = next {
+            next = records.try_next().await?;
+            let append_start = recorded.append_start;
+            append.push(recorded);
+            if next.as_ref().is_some_and(|next| next.append_start == append_start) {
+                continue;
+            }
+            let events = std::mem::take(&mut append);
+            if events[0].position <= trusted {
+                verifier.trust(&events)?;
+                continue;
+            }
+            self.events += events.len();
+            match verifier.verify(&events) {
+                Ok(decided) => decided.iter().for_each(|decided| self.count(decided)),
+                Err(VerifyError::Log(error)) => return Err(error.into()),
+                Err(VerifyError::Differs(difference)) => {
+                    let known = self.difference.as_ref().map(|known| known.position);
+                    if known.is_none_or(|known| difference.position < known) {
+                        self.difference = Some(*difference);
+                    }
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, decided: &Decided) {
+        match decided {
+            Decided::Command(_) => self.commands += 1,
+            Decided::Reaction => self.reactions += 1,
+            Decided::Given => self.given += 1,
+            Decided::Sealed => self.sealed += 1,
+            Decided::Shredded => self.shredded += 1,
+        }
+    }
+}
+
+fn difference_json<S: Serializer>(difference: &Option<Difference>, to: S) -> Result<S::Ok, S::Error> {
+    let json = difference.as_ref().map(|difference| {
+        let Difference { position, stream_id, aggregate_id, command, how } = difference;
+        let (log, decided) = match how {
+            How::Other { log, decided } => (log.as_ref(), decided.as_ref()),
+            How::Unreadable(_) | How::Refused(_) => (None, None),
+        };
+        json!({
+            "position": position, "stream_id": stream_id, "aggregate_id": aggregate_id, "command": command,
+            "what": difference.to_string(), "log": log, "decided": decided,
+        })
+    });
+    json.serialize(to)
+}
+
+/// All plans, the oldest first.
+async fn plans(store: &EventStore, head: Position) -> Result<Vec<String>, Failure> {
+    let (mut plans, mut known) = (Vec::new(), BTreeSet::new());
+    let query = Query::stream(event::STREAM).of_types(["TasksPlanned", "PlanForked"]);
+    queries::for_each(store, None, &query, mq::Range::up_to(head), |recorded| {
+        plans.extend(known.insert(recorded.aggregate_id.clone()).then(|| recorded.aggregate_id.clone()));
+        Ok(())
+    })
+    .await?;
+    Ok(plans)
 }
 
 #[cfg(test)]

@@ -89,7 +89,9 @@ pub fn list_executors(session: &Session) -> Result<Code, Failure> {
     let width = config.agents.iter().map(|agent| agent.name.len()).max().unwrap_or(0);
     session.print_list("executors", json!({ "config": file }), &config.agents, executor_json, |to, agent| {
         let command = one_line(&command_line(agent), 100);
-        writeln!(to, "{:<width$}  {:<30}  {command}", agent.name, kinds(agent))
+        let kinds = agent.kinds.iter().map(|kind| kind.as_str()).collect::<Vec<_>>().join(", ");
+        let kinds = if kinds.is_empty() { "every kind" } else { &kinds };
+        writeln!(to, "{:<width$}  {kinds:<30}  {command}", agent.name)
     })?;
     if config.agents.is_empty() {
         let file = file.unwrap_or("there is no crewlog.toml".into());
@@ -110,13 +112,6 @@ fn executor_json(agent: &Agent) -> Value {
         "jobs": agent.jobs,
         "rate_limited": agent.rate_limited,
     })
-}
-
-fn kinds(agent: &Agent) -> String {
-    if agent.kinds.is_empty() {
-        return "every kind".into();
-    }
-    agent.kinds.iter().map(|kind| kind.as_str()).collect::<Vec<_>>().join(", ")
 }
 
 /// The started program as a line for a shell.

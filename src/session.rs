@@ -90,8 +90,7 @@ impl Session {
         Ok(Self { place, terminal, output, yes, folder, config_file, config: Arc::default(), remote: None })
     }
 
-    /// The session of a command that came over the network: it prints JSON into its reply, asks nothing and reads no files. `yes`
-    /// agrees to run commands.
+    /// The session of a command that came over the network: it prints JSON into its reply, asks nothing and reads no files.
     pub fn of_remote(&self, remote: Remote, yes: bool) -> Self {
         let terminal = Terminal { is_interactive: false, is_live: false, is_quiet: false, has_colour: false };
         Self { terminal, output: Output::Json, yes, remote: Some(Arc::new(remote)), ..self.clone() }
@@ -142,8 +141,7 @@ impl Session {
         agent_id().filter(|_| self.remote.is_none())
     }
 
-    /// Refuses a command that only a person may give. An agent of the same user can shed its identity, but not by
-    /// accident.
+    /// Refuses a command that only a person may give. An agent can shed its identity, but not by accident.
     pub fn person_only(&self, what: &str) -> Result<(), Failure> {
         let is_person = self.remote.as_ref().is_none_or(|remote| remote.is_person);
         if is_person && !is_below_agent() {

@@ -95,8 +95,7 @@ impl NewPlan<'_> {
         }
         let Some(run_args) = self.run_args else { return Ok(Code::Done) };
         // `run` does not consent to repeating interrupted tasks.
-        let interrupted = InterruptedTask::Report;
-        let since = Position(0);
+        let (interrupted, since) = (InterruptedTask::Report, Position(0));
         let run_session = RunSession::new(session, store, plan, since, run_args, self.roster, interrupted).await?;
         run_session.in_step_with_file(self.sync).await?.run(signals).await
     }
@@ -161,8 +160,7 @@ fn refuse_losses(session: &Session, parsed: &ParsedPlan, text: &str, is_named: b
     Err(Failure::user(said).hint("write boxes for them too, or confirm with --format markdown"))
 }
 
-/// An id from the title, the file or the first task. Ids are not encrypted, so a sealed plan's id is not
-/// made from its text.
+/// An id from the title, the file or the first task. Ids are not encrypted: that of a sealed plan uses none of its text.
 fn new_plan_id(session: &Session, parsed: Option<&ParsedPlan>, file: &Path) -> String {
     let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let parsed = parsed.filter(|_| !session.place.keys.is_given());
