@@ -10,25 +10,20 @@ use crewlog_mq::{EventStore, ExecuteError, Handler, Range};
 use crewlog_planner::event::{Amendment, Command, Edit, Event, PlannerConfig};
 use crewlog_planner::parse::{self, ParsedPlan, ReadOptions};
 use crewlog_planner::plan::{NodeKind, TaskId, TaskPlan};
-use crewlog_planner::planner::PARALLELISM_MAX;
-use crewlog_planner::planner::{CHECKPOINT_CHARS_MAX, Planner, PlannerError, is_checkpoint_name};
+use crewlog_planner::planner::{CHECKPOINT_CHARS_MAX, PARALLELISM_MAX, Planner, PlannerError, is_checkpoint_name};
 use crewlog_planner::state::{PlannerState, Task};
 use serde_json::json;
 
 use crate::cli::{AddTask, BACKLOG, InPlan, Output};
-use crate::commands::{self, Target};
+use crate::commands::{self, Target, order};
 use crate::consent::consent;
 use crate::failure::{Code, Failure};
-use crate::order::order;
-use crate::queries;
-use crate::runtime;
 use crate::session::Session;
 use crate::settings::{self, Change};
-use crate::show;
 use crate::terminal::say;
 use crate::text::{shell_word, visible};
+use crate::{queries, runtime, show};
 
-/// `task edit`.
 pub async fn edit(session: &Session, task: InPlan, changes: Vec<Edit>, reason: String) -> Result<Code, Failure> {
     let target = Target::find_to_tell(session, &task.plan).await?;
     let found = target.task(session, &task.name)?;
@@ -50,7 +45,6 @@ pub async fn edit(session: &Session, task: InPlan, changes: Vec<Edit>, reason: S
     Ok(given)
 }
 
-/// `task skip`.
 pub async fn skip(session: &Session, tasks: &[InPlan], reason: String) -> Result<Code, Failure> {
     let plan = tasks.first().map(|task| task.plan.as_str()).unwrap_or_default();
     let target = Target::find_to_tell(session, plan).await?;
@@ -85,14 +79,12 @@ fn check_person(session: &Session, task: &Task) -> Result<(), Failure> {
     if is_question { session.person_only("skip or change a question") } else { Ok(()) }
 }
 
-/// `plan set`.
 pub async fn set(session: &Session, plan: &str, changes: Vec<Change>, reason: String) -> Result<Code, Failure> {
     let target = Target::find(session, plan).await?;
     let changes = settings::of_open(changes, target.state().config.budget).map_err(Failure::user)?;
     give(session, target, Command::Configure { changes, reason }).await
 }
 
-/// `task add`.
 pub async fn add(session: &Session, add: AddTask) -> Result<Code, Failure> {
     if add.new {
         check_name(&add.plan)?;
@@ -159,7 +151,7 @@ async fn plan_to_add_to(session: &Session, store: &EventStore, add: &AddTask) ->
     Ok(plan)
 }
 
-/// What can be typed in a command, and is no path.
+/// Accepts names that can be typed in a command and are no paths.
 fn check_name(name: &str) -> Result<(), Failure> {
     if is_checkpoint_name(name) && !name.starts_with(['.', '-']) {
         return Ok(());
@@ -229,7 +221,10 @@ fn tell(session: &Session, target: &Target, events: &[Event]) -> Result<Code, Fa
             Event::TaskStatusUpdated { task_id, error: Some(reason), .. } => {
                 said.push(format!("task {} is skipped: {reason}", target.name(*task_id)));
             }
-            Event::SettingsChanged { config, .. } => said.push(format!("settings: {}", in_words(config))),
+            Event::SettingsChanged { config, .. } => {
+                let words = config.words().join(", ");
+                said.push(format!("settings: {}", if words.is_empty() { "as they are by default" } else { &words }));
+            }
             _another_event => {}
         }
     }
@@ -242,9 +237,4 @@ fn tell(session: &Session, target: &Target, events: &[Event]) -> Result<Code, Fa
     session.print_done(&text, &json!({ "plan": &target.plan, "tasks": names, "settings": settings }))?;
     target.suggest_resume(session);
     Ok(Code::Done)
-}
-
-fn in_words(config: &PlannerConfig) -> String {
-    let words = config.words();
-    if words.is_empty() { "as they are by default".to_owned() } else { words.join(", ") }
 }

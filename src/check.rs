@@ -6,17 +6,16 @@ use std::path::Path;
 
 use crewlog_executors::model::text_aggregate;
 use crewlog_planner::lines::Lines;
-use crewlog_planner::parse::{self, CodeUse, Diagnostic, ParsedPlan, Part, VERBS};
-use crewlog_planner::plan::{AttachmentKind, Condition, Mark, Span, Strength, TaskPlan};
+use crewlog_planner::parse::{self, CodeUse, Diagnostic, ParsedPlan, VERBS};
+use crewlog_planner::plan::{Condition, Mark, Span, Strength, TaskPlan};
 use crewlog_planner::validity::InvalidPlan;
 use serde_json::{Value, json};
 
-use crate::advice::{self, Advice, Graph};
-use crate::by_model::{self, Advisor};
+use crate::by_model::{self, Advice, Advisor, Graph};
 use crate::cli::{Check, Output};
 use crate::failure::{Code, Failure};
 use crate::session::Session;
-use crate::start::settings_of;
+use crate::settings;
 use crate::terminal::say;
 use crate::text::{in_one_line, one_line, visible};
 
@@ -31,7 +30,7 @@ pub async fn check(session: &Session, check: Check) -> Result<Code, Failure> {
     let text = session.read_text(path)?;
     let file = check.reading.plan_file(path);
     let parsed = parse::read(&text, file.options(check.reading.parallel));
-    settings_of(path, &text)?;
+    settings::of_file(path, &text)?;
     let model = if check.model { by_model::wanted(session, Some(true))? } else { None };
     let parsed = match (model, parsed) {
         (Some(model), parsed) => {
@@ -42,7 +41,7 @@ pub async fn check(session: &Session, check: Check) -> Result<Code, Failure> {
         (None, Err(error)) => return refuse(session, &text, error),
     };
     let graph = Graph::of(&parsed.tasks)?;
-    let advice = if check.advice { advice::advice(session, &text, &parsed.tasks).await? } else { None };
+    let advice = if check.advice { by_model::advice(session, &text, &parsed.tasks).await? } else { None };
     let (lines, is_advised) = (Lines::new(&text), check.advice);
     let checked = Checked { parsed: &parsed, lines, graph, is_advised, advice };
     session.print(&checked.json(), |to| checked.print(to))
@@ -83,7 +82,6 @@ fn excerpt(line: &str, column: usize) -> (String, usize) {
     (part.replace('\t', " "), column.saturating_sub(skip).max(1))
 }
 
-/// A text as it was read.
 struct Checked<'a> {
     parsed: &'a ParsedPlan,
     lines: Lines<'a>,
@@ -195,7 +193,7 @@ impl Checked<'_> {
             ("works on", Some(task.files.join(", ")).filter(|files| !files.is_empty())),
         ];
         let details = details.iter().filter_map(|(label, text)| Some((*label, text.as_deref()?)));
-        let attachments = task.attachments.iter().map(|attachment| attachment_parts(&attachment.kind));
+        let attachments = task.attachments.iter().map(|attachment| attachment.kind.parts());
         let notes = task.notes.iter().map(|note| ("note", note.as_str()));
         for (label, text) in details.chain(attachments).chain(notes) {
             writeln!(to, "        {label}: {}", one_line(text, 120))?;
@@ -225,14 +223,8 @@ impl Checked<'_> {
         let starts = self.parsed.tasks.iter().filter_map(|task| task.spans.first()).map(|span| span.start);
         let starts = starts.collect::<BTreeSet<_>>();
         let parts = self.parsed.parts.iter().filter(|(span, _)| starts.range(span.start..span.end).next().is_none());
-        let parts = parts.map(|(span, part)| {
-            let part = match part {
-                Part::Heading => "heading",
-                Part::Context => "context",
-                Part::LeftOut => "left out",
-            };
-            (self.lines.place(span.start), part, self.text_of(span).trim())
-        });
+        let parts =
+            parts.map(|(span, part)| (self.lines.place(span.start), <&str>::from(part), self.text_of(span).trim()));
         parts.collect()
     }
 
@@ -261,15 +253,5 @@ const fn status_of(mark: Mark) -> &'static str {
         Mark::Done => "Completed",
         Mark::Cancelled => "Cancelled",
         Mark::Deferred => "Deferred",
-    }
-}
-
-fn attachment_parts(kind: &AttachmentKind) -> (&'static str, &str) {
-    match kind {
-        AttachmentKind::Link(reference) => ("Link", reference),
-        AttachmentKind::ImageRef(reference) => ("ImageRef", reference),
-        AttachmentKind::FileRef(reference) => ("FileRef", reference),
-        AttachmentKind::EmbeddingRef(reference) => ("EmbeddingRef", reference),
-        AttachmentKind::ScreenshotRef(reference) => ("ScreenshotRef", reference),
     }
 }

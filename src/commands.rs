@@ -1,12 +1,12 @@
-//! Commands of a person to a plan: `answer`, `ask`, `withdraw`, `done`, `fail`, `cancel`, `pause`, `retry`. They take effect
-//! even when no worker runs.
+//! Commands of a person to a plan, which take effect even when no worker runs: `answer`, `ask`, `withdraw`, `done`, `fail`,
+//! `cancel`, `pause`, `retry`; and making a plan.
 
 use crewlog_executors::claiming::claim_of;
 use crewlog_executors::propagation::{self, Unreadable};
-use crewlog_executors::{human, planning};
-use crewlog_mq::{Cause, EventStore, ExecuteError, Handler, Range, Runner};
+use crewlog_executors::{human, planning, plans};
+use crewlog_mq::{Cause, EventStore, ExecuteError, Executed, Handler, Range, Runner, new_event_id};
 use crewlog_planner::claim::{Ending, TaskCommand};
-use crewlog_planner::event::{Command, FailureClass, QuestionId, TaskStatus};
+use crewlog_planner::event::{Command, Event, FailureClass, QuestionId, TaskStatus};
 use crewlog_planner::nesting;
 use crewlog_planner::plan::{DefaultAnswer, TaskId};
 use crewlog_planner::planner::{Planner, PlannerError};
@@ -16,12 +16,13 @@ use serde_json::json;
 
 use crate::cli::{Address, Answer, Ask, Cancel, InPlan, Output, Pause, Retry};
 use crate::failure::{Code, Failure};
-use crate::order::order;
 use crate::queries::{self, no_task};
 use crate::session::Session;
 use crate::terminal::say;
 
-/// A plan that a command is for.
+/// How often another plan id is tried when one is taken.
+const ID_ATTEMPTS_MAX: usize = 8;
+
 pub struct Target {
     pub store: EventStore,
     pub plan: String,
@@ -215,7 +216,6 @@ async fn report(session: &Session, task: &InPlan, ending: Ending, said: &str) ->
     let mut claim = claim_of(&target.store, &target.plan, id, target.tags.clone());
     let now = target.store.now();
     human::report(&mut claim, attempt, &life, now, ending).await?;
-    // The planner takes in the report.
     target.planner = planning::catch_up(&target.store, &target.plan, target.tags.clone()).await?;
     propagate(&target.store, &target.plan).await?;
     // Another command may have ended the task first, so that the report counts for nothing.
@@ -260,8 +260,8 @@ pub async fn pause(session: &Session, pause: Pause) -> Result<Code, Failure> {
 }
 
 /// `resume` of a task, which only allows it to start; or of one that was parked after too many agents were lost with it.
-pub async fn resume_task(session: &Session, task: &InPlan) -> Result<Code, Failure> {
-    let (target, name) = (Target::find(session, &task.plan).await?, &task.name);
+pub async fn resume_task(session: &Session, plan: &str, name: &str) -> Result<Code, Failure> {
+    let target = Target::find(session, plan).await?;
     let task = target.id(session, name)?;
     let mut claim = claim_of(&target.store, &target.plan, task, target.tags.clone());
     claim.catch_up().await?;
@@ -321,4 +321,40 @@ pub async fn withdraw(session: &Session, question: &InPlan, reason: String) -> R
     let question = find_question(&target, session, Some(&question.name))?;
     let command = Command::Withdraw { question, reason };
     decide(session, target, command, &format!("{question} is withdrawn")).await
+}
+
+/// Makes a plan; another id is tried when one is taken.
+pub async fn make_plan(
+    session: &Session,
+    store: &EventStore,
+    mut plan: String,
+    begin: Command,
+) -> Result<String, Failure> {
+    for _ in 0..ID_ATTEMPTS_MAX {
+        let mut planner = plans::planner_of(store, &plan, session.tags_of_new(&plan)?).await?;
+        match order(&mut planner, begin.clone()).await {
+            Ok(_) => return Ok(plan),
+            Err(ExecuteError::Refused(PlannerError::AlreadyPlanned)) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let name = plan.rsplit_once('-').map_or(plan.as_str(), |(name, _)| name);
+        plan = format!("{name}-{}", short_id());
+    }
+    Err(Failure::new(Code::Conflict, "no free id for the plan was found: try again"))
+}
+
+/// Executes a command on a plan and records it with the events.
+pub async fn order(
+    planner: &mut Runner<Planner>,
+    command: Command,
+) -> Result<Executed<Event>, ExecuteError<PlannerError>> {
+    let cause = Cause::request().keeping(command.recorded());
+    planner.execute(command, &cause).await
+}
+
+/// Four letters and digits that are hard to mistake for each other.
+pub fn short_id() -> String {
+    const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+    let random = new_event_id().into_bytes();
+    random[12..].iter().map(|byte| char::from(ALPHABET[usize::from(byte % 32)])).collect()
 }

@@ -36,9 +36,9 @@ pub fn has_completed() -> bool {
 }
 
 /// `completions`: the script that lets a shell ask.
-pub fn script(session: &Session, shell: cli::Shell) -> Result<Code, Failure> {
+pub fn script(session: &Session, shell: &str) -> Result<Code, Failure> {
     let (mut script, shells) = (Vec::new(), Shells::builtins());
-    let shell = shells.completer(shell.into()).expect("clap_complete knows the shells of the command line");
+    let shell = shells.completer(shell).expect("clap_complete knows the shells of the command line");
     shell.write_registration(ASKS, "crewlog", "crewlog", "crewlog", &mut script)?;
     session.print(&String::from_utf8_lossy(&script), |to| to.write_all(&script))
 }

@@ -1,13 +1,12 @@
-//! The configuration: which agents carry out tasks, and which model plans, as `crewlog.toml` says. It is read, and never
-//! written.
+//! The configuration in `crewlog.toml`, which the program reads and never writes.
 
 mod hooks;
 mod model;
-mod serve;
 mod tools;
 
 use std::collections::BTreeMap;
 use std::io::Read;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -23,23 +22,22 @@ use toml::Spanned;
 
 use crate::cli;
 use crate::failure::Failure;
-use crate::place::Repository;
-use crate::project::{PROJECT_BYTES_MAX, is_project_name};
+use crate::place::{PROJECT_BYTES_MAX, Repository, is_project_name};
 use crate::secrets::Secrets;
 use crate::settings::{self, Change};
 pub use hooks::{HooksConfig, OnError};
 pub use model::ModelConfig;
-pub use serve::ServeConfig;
 
-/// The name of the file where none is named.
 pub const FILE: &str = "crewlog.toml";
 pub const CONFIG_BYTES_MAX: usize = 1 << 20;
-/// The most tasks that an agent may carry out at once in one worker.
 pub const AGENT_JOBS_MAX: usize = 1000;
 pub const NAME_CHARS_MAX: usize = 64;
 
 /// Prefix of the environment variables that describe a task to a program.
 const OWN_VARIABLES: &str = "CREWLOG_";
+/// The forms in which a line of a shell uses its first argument.
+const ARGUMENTS: [&str; 6] = ["$1", "${1", "$@", "${@", "$*", "${*"];
+
 #[derive(Debug, Clone, Default)]
 pub struct Config {
     pub file: Option<PathBuf>,
@@ -51,14 +49,24 @@ pub struct Config {
     pub registry: ToolRegistry,
     /// Links that a task reads must answer before it begins.
     pub check_links: bool,
-    /// The refusals of the hooks of agent programs and of git.
     pub hooks: HooksConfig,
-    /// The secrets to redact in texts.
     pub secrets: Secrets,
-    /// How `serve` serves.
     pub serve: ServeConfig,
     /// The settings of new plans.
     pub plan: Vec<Change>,
+}
+
+/// How `serve` serves.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ServeConfig {
+    /// The certificate chain and its key, PEM files: with them everything is over TLS.
+    pub certificate: Option<PathBuf>,
+    pub key: Option<PathBuf>,
+    /// The addresses of proxies that add TLS: with them, connections from elsewhere are dropped.
+    pub proxies: Vec<IpAddr>,
+    /// The names, with ports where they are not the usual ones, by which it is called from elsewhere.
+    pub hosts: Vec<String>,
 }
 
 impl Config {
@@ -190,7 +198,6 @@ struct AgentToml {
     rate_limited: Vec<String>,
 }
 
-/// Reads a value and checks it.
 fn checked<'de, D: Deserializer<'de>, T: Deserialize<'de>, U>(
     from: D,
     check: impl FnOnce(T) -> Result<U, String>,
@@ -312,15 +319,11 @@ fn check_program(program: &Program, prompt: PromptBy) -> Result<(), &'static str
         }
         (Program::Shell(line), _) if line.trim().is_empty() => Err("the command is empty: write a line for sh"),
         (Program::Shell(line), _) if line.contains('\0') => Err("the line holds a NUL"),
-        (Program::Shell(line), PromptBy::Argument) if !uses_argument(line) => {
+        (Program::Shell(line), PromptBy::Argument) if !ARGUMENTS.iter().any(|argument| line.contains(argument)) => {
             Err("the line does not use its prompt: write \"$1\", with the quotes, where the prompt belongs")
         }
         (Program::Argv(_) | Program::Shell(_), _) => Ok(()),
     }
-}
-
-fn uses_argument(line: &str) -> bool {
-    ["$1", "${1", "$@", "${@", "$*", "${*"].iter().any(|use_of| line.contains(use_of))
 }
 
 #[cfg(test)]

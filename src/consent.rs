@@ -4,8 +4,8 @@ use crewlog_executors::roster::Roster;
 use crewlog_planner::parse::ParsedPlan;
 use crewlog_planner::plan::{Mark, SubPlan, TaskPlan};
 
-use crate::executors;
 use crate::failure::{Failure, Why};
+use crate::runtime::command_line;
 use crate::session::Session;
 use crate::terminal;
 use crate::text::{count, one_line, visible};
@@ -17,7 +17,7 @@ pub fn consent(session: &Session, parsed: &ParsedPlan, roster: &Roster) -> Resul
         let given_up = if task.mark == Mark::Cancelled { "  (given up)" } else { "" };
         let run = match (&task.command, roster.agent_for(task)) {
             (Some(command), _) => command.clone(),
-            (None, Some(agent)) => format!("{} ({})", one_line(&task.description, 60), executors::command_line(agent)),
+            (None, Some(agent)) => format!("{} ({})", one_line(&task.description, 60), command_line(agent)),
             (None, None) => {
                 let SubPlan { text, agent, request } = task.sub_plan.as_ref()?;
                 let agent = agent.as_deref();

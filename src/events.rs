@@ -11,10 +11,9 @@ use futures::{StreamExt, TryStreamExt};
 use crate::cli::{EventFilter, Events, Output};
 use crate::failure::{Code, Failure};
 use crate::json::EventJson;
-use crate::printer::ListPrinter;
 use crate::queries::{find_plan, for_each};
 use crate::runtime::Signals;
-use crate::session::Session;
+use crate::session::{ListPrinter, Session};
 use crate::terminal::say;
 use crate::text::{one_line, rfc3339, visible};
 

@@ -48,7 +48,6 @@ pub struct Failure {
     pub why: Why,
 }
 
-/// The cause of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Why {
     #[default]
@@ -61,17 +60,14 @@ pub enum Why {
 }
 
 impl Failure {
-    /// A failure with an exit code; the message says what was wrong and where.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), hints: Vec::new(), why: Why::Refused }
     }
 
-    /// An error that the user can mend.
     pub fn user(message: impl Into<String>) -> Self {
         Self::new(Code::User, message)
     }
 
-    /// Adds a remedy.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
         self

@@ -1,20 +1,18 @@
-//! Time travel: `fork`, `plan checkpoint`. A fork appends events of its own and changes none.
+//! Points of a plan's history: positions, checkpoints and forks. A fork appends events of its own and changes none.
 
 use crewlog_executors::history::{ForkPoint, History};
-use crewlog_executors::planning;
-use crewlog_executors::plans;
+use crewlog_executors::{planning, plans};
 use crewlog_mq::{EventStore, Handler, Position, Query, Range};
 use crewlog_planner::event::{self, Command, Event, TaskStatus};
-use crewlog_planner::plan::TaskId;
+use crewlog_planner::view::PlanView;
 use futures::TryStreamExt;
 use serde_json::json;
 
-use crate::checkpoints::position_of;
-use crate::cli::{Fork, ForkAt};
+use crate::cli::{At, Fork, ForkAt};
+use crate::commands::{order, short_id};
 use crate::failure::{Code, Failure};
-use crate::order::{order, short_id};
 use crate::place::slug;
-use crate::queries::{self, find_plan};
+use crate::queries::{self, find_plan, load_view, no_task, reached};
 use crate::session::Session;
 use crate::text::{count, visible};
 use crate::views::{CheckpointJson, checkpoints_of};
@@ -66,7 +64,9 @@ async fn point_of(session: &Session, store: &EventStore, fork: &Fork) -> Result<
         None => store.head().await?,
         Some(ForkAt::At(at)) => position_of(session, store, &plan, Some(at), Position(0)).await?,
         Some(ForkAt::Before(task)) => {
-            let id = task_of(session, store, &plan, task).await?;
+            let view = load_view(store, &plan, Range::default()).await?;
+            let found = view.state().task_named(task);
+            let id = found.ok_or_else(|| no_task(session, &plan, view.state(), task))?.plan.id;
             let is_dispatch = |event: &Event| matches!(event, Event::TaskDispatched { task_id, .. } if *task_id == id);
             let Some((_, end)) = first_append(store, &history, is_dispatch).await? else {
                 let failure = Failure::new(Code::Nothing, format!("task {task} of {plan} has not begun yet"));
@@ -100,12 +100,6 @@ fn is_failure(event: &Event) -> bool {
         | TaskStatus::Cancelled
         | TaskStatus::Skipped => false,
     }
-}
-
-async fn task_of(session: &Session, store: &EventStore, plan: &str, name: &str) -> Result<TaskId, Failure> {
-    let view = queries::load_view(store, plan, Range::default()).await?;
-    let state = view.state();
-    state.task_named(name).map(|task| task.plan.id).ok_or_else(|| crate::queries::no_task(session, plan, state, name))
 }
 
 /// The first and the last position of the first append in which an event of the plan matches.
@@ -144,4 +138,44 @@ pub async fn checkpoints(session: &Session, plan: &str) -> Result<Code, Failure>
         |checkpoint| checkpoint,
         |to, CheckpointJson { name, at, created_at, .. }| writeln!(to, "{at:>6}  {created_at}  {}", visible(name)),
     )
+}
+
+/// The position of a point of a plan's history; `default` where none was typed. The log must reach it.
+pub async fn position_of(
+    session: &Session,
+    store: &EventStore,
+    plan: &str,
+    at: Option<&At>,
+    default: Position,
+) -> Result<Position, Failure> {
+    let at = match at {
+        None => return Ok(default),
+        Some(At::Position(at)) => Position(*at),
+        Some(At::Checkpoint(name)) => {
+            let checkpoints = checkpoints_of(store, plan).await?;
+            let found = checkpoints.into_iter().find(|checkpoint| checkpoint.name == *name);
+            return found.map(|checkpoint| checkpoint.at).ok_or_else(|| {
+                Failure::new(Code::Nothing, format!("{plan} has no checkpoint {name:?}"))
+                    .hint(session.command_on("plan checkpoint", plan))
+            });
+        }
+    };
+    reached(store, Some(at)).await.map_err(|failure| failure.hint(session.command_on("events", plan)))
+}
+
+/// A plan as of a point of its history, or now: the position and the view.
+pub async fn view_at(
+    session: &Session,
+    store: &EventStore,
+    plan: &str,
+    at: Option<&At>,
+) -> Result<(Position, PlanView), Failure> {
+    let asked = position_of(session, store, plan, at, store.head().await?).await?;
+    let at = store.whole(asked).await?;
+    let view = load_view(store, plan, Range::up_to(at)).await?;
+    if view.created_at.is_none() {
+        let message = format!("{plan} did not exist yet at position {asked}");
+        return Err(Failure::new(Code::Nothing, message).hint(session.command_on("events", plan)));
+    }
+    Ok((at, view))
 }

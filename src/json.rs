@@ -1,30 +1,13 @@
-//! The stable JSON of the command line, as `docs/json.md` describes it. All keys are always there; absent values are
-//! null or empty.
+//! The stable JSON of the command line (`docs/json.md`). All keys are always there; absent values are null or empty.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-use crewlog_executors::agent::Agent;
 use crewlog_mq::{LogIdentity, Position, Recorded};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
 use crate::text::rfc3339;
-
-/// An agent of `executors`. Of the environment only the names: the values may be secret.
-pub fn executor_json(agent: &Agent) -> Value {
-    json!({
-        "name": agent.name,
-        "kinds": agent.kinds.iter().map(|kind| kind.as_str()).collect::<Vec<_>>(),
-        "command": agent.program.argv(None),
-        "prompt": agent.prompt,
-        "env": agent.env.iter().map(|(name, _)| name).collect::<Vec<_>>(),
-        "timeout_ms": agent.timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
-        "jobs": agent.jobs,
-        "rate_limited": agent.rate_limited,
-    })
-}
 
 /// An event as one line of `events`, with `data` and `metadata` as the writer's bytes.
 #[derive(Serialize, Deserialize)]
@@ -79,20 +62,17 @@ pub struct ExportHeader {
 }
 
 impl ExportHeader {
-    /// Of a log, up to `head`.
     pub fn of(info: &LogIdentity, head: Position) -> Self {
         let (log, created_at) = (info.id.to_string(), rfc3339(info.created_at));
         Self { export: EXPORT, log, format: info.format, created_at, head }
     }
 }
 
-/// One document in several lines.
 pub fn print_pretty(mut to: impl Write, value: &impl Serialize) -> io::Result<()> {
     serde_json::to_writer_pretty(&mut to, value)?;
     writeln!(to)
 }
 
-/// One document in one line.
 pub fn print_line(mut to: impl Write, value: &impl Serialize) -> io::Result<()> {
     serde_json::to_writer(&mut to, value)?;
     writeln!(to)

@@ -1,45 +1,32 @@
 //! The `crewlog` program: commands in, folds of the log out. It decides nothing itself.
 
-mod advice;
 mod amend;
 mod archive;
 mod by_model;
-mod changes;
 mod check;
-mod checkpoints;
 mod cli;
 mod commands;
-mod compare;
 mod complete;
 mod config;
 mod consent;
 mod crew;
-mod database;
 mod demo;
 mod diff;
 mod events;
-mod executors;
-mod exported;
 mod failure;
 mod fork;
 mod groups;
 mod hook;
 mod http;
-mod identity;
 mod init;
 mod json;
 #[cfg(feature = "sealing")]
 mod keys;
 mod matching;
 mod mcp;
-mod order;
 mod page;
 mod place;
-mod printer;
 mod progress;
-mod project;
-mod prompt;
-mod propose;
 mod queries;
 mod replay;
 mod run_session;
@@ -50,12 +37,10 @@ mod session;
 mod settings;
 mod show;
 mod start;
-mod step;
 mod sync;
 mod terminal;
 mod text;
 mod top;
-mod verify;
 mod views;
 mod work;
 
@@ -148,27 +133,27 @@ async fn obey(session: &Session, command: Command) -> Result<Code, Failure> {
         Command::Work(work) => work::work(session, work).await,
         Command::Plan(Plan::Check(args)) => check::check(session, args).await,
         Command::Plan(Plan::Sync { plan }) => sync::sync(session, &plan).await,
-        Command::Plan(Plan::Propose(args)) => propose::propose(session, args).await,
-        Command::Plan(Plan::Draft { file, agent, model }) => propose::draft(session, &file, agent, model).await,
-        Command::Plan(Plan::Schema { agent }) => propose::schema_of(session, agent),
-        Command::Ls { at } => show::ls(session, at).await,
+        Command::Plan(Plan::Propose(args)) => start::propose(session, args).await,
+        Command::Plan(Plan::Draft { file, agent, model }) => start::draft(session, &file, agent, model).await,
+        Command::Plan(Plan::Schema { agent }) => start::schema_of(session, agent),
+        Command::Ls(at) => show::ls(session, at.at).await,
         Command::Events(events) => events::events(session, *events).await,
         Command::Replay(replay) => replay::replay(session, &replay).await,
         Command::Export { plan, to } => archive::export(session, plan.as_deref(), to.as_deref()).await,
         Command::Import { file } => archive::import(session, &file).await,
         Command::Groups(groups) => groups::groups(session, groups).await,
         Command::Db(Db::Check) => archive::check(session).await,
-        Command::Db(Db::Migrate) => database::migrate(session).await,
-        Command::Db(Db::Backup { file }) => database::backup(session, &file).await,
-        Command::Db(Db::Info) => database::info(session).await,
+        Command::Db(Db::Migrate) => archive::migrate(session).await,
+        Command::Db(Db::Backup { file }) => archive::backup(session, &file).await,
+        Command::Db(Db::Info) => archive::info(session).await,
         #[cfg(feature = "sealing")]
         Command::Keys(keys) => keys::keys(session, keys).await,
-        Command::Stats { project, at } => crew::verbs::stats(session, project, at).await,
+        Command::Stats { project, at } => crew::verbs::stats(session, project, at.at).await,
         Command::Mcp => mcp::stdio_server(session).await,
         Command::Top(at) => top::top(session, at.at).await,
         Command::Serve { command: Some(Serve::Tokens { command }), .. } => http::access::tokens(session, command),
         Command::Serve { listen, command: None } => http::serve(session, listen).await,
-        Command::Completions { shell } => complete::script(session, shell),
+        Command::Completions { shell } => complete::script(session, &shell),
         Command::Supervise | Command::Hook { .. } | Command::Demo { .. } => unreachable!("it was taken before"),
         command => carry_out(session, command).await,
     }
@@ -181,7 +166,7 @@ pub async fn carry_out(session: &Session, command: Command) -> Result<Code, Fail
         Command::Resume(resume) => start::resume(session, resume).await,
         Command::Show(show) => show::show(session, &show).await,
         Command::Diff { before, after, outcomes: false } => diff::diff(session, &before, &after).await,
-        Command::Diff { before, after, outcomes: true } => compare::compare(session, &before, &after).await,
+        Command::Diff { before, after, outcomes: true } => diff::outcomes(session, &before, &after).await,
         Command::Fork(fork) => fork::fork(session, fork).await,
         Command::Crew(command) => crew::verbs::obey(session, command).await,
         Command::Answer(answer) => {

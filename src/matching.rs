@@ -1,5 +1,4 @@
-//! Compares a plan with its file: the task of each step, new, edited and removed steps, and the boxes that people have
-//! set. It reads no file and appends nothing.
+//! Compares a plan with its file: the task of each step, new, edited and removed steps, and the boxes that people set.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::hash::Hash;

@@ -1,15 +1,18 @@
-//! The place of a working directory's log: `--store`, then `CREWLOG_STORE` (a path or a URL), then `.crewlog/log.db` in the
-//! main worktree of the repository, shared by all worktrees, then upward from the working directory.
+//! The log and the project of a working directory.
+//!
+//! The log: `--store`, then `CREWLOG_STORE` (a path or a URL), then `.crewlog/log.db` in the main worktree of the repository,
+//! shared by all worktrees, then upward from the working directory. The project: `project` in `crewlog.toml`, for clones on
+//! several machines; otherwise a UUID, made at first use in git's configuration, or in `.crewlog` without a repository.
 
-use std::fs;
-use std::io::{self, Write};
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use crewlog_executors::liveness::LivenessLock;
-use crewlog_mq::{Clock, Error, EventStore, Options, Rewrite, SharedFields, is_postgres_url, shown_url};
+use crewlog_mq::{Clock, Error, EventStore, Options, Rewrite, SharedFields, is_postgres_url, new_event_id, shown_url};
 use tokio::sync::OnceCell;
 use uuid::Uuid;
 
@@ -19,6 +22,13 @@ use crate::sealing::KeyPlace;
 /// The folder of a log, and of the project's id where there is no repository.
 pub const FOLDER: &str = ".crewlog";
 const FILE: &str = "log.db";
+pub const PROJECT_BYTES_MAX: usize = 64;
+
+const SECTION: &str = "crewlog";
+const KEY: &str = "project";
+/// The interval and number of waits for another process that writes git's configuration.
+const LOCK_WAIT: Duration = Duration::from_millis(20);
+const LOCK_TRIES_MAX: u32 = 250;
 /// Texts that a plan repeats from the reports of its tasks.
 const REPORTED_TEXTS: SharedFields = &[("TaskStatusUpdated", "result"), ("TaskStatusUpdated", "error")];
 
@@ -76,7 +86,7 @@ impl Place {
 
     /// The log's path or URL as it may be shown: without its password.
     pub fn shown(&self) -> String {
-        if self.is_on_server() { shown_url(&self.url) } else { self.url.clone() }
+        if is_postgres_url(&self.url) { shown_url(&self.url) } else { self.url.clone() }
     }
 
     /// The log's path or URL, absolute where it is a path, for children that may run elsewhere.
@@ -87,10 +97,6 @@ impl Place {
         }
     }
 
-    fn is_on_server(&self) -> bool {
-        is_postgres_url(&self.url)
-    }
-
     /// The file, unless the log is on a server.
     fn path(&self) -> Option<&Path> {
         // A name that is not a file is refused when it is opened.
@@ -98,11 +104,10 @@ impl Place {
         let path = crewlog_mq::sqlite_path(&self.url).unwrap_or(Path::new(&self.url));
         #[cfg(not(feature = "sqlite"))]
         let path = Path::new(&self.url);
-        (!self.is_on_server()).then_some(path)
+        (!is_postgres_url(&self.url)).then_some(path)
     }
 
-    /// The folder of the liveness locks of workers and the leader locks of hosts. For a log on a server it is the
-    /// user's own folder, so nothing is concluded about workers elsewhere.
+    /// The folder of the liveness locks of workers on this machine, and of the leader locks of hosts.
     pub fn workers_folder(&self) -> PathBuf {
         self.beside("workers")
     }
@@ -212,7 +217,7 @@ impl Place {
     /// Makes the folder and hides it from git: an ignore rule, and a nested repository so that `git clean -fdx` spares it.
     pub fn prepare(&self, folder: &Path) -> io::Result<()> {
         // Only for the user: what commands print is in the log.
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         let Some(repository) = &self.repository else { return Ok(()) };
         let nested = folder.join(".git");
         fs::create_dir_all(nested.join("objects"))?;
@@ -227,7 +232,7 @@ impl Place {
             return Ok(());
         }
         fs::create_dir_all(repository.common_dir.join("info"))?;
-        let mut file = fs::File::options().create(true).append(true).open(&exclude)?;
+        let mut file = File::options().create(true).append(true).open(&exclude)?;
         let line_end = if rules.is_empty() || rules.ends_with('\n') { "" } else { "\n" };
         writeln!(file, "{line_end}{rule}")
     }
@@ -270,4 +275,108 @@ pub fn slug(text: &str) -> String {
     let mut slug = words.collect::<Vec<_>>().join("-").to_ascii_lowercase();
     slug.truncate(24);
     slug.trim_end_matches('-').to_owned()
+}
+
+/// True of a text that can name a project in a tag.
+pub fn is_project_name(text: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
+    !text.is_empty() && text.len() <= PROJECT_BYTES_MAX && text.chars().all(is_plain)
+}
+
+/// The project's UUID, made if there is none. Processes that make one at the same time get the same.
+pub fn project_id(repository: Option<&Repository>, folder: &Path) -> Result<String, Failure> {
+    let path = repository.map_or_else(|| file_above(folder), |repository| repository.common_dir.join("config"));
+    let found = if repository.is_some() { in_git_config(&path) } else { in_file(&path) };
+    let hint = "name the project in crewlog.toml: project = \"NAME\"";
+    let id = found.map_err(|error| {
+        Failure::user(format!("the project's id in {} cannot be read or made: {error}", path.display())).hint(hint)
+    })?;
+    if is_project_name(&id) {
+        return Ok(id);
+    }
+    Err(Failure::user(format!("{id:?} in {} is no project's id", path.display())).hint(hint))
+}
+
+/// The file of a folder that is in no repository: the nearest one above it, else a new one in its own `.crewlog`.
+fn file_above(folder: &Path) -> PathBuf {
+    let file = |folder: &Path| folder.join(FOLDER).join(KEY);
+    folder.ancestors().map(file).find(|file| file.exists()).unwrap_or_else(|| file(folder))
+}
+
+fn in_file(path: &Path) -> io::Result<String> {
+    let read = || fs::read_to_string(path).map(|text| text.trim().to_owned());
+    match read() {
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        found => return found,
+    }
+    let folder = path.parent().unwrap_or(Path::new("."));
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    // Written aside and then linked: the first one wins, and nobody reads half a file.
+    let id = new_event_id().to_string();
+    let new = folder.join(format!("{id}.new"));
+    fs::write(&new, &id)?;
+    let linked = fs::hard_link(&new, path);
+    fs::remove_file(&new)?;
+    match linked {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
+        Ok(()) | Err(_) => read(),
+    }
+}
+
+/// The id in git's configuration, written as git does: to a lock file that is renamed.
+fn in_git_config(config: &Path) -> io::Result<String> {
+    let config = fs::canonicalize(config)?;
+    let lock = config.with_added_extension("lock");
+    for _ in 0..LOCK_TRIES_MAX {
+        if let Some(id) = id_in(&fs::read_to_string(&config)?) {
+            return Ok(id);
+        }
+        match File::options().write(true).create_new(true).open(&lock) {
+            Ok(file) => {
+                let written = write_id(&config, file).and_then(|id| fs::rename(&lock, &config).map(|()| id));
+                if written.is_err() {
+                    fs::remove_file(&lock)?;
+                }
+                return written;
+            }
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => std::thread::sleep(LOCK_WAIT),
+            Err(error) => return Err(error),
+        }
+    }
+    let reason = format!("{} is there: another program writes the file, or has crashed", lock.display());
+    Err(io::Error::new(ErrorKind::WouldBlock, reason))
+}
+
+/// Writes the configuration to its lock file, with a new id unless another process has made one meanwhile.
+fn write_id(config: &Path, mut lock: File) -> io::Result<String> {
+    let text = fs::read_to_string(config)?;
+    let line_end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+    let (id, section) = id_in(&text).map(|id| (id, String::new())).unwrap_or_else(|| {
+        let id = new_event_id().to_string();
+        let section = format!("{line_end}[{SECTION}]\n\t{KEY} = {id}\n");
+        (id, section)
+    });
+    lock.set_permissions(fs::metadata(config)?.permissions())?;
+    write!(lock, "{text}{section}")?;
+    lock.sync_all()?;
+    Ok(id)
+}
+
+/// The last value of `crewlog.project`, as git reads it.
+fn id_in(config: &str) -> Option<String> {
+    let (mut is_section, mut id) = (false, None);
+    for line in config.lines().map(str::trim) {
+        let mut rest = line;
+        if let Some((section, after)) = line.strip_prefix('[').and_then(|line| line.split_once(']')) {
+            is_section = section.trim().eq_ignore_ascii_case(SECTION);
+            rest = after;
+        }
+        if let Some((key, value)) = rest.split_once('=').filter(|_| is_section)
+            && key.trim().eq_ignore_ascii_case(KEY)
+        {
+            let value = value.split([';', '#']).next().unwrap_or_default();
+            id = Some(value.trim().trim_matches('"').to_owned());
+        }
+    }
+    id
 }

@@ -3,10 +3,9 @@
 use crewlog_executors::history::History;
 use crewlog_executors::projecting::list_plans;
 use crewlog_mq::{Error, EventStore, Position, Query, Range, Recorded};
-use crewlog_planner::event;
-use crewlog_planner::nesting;
 use crewlog_planner::state::PlannerState;
 use crewlog_planner::view::PlanView;
+use crewlog_planner::{event, nesting};
 use futures::{StreamExt, TryStreamExt};
 
 use crate::failure::{Code, Failure};
@@ -14,11 +13,9 @@ use crate::session::Session;
 use crate::terminal::say;
 use crate::text::visible;
 
-/// Plans that a hint names.
 const HINTED_MAX: usize = 5;
 const NO_PLANS: &str = "there is no plan in this log: `crewlog run FILE` makes one";
 
-/// Opens the log and finds a plan in it.
 pub async fn open_plan(session: &Session, typed: &str) -> Result<(EventStore, String), Failure> {
     let store = session.place.open().await?;
     let plan = find_plan(&store, typed).await?;
@@ -144,14 +141,11 @@ async fn open_plans(store: &EventStore) -> Result<Vec<String>, Failure> {
 
 /// The only open plan, or else the newest.
 pub async fn plan_to_show(store: &EventStore) -> Result<String, Failure> {
-    let newest =
-        || async { Ok::<_, Failure>(list_plans(store, None).await?.plans().last().map(|plan| plan.id.clone())) };
-    match &open_plans(store).await?[..] {
-        [plan] => Ok(plan.clone()),
-        _none_or_several => {
-            newest().await?.ok_or_else(|| Failure::new(Code::Nothing, "there is no plan yet").hint(NO_PLANS))
-        }
+    if let [plan] = &open_plans(store).await?[..] {
+        return Ok(plan.clone());
     }
+    let newest = list_plans(store, None).await?.plans().last().map(|plan| plan.id.clone());
+    newest.ok_or_else(|| Failure::new(Code::Nothing, "there is no plan yet").hint(NO_PLANS))
 }
 
 /// The only plan that can be resumed.

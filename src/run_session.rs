@@ -21,10 +21,9 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::by_model;
 use crate::cli::{Output, RunArgs};
-use crate::commands;
+use crate::commands::{self, order};
 use crate::failure::{Code, Failure};
 use crate::json::print_pretty;
-use crate::order::order;
 use crate::progress::{Progress, STOPPING};
 use crate::queries;
 use crate::runtime::{self, Runtime, RuntimeOptions, Signals};

@@ -5,15 +5,15 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crewlog_executors::agent::{Agent, Program};
 use crewlog_executors::links::{LINK_TIME_MAX, Links};
 use crewlog_executors::model::{Client, ModelError};
-use crewlog_executors::planning;
-use crewlog_executors::reacting;
 use crewlog_executors::roster::Roster;
 use crewlog_executors::shell::{SHELL, Shell};
 use crewlog_executors::summaries::{self, Summarizer};
 use crewlog_executors::supervisor::{Supervisor, SupervisorProgram};
 use crewlog_executors::worker::{InterruptedTask, Scope, Worker};
+use crewlog_executors::{planning, reacting};
 use crewlog_mq::{Error, EventStore, Position, Recorded};
 use crewlog_planner::crew::conflicts::Conflicts;
 use crewlog_planner::crew::statistics::Statistics;
@@ -21,15 +21,17 @@ use crewlog_planner::sealed::is_plan_undecryptable;
 use crewlog_planner::state::{Phase, Task};
 use crewlog_planner::view::PlanView;
 use futures::future::{OptionFuture, join_all};
+use serde_json::{Value, json};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::config::ModelConfig;
-use crate::failure::Failure;
+use crate::failure::{Code, Failure};
 use crate::progress::Progress;
 use crate::session::Session;
 use crate::terminal::say;
+use crate::text::{in_one_line, one_line, shell_word};
 
 /// How long a worker may take to stop what runs and to say so.
 const STOP_WAIT: Duration = Duration::from_secs(15);
@@ -78,6 +80,46 @@ pub fn roster(session: &Session, task_timeout: Duration, only: &[String]) -> Res
     // Named executors exclude all others.
     let registry = only.is_empty().then(|| config.registry.clone());
     Ok(Roster { shell, takes_commands: is_wanted(SHELL), agents, registry })
+}
+
+/// `agents --configured`: lists the configured agents.
+pub fn list_executors(session: &Session) -> Result<Code, Failure> {
+    let config = session.config()?;
+    let file = config.file.as_ref().map(|file| file.to_string_lossy());
+    let width = config.agents.iter().map(|agent| agent.name.len()).max().unwrap_or(0);
+    session.print_list("executors", json!({ "config": file }), &config.agents, executor_json, |to, agent| {
+        let command = one_line(&command_line(agent), 100);
+        let kinds = agent.kinds.iter().map(|kind| kind.as_str()).collect::<Vec<_>>().join(", ");
+        let kinds = if kinds.is_empty() { "every kind" } else { &kinds };
+        writeln!(to, "{:<width$}  {kinds:<30}  {command}", agent.name)
+    })?;
+    if config.agents.is_empty() {
+        let file = file.unwrap_or("there is no crewlog.toml".into());
+        session.remark(&format!("no agents are configured ({file}): tasks without a command are for people"));
+    }
+    Ok(Code::Done)
+}
+
+/// Of the environment only the names: the values may be secret.
+fn executor_json(agent: &Agent) -> Value {
+    json!({
+        "name": agent.name,
+        "kinds": agent.kinds.iter().map(|kind| kind.as_str()).collect::<Vec<_>>(),
+        "command": agent.program.argv(None),
+        "prompt": agent.prompt,
+        "env": agent.env.iter().map(|(name, _)| name).collect::<Vec<_>>(),
+        "timeout_ms": agent.timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
+        "jobs": agent.jobs,
+        "rate_limited": agent.rate_limited,
+    })
+}
+
+/// The started program as a line for a shell.
+pub fn command_line(agent: &Agent) -> String {
+    match &agent.program {
+        Program::Argv(words) => words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" "),
+        Program::Shell(line) => in_one_line(line),
+    }
 }
 
 /// True while these executors can advance a plan. `all` are its possible sub-plans.

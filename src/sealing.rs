@@ -1,5 +1,4 @@
-//! The program's only access to sealing: options, the layer over the log, and the check before a sealed plan is
-//! changed.
+//! The program's only access to sealing: options, the layer over the log, and the check before a sealed plan changes.
 
 use std::path::PathBuf;
 

@@ -1,10 +1,11 @@
 //! The environment of a command: the log's place, the person, the options.
 
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, BufWriter, Read, Stdout, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crewlog_executors::crew::Crew;
+use crewlog_executors::human;
 use crewlog_mq::{Error, Recorded, Rewrite};
 use crewlog_planner::event::{PlannerConfig, plan_tag};
 use crewlog_planner::parse::TEXT_BYTES_MAX;
@@ -13,14 +14,19 @@ use serde::Serialize;
 use crate::cli::{Global, Output};
 use crate::config::Config;
 use crate::failure::{Code, Failure, Why};
-use crate::identity::{agent_id, is_below_agent, person};
 use crate::json::{EventJson, print_line, print_pretty};
-use crate::place::Place;
-use crate::project::project_id;
+use crate::place::{Place, project_id};
 use crate::settings::apply;
 use crate::terminal::{Terminal, say};
 use crate::text::{shell_word, visible};
 
+/// The variable by which a launcher names the agent to its program, tools and hooks.
+pub const AGENT_ID: &str = "AGENT_ID";
+
+/// Variables that are set below an agent program. Codex sets none.
+const SIGNS: [&str; 4] = [AGENT_ID, "CLAUDECODE", "GEMINI_CLI", "OPENCODE"];
+
+#[derive(Clone)]
 pub struct Session {
     pub place: Arc<Place>,
     pub terminal: Terminal,
@@ -31,12 +37,11 @@ pub struct Session {
     /// The configuration that the user named.
     config_file: Option<PathBuf>,
     config: Arc<OnceLock<Config>>,
-    remote: Option<Remote>,
+    remote: Option<Arc<Remote>>,
 }
 
 /// The caller of a command that came over the network.
 pub struct Remote {
-    /// The crew of the server.
     pub crew: Arc<Crew>,
     /// Its name, as events name a person.
     pub name: String,
@@ -54,6 +59,12 @@ pub struct Reply {
     pub result: Vec<u8>,
     /// Its other messages: warnings, and requests for consent.
     pub notes: Vec<String>,
+}
+
+impl Remote {
+    fn reply(&self) -> MutexGuard<'_, Reply> {
+        self.reply.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Session {
@@ -79,49 +90,29 @@ impl Session {
         Ok(Self { place, terminal, output, yes, folder, config_file, config: Arc::default(), remote: None })
     }
 
-    /// The session of a command that came over the network: it prints JSON into its reply, asks nothing and reads no files. `yes`
-    /// agrees to run commands.
+    /// The session of a command that came over the network: it prints JSON into its reply, asks nothing and reads no files.
     pub fn of_remote(&self, remote: Remote, yes: bool) -> Self {
         let terminal = Terminal { is_interactive: false, is_live: false, is_quiet: false, has_colour: false };
-        Self { terminal, output: Output::Json, yes, remote: Some(remote), ..self.shared() }
-    }
-
-    /// The same session for another owner.
-    pub fn shared(&self) -> Self {
-        let (place, config) = (self.place.clone(), self.config.clone());
-        let (folder, config_file) = (self.folder.clone(), self.config_file.clone());
-        Self {
-            place,
-            terminal: self.terminal,
-            output: self.output,
-            yes: self.yes,
-            folder,
-            config_file,
-            config,
-            remote: None,
-        }
+        Self { terminal, output: Output::Json, yes, remote: Some(Arc::new(remote)), ..self.clone() }
     }
 
     /// The output so far.
     pub fn reply(&self) -> Reply {
-        let remote = self.remote.as_ref().map(|remote| &remote.reply);
-        remote
-            .map(|reply| std::mem::take(&mut *reply.lock().unwrap_or_else(PoisonError::into_inner)))
-            .unwrap_or_default()
+        let take = |remote: &Arc<Remote>| std::mem::take(&mut *remote.reply());
+        self.remote.as_ref().map(take).unwrap_or_default()
     }
 
     /// Says something on standard error.
     pub fn say(&self, text: &str) {
         match &self.remote {
-            Some(remote) => remote.reply.lock().unwrap_or_else(PoisonError::into_inner).notes.push(text.to_owned()),
+            Some(remote) => remote.reply().notes.push(text.to_owned()),
             None => say(text),
         }
     }
 
-    /// Writes a result to standard output.
     fn write(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
         match &self.remote {
-            Some(remote) => write(&mut remote.reply.lock().unwrap_or_else(PoisonError::into_inner).result),
+            Some(remote) => write(&mut remote.reply().result),
             None => {
                 let mut stdout = BufWriter::new(io::stdout().lock());
                 write(&mut stdout)?;
@@ -150,8 +141,7 @@ impl Session {
         agent_id().filter(|_| self.remote.is_none())
     }
 
-    /// Refuses a command that only a person may give. An agent of the same user can shed its identity, but not by
-    /// accident.
+    /// Refuses a command that only a person may give. An agent can shed its identity, but not by accident.
     pub fn person_only(&self, what: &str) -> Result<(), Failure> {
         let is_person = self.remote.as_ref().is_none_or(|remote| remote.is_person);
         if is_person && !is_below_agent() {
@@ -249,28 +239,20 @@ impl Session {
 
     /// A command line of this program for hints, on the same log and with the same configuration.
     pub fn command(&self, words: &str) -> String {
-        format!("{} {words}", self.program())
+        self.commands()(words)
     }
 
     /// Makes such lines.
-    pub fn commands(&self) -> impl Fn(&str) -> String + Send + Sync + 'static {
-        let program = self.program();
-        move |words| format!("{program} {words}")
-    }
-
-    /// The name of the program with the options that select this log.
-    fn program(&self) -> String {
-        let mut line = "crewlog".to_owned();
+    pub fn commands(&self) -> impl Fn(&str) -> String + Send + Sync + use<> {
+        let mut program = "crewlog".to_owned();
         if self.place.is_named {
-            line.push_str(&format!(" --store {}", shell_word(&self.place.shown())));
+            program.push_str(&format!(" --store {}", shell_word(&self.place.shown())));
         }
-        if let Some(config) = &self.config_file {
-            line.push_str(&format!(" --config {}", shell_word(&config.to_string_lossy())));
+        let config = self.config_file.as_ref().map(|path| ("--config", path));
+        for (option, path) in config.into_iter().chain(self.place.keys.options()) {
+            program.push_str(&format!(" {option} {}", shell_word(&path.to_string_lossy())));
         }
-        for (option, path) in self.place.keys.options() {
-            line.push_str(&format!(" {option} {}", shell_word(&path.to_string_lossy())));
-        }
-        line
+        move |words| format!("{program} {words}")
     }
 
     /// Such a line on a plan. The id of an imported one may hold anything.
@@ -309,6 +291,15 @@ impl Session {
             None => project_id(self.place.repository.as_ref(), &self.folder),
         }
     }
+
+    /// A text, from a file or standard input.
+    pub fn read_text(&self, file: &Path) -> Result<String, Failure> {
+        match self.remote.as_ref().map(|remote| &remote.input) {
+            Some(Some(input)) if file == Path::new("-") => Ok(input.clone()),
+            Some(_) => Err(Failure::user("no file of the server is read")),
+            None => read_text(file),
+        }
+    }
 }
 
 /// Redacts the configured secrets in events. The configuration is read at the first append: what only reads needs none.
@@ -320,14 +311,56 @@ fn redaction(config_file: Option<PathBuf>, folder: PathBuf) -> Rewrite {
     })
 }
 
-impl Session {
-    /// A text, from a file or standard input.
-    pub fn read_text(&self, file: &Path) -> Result<String, Failure> {
-        match self.remote.as_ref().map(|remote| &remote.input) {
-            Some(Some(input)) if file == Path::new("-") => Ok(input.clone()),
-            Some(_) => Err(Failure::user("no file of the server is read")),
-            None => read_text(file),
+/// Prints a list that is too long to be held in memory, item by item: lines of text or JSON, or one JSON document that ends with the list.
+pub struct ListPrinter<'a> {
+    session: &'a Session,
+    stdout: BufWriter<Stdout>,
+    n_printed: usize,
+}
+
+impl<'a> ListPrinter<'a> {
+    /// Begins the document with these keys; the list is the value of the last.
+    pub fn begin(session: &'a Session, keys: &str) -> io::Result<Self> {
+        let mut stdout = BufWriter::new(io::stdout());
+        if session.output == Output::Json {
+            write!(stdout, "{{{keys}: [")?;
         }
+        Ok(Self { session, stdout, n_printed: 0 })
+    }
+
+    /// Prints an item, as JSON or as `text` writes it.
+    pub fn print(
+        &mut self,
+        json: &impl Serialize,
+        text: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> io::Result<()> {
+        match self.session.output {
+            Output::Jsonl => print_line(&mut self.stdout, json)?,
+            Output::Json => {
+                write!(self.stdout, "{}\n  ", if self.n_printed == 0 { "" } else { "," })?;
+                serde_json::to_writer(&mut self.stdout, json)?;
+            }
+            Output::Text => text(&mut self.stdout)?,
+        }
+        self.n_printed += 1;
+        Ok(())
+    }
+
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.stdout.flush()
+    }
+
+    /// Ends the document; an empty list gets a message and an exit code of its own.
+    pub fn end(mut self, if_empty: &str) -> Result<Code, Failure> {
+        if self.session.output == Output::Json {
+            writeln!(self.stdout, "\n]}}")?;
+        }
+        self.stdout.flush()?;
+        if self.n_printed > 0 {
+            return Ok(Code::Done);
+        }
+        self.session.remark(if_empty);
+        Ok(Code::Nothing)
     }
 }
 
@@ -355,4 +388,18 @@ pub fn read_text(file: &Path) -> Result<String, Failure> {
         Failure::new(Code::Parse, format!("{name} is not text: byte {at}, in line {line}, is not UTF-8"))
             .hint("save it as UTF-8")
     })
+}
+
+pub fn is_below_agent() -> bool {
+    SIGNS.iter().any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
+}
+
+/// The agent that this process acts for, if it has the identity of one.
+pub fn agent_id() -> Option<String> {
+    std::env::var(AGENT_ID).ok().filter(|agent| !agent.is_empty())
+}
+
+/// The person, as events name them.
+pub fn person() -> String {
+    std::env::var("USER").ok().filter(|name| !name.is_empty()).unwrap_or_else(|| human::NAME.to_owned())
 }

@@ -1,39 +1,35 @@
 //! Settings of plans and fields of tasks, written as KEY=VALUE: on the command line, in the front matter of plan files and in
 //! `crewlog.toml`. The value `none` unsets each of them.
 
+use std::path::Path;
 use std::str::FromStr;
 
 use crewlog_planner::event::{Budget, Edit, Order, PlannerConfig, Profile, Setting};
-use crewlog_planner::parse;
 use crewlog_planner::plan::{FailurePolicy, NodeKind};
-use crewlog_planner::priority;
 use crewlog_planner::state::Measure;
 use crewlog_planner::text::length_ms;
+use crewlog_planner::{parse, priority};
 
+use crate::failure::{Code, Failure};
 use crate::text::words;
 
 /// The keys of settings, each on a line with its meaning.
 pub const KEYS: &str = include_str!("settings/keys.txt");
 /// The same of a task's fields.
 pub const FIELDS: &str = include_str!("settings/fields.txt");
-/// The value that unsets.
 const NONE: &str = "none";
-/// The key of the line in front matter.
 const FRONT_MATTER: &str = "crewlog:";
 const POLICIES: [FailurePolicy; 4] =
     [FailurePolicy::SkipDependants, FailurePolicy::Continue, FailurePolicy::Stop, FailurePolicy::Ask];
 const ORDERS: [(&str, Order); 2] = [("place", Order::Place), ("critical-path", Order::CriticalPath)];
 const PROFILES: [(&str, Profile); 2] = [("coding", Profile::Coding), ("analysis", Profile::Analysis)];
 const BOOLS: [(&str, bool); 2] = [("true", true), ("false", false)];
-/// The most retries of a task.
 const RETRY_MAX: u32 = 100;
 
-/// A help text with a table of keys.
 pub fn help(text: &str, keys: &str) -> String {
     format!("{text}\n\nKEY={NONE} unsets a key. The keys:\n\n{keys}")
 }
 
-/// The keys of a table.
 pub fn names(keys: &'static str) -> impl Iterator<Item = &'static str> {
     keys.lines().filter_map(|line| line.split_whitespace().next())
 }
@@ -47,9 +43,8 @@ fn listed(names: impl IntoIterator<Item = &'static str>) -> String {
 pub enum Change {
     Setting(Setting),
     Budget(Measure, Option<u64>),
-    /// Set when a plan is made, and not changed later.
+    // Profile and system prompt are set when a plan is made, and not changed later.
     Profile(Profile),
-    /// The same.
     SystemPrompt(String),
 }
 
@@ -130,12 +125,15 @@ fn set_limit(budget: &mut Budget, measure: Measure, limit: Option<u64>) {
     }
 }
 
-/// The settings in the front matter of a plan file, on lines `crewlog: KEY=VALUE KEY=VALUE`. An error comes with its line.
-pub fn of_file(text: &str) -> Result<Vec<Change>, (usize, String)> {
+/// The settings in the front matter of a plan file, on lines `crewlog: KEY=VALUE KEY=VALUE`.
+pub fn of_file(path: &Path, text: &str) -> Result<Vec<Change>, Failure> {
+    let refused = |message| Failure::new(Code::Parse, format!("{}:{message}", path.display()));
     let front = text[..parse::front_matter(text)].lines().zip(1..);
     let written = front.filter_map(|(line, number)| Some((line.strip_prefix(FRONT_MATTER)?, number)));
     let read = written.flat_map(|(line, number)| {
-        words(line).into_iter().map(move |word| change(&word).map_err(|error| (number, format!("{word}: {error}"))))
+        words(line)
+            .into_iter()
+            .map(move |word| change(&word).map_err(|error| refused(format!("{number}: {word}: {error}"))))
     });
     read.collect()
 }
@@ -225,7 +223,6 @@ fn kind(typed: &str) -> Result<NodeKind, String> {
     found.copied().ok_or_else(|| format!("there is no kind {typed:?}: {}", names()))
 }
 
-/// A word for a priority.
 fn urgency(typed: &str) -> Result<String, String> {
     let is_known = priority::known_rank(typed).is_some();
     let unknown = || format!("there is no priority {typed:?}: {}", listed(priority::words()));

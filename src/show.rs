@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
+use crewlog_executors::prompts::digest;
 use crewlog_mq::{EventStore, Position, Range};
 use crewlog_planner::event::{TaskStatus, Timer};
 use crewlog_planner::parse::{self, Diagnostic, ParsedPlan};
@@ -12,19 +13,18 @@ use crewlog_planner::state::{Measure, PlannerState, Question, Shortage, Task};
 use crewlog_planner::view::PlanView;
 use serde_json::json;
 
-use crate::checkpoints::view_at;
 use crate::cli::{Address, At, Output, Show};
 use crate::crew::facts;
 use crate::crew::session::views;
 use crate::failure::{Code, Failure};
+use crate::fork::view_at;
 use crate::matching::mark_of;
-use crate::prompt;
 use crate::queries::{find_plan, load_view, no_task, plan_to_show, tags_of};
 use crate::runtime;
 use crate::session::Session;
 use crate::terminal::say;
 use crate::text::{by_default, in_one_line, one_line, rfc3339, shell_word, visible};
-use crate::views::ForkJson;
+use crate::views::{ForkJson, Prompt, prompt_of_attempt};
 
 /// The most warnings printed for one text; `plan check` prints all.
 const WARNINGS_MAX: usize = 20;
@@ -76,7 +76,7 @@ pub async fn show(session: &Session, show: &Show) -> Result<Code, Failure> {
         None => (plan_to_show(&store).await?, None),
     };
     match (part, show.prompt || show.attempt.is_some()) {
-        (Some(task), true) => prompt::show(session, &store, &plan, task, show.attempt).await,
+        (Some(task), true) => show_prompt(session, &store, &plan, task, show.attempt).await,
         (None, true) => Err(Failure::user("a prompt is of a task: write PLAN/TASK")
             .hint(format!("the tasks: {}", session.command_on("show", &plan)))),
         (Some(_), false) if show.markdown => Err(Failure::user("--markdown prints a whole plan: write PLAN alone")),
@@ -108,6 +108,40 @@ async fn show_part(
         shown.questions.iter().filter(|asked| asked.task.as_ref() == Some(&name)).map(|it| json!(it)).collect();
     let json = json!({ "plan": plan, "at": at, "task": task });
     session.print(&json, |to| facts::print(to, &task, &["id", "status"], &[]))
+}
+
+/// Renders the prompt of a task again, and compares it with the one that its agent got.
+async fn show_prompt(
+    session: &Session,
+    store: &EventStore,
+    plan: &str,
+    task: &str,
+    attempt: Option<u32>,
+) -> Result<Code, Failure> {
+    let view = load_view(store, plan, Range::default()).await?;
+    let found = view.state().task_named(task).ok_or_else(|| no_task(session, plan, view.state(), task))?;
+    let (task, attempt) = (found.plan.id, attempt.unwrap_or(found.attempts));
+    let Some(Prompt { at, rendered, recorded }) =
+        prompt_of_attempt(store, plan, task, attempt, Range::default()).await?
+    else {
+        let message = format!("task {} has no attempt {attempt}", found.plan.name());
+        return Err(Failure::new(Code::Nothing, message));
+    };
+    let digest = digest(&rendered);
+    match &recorded {
+        None => session.say("note: no agent has started with this prompt yet"),
+        Some(recorded) if *recorded == digest => {}
+        Some(recorded) => session.say(&format!(
+            "warning: the agent got another prompt, of {} characters instead of {}: another version of crewlog rendered \
+             it, or its texts were decrypted with a key that is missing here",
+            recorded.n_chars, digest.n_chars
+        )),
+    }
+    let json = json!({
+        "plan": plan, "task": task, "attempt": attempt, "at": at,
+        "prompt": rendered, "digest": digest, "recorded": recorded,
+    });
+    session.print(&json, |to| to.write_all(rendered.as_bytes()))
 }
 
 async fn show_plan(session: &Session, store: &EventStore, plan: &str, at: Option<&At>) -> Result<Code, Failure> {

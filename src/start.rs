@@ -1,40 +1,43 @@
-//! Beginning: `run`, `resume`.
+//! Making and beginning plans: `run`, `resume`, and `plan propose`, `plan draft` and `plan schema` for agents, whose plans
+//! the rules and the registry of tools check.
 
 use std::path::Path;
 
+use crewlog_executors::agents::{Agents, PlanningError, record_failure};
+use crewlog_executors::model::text_aggregate;
 use crewlog_executors::planning;
 use crewlog_executors::roster::Roster;
 use crewlog_executors::worker::InterruptedTask;
-use crewlog_mq::Position;
-use crewlog_planner::event::{self, PlannerConfig};
+use crewlog_mq::{Cause, Position};
+use crewlog_planner::agents::{AgentPlan, schema};
+use crewlog_planner::event::{Command, PlannerConfig, Summaries};
 use crewlog_planner::lines::Lines;
 use crewlog_planner::parse::{self, ParsedPlan};
 use crewlog_planner::plan::{Origin, Proposal, Span};
+use crewlog_planner::protocol::AgentType;
 use serde_json::json;
 
 use crate::by_model::{self, Advisor};
-use crate::cli::{Address, InPlan, Output, Resume, Run, RunArgs};
-use crate::commands;
+use crate::cli::{Address, Output, Propose, Resume, Run, RunArgs};
+use crate::commands::{self, make_plan, order, short_id};
 use crate::consent::consent;
 use crate::failure::{Code, Failure};
-use crate::order::{make_plan, order, short_id};
+use crate::json::print_pretty;
 use crate::place::slug;
-use crate::queries;
 use crate::run_session::{self, RunSession};
 use crate::runtime::{self, Signals};
 use crate::session::Session;
-use crate::settings::{self, Change, apply};
-use crate::show;
-use crate::sync;
+use crate::settings::{self, apply};
 use crate::terminal::say;
 use crate::text::{count, one_line};
+use crate::{queries, show, sync};
 
 pub async fn run(session: &Session, run: Run) -> Result<Code, Failure> {
     let roster = runtime::roster(session, run.run_args.task_timeout, &[])?;
     let (path, file) = (run.file.as_path(), run.reading.plan_file(&run.file));
     let text = session.read_text(path)?;
     let parsed = parse::read(&text, file.options(run.reading.parallel));
-    let in_file = settings_of(path, &text)?;
+    let in_file = settings::of_file(path, &text)?;
     let model = by_model::wanted(session, run.run_args.by_model())?;
     if run.sync && (path == Path::new("-") || model.is_some()) {
         let message = "--sync needs a plan file, and this plan comes from standard input or a model";
@@ -50,35 +53,38 @@ pub async fn run(session: &Session, run: Run) -> Result<Code, Failure> {
     }
     refuse_losses(session, &parsed, &text, run.reading.format.is_some())?;
     consent(session, &parsed, &roster)?;
-    let (summaries, of_new) = (by_model::summaries(session)?, session.config_of_new(None)?);
-    let mut config = PlannerConfig { summaries, file, ..of_new };
+    let mut config = PlannerConfig { file, ..session.config_of_new(None)? };
+    if session.config()?.model.as_ref().is_some_and(|model| model.summaries) {
+        config.summaries = Summaries::Model;
+    }
     apply(&in_file, &mut config);
     config.parallelism = run.run_args.jobs.unwrap_or(config.parallelism);
     apply(&run.set, &mut config);
-    let begin = begin(text, parsed, origin, config, run.reading.parallel);
+    let (parallel, attachments) = (run.reading.parallel, Vec::new());
+    let begin = if origin.is_text() {
+        Command::Initialize { user_input: text, attachments, config, parallel }
+    } else {
+        let ParsedPlan { title, tasks, context, .. } = parsed;
+        let proposal = Box::new(Proposal { tasks, title, source: text, context, origin });
+        Command::Propose { proposal, attachments, config }
+    };
     let run_args = (!run.detach).then_some(&run.run_args);
     NewPlan { id, begin, roster, run_args, sync: run.sync }.start(session).await
 }
 
-/// The settings in a plan file.
-pub fn settings_of(path: &Path, text: &str) -> Result<Vec<Change>, Failure> {
-    let refused = |(line, message)| Failure::new(Code::Parse, format!("{}:{line}: {message}", path.display()));
-    settings::of_file(text).map_err(refused)
-}
-
-pub struct NewPlan<'a> {
-    pub id: String,
-    pub begin: event::Command,
-    pub roster: Roster,
+struct NewPlan<'a> {
+    id: String,
+    begin: Command,
+    roster: Roster,
     /// How to run it; unset to leave it to `work`.
-    pub run_args: Option<&'a RunArgs>,
+    run_args: Option<&'a RunArgs>,
     /// Keep it in step with its file.
-    pub sync: bool,
+    sync: bool,
 }
 
 impl NewPlan<'_> {
     /// Makes the plan, prints its id, and runs it.
-    pub async fn start(self, session: &Session) -> Result<Code, Failure> {
+    async fn start(self, session: &Session) -> Result<Code, Failure> {
         let (store, _) = session.place.open_or_make().await?;
         let signals = Signals::new()?;
         let plan = make_plan(session, &store, self.id, self.begin).await?;
@@ -89,21 +95,10 @@ impl NewPlan<'_> {
         }
         let Some(run_args) = self.run_args else { return Ok(Code::Done) };
         // `run` does not consent to repeating interrupted tasks.
-        let interrupted = InterruptedTask::Report;
-        let since = Position(0);
+        let (interrupted, since) = (InterruptedTask::Report, Position(0));
         let run_session = RunSession::new(session, store, plan, since, run_args, self.roster, interrupted).await?;
         run_session.run(signals, self.sync).await
     }
-}
-
-/// The command that begins a plan: the text for the parser, or what somebody else made of it.
-fn begin(text: String, parsed: ParsedPlan, origin: Origin, config: PlannerConfig, parallel: bool) -> event::Command {
-    if origin.is_text() {
-        return event::Command::Initialize { user_input: text, attachments: Vec::new(), config, parallel };
-    }
-    let ParsedPlan { title, tasks, context, .. } = parsed;
-    let proposal = Box::new(Proposal { tasks, title, source: text, context, origin });
-    event::Command::Propose { proposal, attachments: Vec::new(), config }
 }
 
 pub async fn resume(session: &Session, resume: Resume) -> Result<Code, Failure> {
@@ -113,8 +108,7 @@ pub async fn resume(session: &Session, resume: Resume) -> Result<Code, Failure> 
             if resume.sync || resume.run_args.jobs.is_some() || resume.run_args.timeout.is_some() {
                 return Err(Failure::user("--sync, --jobs and --timeout are for plans: a resumed task may only start"));
             }
-            let task = InPlan { plan: plan.clone(), name: name.clone() };
-            return commands::resume_task(session, &task).await;
+            return commands::resume_task(session, plan, name).await;
         }
         Some(Address { plan, part: None }) => queries::find_plan(&store, plan).await?,
         None => queries::plan_to_resume(&store).await?,
@@ -132,14 +126,14 @@ pub async fn resume(session: &Session, resume: Resume) -> Result<Code, Failure> 
     // Fires the timers that came due without a host.
     planning::keep_time(&mut planner, &store).await?;
     if planner.handler().state().phase.is_paused() {
-        order(&mut planner, event::Command::Resume).await?;
+        order(&mut planner, Command::Resume).await?;
         commands::propagate(&store, &plan).await?;
     }
     if planner.handler().state().phase.is_ended() {
         return run_session::already_ended(session, &store, &plan).await;
     }
     // Dispatches the tasks whose dispatch a crash prevented.
-    order(&mut planner, event::Command::Continue).await?;
+    order(&mut planner, Command::Continue).await?;
     if resume.detach {
         return session.print_done(&format!("{plan} is resumed"), &json!({ "plan": plan }));
     }
@@ -166,9 +160,8 @@ fn refuse_losses(session: &Session, parsed: &ParsedPlan, text: &str, is_named: b
     Err(Failure::user(said).hint("write boxes for them too, or confirm with --format markdown"))
 }
 
-/// An id from the title, the file or the first task. Ids are not encrypted, so a sealed plan's id is not
-/// made from its text.
-pub fn new_plan_id(session: &Session, parsed: Option<&ParsedPlan>, file: &Path) -> String {
+/// An id from the title, the file or the first task. Ids are not encrypted: that of a sealed plan uses none of its text.
+fn new_plan_id(session: &Session, parsed: Option<&ParsedPlan>, file: &Path) -> String {
     let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let parsed = parsed.filter(|_| !session.place.keys.is_given());
     // Without the configuration nothing can be appended.
@@ -178,4 +171,52 @@ pub fn new_plan_id(session: &Session, parsed: Option<&ParsedPlan>, file: &Path) 
     let names = [title, stem, first_task.map(|task| one_line(&task, 24))].into_iter().flatten();
     let name = names.map(|name| slug(&name)).find(|name| !name.is_empty());
     format!("{}-{}", name.as_deref().unwrap_or("plan"), short_id())
+}
+
+pub async fn propose(session: &Session, propose: Propose) -> Result<Code, Failure> {
+    let roster = runtime::roster(session, propose.run_args.task_timeout, &[])?;
+    let (agent, registry) = (propose.agent, &session.config()?.registry);
+    let text = session.read_text(&propose.file)?;
+    let compiled = AgentPlan::read(&text).and_then(|plan| plan.compile(agent, registry));
+    let proposal = match compiled {
+        // The log keeps the plan as it was given.
+        Ok(proposal) => Proposal { source: text, ..proposal },
+        Err(error) => {
+            // A refusal is a decision too, and is counted.
+            let (store, _) = session.place.open_or_make().await?;
+            // It may quote the text, so it is sealed as one that was asked about.
+            let tags = session.tags_of_new(&text_aggregate(&text))?;
+            record_failure(&store, agent, &error, tags, &Cause::request()).await?;
+            return Err(Failure::from(error).hint(session.command(&format!("plan schema --agent {agent}"))));
+        }
+    };
+    let (title, tasks, context) = (proposal.title.clone(), proposal.tasks.clone(), proposal.context.clone());
+    let shown = ParsedPlan { title, tasks, context, ..ParsedPlan::default() };
+    // Also where it is only taken up: `work` would run it without another word.
+    consent(session, &shown, &roster)?;
+    let config = session.config_of_new(propose.run_args.jobs)?;
+    let begin = Command::Propose { proposal: Box::new(proposal), attachments: Vec::new(), config };
+    let id = new_plan_id(session, Some(&shown), &propose.file);
+    let run_args = propose.run.then_some(&propose.run_args);
+    NewPlan { id, begin, roster, run_args, sync: false }.start(session).await
+}
+
+pub async fn draft(session: &Session, file: &Path, agent: AgentType, model: bool) -> Result<Code, Failure> {
+    let words = session.read_text(file)?;
+    let mut agents = Agents::new(session.config()?.registry.clone());
+    if let Some(model) = by_model::wanted(session, Some(model))? {
+        let (store, _) = session.place.open_or_make().await?;
+        let planner = model.planner(&store, &text_aggregate(&words), session.tags_of_project()?);
+        agents = agents.with_model(planner.map_err(|error| Failure::user(error.to_string()))?);
+    }
+    let plan = agents.plan(agent, &words, "").await.map_err(|error| match error {
+        PlanningError::Plan(error) => error.into(),
+        PlanningError::Sealed | PlanningError::Lost => Failure::user(error.to_string()),
+    })?;
+    session.print(&plan, |to| print_pretty(to, &plan))
+}
+
+pub fn schema_of(session: &Session, agent: AgentType) -> Result<Code, Failure> {
+    let schema = schema(agent, &session.config()?.registry);
+    session.print(&schema, |to| print_pretty(to, &schema))
 }

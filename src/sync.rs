@@ -24,16 +24,14 @@ use crewlog_planner::view::PlanView;
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::commands;
+use crate::commands::{self, order};
 use crate::consent::consent;
 use crate::failure::{Code, Failure};
 use crate::matching::{Changes, Comparison, Reading, told_of};
-use crate::order::order;
-use crate::queries;
-use crate::runtime;
 use crate::session::{Session, read_text};
 use crate::terminal::say;
 use crate::text::{count, visible};
+use crate::{queries, runtime};
 
 /// How often a plan or a file is read again because somebody else writes it.
 pub const TRIES_MAX: usize = 8;
@@ -44,7 +42,6 @@ const SETTLED: Duration = Duration::from_millis(50);
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 const NOTES_MAX: usize = 200;
 
-/// The file of a plan.
 pub struct Kept<'a> {
     session: &'a Session,
     store: EventStore,

@@ -105,6 +105,17 @@ pub enum AttachmentKind {
 }
 
 impl AttachmentKind {
+    /// The kind in a word, and the reference.
+    pub fn parts(&self) -> (&'static str, &str) {
+        match self {
+            Self::Link(reference) => ("link", reference),
+            Self::ImageRef(reference) => ("image", reference),
+            Self::FileRef(reference) => ("file", reference),
+            Self::EmbeddingRef(reference) => ("embedding", reference),
+            Self::ScreenshotRef(reference) => ("screenshot", reference),
+        }
+    }
+
     /// The path of a file or a picture.
     pub fn path(&self) -> Option<&str> {
         match self {

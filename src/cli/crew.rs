@@ -71,14 +71,14 @@ pub struct Send {
     /// Names of agents, capabilities of agents, or everyone
     #[arg(required = true)]
     pub to: Vec<String>,
-    /// What it is about, in one line
+    /// The subject, in one line
     #[arg(long, value_name = "TEXT")]
     pub subject: String,
     /// The text; - for standard input
     #[arg(long, value_name = "TEXT", default_value = "", allow_hyphen_values = true)]
     pub body: String,
     /// How urgent it is
-    #[arg(long, default_value = "normal", value_parser = one_of(IMPORTANCES.map(|one| (one.into(), one))))]
+    #[arg(long, default_value = "normal", value_parser = one_of::<Importance>(IMPORTANCES.map(<&str>::from)))]
     pub importance: Importance,
     /// Ask each recipient to acknowledge it
     #[arg(long)]

@@ -41,7 +41,7 @@ pub enum Host {
     Opencode,
 }
 
-/// What a token allows.
+/// The permissions of a token.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, strum::IntoStaticStr, ValueEnum,
 )]
@@ -58,14 +58,14 @@ pub enum Scope {
     Operator,
 }
 
-/// What to do with the tokens of programs.
+/// Changes of the tokens of programs.
 #[derive(Debug, Subcommand)]
 pub enum Tokens {
     /// Make a token and show it, once
     Add {
         /// Name of the token, recorded in events
         name: String,
-        /// What it allows; may be repeated, or separated by commas
+        /// The permissions of the token; may be repeated, or separated by commas
         #[arg(long, value_enum, value_delimiter = ',', default_value = "read")]
         scope: Vec<Scope>,
     },

@@ -61,7 +61,7 @@ pub enum Db {
     Check,
     /// Migrate the schema of the log, as opening the log does
     Migrate,
-    /// Copy the log into a new file, while others go on writing
+    /// Copy the log into a new file; others can keep writing
     Backup {
         /// The file to make, a log that --store opens
         file: PathBuf,

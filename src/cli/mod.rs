@@ -12,10 +12,11 @@ mod typed;
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
-use crewlog_mq::Position;
 
 use crate::sealing::KeyPlace;
-use typed::{plan_at, position};
+use typed::plan_at;
+
+pub use clap::ColorChoice as Color;
 
 pub use change::{AddTask, Answer, Ask, BACKLOG, Cancel, Pause, Retry, Task};
 pub use crew::{AsOf, Crew, Inbox, Leases, Send};
@@ -51,7 +52,6 @@ pub fn command() -> clap::Command {
     })
 }
 
-/// Reads the command line.
 pub fn typed_here() -> Result<Cli, clap::Error> {
     Cli::from_arg_matches(&command().try_get_matches()?)
 }
@@ -71,7 +71,7 @@ pub struct Global {
     /// The format of standard output
     #[arg(short, long, global = true, value_enum, default_value_t = Output::Text, value_name = "FORMAT", hide_default_value = true)]
     pub output: Output,
-    /// Whether to colour
+    /// When to colour the output; auto does on a terminal, unless NO_COLOR is set
     #[arg(long, global = true, value_enum, default_value_t = Color::Auto, hide_short_help = true)]
     pub color: Color,
     /// Print no progress
@@ -104,14 +104,6 @@ pub enum Output {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Color {
-    /// On a terminal, unless NO_COLOR is set
-    Auto,
-    Always,
-    Never,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum GitHook {
     /// Refuse a commit of files that others hold leases on
     PreCommit,
@@ -128,11 +120,7 @@ pub enum Command {
     /// It runs until it is stopped, or with --until-idle until nothing is left to do.
     Work(Work),
     /// List the plans
-    Ls {
-        /// As of this position of the log
-        #[arg(long, value_name = "POSITION", value_parser = position())]
-        at: Option<Position>,
-    },
+    Ls(AsOf),
     /// Show a plan or one of its tasks
     Show(Show),
     /// Resume a plan, or let a paused task start
@@ -201,9 +189,8 @@ pub enum Command {
     Stats {
         /// Only this project; zeros when it has no plans
         project: Option<String>,
-        /// As of this position of the log
-        #[arg(long, value_name = "POSITION", value_parser = position())]
-        at: Option<Position>,
+        #[command(flatten)]
+        at: AsOf,
     },
     /// Write the log, or one plan, as JSON lines
     Export {
@@ -247,7 +234,7 @@ pub enum Command {
         /// The hook of git
         #[arg(value_enum)]
         git: Option<GitHook>,
-        /// What git adds: the remote and its URL
+        /// Arguments from git: the remote and its URL
         #[arg(hide = true)]
         more: Vec<String>,
     },
@@ -264,8 +251,8 @@ pub enum Command {
     #[command(hide = true)]
     Completions {
         /// The shell
-        #[arg(value_enum)]
-        shell: Shell,
+        #[arg(value_parser = ["bash", "zsh", "fish"])]
+        shell: String,
     },
 }
 
@@ -277,12 +264,4 @@ pub enum Serve {
         #[command(subcommand)]
         command: Option<Tokens>,
     },
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, strum::IntoStaticStr)]
-#[strum(serialize_all = "lowercase")]
-pub enum Shell {
-    Bash,
-    Zsh,
-    Fish,
 }

@@ -30,7 +30,7 @@ pub struct RunArgs {
 }
 
 impl RunArgs {
-    /// Whether a model plans; the configuration decides when unset.
+    /// True if a model plans; the configuration decides when unset.
     pub fn by_model(&self) -> Option<bool> {
         (self.model || self.no_model).then_some(self.model)
     }

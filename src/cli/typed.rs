@@ -1,5 +1,6 @@
 //! Parsers of typed values: durations, moments, positions, queries, names from tables.
 
+use std::str::FromStr;
 use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -10,22 +11,19 @@ use crewlog_planner::protocol::AgentType;
 
 use crate::settings::millis;
 
-pub(super) fn one_of<T: Copy + Send + Sync + 'static>(
-    values: impl IntoIterator<Item = (&'static str, T)>,
+/// A value of these names.
+pub(super) fn one_of<T: FromStr<Err = strum::ParseError> + Clone + Send + Sync + 'static>(
+    names: impl IntoIterator<Item = &'static str>,
 ) -> impl TypedValueParser<Value = T> {
-    let values = values.into_iter().collect::<Vec<_>>();
-    PossibleValuesParser::new(values.iter().map(|(name, _)| *name)).map(move |typed| {
-        let found = values.iter().find(|(name, _)| *name == typed);
-        found.expect("clap accepts only names of values").1
-    })
+    PossibleValuesParser::new(names).try_map(|name| name.parse())
 }
 
 pub(super) fn format() -> impl TypedValueParser<Value = Format> {
-    one_of(Format::ALL.iter().map(|format| (format.into(), *format)))
+    one_of(Format::ALL.iter().map(<&str>::from))
 }
 
 pub(super) fn agent() -> impl TypedValueParser<Value = AgentType> {
-    one_of(AgentType::ALL.map(|agent| (agent.as_str(), agent)))
+    one_of(AgentType::ALL.map(AgentType::as_str))
 }
 
 /// From 1 to 1000 tasks at once.

@@ -21,9 +21,7 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(try_from = "ModelToml")]
 pub struct ModelConfig {
-    /// The model's name and parameters.
     pub parameters: ModelParameters,
-    /// The settings of its provider.
     pub settings: Settings,
     pub retry_policy: RetryPolicy,
     /// It plans, unless a command overrides this.
@@ -32,7 +30,6 @@ pub struct ModelConfig {
     pub summaries: bool,
 }
 
-/// The section as it is written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ModelToml {

@@ -1,5 +1,4 @@
-//! The tools of agents that plan, and the requests that they answer, from `crewlog.toml`; by default those of a crew
-//! that writes code.
+//! The tools of planning agents, and the requests that they answer; by default those of a crew that writes code.
 
 use std::collections::{BTreeMap, BTreeSet};
 

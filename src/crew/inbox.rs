@@ -7,8 +7,7 @@ use super::facts;
 use super::session::views;
 use crate::cli::Inbox;
 use crate::failure::{Code, Failure};
-use crate::identity::agent_id;
-use crate::session::Session;
+use crate::session::{Session, agent_id};
 use crate::views::AsOf;
 
 /// The most messages that are listed.

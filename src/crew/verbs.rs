@@ -13,9 +13,9 @@ use super::session::{open, views};
 use super::worktree::Worktree;
 use super::{facts, inbox, why};
 use crate::cli::{Address, Answer, Crew, Leases, Send};
-use crate::executors;
 use crate::failure::{Code, Failure};
 use crate::queries::find_plan;
+use crate::runtime::list_executors;
 use crate::session::Session;
 
 /// The fields of an agent in the text of a list: its heading, and the lines below.
@@ -27,7 +27,7 @@ const LEASE: ([&str; 2], [&str; 7]) =
 
 pub async fn obey(session: &Session, command: Crew) -> Result<Code, Failure> {
     match command {
-        Crew::Agents { configured: true, .. } => executors::list(session),
+        Crew::Agents { configured: true, .. } => list_executors(session),
         Crew::Agents { all, at, configured: false } => {
             let as_of = views(session).await?.as_of(at.at).await?;
             let shown = as_of.agents(all).await?;

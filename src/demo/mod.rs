@@ -21,9 +21,9 @@ use futures::FutureExt;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use crate::archive::Exported;
 use crate::cli::Global;
 use crate::crew::session::open_to_serve;
-use crate::exported::Exported;
 use crate::failure::{Code, Failure};
 use crate::http::{check, serve_with};
 use crate::runtime::Signals;

@@ -16,8 +16,7 @@ use crate::config::OnError;
 use crate::crew::session::open;
 use crate::crew::worktree::Worktree;
 use crate::failure::Failure;
-use crate::identity::{agent_id, is_below_agent};
-use crate::session::Session;
+use crate::session::{Session, agent_id, is_below_agent};
 use crate::terminal::say;
 
 /// Variables with the session id of an agent program.

@@ -18,8 +18,7 @@ use crate::config::{HooksConfig, OnError};
 use crate::crew::session::open;
 use crate::crew::worktree::Worktree;
 use crate::failure::Failure;
-use crate::identity::agent_id;
-use crate::session::Session;
+use crate::session::{Session, agent_id};
 use crate::terminal::say;
 use crate::text::visible;
 

@@ -18,8 +18,7 @@ use super::problem::Problem;
 pub use crate::cli::Scope;
 use crate::cli::Tokens;
 use crate::failure::{Code, Failure};
-use crate::identity::person;
-use crate::session::Session;
+use crate::session::{Session, person};
 use crate::text::rfc3339;
 
 /// The characters of a token.

@@ -98,7 +98,7 @@ pub async fn serve_with(
     let config = &session.config()?.serve;
     let server = Server::new(crew.clone(), Members::of_handles(&session.folder));
     let streams = Arc::new(Semaphore::new(STREAMS_MAX));
-    let api = Api { session: session.shared(), crew: crew.clone(), views: server.views.clone(), streams };
+    let api = Api { session: session.clone(), crew: crew.clone(), views: server.views.clone(), streams };
     let api = Arc::new(api);
     let cannot = |error: io::Error| Failure::user(format!("cannot listen on {listen}: {error}"));
     let acceptor = match (&config.certificate, &config.key) {

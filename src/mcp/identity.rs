@@ -17,7 +17,7 @@ use super::args::Args;
 use super::reply::Refused;
 use super::tools::JOIN;
 use crate::crew::worktree::Worktree;
-use crate::identity::agent_id;
+use crate::session::agent_id;
 
 /// The most handles kept; the oldest is forgotten.
 const HANDLES_MAX: usize = 2_000;

@@ -7,7 +7,7 @@ use crewlog_planner::view::PlanStatus;
 use super::forms::Form;
 use super::look::{Chosen, Look};
 use super::words::{self, Markup, at_clock, cut, grouped, lasting, link, microseconds, of_stage, span, whole};
-use crate::changes::{changes, in_short};
+use crate::diff::{changes, in_short};
 use crate::failure::{Code, Failure};
 use crate::text::shell_word;
 use crate::views::{Linked, Stage, TaskShown, prompt_of_attempt};

@@ -1,6 +1,7 @@
 //! A plan file as read, with its warnings and errors, and its earlier form, a tree of groups and steps.
 
 use serde::{Deserialize, Serialize};
+use strum::{EnumString, IntoStaticStr, VariantArray};
 
 use super::commands::Verdict;
 use crate::lines::Lines;
@@ -14,7 +15,7 @@ pub const TEXT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// The tool whose rules apply to a file.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, strum::IntoStaticStr, strum::VariantArray,
+    Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, EnumString, IntoStaticStr, VariantArray,
 )]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
@@ -36,7 +37,7 @@ pub enum Format {
 
 impl Format {
     /// All formats.
-    pub const ALL: &[Self] = <Self as strum::VariantArray>::VARIANTS;
+    pub const ALL: &[Self] = <Self as VariantArray>::VARIANTS;
 
     /// The format for a path, by the tool that stores its files there.
     pub fn of_path(path: &str) -> Self {
@@ -103,13 +104,15 @@ pub struct MarkAt {
 }
 
 /// The role of a part of a file that belongs to no task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Part {
     /// A heading, a rule or a comment.
     Heading,
     /// Text that the plan keeps as context.
     Context,
     /// Text that is omitted, with a warning.
+    #[strum(serialize = "left out")]
     LeftOut,
 }
 

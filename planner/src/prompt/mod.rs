@@ -70,13 +70,7 @@ fn head(state: &PlannerState, task: &Task) -> String {
     text += &list("Files to work on", task.plan.files.iter().cloned());
     let is_listed = |attachment: &&Attachment| matches!(&attachment.kind, AttachmentKind::FileRef(path) if task.plan.files.contains(path));
     let attachments = task.plan.attachments.iter().filter(|attachment| !is_listed(attachment)).map(|attachment| {
-        let (kind, reference) = match &attachment.kind {
-            AttachmentKind::Link(reference) => ("link", reference),
-            AttachmentKind::ImageRef(reference) => ("image", reference),
-            AttachmentKind::FileRef(reference) => ("file", reference),
-            AttachmentKind::EmbeddingRef(reference) => ("embedding", reference),
-            AttachmentKind::ScreenshotRef(reference) => ("screenshot", reference),
-        };
+        let (kind, reference) = attachment.kind.parts();
         let label = attachment.label.as_ref().map_or_else(String::new, |label| format!(" ({label})"));
         format!("{kind}: {reference}{label}")
     });
