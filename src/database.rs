@@ -1,4 +1,4 @@
-//! Maintenance of the database: `db migrate`, `db backup`, `db stats`. No event is appended.
+//! Maintenance of the database: `db migrate`, `db backup`, `db info`. No event is appended.
 
 use std::path::Path;
 

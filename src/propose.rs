@@ -40,8 +40,8 @@ pub async fn propose(session: &Session, propose: Propose) -> Result<Code, Failur
     let (title, tasks, context) = (proposal.title.clone(), proposal.tasks.clone(), proposal.context.clone());
     let shown = ParsedPlan { title, tasks, context, ..ParsedPlan::default() };
     // Also where it is only taken up: `work` would run it without another word.
-    consent(session, &shown, &roster)?;
     let config = session.config_of_new(propose.run_args.jobs)?;
+    consent(session, &shown, &roster, &config.system_prompt)?;
     let begin = Command::Propose { proposal: Box::new(proposal), attachments: Vec::new(), config };
     let id = new_plan_id(session, Some(&shown), &propose.file);
     let run_args = propose.run.then_some(&propose.run_args);

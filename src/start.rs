@@ -32,6 +32,9 @@ use crate::text::{count, one_line};
 pub async fn run(session: &Session, run: Run) -> Result<Code, Failure> {
     let roster = runtime::roster(session, run.run_args.task_timeout, &[])?;
     let (path, file) = (run.file.as_path(), run.reading.plan_file(&run.file));
+    if !session.reads_files() && !run.set.iter().all(Change::is_of_scheduling) {
+        return Err(Failure::user("set takes no prompt.*, compensate and standing here: write them in the text"));
+    }
     let text = session.read_text(path)?;
     let parsed = parse::read(&text, file.options(run.reading.parallel));
     let in_file = settings_of(path, &text)?;
@@ -49,12 +52,12 @@ pub async fn run(session: &Session, run: Run) -> Result<Code, Failure> {
         show::print_warnings(session, &parsed.warnings, path);
     }
     refuse_losses(session, &parsed, &text, run.reading.format.is_some())?;
-    consent(session, &parsed, &roster)?;
     let (summaries, of_new) = (by_model::summaries(session)?, session.config_of_new(None)?);
     let mut config = PlannerConfig { summaries, file, ..of_new };
     apply(&in_file, &mut config);
     config.parallelism = run.run_args.jobs.unwrap_or(config.parallelism);
     apply(&run.set, &mut config);
+    consent(session, &parsed, &roster, &config.system_prompt)?;
     let begin = begin(text, parsed, origin, config, run.reading.parallel);
     let run_args = (!run.detach).then_some(&run.run_args);
     NewPlan { id, begin, roster, run_args, sync: run.sync }.start(session).await
