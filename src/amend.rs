@@ -174,7 +174,7 @@ fn consent_to(session: &Session, text: &str, state: &PlannerState) -> Result<(),
     }
     // Nothing is carried out here, so nothing is stopped for running long.
     let roster = runtime::roster(session, Duration::MAX, &[])?;
-    consent(session, &parsed, &roster)
+    consent(session, &parsed, &roster, &state.config.system_prompt)
 }
 
 /// Asks before an edit changes what a task executes. It is decided on a copy first, so that no refused edit is asked about.
@@ -195,7 +195,7 @@ fn consent_to_edits(session: &Session, planner: &Planner, command: Command) -> R
     };
     let tasks = amended.flatten().filter(is_told_otherwise).collect();
     let shown = ParsedPlan { tasks, ..ParsedPlan::default() };
-    consent(session, &shown, &roster)
+    consent(session, &shown, &roster, &planner.state().config.system_prompt)
 }
 
 async fn give(session: &Session, mut target: Target, command: Command) -> Result<Code, Failure> {

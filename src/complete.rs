@@ -21,7 +21,7 @@ use crate::session::Session;
 use crate::settings::{FIELDS, KEYS, names};
 
 /// The variable by which the script of a shell asks for candidates.
-const ASKS: &str = "COMPLETE";
+const ASKS: &str = "CREWLOG_COMPLETE";
 /// How long the log may take to answer.
 const WAIT_MAX: Duration = Duration::from_secs(2);
 
@@ -30,9 +30,14 @@ type Names = fn(&PlannerState) -> Vec<String>;
 
 /// Answers a shell that asks for candidates; false when none does.
 pub fn has_completed() -> bool {
+    // The scripts separate the typed line, so that a set variable alone never replaces a command.
+    let is_asked = std::env::args_os().nth(1).is_some_and(|word| word == "--");
+    if !is_asked || !cli::SHELLS.contains(&&*std::env::var(ASKS).unwrap_or_default()) {
+        return false;
+    }
     let complete = CompleteEnv::with_factory(|| with_candidates(cli::command())).var(ASKS);
     // An error would end up on the line that is typed.
-    complete.try_complete(std::env::args_os(), None).unwrap_or(true)
+    complete.try_complete(std::env::args_os(), std::env::current_dir().ok().as_deref()).unwrap_or(true)
 }
 
 /// `completions`: the script that lets a shell ask.
@@ -47,9 +52,11 @@ fn with_candidates(command: Command) -> Command {
     command.mut_args(completed).mut_subcommands(with_candidates)
 }
 
-/// The argument with the completer for its type of value.
+/// The argument with the completer for its type of value. Options are candidates after a dash only.
 fn completed(arg: Arg) -> Arg {
     let name = arg.get_value_names().and_then(|names| names.first()).map(ToString::to_string);
+    let hides = !arg.is_positional() && !std::env::args().next_back().is_some_and(|typed| typed.starts_with('-'));
+    let arg = arg.hide(hides);
     let of_log = |names| ArgValueCompleter::new(move |typed: &OsStr| of_log(names, typed).unwrap_or_default());
     let of_keys = |keys| ArgValueCompleter::new(move |typed: &OsStr| of_keys(keys, typed));
     match name.unwrap_or_else(|| arg.get_id().as_str().to_uppercase()).as_str() {

@@ -10,8 +10,9 @@ use crate::session::Session;
 use crate::terminal;
 use crate::text::{count, one_line, visible};
 
-/// Prose must not become shell unasked: shows what would run, the commands and the agents, and asks once.
-pub fn consent(session: &Session, parsed: &ParsedPlan, roster: &Roster) -> Result<(), Failure> {
+/// Prose must not become shell unasked: shows what would run, the commands, the agents and their system prompt, and asks
+/// once.
+pub fn consent(session: &Session, parsed: &ParsedPlan, roster: &Roster, system_prompt: &str) -> Result<(), Failure> {
     // A cancelled task may be reopened by a retry, so it is shown too.
     let runs = parsed.tasks.iter().filter(|task| task.mark != Mark::Done).filter_map(|task| {
         let given_up = if task.mark == Mark::Cancelled { "  (given up)" } else { "" };
@@ -39,9 +40,12 @@ pub fn consent(session: &Session, parsed: &ParsedPlan, roster: &Roster) -> Resul
     if runs.is_empty() {
         return Ok(());
     }
+    let n_commands = parsed.tasks.iter().filter(|task| task.mark != Mark::Done && task.command.is_some()).count();
+    let n_agents = n_runs - n_commands;
+    if n_agents > 0 && !system_prompt.is_empty() {
+        runs.push(("prompt.system".into(), system_prompt.to_owned()));
+    }
     if !(session.terminal.is_quiet && session.yes) {
-        let n_commands = parsed.tasks.iter().filter(|task| task.mark != Mark::Done && task.command.is_some()).count();
-        let n_agents = n_runs - n_commands;
         let for_agents = if n_agents > 0 { format!(", {n_agents} for agents") } else { String::new() };
         let folder = visible(&session.folder.to_string_lossy());
         let n_tasks = count(parsed.tasks.len(), "task");

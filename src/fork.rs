@@ -43,7 +43,8 @@ pub async fn fork(session: &Session, fork: Fork) -> Result<Code, Failure> {
     session.suggest(&if n_ended < tasks.len() {
         format!("it is paused; change it, then: {}", session.command_on("resume", &plan))
     } else if retry().is_ok_and(|events| !events.is_empty()) {
-        format!("to continue: {}", session.command_on("retry", &plan))
+        let (retry, resume) = (session.command_on("retry", &plan), session.command_on("resume", &plan));
+        format!("it is paused; to continue: {retry}, then: {resume}")
     } else {
         format!("to continue: {}", session.command_on("task add \"...\" --plan", &plan))
     });

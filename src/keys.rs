@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::cli::Keys;
 use crate::consent::confirm;
 use crate::failure::{Code, Failure};
-use crate::queries::{self, find_plan, for_each};
+use crate::queries::{self, for_each};
 use crate::session::Session;
 use crate::terminal::say;
 use crate::text::{count, shell_word, visible};
@@ -144,7 +144,7 @@ struct Doomed {
 
 /// The key of a plan, of a text that a model was asked about, or a key by its own name.
 async fn doomed(store: &EventStore, keys: &keys::Keys, typed: &str) -> Result<Doomed, Failure> {
-    let no_plan = match find_plan(store, typed).await {
+    let no_plan = match queries::find(store, typed, false).await {
         Ok(plan) => {
             let tags = queries::tags_of(store, &plan).await?;
             let Some(key) = sealed::key_of(&tags).map(str::to_owned) else {

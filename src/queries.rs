@@ -3,6 +3,7 @@
 use crewlog_executors::history::History;
 use crewlog_executors::projecting::list_plans;
 use crewlog_mq::{Error, EventStore, Position, Query, Range, Recorded};
+use crewlog_planner::listing::ListedPlan;
 use crewlog_planner::state::PlannerState;
 use crewlog_planner::view::PlanView;
 use crewlog_planner::{event, nesting};
@@ -86,8 +87,14 @@ pub async fn tags_of(store: &EventStore, plan: &str) -> Result<Vec<String>, Fail
     Ok(first.events.into_iter().next().map(|recorded| recorded.tags).unwrap_or_default())
 }
 
-/// The plan with this id, or with the only id that begins so, or with the only one that has it as a part.
+/// The plan with this id, or with the only id that begins so, or with the only one that has it as a part; of several, the
+/// only open one.
 pub async fn find_plan(store: &EventStore, typed: &str) -> Result<String, Failure> {
+    find(store, typed, true).await
+}
+
+/// The same, which refuses to choose among several if the open one is not preferred.
+pub async fn find(store: &EventStore, typed: &str, prefers_open: bool) -> Result<String, Failure> {
     let exact = store.read(&Query::aggregate(event::STREAM, typed), Range::default(), 1).await?;
     if !exact.events.is_empty() {
         return Ok(typed.to_owned());
@@ -114,16 +121,30 @@ pub async fn find_plan(store: &EventStore, typed: &str) -> Result<String, Failur
                 failure.hint(format!("the newest are {}; {restored}", newest.join(", ")))
             })
         }
-        ref several => Err(ambiguous(&format!("several plans have {typed:?} in their ids"), several)),
+        ref several => {
+            let is_meant = |plan: &&ListedPlan| prefers_open && several.contains(&plan.id.as_str());
+            match list.open().filter(is_meant).collect::<Vec<_>>()[..] {
+                [plan] => Ok(plan.id.clone()),
+                _ => ambiguous(store, &format!("several plans have {typed:?} in their ids"), several).await,
+            }
+        }
     }
 }
 
-/// Refuses a choice among several plans, and names the newest.
-fn ambiguous(message: &str, plans: &[&str]) -> Failure {
-    let named = plans.iter().rev().take(HINTED_MAX).copied().collect::<Vec<_>>().join(", ");
+/// Refuses a choice among several plans, and names the newest with their states.
+async fn ambiguous(store: &EventStore, message: &str, plans: &[&str]) -> Result<String, Failure> {
+    let (mut named, head) = (Vec::new(), store.head().await?);
+    for plan in plans.iter().rev().take(HINTED_MAX) {
+        let state = load_readable(store, plan, head).await?.map(|view| {
+            let fork = if view.state().parent.is_some() { "fork, " } else { "" };
+            format!("{fork}{}", view.status().as_str().to_lowercase())
+        });
+        named.push(format!("{plan} ({})", state.as_deref().unwrap_or("unreadable")));
+    }
+    let named = named.join(", ");
     let more = plans.len().saturating_sub(HINTED_MAX);
     let more = if more > 0 { format!(" and {more} more, which `crewlog ls` lists") } else { String::new() };
-    Failure::new(Code::Nothing, format!("{message}: {named}{more}")).hint("write more of the id")
+    Err(Failure::new(Code::Nothing, format!("{message}: {named}{more}")).hint("write more of the id"))
 }
 
 /// The open plans that have something left to do, without sub-plans, the oldest first.
@@ -157,7 +178,7 @@ pub async fn plan_to_resume(store: &EventStore) -> Result<String, Failure> {
             Err(Failure::new(Code::Nothing, "no plan can be resumed: none is open")
                 .hint("`crewlog ls` lists all plans"))
         }
-        ref several => Err(ambiguous("several plans can be resumed", several)),
+        ref several => ambiguous(store, "several plans can be resumed", several).await,
     }
 }
 

@@ -48,6 +48,20 @@ pub enum Change {
     SystemPrompt(String),
 }
 
+impl Change {
+    /// True if it only changes when tasks start, retry and stop, and neither prompts nor what else runs.
+    pub fn is_of_scheduling(&self) -> bool {
+        let other = |setting: &Setting| {
+            matches!(setting, Setting::TokenBudget(_) | Setting::Compensate(_) | Setting::Standing(_))
+        };
+        match self {
+            Self::Setting(setting) => !other(setting),
+            Self::Budget(..) => true,
+            Self::Profile(_) | Self::SystemPrompt(_) => false,
+        }
+    }
+}
+
 /// Reads a setting: `parallelism=2`.
 pub fn change(typed: &str) -> Result<Change, String> {
     let (key, value) = pair(typed)?;
@@ -129,13 +143,17 @@ fn set_limit(budget: &mut Budget, measure: Measure, limit: Option<u64>) {
 pub fn of_file(path: &Path, text: &str) -> Result<Vec<Change>, Failure> {
     let refused = |message| Failure::new(Code::Parse, format!("{}:{message}", path.display()));
     let front = text[..parse::front_matter(text)].lines().zip(1..);
-    let written = front.filter_map(|(line, number)| Some((line.strip_prefix(FRONT_MATTER)?, number)));
-    let read = written.flat_map(|(line, number)| {
-        words(line)
-            .into_iter()
-            .map(move |word| change(&word).map_err(|error| refused(format!("{number}: {word}: {error}"))))
-    });
-    read.collect()
+    let mut changes = Vec::new();
+    for (line, number) in front {
+        let Some(written) = line.trim_start().strip_prefix(FRONT_MATTER) else { continue };
+        if line.starts_with(char::is_whitespace) || written.trim().is_empty() {
+            return Err(refused(format!("{number}: write one line without indentation: crewlog: KEY=VALUE KEY=VALUE")));
+        }
+        for word in words(written).ok_or_else(|| refused(format!("{number}: a quote is not closed")))? {
+            changes.push(change(&word).map_err(|error| refused(format!("{number}: {word}: {error}")))?);
+        }
+    }
+    Ok(changes)
 }
 
 /// The settings of a key of the table `[plan]` in `crewlog.toml`; a table below it has keys of its own.

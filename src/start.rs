@@ -27,7 +27,7 @@ use crate::place::slug;
 use crate::run_session::{self, RunSession};
 use crate::runtime::{self, Signals};
 use crate::session::Session;
-use crate::settings::{self, apply};
+use crate::settings::{self, Change, apply};
 use crate::terminal::say;
 use crate::text::{count, one_line};
 use crate::{queries, show, sync};
@@ -35,6 +35,9 @@ use crate::{queries, show, sync};
 pub async fn run(session: &Session, run: Run) -> Result<Code, Failure> {
     let roster = runtime::roster(session, run.run_args.task_timeout, &[])?;
     let (path, file) = (run.file.as_path(), run.reading.plan_file(&run.file));
+    if !session.reads_files() && !run.set.iter().all(Change::is_of_scheduling) {
+        return Err(Failure::user("set takes no prompt.*, compensate and standing here: write them in the text"));
+    }
     let text = session.read_text(path)?;
     let parsed = parse::read(&text, file.options(run.reading.parallel));
     let in_file = settings::of_file(path, &text)?;
@@ -52,7 +55,6 @@ pub async fn run(session: &Session, run: Run) -> Result<Code, Failure> {
         show::print_warnings(session, &parsed.warnings, path);
     }
     refuse_losses(session, &parsed, &text, run.reading.format.is_some())?;
-    consent(session, &parsed, &roster)?;
     let mut config = PlannerConfig { file, ..session.config_of_new(None)? };
     if session.config()?.model.as_ref().is_some_and(|model| model.summaries) {
         config.summaries = Summaries::Model;
@@ -60,6 +62,7 @@ pub async fn run(session: &Session, run: Run) -> Result<Code, Failure> {
     apply(&in_file, &mut config);
     config.parallelism = run.run_args.jobs.unwrap_or(config.parallelism);
     apply(&run.set, &mut config);
+    consent(session, &parsed, &roster, &config.system_prompt)?;
     let (parallel, attachments) = (run.reading.parallel, Vec::new());
     let begin = if origin.is_text() {
         Command::Initialize { user_input: text, attachments, config, parallel }
@@ -193,8 +196,8 @@ pub async fn propose(session: &Session, propose: Propose) -> Result<Code, Failur
     let (title, tasks, context) = (proposal.title.clone(), proposal.tasks.clone(), proposal.context.clone());
     let shown = ParsedPlan { title, tasks, context, ..ParsedPlan::default() };
     // Also where it is only taken up: `work` would run it without another word.
-    consent(session, &shown, &roster)?;
     let config = session.config_of_new(propose.run_args.jobs)?;
+    consent(session, &shown, &roster, &config.system_prompt)?;
     let begin = Command::Propose { proposal: Box::new(proposal), attachments: Vec::new(), config };
     let id = new_plan_id(session, Some(&shown), &propose.file);
     let run_args = propose.run.then_some(&propose.run_args);

@@ -198,7 +198,7 @@ impl<'a> Kept<'a> {
         };
         let tasks = changes.defined.iter().filter(runs).cloned().collect::<Vec<_>>();
         if asks {
-            consent(self.session, &ParsedPlan { tasks, ..ParsedPlan::default() }, &self.roster)?;
+            consent(self.session, &ParsedPlan { tasks, ..ParsedPlan::default() }, &self.roster, "")?;
         } else if !tasks.is_empty() && !self.session.yes {
             let sync = self.session.command_on("plan sync", &self.plan);
             self.warn(line, &format!("the file has new commands; to take that over: {sync}"));

@@ -49,8 +49,8 @@ pub fn in_one_line(command: &str) -> String {
     command.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ")
 }
 
-/// The words of a line, as a shell splits it: quotes and backslashes keep spaces.
-pub fn words(line: &str) -> Vec<String> {
+/// The words of a line, as a shell splits it: quotes and backslashes keep spaces. None if a quote is not closed.
+pub fn words(line: &str) -> Option<Vec<String>> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     let mut chars = line.chars();
     while let Some(c) = chars.next() {
@@ -66,7 +66,7 @@ pub fn words(line: &str) -> Vec<String> {
         }
     }
     words.extend(word);
-    words
+    quote.is_none().then_some(words)
 }
 
 pub fn count(n: usize, thing: &str) -> String {

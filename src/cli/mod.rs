@@ -251,10 +251,13 @@ pub enum Command {
     #[command(hide = true)]
     Completions {
         /// The shell
-        #[arg(value_parser = ["bash", "zsh", "fish"])]
+        #[arg(value_parser = SHELLS)]
         shell: String,
     },
 }
+
+/// The shells that complete.
+pub const SHELLS: [&str; 3] = ["bash", "zsh", "fish"];
 
 #[derive(Debug, Subcommand)]
 pub enum Serve {

@@ -310,17 +310,17 @@ views_of_plan! {
 
 printed! {
     /// The checkpoints of a plan.
-    checkpoints "/api/plans/{plan}/checkpoints", ("plan") Nothing, |_query, plan| words(&["checkpoints", "--", &plan]);
+    checkpoints "/api/plans/{plan}/checkpoints", ("plan") Nothing, |_query, plan| words(&["plan", "checkpoint", "--", &plan]);
     /// The prompt that the agent of a task gets.
     prompt "/api/plans/{plan}/prompt", ("plan") Prompted, |query, plan| {
         let attempt = query.attempt.map(|attempt| format!("--attempt={attempt}"));
-        let options = attempt.as_deref().into_iter().chain(["--", &plan, &query.task]);
-        ["show", "--prompt"].into_iter().chain(options).map(str::to_owned).collect()
+        let options = attempt.into_iter().chain(["--".to_owned(), format!("{plan}/{}", query.task)]);
+        ["show", "--prompt"].map(str::to_owned).into_iter().chain(options).collect()
     };
     /// The differences between two plans, or between two positions of one.
     diff "/api/diff", () Pair, |query| words(&["diff", "--", &query.before, &query.after]);
     /// The point where two plans of one history diverge, and the outcome of each.
-    compare "/api/compare", () Pair, |query| words(&["compare", "--", &query.before, &query.after]);
+    compare "/api/compare", () Pair, |query| words(&["diff", "--outcomes", "--", &query.before, &query.after]);
 }
 
 fn words(words: &[&str]) -> Vec<String> {

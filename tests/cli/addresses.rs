@@ -19,6 +19,21 @@ fn any_unambiguous_part_of_an_id_names_a_plan() {
 }
 
 #[test]
+fn a_short_name_means_the_only_open_plan_of_several() {
+    let scene = Scene::new();
+    let (ended, _) = scene.plan("# Release\n- Which colour is it?\n");
+    scene.run(&["cancel", &ended]).expect(0);
+    let (open, _) = scene.plan("# Release\n- Which colour is it?\n");
+    assert_eq!(scene.run(&["show", "release", "-o", "json"]).expect(0).json()["plan"], open.as_str());
+    let fork = scene.run(&["fork", &open]).expect(0).stdout;
+    let states =
+        [format!("{open} (waiting)"), format!("{ended} (cancelled)"), format!("{} (fork, paused)", fork.trim())];
+    scene.run(&["answer", "release", "red"]).expect(4).says(&states.each_ref().map(String::as_str));
+    scene.run(&["cancel", fork.trim()]).expect(0);
+    scene.run(&["answer", "release", "red"]).expect(0);
+}
+
+#[test]
 fn a_mistyped_address_is_refused_with_what_there_is() {
     let scene = Scene::new();
     let (plan, _) = scene.plan("- A: Which colour is it?\n- B: Which size? (after A)\n");

@@ -15,11 +15,13 @@ fn agent(scene: &Scene, name: &str, lines: &str) {
 fn an_agent_runs_a_task_without_a_command_and_its_prompt_can_be_previewed() {
     let scene = Scene::new();
     agent(&scene, "painter", "echo \"$told\" > told; echo painted > door; echo 'It is red now.'");
-    scene.write("plan.md", "1. Run `echo brush`\n2. Paint the door\n");
+    let front = "---\ncrewlog: prompt.system='You are a painter.'\n---\n";
+    scene.write("plan.md", format!("{front}1. Run `echo brush`\n2. Paint the door\n"));
     let ran = scene.run(&["run", "plan.md"]).expect(1);
     ran.says(&[
         "2 tasks, 1 with a command, 1 for agents",
         "2  Paint the door (sh painter.sh)",
+        "prompt.system  You are a painter.",
         "read them, then say --yes",
     ]);
     assert_eq!((scene.read("door"), scene.run(&["ls"]).status.code()), (String::new(), Some(1)), "nothing has begun");
@@ -28,7 +30,7 @@ fn an_agent_runs_a_task_without_a_command_and_its_prompt_can_be_previewed() {
     assert_eq!(shown["tasks"][1]["result"], "It is red now.");
     assert!(shown["tasks"][1]["executor"].as_str().is_some_and(|executor| executor.starts_with("painter@")));
     assert_eq!(scene.read("door"), "painted\n");
-    assert!(scene.read("told").starts_with("# Your task\n\nPaint the door\n"));
+    assert!(scene.read("told").starts_with("You are a painter.\n\n# Your task\n\nPaint the door\n"));
 }
 
 #[test]

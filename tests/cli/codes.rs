@@ -114,6 +114,7 @@ fn a_reference_without_a_match_exits_with_4() {
     scene.run(&["show", &other, "--at", "1"]).expect(4).says(&["did not exist yet at position 1"]);
     let common = &plan[..3];
     assert!(other.starts_with(common), "both are named after the file");
+    scene.run(&["cancel", &plan]).expect(0);
     scene.run(&["show", common]).expect(4).says(&["in their ids: ", "write more of the id"]);
 }
 

@@ -75,7 +75,8 @@ fn the_short_help_of_every_command_fits_on_40_lines() {
 fn completed(scene: &Scene, words: &[&str]) -> Vec<String> {
     let index = words.len().to_string();
     let mut command = scene.crewlog(&[&["--", "crewlog"], words].concat());
-    let ran = Running::start(command.env("COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", index)).finish().expect(0);
+    let ran =
+        Running::start(command.env("CREWLOG_COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", index)).finish().expect(0);
     assert_eq!(ran.stderr, "");
     ran.stdout.lines().map(str::to_owned).collect()
 }
@@ -100,7 +101,21 @@ fn a_shell_completes_plans_tasks_questions_and_keys() {
     );
     assert_eq!(completed(&scene, &["task", "edit", "ship/T001", "prio"]), ["priority="]);
     assert_eq!(completed(&scene, &["task", "wi"]), ["withdraw"]);
+    scene.write("plan.md", "- Paint it\n");
+    let files = completed(&scene, &["run", ""]);
+    assert!(files.contains(&"plan.md".to_owned()) && !files.iter().any(|file| file.starts_with('-')), "{files:?}");
+    assert_eq!(completed(&scene, &["run", "--det"]), ["--detach"]);
     assert_eq!(completed(&scene, &["show", "nothing/"]), [""; 0]);
+}
+
+#[test]
+fn a_variable_of_completion_alone_replaces_no_command() {
+    let scene = Scene::new();
+    let (plan, _) = scene.plan("- Paint it\n");
+    for (name, value) in [("COMPLETE", "1"), ("CREWLOG_COMPLETE", "1"), ("CREWLOG_COMPLETE", "bash")] {
+        let listed = Running::start(scene.crewlog(&["ls"]).env(name, value)).finish().expect(0);
+        assert!(listed.stdout.contains(&plan), "{name}={value}: {}", listed.stdout);
+    }
 }
 
 #[test]
@@ -124,7 +139,7 @@ fn the_script_of_each_shell_registers_the_program() {
         [("bash", "complete -o nospace"), ("zsh", "#compdef crewlog"), ("fish", "--command crewlog")]
     {
         let script = scene.run(&["completions", shell]).expect(0).stdout.replace('"', "");
-        assert!(script.contains(registers) && script.contains(&format!("COMPLETE={shell}")), "{script}");
+        assert!(script.contains(registers) && script.contains(&format!("CREWLOG_COMPLETE={shell}")), "{script}");
     }
     let bash = scene.run(&["completions", "bash"]).expect(0).stdout;
     scene.write("crewlog.bash", bash);

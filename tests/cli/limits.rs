@@ -146,6 +146,14 @@ fn settings_given_on_the_command_line_are_recorded_with_the_plan() {
     for words in [&["plan", "check", "plan.md"] as &[&str], &["run", "plan.md"]] {
         scene.run(words).expect(3).says(&["plan.md:2: retries=many: \"many\" is no whole number in range"]);
     }
+    for (front, says) in [
+        ("title: x\n  crewlog: retries=4", "plan.md:3: write one line without indentation"),
+        ("crewlog:\n  retries: 4", "plan.md:2: write one line"),
+        ("crewlog: prompt.system=\"Be brief", "plan.md:2: a quote is not closed"),
+    ] {
+        scene.write("plan.md", format!("---\n{front}\n---\n- Look into the sales\n"));
+        scene.run(&["plan", "check", "plan.md"]).expect(3).says(&[says]);
+    }
     scene.write("crewlog.toml", "[plan]\nbudget.tokens = true\n");
     scene.run(&["run", "plan.md"]).expect(1).says(&["crewlog.toml:2:1: budget.tokens: \"true\" is no whole number"]);
     scene.run(&["run", "plan.md", "--set", "prompt.profile=poetry"]).expect(2).says(&["poetry", "coding", "analysis"]);

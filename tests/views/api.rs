@@ -103,3 +103,45 @@ pub fn token(scene: &Scene, name: &str, scopes: &str) -> String {
     let made = scene.run(&["serve", "tokens", "add", name, "--scope", scopes, "-o", "json"]).expect(0).json();
     made["token"].as_str().expect("the server answers as it should").to_owned()
 }
+
+/// Every GET path of the OpenAPI document, with its required parameters.
+#[tokio::test]
+async fn each_documented_view_answers() {
+    let scene = Scene::with_repository();
+    scene.run(&["init"]);
+    let made = scene.run(&["task", "add", "Look at it", "--new", "-o", "json"]).expect(0).json();
+    let plan = made["plan"].as_str().expect("it says which plan");
+    let (task, fork) = (format!("{plan}/1"), scene.run(&["fork", plan]).expect(0).stdout);
+    let api = Api::start(&scene);
+    let document = api.view("/api/openapi.json").await;
+    let mut n_seen = 0;
+    for (path, item) in document["paths"].as_object().expect("it has paths") {
+        let Some(parameters) = item["get"].as_object().map(|get| get.get("parameters").cloned().unwrap_or_default())
+        else {
+            continue;
+        };
+        let is_stream = path.ends_with("/stream");
+        let value = |name: &str| match name {
+            "plan" | "before" => plan,
+            "after" => fork.trim(),
+            "position" => "1",
+            "task" if path.ends_with("/prompt") => "1",
+            "what" => &task,
+            _agent => "nobody",
+        };
+        let (mut path, mut query) = (path.clone(), String::new());
+        for parameter in parameters.as_array().into_iter().flatten().filter(|one| one["required"] == true) {
+            let name = parameter["name"].as_str().expect("it has a name");
+            match parameter["in"] == "path" {
+                true => path = path.replace(&format!("{{{name}}}"), value(name)),
+                false => query.push_str(&format!("&{name}={}", value(name))),
+            }
+        }
+        let response = api.get(&format!("{path}?{query}")).await;
+        let status = response.status();
+        let text = if is_stream { String::new() } else { response.text().await.expect("the server answers") };
+        assert!(status == 200 || text.contains("there is no agent"), "{path}?{query}: {status} {text}");
+        n_seen += 1;
+    }
+    assert!(n_seen > 20, "{n_seen}");
+}

@@ -115,7 +115,11 @@ async fn commands_run_only_with_consent_from_an_authorised_caller() {
     let (status, problem) = api.command("run", &text).await;
     assert_eq!((status, &problem["type"]), (403, &json!("consent")), "{problem}");
     assert!(problem["notes"].to_string().contains("make all"), "what would run is shown: {problem}");
-    let agreed = json!({ "text": "# Build\n1. Run `make all`\n", "yes": true });
+    let steered = json!({ "text": "# Build\n1. Run `make all`\n", "yes": true, "set": ["prompt.system=Obey."] });
+    let (status, problem) = api.command("run", &steered).await;
+    assert_eq!(status, 422, "{problem}");
+    assert!(problem["detail"].as_str().unwrap().contains("set takes no prompt.*"), "{problem}");
+    let agreed = json!({ "text": "# Build\n1. Run `make all`\n", "yes": true, "set": ["retries=1"] });
     let writer = token(&scene, "writer", "read,write");
     let by_writer = || api.bare(Method::POST, "/api/commands/run").bearer_auth(&writer);
     assert_eq!(answered(by_writer(), &agreed).await.0, 403);
