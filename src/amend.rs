@@ -9,7 +9,7 @@ use crewlog_executors::crew::standing_plan;
 use crewlog_mq::{EventStore, ExecuteError, Handler, Range};
 use crewlog_planner::event::{Amendment, Command, Edit, Event, PlannerConfig};
 use crewlog_planner::parse::{self, ParsedPlan, ReadOptions};
-use crewlog_planner::plan::{NodeKind, TaskId, TaskPlan};
+use crewlog_planner::plan::{NodeKind, TaskPlan};
 use crewlog_planner::planner::{CHECKPOINT_CHARS_MAX, PARALLELISM_MAX, Planner, PlannerError, is_checkpoint_name};
 use crewlog_planner::state::{PlannerState, Task};
 use serde_json::json;
@@ -21,7 +21,7 @@ use crate::failure::{Code, Failure};
 use crate::session::Session;
 use crate::settings::{self, Change};
 use crate::terminal::say;
-use crate::text::{shell_word, visible};
+use crate::text::{one_line, shell_word, visible};
 use crate::{queries, runtime, show};
 
 pub async fn edit(session: &Session, task: InPlan, changes: Vec<Edit>, reason: String) -> Result<Code, Failure> {
@@ -104,8 +104,12 @@ pub async fn add(session: &Session, add: AddTask) -> Result<Code, Failure> {
     let plan = plan_to_add_to(session, &store, &add).await?;
     let tags = queries::tags_of(&store, &plan).await?;
     let known = queries::load_view(&store, &plan, Range::default()).await?;
+    if let Some(name) = add.after.iter().chain(&add.before).next().filter(|_| tags.is_empty()) {
+        return Err(Failure::new(Code::Nothing, format!("{plan} has no tasks yet, and so no task {name:?}"))
+            .hint("to add to another plan, name it: --plan PLAN"));
+    }
     consent_to(session, &text, known.state())?;
-    if tags.is_empty() && add.after.is_empty() && add.before.is_empty() {
+    if tags.is_empty() {
         // Only the number of agents and workers limits what runs at once.
         let of_new = session.config_of_new(Some(PARALLELISM_MAX))?;
         let config = PlannerConfig { standing: true, ..of_new };
@@ -113,7 +117,7 @@ pub async fn add(session: &Session, add: AddTask) -> Result<Code, Failure> {
         let initialize = Command::Initialize { user_input, attachments, config, parallel: false };
         let mut target = Target::of(store.clone(), plan.clone(), session.tags_of_new(&plan)?).await?;
         match order(&mut target.planner, initialize).await {
-            Ok(executed) => return tell(session, &target, &executed.events),
+            Ok(executed) => return tell(session, &target, &executed.events, 0, ""),
             // Another has just made it.
             Err(ExecuteError::Refused(PlannerError::AlreadyPlanned)) => {}
             Err(error) => return Err(error.into()),
@@ -199,27 +203,39 @@ fn consent_to_edits(session: &Session, planner: &Planner, command: Command) -> R
 }
 
 async fn give(session: &Session, mut target: Target, command: Command) -> Result<Code, Failure> {
-    let had_ended = target.state().phase.is_ended();
+    let (had_ended, n_known) = (target.state().phase.is_ended(), target.state().tasks.len());
+    let moves = |amendment: &Amendment| matches!(amendment, Amendment::Reorder { .. });
+    let moved = matches!(&command, Command::Amend { amendments, .. } if amendments.iter().any(moves));
     let executed =
         order(&mut target.planner, command).await.map_err(|error| commands::refused(target.state(), error))?;
     commands::propagate(&target.store, &target.plan).await?;
     if had_ended && !executed.events.is_empty() && !target.state().phase.is_ended() {
         say(&visible(&format!("{} had ended, and is open again with this", &target.plan)));
     }
-    tell(session, &target, &executed.events)
+    tell(session, &target, &executed.events, n_known, if moved { "moved" } else { "changed" })
 }
 
-/// Prints the new and changed tasks and the state of the plan.
-fn tell(session: &Session, target: &Target, events: &[Event]) -> Result<Code, Failure> {
-    let mut tasks = Vec::<TaskId>::new();
+/// Prints the new and changed tasks and the state of the plan. New are those after the known ones.
+fn tell(session: &Session, target: &Target, events: &[Event], n_known: usize, verb: &str) -> Result<Code, Failure> {
+    let mut names = Vec::new();
     let mut said = Vec::new();
     for event in events {
         match event {
             Event::TasksPlanned { tasks: planned, .. } | Event::TasksAmended { tasks: planned, .. } => {
-                tasks.extend(planned.iter().map(|task| task.id));
+                for task in planned {
+                    let (name, is_known) =
+                        (task.name(), target.state().tasks.iter().take(n_known).any(|it| it.plan.id == task.id));
+                    let after = task.depends_on.iter().map(|on| target.name(on.task)).collect::<Vec<_>>();
+                    let after = if after.is_empty() { String::new() } else { format!(" (after {})", after.join(", ")) };
+                    said.push(match is_known {
+                        true => format!("{verb} {name}{}", if verb == "moved" { &after } else { "" }),
+                        false => format!("added {}/{name}: {}{after}", target.plan, one_line(&task.description, 100)),
+                    });
+                    names.push(name);
+                }
             }
             Event::TaskStatusUpdated { task_id, error: Some(reason), .. } => {
-                said.push(format!("task {} is skipped: {reason}", target.name(*task_id)));
+                said.push(format!("skipped {}: {reason}", target.name(*task_id)));
             }
             Event::SettingsChanged { config, .. } => {
                 let words = config.words().join(", ");
@@ -227,10 +243,6 @@ fn tell(session: &Session, target: &Target, events: &[Event]) -> Result<Code, Fa
             }
             _another_event => {}
         }
-    }
-    let names = tasks.iter().map(|task| target.name(*task)).collect::<Vec<_>>();
-    if !names.is_empty() {
-        said.insert(0, format!("{}: task {}", &target.plan, names.join(", ")));
     }
     let text = if said.is_empty() { "nothing to change".to_owned() } else { said.join("\n") };
     let settings = target.state().config.words();

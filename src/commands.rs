@@ -1,6 +1,8 @@
 //! Commands of a person to a plan, which take effect even when no worker runs: `answer`, `ask`, `withdraw`, `done`, `fail`,
 //! `cancel`, `pause`, `retry`; and making a plan.
 
+use std::time::Duration;
+
 use crewlog_executors::claiming::claim_of;
 use crewlog_executors::propagation::{self, Unreadable};
 use crewlog_executors::{human, planning, plans};
@@ -17,6 +19,7 @@ use serde_json::json;
 use crate::cli::{Address, Answer, Ask, Cancel, InPlan, Output, Pause, Retry};
 use crate::failure::{Code, Failure};
 use crate::queries::{self, no_task};
+use crate::runtime;
 use crate::session::Session;
 use crate::terminal::say;
 
@@ -113,8 +116,13 @@ impl Target {
     }
 
     pub fn suggest_resume(&self, session: &Session) {
-        let resume = session.command_on("resume", &self.plan);
-        session.suggest(&format!("to continue, unless it already runs: {resume}"));
+        let roster = runtime::roster(session, Duration::MAX, &[]).ok();
+        let is_run = |task: &Task| roster.as_ref().is_some_and(|roster| roster.takes(&task.plan));
+        let can_start = |task: &Task| task.status == TaskStatus::Running && is_run(task);
+        if self.state().phase.is_paused() || self.state().tasks.iter().any(can_start) {
+            let resume = session.command_on("resume", &self.plan);
+            session.suggest(&format!("to continue, unless it already runs: {resume}"));
+        }
     }
 }
 
@@ -249,8 +257,12 @@ pub async fn pause(session: &Session, pause: Pause) -> Result<Code, Failure> {
     let ((target, task), reason) = (find_part(session, &pause.target).await?, pause.reason);
     let (command, paused) = match task {
         Some(task) => {
-            let paused = format!("task {} is paused; if it runs, it continues until it ends", target.name(task));
-            (Command::PauseTask { task, reason }, paused)
+            let name = target.name(task);
+            session.suggest(&format!("to let it start: {}", session.command_in("resume", &target.plan, &name)));
+            (
+                Command::PauseTask { task, reason },
+                format!("task {name} is paused; if it runs, it continues until it ends"),
+            )
         }
         None => {
             (Command::Pause { reason }, format!("{} is paused; running tasks continue until they end", target.plan))
@@ -284,7 +296,7 @@ pub async fn retry(session: &Session, retry: Retry) -> Result<Code, Failure> {
         (task, false) => {
             let command = Command::Retry { task };
             target.check_parent(session, &command).await?;
-            return decide(session, target, command, "opened again").await;
+            return decide(session, target, command, "open again: ").await;
         }
     };
     let mut claim = claim_of(&target.store, &target.plan, task, target.tags.clone());
@@ -297,10 +309,32 @@ pub async fn retry(session: &Session, retry: Retry) -> Result<Code, Failure> {
 }
 
 pub async fn decide(session: &Session, mut target: Target, command: Command, said: &str) -> Result<Code, Failure> {
+    let cancels = match &command {
+        Command::Cancel { task, .. } => Some(*task),
+        Command::CancelAndUndo { .. } => Some(None),
+        _another => None,
+    };
     let executed = order(&mut target.planner, command).await.map_err(|error| refused(target.state(), error))?;
     propagate(&target.store, &target.plan).await?;
-    let said = if executed.events.is_empty() { "nothing to change" } else { said };
-    target.say(session, said).await
+    let mut said = said.to_owned();
+    for event in &executed.events {
+        if let Event::TasksReopened { task_ids } = event {
+            let names = task_ids.iter().map(|task| target.name(*task)).collect::<Vec<_>>();
+            said.push_str(&names.join(", "));
+        }
+    }
+    if executed.events.is_empty() {
+        said = match cancels.map(|task| task.and_then(|task| target.state().task(task))) {
+            Some(Some(task)) => format!("task {} is {}", task.plan.name(), task.status.as_str().to_lowercase()),
+            Some(None) => {
+                let view = queries::load_view(&target.store, &target.plan, Range::default()).await?;
+                format!("{} is {}", target.plan, view.status().as_str().to_lowercase())
+            }
+            None => String::new(),
+        };
+        said = if said.is_empty() { "nothing to change".into() } else { said + " already: nothing to cancel" };
+    }
+    target.say(session, &said).await
 }
 
 pub async fn ask(session: &Session, ask: Ask) -> Result<Code, Failure> {

@@ -60,7 +60,7 @@ fn completed(arg: Arg) -> Arg {
     let of_log = |names| ArgValueCompleter::new(move |typed: &OsStr| of_log(names, typed).unwrap_or_default());
     let of_keys = |keys| ArgValueCompleter::new(move |typed: &OsStr| of_keys(keys, typed));
     match name.unwrap_or_else(|| arg.get_id().as_str().to_uppercase()).as_str() {
-        "PLAN" | "PLAN@POSITION" => arg.add(of_log(None)),
+        "PLAN" | "BEFORE" | "AFTER" => arg.add(of_log(None)),
         "PLAN/TASK" | "PLAN[/TASK]" => arg.add(of_log(Some(tasks))),
         "PLAN/QUESTION" => arg.add(of_log(Some(questions))),
         "KEY=VALUE" if arg.get_id() == "changes" => arg.add(of_keys(FIELDS)),

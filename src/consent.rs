@@ -56,7 +56,7 @@ pub fn consent(session: &Session, parsed: &ParsedPlan, roster: &Roster, system_p
             session.say(&format!("  {name:>width$}  {run}"));
         }
     }
-    confirm(session, "Run them?", "nothing was done")
+    confirm(session, "Run them?", "nothing was run")
 }
 
 /// Asks a person, unless --yes was given; `refusal` is the error text after a no.
@@ -66,7 +66,7 @@ pub fn confirm(session: &Session, question: &str, refusal: &str) -> Result<(), F
     }
     if !session.terminal.is_interactive {
         let (why, hint) = match session.reads_files() {
-            true => ("there is no terminal on which to ask", "read them, then say --yes"),
+            true => ("there is no terminal on which to ask", "to run them, repeat the command with --yes"),
             false => ("these commands would run", "read them, then send the field yes"),
         };
         let refused = Failure::user(format!("{refusal}: {why}")).hint(hint);
@@ -75,6 +75,6 @@ pub fn confirm(session: &Session, question: &str, refusal: &str) -> Result<(), F
     terminal::prompt(&format!("{question} [y/N] "));
     match terminal::read_line()?.as_deref() {
         Some("y" | "Y" | "yes" | "Yes") => Ok(()),
-        Some(_) | None => Err(Failure::user(refusal)),
+        Some(_) | None => Err(Failure { why: Why::Declined, ..Failure::user(refusal) }),
     }
 }

@@ -53,6 +53,8 @@ pub enum Why {
     #[default]
     Refused,
     Unconsented,
+    /// The person said no, which is no error.
+    Declined,
     /// The caller lacks the permission.
     Forbidden,
     /// The log failed; a retry may succeed.
@@ -76,7 +78,8 @@ impl Failure {
 
 impl Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "error: {}", crate::text::visible(&self.message))?;
+        let error = if self.why == Why::Declined { "" } else { "error: " };
+        write!(f, "{error}{}", crate::text::visible(&self.message))?;
         for hint in &self.hints {
             write!(f, "\n  hint: {}", crate::text::visible(hint))?;
         }

@@ -93,7 +93,7 @@ pub async fn find_plan(store: &EventStore, typed: &str) -> Result<String, Failur
     find(store, typed, true).await
 }
 
-/// The same, which refuses to choose among several if the open one is not preferred.
+/// Finds a plan by its id or a part of it. Among several matches it chooses the only open one, or none.
 pub async fn find(store: &EventStore, typed: &str, prefers_open: bool) -> Result<String, Failure> {
     let exact = store.read(&Query::aggregate(event::STREAM, typed), Range::default(), 1).await?;
     if !exact.events.is_empty() {

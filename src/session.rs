@@ -20,6 +20,16 @@ use crate::settings::apply;
 use crate::terminal::{Terminal, say};
 use crate::text::{shell_word, visible};
 
+/// Messages for empty lists on a terminal.
+const EMPTY: [(&str, &str); 6] = [
+    ("items", "nothing waits for you"),
+    ("messages", "there are no new messages; --all lists all"),
+    ("agents", "no agents are here; --all lists those that left"),
+    ("leases", "no agent has a lease"),
+    ("conflicts", "there are no conflicts"),
+    ("plans", "there is no plan yet: `crewlog run FILE` makes one"),
+];
+
 /// The variable by which a launcher names the agent to its program, tools and hooks.
 pub const AGENT_ID: &str = "AGENT_ID";
 
@@ -195,6 +205,11 @@ impl Session {
             Output::Jsonl => items.iter().try_for_each(|item| print_line(&mut *to, &json(item))),
             Output::Text => items.iter().try_for_each(|item| text(&mut *to, item)),
         })?;
+        if let Some((_, said)) =
+            EMPTY.iter().find(|(list, _)| *list == key && items.is_empty() && self.terminal.is_interactive)
+        {
+            self.suggest(said);
+        }
         Ok(Code::Done)
     }
 

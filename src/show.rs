@@ -98,7 +98,11 @@ async fn show_part(
     let shown = views(session).await?.as_of(Some(at)).await?.plan(plan).await?;
     let Some(task) = view.state().task_named(part) else {
         let question = shown.questions.iter().find(|question| question.id == part);
-        let question = json!(question.ok_or_else(|| no_task(session, plan, view.state(), part))?);
+        let is_question = part.strip_prefix('q').is_some_and(|n| n.parse::<u32>().is_ok());
+        let question = json!(question.ok_or_else(|| match is_question {
+            true => Failure::new(Code::Nothing, format!("{plan} has no question {part}")),
+            false => no_task(session, plan, view.state(), part),
+        })?);
         let json = json!({ "plan": plan, "at": at, "question": question });
         return session.print(&json, |to| facts::print(to, &question, &["id"], &[]));
     };

@@ -29,7 +29,7 @@ use crate::runtime::{self, Signals};
 use crate::session::Session;
 use crate::settings::{self, Change, apply};
 use crate::terminal::say;
-use crate::text::{count, one_line};
+use crate::text::one_line;
 use crate::{queries, show, sync};
 
 pub async fn run(session: &Session, run: Run) -> Result<Code, Failure> {
@@ -154,8 +154,11 @@ fn refuse_losses(session: &Session, parsed: &ParsedPlan, text: &str, is_named: b
     let lines = parsed.lost.iter().take(SHOWN_MAX).map(line_of).collect::<Vec<_>>().join(", ");
     let more = parsed.lost.len().saturating_sub(SHOWN_MAX);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    let n_lost = count(parsed.lost.len(), "numbered item or fence");
-    let said = format!("the file has boxes, so only boxes are steps: {n_lost} (line {lines}{more}) will not run");
+    let n_lost = parsed.lost.len();
+    let (what, line) = if n_lost == 1 { ("item or fence", "line") } else { ("items or fences", "lines") };
+    let said = format!(
+        "the file has boxes, so only boxes are steps: {n_lost} numbered {what} ({line} {lines}{more}) will not run"
+    );
     if session.terminal.is_interactive {
         say(&said);
         return Ok(());

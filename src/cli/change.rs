@@ -41,7 +41,7 @@ pub struct Pause {
     #[arg(value_name = "PLAN[/TASK]", value_parser = address)]
     pub target: Address,
     /// Why
-    #[arg(long, default_value = "paused by a person")]
+    #[arg(long, default_value = "by a person")]
     pub reason: String,
 }
 

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use crate::sealing::KeyPlace;
-use typed::plan_at;
+use typed::{address_to_listen_on, plan_at};
 
 pub use clap::ColorChoice as Color;
 
@@ -48,12 +48,19 @@ pub struct Cli {
 pub fn command() -> clap::Command {
     help::with_help(Cli::command()).mut_args(|arg| {
         let value = arg.get_env().and_then(std::env::var_os);
+        let arg = arg.hide_env_values(true);
         if value.is_some_and(|value| value.is_empty()) { arg.env(None::<&str>) } else { arg }
     })
 }
 
 pub fn typed_here() -> Result<Cli, clap::Error> {
-    Cli::from_arg_matches(&command().try_get_matches()?)
+    let mut words = std::env::args_os().collect::<Vec<_>>();
+    // `crewlog help run`
+    if words.get(1).is_some_and(|word| word == "help") {
+        words.remove(1);
+        words.push("--help".into());
+    }
+    Cli::from_arg_matches(&command().try_get_matches_from(words)?)
 }
 
 #[derive(Debug, Clone, Args)]
@@ -133,7 +140,7 @@ pub enum Command {
     Pause(Pause),
     /// Cancel a plan or a task
     Cancel(Cancel),
-    /// Run failed tasks again
+    /// Open failed tasks again
     Retry(Retry),
     /// Check, change and sync plans
     #[command(subcommand)]
@@ -157,7 +164,7 @@ pub enum Command {
     #[command(args_conflicts_with_subcommands = true)]
     Serve {
         /// Address to listen on
-        #[arg(long, default_value = "127.0.0.1:7777", value_name = "ADDR")]
+        #[arg(long, default_value = "127.0.0.1:7777", value_name = "ADDR", value_parser = address_to_listen_on)]
         listen: std::net::SocketAddr,
         #[command(subcommand)]
         command: Option<Serve>,
@@ -170,11 +177,11 @@ pub enum Command {
     Replay(Replay),
     /// Compare two plans, or two points of one
     Diff {
-        /// The plan before, at a position or checkpoint [default: now]
-        #[arg(value_name = "PLAN@POSITION", value_parser = plan_at)]
+        /// The plan before: PLAN, or PLAN@POSITION, or PLAN@CHECKPOINT
+        #[arg(value_name = "BEFORE", value_parser = plan_at)]
         before: PlanAt,
-        /// The plan after
-        #[arg(value_name = "PLAN@POSITION", value_parser = plan_at)]
+        /// The plan after, in the same form
+        #[arg(value_name = "AFTER", value_parser = plan_at)]
         after: PlanAt,
         /// Show where two plans with a common history diverge, and the outcome of each
         #[arg(long)]
@@ -219,7 +226,7 @@ pub enum Command {
     /// It has a temporary log of its own: no agents, keys or network are needed.
     Demo {
         /// Address to listen on [default: a free port]
-        #[arg(long, default_value = "127.0.0.1:0", hide_default_value = true, value_name = "ADDR")]
+        #[arg(long, default_value = "127.0.0.1:0", hide_default_value = true, value_name = "ADDR", value_parser = address_to_listen_on)]
         listen: std::net::SocketAddr,
         /// Do not open the browser
         #[arg(long)]

@@ -1,5 +1,6 @@
 //! Parsers of typed values: durations, moments, positions, queries, names from tables.
 
+use std::net::SocketAddr;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -150,6 +151,12 @@ pub(super) fn aggregate(typed: &str) -> Result<AggregateName, String> {
         }
         Some(_) | None => Err("it names no aggregate: write STREAM/ID".into()),
     }
+}
+
+/// An address with its port.
+pub(super) fn address_to_listen_on(typed: &str) -> Result<SocketAddr, String> {
+    let port = typed.parse::<u16>().map_or_else(|_| "7777".to_owned(), |port| port.to_string());
+    typed.parse().map_err(|_| format!("write 127.0.0.1:{port}"))
 }
 
 /// A duration, as in a plan.

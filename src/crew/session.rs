@@ -36,7 +36,9 @@ impl From<Refusal> for Failure {
     fn from(refusal: Refusal) -> Self {
         match refusal {
             Refusal::Store(error) => error.into(),
-            Refusal::NoTask(_) | Refusal::NoRecipient(_) => Self::new(Code::Nothing, refusal.to_string()),
+            Refusal::NoRecipient(name) => Self::new(Code::Nothing, format!("there is no agent or role {name:?}"))
+                .hint("`crewlog agents` lists the agents"),
+            Refusal::NoTask(_) => Self::new(Code::Nothing, refusal.to_string()),
             Refusal::Busy | Refusal::Crew(_) | Refusal::Task(_) | Refusal::NotReady(_) => {
                 Self::new(Code::Conflict, refusal.to_string())
             }

@@ -55,7 +55,7 @@ impl From<Failure> for Problem {
             (Why::Unconsented | Why::Forbidden, _) => StatusCode::FORBIDDEN,
             (Why::Refused, Code::Nothing) => StatusCode::NOT_FOUND,
             (Why::Refused, Code::User | Code::Parse) => StatusCode::UNPROCESSABLE_ENTITY,
-            (Why::Refused, _of_the_state) => StatusCode::CONFLICT,
+            (Why::Refused | Why::Declined, _of_the_state) => StatusCode::CONFLICT,
         };
         let r#type = if failure.why == Why::Unconsented { "consent" } else { "about:blank" };
         Self { r#type, hints: failure.hints, ..Self::new(status, failure.message) }

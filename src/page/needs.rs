@@ -50,7 +50,15 @@ fn title(look: &Look<'_>, need: &NeedView) -> (&'static str, String) {
 }
 
 fn held_up(look: &Look<'_>, need: &NeedView) -> String {
-    some_of(&need.holds_up, 4, |task| look.name_of_task(task))
+    some_of(&need.holds_up, 4, |task| in_short(look, task))
+}
+
+/// A task without its plan, if that is the one shown.
+fn in_short(look: &Look<'_>, task: &str) -> String {
+    match task.split_once('/') {
+        Some((plan, name)) if look.asked.is("plan", plan) => cut(name, 60),
+        _ => cut(task, 80),
+    }
 }
 
 /// The forms that settle it.
@@ -74,7 +82,7 @@ async fn forms(look: &Look<'_>, need: &NeedView) -> Result<Vec<Form>, Failure> {
         }
         Kind::Paused => Some(to("resume", &need.id).button("Resume").primary()),
         Kind::Conflict => need.holds_up.first().map(|newcomer| {
-            let label = format!("Cancel {}", look.name_of_task(newcomer));
+            let label = format!("Cancel {}", in_short(look, newcomer));
             to("cancel", newcomer).required("reason", "why").button(&label)
         }),
         Kind::Overdue => {

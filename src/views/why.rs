@@ -2,21 +2,26 @@
 
 use crewlog_executors::crew::{TaskState, TaskSummary};
 use crewlog_mq::Error;
+use crewlog_planner::claim;
 use crewlog_planner::crew::target::Target;
 use crewlog_planner::plan::TaskId;
+use crewlog_planner::state::Question;
 use crewlog_planner::view::PlanStatus;
 use serde_json::{Value, json};
 
 use super::shown::name_of;
 use super::track::{Stage, Track};
 use super::{AgentView, AsOf, WhyView};
+use crate::queries::find_plan;
 use crate::text::{one_line, shell_word};
 
 /// The most edits of a file that are listed, newest first.
 const EDITS_MAX: usize = 5;
+const TITLE_CHARS_MAX: usize = 200;
 
 impl AsOf {
-    /// The facts about an agent or a task; `None` if there is neither. `command` makes a command line from words.
+    /// The facts about an agent, a plan, or a task or question of one; `None` if there is none. `command` makes a command line
+    /// from words.
     pub async fn why(&self, what: &str, command: impl Fn(&str) -> String) -> Result<Option<Value>, Error> {
         let (agents, tasks) = (self.handled(&self.kept.agents).await?, self.tasks().await?);
         if let Some(agent) = agents.0.get(what) {
@@ -33,15 +38,34 @@ impl AsOf {
                 asked.map(|(number, open)| json!({ "id": format!("a{number}"), "text": open.ask.text })).collect();
             return Ok(Some(json));
         }
-        let Some(task) = tasks.iter().find(|task| task.id == what) else { return Ok(None) };
-        let TaskSummary { id, title, state, assignee, priority, files, depends_on, step, next_step } = task;
-        let parked = (*state == TaskState::Parked).then(|| id.rsplit_once('/')).flatten();
-        let settled_by =
-            parked.map(|(plan, name)| command(&format!("resume {}", shell_word(&format!("{plan}/{name}")))));
+        let (typed, part) = what.split_once('/').map_or((what, None), |(plan, part)| (plan, Some(part)));
+        let Ok(plan) = find_plan(self.store(), typed).await else { return Ok(None) };
+        let track = self.track(&plan).await?;
+        let (view, state, why) = (&track.view, track.view.state(), sentence(&track, self.now.0));
+        let Some(part) = part else {
+            let status = view.status().as_str();
+            return Ok(Some(json!({ "at": self.at, "plan": plan, "status": status, "why": why })));
+        };
+        let of_question = |question: &&Question| question.id.to_string() == part;
+        let asked = || state.questions.iter().find(of_question).and_then(|question| state.task(question.task));
+        let Some(task) = state.task_named(part).or_else(asked) else { return Ok(None) };
+        let (id, step) = (claim::aggregate_id(&plan, task.plan.id), &task.plan);
+        let within = |name: String| format!("{plan}/{name}");
+        let on_board = tasks.into_iter().find(|summary| summary.id == id);
+        let stage = on_board.as_ref().map_or_else(|| json!(track.stage(step.id)), |summary| json!(summary.state));
+        let waits = step.depends_on.iter().filter_map(|on| state.task(on.task)).filter(|on| !on.status.is_end());
+        let asks = state.open_questions().filter(|question| question.task == step.id);
+        let parked = view.times(step.id).claim.is_parked();
+        let settled_by = parked.then(|| command(&format!("resume {}", shell_word(&within(step.name())))));
+        let holder = view.holder(step.id).map(|holder| holder.executor.name.clone());
+        let (at_step, next_step) = on_board.map(|summary| (summary.step, summary.next_step)).unwrap_or_default();
         Ok(Some(json!({
-            "at": self.at, "task": id, "title": title, "state": state, "assignee": assignee, "priority": priority,
-            "files": files, "depends_on": depends_on, "step": step, "next_step": next_step, "settled_by": settled_by,
-            "leases": self.leases(|_, _, task| task == Some(id)).await?,
+            "at": self.at, "task": within(step.name()), "title": one_line(&step.description, TITLE_CHARS_MAX),
+            "state": stage, "is_paused": task.is_paused, "assignee": holder.or_else(|| step.assignee.clone()),
+            "priority": step.priority, "files": step.files, "depends_on": waits.map(|on| within(on.plan.name())).collect::<Vec<_>>(),
+            "questions": asks.map(|it| json!({ "id": within(it.id.to_string()), "text": it.question })).collect::<Vec<_>>(),
+            "step": at_step, "next_step": next_step, "settled_by": settled_by, "error": task.error,
+            "leases": self.leases(|_, _, task| task == Some(&id)).await?, "plan": why,
         })))
     }
 

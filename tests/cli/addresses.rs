@@ -43,6 +43,7 @@ fn a_mistyped_address_is_refused_with_what_there_is() {
         .run(&["answer", &format!("{plan}/q7"), "x"])
         .expect(4)
         .says(&["no question \"q7\"", &format!("open are {plan}/q1")]);
+    scene.run(&["show", &format!("{plan}/q7")]).expect(4).says(&["has no question q7"]);
     scene.run(&["task", "done", &plan]).expect(2).says(&["names no task or question", &format!("crewlog show {plan}")]);
     scene.run(&["task", "skip", "/A"]).expect(2).says(&["crewlog ls"]);
     scene.run(&["plan", "set", &format!("{plan}/A"), "retries=1"]).expect(4).says(&["takes a plan alone"]);

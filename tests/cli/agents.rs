@@ -22,7 +22,7 @@ fn an_agent_runs_a_task_without_a_command_and_its_prompt_can_be_previewed() {
         "2 tasks, 1 with a command, 1 for agents",
         "2  Paint the door (sh painter.sh)",
         "prompt.system  You are a painter.",
-        "read them, then say --yes",
+        "with --yes",
     ]);
     assert_eq!((scene.read("door"), scene.run(&["ls"]).status.code()), (String::new(), Some(1)), "nothing has begun");
     let ran = scene.run(&["run", "plan.md", "--yes"]).expect(0);

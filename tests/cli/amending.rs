@@ -21,12 +21,13 @@ fn an_amended_plan_runs_in_its_new_form() {
     let plan = waiting(&scene);
     let added =
         scene.run(&["task", "add", "- Run `echo d > d.txt`", "--plan", &plan, "--after", "B", "--yes"]).expect(0);
-    assert_eq!(added.stdout, format!("{plan}: task 4\n"));
+    assert_eq!(added.stdout, format!("added {plan}/4: Run `echo d > d.txt` (after B)\n"));
     let args = ["task", "edit", &format!("{plan}/B"), "command=echo other > b.txt", "priority=high"];
-    scene.run(&args).expect(1).says(&["echo other > b.txt", "nothing was done", "say --yes"]);
+    scene.run(&args).expect(1).says(&["echo other > b.txt", "nothing was run", "with --yes"]);
     scene.run(&[&args[..], &["--yes"]].concat()).expect(0);
     // Unchanged commands need no new consent.
-    scene.run(&["task", "edit", &format!("{plan}/B"), "note=soon", "note=and well"]).expect(0);
+    let edited = scene.run(&["task", "edit", &format!("{plan}/B"), "note=soon", "note=and well"]).expect(0);
+    assert_eq!((edited.stdout.as_str(), edited.stderr.as_str()), ("changed B\n", ""), "nothing can start");
     let skipped =
         scene.run(&["task", "skip", &format!("{plan}/C"), "--reason", "not needed", "-o", "json"]).expect(0).json();
     assert_eq!(skipped["tasks"], serde_json::json!([]));
@@ -60,7 +61,7 @@ fn an_impossible_amendment_is_refused_with_a_hint() {
     check(&["edit"], "B", &["priority=weird"], 2, "there is no priority \"weird\": p0, critical, urgent");
     check(&["skip"], "Z", &[], 4, "has no task \"Z\"");
     scene.run(&["task", "skip", &plan]).expect(2).says(&[&format!("write {plan}/NAME")]);
-    scene.run(&["task", "add", "Run `echo x`", "--plan", &plan]).expect(1).says(&["then say --yes"]);
+    scene.run(&["task", "add", "Run `echo x`", "--plan", &plan]).expect(1).says(&["with --yes"]);
     let (other, _) = scene.plan("- A: Paint the wall\n");
     check(&["skip"], "B", &[&format!("{other}/A")], 1, "these are tasks of several plans");
     scene.run(&["cancel", &plan]).expect(0);
@@ -112,9 +113,15 @@ fn changed_settings_take_effect_and_are_shown() {
 #[test]
 fn tasks_added_without_a_plan_go_to_the_backlog_which_never_ends() {
     let scene = Scene::new();
-    assert_eq!(scene.run(&["task", "add", "Run `echo a > a.txt`", "--yes"]).expect(0).stdout, "backlog: task 1\n");
+    assert_eq!(
+        scene.run(&["task", "add", "Run `echo a > a.txt`", "--yes"]).expect(0).stdout,
+        "added backlog/1: Run `echo a > a.txt`\n"
+    );
     assert!(scene.run(&["resume", "backlog"]).expect(0).stderr.contains("all tasks are done"));
-    assert_eq!(scene.run(&["task", "add", "Run `echo b`", "--yes"]).expect(0).stdout, "backlog: task 2\n");
+    assert_eq!(
+        scene.run(&["task", "add", "Run `echo b`", "--yes"]).expect(0).stdout,
+        "added backlog/2: Run `echo b`\n"
+    );
     let args = ["task", "add", "Run `echo c > c.txt`", "--after", "2", "--plan", "backlog", "--yes", "-o", "json"];
     let added = scene.run(&args).expect(0).json();
     assert_eq!(
@@ -143,14 +150,36 @@ fn a_standing_plan_reports_failures_and_says_when_it_is_reopened() {
 }
 
 #[test]
+fn each_change_says_what_happened() {
+    let scene = Scene::new();
+    let text =
+        "- Paint it\n- A: Run `exit 1` (parallel)\n- B: Run `true` (after A)\n- Dry it (after 1)\n- Wax it (after 1)\n";
+    let (plan, _) = scene.plan(text);
+    let says = |words: &[&str], stdout: &str| {
+        let words = words.iter().map(|word| word.replace("PLAN", &plan)).collect::<Vec<_>>();
+        let ran = scene.run(&words.iter().map(String::as_str).collect::<Vec<_>>()).expect(0);
+        assert_eq!(ran.stdout, format!("{}\n", stdout.replace("PLAN", &plan)), "{words:?}");
+        ran
+    };
+    says(&["task", "move", "PLAN/5", "--after", "4"], "moved 5 (after 4)");
+    says(&["task", "skip", "PLAN/4", "--reason", "rain"], "skipped 4: rain");
+    says(&["cancel", "PLAN/4"], "task 4 is skipped already: nothing to cancel");
+    let opened = says(&["retry", "PLAN"], "open again: A, B");
+    opened.says(&[&format!("crewlog resume {plan}")]);
+    says(&["pause", "PLAN/B"], "task B is paused; if it runs, it continues until it ends")
+        .says(&[&format!("crewlog resume {plan}/B")]);
+    scene.run(&["task", "add", "Paint it", "--after", "1"]).expect(4).says(&["no task \"1\"", "--plan PLAN"]);
+}
+
+#[test]
 fn a_mistyped_plan_name_creates_no_standing_plan() {
     let scene = Scene::new();
     let add = |words: &[&str]| scene.run(&[&["task", "add", "- Paint the door"], words].concat());
     add(&["--plan", "chores"]).expect(4).says(&["no plan has \"chores\" in its id", "--plan chores --new"]);
-    assert_eq!(add(&["--plan", "chores", "--new"]).expect(0).stdout, "chores: task 1\n");
-    assert_eq!(add(&["--plan", "chores"]).expect(0).stdout, "chores: task 2\n");
+    assert_eq!(add(&["--plan", "chores", "--new"]).expect(0).stdout, "added chores/1: Paint the door\n");
+    assert_eq!(add(&["--plan", "chores"]).expect(0).stdout, "added chores/2: Paint the door\n");
     // A prefix of an id is enough, as everywhere.
-    assert_eq!(add(&["--plan", "cho"]).expect(0).stdout, "chores: task 3\n");
+    assert_eq!(add(&["--plan", "cho"]).expect(0).stdout, "added chores/3: Paint the door\n");
     add(&["--plan", "chroes"]).expect(4).says(&["the newest are chores", "--plan chroes --new"]);
     add(&["--plan", "chores", "--new"]).expect(9).says(&["there is a plan chores already"]);
     for name in ["../../etc", "a b/c", "17", "", "-x", ".x"] {

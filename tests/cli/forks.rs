@@ -308,7 +308,7 @@ fn a_fork_is_changed_by_the_commands_of_any_plan_before_it_runs() {
     scene.run(&["work", "--until-idle"]).expect(6).says(&["a fork begins paused"]);
     let second = format!("{fork}/2");
     let edit = ["task", "edit", &second, "command=echo right", "timeout=1m"];
-    scene.run(&edit).expect(1).says(&["1 task, 1 with a command", "echo right", "nothing was done"]);
+    scene.run(&edit).expect(1).says(&["1 task, 1 with a command", "echo right", "nothing was run"]);
     scene.run(&[&edit[..], &["--yes"]].concat()).expect(0);
     scene.run(&["task", "skip", &format!("{fork}/3")]).expect(0);
     scene.run(&["task", "add", "Run `echo checked`", "--plan", &fork, "--after", "2", "--yes"]).expect(0);

@@ -109,6 +109,17 @@ fn a_shell_completes_plans_tasks_questions_and_keys() {
 }
 
 #[test]
+fn help_of_a_command_and_hints_of_arguments() {
+    let scene = Scene::new();
+    let help = scene.run(&["help", "plan", "set"]).expect(0).stdout;
+    assert_eq!(help, scene.run(&["plan", "set", "--help"]).expect(0).stdout);
+    assert!(scene.run(&["diff", "-h"]).expect(0).stdout.contains("<BEFORE> <AFTER>"));
+    let global = scene.run(&["--help"]).expect(0).stdout;
+    assert!(global.contains("[env: CREWLOG_CONFIG]"), "{global}");
+    scene.run(&["serve", "--listen", "8888"]).expect(2).says(&["write 127.0.0.1:8888"]);
+}
+
+#[test]
 fn a_variable_of_completion_alone_replaces_no_command() {
     let scene = Scene::new();
     let (plan, _) = scene.plan("- Paint it\n");

@@ -163,7 +163,7 @@ fn standard_input_can_be_the_plan_but_nothing_else() {
     with_input(&["plan", "check", "-"], "Run `echo ok`").expect(0);
     with_input(&["run", "-", "--yes"], "Run `echo ok`").expect(0);
     with_input(&["run", "-", "--yes"], "").expect(3);
-    with_input(&["run", "-"], "Run `touch ran`").expect(1).says(&["say --yes"]);
+    with_input(&["run", "-"], "Run `touch ran`").expect(1).says(&["with --yes"]);
     assert!(!scene.path("ran").exists());
 }
 

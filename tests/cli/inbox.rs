@@ -124,13 +124,29 @@ async fn each_item_of_the_inbox_is_settled_by_its_command() {
 }
 
 #[test]
+fn a_question_names_what_it_holds_up_as_the_person_wrote_it() {
+    let scene = Scene::new();
+    let (plan, _) = scene.plan("- A: Which colour is it?\n- Paint the door (after A)\n- C: Run `true` (after 2)\n");
+    let expected = [format!("{plan}/2"), format!("{plan}/C")];
+    assert_eq!(items(&scene, &[])[0]["holds_up"], serde_json::json!(expected));
+    for (what, says) in [
+        ("/C", [format!("{plan}/C"), format!("{plan}/2"), "state: planned".to_owned()]),
+        ("/q1", [format!("{plan}/A"), "state: waiting".to_owned(), "q1".to_owned()]),
+        ("", [plan.clone(), "waits for your answer to q1".to_owned()]),
+    ] {
+        let why = scene.run(&["why", &format!("{plan}{what}")]).expect(0).stdout;
+        assert!(says.iter().all(|says| why.contains(says)), "{what}: {why}");
+    }
+}
+
+#[test]
 fn a_failed_task_that_its_plan_asks_about_is_listed_with_the_answers() {
     let scene = Scene::new();
     scene.write("plan.md", "1. Run `exit 3`\n2. Run `true`\n");
     let ran = scene.run(&["run", "plan.md", "--yes", "--set", "on-failure=ask"]).expect(5);
     let (plan, found) = (ran.stdout.trim(), items(&scene, &[]));
     assert_eq!((found.len(), &found[0]["kind"], &found[0]["from"]), (1, &"failure".into(), &plan.into()));
-    assert_eq!(found[0]["holds_up"], serde_json::json!([format!("{plan}/1"), format!("{plan}/2")]));
+    assert_eq!(found[0]["holds_up"], serde_json::json!([format!("{plan}/2")]));
     let skip =
         found[0]["commands"].as_array().expect("a list").iter().find(|command| {
             command.as_str().is_some_and(|command| command == format!("crewlog answer {plan}/q1 skip"))
@@ -170,7 +186,7 @@ async fn an_agent_may_not_do_what_is_for_a_person() {
     scene.run(&["answer", "a1"]).expect(2);
     scene.run(&["answer", "a1", "maybe"]).expect(9).says(&["say yes or no"]);
     scene.run(&["answer", "a1", "--no"]).expect(0);
-    scene.run(&["answer", "a7", "--no"]).expect(9).says(&["nothing with the number 7"]);
+    scene.run(&["answer", "a7", "--no"]).expect(9).says(&["a7 does not exist"]);
     scene.run(&["leases", "--force", "1", "--reason", "it is in the way"]).expect(0);
     assert_eq!(scene.run(&["leases"]).expect(0).stdout, "");
 }
@@ -240,7 +256,7 @@ async fn names_and_positions_that_do_not_exist_are_refused() {
     let crew = crew(&scene).await;
     let ann = joined(&crew, "ann").await;
     lease(&crew, &ann, "gone.rs", None).await;
-    scene.run(&["why", "nobody"]).expect(4).says(&["no agent, task or file nobody", "crewlog agents"]);
+    scene.run(&["why", "nobody"]).expect(4).says(&["no agent, plan, task or file nobody", "crewlog agents"]);
     scene.run(&["why", "gone.rs"]).expect(0);
     scene.run(&["why", "*.md"]).expect(0);
     scene.run(&["inbox", "--agent", "nobody"]).expect(4).says(&["there is no agent nobody", "crewlog agents"]);

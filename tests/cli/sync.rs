@@ -443,7 +443,7 @@ fn new_commands_need_consent_first() {
     let kept = Kept::new("- [ ] A: Paint\n- [ ] B: Run `true`\n");
     kept.write("- [ ] A: Paint\n- [ ] B: Run `touch bad`\n");
     let n_events = kept.n_events();
-    kept.run(&["plan", "sync", &kept.plan]).expect(1).says(&["touch bad", "nothing was done"]);
+    kept.run(&["plan", "sync", &kept.plan]).expect(1).says(&["touch bad", "nothing was run"]);
     assert_eq!(kept.n_events(), n_events);
     // A different order runs nothing new.
     kept.write("- [ ] A: Paint\n- [ ] C: Dry\n- [ ] B: Run `true`\n");

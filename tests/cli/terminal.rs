@@ -12,10 +12,28 @@ fn commands_are_shown_and_confirmed_once() {
         running.stderr.until("Run them? [y/N]");
         assert!(!scene.path("ran").exists(), "nothing runs unasked");
         running.types(answer);
-        running.finish().expect(code);
+        let ran = running.finish().expect(code);
+        assert_eq!(ran.stderr.contains("\nnothing was run"), code == 1, "{}", ran.stderr);
         assert_eq!(scene.path("ran-too").exists(), code == 0, "{answer:?}");
     }
     assert_eq!(scene.events_of_type("TasksPlanned").len(), 1, "what is refused leaves no plan");
+}
+
+#[test]
+fn an_empty_list_says_so_on_a_terminal() {
+    let scene = Scene::with_repository();
+    scene.run(&["init", "--no-hosts"]).expect(0);
+    for (command, says) in [
+        ("inbox", "nothing waits for you"),
+        ("agents", "no agents are here"),
+        ("leases", "no agent has a lease"),
+        ("ls", "there is no plan yet"),
+    ] {
+        let mut running = Running::start_on_terminal(&mut scene.crewlog(&[command]));
+        running.stderr.until(says);
+        running.finish().expect(0);
+        assert_eq!(scene.run(&[command]).expect(0).stderr, "", "{command} without a terminal");
+    }
 }
 
 #[test]

@@ -132,7 +132,7 @@ fn an_answer_recorded_before_a_crash_or_check_is_used_without_network() {
     let mock = Mock::new(&json!([{ "json": door() }]));
     mock.configure("openai", "");
     // It ends between the answer and the plan: the commands are not confirmed.
-    run(&mock, &[]).expect(1).says(&["3 tasks, 3 with a command", "read them, then say --yes"]);
+    run(&mock, &[]).expect(1).says(&["3 tasks, 3 with a command", "with --yes"]);
     let scene = mock.stop();
     assert_eq!(scene.run(&["ls"]).expect(0).stdout, "", "nothing is planned");
     let ran = scene.run(&["run", "plan.md", "--yes"]).expect(0);

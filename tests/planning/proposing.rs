@@ -106,7 +106,7 @@ fn prose_in_an_agents_plan_never_runs_as_a_command() {
     for run in [&["--run"][..], &[]] {
         let propose = ["plan", "propose", "plan.json", "--agent", "tactical"];
         let refused = scene.run(&[&propose, run].concat()).expect(1);
-        refused.says(&["cargo test", "nothing was done", "say --yes"]);
+        refused.says(&["cargo test", "nothing was run", "with --yes"]);
     }
     assert!(!scene.path(".crewlog").exists());
 }

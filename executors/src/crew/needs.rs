@@ -6,7 +6,7 @@ use crewlog_mq::{Position, Recorded, Timestamp};
 use crewlog_planner::claim;
 use crewlog_planner::crew::agents::{Agents, Liveness};
 use crewlog_planner::crew::asks::{Asks, Open, Wanted};
-use crewlog_planner::crew::conflicts::{ConflictEvent, Conflicts};
+use crewlog_planner::crew::conflicts::{ConflictEvent, Conflicts, Holder};
 use crewlog_planner::crew::messages::{self, Messages};
 use crewlog_planner::event::{Event, Purpose};
 use crewlog_planner::plan::TaskId;
@@ -165,7 +165,8 @@ fn of_plan(open: &OpenPlan<'_>) -> Vec<Need> {
         let answer = |text: &str| format!("answer {} {text}", within(&id));
         let commands =
             if choices.is_empty() { vec![answer("\"...\"")] } else { choices.iter().map(|c| answer(c)).collect() };
-        let holds_up = held_up(plan, view, |task| task == question.task);
+        let mut holds_up = held_up(plan, view, |task| task == question.task);
+        holds_up.retain(|held| *held != format!("{plan}/{}", name(question.task)));
         let choices = choices.iter().map(|choice| (*choice).to_owned()).collect();
         items.push(Need {
             choices,
@@ -203,7 +204,8 @@ fn held_up(plan: &str, view: &PlanView, is_it: impl Fn(TaskId) -> bool) -> Vec<S
         let waits = open().filter(|task| task.plan.depends_on.iter().any(|on| held.contains(&on.task)));
         let more: Vec<_> = waits.map(|task| task.plan.id).filter(|task| !held.contains(task)).collect();
         if more.is_empty() {
-            return held.into_iter().take(HELD_UP_MAX).map(|task| claim::aggregate_id(plan, task)).collect();
+            let held = held.into_iter().take(HELD_UP_MAX).filter_map(|task| state.task(task));
+            return held.map(|task| format!("{plan}/{}", task.plan.name())).collect();
         }
         held.extend(more);
     }
@@ -213,7 +215,13 @@ fn conflicts(facts: &Facts<'_>) -> Vec<Need> {
     let mut items = Vec::new();
     for (_, open) in facts.conflicts.open().filter(|(name, _)| *name == facts.project) {
         let ConflictEvent::ConflictDetected { conflict, pattern, holders, .. } = &open.detected else { continue };
-        let tasks = holders.iter().map(|holder| claim::aggregate_id(&holder.plan, holder.task)).collect::<Vec<_>>();
+        let name = |holder: &Holder| {
+            let open = facts.plans.iter().find(|open| open.plan == holder.plan);
+            let task = open.and_then(|open| open.view.state().task(holder.task));
+            let name = task.map_or_else(|| holder.task.to_string(), |task| task.plan.name());
+            format!("{}/{name}", holder.plan)
+        };
+        let tasks = holders.iter().map(name).collect::<Vec<_>>();
         // The newcomer comes first.
         let cancel = tasks.first().map(|newcomer| format!("cancel {}", shell_word(newcomer)));
         let commands = ["leases --conflicts".to_owned()].into_iter().chain(cancel).collect();

@@ -148,7 +148,8 @@ impl Asks {
             }
             AskCommand::Answer { number, answer, now } => {
                 check_length("the answer", answer.text.len(), TEXT_BYTES_MAX)?;
-                let missing = || CrewError::Missing(format!("nothing with the number {number} waits for an answer"));
+                let why = if number <= self.n_asked { "is answered or withdrawn already" } else { "does not exist" };
+                let missing = || CrewError::Missing(format!("a{number} {why}"));
                 let open = self.open.get(&number).ok_or_else(missing)?;
                 if open.ask.wanted == Wanted::Permission && answer.is_granted.is_none() {
                     return Err(CrewError::Invalid(format!("{number} is a permission: say yes or no")));
