@@ -27,7 +27,7 @@ pub enum Crew {
     Send(Send),
     /// List what waits for you
     Inbox(Inbox),
-    /// Explain what is known about an agent, a plan, a task or a file
+    /// Explain an agent, a plan, a task or a file
     Why {
         /// The name of an agent, PLAN/TASK, or a path
         what: String,
