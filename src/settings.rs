@@ -49,7 +49,7 @@ pub enum Change {
 }
 
 impl Change {
-    /// True if it only changes when tasks start, retry and stop, and neither prompts nor what else runs.
+    /// True if it only changes when tasks start, retry and stop, not the prompts and not which commands run.
     pub fn is_of_scheduling(&self) -> bool {
         let other = |setting: &Setting| {
             matches!(setting, Setting::TokenBudget(_) | Setting::Compensate(_) | Setting::Standing(_))

@@ -130,9 +130,9 @@ fn a_question_names_what_it_holds_up_as_the_person_wrote_it() {
     let expected = [format!("{plan}/2"), format!("{plan}/C")];
     assert_eq!(items(&scene, &[])[0]["holds_up"], serde_json::json!(expected));
     for (what, says) in [
-        ("/C", [format!("{plan}/C"), format!("{plan}/2"), "state: planned".to_owned()]),
-        ("/q1", [format!("{plan}/A"), "state: waiting".to_owned(), "q1".to_owned()]),
-        ("", [plan.clone(), "waits for your answer to q1".to_owned()]),
+        ("/C", vec![format!("{plan}/C"), format!("{plan}/2"), "state: planned".to_owned()]),
+        ("/q1", vec![format!("{plan}/A"), "state: waiting".to_owned(), "q1".to_owned()]),
+        ("", vec![plan.clone(), "waits for your answer to q1".to_owned()]),
     ] {
         let why = scene.run(&["why", &format!("{plan}{what}")]).expect(0).stdout;
         assert!(says.iter().all(|says| why.contains(says)), "{what}: {why}");

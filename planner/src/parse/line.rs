@@ -113,10 +113,7 @@ impl Line<'_> {
                 let is_needed =
                     after_any(inside, &["after", "needs"]).is_some_and(|it| it.contains(|c: char| c.is_ascii_digit()));
                 let is_setting = after_any(inside, &["rerun:", "depends on", "blocked by"]).is_some();
-                if inside.strip_prefix("retries").is_some_and(|n| n.trim_matches([':', ' ']).parse::<u32>().is_ok()) {
-                    let help = format!("write ({})", inside.replacen("retries", "retry", 1));
-                    self.tree.warn(at, format!("({inside}) is not understood"), &help);
-                } else if is_needed || is_setting || after_any(inside, &SETTINGS).is_some() {
+                if is_needed || is_setting || after_any(inside, &SETTINGS).is_some() {
                     let help = "write it as the page of the format does, such as (retry 2) or (depends on T001)";
                     let message = "crewlog does not understand these brackets and leaves them as text";
                     self.tree.warn(at, message, help);
