@@ -51,14 +51,8 @@ pub enum Change {
 impl Change {
     /// True if it only changes when tasks start, retry and stop, not the prompts and not which commands run.
     pub fn is_of_scheduling(&self) -> bool {
-        let other = |setting: &Setting| {
-            matches!(setting, Setting::TokenBudget(_) | Setting::Compensate(_) | Setting::Standing(_))
-        };
-        match self {
-            Self::Setting(setting) => !other(setting),
-            Self::Budget(..) => true,
-            Self::Profile(_) | Self::SystemPrompt(_) => false,
-        }
+        let Self::Setting(setting) = self else { return matches!(self, Self::Budget(..)) };
+        !matches!(setting, Setting::TokenBudget(_) | Setting::Compensate(_) | Setting::Standing(_))
     }
 }
 

@@ -55,10 +55,8 @@ fn held_up(look: &Look<'_>, need: &NeedView) -> String {
 
 /// A task without its plan, if that is the one shown.
 fn in_short(look: &Look<'_>, task: &str) -> String {
-    match task.split_once('/') {
-        Some((plan, name)) if look.asked.is("plan", plan) => cut(name, 60),
-        _ => cut(task, 80),
-    }
+    let own = look.plan.as_ref().and_then(|plan| task.strip_prefix(&*plan.id)?.strip_prefix('/'));
+    cut(own.unwrap_or(task), 80)
 }
 
 /// The forms that settle it.

@@ -5,7 +5,6 @@ use crewlog_mq::Error;
 use crewlog_planner::claim;
 use crewlog_planner::crew::target::Target;
 use crewlog_planner::plan::TaskId;
-use crewlog_planner::state::Question;
 use crewlog_planner::view::PlanStatus;
 use serde_json::{Value, json};
 
@@ -46,8 +45,7 @@ impl AsOf {
             let status = view.status().as_str();
             return Ok(Some(json!({ "at": self.at, "plan": plan, "status": status, "why": why })));
         };
-        let of_question = |question: &&Question| question.id.to_string() == part;
-        let asked = || state.questions.iter().find(of_question).and_then(|question| state.task(question.task));
+        let asked = || state.task(state.questions.iter().find(|asked| asked.id.to_string() == part)?.task);
         let Some(task) = state.task_named(part).or_else(asked) else { return Ok(None) };
         let (id, step) = (claim::aggregate_id(&plan, task.plan.id), &task.plan);
         let within = |name: String| format!("{plan}/{name}");
@@ -58,13 +56,13 @@ impl AsOf {
         let parked = view.times(step.id).claim.is_parked();
         let settled_by = parked.then(|| command(&format!("resume {}", shell_word(&within(step.name())))));
         let holder = view.holder(step.id).map(|holder| holder.executor.name.clone());
-        let (at_step, next_step) = on_board.map(|summary| (summary.step, summary.next_step)).unwrap_or_default();
+        let progress = view.times(step.id).claim.progress.unwrap_or_default();
         Ok(Some(json!({
             "at": self.at, "task": within(step.name()), "title": one_line(&step.description, TITLE_CHARS_MAX),
             "state": stage, "is_paused": task.is_paused, "assignee": holder.or_else(|| step.assignee.clone()),
             "priority": step.priority, "files": step.files, "depends_on": waits.map(|on| within(on.plan.name())).collect::<Vec<_>>(),
             "questions": asks.map(|it| json!({ "id": within(it.id.to_string()), "text": it.question })).collect::<Vec<_>>(),
-            "step": at_step, "next_step": next_step, "settled_by": settled_by, "error": task.error,
+            "step": progress.step, "next_step": progress.next_step, "settled_by": settled_by, "error": task.error,
             "leases": self.leases(|_, _, task| task == Some(&id)).await?, "plan": why,
         })))
     }

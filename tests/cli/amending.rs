@@ -152,8 +152,7 @@ fn a_standing_plan_reports_failures_and_says_when_it_is_reopened() {
 #[test]
 fn each_change_says_what_happened() {
     let scene = Scene::new();
-    let text =
-        "- Paint it\n- A: Run `exit 1` (parallel)\n- B: Run `true` (after A)\n- Dry it (after 1)\n- Wax it (after 1)\n";
+    let text = "- Paint it (parallel)\n- A: Run `exit 1` (parallel)\n- B: Run `true` (after A)\n- Dry it (after 1)\n- Wax it (after 1)\n";
     let (plan, _) = scene.plan(text);
     let says = |words: &[&str], stdout: &str| {
         let words = words.iter().map(|word| word.replace("PLAN", &plan)).collect::<Vec<_>>();
@@ -162,7 +161,7 @@ fn each_change_says_what_happened() {
         ran
     };
     says(&["task", "move", "PLAN/5", "--after", "4"], "moved 5 (after 4)");
-    says(&["task", "skip", "PLAN/4", "--reason", "rain"], "skipped 4: rain");
+    says(&["task", "skip", "PLAN/4", "--reason", "rain"], "changed 5\nskipped 4: rain");
     says(&["cancel", "PLAN/4"], "task 4 is skipped already: nothing to cancel");
     let opened = says(&["retry", "PLAN"], "open again: A, B");
     opened.says(&[&format!("crewlog resume {plan}")]);

@@ -83,7 +83,11 @@ fn a_fork_beyond_the_log_or_with_ineffective_options_is_refused() {
     scene.run(&["fork", &plan, "--at", "before:"]).expect(2).says(&["write before:TASK"]);
     assert_eq!(scene.run(&["events", "-o", "jsonl"]).expect(0).stdout.lines().count(), head, "nothing was made");
     // With all tasks ended, resuming it would do nothing.
-    scene.run(&["fork", &plan]).expect(0).says(&["0 tasks to go", "crewlog retry"]);
+    scene.run(&["fork", &plan]).expect(0).says(&[
+        "0 tasks to go",
+        "it is paused; to continue: crewlog retry",
+        "then: crewlog resume",
+    ]);
     scene.run(&["fork", &plan, "--at", "before:2"]).expect(0).says(&["crewlog resume"]);
 }
 

@@ -215,11 +215,10 @@ fn conflicts(facts: &Facts<'_>) -> Vec<Need> {
     let mut items = Vec::new();
     for (_, open) in facts.conflicts.open().filter(|(name, _)| *name == facts.project) {
         let ConflictEvent::ConflictDetected { conflict, pattern, holders, .. } = &open.detected else { continue };
-        let name = |holder: &Holder| {
-            let open = facts.plans.iter().find(|open| open.plan == holder.plan);
-            let task = open.and_then(|open| open.view.state().task(holder.task));
-            let name = task.map_or_else(|| holder.task.to_string(), |task| task.plan.name());
-            format!("{}/{name}", holder.plan)
+        let name = |it: &Holder| {
+            let open = facts.plans.iter().find(|open| open.plan == it.plan);
+            let task = open.and_then(|open| open.view.state().task(it.task));
+            format!("{}/{}", it.plan, task.map_or_else(|| it.task.to_string(), |task| task.plan.name()))
         };
         let tasks = holders.iter().map(name).collect::<Vec<_>>();
         // The newcomer comes first.

@@ -15,18 +15,8 @@ use crate::text::length_ms;
 /// The most brackets in one line; further ones are text.
 const BRACKETS_MAX: usize = 50;
 /// The settings with a value; `retry: 2` may be written `retry 2`, the others need their colon.
-const SETTINGS: [&str; 10] = [
-    "retry",
-    "timeout",
-    "deadline",
-    "on failure",
-    "on-failure",
-    "undo:",
-    "default:",
-    "files:",
-    "priority:",
-    "assignee:",
-];
+const SETTINGS: [&str; 9] =
+    ["retry", "timeout", "deadline", "on failure", "undo:", "default:", "files:", "priority:", "assignee:"];
 
 struct Line<'a> {
     node: Node,
@@ -112,7 +102,7 @@ impl Line<'_> {
             } else {
                 let is_needed =
                     after_any(inside, &["after", "needs"]).is_some_and(|it| it.contains(|c: char| c.is_ascii_digit()));
-                let is_setting = after_any(inside, &["rerun:", "depends on", "blocked by"]).is_some();
+                let is_setting = after_any(inside, &["rerun:", "on-failure", "depends on", "blocked by"]).is_some();
                 if is_needed || is_setting || after_any(inside, &SETTINGS).is_some() {
                     let help = "write it as the page of the format does, such as (retry 2) or (depends on T001)";
                     let message = "crewlog does not understand these brackets and leaves them as text";
@@ -197,7 +187,8 @@ fn set_value(node: &mut Node, inside: &str) -> Option<()> {
         return Some(());
     }
     let (name, value) = SETTINGS.iter().find_map(|name| {
-        let rest = after(inside, name.trim_end_matches(':'))?.trim_start();
+        let rest =
+            after(inside, name.trim_end_matches(':')).or_else(|| after(inside, &name.replace(' ', "-")))?.trim_start();
         let value = rest.strip_prefix(':').or_else(|| (!name.ends_with(':')).then_some(rest))?.trim();
         (!value.is_empty()).then_some((*name, value))
     })?;
@@ -206,7 +197,7 @@ fn set_value(node: &mut Node, inside: &str) -> Option<()> {
         "retry" => task.retry = Some(value.parse().ok()?),
         "timeout" => task.timeout_ms = Some(length_ms(value)?),
         "deadline" => task.deadline_ms = Some(length_ms(value)?),
-        "on failure" | "on-failure" => task.on_failure = Some(value.parse().ok()?),
+        "on failure" => task.on_failure = Some(value.parse().ok()?),
         "undo:" if may_run(&text()) => task.compensate = Some(text()),
         "default:" => task.default_answer = Some(DefaultAnswer::read(value)?),
         "files:" => {
