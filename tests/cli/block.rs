@@ -50,9 +50,12 @@ fn running_tasks_are_shown_below_finished_lines_and_nothing_is_left() {
     scene.write("plan.md", plan_with_two_held());
     let mut run = start(&mut scene.crewlog(&["run", "plan.md", "--yes"]), SIZE);
     gates.iter_mut().for_each(|gate| gate.wait());
+    // The block may show a task before the line that announces it.
+    run.stderr.until_it(|output| n_with(&shown(output, SIZE), "START") == 3);
     let lines = above(&mut run, SIZE, &["echo 1 >> side", "echo 2 >> side", "1 of 3 done · 2 running"]);
     assert_eq!((n_with(&lines, "START"), n_with(&lines, "DONE")), (3, 1), "{lines:#?}");
     let_go(&scene, 1);
+    run.stderr.until_it(|output| n_with(&shown(output, SIZE), "DONE") == 2);
     let lines = above(&mut run, SIZE, &["echo 2 >> side", "2 of 3 done · 1 running"]);
     assert_eq!((n_with(&lines, "START"), n_with(&lines, "DONE")), (3, 2), "{lines:#?}");
     let_go(&scene, 2);
