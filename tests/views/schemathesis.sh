@@ -17,7 +17,7 @@ git init -q "$scene"
     cd "$scene"
     printf '# Work\n1. Run `true`\n2. Look at it\n' >plan.md
     "$binary" run --detach --yes -q plan.md >plan
-    "$binary" tokens add tester --scope read,write,execute,operator -o json | sed 's/.*"token":"\([^"]*\)".*/\1/' >token
+    "$binary" serve tokens add tester --scope read,write,execute,operator -o json | sed 's/.*"token":"\([^"]*\)".*/\1/' >token
 )
 (cd "$scene" && exec "$binary" -o jsonl serve --listen 127.0.0.1:0 >serve.json 2>serve.log) &
 server=$!
