@@ -1,6 +1,7 @@
 //! The planner's host: it follows what executors and people append, and feeds it to the pure planner.
 //!
-//! Any number of processes may host the planner of one plan, or of all plans. The ids of new events derive from their cause, so a report that is handled twice, by two hosts or after a crash, changes nothing.
+//! Any number of processes may host the planner of one plan, or of all plans. The ids of new events derive from their cause, so
+//! a report that is handled twice, by two hosts or after a crash, changes nothing.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;

@@ -201,9 +201,8 @@ impl Plans {
         (!is_running(&worked.view, *task, attempt)).then(error)
     }
 
-    /// The task to start next: of all plans the most urgent, then the one that was
-    /// dispatched first; within a plan in the plan's order. `is_wanted` says which dispatches could start here; `is_busy`
-    /// which tasks are being started: after a change of that [`Plans::changed`] has to be called.
+    /// The task to start next: the most urgent of all plans, then the first dispatched; within a plan in the plan's order. `is_wanted`
+    /// says which dispatches could start here, `is_busy` which are being started: call [`Plans::changed`] after a change of that.
     pub(crate) fn next(
         &self,
         is_wanted: impl Fn(&Dispatch) -> bool,

@@ -161,13 +161,12 @@ impl Worker {
         let key = dispatch.key();
         let Some(actor) = self.roster.actor(dispatch.kind, &dispatch.parameters) else { return (key, dispatch.seen) };
         let mut claim = claim_of(&self.store, &dispatch.plan, dispatch.task, dispatch.tags.clone());
-        // Links are looked at by the holder alone, and so is the prompt of an agent, which its start records.
+        // Only the holder checks links, and renders the prompt that the start of an agent records.
         let is_early = self.links.is_none() && !matches!(actor, Actor::Agent(..));
-        let checked = if is_early { attachments::checked(&dispatch.parameters, None).await } else { Ok(()) };
-        let starts = is_early && checked.is_ok();
+        let checked = if is_early { Some(attachments::checked(&dispatch.parameters, None).await) } else { None };
+        let starts = checked.as_ref().is_some_and(Result::is_ok);
         let claimed = claim_task(&self.store, &self.life, actor.name(), &mut claim, &dispatch, starts, &mut stop).await;
         if let Claimed::Won(epoch) = claimed {
-            let checked = checked.map_err(|question| Ending::Asked { question, default: None });
             self.carry_out_held(actor, &dispatch, &mut claim, epoch, checked, stop).await;
         }
         (key, claim.position())
@@ -179,7 +178,7 @@ impl Worker {
         dispatch: &Dispatch,
         claim: &mut Runner<TaskLease>,
         epoch: u64,
-        checked: Result<(), Ending>,
+        checked: Option<Result<(), String>>,
         stop: watch::Receiver<Option<Stop>>,
     ) {
         let unwanted = stop.borrow().clone();
@@ -187,8 +186,9 @@ impl Worker {
         let ready = match (unwanted, checked) {
             (Some(stop), _) => Err(stop.ending()),
             (None, _) if is_lost => Err(Ending::worker_lost()),
-            (None, Err(question)) => Err(question),
-            (None, Ok(())) => self.prepared(actor, dispatch).await,
+            (None, Some(Err(question))) => Err(Ending::Asked { question, default: None }),
+            (None, Some(Ok(()))) => Ok(None),
+            (None, None) => self.prepared(actor, dispatch).await,
         };
         let (ending, usage) = match ready {
             Err(ending) => (ending, Usage::default()),
