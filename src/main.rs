@@ -1,63 +1,39 @@
 //! The `crewlog` program: commands in, folds of the log out. It decides nothing itself.
 
-mod amend;
-mod archive;
-mod by_model;
-mod check;
 mod cli;
 mod commands;
-mod complete;
-mod config;
 mod consent;
-mod crew;
+mod context;
 mod demo;
-mod diff;
-mod events;
-mod failure;
-mod fork;
-mod groups;
 mod hook;
-mod http;
 mod init;
-mod json;
-#[cfg(feature = "sealing")]
-mod keys;
-mod matching;
-mod mcp;
-mod page;
-mod place;
-mod progress;
-mod queries;
-mod replay;
-mod run_session;
-mod runtime;
-mod sealing;
-mod secrets;
-mod session;
-mod settings;
-mod show;
-mod start;
-mod sync;
-mod terminal;
-mod text;
+mod plan_file;
+mod run;
+mod serve;
+mod target;
 mod top;
+mod ui;
 mod views;
-mod work;
 
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 
 use crate::cli::{Cli, Command, Db, Plan, Serve, Task};
-use crate::failure::{Code, Failure};
+#[cfg(feature = "sealing")]
+use crate::commands::keys;
+use crate::commands::{amend, archive, check, completions, diff, events, fork, groups, replay, show, start, work};
+use crate::context::Session;
 use crate::init::doctor;
-use crate::session::Session;
+use crate::plan_file::sync;
+use crate::serve::{http, mcp};
+use crate::ui::failure::{Code, Failure};
 
 /// How long what still runs may take when the program ends.
 const SHUTDOWN: std::time::Duration = std::time::Duration::from_millis(100);
 
 fn main() -> ExitCode {
-    if complete::has_completed() {
+    if completions::has_completed() {
         return ExitCode::SUCCESS;
     }
     let cli = match cli::typed_here() {
@@ -77,7 +53,7 @@ fn main() -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            terminal::say(&format!("error: the program cannot start: {error}"));
+            ui::terminal::say(&format!("error: the program cannot start: {error}"));
             return Code::User.into();
         }
     };
@@ -93,10 +69,10 @@ fn main() -> ExitCode {
     let filter = filter.add_directive("genai=off".parse().expect("it names a crate and a level"));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_ansi(terminal::Terminal::new(&cli.global).has_colour)
+        .with_ansi(ui::terminal::Terminal::new(&cli.global).has_colour)
         .without_time()
         .with_target(false)
-        .with_writer(|| terminal::Lines)
+        .with_writer(|| ui::terminal::Lines)
         // The subscriber would print its own errors on standard error too, and panic if that is closed.
         .log_internal_errors(false)
         .init();
@@ -107,7 +83,7 @@ fn main() -> ExitCode {
         Ok(code) => code.into(),
         Err(failure) => {
             if failure.code != Code::Done {
-                terminal::say(&failure.to_string());
+                ui::terminal::say(&failure.to_string());
             }
             failure.code.into()
         }
@@ -148,12 +124,12 @@ async fn obey(session: &Session, command: Command) -> Result<Code, Failure> {
         Command::Db(Db::Info) => archive::info(session).await,
         #[cfg(feature = "sealing")]
         Command::Keys(keys) => keys::keys(session, keys).await,
-        Command::Stats { project, at } => crew::verbs::stats(session, project, at.at).await,
+        Command::Stats { project, at } => commands::crew::stats(session, project, at.at).await,
         Command::Mcp => mcp::stdio_server(session).await,
         Command::Top(at) => top::top(session, at.at).await,
         Command::Serve { command: Some(Serve::Tokens { command }), .. } => http::access::tokens(session, command),
         Command::Serve { listen, command: None } => http::serve(session, listen).await,
-        Command::Completions { shell } => complete::script(session, &shell),
+        Command::Completions { shell } => completions::script(session, &shell),
         Command::Supervise | Command::Hook { .. } | Command::Demo { .. } => unreachable!("it was taken before"),
         command => carry_out(session, command).await,
     }
@@ -168,17 +144,17 @@ pub async fn carry_out(session: &Session, command: Command) -> Result<Code, Fail
         Command::Diff { before, after, outcomes: false } => diff::diff(session, &before, &after).await,
         Command::Diff { before, after, outcomes: true } => diff::outcomes(session, &before, &after).await,
         Command::Fork(fork) => fork::fork(session, fork).await,
-        Command::Crew(command) => crew::verbs::obey(session, command).await,
+        Command::Crew(command) => commands::crew::obey(session, command).await,
         Command::Answer(answer) => {
             session.person_only("answer questions")?;
-            match crew::verbs::number_of(&answer.question) {
-                Some(number) => crew::verbs::answer(session, number, answer).await,
-                None => commands::answer(session, answer).await,
+            match commands::crew::number_of(&answer.question) {
+                Some(number) => commands::crew::answer(session, number, answer).await,
+                None => target::answer(session, answer).await,
             }
         }
-        Command::Cancel(cancel) => commands::cancel(session, cancel).await,
-        Command::Pause(pause) => commands::pause(session, pause).await,
-        Command::Retry(retry) => commands::retry(session, retry).await,
+        Command::Cancel(cancel) => target::cancel(session, cancel).await,
+        Command::Pause(pause) => target::pause(session, pause).await,
+        Command::Retry(retry) => target::retry(session, retry).await,
         Command::Plan(Plan::Set { plan, settings, reason }) => amend::set(session, &plan, settings, reason).await,
         Command::Plan(Plan::Checkpoint { plan, name: Some(name) }) => fork::checkpoint(session, &plan, name).await,
         Command::Plan(Plan::Checkpoint { plan, name: None }) => fork::checkpoints(session, &plan).await,
@@ -186,10 +162,10 @@ pub async fn carry_out(session: &Session, command: Command) -> Result<Code, Fail
         Command::Task(Task::Edit { task, changes, reason }) => amend::edit(session, task, changes, reason).await,
         Command::Task(Task::Skip { tasks, reason }) => amend::skip(session, &tasks, reason).await,
         Command::Task(Task::Move { task, after, reason }) => amend::reorder(session, &task, &after, reason).await,
-        Command::Task(Task::Done { task, result }) => commands::done(session, &task, result).await,
-        Command::Task(Task::Fail { task, error }) => commands::fail(session, &task, error).await,
-        Command::Task(Task::Ask(ask)) => commands::ask(session, ask).await,
-        Command::Task(Task::Withdraw { question, reason }) => commands::withdraw(session, &question, reason).await,
+        Command::Task(Task::Done { task, result }) => target::done(session, &task, result).await,
+        Command::Task(Task::Fail { task, error }) => target::fail(session, &task, error).await,
+        Command::Task(Task::Ask(ask)) => target::ask(session, ask).await,
+        Command::Task(Task::Withdraw { question, reason }) => target::withdraw(session, &question, reason).await,
         _other => Err(Failure::user("this is a command of the command line alone")),
     }
 }

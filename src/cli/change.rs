@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use crewlog_planner::event::Edit;
 
 use super::typed::{Address, InPlan, address, in_plan};
-use crate::settings::{FIELDS, edit, help, millis};
+use crate::cli::settings::{FIELDS, edit, help, millis};
 
 #[derive(Debug, Args)]
 pub struct Answer {

@@ -1,5 +1,8 @@
 //! The command line: commands, arguments and options. The doc comments are the help texts.
 
+pub mod sealing;
+pub mod settings;
+
 mod change;
 mod crew;
 mod help;
@@ -13,7 +16,7 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
-use crate::sealing::KeyPlace;
+use crate::cli::sealing::KeyPlace;
 use typed::{address_to_listen_on, plan_at};
 
 pub use clap::ColorChoice as Color;

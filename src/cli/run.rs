@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::show::Reading;
 use super::typed::{Address, ForkAt, address, duration, fork_at, jobs};
-use crate::settings::{Change, KEYS, change, help};
+use crate::cli::settings::{Change, KEYS, change, help};
 
 /// How a process runs tasks.
 #[derive(Debug, Clone, Args)]

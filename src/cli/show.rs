@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::run::RunArgs;
 use super::typed::{Address, At, address, agent, at, format, moment, query};
-use crate::settings::{Change, KEYS, change, help};
+use crate::cli::settings::{Change, KEYS, change, help};
 
 #[derive(Debug, Subcommand)]
 pub enum Plan {

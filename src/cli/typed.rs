@@ -10,7 +10,7 @@ use crewlog_planner::parse::Format;
 use crewlog_planner::planner::is_checkpoint_name;
 use crewlog_planner::protocol::AgentType;
 
-use crate::settings::millis;
+use crate::cli::settings::millis;
 
 /// A value of these names.
 pub(super) fn one_of<T: FromStr<Err = strum::ParseError> + Clone + Send + Sync + 'static>(

@@ -21,14 +21,14 @@ use futures::FutureExt;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::archive::Exported;
 use crate::cli::Global;
-use crate::crew::session::open_to_serve;
-use crate::failure::{Code, Failure};
-use crate::http::{check, serve_with};
-use crate::runtime::Signals;
-use crate::sealing::KeyPlace;
-use crate::session::Session;
+use crate::cli::sealing::KeyPlace;
+use crate::commands::archive::Exported;
+use crate::context::Session;
+use crate::context::crew::open_to_serve;
+use crate::run::runtime::Signals;
+use crate::serve::http::{check, serve_with};
+use crate::ui::failure::{Code, Failure};
 
 /// An export, compressed.
 const DAY: &[u8] = include_bytes!("day.jsonl.gz");

@@ -9,7 +9,7 @@ use crewlog_planner::crew::leases::{BLOCKED_MAX, Blocked, By, Holder, Leases};
 use crewlog_planner::crew::target::{Target, TargetError};
 
 use super::{Edits, git};
-use crate::crew::worktree::{Worktree, real};
+use crate::context::worktree::{Worktree, real};
 
 /// The changes in one worktree.
 pub struct Changes {

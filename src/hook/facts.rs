@@ -8,7 +8,7 @@ use crewlog_planner::crew::agents::Liveness;
 use crewlog_planner::crew::leases::{By, Lease, Leases, MergeRisk};
 
 use super::edits::Hit;
-use crate::text::{count, one_line, rfc3339};
+use crate::ui::text::{count, one_line, rfc3339};
 
 /// The reason of leases taken for edits.
 pub const EDITING: &str = "editing";

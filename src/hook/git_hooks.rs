@@ -12,12 +12,12 @@ use super::identity::program_of;
 use super::run::on_the_log;
 use super::{facts, git};
 use crate::cli::GitHook;
-use crate::config::OnError;
-use crate::crew::session::open;
-use crate::crew::worktree::Worktree;
-use crate::failure::Failure;
-use crate::session::{Session, agent_id, is_below_agent};
-use crate::terminal::say;
+use crate::context::config::OnError;
+use crate::context::crew::open;
+use crate::context::worktree::Worktree;
+use crate::context::{Session, agent_id, is_below_agent};
+use crate::ui::failure::Failure;
+use crate::ui::terminal::say;
 
 /// Variables with the session id of an agent program.
 const SESSIONS: [&str; 2] = ["CLAUDE_CODE_SESSION_ID", "GEMINI_SESSION_ID"];

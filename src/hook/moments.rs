@@ -13,7 +13,7 @@ use super::dialect::{Call, Moment, Verdict};
 use super::edits::{self, Changes, Hit};
 use super::identity::Tie;
 use super::{Edits, facts};
-use crate::crew::worktree::Worktree;
+use crate::context::worktree::Worktree;
 
 /// The origin of a hook, and its settings.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -27,8 +27,8 @@ use super::dialect::{Call, Verdict};
 use super::moments::{self, Origin};
 use super::run::WAIT;
 use super::watch::watch;
-use crate::crew::worktree::Worktree;
-use crate::place::Place;
+use crate::context::place::Place;
+use crate::context::worktree::Worktree;
 
 /// The longest path of a socket that every system accepts.
 const PATH_BYTES_MAX: usize = 100;

@@ -14,13 +14,13 @@ use super::dialect::{Call, Moment, Verdict, parse, printed};
 use super::moments::Origin;
 use super::{git_hooks, moments, resident};
 use crate::cli::{GitHook, Global};
-use crate::config::{HooksConfig, OnError};
-use crate::crew::session::open;
-use crate::crew::worktree::Worktree;
-use crate::failure::Failure;
-use crate::session::{Session, agent_id};
-use crate::terminal::say;
-use crate::text::visible;
+use crate::context::config::{HooksConfig, OnError};
+use crate::context::crew::open;
+use crate::context::worktree::Worktree;
+use crate::context::{Session, agent_id};
+use crate::ui::failure::Failure;
+use crate::ui::terminal::say;
+use crate::ui::text::visible;
 
 /// The time limit for the resident process, and then for the log.
 pub const WAIT: Duration = Duration::from_secs(2);

@@ -12,12 +12,12 @@ use super::content::Content;
 use super::hosts::Target;
 use super::places::Places;
 use crate::consent::confirm;
-use crate::crew::worktree::real;
-use crate::failure::Failure;
-use crate::session::Session;
-use crate::terminal::say;
-use crate::text::sha256;
-use crate::text::visible;
+use crate::context::Session;
+use crate::context::worktree::real;
+use crate::ui::failure::Failure;
+use crate::ui::terminal::say;
+use crate::ui::text::sha256;
+use crate::ui::text::visible;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {

@@ -22,11 +22,11 @@ use super::hosts::{Target, git_hooks, our_hooks};
 use super::places::Places;
 use super::{COMMAND, json as json_text, trust};
 use crate::cli::{Doctor, Host};
-use crate::crew::session as crew;
-use crate::crew::worktree::Worktree;
-use crate::failure::{Code, Failure};
-use crate::session::Session;
-use crate::text::{one_line, rfc3339, visible};
+use crate::context::Session;
+use crate::context::crew;
+use crate::context::worktree::Worktree;
+use crate::ui::failure::{Code, Failure};
+use crate::ui::text::{one_line, rfc3339, visible};
 
 /// The time limit for a program to print its version, and for a hook to answer.
 const SHORT: Duration = Duration::from_secs(10);

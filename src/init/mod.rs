@@ -15,9 +15,9 @@ use serde_json::json;
 use self::change::{Change, Files, Outcome, Row};
 use self::places::Places;
 use crate::cli::{Host, Init};
-use crate::failure::{Code, Failure};
-use crate::session::Session;
-use crate::text::visible;
+use crate::context::Session;
+use crate::ui::failure::{Code, Failure};
+use crate::ui::text::visible;
 
 /// The command of every hook.
 const COMMAND: &str = "crewlog hook";

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::cli::Host;
-use crate::place::Repository;
-use crate::session::Session;
+use crate::context::Session;
+use crate::context::place::Repository;
 
 /// The folders that hold configuration.
 #[derive(Debug)]

@@ -58,7 +58,7 @@ fn hash(event: &str, matcher: Option<&Value>, hook: &Value) -> String {
     if let Some(matcher) = matcher {
         hashed["matcher"] = matcher.clone();
     }
-    format!("sha256:{}", crate::text::sha256(&hashed.to_string()))
+    format!("sha256:{}", crate::ui::text::sha256(&hashed.to_string()))
 }
 
 /// `PreToolUse` as `pre_tool_use`.

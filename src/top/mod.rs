@@ -25,9 +25,9 @@ use self::screen::Screen;
 use self::shown::{Asked, Shown};
 use self::state::{Action, Event, State};
 use crate::cli::Cli;
-use crate::failure::{Code, Failure};
-use crate::runtime::Signals;
-use crate::session::{Remote, Session};
+use crate::context::{Remote, Session};
+use crate::run::runtime::Signals;
+use crate::ui::failure::{Code, Failure};
 use crate::views::Views;
 
 /// The interval for redrawing ages.
@@ -48,7 +48,7 @@ pub async fn top(session: &Session, at: Option<Position>) -> Result<Code, Failur
             .hint(format!("a plan as text: {}", session.command("show PLAN")))
             .hint(format!("the crew as text: {}", session.command("agents"))));
     }
-    let crew = crate::crew::session::open(session).await?;
+    let crew = crate::context::crew::open(session).await?;
     let views = Arc::new(Views::new(crew.clone(), true));
     let asked = Asked { at, plan: None };
     let shown = Shown::load(&views, &asked).await?;

@@ -5,9 +5,9 @@ use crewlog_mq::{Error, Position, Range, Recorded, Timestamp};
 use serde_json::{Value, json};
 
 use super::state::Panel;
-use crate::crew::facts;
-use crate::failure::Failure;
-use crate::text::{one_line, rfc3339, visible};
+use crate::context::facts;
+use crate::ui::failure::Failure;
+use crate::ui::text::{one_line, rfc3339, visible};
 use crate::views::{
     AgentView, Counts, EventFilter, LeaseView, ListedPlan, NeedView, PlanShown, Stage, TaskShown, Views,
 };

@@ -21,7 +21,7 @@ pub fn settling(need: &NeedView) -> Option<String> {
 
 /// The words of such a line. Its names are never parsed as options.
 pub fn listed(command: &str) -> Vec<String> {
-    let mut words = crate::text::words(command).unwrap_or_default();
+    let mut words = crate::ui::text::words(command).unwrap_or_default();
     let n_before = if command.starts_with("resume --detach ") { 2 } else { 1 };
     words.insert(n_before.min(words.len()), "--".to_owned());
     words

@@ -11,7 +11,7 @@ use crewlog_planner::crew::target::Target;
 use serde_json::json;
 
 use super::{AgentView, AsOf, LeaseView, MessageView, NeedView};
-use crate::text::rfc3339;
+use crate::ui::text::rfc3339;
 
 impl AsOf {
     /// The agents, including those that have left if wanted.

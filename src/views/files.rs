@@ -9,7 +9,7 @@ use crewlog_planner::crew::leases::{self, LeaseEvent};
 use crewlog_planner::crew::target::Target;
 
 use super::{AsOf, EditView, FilesCell, FilesRow, FilesView};
-use crate::text::rfc3339;
+use crate::ui::text::rfc3339;
 
 /// The most directories and agents of the table; the busiest ones stay.
 const ROWS_MAX: usize = 40;

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 use super::track::{Stage, Track};
 use super::{AsOf, Counts, N_STAGES};
-use crate::text::one_line;
+use crate::ui::text::one_line;
 
 /// With more tasks, those of one step form one node, unless that step is opened.
 pub const NODES_MAX: usize = 200;

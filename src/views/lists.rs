@@ -12,10 +12,10 @@ use crewlog_planner::listing::{self, PlanList, PlanSummary};
 use super::points::forks_of;
 use super::track::Stage;
 use super::{AsOf, ConflictHolder, ConflictView, CountsAt, CountsView, ListedPlan, Mark, PlanShown, ProjectFigures};
-use crate::failure::{Code, Failure};
-use crate::queries::unreadable_plan;
-use crate::terminal::say;
-use crate::text::{one_line, rfc3339};
+use crate::ui::failure::{Code, Failure};
+use crate::ui::terminal::say;
+use crate::ui::text::{one_line, rfc3339};
+use crate::views::queries::unreadable_plan;
 
 /// The most marks, the newest.
 const MARKS_MAX: usize = 500;

@@ -5,6 +5,8 @@
 //! any position. Each has a JSON form, documented by its type. A view includes only appends that are complete at its
 //! position.
 
+pub mod queries;
+
 mod conflicts;
 mod crew;
 mod events;
@@ -45,8 +47,8 @@ pub use self::shown::{PlanShown, TaskShown, name_of};
 pub use self::timeline::{LaneBar, Timeline};
 pub use self::track::{Counts, N_STAGES, Stage, Track, tasks_of};
 use self::warm::{Folded, Handled, Warm};
-use crate::failure::Failure;
-use crate::queries::beyond;
+use crate::ui::failure::Failure;
+use crate::views::queries::beyond;
 
 /// The most stored states of plans; those of the least recently used plan are dropped first.
 const PLAN_STATES_MAX: usize = 600;

@@ -9,7 +9,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::points::ForkJson;
-use crate::text::rfc3339;
+use crate::ui::text::rfc3339;
 
 /// A plan as of a position.
 #[derive(Debug, Clone, Serialize, ToSchema)]

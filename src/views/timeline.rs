@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use super::AsOf;
 use super::track::{Bar, Stage};
-use crate::text::{one_line, rfc3339};
+use crate::ui::text::{one_line, rfc3339};
 
 /// The most lanes; those with the newest bars stay.
 const LANES_MAX: usize = 60;

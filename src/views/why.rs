@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use super::shown::name_of;
 use super::track::{Stage, Track};
 use super::{AgentView, AsOf, WhyView};
-use crate::queries::find_plan;
-use crate::text::{one_line, shell_word};
+use crate::ui::text::{one_line, shell_word};
+use crate::views::queries::find_plan;
 
 /// The most edits of a file that are listed, newest first.
 const EDITS_MAX: usize = 5;

@@ -1,0 +1,126 @@
+//! `events`: prints the log, filtered, from either end, or as it grows. It appends and executes nothing.
+
+use std::io::Write;
+
+use crewlog_executors::history::History;
+use crewlog_mq::{EventStore, Position, Query, Range, Recorded, Start};
+use crewlog_planner::event::plan_tag;
+use futures::future::OptionFuture;
+use futures::{StreamExt, TryStreamExt};
+
+use crate::cli::{EventFilter, Events, Output};
+use crate::context::{ListPrinter, Session};
+use crate::run::runtime::Signals;
+use crate::ui::failure::{Code, Failure};
+use crate::ui::json::EventJson;
+use crate::ui::terminal::say;
+use crate::ui::text::{one_line, rfc3339, visible};
+use crate::views::queries::{find_plan, for_each};
+
+const NONE: &str = "no event of this log matches";
+
+pub async fn events(session: &Session, events: Events) -> Result<Code, Failure> {
+    let store = session.place.open().await?;
+    let query = query(&events.filter);
+    let plan = OptionFuture::from(events.plan.as_ref().map(|plan| find_plan(&store, plan))).await.transpose()?;
+    if events.follow {
+        let mut signals = Signals::new()?;
+        return tokio::select! {
+            ended = follow(session, &store, plan.as_deref(), query, &events) => ended,
+            () = signals.next() => Ok(Code::Interrupted),
+        };
+    }
+    let mut printer = ListPrinter::begin(session, "\"events\"")?;
+    if let Some(event_id) = events.causes {
+        let Some(mut trace) = store.trace(event_id).await? else {
+            return Err(Failure::new(Code::Nothing, format!("no event has the id {event_id}")));
+        };
+        if events.reverse {
+            trace.events.reverse();
+        }
+        trace.events.iter().try_for_each(|recorded| print(&mut printer, recorded))?;
+        if trace.more {
+            say(&format!("there is more than these {} events: trace one of the last", trace.events.len()));
+        }
+        return printer.end(NONE);
+    }
+    let range = Range {
+        after: Position(events.after),
+        up_to: events.up_to.map(Position),
+        since: events.since,
+        until: events.until,
+        backwards: events.reverse,
+    };
+    for_each(&store, plan.as_deref(), &query, range, |recorded| print(&mut printer, recorded)).await?;
+    printer.end(NONE)
+}
+
+/// Prints the log and then new events, until the program is ended.
+async fn follow(
+    session: &Session,
+    store: &EventStore,
+    plan: Option<&str>,
+    mut query: Query,
+    events: &Events,
+) -> Result<Code, Failure> {
+    if let Output::Json = session.output {
+        return Err(Failure::user("one JSON document has an end, and --follow has none").hint("take -o jsonl"));
+    }
+    // Both bounds hold: one is where the stream begins, the other is checked for each event.
+    let after = Position(events.after);
+    let start = events.since.filter(|_| after == Position(0)).map_or(Start::After(after), Start::At);
+    let mut printer = ListPrinter::begin(session, "\"events\"")?;
+    if let Some(plan) = plan {
+        // Only a fork's own events are new; those of its parents are read once.
+        let shared = Range { after, since: events.since, ..Range::default() };
+        let history = History::of(store, plan).await?;
+        let mut records = std::pin::pin!(history.shared(store, &query, shared));
+        while let Some(recorded) = records.try_next().await? {
+            print(&mut printer, &recorded)?;
+        }
+        printer.flush()?;
+        query = query.and_tag(plan_tag(plan));
+    }
+    let mut records = std::pin::pin!(store.follow(&query, start));
+    while let Some(item) = records.next().await {
+        match item {
+            Ok(recorded) if events.since.is_none_or(|since| recorded.created_at >= since) => {
+                print(&mut printer, &recorded)?;
+                printer.flush()?;
+            }
+            Ok(_) => {}
+            Err(error) if error.is_final() => return Err(error.into()),
+            // The stream continues by itself.
+            Err(error) => say(&visible(&format!("warning: {error}"))),
+        }
+    }
+    printer.end(NONE)
+}
+
+/// The query of the options: all of them must match.
+fn query(filter: &EventFilter) -> Query {
+    if let Some(query) = &filter.filter {
+        return query.clone();
+    }
+    let query = Query {
+        stream_id: filter.stream.clone().unwrap_or_default(),
+        aggregate_id: filter.aggregate.clone(),
+        tags: filter.tag.clone(),
+        event_id: filter.id,
+        correlation_id: filter.correlation,
+        causation_id: filter.caused_by,
+        ..Query::default()
+    };
+    if filter.event_type.is_empty() { query } else { query.of_types(filter.event_type.iter().map(String::as_str)) }
+}
+
+fn print(printer: &mut ListPrinter<'_>, recorded: &Recorded) -> Result<(), Failure> {
+    Ok(printer.print(&EventJson::of(recorded)?, |to| print_text(to, recorded))?)
+}
+
+fn print_text(mut to: impl Write, recorded: &Recorded) -> std::io::Result<()> {
+    let Recorded { position, stream_id, aggregate_id, event_type, created_at, data, .. } = recorded;
+    let aggregate = visible(&format!("{stream_id} {aggregate_id}"));
+    let (moment, event_type, data) = (rfc3339(*created_at), visible(event_type), one_line(data, 100));
+    writeln!(to, "{position:>6}  {moment}  {aggregate:<36}  {event_type:<22}  {data}")
+}

@@ -1,0 +1,182 @@
+//! Points of a plan's history: positions, checkpoints and forks. A fork appends events of its own and changes none.
+
+use crewlog_executors::history::{ForkPoint, History};
+use crewlog_executors::{planning, plans};
+use crewlog_mq::{EventStore, Handler, Position, Query, Range};
+use crewlog_planner::event::{self, Command, Event, TaskStatus};
+use crewlog_planner::view::PlanView;
+use futures::TryStreamExt;
+use serde_json::json;
+
+use crate::cli::{At, Fork, ForkAt};
+use crate::context::Session;
+use crate::context::place::slug;
+use crate::target::{order, short_id};
+use crate::ui::failure::{Code, Failure};
+use crate::ui::text::{count, visible};
+use crate::views::queries::{self, find_plan, load_view, no_task, reached};
+use crate::views::{CheckpointJson, checkpoints_of};
+
+/// Separator between the name of a plan and the rest of a fork's id.
+const FORK: &str = "-fork";
+
+pub async fn fork(session: &Session, fork: Fork) -> Result<Code, Failure> {
+    let store = session.place.open().await?;
+    let point = point_of(session, &store, &fork).await?;
+    let ForkPoint { parent, at, .. } = &point;
+    session.place.check_key(parent, &queries::tags_of(&store, parent).await?)?;
+    let plan = format!("{}-{}", fork_name(parent), short_id());
+    let mut planner = plans::planner_of_fork(&store, &point, &plan, session.tags_of_new(&plan)?);
+    planner.catch_up().await?;
+    if planner.sequence() > 0 {
+        return Err(Failure::new(Code::Conflict, format!("the id {plan} is taken: try again")));
+    }
+    // It is paused by the append that makes it: no task starts before a person resumes it.
+    let (reason, amendments) = (fork.reason.clone(), Vec::new());
+    order(&mut planner, Command::Fork { parent: parent.clone(), at: *at, reason, pauses: true, amendments }).await?;
+    session.print_begun(&plan, &json!({ "plan": plan, "parent": parent, "at": at, "reason": fork.reason }))?;
+    let tasks = &planner.handler().state().tasks;
+    let n_ended = tasks.iter().filter(|task| task.status.is_end()).count();
+    let rest = count(tasks.len() - n_ended, "task");
+    session.remark(&format!("forked from {parent} at position {at}: {n_ended} ended, {rest} to go"));
+    let retry = || planner.handler().clone().process(Command::Retry { task: None });
+    session.suggest(&if n_ended < tasks.len() {
+        format!("it is paused; change it, then: {}", session.command_on("resume", &plan))
+    } else if retry().is_ok_and(|events| !events.is_empty()) {
+        let (retry, resume) = (session.command_on("retry", &plan), session.command_on("resume", &plan));
+        format!("it is paused; to continue: {retry}, then: {resume}")
+    } else {
+        format!("to continue: {}", session.command_on("task add \"...\" --plan", &plan))
+    });
+    Ok(Code::Done)
+}
+
+/// The readable part of a fork's id: that of the first plan of its line.
+fn fork_name(parent: &str) -> String {
+    let stem = parent.rsplit_once('-').map_or(parent, |(stem, _)| stem);
+    let stem = slug(stem.strip_suffix(FORK).unwrap_or(stem));
+    if stem.is_empty() { "plan-fork".to_owned() } else { format!("{stem}{FORK}") }
+}
+
+async fn point_of(session: &Session, store: &EventStore, fork: &Fork) -> Result<ForkPoint, Failure> {
+    let plan = find_plan(store, &fork.plan).await?;
+    let history = History::of(store, &plan).await?;
+    let at = match &fork.at {
+        None => store.head().await?,
+        Some(ForkAt::At(at)) => position_of(session, store, &plan, Some(at), Position(0)).await?,
+        Some(ForkAt::Before(task)) => {
+            let view = load_view(store, &plan, Range::default()).await?;
+            let found = view.state().task_named(task);
+            let id = found.ok_or_else(|| no_task(session, &plan, view.state(), task))?.plan.id;
+            let is_dispatch = |event: &Event| matches!(event, Event::TaskDispatched { task_id, .. } if *task_id == id);
+            let Some((_, end)) = first_append(store, &history, is_dispatch).await? else {
+                let failure = Failure::new(Code::Nothing, format!("task {task} of {plan} has not begun yet"));
+                return Err(failure.hint(format!("to fork it as it is now: {}", session.command_on("fork", &plan))));
+            };
+            end
+        }
+        Some(ForkAt::Failure) => {
+            let Some((start, _)) = first_append(store, &history, is_failure).await? else {
+                let failure = Failure::new(Code::Nothing, format!("no task of {plan} has failed"));
+                return Err(failure.hint(session.command_on("show", &plan)));
+            };
+            Position(start.0 - 1)
+        }
+    };
+    history.fork_point(store, at).await?.ok_or_else(|| {
+        let message = format!("{plan} did not exist yet at position {at}");
+        Failure::new(Code::Nothing, message).hint(session.command_on("events", &plan))
+    })
+}
+
+/// True if a task failed for good, or a person is asked about its failure.
+fn is_failure(event: &Event) -> bool {
+    let Event::TaskStatusUpdated { status, error, .. } = event else { return false };
+    match status {
+        TaskStatus::Failed | TaskStatus::TimedOut => true,
+        TaskStatus::NeedsClarification => error.is_some(),
+        TaskStatus::Planned
+        | TaskStatus::Running
+        | TaskStatus::Completed
+        | TaskStatus::Cancelled
+        | TaskStatus::Skipped => false,
+    }
+}
+
+/// The first and the last position of the first append in which an event of the plan matches.
+async fn first_append(
+    store: &EventStore,
+    history: &History,
+    is_wanted: impl Fn(&Event) -> bool,
+) -> Result<Option<(Position, Position)>, Failure> {
+    let mut records = std::pin::pin!(history.records(store, &Query::all(), Range::default()));
+    let mut found = None;
+    while let Some(recorded) = records.try_next().await? {
+        let start = recorded.append_start;
+        match found {
+            Some((first, _)) if first != start => break,
+            None if recorded.stream_id != event::STREAM || !is_wanted(&recorded.decode()?) => {}
+            Some(_) | None => found = Some((start, recorded.position)),
+        }
+    }
+    Ok(found)
+}
+
+pub async fn checkpoint(session: &Session, plan: &str, name: String) -> Result<Code, Failure> {
+    let (store, plan) = queries::open_plan(session, plan).await?;
+    let mut planner = planning::catch_up(&store, &plan, queries::tags_of(&store, &plan).await?).await?;
+    let at = order(&mut planner, Command::NameCheckpoint { name: name.clone() }).await?.position;
+    session.print_done(&format!("{name} is position {at} of {plan}"), &json!({ "plan": plan, "name": name, "at": at }))
+}
+
+pub async fn checkpoints(session: &Session, plan: &str) -> Result<Code, Failure> {
+    let (store, plan) = queries::open_plan(session, plan).await?;
+    let checkpoints = checkpoints_of(&store, &plan).await?;
+    session.print_list(
+        "checkpoints",
+        json!({ "plan": plan }),
+        &checkpoints,
+        |checkpoint| checkpoint,
+        |to, CheckpointJson { name, at, created_at, .. }| writeln!(to, "{at:>6}  {created_at}  {}", visible(name)),
+    )
+}
+
+/// The position of a point of a plan's history; `default` where none was typed. The log must reach it.
+pub async fn position_of(
+    session: &Session,
+    store: &EventStore,
+    plan: &str,
+    at: Option<&At>,
+    default: Position,
+) -> Result<Position, Failure> {
+    let at = match at {
+        None => return Ok(default),
+        Some(At::Position(at)) => Position(*at),
+        Some(At::Checkpoint(name)) => {
+            let checkpoints = checkpoints_of(store, plan).await?;
+            let found = checkpoints.into_iter().find(|checkpoint| checkpoint.name == *name);
+            return found.map(|checkpoint| checkpoint.at).ok_or_else(|| {
+                Failure::new(Code::Nothing, format!("{plan} has no checkpoint {name:?}"))
+                    .hint(session.command_on("plan checkpoint", plan))
+            });
+        }
+    };
+    reached(store, Some(at)).await.map_err(|failure| failure.hint(session.command_on("events", plan)))
+}
+
+/// A plan as of a point of its history, or now: the position and the view.
+pub async fn view_at(
+    session: &Session,
+    store: &EventStore,
+    plan: &str,
+    at: Option<&At>,
+) -> Result<(Position, PlanView), Failure> {
+    let asked = position_of(session, store, plan, at, store.head().await?).await?;
+    let at = store.whole(asked).await?;
+    let view = load_view(store, plan, Range::up_to(at)).await?;
+    if view.created_at.is_none() {
+        let message = format!("{plan} did not exist yet at position {asked}");
+        return Err(Failure::new(Code::Nothing, message).hint(session.command_on("events", plan)));
+    }
+    Ok((at, view))
+}

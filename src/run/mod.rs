@@ -1,0 +1,6 @@
+//! Running plans in this process.
+
+pub mod by_model;
+pub mod progress;
+pub mod runtime;
+pub mod session;

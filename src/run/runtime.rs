@@ -1,0 +1,310 @@
+//! The runtime of a process: worker, planner host, reacting processes, signals.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crewlog_executors::agent::{Agent, Program};
+use crewlog_executors::links::{LINK_TIME_MAX, Links};
+use crewlog_executors::model::{Client, ModelError};
+use crewlog_executors::roster::Roster;
+use crewlog_executors::shell::{SHELL, Shell};
+use crewlog_executors::summaries::{self, Summarizer};
+use crewlog_executors::supervisor::{Supervisor, SupervisorProgram};
+use crewlog_executors::worker::{InterruptedTask, Scope, Worker};
+use crewlog_executors::{planning, reacting};
+use crewlog_mq::{Error, EventStore, Position, Recorded};
+use crewlog_planner::crew::conflicts::Conflicts;
+use crewlog_planner::crew::statistics::Statistics;
+use crewlog_planner::sealed::is_plan_undecryptable;
+use crewlog_planner::state::{Phase, Task};
+use crewlog_planner::view::PlanView;
+use futures::future::{OptionFuture, join_all};
+use serde_json::{Value, json};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::context::Session;
+use crate::context::config::ModelConfig;
+use crate::run::progress::Progress;
+use crate::ui::failure::{Code, Failure};
+use crate::ui::terminal::say;
+use crate::ui::text::{in_one_line, one_line, shell_word};
+
+/// How long a worker may take to stop what runs and to say so.
+const STOP_WAIT: Duration = Duration::from_secs(15);
+
+/// The worker, planner host and processes that run inside this program.
+pub struct Runtime {
+    worker: JoinHandle<Result<(), Error>>,
+    host: JoinHandle<Result<(), Error>>,
+    /// The position up to which the planner has handled reports.
+    pub taken_in: watch::Receiver<Position>,
+    /// The processes over all plans whose leader locks this process has.
+    reacting: [JoinHandle<io::Result<()>>; 2],
+    /// Writes summaries, when a model is configured for that.
+    summaries: Option<JoinHandle<Result<(), Error>>>,
+    stop: watch::Sender<bool>,
+    stop_reacting: watch::Sender<bool>,
+}
+
+pub struct RuntimeOptions {
+    pub roster: Roster,
+    /// The plans whose tasks it takes and whose planners it hosts.
+    pub scope: Scope,
+    pub interrupted: InterruptedTask,
+    pub jobs: usize,
+    /// The model for planning by agents; unset to plan by rule.
+    pub model: Option<ModelConfig>,
+}
+
+/// The executors of this process: the shell and the agents that are configured, or those of them that are named.
+pub fn roster(session: &Session, task_timeout: Duration, only: &[String]) -> Result<Roster, Failure> {
+    let config = session.config()?;
+    let is_wanted = |name: &str| only.is_empty() || only.iter().any(|wanted| wanted == name);
+    let is_known = |name: &&String| *name == SHELL || config.agents.iter().any(|agent| agent.name == **name);
+    if let Some(unknown) = only.iter().find(|name| !is_known(name)) {
+        let message = format!("no executor is called {unknown:?}");
+        return Err(Failure::user(message).hint("`crewlog agents --configured` lists them; `shell` is always one"));
+    }
+    let program = SupervisorProgram::this_binary(["supervise"])
+        .map_err(|error| Failure::user(format!("the path of this program cannot be found: {error}")))?;
+    let shell = Shell {
+        supervisor: Supervisor::new(program, None),
+        env: vec![("CREWLOG_STORE".into(), session.place.absolute_url())],
+        timeout: task_timeout,
+    };
+    let agents = config.agents.iter().filter(|agent| is_wanted(&agent.name)).cloned().collect();
+    // Named executors exclude all others.
+    let registry = only.is_empty().then(|| config.registry.clone());
+    Ok(Roster { shell, takes_commands: is_wanted(SHELL), agents, registry })
+}
+
+/// `agents --configured`: lists the configured agents.
+pub fn list_executors(session: &Session) -> Result<Code, Failure> {
+    let config = session.config()?;
+    let file = config.file.as_ref().map(|file| file.to_string_lossy());
+    let width = config.agents.iter().map(|agent| agent.name.len()).max().unwrap_or(0);
+    session.print_list("executors", json!({ "config": file }), &config.agents, executor_json, |to, agent| {
+        let command = one_line(&command_line(agent), 100);
+        let kinds = agent.kinds.iter().map(|kind| kind.as_str()).collect::<Vec<_>>().join(", ");
+        let kinds = if kinds.is_empty() { "every kind" } else { &kinds };
+        writeln!(to, "{:<width$}  {kinds:<30}  {command}", agent.name)
+    })?;
+    if config.agents.is_empty() {
+        let file = file.unwrap_or("there is no crewlog.toml".into());
+        session.remark(&format!("no agents are configured ({file}): tasks without a command are for people"));
+    }
+    Ok(Code::Done)
+}
+
+/// Of the environment only the names: the values may be secret.
+fn executor_json(agent: &Agent) -> Value {
+    json!({
+        "name": agent.name,
+        "kinds": agent.kinds.iter().map(|kind| kind.as_str()).collect::<Vec<_>>(),
+        "command": agent.program.argv(None),
+        "prompt": agent.prompt,
+        "env": agent.env.iter().map(|(name, _)| name).collect::<Vec<_>>(),
+        "timeout_ms": agent.timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
+        "jobs": agent.jobs,
+        "rate_limited": agent.rate_limited,
+    })
+}
+
+/// The started program as a line for a shell.
+pub fn command_line(agent: &Agent) -> String {
+    match &agent.program {
+        Program::Argv(words) => words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" "),
+        Program::Shell(line) => in_one_line(line),
+    }
+}
+
+/// True while these executors can advance a plan. `all` are its possible sub-plans.
+pub fn is_busy(roster: &Roster, plan: &str, view: &PlanView, all: &BTreeMap<String, PlanView>) -> bool {
+    let state = view.state();
+    if is_plan_undecryptable(state) {
+        return false;
+    }
+    let goes_on_below = |task: &Task| {
+        let below = task.sub_plan_id(plan).and_then(|below| all.get_key_value(&below));
+        // A missing sub-plan is about to be made, and an ended one about to be reported.
+        below.is_none_or(|(below, view)| {
+            matches!(view.state().phase, Phase::Empty | Phase::Ended(_)) || is_busy(roster, below, view, all)
+        })
+    };
+    // The planner is about to handle it.
+    if view.has_unhandled_report() {
+        return true;
+    }
+    let is_held = |task: &&Task| view.holder(task.plan.id).is_some();
+    let takes = |task: &Task| roster.takes(&task.plan) && (task.plan.sub_plan.is_none() || goes_on_below(task));
+    let is_active = state.phase == Phase::Active;
+    let is_retried = |task: &Task| task.retry_ms.is_some() && !task.is_paused && roster.takes(&task.plan);
+    let goes_on = state.dispatched().filter(is_held).any(takes)
+        || view.free().into_iter().filter_map(|id| state.task(id)).any(takes)
+        || (is_active && state.tasks.iter().any(is_retried));
+    // A stopped plan withdraws dispatched tasks that nobody has claimed.
+    let is_withdrawn = is_active && state.stopped_by.is_some() && state.dispatched().next().is_some();
+    // A question that is answered by default in time needs nobody either.
+    goes_on || is_withdrawn || state.awaits_default()
+}
+
+impl Runtime {
+    /// Starts to act. The tags are those of the events of a plan, when the scope is one.
+    pub fn start(
+        session: &Session,
+        store: &EventStore,
+        options: RuntimeOptions,
+        tags: Vec<String>,
+    ) -> Result<Self, Failure> {
+        let life = session.place.liveness_lock()?;
+        let mut worker = Worker::new(store.clone(), options.roster, life, options.jobs, options.interrupted);
+        // It asks on behalf of new plans.
+        let planner = options.model.and_then(|model| {
+            or_warning(model.planner(store, "", tags), "no model plans for agents", "they plan by rule")
+        });
+        if let Some(planner) = planner {
+            worker = worker.planning_by(planner);
+        }
+        if session.config()?.check_links {
+            worker = worker.checking_links(Links::new(LINK_TIME_MAX).map_err(|error| {
+                Failure::user(format!("links cannot be checked: {error}")).hint("set check_links = false")
+            })?);
+        }
+        let (taking_in, taken_in) = watch::channel(Position(0));
+        let host = match options.scope.clone() {
+            Scope::Plan(plan) => tokio::spawn(planning::host(store.clone(), plan, taking_in)),
+            Scope::All => tokio::spawn(planning::host_all(store.clone(), taking_in)),
+        };
+        let summaries = summarizer(session)?.map(|summarizer| {
+            let (store, scope) = (store.clone(), options.scope.clone());
+            tokio::spawn(async move { summaries::host(store, scope, summarizer).await })
+        });
+        let (stop_reacting, is_stopped) = watch::channel(false);
+        let folder = session.place.workers_folder();
+        let reacting = [
+            tokio::spawn(reacting::host::<Conflicts>(store.clone(), folder.clone(), is_stopped.clone())),
+            tokio::spawn(reacting::host::<Statistics>(store.clone(), folder, is_stopped)),
+        ];
+        let (stop, is_stopped) = watch::channel(false);
+        let worker = tokio::spawn(worker.run(options.scope, is_stopped));
+        Ok(Self { worker, host, taken_in, reacting, summaries, stop, stop_reacting })
+    }
+
+    /// Resolves only when a part that never ends by itself has ended.
+    pub async fn fault(&mut self) -> Failure {
+        tokio::select! {
+            ended = &mut self.worker => ended_early("the worker", ended),
+            ended = &mut self.host => ended_early("the planner", ended),
+        }
+    }
+
+    /// The next event, if it could be read. Ends the worker with its tasks, and the planner, if the log was replaced or went back.
+    pub fn event(
+        &self,
+        event: Option<Result<Recorded, Error>>,
+        progress: &Progress,
+    ) -> Result<Option<Recorded>, Failure> {
+        match event {
+            Some(Ok(recorded)) => return Ok(Some(recorded)),
+            // Nothing done here would reach the log any more.
+            Some(Err(error)) if error.is_final() => {
+                self.worker.abort();
+                self.host.abort();
+                return Err(error.into());
+            }
+            Some(Err(error)) => progress.note(&format!("the log could not be read: {error}")),
+            None => return Err(Failure::user("the log can no longer be followed")),
+        }
+        Ok(None)
+    }
+
+    /// Stops the worker and waits until it has recorded that, another signal comes, or it takes too long.
+    pub async fn stop(&mut self, signals: &mut Signals, note: impl Fn(&str)) {
+        self.stop.send_replace(true);
+        if !self.worker.is_finished() {
+            tokio::select! {
+                _ = &mut self.worker => {}
+                () = signals.next() => {}
+                // Without its worker a command ends too; only how it ended is not in the log.
+                () = tokio::time::sleep(STOP_WAIT) => {
+                    note("the worker did not stop in time, so the log does not show how its tasks ended");
+                }
+            }
+        }
+        self.host.abort();
+        self.summaries.iter().for_each(JoinHandle::abort);
+        // They process the log up to now; if they cannot, a later host does.
+        self.stop_reacting.send_replace(true);
+        let reacting = join_all(&mut self.reacting);
+        tokio::select! {
+            ended = reacting => for ended in ended {
+                match ended {
+                    Ok(Ok(())) => {}
+                    Ok(Err(error)) => note(&format!("conflicts and statistics are out of date: {error}")),
+                    Err(error) => note(&format!("the process for conflicts and statistics failed: {error}")),
+                }
+            },
+            () = signals.next() => {}
+        }
+    }
+}
+
+/// The model that writes summaries, if one is configured for that and can be asked.
+fn summarizer(session: &Session) -> Result<Option<Summarizer>, Failure> {
+    let Some(config) = session.config()?.model.clone().filter(|model| model.summaries) else { return Ok(None) };
+    let ModelConfig { parameters, settings, retry_policy, .. } = config;
+    let client = or_warning(Client::new(settings), "no model writes summaries", "they are made by rule");
+    Ok(client.map(|client| Summarizer { model: Arc::new(client), retry_policy, parameters }))
+}
+
+fn or_warning<T>(made: Result<T, ModelError>, what: &str, instead: &str) -> Option<T> {
+    made.inspect_err(|error| say(&format!("warning: {what}: {error}; {instead}"))).ok()
+}
+
+fn ended_early(part: &str, ended: Result<Result<(), Error>, tokio::task::JoinError>) -> Failure {
+    match ended {
+        Ok(Ok(())) => Failure::user(format!("{part} stopped: the log can no longer be followed")),
+        Ok(Err(error)) => error.into(),
+        Err(error) => Failure::user(format!("{part} stopped: {error}")),
+    }
+}
+
+/// Termination signals. Once an instance exists, they no longer end the program by default.
+pub struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    /// Unset when the signal was ignored at the start, as with `nohup`.
+    hang_up: Option<Signal>,
+}
+
+impl Signals {
+    pub fn new() -> Result<Self, Failure> {
+        let listen =
+            |kind| signal(kind).map_err(|error| Failure::user(format!("the program cannot receive signals: {error}")));
+        Ok(Self {
+            interrupt: listen(SignalKind::interrupt())?,
+            terminate: listen(SignalKind::terminate())?,
+            hang_up: if hang_up_is_ignored() { None } else { Some(listen(SignalKind::hangup())?) },
+        })
+    }
+
+    pub async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+            Some(_) = OptionFuture::from(self.hang_up.as_mut().map(Signal::recv)) => {}
+        }
+    }
+}
+
+/// True if SIGHUP was ignored when the program began; known on Linux only.
+fn hang_up_is_ignored() -> bool {
+    const HANG_UP: u64 = 1;
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & HANG_UP != 0)
+}

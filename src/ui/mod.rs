@@ -1,0 +1,6 @@
+//! Text for people and programs: the terminal, failures, JSON.
+
+pub mod failure;
+pub mod json;
+pub mod terminal;
+pub mod text;
