@@ -5,7 +5,7 @@ use crewlog_planner::parse::ParsedPlan;
 use crewlog_planner::plan::{Mark, SubPlan, TaskPlan};
 
 use crate::context::Session;
-use crate::run::runtime::command_line;
+use crate::context::roster::command_line;
 use crate::ui::failure::{Failure, Why};
 use crate::ui::terminal;
 use crate::ui::text::{count, one_line, visible};

@@ -3,25 +3,23 @@
 
 use std::time::Duration;
 
-use crewlog_executors::claiming::claim_of;
-use crewlog_executors::propagation::{self, Unreadable};
-use crewlog_executors::{human, planning, plans};
+use crewlog_executors::propagation::Unreadable;
+use crewlog_executors::{planning, plans, propagation};
 use crewlog_mq::{Cause, EventStore, ExecuteError, Executed, Handler, Range, Runner, new_event_id};
-use crewlog_planner::claim::{Ending, TaskCommand};
-use crewlog_planner::event::{Command, Event, FailureClass, QuestionId, TaskStatus};
+use crewlog_planner::event::{Command, Event, QuestionId, TaskStatus};
 use crewlog_planner::nesting;
-use crewlog_planner::plan::{DefaultAnswer, TaskId};
+use crewlog_planner::plan::TaskId;
 use crewlog_planner::planner::{Planner, PlannerError};
 use crewlog_planner::state::{PlannerState, Task};
 use futures::future::OptionFuture;
 use serde_json::json;
 
-use crate::cli::{Address, Answer, Ask, Cancel, InPlan, Output, Pause, Retry};
-use crate::context::Session;
-use crate::run::runtime;
+use crate::cli::typed::Address;
+use crate::context::{Session, roster};
 use crate::ui::failure::{Code, Failure};
-use crate::ui::terminal::say;
-use crate::views::queries::{self, no_task};
+use crate::ui::terminal::{Output, say};
+use crate::views::queries;
+use crate::views::queries::no_task;
 
 /// How often another plan id is tried when one is taken.
 const ID_ATTEMPTS_MAX: usize = 8;
@@ -29,7 +27,7 @@ const ID_ATTEMPTS_MAX: usize = 8;
 pub struct Target {
     pub store: EventStore,
     pub plan: String,
-    tags: Vec<String>,
+    pub tags: Vec<String>,
     /// Its planner, up to date.
     pub planner: Runner<Planner>,
 }
@@ -85,7 +83,7 @@ impl Target {
     }
 
     /// Refuses to open a sub-plan again whose parent's task has ended: it would be cancelled at once.
-    async fn check_parent(&self, session: &Session, command: &Command) -> Result<(), Failure> {
+    pub async fn check_parent(&self, session: &Session, command: &Command) -> Result<(), Failure> {
         let Some(parent) = nesting::parent_task(&self.plan, self.state()) else { return Ok(()) };
         let mut planner = self.planner.handler().clone();
         // A refusal is reported by the order itself.
@@ -104,7 +102,7 @@ impl Target {
     }
 
     /// Prints the result and the state of the plan.
-    async fn say(self, session: &Session, said: &str) -> Result<Code, Failure> {
+    pub async fn say(self, session: &Session, said: &str) -> Result<Code, Failure> {
         let is_json = session.output != Output::Text;
         let view = is_json.then(|| queries::load_view(&self.store, &self.plan, Range::default()));
         let status = OptionFuture::from(view).await.transpose()?.map(|view| view.status().as_str());
@@ -116,7 +114,7 @@ impl Target {
     }
 
     pub fn suggest_resume(&self, session: &Session) {
-        let roster = runtime::roster(session, Duration::MAX, &[]).ok();
+        let roster = roster::roster(session, Duration::MAX, &[]).ok();
         let is_run = |task: &Task| roster.as_ref().is_some_and(|roster| roster.takes(&task.plan));
         let can_start = |task: &Task| task.status == TaskStatus::Running && is_run(task);
         if self.state().phase.is_paused() || self.state().tasks.iter().any(can_start) {
@@ -137,27 +135,9 @@ pub fn refused(state: &PlannerState, error: ExecuteError<PlannerError>) -> Failu
     called.into_iter().fold(error.into(), Failure::hint)
 }
 
-pub async fn answer(session: &Session, answer: Answer) -> Result<Code, Failure> {
-    let Address { plan, part } = answer.question;
-    let text = answer.text.ok_or_else(|| {
-        let message = "--yes and --no answer an agent that asks for permission, and a plan wants words";
-        Failure::user(message).hint(session.command("answer PLAN/q1 \"...\""))
-    })?;
-    if text.trim().is_empty() {
-        return Err(Failure::user("the answer is empty").hint("say something, since an answer is final"));
-    }
-    let target = Target::find_to_tell(session, &plan).await?;
-    let question = find_question(&target, session, part.as_deref())?;
-    let (command, also) = match answer.ask {
-        Some(further) => (Command::AnswerAndAsk { question, answer: text, further }, ", and another is asked"),
-        None => (Command::Answer { question, answer: text }, ""),
-    };
-    decide(session, target, command, &format!("{question} is answered{also}")).await
-}
-
 /// The question named `q1`, or the open question of a task, or of the plan when no name is given. If a task has no open
 /// question, returns its last one; the planner refuses the answer.
-fn find_question(target: &Target, session: &Session, typed: Option<&str>) -> Result<QuestionId, Failure> {
+pub fn find_question(target: &Target, session: &Session, typed: Option<&str>) -> Result<QuestionId, Failure> {
     let (questions, state) = (&target.state().questions, target.state());
     let number = typed.and_then(|typed| typed.strip_prefix('q')?.parse().ok());
     if let Some(question) = questions.iter().find(|question| Some(question.id.0) == number) {
@@ -187,127 +167,6 @@ fn find_question(target: &Target, session: &Session, typed: Option<&str>) -> Res
     }
 }
 
-pub async fn done(session: &Session, task: &InPlan, result: String) -> Result<Code, Failure> {
-    let ending = Ending::Completed { result, run: None };
-    report(session, task, ending, &format!("task {} is done", task.name)).await
-}
-
-pub async fn fail(session: &Session, task: &InPlan, error: String) -> Result<Code, Failure> {
-    let ending = Ending::Failed { error, class: FailureClass::Task, run: None };
-    report(session, task, ending, &format!("task {} has failed", task.name)).await
-}
-
-async fn report(session: &Session, task: &InPlan, ending: Ending, said: &str) -> Result<Code, Failure> {
-    let InPlan { plan, name } = task;
-    let mut target = Target::find_to_tell(session, plan).await?;
-    let task = target.task(session, name)?;
-    let (id, attempt, status, is_paused) = (task.plan.id, task.attempts, task.status, task.is_paused);
-    let is_delayed = task.retry_ms.is_some();
-    if status != TaskStatus::Running {
-        let failure = Failure::new(Code::Conflict, format!("task {name} is {}, not running", status.as_str()));
-        return Err(failure.hint(match status {
-            TaskStatus::Planned if is_paused => "it is paused: `crewlog resume PLAN/TASK` lets it begin",
-            TaskStatus::Planned if is_delayed => {
-                "it waits for its retry: `crewlog retry PLAN/TASK --now` tries it at once"
-            }
-            TaskStatus::Planned => "it is not its turn yet: what it waits for has to end first",
-            TaskStatus::NeedsClarification => "it waits for an answer: `crewlog answer PLAN/TASK TEXT`",
-            TaskStatus::Completed => "it is done already",
-            TaskStatus::Failed
-            | TaskStatus::TimedOut
-            | TaskStatus::Cancelled
-            | TaskStatus::Skipped
-            | TaskStatus::Running => "`crewlog retry PLAN/TASK` opens it again",
-        }));
-    }
-    let life = session.place.liveness_lock()?;
-    let mut claim = claim_of(&target.store, &target.plan, id, target.tags.clone());
-    let now = target.store.now();
-    human::report(&mut claim, attempt, &life, now, ending).await?;
-    target.planner = planning::catch_up(&target.store, &target.plan, target.tags.clone()).await?;
-    propagate(&target.store, &target.plan).await?;
-    // Another command may have ended the task first, so that the report counts for nothing.
-    let status = target.state().task(id).map_or(status, |task| task.status);
-    if matches!(status, TaskStatus::Cancelled | TaskStatus::Skipped | TaskStatus::TimedOut) {
-        let message = format!("another report came first: task {name} is {}", status.as_str());
-        return Err(Failure::new(Code::Conflict, message));
-    }
-    target.say(session, said).await
-}
-
-/// A plan, and one of its tasks where the address names one.
-async fn find_part(session: &Session, address: &Address) -> Result<(Target, Option<TaskId>), Failure> {
-    let target = Target::find(session, &address.plan).await?;
-    let task = address.part.as_deref().map(|name| target.id(session, name)).transpose()?;
-    Ok((target, task))
-}
-
-pub async fn cancel(session: &Session, cancel: Cancel) -> Result<Code, Failure> {
-    let (target, task) = find_part(session, &cancel.target).await?;
-    let command = match (cancel.compensate, task) {
-        (true, None) => Command::CancelAndUndo { reason: cancel.reason },
-        (false, task) => Command::Cancel { task, reason: cancel.reason },
-        (true, Some(_)) => return Err(Failure::user("--compensate undoes what a plan did, and this is a task")),
-    };
-    let cancelled = cancel.target.part.map_or_else(|| target.plan.clone(), |name| format!("task {name}"));
-    decide(session, target, command, &format!("{cancelled} is cancelled")).await
-}
-
-pub async fn pause(session: &Session, pause: Pause) -> Result<Code, Failure> {
-    let ((target, task), reason) = (find_part(session, &pause.target).await?, pause.reason);
-    let (command, paused) = match task {
-        Some(task) => {
-            let name = target.name(task);
-            session.suggest(&format!("to let it start: {}", session.command_in("resume", &target.plan, &name)));
-            (
-                Command::PauseTask { task, reason },
-                format!("task {name} is paused; if it runs, it continues until it ends"),
-            )
-        }
-        None => {
-            (Command::Pause { reason }, format!("{} is paused; running tasks continue until they end", target.plan))
-        }
-    };
-    decide(session, target, command, &paused).await
-}
-
-/// `resume` of a task, which only allows it to start; or of one that was parked after too many agents were lost with it.
-pub async fn resume_task(session: &Session, plan: &str, name: &str) -> Result<Code, Failure> {
-    let target = Target::find(session, plan).await?;
-    let task = target.id(session, name)?;
-    let mut claim = claim_of(&target.store, &target.plan, task, target.tags.clone());
-    claim.catch_up().await?;
-    if claim.handler().is_parked() {
-        session.person_only("let a parked task be claimed again")?;
-        let command = TaskCommand::Unpark { by: session.person() };
-        let cause = Cause::request().keeping(command.recorded());
-        claim.execute(command, &cause).await?;
-        return target.say(session, &format!("task {name} can be claimed again")).await;
-    }
-    decide(session, target, Command::ResumeTask { task }, &format!("task {name} is resumed")).await
-}
-
-pub async fn retry(session: &Session, retry: Retry) -> Result<Code, Failure> {
-    let (target, task) = find_part(session, &retry.target).await?;
-    session.place.check_key(&target.plan, &target.tags)?;
-    let task = match (task, retry.now) {
-        (Some(task), true) => task,
-        (None, true) => return Err(Failure::user("--now hastens one task: write PLAN/TASK")),
-        (task, false) => {
-            let command = Command::Retry { task };
-            target.check_parent(session, &command).await?;
-            return decide(session, target, command, "open again: ").await;
-        }
-    };
-    let mut claim = claim_of(&target.store, &target.plan, task, target.tags.clone());
-    claim.catch_up().await?;
-    if let Some(holder) = &claim.handler().holder {
-        let (name, executor) = (target.name(task), &holder.executor);
-        return Err(Failure::new(Code::Conflict, format!("task {name} is being tried now, by {executor}")));
-    }
-    decide(session, target, Command::RetryNow { task }, "it is tried now").await
-}
-
 pub async fn decide(session: &Session, mut target: Target, command: Command, said: &str) -> Result<Code, Failure> {
     let cancels = match &command {
         Command::Cancel { task, .. } => Some(*task),
@@ -335,26 +194,6 @@ pub async fn decide(session: &Session, mut target: Target, command: Command, sai
         said = if said.is_empty() { "nothing to change".into() } else { said + " already: nothing to cancel" };
     }
     target.say(session, &said).await
-}
-
-pub async fn ask(session: &Session, ask: Ask) -> Result<Code, Failure> {
-    if ask.question.trim().is_empty() {
-        return Err(Failure::user("the question is empty").hint("say what is to be known"));
-    }
-    let target = Target::find(session, &ask.task.plan).await?;
-    let task = target.id(session, &ask.task.name)?;
-    let default = ask.default.zip(ask.after).map(|(answer, after_ms)| DefaultAnswer { answer, after_ms });
-    let question_id = target.state().questions.len() + 1;
-    let said = format!("q{question_id} is asked of task {}", ask.task.name);
-    decide(session, target, Command::Ask { task, question: ask.question, default }, &said).await
-}
-
-pub async fn withdraw(session: &Session, question: &InPlan, reason: String) -> Result<Code, Failure> {
-    session.person_only("withdraw questions")?;
-    let target = Target::find(session, &question.plan).await?;
-    let question = find_question(&target, session, Some(&question.name))?;
-    let command = Command::Withdraw { question, reason };
-    decide(session, target, command, &format!("{question} is withdrawn")).await
 }
 
 /// Makes a plan; another id is tried when one is taken.
@@ -391,4 +230,11 @@ pub fn short_id() -> String {
     const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
     let random = new_event_id().into_bytes();
     random[12..].iter().map(|byte| char::from(ALPHABET[usize::from(byte % 32)])).collect()
+}
+
+/// A plan, and one of its tasks where the address names one.
+pub async fn find_part(session: &Session, address: &Address) -> Result<(Target, Option<TaskId>), Failure> {
+    let target = Target::find(session, &address.plan).await?;
+    let task = address.part.as_deref().map(|name| target.id(session, name)).transpose()?;
+    Ok((target, task))
 }

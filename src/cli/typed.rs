@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::str::FromStr;
 use std::time::Duration;
 
+use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use crewlog_mq::{AggregateName, Position, Query, Timestamp};
 use crewlog_planner::parse::Format;
@@ -13,27 +14,27 @@ use crewlog_planner::protocol::AgentType;
 use crate::cli::settings::millis;
 
 /// A value of these names.
-pub(super) fn one_of<T: FromStr<Err = strum::ParseError> + Clone + Send + Sync + 'static>(
+pub fn one_of<T: FromStr<Err = strum::ParseError> + Clone + Send + Sync + 'static>(
     names: impl IntoIterator<Item = &'static str>,
 ) -> impl TypedValueParser<Value = T> {
     PossibleValuesParser::new(names).try_map(|name| name.parse())
 }
 
-pub(super) fn format() -> impl TypedValueParser<Value = Format> {
+pub fn format() -> impl TypedValueParser<Value = Format> {
     one_of(Format::ALL.iter().map(<&str>::from))
 }
 
-pub(super) fn agent() -> impl TypedValueParser<Value = AgentType> {
+pub fn agent() -> impl TypedValueParser<Value = AgentType> {
     one_of(AgentType::ALL.map(AgentType::as_str))
 }
 
 /// From 1 to 1000 tasks at once.
-pub(super) fn jobs() -> impl TypedValueParser<Value = usize> {
+pub fn jobs() -> impl TypedValueParser<Value = usize> {
     clap::value_parser!(u16).range(1..=1000).map(usize::from)
 }
 
 /// A position of the log, from 1.
-pub(super) fn position() -> impl TypedValueParser<Value = Position> {
+pub fn position() -> impl TypedValueParser<Value = Position> {
     clap::value_parser!(i64).range(1..).map(Position)
 }
 
@@ -44,7 +45,7 @@ pub enum At {
     Checkpoint(String),
 }
 
-pub(super) fn at(typed: &str) -> Result<At, String> {
+pub fn at(typed: &str) -> Result<At, String> {
     match typed.parse() {
         Ok(at @ 1..) => Ok(At::Position(at)),
         Err(_) if is_checkpoint_name(typed) => Ok(At::Checkpoint(typed.to_owned())),
@@ -62,7 +63,7 @@ pub enum ForkAt {
     Before(String),
 }
 
-pub(super) fn fork_at(typed: &str) -> Result<ForkAt, String> {
+pub fn fork_at(typed: &str) -> Result<ForkAt, String> {
     match typed.strip_prefix("before:") {
         Some(task) if !task.is_empty() => Ok(ForkAt::Before(task.to_owned())),
         None if typed == "failure" => Ok(ForkAt::Failure),
@@ -78,7 +79,7 @@ pub struct Address {
     pub part: Option<String>,
 }
 
-pub(super) fn address(typed: &str) -> Result<Address, String> {
+pub fn address(typed: &str) -> Result<Address, String> {
     let (plan, part) = typed.split_once('/').map_or((typed, None), |(plan, part)| (plan, Some(part)));
     if plan.is_empty() || part == Some("") {
         return Err(
@@ -95,7 +96,7 @@ pub struct InPlan {
     pub name: String,
 }
 
-pub(super) fn in_plan(typed: &str) -> Result<InPlan, String> {
+pub fn in_plan(typed: &str) -> Result<InPlan, String> {
     match address(typed)? {
         Address { plan, part: Some(name) } => Ok(InPlan { plan, name }),
         Address { plan, part: None } => {
@@ -113,7 +114,7 @@ pub struct PlanAt {
 }
 
 /// No plan's id holds an @.
-pub(super) fn plan_at(typed: &str) -> Result<PlanAt, String> {
+pub fn plan_at(typed: &str) -> Result<PlanAt, String> {
     let (plan, at) = match typed.split_once('@') {
         None => (typed, None),
         Some((plan, "0")) => (plan, Some(At::Position(0))),
@@ -133,18 +134,18 @@ pub(super) fn plan_at(typed: &str) -> Result<PlanAt, String> {
     Ok(PlanAt { plan: plan.to_owned(), at })
 }
 
-pub(super) fn moment(typed: &str) -> Result<Timestamp, String> {
+pub fn moment(typed: &str) -> Result<Timestamp, String> {
     let wrong = |_| "it is no moment: write it like 2026-11-21T10:00:00Z or 2026-11-21T10:00:00+01:00".to_owned();
     let parsed = typed.parse::<jiff::Timestamp>().map_err(wrong)?;
     Ok(Timestamp(parsed.as_microsecond()))
 }
 
-pub(super) fn query(typed: &str) -> Result<Query, String> {
+pub fn query(typed: &str) -> Result<Query, String> {
     serde_json::from_str(typed).map_err(|error| format!("it is no query: {error}"))
 }
 
 /// An aggregate as STREAM/ID. By convention no stream has a slash in its name; an aggregate may.
-pub(super) fn aggregate(typed: &str) -> Result<AggregateName, String> {
+pub fn aggregate(typed: &str) -> Result<AggregateName, String> {
     match typed.split_once('/') {
         Some((stream_id, aggregate_id)) if !stream_id.is_empty() && !aggregate_id.is_empty() => {
             Ok(AggregateName { stream_id: stream_id.to_owned(), aggregate_id: aggregate_id.to_owned() })
@@ -154,7 +155,7 @@ pub(super) fn aggregate(typed: &str) -> Result<AggregateName, String> {
 }
 
 /// An address with its port.
-pub(super) fn address_to_listen_on(typed: &str) -> Result<SocketAddr, String> {
+pub fn address_to_listen_on(typed: &str) -> Result<SocketAddr, String> {
     let port = typed.parse::<u16>().map_or_else(|_| "7777".to_owned(), |port| port.to_string());
     typed.parse().map_err(|_| format!("write 127.0.0.1:{port}"))
 }
@@ -162,4 +163,11 @@ pub(super) fn address_to_listen_on(typed: &str) -> Result<SocketAddr, String> {
 /// A duration, as in a plan.
 pub fn duration(typed: &str) -> Result<Duration, String> {
     millis(typed).map(Duration::from_millis)
+}
+
+#[derive(Debug, Args)]
+pub struct AtPosition {
+    /// As of this position of the log
+    #[arg(long, value_name = "POSITION", value_parser = position())]
+    pub at: Option<Position>,
 }

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::{Arg, Command};
+use clap::{Arg, Args, Command};
 use clap_complete::CompleteEnv;
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate as Candidate};
 use clap_complete::env::Shells;
@@ -12,7 +12,6 @@ use crewlog_executors::projecting::list_plans;
 use crewlog_mq::{EventStore, Range};
 use crewlog_planner::state::PlannerState;
 
-use crate::cli;
 use crate::cli::sealing::KeyPlace;
 use crate::cli::settings::{FIELDS, KEYS, names};
 use crate::context::Session;
@@ -20,8 +19,19 @@ use crate::context::place::Place;
 use crate::ui::failure::{Code, Failure};
 use crate::views::queries::{find_plan, load_view};
 
+/// The shells that complete.
+pub const SHELLS: [&str; 3] = ["bash", "zsh", "fish"];
+
+#[derive(Debug, Args)]
+pub struct Completions {
+    /// The shell
+    #[arg(value_parser = SHELLS)]
+    pub shell: String,
+}
+
 /// The variable by which the script of a shell asks for candidates.
 const ASKS: &str = "CREWLOG_COMPLETE";
+
 /// How long the log may take to answer.
 const WAIT_MAX: Duration = Duration::from_secs(2);
 
@@ -32,10 +42,10 @@ type Names = fn(&PlannerState) -> Vec<String>;
 pub fn has_completed() -> bool {
     // The scripts separate the typed line, so that a set variable alone never replaces a command.
     let is_asked = std::env::args_os().nth(1).is_some_and(|word| word == "--");
-    if !is_asked || !cli::SHELLS.contains(&&*std::env::var(ASKS).unwrap_or_default()) {
+    if !is_asked || !SHELLS.contains(&&*std::env::var(ASKS).unwrap_or_default()) {
         return false;
     }
-    let complete = CompleteEnv::with_factory(|| with_candidates(cli::command())).var(ASKS);
+    let complete = CompleteEnv::with_factory(|| with_candidates(super::command())).var(ASKS);
     // An error would end up on the line that is typed.
     complete.try_complete(std::env::args_os(), std::env::current_dir().ok().as_deref()).unwrap_or(true)
 }

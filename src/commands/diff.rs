@@ -5,9 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{Display, Formatter};
 use std::io::Write;
 
+use clap::Args;
 use crewlog_executors::history::History;
 use crewlog_mq::{Error, EventStore, Position, Query, Range, Recorded, Timestamp};
-use crewlog_planner::event::{self, Event, TaskStatus, Usage, money, plan_tag};
+use crewlog_planner::event;
+use crewlog_planner::event::{Event, TaskStatus, Usage, money, plan_tag};
 use crewlog_planner::plan::TaskId;
 use crewlog_planner::state::Measure;
 use crewlog_planner::view::PlanView;
@@ -15,16 +17,30 @@ use futures::TryStreamExt;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::cli::PlanAt;
-use crate::commands::fork::position_of;
+use crate::cli::typed::{PlanAt, plan_at};
 use crate::context::Session;
 use crate::ui::failure::{Code, Failure};
 use crate::ui::text::{count, one_line, visible};
+use crate::views::at::position_of;
 use crate::views::queries::{find_plan, load_view};
 use crate::views::{PlanShown, tasks_of};
 
+#[derive(Debug, Args)]
+pub struct Diff {
+    /// The plan before: PLAN, or PLAN@POSITION, or PLAN@CHECKPOINT
+    #[arg(value_name = "BEFORE", value_parser = plan_at)]
+    pub before: PlanAt,
+    /// The plan after, in the same form
+    #[arg(value_name = "AFTER", value_parser = plan_at)]
+    pub after: PlanAt,
+    /// Show where two plans with a common history diverge, and the outcome of each
+    #[arg(long)]
+    pub outcomes: bool,
+}
+
 /// The most characters of a value in the words for a change.
 const VALUE_CHARS_MAX: usize = 120;
+
 /// Keys that identify a plan, or that no two runs of a plan share.
 const NOT_COMPARED: [&str; 10] =
     ["plan", "at", "parent", "forks", "budget", "id", "started_at", "ended_at", "deadline", "retry_at"];

@@ -2,20 +2,80 @@
 
 use std::io::Write;
 
+use clap::Args;
 use crewlog_executors::history::History;
-use crewlog_mq::{EventStore, Position, Query, Range, Recorded, Start};
+use crewlog_mq::{EventStore, Position, Query, Range, Recorded, Start, Timestamp};
 use crewlog_planner::event::plan_tag;
 use futures::future::OptionFuture;
 use futures::{StreamExt, TryStreamExt};
+use uuid::Uuid;
 
-use crate::cli::{EventFilter, Events, Output};
+use crate::cli::typed;
+use crate::cli::typed::moment;
 use crate::context::{ListPrinter, Session};
-use crate::run::runtime::Signals;
 use crate::ui::failure::{Code, Failure};
 use crate::ui::json::EventJson;
-use crate::ui::terminal::say;
+use crate::ui::signals::Signals;
+use crate::ui::terminal::{Output, say};
 use crate::ui::text::{one_line, rfc3339, visible};
 use crate::views::queries::{find_plan, for_each};
+
+#[derive(Debug, Args)]
+pub struct Events {
+    /// Only this plan and its tasks
+    pub plan: Option<String>,
+    /// After this position
+    #[arg(long, value_name = "POSITION", default_value_t = 0, value_parser = clap::value_parser!(i64).range(0..))]
+    pub after: i64,
+    /// Up to and including this position
+    #[arg(long, value_name = "POSITION", value_parser = clap::value_parser!(i64).range(0..))]
+    pub up_to: Option<i64>,
+    /// Made at this time or later (2026-11-21T10:00:00Z)
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    pub since: Option<Timestamp>,
+    /// Made at this time or before
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    pub until: Option<Timestamp>,
+    /// Newest first
+    #[arg(long, conflicts_with = "follow")]
+    pub reverse: bool,
+    /// Wait for more events
+    #[arg(long, conflicts_with_all = ["up_to", "until"])]
+    pub follow: bool,
+    #[command(flatten)]
+    pub filter: EventFilter,
+    /// The event with this id, its causes and all events that followed from it
+    #[arg(long, value_name = "ID", conflicts_with_all = ["plan", "follow", "after", "up_to", "since", "until", "EventFilter"])]
+    pub causes: Option<Uuid>,
+}
+
+#[derive(Debug, Args)]
+pub struct EventFilter {
+    /// Of this stream
+    #[arg(long, value_name = "STREAM")]
+    pub stream: Option<String>,
+    /// Of this aggregate
+    #[arg(long, value_name = "ID")]
+    pub aggregate: Option<String>,
+    /// Of this type; of any of them when given several times
+    #[arg(long = "type", value_name = "TYPE")]
+    pub event_type: Vec<String>,
+    /// With this tag; with all of them when given several times
+    #[arg(long, value_name = "TAG")]
+    pub tag: Vec<String>,
+    /// Of this correlation
+    #[arg(long, value_name = "ID")]
+    pub correlation: Option<Uuid>,
+    /// Caused directly by this event
+    #[arg(long, value_name = "ID")]
+    pub caused_by: Option<Uuid>,
+    /// With this id
+    #[arg(long, value_name = "ID")]
+    pub id: Option<Uuid>,
+    /// A query as JSON, in place of the options above: {"stream_id": ..., "or": [...]}
+    #[arg(long, value_name = "JSON", value_parser = typed::query, conflicts_with_all = ["stream", "aggregate", "event_type", "tag", "correlation", "caused_by", "id"])]
+    pub filter: Option<Query>,
+}
 
 const NONE: &str = "no event of this log matches";
 

@@ -1,21 +1,38 @@
-//! Points of a plan's history: positions, checkpoints and forks. A fork appends events of its own and changes none.
+//! `fork`: makes a plan that continues from a point of another. A fork appends events of its own and changes none.
 
+use clap::Args;
 use crewlog_executors::history::{ForkPoint, History};
-use crewlog_executors::{planning, plans};
+use crewlog_executors::plans;
 use crewlog_mq::{EventStore, Handler, Position, Query, Range};
-use crewlog_planner::event::{self, Command, Event, TaskStatus};
-use crewlog_planner::view::PlanView;
+use crewlog_planner::event;
+use crewlog_planner::event::{Command, Event, TaskStatus};
 use futures::TryStreamExt;
 use serde_json::json;
 
-use crate::cli::{At, Fork, ForkAt};
+use crate::cli::typed::{ForkAt, fork_at};
 use crate::context::Session;
 use crate::context::place::slug;
 use crate::target::{order, short_id};
 use crate::ui::failure::{Code, Failure};
-use crate::ui::text::{count, visible};
-use crate::views::queries::{self, find_plan, load_view, no_task, reached};
-use crate::views::{CheckpointJson, checkpoints_of};
+use crate::ui::text::count;
+use crate::views::at::position_of;
+use crate::views::queries;
+use crate::views::queries::{find_plan, load_view, no_task};
+
+#[derive(Debug, Args)]
+pub struct Fork {
+    /// The plan to continue
+    pub plan: String,
+    /// Where it continues: POSITION, CHECKPOINT, failure or before:TASK [default: its present state]
+    ///
+    /// A position of the log, or the name of a checkpoint of the plan; `failure`, right before the first failure of a task; or
+    /// `before:TASK`, from where this task was first about to start.
+    #[arg(long, value_name = "POINT", value_parser = fork_at)]
+    pub at: Option<ForkAt>,
+    /// Why
+    #[arg(long, default_value = "forked by a person")]
+    pub reason: String,
+}
 
 /// Separator between the name of a plan and the rest of a fork's id.
 const FORK: &str = "-fork";
@@ -120,63 +137,4 @@ async fn first_append(
         }
     }
     Ok(found)
-}
-
-pub async fn checkpoint(session: &Session, plan: &str, name: String) -> Result<Code, Failure> {
-    let (store, plan) = queries::open_plan(session, plan).await?;
-    let mut planner = planning::catch_up(&store, &plan, queries::tags_of(&store, &plan).await?).await?;
-    let at = order(&mut planner, Command::NameCheckpoint { name: name.clone() }).await?.position;
-    session.print_done(&format!("{name} is position {at} of {plan}"), &json!({ "plan": plan, "name": name, "at": at }))
-}
-
-pub async fn checkpoints(session: &Session, plan: &str) -> Result<Code, Failure> {
-    let (store, plan) = queries::open_plan(session, plan).await?;
-    let checkpoints = checkpoints_of(&store, &plan).await?;
-    session.print_list(
-        "checkpoints",
-        json!({ "plan": plan }),
-        &checkpoints,
-        |checkpoint| checkpoint,
-        |to, CheckpointJson { name, at, created_at, .. }| writeln!(to, "{at:>6}  {created_at}  {}", visible(name)),
-    )
-}
-
-/// The position of a point of a plan's history; `default` where none was typed. The log must reach it.
-pub async fn position_of(
-    session: &Session,
-    store: &EventStore,
-    plan: &str,
-    at: Option<&At>,
-    default: Position,
-) -> Result<Position, Failure> {
-    let at = match at {
-        None => return Ok(default),
-        Some(At::Position(at)) => Position(*at),
-        Some(At::Checkpoint(name)) => {
-            let checkpoints = checkpoints_of(store, plan).await?;
-            let found = checkpoints.into_iter().find(|checkpoint| checkpoint.name == *name);
-            return found.map(|checkpoint| checkpoint.at).ok_or_else(|| {
-                Failure::new(Code::Nothing, format!("{plan} has no checkpoint {name:?}"))
-                    .hint(session.command_on("plan checkpoint", plan))
-            });
-        }
-    };
-    reached(store, Some(at)).await.map_err(|failure| failure.hint(session.command_on("events", plan)))
-}
-
-/// A plan as of a point of its history, or now: the position and the view.
-pub async fn view_at(
-    session: &Session,
-    store: &EventStore,
-    plan: &str,
-    at: Option<&At>,
-) -> Result<(Position, PlanView), Failure> {
-    let asked = position_of(session, store, plan, at, store.head().await?).await?;
-    let at = store.whole(asked).await?;
-    let view = load_view(store, plan, Range::up_to(at)).await?;
-    if view.created_at.is_none() {
-        let message = format!("{plan} did not exist yet at position {asked}");
-        return Err(Failure::new(Code::Nothing, message).hint(session.command_on("events", plan)));
-    }
-    Ok((at, view))
 }

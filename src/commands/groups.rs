@@ -2,16 +2,65 @@
 
 use std::io::Write;
 
+use clap::{Args, Subcommand};
 use crewlog_mq::{
-    EventStore, GroupCommand, GroupError, GroupReport, Lag, ParkedReport, PartitionReport, Position, VersionReport,
-    VersionStatus,
+    AggregateName, EventStore, GroupCommand, GroupError, GroupReport, Lag, ParkedReport, PartitionReport, Position,
+    VersionReport, VersionStatus,
 };
 use serde_json::{Value, json};
 
-use crate::cli::{Groups, ParkedOf};
+use crate::cli::typed::aggregate;
 use crate::context::Session;
 use crate::ui::failure::{Code, Failure};
 use crate::ui::text::{count, one_line, rfc3339, visible};
+
+#[derive(Debug, Subcommand)]
+pub enum Groups {
+    /// List the groups
+    Ls,
+    /// Show a group: its versions, and the owner and lag of each partition
+    Show { name: String },
+    /// Give a group no events until it is resumed
+    Pause { name: String },
+    /// Resume a paused group
+    Resume { name: String },
+    /// Move a group to another position, whatever it has handled
+    Reset {
+        name: String,
+        /// Count everything up to here as handled, and nothing after it
+        #[arg(long, value_name = "POSITION", value_parser = clap::value_parser!(i64).range(0..))]
+        to: i64,
+        /// The version [default: the active one]
+        #[arg(long, value_name = "N")]
+        group_version: Option<u32>,
+    },
+    /// List the parked events of a group, or replay or skip them
+    Parked(ParkedOf),
+    /// End a version of a group
+    Retire {
+        name: String,
+        /// The version
+        #[arg(long, value_name = "N")]
+        group_version: u32,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct ParkedOf {
+    pub name: String,
+    /// Handle parked events again
+    #[arg(long, conflicts_with = "skip")]
+    pub replay: bool,
+    /// Skip the first parked event and handle those after it
+    #[arg(long, requires = "aggregate")]
+    pub skip: bool,
+    /// Only this aggregate
+    #[arg(long, value_name = "STREAM/ID", value_parser = aggregate)]
+    pub aggregate: Option<AggregateName>,
+    /// The version [default: the active one]
+    #[arg(long, value_name = "N")]
+    pub group_version: Option<u32>,
+}
 
 pub async fn groups(session: &Session, groups: Groups) -> Result<Code, Failure> {
     let store = session.place.open().await?;

@@ -1,19 +1,35 @@
 //! `inbox`: everything that waits for the person; for an agent, its messages.
 
+use clap::Args;
 use crewlog_mq::Position;
 use serde_json::json;
 
-use crate::cli::Inbox;
-use crate::context::crew::views;
-use crate::context::facts;
-use crate::context::{Session, agent_id};
+use crate::cli::typed::AtPosition;
+use crate::context::{Session, agent_id, facts};
 use crate::ui::failure::{Code, Failure};
-use crate::views::AsOf;
+use crate::views::views;
+
+#[derive(Debug, Args)]
+pub struct Inbox {
+    /// The messages to this agent [default: AGENT_ID]
+    #[arg(long, value_name = "NAME")]
+    pub agent: Option<String>,
+    /// Include messages that are read
+    #[arg(long)]
+    pub all: bool,
+    /// Mark the listed messages as read
+    #[arg(long, conflicts_with = "at")]
+    pub read: bool,
+    #[command(flatten)]
+    pub at: AtPosition,
+}
 
 /// The most messages that are listed.
 const MESSAGES_MAX: usize = 1_000;
+
 /// The fields of an item in the text of the list: its heading, and the lines below.
 const ITEM: ([&str; 4], [&str; 4]) = (["id", "kind", "from", "age_ms"], ["text", "choices", "holds_up", "commands"]);
+
 /// The fields of a message, likewise.
 const MESSAGE: ([&str; 4], [&str; 5]) =
     (["message", "from", "importance", "sent_at"], ["subject", "body", "thread", "is_unread", "ack_is_due"]);
@@ -27,7 +43,7 @@ pub async fn inbox(session: &Session, args: Inbox) -> Result<Code, Failure> {
     facts::print_list(session, "items", json!({ "at": as_of.at }), &items, &ITEM.0, &ITEM.1)
 }
 
-async fn messages(session: &Session, as_of: &AsOf, agent: &str, args: &Inbox) -> Result<Code, Failure> {
+async fn messages(session: &Session, as_of: &crate::views::AsOf, agent: &str, args: &Inbox) -> Result<Code, Failure> {
     if !as_of.has_agent(agent).await? {
         let missing = Failure::new(Code::Nothing, format!("there is no agent {agent}"));
         return Err(missing.hint(session.command("agents")));

@@ -1,23 +1,46 @@
 //! `keys`: the operator's keys, and the keys of plans. Only destroying one appends: that it was destroyed.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use crewlog_executors::keys::{self, KeyReport, KeyState, Rotated};
+use clap::Subcommand;
+use crewlog_executors::keys::{KeyReport, KeyState, Keys as KeyFiles, Rotated, make_operator_key};
 use crewlog_mq::{Append, Cause, EventStore, Expected, NewEvent, Query, Range, Recorded, TAGS_MAX};
-use crewlog_planner::event::{self, Event, plan_tag};
-use crewlog_planner::model;
-use crewlog_planner::sealed::{self, KeyEvent, TAG};
+use crewlog_planner::event::{Event, plan_tag};
+use crewlog_planner::sealed::{KeyEvent, TAG};
 use crewlog_planner::state::Phase;
+use crewlog_planner::{event, model, sealed};
 use serde_json::json;
 
-use crate::cli::Keys;
 use crate::consent::confirm;
 use crate::context::Session;
 use crate::ui::failure::{Code, Failure};
 use crate::ui::terminal::say;
 use crate::ui::text::{count, shell_word, visible};
-use crate::views::queries::{self, for_each};
+use crate::views::queries;
+use crate::views::queries::for_each;
+
+#[derive(Debug, Subcommand)]
+pub enum Keys {
+    /// Make an operator's key in a new file; with it new plans are sealed
+    New {
+        /// The file to make
+        file: PathBuf,
+    },
+    /// List the keys of sealed plans, and their state
+    Ls,
+    /// Destroy the key of a plan, and with it the texts of the plan and its forks, for good
+    Destroy {
+        /// The plan; or a text that a model was asked about, or a key, as `keys ls` names it
+        plan: String,
+    },
+    /// Wrap the keys of all plans under another operator's key
+    Rotate {
+        /// The file with the other operator's key
+        #[arg(long, value_name = "FILE")]
+        to: PathBuf,
+    },
+}
 
 /// The most forks that are named as destroyed with a plan.
 const PLANS_NAMED_MAX: usize = 100;
@@ -31,12 +54,12 @@ pub async fn keys(session: &Session, keys: Keys) -> Result<Code, Failure> {
     }
 }
 
-fn open(session: &Session) -> Result<keys::Keys, Failure> {
+fn open(session: &Session) -> Result<KeyFiles, Failure> {
     session.place.keys.open(session.place.keys_folder())
 }
 
 fn make(session: &Session, path: &Path) -> Result<Code, Failure> {
-    let fingerprint = keys::make_operator_key(path)
+    let fingerprint = make_operator_key(path)
         .map_err(|error| Failure::from(error).hint("name a file that does not exist, in a folder that does"))?;
     let file = path.to_string_lossy();
     session.print_done(
@@ -143,7 +166,7 @@ struct Doomed {
 }
 
 /// The key of a plan, of a text that a model was asked about, or a key by its own name.
-async fn doomed(store: &EventStore, keys: &keys::Keys, typed: &str) -> Result<Doomed, Failure> {
+async fn doomed(store: &EventStore, keys: &KeyFiles, typed: &str) -> Result<Doomed, Failure> {
     let no_plan = match queries::find(store, typed, false).await {
         Ok(plan) => {
             let tags = queries::tags_of(store, &plan).await?;

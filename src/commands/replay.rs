@@ -1,39 +1,66 @@
 //! `replay`: shows a plan's events one by one, with the cause of each and its changes. It appends and executes nothing.
 
 use std::collections::{BTreeSet, HashMap};
-use std::io::{self, BufWriter, Write};
-use std::ops::Range;
+use std::io;
+use std::io::{BufWriter, Write};
 
+use clap::Args;
 use crewlog_executors::history::History;
 use crewlog_mq::{self as mq, Error, EventStore, Position, Query, Recorded};
-use crewlog_planner::event::{self, Event, TaskStatus};
+use crewlog_planner::event::{Event, TaskStatus};
 use crewlog_planner::verify::{Decided, Difference, How, Verifier, VerifyError};
 use crewlog_planner::view::PlanView;
-use crewlog_planner::{claim, model};
+use crewlog_planner::{claim, event, model};
 use futures::{Stream, TryStreamExt};
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use super::diff;
+use super::diff::{Change, in_short};
 use crate::cli::sealing::KeyPlace;
-use crate::cli::{Output, Replay};
-use crate::commands::diff::{self, Change, in_short};
-use crate::commands::fork::position_of;
-use crate::commands::show;
+use crate::cli::typed::{At, at};
 use crate::context::{ListPrinter, Session};
 use crate::ui::failure::{Code, Failure};
 use crate::ui::json::print_line;
-use crate::ui::terminal::{prompt, read_line, say};
+use crate::ui::terminal::{Output, prompt, read_line, say};
 use crate::ui::text::{count, one_line, rfc3339, visible};
-use crate::views::PlanShown;
-use crate::views::queries::{self, for_each};
+use crate::views::at::position_of;
+use crate::views::queries::for_each;
+use crate::views::text::print_view;
+use crate::views::{PlanShown, queries};
+
+#[derive(Debug, Args)]
+pub struct Replay {
+    /// The plan; with --verify all plans if left out
+    #[arg(required_unless_present = "verify")]
+    pub plan: Option<String>,
+    /// Decide every command again with this version, and name the first decision that differs from the log
+    #[arg(long, conflicts_with_all = ["step", "from", "to", "failure"])]
+    pub verify: bool,
+    /// Read orders from standard input, one a line, also where it is no terminal (h lists them)
+    #[arg(long)]
+    pub step: bool,
+    /// Begin with the first event at or after this position, or with a checkpoint
+    #[arg(long, value_name = "POSITION|CHECKPOINT", value_parser = at)]
+    pub from: Option<At>,
+    /// End with the last event at or before this position, or with a checkpoint
+    #[arg(long, value_name = "POSITION|CHECKPOINT", value_parser = at)]
+    pub to: Option<At>,
+    /// Print only the events with which a task fails, times out or is cancelled
+    #[arg(long, conflicts_with = "step")]
+    pub failure: bool,
+}
 
 /// Changes in the text of a step; JSON has all of them.
 const CHANGES_SHOWN_MAX: usize = 40;
+
 /// Characters of the data and of the command in the text of a step; JSON has all of them.
 const DATA_CHARS_MAX: usize = 300;
+
 const COMMAND_CHARS_MAX: usize = 200;
+
 /// Characters of a difference in the text; JSON has all of it.
 const DIFFERENCE_CHARS_MAX: usize = 2_000;
 
@@ -83,7 +110,7 @@ struct Stepper<'a> {
     plan: String,
     steps: Steps,
     /// The events that can be shown.
-    places: Range<usize>,
+    places: std::ops::Range<usize>,
     place: usize,
 }
 
@@ -109,7 +136,7 @@ impl Stepper<'_> {
     }
 
     fn obey(&mut self, order: Order) -> Result<(), Failure> {
-        let Range { start: first, end } = self.places;
+        let std::ops::Range { start: first, end } = self.places;
         let (here, last) = (self.place, end - 1);
         // A place before the first or after the last event leads to that event.
         let wanted = match order {
@@ -170,7 +197,7 @@ impl Stepper<'_> {
         let mut stdout = BufWriter::new(io::stdout().lock());
         let (at, view) = (self.steps.events[self.place].position, &self.steps.view);
         match self.session.output {
-            Output::Text => show::print_view(&mut stdout, &self.plan, at, view)?,
+            Output::Text => print_view(&mut stdout, &self.plan, at, view)?,
             Output::Json | Output::Jsonl => print_line(&mut stdout, &PlanShown::of(&self.plan, at, view))?,
         }
         stdout.flush()
@@ -530,6 +557,3 @@ async fn plans(store: &EventStore, head: Position) -> Result<Vec<String>, Failur
     .await?;
     Ok(plans)
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,72 +1,46 @@
-//! `ls` and `show`. They execute and append nothing.
+//! `show`: a plan, a task, a question or a prompt. It executes and appends nothing.
 
 use std::io::Write;
-use std::path::Path;
-use std::time::Duration;
 
+use clap::Args;
 use crewlog_executors::prompts::digest;
-use crewlog_mq::{EventStore, Position, Range};
-use crewlog_planner::event::{TaskStatus, Timer};
-use crewlog_planner::parse::{self, Diagnostic, ParsedPlan};
-use crewlog_planner::plan::{Mark, NodeKind, Parent, TaskPlan};
-use crewlog_planner::state::{Measure, PlannerState, Question, Shortage, Task};
-use crewlog_planner::view::PlanView;
+use crewlog_mq::{EventStore, Range};
+use crewlog_planner::event::TaskStatus;
+use crewlog_planner::parse;
+use crewlog_planner::parse::ParsedPlan;
+use crewlog_planner::plan::{Mark, TaskPlan};
 use serde_json::json;
 
-use crate::cli::{Address, At, Output, Show};
-use crate::commands::fork::view_at;
-use crate::context::Session;
-use crate::context::crew::views;
-use crate::context::facts;
+use crate::cli::typed::{Address, At, address, at};
+use crate::context::{Session, facts};
 use crate::plan_file::matching::mark_of;
-use crate::run::runtime;
 use crate::ui::failure::{Code, Failure};
-use crate::ui::terminal::say;
-use crate::ui::text::{by_default, in_one_line, one_line, rfc3339, shell_word, visible};
+use crate::ui::terminal::{Output, say};
+use crate::ui::text::{one_line, visible};
+use crate::views::at::view_at;
 use crate::views::queries::{find_plan, load_view, no_task, plan_to_show, tags_of};
+use crate::views::text::print_view;
+use crate::views::views;
+use crate::views::waiting::what_is_waited_for;
 use crate::views::{ForkJson, Prompt, prompt_of_attempt};
 
-/// The most warnings printed for one text; `plan check` prints all.
-const WARNINGS_MAX: usize = 20;
-
-/// Prints the first warnings about a text on standard error.
-pub fn print_warnings(session: &Session, warnings: &[Diagnostic], file: &Path) {
-    for warning in warnings.iter().take(WARNINGS_MAX) {
-        let Diagnostic { message, line, column, help } = warning;
-        session.say(&visible(&format!("{}:{line}:{column}: warning: {message}", file.display())));
-        if let Some(help) = help {
-            session.say(&visible(&format!("  help: {help}")));
-        }
-    }
-    let n_more = warnings.len().saturating_sub(WARNINGS_MAX);
-    if n_more > 0 {
-        session
-            .say(&visible(&format!("and {n_more} more: `crewlog plan check {}`", shell_word(&file.to_string_lossy()))));
-    }
-}
-
-pub async fn ls(session: &Session, at: Option<Position>) -> Result<Code, Failure> {
-    let listed = views(session).await?.as_of(at).await?.plans().await?;
-    let width = listed.iter().map(|plan| plan.plan.len()).max().unwrap_or(0);
-    session.print_list(
-        "plans",
-        json!({}),
-        &listed,
-        |plan| plan,
-        |to, plan| {
-            let mut title = one_line(&plan.title, 60);
-            if let Some(parent) = &plan.parent {
-                title.push_str(&visible(&format!("  (a fork of {} at {})", parent.plan, parent.at)));
-            }
-            if plan.is_held_by_budget {
-                title.push_str("  (held back by its budget)");
-            }
-            if plan.waits_for_work {
-                title.push_str("  (nothing left to do: stands open for more)");
-            }
-            writeln!(to, "{:<width$}  {:<9}  {}  {title}", visible(&plan.plan), plan.status, plan.created_at)
-        },
-    )
+#[derive(Debug, Args)]
+pub struct Show {
+    /// The plan, or one of its tasks or questions [default: the only open plan, else the newest]
+    #[arg(value_name = "PLAN[/TASK]", value_parser = address)]
+    pub target: Option<Address>,
+    /// As of this position of the log, or a checkpoint
+    #[arg(long, value_name = "POSITION|CHECKPOINT", value_parser = at, conflicts_with = "prompt")]
+    pub at: Option<At>,
+    /// Print the plan as a Markdown file, with every fact of each task
+    #[arg(long, conflicts_with = "prompt")]
+    pub markdown: bool,
+    /// Print the prompt of the task, and say when its agent got another one
+    #[arg(long)]
+    pub prompt: bool,
+    /// The attempt, with --prompt [default: the last]
+    #[arg(long, requires = "prompt", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub attempt: Option<u32>,
 }
 
 pub async fn show(session: &Session, show: &Show) -> Result<Code, Failure> {
@@ -190,157 +164,4 @@ async fn export(session: &Session, store: &EventStore, plan: &str, at: Option<&A
     }
     std::io::stdout().lock().write_all(parse::render(&exported).as_bytes())?;
     Ok(Code::Done)
-}
-
-pub fn print_view(mut to: impl Write, plan: &str, at: Position, view: &PlanView) -> std::io::Result<()> {
-    let state = view.state();
-    writeln!(to, "{}  {}  as of position {at}", visible(plan), view.status().as_str())?;
-    if let Some(title) = state.title.as_deref() {
-        writeln!(to, "{}", one_line(title, 100))?;
-    }
-    if let Some(Parent { plan: parent, at, reason }) = &state.parent {
-        writeln!(to, "a fork of {} at position {at}: {}", visible(parent), one_line(reason, 100))?;
-    }
-    if let Some(task) = state.stopped_by.and_then(|task| state.task(task)) {
-        writeln!(to, "stopped: task {} failed", visible(&task.plan.name()))?;
-    }
-    print_limits(&mut to, state)?;
-    let settings = state.config.words();
-    if !settings.is_empty() {
-        writeln!(to, "settings: {}", one_line(&settings.join(", "), 200))?;
-    }
-    let width = state.tasks.iter().map(|task| task.plan.name().chars().count()).max().unwrap_or(1);
-    for task in &state.tasks {
-        let paused = if task.is_paused { " (paused)" } else { "" };
-        let status = format!("{}{paused}", task.status.as_str());
-        let command = task.plan.command.as_deref().map(in_one_line);
-        let text = one_line(command.as_ref().unwrap_or(&task.plan.description), 90);
-        writeln!(to, "{:>width$}  {status:<18}  {text}", task.plan.name())?;
-        let indent = width + 22;
-        let ended = task.result.as_deref().or(task.error.as_deref()).filter(|text| !text.is_empty());
-        if let Some(sub_plan) = task.sub_plan_id(plan) {
-            writeln!(to, "{:indent$}plan {}", "", visible(&sub_plan))?;
-        }
-        if let Some(ended) = ended {
-            writeln!(to, "{:indent$}{}", "", one_line(ended, 100))?;
-        }
-        if let Some(due) = state.due(Timer::Retry(task.plan.id)) {
-            writeln!(to, "{:indent$}retry at {}", "", rfc3339(due))?;
-        }
-        let times = view.times(task.plan.id);
-        match (&times.executor, &task.plan.assignee) {
-            (Some(executor), _) if times.claim.holder.is_some() => {
-                writeln!(to, "{:indent$}held by {}", "", visible(executor))?;
-            }
-            (_, Some(assignee)) if !task.status.is_end() => writeln!(to, "{:indent$}for {}", "", visible(assignee))?,
-            (Some(_) | None, Some(_) | None) => {}
-        }
-    }
-    for question in &state.questions {
-        let answer = answer_of(question);
-        writeln!(to, "{}  {}  {answer}", question.id, one_line(&question.question, 400))?;
-    }
-    if !state.context_summary().is_empty() {
-        writeln!(to, "context:\n{}", visible(state.context_summary()))?;
-    }
-    Ok(())
-}
-
-fn print_limits(mut to: impl Write, state: &PlannerState) -> std::io::Result<()> {
-    if let Some(at) = state.due(Timer::Plan) {
-        writeln!(to, "to end by {}", rfc3339(at))?;
-    }
-    let spent = state.spent();
-    let of = Measure::ALL.map(|measure| match measure.limit(&state.config.budget) {
-        Some(limit) => Some(format!("{} of {}", measure.words_of(&spent), measure.words(limit))),
-        None => (measure.of(&spent) > 0).then(|| measure.words_of(&spent)),
-    });
-    let of = of.into_iter().flatten().collect::<Vec<_>>();
-    if of.is_empty() { Ok(()) } else { writeln!(to, "used up: {}", of.join(", ")) }
-}
-
-fn answer_of(question: &Question) -> String {
-    match (&question.answer, &question.default) {
-        (Some(answer), _) if question.is_by_default => format!("{} (by default)", one_line(answer, 60)),
-        (Some(answer), _) => one_line(answer, 60),
-        (None, _) if question.is_withdrawn => "(withdrawn)".to_owned(),
-        (None, Some(default)) => format!("(open; by default: {})", one_line(&default.answer, 60)),
-        (None, None) => "(open)".to_owned(),
-    }
-}
-
-/// Everything that waits for a person, with the command for each.
-pub fn what_is_waited_for(session: &Session, plan: &str, view: &PlanView) -> Vec<String> {
-    let state = view.state();
-    let questions = state.open_questions().map(|question| {
-        let answer = format!("{} \"...\"", session.command_in("answer", plan, &question.id.to_string()));
-        let deadline = state.due(Timer::Question(question.id));
-        let by_default = by_default(question.default.as_ref(), deadline);
-        format!("{} asks: {}{by_default}\n  {answer}", question.id, one_line(&question.question, 200))
-    });
-    let is_for_nobody = |status, kind| status == TaskStatus::Running && kind != NodeKind::Clarification;
-    let tasks = state.tasks.iter().filter(|task| is_for_nobody(task.status, task.plan.kind));
-    // A sub-plan lists its own.
-    let tasks = tasks.filter(|task| task.sub_plan_id(plan).is_none());
-    // A holder whose lease has expired does not count.
-    let now = crewlog_mq::Timestamp(jiff::Timestamp::now().as_microsecond());
-    let is_held = |task: &Task| view.holder(task.plan.id).is_some_and(|holder| !holder.has_expired(now));
-    // A resume from here uses the executors configured here.
-    let roster = runtime::roster(session, Duration::MAX, &[]).ok();
-    let is_taken = |task: &Task| roster.as_ref().is_some_and(|roster| roster.takes(&task.plan));
-    let (taken, for_person) = tasks
-        .filter(|task| task.plan.command.is_none() && !is_held(task))
-        .partition::<Vec<_>, _>(|task| is_taken(task));
-    let taken = taken.into_iter().map(|task| {
-        let agent = roster.as_ref().and_then(|roster| roster.agent_for(&task.plan));
-        let by = agent.map_or_else(String::new, |agent| format!(" by {}", visible(&agent.name)));
-        let (name, resume) = (shell_word(&task.plan.name()), session.command_on("resume", plan));
-        format!("task {name} can be done{by}: {}\n  {resume}", one_line(&task.plan.description, 200))
-    });
-    let tasks = for_person.into_iter().map(|task| {
-        let name = task.plan.name();
-        let done = format!("{} \"the result\"", session.command_in("task done", plan, &name));
-        let fail = format!("{} \"why not\"", session.command_in("task fail", plan, &name));
-        let name = visible(&name);
-        let text = one_line(&task.plan.description, 200);
-        let why = match &task.plan.assignee {
-            Some(assignee) => format!("it is assigned to {}, and no executor has that name", visible(assignee)),
-            None => format!("there is no executor for {}", task.plan.kind.as_str()),
-        };
-        format!(
-            "task {name} waits for you: {text}\n  {why}: do it and report it, or put a command, Run `...`, in the text \
-             of the task\n  {done}\n  {fail}"
-        )
-    });
-    let paused = state.tasks.iter().filter(|task| task.is_paused).map(|task| {
-        let name = task.plan.name();
-        format!("task {} is paused\n  {}", visible(&name), session.command_in("resume", plan, &name))
-    });
-    let held = state.held_by_budget().map(|held| {
-        // A running task that reserves the whole budget would reserve a higher one too.
-        let is_raisable = held.reserved < held.limit;
-        let how =
-            if is_raisable { format!("\n  {}", how_to_raise(session, plan, held.measure)) } else { String::new() };
-        format!("no more tasks start: {}{how}", held.words())
-    });
-    // A plan that is paused with its parent resumes with it.
-    let resume = state.pause_reason().filter(|_| !state.is_paused_from_parent()).map(|reason| {
-        let (reason, resume) = (one_line(reason, 200), session.command_on("resume", plan));
-        format!("plan {} is paused: {reason}\n  {resume}", visible(plan))
-    });
-    questions.chain(taken).chain(tasks).chain(paused).chain(held).chain(resume).collect()
-}
-
-fn how_to_raise(session: &Session, plan: &str, measure: Measure) -> String {
-    format!("{} {}=...", session.command_on("plan set", plan), measure.key())
-}
-
-/// The commands that continue a plan after a shortage of budget.
-pub fn how_to_go_on(session: &Session, plan: &str, shortage: &Shortage) -> Vec<String> {
-    let measure = shortage.measure;
-    vec![
-        format!("the plan is paused: {}", shortage.words()),
-        format!("to raise the budget: {}", how_to_raise(session, plan, measure)),
-        format!("then continue: {}", session.command_on("resume", plan)),
-    ]
 }

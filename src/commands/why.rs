@@ -1,12 +1,21 @@
 //! `why`: prints a few facts about an agent, a task or a file.
 
+use clap::Args;
 use crewlog_mq::Position;
 
-use super::crew::target;
-use crate::context::Session;
-use crate::context::crew::views;
-use crate::context::facts;
+use super::leases::target;
+use crate::cli::typed::AtPosition;
+use crate::context::{Session, facts};
 use crate::ui::failure::{Code, Failure};
+use crate::views::views;
+
+#[derive(Debug, Args)]
+pub struct Why {
+    /// The name of an agent, PLAN/TASK, or a path
+    pub what: String,
+    #[command(flatten)]
+    pub at: AtPosition,
+}
 
 pub async fn why(session: &Session, what: &str, at: Option<Position>) -> Result<Code, Failure> {
     let as_of = views(session).await?.as_of(at).await?;

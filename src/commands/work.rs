@@ -4,36 +4,49 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use clap::Args;
 use crewlog_executors::crew::Crew;
 use crewlog_executors::plans::plan_of;
 use crewlog_executors::projecting::list_plans;
 use crewlog_executors::roster::Roster;
 use crewlog_executors::worker::{InterruptedTask, Scope};
 use crewlog_mq::{Error, EventStore, Position, Query, Range, Recorded, Start};
-use crewlog_planner::claim;
 use crewlog_planner::crew::conflicts;
 use crewlog_planner::listing::PlanSummary;
-use crewlog_planner::sealed::{self, KeyEvent};
+use crewlog_planner::sealed::KeyEvent;
 use crewlog_planner::view::{PlanStatus, PlanView};
+use crewlog_planner::{claim, sealed};
 use futures::future::OptionFuture;
 use futures::{StreamExt, TryStreamExt};
 use serde_json::json;
 use tokio::time::{Instant, sleep_until};
 
-use crate::cli::{Output, Work};
-use crate::commands::show;
-use crate::context::Session;
 use crate::context::worktree::Worktree;
+use crate::context::{Session, roster};
 use crate::hook;
 use crate::run::by_model;
+use crate::run::options::RunArgs;
 use crate::run::progress::{Progress, STOPPING};
-use crate::run::runtime::{self, Runtime, RuntimeOptions, Signals};
+use crate::run::runtime::{Runtime, RuntimeOptions, is_busy};
 use crate::ui::failure::{Code, Failure};
 use crate::ui::json::print_pretty;
-use crate::ui::terminal::unless_closed;
+use crate::ui::signals::Signals;
+use crate::ui::terminal::{Output, unless_closed};
 use crate::ui::text::count;
-use crate::views::ListedPlan;
-use crate::views::queries;
+use crate::views::waiting::what_is_waited_for;
+use crate::views::{ListedPlan, queries};
+
+#[derive(Debug, Args)]
+pub struct Work {
+    /// Run only these executors: shell, or names from crewlog.toml [default: all]
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub only: Vec<String>,
+    /// End when no executor of this process has anything left to do
+    #[arg(long)]
+    pub until_idle: bool,
+    #[command(flatten)]
+    pub run_args: RunArgs,
+}
 
 /// Tasks at once, unless the command line says otherwise.
 const JOBS: usize = 4;
@@ -57,7 +70,7 @@ struct WorkerLoop<'a> {
 }
 
 pub async fn work(session: &Session, work: Work) -> Result<Code, Failure> {
-    let roster = runtime::roster(session, work.run_args.task_timeout, &work.only)?;
+    let roster = roster::roster(session, work.run_args.task_timeout, &work.only)?;
     let (store, _) = session.place.open_or_make().await?;
     let mut signals = Signals::new()?;
     let head = store.head().await?;
@@ -139,7 +152,7 @@ impl WorkerLoop<'_> {
     /// so the order of the checks matters.
     async fn is_idle(&self, runtime: &Runtime) -> Result<bool, Failure> {
         let is_taken_in = *runtime.taken_in.borrow() >= self.last_report;
-        let is_busy = || self.views.iter().any(|(plan, view)| runtime::is_busy(&self.roster, plan, view, &self.views));
+        let is_busy = || self.views.iter().any(|(plan, view)| is_busy(&self.roster, plan, view, &self.views));
         Ok(is_taken_in && !is_busy() && self.store.head().await? <= self.at)
     }
 
@@ -222,7 +235,7 @@ impl WorkerLoop<'_> {
             self.output_fault = print_pretty(std::io::stdout().lock(), &json!({ "plans": plans })).err();
         }
         for (plan, view) in &self.views {
-            for line in show::what_is_waited_for(self.session, plan, view) {
+            for line in what_is_waited_for(self.session, plan, view) {
                 self.progress.note(&line);
             }
         }

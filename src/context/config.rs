@@ -20,11 +20,12 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error as _};
 use toml::Spanned;
 
-use crate::cli;
-use crate::cli::settings::{self, Change};
+use crate::cli::settings::Change;
+use crate::cli::{settings, typed};
 use crate::context::place::{PROJECT_BYTES_MAX, Repository, is_project_name};
 use crate::context::secrets::Secrets;
 use crate::ui::failure::Failure;
+
 pub use hooks::{HooksConfig, OnError};
 pub use model::ModelConfig;
 
@@ -237,7 +238,7 @@ fn variables<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(String, String)>
 }
 
 fn duration<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
-    checked(from, |typed: String| cli::duration(&typed).map(Some))
+    checked(from, |typed: String| typed::duration(&typed).map(Some))
 }
 
 fn jobs<'de, D: Deserializer<'de>>(from: D) -> Result<Option<usize>, D::Error> {

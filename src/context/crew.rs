@@ -7,7 +7,6 @@ use crewlog_mq::EventStore;
 
 use crate::context::Session;
 use crate::ui::failure::{Code, Failure};
-use crate::views::Views;
 
 /// The crew of the project of the working directory, for a command.
 pub async fn open(session: &Session) -> Result<Arc<Crew>, Failure> {
@@ -15,11 +14,6 @@ pub async fn open(session: &Session) -> Result<Arc<Crew>, Failure> {
         Some(crew) => Ok(crew.clone()),
         None => crew_on(session, &session.place.open().await?),
     }
-}
-
-/// The views of the project, for a command.
-pub async fn views(session: &Session) -> Result<Views, Failure> {
-    Ok(Views::new(open(session).await?, false))
 }
 
 /// The crew for a server, which continues if the log goes back. Creates a missing log.

@@ -1,6 +1,7 @@
 //! Prints the crew's views as text: the fields of their JSON, line by line.
 
-use std::io::{self, Write};
+use std::io;
+use std::io::Write;
 
 use serde::Serialize;
 use serde_json::Value;

@@ -4,10 +4,12 @@ pub mod config;
 pub mod crew;
 pub mod facts;
 pub mod place;
+pub mod roster;
 pub mod secrets;
 pub mod worktree;
 
-use std::io::{self, BufWriter, Read, Stdout, Write};
+use std::io;
+use std::io::{BufWriter, Read, Stdout, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -18,13 +20,13 @@ use crewlog_planner::event::{PlannerConfig, plan_tag};
 use crewlog_planner::parse::TEXT_BYTES_MAX;
 use serde::Serialize;
 
+use crate::cli::Global;
 use crate::cli::settings::apply;
-use crate::cli::{Global, Output};
 use crate::context::config::Config;
 use crate::context::place::{Place, project_id};
 use crate::ui::failure::{Code, Failure, Why};
 use crate::ui::json::{EventJson, print_line, print_pretty};
-use crate::ui::terminal::{Terminal, say};
+use crate::ui::terminal::{Output, Terminal, say};
 use crate::ui::text::{shell_word, visible};
 
 /// Messages for empty lists on a terminal.
@@ -93,7 +95,7 @@ impl Session {
 
     /// The same for a folder in place of the working directory.
     pub fn in_folder(global: &Global, folder: PathBuf) -> Result<Self, Failure> {
-        let (terminal, config_file) = (Terminal::new(global), global.config.clone());
+        let (terminal, config_file) = (Terminal::new(&global.terminal), global.config.clone());
         let place = Place::find(
             global.store.as_deref(),
             &folder,
@@ -102,7 +104,7 @@ impl Session {
         );
         // A missing named configuration is an error even for commands that need none.
         config_file.as_deref().map_or(Ok(()), Config::check)?;
-        let Global { output, yes, .. } = *global;
+        let (output, yes) = (global.terminal.output, global.yes);
         let place = Arc::new(place);
         Ok(Self { place, terminal, output, yes, folder, config_file, config: Arc::default(), remote: None })
     }

@@ -4,12 +4,13 @@
 //! shared by all worktrees, then upward from the working directory. The project: `project` in `crewlog.toml`, for clones on
 //! several machines; otherwise a UUID, made at first use in git's configuration, or in `.crewlog` without a repository.
 
-use std::fs::{self, DirBuilder, File};
-use std::io::{self, ErrorKind, Write};
+use std::fs::{DirBuilder, File};
+use std::io::{ErrorKind, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use std::{fs, io};
 
 use crewlog_executors::liveness::LivenessLock;
 use crewlog_mq::{Clock, Error, EventStore, Options, Rewrite, SharedFields, is_postgres_url, new_event_id, shown_url};

@@ -1,7 +1,8 @@
 //! Redacts configured secrets in texts before they are appended: an append-only log keeps them forever.
 
 use crewlog_mq::{self as mq, NewEvent};
-use crewlog_planner::sealing::{self, Visibility};
+use crewlog_planner::sealing;
+use crewlog_planner::sealing::Visibility;
 use regex::{Regex, RegexBuilder};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use serde_json::{from_str, json};
 
 use super::{Edits, patch, shell};
-use crate::cli::Host;
+use crate::cli::programs::Host;
 
 /// The most characters of a hook's text for the model; the rest is cut.
 pub const TEXT_CHARS_MAX: usize = 2_000;

@@ -1,7 +1,8 @@
 //! `crewlog hook pre-commit` and `crewlog hook pre-push`: refuses to commit files that others have leased, for agents
 //! and people alike, and warns of the merge risks of a push.
 
-use std::io::{self, Read};
+use std::io;
+use std::io::Read;
 use std::process::ExitCode;
 
 use crewlog_executors::crew::process;
@@ -11,7 +12,7 @@ use super::edits::{Changes, Hit};
 use super::identity::program_of;
 use super::run::on_the_log;
 use super::{facts, git};
-use crate::cli::GitHook;
+use crate::cli::programs::GitHook;
 use crate::context::config::OnError;
 use crate::context::crew::open;
 use crate::context::worktree::Worktree;

@@ -8,7 +8,7 @@ use crewlog_planner::crew::agents::{Agent, Agents, Liveness, Profile};
 
 use super::dialect::{Moment, SubAgent};
 use super::moments::Hook;
-use crate::cli::Host;
+use crate::cli::programs::Host;
 
 /// The most characters of a subagent's kind, and of its id, in its name.
 const KIND_CHARS_MAX: usize = 20;

@@ -2,7 +2,8 @@
 //! any failure the host continues: the configured policy decides, with a warning.
 
 use std::future::Future;
-use std::io::{self, Error, Read, Write};
+use std::io;
+use std::io::{Error, Read, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -13,7 +14,8 @@ use tokio::time::timeout;
 use super::dialect::{Call, Moment, Verdict, parse, printed};
 use super::moments::Origin;
 use super::{git_hooks, moments, resident};
-use crate::cli::{GitHook, Global};
+use crate::cli::Global;
+use crate::cli::programs::GitHook;
 use crate::context::config::{HooksConfig, OnError};
 use crate::context::crew::open;
 use crate::context::worktree::Worktree;

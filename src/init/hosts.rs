@@ -8,7 +8,7 @@ use super::COMMAND;
 use super::change::read;
 use super::content::{Content, SERVER, Wanted};
 use super::places::Places;
-use crate::cli::Host;
+use crate::cli::programs::Host;
 
 /// Passes opencode's events to crewlog: it has plugins instead of hooks.
 const PLUGIN: &str = include_str!("plugin.js");

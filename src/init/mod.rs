@@ -10,14 +10,14 @@ mod places;
 mod toml;
 mod trust;
 
-use serde_json::json;
-
 use self::change::{Change, Files, Outcome, Row};
 use self::places::Places;
-use crate::cli::{Host, Init};
+use crate::cli::programs::Host;
+use crate::commands::Init;
 use crate::context::Session;
 use crate::ui::failure::{Code, Failure};
 use crate::ui::text::visible;
+use serde_json::json;
 
 /// The command of every hook.
 const COMMAND: &str = "crewlog hook";

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::cli::Host;
+use crate::cli::programs::Host;
 use crate::context::Session;
 use crate::context::place::Repository;
 

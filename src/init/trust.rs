@@ -8,7 +8,7 @@ use super::content::{Content, Wanted};
 use super::hosts::{OurHook, Target, our_hooks};
 use super::places::Places;
 use super::{COMMAND, json as json_text};
-use crate::cli::Host;
+use crate::cli::programs::Host;
 
 /// The time-out of a Codex hook without one, in seconds.
 const CODEX_TIMEOUT: u32 = 600;

@@ -3,11 +3,13 @@
 //! A cell of the log keeps what the boxes showed last, to tell a box that a person set from one that crewlog wrote.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::fs::{self, File};
-use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, fchown};
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::fchown;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
+use std::{fs, io};
 
 use crewlog_executors::claiming::claim_of;
 use crewlog_executors::roster::Roster;
@@ -25,10 +27,10 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use crate::consent::consent;
-use crate::context::{Session, read_text};
+use crate::context::{Session, read_text, roster};
 use crate::plan_file::matching::{Changes, Comparison, Reading, told_of};
-use crate::run::runtime;
-use crate::target::{self, order};
+use crate::target;
+use crate::target::order;
 use crate::ui::failure::{Code, Failure};
 use crate::ui::terminal::say;
 use crate::ui::text::{count, visible};
@@ -74,7 +76,7 @@ pub async fn sync(session: &Session, typed: &str) -> Result<Code, Failure> {
 
 /// Brings a plan and its file into step before anything of it runs. A person is asked before anything new can run.
 pub async fn keep_once<'a>(session: &'a Session, store: &EventStore, plan: &str) -> Result<Kept<'a>, Failure> {
-    let mut kept = Kept::new(session, store, plan, runtime::roster(session, Duration::MAX, &[])?).await?;
+    let mut kept = Kept::new(session, store, plan, roster::roster(session, Duration::MAX, &[])?).await?;
     planning::catch_up(store, plan, kept.tags.clone()).await?;
     for _ in 0..TRIES_MAX {
         let view = queries::load_view(store, plan, Range::default()).await?;

@@ -1,7 +1,8 @@
 //! Plans and advice by a model, with the parser as a fallback: no fault of a model ends a command.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::io;
+use std::io::Write;
 use std::sync::Arc;
 
 use crewlog_executors::agents::PlansByModel;

@@ -8,12 +8,14 @@ use console::{Term, truncate_str};
 use crewlog_executors::plans::plan_of;
 use crewlog_executors::roster::Roster;
 use crewlog_mq::{Recorded, Timestamp};
-use crewlog_planner::claim::{self, TaskEvent};
-use crewlog_planner::crew::conflicts::{self, ConflictEvent};
-use crewlog_planner::event::{self, Event, TaskStatus, Timer};
+use crewlog_planner::claim::TaskEvent;
+use crewlog_planner::crew::conflicts;
+use crewlog_planner::crew::conflicts::ConflictEvent;
+use crewlog_planner::event::{Event, TaskStatus, Timer};
 use crewlog_planner::plan::{NodeKind, TaskId, TaskPlan};
 use crewlog_planner::state::{Question, Task};
 use crewlog_planner::view::PlanView;
+use crewlog_planner::{claim, event};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::ui::terminal::{BLOCK, Terminal, say};

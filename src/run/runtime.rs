@@ -5,33 +5,28 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crewlog_executors::agent::{Agent, Program};
 use crewlog_executors::links::{LINK_TIME_MAX, Links};
 use crewlog_executors::model::{Client, ModelError};
 use crewlog_executors::roster::Roster;
-use crewlog_executors::shell::{SHELL, Shell};
-use crewlog_executors::summaries::{self, Summarizer};
-use crewlog_executors::supervisor::{Supervisor, SupervisorProgram};
+use crewlog_executors::summaries::Summarizer;
 use crewlog_executors::worker::{InterruptedTask, Scope, Worker};
-use crewlog_executors::{planning, reacting};
+use crewlog_executors::{planning, reacting, summaries};
 use crewlog_mq::{Error, EventStore, Position, Recorded};
 use crewlog_planner::crew::conflicts::Conflicts;
 use crewlog_planner::crew::statistics::Statistics;
 use crewlog_planner::sealed::is_plan_undecryptable;
 use crewlog_planner::state::{Phase, Task};
 use crewlog_planner::view::PlanView;
-use futures::future::{OptionFuture, join_all};
-use serde_json::{Value, json};
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use futures::future::join_all;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::context::Session;
 use crate::context::config::ModelConfig;
 use crate::run::progress::Progress;
-use crate::ui::failure::{Code, Failure};
+use crate::ui::failure::Failure;
+use crate::ui::signals::Signals;
 use crate::ui::terminal::say;
-use crate::ui::text::{in_one_line, one_line, shell_word};
 
 /// How long a worker may take to stop what runs and to say so.
 const STOP_WAIT: Duration = Duration::from_secs(15);
@@ -58,68 +53,6 @@ pub struct RuntimeOptions {
     pub jobs: usize,
     /// The model for planning by agents; unset to plan by rule.
     pub model: Option<ModelConfig>,
-}
-
-/// The executors of this process: the shell and the agents that are configured, or those of them that are named.
-pub fn roster(session: &Session, task_timeout: Duration, only: &[String]) -> Result<Roster, Failure> {
-    let config = session.config()?;
-    let is_wanted = |name: &str| only.is_empty() || only.iter().any(|wanted| wanted == name);
-    let is_known = |name: &&String| *name == SHELL || config.agents.iter().any(|agent| agent.name == **name);
-    if let Some(unknown) = only.iter().find(|name| !is_known(name)) {
-        let message = format!("no executor is called {unknown:?}");
-        return Err(Failure::user(message).hint("`crewlog agents --configured` lists them; `shell` is always one"));
-    }
-    let program = SupervisorProgram::this_binary(["supervise"])
-        .map_err(|error| Failure::user(format!("the path of this program cannot be found: {error}")))?;
-    let shell = Shell {
-        supervisor: Supervisor::new(program, None),
-        env: vec![("CREWLOG_STORE".into(), session.place.absolute_url())],
-        timeout: task_timeout,
-    };
-    let agents = config.agents.iter().filter(|agent| is_wanted(&agent.name)).cloned().collect();
-    // Named executors exclude all others.
-    let registry = only.is_empty().then(|| config.registry.clone());
-    Ok(Roster { shell, takes_commands: is_wanted(SHELL), agents, registry })
-}
-
-/// `agents --configured`: lists the configured agents.
-pub fn list_executors(session: &Session) -> Result<Code, Failure> {
-    let config = session.config()?;
-    let file = config.file.as_ref().map(|file| file.to_string_lossy());
-    let width = config.agents.iter().map(|agent| agent.name.len()).max().unwrap_or(0);
-    session.print_list("executors", json!({ "config": file }), &config.agents, executor_json, |to, agent| {
-        let command = one_line(&command_line(agent), 100);
-        let kinds = agent.kinds.iter().map(|kind| kind.as_str()).collect::<Vec<_>>().join(", ");
-        let kinds = if kinds.is_empty() { "every kind" } else { &kinds };
-        writeln!(to, "{:<width$}  {kinds:<30}  {command}", agent.name)
-    })?;
-    if config.agents.is_empty() {
-        let file = file.unwrap_or("there is no crewlog.toml".into());
-        session.remark(&format!("no agents are configured ({file}): tasks without a command are for people"));
-    }
-    Ok(Code::Done)
-}
-
-/// Of the environment only the names: the values may be secret.
-fn executor_json(agent: &Agent) -> Value {
-    json!({
-        "name": agent.name,
-        "kinds": agent.kinds.iter().map(|kind| kind.as_str()).collect::<Vec<_>>(),
-        "command": agent.program.argv(None),
-        "prompt": agent.prompt,
-        "env": agent.env.iter().map(|(name, _)| name).collect::<Vec<_>>(),
-        "timeout_ms": agent.timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
-        "jobs": agent.jobs,
-        "rate_limited": agent.rate_limited,
-    })
-}
-
-/// The started program as a line for a shell.
-pub fn command_line(agent: &Agent) -> String {
-    match &agent.program {
-        Program::Argv(words) => words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" "),
-        Program::Shell(line) => in_one_line(line),
-    }
 }
 
 /// True while these executors can advance a plan. `all` are its possible sub-plans.
@@ -271,40 +204,4 @@ fn ended_early(part: &str, ended: Result<Result<(), Error>, tokio::task::JoinErr
         Ok(Err(error)) => error.into(),
         Err(error) => Failure::user(format!("{part} stopped: {error}")),
     }
-}
-
-/// Termination signals. Once an instance exists, they no longer end the program by default.
-pub struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-    /// Unset when the signal was ignored at the start, as with `nohup`.
-    hang_up: Option<Signal>,
-}
-
-impl Signals {
-    pub fn new() -> Result<Self, Failure> {
-        let listen =
-            |kind| signal(kind).map_err(|error| Failure::user(format!("the program cannot receive signals: {error}")));
-        Ok(Self {
-            interrupt: listen(SignalKind::interrupt())?,
-            terminate: listen(SignalKind::terminate())?,
-            hang_up: if hang_up_is_ignored() { None } else { Some(listen(SignalKind::hangup())?) },
-        })
-    }
-
-    pub async fn next(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-            Some(_) = OptionFuture::from(self.hang_up.as_mut().map(Signal::recv)) => {}
-        }
-    }
-}
-
-/// True if SIGHUP was ignored when the program began; known on Linux only.
-fn hang_up_is_ignored() -> bool {
-    const HANG_UP: u64 = 1;
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & HANG_UP != 0)
 }

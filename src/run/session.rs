@@ -19,20 +19,22 @@ use futures::future::OptionFuture;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until};
 
-use crate::cli::{Output, RunArgs};
-use crate::commands::show;
 use crate::context::Session;
 use crate::plan_file::sync::{Kept, TRIES_MAX};
 use crate::run::by_model;
+use crate::run::options::RunArgs;
 use crate::run::progress::{Progress, STOPPING};
-use crate::run::runtime::{self, Runtime, RuntimeOptions, Signals};
-use crate::target::{self, order};
+use crate::run::runtime::{Runtime, RuntimeOptions, is_busy};
+use crate::target;
+use crate::target::order;
 use crate::ui::failure::{Code, Failure};
 use crate::ui::json::print_pretty;
-use crate::ui::terminal::{self, say, unless_closed};
+use crate::ui::signals::Signals;
+use crate::ui::terminal;
+use crate::ui::terminal::{Output, say, unless_closed};
 use crate::ui::text::{by_default, count, one_line, visible};
-use crate::views::PlanShown;
-use crate::views::queries;
+use crate::views::waiting::{how_to_go_on, what_is_waited_for};
+use crate::views::{PlanShown, queries};
 
 pub struct RunSession<'a> {
     session: &'a Session,
@@ -219,7 +221,7 @@ impl<'a> RunSession<'a> {
     /// Returns how the loop ends, if it does. Asks the next open question if a person is at the terminal.
     fn end(&mut self) -> Result<Option<End>, Failure> {
         let state = self.view.state();
-        let is_busy = runtime::is_busy(&self.roster, &self.plan, &self.view, &self.sub_plans);
+        let is_busy = is_busy(&self.roster, &self.plan, &self.view, &self.sub_plans);
         match state.phase {
             Phase::Ended(outcome) => return Ok(Some(End::Plan(outcome))),
             Phase::Paused if !is_busy => return Ok(Some(End::Paused)),
@@ -325,7 +327,7 @@ impl<'a> RunSession<'a> {
             }
             End::Plan(Outcome::Cancelled) => (Code::TaskFailed, Vec::new()),
             End::Paused => match self.view.state().shortage() {
-                Some(shortage) => (Code::Budget, show::how_to_go_on(self.session, &self.plan, &shortage)),
+                Some(shortage) => (Code::Budget, how_to_go_on(self.session, &self.plan, &shortage)),
                 None => {
                     let reason = one_line(self.view.state().pause_reason().unwrap_or_default(), 200);
                     (Code::Paused, vec![format!("the plan is paused: {reason}; to continue: {resume}")])
@@ -347,9 +349,9 @@ impl<'a> RunSession<'a> {
                 (Code::Done, vec![format!("all tasks are done; to add more: {add}")])
             }
             End::Waiting => {
-                let mut next = show::what_is_waited_for(self.session, &self.plan, &self.view);
+                let mut next = what_is_waited_for(self.session, &self.plan, &self.view);
                 for (plan, view) in self.sub_plans.iter().filter(|(_, view)| !view.state().phase.is_ended()) {
-                    next.extend(show::what_is_waited_for(self.session, plan, view));
+                    next.extend(what_is_waited_for(self.session, plan, view));
                 }
                 next.push(format!("then continue: {resume}"));
                 let lacks = |view: &PlanView| view.state().phase == Phase::Paused && view.state().shortage().is_some();

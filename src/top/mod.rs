@@ -7,7 +7,8 @@ mod shown;
 mod state;
 mod words;
 
-use std::io::{self, IsTerminal};
+use std::io;
+use std::io::IsTerminal;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,10 +25,10 @@ use tokio::time::{interval, sleep, timeout};
 use self::screen::Screen;
 use self::shown::{Asked, Shown};
 use self::state::{Action, Event, State};
-use crate::cli::Cli;
+use crate::commands::Cli;
 use crate::context::{Remote, Session};
-use crate::run::runtime::Signals;
 use crate::ui::failure::{Code, Failure};
+use crate::ui::signals::Signals;
 use crate::views::Views;
 
 /// The interval for redrawing ages.
@@ -132,7 +133,7 @@ impl View<'_> {
 async fn perform(session: Session, words: Vec<String>) -> Event {
     let line = words.join(" ");
     let performed = match Cli::try_parse_from(["crewlog".to_owned()].into_iter().chain(words)) {
-        Ok(cli) => crate::carry_out(&session, cli.command).await,
+        Ok(cli) => crate::commands::carry_out(&session, cli.command).await,
         Err(error) => Err(Failure::user(error.to_string())),
     };
     let said = performed.map_or_else(|failure| said(&failure), |_| format!("done: {line}"));

@@ -1,15 +1,42 @@
 //! The person at the terminal: whether there is one, what it looks like, and asking.
 
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::io;
+use std::io::{BufRead, IsTerminal, Write};
 use std::sync::LazyLock;
 
+use clap::{Args, ColorChoice as Color, ValueEnum};
 use indicatif::{MultiProgress, ProgressDrawTarget};
-
-use crate::cli::{Color, Global, Output};
 
 /// The live block below the lines on standard error; hidden at first.
 pub static BLOCK: LazyLock<MultiProgress> =
     LazyLock::new(|| MultiProgress::with_draw_target(ProgressDrawTarget::hidden()));
+
+/// How to print and to ask.
+#[derive(Debug, Clone, Args)]
+pub struct TerminalArgs {
+    /// The format of standard output
+    #[arg(short, long, global = true, value_enum, default_value_t = Output::Text, value_name = "FORMAT", hide_default_value = true)]
+    pub output: Output,
+    /// When to colour the output; auto does on a terminal, unless NO_COLOR is set
+    #[arg(long, global = true, value_enum, default_value_t = Color::Auto, hide_short_help = true)]
+    pub color: Color,
+    /// Print no progress
+    #[arg(short, long, global = true, hide_short_help = true)]
+    pub quiet: bool,
+    /// Ask nothing, even on a terminal
+    #[arg(long, global = true, hide_short_help = true)]
+    pub no_input: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// For people
+    Text,
+    /// One JSON document
+    Json,
+    /// One JSON document a line
+    Jsonl,
+}
 
 /// How to talk to the person.
 #[derive(Debug, Clone, Copy)]
@@ -24,20 +51,20 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    pub fn new(global: &Global) -> Self {
+    pub fn new(args: &TerminalArgs) -> Self {
         let stderr_is_terminal = io::stderr().is_terminal();
         let has_cursor = stderr_is_terminal && !console::is_dumb();
         // JSON on the same terminal would run into the block.
-        let is_apart = global.output == Output::Text || !io::stdout().is_terminal();
-        let has_colour = match global.color {
+        let is_apart = args.output == Output::Text || !io::stdout().is_terminal();
+        let has_colour = match args.color {
             Color::Always => true,
             Color::Never => false,
             Color::Auto => has_cursor && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
         };
         Self {
-            is_interactive: io::stdin().is_terminal() && stderr_is_terminal && !global.no_input,
-            is_live: has_cursor && is_apart && !global.quiet && std::env::var_os("CI").is_none(),
-            is_quiet: global.quiet,
+            is_interactive: io::stdin().is_terminal() && stderr_is_terminal && !args.no_input,
+            is_live: has_cursor && is_apart && !args.quiet && std::env::var_os("CI").is_none(),
+            is_quiet: args.quiet,
             has_colour,
         }
     }

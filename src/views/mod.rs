@@ -5,6 +5,10 @@
 //! any position. Each has a JSON form, documented by its type. A view includes only appends that are complete at its
 //! position.
 
+pub mod at;
+pub mod text;
+pub mod waiting;
+
 pub mod queries;
 
 mod conflicts;
@@ -47,6 +51,7 @@ pub use self::shown::{PlanShown, TaskShown, name_of};
 pub use self::timeline::{LaneBar, Timeline};
 pub use self::track::{Counts, N_STAGES, Stage, Track, tasks_of};
 use self::warm::{Folded, Handled, Warm};
+use crate::context::{self, Session};
 use crate::ui::failure::Failure;
 use crate::views::queries::beyond;
 
@@ -104,6 +109,11 @@ pub struct AsOf {
     crew: Arc<Crew>,
     kept: Arc<Kept>,
     is_server: bool,
+}
+
+/// The views of the project of the working directory, for a command.
+pub async fn views(session: &Session) -> Result<Views, Failure> {
+    Ok(Views::new(context::crew::open(session).await?, false))
 }
 
 impl Views {

@@ -133,7 +133,7 @@ fn columns_are_counted_in_characters() {
 
 #[test]
 fn every_documented_configuration_example_is_valid() {
-    let page = include_str!("../../docs/agents.md");
+    let page = include_str!("../../../docs/agents.md");
     let blocks = page.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap_or_default());
     let names = blocks.flat_map(|block| parse(block).expect(block)).map(|agent| agent.name).collect::<Vec<_>>();
     assert_eq!(names, ["script", "claude", "codex", "gemini", "script"]);
@@ -213,7 +213,7 @@ fn an_invalid_model_is_refused_with_its_location_and_without_its_key() {
 
 #[test]
 fn every_documented_model_example_is_valid() {
-    let page = include_str!("../../docs/models.md");
+    let page = include_str!("../../../docs/models.md");
     let blocks = page.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap_or_default());
     let names = blocks.filter_map(|block| Some(super::parse(block).expect(block).model?.parameters.model));
     assert_eq!(names.collect::<Vec<_>>(), ["claude-sonnet-4-5"]);

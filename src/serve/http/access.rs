@@ -15,8 +15,8 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::problem::Problem;
-pub use crate::cli::Scope;
-use crate::cli::Tokens;
+pub use crate::cli::programs::Scope;
+use crate::commands::serve::Tokens;
 use crate::context::{Session, person};
 use crate::ui::failure::{Code, Failure};
 use crate::ui::text::rfc3339;

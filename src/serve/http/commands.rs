@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use super::Api;
 use super::access::{Caller, Scope};
 use super::problem::Problem;
-use crate::cli::Cli;
+use crate::commands::Cli;
 use crate::context::Remote;
 use crate::serve::mcp::once;
 use crate::ui::failure::Failure;
@@ -236,7 +236,7 @@ pub async fn perform(api: &Api, caller: &Caller, name: &str, fields: &Map<String
     let session = api.session.of_remote(remote, yes);
     // A caller that disconnects must not leave a command half done.
     let carrying_out = tokio::spawn(async move {
-        let ended = crate::carry_out(&session, cli.command).await;
+        let ended = crate::commands::carry_out(&session, cli.command).await;
         (ended, session.reply())
     });
     let (ended, reply) =

@@ -39,10 +39,10 @@ use self::problem::Problem;
 use crate::context::Session;
 use crate::context::config::ServeConfig;
 use crate::context::crew::open_to_serve;
-use crate::run::runtime::Signals;
 use crate::serve::mcp::{Hosting, MESSAGE_BYTES_MAX, Members, Server, service};
 use crate::serve::page;
 use crate::ui::failure::{Code, Failure};
+use crate::ui::signals::Signals;
 use crate::views::Views;
 
 /// The time limit for open requests when the server stops.

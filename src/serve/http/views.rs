@@ -19,7 +19,7 @@ use utoipa_axum::routes;
 use super::Api;
 use super::access::{Caller, Scope};
 use super::problem::Problem;
-use crate::cli::Cli;
+use crate::commands::Cli;
 use crate::context::Remote;
 use crate::ui::failure::{Code, Failure};
 use crate::views::queries::find_plan;
@@ -78,7 +78,7 @@ impl Api {
         let (crew, name) = (self.crew.clone(), caller.name());
         let remote = Remote { crew, name, is_person: false, input: None, reply: Default::default() };
         let session = self.session.of_remote(remote, false);
-        crate::carry_out(&session, cli.command).await?;
+        crate::commands::carry_out(&session, cli.command).await?;
         let printed = serde_json::from_slice(&session.reply().result).map_err(Failure::from)?;
         Ok(View(printed, false))
     }
@@ -328,7 +328,7 @@ fn words(words: &[&str]) -> Vec<String> {
 }
 
 async fn why_file(api: &Api, as_of: &AsOf, what: &str) -> Result<Value, Problem> {
-    let target = crate::commands::crew::target(&api.session, what)?;
+    let target = crate::commands::leases::target(&api.session, what)?;
     let (known, is_used) = as_of.why_file(&target).await?;
     let unknown = || Failure::new(Code::Nothing, format!("nothing is known about an agent, task or file {what}"));
     is_used.then_some(known).ok_or_else(|| unknown().into())

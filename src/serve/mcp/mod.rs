@@ -30,8 +30,8 @@ pub use self::once::{Repeated, once};
 pub use self::server::Server;
 use crate::context::Session;
 use crate::context::crew::open_to_serve;
-use crate::run::runtime::Signals;
 use crate::ui::failure::{Code, Failure};
+use crate::ui::signals::Signals;
 
 /// The longest message, in bytes.
 pub const MESSAGE_BYTES_MAX: usize = 1 << 20;

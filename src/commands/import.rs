@@ -1,66 +1,36 @@
-//! `export`, `import`, and the database of the log: `db check`, `migrate`, `backup`, `info`. An export is JSON values one after another, since data may hold line ends; one at a time
-//! is in memory, and none is longer than an event can be. The import checks whether they make a log.
+//! `import`: an export as a new log. One value at a time is in memory, and none is longer than an event can be. The import checks whether they make a log.
 
-use std::collections::BTreeSet;
-use std::fs::{self, File};
-use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
+use std::fs::File;
+use std::io::{BufReader, Read, Seek};
 use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+use std::{fs, io};
 
+use clap::Args;
 use crewlog_mq::{
-    Checked, Error, Event, EventStore, FINDINGS_MAX, Finding, KindStats, LogIdentity, METADATA_BYTES_MAX, Memory,
-    NAME_BYTES_MAX, Options, PAYLOAD_BYTES_MAX, Position, Query, Range, Recorded, Stats, TAGS_MAX, Timestamp,
+    Error, EventStore, LogIdentity, METADATA_BYTES_MAX, Memory, NAME_BYTES_MAX, Options, PAYLOAD_BYTES_MAX, Position,
+    Recorded, TAGS_MAX, Timestamp,
 };
-use crewlog_planner::claim::{self, TaskEvent};
-use crewlog_planner::crew::conflicts::{self, ConflictEvent};
-use crewlog_planner::crew::statistics::{self, StatisticsEvent};
-use crewlog_planner::event;
-use crewlog_planner::model::{self, CallEvent};
-use crewlog_planner::sealed::{self, KeyEvent};
-use futures::StreamExt;
-use futures::future::OptionFuture;
 use jiff::civil::DateTime;
 use serde::Deserialize;
+use serde_json::de::IoRead;
 use serde_json::value::RawValue;
-use serde_json::{Deserializer, StreamDeserializer, de::IoRead, json};
-use tokio::sync::mpsc;
+use serde_json::{Deserializer, StreamDeserializer, json};
 use uuid::Uuid;
 
 use crate::context::Session;
 use crate::ui::failure::{Code, Failure};
-use crate::ui::json::{EXPORT, EventJson, ExportHeader, print_line};
-use crate::ui::text::{EPOCH, count, rfc3339, visible};
-use crate::views::queries::{find_plan, for_each};
+use crate::ui::json::{EXPORT, EventJson, ExportHeader};
+use crate::ui::text::{EPOCH, count, rfc3339};
 
-/// The most bytes of one value: data, metadata, the names (each byte escaped, at the worst, in six), and the rest.
-const VALUE_BYTES_MAX: usize = PAYLOAD_BYTES_MAX + METADATA_BYTES_MAX + 6 * NAME_BYTES_MAX * (TAGS_MAX + 4) + 4096;
-
-/// Events that are read ahead of the copy.
-const EVENTS_AHEAD: usize = 2000;
-
-pub async fn export(session: &Session, plan: Option<&str>, to: Option<&Path>) -> Result<Code, Failure> {
-    let store = session.place.open().await?.as_stored();
-    let plan = OptionFuture::from(plan.map(|plan| find_plan(&store, plan))).await.transpose()?;
-    let to: Box<dyn Write> = match to {
-        None => Box::new(std::io::stdout().lock()),
-        Some(path) => Box::new(File::create_new(path).map_err(|error| {
-            Failure::user(format!("{} cannot be made: {error}", path.display())).hint("name a file that does not exist")
-        })?),
-    };
-    let mut to = BufWriter::new(to);
-    let head = store.head().await?;
-    print_line(&mut to, &ExportHeader::of(&store.log().await?, head))?;
-    // Includes the history shared by a fork, so that the export can be read alone.
-    for_each(&store, plan.as_deref(), &Query::all(), Range::up_to(head), |recorded| {
-        let event = EventJson { append_start: Some(recorded.append_start), ..EventJson::of(recorded)? };
-        Ok(print_line(&mut to, &event)?)
-    })
-    .await?;
-    to.flush()?;
-    Ok(Code::Done)
+#[derive(Debug, Args)]
+pub struct Import {
+    /// The export; - for standard input
+    pub file: PathBuf,
 }
 
 pub async fn import(session: &Session, file: &Path) -> Result<Code, Failure> {
@@ -83,6 +53,9 @@ pub async fn import(session: &Session, file: &Path) -> Result<Code, Failure> {
         &json!({ "store": store, "log": log, "added": added, "known": known, "head": head }),
     )
 }
+
+/// The most bytes of one value: data, metadata, the names (each byte escaped, at the worst, in six), and the rest.
+const VALUE_BYTES_MAX: usize = PAYLOAD_BYTES_MAX + METADATA_BYTES_MAX + 6 * NAME_BYTES_MAX * (TAGS_MAX + 4) + 4096;
 
 /// The import, in a file.
 fn open(path: &Path) -> Result<File, Failure> {
@@ -319,169 +292,4 @@ fn nameless_file(folder: &Path) -> io::Result<File> {
     let file = File::options().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
     fs::remove_file(&path)?;
     Ok(file)
-}
-
-pub async fn check(session: &Session) -> Result<Code, Failure> {
-    let store = session.place.open().await?.as_stored();
-    let log = store.log().await?.id;
-    let mut checked = store.check().await?;
-    check_events(&store, &mut checked).await;
-    let Checked { n_events, findings, n_foreign_causes, foreign_causes, more: _ } = &checked;
-    let found: Vec<_> =
-        findings.iter().map(|found| json!({ "position": found.position, "what": found.what })).collect();
-    let foreign = json!({ "count": n_foreign_causes, "positions": foreign_causes });
-    let found = json!({ "log": log, "events": n_events, "findings": found, "foreign_causes": foreign });
-    session.print(&found, |to| {
-        if findings.is_empty() {
-            writeln!(to, "ok: {}, log {log}", count(*n_events, "event"))?;
-        }
-        if let Some(first) = foreign_causes.first() {
-            writeln!(to, "note: causes outside this log: {n_foreign_causes}, the first at position {first}")?;
-        }
-        findings.iter().try_for_each(|Finding { position, what }| {
-            let place = position.map_or("the log".to_owned(), |position| format!("position {position}"));
-            writeln!(to, "{place}: {}", visible(what))
-        })
-    })?;
-    Ok(if findings.is_empty() { Code::Done } else { Code::User })
-}
-
-/// Adds a finding for each event of crewlog's own streams that cannot be decoded.
-async fn check_events(store: &EventStore, checked: &mut Checked) {
-    let known: BTreeSet<_> = checked.findings.iter().filter_map(|finding| finding.position).collect();
-    let (mut begun, mut found) = (BTreeSet::new(), Vec::new());
-    let query = Query::all();
-    let read = for_each(store, None, &query, Range::default(), |recorded| {
-        let decoded = match &*recorded.stream_id {
-            event::STREAM => decode::<event::Event>(recorded),
-            claim::STREAM => decode::<TaskEvent>(recorded),
-            model::STREAM => decode::<CallEvent>(recorded),
-            conflicts::STREAM => decode::<ConflictEvent>(recorded),
-            statistics::STREAM => decode::<StatisticsEvent>(recorded),
-            sealed::STREAM => decode::<KeyEvent>(recorded),
-            _others => Ok(()),
-        };
-        let error = decoded.err().filter(|_| !known.contains(&recorded.position)).map(|error| error.to_string());
-        let mut orphan = None;
-        if recorded.stream_id == event::STREAM {
-            if recorded.event_type == "PlanForked"
-                && let Ok(event::Event::PlanForked { parent, .. }) = recorded.decode()
-                && !begun.contains(&parent)
-            {
-                orphan = Some(format!("this is a fork of {parent}, and there is no such plan before it"));
-            }
-            begun.insert(recorded.aggregate_id.clone());
-        }
-        let room = (FINDINGS_MAX + 1).saturating_sub(found.len());
-        let what = error.into_iter().chain(orphan).take(room);
-        found.extend(what.map(|what| Finding { position: Some(recorded.position), what }));
-        Ok(())
-    });
-    // The unreadable event is usually a finding already.
-    if let Err(failure) = read.await
-        && checked.findings.is_empty()
-    {
-        found.push(Finding { position: None, what: failure.to_string() });
-    }
-    checked.findings.extend(found);
-    checked.findings.sort_by_key(|finding| finding.position);
-    if checked.more || checked.findings.len() > FINDINGS_MAX {
-        checked.findings.truncate(FINDINGS_MAX);
-        let what = format!("there is more than these {FINDINGS_MAX}: mend them, or import an export, and check again");
-        checked.findings.push(Finding { position: None, what });
-    }
-}
-
-fn decode<T: Event>(recorded: &Recorded) -> Result<(), Error> {
-    recorded.decode::<T>()?;
-    recorded.metadata()?;
-    Ok(())
-}
-
-pub async fn migrate(session: &Session) -> Result<Code, Failure> {
-    // Opening brings the schema up to date, or says why that cannot be.
-    let log = session.place.open().await?.log().await?;
-    let store = session.place.shown();
-    let text = format!("{store} is up to date (log {}, format {})", log.id, log.format);
-    session.print_done(&text, &json!({ "store": store, "log": log.id, "format": log.format }))
-}
-
-pub async fn backup(session: &Session, file: &Path) -> Result<Code, Failure> {
-    let from = session.place.open().await?.as_stored();
-    let Some(path) = file.to_str() else {
-        return Err(Failure::user(format!("{} is no path in UTF-8", file.display())));
-    };
-    // Made here and now, so that of two who make it one is refused.
-    std::fs::File::create_new(file).map_err(|error| {
-        Failure::user(format!("{} cannot be made: {error}", file.display())).hint("name a file that does not exist")
-    })?;
-    match copy(&from, path).await {
-        Ok(stats) => {
-            let head = stats.head.0;
-            let text = format!("{} copied to {}", count(head as usize, "event"), file.display());
-            session.print_done(&text, &json!({ "file": path, "head": head, "bytes": stats.n_bytes }))
-        }
-        Err(error) => {
-            for suffix in ["", "-wal", "-shm", "-lock", "-bell"] {
-                // The rest of it is useless; a failure to remove it does not change the error.
-                let _ = std::fs::remove_file(format!("{path}{suffix}"));
-            }
-            let failure = Failure::from(error);
-            Err(failure.hint(format!("there is no backup: {} was removed again", file.display())))
-        }
-    }
-}
-
-/// A log in a new file with every event that the other has now.
-async fn copy(from: &EventStore, path: &str) -> Result<Stats, Error> {
-    // An absolute path is not read as a URL.
-    let path = std::path::absolute(path).map_or(path.into(), |path| path.to_string_lossy().into_owned());
-    let to = EventStore::open_with(&path, Options::default()).await?;
-    let (identity, head) = (from.log().await?, from.head().await?);
-    let (reader, mut given) = mpsc::channel(EVENTS_AHEAD);
-    let reading = {
-        let events = from.records(&Query::all(), Range::up_to(head));
-        tokio::spawn(async move {
-            let mut events = std::pin::pin!(events);
-            while let Some(event) = events.next().await {
-                if reader.send(event).await.is_err() {
-                    return;
-                }
-            }
-        })
-    };
-    let records = std::iter::from_fn(move || given.blocking_recv());
-    let imported = to.import(identity, records).await;
-    reading.abort();
-    imported?;
-    let stats = to.stats().await?;
-    // Now it is one file, which can be taken elsewhere.
-    to.close().await;
-    Ok(stats)
-}
-
-pub async fn info(session: &Session) -> Result<Code, Failure> {
-    let store = session.place.open().await?;
-    let (log, stats) = (store.log().await?, store.stats().await?);
-    let kinds = stats.kinds.iter().map(|KindStats { stream_id, event_type, n_events }| {
-        json!({ "stream_id": stream_id, "event_type": event_type, "events": n_events })
-    });
-    let (first, last) = stats.span.unzip();
-    let json = json!({
-        "log": log.id, "head": stats.head, "aggregates": stats.n_aggregates, "cells": stats.n_cells,
-        "bytes": stats.n_bytes, "first_at": first.map(rfc3339), "last_at": last.map(rfc3339),
-        "kinds": kinds.collect::<Vec<_>>(),
-    });
-    session.print(&json, |to| {
-        writeln!(to, "log {}", log.id)?;
-        let events = count(stats.head.0 as usize, "event");
-        let aggregates = count(stats.n_aggregates as usize, "aggregate");
-        writeln!(to, "{events} of {aggregates}, {} bytes, {}", stats.n_bytes, count(stats.n_cells as usize, "cell"))?;
-        if let Some((first, last)) = stats.span {
-            writeln!(to, "from {} to {}", rfc3339(first), rfc3339(last))?;
-        }
-        stats.kinds.iter().try_for_each(|KindStats { stream_id, event_type, n_events }| {
-            writeln!(to, "{n_events:>10}  {} {}", visible(stream_id), visible(event_type))
-        })
-    })
 }

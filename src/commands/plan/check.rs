@@ -1,23 +1,45 @@
 //! `plan check`: shows how a plan file is parsed, line by line, with its commands and the order. Nothing runs.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, Write};
-use std::path::Path;
+use std::io;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 
+use clap::Args;
 use crewlog_executors::model::text_aggregate;
 use crewlog_planner::lines::Lines;
-use crewlog_planner::parse::{self, CodeUse, Diagnostic, ParsedPlan, VERBS};
+use crewlog_planner::parse;
+use crewlog_planner::parse::{CodeUse, Diagnostic, ParsedPlan, VERBS};
 use crewlog_planner::plan::{Condition, Mark, Span, Strength, TaskPlan};
 use crewlog_planner::validity::InvalidPlan;
 use serde_json::{Value, json};
 
 use crate::cli::settings;
-use crate::cli::{Check, Output};
 use crate::context::Session;
-use crate::run::by_model::{self, Advice, Advisor, Graph};
+use crate::plan_file::options::ReadArgs;
+use crate::run::by_model;
+use crate::run::by_model::{Advice, Advisor, Graph};
 use crate::ui::failure::{Code, Failure};
-use crate::ui::terminal::say;
+use crate::ui::terminal::{Output, say};
 use crate::ui::text::{in_one_line, one_line, visible};
+
+#[derive(Debug, Args)]
+pub struct Check {
+    /// The plan file; - for standard input
+    #[arg(required_unless_present = "verbs")]
+    pub file: Option<PathBuf>,
+    #[command(flatten)]
+    pub reading: ReadArgs,
+    /// Let the configured model plan; `run` then gets the same plan from the log
+    #[arg(long)]
+    pub model: bool,
+    /// Ask the configured model which dependencies, kinds and questions it would add
+    #[arg(long)]
+    pub advice: bool,
+    /// Print the verbs that begin a step in a file without lists, with the kind that each gives
+    #[arg(long)]
+    pub verbs: bool,
+}
 
 /// The most characters shown around a place in a line.
 const EXCERPT_CHARS: usize = 100;

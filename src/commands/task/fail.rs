@@ -1,0 +1,24 @@
+//! `task fail`: reports that a task cannot be done.
+
+use clap::Args;
+use crewlog_planner::claim::Ending;
+use crewlog_planner::event::FailureClass;
+
+use super::report;
+use crate::cli::typed::{InPlan, in_plan};
+use crate::context::Session;
+use crate::ui::failure::{Code, Failure};
+
+#[derive(Debug, Args)]
+pub struct Fail {
+    /// The task
+    #[arg(value_name = "PLAN/TASK", value_parser = in_plan)]
+    pub task: InPlan,
+    /// Why
+    pub error: String,
+}
+
+pub async fn fail(session: &Session, Fail { task, error }: Fail) -> Result<Code, Failure> {
+    let ending = Ending::Failed { error, class: FailureClass::Task, run: None };
+    report(session, &task, ending, &format!("task {} has failed", task.name)).await
+}
