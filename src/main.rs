@@ -1,5 +1,6 @@
 //! The `crewlog` program: commands in, folds of the log out. It decides nothing itself.
 
+mod action;
 mod cli;
 mod commands;
 mod consent;

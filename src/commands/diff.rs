@@ -17,7 +17,7 @@ use futures::TryStreamExt;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::cli::typed::{PlanAt, plan_at};
+use crate::cli::typed::PlanAt;
 use crate::context::Session;
 use crate::ui::failure::{Code, Failure};
 use crate::ui::text::{count, one_line, visible};
@@ -28,10 +28,10 @@ use crate::views::{PlanShown, tasks_of};
 #[derive(Debug, Args)]
 pub struct Diff {
     /// The plan before: PLAN, or PLAN@POSITION, or PLAN@CHECKPOINT
-    #[arg(value_name = "BEFORE", value_parser = plan_at)]
+    #[arg(value_name = "BEFORE")]
     pub before: PlanAt,
     /// The plan after, in the same form
-    #[arg(value_name = "AFTER", value_parser = plan_at)]
+    #[arg(value_name = "AFTER")]
     pub after: PlanAt,
     /// Show where two plans with a common history diverge, and the outcome of each
     #[arg(long)]

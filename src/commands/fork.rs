@@ -7,9 +7,11 @@ use crewlog_mq::{EventStore, Handler, Position, Query, Range};
 use crewlog_planner::event;
 use crewlog_planner::event::{Command, Event, TaskStatus};
 use futures::TryStreamExt;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
+use utoipa::ToSchema;
 
-use crate::cli::typed::{ForkAt, fork_at};
+use crate::cli::typed::{BY_PERSON, ForkAt, by_person};
 use crate::context::Session;
 use crate::context::place::slug;
 use crate::target::{order, short_id};
@@ -19,7 +21,8 @@ use crate::views::at::position_of;
 use crate::views::queries;
 use crate::views::queries::{find_plan, load_view, no_task};
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Fork {
     /// The plan to continue
     pub plan: String,
@@ -27,10 +30,13 @@ pub struct Fork {
     ///
     /// A position of the log, or the name of a checkpoint of the plan; `failure`, right before the first failure of a task; or
     /// `before:TASK`, from where this task was first about to start.
-    #[arg(long, value_name = "POINT", value_parser = fork_at)]
+    #[arg(long, value_name = "POINT")]
+    #[schema(value_type = Option<String>)]
+    #[serde(default)]
     pub at: Option<ForkAt>,
     /// Why
-    #[arg(long, default_value = "forked by a person")]
+    #[arg(long, default_value = BY_PERSON)]
+    #[serde(default = "by_person")]
     pub reason: String,
 }
 

@@ -3,7 +3,9 @@
 use clap::Args;
 use crewlog_planner::crew::target::Target;
 use futures::future::OptionFuture;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
+use utoipa::ToSchema;
 
 use crate::cli::typed::AtPosition;
 use crate::context::crew::open;
@@ -45,7 +47,8 @@ pub async fn leases(session: &Session, args: Leases) -> Result<Code, Failure> {
         return conflicts(session, args).await;
     }
     if !args.force.is_empty() {
-        return force(session, args).await;
+        let reason = args.reason.unwrap_or_default();
+        return end(session, EndLeases { leases: args.force, reason }).await;
     }
     let as_of = views(session).await?.as_of(args.at.at).await?;
     let wanted = args.path.map(|path| target(session, &path)).transpose()?;
@@ -67,10 +70,20 @@ pub fn target(session: &Session, path: &str) -> Result<Target, Failure> {
     target.map_err(|error| Failure::user(error.to_string()))
 }
 
-async fn force(session: &Session, args: Leases) -> Result<Code, Failure> {
+/// Ends leases of others.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EndLeases {
+    /// The numbers of the leases
+    pub leases: Vec<u64>,
+    /// Why
+    pub reason: String,
+}
+
+pub async fn end(session: &Session, EndLeases { leases, reason }: EndLeases) -> Result<Code, Failure> {
     session.person_only("end the leases of others")?;
     let crew = open(session).await?;
-    let ended = crew.force(args.force, session.person(), args.reason.unwrap_or_default()).await?;
+    let ended = crew.force(leases, session.person(), reason).await?;
     let numbers = ended.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     session.print_done(&format!("ended: {numbers}"), &json!({ "ended": ended }))
 }

@@ -2,19 +2,24 @@
 
 use clap::Args;
 use crewlog_planner::event::Command;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
-use crate::cli::typed::{Address, address};
+use crate::cli::typed::{Address, BY_PERSON, by_person};
 use crate::context::Session;
 use crate::target::{decide, find_part};
 use crate::ui::failure::{Code, Failure};
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Pause {
     /// The plan, or one of its tasks
-    #[arg(value_name = "PLAN[/TASK]", value_parser = address)]
+    #[arg(value_name = "PLAN[/TASK]")]
+    #[schema(value_type = String)]
     pub target: Address,
     /// Why
-    #[arg(long, default_value = "by a person")]
+    #[arg(long, default_value = BY_PERSON)]
+    #[serde(default = "by_person")]
     pub reason: String,
 }
 

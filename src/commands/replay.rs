@@ -20,7 +20,7 @@ use uuid::Uuid;
 use super::diff;
 use super::diff::{Change, in_short};
 use crate::cli::sealing::KeyPlace;
-use crate::cli::typed::{At, at};
+use crate::cli::typed::At;
 use crate::context::{ListPrinter, Session};
 use crate::ui::failure::{Code, Failure};
 use crate::ui::json::print_line;
@@ -43,10 +43,10 @@ pub struct Replay {
     #[arg(long)]
     pub step: bool,
     /// Begin with the first event at or after this position, or with a checkpoint
-    #[arg(long, value_name = "POSITION|CHECKPOINT", value_parser = at)]
+    #[arg(long, value_name = "POSITION|CHECKPOINT")]
     pub from: Option<At>,
     /// End with the last event at or before this position, or with a checkpoint
-    #[arg(long, value_name = "POSITION|CHECKPOINT", value_parser = at)]
+    #[arg(long, value_name = "POSITION|CHECKPOINT")]
     pub to: Option<At>,
     /// Print only the events with which a task fails, times out or is cancelled
     #[arg(long, conflicts_with = "step")]

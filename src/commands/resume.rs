@@ -7,9 +7,11 @@ use crewlog_executors::worker::InterruptedTask;
 use crewlog_mq::Cause;
 use crewlog_planner::claim::TaskCommand;
 use crewlog_planner::event::Command;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
+use utoipa::ToSchema;
 
-use crate::cli::typed::{Address, address};
+use crate::cli::typed::Address;
 use crate::context::{Session, roster};
 use crate::plan_file::sync;
 use crate::run::options::RunArgs;
@@ -23,7 +25,7 @@ use crate::views::queries;
 #[derive(Debug, Args)]
 pub struct Resume {
     /// The plan, or a paused task to let start [default: the only plan that can be resumed]
-    #[arg(value_name = "PLAN[/TASK]", value_parser = address)]
+    #[arg(value_name = "PLAN[/TASK]")]
     pub target: Option<Address>,
     /// Write the states of tasks into the plan's file, and apply changes of the file
     #[arg(long)]
@@ -33,6 +35,21 @@ pub struct Resume {
     pub detach: bool,
     #[command(flatten)]
     pub run_args: RunArgs,
+}
+
+/// The plan, or the paused task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ResumeTarget {
+    /// The plan, whose tasks are left to workers, or a paused task to let start
+    #[schema(value_type = String)]
+    pub target: Address,
+}
+
+/// Resumes a plan without running it here, or lets a task start.
+pub async fn resume_detached(session: &Session, ResumeTarget { target }: ResumeTarget) -> Result<Code, Failure> {
+    let run_args = RunArgs::default();
+    resume(session, Resume { target: Some(target), sync: false, detach: true, run_args }).await
 }
 
 pub async fn resume(session: &Session, resume: Resume) -> Result<Code, Failure> {

@@ -3,19 +3,24 @@
 use clap::Args;
 use crewlog_executors::claiming::claim_of;
 use crewlog_planner::event::Command;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
-use crate::cli::typed::{Address, address};
+use crate::cli::typed::Address;
 use crate::context::Session;
 use crate::target::{decide, find_part};
 use crate::ui::failure::{Code, Failure};
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Retry {
     /// A task, or a plan with all its failed tasks
-    #[arg(value_name = "PLAN[/TASK]", value_parser = address)]
+    #[arg(value_name = "PLAN[/TASK]")]
+    #[schema(value_type = String)]
     pub target: Address,
     /// Retry at once a task that waits for its next attempt
     #[arg(long)]
+    #[serde(default)]
     pub now: bool,
 }
 

@@ -2,12 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::cli::typed::Typed;
 use clap::Args;
 use crewlog_planner::event::{Command, PlannerConfig, Summaries};
 use crewlog_planner::lines::Lines;
 use crewlog_planner::parse;
+use crewlog_planner::parse::Format;
 use crewlog_planner::parse::ParsedPlan;
 use crewlog_planner::plan::{Origin, Proposal, Span};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::cli::settings;
 use crate::cli::settings::{Change, KEYS, apply, change, help};
@@ -47,13 +51,44 @@ pub struct Run {
     pub detach: bool,
 }
 
-pub async fn run(session: &Session, run: Run) -> Result<Code, Failure> {
-    let roster = roster::roster(session, run.run_args.task_timeout, &[])?;
-    let (path, file) = (run.file.as_path(), run.reading.plan_file(&run.file));
-    if !session.reads_files() && !run.set.iter().all(Change::is_of_scheduling) {
+/// A plan as a text, whose tasks are left to workers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RunText {
+    /// The text of the plan
+    pub text: String,
+    /// The format; markdown if left out
+    #[serde(default)]
+    #[schema(value_type = Option<String>)]
+    pub format: Option<Typed<Format>>,
+    /// Ignore the order of the text: run steps in parallel unless a dependency is written out
+    #[serde(default)]
+    pub parallel: bool,
+    /// Settings of the plan: KEY=VALUE
+    #[serde(default)]
+    #[schema(value_type = Vec<String>)]
+    pub set: Vec<Typed<Change>>,
+}
+
+pub async fn run_text(session: &Session, RunText { text, format, parallel, set }: RunText) -> Result<Code, Failure> {
+    let set = set.into_iter().map(|setting| setting.value).collect::<Vec<_>>();
+    if !set.iter().all(Change::is_of_scheduling) {
         return Err(Failure::user("set takes no prompt.*, compensate and standing here: write them in the text"));
     }
-    let text = session.read_text(path)?;
+    let reading = ReadArgs { format: format.map(|format| format.value), tag: None, parallel };
+    let (file, run_args) = (PathBuf::from("-"), RunArgs::without_model());
+    begin(session, text, Run { file, reading, run_args, set, sync: false, detach: true }).await
+}
+
+pub async fn run(session: &Session, run: Run) -> Result<Code, Failure> {
+    let text = session.read_text(&run.file)?;
+    begin(session, text, run).await
+}
+
+/// Makes the plan of a text, and runs it unless it is left to workers.
+async fn begin(session: &Session, text: String, run: Run) -> Result<Code, Failure> {
+    let roster = roster::roster(session, run.run_args.task_timeout, &[])?;
+    let (path, file) = (run.file.as_path(), run.reading.plan_file(&run.file));
     let parsed = parse::read(&text, file.options(run.reading.parallel));
     let in_file = settings::of_file(path, &text)?;
     let model = by_model::wanted(session, run.run_args.by_model())?;

@@ -5,7 +5,9 @@ use std::path::Path;
 use clap::Args;
 use crewlog_mq::Position;
 use crewlog_planner::crew::messages::{Importance, Message, Sender};
+use serde::{Deserialize, Serialize};
 use serde_json::json;
+use utoipa::ToSchema;
 
 use crate::cli::typed::{one_of, position};
 use crate::context::Session;
@@ -14,7 +16,8 @@ use crate::ui::failure::{Code, Failure};
 
 const IMPORTANCES: [Importance; 4] = [Importance::Low, Importance::Normal, Importance::High, Importance::Urgent];
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Send {
     /// Names of agents, capabilities of agents, or everyone
     #[arg(required = true)]
@@ -24,15 +27,21 @@ pub struct Send {
     pub subject: String,
     /// The text; - for standard input
     #[arg(long, value_name = "TEXT", default_value = "", allow_hyphen_values = true)]
+    #[serde(default)]
     pub body: String,
     /// How urgent it is
+    #[serde(default)]
+    #[schema(value_type = String)]
     #[arg(long, default_value = "normal", value_parser = one_of::<Importance>(IMPORTANCES.map(<&str>::from)))]
     pub importance: Importance,
     /// Ask each recipient to acknowledge it
     #[arg(long)]
+    #[serde(default)]
     pub ack: bool,
     /// A message of the thread that it belongs to
     #[arg(long, value_name = "NUMBER", value_parser = position())]
+    #[serde(default)]
+    #[schema(value_type = Option<i64>)]
     pub thread: Option<Position>,
 }
 

@@ -11,7 +11,7 @@ use crewlog_planner::parse::ParsedPlan;
 use crewlog_planner::plan::{Mark, TaskPlan};
 use serde_json::json;
 
-use crate::cli::typed::{Address, At, address, at};
+use crate::cli::typed::{Address, At};
 use crate::context::{Session, facts};
 use crate::plan_file::matching::mark_of;
 use crate::ui::failure::{Code, Failure};
@@ -27,10 +27,10 @@ use crate::views::{ForkJson, Prompt, prompt_of_attempt};
 #[derive(Debug, Args)]
 pub struct Show {
     /// The plan, or one of its tasks or questions [default: the only open plan, else the newest]
-    #[arg(value_name = "PLAN[/TASK]", value_parser = address)]
+    #[arg(value_name = "PLAN[/TASK]")]
     pub target: Option<Address>,
     /// As of this position of the log, or a checkpoint
-    #[arg(long, value_name = "POSITION|CHECKPOINT", value_parser = at, conflicts_with = "prompt")]
+    #[arg(long, value_name = "POSITION|CHECKPOINT", conflicts_with = "prompt")]
     pub at: Option<At>,
     /// Print the plan as a Markdown file, with every fact of each task
     #[arg(long, conflicts_with = "prompt")]

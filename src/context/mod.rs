@@ -66,16 +66,14 @@ pub struct Remote {
     pub name: String,
     /// True if it may do everything that a person may.
     pub is_person: bool,
-    /// The input of the command in place of standard input.
-    pub input: Option<String>,
     pub reply: Mutex<Reply>,
 }
 
 /// The output of a command.
 #[derive(Debug, Default)]
 pub struct Reply {
-    /// The result, as JSON.
-    pub result: Vec<u8>,
+    /// The result.
+    pub result: serde_json::Value,
     /// Its other messages: warnings, and requests for consent.
     pub notes: Vec<String>,
 }
@@ -129,15 +127,19 @@ impl Session {
         }
     }
 
-    fn write(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-        match &self.remote {
-            Some(remote) => write(&mut remote.reply().result),
-            None => {
-                let mut stdout = BufWriter::new(io::stdout().lock());
-                write(&mut stdout)?;
-                stdout.flush()
-            }
+    /// Writes a result on standard output, or gives its JSON to the remote caller.
+    fn write(
+        &self,
+        json: impl FnOnce() -> serde_json::Result<serde_json::Value>,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> io::Result<()> {
+        if let Some(remote) = &self.remote {
+            remote.reply().result = json()?;
+            return Ok(());
         }
+        let mut stdout = BufWriter::new(io::stdout().lock());
+        write(&mut stdout)?;
+        stdout.flush()
     }
 
     /// The crew of the server that the command came to.
@@ -189,11 +191,14 @@ impl Session {
         json: &impl Serialize,
         text: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<Code, Failure> {
-        self.write(|to| match self.output {
-            Output::Json => print_pretty(to, json),
-            Output::Jsonl => print_line(to, json),
-            Output::Text => text(to),
-        })?;
+        self.write(
+            || serde_json::to_value(json),
+            |to| match self.output {
+                Output::Json => print_pretty(to, json),
+                Output::Jsonl => print_line(to, json),
+                Output::Text => text(to),
+            },
+        )?;
         Ok(Code::Done)
     }
 
@@ -206,14 +211,22 @@ impl Session {
         json: impl Fn(&'a T) -> J,
         mut text: impl FnMut(&mut dyn Write, &T) -> io::Result<()>,
     ) -> Result<Code, Failure> {
-        self.write(|to| match self.output {
-            Output::Json => {
-                facts[key] = serde_json::to_value(items.iter().map(json).collect::<Vec<_>>())?;
-                print_pretty(to, &facts)
-            }
-            Output::Jsonl => items.iter().try_for_each(|item| print_line(&mut *to, &json(item))),
-            Output::Text => items.iter().try_for_each(|item| text(&mut *to, item)),
-        })?;
+        let mut document = || {
+            facts[key] = serde_json::to_value(items.iter().map(&json).collect::<Vec<_>>())?;
+            Ok::<_, io::Error>(std::mem::take(&mut facts))
+        };
+        if let Some(remote) = &self.remote {
+            remote.reply().result = document()?;
+            return Ok(Code::Done);
+        }
+        self.write(
+            || Ok(serde_json::Value::Null),
+            |to| match self.output {
+                Output::Json => print_pretty(to, &document()?),
+                Output::Jsonl => items.iter().try_for_each(|item| print_line(&mut *to, &json(item))),
+                Output::Text => items.iter().try_for_each(|item| text(&mut *to, item)),
+            },
+        )?;
         if let Some((_, said)) =
             EMPTY.iter().find(|(list, _)| *list == key && items.is_empty() && self.terminal.is_interactive)
         {
@@ -232,10 +245,13 @@ impl Session {
 
     /// Prints a result as one line of text or JSON.
     pub fn print_done(&self, text: &str, json: &serde_json::Value) -> Result<Code, Failure> {
-        self.write(|to| match self.output {
-            Output::Text => writeln!(to, "{}", visible(text)),
-            Output::Json | Output::Jsonl => print_line(to, json),
-        })?;
+        self.write(
+            || Ok(json.clone()),
+            |to| match self.output {
+                Output::Text => writeln!(to, "{}", visible(text)),
+                Output::Json | Output::Jsonl => print_line(to, json),
+            },
+        )?;
         Ok(Code::Done)
     }
 
@@ -318,11 +334,7 @@ impl Session {
 
     /// A text, from a file or standard input.
     pub fn read_text(&self, file: &Path) -> Result<String, Failure> {
-        match self.remote.as_ref().map(|remote| &remote.input) {
-            Some(Some(input)) if file == Path::new("-") => Ok(input.clone()),
-            Some(_) => Err(Failure::user("no file of the server is read")),
-            None => read_text(file),
-        }
+        if self.reads_files() { read_text(file) } else { Err(Failure::user("no file of the server is read")) }
     }
 }
 

@@ -6,6 +6,8 @@ use clap::Args;
 
 use crate::cli::typed::{duration, jobs};
 
+const TASK_TIMEOUT: &str = "1h";
+
 /// How a process runs tasks.
 #[derive(Debug, Clone, Args)]
 pub struct RunArgs {
@@ -16,7 +18,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub timeout: Option<Duration>,
     /// Stop a task after this long, unless it or its executor sets a timeout
-    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "1h")]
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = TASK_TIMEOUT)]
     pub task_timeout: Duration,
     /// Let the configured model plan; when it fails, the text is parsed
     #[arg(long, conflicts_with = "no_model")]
@@ -26,7 +28,19 @@ pub struct RunArgs {
     no_model: bool,
 }
 
+impl Default for RunArgs {
+    fn default() -> Self {
+        let task_timeout = duration(TASK_TIMEOUT).expect("it is a duration");
+        Self { jobs: None, timeout: None, task_timeout, model: false, no_model: false }
+    }
+}
+
 impl RunArgs {
+    /// The defaults, without asking a model.
+    pub fn without_model() -> Self {
+        Self { no_model: true, ..Self::default() }
+    }
+
     /// True if a model plans; the configuration decides when unset.
     pub fn by_model(&self) -> Option<bool> {
         (self.model || self.no_model).then_some(self.model)

@@ -4,7 +4,9 @@ use clap::Args;
 use crewlog_executors::planning;
 use crewlog_mq::EventStore;
 use crewlog_planner::event::Command;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
+use utoipa::ToSchema;
 
 use crate::context::Session;
 use crate::target::order;
@@ -12,11 +14,13 @@ use crate::ui::failure::{Code, Failure};
 use crate::ui::text::visible;
 use crate::views::{CheckpointJson, checkpoints_of, queries};
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Checkpoint {
     /// The plan
     pub plan: String,
     /// The name: letters, digits, dashes, dots and underscores [default: list the checkpoints]
+    #[serde(default)]
     pub name: Option<String>,
 }
 

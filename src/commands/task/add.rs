@@ -11,8 +11,11 @@ use crewlog_planner::parse;
 use crewlog_planner::parse::ReadOptions;
 use crewlog_planner::planner::{CHECKPOINT_CHARS_MAX, PARALLELISM_MAX, PlannerError, is_checkpoint_name};
 use crewlog_planner::state::PlannerState;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::{give, tell};
+use crate::cli::typed::{BY_PERSON, by_person};
 use crate::consent::consent;
 use crate::context::{Session, roster};
 use crate::plan_file::warnings::print_warnings;
@@ -21,7 +24,8 @@ use crate::ui::failure::{Code, Failure};
 use crate::ui::text::shell_word;
 use crate::views::queries;
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct AddTask {
     /// Description of the task; - reads one or more tasks from standard input
     // A list begins with a dash.
@@ -29,23 +33,32 @@ pub struct AddTask {
     pub text: String,
     /// The plan
     #[arg(long, default_value = BACKLOG)]
+    #[serde(default = "backlog")]
     pub plan: String,
     /// Make a standing plan of this name first
     #[arg(long)]
+    #[serde(default)]
     pub new: bool,
     /// The tasks to wait for, by number or label
     #[arg(long, value_name = "TASK", value_delimiter = ',')]
+    #[serde(default)]
     pub after: Vec<String>,
     /// The tasks that wait for it
     #[arg(long, value_name = "TASK", value_delimiter = ',')]
+    #[serde(default)]
     pub before: Vec<String>,
     /// Why
-    #[arg(long, default_value = "added by a person")]
+    #[arg(long, default_value = BY_PERSON)]
+    #[serde(default = "by_person")]
     pub reason: String,
 }
 
 /// The standing plan of a project.
 pub const BACKLOG: &str = "backlog";
+
+fn backlog() -> String {
+    BACKLOG.to_owned()
+}
 
 pub async fn add(session: &Session, add: AddTask) -> Result<Code, Failure> {
     if add.new {

@@ -9,11 +9,13 @@ use crewlog_planner::parse::ParsedPlan;
 use crewlog_planner::plan::TaskPlan;
 use crewlog_planner::planner::Planner;
 use crewlog_planner::state::Task;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::{check_person, give};
 use crate::cli::settings;
 use crate::cli::settings::{FIELDS, help};
-use crate::cli::typed::{InPlan, in_plan};
+use crate::cli::typed::{BY_PERSON, InPlan, Typed, by_person};
 use crate::consent::consent;
 use crate::context::{Session, roster};
 use crate::target;
@@ -22,16 +24,20 @@ use crate::ui::failure::{Code, Failure};
 use crate::ui::terminal::{Output, say};
 use crate::ui::text::visible;
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct EditTask {
     /// The task
-    #[arg(value_name = "PLAN/TASK", value_parser = in_plan)]
+    #[arg(value_name = "PLAN/TASK")]
+    #[schema(value_type = String)]
     pub task: InPlan,
     /// text, command, kind, label, note, priority, assignee, retry, timeout, ...
-    #[arg(required = true, value_name = "KEY=VALUE", value_parser = settings::edit, long_help = help("Fields of the task", FIELDS))]
-    pub changes: Vec<Edit>,
+    #[arg(required = true, value_name = "KEY=VALUE", long_help = help("Fields of the task", FIELDS))]
+    #[schema(value_type = Vec<String>)]
+    pub changes: Vec<Typed<Edit>>,
     /// Why
-    #[arg(long, default_value = "edited by a person")]
+    #[arg(long, default_value = BY_PERSON)]
+    #[serde(default = "by_person")]
     pub reason: String,
 }
 
@@ -39,7 +45,7 @@ pub async fn edit(session: &Session, EditTask { task, changes, reason }: EditTas
     let target = Target::find_to_tell(session, &task.plan).await?;
     let found = target.task(session, &task.name)?;
     check_person(session, found)?;
-    let edits = settings::edits(changes);
+    let edits = settings::edits(changes.into_iter().map(|change| change.value).collect());
     let is_reworded = edits.iter().any(|edit| matches!(edit, Edit::Description(_)))
         && !edits.iter().any(|edit| matches!(edit, Edit::Command(_)));
     let kept = found.plan.command.clone().filter(|_| is_reworded && session.output == Output::Text);

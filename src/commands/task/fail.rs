@@ -3,16 +3,20 @@
 use clap::Args;
 use crewlog_planner::claim::Ending;
 use crewlog_planner::event::FailureClass;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::report;
-use crate::cli::typed::{InPlan, in_plan};
+use crate::cli::typed::InPlan;
 use crate::context::Session;
 use crate::ui::failure::{Code, Failure};
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Fail {
     /// The task
-    #[arg(value_name = "PLAN/TASK", value_parser = in_plan)]
+    #[arg(value_name = "PLAN/TASK")]
+    #[schema(value_type = String)]
     pub task: InPlan,
     /// Why
     pub error: String,

@@ -1,13 +1,13 @@
 //! `task`: adds, changes and reports tasks. New commands need consent. Each order is one command to the planner, all or nothing.
 
-mod add;
-mod ask;
-mod done;
-mod edit;
-mod fail;
-mod r#move;
-mod skip;
-mod withdraw;
+pub mod add;
+pub mod ask;
+pub mod done;
+pub mod edit;
+pub mod fail;
+pub mod r#move;
+pub mod skip;
+pub mod withdraw;
 
 use clap::Subcommand;
 use crewlog_executors::claiming::claim_of;

@@ -2,23 +2,29 @@
 
 use clap::Args;
 use crewlog_planner::event::{Amendment, Command};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::{check_person, give};
-use crate::cli::typed::{InPlan, in_plan};
+use crate::cli::typed::{BY_PERSON, InPlan, by_person};
 use crate::context::Session;
 use crate::target::Target;
 use crate::ui::failure::{Code, Failure};
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Move {
     /// The task
-    #[arg(value_name = "PLAN/TASK", value_parser = in_plan)]
+    #[arg(value_name = "PLAN/TASK")]
+    #[schema(value_type = String)]
     pub task: InPlan,
     /// The only tasks of the plan to wait for, by number or label; none if left out
     #[arg(long, value_name = "TASK", value_delimiter = ',')]
+    #[serde(default)]
     pub after: Vec<String>,
     /// Why
-    #[arg(long, default_value = "moved by a person")]
+    #[arg(long, default_value = BY_PERSON)]
+    #[serde(default = "by_person")]
     pub reason: String,
 }
 

@@ -2,21 +2,26 @@
 
 use clap::Args;
 use crewlog_planner::event::{Amendment, Command};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::{check_person, give};
-use crate::cli::typed::{InPlan, in_plan};
+use crate::cli::typed::{BY_PERSON, InPlan, by_person};
 use crate::context::Session;
 use crate::target::Target;
 use crate::ui::failure::{Code, Failure};
 use crate::views::queries;
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Skip {
     /// Tasks of one plan
-    #[arg(required = true, value_name = "PLAN/TASK", value_parser = in_plan)]
+    #[arg(required = true, value_name = "PLAN/TASK")]
+    #[schema(value_type = Vec<String>)]
     pub tasks: Vec<InPlan>,
     /// Why
-    #[arg(long, default_value = "skipped by a person")]
+    #[arg(long, default_value = BY_PERSON)]
+    #[serde(default = "by_person")]
     pub reason: String,
 }
 

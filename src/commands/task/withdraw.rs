@@ -2,20 +2,25 @@
 
 use clap::Args;
 use crewlog_planner::event::Command;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
-use crate::cli::typed::{InPlan, in_plan};
+use crate::cli::typed::{BY_PERSON, InPlan, by_person};
 use crate::context::Session;
 use crate::target;
 use crate::target::{Target, decide};
 use crate::ui::failure::{Code, Failure};
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Withdraw {
     /// The question: PLAN/q1, or the task that asks
-    #[arg(value_name = "PLAN/QUESTION", value_parser = in_plan)]
+    #[arg(value_name = "PLAN/QUESTION")]
+    #[schema(value_type = String)]
     pub question: InPlan,
     /// Why
-    #[arg(long, default_value = "withdrawn by a person")]
+    #[arg(long, default_value = BY_PERSON)]
+    #[serde(default = "by_person")]
     pub reason: String,
 }
 

@@ -12,11 +12,13 @@ use serde_json::{Map, Value};
 
 use super::Api;
 use super::access::Caller;
-use super::commands::perform;
+use super::commands::{YES, perform};
 use super::problem::Problem;
 
 /// The fields of a form that are not fields of the command.
 const BACK: &str = "back";
+/// The fields of commands that are lists.
+const LISTS: [&str; 7] = ["after", "before", "changes", "leases", "settings", "tasks", "to"];
 /// The longest message after a command, in characters.
 const SAID_CHARS_MAX: usize = 300;
 
@@ -63,9 +65,10 @@ pub async fn form(
         |back: &&str| back.starts_with('/') && !back[1..].starts_with(['/', '\\']) && !back.contains(char::is_control);
     let back = back.filter(is_own).unwrap_or("/");
     let command = command_of(&fields);
-    match perform(&api, &caller, &name, &command).await {
+    let is_agreed = command.contains_key(YES);
+    match perform(&api, &caller, &name, command).await {
         Ok(result) => {
-            let notes = result["notes"].as_array().filter(|_| !command.contains_key("yes")).into_iter().flatten();
+            let notes = result["notes"].as_array().filter(|_| !is_agreed).into_iter().flatten();
             let said = notes.filter_map(Value::as_str).fold("done".to_owned(), |said, note| format!("{said}; {note}"));
             let to = match result["plan"].as_str().filter(|_| name == "fork" || name == "run") {
                 Some(plan) => format!("/?plan={}", encoded(plan)),
@@ -86,18 +89,21 @@ pub async fn form(
     }
 }
 
-/// The fields of the command: empty ones are omitted, and repeated ones are lists.
+/// The fields of the command: empty ones are omitted. Texts become the types of the fields.
 fn command_of(fields: &[(String, String)]) -> Map<String, Value> {
     let mut command = Map::new();
-    for (name, value) in fields.iter().filter(|(name, value)| name != BACK && !value.is_empty()) {
-        let value = match (name.as_str(), value.as_str()) {
-            ("yes" | "no" | "compensate" | "ack", is) => Value::Bool(is == "true"),
-            (_, value) => Value::String(value.to_owned()),
+    for (name, text) in fields.iter().filter(|(name, text)| name != BACK && !text.is_empty()) {
+        let number = || text.parse::<u64>().map_or_else(|_| Value::from(&**text), Value::from);
+        let value = match name.as_str() {
+            YES | "compensate" | "ack" => Value::Bool(text == "true"),
+            "leases" => number(),
+            _text => Value::from(&**text),
         };
-        match command.get_mut(name) {
-            Some(Value::Array(values)) => values.push(value),
-            Some(earlier) => *earlier = Value::Array(vec![earlier.take(), value]),
-            None => drop(command.insert(name.clone(), value)),
+        if LISTS.contains(&name.as_str()) {
+            let list = command.entry(name).or_insert_with(|| Value::Array(Vec::new()));
+            list.as_array_mut().into_iter().for_each(|list| list.push(value.clone()));
+        } else {
+            command.insert(name.clone(), value);
         }
     }
     command

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 use utoipa::openapi::OpenApi;
 
 use super::access::Scope;
-use super::commands::{KEY, SPECS, Spec};
+use super::commands::{KEY, schema};
+use crate::action::{Action, ActionKind};
 
 /// The answers that any request may get.
 const PROBLEMS: [(&str, &str); 11] = [
@@ -32,8 +33,8 @@ pub fn document(views: OpenApi) -> Value {
     document["components"]["securitySchemes"] =
         json!({ "token": { "type": "http", "scheme": "bearer", "description": "crewlog serve tokens add NAME" } });
     document["security"] = json!([{ "token": [] }]);
-    for spec in &SPECS {
-        document["paths"][format!("/api/commands/{}", spec.name)]["post"] = command(spec);
+    for kind in Action::KINDS {
+        document["paths"][format!("/api/commands/{}", kind.name)]["post"] = command(kind);
     }
     let paths = document["paths"].as_object_mut().into_iter().flatten();
     for operation in
@@ -50,21 +51,21 @@ pub fn document(views: OpenApi) -> Value {
     document
 }
 
-fn command(spec: &Spec) -> Value {
-    let scope: &str = <&str>::from(spec.scope);
-    let scope = match spec.scope {
+fn command(kind: &ActionKind) -> Value {
+    let scope: &str = kind.scope.into();
+    let scope = match kind.scope {
         Scope::Write => String::new(),
         Scope::Read | Scope::Execute | Scope::Operator => format!(" Needs the scope {scope}."),
     };
     json!({
-        "operationId": spec.name,
+        "operationId": kind.name,
         "tags": ["commands"],
-        "description": format!("{}.{scope}", spec.about()),
+        "description": format!("{}.{scope}", kind.about.trim()),
         "parameters": [{
             "name": KEY, "in": "header", "required": false, "description": "With it, a repeated request has one effect and the same answer",
             "schema": { "type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[!-~]+$" },
         }],
-        "requestBody": { "required": true, "content": { "application/json": { "schema": spec.schema() } } },
+        "requestBody": { "required": true, "content": { "application/json": { "schema": schema(kind) } } },
         "responses": {
             "200": { "description": "What the command line would print", "content": { "application/json": { "schema": { "type": "object" } } } },
         },

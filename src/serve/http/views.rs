@@ -19,8 +19,10 @@ use utoipa_axum::routes;
 use super::Api;
 use super::access::{Caller, Scope};
 use super::problem::Problem;
-use crate::commands::Cli;
-use crate::context::Remote;
+use crate::cli::typed::{Address, PlanAt};
+use crate::commands::plan::{self, Checkpoint};
+use crate::commands::{Show, diff, show};
+use crate::context::{Remote, Session};
 use crate::ui::failure::{Code, Failure};
 use crate::views::queries::find_plan;
 use crate::views::{
@@ -70,17 +72,16 @@ impl Api {
     }
 
     /// The JSON that a command of the command line prints.
-    async fn printed(&self, caller: &Caller, words: &[String]) -> Answer<Value> {
-        use clap::Parser;
+    async fn printed(
+        &self,
+        caller: &Caller,
+        print: impl AsyncFnOnce(&Session) -> Result<Code, Failure>,
+    ) -> Answer<Value> {
         caller.check(Scope::Read)?;
-        let words = std::iter::once("crewlog").chain(words.iter().map(String::as_str));
-        let cli = Cli::try_parse_from(words).map_err(|error| Problem::invalid(error.kind().to_string()))?;
         let (crew, name) = (self.crew.clone(), caller.name());
-        let remote = Remote { crew, name, is_person: false, input: None, reply: Default::default() };
-        let session = self.session.of_remote(remote, false);
-        crate::commands::carry_out(&session, cli.command).await?;
-        let printed = serde_json::from_slice(&session.reply().result).map_err(Failure::from)?;
-        Ok(View(printed, false))
+        let session = self.session.of_remote(Remote { crew, name, is_person: false, reply: Default::default() }, false);
+        print(&session).await?;
+        Ok(View(session.reply().result, false))
     }
 }
 
@@ -131,12 +132,11 @@ macro_rules! views_of_plan {
 
 /// The JSON that a command of the command line prints.
 macro_rules! printed {
-    ($($(#[$doc:meta])* $name:ident $path:literal, ($($in_path:literal)?) $params:ident, |$query:ident $(, $plan:ident)?| $words:expr;)+) => {$(
+    ($($(#[$doc:meta])* $name:ident $path:literal, ($($in_path:literal)?) $params:ident, |$session:ident, $query:ident $(, $plan:ident)?| $printed:expr;)+) => {$(
         $(#[$doc])*
         #[utoipa::path(get, path = $path, params($(($in_path = String, Path),)? $params), responses((status = 200, body = Object)))]
         async fn $name(State(api): State<Arc<Api>>, caller: Caller, $(Path($plan): Path<String>,)? Params($query): Params<$params>) -> Answer<Value> {
-            let words: Vec<String> = $words;
-            api.printed(&caller, &words).await
+            api.printed(&caller, async |$session| $printed).await
         }
     )+};
 }
@@ -310,21 +310,27 @@ views_of_plan! {
 
 printed! {
     /// The checkpoints of a plan.
-    checkpoints "/api/plans/{plan}/checkpoints", ("plan") Nothing, |_query, plan| words(&["plan", "checkpoint", "--", &plan]);
+    checkpoints "/api/plans/{plan}/checkpoints", ("plan") Nothing, |session, _query, plan| {
+        plan::checkpoint(session, Checkpoint { plan, name: None }).await
+    };
     /// The prompt that the agent of a task gets.
-    prompt "/api/plans/{plan}/prompt", ("plan") Prompted, |query, plan| {
-        let attempt = query.attempt.map(|attempt| format!("--attempt={attempt}"));
-        let options = attempt.into_iter().chain(["--".to_owned(), format!("{plan}/{}", query.task)]);
-        ["show", "--prompt"].map(str::to_owned).into_iter().chain(options).collect()
+    prompt "/api/plans/{plan}/prompt", ("plan") Prompted, |session, query, plan| {
+        let target = Some(Address { plan, part: Some(query.task) });
+        let show = Show { target, at: None, markdown: false, prompt: true, attempt: query.attempt };
+        show::show(session, &show).await
     };
     /// The differences between two plans, or between two positions of one.
-    diff "/api/diff", () Pair, |query| words(&["diff", "--", &query.before, &query.after]);
+    diff "/api/diff", () Pair, |session, query| {
+        diff::diff(session, &typed(&query.before)?, &typed(&query.after)?).await
+    };
     /// The point where two plans of one history diverge, and the outcome of each.
-    compare "/api/compare", () Pair, |query| words(&["diff", "--outcomes", "--", &query.before, &query.after]);
+    compare "/api/compare", () Pair, |session, query| {
+        diff::outcomes(session, &typed(&query.before)?, &typed(&query.after)?).await
+    };
 }
 
-fn words(words: &[&str]) -> Vec<String> {
-    words.iter().map(|word| (*word).to_owned()).collect()
+fn typed(text: &str) -> Result<PlanAt, Failure> {
+    text.parse().map_err(Failure::user)
 }
 
 async fn why_file(api: &Api, as_of: &AsOf, what: &str) -> Result<Value, Problem> {
