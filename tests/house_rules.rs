@@ -477,33 +477,8 @@ fn each_rule_of_a_crate_finds_its_violations_and_nothing_else() {
         ("src/ui/a.rs", "fn f() { print!(); eprintln!(); stdout(); io::stderr() }", None),
         ("executors/src/a.rs", "fn f() { println!() }", None),
         ("src/a.rs", "fn f() { command.stdout(piped()); is(\"println!\"); writeln!(out) } // stdout()", None),
-        // Files next to each other, in an import and in a path.
         ("mq/src/a/b.rs", "use super::c::C;\n=== mq/src/a/c.rs\nfn f() { crate::a::b::g() }", Some("circle")),
-        (
-            "src/a.rs",
-            "use crate::{c::C, b::{self as d}};\nfn f() { d::g() }\n=== src/b.rs\nuse crate::a::f;",
-            Some("circle"),
-        ),
-        (
-            "src/a.rs",
-            "use crate::b::B;\n=== src/b.rs\nuse crate::c::C;\n=== src/c.rs\nuse super::a::*;\nstruct C;",
-            None,
-        ),
-        ("src/a.rs", "use crate::b::B;\n=== src/b.rs\n#[cfg(test)]\nmod tests {\nuse crate::a::A;\n}", None),
-        // A child that takes what its parent defines, and a parent that uses the child.
-        ("src/a/mod.rs", "pub use self::b::B;\npub struct A;\n=== src/a/b.rs\nuse super::A;", Some("circle")),
-        ("src/a/mod.rs", "mod b;\nfn f() { b::g() }\n=== src/a/b.rs\nuse super::*;", Some("circle")),
-        ("src/main.rs", "mod a;\nfn main() { a::f() }\n=== src/a.rs\nfn f() { crate::main() }", Some("circle")),
-        ("src/a/mod.rs", "mod b;\npub struct A;\n=== src/a/b.rs\nuse super::A;", None),
-        ("src/a.rs", "mod b;\npub use b::B;\npub struct A;\n=== src/a/b.rs\npub struct B;", None),
-        // A parent that only declares and re-exports.
-        ("src/a/mod.rs", "pub use self::{b::B, c::*};\n=== src/a/b.rs\nuse super::C;\n=== src/a/c.rs\nstruct C;", None),
-        (
-            "src/a/mod.rs",
-            "pub use self::{b::B, c::*};\n=== src/a/b.rs\nuse super::C;\n=== src/a/c.rs\nuse super::B;\nstruct C;",
-            Some("circle"),
-        ),
-        // Top modules whose files are in no circle.
+        ("mq/src/a/b.rs", "use super::c::C;\n=== mq/src/a/c.rs\nfn f() { crate::a::g() }", None),
         (
             "src/a/b.rs",
             "use crate::c::d::D;\n=== src/c/d.rs\n\n=== src/c/e.rs\nuse crate::a::f::F;\n=== src/a/f.rs\n",

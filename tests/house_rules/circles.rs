@@ -78,14 +78,13 @@ fn module<'a>(file: &'a str, code: &str) -> Module<'a> {
     let tokens = tokens(code);
     let mut at = 0;
     while at < tokens.len() {
-        let before = at.checked_sub(1).map_or("", |before| tokens[before]);
         let (path, end) = read_path(&tokens, at);
         if tokens[at] == "use" {
             at = read_use(&tokens, at + 1, &[], &mut module);
             continue;
-        } else if DECLARING.contains(&before) || (before == "!" && tokens[..at - 1].ends_with(&["macro_rules"])) {
+        } else if at > 0 && DECLARING.contains(&tokens[at - 1]) {
             module.declared.extend(path.into_iter().next());
-        } else if path.len() > 1 && !matches!(before, "::" | ".") {
+        } else if path.len() > 1 {
             module.paths.push(path);
         }
         at = end.max(at + 1);
@@ -245,4 +244,50 @@ fn circles_of<'a>(uses: &Uses<'a>) -> BTreeSet<BTreeSet<&'a str>> {
     let is_back = |from: &&str, to: &&str| reached.get(to).is_some_and(|back| back.contains(from));
     let circle = |from: &&'a str| reached[from].iter().filter(|to| is_back(from, to)).copied().collect();
     reached.keys().filter(|node| reached[*node].contains(*node)).map(circle).collect()
+}
+
+#[test]
+fn only_files_that_use_each_other_are_in_a_circle() {
+    for (path, text, is_circle) in [
+        // Files next to each other.
+        ("src/a.rs", "use crate::{c::C, b::{self as d}};\nfn f() { d::g() }\n=== src/b.rs\nuse crate::a::f;", true),
+        (
+            "src/a.rs",
+            "use crate::b::B;\n=== src/b.rs\nuse crate::c::C;\n=== src/c.rs\nuse super::a::*;\nstruct C;",
+            false,
+        ),
+        ("src/a.rs", "use crate::b::B;\n=== src/b.rs\n#[cfg(test)]\nmod tests {\nuse crate::a::A;\n}", false),
+        ("src/a/b/c.rs", "use super::super::d::D;\n=== src/a/d.rs\nuse super::b::c::C;", true),
+        ("src/a.rs", "use serde;\nfn f() { serde::g(); crate::a::f() }", false),
+        (
+            "src/a.rs",
+            "use crate::b::{self};\nfn f() { b::C }\n=== src/b.rs\npub use crate::{a::f, c::C};\n=== src/c.rs\n",
+            false,
+        ),
+        ("src/a.rs", "use crate::b::*;\nfn f() { crate::b::X }\n=== src/b.rs\nuse crate::a::*;", true),
+        // A child that takes what its parent defines, and a parent that uses the child.
+        ("src/a/mod.rs", "pub use self::b::B;\npub struct A;\n=== src/a/b.rs\nuse super::A;", true),
+        ("src/a/mod.rs", "mod b;\nfn f() { b::g() }\n=== src/a/b.rs\nuse super::*;", true),
+        ("src/main.rs", "mod a;\nfn main() { a::f() }\n=== src/a.rs\nfn f() { crate::main() }", true),
+        ("src/a/mod.rs", "mod b;\npub struct A;\n=== src/a/b.rs\nuse super::A;", false),
+        ("src/a.rs", "mod b;\npub use b::B;\npub struct A;\n=== src/a/b.rs\npub struct B;", false),
+        // A parent that only declares and re-exports.
+        (
+            "src/a/mod.rs",
+            "pub use self::{b::B, c::C};\n=== src/a/b.rs\nuse super::C;\n=== src/a/c.rs\nstruct C;",
+            false,
+        ),
+        (
+            "src/a/mod.rs",
+            "pub use self::{b::B, c::*};\n=== src/a/b.rs\nuse super::C;\n=== src/a/c.rs\nstruct C;",
+            false,
+        ),
+        (
+            "src/a/mod.rs",
+            "pub use self::{b::B, c::*};\n=== src/a/b.rs\nuse super::C;\n=== src/a/c.rs\nuse super::B;\nstruct C;",
+            true,
+        ),
+    ] {
+        assert_eq!(super::rules_broken(path, text).contains(&"circle"), is_circle, "{path}: {text}");
+    }
 }
