@@ -462,13 +462,15 @@ fn each_rule_finds_its_violations_and_nothing_else() {
 
 #[test]
 fn each_rule_of_a_crate_finds_its_violations_and_nothing_else() {
-    let traits = "impl Iterator for A {\ntype Item = u8;\n}\ntrait B {\ntype Item;\n}\nunsafe impl C for A {\ntype Item = u8;\n}";
+    let traits = "impl Iterator for A {\ntype Item = u8;\n}\nunsafe impl C for A {\ntype Item = u8;\n}";
+    let declared = "trait B {\ntype Item;\n}\npub trait D: B {\ntype Item;\n}";
     for (path, text, expected) in [
         ("planner/src/a.rs", "struct Open;\nmod b {\nenum Open {}\n}", Some("twice")),
         ("src/a.rs", "struct Open;\n=== src/b/c.rs\npub type Open = u8;", Some("twice")),
         ("src/a.rs", "struct Open;\n=== mq/src/a.rs\nstruct Open;\n=== tests/a.rs\nstruct Open;", None),
         ("src/a.rs", "struct Open;\n#[cfg(test)]\nmod tests {\nstruct Open;\n}", None),
         ("src/a.rs", traits, None),
+        ("src/a.rs", declared, None),
         ("src/a.rs", "const A: B = TaskStatus::Done;\n=== executors/src/a.rs\nuse TaskStatus::*;", Some("status")),
         ("src/a.rs", "use TaskStatus::*;\n=== src/b.rs\nfn f(a: TaskStatus) {}", None),
         ("src/a.rs", "use TaskStatus::*;\n=== planner/src/b.rs\nuse TaskStatus::*;", None),
