@@ -153,10 +153,10 @@ fn uses<'a>(modules: &Modules<'a>) -> Uses<'a> {
     let mut uses = Uses::new();
     for (place, module) in modules {
         let items = module.imports.values().chain(&module.paths);
-        let items = items.filter_map(|path| defined(modules, from_root(modules, place, path, 0)?, 0));
+        let items = items.filter_map(|path| defined(modules, &from_root(modules, place, path, 0)?, 0));
         let globs = module.globs.iter().filter_map(|path| {
             let path = from_root(modules, place, path, 0)?;
-            let Some(all) = modules.get(&path) else { return defined(modules, path, 0) };
+            let Some(all) = modules.get(&path) else { return defined(modules, &path, 0) };
             (!all.declared.is_empty()).then(|| (all.file, "*".to_owned()))
         });
         let used: &mut BTreeMap<&str, BTreeSet<String>> = uses.entry(module.file).or_default();
@@ -192,7 +192,7 @@ fn from_root(modules: &Modules, place: &[String], path: &[String], n_imports: us
 }
 
 /// The file that defines the item at a path from the root, and its name; `None` for a module or another crate's item.
-fn defined<'a>(modules: &Modules<'a>, path: Segments, n_imports: usize) -> Option<(&'a str, String)> {
+fn defined<'a>(modules: &Modules<'a>, path: &[String], n_imports: usize) -> Option<(&'a str, String)> {
     let n_module = (0..=path.len()).rev().find(|n| modules.contains_key(&path[..*n]))?;
     let (place, item) = path.split_at(n_module);
     let (name, below) = item.split_first()?;
@@ -201,11 +201,11 @@ fn defined<'a>(modules: &Modules<'a>, path: Segments, n_imports: usize) -> Optio
         return None;
     } else if let Some(import) = module.imports.get(name) {
         let import = from_root(modules, place, import, n_imports)?;
-        return defined(modules, [&import, below].concat(), n_imports + 1);
+        return defined(modules, &[&import, below].concat(), n_imports + 1);
     }
     let in_glob = |glob: &Segments| {
         let glob = from_root(modules, place, glob, n_imports).filter(|glob| modules.contains_key(glob))?;
-        let (file, found) = defined(modules, [&glob, item].concat(), n_imports + 1)?;
+        let (file, found) = defined(modules, &[&glob, item].concat(), n_imports + 1)?;
         let is_declared = modules.values().any(|module| module.file == file && module.declared.contains(&found));
         is_declared.then_some((file, found))
     };
