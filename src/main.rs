@@ -32,7 +32,7 @@ use crate::ui::terminal::{Lines, Terminal, say};
 const SHUTDOWN: std::time::Duration = std::time::Duration::from_millis(100);
 
 fn main() -> ExitCode {
-    if completions::has_completed() {
+    if completions::has_completed(commands::command) {
         return ExitCode::SUCCESS;
     }
     let cli = match commands::typed_here() {

@@ -39,13 +39,13 @@ const WAIT_MAX: Duration = Duration::from_secs(2);
 type Names = fn(&PlannerState) -> Vec<String>;
 
 /// Answers a shell that asks for candidates; false when none does.
-pub fn has_completed() -> bool {
+pub fn has_completed(command: fn() -> Command) -> bool {
     // The scripts separate the typed line, so that a set variable alone never replaces a command.
     let is_asked = std::env::args_os().nth(1).is_some_and(|word| word == "--");
     if !is_asked || !SHELLS.contains(&&*std::env::var(ASKS).unwrap_or_default()) {
         return false;
     }
-    let complete = CompleteEnv::with_factory(|| with_candidates(super::command())).var(ASKS);
+    let complete = CompleteEnv::with_factory(|| with_candidates(command())).var(ASKS);
     // An error would end up on the line that is typed.
     complete.try_complete(std::env::args_os(), std::env::current_dir().ok().as_deref()).unwrap_or(true)
 }

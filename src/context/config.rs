@@ -3,6 +3,7 @@
 mod hooks;
 mod model;
 mod tools;
+mod values;
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -17,25 +18,32 @@ use crewlog_planner::agents::registry::{Tool, ToolRegistry};
 use crewlog_planner::plan::NodeKind;
 use crewlog_planner::protocol::AgentType;
 use serde::Deserialize;
-use serde::de::{Deserializer, Error as _};
+use serde::de::Deserializer;
 use toml::Spanned;
+use values::{Fault, checked, duration};
 
+use crate::cli::settings;
 use crate::cli::settings::Change;
-use crate::cli::{settings, typed};
 use crate::context::place::{PROJECT_BYTES_MAX, Repository, is_project_name};
 use crate::context::secrets::Secrets;
 use crate::ui::failure::Failure;
 
 pub use hooks::{HooksConfig, OnError};
 pub use model::ModelConfig;
+#[cfg(test)]
+mod tests;
 
 pub const FILE: &str = "crewlog.toml";
+
 pub const CONFIG_BYTES_MAX: usize = 1 << 20;
+
 pub const AGENT_JOBS_MAX: usize = 1000;
+
 pub const NAME_CHARS_MAX: usize = 64;
 
 /// Prefix of the environment variables that describe a task to a program.
 const OWN_VARIABLES: &str = "CREWLOG_";
+
 /// The forms in which a line of a shell uses its first argument.
 const ARGUMENTS: [&str; 6] = ["$1", "${1", "$@", "${@", "$*", "${*"];
 
@@ -136,19 +144,6 @@ fn place_of(text: &[u8], at: usize) -> (usize, usize) {
     (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
 }
 
-/// An error in the file, and its byte.
-#[derive(Debug)]
-struct Fault {
-    at: usize,
-    message: String,
-}
-
-impl Fault {
-    fn new(at: usize, message: impl Into<String>) -> Self {
-        Self { at, message: message.into() }
-    }
-}
-
 /// The file as it is written. Each value is checked where it is read, so that an error has its place.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -199,13 +194,6 @@ struct AgentToml {
     rate_limited: Vec<String>,
 }
 
-fn checked<'de, D: Deserializer<'de>, T: Deserialize<'de>, U>(
-    from: D,
-    check: impl FnOnce(T) -> Result<U, String>,
-) -> Result<U, D::Error> {
-    check(T::deserialize(from)?).map_err(D::Error::custom)
-}
-
 fn project<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
     checked(from, |name: String| {
         let help = format!("letters, digits and -_./, at most {PROJECT_BYTES_MAX} of them");
@@ -235,10 +223,6 @@ fn variables<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(String, String)>
         });
         fault.map_or(Ok(variables.into_iter().collect()), Err)
     })
-}
-
-fn duration<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
-    checked(from, |typed: String| typed::duration(&typed).map(Some))
 }
 
 fn jobs<'de, D: Deserializer<'de>>(from: D) -> Result<Option<usize>, D::Error> {
@@ -326,6 +310,3 @@ fn check_program(program: &Program, prompt: PromptBy) -> Result<(), &'static str
         (Program::Argv(_) | Program::Shell(_), _) => Ok(()),
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{from_str, json};
 
-use super::{Edits, patch, shell};
+use super::touches::Edits;
+use super::{patch, shell};
 use crate::cli::programs::Host;
 
 /// The most characters of a hook's text for the model; the rest is cut.

@@ -10,7 +10,7 @@ use crewlog_planner::crew::agents::Agent;
 
 use super::edits::{Changes, Hit};
 use super::identity::program_of;
-use super::run::on_the_log;
+use super::in_time::on_the_log;
 use super::{facts, git};
 use crate::cli::programs::GitHook;
 use crate::context::config::OnError;

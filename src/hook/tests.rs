@@ -4,7 +4,8 @@ mod answers;
 mod hosts;
 mod shell;
 
-use super::{Edits, Touch, patch};
+use super::patch;
+use super::touches::{Edits, Touch};
 
 /// One line: the paths, `glob` before a pattern, both readings of a path that may be a folder, and the commits.
 fn shown(edits: &Edits) -> String {

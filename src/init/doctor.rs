@@ -17,10 +17,12 @@ use crewlog_planner::crew::{leases, target};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::change::read;
-use super::hosts::{Target, git_hooks, our_hooks};
+use super::hosts::git_hooks;
+use super::ours::our_hooks;
 use super::places::Places;
-use super::{COMMAND, json as json_text, trust};
+use super::target::{Target, read};
+use super::wanted::COMMAND;
+use super::{json as json_text, trust};
 use crate::cli::programs::Host;
 use crate::commands::Doctor;
 use crate::context::worktree::Worktree;

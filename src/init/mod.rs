@@ -6,9 +6,12 @@ mod content;
 pub mod doctor;
 mod hosts;
 mod json;
+mod ours;
 mod places;
+mod target;
 mod toml;
 mod trust;
+mod wanted;
 
 use self::change::{Change, Files, Outcome, Row};
 use self::places::Places;
@@ -18,9 +21,6 @@ use crate::context::Session;
 use crate::ui::failure::{Code, Failure};
 use crate::ui::text::visible;
 use serde_json::json;
-
-/// The command of every hook.
-const COMMAND: &str = "crewlog hook";
 
 /// Creates the log, then connects the agent programs; with --remove removes its entries, and creates no log.
 pub async fn init(session: &Session, args: &Init) -> Result<Code, Failure> {

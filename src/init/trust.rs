@@ -4,10 +4,12 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::content::{Content, Wanted};
-use super::hosts::{OurHook, Target, our_hooks};
+use super::content::Content;
+use super::json as json_text;
+use super::ours::{OurHook, our_hooks};
 use super::places::Places;
-use super::{COMMAND, json as json_text};
+use super::target::Target;
+use super::wanted::{COMMAND, Wanted};
 use crate::cli::programs::Host;
 
 /// The time-out of a Codex hook without one, in seconds.

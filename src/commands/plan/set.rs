@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use crate::cli::settings;
 use crate::cli::settings::{Change, KEYS, help};
 use crate::cli::typed::{BY_PERSON, Typed, by_person};
-use crate::commands::task::give;
+use crate::commands::task::changing::give;
 use crate::context::Session;
 use crate::target::Target;
 use crate::ui::failure::{Code, Failure};

@@ -14,7 +14,7 @@ use crewlog_planner::state::PlannerState;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{give, tell};
+use super::changing::{give, tell};
 use crate::cli::typed::{BY_PERSON, by_person};
 use crate::consent::consent;
 use crate::context::{Session, roster};

@@ -5,7 +5,7 @@ use crewlog_planner::claim::Ending;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::report;
+use super::changing::report;
 use crate::cli::typed::InPlan;
 use crate::context::Session;
 use crate::ui::failure::{Code, Failure};

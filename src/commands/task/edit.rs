@@ -12,7 +12,7 @@ use crewlog_planner::state::Task;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{check_person, give};
+use super::changing::{check_person, give};
 use crate::cli::settings;
 use crate::cli::settings::{FIELDS, help};
 use crate::cli::typed::{BY_PERSON, InPlan, Typed, by_person};

@@ -6,7 +6,7 @@ use crewlog_planner::event::FailureClass;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::report;
+use super::changing::report;
 use crate::cli::typed::InPlan;
 use crate::context::Session;
 use crate::ui::failure::{Code, Failure};

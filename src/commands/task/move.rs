@@ -5,7 +5,7 @@ use crewlog_planner::event::{Amendment, Command};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{check_person, give};
+use super::changing::{check_person, give};
 use crate::cli::typed::{BY_PERSON, InPlan, by_person};
 use crate::context::Session;
 use crate::target::Target;

@@ -8,7 +8,7 @@ use crewlog_planner::model::ModelParameters;
 use serde::Deserialize;
 use serde::de::Deserializer;
 
-use super::{checked, duration};
+use super::values::{checked, duration};
 
 const NAME_CHARS_MAX: usize = 200;
 const RETRIES_MAX: u32 = 10;

@@ -7,7 +7,7 @@ use crewlog_planner::protocol::{Ability, AgentType};
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::Fault;
+use super::values::Fault;
 
 /// A type of agent as it is written.
 #[derive(Deserialize)]

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::super::Edits;
 use super::super::dialect::{Call, Moment, SubAgent, parse};
+use super::super::touches::Edits;
 use super::shown;
 use crate::cli::programs::Host;
 

@@ -8,8 +8,8 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use serde_json::{Map, Value, json};
 
-use super::Api;
 use super::access::{Caller, Scope};
+use super::api::Api;
 use super::problem::Problem;
 use crate::action::{Action, ActionKind};
 use crate::context::Remote;

@@ -10,8 +10,8 @@ use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use serde_json::{Map, Value};
 
-use super::Api;
 use super::access::Caller;
+use super::api::Api;
 use super::commands::{YES, perform};
 use super::problem::Problem;
 

@@ -1,5 +1,6 @@
 //! Accepts or refuses requests.
 
+use axum::response::IntoResponse;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -9,21 +10,25 @@ use axum::extract::{Request, State};
 use axum::http::header::{ACCEPT, CACHE_CONTROL, HOST, LOCATION, ORIGIN, SET_COOKIE};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
-use super::MCP;
 use super::access::{Caller, Credentials};
 use super::problem::Problem;
 use crate::serve::mcp::MESSAGE_BYTES_MAX;
 
+pub const MCP: &str = "/mcp";
+
 /// The most concurrent requests; further ones wait.
 const REQUESTS_MAX: usize = 256;
+
 /// The time limit for the body of a request.
 const BODY_MAX: Duration = Duration::from_secs(10);
+
 /// The most requests of a caller per second, except for agents.
 const RATE_MAX: u32 = 500;
+
 /// The policy for pages: they may load and run only content of this server.
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; \
                       form-action 'self'; base-uri 'none'; frame-ancestors 'none'";

@@ -2,6 +2,7 @@
 //! host and no foreign origin.
 
 pub mod access;
+mod api;
 mod commands;
 mod forms;
 mod guard;
@@ -10,29 +11,9 @@ mod openapi;
 pub mod problem;
 mod stream;
 mod views;
-
-use std::io;
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::Duration;
-
-use axum::Router;
-use axum::extract::DefaultBodyLimit;
-use axum::http::StatusCode;
-use axum::http::header::CONTENT_TYPE;
-use axum::middleware::from_fn_with_state;
-use axum::routing::{get, post};
-use crewlog_executors::crew::Crew;
-use serde_json::json;
-use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
-use tokio::time::timeout;
-use utoipa::OpenApi;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
-
 use self::access::Credentials;
+use self::api::Api;
+use self::guard::MCP;
 use self::guard::{Guard, guard};
 use self::listen::{Listening, tls};
 use self::problem::Problem;
@@ -43,21 +24,31 @@ use crate::serve::mcp::{Hosting, MESSAGE_BYTES_MAX, Members, Server, service};
 use crate::serve::page;
 use crate::ui::failure::{Code, Failure};
 use crate::ui::signals::Signals;
-use crate::views::Views;
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::middleware::from_fn_with_state;
+use axum::routing::{get, post};
+use crewlog_executors::crew::Crew;
+use serde_json::json;
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+use utoipa::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 /// The time limit for open requests when the server stops.
 const STOP_MAX: Duration = Duration::from_secs(2);
+
 /// The most concurrent streams of events.
 const STREAMS_MAX: usize = 64;
-pub const MCP: &str = "/mcp";
-
-/// State shared by the handlers of `/api`.
-pub struct Api {
-    pub session: Session,
-    pub crew: Arc<Crew>,
-    pub views: Arc<Views>,
-    streams: Arc<Semaphore>,
-}
 
 #[derive(OpenApi)]
 #[openapi(components(schemas(Problem)))]

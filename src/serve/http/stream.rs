@@ -12,8 +12,8 @@ use crewlog_mq::Start;
 use crewlog_planner::event::plan_tag;
 use futures::{Stream, StreamExt};
 
-use super::Api;
 use super::access::{Caller, Scope};
+use super::api::Api;
 use super::problem::Problem;
 use super::views::{Params, Streamed, event_json, position};
 use crate::views::queries::beyond;

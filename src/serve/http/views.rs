@@ -16,8 +16,8 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::Api;
 use super::access::{Caller, Scope};
+use super::api::Api;
 use super::problem::Problem;
 use crate::cli::typed::{Address, PlanAt};
 use crate::commands::plan::{self, Checkpoint};

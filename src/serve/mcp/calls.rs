@@ -6,4 +6,4 @@ mod presence;
 mod tasks;
 mod waiting;
 
-pub use self::leases::{blocked_json, lease_json, leases_json};
+pub use self::leases::{lease_json, leases_json};

@@ -4,19 +4,23 @@ use crewlog_executors::crew::Refusal;
 use crewlog_mq::Error;
 use crewlog_planner::claim::TaskError;
 use crewlog_planner::crew::CrewError;
+use crewlog_planner::crew::leases::{Blocked, By};
 use crewlog_planner::crew::target::TargetError;
 use rmcp::model::CallToolResult;
 use serde_json::{Value, json};
 
-use super::calls::blocked_json;
 use super::once::Repeated;
+use crate::ui::text::rfc3339;
 
 /// The longest result, in bytes of JSON.
 const BYTES_MAX: usize = 8_192;
+
 /// The most bytes for one page of a list.
 const PAGE_BYTES_MAX: usize = 6_500;
+
 /// The code of a call that is wrong in any state of the log.
 const INVALID: &str = "invalid";
+
 /// The codes of refusals after which a retry may succeed.
 const RETRYABLE: [&str; 7] = ["busy", "cancelled", "held", "in_progress", "log_failed", "not_ready", "taken"];
 
@@ -173,4 +177,20 @@ pub fn beginning(text: &str, chars_max: usize) -> String {
         Some((end, _)) => format!("{}...", &text[..end]),
         None => text.to_owned(),
     }
+}
+
+pub fn blocked_json(blocked: &Blocked) -> Value {
+    let lease = match blocked.by {
+        By::Lease(number) => Some(number),
+        By::Waiting(_) => None,
+    };
+    json!({
+        "path": blocked.asked.path,
+        "holder": blocked.holder.agent,
+        "pattern": blocked.target.path,
+        "lease_id": lease,
+        "exclusive": blocked.is_exclusive,
+        "expires_at": rfc3339(blocked.until),
+        "task": blocked.task,
+    })
 }

@@ -1,20 +1,19 @@
 //! Leases on files.
 
-use std::time::Duration;
-
-use crewlog_executors::crew::{Granted, Refusal};
-use crewlog_planner::crew::CrewError;
-use crewlog_planner::crew::leases::{self, Blocked, By, Lease, MergeRisk, Request, Which};
-use serde_json::{Value, json};
-
 use crate::serve::mcp::args::Args;
 use crate::serve::mcp::identity::Member;
-use crate::serve::mcp::reply::{Refused, Reply, page};
+use crate::serve::mcp::reply::{Refused, Reply, blocked_json, page};
 use crate::serve::mcp::server::Server;
 use crate::ui::text::rfc3339;
+use crewlog_executors::crew::{Granted, Refusal};
+use crewlog_planner::crew::CrewError;
+use crewlog_planner::crew::leases::{self, Lease, MergeRisk, Request, Which};
+use serde_json::{Value, json};
+use std::time::Duration;
 
 /// How long a waiting request keeps its place in the queue.
 const QUEUED_FOR: Duration = Duration::from_secs(600);
+
 const WAIT_ON: &str = "do other work, or call wait_for_events with kinds lease: you get the leases when they are free";
 
 pub fn lease_json((number, lease): (u64, &Lease)) -> Value {
@@ -33,22 +32,6 @@ pub fn lease_json((number, lease): (u64, &Lease)) -> Value {
 
 pub fn leases_json(leases: &[(u64, Lease)]) -> Vec<Value> {
     leases.iter().map(|(number, lease)| lease_json((*number, lease))).collect()
-}
-
-pub fn blocked_json(blocked: &Blocked) -> Value {
-    let lease = match blocked.by {
-        By::Lease(number) => Some(number),
-        By::Waiting(_) => None,
-    };
-    json!({
-        "path": blocked.asked.path,
-        "holder": blocked.holder.agent,
-        "pattern": blocked.target.path,
-        "lease_id": lease,
-        "exclusive": blocked.is_exclusive,
-        "expires_at": rfc3339(blocked.until),
-        "task": blocked.task,
-    })
 }
 
 impl Server {
