@@ -7,6 +7,7 @@ use std::time::Duration;
 use crewlog_executors::prompts::digest;
 use crewlog_mq::{EventStore, Position, Range};
 use crewlog_planner::event::{TaskStatus, Timer};
+use crewlog_planner::lifecycle::State;
 use crewlog_planner::parse::{self, Diagnostic, ParsedPlan};
 use crewlog_planner::plan::{Mark, NodeKind, Parent, TaskPlan};
 use crewlog_planner::state::{Measure, PlannerState, Question, Shortage, Task};
@@ -64,7 +65,7 @@ pub async fn ls(session: &Session, at: Option<Position>) -> Result<Code, Failure
             if plan.waits_for_work {
                 title.push_str("  (nothing left to do: stands open for more)");
             }
-            writeln!(to, "{:<width$}  {:<9}  {}  {title}", visible(&plan.plan), plan.status, plan.created_at)
+            writeln!(to, "{:<width$}  {:<15}  {}  {title}", visible(&plan.plan), plan.status.words(), plan.created_at)
         },
     )
 }
@@ -149,8 +150,9 @@ async fn show_prompt(
 }
 
 async fn show_plan(session: &Session, store: &EventStore, plan: &str, at: Option<&At>) -> Result<Code, Failure> {
+    let is_past = at.is_some();
     let (at, view) = view_at(session, store, plan, at).await?;
-    let shown = views(session).await?.as_of(Some(at)).await?.plan(plan).await?;
+    let shown = views(session).await?.as_of(is_past.then_some(at)).await?.plan(plan).await?;
     let mut waiting = Vec::new();
     let mut open = if session.output == Output::Text { vec![(plan.to_owned(), view.clone())] } else { Vec::new() };
     while let Some((plan, view)) = open.pop() {
@@ -161,8 +163,15 @@ async fn show_plan(session: &Session, store: &EventStore, plan: &str, at: Option
             open.push((sub_plan, view));
         }
     }
+    let unattended = match shown.status {
+        State::Interrupted => Some("its run died"),
+        State::Ready if !view.state().config.standing => Some("it can go on, and nobody runs it"),
+        _attended => None,
+    };
+    let resume = session.command_on("resume", plan);
+    waiting.extend(unattended.filter(|_| !is_past).map(|why| format!("{why}\n  {resume}")));
     session.print(&shown, |to| {
-        print_view(&mut *to, plan, at, &view)?;
+        print_view(&mut *to, plan, at, &view, shown.status)?;
         for ForkJson { plan, at, reason } in &shown.forks {
             writeln!(to, "forked at position {at} as {}: {}", visible(plan), one_line(reason, 100))?;
         }
@@ -192,9 +201,15 @@ async fn export(session: &Session, store: &EventStore, plan: &str, at: Option<&A
     Ok(Code::Done)
 }
 
-pub fn print_view(mut to: impl Write, plan: &str, at: Position, view: &PlanView) -> std::io::Result<()> {
+pub fn print_view(
+    mut to: impl Write,
+    plan: &str,
+    at: Position,
+    view: &PlanView,
+    state_now: State,
+) -> std::io::Result<()> {
     let state = view.state();
-    writeln!(to, "{}  {}  as of position {at}", visible(plan), view.status().as_str())?;
+    writeln!(to, "{}  {}  as of position {at}", visible(plan), state_now.words())?;
     if let Some(title) = state.title.as_deref() {
         writeln!(to, "{}", one_line(title, 100))?;
     }
@@ -228,7 +243,7 @@ pub fn print_view(mut to: impl Write, plan: &str, at: Position, view: &PlanView)
             writeln!(to, "{:indent$}retry at {}", "", rfc3339(due))?;
         }
         let times = view.times(task.plan.id);
-        match (&times.executor, &task.plan.assignee) {
+        match (&times.executor(), &task.plan.assignee) {
             (Some(executor), _) if times.claim.holder.is_some() => {
                 writeln!(to, "{:indent$}held by {}", "", visible(executor))?;
             }

@@ -1,11 +1,13 @@
 //! Opens the crew of a project for a process.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crewlog_executors::crew::{Crew, Refusal};
 use crewlog_mq::EventStore;
 
 use crate::failure::{Code, Failure};
+use crate::runtime;
 use crate::session::Session;
 use crate::views::Views;
 
@@ -29,7 +31,8 @@ pub async fn open_to_serve(session: &Session) -> Result<Arc<Crew>, Failure> {
 
 fn crew_on(session: &Session, store: &EventStore) -> Result<Arc<Crew>, Failure> {
     let life = Arc::new(session.place.liveness_lock()?);
-    Ok(Arc::new(Crew::new(store, &session.project()?, life)))
+    let roster = runtime::roster(session, Duration::MAX, &[]).ok();
+    Ok(Arc::new(Crew::new(store, &session.project()?, life).with_roster(roster)))
 }
 
 impl From<Refusal> for Failure {
