@@ -6,7 +6,9 @@ use std::time::Duration;
 use crewlog_executors::propagation::Unreadable;
 use crewlog_executors::{planning, plans, propagation};
 use crewlog_mq::{Cause, EventStore, ExecuteError, Executed, Handler, Range, Runner, new_event_id};
+
 use crewlog_planner::event::{Command, Event, QuestionId, TaskStatus};
+use crewlog_planner::lifecycle;
 use crewlog_planner::nesting;
 use crewlog_planner::plan::TaskId;
 use crewlog_planner::planner::{Planner, PlannerError};
@@ -105,7 +107,7 @@ impl Target {
     pub async fn say(self, session: &Session, said: &str) -> Result<Code, Failure> {
         let is_json = session.output != Output::Text;
         let view = is_json.then(|| queries::load_view(&self.store, &self.plan, Range::default()));
-        let status = OptionFuture::from(view).await.transpose()?.map(|view| view.status().as_str());
+        let status = OptionFuture::from(view).await.transpose()?.map(|view| lifecycle::of_log(&self.plan, &view));
         session.print_done(said, &json!({ "plan": self.plan, "status": status }))?;
         if !self.state().phase.is_ended() {
             self.suggest_resume(session);
@@ -187,7 +189,7 @@ pub async fn decide(session: &Session, mut target: Target, command: Command, sai
             Some(Some(task)) => format!("task {} is {}", task.plan.name(), task.status.as_str().to_lowercase()),
             Some(None) => {
                 let view = queries::load_view(&target.store, &target.plan, Range::default()).await?;
-                format!("{} is {}", target.plan, view.status().as_str().to_lowercase())
+                format!("{} is {}", target.plan, lifecycle::of_log(&target.plan, &view).words())
             }
             None => String::new(),
         };

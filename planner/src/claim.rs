@@ -392,7 +392,7 @@ impl TaskLease {
 
     /// None while the lease holds. A run that a lost holder had started ends as lost.
     fn withdraw(&self, attempt: u32, now: Timestamp) -> Option<TaskEvent> {
-        if self.has_ended(attempt) || self.holder.as_ref().is_some_and(|holder| !holder.has_expired(now)) {
+        if self.has_ended(attempt) || self.holder.as_ref().is_some_and(|holder| !self.is_over(holder, attempt, now)) {
             return None;
         }
         Some(match self.was_begun() && attempt == self.attempt {
@@ -412,12 +412,18 @@ impl TaskLease {
         if self.has_ended(attempt) {
             return Err(TaskError::AttemptEnded(attempt));
         }
-        let is_over = |held: &Holder| held.has_expired(now) || (held.is_agent() && attempt > self.attempt);
-        if let Some(holder) = self.holder.as_ref().filter(|held| dead_epoch != Some(self.epoch) && !is_over(held)) {
+        let is_live = |held: &&Holder| dead_epoch != Some(self.epoch) && !self.is_over(held, attempt, now);
+        if let Some(holder) = self.holder.as_ref().filter(is_live) {
             return Err(TaskError::Held { executor: holder.executor.clone(), epoch: self.epoch });
         }
         let cut_off = attempt == self.attempt && self.was_begun();
         Ok(TaskEvent::TaskClaimed { attempt, executor, lease_until, epoch: self.epoch.saturating_add(1), cut_off })
+    }
+
+    /// True if a holder's claim no longer counts for this attempt: its lease has run out, or the plan has dispatched
+    /// the task again since an agent claimed it.
+    fn is_over(&self, holder: &Holder, attempt: u32, now: Timestamp) -> bool {
+        holder.has_expired(now) || (holder.is_agent() && attempt > self.attempt)
     }
 
     /// True while an executor holds this attempt, started only if its claim `starts` it.

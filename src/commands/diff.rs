@@ -8,8 +8,8 @@ use std::io::Write;
 use clap::Args;
 use crewlog_executors::history::History;
 use crewlog_mq::{Error, EventStore, Position, Query, Range, Recorded, Timestamp};
-use crewlog_planner::event;
-use crewlog_planner::event::{Event, TaskStatus, Usage, money, plan_tag};
+use crewlog_planner::event::{self, Event, TaskStatus, Usage, money, plan_tag};
+use crewlog_planner::lifecycle;
 use crewlog_planner::plan::TaskId;
 use crewlog_planner::state::Measure;
 use crewlog_planner::view::PlanView;
@@ -135,7 +135,7 @@ impl Outcome {
                 side.work_ms += claimed_at.max(moment).map_or(0, |since| ms(now, since));
             }
         }
-        side.status = side.view.status().as_str();
+        side.status = lifecycle::of_log("", &side.view).as_str();
         let took = last_at.zip(began_at).filter(|_| side.view.state().phase.is_ended());
         side.duration_ms = took.map(|(last, began)| ms(last, began));
         Ok(side)
@@ -255,7 +255,7 @@ fn facts(view: &PlanView, tasks: Option<&BTreeSet<TaskId>>) -> Facts {
         return facts;
     }
     let is_shown = |task| tasks.is_none_or(|tasks| tasks.contains(&task));
-    let mut shown = json!(PlanShown::of_tasks("", Position(0), view, is_shown));
+    let mut shown = json!(PlanShown::of_tasks("", Position(0), view, lifecycle::of_log("", view), is_shown));
     let (tasks, questions) = (shown["tasks"].take(), shown["questions"].take());
     for (of, item) in [("plan", shown)].into_iter().chain(items("task", tasks)).chain(items("question", questions)) {
         let Value::Object(fields) = item else { continue };

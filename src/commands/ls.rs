@@ -34,7 +34,7 @@ pub async fn ls(session: &Session, ls: Ls) -> Result<Code, Failure> {
             if plan.waits_for_work {
                 title.push_str("  (nothing left to do: stands open for more)");
             }
-            writeln!(to, "{:<width$}  {:<9}  {}  {title}", visible(&plan.plan), plan.status, plan.created_at)
+            writeln!(to, "{:<width$}  {:<15}  {}  {title}", visible(&plan.plan), plan.status.words(), plan.created_at)
         },
     )
 }

@@ -7,10 +7,11 @@ use std::io::{BufWriter, Write};
 use clap::Args;
 use crewlog_executors::history::History;
 use crewlog_mq::{self as mq, Error, EventStore, Position, Query, Recorded};
-use crewlog_planner::event::{Event, TaskStatus};
+use crewlog_planner::event::{self, Event, TaskStatus};
+use crewlog_planner::lifecycle;
 use crewlog_planner::verify::{Decided, Difference, How, Verifier, VerifyError};
 use crewlog_planner::view::PlanView;
-use crewlog_planner::{claim, event, model};
+use crewlog_planner::{claim, model};
 use futures::{Stream, TryStreamExt};
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -196,9 +197,10 @@ impl Stepper<'_> {
     fn show_plan(&self) -> io::Result<()> {
         let mut stdout = BufWriter::new(io::stdout().lock());
         let (at, view) = (self.steps.events[self.place].position, &self.steps.view);
+        let state = lifecycle::of_log(&self.plan, view);
         match self.session.output {
-            Output::Text => print_view(&mut stdout, &self.plan, at, view)?,
-            Output::Json | Output::Jsonl => print_line(&mut stdout, &PlanShown::of(&self.plan, at, view))?,
+            Output::Text => print_view(&mut stdout, &self.plan, at, view, state)?,
+            Output::Json | Output::Jsonl => print_line(&mut stdout, &PlanShown::of(&self.plan, at, view, state))?,
         }
         stdout.flush()
     }

@@ -6,6 +6,7 @@ use clap::Args;
 use crewlog_executors::prompts::digest;
 use crewlog_mq::{EventStore, Range};
 use crewlog_planner::event::TaskStatus;
+use crewlog_planner::lifecycle::State;
 use crewlog_planner::parse;
 use crewlog_planner::parse::ParsedPlan;
 use crewlog_planner::plan::{Mark, TaskPlan};
@@ -123,8 +124,9 @@ async fn show_prompt(
 }
 
 async fn show_plan(session: &Session, store: &EventStore, plan: &str, at: Option<&At>) -> Result<Code, Failure> {
+    let is_past = at.is_some();
     let (at, view) = view_at(session, store, plan, at).await?;
-    let shown = views(session).await?.as_of(Some(at)).await?.plan(plan).await?;
+    let shown = views(session).await?.as_of(is_past.then_some(at)).await?.plan(plan).await?;
     let mut waiting = Vec::new();
     let mut open = if session.output == Output::Text { vec![(plan.to_owned(), view.clone())] } else { Vec::new() };
     while let Some((plan, view)) = open.pop() {
@@ -135,8 +137,15 @@ async fn show_plan(session: &Session, store: &EventStore, plan: &str, at: Option
             open.push((sub_plan, view));
         }
     }
+    let unattended = match shown.status {
+        State::Interrupted => Some("its run died"),
+        State::Ready if !view.state().config.standing => Some("it can go on, and nobody runs it"),
+        _attended => None,
+    };
+    let resume = session.command_on("resume", plan);
+    waiting.extend(unattended.filter(|_| !is_past).map(|why| format!("{why}\n  {resume}")));
     session.print(&shown, |to| {
-        print_view(&mut *to, plan, at, &view)?;
+        print_view(&mut *to, plan, at, &view, shown.status)?;
         for ForkJson { plan, at, reason } in &shown.forks {
             writeln!(to, "forked at position {at} as {}: {}", visible(plan), one_line(reason, 100))?;
         }

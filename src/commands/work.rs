@@ -11,11 +11,13 @@ use crewlog_executors::projecting::list_plans;
 use crewlog_executors::roster::Roster;
 use crewlog_executors::worker::{InterruptedTask, Scope};
 use crewlog_mq::{Error, EventStore, Position, Query, Range, Recorded, Start};
+use crewlog_planner::claim;
 use crewlog_planner::crew::conflicts;
+use crewlog_planner::lifecycle::{self, State};
 use crewlog_planner::listing::PlanSummary;
-use crewlog_planner::sealed::KeyEvent;
-use crewlog_planner::view::{PlanStatus, PlanView};
-use crewlog_planner::{claim, sealed};
+use crewlog_planner::sealed::{self, KeyEvent};
+use crewlog_planner::state::Phase;
+use crewlog_planner::view::PlanView;
 use futures::future::OptionFuture;
 use futures::{StreamExt, TryStreamExt};
 use serde_json::json;
@@ -58,8 +60,8 @@ struct WorkerLoop<'a> {
     /// The plans that have not ended.
     views: BTreeMap<String, PlanView>,
     unreadable: BTreeSet<String>,
-    /// The plans that have ended since the start, and their statuses.
-    ended: BTreeMap<String, PlanStatus>,
+    /// The plans that have ended since the start, and their states.
+    ended: BTreeMap<String, State>,
     /// The position up to which the log is read.
     at: Position,
     /// The last event that a planner may have to handle.
@@ -211,7 +213,7 @@ impl WorkerLoop<'_> {
         view.apply(recorded)?;
         self.progress.report(recorded, view);
         if view.state().phase.is_ended() {
-            self.ended.insert(plan.to_owned(), view.status());
+            self.ended.insert(plan.to_owned(), lifecycle::of_log(plan, view));
             self.views.remove(plan);
         } else {
             self.ended.remove(plan);
@@ -230,7 +232,7 @@ impl WorkerLoop<'_> {
             for plan in self.ended.keys() {
                 self.views.insert(plan.clone(), queries::load_view(&store, plan, Range::up_to(head)).await?);
             }
-            let summaries = self.views.iter().filter_map(|(plan, view)| Some((plan, PlanSummary::of(view)?)));
+            let summaries = self.views.iter().filter_map(|(plan, view)| Some((plan, PlanSummary::of(plan, view)?)));
             let plans = summaries.map(|(plan, summary)| ListedPlan::of(plan, summary)).collect::<Vec<_>>();
             self.output_fault = print_pretty(std::io::stdout().lock(), &json!({ "plans": plans })).err();
         }
@@ -241,10 +243,10 @@ impl WorkerLoop<'_> {
         }
         unless_closed(self.output_fault.map_or(Ok(()), Err))?;
         // A standing plan whose tasks are done waits for nobody.
-        let open = self.views.values().filter(|view| !view.state().waits_for_work());
-        let open = open.map(|view| match view.state().shortage() {
-            Some(_) if view.status() == PlanStatus::Paused => Code::Budget,
-            Some(_) | None => code_of(view.status()),
+        let open = self.views.iter().filter(|(_, view)| !view.state().waits_for_work());
+        let open = open.map(|(plan, view)| match view.state().shortage() {
+            Some(_) if view.state().phase == Phase::Paused => Code::Budget,
+            Some(_) | None => code_of(lifecycle::of_log(plan, view)),
         });
         Ok(stopped.unwrap_or_else(|| worst(open.chain(self.ended.into_values().map(code_of)))))
     }
@@ -257,11 +259,17 @@ fn worst(codes: impl Iterator<Item = Code>) -> Code {
     order.into_iter().find(|code| codes.contains(code)).unwrap_or(Code::Done)
 }
 
-fn code_of(status: PlanStatus) -> Code {
-    match status {
-        PlanStatus::Failed | PlanStatus::Cancelled => Code::TaskFailed,
-        PlanStatus::Waiting | PlanStatus::Running => Code::Waiting,
-        PlanStatus::Paused => Code::Paused,
-        PlanStatus::Completed => Code::Done,
+fn code_of(state: State) -> Code {
+    match state {
+        State::Failed | State::Cancelled => Code::TaskFailed,
+        State::Planned
+        | State::Ready
+        | State::Running
+        | State::WaitingForYou
+        | State::Waiting
+        | State::Interrupted
+        | State::Skipped => Code::Waiting,
+        State::Paused => Code::Paused,
+        State::Done => Code::Done,
     }
 }

@@ -1,10 +1,12 @@
 //! Opens the crew of a project for a process.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crewlog_executors::crew::{Crew, Refusal};
 use crewlog_mq::EventStore;
 
+use super::roster;
 use crate::context::Session;
 use crate::ui::failure::{Code, Failure};
 
@@ -23,7 +25,8 @@ pub async fn open_to_serve(session: &Session) -> Result<Arc<Crew>, Failure> {
 
 fn crew_on(session: &Session, store: &EventStore) -> Result<Arc<Crew>, Failure> {
     let life = Arc::new(session.place.liveness_lock()?);
-    Ok(Arc::new(Crew::new(store, &session.project()?, life)))
+    let roster = roster::roster(session, Duration::MAX, &[]).ok();
+    Ok(Arc::new(Crew::new(store, &session.project()?, life).with_roster(roster)))
 }
 
 impl From<Refusal> for Failure {

@@ -8,14 +8,13 @@ use console::{Term, truncate_str};
 use crewlog_executors::plans::plan_of;
 use crewlog_executors::roster::Roster;
 use crewlog_mq::{Recorded, Timestamp};
-use crewlog_planner::claim::TaskEvent;
-use crewlog_planner::crew::conflicts;
-use crewlog_planner::crew::conflicts::ConflictEvent;
-use crewlog_planner::event::{Event, TaskStatus, Timer};
+use crewlog_planner::claim::{self, TaskEvent};
+use crewlog_planner::crew::conflicts::{self, ConflictEvent};
+use crewlog_planner::event::{self, Event, TaskStatus, Timer};
+use crewlog_planner::lifecycle::State;
 use crewlog_planner::plan::{NodeKind, TaskId, TaskPlan};
 use crewlog_planner::state::{Question, Task};
 use crewlog_planner::view::PlanView;
-use crewlog_planner::{claim, event};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::ui::terminal::{BLOCK, Terminal, say};
@@ -255,7 +254,7 @@ impl Progress {
     }
 
     /// Shows the end of a run: the failed tasks again, and a line that sums up.
-    pub fn summary(&self, plan: &str, view: &PlanView) {
+    pub fn summary(&self, plan: &str, view: &PlanView, state: State) {
         if self.terminal.is_quiet {
             return;
         }
@@ -283,7 +282,7 @@ impl Progress {
         ];
         let parts = parts.iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}"));
         let parts = parts.collect::<Vec<_>>().join(", ");
-        let status = view.status().as_str().to_lowercase();
+        let status = state.words();
         let took = seconds(self.began.elapsed());
         let plan = visible(plan);
         say(&format!(" Summary [{took}] {plan} {status}: {}: {parts}", count(tasks.len(), "task")));

@@ -14,6 +14,8 @@ use crewlog_executors::{planning, reacting, summaries};
 use crewlog_mq::{Error, EventStore, Position, Recorded};
 use crewlog_planner::crew::conflicts::Conflicts;
 use crewlog_planner::crew::statistics::Statistics;
+use crewlog_planner::lifecycle::{Observed, State, States, Taker};
+use crewlog_planner::plan::TaskPlan;
 use crewlog_planner::sealed::is_plan_undecryptable;
 use crewlog_planner::state::{Phase, Task};
 use crewlog_planner::view::PlanView;
@@ -61,28 +63,23 @@ pub fn is_busy(roster: &Roster, plan: &str, view: &PlanView, all: &BTreeMap<Stri
     if is_plan_undecryptable(state) {
         return false;
     }
-    let goes_on_below = |task: &Task| {
-        let below = task.sub_plan_id(plan).and_then(|below| all.get_key_value(&below));
-        // A missing sub-plan is about to be made, and an ended one about to be reported.
-        below.is_none_or(|(below, view)| {
-            matches!(view.state().phase, Phase::Empty | Phase::Ended(_)) || is_busy(roster, below, view, all)
-        })
+    let is_run = |task| state.task(task).is_some_and(|task| roster.takes(&task.plan));
+    // The host withdraws the dispatched tasks of a stopped plan.
+    let is_free = |task: &Task| view.holder(task.plan.id).is_none();
+    let is_withdrawn = state.phase == Phase::Active && state.stopped_by.is_some() && state.dispatched().any(is_free);
+    view.has_unhandled_report() || is_withdrawn || states(roster, plan, view, all).go_on(is_run)
+}
+
+/// The states of a plan that these executors run. `all` are its possible sub-plans.
+pub fn states(roster: &Roster, plan: &str, view: &PlanView, all: &BTreeMap<String, PlanView>) -> States {
+    let taker = |task: &TaskPlan| if roster.takes(task) { Taker::Worker } else { Taker::Nobody };
+    let sub_plan = |below: &str| {
+        let view = all.get(below).filter(|view| view.state().phase != Phase::Empty)?;
+        let state = states(roster, below, view, all).plan.state;
+        let goes_on = !state.is_end() && is_busy(roster, below, view, all);
+        Some(if goes_on { State::Waiting } else { state })
     };
-    // The planner is about to handle it.
-    if view.has_unhandled_report() {
-        return true;
-    }
-    let is_held = |task: &&Task| view.holder(task.plan.id).is_some();
-    let takes = |task: &Task| roster.takes(&task.plan) && (task.plan.sub_plan.is_none() || goes_on_below(task));
-    let is_active = state.phase == Phase::Active;
-    let is_retried = |task: &Task| task.retry_ms.is_some() && !task.is_paused && roster.takes(&task.plan);
-    let goes_on = state.dispatched().filter(is_held).any(takes)
-        || view.free().into_iter().filter_map(|id| state.task(id)).any(takes)
-        || (is_active && state.tasks.iter().any(is_retried));
-    // A stopped plan withdraws dispatched tasks that nobody has claimed.
-    let is_withdrawn = is_active && state.stopped_by.is_some() && state.dispatched().next().is_some();
-    // A question that is answered by default in time needs nobody either.
-    goes_on || is_withdrawn || state.awaits_default()
+    States::of(plan, view, &Observed { taker: &taker, sub_plan: &sub_plan, ..Observed::default() })
 }
 
 impl Runtime {

@@ -10,6 +10,7 @@ use crewlog_executors::subplans::family;
 use crewlog_executors::worker::{InterruptedTask, Scope};
 use crewlog_mq::{EventStore, ExecuteError, Position, Query, Range, Recorded, Start};
 use crewlog_planner::event::{Command, Outcome, QuestionId, TaskStatus, Timer, ancestor_tag, plan_tag};
+use crewlog_planner::lifecycle;
 use crewlog_planner::planner::PARALLELISM_MAX;
 use crewlog_planner::sealed;
 use crewlog_planner::state::{Phase, Question, Task};
@@ -24,7 +25,7 @@ use crate::plan_file::sync::{Kept, TRIES_MAX};
 use crate::run::by_model;
 use crate::run::options::RunArgs;
 use crate::run::progress::{Progress, STOPPING};
-use crate::run::runtime::{Runtime, RuntimeOptions, is_busy};
+use crate::run::runtime::{Runtime, RuntimeOptions, is_busy, states};
 use crate::target;
 use crate::target::order;
 use crate::ui::failure::{Code, Failure};
@@ -304,11 +305,12 @@ impl<'a> RunSession<'a> {
             }
             head = self.store.head().await?;
         }
+        let state = states(&self.roster, &self.plan, &self.view, &self.sub_plans).plan.state;
         if let Output::Json = self.session.output {
-            let shown = PlanShown::of(&self.plan, head, &self.view);
+            let shown = PlanShown::of(&self.plan, head, &self.view, state);
             self.output_fault = print_pretty(std::io::stdout().lock(), &shown).err();
         }
-        self.progress.summary(&self.plan, &self.view);
+        self.progress.summary(&self.plan, &self.view, state);
         let (code, next) = self.what_next(&end);
         for line in next {
             say(&line);
@@ -365,10 +367,11 @@ impl<'a> RunSession<'a> {
 pub async fn already_ended(session: &Session, store: &EventStore, plan: &str) -> Result<Code, Failure> {
     let head = store.head().await?;
     let view = queries::load_view(store, plan, Range::up_to(head)).await?;
+    let state = lifecycle::of_log(plan, &view);
     if let Output::Json = session.output {
-        unless_closed(print_pretty(std::io::stdout().lock(), &PlanShown::of(plan, head, &view)))?;
+        unless_closed(print_pretty(std::io::stdout().lock(), &PlanShown::of(plan, head, &view, state)))?;
     }
-    Progress::new(session.terminal, None, &view).summary(plan, &view);
+    Progress::new(session.terminal, None, &view).summary(plan, &view, state);
     if view.state().phase == Phase::Ended(Outcome::Completed) {
         return Ok(Code::Done);
     }

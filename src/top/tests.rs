@@ -2,6 +2,7 @@
 
 use crewlog_executors::crew::Kind;
 use crewlog_mq::{Position, Recorded, Timestamp};
+use crewlog_planner::lifecycle;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
@@ -13,7 +14,7 @@ use uuid::Uuid;
 use super::draw::draw;
 use super::shown::{Asked, PlanLine, Shown, TaskLine};
 use super::state::{Action, Event, State};
-use crate::views::{AgentView, LeaseView, ListedPlan, N_STAGES, NeedView, Stage, TaskShown};
+use crate::views::{AgentView, LeaseView, ListedPlan, N_STATES, NeedView, TaskShown};
 
 const HOUR_MS: u64 = 3_600_000;
 
@@ -31,7 +32,7 @@ fn need(kind: Kind, id: &str, from: &str, text: &str, commands: &[&str]) -> Need
     }
 }
 
-fn plan(id: &str, status: &'static str, counts: Option<[u32; N_STAGES]>) -> PlanLine {
+fn plan(id: &str, status: lifecycle::State, counts: Option<[u32; N_STATES]>) -> PlanLine {
     let listed = ListedPlan {
         plan: id.into(),
         title: format!("Title of {id}"),
@@ -44,7 +45,7 @@ fn plan(id: &str, status: &'static str, counts: Option<[u32; N_STAGES]>) -> Plan
     PlanLine { listed, counts }
 }
 
-fn task(id: &str, stage: Stage, text: &str, error: Option<&str>) -> TaskLine {
+fn task(id: &str, state: lifecycle::State, text: &str, error: Option<&str>) -> TaskLine {
     let task = TaskShown {
         id: id.into(),
         description: text.into(),
@@ -69,7 +70,7 @@ fn task(id: &str, stage: Stage, text: &str, error: Option<&str>) -> TaskLine {
         compensates: None,
         plan: None,
     };
-    TaskLine { task, stage, since: Some(Timestamp(0)) }
+    TaskLine { task, state, since: Some(Timestamp(0)) }
 }
 
 fn agent(name: &str) -> AgentView {
@@ -138,9 +139,15 @@ fn shown() -> Shown {
             need(Kind::Paused, "it's", "it's", "it is paused", &[r"resume 'it'\''s'"]),
             need(Kind::Conflict, "4", "ann, bob", "they work on **", &["leases --conflicts", "cancel p/2"]),
         ],
-        plans: vec![plan("p", "Running", Some([1, 0, 0, 2, 0, 0, 0, 0])), plan("old", "Failed", None)],
+        plans: vec![
+            plan("p", lifecycle::State::Running, Some([0, 0, 2, 0, 0, 0, 0, 1, 0, 0, 0])),
+            plan("old", lifecycle::State::Failed, None),
+        ],
         plan: Some("p".into()),
-        tasks: vec![task("1", Stage::Running, "build it", None), task("2", Stage::Failed, "test it", Some("exit 3"))],
+        tasks: vec![
+            task("1", lifecycle::State::Running, "build it", None),
+            task("2", lifecycle::State::Failed, "test it", Some("exit 3")),
+        ],
         agents: vec![agent("ann")],
         leases: vec![lease("src/main.rs")],
         events: vec![event(9, "TaskFailed"), event(7, "TasksPlanned")],
@@ -295,7 +302,7 @@ fn hostile_text_does_not_reach_the_terminal() {
         need.choices.push(hostile.into());
     });
     state.shown.plans[0].listed.title = hostile.into();
-    state.shown.tasks[0] = task(hostile, Stage::Running, hostile, Some(hostile));
+    state.shown.tasks[0] = task(hostile, lifecycle::State::Running, hostile, Some(hostile));
     state.shown.agents = vec![agent(hostile)];
     state.shown.leases = vec![lease(hostile)];
     state.shown.events[0].event_type = hostile.into();

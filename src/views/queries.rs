@@ -3,6 +3,7 @@
 use crewlog_executors::history::History;
 use crewlog_executors::projecting::list_plans;
 use crewlog_mq::{Error, EventStore, Position, Query, Range, Recorded};
+use crewlog_planner::lifecycle;
 use crewlog_planner::listing::ListedPlan;
 use crewlog_planner::state::PlannerState;
 use crewlog_planner::view::PlanView;
@@ -137,7 +138,7 @@ async fn ambiguous(store: &EventStore, message: &str, plans: &[&str]) -> Result<
     for plan in plans.iter().rev().take(HINTED_MAX) {
         let state = load_readable(store, plan, head).await?.map(|view| {
             let fork = if view.state().parent.is_some() { "fork, " } else { "" };
-            format!("{fork}{}", view.status().as_str().to_lowercase())
+            format!("{fork}{}", lifecycle::of_log(plan, &view).words())
         });
         named.push(format!("{plan} ({})", state.as_deref().unwrap_or("unreadable")));
     }

@@ -4,15 +4,22 @@ use std::io::Write;
 
 use crewlog_mq::Position;
 use crewlog_planner::event::Timer;
+use crewlog_planner::lifecycle::State;
 use crewlog_planner::plan::Parent;
 use crewlog_planner::state::{Measure, PlannerState, Question};
 use crewlog_planner::view::PlanView;
 
 use crate::ui::text::{in_one_line, one_line, rfc3339, visible};
 
-pub fn print_view(mut to: impl Write, plan: &str, at: Position, view: &PlanView) -> std::io::Result<()> {
+pub fn print_view(
+    mut to: impl Write,
+    plan: &str,
+    at: Position,
+    view: &PlanView,
+    state_now: State,
+) -> std::io::Result<()> {
     let state = view.state();
-    writeln!(to, "{}  {}  as of position {at}", visible(plan), view.status().as_str())?;
+    writeln!(to, "{}  {}  as of position {at}", visible(plan), state_now.words())?;
     if let Some(title) = state.title.as_deref() {
         writeln!(to, "{}", one_line(title, 100))?;
     }
@@ -46,7 +53,7 @@ pub fn print_view(mut to: impl Write, plan: &str, at: Position, view: &PlanView)
             writeln!(to, "{:indent$}retry at {}", "", rfc3339(due))?;
         }
         let times = view.times(task.plan.id);
-        match (&times.executor, &task.plan.assignee) {
+        match (&times.executor(), &task.plan.assignee) {
             (Some(executor), _) if times.claim.holder.is_some() => {
                 writeln!(to, "{:indent$}held by {}", "", visible(executor))?;
             }

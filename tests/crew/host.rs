@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crewlog_executors::claiming::claim_of;
-use crewlog_executors::crew::{Claimed, Join, Refusal, TaskState};
+use crewlog_executors::crew::{Claimed, Join, Refusal};
 use crewlog_mq::Cause;
 use crewlog_planner::claim::{LOST_MAX, TaskCommand, TaskError, TaskProgress};
 use crewlog_planner::crew::CrewError;
@@ -12,6 +12,7 @@ use crewlog_planner::crew::agents::{Liveness, Outcome};
 use crewlog_planner::crew::asks::{Ask, Wanted};
 use crewlog_planner::crew::leases::{By, TTL};
 use crewlog_planner::event::plan_tag;
+use crewlog_planner::lifecycle::State;
 use crewlog_planner::plan::TaskId;
 use futures::future::join_all;
 
@@ -69,7 +70,7 @@ async fn tasks_made_at_once_have_numbers_of_their_own_and_any_number_is_taken() 
         let (taken, _) = crew.next_task(&ann, None).await.unwrap();
         assert!(taken.is_some_and(|claimed| !claimed.is_own));
     }
-    assert!(crew.tasks(None).await.unwrap().iter().all(|task| task.state == TaskState::Claimed));
+    assert!(crew.tasks(None).await.unwrap().iter().all(|task| task.state == State::Running));
 }
 
 #[tokio::test]
@@ -111,7 +112,7 @@ async fn a_task_and_the_leases_on_its_files_are_one_append() {
 
     let released = crew.update_task(&bob, "backlog/1", TaskProgress::default(), done()).await.unwrap();
     assert_eq!(released, [2], "its end releases the leases of the task");
-    assert_eq!(crew.tasks(None).await.unwrap()[0].state, TaskState::Done);
+    assert_eq!(crew.tasks(None).await.unwrap()[0].state, State::Done);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -181,7 +182,7 @@ async fn a_silent_agent_is_stuck_then_lost_and_recovers() {
         crew.fire_timers().await.unwrap();
         assert_eq!(crew.agents().await.unwrap().get("ann").unwrap().liveness, liveness, "after {secs} s more");
     }
-    assert_eq!(crew.tasks(None).await.unwrap()[0].state, TaskState::Ready, "its claim ran out");
+    assert_eq!(crew.tasks(None).await.unwrap()[0].state, State::Ready, "its claim ran out");
     assert_eq!(crew.leases().await.unwrap().iter().count(), 1, "a lease is live up to its last moment");
     team.pass(1);
     crew.fire_timers().await.unwrap();
@@ -251,7 +252,7 @@ async fn an_agent_that_leaves_takes_its_subagents_and_keeps_nothing() {
     let (leases, mut tasks) = crew.leave(&ann, Outcome::Success, "done".into(), String::new()).await.unwrap();
     tasks.sort();
     assert_eq!((leases.len(), tasks), (1, vec!["backlog/1".to_owned(), "backlog/2".to_owned()]));
-    let ready = crew.tasks(Some(TaskState::Ready)).await.unwrap();
+    let ready = crew.tasks(Some(State::Ready)).await.unwrap();
     assert_eq!(ready.len(), 2);
     assert_eq!(crew.asks().await.unwrap().open().count(), 0);
     assert_eq!(crew.leases().await.unwrap().waiting().count(), 0, "nobody waits for a lease who has left");
@@ -307,14 +308,14 @@ async fn after_three_dead_claimants_a_task_waits_for_a_person() {
     let bob = joined(&crew, "bob").await;
     crew.create_tasks(&bob, vec![task("deadly", &[])]).await.unwrap();
     for n in 0..LOST_MAX {
-        assert_eq!(crew.tasks(None).await.unwrap()[0].state, TaskState::Ready, "after {n}");
+        assert_eq!(crew.tasks(None).await.unwrap()[0].state, State::Ready, "after {n}");
         let victim = team.process().await;
         let agent = joined(&victim, &format!("victim{n}")).await;
         claimed(&victim, &agent).await.unwrap();
         drop(victim);
         crew.fire_timers().await.unwrap();
     }
-    assert_eq!(crew.tasks(None).await.unwrap()[0].state, TaskState::Parked);
+    assert_eq!(crew.tasks(None).await.unwrap()[0].state, State::WaitingForYou);
     assert!(matches!(claimed(&crew, &bob).await, Err(Refusal::Task(TaskError::Parked))));
     assert!(crew.next_task(&bob, None).await.unwrap().0.is_none(), "nobody is offered it");
     let tags = vec![plan_tag("backlog"), "project:p".to_owned()];

@@ -1,6 +1,7 @@
 //! The frame of the page: the document, its header, its notices, and the page of an empty log.
 
 use askama::Template;
+use crewlog_planner::lifecycle::State;
 
 use super::asked::Tab;
 use super::forms::Form;
@@ -111,7 +112,7 @@ fn changes(look: &Look<'_>, id: &str) -> Vec<Form> {
     if let Some(plan) = look.plan.as_ref().filter(|plan| plan.is_open()) {
         forms.push(form("task-add", "plan").required("text", "a task to add").button("Add"));
         forms.push(match plan.shown.status {
-            "Paused" => form("resume", "target").button("Resume the plan"),
+            State::Paused => form("resume", "target").button("Resume the plan"),
             _running => form("pause", "target").required("reason", "why").button("Pause"),
         });
         forms.push(form("cancel", "target").required("reason", "why").button("Cancel the plan"));

@@ -4,14 +4,15 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
 use askama::Template;
+use crewlog_planner::lifecycle::State;
 
 use super::asked::Tab;
 use super::layers::{lay_out, reduced};
 use super::look::{Chosen, Look};
 use super::svg::{Anchor, Px, Svg, fitting, in_two_lines};
-use super::words::{Markup, cut, of_counts, of_executor, of_stage};
+use super::words::{Markup, cut, of_counts, of_executor};
 use crate::ui::failure::Failure;
-use crate::views::{GraphNode, PlanGraph, Stage};
+use crate::views::{GraphNode, PlanGraph};
 
 /// The heights of nodes with one line and with two lines of their title.
 const NODE_HEIGHTS: [f64; 2] = [42.0, 56.0];
@@ -61,7 +62,7 @@ fn first_step(graph: &PlanGraph, open: Option<usize>) -> usize {
     if graph.n_steps <= LAYERS_MAX {
         return 0;
     }
-    let is_left = |node: &&GraphNode| !matches!(node.stage, Stage::Done | Stage::Skipped);
+    let is_left = |node: &&GraphNode| !matches!(node.stage, State::Done | State::Skipped | State::Cancelled);
     let here = open.or_else(|| graph.nodes.iter().find(is_left).map(|node| node.step)).unwrap_or(graph.n_steps);
     here.saturating_sub(LAYERS_MAX / 4).min(graph.n_steps - LAYERS_MAX)
 }
@@ -153,20 +154,23 @@ fn draw_edges(
 fn draw_node(svg: &mut Svg, look: &Look<'_>, node: &GraphNode, executor: &str, (x, y): (f64, f64), size: (f64, f64)) {
     let (width, is_group) = (size.0, node.n_tasks > 1);
     let (class, corner) = match node.stage {
-        Stage::Done => ("n-done", ""),
-        Stage::Failed => ("n-fail", "failed"),
-        Stage::Skipped => ("n-skip", "skipped"),
-        Stage::Running => ("n-run", executor),
-        Stage::Waiting => ("n-wait", "waits"),
-        Stage::Retrying => ("n-queue", "retries"),
-        Stage::Queued => ("n-queue", "ready"),
-        Stage::Planned => ("n-plan", if node.is_startable { "ready" } else { "" }),
+        State::Done => ("n-done", ""),
+        State::Failed => ("n-fail", "failed"),
+        State::Interrupted => ("n-fail", "interrupted"),
+        State::Skipped => ("n-skip", "skipped"),
+        State::Cancelled => ("n-skip", "cancelled"),
+        State::Running => ("n-run", executor),
+        State::WaitingForYou => ("n-wait", "waits"),
+        State::Waiting => ("n-queue", "waits"),
+        State::Ready => ("n-queue", "ready"),
+        State::Paused => ("n-plan", "paused"),
+        State::Planned => ("n-plan", if node.is_startable { "ready" } else { "" }),
     };
     let title = if is_group { of_counts(&node.counts) } else { cut(&node.title, 100) };
     let mut words = format!("{} {title}", node.name);
     for (is, more) in [
-        (!is_group, format!(": {}", of_stage(node.stage))),
-        (!is_group && node.stage == Stage::Running && !executor.is_empty(), format!(", by {executor}")),
+        (!is_group, format!(": {}", node.stage.words())),
+        (!is_group && node.stage == State::Running && !executor.is_empty(), format!(", by {executor}")),
         (node.is_critical, ", on the critical path".to_owned()),
         (node.is_startable, ", can start".to_owned()),
         (node.is_added, ", added while the plan ran".to_owned()),

@@ -2,15 +2,15 @@
 
 use askama::Template;
 use crewlog_mq::{Position, Range};
-use crewlog_planner::view::PlanStatus;
+use crewlog_planner::lifecycle::State;
 
 use super::forms::Form;
 use super::look::{Chosen, Look};
-use super::words::{self, Markup, at_clock, cut, grouped, lasting, link, microseconds, of_stage, span, whole};
+use super::words::{self, Markup, at_clock, cut, grouped, lasting, link, microseconds, span, whole};
 use crate::commands::diff::{changes, in_short};
 use crate::ui::failure::{Code, Failure};
 use crate::ui::text::shell_word;
-use crate::views::{Linked, Stage, TaskShown, prompt_of_attempt};
+use crate::views::{Linked, TaskShown, prompt_of_attempt};
 
 /// The longest text in characters; the command line shows longer ones in full.
 const TEXT_CHARS_MAX: usize = 40_000;
@@ -83,7 +83,7 @@ async fn task(look: &Look<'_>, plan: &Chosen, name: &str) -> Result<Markup, Fail
     let Some(found) = plan.track.view.state().task_named(name) else { return Ok(Markup::default()) };
     let (id, name) = (found.plan.id, found.plan.name());
     let Some(task) = plan.shown.tasks.iter().find(|task| task.id == name) else { return Ok(Markup::default()) };
-    let stage = plan.track.stage(id);
+    let state = plan.states.task(id).state;
     let texts = [
         ("Description", Some(task.description.clone())),
         ("Command", task.command.clone()),
@@ -113,16 +113,16 @@ async fn task(look: &Look<'_>, plan: &Chosen, name: &str) -> Result<Markup, Fail
     Ok(Markup::of(&Inspector {
         look,
         title: format!("{} {}", cut(&name, 60), cut(&task.description, 80)),
-        second: of_stage(stage).to_owned(),
-        facts: facts(look, plan, task, stage),
+        second: state.words().to_owned(),
+        facts: facts(look, plan, task, state),
         texts: texts.into_iter().map(cut_off).collect(),
         has_prompt,
-        forms: task_forms(look, plan, task, stage),
+        forms: task_forms(look, plan, task, state),
         commands: commands.iter().map(|words| cut(&look.command(words), 400)).collect(),
     }))
 }
 
-fn facts(look: &Look<'_>, plan: &Chosen, task: &TaskShown, stage: Stage) -> Vec<(&'static str, Markup)> {
+fn facts(look: &Look<'_>, plan: &Chosen, task: &TaskShown, state: State) -> Vec<(&'static str, Markup)> {
     let names = |names: Vec<&String>| {
         let links = names.iter().map(|name| link(&look.link_task(name), &cut(name, 40)).0);
         Markup(links.collect::<Vec<_>>().join(", "))
@@ -131,7 +131,7 @@ fn facts(look: &Look<'_>, plan: &Chosen, task: &TaskShown, stage: Stage) -> Vec<
     let text = |text: Option<&String>| text.map(|text| span(&cut(text, 400))).unwrap_or_default();
     let time = |time: &Option<String>| time.as_deref().map(at_clock).unwrap_or_default();
     let moment = |time: &Option<String>| time.as_deref().and_then(microseconds);
-    let end = moment(&task.ended_at).or((stage == Stage::Running).then_some(look.shown.now.0));
+    let end = moment(&task.ended_at).or((state == State::Running).then_some(look.shown.now.0));
     let took = moment(&task.started_at).zip(end).map(|(begin, end)| span(&lasting(end - begin)));
     let paused = if task.is_paused { ", paused" } else { "" };
     let attempts = (task.attempts > 0).then(|| task.attempts.to_string());
@@ -158,16 +158,22 @@ fn facts(look: &Look<'_>, plan: &Chosen, task: &TaskShown, stage: Stage) -> Vec<
 }
 
 /// The commands for a task.
-fn task_forms(look: &Look<'_>, plan: &Chosen, task: &TaskShown, stage: Stage) -> Vec<Form> {
+fn task_forms(look: &Look<'_>, plan: &Chosen, task: &TaskShown, state: State) -> Vec<Form> {
     let form = |command, field| look.form(command, vec![(field, format!("{}/{}", plan.id, task.id))]);
-    match stage {
+    match state {
         _ended if !plan.is_open() => vec![],
-        Stage::Done | Stage::Skipped => vec![],
-        Stage::Failed => vec![form("retry", "target").button("Retry").primary()],
-        Stage::Running | Stage::Retrying | Stage::Queued | Stage::Waiting | Stage::Planned => {
+        State::Done | State::Skipped | State::Cancelled => vec![],
+        State::Failed => vec![form("retry", "target").button("Retry").primary()],
+        State::Running
+        | State::Interrupted
+        | State::Ready
+        | State::WaitingForYou
+        | State::Waiting
+        | State::Paused
+        | State::Planned => {
             let done = form("task-done", "task").required("result", "the result").button("Done");
             let failed = form("task-fail", "task").required("error", "what went wrong").button("Failed");
-            let mut forms = if stage == Stage::Planned { vec![] } else { vec![done, failed] };
+            let mut forms = if task.status == "Planned" { vec![] } else { vec![done, failed] };
             forms.push(match task.is_paused {
                 true => form("resume", "target").button("Resume"),
                 false => form("pause", "target").required("reason", "why").button("Pause"),
@@ -188,12 +194,11 @@ struct Why {
 /// The reason why nothing of the plan runs, or the running tasks.
 pub async fn why(look: &Look<'_>) -> Result<Markup, Failure> {
     let Some(plan) = &look.plan else { return Ok(Markup::default()) };
-    let runs = plan.track.counts()[Stage::Running as usize] > 0;
-    let title = match plan.track.view.status() {
+    let title = match plan.states.plan.state {
         _before if !plan.exists() => "Not yet",
-        PlanStatus::Completed | PlanStatus::Failed | PlanStatus::Cancelled => "How it ended",
-        PlanStatus::Running | PlanStatus::Waiting if runs => "What is running?",
-        PlanStatus::Running | PlanStatus::Waiting | PlanStatus::Paused => "Why is nothing running?",
+        ended if ended.is_end() => "How it ended",
+        State::Running => "What is running?",
+        _nothing_runs => "Why is nothing running?",
     };
     let why = look.shown.why_plan(&plan.id).await?.why;
     Ok(Markup::of(&Why { title, why: cut(&why, 400) }))

@@ -1,6 +1,7 @@
 //! The lists: the tasks of a plan, all conflicts, all plans; and the statistics of the project.
 
 use askama::Template;
+use crewlog_planner::lifecycle::State;
 
 use super::asked::{Asked, Tab};
 use super::look::{Chosen, Look};
@@ -16,14 +17,14 @@ const ROWS_MAX: usize = 200;
 struct Tasks<'a> {
     look: &'a Look<'a>,
     plan: &'a Chosen,
-    tasks: Vec<(&'a TaskShown, &'static str)>,
+    tasks: Vec<(&'a TaskShown, State)>,
 }
 
 /// The tasks of the plan as a list.
 pub fn tasks(look: &Look<'_>) -> Markup {
     let Some(plan) = look.existing().filter(|plan| !plan.shown.tasks.is_empty()) else { return Markup::default() };
-    let stages = plan.track.view.state().tasks.iter().map(|task| plan.track.stage(task.plan.id).as_str());
-    Markup::of(&Tasks { look, plan, tasks: plan.shown.tasks.iter().zip(stages).collect() })
+    let states = plan.states.tasks.iter().map(|(_, task)| task.state);
+    Markup::of(&Tasks { look, plan, tasks: plan.shown.tasks.iter().zip(states).collect() })
 }
 
 impl Tasks<'_> {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crewlog_executors::crew::STANDING_PLAN;
 use crewlog_mq::{Error, Position, Query, Range};
+use crewlog_planner::lifecycle::States;
 use crewlog_planner::plan::TaskId;
-use crewlog_planner::view::PlanStatus;
 
 use super::asked::{Asked, Tab};
 use super::forms::Form;
@@ -49,6 +49,7 @@ pub struct Look<'a> {
 pub struct Chosen {
     pub id: String,
     pub track: Arc<Track>,
+    pub states: States,
     pub shown: PlanShown,
 }
 
@@ -59,10 +60,7 @@ impl Chosen {
     }
 
     pub fn is_open(&self) -> bool {
-        match self.track.view.status() {
-            PlanStatus::Running | PlanStatus::Waiting | PlanStatus::Paused => true,
-            PlanStatus::Completed | PlanStatus::Failed | PlanStatus::Cancelled => false,
-        }
+        !self.track.view.state().phase.is_ended()
     }
 }
 
@@ -76,7 +74,7 @@ impl<'a> Look<'a> {
         };
         let plans = shown.plans().await?;
         // The newest open plan; the standing plan only if there is no other.
-        let is_open = |plan: &&ListedPlan| matches!(plan.status, "Running" | "Waiting" | "Paused");
+        let is_open = |plan: &&ListedPlan| !plan.status.is_end();
         let is_one = |plan: &&ListedPlan| !plan.waits_for_work && plan.plan != STANDING_PLAN;
         let open = || plans.iter().rev().filter(is_open);
         let newest = open().find(is_one).or_else(|| open().next()).or_else(|| plans.last());
@@ -106,8 +104,9 @@ impl<'a> Look<'a> {
             return Ok(());
         }
         self.asked = self.asked.but(&[("plan", &id)]);
-        let shown = PlanShown::of(&id, self.shown.at, &track.view);
-        self.plan = Some(Chosen { id, track, shown });
+        let states = self.shown.states(&id).await?;
+        let shown = PlanShown::of(&id, self.shown.at, &track.view, states.plan.state);
+        self.plan = Some(Chosen { id, track, states, shown });
         Ok(())
     }
 

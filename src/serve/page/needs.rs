@@ -41,6 +41,9 @@ fn title(look: &Look<'_>, need: &NeedView) -> (&'static str, String) {
             format!("{} · {from} asks", need.id.rsplit_once('/').map_or(&*need.id, |(_, question)| question)),
         ),
         Kind::Failure => ("failure", format!("{from}: what now?")),
+        Kind::Step => ("step", format!("{} is yours", look.name_of_task(&need.id))),
+        Kind::Interrupted => ("interrupted", format!("{from} was interrupted")),
+        Kind::Ready => ("ready", format!("Nobody runs {from}")),
         Kind::Parked => ("parked", format!("{} is parked", look.name_of_task(&need.id))),
         Kind::Stopped => ("stopped", format!("{from} has stopped")),
         Kind::Paused => ("paused", format!("{from} is paused")),
@@ -72,6 +75,12 @@ async fn forms(look: &Look<'_>, need: &NeedView) -> Result<Vec<Form>, Failure> {
             let typed = (need.kind == Kind::Question).then_some(typed);
             return Ok(choices.into_iter().chain(typed).collect());
         }
+        Kind::Step => {
+            let report = |command| look.form(command, vec![("task", need.id.clone())]);
+            let done = report("task-done").required("result", "the result").button("Done").primary();
+            return Ok(vec![done, report("task-fail").required("error", "what went wrong").button("Failed")]);
+        }
+        Kind::Interrupted | Kind::Ready => None,
         Kind::Parked => Some(to("resume", &need.id).button("Continue").primary()),
         Kind::Stopped => {
             let view = &look.shown.track(&need.id).await?.view;

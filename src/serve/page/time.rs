@@ -4,25 +4,26 @@ use std::fmt::Write;
 
 use askama::Template;
 use crewlog_mq::{Error, Position, Range};
+use crewlog_planner::lifecycle::State;
 
 use super::look::Look;
 use super::words::{self, Markup, of_counts};
 use crate::ui::failure::Failure;
-use crate::views::{CountsAt, EventFilter, Mark, Stage};
+use crate::views::{CountsAt, EventFilter, Mark};
 
 /// The bars of the histogram.
 const N_BARS: usize = 120;
 /// The height of the histogram; bars are drawn in hundredths of it.
 const HEIGHT: u32 = 100;
 /// The stages from bottom to top, each with its class.
-const LAYERS: [(&str, &[Stage]); 7] = [
-    ("s-done", &[Stage::Done]),
-    ("s-fail", &[Stage::Failed]),
-    ("s-run", &[Stage::Running]),
-    ("s-wait", &[Stage::Waiting]),
-    ("s-queue", &[Stage::Queued, Stage::Retrying]),
-    ("s-plan", &[Stage::Planned]),
-    ("s-skip", &[Stage::Skipped]),
+const LAYERS: [(&str, &[State]); 7] = [
+    ("s-done", &[State::Done]),
+    ("s-fail", &[State::Failed, State::Interrupted]),
+    ("s-run", &[State::Running]),
+    ("s-wait", &[State::WaitingForYou]),
+    ("s-queue", &[State::Ready, State::Waiting]),
+    ("s-plan", &[State::Planned, State::Paused]),
+    ("s-skip", &[State::Skipped, State::Cancelled]),
 ];
 
 #[derive(Template)]

@@ -1,13 +1,14 @@
 //! The time line of a plan, in lanes.
 
 use askama::Template;
+use crewlog_planner::lifecycle::State;
 
 use super::look::Look;
 use super::svg::{Anchor, Px, Svg, fitting};
-use super::words::{Markup, clock, cut, lasting, of_stage};
+use super::words::{Markup, clock, cut, lasting};
 use crate::ui::failure::Failure;
 use crate::ui::text::rfc3339;
-use crate::views::{LaneBar, Stage, Timeline};
+use crate::views::{LaneBar, Timeline};
 use crewlog_mq::Timestamp;
 
 /// The width of the names of the lanes, which stay in view, and of the times next to them.
@@ -87,7 +88,7 @@ impl Scale {
         let bars = || timeline.lanes.iter().flat_map(|lane| &lane.bars);
         let from = bars().map(|bar| bar.from_us).min().unwrap_or(now);
         let end = bars().map(|bar| bar.to_us.unwrap_or(now)).max().filter(|_| !is_open).unwrap_or(now);
-        let ran = bars().filter(|bar| bar.stage == Stage::Running);
+        let ran = bars().filter(|bar| bar.stage == State::Running);
         let mut ran: Vec<_> = ran.map(|bar| (bar.from_us, bar.to_us.unwrap_or(now))).chain([(end, end)]).collect();
         ran.sort_unstable();
         let (mut idle, mut busy_to) = (Vec::new(), from);
@@ -164,7 +165,7 @@ fn pack(bars: &[LaneBar], scale: &Scale) -> (usize, Vec<Option<usize>>) {
     let mut place = |bar: &LaneBar| {
         let (from, to) = (scale.x(bar.from_us), scale.x(bar.to_us.unwrap_or(scale.to)));
         // Such a short wait is too small to see or click.
-        if bar.to_us.is_some() && to - from < 3.0 && bar.stage != Stage::Running {
+        if bar.to_us.is_some() && to - from < 3.0 && bar.stage != State::Running {
             return None;
         }
         let to = to.max(from + 4.0);
@@ -203,15 +204,14 @@ fn draw_bar(svg: &mut Svg, look: &Look<'_>, bar: &LaneBar, now_us: i64, scale: &
 /// The class of a bar, and its meaning.
 fn looks(bar: &LaneBar) -> (&'static str, &'static str) {
     match (bar.stage, bar.then) {
-        (Stage::Running, None) => ("b-run", "running"),
-        (Stage::Running, Some(Stage::Done)) => ("b-done", "done"),
-        // A failed task that will be retried is planned until its timer is set.
-        (Stage::Running, Some(Stage::Failed | Stage::Retrying | Stage::Planned)) => ("b-fail", "failed"),
-        (Stage::Running, Some(Stage::Waiting)) => ("b-done", "ran until it asked"),
-        (Stage::Running, Some(Stage::Skipped)) => ("b-skip", "cancelled"),
-        (Stage::Running, Some(_lost)) => ("b-skip", "given back"),
-        (Stage::Waiting, _) => ("b-wait", of_stage(Stage::Waiting)),
-        (stage, _) => ("b-queue", of_stage(stage)),
+        (State::Running, None) => ("b-run", "running"),
+        (State::Running, Some(State::Done)) => ("b-done", "done"),
+        (State::Running, Some(State::Failed | State::Waiting)) => ("b-fail", "failed"),
+        (State::Running, Some(State::WaitingForYou)) => ("b-done", "ran until it asked"),
+        (State::Running, Some(State::Skipped | State::Cancelled)) => ("b-skip", "cancelled"),
+        (State::Running, Some(_lost)) => ("b-skip", "given back"),
+        (State::WaitingForYou, _) => ("b-wait", State::WaitingForYou.words()),
+        (state, _) => ("b-queue", state.words()),
     }
 }
 

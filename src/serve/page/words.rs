@@ -5,11 +5,12 @@ use std::fmt::{Display, Formatter};
 use askama::Template;
 use askama::filters::HtmlSafe;
 use crewlog_mq::Timestamp;
+use crewlog_planner::lifecycle::State;
 use jiff::civil::DateTime;
 
 pub use crate::ui::text::one_line as cut;
 use crate::ui::text::{EPOCH, rfc3339, visible};
-use crate::views::{Counts, Stage};
+use crate::views::Counts;
 
 /// Markup written by this program, which templates insert unchanged.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -122,24 +123,10 @@ pub fn lasting(us: i64) -> String {
     }
 }
 
-/// The word for a stage.
-pub fn of_stage(stage: Stage) -> &'static str {
-    match stage {
-        Stage::Done => "done",
-        Stage::Failed => "failed",
-        Stage::Skipped => "skipped",
-        Stage::Running => "running",
-        Stage::Retrying => "waiting to retry",
-        Stage::Queued => "ready",
-        Stage::Waiting => "waiting for you",
-        Stage::Planned => "planned",
-    }
-}
-
-/// `9 done, 2 running`; stages without tasks are omitted.
+/// `9 done, 2 running`; states without tasks are omitted.
 pub fn of_counts(counts: &Counts) -> String {
-    let some = Stage::ALL.iter().map(|stage| (counts[*stage as usize], *stage)).filter(|(n, _)| *n > 0);
-    let words: Vec<_> = some.map(|(n, stage)| format!("{} {}", grouped(n), of_stage(stage))).collect();
+    let some = State::ALL.iter().map(|state| (counts[*state as usize], *state)).filter(|(n, _)| *n > 0);
+    let words: Vec<_> = some.map(|(n, state)| format!("{} {}", grouped(n), state.words())).collect();
     if words.is_empty() { "no tasks".to_owned() } else { words.join(", ") }
 }
 

@@ -1,9 +1,9 @@
 //! Joining, leaving, reporting, and the state of the crew.
 
-use crewlog_executors::crew::TaskState;
 use crewlog_executors::projecting::Projected;
 use crewlog_planner::crew::agents::{Agent, Liveness, Report};
 use crewlog_planner::crew::conflicts::{ConflictEvent, Conflicts};
+use crewlog_planner::lifecycle::State;
 use serde_json::{Value, json};
 
 use super::lease_json;
@@ -84,8 +84,8 @@ impl Server {
             "you": you,
             "n_agents": n_agents,
             "n_leases": n_leases,
-            "n_ready": in_state(TaskState::Ready),
-            "n_claimed": in_state(TaskState::Claimed),
+            "n_ready": in_state(State::Ready),
+            "n_claimed": in_state(State::Running),
             "n_questions": crew.asks().await?.open().count(),
             "n_conflicts": self.conflicts().await?.len(),
             "unread": crew.messages().await?.unread(you).count(),

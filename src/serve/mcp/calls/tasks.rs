@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use crewlog_executors::crew::{Claimed, NewTask, Refusal, Reserve, TaskState};
+use crewlog_executors::crew::{Claimed, NewTask, Refusal, Reserve};
 use crewlog_planner::claim::{Ending, TaskProgress};
 use crewlog_planner::crew::agents::{Activity, Report};
 use crewlog_planner::crew::target::{Target, TargetError};
 use crewlog_planner::event::FailureClass;
+use crewlog_planner::lifecycle::State;
 use serde_json::{Value, json};
 
 use super::leases_json;
@@ -75,7 +76,7 @@ impl Server {
     }
 
     pub async fn list_tasks(&self, args: &Args) -> Reply {
-        let state: Option<TaskState> = args.get::<String>("state").parse().ok();
+        let state: Option<State> = args.get::<String>("state").parse().ok();
         let (assignee, after): (Option<String>, usize) = (args.get("assignee"), args.get("cursor"));
         let tasks = self.crew.tasks(state).await?;
         let tasks = tasks.iter().filter(|task| assignee.is_none() || task.assignee == assignee);

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::pin::pin;
 use std::time::Duration;
 
-use crewlog_executors::crew::TaskState;
 use crewlog_mq::{Error, Followed, Query, Recorded, Start};
 use crewlog_planner::claim::{self, TaskEvent};
 use crewlog_planner::crew::asks::{self, Answer, Ask, AskEvent};
 use crewlog_planner::crew::leases::{self, Holder, LeaseEvent};
 use crewlog_planner::crew::messages::{self, MessageEvent};
 use crewlog_planner::event;
+use crewlog_planner::lifecycle::State;
 use futures::StreamExt;
 use serde_json::json;
 use tokio::time::{Instant, sleep_until, timeout_at};
@@ -94,7 +94,7 @@ impl Server {
             event::STREAM => {
                 let event::Event::TaskDispatched { task_id, .. } = recorded.decode()? else { return Ok(None) };
                 let id = claim::aggregate_id(&recorded.aggregate_id, task_id);
-                let ready = self.crew.tasks(Some(TaskState::Ready)).await?.into_iter().find(|task| task.id == id);
+                let ready = self.crew.tasks(Some(State::Ready)).await?.into_iter().find(|task| task.id == id);
                 ready.map(|task| ("task", format!("{id} is ready: {}", task.title)))
             }
             leases::STREAM => waiter.lease(recorded.decode()?).map(|summary| ("lease", summary)),
