@@ -1,6 +1,8 @@
 //! Everything that a person, or a program for one, may order. Each face makes an [`Action`], and one function executes it.
 
+use crewlog_executors::crew::OWN_WORDS;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
@@ -13,6 +15,34 @@ use crate::commands::task::{self, AddTask, Ask, Done, EditTask, Fail, Move, Skip
 use crate::commands::{Answer, Cancel, Fork, Pause, Retry, Send, answer, cancel, fork, pause, retry, send};
 use crate::context::Session;
 use crate::ui::failure::{Code, Failure};
+
+/// The action of an item that waits for a person, with the person's own words in it.
+///
+/// # Errors
+/// Words that do not fit, with the reason.
+pub fn of_need(order: &Value, words: &str) -> Result<Action, Failure> {
+    serde_json::from_value(filled(order, words)).map_err(|error| Failure::user(error.to_string()))
+}
+
+/// True if an order has a place for the person's own words.
+pub fn asks_words(order: &Value) -> bool {
+    filled(order, "") != *order
+}
+
+fn filled(order: &Value, words: &str) -> Value {
+    match order {
+        Value::String(text) if text == OWN_WORDS => words.into(),
+        Value::Array(items) => items.iter().map(|item| setting(item, words)).collect(),
+        Value::Object(fields) => fields.iter().map(|(name, value)| (name.clone(), filled(value, words))).collect(),
+        Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => order.clone(),
+    }
+}
+
+/// A setting `KEY=...` with the words as its value.
+fn setting(item: &Value, words: &str) -> Value {
+    let key = item.as_str().and_then(|text| text.strip_suffix(OWN_WORDS)).filter(|key| key.ends_with('='));
+    key.map_or_else(|| item.clone(), |key| format!("{key}{words}").into())
+}
 
 /// A kind of action, for programs.
 pub struct ActionKind {
@@ -27,7 +57,7 @@ pub struct ActionKind {
 /// The kinds of actions: the variant, its form, its name, the scope that a token needs, and its function.
 macro_rules! actions {
     ($(#[doc = $about:literal] $variant:ident($form:ident) $name:literal $scope:ident => $execute:path;)+) => {
-        /// Something that a person or a program orders. Its JSON has its name as `action`, beside its fields.
+        /// Something that a person or a program orders. In JSON the field `action` is its name.
         #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
         #[serde(tag = "action")]
         pub enum Action {

@@ -139,7 +139,8 @@ fn draw_foot(state: &State, frame: &mut Frame, area: Rect) {
             let choices = if choices.is_empty() { choices } else { format!(" ({choices})") };
             (format!("{note} {}{choices}; Enter sends it, Esc leaves it", need.id), format!("answer> {text}"), true)
         }
-        Mode::Confirm { command, .. } => {
+        Mode::Confirm { need } => {
+            let command = need.commands.first().map(String::as_str).unwrap_or_default();
             ("y runs it, n leaves it".to_owned(), format!("run: crewlog {command}"), false)
         }
         Mode::Read { .. } => (note, "j k scroll  Esc close".to_owned(), false),

@@ -5,7 +5,6 @@ mod draw;
 mod screen;
 mod shown;
 mod state;
-mod words;
 
 use std::io;
 use std::io::IsTerminal;
@@ -13,7 +12,6 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::Parser;
 use crewlog_executors::crew::Crew;
 use crewlog_mq::{Error, Position, Query, Start};
 use futures::StreamExt;
@@ -24,8 +22,8 @@ use tokio::time::{interval, sleep, timeout};
 
 use self::screen::Screen;
 use self::shown::{Asked, Shown};
-use self::state::{Action, Event, State};
-use crate::commands::Cli;
+use self::state::{Event, Request, State};
+use crate::action::Action;
 use crate::context::{Remote, Session};
 use crate::ui::failure::{Code, Failure};
 use crate::ui::signals::Signals;
@@ -93,11 +91,11 @@ impl View<'_> {
                 _ = reloads.tick() => Event::Grew,
                 () = signals.next() => break,
             };
-            let actions = state.update(event);
-            if actions.contains(&Action::Quit) {
+            let requests = state.update(event);
+            if requests.contains(&Request::Quit) {
                 break;
             }
-            actions.into_iter().for_each(|action| self.begin(action));
+            requests.into_iter().for_each(|request| self.begin(request));
         }
         drop(screen);
         // A running command must not be left half done.
@@ -105,38 +103,34 @@ impl View<'_> {
         Ok(Code::Done)
     }
 
-    fn begin(&mut self, action: Action) {
+    fn begin(&mut self, request: Request) {
         let (views, crew) = (self.views.clone(), self.crew.clone());
-        match action {
-            Action::Load(asked) => drop(self.doing.spawn(async move {
+        match request {
+            Request::Load(asked) => drop(self.doing.spawn(async move {
                 match Shown::load(&views, &asked).await {
                     Ok(shown) => Event::Loaded(asked, Box::new(shown)),
                     Err(failure) => Event::NotLoaded(said(&failure)),
                 }
             })),
-            Action::Find { from, is_forward } => drop(self.doing.spawn(async move {
+            Request::Find { from, is_forward } => drop(self.doing.spawn(async move {
                 let found = find(&views, from, is_forward).await;
                 found.map_or_else(|failure| Event::Performed(said(&failure)), Event::Found)
             })),
-            Action::Perform(words) => {
+            Request::Execute(action) => {
                 let (name, reply) = (self.session.person(), Default::default());
                 let remote = Remote { crew, name, is_person: true, reply };
-                self.doing.spawn(perform(self.session.of_remote(remote, false), words));
+                self.doing.spawn(execute(self.session.of_remote(remote, false), *action));
             }
             // It ends the loop.
-            Action::Quit => {}
+            Request::Quit => {}
         }
     }
 }
 
-/// Runs a command of the command line.
-async fn perform(session: Session, words: Vec<String>) -> Event {
-    let line = words.join(" ");
-    let performed = match Cli::try_parse_from(["crewlog".to_owned()].into_iter().chain(words)) {
-        Ok(cli) => crate::commands::carry_out(&session, cli.command).await,
-        Err(error) => Err(Failure::user(error.to_string())),
-    };
-    let said = performed.map_or_else(|failure| said(&failure), |_| format!("done: {line}"));
+/// Executes an action, and says what came of it.
+async fn execute(session: Session, action: Action) -> Event {
+    let executed = action.execute(&session).await;
+    let said = executed.map_or_else(|failure| said(&failure), |_| "done".to_owned());
     Event::Performed(format!("{said}  {}", session.reply().notes.join("; ")))
 }
 

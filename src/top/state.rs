@@ -6,7 +6,8 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use strum::{IntoStaticStr, VariantArray};
 
 use super::shown::{Asked, Row, Shown};
-use super::words::{answer, listed, settling};
+use crate::action::{Action, asks_words, of_need};
+use crate::ui::failure::Failure;
 use crate::views::NeedView;
 
 /// The lines that a page key moves.
@@ -45,10 +46,10 @@ pub enum Mode {
     Browse,
     /// Type the filter of the panel's rows.
     Filter,
-    /// Type the answer to a question, or y or n to a request for permission.
+    /// Type the answer to a question or the words for another action, or y or n to a request for permission.
     Answer { need: NeedView, text: String },
-    /// Agree to the command that settles it, the line after `crewlog`.
-    Confirm { need: NeedView, command: String },
+    /// Agree to the action that settles it.
+    Confirm { need: NeedView },
     /// Read a text.
     Read { title: &'static str, text: String, line: u16 },
 }
@@ -70,10 +71,9 @@ pub enum Event {
 
 /// A request of the view.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum Request {
     Load(Asked),
-    /// Run the command with these words.
-    Perform(Vec<String>),
+    Execute(Box<Action>),
     /// Find the next failure after a position, or the last one before it.
     Find {
         from: Position,
@@ -118,7 +118,7 @@ impl State {
         state
     }
 
-    pub fn update(&mut self, event: Event) -> Vec<Action> {
+    pub fn update(&mut self, event: Event) -> Vec<Request> {
         match event {
             Event::Key(key) => return self.key(key),
             Event::Tick(now) => {
@@ -186,32 +186,32 @@ impl State {
         self.chosen[panel as usize] = (place, Some(rows[place].key.clone()).filter(|_| !is_newest));
     }
 
-    fn load(&mut self) -> Vec<Action> {
+    fn load(&mut self) -> Vec<Request> {
         self.is_stale = self.is_loading;
         if self.is_loading {
             return Vec::new();
         }
         self.is_loading = true;
-        vec![Action::Load(self.asked.clone())]
+        vec![Request::Load(self.asked.clone())]
     }
 
-    fn go(&mut self, at: Option<Position>) -> Vec<Action> {
+    fn go(&mut self, at: Option<Position>) -> Vec<Request> {
         self.asked.at = at;
         self.load()
     }
 
-    fn key(&mut self, key: KeyEvent) -> Vec<Action> {
+    fn key(&mut self, key: KeyEvent) -> Vec<Request> {
         if key.modifiers.contains(KeyModifiers::CONTROL) && key.code == KeyCode::Char('c') {
-            return vec![Action::Quit];
+            return vec![Request::Quit];
         }
         match std::mem::take(&mut self.mode) {
             Mode::Browse => return self.browse(key.code),
             Mode::Filter => self.type_filter(key.code),
             Mode::Answer { need, text } => return self.answer(key, need, text),
-            Mode::Confirm { need, command } => match key.code {
-                KeyCode::Enter | KeyCode::Char('y') => return self.perform(listed(&command)),
+            Mode::Confirm { need } => match key.code {
+                KeyCode::Enter | KeyCode::Char('y') => return self.settle(&need, 0, ""),
                 KeyCode::Esc | KeyCode::Char('n' | 'q') => {}
-                _other => self.mode = Mode::Confirm { need, command },
+                _other => self.mode = Mode::Confirm { need },
             },
             Mode::Read { title, text, line } => {
                 let line = match key.code {
@@ -227,10 +227,10 @@ impl State {
         Vec::new()
     }
 
-    fn browse(&mut self, code: KeyCode) -> Vec<Action> {
+    fn browse(&mut self, code: KeyCode) -> Vec<Request> {
         self.note.clear();
         match code {
-            KeyCode::Char('q') => return vec![Action::Quit],
+            KeyCode::Char('q') => return vec![Request::Quit],
             KeyCode::Tab | KeyCode::Right => self.focus = self.focus.moved(1),
             KeyCode::BackTab | KeyCode::Left => self.focus = self.focus.moved(Panel::ALL.len() - 1),
             KeyCode::Char(digit @ '1'..='6') => self.focus = Panel::ALL[digit as usize - '1' as usize],
@@ -247,11 +247,11 @@ impl State {
                 return self.go(Some(Position(self.shown.at.0 + 1)));
             }
             KeyCode::Char('L') if self.is_past() => return self.go(None),
-            KeyCode::Char('}') => return vec![Action::Find { from: self.shown.at, is_forward: true }],
+            KeyCode::Char('}') => return vec![Request::Find { from: self.shown.at, is_forward: true }],
             KeyCode::Char('{') => {
                 // An append may have several failures; without a position, a failure at the head counts as before it.
                 let from = self.asked.at.unwrap_or(Position(self.shown.at.0 + 1));
-                return vec![Action::Find { from, is_forward: false }];
+                return vec![Request::Find { from, is_forward: false }];
             }
             _other => {}
         }
@@ -259,7 +259,7 @@ impl State {
     }
 
     /// Moves the choice in the panel. Choosing a plan shows its tasks.
-    fn step(&mut self, by: isize) -> Vec<Action> {
+    fn step(&mut self, by: isize) -> Vec<Request> {
         let rows = self.rows(self.focus);
         let Some(place) = self.chosen(self.focus, &rows) else { return Vec::new() };
         self.choose(self.focus, place.saturating_add_signed(by).min(rows.len() - 1), &rows);
@@ -271,15 +271,17 @@ impl State {
         self.load()
     }
 
-    fn open(&mut self) -> Vec<Action> {
+    fn open(&mut self) -> Vec<Request> {
         let rows = self.rows(self.focus);
         let Some(place) = self.chosen(self.focus, &rows).map(|chosen| rows[chosen].place) else { return Vec::new() };
         let need = self.shown.needs.get(place).filter(|_| self.focus == Panel::Needs && !self.is_past()).cloned();
-        match need.and_then(|need| Some((settling(&need)?, need))) {
-            Some((_, need)) if matches!(need.kind, Kind::Permission | Kind::Question | Kind::Failure) => {
+        match need.filter(|need| !need.actions.is_empty()) {
+            Some(need)
+                if need.kind == Kind::Permission || need.actions.iter().any(asks_words) || !need.choices.is_empty() =>
+            {
                 self.mode = Mode::Answer { need, text: String::new() };
             }
-            Some((command, need)) => self.mode = Mode::Confirm { need, command },
+            Some(need) => self.mode = Mode::Confirm { need },
             None if self.focus == Panel::Plans => self.focus = Panel::Tasks,
             None => {
                 let text = self.shown.details(self.focus, place).unwrap_or_default();
@@ -301,19 +303,22 @@ impl State {
         self.mode = Mode::Filter;
     }
 
-    fn answer(&mut self, key: KeyEvent, need: NeedView, mut text: String) -> Vec<Action> {
+    fn answer(&mut self, key: KeyEvent, need: NeedView, mut text: String) -> Vec<Request> {
         let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
             KeyCode::Esc => return Vec::new(),
-            KeyCode::Char('y') if need.kind == Kind::Permission => {
-                return self.perform(answer(&need, "allow"));
-            }
-            KeyCode::Char('n') if need.kind == Kind::Permission => {
-                return self.perform(answer(&need, "deny"));
-            }
+            // A permission is granted by its first action, and refused by its second.
+            KeyCode::Char('y') if need.kind == Kind::Permission => return self.settle(&need, 0, ""),
+            KeyCode::Char('n') if need.kind == Kind::Permission => return self.settle(&need, 1, ""),
             _other if need.kind == Kind::Permission => {}
             KeyCode::Enter if text.trim().is_empty() => self.note = "the answer is empty".to_owned(),
-            KeyCode::Enter => return self.perform(answer(&need, &text)),
+            KeyCode::Enter => match need.actions.iter().position(asks_words) {
+                Some(place) => return self.settle(&need, place, &text),
+                None => match need.choices.iter().position(|choice| choice.eq_ignore_ascii_case(text.trim())) {
+                    Some(place) => return self.settle(&need, place, ""),
+                    None => self.note = format!("one of: {}", need.choices.join(", ")),
+                },
+            },
             KeyCode::Backspace => drop(text.pop()),
             KeyCode::Char('u') if is_control => text.clear(),
             KeyCode::Char(typed) if !is_control => text.push(typed),
@@ -323,11 +328,18 @@ impl State {
         Vec::new()
     }
 
-    fn perform(&mut self, words: Vec<String>) -> Vec<Action> {
-        if self.is_past() {
-            return Vec::new();
+    /// Executes an action of an item, with the person's own words.
+    fn settle(&mut self, need: &NeedView, place: usize, words: &str) -> Vec<Request> {
+        let Some(order) = need.actions.get(place).filter(|_| !self.is_past()) else { return Vec::new() };
+        match of_need(order, words) {
+            Ok(action) => {
+                self.note = "sent".to_owned();
+                vec![Request::Execute(Box::new(action))]
+            }
+            Err(Failure { message, .. }) => {
+                self.note = message;
+                Vec::new()
+            }
         }
-        self.note = "it is sent".to_owned();
-        vec![Action::Perform(words)]
     }
 }

@@ -1,6 +1,6 @@
 //! The view on an in-memory terminal: the drawing, and the requests after keys.
 
-use crewlog_executors::crew::Kind;
+use crewlog_executors::crew::{Kind, NeedAction, OWN_WORDS};
 use crewlog_mq::{Position, Recorded, Timestamp};
 use crewlog_planner::lifecycle;
 use ratatui::Terminal;
@@ -8,17 +8,17 @@ use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::style::Color;
-use serde_json::json;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::draw::draw;
 use super::shown::{Asked, PlanLine, Shown, TaskLine};
-use super::state::{Action, Event, State};
+use super::state::{Event, Request, State};
 use crate::views::{AgentView, LeaseView, ListedPlan, N_STATES, NeedView, TaskShown};
 
 const HOUR_MS: u64 = 3_600_000;
 
-fn need(kind: Kind, id: &str, from: &str, text: &str, commands: &[&str]) -> NeedView {
+fn need(kind: Kind, id: &str, from: &str, text: &str, actions: Vec<NeedAction>) -> NeedView {
     NeedView {
         kind,
         id: id.into(),
@@ -28,7 +28,8 @@ fn need(kind: Kind, id: &str, from: &str, text: &str, commands: &[&str]) -> Need
         since: None,
         age_ms: Some(3 * HOUR_MS),
         holds_up: Vec::new(),
-        commands: commands.iter().map(|command| (*command).to_owned()).collect(),
+        commands: actions.iter().map(NeedAction::words).collect(),
+        actions: actions.iter().map(|action| json!(action)).collect(),
     }
 }
 
@@ -134,10 +135,16 @@ fn shown() -> Shown {
         before: Some(Position(7)),
         time: Timestamp(60_000_000),
         needs: vec![
-            need(Kind::Permission, "a1", "ann", "may I drop the table?", &["answer a1 allow", "answer a1 deny"]),
-            need(Kind::Question, "p/q1", "p", "Which colour is it?", &["answer p/q1 \"...\""]),
-            need(Kind::Paused, "it's", "it's", "it is paused", &[r"resume 'it'\''s'"]),
-            need(Kind::Conflict, "4", "ann, bob", "they work on **", &["leases --conflicts", "cancel p/2"]),
+            need(
+                Kind::Permission,
+                "a1",
+                "ann",
+                "may I drop the table?",
+                vec![answer("a1", "allow"), answer("a1", "deny")],
+            ),
+            need(Kind::Question, "p/q1", "p", "Which colour is it?", vec![answer("p/q1", OWN_WORDS)]),
+            need(Kind::Paused, "it's", "it's", "it is paused", vec![NeedAction::Resume { target: "it's".into() }]),
+            need(Kind::Conflict, "4", "ann, bob", "they work on **", vec![NeedAction::Cancel { target: "p/2".into() }]),
         ],
         plans: vec![
             plan("p", lifecycle::State::Running, Some([0, 0, 2, 0, 0, 0, 0, 1, 0, 0, 0])),
@@ -176,7 +183,7 @@ fn drawn(state: &State, width: u16, height: u16) -> String {
 }
 
 /// Presses keys: `\n` is Enter, `\t` Tab, `\r` Escape.
-fn press(state: &mut State, keys: &str) -> Vec<Action> {
+fn press(state: &mut State, keys: &str) -> Vec<Request> {
     let code = |c| match c {
         '\n' => KeyCode::Enter,
         '\t' => KeyCode::Tab,
@@ -187,8 +194,12 @@ fn press(state: &mut State, keys: &str) -> Vec<Action> {
     presses.flat_map(|event| state.update(event)).collect()
 }
 
-fn performs(words: &[&str]) -> Vec<Action> {
-    vec![Action::Perform(words.iter().map(|word| (*word).to_owned()).collect())]
+fn answer(question: &str, text: &str) -> NeedAction {
+    NeedAction::Answer { question: question.into(), text: text.into() }
+}
+
+fn executes(order: &Value) -> Vec<Request> {
+    vec![Request::Execute(Box::new(serde_json::from_value(order.clone()).expect("it is an action")))]
 }
 
 #[track_caller]
@@ -206,7 +217,7 @@ fn small_terminal_shows_needs_first_and_one_other_panel() {
     let parts =
         ["live: position 9", "*1 Needs you (4)", "> permission 3 h    a1 ann", "may I drop the table?", "2 Plans (2)"];
     check_in_order(&drawn(&state, 80, 24), &parts);
-    check_in_order(&drawn(&state, 80, 24), &["old", "Failed", "Enter open", "q quit"]);
+    check_in_order(&drawn(&state, 80, 24), &["old", "failed", "Enter open", "q quit"]);
     press(&mut state, "\t\t");
     check_in_order(
         &drawn(&state, 80, 24),
@@ -225,8 +236,8 @@ fn large_terminal_shows_all_panels() {
         "2 Plans (2)",
         "3 Tasks of p (2)",
         "p ",
-        "Running",
-        "1 done, 2 running",
+        "running",
+        "2 running, 1 done",
         "running  1 min  ann",
         "error: exit 3; test it",
         "4 Agents (1)",
@@ -248,17 +259,20 @@ fn typed_answer_is_sent() {
     check_in_order(&drawn(&state, 80, 24), &["Which colour is it?", "p/q1", "answer>"]);
     assert_eq!(press(&mut state, "deep q"), [], "keys are text");
     check_in_order(&drawn(&state, 80, 24), &["answer> deep q"]);
-    assert_eq!(press(&mut state, "\n"), performs(&["answer", "--", "p/q1", "deep q"]));
+    assert_eq!(press(&mut state, "\n"), executes(&json!({ "action": "answer", "question": "p/q1", "text": "deep q" })));
     state.update(Event::Performed("error: it is answered".into()));
     check_in_order(&drawn(&state, 80, 24), &["Needs you", "error: it is answered"]);
     assert_eq!(press(&mut state, "\n\n"), [], "an empty answer is not sent");
-    assert_eq!(press(&mut state, "\rq"), [Action::Quit]);
+    assert_eq!(press(&mut state, "\rq"), [Request::Quit]);
 }
 
 #[test]
 fn permission_is_one_key() {
-    assert_eq!(press(&mut live(), "\nx\ny"), performs(&["answer", "--", "a1", "allow"]));
-    assert_eq!(press(&mut live(), "\nn"), performs(&["answer", "--", "a1", "deny"]));
+    assert_eq!(
+        press(&mut live(), "\nx\ny"),
+        executes(&json!({ "action": "answer", "question": "a1", "text": "allow" }))
+    );
+    assert_eq!(press(&mut live(), "\nn"), executes(&json!({ "action": "answer", "question": "a1", "text": "deny" })));
     assert_eq!(press(&mut live(), "\n\ry"), []);
 }
 
@@ -266,10 +280,10 @@ fn permission_is_one_key() {
 fn listed_command_runs_after_a_line_that_shows_it() {
     let mut state = live();
     assert_eq!(press(&mut state, "jj\n"), []);
-    check_in_order(&drawn(&state, 80, 24), &["y runs it", r"run: crewlog resume --detach 'it'\''s'"]);
+    check_in_order(&drawn(&state, 80, 24), &["y runs it", r"run: crewlog resume 'it'\''s'"]);
     assert_eq!(press(&mut state, "ny"), [], "it was left");
-    assert_eq!(press(&mut state, "\ny"), performs(&["resume", "--detach", "--", "it's"]));
-    assert_eq!(press(&mut state, "j\ny"), performs(&["cancel", "--", "p/2"]));
+    assert_eq!(press(&mut state, "\ny"), executes(&json!({ "action": "resume", "target": "it's" })));
+    assert_eq!(press(&mut state, "j\ny"), executes(&json!({ "action": "cancel", "target": "p/2" })));
 }
 
 #[test]
@@ -281,12 +295,12 @@ fn past_is_framed_and_changes_nothing() {
         assert_eq!(press(&mut past(), keys), [], "{keys:?}");
     }
     assert_eq!(press(&mut state, "["), [], "nothing is before the first append");
-    let load = |at: Option<i64>| vec![Action::Load(Asked { at: at.map(Position), plan: Some("p".into()) })];
+    let load = |at: Option<i64>| vec![Request::Load(Asked { at: at.map(Position), plan: Some("p".into()) })];
     assert_eq!(press(&mut state, "]"), load(Some(8)));
     assert_eq!(press(&mut past(), "L"), load(None));
     assert_eq!(press(&mut live(), "["), load(Some(7)));
     assert_eq!(press(&mut live(), "]L"), []);
-    let find = |from, is_forward| Action::Find { from: Position(from), is_forward };
+    let find = |from, is_forward| Request::Find { from: Position(from), is_forward };
     assert_eq!(press(&mut past(), "}{"), [find(7, true), find(7, false)]);
     assert_eq!(press(&mut live(), "{"), [find(10, false)], "one at the head is before the present");
     assert_eq!(live().update(Event::Found(Some(Position(5)))), load(Some(5)));
@@ -336,12 +350,12 @@ fn chosen_row_stays_chosen_as_lists_change() {
     let mut state = live();
     press(&mut state, "j");
     let mut changed = shown();
-    changed.needs.insert(0, need(Kind::Permission, "a0", "bob", "first", &["answer a0 allow"]));
+    changed.needs.insert(0, need(Kind::Permission, "a0", "bob", "first", vec![answer("a0", "allow")]));
     changed.events.insert(0, event(11, "PlanPaused"));
     let asked = state.asked.clone();
     state.update(Event::Loaded(asked, Box::new(changed)));
     check_in_order(&drawn(&state, 80, 24), &["> question"]);
-    assert_eq!(press(&mut state, "\nx\n"), performs(&["answer", "--", "p/q1", "x"]));
+    assert_eq!(press(&mut state, "\nx\n"), executes(&json!({ "action": "answer", "question": "p/q1", "text": "x" })));
     press(&mut state, "6");
     check_in_order(&drawn(&state, 80, 24), &["> 11 "]);
 }
@@ -351,14 +365,14 @@ fn loads_do_not_overlap_and_late_ones_are_dropped() {
     let mut state = live();
     let plan = Some("p".to_owned());
     let now = Asked { at: None, plan: plan.clone() };
-    assert_eq!(state.update(Event::Grew), [Action::Load(now.clone())]);
+    assert_eq!(state.update(Event::Grew), [Request::Load(now.clone())]);
     assert_eq!(state.update(Event::Grew), []);
     assert_eq!(state.update(Event::Loaded(now.clone(), Box::new(shown()))), []);
-    assert_eq!(state.update(Event::Tick(Timestamp(61_000_000))), [Action::Load(now.clone())], "what came meanwhile");
+    assert_eq!(state.update(Event::Tick(Timestamp(61_000_000))), [Request::Load(now.clone())], "what came meanwhile");
     assert_eq!(press(&mut state, "["), []);
     let then = Asked { at: Some(Position(7)), plan };
     let late = Shown { needs: Vec::new(), ..shown() };
-    assert_eq!(state.update(Event::Loaded(now, Box::new(late))), [Action::Load(then)]);
+    assert_eq!(state.update(Event::Loaded(now, Box::new(late))), [Request::Load(then)]);
     check_in_order(&drawn(&state, 80, 24), &["Needs you (4)"]);
 }
 
@@ -366,7 +380,7 @@ fn loads_do_not_overlap_and_late_ones_are_dropped() {
 fn details_filter_and_help_are_shown() {
     let mut state = live();
     assert_eq!(press(&mut state, "3j\n"), []);
-    check_in_order(&drawn(&state, 80, 24), &["Details", "test it", "2  Running", "depends_on:", "error: exit 3"]);
+    check_in_order(&drawn(&state, 80, 24), &["Details", "test it", "2  running", "depends_on:", "error: exit 3"]);
     press(&mut state, "\r6\n");
     check_in_order(&drawn(&state, 80, 24), &["9 TaskFailed", "planner/p", "\"colour\": \"blue\""]);
     press(&mut state, "\r/planned\n");
@@ -377,5 +391,5 @@ fn details_filter_and_help_are_shown() {
     check_in_order(&drawn(&state, 80, 24), &["Help", "the previous failure", "quit"]);
     press(&mut state, "\r2");
     let old = Asked { at: None, plan: Some("old".into()) };
-    assert_eq!(press(&mut state, "j"), [Action::Load(old)], "its tasks are shown");
+    assert_eq!(press(&mut state, "j"), [Request::Load(old)], "its tasks are shown");
 }

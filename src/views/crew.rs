@@ -156,9 +156,10 @@ impl LeaseView {
 impl NeedView {
     fn of(need: Need, now: Timestamp, command: impl Fn(&str) -> String) -> Self {
         let commands = need.commands().iter().map(|words| command(words)).collect();
-        let Need { kind, id, from, text, choices, since, holds_up, actions: _ } = need;
+        let Need { kind, id, from, text, choices, since, holds_up, actions } = need;
+        let actions = actions.iter().map(|action| json!(action)).collect();
         let age_ms = since.map(|since| u64::try_from(now.since(since).as_millis()).unwrap_or(u64::MAX));
-        Self { kind, id, from, text, choices, since: since.map(rfc3339), age_ms, holds_up, commands }
+        Self { kind, id, from, text, choices, since: since.map(rfc3339), age_ms, holds_up, actions, commands }
     }
 }
 

@@ -99,7 +99,11 @@ pub struct NeedView {
     pub age_ms: Option<u64>,
     /// The tasks that it blocks, at most 20.
     pub holds_up: Vec<String>,
-    /// The command lines that settle it.
+    /// The orders that settle it, the first of them alone, as for `POST /api/commands/ACTION`. `...` stands for the
+    /// person's own words.
+    #[schema(value_type = Vec<Object>)]
+    pub actions: Vec<Value>,
+    /// The same as command lines.
     pub commands: Vec<String>,
 }
 

@@ -5,12 +5,8 @@
 //! any position. Each has a JSON form, documented by its type. A view includes only appends that are complete at its
 //! position.
 
+mod as_of;
 pub mod at;
-pub mod text;
-pub mod waiting;
-
-pub mod queries;
-
 mod conflicts;
 mod crew;
 mod events;
@@ -20,29 +16,17 @@ mod graph;
 mod lists;
 mod points;
 mod prompt;
+pub mod queries;
 mod shown;
 mod states;
+pub mod text;
 mod timeline;
 mod track;
+pub mod waiting;
 mod warm;
 mod why;
 
-use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
-
-use crewlog_executors::crew::Crew;
-use crewlog_executors::history::History;
-use crewlog_mq::{Error, Event, EventStore, Handler, Position, Query, Range, Snapshot, Snapshots, Timestamp};
-use crewlog_planner::crew::Projection;
-use crewlog_planner::crew::agents::Agents;
-use crewlog_planner::crew::asks::Asks;
-use crewlog_planner::crew::conflicts::Conflicts;
-use crewlog_planner::crew::leases::Leases;
-use crewlog_planner::crew::messages::Messages;
-use crewlog_planner::crew::statistics::Statistics;
-use crewlog_planner::listing::PlanList;
-
-use self::conflicts::EveryConflict;
+pub use self::as_of::{AsOf, Views, views};
 pub use self::events::{EventDetail, EventFilter, Linked};
 pub use self::forms::*;
 pub use self::graph::{GraphNode, PlanGraph};
@@ -51,213 +35,3 @@ pub use self::prompt::{Prompt, prompt_of_attempt};
 pub use self::shown::{PlanShown, TaskShown, name_of};
 pub use self::timeline::{LaneBar, Timeline};
 pub use self::track::{Counts, N_STATES, Track, tasks_of};
-use self::warm::{Folded, Handled, Warm};
-use crate::context::{self, Session};
-use crate::ui::failure::Failure;
-use crate::views::queries::beyond;
-
-/// The most stored states of plans; those of the least recently used plan are dropped first.
-const PLAN_STATES_MAX: usize = 600;
-
-/// The views of a project on a log.
-pub struct Views {
-    crew: Arc<Crew>,
-    /// Cached folds of the log, until it goes back.
-    kept: Mutex<Arc<Kept>>,
-    /// True if many positions will be requested.
-    is_server: bool,
-}
-
-struct Kept {
-    store: EventStore,
-    plans: Mutex<VecDeque<(String, Arc<Warm<Track>>)>>,
-    list: Warm<Folded<PlanList>>,
-    conflicts: Warm<Folded<Conflicts>>,
-    every_conflict: Warm<EveryConflict>,
-    statistics: Warm<Folded<Statistics>>,
-    agents: Warm<Handled<Agents>>,
-    leases: Warm<Handled<Leases>>,
-    asks: Warm<Handled<Asks>>,
-    messages: Warm<Handled<Messages>>,
-}
-
-impl Kept {
-    fn on(store: &EventStore) -> Arc<Self> {
-        Arc::new(Self {
-            store: store.pinned(),
-            plans: Mutex::default(),
-            list: Warm::default(),
-            conflicts: Warm::default(),
-            every_conflict: Warm::default(),
-            statistics: Warm::default(),
-            agents: Warm::default(),
-            leases: Warm::default(),
-            asks: Warm::default(),
-            messages: Warm::default(),
-        })
-    }
-}
-
-/// The views as of a position.
-#[derive(Clone)]
-pub struct AsOf {
-    /// The position, at which an append ends.
-    pub at: Position,
-    /// The log time of that position, or of the present.
-    pub now: Timestamp,
-    /// True if a position was requested.
-    pub is_past: bool,
-    crew: Arc<Crew>,
-    kept: Arc<Kept>,
-    is_server: bool,
-}
-
-/// The views of the project of the working directory, for a command.
-pub async fn views(session: &Session) -> Result<Views, Failure> {
-    Ok(Views::new(context::crew::open(session).await?, false))
-}
-
-impl Views {
-    /// The views for one command, or for a server, which needs many positions.
-    pub fn new(crew: Arc<Crew>, is_server: bool) -> Self {
-        let kept = Mutex::new(Kept::on(crew.store()));
-        Self { crew, kept, is_server }
-    }
-
-    /// The views as of a position, or now.
-    ///
-    /// # Errors
-    /// A position beyond the end of the log.
-    pub async fn as_of(&self, at: Option<Position>) -> Result<AsOf, Failure> {
-        let (kept, head) = self.of_log().await?;
-        if let Some(at) = at.filter(|at| *at > head) {
-            return Err(beyond(at, head));
-        }
-        let position = kept.store.whole(at.unwrap_or(head)).await?;
-        let now = match at {
-            Some(_) => time_of(&kept.store, position).await?,
-            None => kept.store.now(),
-        };
-        let (crew, is_server) = (self.crew.clone(), self.is_server);
-        Ok(AsOf { at: position, now, is_past: at.is_some(), crew, kept, is_server })
-    }
-
-    /// The cache, and the last position of the log. After the log went back, a server starts a new one.
-    async fn of_log(&self) -> Result<(Arc<Kept>, Position), Error> {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        match kept.store.head().await {
-            Err(Error::WentBack { .. }) if self.is_server => {
-                let kept = Kept::on(self.crew.store());
-                self.kept.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&kept);
-                let head = kept.store.head().await?;
-                Ok((kept, head))
-            }
-            head => Ok((kept, head?)),
-        }
-    }
-}
-
-/// The time of the last event up to a position.
-async fn time_of(store: &EventStore, at: Position) -> Result<Timestamp, Error> {
-    let last = store.read(&Query::all(), Range::up_to(at).backwards(), 1).await?;
-    Ok(last.events.first().map(|recorded| recorded.created_at).unwrap_or_default())
-}
-
-impl AsOf {
-    pub fn store(&self) -> &EventStore {
-        &self.kept.store
-    }
-
-    pub fn project(&self) -> &str {
-        self.crew.project()
-    }
-
-    pub fn crew(&self) -> &Arc<Crew> {
-        &self.crew
-    }
-
-    /// The same views as of an earlier position.
-    pub async fn earlier(&self, at: Position) -> Result<Self, Error> {
-        let at = self.store().whole(at.min(self.at)).await?;
-        let now = time_of(self.store(), at).await?;
-        Ok(Self { at, now, is_past: true, ..self.clone() })
-    }
-
-    /// A plan with its history. Without events if the plan did not exist yet.
-    pub async fn track(&self, plan: &str) -> Result<Arc<Track>, Error> {
-        let warm = {
-            let mut plans = self.kept.plans.lock().unwrap_or_else(PoisonError::into_inner);
-            let place = plans.iter().position(|(known, _)| known == plan);
-            let found = place.and_then(|place| plans.remove(place)).map(|(_, warm)| warm).unwrap_or_default();
-            plans.push_front((plan.to_owned(), found.clone()));
-            let mut n_states = 0;
-            plans.retain(|(_, warm)| {
-                n_states += warm.n_states();
-                n_states <= PLAN_STATES_MAX || Arc::ptr_eq(warm, &found)
-            });
-            found
-        };
-        let history = History::of(self.store(), plan).await?;
-        let records = |range| history.records(self.store(), &Query::all(), range);
-        warm.at(self.at, self.is_past, async { Ok(None) }, records).await
-    }
-
-    async fn folded<P: Projection + Clone + Sync + 'static>(
-        &self,
-        warm: &Warm<Folded<P>>,
-    ) -> Result<Arc<Folded<P>>, Error> {
-        // Snapshots contain stored events, so the events after them are read as stored, too.
-        let store = self.store().clone().as_stored();
-        let base = async {
-            // A server that shows the past stores states on the way.
-            if self.is_past && self.is_server { Ok(None) } else { Folded::read(self.store(), self.at).await }
-        };
-        warm.at(self.at, self.is_past, base, |range| {
-            let query = if range.after == Position(0) { P::from_scratch() } else { Query::all() };
-            store.records(&query, range)
-        })
-        .await
-    }
-
-    /// All conflicts. No snapshot has the resolved ones, so the first call reads the whole log.
-    async fn every_conflict(&self) -> Result<Arc<EveryConflict>, Error> {
-        let store = self.store().clone().as_stored();
-        let records = |range| store.records(&Query::all(), range);
-        self.kept.every_conflict.at(self.at, self.is_past, async { Ok(None) }, records).await
-    }
-
-    async fn handled<H>(&self, warm: &Warm<Handled<H>>) -> Result<Arc<Handled<H>>, Error>
-    where
-        H: Handler + Snapshot + Clone + Send + Sync + 'static,
-        H::Command: Clone,
-        H::Event: Event,
-    {
-        let query = Query::aggregate(H::FOLD, self.project());
-        let base = async {
-            let newest = Snapshots::<H>::of(self.store(), &query).newest().await?;
-            let usable = newest.filter(|(_, last)| last.position <= self.at);
-            Ok(usable.map(|(state, last)| (Handled(state), last.position)))
-        };
-        warm.at(self.at, self.is_past, base, |range| self.store().records(&query, range)).await
-    }
-
-    /// The ids of the open plans of the project.
-    async fn open_plans(&self) -> Result<Vec<String>, Error> {
-        let tag = format!("project:{}", self.project());
-        let list = self.folded(&self.kept.list).await?;
-        Ok(list.0.open().filter(|plan| plan.tags.contains(&tag)).map(|plan| plan.id.clone()).collect())
-    }
-
-    /// The readable open plans of the project, by id.
-    pub async fn tracks(&self) -> Result<BTreeMap<String, Arc<Track>>, Error> {
-        let mut tracks = BTreeMap::new();
-        for plan in self.open_plans().await? {
-            match self.track(&plan).await {
-                Ok(track) => drop(tracks.insert(plan, track)),
-                Err(error @ Error::Decode { .. }) => tracing::warn!(plan, %error, "the plan is left out"),
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(tracks)
-    }
-}

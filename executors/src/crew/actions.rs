@@ -4,23 +4,20 @@ use serde::Serialize;
 
 use crate::shell::shell_word;
 
-/// An action of a person. Targets are written as on the command line: `a12`, `PLAN`, `PLAN/q1`, `PLAN/TASK`.
+/// Stands for the person's own words in an action.
+pub const OWN_WORDS: &str = "...";
+
+/// An action of a person. Its JSON is what every face executes, once the person's own words replace [`OWN_WORDS`].
+/// Targets are written as on the command line: `a12`, `PLAN`, `PLAN/q1`, `PLAN/TASK`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(tag = "action", rename_all = "kebab-case")]
 pub enum NeedAction {
-    /// Answers a question.
+    /// Answers a question; grants or refuses a permission with the words allow and deny.
     Answer {
         /// The question.
         question: String,
-        /// The answer; the person's own words when unset.
-        text: Option<String>,
-    },
-    /// Grants or refuses what an agent asks permission for.
-    Permit {
-        /// The question.
-        question: String,
-        /// True to grant it.
-        is_granted: bool,
+        /// The answer.
+        text: String,
     },
     /// Continues a plan, a paused task or a parked task.
     Resume {
@@ -30,36 +27,40 @@ pub enum NeedAction {
     /// Opens a failed task again.
     Retry {
         /// The task.
-        task: String,
+        target: String,
     },
-    /// Reports that the person has done a task; the result is the person's own words.
-    Done {
+    /// Reports that the person has done a task.
+    TaskDone {
         /// The task.
         task: String,
+        /// What came of it.
+        result: String,
     },
-    /// Reports that a task cannot be done; the reason is the person's own words.
-    Fail {
+    /// Reports that a task cannot be done.
+    TaskFail {
         /// The task.
         task: String,
+        /// The reason.
+        error: String,
     },
     /// Cancels a plan or a task.
     Cancel {
         /// The plan or the task.
         target: String,
     },
-    /// Raises a limit of a plan's budget to a number of the person's choice.
-    Raise {
+    /// Raises a limit of a plan's budget.
+    PlanSet {
         /// The plan.
         plan: String,
-        /// The setting.
-        key: &'static str,
+        /// `KEY=VALUE`.
+        settings: Vec<String>,
     },
-    /// Lists the open conflicts.
-    ListConflicts,
-    /// Explains what an agent does.
-    Explain {
-        /// The agent.
-        agent: String,
+    /// Sends a reminder to agents.
+    Send {
+        /// The agents.
+        to: Vec<String>,
+        /// What it is about.
+        subject: String,
     },
 }
 
@@ -67,20 +68,17 @@ impl NeedAction {
     /// The words after `crewlog`, quoted for a shell. `"..."` stands for the person's own words.
     #[must_use]
     pub fn words(&self) -> String {
-        let word = |text: &str| shell_word(text);
+        let word = |text: &str| if text == OWN_WORDS { format!("\"{OWN_WORDS}\"") } else { shell_word(text) };
+        let list = |texts: &[String]| texts.iter().map(|text| shell_word(text)).collect::<Vec<_>>().join(" ");
         match self {
-            Self::Answer { question, text: Some(text) } => format!("answer {} {}", word(question), word(text)),
-            Self::Answer { question, text: None } => format!("answer {} \"...\"", word(question)),
-            Self::Permit { question, is_granted: true } => format!("answer {} allow", word(question)),
-            Self::Permit { question, is_granted: false } => format!("answer {} deny", word(question)),
+            Self::Answer { question, text } => format!("answer {} {}", word(question), word(text)),
             Self::Resume { target } => format!("resume {}", word(target)),
-            Self::Retry { task } => format!("retry {}", word(task)),
-            Self::Done { task } => format!("task done {} \"...\"", word(task)),
-            Self::Fail { task } => format!("task fail {} \"...\"", word(task)),
+            Self::Retry { target } => format!("retry {}", word(target)),
+            Self::TaskDone { task, result } => format!("task done {} {}", word(task), word(result)),
+            Self::TaskFail { task, error } => format!("task fail {} {}", word(task), word(error)),
             Self::Cancel { target } => format!("cancel {}", word(target)),
-            Self::Raise { plan, key } => format!("plan set {} {key}=...", word(plan)),
-            Self::ListConflicts => "leases --conflicts".to_owned(),
-            Self::Explain { agent } => format!("why {}", word(agent)),
+            Self::PlanSet { plan, settings } => format!("plan set {} {}", word(plan), list(settings)),
+            Self::Send { to, subject } => format!("send {} --subject {}", list(to), word(subject)),
         }
     }
 }

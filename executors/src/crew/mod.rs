@@ -38,7 +38,7 @@ use crewlog_planner::event;
 use futures::TryStreamExt;
 use tokio::sync::Mutex;
 
-pub use self::actions::NeedAction;
+pub use self::actions::{NeedAction, OWN_WORDS};
 pub use self::board::{TaskSummary, summaries};
 pub use self::holders::Holders;
 pub use self::mail::Mail;

@@ -17,7 +17,7 @@ use crewlog_planner::state::{Question, Task};
 use crewlog_planner::view::PlanView;
 use serde::Serialize;
 
-use super::NeedAction;
+use super::actions::{NeedAction, OWN_WORDS};
 
 /// The most blocked tasks that an item lists.
 const HELD_UP_MAX: usize = 20;
@@ -151,12 +151,11 @@ pub fn begins(plan: &str, recorded: &Recorded) -> Option<String> {
 fn asked(facts: &Facts<'_>) -> Vec<Need> {
     let need = |(number, open): (u64, &Open)| {
         let (id, ask) = (format!("a{number}"), open.ask.clone());
-        let answer = |text| NeedAction::Answer { question: id.clone(), text };
-        let permit = |is_granted| NeedAction::Permit { question: id.clone(), is_granted };
+        let answer = |text: &str| NeedAction::Answer { question: id.clone(), text: text.to_owned() };
         let (kind, actions) = match ask.wanted {
-            Wanted::Permission => (Kind::Permission, [true, false].map(permit).to_vec()),
-            Wanted::Answer if ask.choices.is_empty() => (Kind::Question, vec![answer(None)]),
-            Wanted::Answer => (Kind::Question, ask.choices.iter().cloned().map(Some).map(answer).collect()),
+            Wanted::Permission => (Kind::Permission, ["allow", "deny"].map(answer).to_vec()),
+            Wanted::Answer if ask.choices.is_empty() => (Kind::Question, vec![answer(OWN_WORDS)]),
+            Wanted::Answer => (Kind::Question, ask.choices.iter().map(|choice| answer(choice)).collect()),
         };
         let task = ask.task.as_deref().and_then(claim::split_aggregate_id);
         let of_task = task.and_then(|(plan, task)| {
@@ -193,9 +192,9 @@ fn of_question(open: &OpenPlan<'_>, question: &Question) -> Need {
         Purpose::Task | Purpose::Executor => (Kind::Question, &[]),
     };
     let id = format!("{plan}/{}", question.id);
-    let answer = |text: Option<&str>| NeedAction::Answer { question: id.clone(), text: text.map(str::to_owned) };
-    let actions = choices.iter().map(|choice| answer(Some(choice)));
-    let actions = if choices.is_empty() { vec![answer(None)] } else { actions.collect() };
+    let answer = |text: &str| NeedAction::Answer { question: id.clone(), text: text.to_owned() };
+    let actions = choices.iter().map(|choice| answer(choice));
+    let actions = if choices.is_empty() { vec![answer(OWN_WORDS)] } else { actions.collect() };
     let mut holds_up = held_up(plan, open.view, |task| task == asker);
     holds_up.retain(|held| *held != open.within(asker));
     let choices = choices.iter().map(|choice| (*choice).to_owned()).collect();
@@ -210,7 +209,9 @@ fn of_task(open: &OpenPlan<'_>, task: &Task) -> Option<Need> {
     let does = &task.plan.description;
     let (kind, id, text, actions) = match (state, wait) {
         (State::WaitingForYou, Some(Wait::Work)) => {
-            let actions = vec![NeedAction::Done { task: named.clone() }, NeedAction::Fail { task: named.clone() }];
+            let own = || OWN_WORDS.to_owned();
+            let done = NeedAction::TaskDone { task: named.clone(), result: own() };
+            let actions = vec![done, NeedAction::TaskFail { task: named.clone(), error: own() }];
             (Kind::Step, number, does.clone(), actions)
         }
         (State::WaitingForYou, Some(Wait::Unpark)) => {
@@ -238,11 +239,12 @@ fn of_whole_plan(facts: &Facts<'_>, open: &OpenPlan<'_>) -> Vec<Need> {
     let mut items = Vec::new();
     if let Some(task) = state.stopped_by {
         let text = format!("task {} failed", open.name(task));
-        items.push(whole(Kind::Stopped, text, vec![NeedAction::Retry { task: open.within(task) }]));
+        items.push(whole(Kind::Stopped, text, vec![NeedAction::Retry { target: open.within(task) }]));
     }
     if let Some(reason) = state.pause_reason().filter(|_| !state.is_paused_from_parent()) {
         let key = state.shortage().map(|shortage| shortage.measure.key());
-        let raise = key.map(|key| NeedAction::Raise { plan: plan.to_owned(), key });
+        let setting = |key| vec![format!("{key}={OWN_WORDS}")];
+        let raise = key.map(|key| NeedAction::PlanSet { plan: plan.to_owned(), settings: setting(key) });
         items.push(whole(Kind::Paused, reason.to_owned(), raise.into_iter().chain([resume()]).collect()));
     }
     // Whoever runs the parent plan runs its sub-plans.
@@ -324,7 +326,7 @@ fn conflicts(facts: &Facts<'_>) -> Vec<Need> {
         let tasks = holders.iter().map(name).collect::<Vec<_>>();
         // The newcomer comes first.
         let cancel = tasks.first().map(|newcomer| NeedAction::Cancel { target: newcomer.clone() });
-        let actions = [NeedAction::ListConflicts].into_iter().chain(cancel).collect();
+        let actions = cancel.into_iter().collect();
         let from = holders.iter().map(|holder| holder.executor.name.clone()).collect::<Vec<_>>().join(", ");
         let text = format!("they work on {pattern} at the same time");
         let (since, holds_up) = (Some(open.since.at), tasks);
@@ -338,7 +340,8 @@ fn overdue(facts: &Facts<'_>) -> Vec<Need> {
     let need = |(message, open): (Position, &messages::Open)| {
         let late = open.unacked.iter().filter(|agent| !has_left(agent)).cloned().collect::<Vec<_>>();
         let text = format!("{} waits for an acknowledgement of: {}", open.from.name(), open.subject);
-        let actions = late.iter().map(|agent| NeedAction::Explain { agent: agent.clone() }).collect();
+        let remind = NeedAction::Send { to: late.clone(), subject: OWN_WORDS.to_owned() };
+        let actions = vec![remind];
         let overdue = Need::new(Kind::Overdue, message.to_string(), late.join(", "), text);
         (!late.is_empty()).then_some(Need { since: Some(open.at), actions, ..overdue })
     };
