@@ -18,7 +18,7 @@ const SWEEP_AGE: Duration = Duration::from_secs(3600);
 /// How often a waiting process tries to take a leader lock.
 const TRY_EVERY: Duration = Duration::from_millis(100);
 
-/// What the lock files tell about a worker.
+/// The life of a worker, by its lock file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Life {
     /// It holds its lock.
@@ -45,7 +45,7 @@ impl Locks {
         Self { folder: folder.to_owned(), folder_id: std::fs::read_to_string(folder.join("id")).ok(), host }
     }
 
-    /// Whether a worker lives. It tries to take the worker's lock for a moment.
+    /// The life of a worker. It tries to take the worker's lock for a moment.
     pub fn life(&self, executor: &Executor) -> Life {
         let folder_id = executor.worker.split_once('.').map(|(folder_id, _)| folder_id);
         if executor.host != self.host || folder_id.is_none() || folder_id != self.folder_id.as_deref() {

@@ -1,7 +1,7 @@
 //! The state of a task and of a plan in one word. Every list, view and exit code derives from it.
 //!
-//! It follows from the fold of the plan ([`PlanView`]) and from what a reader knows now ([`Observed`]): which holders
-//! are alive, who takes a task, and the states of sub-plans. `docs/states.md` explains each state.
+//! It follows from the fold of the plan ([`PlanView`]) and from the knowledge of a reader ([`Observed`]): live holders,
+//! executors, and the states of sub-plans. `docs/states.md` explains each state.
 
 use crewlog_mq::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -41,7 +41,7 @@ pub enum State {
     Running,
     /// Only a person can move it.
     WaitingForYou,
-    /// It goes on by itself: [`Situation::wait`] says after what.
+    /// It continues by itself: [`Situation::wait`] has the reason for the wait.
     Waiting,
     /// Its worker or agent died.
     Interrupted,
@@ -118,53 +118,37 @@ impl State {
     }
 }
 
-/// What a task or a plan waits for, and until when, in log time.
+/// The reason for a wait, with its end in log time where that is known.
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "for", rename_all = "snake_case")]
+#[expect(missing_docs, reason = "names and types say what the fields hold")]
 pub enum Wait {
     /// The next attempt after a failure; no time until a host sets the timer.
-    Retry {
-        /// When it begins.
-        until: Option<Timestamp>,
-    },
+    Retry { until: Option<Timestamp> },
     /// The answer to a question.
-    Answer {
-        /// The question.
-        question: QuestionId,
-    },
+    Answer { question: QuestionId },
     /// The answer to a question, or its default answer.
-    Default {
-        /// The question.
-        question: QuestionId,
-        /// When the default takes effect.
-        until: Option<Timestamp>,
-    },
+    Default { question: QuestionId, until: Option<Timestamp> },
     /// A person's work: no executor and no agent takes the task.
     Work,
     /// A person's permission: too many agents were lost with the task.
     Unpark,
     /// The retry of the task whose failure stopped the plan.
-    Stopped {
-        /// That task.
-        by: TaskId,
-    },
+    Stopped { by: TaskId },
     /// A place among the tasks that run at once.
     Place,
     /// The end of a running task, which may use less of the budget than is reserved for it.
     Budget,
     /// Its sub-plan.
-    SubPlan {
-        /// The id of the plan.
-        plan: String,
-    },
+    SubPlan { plan: String },
     /// An agent of the crew: no worker takes the task.
     Agent,
     /// More tasks: a standing plan stays open.
     Tasks,
 }
 
-/// A state, and for a waiting task or plan what it waits for.
+/// A state, and the reason for a wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Situation {
     /// The state.
@@ -179,7 +163,7 @@ impl From<State> for Situation {
     }
 }
 
-/// Who takes a dispatched task without a command.
+/// The party that takes a dispatched task without a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Taker {
     /// An executor of a worker.
@@ -190,14 +174,14 @@ pub enum Taker {
     Nobody,
 }
 
-/// What a reader knows besides the events of the plan.
+/// The knowledge of a reader besides the events of the plan.
 #[derive(Clone, Copy)]
 pub struct Observed<'a> {
     /// The log time of the head; unset at a past position, where no timer is overdue.
     pub now: Option<Timestamp>,
     /// True for a holder that is alive. At a past position each holder is, until the event that ends its claim.
     pub is_live: &'a dyn Fn(&Holder) -> bool,
-    /// Who takes a task that has no command and no sub-plan.
+    /// The taker of a task that has no command and no sub-plan.
     pub taker: &'a dyn Fn(&TaskPlan) -> Taker,
     /// The state of a sub-plan; unset if there is no such plan.
     pub sub_plan: &'a dyn Fn(&str) -> Option<State>,
@@ -264,7 +248,7 @@ fn of_tasks(state: &PlannerState, tasks: impl Iterator<Item = Situation>, now: O
         Phase::Paused => return State::Paused.into(),
         Phase::Active => {}
     }
-    // Once a retry is due and nobody starts it, the plan can go on and nobody runs it.
+    // A retry that is due and not started: the plan can continue, and nobody runs it.
     let is_overdue = |task: &Situation| match (&task.wait, now) {
         (Some(Wait::Retry { until }), Some(now)) => until.is_none_or(|until| until <= now),
         _not_at_the_head => false,

@@ -44,7 +44,7 @@ fn an_agent_asks_a_person_and_continues_with_the_answer() {
     scene.run(&["resume", &plan]).expect(0);
     let shown = scene.show(&plan);
     assert_eq!(shown["tasks"][0]["result"], "painted red");
-    assert_eq!((&shown["tasks"][0]["attempts"], &shown["status"]), (&2.into(), &"Completed".into()));
+    assert_eq!((&shown["tasks"][0]["attempts"], &shown["status"]), (&2.into(), &"done".into()));
 }
 
 #[test]
@@ -132,9 +132,9 @@ fn a_task_cancelled_after_its_holder_died_has_no_holder() {
     gate.wait();
     worker.signal(Signal::KILL);
     worker.finish();
-    assert_eq!(scene.show(&plan)["status"], "Running");
+    assert_eq!(scene.show(&plan)["status"], "interrupted");
     scene.run(&["cancel", &format!("{plan}/1")]).expect(0);
-    assert_eq!(scene.show(&plan)["status"], "Waiting", "only the question is open");
+    assert_eq!(scene.show(&plan)["status"], "waiting_for_you", "only the question is open");
 }
 
 #[test]

@@ -231,12 +231,12 @@ fn compare_shows_two_forks_of_one_point_and_refuses_unrelated_plans() {
     let changed = changed.map(|change| [&change["name"], &change["field"], &change["from"], &change["to"]]);
     let result: [Value; 4] = ["2", "result", "by boat", "by train"].map(Into::into);
     assert_eq!(changed.collect::<Vec<_>>(), [result.each_ref()], "whatever time each took");
-    assert_eq!((&siblings["one"]["status"], &siblings["other"]["status"]), (&"Completed".into(), &"Completed".into()));
+    assert_eq!((&siblings["one"]["status"], &siblings["other"]["status"]), (&"done".into(), &"done".into()));
     assert!(siblings["one"]["duration_ms"].is_u64());
     // A plan and its fork, in both directions.
     let with_parent = compare(&plan, &boat);
     assert_eq!(with_parent["parted"], siblings["parted"]);
-    assert_eq!(with_parent["one"]["status"], "Failed");
+    assert_eq!(with_parent["one"]["status"], "failed");
     assert_eq!(compare(&boat, &plan)["other"], with_parent["one"]);
     // Cousins diverge where their ancestors do.
     let of_train = fork(&scene, &[&train]);

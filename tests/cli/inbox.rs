@@ -11,10 +11,11 @@ use crewlog_planner::crew::asks::{Ask, Wanted};
 use crewlog_planner::crew::leases::{LeaseCommand, Request, TTL};
 use crewlog_planner::crew::target::Target;
 use reqwest::Method;
+use rustix::process::Signal;
 use serde_json::Value;
 
 use super::crew::{form, keys};
-use super::scene::Scene;
+use super::scene::{Gate, Scene};
 use crate::crew::team::letter;
 use crate::views::Api;
 
@@ -133,7 +134,7 @@ fn a_question_names_what_it_holds_up_as_the_person_wrote_it() {
     assert_eq!(items(&scene, &[])[0]["holds_up"], serde_json::json!(expected));
     for (what, says) in [
         ("/C", vec![format!("{plan}/C"), format!("{plan}/2"), "state: planned".to_owned()]),
-        ("/q1", vec![format!("{plan}/A"), "state: waiting".to_owned(), "q1".to_owned()]),
+        ("/q1", vec![format!("{plan}/A"), "state: waiting_for_you".to_owned(), "q1".to_owned()]),
         ("", vec![plan.clone(), "waits for your answer to q1".to_owned()]),
     ] {
         let why = scene.run(&["why", &format!("{plan}{what}")]).expect(0).stdout;
@@ -155,6 +156,50 @@ fn a_failed_task_that_its_plan_asks_about_is_listed_with_the_answers() {
         });
     assert!(skip.is_some(), "{found:#?}");
     scene.run(&["answer", &format!("{plan}/q1"), "skip"]).expect(0);
+    assert_eq!(items(&scene, &[]), Vec::<Value>::new());
+}
+
+/// The kind of the only item, its first command, and the state of the plan in lists and in `show`.
+fn only_item(scene: &Scene, plan: &str) -> [String; 4] {
+    let found = items(scene, &[]);
+    let [item] = &found[..] else { panic!("{found:#?}") };
+    let listed = scene.run(&["ls", "-o", "json"]).expect(0).json()["plans"][0]["status"].clone();
+    let text = |value: &Value| value.as_str().expect("text").to_owned();
+    [text(&item["kind"]), text(&item["commands"][0]), text(&listed), text(&scene.show(plan)["status"])]
+}
+
+#[test]
+fn a_plan_whose_run_died_or_that_nobody_runs_is_listed_until_it_is_resumed() {
+    let scene = Scene::new();
+    let mut gate = Gate::new(&scene, "gate");
+    scene.write(
+        "plan.md",
+        format!("1. Run `test -e side || {{ touch side; {}; exec sleep 1000; }}`\n", Gate::pass("gate")),
+    );
+    let running = scene.start(&["run", "plan.md", "--yes"]);
+    gate.wait();
+    assert_eq!(items(&scene, &[]), Vec::<Value>::new(), "it runs");
+    running.signal(Signal::KILL);
+    let plan = running.finish().stdout.trim().to_owned();
+    gate.wait_until_free();
+    let resume = format!("crewlog resume {plan}");
+    let interrupted = ["interrupted", &resume, "interrupted", "interrupted"];
+    assert_eq!(only_item(&scene, &plan), interrupted);
+    let shown = scene.run(&["show", &plan]).expect(0).stdout;
+    assert!(shown.contains("  interrupted  ") && shown.contains(&format!("its run died\n  {resume}\n")), "{shown}");
+    scene.run(&["resume", &plan]).expect(0);
+    assert_eq!(items(&scene, &[]), Vec::<Value>::new());
+
+    let scene = Scene::new();
+    let (plan, ran) = scene.plan("1. Which colour is it?\n2. Run `true`\n3. Paint the door\n");
+    ran.expect(5);
+    scene.run(&["answer", &format!("{plan}/q1"), "red"]).expect(0);
+    let resume = format!("crewlog resume {plan}");
+    assert_eq!(only_item(&scene, &plan), ["ready", &resume, "ready", "ready"]);
+    scene.run(&["resume", &plan]).expect(5).says(&["YOURS"]);
+    let done = format!("crewlog task done {plan}/3 \"...\"");
+    assert_eq!(only_item(&scene, &plan), ["step", &done, "waiting_for_you", "waiting_for_you"]);
+    scene.run(&["task", "done", &format!("{plan}/3"), "it is red"]).expect(0);
     assert_eq!(items(&scene, &[]), Vec::<Value>::new());
 }
 
@@ -236,8 +281,8 @@ async fn agents_leases_and_why_tell_who_does_what() {
                 "event: EditRefused",
             ][..],
         ),
-        ("backlog/1", &["backlog/1\n", "state: claimed", "assignee: ann", "next_step: write the test", "src/*.rs"]),
-        ("backlog/2", &["state: blocked", "title: second", "depends_on:\n    backlog/1\n"]),
+        ("backlog/1", &["backlog/1\n", "state: running", "assignee: ann", "next_step: write the test", "src/*.rs"]),
+        ("backlog/2", &["state: planned", "title: second", "depends_on:\n    backlog/1\n"]),
         ("ann", &["ann\n", "liveness: alive", "activity: idle", "model: opus", "tasks:\n    backlog/1\n", "src/*.rs"]),
         ("free.md", &["free.md\n"]),
     ] {

@@ -23,7 +23,7 @@ fn a_plan_over_its_budget_exits_with_7_and_says_how_to_raise_it() {
         &format!("crewlog resume {plan}"),
     ]);
     let shown = scene.show(plan);
-    assert_eq!((&shown["status"], &shown["spent"]["input_tokens"]), (&"Paused".into(), &1_000.into()));
+    assert_eq!((&shown["status"], &shown["spent"]["input_tokens"]), (&"paused".into(), &1_000.into()));
     assert_eq!((&shown["budget"]["tokens"], &shown["budget"]["cost_micros"]), (&1_000.into(), &2_500_000.into()));
     let told = scene.run(&["show", plan]).expect(0).stdout;
     assert!(told.contains("used up: 1000 tokens of 1000 tokens, a cost of 0.500000 of a cost of 2.500000"), "{told}");

@@ -84,7 +84,7 @@ fn a_running_worker_takes_tasks_planned_later_by_others() {
     });
     worker.signal(Signal::TERM);
     worker.finish().expect(130);
-    assert!(plans.iter().all(|plan| scene.show(plan)["status"] == "Completed"));
+    assert!(plans.iter().all(|plan| scene.show(plan)["status"] == "done"));
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn an_idle_worker_says_whom_the_plans_wait_for() {
     let failing = leave(&scene, "1. Run `exit 3`\n");
     let ran = scene.run(&["work", "--until-idle", "-o", "json"]).expect(100);
     assert_eq!(ran.json()["plans"][0]["plan"], failing.as_str());
-    assert_eq!(ran.json()["plans"][0]["status"], "Failed");
+    assert_eq!(ran.json()["plans"][0]["status"], "failed");
 }
 
 /// The log ends with a report whose author died before the planner processed it.

@@ -91,9 +91,13 @@ proptest! {
             now = now.plus(Duration::from_secs(pause));
             let (holder, epoch) = (claim.holder.clone(), claim.epoch);
             let command = at(command, &claim, now);
+            let claimed = history.iter().rev().find_map(|event| match event {
+                TaskEvent::TaskClaimed { attempt, .. } => Some(*attempt),
+                _another => None,
+            });
             let Some(events) = give(&mut claim, &mut history, command) else { continue };
             for event in &events {
-                check_claim_event(event, holder.as_ref(), epoch, now);
+                check_claim_event(event, holder.as_ref().zip(claimed), epoch, now);
             }
         }
     }
@@ -143,10 +147,11 @@ proptest! {
 /// Invariants of a claim's events, for any command.
 fn check_claim_event(
     event: &TaskEvent,
-    holder: Option<&crewlog_planner::claim::Holder>,
+    held: Option<(&crewlog_planner::claim::Holder, u32)>,
     epoch_before: u64,
     now: Timestamp,
 ) {
+    let holder = held.map(|(holder, _)| holder);
     match event {
         TaskEvent::TaskClaimed { epoch, lease_until, .. } => {
             assert_eq!(*epoch, epoch_before + 1, "each claim has the next epoch");
@@ -170,9 +175,11 @@ fn check_claim_event(
             let is_report = *epoch == epoch_before + 1;
             assert!(is_report || (holder.is_some() && *epoch == epoch_before), "only a holder ends a task");
         }
-        TaskEvent::TaskWithdrawn { .. } => {
+        TaskEvent::TaskWithdrawn { attempt } => {
             assert!(holder.and_then(|holder| holder.lease_until).is_none_or(|until| until <= now), "nobody holds it");
-            assert!(holder.is_none_or(|holder| !holder.is_agent()), "an agent's claim has no end of its own");
+            let is_of_agent =
+                |(holder, claimed): (&crewlog_planner::claim::Holder, u32)| holder.is_agent() && claimed >= *attempt;
+            assert!(!held.is_some_and(is_of_agent), "an agent holds its attempt until the plan dispatches another");
         }
         TaskEvent::TimerFired { epoch, due } => {
             assert!(holder.is_some() && *epoch == epoch_before && *due <= now, "only a lease that has run out");

@@ -26,6 +26,7 @@ mod rendered;
 mod rules;
 mod run;
 mod simulation;
+mod states;
 mod timing;
 mod transcript;
 mod turns;

@@ -53,7 +53,7 @@ async fn a_command_does_what_it_does_on_the_command_line() {
     assert_eq!(api.command("task-move", &json!({ "task": format!("{fork}/2"), "after": [] })).await.0, 200);
     assert_eq!(api.command("task-skip", &json!({ "tasks": [format!("{fork}/1")] })).await.0, 409, "it is done");
     let shown = scene.show(fork);
-    assert_eq!((&shown["parent"]["reason"], &shown["status"]), (&json!("to try"), &json!("Paused")));
+    assert_eq!((&shown["parent"]["reason"], &shown["status"]), (&json!("to try"), &json!("paused")));
     assert_eq!((&task(&shown, 2)["description"], &task(&shown, 2)["depends_on"]), (&json!("Write all"), &json!([])));
 }
 

@@ -1,4 +1,4 @@
-//! Which holders of tasks are alive at the head of the log, and which tasks the present agents take.
+//! Live holders of tasks at the head of the log, and the tasks that present agents take.
 
 use std::collections::BTreeSet;
 
@@ -69,7 +69,7 @@ impl Crew {
         Ok(self.holders_among(&*self.agents().await?))
     }
 
-    /// The same, with agents that are known already.
+    /// The holders of tasks at the head of the log, by the agents of that moment.
     #[must_use]
     pub fn holders_among(&self, agents: &Agents) -> Holders {
         Holders::at_head(self.life.locks().clone(), agents, self.store.now())

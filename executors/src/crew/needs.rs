@@ -247,7 +247,7 @@ fn of_whole_plan(facts: &Facts<'_>, open: &OpenPlan<'_>) -> Vec<Need> {
         let raise = key.map(|key| NeedAction::PlanSet { plan: plan.to_owned(), settings: setting(key) });
         items.push(whole(Kind::Paused, reason.to_owned(), raise.into_iter().chain([resume()]).collect()));
     }
-    // Whoever runs the parent plan runs its sub-plans.
+    // A run of the parent plan includes its sub-plans.
     let is_run_from_parent = nesting::parent_task(plan, state)
         .is_some_and(|parent| facts.plans.iter().any(|other| other.plan == parent.plan));
     if is_run_from_parent {
@@ -269,7 +269,7 @@ fn of_whole_plan(facts: &Facts<'_>, open: &OpenPlan<'_>) -> Vec<Need> {
     items
 }
 
-/// What to do about tasks whose run died. The tasks of a lost agent in a standing plan are for the next agent.
+/// The actions for tasks whose run died. The tasks of a lost agent in a standing plan are for the next agent.
 fn interrupted(open: &OpenPlan<'_>, tasks: Vec<TaskId>) -> Option<(String, Vec<NeedAction>)> {
     let state = open.view.state();
     let of_agent = |task: &TaskId| open.view.holder(*task).filter(|holder| holder.is_agent());

@@ -386,7 +386,7 @@ pub async fn standing_plan(store: &EventStore, project: &str, name: &str) -> Res
     Ok(if is_free { name.to_owned() } else { format!("{name}-{project}") })
 }
 
-/// What agents observe: any of them may take a task that has no command.
+/// The point of view of agents: any of them may take a task that has no command.
 fn observing<T>(holders: &Holders, judge: impl FnOnce(&Observed<'_>) -> T) -> T {
     judge(&Observed {
         now: None,
