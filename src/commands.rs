@@ -17,6 +17,7 @@ use futures::future::OptionFuture;
 use serde_json::json;
 
 use crate::cli::{Address, Answer, Ask, Cancel, InPlan, Output, Pause, Retry};
+use crate::crew::verbs::TWO_TEXTS;
 use crate::failure::{Code, Failure};
 use crate::queries::{self, no_task};
 use crate::runtime;
@@ -139,10 +140,10 @@ pub fn refused(state: &PlannerState, error: ExecuteError<PlannerError>) -> Failu
 
 pub async fn answer(session: &Session, answer: Answer) -> Result<Code, Failure> {
     let Address { plan, part } = answer.question;
-    let text = answer.text.ok_or_else(|| {
-        let message = "--yes and --no answer an agent that asks for permission, and a plan wants words";
-        Failure::user(message).hint(session.command("answer PLAN/q1 \"...\""))
-    })?;
+    let text = answer.text;
+    if answer.note.is_some() {
+        return Err(Failure::user(TWO_TEXTS).hint("put the answer in quotes"));
+    }
     if text.trim().is_empty() {
         return Err(Failure::user("the answer is empty").hint("say something, since an answer is final"));
     }

@@ -11,12 +11,12 @@ pub struct Answer {
     /// The question: PLAN/q1, the task that asks, a plan with one open question, or a12 of an agent
     #[arg(value_name = "PLAN/QUESTION", value_parser = address)]
     pub question: Address,
-    /// The answer
-    #[arg(allow_hyphen_values = true, required_unless_present_any = ["yes", "no"])]
-    pub text: Option<String>,
-    /// Answer no to an agent; --yes answers yes
-    #[arg(long, conflicts_with_all = ["yes", "ask", "text"])]
-    pub no: bool,
+    /// The answer; allow or deny for an agent that asks for permission
+    #[arg(allow_hyphen_values = true)]
+    pub text: String,
+    /// Words for the agent, after allow or deny
+    #[arg(allow_hyphen_values = true, conflicts_with = "ask")]
+    pub note: Option<String>,
     /// Ask this of the same task too, which then waits for both answers
     #[arg(long, value_name = "QUESTION")]
     pub ask: Option<String>,

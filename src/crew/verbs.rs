@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crewlog_mq::Position;
-use crewlog_planner::crew::asks::Answer as Said;
+use crewlog_planner::crew::asks::{Answer as Said, Open, Wanted};
 use crewlog_planner::crew::messages::{Message, Sender};
 use crewlog_planner::crew::target::Target;
 use futures::future::OptionFuture;
@@ -97,12 +97,27 @@ pub fn number_of(question: &Address) -> Option<u64> {
     question.plan.strip_prefix('a').filter(|_| question.part.is_none())?.parse().ok()
 }
 
-/// `answer` of an agent's question.
+/// The refusal of an answer in several arguments.
+pub const TWO_TEXTS: &str = "the answer is one text, and two were given";
+
+/// `answer` of an agent's question: allow or deny for a permission.
 pub async fn answer(session: &Session, number: u64, answer: Answer) -> Result<Code, Failure> {
-    let is_granted = if answer.no { Some(false) } else { session.yes.then_some(true) };
-    let decided = is_granted.map(|granted| if granted { "yes" } else { "no" }.to_owned());
-    let text = answer.text.or(decided).unwrap_or_default();
+    let (id, Answer { text, note, .. }) = (format!("a{number}"), answer);
     let crew = open(session).await?;
+    let is_it = |(known, open): (u64, &Open)| known == number && open.ask.wanted == Wanted::Permission;
+    let is_permission = crew.asks().await?.open().any(is_it);
+    let (text, is_granted) = match (is_permission, text.trim().to_lowercase().as_str()) {
+        (true, "allow" | "yes") => (note.unwrap_or_else(|| "allow".to_owned()), Some(true)),
+        (true, "deny" | "no") => (note.unwrap_or_else(|| "deny".to_owned()), Some(false)),
+        (true, _neither) => {
+            let failure = Failure::user(format!("{id} asks for permission, and {text:?} is neither allow nor deny"));
+            return Err(["allow", "deny"].iter().fold(failure, |failure, word| {
+                failure.hint(session.command(&format!("answer {id} {word}")))
+            }));
+        }
+        (false, _) if note.is_some() => return Err(Failure::user(TWO_TEXTS).hint("put the answer in quotes")),
+        (false, _) => (text, None),
+    };
     crew.answer(number, Said { by: session.person(), text, is_granted }).await?;
-    session.print_done(&format!("a{number} is answered"), &json!({ "ask": format!("a{number}") }))
+    session.print_done(&format!("{id} is answered"), &json!({ "ask": id }))
 }

@@ -120,7 +120,7 @@ impl Spec {
             properties.insert(TEXT.to_owned(), json!({ "type": "string", "description": "The text of the plan" }));
             required.push(TEXT.to_owned());
         }
-        let yes = "Agree: to run commands, which needs the scope execute; of an agent's question, to what it asks";
+        let yes = "Agree to run the commands, which needs the scope execute";
         properties.insert("yes".to_owned(), json!({ "type": "boolean", "description": yes }));
         json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
     }
@@ -214,8 +214,7 @@ pub async fn perform(api: &Api, caller: &Caller, name: &str, fields: &Map<String
         Some(Value::Bool(yes)) => *yes,
         Some(_) => return Err(Problem::invalid("yes is true or false")),
     };
-    // For `answer`, `yes` answers an agent's question; it is not consent.
-    if yes && spec.name != "answer" {
+    if yes {
         caller.check(Scope::Execute)?;
     }
     let input = match fields.get(TEXT).filter(|_| spec.reads_text) {

@@ -91,7 +91,7 @@ fn command_of(fields: &[(String, String)]) -> Map<String, Value> {
     let mut command = Map::new();
     for (name, value) in fields.iter().filter(|(name, value)| name != BACK && !value.is_empty()) {
         let value = match (name.as_str(), value.as_str()) {
-            ("yes" | "no" | "compensate" | "ack", is) => Value::Bool(is == "true"),
+            ("yes" | "compensate" | "ack", is) => Value::Bool(is == "true"),
             (_, value) => Value::String(value.to_owned()),
         };
         match command.get_mut(name) {

@@ -64,7 +64,7 @@ async fn forms(look: &Look<'_>, need: &NeedView) -> Result<Vec<Form>, Failure> {
     let to = |command, target: &str| look.form(command, vec![("target", target.to_owned())]);
     let answer = || look.form("answer", vec![("question", need.id.clone())]);
     let form = match need.kind {
-        Kind::Permission => Some(answer().choice("yes", "true", "Allow").primary().choice("no", "true", "Refuse")),
+        Kind::Permission => Some(answer().choice("text", "allow", "Allow").primary().choice("text", "deny", "Refuse")),
         Kind::Question | Kind::Failure => {
             let choices = need.choices.iter().fold(answer(), |form, it| form.choice("text", it, &cut(it, 60)));
             let choices = (!need.choices.is_empty()).then_some(choices);

@@ -117,10 +117,10 @@ impl View<'_> {
                 let found = find(&views, from, is_forward).await;
                 found.map_or_else(|failure| Event::Performed(said(&failure)), Event::Found)
             })),
-            Action::Perform { words, yes } => {
+            Action::Perform(words) => {
                 let (name, reply) = (self.session.person(), Default::default());
                 let remote = Remote { crew, name, is_person: true, input: None, reply };
-                self.doing.spawn(perform(self.session.of_remote(remote, yes), words));
+                self.doing.spawn(perform(self.session.of_remote(remote, false), words));
             }
             // It ends the loop.
             Action::Quit => {}

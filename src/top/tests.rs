@@ -133,7 +133,7 @@ fn shown() -> Shown {
         before: Some(Position(7)),
         time: Timestamp(60_000_000),
         needs: vec![
-            need(Kind::Permission, "a1", "ann", "may I drop the table?", &["answer a1 --yes", "answer a1 --no"]),
+            need(Kind::Permission, "a1", "ann", "may I drop the table?", &["answer a1 allow", "answer a1 deny"]),
             need(Kind::Question, "p/q1", "p", "Which colour is it?", &["answer p/q1 \"...\""]),
             need(Kind::Paused, "it's", "it's", "it is paused", &[r"resume 'it'\''s'"]),
             need(Kind::Conflict, "4", "ann, bob", "they work on **", &["leases --conflicts", "cancel p/2"]),
@@ -180,8 +180,8 @@ fn press(state: &mut State, keys: &str) -> Vec<Action> {
     presses.flat_map(|event| state.update(event)).collect()
 }
 
-fn performs(words: &[&str], yes: bool) -> Vec<Action> {
-    vec![Action::Perform { words: words.iter().map(|word| (*word).to_owned()).collect(), yes }]
+fn performs(words: &[&str]) -> Vec<Action> {
+    vec![Action::Perform(words.iter().map(|word| (*word).to_owned()).collect())]
 }
 
 #[track_caller]
@@ -241,7 +241,7 @@ fn typed_answer_is_sent() {
     check_in_order(&drawn(&state, 80, 24), &["Which colour is it?", "p/q1", "answer>"]);
     assert_eq!(press(&mut state, "deep q"), [], "keys are text");
     check_in_order(&drawn(&state, 80, 24), &["answer> deep q"]);
-    assert_eq!(press(&mut state, "\n"), performs(&["answer", "--", "p/q1", "deep q"], false));
+    assert_eq!(press(&mut state, "\n"), performs(&["answer", "--", "p/q1", "deep q"]));
     state.update(Event::Performed("error: it is answered".into()));
     check_in_order(&drawn(&state, 80, 24), &["Needs you", "error: it is answered"]);
     assert_eq!(press(&mut state, "\n\n"), [], "an empty answer is not sent");
@@ -250,8 +250,8 @@ fn typed_answer_is_sent() {
 
 #[test]
 fn permission_is_one_key() {
-    assert_eq!(press(&mut live(), "\nx\ny"), performs(&["answer", "--", "a1"], true));
-    assert_eq!(press(&mut live(), "\nn"), performs(&["answer", "--no", "--", "a1"], false));
+    assert_eq!(press(&mut live(), "\nx\ny"), performs(&["answer", "--", "a1", "allow"]));
+    assert_eq!(press(&mut live(), "\nn"), performs(&["answer", "--", "a1", "deny"]));
     assert_eq!(press(&mut live(), "\n\ry"), []);
 }
 
@@ -261,8 +261,8 @@ fn listed_command_runs_after_a_line_that_shows_it() {
     assert_eq!(press(&mut state, "jj\n"), []);
     check_in_order(&drawn(&state, 80, 24), &["y runs it", r"run: crewlog resume --detach 'it'\''s'"]);
     assert_eq!(press(&mut state, "ny"), [], "it was left");
-    assert_eq!(press(&mut state, "\ny"), performs(&["resume", "--detach", "--", "it's"], false));
-    assert_eq!(press(&mut state, "j\ny"), performs(&["cancel", "--", "p/2"], false));
+    assert_eq!(press(&mut state, "\ny"), performs(&["resume", "--detach", "--", "it's"]));
+    assert_eq!(press(&mut state, "j\ny"), performs(&["cancel", "--", "p/2"]));
 }
 
 #[test]
@@ -329,12 +329,12 @@ fn chosen_row_stays_chosen_as_lists_change() {
     let mut state = live();
     press(&mut state, "j");
     let mut changed = shown();
-    changed.needs.insert(0, need(Kind::Permission, "a0", "bob", "first", &["answer a0 --yes"]));
+    changed.needs.insert(0, need(Kind::Permission, "a0", "bob", "first", &["answer a0 allow"]));
     changed.events.insert(0, event(11, "PlanPaused"));
     let asked = state.asked.clone();
     state.update(Event::Loaded(asked, Box::new(changed)));
     check_in_order(&drawn(&state, 80, 24), &["> question"]);
-    assert_eq!(press(&mut state, "\nx\n"), performs(&["answer", "--", "p/q1", "x"], false));
+    assert_eq!(press(&mut state, "\nx\n"), performs(&["answer", "--", "p/q1", "x"]));
     press(&mut state, "6");
     check_in_order(&drawn(&state, 80, 24), &["> 11 "]);
 }

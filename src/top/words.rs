@@ -3,9 +3,8 @@
 use crate::views::NeedView;
 
 /// The command that answers a question of an agent (`a12`) or of a plan (`PLAN/q1`).
-pub fn answer(need: &NeedView, option: Option<&str>, text: Option<&str>) -> Vec<String> {
-    let words = ["answer"].into_iter().chain(option).chain(["--", &need.id]).chain(text);
-    words.map(str::to_owned).collect()
+pub fn answer(need: &NeedView, text: &str) -> Vec<String> {
+    ["answer", "--", &need.id, text].map(str::to_owned).into()
 }
 
 /// The command that settles the item, unless it only lists something. It runs no tasks itself: workers do.

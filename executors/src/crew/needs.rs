@@ -127,7 +127,7 @@ fn asked(facts: &Facts<'_>) -> Vec<Need> {
     let need = |(number, open): (u64, &Open)| {
         let (id, ask) = (format!("a{number}"), open.ask.clone());
         let (kind, answers) = match ask.wanted {
-            Wanted::Permission => (Kind::Permission, vec!["--yes".to_owned(), "--no".to_owned()]),
+            Wanted::Permission => (Kind::Permission, vec!["allow".to_owned(), "deny".to_owned()]),
             Wanted::Answer if ask.choices.is_empty() => (Kind::Question, vec!["\"...\"".to_owned()]),
             Wanted::Answer => (Kind::Question, ask.choices.iter().map(|choice| shell_word(choice)).collect()),
         };
