@@ -12,7 +12,7 @@ use crewlog_mq::Timestamp;
 
 /// The width of the names of the lanes, which stay in view, and of the times next to them.
 const NAMES: f64 = 116.0;
-const WIDTH: f64 = 790.0;
+const WIDTH: f64 = 1_224.0;
 /// The x coordinate where time begins.
 const LEFT: f64 = 4.0;
 const TOP: f64 = 22.0;
@@ -192,7 +192,7 @@ fn draw_bar(svg: &mut Svg, look: &Look<'_>, bar: &LaneBar, now_us: i64, scale: &
     let (room, rest) = (width - 12.0, if class == "b-fail" { "failed" } else { &bar.title });
     // A name is shown in full or not at all.
     let text = match room > 80.0 {
-        true => fitting(&format!("{} {rest}", bar.task), room, 6.5),
+        true => fitting(&format!("{} {rest}", bar.task).replace('`', ""), room, 6.5),
         false if bar.task.chars().count() as f64 * 7.0 <= room => bar.task.clone(),
         false => String::new(),
     };

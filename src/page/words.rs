@@ -5,11 +5,23 @@ use std::fmt::{Display, Formatter};
 use askama::Template;
 use askama::filters::HtmlSafe;
 use crewlog_mq::Timestamp;
+use crewlog_planner::view::PlanStatus;
 use jiff::civil::DateTime;
 
 pub use crate::text::one_line as cut;
 use crate::text::{EPOCH, rfc3339, visible};
-use crate::views::{Counts, Stage};
+use crate::views::{Counts, Stage, Track};
+
+/// The stages from bottom to top and from left to right, each with its class in drawings.
+pub const LAYERS: [(&str, &[Stage]); 7] = [
+    ("f-done", &[Stage::Done]),
+    ("f-fail", &[Stage::Failed]),
+    ("f-run", &[Stage::Running]),
+    ("f-wait", &[Stage::Waiting]),
+    ("f-queue", &[Stage::Queued, Stage::Retrying]),
+    ("f-plan", &[Stage::Planned]),
+    ("f-skip", &[Stage::Skipped]),
+];
 
 /// Markup written by this program, which templates insert unchanged.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -56,6 +68,31 @@ pub fn grouped(n: impl Display) -> String {
         grouped.push(digit);
     }
     grouped
+}
+
+/// A text in one line with its `code` as code.
+pub fn rich(text: &str, chars_max: usize) -> Markup {
+    let text = escaped(&cut(text, chars_max));
+    let n_marks = text.matches('`').count();
+    let mut markup = String::new();
+    for (n, part) in text.split('`').enumerate() {
+        match n {
+            0 => markup.push_str(part),
+            // The last mark of an odd number opens nothing.
+            n if n == n_marks && n % 2 == 1 => markup.push_str(&format!("`{part}")),
+            n if n % 2 == 1 => markup.push_str(&format!("<code>{part}</code>")),
+            _text => markup.push_str(part),
+        }
+    }
+    Markup(markup)
+}
+
+/// The most informative line of an error: the first that names a failure, or the first after the exit code.
+pub fn telling_line(error: &str) -> &str {
+    const NAMES: [&str; 6] = ["error", "failed", "failure", "fatal", "panicked", "exception"];
+    let lines = || error.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("exit code"));
+    let names_it = |line: &&str| NAMES.iter().any(|name| line.to_lowercase().contains(name));
+    lines().find(names_it).or_else(|| lines().next()).unwrap_or(error)
 }
 
 /// A text element, and a link with a text.
@@ -122,18 +159,65 @@ pub fn lasting(us: i64) -> String {
     }
 }
 
-/// The word for a stage.
-pub fn of_stage(stage: Stage) -> &'static str {
+/// The class of a stage, and its word.
+fn looks_of(stage: Stage) -> (&'static str, &'static str) {
     match stage {
-        Stage::Done => "done",
-        Stage::Failed => "failed",
-        Stage::Skipped => "skipped",
-        Stage::Running => "running",
-        Stage::Retrying => "waiting to retry",
-        Stage::Queued => "ready",
-        Stage::Waiting => "waiting for you",
-        Stage::Planned => "planned",
+        Stage::Done => ("done", "done"),
+        Stage::Failed => ("failed", "failed"),
+        Stage::Skipped => ("skipped", "skipped"),
+        Stage::Running => ("running", "running"),
+        Stage::Retrying => ("waiting", "waiting to retry"),
+        Stage::Queued => ("ready", "ready"),
+        Stage::Waiting => ("yours", "waiting for you"),
+        Stage::Planned => ("planned", "planned"),
     }
+}
+
+pub fn of_stage(stage: Stage) -> &'static str {
+    looks_of(stage).1
+}
+
+/// The word for a stage with its sign.
+pub fn pill_of_stage(stage: Stage) -> Markup {
+    let (class, word) = looks_of(stage);
+    pill(class, word)
+}
+
+/// The state of a plan as a word with its sign.
+pub fn pill_of_plan(track: &Track, needs_you: bool) -> Markup {
+    let has = |stage: Stage| track.counts()[stage as usize] > 0;
+    let (class, word) = match track.view.status() {
+        PlanStatus::Completed => looks_of(Stage::Done),
+        PlanStatus::Failed => looks_of(Stage::Failed),
+        PlanStatus::Cancelled => ("cancelled", "cancelled"),
+        PlanStatus::Paused => ("paused", "paused"),
+        PlanStatus::Running | PlanStatus::Waiting if has(Stage::Running) => looks_of(Stage::Running),
+        PlanStatus::Running | PlanStatus::Waiting if needs_you || has(Stage::Waiting) => looks_of(Stage::Waiting),
+        PlanStatus::Running | PlanStatus::Waiting => {
+            let next = [Stage::Queued, Stage::Retrying].into_iter().find(|stage| has(*stage));
+            next.map_or(("planned", "nothing to do"), looks_of)
+        }
+    };
+    pill(class, word)
+}
+
+pub fn pill(class: &str, word: &str) -> Markup {
+    Markup(format!("<span class=\"s s-{class}\">{}</span>", escaped(word)))
+}
+
+/// The tasks of a plan as a bar, with its words for screen readers.
+pub fn progress(counts: &Counts) -> Markup {
+    let n_tasks = counts.iter().sum::<u32>().max(1);
+    let mut bar = format!("<svg class=\"progress\" width=\"100%\" height=\"8\" role=\"img\" aria-label=\"{}\">", of_counts(counts));
+    let mut x = 0.0;
+    for (class, stages) in &LAYERS {
+        let width = f64::from(stages.iter().map(|stage| counts[*stage as usize]).sum::<u32>()) * 100.0 / f64::from(n_tasks);
+        if width > 0.0 {
+            bar.push_str(&format!("<rect class=\"{class}\" x=\"{x:.1}%\" width=\"{width:.1}%\" height=\"8\"/>"));
+        }
+        x += width;
+    }
+    Markup(bar + "</svg>")
 }
 
 /// `9 done, 2 running`; stages without tasks are omitted.
