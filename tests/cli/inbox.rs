@@ -19,7 +19,7 @@ use crate::crew::team::letter;
 use crate::views::Api;
 
 /// The crew in another process.
-async fn crew(scene: &Scene) -> Crew {
+pub async fn crew(scene: &Scene) -> Crew {
     scene.run(&["init"]).expect(0);
     let store = EventStore::open(scene.path(".crewlog/log.db").to_str().expect("it is text")).await.expect("it opens");
     let life = LivenessLock::begin(&scene.path(".crewlog/log.db-workers")).expect("a lock can be made");
@@ -28,7 +28,7 @@ async fn crew(scene: &Scene) -> Crew {
     Crew::new(&store, scene.read(".crewlog/project").trim(), Arc::new(life))
 }
 
-async fn joined(crew: &Crew, name: &str) -> Caller {
+pub async fn joined(crew: &Crew, name: &str) -> Caller {
     let profile = Profile {
         program: "claude-code".into(),
         model: Some("opus".into()),
@@ -54,7 +54,7 @@ async fn lease(crew: &Crew, caller: &Caller, path: &str, task: Option<&str>) {
     crew.reserve(caller, request, Some(TTL)).await.expect("it is answered");
 }
 
-fn ask(wanted: Wanted, text: &str, task: Option<&str>) -> Ask {
+pub fn ask(wanted: Wanted, text: &str, task: Option<&str>) -> Ask {
     let task = task.map(str::to_owned);
     Ask { agent: String::new(), wanted, text: text.into(), choices: Vec::new(), task }
 }
