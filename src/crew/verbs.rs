@@ -111,9 +111,9 @@ pub async fn answer(session: &Session, number: u64, answer: Answer) -> Result<Co
         (true, "deny" | "no") => (note.unwrap_or_else(|| "deny".to_owned()), Some(false)),
         (true, _neither) => {
             let failure = Failure::user(format!("{id} asks for permission, and {text:?} is neither allow nor deny"));
-            return Err(["allow", "deny"].iter().fold(failure, |failure, word| {
-                failure.hint(session.command(&format!("answer {id} {word}")))
-            }));
+            return Err(["allow", "deny"]
+                .iter()
+                .fold(failure, |failure, word| failure.hint(session.command(&format!("answer {id} {word}")))));
         }
         (false, _) if note.is_some() => return Err(Failure::user(TWO_TEXTS).hint("put the answer in quotes")),
         (false, _) => (text, None),

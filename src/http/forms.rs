@@ -43,7 +43,8 @@ pub async fn form(
     match perform(&api, &caller, &name, &command).await {
         Ok(result) => {
             let notes = result["notes"].as_array().filter(|_| !command.contains_key("yes")).into_iter().flatten();
-            let said = notes.filter_map(Value::as_str).fold(done(&name).to_owned(), |said, note| format!("{said} {note}"));
+            let said =
+                notes.filter_map(Value::as_str).fold(done(&name).to_owned(), |said, note| format!("{said} {note}"));
             let to = match result["plan"].as_str().filter(|_| name == "fork" || name == "run") {
                 Some(plan) => format!("/plans/{}", encoded(plan)),
                 None => back.to_owned(),
@@ -66,7 +67,13 @@ fn asking(name: &str, fields: &[(String, String)], back: &str, problem: Problem)
         let form = form(own().collect()).choice("yes", "true", "Run them").primary();
         let lines = vec!["Nothing has run yet. This is what would run:".to_owned()];
         let asks = Framed::refusal(status, "May these commands run?", lines);
-        return Framed { says: "waiting for you".to_owned(), commands: problem.notes, forms: vec![form], links, ..asks };
+        return Framed {
+            says: "waiting for you".to_owned(),
+            commands: problem.notes,
+            forms: vec![form],
+            links,
+            ..asks
+        };
     }
     let (typed, hidden): (Vec<_>, Vec<_>) = own().partition(|(name, _)| TYPED.contains(&name.as_str()));
     let again = typed.iter().fold(form(hidden), |form, (name, value)| form.filled(name, value)).button("Send again");

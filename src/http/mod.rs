@@ -101,13 +101,8 @@ pub async fn serve_with(
     let streams = Arc::new(Semaphore::new(STREAMS_MAX));
     let command = Arc::new(session.commands());
     let site = Arc::new(page::Site { views: server.views.clone(), command });
-    let api = Api {
-        session: session.clone(),
-        crew: crew.clone(),
-        views: server.views.clone(),
-        site: site.clone(),
-        streams,
-    };
+    let api =
+        Api { session: session.clone(), crew: crew.clone(), views: server.views.clone(), site: site.clone(), streams };
     let api = Arc::new(api);
     let cannot = |error: io::Error| Failure::user(format!("cannot listen on {listen}: {error}"));
     let acceptor = match (&config.certificate, &config.key) {

@@ -39,23 +39,12 @@ pub fn tasks(look: &Look<'_>) -> Markup {
     let mut rows: Vec<_> = plan.shown.tasks.iter().zip(stages).collect();
     let n_tasks = rows.len();
     if look.asked.tab() == Tab::Overview && n_tasks > OVERVIEW_ROWS_MAX {
-        rows.sort_by_key(|(_, stage)| urgency(*stage));
+        // Failures first, then open tasks, then planned ones.
+        let is_over = |stage: Stage| matches!(stage, Stage::Done | Stage::Skipped);
+        rows.sort_by_key(|(_, stage)| (is_over(*stage), *stage == Stage::Planned, *stage != Stage::Failed));
         rows.truncate(OVERVIEW_ROWS_MAX);
     }
     Markup::of(&Tasks { look, plan, n_tasks, rows })
-}
-
-/// The place of a stage in a short list.
-fn urgency(stage: Stage) -> u8 {
-    match stage {
-        Stage::Failed => 0,
-        Stage::Waiting => 1,
-        Stage::Running => 2,
-        Stage::Retrying | Stage::Queued => 3,
-        Stage::Planned => 4,
-        Stage::Done => 5,
-        Stage::Skipped => 6,
-    }
 }
 
 impl Tasks<'_> {
@@ -172,6 +161,10 @@ pub async fn plans(look: &Look<'_>) -> Result<Markup, Failure> {
     if is_home {
         rows.truncate(HOME_ROWS_MAX);
     }
-    let all = if rows.len() < look.plans.len() && is_home { look.asked.page("", Tab::Plans).link(&[]) } else { String::new() };
+    let all = if rows.len() < look.plans.len() && is_home {
+        look.asked.page("", Tab::Plans).link(&[])
+    } else {
+        String::new()
+    };
     Ok(if look.plans.is_empty() { Markup::default() } else { Markup::of(&Plans { look, rows, all }) })
 }

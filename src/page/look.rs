@@ -70,7 +70,11 @@ pub struct Look<'a> {
 pub enum NoPage {
     Failed(Failure),
     /// The log does not have it; with the address and name of its plan, and of those most like it.
-    Missing { what: String, back: Option<(String, String)>, near: Vec<(String, String)> },
+    Missing {
+        what: String,
+        back: Option<(String, String)>,
+        near: Vec<(String, String)>,
+    },
 }
 
 impl From<Failure> for NoPage {
@@ -158,7 +162,8 @@ impl<'a> Look<'a> {
     }
 
     fn no_task(&self, plan: &str, name: &str, track: &Track) -> NoPage {
-        let tasks: Vec<_> = track.view.state().tasks.iter().map(|task| (task.plan.name(), &task.plan.description)).collect();
+        let tasks: Vec<_> =
+            track.view.state().tasks.iter().map(|task| (task.plan.name(), &task.plan.description)).collect();
         let page = |task: &str| {
             let text = tasks.iter().find(|(known, _)| known == task).map_or("", |(_, text)| text);
             (self.link_plan(plan, task), cut(&format!("{task} {text}"), 120))
@@ -297,7 +302,6 @@ impl<'a> Look<'a> {
             _tasks => Ok(lists::tasks(self)),
         }
     }
-
 }
 
 /// The names that are most like another: most groups of up to three letters in common.

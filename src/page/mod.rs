@@ -68,9 +68,10 @@ pub fn router(site: Arc<Site>) -> Router {
         let show = async move |State(site): State<Arc<Site>>, parts: RawPathParams, pairs: Pairs| {
             page(&site, &asked(&parts, &pairs), &pairs).await
         };
-        let follow = async move |State(lives): State<Arc<Lives>>, headers: HeaderMap, parts: RawPathParams, pairs: Pairs| {
-            follow(&lives, &headers, &asked(&parts, &pairs), &pairs)
-        };
+        let follow =
+            async move |State(lives): State<Arc<Lives>>, headers: HeaderMap, parts: RawPathParams, pairs: Pairs| {
+                follow(&lives, &headers, &asked(&parts, &pairs), &pairs)
+            };
         pages = pages.route(&path, get(show));
         live = live.route(&path, get(follow));
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use askama::Template;
 use crewlog_executors::crew::Kind;
+use serde_json::json;
 
 use super::asked::encoded;
 use super::forms::Form;
@@ -36,23 +37,17 @@ impl NeedGroup {
             Kind::Overdue => Self::Know,
         }
     }
-
-    fn is_counted(self) -> bool {
-        match self {
-            Self::Answer | Self::Repair => true,
-            Self::Know => false,
-        }
-    }
 }
 
 /// The number of items that wait for the person.
 pub fn n_waiting(needs: &[NeedView]) -> usize {
-    needs.iter().filter(|need| NeedGroup::of(need.kind).is_counted()).count()
+    needs.iter().filter(|need| NeedGroup::of(need.kind) != NeedGroup::Know).count()
 }
 
 /// True if an item is about a plan or one of its tasks.
 pub fn is_of_plan(need: &NeedView, plan: &str) -> bool {
-    need.from == plan || need.holds_up.iter().any(|task| task.strip_prefix(plan).is_some_and(|rest| rest.starts_with('/')))
+    need.from == plan
+        || need.holds_up.iter().any(|task| task.strip_prefix(plan).is_some_and(|rest| rest.starts_with('/')))
 }
 
 /// An item with its sentence and its forms.
@@ -60,7 +55,7 @@ pub fn is_of_plan(need: &NeedView, plan: &str) -> bool {
 #[template(path = "need.html", config = "src/page/askama.toml", whitespace = "minimize")]
 pub struct NeedItem<'a> {
     need: &'a NeedView,
-    kind: &'static str,
+    kind: String,
     group: &'static str,
     title: Markup,
     from: Markup,
@@ -81,7 +76,7 @@ impl<'a> NeedItem<'a> {
         };
         Ok(Self {
             need,
-            kind: kind_of(need.kind),
+            kind: words::name_of_value(&json!(need.kind)),
             group: NeedGroup::of(need.kind).into(),
             title: rich(&title, TITLE_CHARS_MAX),
             from,
@@ -105,19 +100,6 @@ pub fn anchor(need: &NeedView) -> String {
     format!("need-{}", encoded(&need.id))
 }
 
-fn kind_of(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Permission => "permission",
-        Kind::Question => "question",
-        Kind::Failure => "failure",
-        Kind::Parked => "parked",
-        Kind::Stopped => "stopped",
-        Kind::Paused => "paused",
-        Kind::Conflict => "conflict",
-        Kind::Overdue => "overdue",
-    }
-}
-
 /// The sentence of an item, and its details.
 fn in_words(look: &Look<'_>, need: &NeedView) -> (String, String) {
     let from = cut(&need.from, 120);
@@ -127,7 +109,9 @@ fn in_words(look: &Look<'_>, need: &NeedView) -> (String, String) {
             None if need.text.chars().count() > TITLE_CHARS_MAX => (need.text.clone(), need.text.clone()),
             None => (need.text.clone(), String::new()),
         },
-        Kind::Parked => (format!("Agents were lost with {} again and again", look.name_of_task(&need.id)), need.text.clone()),
+        Kind::Parked => {
+            (format!("Agents were lost with {} again and again", look.name_of_task(&need.id)), need.text.clone())
+        }
         Kind::Stopped => (format!("{} has stopped", look.short(&need.from)), format!("Because {}.", need.text)),
         Kind::Paused => (format!("{} is paused", look.short(&need.from)), need.text.clone()),
         Kind::Conflict => {
@@ -160,11 +144,12 @@ pub async fn needs(look: &Look<'_>) -> Result<Markup, Failure> {
             items.push(NeedItem::of(look, need).await?);
         }
         let n_items = of_group.count();
-        let says = if group.is_counted() { n_items.to_string() } else { format!("{n_items} · nothing waits for it") };
+        let says =
+            if *group != NeedGroup::Know { n_items.to_string() } else { format!("{n_items} · nothing waits for it") };
         groups.extend((!items.is_empty()).then(|| ((*group).into(), says, items)));
     }
     let n_shown = groups.iter().map(|(_, _, items)| items.len()).sum::<usize>();
-    let waiting = || look.needs.iter().filter(|need| NeedGroup::of(need.kind).is_counted());
+    let waiting = || look.needs.iter().filter(|need| NeedGroup::of(need.kind) != NeedGroup::Know);
     let held: BTreeSet<_> = waiting().flat_map(|need| &need.holds_up).collect();
     let (waits, holds) = if look.is_past() { ("waited", "held") } else { ("wait", "hold") };
     let heading = match (n, look.is_past()) {

@@ -86,11 +86,13 @@ fn failed_task(plan: &Chosen) -> Option<&TaskShown> {
 fn of_failure(look: &Look<'_>, plan: &Chosen, task: &TaskShown) -> Markup {
     let what = rich(&format!("{} {}", task.id, task.description), 120);
     let link = format!("<a href=\"{}\"><bdi>{what}</bdi></a>", escaped(&look.link_task(&task.id)));
-    let tries = if task.attempts > 1 { format!(", after {}", count(task.attempts as usize, "attempt")) } else { String::new() };
+    let tries =
+        if task.attempts > 1 { format!(", after {}", count(task.attempts as usize, "attempt")) } else { String::new() };
     let first = task.error.as_deref().and_then(|error| error.lines().next()).unwrap_or("it gave no reason");
     let how = rich(first, TEXT_CHARS_MAX);
     let n_failed = plan.track.counts()[Stage::Failed as usize];
-    let others = if n_failed > 1 { format!(" {} failed in all.", count(n_failed as usize, "task")) } else { String::new() };
+    let others =
+        if n_failed > 1 { format!(" {} failed in all.", count(n_failed as usize, "task")) } else { String::new() };
     let verb = if plan.is_open() { "stopped" } else { "failed" };
     Markup(format!("It {verb} at {link}: {how}{tries}.{others}"))
 }
@@ -116,7 +118,10 @@ fn facts(look: &Look<'_>, plan: &Chosen) -> Vec<Markup> {
         format!("began {}, {}", words::at_clock(&rfc3339(begun)), lasting(end - begun.0)),
     ];
     let spent = &plan.shown.spent;
-    facts.extend((spent.cost_micros > 0).then(|| format!("<b>${:.2}</b>, as the agents report it", spent.cost_micros as f64 / 1e6)));
+    facts.extend(
+        (spent.cost_micros > 0)
+            .then(|| format!("<b>${:.2}</b>, as the agents report it", spent.cost_micros as f64 / 1e6)),
+    );
     facts.extend(plan.shown.parent.as_ref().map(|parent| {
         let at = words::grouped(parent.at);
         format!("a fork of {} at {at}", words::link(&look.link_plan(&parent.plan, ""), look.short(&parent.plan)))

@@ -208,10 +208,14 @@ pub fn pill(class: &str, word: &str) -> Markup {
 /// The tasks of a plan as a bar, with its words for screen readers.
 pub fn progress(counts: &Counts) -> Markup {
     let n_tasks = counts.iter().sum::<u32>().max(1);
-    let mut bar = format!("<svg class=\"progress\" width=\"100%\" height=\"8\" role=\"img\" aria-label=\"{}\">", of_counts(counts));
+    let mut bar = format!(
+        "<svg class=\"progress\" width=\"100%\" height=\"8\" role=\"img\" aria-label=\"{}\">",
+        of_counts(counts)
+    );
     let mut x = 0.0;
     for (class, stages) in &LAYERS {
-        let width = f64::from(stages.iter().map(|stage| counts[*stage as usize]).sum::<u32>()) * 100.0 / f64::from(n_tasks);
+        let width =
+            f64::from(stages.iter().map(|stage| counts[*stage as usize]).sum::<u32>()) * 100.0 / f64::from(n_tasks);
         if width > 0.0 {
             bar.push_str(&format!("<rect class=\"{class}\" x=\"{x:.1}%\" width=\"{width:.1}%\" height=\"8\"/>"));
         }

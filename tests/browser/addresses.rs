@@ -33,11 +33,15 @@ fn no_link_of_a_plan_leads_to_another_plan_or_moment() {
             let joint = if view.contains('?') { '&' } else { '?' };
             let address = if at.is_empty() { format!("{PLAN}{view}") } else { format!("{PLAN}{view}{joint}at={at}") };
             page.goto(&served.url(&address));
-            let parts = "#time,#notice,#compare,#plan .acts,#plan .tabs,#plan .w,#timeline,#graph,#tasks,#events,#inspector";
+            let parts =
+                "#time,#notice,#compare,#plan .acts,#plan .tabs,#plan .w,#timeline,#graph,#tasks,#events,#inspector";
             let links = addresses(&page, parts);
             assert!(links.len() > 10, "{address}: {links:?}");
             for link in links {
-                assert!(link == PLAN || link.starts_with(&format!("{PLAN}/")) || link.starts_with(&format!("{PLAN}?")), "{address}: {link}");
+                assert!(
+                    link == PLAN || link.starts_with(&format!("{PLAN}/")) || link.starts_with(&format!("{PLAN}?")),
+                    "{address}: {link}"
+                );
             }
             // In the past every link keeps the position, but those to other positions and to the present.
             let kept = addresses(&page, "header nav,#plan .tabs,#plan .crumb,#timeline,#graph,#tasks,#inspector");
@@ -64,7 +68,10 @@ fn keys_clicks_and_new_plans_leave_the_plan_as_it_is() {
     assert_eq!(path(&page), PLAN);
     page.eval("document.activeElement.blur()");
     page.press("l");
-    page.wait_for("document.querySelector('#main').dataset.live === 'true' && !document.querySelector('details.time').open", DEADLINE);
+    page.wait_for(
+        "document.querySelector('#main').dataset.live === 'true' && !document.querySelector('details.time').open",
+        DEADLINE,
+    );
     assert_eq!(page.eval("location.pathname + location.search"), PLAN);
     let log = page.eval("document.querySelector('#main').dataset.at").as_str().unwrap().to_owned();
     page.click("[data-key='change'] summary");
@@ -100,7 +107,10 @@ async fn permissions_are_allowed_and_refused_and_the_title_counts_them() {
     assert_eq!(granted, [Some(true), Some(false)]);
     // The page learns of an answer from elsewhere.
     served.scene.run(&["answer", "a3", "allow"]).expect(0);
-    page.wait_for("document.title === 'crewlog' && document.querySelector('h1').textContent === 'Nothing waits for you'", DEADLINE);
+    page.wait_for(
+        "document.title === 'crewlog' && document.querySelector('h1').textContent === 'Nothing waits for you'",
+        DEADLINE,
+    );
     assert_eq!(page.faults(), []);
 }
 
@@ -114,7 +124,10 @@ fn a_panel_opens_with_its_head_in_view_and_gives_the_focus_back() {
         for task in ["T17", "T01"] {
             page.click(&format!("[data-task='{task}'] a"));
             let head = "document.querySelector('#inspector-title')";
-            page.wait_for(&format!("{head} && {head}.textContent.startsWith('{task}') && document.activeElement === {head}"), DEADLINE);
+            page.wait_for(
+                &format!("{head} && {head}.textContent.startsWith('{task}') && document.activeElement === {head}"),
+                DEADLINE,
+            );
             let seen = format!(
                 "(() => {{ const box = {head}.getBoundingClientRect(), x = box.left + 4, y = box.top + 8;
                    return {head}.contains(document.elementFromPoint(x, y)) && box.bottom <= innerHeight; }})()"
@@ -191,7 +204,10 @@ fn a_browser_that_was_not_let_in_is_told_how_and_sees_nothing_else() {
     for address in [served.url("/"), served.person.clone(), served.url("/plans/backlog")] {
         let page = Browser::start().open(&address, &[]);
         let text = page.eval("document.body.innerText").as_str().unwrap().to_owned();
-        assert!(text.contains("crewlog serve") && !text.contains("almanac") && !text.contains('{'), "{address}: {text}");
+        assert!(
+            text.contains("crewlog serve") && !text.contains("almanac") && !text.contains('{'),
+            "{address}: {text}"
+        );
         assert_eq!((count(&page, "#top .brand"), count(&page, "nav a"), count(&page, "h1")), (1, 0, 1), "{address}");
     }
 }
@@ -199,7 +215,10 @@ fn a_browser_that_was_not_let_in_is_told_how_and_sees_nothing_else() {
 #[test]
 fn a_failed_plan_says_where_and_why_and_is_retried_there() {
     let scene = Scene::with_repository();
-    scene.write("plan.md", "# Check\n1. Run `true`\n2. Run `echo first; echo 'error: the disk is full' >&2; exit 3`\n3. Run `true`\n");
+    scene.write(
+        "plan.md",
+        "# Check\n1. Run `true`\n2. Run `echo first; echo 'error: the disk is full' >&2; exit 3`\n3. Run `true`\n",
+    );
     scene.run(&["run", "plan.md", "--yes", "-q"]).expect(100);
     let served = Served::on(scene);
     let page = served.open();

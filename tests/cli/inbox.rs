@@ -171,7 +171,7 @@ async fn an_agent_may_not_do_what_is_for_a_person() {
     let n_events = scene.events().len();
     for words in [
         &["leases", "--force", "1", "--reason", "it is in the way"][..],
-        &["answer", "a1", "--yes"],
+        &["answer", "a1", "allow"],
         &["answer", &format!("{plan}/q1"), "blue"],
         &["resume", "backlog/1"],
         &["task", "withdraw", &format!("{plan}/q1")],
@@ -186,9 +186,9 @@ async fn an_agent_may_not_do_what_is_for_a_person() {
     }
     assert_eq!(scene.events().len(), n_events, "nothing was appended");
     scene.run(&["answer", "a1"]).expect(2);
-    scene.run(&["answer", "a1", "maybe"]).expect(9).says(&["say yes or no"]);
-    scene.run(&["answer", "a1", "--no"]).expect(0);
-    scene.run(&["answer", "a7", "--no"]).expect(9).says(&["a7 does not exist"]);
+    scene.run(&["answer", "a1", "maybe"]).expect(1).says(&["neither allow nor deny"]);
+    scene.run(&["answer", "a1", "deny"]).expect(0);
+    scene.run(&["answer", "a7", "deny"]).expect(9).says(&["a7 does not exist"]);
     scene.run(&["leases", "--force", "1", "--reason", "it is in the way"]).expect(0);
     assert_eq!(scene.run(&["leases"]).expect(0).stdout, "");
 }
@@ -332,21 +332,27 @@ async fn a_permission_is_answered_alike_on_every_face() {
             number += 1;
             let id = format!("a{number}");
             crew.ask(&ann, ask(Wanted::Permission, &format!("may I do {number}?"), None)).await.expect("it is asked");
-            let fields: Vec<_> = [("question", id.as_str())].into_iter().chain(["text", "note"].into_iter().zip(words.iter().copied())).collect();
+            let fields: Vec<_> = [("question", id.as_str())]
+                .into_iter()
+                .chain(["text", "note"].into_iter().zip(words.iter().copied()))
+                .collect();
             let (is_done, said) = match face {
                 "command line" => {
                     let ran = scene.run(&[&["answer", "--", &id], words].concat());
                     (ran.status.success(), ran.stderr)
                 }
                 "API" => {
-                    let body: serde_json::Map<_, _> = fields.iter().map(|(name, value)| ((*name).to_owned(), Value::from(*value))).collect();
+                    let body: serde_json::Map<_, _> =
+                        fields.iter().map(|(name, value)| ((*name).to_owned(), Value::from(*value))).collect();
                     let (status, body) = api.command("answer", &body.into()).await;
                     (status == 200, body.to_string())
                 }
                 _page => {
                     let posted = api.bare(Method::POST, "/do/answer").header("cookie", &cookie);
-                    let body: Vec<_> = fields.iter().map(|(name, value)| format!("{name}={}", value.replace(' ', "+"))).collect();
-                    let posted = posted.header("content-type", "application/x-www-form-urlencoded").body(body.join("&"));
+                    let body: Vec<_> =
+                        fields.iter().map(|(name, value)| format!("{name}={}", value.replace(' ', "+"))).collect();
+                    let posted =
+                        posted.header("content-type", "application/x-www-form-urlencoded").body(body.join("&"));
                     let posted = posted.send().await.expect("it answers");
                     (posted.status() == 303, posted.text().await.expect("text"))
                 }
@@ -356,7 +362,9 @@ async fn a_permission_is_answered_alike_on_every_face() {
             let answer = asks.answer(number).map(|(_, answer)| (answer.is_granted, answer.text.clone()));
             match is_granted {
                 Some(_) => assert_eq!(answer, Some((is_granted, text.to_owned())), "{face} {words:?}"),
-                None => assert!(answer.is_none() && (face == "page" || said.contains(text)), "{face} {words:?}: {said}"),
+                None => {
+                    assert!(answer.is_none() && (face == "page" || said.contains(text)), "{face} {words:?}: {said}")
+                }
             }
         }
     }
