@@ -76,8 +76,8 @@ fn main() -> Result<(), Failure> {
     let mut bench = Bench { runtime, server, client, browser, writer };
     bench.live()?;
     bench.many_pages("50 pages of one address, 100 events/s", &[""])?;
-    let tabs = ["", "?tab=graph", "?tab=files", "?tab=events", "?tab=statistics"];
-    bench.many_pages("the same, over the five tabs", &tabs)
+    let tabs = ["", "/plans", "/files", "/events", "/statistics"];
+    bench.many_pages("the same, over five pages", &tabs)
 }
 
 /// The state for the measurements of a growing log.

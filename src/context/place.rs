@@ -8,12 +8,11 @@ use std::fs::{DirBuilder, File};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 use std::{fs, io};
 
 use crewlog_executors::liveness::LivenessLock;
-use crewlog_mq::{Clock, Error, EventStore, Options, Rewrite, SharedFields, is_postgres_url, new_event_id, shown_url};
+use crewlog_mq::{Error, EventStore, Options, Rewrite, SharedFields, is_postgres_url, new_event_id, shown_url};
 use tokio::sync::OnceCell;
 use uuid::Uuid;
 
@@ -180,14 +179,9 @@ impl Place {
         self.pinned(self.open_once(false).await?).await
     }
 
-    async fn open_once(&self, create: bool) -> Result<&EventStore, Error> {
+    /// Opens the log once for this process, and makes it if wanted.
+    pub async fn open_once(&self, create: bool) -> Result<&EventStore, Error> {
         self.opened.get_or_try_init(|| EventStore::open_with(&self.url, options(create))).await
-    }
-
-    /// Makes the log with a clock other than the machine's, before anything else opens it.
-    pub async fn make_by(&self, clock: Arc<dyn Clock>) -> Result<&EventStore, Error> {
-        let options = Options { clock, ..options(true) };
-        self.opened.get_or_try_init(|| EventStore::open_with(&self.url, options)).await
     }
 
     /// Closes the log at the end of a command, so that no -wal file remains if nobody else has the log open.

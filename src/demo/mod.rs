@@ -1,19 +1,18 @@
 //! `demo`: serves a recorded day of a crew from a log in a temporary folder, as `serve` does.
 //!
-//! `examples/record-day` makes the recording. Log time continues from its last event, so that ages and leases are those
-//! of the end of that day. Its agents never call again, so the timers for silent agents do not run; the planner does,
-//! so that plans react to a person.
+//! `examples/record-day` makes the recording. Its times are moved so that it ends now: ages and leases are those of the end
+//! of that day, also for other commands on its log. Its agents never call again, so the timers for silent agents do not
+//! run; the planner does, so that plans react to a person.
 
 use std::io::{BufReader, IsTerminal};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::time::Duration;
 use std::{fs, io};
 
 use crewlog_executors::{planning, reacting};
-use crewlog_mq::{Clock, Error, Position, Recorded, SystemClock, Timestamp};
+use crewlog_mq::{Clock, Error, LogIdentity, Position, Recorded, SystemClock, Timestamp};
 use crewlog_planner::crew::conflicts::Conflicts;
 use crewlog_planner::crew::statistics::Statistics;
 use flate2::read::GzDecoder;
@@ -32,6 +31,7 @@ use crate::ui::signals::Signals;
 
 /// An export, compressed.
 const DAY: &[u8] = include_bytes!("day.jsonl.gz");
+const MONTH_US: i64 = 30 * 86_400_000_000;
 /// Names the project of the recording.
 const CONFIG: &str = "project = \"almanac\"\n";
 
@@ -61,9 +61,11 @@ fn cannot(error: &io::Error) -> Failure {
 
 async fn play(session: &Session, listen: SocketAddr, signals: Signals, opens: bool) -> Result<(), Failure> {
     let (identity, day) = Exported::begin(Box::new(BufReader::new(GzDecoder::new(DAY))), &Arc::default())?;
-    let day = day.collect::<Result<Vec<Recorded>, Error>>()?;
-    let end = day.last().map(|last| last.created_at).unwrap_or_default();
-    let store = session.place.make_by(Arc::new(Onward { end, machine: SystemClock::default() })).await?;
+    let mut day = day.collect::<Result<Vec<Recorded>, Error>>()?;
+    let shift = Shift::to_end_at(SystemClock::default().wall(), identity.created_at, &day);
+    day.iter_mut().for_each(|recorded| shift.apply(recorded));
+    let identity = LogIdentity { created_at: shift.moved(identity.created_at), ..identity };
+    let store = session.place.open_once(true).await?;
     store.import(identity, day.into_iter().map(Ok)).await?;
     let crew = open_to_serve(session).await?;
     let (_stop, is_stopped) = watch::channel(false);
@@ -83,19 +85,41 @@ async fn play(session: &Session, listen: SocketAddr, signals: Signals, opens: bo
     served
 }
 
-/// A clock that continues from the end of the day.
-struct Onward {
-    end: Timestamp,
-    machine: SystemClock,
+/// Moves all times of a day by the same distance.
+struct Shift {
+    begin: i64,
+    us: i64,
 }
 
-impl Clock for Onward {
-    fn wall(&self) -> Timestamp {
-        self.end.plus(self.machine.monotonic())
+impl Shift {
+    fn to_end_at(now: Timestamp, begin: Timestamp, day: &[Recorded]) -> Self {
+        let end = day.last().map_or(begin, |last| last.created_at);
+        Self { begin: begin.0, us: now.0 - end.0 }
     }
 
-    fn monotonic(&self) -> Duration {
-        self.machine.monotonic()
+    fn moved(&self, moment: Timestamp) -> Timestamp {
+        Timestamp(moment.0 + self.us)
+    }
+
+    fn apply(&self, recorded: &mut Recorded) {
+        recorded.created_at = self.moved(recorded.created_at);
+        recorded.data = self.in_text(&recorded.data);
+        recorded.metadata = self.in_text(&recorded.metadata);
+    }
+
+    /// Moves the times in JSON: microseconds since 1970 between the beginning of the day and a month later. No other number
+    /// of the recording is as large.
+    fn in_text(&self, json: &str) -> String {
+        let mut moved = String::with_capacity(json.len());
+        for part in json.split_inclusive(|c: char| !c.is_ascii_digit()) {
+            let digits = part.trim_end_matches(|c: char| !c.is_ascii_digit());
+            let moment = digits.parse::<i64>().ok().filter(|us| (self.begin..self.begin + MONTH_US).contains(us));
+            match moment {
+                Some(us) => moved.push_str(&format!("{}{}", us + self.us, &part[digits.len()..])),
+                None => moved.push_str(part),
+            }
+        }
+        moved
     }
 }
 

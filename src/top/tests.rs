@@ -18,7 +18,7 @@ use crate::views::{AgentView, LeaseView, ListedPlan, N_STATES, NeedView, TaskSho
 
 const HOUR_MS: u64 = 3_600_000;
 
-fn need(kind: Kind, id: &str, from: &str, text: &str, actions: Vec<NeedAction>) -> NeedView {
+fn need(kind: Kind, id: &str, from: &str, text: &str, actions: &[NeedAction]) -> NeedView {
     NeedView {
         kind,
         id: id.into(),
@@ -142,9 +142,9 @@ fn shown() -> Shown {
                 "may I drop the table?",
                 vec![answer("a1", "allow"), answer("a1", "deny")],
             ),
-            need(Kind::Question, "p/q1", "p", "Which colour is it?", vec![answer("p/q1", OWN_WORDS)]),
-            need(Kind::Paused, "it's", "it's", "it is paused", vec![NeedAction::Resume { target: "it's".into() }]),
-            need(Kind::Conflict, "4", "ann, bob", "they work on **", vec![NeedAction::Cancel { target: "p/2".into() }]),
+            need(Kind::Question, "p/q1", "p", "Which colour is it?", &[answer("p/q1", OWN_WORDS)]),
+            need(Kind::Paused, "it's", "it's", "it is paused", &[NeedAction::Resume { target: "it's".into() }]),
+            need(Kind::Conflict, "4", "ann, bob", "they work on **", &[NeedAction::Cancel { target: "p/2".into() }]),
         ],
         plans: vec![
             plan("p", lifecycle::State::Running, Some([0, 0, 2, 0, 0, 0, 0, 1, 0, 0, 0])),
@@ -350,7 +350,7 @@ fn chosen_row_stays_chosen_as_lists_change() {
     let mut state = live();
     press(&mut state, "j");
     let mut changed = shown();
-    changed.needs.insert(0, need(Kind::Permission, "a0", "bob", "first", vec![answer("a0", "allow")]));
+    changed.needs.insert(0, need(Kind::Permission, "a0", "bob", "first", &[answer("a0", "allow")]));
     changed.events.insert(0, event(11, "PlanPaused"));
     let asked = state.asked.clone();
     state.update(Event::Loaded(asked, Box::new(changed)));

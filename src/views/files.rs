@@ -43,7 +43,7 @@ impl AsOf {
         }
         let edits = self.edits(None, EDITS_MAX).await?;
         for edit in edits.iter().filter(|edit| edit.event == "UnleasedEdit") {
-            put(&edit.path, edit.agent.as_deref().unwrap_or("someone"), |cell| &mut cell.touched);
+            put(&edit.path, edit.agent.as_deref().unwrap_or("unknown"), |cell| &mut cell.touched);
         }
         let agents = self.handled(&self.kept.agents).await?;
         let present =

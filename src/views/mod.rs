@@ -32,6 +32,6 @@ pub use self::forms::*;
 pub use self::graph::{GraphNode, PlanGraph};
 pub use self::points::{CheckpointJson, ForkJson, checkpoints_of};
 pub use self::prompt::{Prompt, prompt_of_attempt};
-pub use self::shown::{PlanShown, TaskShown, name_of};
+pub use self::shown::{PlanShown, TaskShown};
 pub use self::timeline::{LaneBar, Timeline};
 pub use self::track::{Counts, N_STATES, Track, tasks_of};

@@ -11,9 +11,9 @@ use crate::cli::scene::{Running, Scene};
 
 /// A server, and the address of its page.
 pub struct Served {
-    scene: Scene,
+    pub scene: Scene,
     _server: Running,
-    person: String,
+    pub person: String,
 }
 
 impl Served {
@@ -40,20 +40,20 @@ impl Served {
         page
     }
 
-    fn url(&self, rest: &str) -> String {
+    pub fn url(&self, rest: &str) -> String {
         format!("{}{rest}", self.person.split("/?token=").next().unwrap())
     }
 }
 
-fn count(page: &Page, selector: &str) -> u64 {
+pub fn count(page: &Page, selector: &str) -> u64 {
     page.eval(&format!("document.querySelectorAll({}).length", json!(selector))).as_u64().unwrap()
 }
 
-fn waits_for(page: &Page, selector: &str) {
+pub fn waits_for(page: &Page, selector: &str) {
     page.wait_for(&format!("document.querySelector({})", json!(selector)), DEADLINE);
 }
 
-fn waits_until_gone(page: &Page, selector: &str) {
+pub fn waits_until_gone(page: &Page, selector: &str) {
     page.wait_for(&format!("!document.querySelector({})", json!(selector)), DEADLINE);
 }
 
@@ -66,6 +66,9 @@ fn a_run_is_watched_to_its_end() {
     let page = served.open();
     waits_for(&page, "#empty pre");
     let run = served.scene.start(&["run", "gate.md", "--yes", "-q"]);
+    waits_for(&page, "[data-listed^='gate']");
+    assert_eq!(page.eval("location.pathname"), "/", "a new plan does not change the page");
+    page.click("[data-listed^='gate'] a");
     waits_for(&page, "[data-task='1'][data-status='Running']");
     waits_for(&page, "[data-task='2'][data-status='Planned']");
     served.scene.write("go", "");
@@ -97,14 +100,17 @@ fn what_would_run_is_shown_before_it_may() {
     scene.run(&["task", "add", "One", "--new"]).expect(0);
     let served = Served::on(scene);
     let page = served.open();
+    page.goto(&served.url("/plans/backlog"));
     page.click("[data-key='change'] summary");
     page.type_text("form[action='/do/task-add'] input[name='text']", "Run `rm -rf build`");
     page.press("Enter");
-    waits_for(&page, "pre");
+    waits_for(&page, ".framed pre");
     assert!(page.eval("document.body.innerText").as_str().unwrap().contains("rm -rf build"));
+    assert_eq!(count(&page, "header nav a"), 5, "the question has the header of all pages");
     assert_eq!(served.scene.show("backlog")["tasks"].as_array().unwrap().len(), 1);
-    page.click("button.pri");
+    page.click(".framed button.pri");
     waits_for(&page, "[data-task='2']");
+    assert_eq!(page.eval("location.pathname"), "/plans/backlog");
     assert_eq!(served.scene.show("backlog")["tasks"][1]["command"], "rm -rf build");
 }
 
@@ -112,6 +118,7 @@ fn what_would_run_is_shown_before_it_may() {
 fn the_slider_shows_what_was_and_a_fork_begins_there() {
     let served = Served::demo();
     let page = served.open();
+    page.goto(&served.url("/plans/iso-week-dates-7k2m"));
     let head: i64 = page.eval("+document.querySelector('#main').dataset.at").as_i64().unwrap();
     let at = "document.querySelector('#main').dataset";
     let slide = |to: i64| {
@@ -124,9 +131,10 @@ fn the_slider_shows_what_was_and_a_fork_begins_there() {
     slide(1_200);
     waits_for(&page, "body.past");
     let shown = page.eval(&format!("+{at}.at")).as_i64().unwrap();
-    let url = page.eval("location.search").as_str().unwrap().to_owned();
-    assert!(url.contains("at=1200"), "{url}");
-    let disabled = "[...document.querySelectorAll('#needs button, #top form[action^=\"/do/\"] button')].filter((b) => !b.matches(':disabled')).map((b) => b.closest('form').action)";
+    let url = page.eval("location.pathname + location.search").as_str().unwrap().to_owned();
+    assert_eq!(url, "/plans/iso-week-dates-7k2m?at=1200");
+    waits_for(&page, "details.time[open]");
+    let disabled = "[...document.querySelectorAll('#needs button, #plan form[action^=\"/do/\"] button')].filter((b) => !b.matches(':disabled')).map((b) => b.closest('form').action)";
     let enabled = page.eval(disabled);
     assert!(
         enabled.as_array().unwrap().iter().all(|action| action.as_str().unwrap().ends_with("/do/fork")),
@@ -137,7 +145,7 @@ fn the_slider_shows_what_was_and_a_fork_begins_there() {
     let before = page.eval(statuses);
 
     // The same address shows the same.
-    page.goto(&served.url(&format!("/{url}")));
+    page.goto(&served.url(&url));
     assert_eq!(page.eval(&format!("+{at}.at")).as_i64(), Some(shown));
     assert_eq!(page.eval(statuses), before);
     page.press("ArrowLeft");
@@ -149,7 +157,7 @@ fn the_slider_shows_what_was_and_a_fork_begins_there() {
     page.click("[data-key='fork'] summary");
     page.type_text("form[action='/do/fork'] input[name='reason']", "to try another way");
     page.click("form[action='/do/fork'] button");
-    page.wait_for("/-fork-/.test(new URLSearchParams(location.search).get('plan'))", DEADLINE);
+    page.wait_for("/^.plans.iso-week-dates-fork-/.test(location.pathname)", DEADLINE);
     // Finished tasks stay done; the next ones may have begun by now.
     let done = |tasks: &Value| -> Vec<Value> {
         let tasks: Vec<Value> = serde_json::from_str(tasks.as_str().unwrap()).unwrap();
@@ -186,6 +194,8 @@ fn a_page_that_lost_its_connection_comes_back_and_has_missed_nothing() {
     proxy.lead_to(served.url("").rsplit(':').next().unwrap().parse().unwrap());
     let page = Browser::start()
         .open(&served.person.replace(served.url("").rsplit(':').next().unwrap(), &proxy.port.to_string()), &[]);
+    page.wait_for("document.querySelector('[data-listed]')", DEADLINE);
+    page.click("[data-listed='backlog'] a");
     waits_for(&page, "[data-task='1']");
     page.wait_for("document.querySelector('.live')", DEADLINE);
     proxy.cut();
@@ -212,22 +222,24 @@ fn hostile_texts_are_harmless_everywhere() {
     let served = Served::on(scene);
     let page = served.open();
     for rest in [
-        "",
-        "&tab=graph",
-        "&tab=files",
-        "&tab=events",
-        "&tab=statistics",
-        "&task=1",
-        "&event=1",
-        "&event=3",
-        "&lanes=task",
-        "&with=1",
-        "&q=%3Cscript%3E",
-        "&said=%3Cscript%3Ewindow.hit%3D1%3C%2Fscript%3E",
-        "&at=%3Cb%3E",
-        "&plan=%3Cb%3E",
+        "/",
+        "/plans",
+        "/files",
+        "/events",
+        "/statistics",
+        "/plans/PLAN",
+        "/plans/PLAN/tasks",
+        "/plans/PLAN/events",
+        "/plans/PLAN?task=1",
+        "/plans/PLAN/events?event=1",
+        "/plans/PLAN?event=3",
+        "/plans/PLAN?lanes=task",
+        "/plans/PLAN?with=1",
+        "/events?q=%3Cscript%3E",
+        "/?said=%3Cscript%3Ewindow.hit%3D1%3C%2Fscript%3E",
+        "/plans/PLAN?at=%3Cb%3E",
     ] {
-        page.goto(&served.url(&format!("/?plan={plan}{rest}")));
+        page.goto(&served.url(&rest.replace("PLAN", &plan)));
         assert_eq!(page.eval("window.hit ?? null"), Value::Null, "{rest}");
         assert_eq!(count(&page, "#main img, #main script, #main b b"), 0, "{rest}");
         let bytes = page.eval("document.documentElement.outerHTML.length").as_u64().unwrap();
@@ -240,18 +252,22 @@ fn hostile_texts_are_harmless_everywhere() {
 }
 
 /// The addresses of all views.
-const VIEWS: [&str; 11] = [
-    "/?",
-    "/?lanes=task&",
-    "/?tab=graph&",
-    "/?tab=files&",
-    "/?tab=events&",
-    "/?tab=statistics&",
-    "/?task=T4&",
-    "/?event=900&",
-    "/?at=1200&",
-    "/?at=1200&with=400&",
-    "/?plan=backlog&",
+const VIEWS: [&str; 15] = [
+    "/",
+    "/plans",
+    "/files",
+    "/events?event=900",
+    "/statistics",
+    "/?at=1801",
+    "/plans/iso-week-dates-7k2m",
+    "/plans/iso-week-dates-7k2m?lanes=task",
+    "/plans/iso-week-dates-7k2m/tasks?task=T14",
+    "/plans/iso-week-dates-7k2m/events",
+    "/plans/iso-week-dates-7k2m?at=1200&with=400",
+    "/plans/built-in-time-zones-3fqa",
+    "/plans/built-in-time-zones-3fqa?task=Z08",
+    "/plans/built-in-time-zones-fork-9w4d?with=407",
+    "/plans/backlog",
 ];
 
 #[test]
@@ -269,7 +285,10 @@ fn each_view_is_readable_at_each_size_and_in_each_scheme() {
                 page.goto(&served.url(view));
                 if let Some(folder) = &keeps {
                     fs::create_dir_all(folder).unwrap();
+                    let tall = page.eval("document.documentElement.scrollHeight").as_u64().unwrap();
+                    page.resize(width, u32::try_from(tall.clamp(300, 4_000)).unwrap(), device);
                     page.screenshot(folder.join(format!("{n:02}-{width}-{scheme}.png")));
+                    page.resize(width, height, device);
                 }
                 // Widths change the places of texts, schemes their colours, and both are the same to a screen reader.
                 if scheme == "light" {
@@ -291,20 +310,22 @@ fn each_view_is_readable_at_each_size_and_in_each_scheme() {
 fn everything_is_reached_by_keyboard() {
     let served = Served::demo();
     let page = served.open();
-    let mut seen = Vec::new();
-    for _ in 0..200 {
-        page.press("Tab");
-        let on = "(() => { const e = document.activeElement; return e === document.body ? null : (e.getAttribute('href') || e.name || e.textContent).slice(0, 60) + '|' + (e.closest('[id]') || e).id; })()";
-        match page.eval(on) {
-            Value::String(on) => seen.push(on),
-            _left => break,
+    let reached = |parts: &[&str]| {
+        let mut seen = Vec::new();
+        for _ in 0..200 {
+            page.press("Tab");
+            let on = "(() => { const e = document.activeElement; return e === document.body ? null : (e.getAttribute('href') || e.name || e.textContent).slice(0, 60) + '|' + (e.closest('.part') || e).id; })()";
+            match page.eval(on) {
+                Value::String(on) => seen.push(on),
+                _left => break,
+            }
         }
-    }
-    for part in ["needs", "timeline", "graph", "events", "agents"] {
-        assert!(
-            seen.iter().any(|on| on.ends_with(part) || on.contains(&format!("{part}-"))),
-            "{part} is not reached: {seen:#?}"
-        );
-    }
+        for part in parts {
+            assert!(seen.iter().any(|on| on.ends_with(part)), "{part} is not reached: {seen:#?}");
+        }
+    };
+    reached(&["top", "time", "needs", "plans", "agents"]);
+    page.goto(&served.url("/plans/iso-week-dates-7k2m?at=2300&task=T15"));
+    reached(&["top", "time", "notice", "plan", "timeline", "graph", "tasks", "inspector"]);
     assert!(page.eval("getComputedStyle(document.activeElement).outlineStyle !== 'none' || document.activeElement === document.body").as_bool().unwrap());
 }

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails, also outside of its own function")]
 
+mod addresses;
 mod checking;
 mod checks;
 mod dashboard;

@@ -25,7 +25,6 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use super::scene::{DEADLINE, Running, Scene};
-use crate::crew::recorded::Scripted;
 
 const DAY: &[u8] = include_bytes!("../../src/demo/day.jsonl.gz");
 /// The project of the day, as `crewlog.toml` names it.
@@ -226,16 +225,38 @@ async fn demo_serves_the_day_and_leaves_nothing_behind() {
     Scene::new().run(&["demo", "--no-open", "--listen", "0.0.0.0:0"]).expect(1).says(&["loopback interface"]);
 }
 
+#[tokio::test]
+async fn the_day_of_the_demo_has_just_ended_on_every_face() {
+    let demo = Demo::start();
+    let log = demo.log();
+    let run = |words: &[&str]| demo.scene.run(&[&["--store", &log], words].concat()).expect(0);
+    let (_, day) = recorded(&scene()).await;
+    let length = day[day.len() - 1].created_at.since(day[0].created_at);
+    let store = EventStore::open(&log).await.expect("the log opens");
+    let page = store.read(&Query::all(), Range::default(), PAGE_EVENTS_MAX).await.expect("the log can be read");
+    let (first, last) = (page.events[0].created_at, page.events[day.len() - 1].created_at);
+    assert_eq!(last.since(first), length, "all times are moved alike");
+    assert!(store.now().since(last) <= DEADLINE, "{last:?} is now");
+    run(&["replay", "--verify"]);
+    run(&["db", "check"]);
+    // Times within events are moved too: the permission was asked 18 minutes before the end of the day.
+    let inbox = run(&["inbox", "-o", "json"]).json();
+    let age = inbox["items"][0]["age_ms"].as_u64().expect("an age") / 60_000;
+    assert!((18..=20).contains(&age), "{inbox:#}");
+    let agents = run(&["agents", "-o", "json"]).json();
+    assert!(agents["agents"].as_array().expect("a list").iter().all(|agent| agent["liveness"] != "lost"), "{agents:#}");
+    store.close().await;
+    demo.end();
+}
+
 /// The person answers on the log of the demo, like another process, and the demo's own planner continues.
 #[tokio::test]
-async fn plans_of_the_demo_go_on_in_the_time_of_the_day() {
+async fn plans_of_the_demo_go_on_as_in_any_log() {
     let demo = Demo::start();
     let (_, day) = recorded(&scene()).await;
-    let end = day.last().expect("the day has events").created_at;
-    let clock = Scripted::default();
-    clock.set(end);
-    let store = EventStore::open_with(&demo.log(), clock.options()).await.expect("the log opens");
+    let store = EventStore::open(&demo.log()).await.expect("the log opens");
     assert_eq!(store.head().await.expect("the log can be read").0, day.len() as i64, "nobody is found lost");
+    let end = store.now();
 
     let plan = "iso-week-dates-7k2m";
     let tags = vec![plan_tag(plan), format!("project:{PROJECT}")];

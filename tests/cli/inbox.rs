@@ -20,7 +20,7 @@ use crate::crew::team::letter;
 use crate::views::Api;
 
 /// The crew in another process.
-async fn crew(scene: &Scene) -> Crew {
+pub async fn crew(scene: &Scene) -> Crew {
     scene.run(&["init"]).expect(0);
     let store = EventStore::open(scene.path(".crewlog/log.db").to_str().expect("it is text")).await.expect("it opens");
     let life = LivenessLock::begin(&scene.path(".crewlog/log.db-workers")).expect("a lock can be made");
@@ -29,7 +29,7 @@ async fn crew(scene: &Scene) -> Crew {
     Crew::new(&store, scene.read(".crewlog/project").trim(), Arc::new(life))
 }
 
-async fn joined(crew: &Crew, name: &str) -> Caller {
+pub async fn joined(crew: &Crew, name: &str) -> Caller {
     let profile = Profile {
         program: "claude-code".into(),
         model: Some("opus".into()),
@@ -55,7 +55,7 @@ async fn lease(crew: &Crew, caller: &Caller, path: &str, task: Option<&str>) {
     crew.reserve(caller, request, Some(TTL)).await.expect("it is answered");
 }
 
-fn ask(wanted: Wanted, text: &str, task: Option<&str>) -> Ask {
+pub fn ask(wanted: Wanted, text: &str, task: Option<&str>) -> Ask {
     let task = task.map(str::to_owned);
     Ask { agent: String::new(), wanted, text: text.into(), choices: Vec::new(), task }
 }
@@ -216,7 +216,7 @@ async fn an_agent_may_not_do_what_is_for_a_person() {
     let n_events = scene.events().len();
     for words in [
         &["leases", "--force", "1", "--reason", "it is in the way"][..],
-        &["answer", "a1", "--yes"],
+        &["answer", "a1", "allow"],
         &["answer", &format!("{plan}/q1"), "blue"],
         &["resume", "backlog/1"],
         &["task", "withdraw", &format!("{plan}/q1")],
@@ -231,9 +231,9 @@ async fn an_agent_may_not_do_what_is_for_a_person() {
     }
     assert_eq!(scene.events().len(), n_events, "nothing was appended");
     scene.run(&["answer", "a1"]).expect(2);
-    scene.run(&["answer", "a1", "maybe"]).expect(9).says(&["say yes or no"]);
-    scene.run(&["answer", "a1", "--no"]).expect(0);
-    scene.run(&["answer", "a7", "--no"]).expect(9).says(&["a7 does not exist"]);
+    scene.run(&["answer", "a1", "maybe"]).expect(1).says(&["neither allow nor deny"]);
+    scene.run(&["answer", "a1", "deny"]).expect(0);
+    scene.run(&["answer", "a7", "deny"]).expect(9).says(&["a7 does not exist"]);
     scene.run(&["leases", "--force", "1", "--reason", "it is in the way"]).expect(0);
     assert_eq!(scene.run(&["leases"]).expect(0).stdout, "");
 }
@@ -408,7 +408,7 @@ async fn a_permission_is_answered_alike_on_every_face() {
             match is_granted {
                 Some(_) => assert_eq!(answer, Some((is_granted, text.to_owned())), "{face} {words:?}"),
                 None => {
-                    assert!(answer.is_none() && (face == "page" || said.contains(text)), "{face} {words:?}: {said}")
+                    assert!(answer.is_none() && (face == "page" || said.contains(text)), "{face} {words:?}: {said}");
                 }
             }
         }

@@ -17,7 +17,7 @@ mod forks;
 mod groups;
 mod help;
 mod hostile;
-mod inbox;
+pub mod inbox;
 mod limits;
 mod names;
 mod places;

@@ -89,16 +89,19 @@ async fn the_page_at_200_positions_of_a_recorded_day_shows_what_the_views_say() 
     let mut n_shown = 0;
     for (n, at) in positions(N_POSITIONS).enumerate() {
         let plan = plans[n % plans.len()];
-        let request = api.bare(Method::GET, &format!("/?plan={plan}&at={at}")).header("cookie", &cookie);
-        let page = request.send().await.unwrap().text().await.unwrap();
+        let page = async |path: &str| {
+            let request = api.bare(Method::GET, &format!("{path}?at={at}")).header("cookie", &cookie);
+            request.send().await.unwrap().text().await.unwrap()
+        };
+        let (home, page) = (page("/").await, page(&format!("/plans/{plan}/tasks")).await);
         let needs = api.view(&format!("/api/needs?at={at}")).await;
-        assert_eq!(pairs(&page, "data-need", "data-kind"), fields(&needs["items"], "id", "kind"), "at {at}");
+        assert_eq!(pairs(&home, "data-need", "data-kind"), fields(&needs["items"], "id", "kind"), "at {at}");
         let agents = api.view(&format!("/api/agents?at={at}")).await;
         assert_eq!(
-            pairs(&page, "data-liveness", "data-activity").len().min(1),
+            pairs(&home, "data-liveness", "data-activity").len().min(1),
             agents["items"].as_array().unwrap().len().min(1)
         );
-        for (agent, liveness) in pairs(&page, "data-agent", "data-liveness") {
+        for (agent, liveness) in pairs(&home, "data-agent", "data-liveness") {
             assert_eq!(fields(&agents["items"], "agent", "liveness").get(&agent), Some(&liveness), "at {at}");
         }
         let shown = api.get(&format!("/api/plans/{plan}?at={at}")).await;

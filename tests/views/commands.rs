@@ -140,15 +140,15 @@ async fn commands_run_only_with_consent_from_an_authorised_caller() {
         request.header("content-type", "application/x-www-form-urlencoded").body(body).send().await.unwrap()
     };
     let plan = made["plan"].as_str().unwrap();
-    let fields = [("plan", plan), ("text", "Run `rm all`"), ("back", "/?tab=graph")];
+    let fields = [("plan", plan), ("text", "Run `rm all`"), ("back", "/files?at=3")];
     let asked = form(&fields).await;
     assert_eq!(asked.status(), 403);
     let page = asked.text().await.unwrap();
-    assert!(page.contains("rm all") && page.contains("value=\"true\"") && page.contains("/?tab=graph"), "{page}");
+    assert!(page.contains("rm all") && page.contains("value=\"true\"") && page.contains("/files?at=3"), "{page}");
     let done = form(&[&fields[..], &[("yes", "true")]].concat()).await;
     assert_eq!(
         (done.status().as_u16(), done.headers()["location"].to_str().unwrap()),
-        (303, "/?tab=graph&said=done"),
+        (303, "/files?at=3&said=The%20task%20is%20added."),
         "{:?}",
         done.headers()
     );

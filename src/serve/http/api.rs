@@ -6,6 +6,7 @@ use crewlog_executors::crew::Crew;
 use tokio::sync::Semaphore;
 
 use crate::context::Session;
+use crate::serve::page;
 use crate::views::Views;
 
 /// State shared by the handlers of `/api`.
@@ -13,5 +14,6 @@ pub struct Api {
     pub session: Session,
     pub crew: Arc<Crew>,
     pub views: Arc<Views>,
+    pub site: Arc<page::Site>,
     pub streams: Arc<Semaphore>,
 }

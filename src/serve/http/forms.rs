@@ -3,17 +3,17 @@
 
 use std::sync::Arc;
 
-use askama::Template;
 use axum::extract::rejection::FormRejection;
 use axum::extract::{Form, Path, State};
 use axum::http::StatusCode;
-use axum::response::{Html, IntoResponse, Redirect, Response};
+use axum::response::{IntoResponse, Redirect, Response};
 use serde_json::{Map, Value};
 
 use super::access::Caller;
 use super::api::Api;
 use super::commands::{YES, perform};
 use super::problem::Problem;
+use crate::serve::page::{Form as PageForm, Framed, encoded};
 
 /// The fields of a form that are not fields of the command.
 const BACK: &str = "back";
@@ -22,31 +22,8 @@ const LISTS: [&str; 7] = ["after", "before", "changes", "leases", "settings", "t
 /// The longest message after a command, in characters.
 const SAID_CHARS_MAX: usize = 300;
 
-/// The page that asks whether commands may run, or says why something was not done.
-#[derive(Template)]
-#[template(
-    ext = "html",
-    source = r#"<!doctype html>
-<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>{{ title }}</title><link rel="stylesheet" href="{{ style }}">
-<body class="ask"><main class="card"><h1>{{ title }}</h1><p>{{ problem.detail }}</p>
-{% for hint in problem.hints %}<p class="sub">{{ hint }}</p>{% endfor %}
-{% if !problem.notes.is_empty() %}<pre>{% for note in problem.notes %}{{ note }}
-{% endfor %}</pre>{% endif %}
-{% if asks %}<form method="post" action="/do/{{ name }}">
-{% for (field, value) in fields %}<input type="hidden" name="{{ field }}" value="{{ value }}">{% endfor %}
-<input type="hidden" name="yes" value="true"><button class="pri">Run them</button></form>{% endif %}
-<p><a href="{{ back }}">Back</a></p></main></body></html>"#
-)]
-struct Ask<'a> {
-    title: &'a str,
-    style: String,
-    name: &'a str,
-    problem: &'a Problem,
-    fields: &'a [(String, String)],
-    asks: bool,
-    back: &'a str,
-}
+/// The fields that a person types. A refusal keeps them.
+const TYPED: [&str; 9] = ["text", "note", "reason", "result", "error", "name", "subject", "body", "question"];
 
 /// `POST /do/NAME`.
 pub async fn form(
@@ -69,23 +46,68 @@ pub async fn form(
     match perform(&api, &caller, &name, command).await {
         Ok(result) => {
             let notes = result["notes"].as_array().filter(|_| !is_agreed).into_iter().flatten();
-            let said = notes.filter_map(Value::as_str).fold("done".to_owned(), |said, note| format!("{said}; {note}"));
+            let said =
+                notes.filter_map(Value::as_str).fold(done(&name).to_owned(), |said, note| format!("{said} {note}"));
             let to = match result["plan"].as_str().filter(|_| name == "fork" || name == "run") {
-                Some(plan) => format!("/?plan={}", encoded(plan)),
+                Some(plan) => format!("/plans/{}", encoded(plan)),
                 None => back.to_owned(),
             };
             let joint = if to.contains('?') { '&' } else { '?' };
             let said: String = said.chars().take(SAID_CHARS_MAX).collect();
             Redirect::to(&format!("{to}{joint}said={}", encoded(&said))).into_response()
         }
-        Err(problem) => {
-            let asks = problem.r#type == "consent";
-            let title = if asks { "Run these commands?" } else { "It was not done" };
-            let style = crate::serve::page::style();
-            let page = Ask { title, style, name: &name, problem: &problem, fields: &fields, asks, back };
-            let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::BAD_REQUEST);
-            (status, Html(page.render().unwrap_or_default())).into_response()
-        }
+        Err(problem) => api.site.framed(&asking(&name, &fields, back, problem)).await,
+    }
+}
+
+/// The page that asks whether commands may run, or says why something was not done.
+fn asking(name: &str, fields: &[(String, String)], back: &str, problem: Problem) -> Framed {
+    let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::BAD_REQUEST);
+    let own = || fields.iter().filter(|(name, _)| name != BACK && name != "yes").cloned();
+    let form = |hidden| PageForm::new(name, hidden, back.to_owned(), false);
+    let links = vec![(back.to_owned(), "Back".to_owned())];
+    if problem.r#type == "consent" {
+        let form = form(own().collect()).choice("yes", "true", "Run them").primary();
+        let lines = vec!["Nothing has run yet. This is what would run:".to_owned()];
+        let asks = Framed::refusal(status, "May these commands run?", lines);
+        return Framed {
+            says: "waiting for you".to_owned(),
+            commands: problem.notes,
+            forms: vec![form],
+            links,
+            ..asks
+        };
+    }
+    let (typed, hidden): (Vec<_>, Vec<_>) = own().partition(|(name, _)| TYPED.contains(&name.as_str()));
+    let again = typed.iter().fold(form(hidden), |form, (name, value)| form.filled(name, value)).button("Send again");
+    let lines = problem.hints.into_iter().chain(problem.notes).collect();
+    let forms = if typed.is_empty() { Vec::new() } else { vec![again] };
+    let says = "nothing was changed".to_owned();
+    Framed { says, forms, links, ..Framed::refusal(status, &sentence(&problem.detail), lines) }
+}
+
+/// The text with a capital at its beginning.
+pub fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect()
+}
+
+/// The message after a command.
+fn done(name: &str) -> &'static str {
+    match name {
+        "answer" => "Answered.",
+        "cancel" => "It is cancelled.",
+        "pause" => "It is paused.",
+        "resume" => "It continues.",
+        "retry" => "It will be tried again.",
+        "fork" => "This is the fork.",
+        "send" => "The message is sent.",
+        "task-add" => "The task is added.",
+        "task-done" => "The task is done.",
+        "task-fail" => "The task has failed.",
+        "plan-checkpoint" => "The checkpoint is set.",
+        "end-leases" => "The lease has ended.",
+        _other => "Done.",
     }
 }
 
@@ -107,10 +129,4 @@ fn command_of(fields: &[(String, String)]) -> Map<String, Value> {
         }
     }
     command
-}
-
-/// A text encoded for a query.
-fn encoded(text: &str) -> String {
-    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(byte);
-    text.bytes().map(|byte| if plain(&byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }

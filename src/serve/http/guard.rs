@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use axum::body::to_bytes;
 use axum::extract::{Request, State};
-use axum::http::header::{ACCEPT, CACHE_CONTROL, HOST, LOCATION, ORIGIN, SET_COOKIE};
+use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HOST, LOCATION, ORIGIN, SET_COOKIE};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::Response;
@@ -15,8 +15,10 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
 use super::access::{Caller, Credentials};
+use super::forms::sentence;
 use super::problem::Problem;
 use crate::serve::mcp::MESSAGE_BYTES_MAX;
+use crate::serve::page::{Framed, Site};
 
 pub const MCP: &str = "/mcp";
 
@@ -34,6 +36,7 @@ const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; i
                       form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
 pub struct Guard {
+    site: Arc<Site>,
     credentials: Credentials,
     hosts: Vec<String>,
     free: Semaphore,
@@ -44,14 +47,12 @@ pub struct Guard {
 pub async fn guard(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
     let accepted = request.headers().get(ACCEPT).and_then(|value| value.to_str().ok());
     let is_person = accepted.is_some_and(|accepted| accepted.contains("text/html"));
-    let mut response = match guard.judge(&request) {
-        Ok(caller) => guard.answer(caller, request, next).await,
-        Err(refused) => *refused,
+    let (mut response, is_within) = match guard.judge(&request) {
+        Ok(caller) => (guard.answer(caller, request, next).await, true),
+        Err(refused) => (*refused, false),
     };
-    // A person gets a hint instead of JSON.
-    if is_person && response.status() == StatusCode::UNAUTHORIZED {
-        let words = "Open the address that `crewlog serve` has printed. It is good for one use: start it again for a new one.\n";
-        response = (StatusCode::UNAUTHORIZED, words).into_response();
+    if is_person && is_refusal(&response) {
+        response = guard.page(response, is_within).await;
     }
     let headers = response.headers_mut();
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
@@ -66,9 +67,31 @@ pub async fn guard(State(guard): State<Arc<Guard>>, request: Request, next: Next
     response
 }
 
+/// True for a refusal that is not a page yet.
+fn is_refusal(response: &Response) -> bool {
+    let kind = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
+    response.status().as_u16() >= 400 && !kind.starts_with(b"text/html")
+}
+
+fn signed_out(why: &str) -> Box<Response> {
+    let problem = Problem::new(StatusCode::UNAUTHORIZED, why)
+        .hint("open the address that `crewlog serve` printed; it works once, so start the server again for a new one")
+        .hint("programs send Authorization: Bearer TOKEN");
+    Box::new(problem.into_response())
+}
+
 impl Guard {
-    pub fn new(credentials: Credentials, hosts: Vec<String>) -> Self {
-        Self { credentials, hosts, free: Semaphore::new(REQUESTS_MAX), rates: Mutex::default() }
+    pub fn new(credentials: Credentials, hosts: Vec<String>, site: Arc<Site>) -> Self {
+        Self { site, credentials, hosts, free: Semaphore::new(REQUESTS_MAX), rates: Mutex::default() }
+    }
+
+    /// A refusal as a page. A browser that was not let in sees nothing of the project.
+    async fn page(&self, refused: Response, is_within: bool) -> Response {
+        let status = refused.status();
+        let problem = refused.extensions().get::<Problem>().cloned();
+        let problem = problem.unwrap_or_else(|| Problem::new(status, "this address has nothing for a browser"));
+        let framed = Framed::refusal(status, &sentence(&problem.detail), problem.hints);
+        if is_within { self.site.framed(&framed).await } else { Framed { links: Vec::new(), ..framed }.bare() }
     }
 
     /// Returns the caller, or the answer to a refused request.
@@ -85,18 +108,16 @@ impl Guard {
         }
         let token = uri.query().and_then(|query| query.strip_prefix("token="));
         if let Some(token) = token.filter(|_| uri.path() == "/" && request.method() == Method::GET) {
-            let why = "the token was used or is wrong: start the server again for a new one";
+            let why = "this address was used already, or is wrong";
             return Err(match self.credentials.redeem(token) {
                 Some(cookie) => {
                     Box::new((StatusCode::SEE_OTHER, [(SET_COOKIE, cookie), (LOCATION, "/".into())]).into_response())
                 }
-                None => refused(StatusCode::UNAUTHORIZED, why),
+                None => signed_out(why),
             });
         }
         let Some(caller) = self.credentials.caller(headers) else {
-            let why = "a credential is missing or wrong: programs send Authorization: Bearer TOKEN, and a person opens the \
-                       address that `crewlog serve` has printed";
-            return Err(refused(StatusCode::UNAUTHORIZED, why));
+            return Err(signed_out("this browser or program is not signed in"));
         };
         let is_api = uri.path().starts_with("/api/");
         match &caller {

@@ -89,7 +89,10 @@ pub async fn serve_with(
     let config = &session.config()?.serve;
     let server = Server::new(crew.clone(), Members::of_handles(&session.folder));
     let streams = Arc::new(Semaphore::new(STREAMS_MAX));
-    let api = Api { session: session.clone(), crew: crew.clone(), views: server.views.clone(), streams };
+    let command = Arc::new(session.commands());
+    let site = Arc::new(page::Site { views: server.views.clone(), command });
+    let api =
+        Api { session: session.clone(), crew: crew.clone(), views: server.views.clone(), site: site.clone(), streams };
     let api = Arc::new(api);
     let cannot = |error: io::Error| Failure::user(format!("cannot listen on {listen}: {error}"));
     let acceptor = match (&config.certificate, &config.key) {
@@ -110,11 +113,9 @@ pub async fn serve_with(
         None => format!("{scheme}://{address}"),
     };
     begun(&print(session, address, &base, &credentials)?);
-    let guarding = Arc::new(Guard::new(credentials, hosts_of(address, config)));
+    let guarding = Arc::new(Guard::new(credentials, hosts_of(address, config), site.clone()));
     let mcp = service(server, &hosts_of(address, config));
     let stop = mcp.config.cancellation_token.clone();
-    let command = Arc::new(session.commands());
-    let site = Arc::new(page::Site { views: api.views.clone(), command });
     let router = Router::new()
         .route_service(MCP, mcp)
         .merge(api_router(api.clone()))

@@ -1,31 +1,41 @@
-//! The parameters in the address of the page. Every state of the page has an address.
+//! The address of the page: a path for the plan and the view, and a query. Every state of the page has an address.
 
 use std::collections::BTreeMap;
 
-/// The parameters that the page knows; others are ignored.
-const KEYS: [&str; 15] = [
-    "at", "before", "event", "lanes", "mark", "plan", "prompt", "q", "said", "scope", "step", "tab", "task", "type",
-    "with",
-];
+/// The parameters of the query that the page knows; others are ignored.
+const KEYS: [&str; 13] =
+    ["at", "before", "event", "lanes", "mark", "prompt", "q", "said", "scope", "step", "task", "type", "with"];
+/// The parts of the path.
+const PLAN: &str = "plan";
+const TAB: &str = "tab";
 /// The longest value in bytes; longer ones are ignored.
 const VALUE_BYTES_MAX: usize = 4_096;
 
-/// A view with its own page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr, strum::EnumString, strum::VariantArray)]
+/// A view with its own page. Home is the overview of all plans.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr, strum::EnumString)]
 #[strum(serialize_all = "lowercase")]
 pub enum Tab {
     Overview,
-    Graph,
+    Tasks,
+    Plans,
     Files,
     Events,
     Statistics,
 }
 
 impl Tab {
-    pub const ALL: &[Self] = <Self as strum::VariantArray>::VARIANTS;
+    /// The pages of the project, and those of a plan.
+    pub const OF_PROJECT: [Self; 5] = [Self::Overview, Self::Plans, Self::Files, Self::Events, Self::Statistics];
+    pub const OF_PLAN: [Self; 3] = [Self::Overview, Self::Tasks, Self::Events];
 
     pub fn as_str(self) -> &'static str {
         self.into()
+    }
+
+    /// The paths of all pages, where `{plan}` is the id of a plan.
+    pub fn paths() -> impl Iterator<Item = (String, Self)> {
+        let of_project = Self::OF_PROJECT.map(|tab| (path_of(None, tab), tab));
+        of_project.into_iter().chain(Self::OF_PLAN.map(|tab| (path_of(Some("{plan}"), tab), tab)))
     }
 
     /// `Overview`
@@ -34,18 +44,20 @@ impl Tab {
     }
 }
 
-/// The query of an address.
+/// An address.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Asked(BTreeMap<&'static str, String>);
 
 impl Asked {
-    /// From the names and values of a query; empty values count as absent, as in a form that was not filled in.
-    pub fn of(pairs: &[(String, String)]) -> Self {
+    /// A view of a plan or of the project, with the names and values of a query. Empty values count as absent, as in a form
+    /// that was not filled in.
+    pub fn of(plan: Option<&str>, tab: Tab, pairs: &[(String, String)]) -> Self {
         let known = |(name, value): &(String, String)| {
             let key = KEYS.into_iter().find(|key| key == name)?;
             (!value.is_empty() && value.len() <= VALUE_BYTES_MAX).then(|| (key, value.clone()))
         };
-        Self(pairs.iter().filter_map(known).collect())
+        let page = Self::default().page(plan.unwrap_or_default(), tab);
+        Self(pairs.iter().filter_map(known).chain(page.0).collect())
     }
 
     pub fn get(&self, key: &str) -> Option<&str> {
@@ -62,10 +74,10 @@ impl Asked {
     }
 
     pub fn tab(&self) -> Tab {
-        self.get("tab").and_then(|tab| tab.parse().ok()).unwrap_or(Tab::Overview)
+        self.get(TAB).and_then(|tab| tab.parse().ok()).unwrap_or(Tab::Overview)
     }
 
-    /// The parameters with changes; an empty value removes a parameter.
+    /// The address with changes; an empty value removes a parameter.
     pub fn but(&self, changes: &[(&'static str, &str)]) -> Self {
         let mut asked = self.clone();
         for (key, value) in changes {
@@ -77,34 +89,48 @@ impl Asked {
         asked
     }
 
-    /// The address of the page with these changes. Messages are shown only once.
+    /// The address of a view of a plan, or of the project without one, as of the same position.
+    pub fn page(&self, plan: &str, tab: Tab) -> Self {
+        let at = self.get("at").unwrap_or_default();
+        let tab = if tab == Tab::Overview { "" } else { tab.as_str() };
+        Self::default().but(&[("at", at), (PLAN, plan), (TAB, tab)])
+    }
+
+    /// The address with these changes, as text. Messages are shown only once.
     pub fn link(&self, changes: &[(&'static str, &str)]) -> String {
-        let query = self.but(&[("said", "")]).but(changes).query();
-        if query.is_empty() { "/".to_owned() } else { format!("/?{query}") }
+        let asked = self.but(&[("said", "")]).but(changes);
+        let (path, query) = (asked.path(), asked.query());
+        if query.is_empty() { path } else { format!("{path}?{query}") }
+    }
+
+    pub fn path(&self) -> String {
+        path_of(self.get(PLAN).map(encoded).as_deref(), self.tab())
     }
 
     /// The query in a normal form.
-    pub fn query(&self) -> String {
-        let pairs: Vec<_> = self.0.iter().map(|(key, value)| format!("{key}={}", encoded(value))).collect();
-        pairs.join("&")
+    fn query(&self) -> String {
+        let pairs = self.except(&[]).into_iter().map(|(key, value)| format!("{key}={}", encoded(&value)));
+        pairs.collect::<Vec<_>>().join("&")
     }
 
-    /// The parameters except some, for the hidden fields of a form.
+    /// The parameters of the query except some, for the hidden fields of a form.
     pub fn except(&self, keys: &[&str]) -> Vec<(&'static str, String)> {
-        let kept = self.0.iter().filter(|(key, _)| !keys.contains(key) && **key != "said");
-        kept.map(|(key, value)| (*key, value.clone())).collect()
+        let is_in_query = |key: &str| !keys.contains(&key) && ![PLAN, TAB].contains(&key);
+        self.0.iter().filter(|(key, _)| is_in_query(key)).map(|(key, value)| (*key, value.clone())).collect()
     }
 }
 
-/// A value encoded for a query.
-fn encoded(value: &str) -> String {
-    let mut query = String::with_capacity(value.len());
-    for byte in value.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' | b'/' => query.push(char::from(byte)),
-            b' ' => query.push('+'),
-            other => query.push_str(&format!("%{other:02X}")),
-        }
+fn path_of(plan: Option<&str>, tab: Tab) -> String {
+    match (plan, tab) {
+        (None, Tab::Overview) => "/".to_owned(),
+        (None, tab) => format!("/{}", tab.as_str()),
+        (Some(plan), Tab::Overview) => format!("/plans/{plan}"),
+        (Some(plan), tab) => format!("/plans/{plan}/{}", tab.as_str()),
     }
-    query
+}
+
+/// A value encoded for a query or a part of a path.
+pub fn encoded(value: &str) -> String {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(byte);
+    value.bytes().map(|byte| if plain(&byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }

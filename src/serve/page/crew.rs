@@ -2,12 +2,12 @@
 
 use askama::Template;
 
-use super::asked::Tab;
 use super::look::Look;
+use super::needs::{NeedGroup, anchor};
 use super::words::{self, Markup, name_of_value, some_of};
 use crate::ui::failure::Failure;
 use crate::ui::text::count;
-use crate::views::{AgentView, EditView, FilesCell, FilesView, LeaseView};
+use crate::views::{AgentView, EditView, FilesCell, FilesView, LeaseView, NeedView};
 
 /// The number of agents after which the rest are folded.
 const OPEN_MAX: usize = 8;
@@ -18,8 +18,8 @@ const LEASES_MAX: usize = 500;
 #[template(path = "agents.html", config = "src/serve/page/askama.toml", whitespace = "minimize")]
 struct Agents<'a> {
     look: &'a Look<'a>,
-    /// The urgency of each as a class and a word, most urgent first.
-    agents: Vec<(&'static str, String, &'a AgentView)>,
+    /// Each with its state, most urgent first.
+    agents: Vec<(Markup, &'a AgentView)>,
     n_idle: usize,
     leases: Vec<LeaseView>,
 }
@@ -30,25 +30,39 @@ pub async fn agents(look: &Look<'_>) -> Result<Markup, Failure> {
     if all.is_empty() {
         return Ok(Markup::default());
     }
-    let tones = ["fail", "wait", "run", "idle"];
-    let rank = |agent: &AgentView| {
+    let state = |agent: &AgentView| {
         let (liveness, activity) = (name_of_value(&agent.liveness), name_of_value(&agent.activity));
         match (liveness.as_str(), activity.as_str()) {
-            ("stuck" | "lost", _) => (0, liveness),
-            (_, "waiting" | "blocked") => (1, activity),
-            (_, "working") => (2, activity),
-            _resting => (3, activity),
+            ("stuck", _) => (0, "stalled", "stalled"),
+            ("lost", _) => (0, "lost", "lost"),
+            (_, "waiting" | "blocked") if question_of(look, agent).is_some() => {
+                (1, "waiting_for_you", "waiting for you")
+            }
+            (_, "waiting" | "blocked") => (1, "waiting", "waiting"),
+            (_, "working") => (2, "working", "working"),
+            _resting => (3, "idle", "idle"),
         }
     };
-    let mut ranked: Vec<_> = all.iter().map(|agent| (rank(agent), agent)).collect();
-    ranked.sort_by_key(|((rank, _), _)| *rank);
-    let agents: Vec<_> = ranked.into_iter().map(|((rank, word), agent)| (tones[rank], word, agent)).collect();
-    let n_idle = agents.iter().filter(|(tone, _, _)| *tone == "idle").count();
+    let mut ranked: Vec<_> = all.iter().map(|agent| (state(agent), agent)).collect();
+    ranked.sort_by_key(|((rank, _, _), _)| *rank);
+    let n_idle = ranked.iter().filter(|((rank, _, _), _)| *rank == 3).count();
+    let agents = ranked.into_iter().map(|((_, class, word), agent)| (words::pill(class, word), agent)).collect();
     let leases = look.shown.leases(|_, _, _| true).await?;
     Ok(Markup::of(&Agents { look, agents, n_idle, leases }))
 }
 
+/// The question that an agent waits for.
+fn question_of<'a>(look: &'a Look<'_>, agent: &AgentView) -> Option<&'a NeedView> {
+    look.needs.iter().find(|need| need.from == agent.agent && NeedGroup::of(need.kind) == NeedGroup::Answer)
+}
+
 impl Agents<'_> {
+    /// A link to the question that an agent waits for.
+    fn question(&self, agent: &AgentView) -> Markup {
+        let link = |need| words::link(&format!("#{}", anchor(need)), &words::cut(&need.text, 120));
+        question_of(self.look, agent).map(link).unwrap_or_default()
+    }
+
     /// The paths of an agent's leases.
     fn held(&self, agent: &AgentView) -> String {
         let is_held = |lease: &&LeaseView| lease.agent == agent.agent && lease.lease.is_some();
@@ -63,18 +77,12 @@ struct Files<'a> {
     look: &'a Look<'a>,
     files: FilesView,
     leases: Vec<LeaseView>,
-    /// True on the page of the files.
-    is_open: bool,
 }
 
 /// The card of the files.
 pub async fn files(look: &Look<'_>) -> Result<Markup, Failure> {
     let (files, leases) = (look.shown.files().await?, look.shown.leases(|_, _, _| true).await?);
-    let is_open = look.asked.tab() == Tab::Files;
-    if files.rows.is_empty() && leases.is_empty() && !is_open {
-        return Ok(Markup::default());
-    }
-    Ok(Markup::of(&Files { look, files, leases, is_open }))
+    Ok(Markup::of(&Files { look, files, leases }))
 }
 
 impl Files<'_> {

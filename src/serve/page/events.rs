@@ -1,17 +1,15 @@
-//! The tail of the log, and pages of events.
+//! Pages of events.
 
 use askama::Template;
 use crewlog_mq::{Position, Query, Range, Recorded};
 use serde_json::Value;
 
-use super::asked::Tab;
 use super::look::Look;
 use super::words::{self, Markup, cut};
 use crate::ui::failure::Failure;
 use crate::views::EventFilter;
 
-/// The rows of the tail, and of a page.
-const TAIL_ROWS: usize = 40;
+/// The rows of a page.
 const PAGE_ROWS: usize = 100;
 /// The most events that are read for one page.
 const READ_MAX: usize = 3_000;
@@ -52,31 +50,25 @@ const SAYS: [&str; 22] = [
 #[template(path = "events.html", config = "src/serve/page/askama.toml", whitespace = "minimize")]
 struct Events<'a> {
     look: &'a Look<'a>,
-    /// True for the tail of the log, false for the page of events.
-    is_tail: bool,
     older: Option<Position>,
     /// Each event with its subject and its description.
     rows: Vec<(Recorded, String, String)>,
 }
 
-/// The tail of the log, or on the page of events the matching ones.
+/// The events of the plan or of all that match the address.
 pub async fn events(look: &Look<'_>) -> Result<Markup, Failure> {
-    let is_tail = look.asked.tab() != Tab::Events;
-    let (events, older) = matching(look, if is_tail { TAIL_ROWS } else { PAGE_ROWS }).await?;
-    if events.is_empty() && is_tail {
-        return Ok(Markup::default());
-    }
+    let (events, older) = matching(look).await?;
     let row = |event| {
         let (subject, words) = in_words(look, &event);
         (event, subject, words)
     };
-    Ok(Markup::of(&Events { look, is_tail, older, rows: events.into_iter().map(row).collect() }))
+    Ok(Markup::of(&Events { look, older, rows: events.into_iter().map(row).collect() }))
 }
 
 /// The newest matching events, oldest first, and the position before which there are more.
-async fn matching(look: &Look<'_>, n_rows: usize) -> Result<(Vec<Recorded>, Option<Position>), Failure> {
+async fn matching(look: &Look<'_>) -> Result<(Vec<Recorded>, Option<Position>), Failure> {
     let scope = look.asked.get("scope").unwrap_or_default();
-    let plan = look.plan.as_ref().map(|plan| plan.id.clone()).filter(|_| scope == "plan");
+    let plan = look.plan.as_ref().map(|plan| plan.id.clone());
     let event_type = look.asked.get("type");
     let query = event_type.map_or(Query::all(), |event_type| Query::all().of_type(event_type.trim()));
     let filter = EventFilter { plan, query };
@@ -89,14 +81,14 @@ async fn matching(look: &Look<'_>, n_rows: usize) -> Result<(Vec<Recorded>, Opti
     };
     let up_to = look.asked.number("before").map_or(look.shown.at, |before| Position((before - 1).max(0)));
     let (mut found, mut n_read, mut rest) = (Vec::new(), 0, Some(Range::up_to(up_to).backwards()));
-    while let Some(range) = rest.filter(|_| found.len() < n_rows && n_read < READ_MAX) {
-        let page = look.shown.events(&filter, range, n_rows * 2).await?;
+    while let Some(range) = rest.filter(|_| found.len() < PAGE_ROWS && n_read < READ_MAX) {
+        let page = look.shown.events(&filter, range, PAGE_ROWS * 2).await?;
         n_read += page.events.len().max(1);
         rest = range.rest(&page);
         found.extend(page.events.into_iter().filter(is_meant));
     }
-    let has_more = rest.is_some() || found.len() > n_rows;
-    found.truncate(n_rows);
+    let has_more = rest.is_some() || found.len() > PAGE_ROWS;
+    found.truncate(PAGE_ROWS);
     found.reverse();
     let older = found.first().map(|first| first.position).filter(|_| has_more);
     Ok((found, older))

@@ -8,27 +8,35 @@ use super::words::Markup;
 #[derive(Template)]
 #[template(path = "form.html", config = "src/serve/page/askama.toml", whitespace = "minimize")]
 pub struct Form {
-    command: &'static str,
-    fields: Vec<(&'static str, String)>,
+    command: String,
+    fields: Vec<(String, String)>,
     back: String,
     is_past: bool,
-    /// The names and labels of the fields to fill in.
-    inputs: Vec<(&'static str, &'static str)>,
+    inputs: Vec<FormInput>,
     /// The labels of the buttons, with a name and a value to send.
     buttons: Vec<(String, &'static str, String)>,
     /// The number of the preferred button, from 1; 0 without one.
     primary: usize,
 }
 
+/// A field to fill in.
+struct FormInput {
+    name: String,
+    label: String,
+    value: String,
+    is_required: bool,
+}
+
 impl Form {
     /// A form without fields to fill in. In the past it is shown, but cannot be sent.
-    pub fn new(command: &'static str, fields: Vec<(&'static str, String)>, back: String, is_past: bool) -> Self {
+    pub fn new(command: &str, fields: Vec<(String, String)>, back: String, is_past: bool) -> Self {
+        let command = command.to_owned();
         Self { command, fields, back, is_past, inputs: Vec::new(), buttons: Vec::new(), primary: 0 }
     }
 
     /// The key that identifies the form across renderings.
     fn key(&self) -> String {
-        self.fields.iter().fold(self.command.to_owned(), |key, (_, value)| format!("{key} {value}"))
+        self.fields.iter().fold(self.command.clone(), |key, (_, value)| format!("{key} {value}"))
     }
 
     /// Allows sending the form in the past.
@@ -36,8 +44,27 @@ impl Form {
         Self { is_past: false, ..self }
     }
 
-    pub fn required(mut self, name: &'static str, label: &'static str) -> Self {
-        self.inputs.push((name, label));
+    pub fn required(self, name: &str, label: &str) -> Self {
+        self.input(name, label, "", true)
+    }
+
+    pub fn optional(self, name: &str, label: &str) -> Self {
+        self.input(name, label, "", false)
+    }
+
+    /// Adds a field that has a value already.
+    pub fn filled(self, name: &str, value: &str) -> Self {
+        self.input(name, name, value, false)
+    }
+
+    /// Adds a required field that begins with a text.
+    pub fn filled_as(self, name: &str, start: &str, label: &str) -> Self {
+        self.input(name, label, start, true)
+    }
+
+    fn input(mut self, name: &str, label: &str, value: &str, is_required: bool) -> Self {
+        let [name, label, value] = [name, label, value].map(str::to_owned);
+        self.inputs.push(FormInput { name, label, value, is_required });
         self
     }
 

@@ -1,18 +1,20 @@
-//! The frame of the page: the document, its header, its notices, and the page of an empty log.
+//! The frame of each page: the document, its header, its notices, and pages without a view: refusals, questions, errors.
 
 use askama::Template;
-use crewlog_planner::lifecycle::State;
+use axum::http::StatusCode;
+use axum::response::{Html, IntoResponse, Response};
+use crewlog_mq::Position;
 
-use super::asked::Tab;
+use super::asked::{Asked, Tab};
 use super::forms::Form;
-use super::look::{Look, Rendered};
-use super::words::{self, Markup, cut};
-use super::{CSS_NAME, JS_NAME};
+use super::look::{Look, NoPage, PageMode, Rendered};
+use super::needs::n_waiting;
+use super::words::{self, Markup, cut, lasting, rich};
+use super::{CSS_NAME, JS_NAME, Site};
+use crate::ui::failure::Failure;
 
-/// The most plans in the menu, the newest.
-const PLANS_MAX: usize = 40;
-/// The longest title in the menu, in characters.
-const TITLE_CHARS_MAX: usize = 60;
+/// The longest text of a notice, in characters.
+const SAID_CHARS_MAX: usize = 400;
 
 #[derive(Template)]
 #[template(path = "document.html", config = "src/serve/page/askama.toml", whitespace = "minimize")]
@@ -22,7 +24,17 @@ struct Document<'a> {
     js: &'a str,
 }
 
+impl PageMode {
+    fn name(self) -> &'static str {
+        self.into()
+    }
+}
+
 impl Rendered {
+    pub fn is_live(&self) -> bool {
+        self.mode == PageMode::Live
+    }
+
     /// The parts with these ids. Empty parts also get a place, for later content.
     fn of<'a>(&'a self, ids: &[&'a str]) -> Vec<(&'a str, Markup)> {
         let part = |id: &str| self.parts.iter().find(|(known, _)| *known == id);
@@ -34,103 +46,72 @@ impl Rendered {
     }
 }
 
-impl Tab {
-    fn link(self, look: &Look<'_>) -> String {
-        look.link(&[("tab", if self == Self::Overview { "" } else { self.as_str() }), ("before", "")])
-    }
-
-    /// The parts above the columns.
-    pub fn above(self) -> &'static [&'static str] {
-        match self {
-            Self::Overview => &["needs"],
-            Self::Statistics => &["statistics"],
-            Self::Graph | Self::Files | Self::Events => &[],
-        }
-    }
-
-    /// The parts of the left column.
-    pub fn left(self) -> &'static [&'static str] {
-        match self {
-            Self::Overview => &["timeline", "graph", "events", "tasks"],
-            Self::Graph => &["graph", "tasks"],
-            Self::Files => &["files"],
-            Self::Events => &["events"],
-            Self::Statistics => &["conflicts"],
-        }
-    }
-
-    /// The parts of the right column.
-    pub fn right(self) -> &'static [&'static str] {
-        match self {
-            Self::Overview => &["why", "inspector", "agents", "files"],
-            Self::Graph => &["why", "inspector"],
-            Self::Files => &["edits"],
-            Self::Events => &["inspector"],
-            Self::Statistics => &["plans"],
-        }
-    }
+/// The class of a view, and the ids of its parts: above the columns, in the left and in the right one.
+pub fn places(asked: &Asked) -> (&'static str, [&'static [&'static str]; 3]) {
+    let is_plan = asked.get("plan").is_some();
+    let (plan, panel): (&[_], &[_]) = (&["plan"], &["inspector"]);
+    let places: [&[_]; 3] = match asked.tab() {
+        Tab::Overview if is_plan => [plan, &["timeline", "graph", "tasks"], panel],
+        Tab::Tasks => [plan, &["tasks"], panel],
+        Tab::Events if is_plan => [plan, &["events"], panel],
+        Tab::Overview => [&[], &["needs", "plans"], &["agents"]],
+        Tab::Plans => [&["plans"], &[], &[]],
+        Tab::Files => [&[], &["files"], &["edits"]],
+        Tab::Events => [&[], &["events"], panel],
+        Tab::Statistics => [&["statistics"], &["conflicts"], &[]],
+    };
+    (asked.tab().into(), places)
 }
 
 #[derive(Template)]
 #[template(path = "top.html", config = "src/serve/page/askama.toml", whitespace = "minimize")]
 struct Top<'a> {
-    look: &'a Look<'a>,
+    /// Absent before anybody is let in, and if the log cannot be read.
+    look: Option<&'a Look<'a>>,
     project: String,
-    /// The name of the plan, or a prompt to choose one; empty without plans.
-    name: String,
-    /// The position to compare with; empty to end the comparison.
-    with: String,
-    fork: Form,
-    forms: Vec<Form>,
+    n_waiting: usize,
 }
 
 pub fn top(look: &Look<'_>) -> Markup {
-    let id = look.plan.as_ref().map(|plan| plan.id.clone()).unwrap_or_default();
-    let begins = look.plan.as_ref().and_then(|plan| plan.track.begins()).map_or(1, |begins| begins.position.0);
-    let fork = look.form("fork", vec![("plan", id.clone()), ("at", look.shown.at.to_string())]);
     // A project without a name has a UUID, which is not shown.
     let project = Some(look.shown.project()).filter(|project| uuid::Uuid::parse_str(project).is_err());
-    let name = match &look.plan {
-        Some(plan) => cut(&plan.id, TITLE_CHARS_MAX),
-        None if look.plans.is_empty() => String::new(),
-        None => "choose a plan".to_owned(),
-    };
-    Markup::of(&Top {
-        look,
-        project: project.map(|project| format!("{} / ", cut(project, 40))).unwrap_or_default(),
-        name,
-        with: look.asked.get("with").map_or_else(|| begins.to_string(), |_| String::new()),
-        fork: fork.also_in_the_past().required("reason", "why").button("Fork").primary(),
-        forms: changes(look, &id),
-    })
+    let project = project.map(|project| cut(project, 40)).unwrap_or_default();
+    Markup::of(&Top { look: Some(look), project, n_waiting: n_waiting(&look.needs) })
 }
 
-/// The forms for commands to the whole plan.
-fn changes(look: &Look<'_>, id: &str) -> Vec<Form> {
-    let form = |command, field| look.form(command, vec![(field, id.to_owned())]);
-    let mut forms = Vec::new();
-    if let Some(plan) = look.plan.as_ref().filter(|plan| plan.is_open()) {
-        forms.push(form("task-add", "plan").required("text", "a task to add").button("Add"));
-        forms.push(match plan.shown.status {
-            State::Paused => form("resume", "target").button("Resume the plan"),
-            _running => form("pause", "target").required("reason", "why").button("Pause"),
+impl Top<'_> {
+    /// The pages of the project: address, name, and true for the one shown.
+    fn pages(&self) -> Vec<(String, String, bool)> {
+        let asked = self.look.map(|look| &look.asked);
+        let pages = Tab::OF_PROJECT.into_iter().map(|tab| {
+            let name = if tab == Tab::Overview { "Home".to_owned() } else { tab.title() };
+            let is_current = asked.is_some_and(|asked| match asked.get("plan") {
+                Some(_) => tab == Tab::Plans,
+                None => asked.tab() == tab,
+            });
+            (asked.cloned().unwrap_or_default().page("", tab).link(&[]), name, is_current)
         });
-        forms.push(form("cancel", "target").required("reason", "why").button("Cancel the plan"));
+        pages.collect()
     }
-    forms.push(form("plan-checkpoint", "plan").required("name", "a name for this moment").button("Checkpoint"));
-    forms
 }
 
 #[derive(Template)]
 #[template(path = "notice.html", config = "src/serve/page/askama.toml", whitespace = "minimize")]
-struct Notice<'a> {
+struct Notices<'a> {
     look: &'a Look<'a>,
+    said: Option<Markup>,
+    /// In the past: the distance from now.
+    past: Option<String>,
 }
 
-/// The message of a command, and errors.
+/// The message of a command, errors, and the banner of the past.
 pub fn notice(look: &Look<'_>) -> Markup {
-    let is_silent = look.asked.get("said").is_none() && look.fault.is_none();
-    if is_silent { Markup::default() } else { Markup::of(&Notice { look }) }
+    let said = look.asked.get("said").map(|said| rich(said, SAID_CHARS_MAX));
+    let past = look.is_past().then(|| lasting(look.head.now.0 - look.shown.now.0));
+    match (&said, &past, &look.fault) {
+        (None, None, None) => Markup::default(),
+        _some => Markup::of(&Notices { look, said, past }),
+    }
 }
 
 #[derive(Template)]
@@ -142,4 +123,77 @@ struct Empty<'a> {
 /// The page of an empty log: a description, and the commands to begin with.
 pub fn empty(look: &Look<'_>) -> Markup {
     Markup::of(&Empty { look })
+}
+
+/// A page that says something once.
+#[derive(Template, Default)]
+#[template(path = "framed.html", config = "src/serve/page/askama.toml", whitespace = "minimize")]
+pub struct Framed {
+    pub status: StatusCode,
+    /// The meaning of the status for the person.
+    pub says: String,
+    pub title: String,
+    pub lines: Vec<String>,
+    /// The commands that would run.
+    pub commands: Vec<String>,
+    pub forms: Vec<Form>,
+    /// Addresses and names: the way back first.
+    pub links: Vec<(String, String)>,
+    /// The addresses and names of what was perhaps meant.
+    pub near: Vec<(String, String)>,
+}
+
+impl Framed {
+    /// A refusal with a way back.
+    pub fn refusal(status: StatusCode, title: &str, lines: Vec<String>) -> Self {
+        let links = vec![("/".to_owned(), "Home".to_owned())];
+        let says = status.canonical_reason().unwrap_or_default().to_lowercase();
+        Self { status, says, title: title.to_owned(), lines, links, ..Self::default() }
+    }
+
+    fn of(no_page: NoPage) -> Self {
+        match no_page {
+            NoPage::Failed(Failure { message, hints, .. }) => {
+                let title = "The log cannot be read";
+                Self::refusal(StatusCode::INTERNAL_SERVER_ERROR, title, [message].into_iter().chain(hints).collect())
+            }
+            NoPage::Missing { what, back, near } => {
+                let page = Self::refusal(StatusCode::NOT_FOUND, &what, vec!["It was never in this log.".to_owned()]);
+                Self { near, links: back.into_iter().chain(page.links).collect(), ..page }
+            }
+        }
+    }
+
+    /// The page with only the name in its header.
+    pub fn bare(&self) -> Response {
+        self.within(Markup::of(&Top { look: None, project: String::new(), n_waiting: 0 }))
+    }
+
+    fn within(&self, top: Markup) -> Response {
+        let (title, parts) = (format!("{} · crewlog", self.title), vec![("top", top), ("notice", Markup::of(self))]);
+        let page = Rendered {
+            at: Position(0),
+            mode: PageMode::Still,
+            now_us: 0,
+            title,
+            class: "framed",
+            places: [&[]; 3],
+            parts,
+        };
+        (self.status, Html(page.document().0)).into_response()
+    }
+}
+
+impl Site {
+    /// A page that says something once, with the header of all pages.
+    pub async fn framed(&self, framed: &Framed) -> Response {
+        match Look::at(self, &Asked::default()).await {
+            Ok(look) => framed.within(top(&look)),
+            Err(_unreadable) => framed.bare(),
+        }
+    }
+
+    pub(super) async fn no_page(&self, no_page: NoPage) -> Response {
+        self.framed(&Framed::of(no_page)).await
+    }
 }

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
 use askama::Template;
-use crewlog_planner::lifecycle::State;
 
-use super::asked::Tab;
 use super::layers::{lay_out, reduced};
 use super::look::{Chosen, Look};
 use super::svg::{Anchor, Px, Svg, fitting, in_two_lines};
+use crewlog_planner::lifecycle::State;
+
 use super::words::{Markup, cut, of_counts, of_executor};
 use crate::ui::failure::Failure;
 use crate::views::{GraphNode, PlanGraph};
@@ -22,6 +22,8 @@ const NODE_GAP: f64 = 18.0;
 const LAYER_GAP: f64 = 24.0;
 /// The least and the greatest width of a node; titles decide in between.
 const NODE_WIDTH: [f64; 2] = [100.0, 200.0];
+/// The width of the card.
+const ROOM: f64 = 1_340.0;
 /// A drawing that is wider than its card by up to this factor is scaled down; a wider one scrolls.
 const SHRUNK_MAX: f64 = 1.12;
 /// The most steps that are drawn, around the current ones.
@@ -44,7 +46,8 @@ pub async fn graph(look: &Look<'_>) -> Result<Markup, Failure> {
     let Some(plan) = look.existing() else { return Ok(Markup::default()) };
     let open = look.asked.number("step").and_then(|step| usize::try_from(step).ok());
     let graph = look.shown.graph(&plan.id, open).await?;
-    if graph.nodes.is_empty() {
+    // Without a line between them the list of tasks says as much.
+    if graph.edges.is_empty() {
         return Ok(Markup::default());
     }
     let first = first_step(&graph, open);
@@ -62,7 +65,7 @@ fn first_step(graph: &PlanGraph, open: Option<usize>) -> usize {
     if graph.n_steps <= LAYERS_MAX {
         return 0;
     }
-    let is_left = |node: &&GraphNode| !matches!(node.stage, State::Done | State::Skipped | State::Cancelled);
+    let is_left = |node: &&GraphNode| !node.stage.is_end() || node.stage == State::Failed;
     let here = open.or_else(|| graph.nodes.iter().find(is_left).map(|node| node.step)).unwrap_or(graph.n_steps);
     here.saturating_sub(LAYERS_MAX / 4).min(graph.n_steps - LAYERS_MAX)
 }
@@ -74,15 +77,14 @@ fn draw(look: &Look<'_>, plan: &Chosen, graph: &PlanGraph, steps: std::ops::Rang
     let edges = graph.edges.iter().filter_map(|(from, to)| Some((*place.get(from)?, *place.get(to)?)));
     let edges = reduced(shown.len(), &layer, &edges.collect::<Vec<_>>());
     let n_layers = layer.iter().max().map_or(1, |last| last + 1) as f64;
-    let room = if look.asked.tab() == Tab::Graph { 1_020.0 } else { 900.0 };
-    let width = ((room - 16.0 - (n_layers - 1.0) * LAYER_GAP) / n_layers).clamp(NODE_WIDTH[0], NODE_WIDTH[1]);
+    let width = ((ROOM - 16.0 - (n_layers - 1.0) * LAYER_GAP) / n_layers).clamp(NODE_WIDTH[0], NODE_WIDTH[1]);
     let is_long = |n: &&usize| graph.nodes[**n].title.chars().count() as f64 * LETTER > width - 20.0;
     let height = NODE_HEIGHTS[usize::from(shown.iter().any(|n| is_long(&n)))];
     let layout = lay_out(&layer, &edges, height, NODE_GAP);
     let left = |layer: usize| 8.0 + layer as f64 * (width + LAYER_GAP);
     let size = (left(layer.iter().max().copied().unwrap_or(0)) + width + 8.0, layout.height + 4.0);
     let label = format!("Graph of {} tasks and groups; each is a link", shown.len());
-    let mut svg = Svg::new("graph", (size.0.max(room), size.1), &label, size.0 <= room * SHRUNK_MAX);
+    let mut svg = Svg::new("graph", (size.0.max(ROOM), size.1), &label, size.0 <= ROOM * SHRUNK_MAX);
     draw_edges(&mut svg, graph, &shown, &edges, &layout.bends, |place: usize| {
         let (x, y) = (left(layer[place]), layout.y[place]);
         ((x, y), (x + width, y))
@@ -157,16 +159,15 @@ fn draw_node(svg: &mut Svg, look: &Look<'_>, node: &GraphNode, executor: &str, (
         State::Done => ("n-done", ""),
         State::Failed => ("n-fail", "failed"),
         State::Interrupted => ("n-fail", "interrupted"),
-        State::Skipped => ("n-skip", "skipped"),
-        State::Cancelled => ("n-skip", "cancelled"),
+        State::Skipped | State::Cancelled => ("n-skip", node.stage.words()),
         State::Running => ("n-run", executor),
-        State::WaitingForYou => ("n-wait", "waits"),
+        State::WaitingForYou => ("n-wait", "you"),
         State::Waiting => ("n-queue", "waits"),
         State::Ready => ("n-queue", "ready"),
         State::Paused => ("n-plan", "paused"),
         State::Planned => ("n-plan", if node.is_startable { "ready" } else { "" }),
     };
-    let title = if is_group { of_counts(&node.counts) } else { cut(&node.title, 100) };
+    let title = if is_group { of_counts(&node.counts) } else { cut(&node.title, 100).replace('`', "") };
     let mut words = format!("{} {title}", node.name);
     for (is, more) in [
         (!is_group, format!(": {}", node.stage.words())),

@@ -2,11 +2,14 @@
 
 use askama::Template;
 use crewlog_mq::{Position, Range};
-use crewlog_planner::lifecycle::State;
 
 use super::forms::Form;
 use super::look::{Chosen, Look};
-use super::words::{self, Markup, at_clock, cut, grouped, lasting, link, microseconds, span, whole};
+use crewlog_planner::lifecycle::State;
+
+use super::words::{
+    self, Markup, at_clock, cut, grouped, lasting, link, microseconds, of_executor, pill_of, rich, span, whole,
+};
 use crate::commands::diff::{changes, in_short};
 use crate::ui::failure::{Code, Failure};
 use crate::ui::text::shell_word;
@@ -21,8 +24,8 @@ const CHANGES_MAX: usize = 200;
 #[template(path = "inspector.html", config = "src/serve/page/askama.toml", whitespace = "minimize")]
 struct Inspector<'a> {
     look: &'a Look<'a>,
-    title: String,
-    second: String,
+    title: Markup,
+    second: Markup,
     facts: Vec<(&'static str, Markup)>,
     texts: Vec<(&'static str, String, bool)>,
     has_prompt: bool,
@@ -69,8 +72,8 @@ async fn event(look: &Look<'_>, position: Position) -> Result<Markup, Failure> {
     commands.extend(plan.map(|plan| format!("show {} --at {position}", shell_word(plan))));
     Ok(Markup::of(&Inspector {
         look,
-        title: cut(&event.event_type, 80),
-        second: grouped(position),
+        title: rich(&event.event_type, 80),
+        second: Markup(grouped(position)),
         facts,
         texts: vec![("Payload", payload, is_whole)],
         has_prompt: false,
@@ -112,8 +115,8 @@ async fn task(look: &Look<'_>, plan: &Chosen, name: &str) -> Result<Markup, Fail
     };
     Ok(Markup::of(&Inspector {
         look,
-        title: format!("{} {}", cut(&name, 60), cut(&task.description, 80)),
-        second: state.words().to_owned(),
+        title: rich(&format!("{} {}", cut(&name, 60), task.description), 140),
+        second: pill_of(state),
         facts: facts(look, plan, task, state),
         texts: texts.into_iter().map(cut_off).collect(),
         has_prompt,
@@ -133,16 +136,15 @@ fn facts(look: &Look<'_>, plan: &Chosen, task: &TaskShown, state: State) -> Vec<
     let moment = |time: &Option<String>| time.as_deref().and_then(microseconds);
     let end = moment(&task.ended_at).or((state == State::Running).then_some(look.shown.now.0));
     let took = moment(&task.started_at).zip(end).map(|(begin, end)| span(&lasting(end - begin)));
-    let paused = if task.is_paused { ", paused" } else { "" };
+    let paused = task.is_paused.then(|| "until it is resumed".to_owned());
     let attempts = (task.attempts > 0).then(|| task.attempts.to_string());
     let sub_plan = task.plan.as_ref().map(|sub| link(&look.link_plan(sub, ""), &cut(sub, 80)));
     vec![
-        ("status", span(&format!("{}{paused}", task.status))),
+        ("paused", text(paused.as_ref())),
         ("waits for", names(task.depends_on.iter().collect())),
         ("holds up", names(waiting.take(20).collect())),
-        ("kind", span(task.kind)),
         ("attempts", text(attempts.as_ref())),
-        ("by", text(task.executor.as_ref())),
+        ("by", text(task.executor.as_deref().map(|by| of_executor(by).to_owned()).as_ref())),
         ("for", text(task.assignee.as_ref())),
         ("condition", text(task.condition.as_ref())),
         ("priority", text(task.priority.as_ref())),
@@ -161,47 +163,28 @@ fn facts(look: &Look<'_>, plan: &Chosen, task: &TaskShown, state: State) -> Vec<
 fn task_forms(look: &Look<'_>, plan: &Chosen, task: &TaskShown, state: State) -> Vec<Form> {
     let form = |command, field| look.form(command, vec![(field, format!("{}/{}", plan.id, task.id))]);
     match state {
-        _ended if !plan.is_open() => vec![],
         State::Done | State::Skipped | State::Cancelled => vec![],
+        // It opens a plan that has ended again.
         State::Failed => vec![form("retry", "target").button("Retry").primary()],
+        _open if !plan.is_open() => vec![],
         State::Running
-        | State::Interrupted
         | State::Ready
         | State::WaitingForYou
         | State::Waiting
+        | State::Interrupted
         | State::Paused
         | State::Planned => {
             let done = form("task-done", "task").required("result", "the result").button("Done");
             let failed = form("task-fail", "task").required("error", "what went wrong").button("Failed");
-            let mut forms = if task.status == "Planned" { vec![] } else { vec![done, failed] };
+            let mut forms = if state == State::Planned { vec![] } else { vec![done, failed] };
             forms.push(match task.is_paused {
                 true => form("resume", "target").button("Resume"),
-                false => form("pause", "target").required("reason", "why").button("Pause"),
+                false => form("pause", "target").optional("reason", "why").button("Pause"),
             });
-            forms.push(form("cancel", "target").required("reason", "why").button("Cancel"));
+            forms.push(form("cancel", "target").optional("reason", "why").button("Cancel"));
             forms
         }
     }
-}
-
-#[derive(Template)]
-#[template(path = "why.html", config = "src/serve/page/askama.toml")]
-struct Why {
-    title: &'static str,
-    why: String,
-}
-
-/// The reason why nothing of the plan runs, or the running tasks.
-pub async fn why(look: &Look<'_>) -> Result<Markup, Failure> {
-    let Some(plan) = &look.plan else { return Ok(Markup::default()) };
-    let title = match plan.states.plan.state {
-        _before if !plan.exists() => "Not yet",
-        ended if ended.is_end() => "How it ended",
-        State::Running => "What is running?",
-        _nothing_runs => "Why is nothing running?",
-    };
-    let why = look.shown.why_plan(&plan.id).await?.why;
-    Ok(Markup::of(&Why { title, why: cut(&why, 400) }))
 }
 
 #[derive(Template)]

@@ -1,37 +1,66 @@
 //! The lists: the tasks of a plan, all conflicts, all plans; and the statistics of the project.
 
+use std::collections::BTreeSet;
+
 use askama::Template;
+use crewlog_mq::Timestamp;
 use crewlog_planner::lifecycle::State;
 
-use super::asked::{Asked, Tab};
+use super::asked::Tab;
 use super::look::{Chosen, Look};
-use super::words::{self, Markup, cut, grouped, lasting};
+use super::needs::is_of_plan;
+use super::summary::{ended_at, title_of};
+use super::words::{self, Markup, cut, grouped, lasting, microseconds, pill_of, some_of};
 use crate::ui::failure::Failure;
-use crate::views::{ConflictView, TaskShown};
+use crate::ui::text::rfc3339;
+use crate::views::{ConflictView, Counts, ListedPlan, TaskShown};
 
 /// The most conflicts and plans that are listed, the newest. A longer list of tasks is a tab with names and states.
 const ROWS_MAX: usize = 200;
+/// The most plans on the home page, and the most tasks on the overview of a plan.
+const HOME_ROWS_MAX: usize = 20;
+const OVERVIEW_ROWS_MAX: usize = 12;
+/// A plan that ended this recently is listed before older ones.
+const JUST_ENDED_US: i64 = 3_600_000_000;
 
 #[derive(Template)]
 #[template(path = "tasks.html", config = "src/serve/page/askama.toml", whitespace = "minimize")]
 struct Tasks<'a> {
     look: &'a Look<'a>,
     plan: &'a Chosen,
-    tasks: Vec<(&'a TaskShown, State)>,
+    n_tasks: usize,
+    rows: Vec<(&'a TaskShown, State)>,
 }
 
-/// The tasks of the plan as a list.
+/// The tasks of the plan as a list: on its overview the first few, those that are not done first.
 pub fn tasks(look: &Look<'_>) -> Markup {
     let Some(plan) = look.existing().filter(|plan| !plan.shown.tasks.is_empty()) else { return Markup::default() };
     let states = plan.states.tasks.iter().map(|(_, task)| task.state);
-    Markup::of(&Tasks { look, plan, tasks: plan.shown.tasks.iter().zip(states).collect() })
+    let mut rows: Vec<_> = plan.shown.tasks.iter().zip(states).collect();
+    let n_tasks = rows.len();
+    if look.asked.tab() == Tab::Overview && n_tasks > OVERVIEW_ROWS_MAX {
+        // Failures first, then open tasks, then planned ones.
+        let is_over = |state: State| state.is_end() && state != State::Failed;
+        rows.sort_by_key(|(_, state)| (is_over(*state), *state == State::Planned, *state != State::Failed));
+        rows.truncate(OVERVIEW_ROWS_MAX);
+    }
+    Markup::of(&Tasks { look, plan, n_tasks, rows })
 }
 
 impl Tasks<'_> {
     /// The address of a task in a long list, without the other state of the page.
     fn short_link(&self, task: &TaskShown) -> String {
-        let at = self.look.asked.get("at").unwrap_or_default();
-        Asked::default().link(&[("plan", &self.plan.id), ("at", at), ("task", &task.id)])
+        self.look.asked.page(&self.plan.id, Tab::Tasks).link(&[("task", &task.id)])
+    }
+
+    fn took(&self, task: &TaskShown, state: State) -> String {
+        let moment = |time: &Option<String>| time.as_deref().and_then(microseconds);
+        let end = moment(&task.ended_at).or((state == State::Running).then_some(self.look.shown.now.0));
+        moment(&task.started_at).zip(end).map(|(begin, end)| lasting(end - begin)).unwrap_or_default()
+    }
+
+    fn all(&self) -> String {
+        self.look.asked.page(&self.plan.id, Tab::Tasks).link(&[])
     }
 }
 
@@ -42,23 +71,17 @@ struct Figures {
     tiles: Vec<(&'static str, String, String)>,
 }
 
-/// The statistics of the project, and the usage of the plan.
+/// The statistics of the project.
 pub async fn figures(look: &Look<'_>) -> Result<Markup, Failure> {
     let all = look.shown.statistics(Some(look.shown.project().to_owned())).await?;
     let mut tiles = Vec::new();
     for figures in all.iter().map(|all| &all.figures) {
         let rate = format!("{} failed, {} % succeed", grouped(figures.failed), figures.success_rate);
         let mean = i64::try_from(figures.mean_duration_ms).unwrap_or(i64::MAX).saturating_mul(1_000);
-        let tries = format!("{} dispatches for a task", figures.mean_iterations);
+        let tries = format!("{} attempts for a task", figures.mean_iterations);
         tiles.push(("Tasks done", grouped(figures.completed), rate));
         tiles.push(("Running now", grouped(figures.active), String::new()));
         tiles.push(("A task takes", lasting(mean), tries));
-        tiles.push(("Most active", cut(&figures.most_active_executor, 40), String::new()));
-    }
-    if let Some(spent) = look.existing().map(|plan| &plan.shown.spent) {
-        let tokens = spent.input_tokens + spent.output_tokens;
-        let cost = format!("{:.2} in the agents' unit of cost", spent.cost_micros as f64 / 1e6);
-        tiles.extend((tokens > 0).then(|| ("Tokens of this plan", grouped(tokens), cost)));
     }
     Ok(Markup::of(&Figures { tiles }))
 }
@@ -79,9 +102,66 @@ pub async fn conflicts(look: &Look<'_>) -> Result<Markup, Failure> {
 #[template(path = "plans.html", config = "src/serve/page/askama.toml", whitespace = "minimize")]
 struct Plans<'a> {
     look: &'a Look<'a>,
+    rows: Vec<PlanRow<'a>>,
+    all: String,
 }
 
-/// All plans, the newest first.
-pub fn plans(look: &Look<'_>) -> Markup {
-    Markup::of(&Plans { look })
+struct PlanRow<'a> {
+    plan: &'a ListedPlan,
+    title: Markup,
+    pill: Markup,
+    counts: Counts,
+    /// The executors that work on it.
+    who: String,
+    next: Markup,
+    /// The end of an ended plan.
+    ended: Option<String>,
+    /// Those that need the person first, then open ones, then those that have just ended.
+    rank: u8,
+}
+
+impl PlanRow<'_> {
+    fn done(&self) -> String {
+        format!("{} of {}", self.counts[State::Done as usize], self.counts.iter().sum::<u32>())
+    }
+}
+
+/// The plans: on the home page those that matter now, on their own page all.
+pub async fn plans(look: &Look<'_>) -> Result<Markup, Failure> {
+    let mut rows = Vec::new();
+    for plan in look.plans.iter().rev().take(ROWS_MAX) {
+        let Ok(track) = look.shown.track(&plan.plan).await else { continue };
+        let needs_you = look.needs.iter().any(|need| is_of_plan(need, &plan.plan));
+        let is_open = !plan.status.is_end();
+        let end = ended_at(&track).unwrap_or(track.view.created_at.unwrap_or_default().0);
+        let is_just_ended = look.shown.now.0 - end < JUST_ENDED_US;
+        let holders = track.view.state().tasks.iter().filter_map(|task| track.view.holder(task.plan.id));
+        let who: BTreeSet<_> = holders.map(|holder| holder.executor.name.clone()).collect();
+        rows.push(PlanRow {
+            plan,
+            title: title_of(look, &plan.plan, &track),
+            pill: pill_of(plan.status),
+            counts: track.counts(),
+            who: some_of(&who.into_iter().collect::<Vec<_>>(), 3, |name| cut(name, 40)),
+            next: words::rich(&look.shown.why_plan(&plan.plan).await?.why, 160),
+            ended: (!is_open).then(|| rfc3339(Timestamp(end))),
+            rank: match (needs_you, is_open, is_just_ended) {
+                (true, _, _) => 0,
+                (false, true, _) if !plan.waits_for_work => 1,
+                (false, false, true) => 2,
+                (false, _, _) => 3,
+            },
+        });
+    }
+    rows.sort_by_key(|row| row.rank);
+    let is_home = look.asked.tab() == Tab::Overview;
+    if is_home {
+        rows.truncate(HOME_ROWS_MAX);
+    }
+    let all = if rows.len() < look.plans.len() && is_home {
+        look.asked.page("", Tab::Plans).link(&[])
+    } else {
+        String::new()
+    };
+    Ok(if look.plans.is_empty() { Markup::default() } else { Markup::of(&Plans { look, rows, all }) })
 }

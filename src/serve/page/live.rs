@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::Site;
 use super::asked::Asked;
-use super::look::Rendered;
+use super::look::{NoPage, Rendered};
 use crate::ui::failure::Failure;
 
 /// The shortest time between two renderings.
@@ -60,7 +60,7 @@ impl Lives {
     /// Subscribes to an address, and starts rendering it if necessary; `None` if too many addresses are followed.
     fn subscribe(self: &Arc<Self>, asked: &Asked) -> Option<watch::Receiver<Latest>> {
         let asked = asked.but(&[("said", "")]);
-        let address = asked.query();
+        let address = asked.link(&[]);
         let mut by_address = self.by_address.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(running) = by_address.get(&address) {
             return Some(running.subscribe());
@@ -90,7 +90,9 @@ impl Lives {
                 let rendered_at = Instant::now();
                 match self.site.render(&asked).await {
                     Ok(rendered) => drop(sender.send_replace(Some(Arc::new(rendered)))),
-                    Err(failure) => rest(&sender, &failure).await,
+                    Err(NoPage::Failed(failure)) => rest(&sender, &failure).await,
+                    // A log that went back no longer has it.
+                    Err(NoPage::Missing { .. }) => return,
                 }
                 let next = async { records.next().await.is_some() };
                 let is_on = tokio::select! {

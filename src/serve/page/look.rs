@@ -1,37 +1,56 @@
 //! The content of one address: the views as of its position, its plan, and the parts of the page.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crewlog_executors::crew::STANDING_PLAN;
 use crewlog_mq::{Error, Position, Query, Range};
 use crewlog_planner::lifecycle::States;
 use crewlog_planner::plan::TaskId;
 
 use super::asked::{Asked, Tab};
 use super::forms::Form;
-use super::words::{Markup, clock_of, cut, grouped, link, span};
-use super::{Site, crew, events, frame, graph, inspector, lists, needs, time, timeline};
+use super::words::{Markup, cut, escaped, grouped, rich, span};
+use super::{Site, crew, events, frame, graph, inspector, lists, needs, summary, time, timeline};
 use crate::ui::failure::Failure;
-use crate::views::{AsOf, ListedPlan, PlanShown, Track};
+use crate::views::{AsOf, ListedPlan, NeedView, PlanShown, Track};
+
+/// The letters and digits at the end of a plan's id.
+const RANDOM_CHARS: usize = 4;
+/// The most names that an error suggests.
+const NEAREST_MAX: usize = 5;
 
 /// A part of the page: the id of its place, and its markup, which may be empty.
 pub type Part = (&'static str, Markup);
 
 pub struct Rendered {
     pub at: Position,
-    pub is_live: bool,
+    pub mode: PageMode,
     /// The log time of the position, in microseconds since 1970.
     pub now_us: i64,
     pub title: String,
-    pub tab: Tab,
+    /// The view, as a class.
+    pub class: &'static str,
+    /// The ids of the parts above the columns, in the left and in the right one.
+    pub places: [&'static [&'static str]; 3],
     pub parts: Vec<Part>,
+}
+
+/// The relation of a page to the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
+pub enum PageMode {
+    /// It follows the log.
+    #[strum(serialize = "present")]
+    Live,
+    Past,
+    /// It says something once: a refusal, a question.
+    Still,
 }
 
 /// The input for the parts.
 pub struct Look<'a> {
     pub site: &'a Site,
-    /// The address, completed with the plan that is shown.
     pub asked: Asked,
     /// The views at the newest position.
     pub head: AsOf,
@@ -39,10 +58,35 @@ pub struct Look<'a> {
     pub shown: AsOf,
     pub plans: Vec<ListedPlan>,
     pub plan: Option<Chosen>,
+    /// Everything that waits for the person.
+    pub needs: Vec<NeedView>,
     /// All open plans.
     open: BTreeMap<String, Arc<Track>>,
-    /// The reason why the plan of the address cannot be shown.
+    /// The reason why the page cannot be shown as it was asked for.
     pub fault: Option<String>,
+}
+
+/// The reason why an address has no page.
+pub enum NoPage {
+    Failed(Failure),
+    /// The log does not have it; with the address and name of its plan, and of those most like it.
+    Missing {
+        what: String,
+        back: Option<(String, String)>,
+        near: Vec<(String, String)>,
+    },
+}
+
+impl From<Failure> for NoPage {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+impl From<Error> for NoPage {
+    fn from(error: Error) -> Self {
+        Self::Failed(error.into())
+    }
 }
 
 /// The plan shown.
@@ -60,36 +104,34 @@ impl Chosen {
     }
 
     pub fn is_open(&self) -> bool {
-        !self.track.view.state().phase.is_ended()
+        !self.states.plan.state.is_end()
     }
 }
 
 impl<'a> Look<'a> {
     /// Reads the views that an address needs.
-    pub async fn at(site: &'a Site, asked: &Asked) -> Result<Self, Failure> {
+    ///
+    /// # Errors
+    /// A plan or a task that the log does not have, and a fault of the log.
+    pub async fn at(site: &'a Site, asked: &Asked) -> Result<Self, NoPage> {
         let head = site.views.as_of(None).await?;
         let shown = match asked.number("at") {
             Some(at) => head.earlier(Position(at)).await?,
             None => head.clone(),
         };
         let plans = shown.plans().await?;
-        // The newest open plan; the standing plan only if there is no other.
-        let is_open = |plan: &&ListedPlan| !plan.status.is_end();
-        let is_one = |plan: &&ListedPlan| !plan.waits_for_work && plan.plan != STANDING_PLAN;
-        let open = || plans.iter().rev().filter(is_open);
-        let newest = open().find(is_one).or_else(|| open().next()).or_else(|| plans.last());
-        let newest = newest.map(|plan| plan.plan.clone());
         let open = shown.tracks().await?;
+        let needs = shown.needs(|words| (site.command)(words)).await?;
         let beyond = asked.number("at").filter(|at| *at > head.at.0);
         let fault = beyond.map(|at| format!("The log does not reach position {} yet: this is its last.", grouped(at)));
-        let mut look = Self { site, asked: asked.clone(), head, shown, plans, plan: None, open, fault };
-        if let Some(id) = asked.get("plan").map(str::to_owned).or(newest) {
-            look.choose(id).await?;
+        let mut look = Self { site, asked: asked.clone(), head, shown, plans, plan: None, needs, open, fault };
+        if let Some(id) = asked.get("plan") {
+            look.choose(id.to_owned()).await?;
         }
         Ok(look)
     }
 
-    async fn choose(&mut self, id: String) -> Result<(), Failure> {
+    async fn choose(&mut self, id: String) -> Result<(), NoPage> {
         let track = match self.shown.track(&id).await {
             Ok(track) => track,
             Err(error @ Error::Decode { .. }) => {
@@ -98,16 +140,36 @@ impl<'a> Look<'a> {
             }
             Err(error) => return Err(error.into()),
         };
-        if track.view.created_at.is_none() && self.head.track(&id).await?.view.created_at.is_none() {
-            self.fault = Some(format!("There is no plan {id}."));
-            self.asked = self.asked.but(&[("plan", "")]);
-            return Ok(());
+        let newest = self.head.track(&id).await?;
+        if newest.view.created_at.is_none() {
+            return Err(self.no_plan(&id));
         }
-        self.asked = self.asked.but(&[("plan", &id)]);
+        if let Some(task) = self.asked.get("task").filter(|task| newest.view.state().task_named(task).is_none()) {
+            return Err(self.no_task(&id, task, &newest));
+        }
         let states = self.shown.states(&id).await?;
         let shown = PlanShown::of(&id, self.shown.at, &track.view, states.plan.state);
         self.plan = Some(Chosen { id, track, states, shown });
         Ok(())
+    }
+
+    fn no_plan(&self, id: &str) -> NoPage {
+        let ids = self.plans.iter().rev().map(|plan| plan.plan.as_str()).collect();
+        let page = |plan: &str| (self.link_plan(plan, ""), plan.to_owned());
+        let what = format!("There is no plan {}", cut(id, 80));
+        NoPage::Missing { what, back: None, near: nearest(id, ids).map(page).collect() }
+    }
+
+    fn no_task(&self, plan: &str, name: &str, track: &Track) -> NoPage {
+        let tasks: Vec<_> =
+            track.view.state().tasks.iter().map(|task| (task.plan.name(), &task.plan.description)).collect();
+        let page = |task: &str| {
+            let text = tasks.iter().find(|(known, _)| known == task).map_or("", |(_, text)| text);
+            (self.link_plan(plan, task), cut(&format!("{task} {text}"), 120))
+        };
+        let near = nearest(name, tasks.iter().map(|(task, _)| task.as_str()).collect()).map(page).collect();
+        let back = Some((self.link_plan(plan, ""), format!("Open {}", self.short(plan))));
+        NoPage::Missing { what: format!("{} has no task {}", self.short(plan), cut(name, 80)), back, near }
     }
 
     pub fn is_past(&self) -> bool {
@@ -133,7 +195,7 @@ impl<'a> Look<'a> {
     pub fn name_of_task(&self, task: &str) -> String {
         match self.task(task) {
             Some((plan, name, _)) if self.asked.is("plan", plan) => cut(&name, 60),
-            Some((plan, name, _)) => cut(&format!("{plan}/{name}"), 80),
+            Some((plan, name, _)) => cut(&format!("{}/{name}", self.short(plan)), 80),
             None => cut(task, 80),
         }
     }
@@ -141,16 +203,20 @@ impl<'a> Look<'a> {
     /// A link with the name and the description of a task in that form.
     pub fn link_of_task(&self, task: &str) -> Markup {
         let Some((plan, name, description)) = self.task(task) else { return span(&cut(task, 80)) };
-        let href = match self.asked.is("plan", plan) {
-            true => self.link_task(&name),
-            false => self.link_plan(plan, &name),
-        };
-        link(&href, &cut(&format!("{} {description}", self.name_of_task(task)), 120))
+        let text = rich(&format!("{} {description}", self.name_of_task(task)), 120);
+        Markup(format!("<a href=\"{}\"><bdi>{text}</bdi></a>", escaped(&self.link_plan(plan, &name))))
     }
 
-    /// The address of another plan and one of its tasks; no task if `task` is empty.
+    /// The id of a plan without its random end, unless another plan would have the same.
+    pub fn short<'b>(&'b self, id: &'b str) -> &'b str {
+        let Some((stem, _)) = id.rsplit_once('-').filter(|(_, end)| end.len() == RANDOM_CHARS) else { return id };
+        let is_same = |plan: &&ListedPlan| plan.plan.rsplit_once('-').is_some_and(|(other, _)| other == stem);
+        if self.plans.iter().filter(is_same).count() > 1 { id } else { stem }
+    }
+
+    /// The address of a plan and one of its tasks; no task if `task` is empty.
     pub fn link_plan(&self, plan: &str, task: &str) -> String {
-        self.link(&[("plan", plan), ("task", task), ("event", ""), ("step", ""), ("with", "")])
+        self.asked.page(plan, Tab::Overview).link(&[("task", task)])
     }
 
     /// The address of the page with these changes.
@@ -165,7 +231,11 @@ impl<'a> Look<'a> {
 
     /// The address of an event in the inspector.
     pub fn link_event(&self, position: Position) -> String {
-        self.link(&[("event", &position.to_string()), ("task", "")])
+        let event = [("event", &*position.to_string()), ("task", "")];
+        match &self.plan {
+            None if self.asked.tab() != Tab::Events => self.asked.page("", Tab::Events).link(&event),
+            _has_inspector => self.link(&event),
+        }
     }
 
     /// The address of the moment at which an event becomes known.
@@ -174,7 +244,11 @@ impl<'a> Look<'a> {
     }
 
     /// A form for a command that returns here.
-    pub fn form(&self, command: &'static str, fields: Vec<(&'static str, String)>) -> Form {
+    pub fn form(&self, command: &str, fields: Vec<(&str, String)>) -> Form {
+        self.form_of(command, fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+    }
+
+    pub fn form_of(&self, command: &str, fields: Vec<(String, String)>) -> Form {
         Form::new(command, fields, self.link(&[]), self.is_past())
     }
 
@@ -191,24 +265,26 @@ impl<'a> Look<'a> {
 
     /// Renders the parts of the page in order.
     pub async fn render(&self) -> Result<Rendered, Failure> {
-        let tab = self.asked.tab();
         let mut parts = vec![("top", frame::top(self)), ("notice", frame::notice(self))];
+        let (class, places) = frame::places(&self.asked);
         if self.head.at == Position(0) {
             parts.push(("empty", frame::empty(self)));
         } else {
             parts.push(("time", time::time(self).await?));
             parts.push(("compare", inspector::compared(self).await?));
-            for id in tab.above().iter().chain(tab.left()).chain(tab.right()) {
+            for id in places.concat() {
                 parts.push((id, self.part(id).await?));
             }
         }
-        let name = self.plan.as_ref().map_or("crewlog", |plan| &plan.id);
-        let title = match self.is_past() {
-            true => format!("{name} at {} · crewlog", grouped(self.shown.at.0)),
-            false => format!("{name} · crewlog"),
+        let page = if class == "overview" { String::new() } else { format!("{class} · ") };
+        let page = self.asked.get("plan").map_or(page, |plan| format!("{plan} · "));
+        let title = match (self.is_past(), needs::n_waiting(&self.needs)) {
+            (true, _) => format!("{page}position {} · crewlog", grouped(self.shown.at.0)),
+            (false, 0) => format!("{page}crewlog"),
+            (false, n) => format!("({n}) {page}crewlog"),
         };
-        let (at, is_live, now_us) = (self.shown.at, !self.is_past(), self.shown.now.0);
-        Ok(Rendered { at, is_live, now_us, title, tab, parts })
+        let mode = if self.is_past() { PageMode::Past } else { PageMode::Live };
+        Ok(Rendered { at: self.shown.at, mode, now_us: self.shown.now.0, title, class, places, parts })
     }
 
     async fn part(&self, id: &'static str) -> Result<Markup, Failure> {
@@ -217,20 +293,26 @@ impl<'a> Look<'a> {
             "timeline" => timeline::timeline(self).await,
             "graph" => graph::graph(self).await,
             "events" => events::events(self).await,
-            "why" => inspector::why(self).await,
             "inspector" => inspector::inspector(self).await,
             "agents" => crew::agents(self).await,
             "files" => crew::files(self).await,
             "edits" => crew::edits(self).await,
             "statistics" => lists::figures(self).await,
             "conflicts" => lists::conflicts(self).await,
-            "plans" => Ok(lists::plans(self)),
+            "plans" => lists::plans(self).await,
+            "plan" => summary::summary(self).await,
             _tasks => Ok(lists::tasks(self)),
         }
     }
+}
 
-    /// The position and its time, as text.
-    pub fn as_of(&self) -> Markup {
-        Markup(format!("as of position {}, {}", grouped(self.shown.at.0), clock_of(self.shown.now)))
-    }
+/// The names that are most like another: most groups of up to three letters in common.
+fn nearest<'b>(typed: &str, mut names: Vec<&'b str>) -> impl Iterator<Item = &'b str> {
+    let groups = |text: &str| {
+        let letters: Vec<_> = text.to_lowercase().chars().take(80).collect();
+        (1..=3).flat_map(|n| letters.windows(n).map(<[char]>::to_vec)).collect::<BTreeSet<_>>()
+    };
+    let typed = groups(typed);
+    names.sort_by_cached_key(|name| Reverse(groups(name).intersection(&typed).count()));
+    names.into_iter().take(NEAREST_MAX)
 }

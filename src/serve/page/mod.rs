@@ -13,6 +13,7 @@ mod lists;
 mod live;
 mod look;
 mod needs;
+mod summary;
 mod svg;
 mod time;
 mod timeline;
@@ -20,7 +21,7 @@ mod words;
 
 use std::sync::{Arc, LazyLock};
 
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, Query, RawPathParams, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{Html, IntoResponse, Redirect, Response};
@@ -32,10 +33,13 @@ use futures::future::ready;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use self::asked::Asked;
+pub use self::asked::encoded;
+use self::asked::{Asked, Tab};
+pub use self::forms::Form;
+pub use self::frame::Framed;
 use self::live::Lives;
-use self::look::{Look, Rendered};
-use crate::ui::failure::{Code, Failure};
+use self::look::{Look, NoPage, Rendered};
+use crate::ui::failure::Failure;
 use crate::views::Views;
 
 const CSS: &str = include_str!("page.css");
@@ -50,11 +54,29 @@ pub struct Site {
     pub command: Arc<dyn Fn(&str) -> String + Send + Sync>,
 }
 
+type Pairs = Query<Vec<(String, String)>>;
+
 /// The page and its files.
 pub fn router(site: Arc<Site>) -> Router {
     let lives = Arc::new(Lives::new(site.clone()));
-    let live = get(live).with_state(lives);
-    Router::new().route("/", get(page)).with_state(site).route("/live", live).route("/assets/{name}", get(asset))
+    let (mut pages, mut live) = (Router::new(), Router::new());
+    for (path, tab) in Tab::paths() {
+        let asked = move |parts: &RawPathParams, pairs: &Pairs| {
+            let plan = parts.iter().find(|(name, _)| *name == "plan").map(|(_, plan)| plan);
+            Asked::of(plan, tab, pairs)
+        };
+        let show = async move |State(site): State<Arc<Site>>, parts: RawPathParams, pairs: Pairs| {
+            page(&site, &asked(&parts, &pairs), &pairs).await
+        };
+        let follow =
+            async move |State(lives): State<Arc<Lives>>, headers: HeaderMap, parts: RawPathParams, pairs: Pairs| {
+                follow(&lives, &headers, &asked(&parts, &pairs), &pairs)
+            };
+        pages = pages.route(&path, get(show));
+        live = live.route(&path, get(follow));
+    }
+    let live = Router::new().nest("/live", live.with_state(lives));
+    pages.with_state(site).merge(live).route("/assets/{name}", get(asset))
 }
 
 impl Site {
@@ -68,13 +90,12 @@ impl Site {
         Ok(last.min(head.at))
     }
 
-    async fn render(&self, asked: &Asked) -> Result<Rendered, Failure> {
-        Look::at(self, asked).await?.render().await
+    async fn render(&self, asked: &Asked) -> Result<Rendered, NoPage> {
+        Ok(Look::at(self, asked).await?.render().await?)
     }
 }
 
-async fn page(State(site): State<Arc<Site>>, Query(pairs): Query<Vec<(String, String)>>) -> Response {
-    let asked = Asked::of(&pairs);
+async fn page(site: &Site, asked: &Asked, pairs: &[(String, String)]) -> Response {
     let is_part = pairs.iter().any(|(name, value)| name == "part" && value == "1");
     let answered = async {
         // A mark is shown as of the end of its append.
@@ -83,26 +104,20 @@ async fn page(State(site): State<Arc<Site>>, Query(pairs): Query<Vec<(String, St
             let link = asked.link(&[("mark", ""), ("at", &at)]);
             return Ok(Redirect::to(&if is_part { format!("{link}&part=1") } else { link }).into_response());
         }
-        let page = site.render(&asked).await?;
+        let page = site.render(asked).await?;
         Ok(if is_part { Json(page.json()).into_response() } else { Html(page.document().0).into_response() })
     };
-    answered.await.unwrap_or_else(|failure: Failure| {
-        let is_missing = failure.code == Code::Nothing;
-        let status = if is_missing { StatusCode::NOT_FOUND } else { StatusCode::INTERNAL_SERVER_ERROR };
-        (status, format!("{failure}\n")).into_response()
-    })
+    match answered.await {
+        Ok(page) => page,
+        Err(no_page) => site.no_page(no_page).await,
+    }
 }
 
-async fn live(
-    State(lives): State<Arc<Lives>>,
-    headers: HeaderMap,
-    Query(pairs): Query<Vec<(String, String)>>,
-) -> Response {
+fn follow(lives: &Arc<Lives>, headers: &HeaderMap, asked: &Asked, pairs: &[(String, String)]) -> Response {
     // The reader's content: its last message, or the page that it loaded.
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
     let seen = pairs.iter().find(|(name, _)| name == "seen").map(|(_, value)| value.as_str());
-    let seen = last.or(seen).and_then(|at| at.parse().ok());
-    lives.follow(&Asked::of(&pairs), seen).into_response()
+    lives.follow(asked, last.or(seen).and_then(|at| at.parse().ok())).into_response()
 }
 
 async fn asset(Path(name): Path<String>) -> Response {
@@ -118,11 +133,6 @@ async fn asset(Path(name): Path<String>) -> Response {
     ([(CONTENT_TYPE, kind), (CACHE_CONTROL, cache)], content).into_response()
 }
 
-/// The address of the stylesheet.
-pub fn style() -> String {
-    format!("/assets/{}", *CSS_NAME)
-}
-
 /// `page-0123456789ab.css`
 fn named(content: &str, ending: &str) -> String {
     let hash = Sha256::digest(content.as_bytes());
@@ -135,7 +145,7 @@ impl Rendered {
     fn json(&self) -> Value {
         let parts: serde_json::Map<_, _> =
             self.parts.iter().map(|(id, markup)| ((*id).to_owned(), json!(markup.0))).collect();
-        json!({ "at": self.at, "live": self.is_live, "now": self.now_us, "title": self.title, "parts": parts })
+        json!({ "at": self.at, "live": self.is_live(), "now": self.now_us, "title": self.title, "parts": parts })
     }
 }
 

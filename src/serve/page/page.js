@@ -8,7 +8,7 @@
   const $ = (query, from = document) => from.querySelector(query);
   const all = (query, from = document) => [...from.querySelectorAll(query)];
   const grouped = (n) => String(n).replace(/\B(?=(\d{3})+$)/g, ",");
-  let main, source, lostAt, playing, pressed = false, composing = false, waiting;
+  let main, source, turned = false, path = location.pathname, lostAt, playing, pressed = false, composing = false, waiting;
 
   // Times: in the reader's zone, and as ages.
   const age = (ms) => {
@@ -50,23 +50,23 @@
       field.tagName === "SELECT" ? field.selectedOptions[0] && !field.selectedOptions[0].defaultSelected : field.value !== field.defaultValue).map((field) => [keyOf(field), field.value]);
     const open = new Map(all("details[data-key]", part).map((node) => [node.dataset.key, node.open]));
     const scrolled = all("[data-scroll]", part).map((node) => [node.dataset.scroll, node.scrollLeft, node.scrollTop]).filter(([, left, top]) => left || top);
-    // A tail that was scrolled keeps the row that it shows.
-    const tail = $(".tail", part), row = tail && tail.scrollTop < -4 && all("tr[data-position]", tail).find((one) => one.getBoundingClientRect().top >= tail.getBoundingClientRect().top);
-    return [{ part, html, focused, range, typed, open, scrolled, row, was: row && row.getBoundingClientRect().top }];
+    return [{ part, html, focused, range, typed, open, scrolled }];
   };
-  const put = ({ part, html, open, typed }) => {
+  const put = ({ part, html, open, typed, focused }) => {
     part.innerHTML = html;
-    for (const node of all("details[data-key]", part)) if (open.has(node.dataset.key)) node.open = open.get(node.dataset.key);
+    for (const node of all("details[data-key]", part)) {
+      // The bar of time opens on the way into the past, and folds on the way back unless it is in use.
+      const turns = node.dataset.key === "time" && turned && !(focused && node.open === false);
+      if (open.has(node.dataset.key) && !turns) node.open = open.get(node.dataset.key);
+    }
     for (const [key, value] of typed) { const field = $(key, part); if (field) field.value = value; }
     begin(part);
   };
-  const restore = ({ part, focused, range, scrolled, row, was }) => {
+  const restore = ({ part, focused, range, scrolled }) => {
     for (const [key, left, top] of scrolled) {
       const node = $(`[data-scroll="${CSS.escape(key)}"]`, part);
       if (node) { node.scrollLeft = left; node.scrollTop = top; }
     }
-    const still = row && $(`tr[data-position="${row.dataset.position}"]`, part);
-    if (still) $(".tail", part).scrollTop += still.getBoundingClientRect().top - was;
     if (focused) {
       const field = $(focused, part);
       if (field) { field.focus({ preventScroll: true }); if (range) try { field.setSelectionRange(...range); } catch { /* not a text */ } }
@@ -83,14 +83,19 @@
     main.dataset.at = page.at;
     main.dataset.now = page.now;
     skew = page.now / 1000 - Date.now();
-    if (page.live !== undefined) { main.dataset.live = page.live; document.body.classList.toggle("past", !page.live); }
+    if (page.live !== undefined) {
+      turned = String(page.live) !== main.dataset.live;
+      main.dataset.live = page.live;
+      document.body.classList.toggle("past", !page.live);
+    }
     document.title = page.title;
     const parts = Object.entries(page.parts).filter(([id]) => id !== "time" || !dragging);
     swapParts([...parts, ...(page.gone || []).map((id) => [id, ""])]);
+    turned = false;
     if (dragging && page.parts.time) {
       const parsed = document.createElement("template");
       parsed.innerHTML = page.parts.time;
-      $(".line").replaceWith($(".line", parsed.content));
+      for (const [n, line] of all(".line").entries()) line.replaceWith(all(".line", parsed.content)[n]);
       tell($("#time"));
     }
     requestAnimationFrame(() => performance.mark("crewlog:painted", { detail: { at: page.at } }));
@@ -110,7 +115,7 @@
     if (main.dataset.live !== "true") return;
     const query = new URLSearchParams(location.search);
     query.set("seen", main.dataset.at);
-    source = new EventSource(`/live?${query}`);
+    source = new EventSource(`/live${path === "/" ? "" : path}?${query}`);
     source.onopen = () => { lostAt = undefined; lost(); };
     source.onmessage = (message) => { lostAt = undefined; lost(); show(JSON.parse(message.data)); };
     source.onerror = () => {
@@ -119,7 +124,7 @@
       if (source && source.readyState === EventSource.CLOSED) {
         clearTimeout(retry);
         retry = setTimeout(follow, 2000);
-        fetch("/?part=1").then((answer) => {
+        fetch(at(undefined, { part: 1 })).then((answer) => {
           if (answer.status === 401) $("#lost").textContent = "The server was started again: open the address that it has printed.";
         }, () => {});
       }
@@ -137,6 +142,8 @@
     performance.mark("crewlog:step", { detail: { url } });
     try {
       const answer = await fetch(parts, { signal: mine.signal });
+      // What it is not is said by a page of its own.
+      if (answer.status === 404) { location.assign(url); return false; }
       if (!answer.ok) throw new Error(answer.status);
       const page = await answer.json();
       if (mine !== asking) return false;
@@ -155,9 +162,10 @@
       return false;
     }
   };
-  const at = (position) => {
+  const at = (position, more = {}) => {
     const url = new URL(location);
     url.searchParams.delete("said");
+    for (const [name, value] of Object.entries(more)) url.searchParams.set(name, value);
     if (position === undefined) url.searchParams.delete("at"); else url.searchParams.set("at", position);
     return url.pathname + url.search;
   };
@@ -191,7 +199,17 @@
     if (playing !== undefined) for (const button of all("[data-play]", from)) button.textContent = "▮▮ stop";
     tell(from);
   };
-  const tabOf = (url) => new URL(url, location).searchParams.get("tab") || "overview";
+  // The panel opens with its head in view and the focus on it; when it closes, the focus returns to where it was opened.
+  let opener;
+  const showPanel = (href) => {
+    const title = $("#inspector-title");
+    if (!title) return;
+    opener = href;
+    title.focus({ preventScroll: true });
+    const { top, bottom } = title.getBoundingClientRect();
+    const covered = getComputedStyle($("#top")).position === "sticky" ? $("#top").offsetHeight : 0;
+    if (top < covered || bottom > innerHeight) $("#inspector").scrollIntoView({ block: "start" });
+  };
   const onClick = (event) => {
     const button = event.target.closest("[data-play],[data-theme-button],[data-help-button]");
     if (button) {
@@ -208,12 +226,15 @@
     const link = event.target.closest("a[href]");
     if (!link || event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
     const href = link.getAttribute("href");
-    if (!href.startsWith("/") || new URL(href, location).pathname !== "/" || tabOf(href) !== tabOf(location)) return;
+    if (!href.startsWith("/") || document.body.classList.contains("still")) return;
+    const to = new URL(href, location);
+    if (to.pathname !== path || to.hash) return;
     event.preventDefault();
     pause();
     go(href, "push").then((is) => {
-      const box = $("#inspector");
-      if (is && box && box.firstChild && /[?&](task|event)=/.test(href) && !link.closest("#inspector")) box.scrollIntoView({ block: "nearest", behavior: matchMedia("(prefers-reduced-motion:reduce)").matches ? "auto" : "smooth" });
+      if (!is) return;
+      if ("close" in link.dataset) { const from = opener && $(`a[href="${CSS.escape(opener)}"]`); if (from) from.focus(); }
+      else if (to.searchParams.has("task") || to.searchParams.has("event")) showPanel(href);
     });
   };
   const onKey = (event) => {
@@ -222,6 +243,7 @@
     const on = document.activeElement;
     if (on && on !== document.body && on.matches("input,select,textarea,button,summary,dialog *") && !(event.key === "l" && on.matches("button,summary"))) return;
     if (on && on.matches("[data-scroll]") && event.key.startsWith("Arrow")) return;
+    if (document.body.classList.contains("still")) return;
     const keys = { ArrowLeft: () => step("back"), ArrowRight: () => step("on"), " ": toggle, l: () => { pause(); go(at(), "push"); }, L: () => { pause(); go(at(), "push"); }, "?": () => $("#help").showModal() };
     if (keys[event.key]) { event.preventDefault(); keys[event.key](); }
   };
@@ -255,7 +277,7 @@
     for (const name of ["pointerup", "pointercancel"]) document.addEventListener(name, () => setTimeout(release, 0));
     document.addEventListener("compositionstart", () => { composing = true; });
     document.addEventListener("compositionend", release);
-    addEventListener("popstate", () => { if (main.classList.contains(`tab-${tabOf(location)}`)) go(location.href); else location.reload(); });
+    addEventListener("popstate", () => { if (location.pathname === path) go(location.href); else location.reload(); });
     setInterval(() => { tell(); lost(); }, 1000);
     follow();
   });

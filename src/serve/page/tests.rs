@@ -3,19 +3,28 @@
 use super::asked::{Asked, Tab};
 use super::layers::{lay_out, reduced};
 use super::svg::{Anchor, Svg, in_two_lines};
-use super::words::{cut, grouped, lasting, whole};
+use super::words::{cut, grouped, lasting, rich, telling_line, whole};
 
-fn asked(pairs: &[(&str, &str)]) -> Asked {
-    Asked::of(&pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect::<Vec<_>>())
+fn asked(plan: Option<&str>, tab: Tab, pairs: &[(&str, &str)]) -> Asked {
+    let pairs: Vec<_> = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    Asked::of(plan, tab, &pairs)
 }
 
 #[test]
 fn every_state_has_one_address() {
-    let state = asked(&[("task", "T 1&<"), ("plan", "p/é"), ("at", "12"), ("q", ""), ("other", "x"), ("said", "done")]);
-    assert_eq!(state.link(&[]), "/?at=12&plan=p/%C3%A9&task=T+1%26%3C");
-    assert_eq!(state.link(&[("at", ""), ("plan", ""), ("task", "")]), "/");
-    assert_eq!((state.number("at"), state.number("task"), state.tab()), (Some(12), None, Tab::Overview));
-    assert_eq!(asked(&[("at", "-1")]).number("at"), None);
+    let pairs = [("task", "T 1&<"), ("plan", "other"), ("at", "12"), ("q", ""), ("other", "x"), ("said", "done")];
+    let state = asked(Some("p/é"), Tab::Tasks, &pairs);
+    assert_eq!(state.link(&[]), "/plans/p%2F%C3%A9/tasks?at=12&task=T%201%26%3C");
+    assert_eq!((state.number("at"), state.number("task"), state.tab()), (Some(12), None, Tab::Tasks));
+    assert_eq!(asked(None, Tab::Overview, &[("at", "-1")]).number("at"), None);
+    for (plan, tab, link) in [
+        ("", Tab::Overview, "/?at=12"),
+        ("", Tab::Files, "/files?at=12"),
+        ("q", Tab::Overview, "/plans/q?at=12"),
+        ("q", Tab::Events, "/plans/q/events?at=12"),
+    ] {
+        assert_eq!(state.page(plan, tab).link(&[]), link, "another page has the position alone");
+    }
 }
 
 #[test]
@@ -28,6 +37,26 @@ fn texts_of_the_log_stay_texts() {
     assert_eq!(cut("a\u{202e}\u{1b}b", 40), "a\\u{202e}\\u{1b}b");
     assert_eq!(whole("abc", 2), ("ab".to_owned(), false));
     assert_eq!(cut(&"x".repeat(1 << 20), 5), "xx...");
+}
+
+#[test]
+fn code_in_a_text_is_code_and_an_error_shows_the_line_that_says_most() {
+    for (text, markup) in [
+        ("a `b<` c", "a <code>b&lt;</code> c"),
+        ("`a` and `b`", "<code>a</code> and <code>b</code>"),
+        ("it`s", "it`s"),
+        ("`a` it`s", "<code>a</code> it`s"),
+    ] {
+        assert_eq!(rich(text, 40).0, markup);
+    }
+    for (error, line) in [
+        ("exit code 1\n\nEl_Aaiun: +00:00 here\n1 zone differs", "El_Aaiun: +00:00 here"),
+        ("exit code 101\nrunning 3 tests\ntest a ... FAILED\nerror: b", "test a ... FAILED"),
+        ("exit code 2", "exit code 2"),
+        ("", ""),
+    ] {
+        assert_eq!(telling_line(error), line);
+    }
 }
 
 #[test]

@@ -4,28 +4,18 @@ use std::fmt::Write;
 
 use askama::Template;
 use crewlog_mq::{Error, Position, Range};
-use crewlog_planner::lifecycle::State;
 
 use super::look::Look;
-use super::words::{self, Markup, of_counts};
+use super::words::{self, LAYERS, Markup, of_counts};
 use crate::ui::failure::Failure;
 use crate::views::{CountsAt, EventFilter, Mark};
 
 /// The bars of the histogram.
 const N_BARS: usize = 120;
+/// The most plans that are counted together, the newest.
+const PLANS_MAX: usize = 40;
 /// The height of the histogram; bars are drawn in hundredths of it.
 const HEIGHT: u32 = 100;
-/// The stages from bottom to top, each with its class.
-const LAYERS: [(&str, &[State]); 7] = [
-    ("s-done", &[State::Done]),
-    ("s-fail", &[State::Failed, State::Interrupted]),
-    ("s-run", &[State::Running]),
-    ("s-wait", &[State::WaitingForYou]),
-    ("s-queue", &[State::Ready, State::Waiting]),
-    ("s-plan", &[State::Planned, State::Paused]),
-    ("s-skip", &[State::Skipped, State::Cancelled]),
-];
-
 #[derive(Template)]
 #[template(path = "time.html", config = "src/serve/page/askama.toml", whitespace = "minimize")]
 struct Time<'a> {
@@ -49,20 +39,37 @@ struct Step {
 
 pub async fn time(look: &Look<'_>) -> Result<Markup, Failure> {
     let all = look.head.marks().await?;
-    let mut bars = Vec::new();
-    if let Some(plan) = &look.plan {
-        let counts = look.head.counts(&plan.id, N_BARS).await?.counts;
-        let n_max = counts.iter().map(|counts| counts.counts.iter().sum::<u32>()).max().unwrap_or(0).max(1);
-        let (past, later) = counts.split_at(counts.partition_point(|counts| counts.position <= look.shown.at));
-        bars = paths(past, 0, "", n_max);
-        bars.extend(paths(later, past.len(), " later", n_max));
-    }
-    let words = look.existing().map(|plan| of_counts(&plan.track.counts())).unwrap_or_default();
+    let counts = counted(look).await?;
+    let n_max = counts.iter().map(|counts| counts.counts.iter().sum::<u32>()).max().unwrap_or(0).max(1);
+    let (past, later) = counts.split_at(counts.partition_point(|counts| counts.position <= look.shown.at));
+    let mut bars = paths(past, 0, "", n_max);
+    bars.extend(paths(later, past.len(), " later", n_max));
+    let words = past.last().map(|counts| of_counts(&counts.counts)).unwrap_or_default();
     let percent = |position: Position| (position.0 as f64 / look.head.at.0.max(1) as f64 * 1_000.0).round() / 10.0;
     let at = percent(look.shown.at);
     let (steps, marks) = (steps(look, &all).await?, placed(&all, percent));
     let head = (at, format!("{:.1}", -34.0 - (at / 100.0 - 0.5) * 40.0));
     Ok(Markup::of(&Time { look, steps, words, bars, marks, head }))
+}
+
+/// The counts of the plan over the log, or those of all plans together.
+async fn counted(look: &Look<'_>) -> Result<Vec<CountsAt>, Failure> {
+    let all: Vec<_> = match &look.plan {
+        Some(plan) => vec![plan.id.clone()],
+        None => look.head.plans().await?.into_iter().rev().take(PLANS_MAX).map(|plan| plan.plan).collect(),
+    };
+    let mut sums: Vec<CountsAt> = Vec::new();
+    for plan in all {
+        let counts = look.head.counts(&plan, N_BARS).await?.counts;
+        if sums.is_empty() {
+            sums = counts;
+            continue;
+        }
+        for (sum, counts) in sums.iter_mut().zip(counts) {
+            sum.counts.iter_mut().zip(counts.counts).for_each(|(sum, n)| *sum += n);
+        }
+    }
+    Ok(sums)
 }
 
 /// One path for each stage, with its class, made of a rectangle for each bar.

@@ -1,10 +1,11 @@
 //! The time line of a plan, in lanes.
 
 use askama::Template;
-use crewlog_planner::lifecycle::State;
 
 use super::look::Look;
 use super::svg::{Anchor, Px, Svg, fitting};
+use crewlog_planner::lifecycle::State;
+
 use super::words::{Markup, clock, cut, lasting};
 use crate::ui::failure::Failure;
 use crate::ui::text::rfc3339;
@@ -13,7 +14,7 @@ use crewlog_mq::Timestamp;
 
 /// The width of the names of the lanes, which stay in view, and of the times next to them.
 const NAMES: f64 = 116.0;
-const WIDTH: f64 = 790.0;
+const WIDTH: f64 = 1_224.0;
 /// The x coordinate where time begins.
 const LEFT: f64 = 4.0;
 const TOP: f64 = 22.0;
@@ -193,7 +194,7 @@ fn draw_bar(svg: &mut Svg, look: &Look<'_>, bar: &LaneBar, now_us: i64, scale: &
     let (room, rest) = (width - 12.0, if class == "b-fail" { "failed" } else { &bar.title });
     // A name is shown in full or not at all.
     let text = match room > 80.0 {
-        true => fitting(&format!("{} {rest}", bar.task), room, 6.5),
+        true => fitting(&format!("{} {rest}", bar.task).replace('`', ""), room, 6.5),
         false if bar.task.chars().count() as f64 * 7.0 <= room => bar.task.clone(),
         false => String::new(),
     };

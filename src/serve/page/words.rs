@@ -12,6 +12,17 @@ pub use crate::ui::text::one_line as cut;
 use crate::ui::text::{EPOCH, rfc3339, visible};
 use crate::views::Counts;
 
+/// The states from bottom to top and from left to right, each with its class in drawings.
+pub const LAYERS: [(&str, &[State]); 7] = [
+    ("f-done", &[State::Done]),
+    ("f-fail", &[State::Failed, State::Interrupted]),
+    ("f-run", &[State::Running]),
+    ("f-wait", &[State::WaitingForYou]),
+    ("f-queue", &[State::Ready, State::Waiting]),
+    ("f-plan", &[State::Planned, State::Paused]),
+    ("f-skip", &[State::Skipped, State::Cancelled]),
+];
+
 /// Markup written by this program, which templates insert unchanged.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Markup(pub String);
@@ -57,6 +68,31 @@ pub fn grouped(n: impl Display) -> String {
         grouped.push(digit);
     }
     grouped
+}
+
+/// A text in one line with its `code` as code.
+pub fn rich(text: &str, chars_max: usize) -> Markup {
+    let text = escaped(&cut(text, chars_max));
+    let n_marks = text.matches('`').count();
+    let mut markup = String::new();
+    for (n, part) in text.split('`').enumerate() {
+        match n {
+            0 => markup.push_str(part),
+            // The last mark of an odd number opens nothing.
+            n if n == n_marks && n % 2 == 1 => markup.push_str(&format!("`{part}")),
+            n if n % 2 == 1 => markup.push_str(&format!("<code>{part}</code>")),
+            _text => markup.push_str(part),
+        }
+    }
+    Markup(markup)
+}
+
+/// The most informative line of an error: the first that names a failure, or the first after the exit code.
+pub fn telling_line(error: &str) -> &str {
+    const NAMES: [&str; 6] = ["error", "failed", "failure", "fatal", "panicked", "exception"];
+    let lines = || error.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("exit code"));
+    let names_it = |line: &&str| NAMES.iter().any(|name| line.to_lowercase().contains(name));
+    lines().find(names_it).or_else(|| lines().next()).unwrap_or(error)
 }
 
 /// A text element, and a link with a text.
@@ -121,6 +157,34 @@ pub fn lasting(us: i64) -> String {
         (days, 0, _) => format!("{days} d"),
         (days, hours, _) => format!("{days} d {hours} h"),
     }
+}
+
+/// The word for a state with its sign.
+pub fn pill_of(state: State) -> Markup {
+    pill(state.as_str(), state.words())
+}
+
+pub fn pill(class: &str, word: &str) -> Markup {
+    Markup(format!("<span class=\"s s-{class}\">{}</span>", escaped(word)))
+}
+
+/// The tasks of a plan as a bar, with its words for screen readers.
+pub fn progress(counts: &Counts) -> Markup {
+    let n_tasks = counts.iter().sum::<u32>().max(1);
+    let mut bar = format!(
+        "<svg class=\"progress\" width=\"100%\" height=\"8\" role=\"img\" aria-label=\"{}\">",
+        of_counts(counts)
+    );
+    let mut x = 0.0;
+    for (class, states) in &LAYERS {
+        let width =
+            f64::from(states.iter().map(|state| counts[*state as usize]).sum::<u32>()) * 100.0 / f64::from(n_tasks);
+        if width > 0.0 {
+            bar.push_str(&format!("<rect class=\"{class}\" x=\"{x:.1}%\" width=\"{width:.1}%\" height=\"8\"/>"));
+        }
+        x += width;
+    }
+    Markup(bar + "</svg>")
 }
 
 /// `9 done, 2 running`; states without tasks are omitted.
