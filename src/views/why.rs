@@ -47,7 +47,7 @@ impl AsOf {
         };
         let asked = || state.task(state.questions.iter().find(|asked| asked.id.to_string() == part)?.task);
         let Some(task) = state.task_named(part).or_else(asked) else { return Ok(None) };
-        let (id, step) = (claim::aggregate_id(&plan, task.plan.id), &task.plan);
+        let (id, step) = (state.target(&plan, task.plan.id), &task.plan);
         let within = |name: String| format!("{plan}/{name}");
         let on_board = tasks.into_iter().find(|summary| summary.id == id);
         let stage = on_board.as_ref().map_or_else(|| json!(track.stage(step.id)), |summary| json!(summary.state));

@@ -131,9 +131,10 @@ fn asked(facts: &Facts<'_>) -> Vec<Need> {
             Wanted::Answer if ask.choices.is_empty() => (Kind::Question, vec!["\"...\"".to_owned()]),
             Wanted::Answer => (Kind::Question, ask.choices.iter().map(|choice| shell_word(choice)).collect()),
         };
-        let task = ask.task.as_deref().and_then(claim::split_aggregate_id);
-        let of_task = task.and_then(|(plan, task)| {
+        let task = ask.task.as_deref().and_then(|task| task.split_once('/'));
+        let of_task = task.and_then(|(plan, name)| {
             let open = facts.plans.iter().find(|open| open.plan == plan)?;
+            let task = open.view.state().id_named(name)?;
             Some(held_up(plan, open.view, |id| id == task))
         });
         let commands = answers.iter().map(|answer| format!("answer {id} {answer}")).collect();
