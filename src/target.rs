@@ -126,17 +126,6 @@ impl Target {
     }
 }
 
-/// Why an order was refused, with the label of the task.
-pub fn refused(state: &PlannerState, error: ExecuteError<PlannerError>) -> Failure {
-    let named = match &error {
-        ExecuteError::Refused(refusal) => refusal.task().and_then(|task| state.task(task)),
-        ExecuteError::Contended { .. } | ExecuteError::Store(_) => None,
-    };
-    let called = named.map(|task| &task.plan).filter(|task| task.label.is_some());
-    let called = called.map(|task| format!("task {} is the one that is called {}", task.id, task.name()));
-    called.into_iter().fold(error.into(), Failure::hint)
-}
-
 /// The question named `q1`, or the open question of a task, or of the plan when no name is given. If a task has no open
 /// question, returns its last one; the planner refuses the answer.
 pub fn find_question(target: &Target, session: &Session, typed: Option<&str>) -> Result<QuestionId, Failure> {
@@ -175,7 +164,7 @@ pub async fn decide(session: &Session, mut target: Target, command: Command, sai
         Command::CancelAndUndo { .. } => Some(None),
         _another => None,
     };
-    let executed = order(&mut target.planner, command).await.map_err(|error| refused(target.state(), error))?;
+    let executed = order(&mut target.planner, command).await?;
     propagate(&target.store, &target.plan).await?;
     let mut said = said.to_owned();
     for event in &executed.events {

@@ -20,10 +20,10 @@ pub enum PromptError {
     #[error(transparent)]
     Log(#[from] Error),
     /// Commands, questions and missing tasks have no prompt.
-    #[error("task {task} is no task for an agent")]
+    #[error("task {task} has no prompt: it is a command or a question, or it does not exist")]
     NotForAgents {
-        /// The task.
-        task: TaskId,
+        /// The name of the task.
+        task: String,
     },
 }
 
@@ -46,7 +46,7 @@ pub async fn prompt_of(
     }
     let state = planner.state();
     let rendered = state.task(task).and_then(|task| prompt::render(state, task));
-    rendered.ok_or(PromptError::NotForAgents { task })
+    rendered.ok_or_else(|| PromptError::NotForAgents { task: state.name(task) })
 }
 
 /// Retries until the log works.

@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::sync::OnceLock;
 
 use crewlog_mq::{Cause, Error, EventStore, Position, Query, Range, Recorded};
-use crewlog_planner::claim::{self, Holder};
+use crewlog_planner::claim::Holder;
 use crewlog_planner::event::{self, About, Event, PlannerCmd, TaskInput, TaskStatus};
 use crewlog_planner::plan::{NodeKind, TaskId};
 use crewlog_planner::sealed::is_task_undecryptable;
@@ -27,6 +27,8 @@ pub(crate) struct Dispatch {
     /// Up to here its plan was read when the task could start.
     pub(crate) seen: Position,
     pub(crate) task: TaskId,
+    /// The name of the task, which nobody can change while it is dispatched.
+    pub(crate) name: String,
     pub(crate) attempt: u32,
     pub(crate) kind: NodeKind,
     pub(crate) parameters: TaskInput,
@@ -38,9 +40,9 @@ impl Dispatch {
         (self.plan.clone(), self.task)
     }
 
-    /// The aggregate of its task.
-    pub(crate) fn id(&self) -> String {
-        claim::aggregate_id(&self.plan, self.task)
+    /// The task as agents and people name it.
+    pub(crate) fn target(&self) -> String {
+        format!("{}/{}", self.plan, self.name)
     }
 
     /// Nothing for an event that dispatches no task, or a question, which is for people.
@@ -56,6 +58,7 @@ impl Dispatch {
                 position: recorded.position,
                 seen: recorded.position,
                 task: task_id,
+                name: task_id.to_string(),
                 attempt,
                 kind,
                 parameters: *parameters,
@@ -117,10 +120,10 @@ impl Worked {
         }
     }
 
-    fn insert(&mut self, dispatch: Dispatch) {
+    fn insert(&mut self, mut dispatch: Dispatch) {
+        dispatch.name = self.view.state().name(dispatch.task);
         if is_task_undecryptable(&dispatch.parameters) {
-            let (plan, task) = (&dispatch.plan, dispatch.task);
-            tracing::warn!(plan, %task, "what is to be done is sealed; it is left to others");
+            tracing::warn!(task = dispatch.target(), "skipped: the task's text is sealed, and no key is given");
             return;
         }
         self.dispatched.insert(dispatch.task, dispatch);

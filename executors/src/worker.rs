@@ -278,11 +278,11 @@ impl Worker {
                 match claim.execute(renewal, &cause).await {
                     Ok(_) => {}
                     Err(ExecuteError::Refused(refusal)) => {
-                        tracing::warn!(%refusal, task = %dispatch.task, "the task went to another worker");
+                        tracing::warn!(%refusal, task = dispatch.target(), "the task went to another worker");
                         stop.send_replace(Some(Stop::Lost));
                         return std::future::pending().await;
                     }
-                    Err(error) => tracing::warn!(%error, task = %dispatch.task, "a lease was not renewed"),
+                    Err(error) => tracing::warn!(%error, task = dispatch.target(), "a lease was not renewed"),
                 }
             }
         };
@@ -442,7 +442,7 @@ impl Crew {
             let command = TaskCommand::FireTimer { epoch, now, is_dead };
             let cause = dispatch.cause.clone().keeping(command.recorded());
             if let Err(error) = claim.execute(command, &cause).await {
-                tracing::warn!(%error, task = %dispatch.task, "the end of a lease could not be appended");
+                tracing::warn!(%error, task = dispatch.target(), "the end of a lease could not be appended");
             }
         }
     }

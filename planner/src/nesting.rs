@@ -25,7 +25,7 @@ pub fn parent_task<'a>(plan: &str, state: &'a PlannerState) -> Option<&'a Parent
 /// The origin of the sub-plan that carries out a task of this plan.
 pub fn origin(task: ParentTask, parent_plan: &PlannerState, sub_plan: &SubPlan) -> Origin {
     let request = sub_plan.request.as_ref();
-    let planned_by = request.map(|_| format!("request {}/{}/{}", task.plan, task.task, task.attempt));
+    let planned_by = request.map(|_| format!("request {}", parent_plan.target(&task.plan, task.task)));
     Origin { planned_by, parent: Some(task), depth: parent_plan.origin.depth.saturating_add(1), agent: None }
 }
 
@@ -48,7 +48,7 @@ pub fn follow(plan: &str, state: &PlannerState, parent_plan: &PlannerState) -> O
     let is_over = task.status.is_end() || task.attempts > parent.attempt;
     match parent_plan.phase {
         _ if is_over && !is_awaited_late => (!state.is_cancelled).then(|| Command::CancelFromParent {
-            reason: format!("task {} of plan {} has ended", parent.task, parent.plan),
+            reason: format!("task {} has ended", parent_plan.target(&parent.plan, parent.task)),
         }),
         Phase::Paused if state.phase == Phase::Active => {
             Some(Command::PauseFromParent { reason: format!("plan {} is paused", parent.plan) })

@@ -140,7 +140,7 @@ fn shown() -> Shown {
                 "a1",
                 "ann",
                 "may I drop the table?",
-                vec![answer("a1", "allow"), answer("a1", "deny")],
+                &[answer("a1", "allow"), answer("a1", "deny")],
             ),
             need(Kind::Question, "p/q1", "p", "Which colour is it?", &[answer("p/q1", OWN_WORDS)]),
             need(Kind::Paused, "it's", "it's", "it is paused", &[NeedAction::Resume { target: "it's".into() }]),

@@ -2,7 +2,6 @@
 
 use crewlog_executors::crew::TaskSummary;
 use crewlog_mq::Error;
-use crewlog_planner::claim;
 use crewlog_planner::crew::target::Target;
 use crewlog_planner::lifecycle::{Situation, State, States, Wait};
 use crewlog_planner::plan::TaskId;
@@ -47,7 +46,7 @@ impl AsOf {
         };
         let asked = || state.task(state.questions.iter().find(|asked| asked.id.to_string() == part)?.task);
         let Some(task) = state.task_named(part).or_else(asked) else { return Ok(None) };
-        let (id, step) = (claim::aggregate_id(&plan, task.plan.id), &task.plan);
+        let (id, step) = (state.target(&plan, task.plan.id), &task.plan);
         let within = |name: String| format!("{plan}/{name}");
         let waits = step.depends_on.iter().filter_map(|on| state.task(on.task)).filter(|on| !on.status.is_end());
         let asks = state.open_questions().filter(|question| question.task == step.id);

@@ -108,7 +108,7 @@ impl Board {
             is_for_agents(dispatch)
                 && dispatch.tags.contains(&tag)
                 && dispatch.parameters.assignee.as_ref().is_none_or(|assignee| names.contains(&assignee.as_str()))
-                && !is_passed(&dispatch.id())
+                && !is_passed(&dispatch.target())
                 && self.view(&dispatch.plan).is_some_and(|view| !view.times(dispatch.task).claim.is_parked())
         };
         let plans = self.known().next()?;
@@ -117,6 +117,11 @@ impl Board {
 
     pub(super) fn view(&self, plan: &str) -> Option<&PlanView> {
         self.known().flat_map(Plans::views).find(|(known, _, _)| *known == plan).map(|(_, _, view)| view)
+    }
+
+    /// A task of a plan as agents name it.
+    pub(super) fn target(&self, plan: &str, task: TaskId) -> String {
+        self.view(plan).map_or_else(|| claim::aggregate_id(plan, task), |view| view.state().target(plan, task))
     }
 
     fn known(&self) -> impl Iterator<Item = &Plans> {
@@ -152,10 +157,10 @@ pub fn summaries(plan: &str, view: &PlanView, observed: &Observed<'_>) -> Vec<Ta
         let (id, times) = (task.plan.id, view.times(task.plan.id));
         let holder = times.claim.holder.as_ref().map(|lease| lease.executor.name.clone());
         let waits = task.plan.depends_on.iter().filter_map(|dependency| state.task(dependency.task));
-        let waits = waits.filter(|on| !on.status.is_end()).map(|on| claim::aggregate_id(plan, on.plan.id));
+        let waits = waits.filter(|on| !on.status.is_end()).map(|on| state.target(plan, on.plan.id));
         let progress = times.claim.progress.unwrap_or_default();
         TaskSummary {
-            id: claim::aggregate_id(plan, id),
+            id: state.target(plan, id),
             title: truncate(&task.plan.description, TITLE_CHARS_MAX),
             state: lifecycle::of_task(plan, view, task, observed).state,
             assignee: holder.or_else(|| task.plan.assignee.clone()),

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use crewlog_mq::{Position, Query, Range, Recorded, Timestamp};
-use crewlog_planner::crew::agents::{Agent, Agents, EVERYONE, Liveness};
+use crewlog_planner::crew::agents::{Agent, Agents, Liveness};
 use crewlog_planner::crew::messages::{self, Message, MessageCommand, MessageEvent, Messages, Sender};
+use crewlog_planner::crew::names::EVERYONE;
 
 use super::{Caller, Crew, Refusal};
 

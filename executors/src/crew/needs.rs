@@ -157,9 +157,10 @@ fn asked(facts: &Facts<'_>) -> Vec<Need> {
             Wanted::Answer if ask.choices.is_empty() => (Kind::Question, vec![answer(OWN_WORDS)]),
             Wanted::Answer => (Kind::Question, ask.choices.iter().map(|choice| answer(choice)).collect()),
         };
-        let task = ask.task.as_deref().and_then(claim::split_aggregate_id);
-        let of_task = task.and_then(|(plan, task)| {
+        let task = ask.task.as_deref().and_then(|task| task.split_once('/'));
+        let of_task = task.and_then(|(plan, name)| {
             let open = facts.plans.iter().find(|open| open.plan == plan)?;
+            let task = open.view.state().id_named(name)?;
             Some(held_up(plan, open.view, |id| id == task))
         });
         let holds_up = of_task.unwrap_or_else(|| ask.task.iter().cloned().collect());

@@ -118,7 +118,7 @@ impl Crew {
             match self.take(caller, &next, reserve).await {
                 Ok(claimed) => return Ok((Some(claimed), passed)),
                 Err(error @ (Refusal::Store(_) | Refusal::Busy)) => return Err(error),
-                Err(refusal) => passed.push((next.id(), refusal)),
+                Err(refusal) => passed.push((next.target(), refusal)),
             }
         }
         Ok((None, passed))
@@ -137,7 +137,7 @@ impl Crew {
         while known.len() < TRIED_MAX {
             let is_known = |id: &str| known.iter().any(|known| known == id);
             let Some(next) = board.next(&self.project, names, is_known) else { break };
-            known.push(next.id());
+            known.push(next.target());
             candidates.push(next);
         }
         drop(board); // Do not wait for one lock while holding another.
@@ -151,7 +151,7 @@ impl Crew {
                 },
                 Err(refusal) => refusal,
             };
-            passed.push((next.id(), refusal.into()));
+            passed.push((next.target(), refusal.into()));
         }
         Ok(None)
     }
@@ -178,10 +178,9 @@ impl Crew {
 
     fn find(&self, board: &Board, id: &str) -> Result<(String, TaskId), Refusal> {
         let missing = || Refusal::NoTask(format!("there is no open task {id:?}; `list_tasks` lists them"));
-        let (plan, name) = id.rsplit_once('/').ok_or_else(missing)?;
+        let (plan, name) = id.split_once('/').ok_or_else(missing)?;
         let (_, view) = board.views(&self.project).find(|(known, _)| *known == plan).ok_or_else(missing)?;
-        let by_number = name.parse().ok().map(TaskId).filter(|task| view.state().task(*task).is_some());
-        let task = by_number.or_else(|| view.state().id_named(name)).ok_or_else(missing)?;
+        let task = view.state().id_named(name).ok_or_else(missing)?;
         Ok((plan.to_owned(), task))
     }
 
@@ -191,7 +190,7 @@ impl Crew {
         dispatch: &Dispatch,
         reserve: Option<Reserve<'_>>,
     ) -> Result<Claimed, Refusal> {
-        let (input, id) = (&dispatch.parameters, dispatch.id());
+        let (input, id) = (&dispatch.parameters, dispatch.target());
         let targets = targets_of(input, reserve)?;
         let request = reserve.map(|Reserve { ttl, .. }| Request {
             holder: caller.holder(),
@@ -228,7 +227,7 @@ impl Crew {
                 }
                 Err(refusal) => return Err(refusal.into()),
             };
-            let write = write_of(&claim, claim::STREAM, &command.recorded(), &events, &dispatch.cause, id.clone())?;
+            let write = write_of(&claim, claim::STREAM, &command.recorded(), &events, &dispatch.cause)?;
             let command = match request.clone() {
                 Some(request) => LeaseCommand::Reserve { request, wait_until: None, now },
                 // The claim still goes through the leases, so that it is always appended in the same way.
@@ -272,7 +271,7 @@ impl Crew {
         let release = LeaseCommand::Release { agent, which: Which::OfTask(id.clone()), now };
         let numbers = self.leases.execute(release, |_, executed| released_by(&executed)).await?;
         // Makes the plan continue even without a host. A failure does not undo the end of the task.
-        if let Some((plan, _)) = claim::split_aggregate_id(&id)
+        if let Some((plan, _)) = id.split_once('/')
             && let Err(error) = planning::catch_up(&self.store, plan, claim.tags().to_vec()).await
         {
             tracing::warn!(%error, plan, "the plan does not go on yet");
@@ -287,8 +286,8 @@ impl Crew {
         let dispatched = board.dispatched(&plan, task);
         // A claim of an earlier attempt has ended: the plan has taken the task back.
         let holder = board.view(&plan).and_then(|view| view.holder(task).cloned());
+        let id = board.target(&plan, task);
         drop(board);
-        let id = claim::aggregate_id(&plan, task);
         let tags = dispatched.map(|dispatch| dispatch.tags).unwrap_or_default();
         let mut claim = claim_of(&self.store, &plan, task, tags);
         claim.catch_up().await?;
@@ -307,20 +306,27 @@ impl Crew {
         Ok(claims.map(|(dispatch, held)| (dispatch.clone(), held.clone())).collect())
     }
 
-    /// The tasks that an agent holds, by id.
+    /// The name of a task, given by its aggregate, if its plan is open.
+    pub async fn task_name(&self, aggregate_id: &str) -> Result<Option<String>, Refusal> {
+        let board = self.board().await?;
+        let task = claim::split_aggregate_id(aggregate_id);
+        Ok(task.filter(|(plan, _)| board.view(plan).is_some()).map(|(plan, task)| board.target(plan, task)))
+    }
+
+    /// The tasks that an agent holds, by name.
     pub async fn tasks_of(&self, agent: &str) -> Result<Vec<String>, Refusal> {
         let claims = self.claims(Some(agent)).await?;
-        Ok(claims.into_iter().map(|(dispatch, _)| claim::aggregate_id(&dispatch.plan, dispatch.task)).collect())
+        Ok(claims.into_iter().map(|(dispatch, _)| dispatch.target()).collect())
     }
 
     /// Returns the tasks of an agent.
     pub(super) async fn return_tasks(&self, agent: &str, reason: &str) -> Result<Vec<String>, Refusal> {
         let mut returned = Vec::new();
-        for (Dispatch { plan, task, tags, .. }, claim::Holder { epoch, .. }) in self.claims(Some(agent)).await? {
-            let mut claim = claim_of(&self.store, &plan, task, tags);
+        for (dispatch, claim::Holder { epoch, .. }) in self.claims(Some(agent)).await? {
+            let mut claim = claim_of(&self.store, &dispatch.plan, dispatch.task, dispatch.tags.clone());
             let ending = Ending::Released { reason: reason.to_owned() };
             match execute(&mut claim, TaskCommand::End { epoch, usage: Default::default(), ending }).await {
-                Ok(()) => returned.push(claim::aggregate_id(&plan, task)),
+                Ok(()) => returned.push(dispatch.target()),
                 // The task has ended meanwhile, or belongs to another agent.
                 Err(Refusal::Task(_)) => {}
                 Err(error) => return Err(error),
@@ -344,11 +350,8 @@ impl Crew {
             let first = state.next_id();
             let planned =
                 planned(&tasks, first, |name| state.id_named(name.strip_prefix(&format!("{plan}/")).unwrap_or(name)))?;
-            let ids = tasks
-                .iter()
-                .zip(&planned)
-                .map(|(task, planned)| (task.key.clone(), claim::aggregate_id(&plan, planned.id)));
-            let ids: Vec<_> = ids.collect();
+            let numbers: Vec<_> =
+                tasks.iter().map(|task| task.key.clone()).zip(planned.iter().map(|task| task.id)).collect();
             let reason = format!("made by {}", caller.agent);
             let command = match state.tasks.is_empty() {
                 true => Command::Propose {
@@ -364,9 +367,11 @@ impl Crew {
             };
             // The runner cannot do this: after a conflict it would reuse the numbers, which now belong to other tasks.
             let (kept, cause) = (command.recorded(), Cause::request());
-            let events = planner.handler().clone().process(command);
+            let mut changed = planner.handler().clone();
+            let events = changed.process(command);
             let events = events.map_err(|refusal| Refusal::NoTask(refusal.to_string()))?;
-            let write = write_of(&planner, event::STREAM, &kept, &events, &cause, plan.clone())?;
+            let write = write_of(&planner, event::STREAM, &kept, &events, &cause)?;
+            let ids = numbers.into_iter().map(|(key, task)| (key, changed.state().target(&plan, task))).collect();
             let Some(Write { stream_id, aggregate_id, expected, events }) = write else { return Ok(ids) };
             match self.store.append(Append::to(&stream_id, &aggregate_id, expected, events)).await {
                 Ok(_) => return Ok(ids),
@@ -441,7 +446,6 @@ fn write_of<H: Handler>(
     command: &Value,
     events: &[H::Event],
     cause: &Cause,
-    aggregate_id: String,
 ) -> Result<Option<Write>, Error>
 where
     H::Command: Clone,
@@ -454,6 +458,6 @@ where
     });
     let events = written.collect::<Result<Vec<_>, Error>>()?;
     let expected = Expected::Sequence(runner.sequence());
-    let stream_id = stream.to_owned();
+    let (stream_id, aggregate_id) = (stream.to_owned(), runner.aggregate_id().to_owned());
     Ok((!events.is_empty()).then_some(Write { stream_id, aggregate_id, expected, events }))
 }

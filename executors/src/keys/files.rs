@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{KeyError, cipher};
+use super::cipher;
+use super::error::KeyError;
 
 /// The version of a key file's form.
 const FORM: u32 = 1;

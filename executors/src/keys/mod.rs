@@ -4,16 +4,18 @@
 //! It is never in the log: destroying that file shreds the texts of that session only.
 
 mod cipher;
+mod error;
 mod files;
 mod veil;
 
 use std::collections::{HashMap, HashSet};
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crewlog_mq::Position;
 use uuid::Uuid;
+
+pub use self::error::KeyError;
 
 use self::cipher::{OperatorKey, Secret, SessionKey};
 use self::files::{Files, KeyFile, Mark, Wrapped, fault};
@@ -24,72 +26,6 @@ const KNOWN_MAX: usize = 1024;
 const READ_CLOSED_MAX: usize = 1 << 16;
 /// The most unusable keys that are reported one by one.
 const TOLD_MAX: usize = 20;
-
-/// An error with keys.
-#[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "names and messages say what the fields hold")]
-pub enum KeyError {
-    /// A text must be sealed, and the operator's key was not given.
-    #[error(
-        "the texts of {plan} are sealed, and no operator key is given: name its file with --key-file or CREWLOG_KEY_FILE"
-    )]
-    NoOperatorKey { plan: String },
-    /// The session's key is wrapped under another operator's key.
-    #[error(
-        "the key of {session} is wrapped under the operator key {wrapped_by}, and {} holds {given}: name the file with the \
-         right one, or none to see all but the texts",
-        file.display()
-    )]
-    WrongOperatorKey { session: String, file: PathBuf, given: String, wrapped_by: String },
-    /// The session's key is in another folder, or was removed.
-    #[error(
-        "the texts of {plan} are sealed with key {key}, which is not in {}: copy it there, or name its folder with --keys or \
-         CREWLOG_KEYS",
-        folder.display()
-    )]
-    NoSessionKey { plan: String, key: String, folder: PathBuf },
-    /// The session's key was destroyed.
-    #[error("the key of {plan} was destroyed, and with it the plan's texts: nothing of it can be carried out any more")]
-    Destroyed { plan: String },
-    /// The events contain texts that were read without their key, and would store the placeholders for good.
-    #[error(
-        "texts of {plan} were read as [sealed] while its key was not at hand, and must not be written in their place: begin \
-         again, now that it is"
-    )]
-    ReadWithoutKey { plan: String },
-    /// The file is not an operator's key.
-    #[error("{} holds no operator key: `crewlog keys new FILE` makes one", path.display())]
-    NotAnOperatorKey { path: PathBuf },
-    /// The file is not a session's key, or was changed.
-    #[error("the session key {} is damaged: put it back from a copy, or destroy it", path.display())]
-    Damaged { path: PathBuf },
-    /// A file cannot be used.
-    #[error("{} cannot be {doing}: {source}", path.display())]
-    File { doing: &'static str, path: PathBuf, source: io::Error },
-    /// The system gives no random bytes.
-    #[error("no key can be made: the system gives no random bytes: {0}")]
-    NoRandomness(#[from] getrandom::Error),
-}
-
-impl KeyError {
-    /// True if the error concerns one key, and lasts until somebody repairs it: texts under other keys stay readable.
-    fn is_of_one_key(&self) -> bool {
-        use io::ErrorKind::{InvalidData, IsADirectory, NotADirectory, PermissionDenied};
-        match self {
-            Self::WrongOperatorKey { .. } | Self::Damaged { .. } => true,
-            // Other errors may be transient, and the text becomes readable then.
-            Self::File { source, .. } => {
-                matches!(source.kind(), InvalidData | IsADirectory | NotADirectory | PermissionDenied)
-            }
-            Self::NoOperatorKey { .. }
-            | Self::NoSessionKey { .. }
-            | Self::Destroyed { .. }
-            | Self::ReadWithoutKey { .. }
-            | Self::NotAnOperatorKey { .. }
-            | Self::NoRandomness(_) => false,
-        }
-    }
-}
 
 /// Creates an operator's key in a new file, and returns its fingerprint.
 ///

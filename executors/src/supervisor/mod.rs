@@ -22,6 +22,7 @@
 //! with every process of the session that has its variable [`RUN`]; elsewhere with its process group. If the supervisor is
 //! killed with `SIGKILL`, its worker kills the session instead, on Linux; if both are killed at once, the commands go on.
 
+mod leaders;
 mod process;
 #[cfg(target_os = "linux")]
 mod session;

@@ -1,6 +1,6 @@
 //! The supervisor's own process: follows the orders on standard input, and ends every command when they end.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
@@ -8,7 +8,6 @@ use std::os::unix::net::UnixStream as StdUnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustix::io::{Errno, retry_on_intr};
@@ -20,6 +19,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinSet, LocalSet};
 use tokio::time::Instant;
 
+use super::leaders::Leaders;
 use super::{Ended, Exit, Inbox, Order, PROCESS_NAME, RUN, Report, Spec, is_hang_up, send};
 use crate::output::{Outputs, Written, collect};
 
@@ -114,13 +114,6 @@ pub(super) fn lock_shared(path: &Path) -> Result<File, String> {
         .map_err(|error| format!("cannot lock {}: {error}", path.display()))
 }
 
-/// The first processes of the commands that run.
-pub(super) type Leaders = Arc<Mutex<HashSet<Pid>>>;
-
-pub(super) fn lock(leaders: &Leaders) -> MutexGuard<'_, HashSet<Pid>> {
-    leaders.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Runs a command until its first process ends by itself or by an order; then ends the rest.
 async fn carry_out(
     run: u64,
@@ -177,7 +170,7 @@ async fn supervised(
     // On a thread of its own: a process that cannot be killed delays no other run.
     let ending = tokio::task::spawn_blocking(move || {
         let exit = end_group(leader);
-        lock(&leaders).remove(&leader);
+        leaders.lock().remove(&leader);
         #[cfg(target_os = "linux")]
         super::session::end_strays(Some(&mark), &leaders);
         exit
@@ -199,7 +192,7 @@ fn start(spec: &Spec, mark: &str, leaders: &Leaders) -> Result<Child, String> {
         command.current_dir(directory(cwd).map_err(|error| format!("cannot work in {}: {error}", cwd.display()))?);
     }
     // Locked, so that nobody takes the new process for a stray.
-    let mut leaders = lock(leaders);
+    let mut leaders = leaders.lock();
     let child = command.spawn().map_err(|error| format!("cannot start {program}: {error}"))?;
     leaders.insert(Pid::from_child(&child));
     Ok(child)

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, waitpid};
 
 use super::RUN;
-use super::process::{Leaders, lock};
+use super::leaders::Leaders;
 
 struct Member {
     pid: Pid,
@@ -39,7 +39,7 @@ pub(super) fn signal_descendants(leader: Pid, signal: Signal) {
 /// last.
 pub(super) fn end_strays(mark: Option<&str>, leaders: &Leaders) {
     loop {
-        let leaders = lock(leaders);
+        let leaders = leaders.lock();
         let is_stray = |pid: &Pid| {
             let has_ended = || matches!(waitpid(Some(*pid), WaitOptions::NOHANG), Ok(Some(_)));
             let is_of_run = || mark.is_none_or(|mark| is_marked(*pid, mark));

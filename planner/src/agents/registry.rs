@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::agents::role::{ASK_PERSON, RUN_COMMAND};
 use crate::agents::{PlanError, Role};
 use crate::plan::NodeKind;
 use crate::protocol::{Ability, AgentType};
@@ -152,11 +153,6 @@ impl Default for ToolRegistry {
         Self::coding()
     }
 }
-
-/// The tool that asks a person, of every type of agent.
-pub const ASK_PERSON: &str = "ask_person";
-/// The tool whose steps bring a shell command.
-pub const RUN_COMMAND: &str = "run_command";
 
 impl Tool {
     fn check(&self) -> Result<(), RegistryError> {

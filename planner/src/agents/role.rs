@@ -1,8 +1,12 @@
 //! The roles as data: each type of agent with its parts of the form, tools, delegates and requests.
 
-use crate::agents::registry::RUN_COMMAND;
 use crate::plan::NodeKind;
 use crate::protocol::{Ability, AgentType};
+
+/// The tool that asks a person, of every type of agent.
+pub const ASK_PERSON: &str = "ask_person";
+/// The tool whose steps bring a shell command.
+pub const RUN_COMMAND: &str = "run_command";
 
 /// A part of the form that not every role uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -13,6 +13,7 @@ use crewlog_mq::{Event as MqEvent, Handler, Snapshot, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::CrewError;
+use super::names::{is_below, is_name};
 use super::refusal::check_length;
 use super::target::Target;
 use crate::claim::Executor;
@@ -27,12 +28,6 @@ pub const LOST_AFTER: Duration = Duration::from_secs(3_600);
 pub const SEEN_EVERY: Duration = Duration::from_secs(60);
 /// The most agents of a project, without those that have left.
 pub const AGENTS_MAX: usize = 1_000;
-/// The recipient that means all agents. No agent can have this name.
-pub const EVERYONE: &str = "everyone";
-/// The longest name, in bytes, including its parents'.
-pub const NAME_BYTES_MAX: usize = 100;
-/// How deep subagents may be nested.
-pub const DEPTH_MAX: usize = 4;
 /// The longest text in a profile or a report, in bytes.
 pub const TEXT_BYTES_MAX: usize = 1_000;
 /// The most capabilities of an agent, and the most targets of its focus.
@@ -438,25 +433,6 @@ fn due(agent: &Agent) -> Option<Timestamp> {
         Liveness::Stuck => Some(agent.seen.plus(LOST_AFTER)),
         Liveness::Lost | Liveness::Left => None,
     }
-}
-
-/// True for a valid name: `claude-1`, `claude-1/explorer`.
-#[must_use]
-pub fn is_name(name: &str) -> bool {
-    let is_part = |part: &str| {
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-        (1..=32).contains(&part.len()) && part.chars().all(is_plain) && !part.starts_with(['.', '-'])
-    };
-    name != EVERYONE
-        && name.len() <= NAME_BYTES_MAX
-        && name.split('/').count() <= DEPTH_MAX
-        && name.split('/').all(is_part)
-}
-
-/// True for the parent itself and its subagents.
-#[must_use]
-pub fn is_below(agent: &str, parent: &str) -> bool {
-    agent.strip_prefix(parent).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 fn check_texts<'a>(what: &str, mut texts: impl Iterator<Item = &'a String>) -> Result<(), CrewError> {

@@ -17,11 +17,13 @@ use std::time::Duration;
 use crewlog_mq::{Handler, Position, Snapshot, Timestamp};
 use serde::{Deserialize, Serialize};
 
-pub use self::event::{Blocked, By, Holder, LeaseCommand, LeaseEvent, MergeRisk, Request, Which};
+pub use self::event::{LeaseCommand, LeaseEvent, MergeRisk, Request, Which};
+pub use super::names::Holder;
+pub use super::refusal::{Blocked, By};
 
 use super::CrewError;
-use super::agents::is_below;
 use super::globs::Pattern;
+use super::names::is_below;
 use super::target::Target;
 
 /// The stream of leases. An aggregate of it is a project.

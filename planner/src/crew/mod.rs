@@ -10,6 +10,7 @@ pub mod globs;
 pub mod leases;
 pub mod mentions;
 pub mod messages;
+pub mod names;
 mod refusal;
 pub mod statistics;
 pub mod target;

@@ -1,6 +1,10 @@
 //! Reasons for which agents, leases, messages and questions refuse a command.
 
-use super::leases::Blocked;
+use crewlog_mq::Timestamp;
+use serde::Serialize;
+
+use super::names::Holder;
+use super::target::Target;
 
 /// The reason for a refusal: one variant for each reaction of the caller. The state is unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -25,6 +29,44 @@ pub enum CrewError {
     Left(String),
     #[error("{0} was taken over by a newer session: join under another name")]
     Superseded(String),
+}
+
+/// A lease or a waiting request that blocks a request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Blocked {
+    /// The requested target.
+    pub asked: Target,
+    /// The lease or the waiting request that blocks it.
+    pub by: By,
+    /// Its holder.
+    pub holder: Holder,
+    /// The blocking files.
+    pub target: Target,
+    /// True if it is exclusive.
+    pub is_exclusive: bool,
+    /// When it ends, unless it is renewed.
+    pub until: Timestamp,
+    /// The task that it is for.
+    pub task: Option<String>,
+}
+
+impl std::fmt::Display for Blocked {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let verb = match self.by {
+            By::Lease(_) => "held",
+            By::Waiting(_) => "awaited",
+        };
+        write!(f, "{} is {verb} by {}", self.target.path, self.holder.agent)
+    }
+}
+
+/// The cause of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum By {
+    /// A live lease.
+    Lease(u64),
+    /// A request that has waited longer.
+    Waiting(u64),
 }
 
 /// Checks the length of a text in bytes, or the number of the parts of something.

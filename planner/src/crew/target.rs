@@ -6,8 +6,8 @@
 use serde::{Deserialize, Serialize};
 use unicode_normalization::UnicodeNormalization;
 
-use super::agents::is_below;
 use super::globs::{GLOB_BYTES_MAX, GLOB_COMPONENTS_MAX, Pattern};
+use super::names::is_below;
 
 const WILDCARDS: [char; 4] = ['*', '?', '[', '{'];
 

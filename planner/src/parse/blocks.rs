@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
-use super::line::name_at;
+use super::names::name_at;
 use super::repair::{DEPTH_MAX, Repaired, repair};
 use super::words::{ACCEPTANCE, DEPENDS, after, after_any};
 use crate::paths::Link;

@@ -1,29 +1,15 @@
 //! Decides which code of a step is a command: the four forms, and what withholds a command.
 
 use std::ops::Range;
-use std::sync::LazyLock;
-
-use regex::Regex;
 
 use super::blocks::{Block, Inline, Kind};
+use super::program::{is_program, placeholder};
+use super::tree::Verdict;
 use super::words::{
     ALONE, CODE, COLON, CONTENT, EXPECTED, FOLLOWING, INTRODUCING, LIMITS, NEVER, NEXT, OBJECT, RUN, SHELLS, after,
-    after_any, find_word, first_word, is_one_of, kind_of, words,
+    after_any, find_word, first_word, is_one_of, kind_of, sentences, words,
 };
 use crate::paths::{Link, file_ref};
-
-/// The verdict on a piece of code in a step.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Verdict {
-    /// It is the step's command, in one of the documented forms.
-    Runs { command: String, form: u8 },
-    /// It has a command form, but is withheld.
-    Withheld { reason: String, help: &'static str },
-    /// It could be a command, but has no command form.
-    Mentioned,
-    /// It is text.
-    Text,
-}
 
 /// A fence below a step.
 pub(super) struct Fence<'a> {
@@ -222,22 +208,6 @@ fn names_a_thing(code: &str) -> bool {
         || !code.starts_with(|c: char| c.is_ascii_lowercase())
 }
 
-/// True for a text that is a command by itself.
-pub(super) fn may_run(command: &str) -> bool {
-    is_program(command) && placeholder(command).is_none()
-}
-
-/// True for code that begins with a program in small letters (`python3.12`, not `app.py`) or a path, after assignments.
-fn is_program(code: &str) -> bool {
-    static PROGRAM: LazyLock<Regex> = LazyLock::new(|| {
-        let path = "[A-Za-z0-9_.@-]*/[A-Za-z0-9_.@/-]*";
-        let name = r"[a-z_][A-Za-z0-9_+-]*(?:\.[0-9.]*)?";
-        Regex::new(&format!("^[ \t\r\n]*(?:[A-Z0-9_]*=[^ \t\r\n]*[ \t\r\n]+)*(?:{path}|{name})(?:[ \t\r\n]|$)"))
-            .expect("it is a constant")
-    });
-    PROGRAM.is_match(code)
-}
-
 /// The language of a fence, and true if it is a shell.
 pub(super) fn language_of(first_line: &str) -> (String, bool) {
     let name = first_line.trim().split([' ', ',', '{']).next().unwrap_or_default().to_lowercase();
@@ -322,57 +292,4 @@ fn begins_a_script(line: &str) -> bool {
     line.starts_with(['(', '{', '[', '!', '"', '\'', '$', '~', ':', '/', '\\'])
         || line[name.len()..].starts_with('=')
         || is_program(line.split([';', '|', '&', '(', ')']).next().unwrap_or_default())
-}
-
-/// The placeholder in a command, if it has one.
-fn placeholder(command: &str) -> Option<String> {
-    static PLACEHOLDER: LazyLock<Regex> = LazyLock::new(|| {
-        // Characters beyond ASCII count as letters.
-        let letter = r"[A-Za-z\x{80}-\x{10ffff}]";
-        let name = &format!(r"{letter}(?:{letter}|[0-9_-])*(?:\.(?:{letter}|[0-9_-])+)*");
-        let parts = [
-            r"\$\{[A-Za-z0-9_]*", // Not a placeholder: a variable.
-            &format!(r"<{letter}(?:[^<>$\n]*[^<>$\s])?>"),
-            &format!(r"\{{(?:\{{[^{{}}\n]*|{name})\}}"),
-            &format!(r"(?:^|\s)\[(?:--[^\[\]\n]*|{name})\]"),
-            r"\u{2026}|___|path/to/|(?:^|\s)\.\.\.(?:\s|$)",
-            r"(?-u:\b)(?:YYYY|XXX|[vV]?[xX]\.[yY][0-9A-Za-z_.]*|[0-9A-Za-z_.]*\.[xX]\.[xX]|[yY][oO][uU][rR](?:_[A-Za-z0-9_]*)?)(?-u:\b)",
-        ];
-        Regex::new(&parts.join("|")).expect("it is a constant")
-    });
-    let is_variable = |word: &&str| {
-        *word == "VERSION"
-            || word.len() > 3 && word.contains('_') && word.bytes().all(|b| b.is_ascii_uppercase() || b == b'_')
-    };
-    let mut parts = PLACEHOLDER.find_iter(command).map(|part| part.as_str().trim());
-    // Words in quotes may be code of another language.
-    let mut words = command.split(['"', '\'']).step_by(2).flat_map(str::split_ascii_whitespace);
-    let found = parts.find(|part| !part.starts_with('$')).or_else(|| words.find(is_variable));
-    found.map(|part| format!("it has a placeholder: {part}"))
-}
-
-/// The sentences of a text whose code is blanked out.
-pub(super) fn sentences(masked: &str) -> Vec<Range<usize>> {
-    let (mut found, mut start) = (Vec::new(), 0);
-    let bytes = masked.as_bytes();
-    for (at, c) in masked.char_indices() {
-        let end = at + c.len_utf8();
-        let stops = match c {
-            '.' if end == masked.len() || bytes[end].is_ascii_whitespace() => {
-                let word = masked[start..at].rsplit(|c: char| c.is_whitespace() || c == '(').next().unwrap_or_default();
-                word.chars().count() != 1 && !is_one_of(word, &["e.g", "i.e", "etc", "vs", "no", "cf"])
-            }
-            '!' | '?' => end == masked.len() || bytes[end].is_ascii_whitespace(),
-            '\u{3002}' | '\u{ff01}' | '\u{ff1f}' => true,
-            _other => false,
-        };
-        if stops {
-            found.push(start..end);
-            start = end;
-        }
-    }
-    if !masked[start..].trim().is_empty() {
-        found.push(start..masked.len());
-    }
-    found
 }

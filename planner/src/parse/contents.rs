@@ -1,16 +1,13 @@
 //! Assigns notes, commands and kinds to steps, and the remaining text to the plan.
 
-use std::collections::HashSet;
-
 use serde_json::Value;
 
 use super::blocks::{Block, Inline, Kind};
-use super::commands::{Around, Fence, Verdict, judge, language_of, sentences};
-use super::line;
-use super::steps::{Draft, Finder, Marker, Section};
-use super::tree::{Format, Node, Part, Reference, Tree, When};
-use super::words::{DEPENDS, after_any, after_order, first_word, is_one_of, kind_of};
-use crate::paths::{ATTACHMENTS_MAX, attachments};
+use super::commands::{Around, Fence, judge, language_of};
+use super::finder::{Draft, Finder, Marker, Section};
+use super::line::{dependency_line, verb_of};
+use super::tree::{Format, Part, Reference, Tree, Verdict, When};
+use super::words::{DEPENDS, after_any, first_word, is_one_of, kind_of};
 use crate::plan::{Mark, NodeKind};
 
 /// Assigns the contents of every step.
@@ -34,16 +31,6 @@ pub(super) fn finish(mut finder: Finder<'_>) -> Tree {
 }
 
 impl Finder<'_> {
-    /// Warns once for a section.
-    pub(super) fn warn(&mut self, section: Option<usize>, sort: &'static str, at: usize, message: &str, help: &str) {
-        if let Some((_, n_more)) = self.told.get_mut(&(section, sort)) {
-            *n_more += 1;
-        } else {
-            self.told.insert((section, sort), (self.tree.warnings.len(), 0));
-            self.tree.warn(at, message, help);
-        }
-    }
-
     fn fill(&mut self, blocks: &[Block], node: usize) {
         let draft = std::mem::take(&mut self.drafts[node]);
         let of_line = draft.span.or(draft.block.map(|block| blocks[block].span));
@@ -64,7 +51,7 @@ impl Finder<'_> {
         task.command = command.map(|(command, _)| command);
         if let (Some(command), Some(_)) = (&task.command, fence) {
             let command = Inline::plain(command, 0);
-            attach(made, &command);
+            made.attach(&command);
         }
         let (task, text) = (&mut made.task, draft.line.text.trim());
         if task.kind == NodeKind::Clarification {
@@ -177,7 +164,7 @@ impl Finder<'_> {
         }
         let text = text_of(block, self.text);
         made.task.notes.extend((!text.is_empty()).then(|| text.to_owned()));
-        attach(made, &block.inline);
+        made.attach(&block.inline);
         let is_done = made.task.mark == Mark::Done;
         let list = after_any(block.inline.text.trim(), &DEPENDS).and_then(|rest| rest.trim_start().strip_prefix(':'));
         if list.is_some_and(|list| !is_one_of(list.trim(), &["", "none", "nothing", "-"])) {
@@ -263,31 +250,6 @@ fn says_over(note: &str) -> bool {
     after_any(note, &["done", "completed", "skipped", "cancelled"]).is_some()
 }
 
-/// Reads a line such as `Depends on: 2.1`.
-pub(super) fn dependency_line(inline: &Inline, headings: &HashSet<String>) -> Option<Vec<Reference>> {
-    let rest = after_any(inline.text.trim(), &DEPENDS)?;
-    let list = rest.trim_start().strip_prefix(':')?;
-    line::names(list, inline.at(inline.text.len() - list.len()), headings)
-}
-
-/// The start of a question that follows its subject in the same line.
-pub(super) fn trailing_question(inline: &Inline) -> Option<usize> {
-    let is_question = |part: &str| part.trim_end().ends_with('?');
-    if !is_question(&inline.text) {
-        return None;
-    }
-    let masked = inline.masked();
-    let sentences = sentences(&masked);
-    let first = sentences.iter().position(|sentence| is_question(&masked[sentence.clone()]))?;
-    (first > 0).then(|| sentences[first].start)
-}
-
-/// True for a step that asks a person.
-pub(super) fn is_question(text: &str) -> bool {
-    let text = text.trim_end();
-    text.ends_with(['?', '\u{ff1f}']) || text.ends_with("TBD")
-}
-
 /// The kind of a step, from its first verb.
 fn kind_by_words(line: &Inline) -> NodeKind {
     let verb = first_word(verb_of(&line.text));
@@ -295,26 +257,4 @@ fn kind_by_words(line: &Inline) -> NodeKind {
     let writes = kind == NodeKind::CodeImplementation || is_one_of(&verb, &["write", "define", "extend", "update"]);
     let mut words = line.text.split(|c: char| !c.is_alphanumeric()).skip(1);
     if writes && words.any(|word| is_one_of(word, &["test", "tests"])) { NodeKind::UnitTest } else { kind }
-}
-
-/// A text from its verb on.
-pub(super) fn verb_of(text: &str) -> &str {
-    let mut text = text.trim_start();
-    while let Some((_, after)) = text.strip_prefix('[').and_then(|inside| inside.split_once(']')) {
-        text = after.trim_start();
-    }
-    let rest = after_order(text);
-    // `Name: verb ...` assigns the step.
-    let head = &rest[..rest.floor_char_boundary(100)];
-    let is_name = |name: &str| name.split_whitespace().count() <= 2 && kind_of(&name.to_lowercase()).is_none();
-    head.split_once(": ").filter(|(name, _)| is_name(name)).map_or(rest, |(name, _)| &rest[name.len() + 2..])
-}
-
-/// Adds the attachments in a text to a step, each once.
-pub(super) fn attach(node: &mut Node, inline: &Inline) {
-    for one in attachments(&inline.text, &inline.links) {
-        if node.task.attachments.len() < ATTACHMENTS_MAX && !node.task.attachments.contains(&one) {
-            node.task.attachments.push(one);
-        }
-    }
 }

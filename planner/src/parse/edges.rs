@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use super::commands::Verdict;
-use super::tree::{CodeUse, Format, MarkAt, Node, ParsedPlan, ReadOptions, Reference, Tree, When, diagnostics};
+use super::tree::{
+    CodeUse, Format, MarkAt, Node, ParsedPlan, ReadOptions, Reference, Tree, Verdict, When, diagnostics,
+};
 use crate::lines::Lines;
 use crate::plan::{Condition, Dependency, Mark, Strength, TaskId};
 use crate::validity::{InvalidPlan, TASKS_MAX, before, listed, order};

@@ -6,9 +6,10 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::blocks::Inline;
-use super::commands::may_run;
+use super::names::{is_id, is_number, name_at};
+use super::program::may_run;
 use super::tree::{Format, Node, Reference, Tree, When};
-use super::words::{NEXT, after, after_any};
+use super::words::{DEPENDS, NEXT, after, after_any, after_order, kind_of, sentences};
 use crate::plan::{DefaultAnswer, Mark, Span};
 use crate::text::length_ms;
 
@@ -252,50 +253,6 @@ pub(super) fn box_of(text: &str) -> Option<(char, usize)> {
     is_box.then_some((sign, length))
 }
 
-/// Separators after an id or a number.
-const MARKS: [&str; 7] = [": ", ". ", ") ", " \u{2014} ", " \u{2013} ", " - ", " \u{b7} "];
-
-/// The id or number at the beginning of a text, and its length including the separator.
-pub(super) fn name_at(text: &str) -> Option<(String, usize)> {
-    let (lead, bare) = match after(text, "step").or_else(|| after(text, "task")) {
-        Some(rest) => (text.len() - rest.trim_start().len(), rest.trim_start()),
-        None => (0, text),
-    };
-    let end = bare.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '#'))).unwrap_or(bare.len());
-    let word = bare[..end].trim_end_matches('.');
-    let rest = &bare[word.len()..];
-    let mark = MARKS.iter().find(|mark| rest.starts_with(**mark) || rest == mark.trim_end());
-    let (is_id, is_alone) = (is_id(word), rest.is_empty() || rest.starts_with(' '));
-    // An id without a colon needs one to three capitals and at least two digits.
-    let digits = word.trim_start_matches(|c: char| c.is_ascii_uppercase());
-    let is_plain = word.len() - digits.len() <= 3 && matches!(digits.as_bytes(), [b'0'..=b'9', b'0'..=b'9', ..]);
-    let is_name = match word.as_bytes() {
-        _step if lead > 0 => is_number(word) && mark.is_some(),
-        [letter] if rest.starts_with(": ") => letter.is_ascii_alphanumeric() && !letter.is_ascii_lowercase(),
-        [b'#', number @ ..] => is_number(&word[1..]) && !number.contains(&b'.') && (is_alone || mark.is_some()),
-        _number if is_number(word) => {
-            mark.is_some_and(|mark| !mark.starts_with(' ')) || word.contains('.') && rest.starts_with([' ', '*'])
-        }
-        _word => is_id && (mark.is_some_and(|mark| *mark != ") ") || is_alone && is_plain),
-    };
-    let length = lead + word.len() + mark.map_or(0, |mark| mark.trim_end().len());
-    is_name.then(|| (word.to_owned(), length))
-}
-
-/// True for `3` and `2.1`.
-pub(crate) fn is_number(word: &str) -> bool {
-    !word.is_empty()
-        && word.len() <= 12
-        && word.split('.').all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))
-}
-
-/// True for capitals and digits with a hyphen, or with a final small letter or part: `T001`, `ABC-7`, `T100f`, `T9.1`.
-fn is_id(word: &str) -> bool {
-    static ID: LazyLock<Regex> =
-        LazyLock::new(|| Regex::new("^[A-Z]{1,6}-?[0-9]{1,9}[a-z]?(?:[.][0-9]{1,3})?$").expect("it is a constant"));
-    ID.is_match(word)
-}
-
 /// The next pair of round brackets outside code, from an offset.
 fn bracket(inline: &Inline, from: usize) -> Option<(usize, usize)> {
     let first = from + inline.text.get(from..)?.find('(')?;
@@ -336,4 +293,48 @@ pub(super) fn names(list: &str, at: usize, headings: &HashSet<String>) -> Option
         });
     }
     (!found.is_empty()).then_some(found)
+}
+
+/// Reads a line such as `Depends on: 2.1`.
+pub(super) fn dependency_line(inline: &Inline, headings: &HashSet<String>) -> Option<Vec<Reference>> {
+    let rest = after_any(inline.text.trim(), &DEPENDS)?;
+    let list = rest.trim_start().strip_prefix(':')?;
+    names(list, inline.at(inline.text.len() - list.len()), headings)
+}
+
+/// The start of a question that follows its subject in the same line.
+pub(super) fn trailing_question(inline: &Inline) -> Option<usize> {
+    let is_question = |part: &str| part.trim_end().ends_with('?');
+    if !is_question(&inline.text) {
+        return None;
+    }
+    let masked = inline.masked();
+    let sentences = sentences(&masked);
+    let first = sentences.iter().position(|sentence| is_question(&masked[sentence.clone()]))?;
+    (first > 0).then(|| sentences[first].start)
+}
+
+/// True for a step that asks a person.
+pub(super) fn is_question(text: &str) -> bool {
+    let text = text.trim_end();
+    text.ends_with(['?', '\u{ff1f}']) || text.ends_with("TBD")
+}
+
+/// A text from its verb on.
+pub(super) fn verb_of(text: &str) -> &str {
+    let mut text = text.trim_start();
+    while let Some((_, after)) = text.strip_prefix('[').and_then(|inside| inside.split_once(']')) {
+        text = after.trim_start();
+    }
+    let rest = after_order(text);
+    // `Name: verb ...` assigns the step.
+    let head = &rest[..rest.floor_char_boundary(100)];
+    let is_name = |name: &str| name.split_whitespace().count() <= 2 && kind_of(&name.to_lowercase()).is_none();
+    head.split_once(": ").filter(|(name, _)| is_name(name)).map_or(rest, |(name, _)| &rest[name.len() + 2..])
+}
+
+/// True for a line whose items run in parallel.
+pub(super) fn says_parallel(text: &str) -> bool {
+    let text = text.trim();
+    text.get(text.len().saturating_sub(12)..).is_some_and(|end| end.eq_ignore_ascii_case("in parallel:"))
 }

@@ -9,8 +9,11 @@ mod canonical;
 mod commands;
 mod contents;
 mod edges;
+mod finder;
 mod json;
 mod line;
+mod names;
+mod program;
 mod prose;
 mod repair;
 mod steps;
@@ -23,7 +26,7 @@ mod words;
 pub use blocks::front_matter;
 pub use canonical::render;
 pub use edges::{Added, EDGES_MAX, Named};
-pub(crate) use line::is_number;
+pub(crate) use names::is_number;
 pub use ticks::{Written, expressible, write_states};
 pub use tree::{CodeUse, Diagnostic, Format, MarkAt, ParsedPlan, Part, ReadOptions, TEXT_BYTES_MAX, WARNINGS_MAX};
 pub use words::VERBS;
@@ -80,6 +83,6 @@ pub fn as_step(text: &str) -> Cow<'_, str> {
 /// The links, images and paths in a text, in order, each once.
 pub fn attachments(text: &str) -> Vec<Attachment> {
     let mut all = Node::default();
-    blocks::blocks(text).iter().for_each(|block| contents::attach(&mut all, &block.inline));
+    blocks::blocks(text).iter().for_each(|block| all.attach(&block.inline));
     all.task.attachments
 }

@@ -3,12 +3,11 @@
 use std::ops::Range;
 
 use super::blocks::{Inline, Kind};
-use super::commands::sentences;
-use super::contents::{attach, is_question, verb_of};
-use super::line;
-use super::steps::{Finder, says_parallel};
+use super::finder::Finder;
+use super::line::{self, is_question, says_parallel, verb_of};
+use super::names::is_number;
 use super::tree::Part;
-use super::words::{NEXT, NOTES, after_any, after_order, first_word, kind_of};
+use super::words::{NEXT, NOTES, after_any, after_order, first_word, kind_of, sentences};
 use crate::plan::{Mark, Span};
 
 /// The steps of a paragraph.
@@ -56,7 +55,7 @@ pub(super) fn paragraph(finder: &mut Finder<'_>, place: usize) {
         } else if let Some(step) = finder.current.filter(|_| is_note) {
             let node = &mut finder.tree.nodes[step];
             node.task.notes.push(part.text.trim_end_matches('.').to_owned());
-            attach(node, &part);
+            node.attach(&part);
         } else {
             finder.doubtful.insert(finder.section);
             finder.tree.context.push(part.text);
@@ -138,7 +137,7 @@ pub(super) fn table(finder: &mut Finder<'_>, place: usize) {
         };
         let made = &mut finder.tree.nodes[node];
         made.waits_for.extend(waits_for.into_iter().flatten());
-        let name = text("id").or_else(|| text("#")).filter(|name| line::is_number(name) || !name.contains(' '));
+        let name = text("id").or_else(|| text("#")).filter(|name| is_number(name) || !name.contains(' '));
         made.name = name.or(made.name.take());
         let task = &mut made.task;
         task.notes.extend(notes);

@@ -3,8 +3,9 @@
 use serde::{Deserialize, Serialize};
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
-use super::commands::Verdict;
+use super::blocks::Inline;
 use crate::lines::Lines;
+use crate::paths::{ATTACHMENTS_MAX, attachments};
 use crate::plan::{Mark, Span, TaskId, TaskPlan};
 
 /// Warnings kept for one file.
@@ -199,9 +200,33 @@ pub(super) struct Reference {
 /// Something odd: its byte, the problem and the remedy.
 pub(super) type Warning = (usize, String, String);
 
+/// The verdict on a piece of code in a step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// It is the step's command, in one of the documented forms.
+    Runs { command: String, form: u8 },
+    /// It has a command form, but is withheld.
+    Withheld { reason: String, help: &'static str },
+    /// It could be a command, but has no command form.
+    Mentioned,
+    /// It is text.
+    Text,
+}
+
 impl Tree {
     pub fn warn(&mut self, at: usize, message: impl Into<String>, help: impl Into<String>) {
         self.warnings.push((at, message.into(), help.into()));
+    }
+}
+
+impl Node {
+    /// Adds the attachments in a text, each once.
+    pub fn attach(&mut self, inline: &Inline) {
+        for one in attachments(&inline.text, &inline.links) {
+            if self.task.attachments.len() < ATTACHMENTS_MAX && !self.task.attachments.contains(&one) {
+                self.task.attachments.push(one);
+            }
+        }
     }
 }
 

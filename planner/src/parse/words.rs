@@ -1,6 +1,7 @@
-//! The closed lists of English words in the documented rules.
+//! The closed lists of English words in the documented rules, and the words and sentences of a text.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::LazyLock;
 
 use crate::plan::NodeKind;
@@ -147,4 +148,30 @@ pub(super) fn after_order(text: &str) -> &str {
         rest = after.map_or(rest, |after| after.trim_start_matches([',', ':', ' ']));
     }
     rest
+}
+
+/// The sentences of a text whose code is blanked out.
+pub(super) fn sentences(masked: &str) -> Vec<Range<usize>> {
+    let (mut found, mut start) = (Vec::new(), 0);
+    let bytes = masked.as_bytes();
+    for (at, c) in masked.char_indices() {
+        let end = at + c.len_utf8();
+        let stops = match c {
+            '.' if end == masked.len() || bytes[end].is_ascii_whitespace() => {
+                let word = masked[start..at].rsplit(|c: char| c.is_whitespace() || c == '(').next().unwrap_or_default();
+                word.chars().count() != 1 && !is_one_of(word, &["e.g", "i.e", "etc", "vs", "no", "cf"])
+            }
+            '!' | '?' => end == masked.len() || bytes[end].is_ascii_whitespace(),
+            '\u{3002}' | '\u{ff01}' | '\u{ff1f}' => true,
+            _other => false,
+        };
+        if stops {
+            found.push(start..end);
+            start = end;
+        }
+    }
+    if !masked[start..].trim().is_empty() {
+        found.push(start..masked.len());
+    }
+    found
 }

@@ -80,7 +80,7 @@ impl<'a> Draft<'a> {
                 let skipped = self.skipped.contains_key(&task).then_some(TaskStatus::Skipped);
                 let status = self.open_status(task, skipped)?;
                 if status == TaskStatus::Running {
-                    return Err(PlannerError::TaskUnderWay(task, status));
+                    return Err(PlannerError::TaskUnderWay(self.state.name(task), status));
                 }
                 self.done.insert(task);
                 Ok(())
@@ -106,7 +106,7 @@ impl<'a> Draft<'a> {
                     let is_kept = (&task.tool, &task.sub_plan, task.compensates)
                         == (&before.tool, &before.sub_plan, before.compensates);
                     if !is_kept {
-                        return Err(PlannerError::NotOfAgent(task.id));
+                        return Err(PlannerError::NotOfAgent(task.name()));
                     }
                     self.tasks.insert(task.id, task);
                 }
@@ -119,7 +119,7 @@ impl<'a> Draft<'a> {
     fn open_status(&self, id: TaskId, amended: Option<TaskStatus>) -> Result<TaskStatus, PlannerError> {
         let known = self.state.task(id).ok_or(PlannerError::UnknownTask(id))?;
         let status = amended.unwrap_or(known.status);
-        if status.is_end() { Err(PlannerError::TaskEnded(id, status)) } else { Ok(status) }
+        if status.is_end() { Err(PlannerError::TaskEnded(known.plan.name(), status)) } else { Ok(status) }
     }
 
     /// The number of the next new task.
@@ -137,6 +137,12 @@ impl<'a> Draft<'a> {
                 Ok(vacant.insert(task.plan.clone()))
             }
         }
+    }
+
+    /// The name of a task, as people know it.
+    fn name(&self, id: TaskId) -> String {
+        let known = self.state.task(id).map(|task| &task.plan).or_else(|| self.tasks.get(&id));
+        known.map_or_else(|| id.to_string(), TaskPlan::name)
     }
 
     /// The definition of a task, as amended so far.
@@ -173,7 +179,9 @@ impl<'a> Draft<'a> {
                 condition.outcome_of = condition.outcome_of.map(renumbered);
                 let is_numbered = condition.text.split(' ').nth(1).is_some_and(is_number);
                 if let Some(decides) = condition.outcome_of.filter(|_| is_numbered) {
-                    condition.text = format!("step {decides} succeeds");
+                    let is_taken = self.state.labels.contains_key(&decides.to_string());
+                    let name = if is_taken { label_of_new(decides) } else { decides.to_string() };
+                    condition.text = format!("step {name} succeeds");
                 }
             }
             // They refer to another text than the plan's.
@@ -267,18 +275,18 @@ impl<'a> Draft<'a> {
             // The dependencies of an ended task may change: they count when it is retried.
             let linked_as_before = || TaskPlan { depends_on: known.depends_on.clone(), ..task.clone() };
             if matches!(status, TaskStatus::Running | TaskStatus::NeedsClarification) {
-                return Err(PlannerError::TaskUnderWay(id, *status));
+                return Err(PlannerError::TaskUnderWay(known.name(), *status));
             }
             if status.is_end() && linked_as_before() != *known {
-                return Err(PlannerError::TaskEnded(id, *status));
+                return Err(PlannerError::TaskEnded(known.name(), *status));
             }
         }
         if task.description.trim().is_empty() {
-            return Err(PlannerError::NoDescription(id));
+            return Err(PlannerError::NoDescription(self.name(id)));
         }
         let value = n_bytes(task);
         if value > TEXT_BYTES_MAX {
-            return Err(PlannerError::TaskTooLong(id, value, TEXT_BYTES_MAX));
+            return Err(PlannerError::TaskTooLong(self.name(id), value, TEXT_BYTES_MAX));
         }
         Ok(())
     }
@@ -287,7 +295,7 @@ impl<'a> Draft<'a> {
     fn name_new(&mut self) {
         for (id, task) in &mut self.tasks {
             if task.label.is_none() && self.state.labels.contains_key(&id.to_string()) {
-                task.label = Some(format!("added/{id}"));
+                task.label = Some(label_of_new(*id));
             }
         }
     }
@@ -301,11 +309,11 @@ impl<'a> Draft<'a> {
             let is_given = self.state.task(task).is_none_or(|known| known.plan.label.as_ref() != Some(label));
             let is_name = |number: &TaskId| self.plan(*number).is_some_and(|other| other.label.is_none());
             if let Some(task) = number.filter(|number| is_given && is_name(number)) {
-                return Err(PlannerError::LabelTaken(label.clone(), task));
+                return Err(PlannerError::LabelTaken(label.clone(), self.name(task)));
             }
             let kept = self.state.labels.get(&small).filter(|other| !self.tasks.contains_key(*other));
             if let Some(task) = kept.copied().or_else(|| given.insert(small, task)) {
-                return Err(PlannerError::LabelTaken(label.clone(), task));
+                return Err(PlannerError::LabelTaken(label.clone(), self.name(task)));
             }
         }
         Ok(())
@@ -337,6 +345,11 @@ impl<'a> Draft<'a> {
         let looked_at = looked_at.into_values().collect::<Vec<_>>();
         if looked_at.is_empty() { Ok(()) } else { Ok(validate(&looked_at)?) }
     }
+}
+
+/// The label of a new task whose number is the label of another.
+fn label_of_new(id: TaskId) -> String {
+    format!("added/{id}")
 }
 
 fn check_label(label: &str) -> Result<(), PlannerError> {

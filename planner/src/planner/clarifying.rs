@@ -54,7 +54,7 @@ impl Planner {
         let is_waiting = matches!(task.status, TaskStatus::Planned | TaskStatus::NeedsClarification);
         let may_be_asked = is_waiting && !self.state.is_asked_what_to_do_about(id);
         if !may_be_asked {
-            return Err(PlannerError::NotAskable(id, task.status));
+            return Err(PlannerError::NotAskable(task.plan.name(), task.status));
         }
         let is_question = task.plan.kind == NodeKind::Clarification && task.status == TaskStatus::NeedsClarification;
         let is_its_own =

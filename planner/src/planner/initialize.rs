@@ -37,7 +37,7 @@ impl Planner {
         let is_allowed =
             |task: &&TaskPlan| task.tool.as_ref().is_none_or(may_use) && (task.request().is_none() || agent.is_some());
         if let Some(task) = proposal.tasks.iter().find(|task| !is_allowed(task)) {
-            return Err(PlannerError::NotOfAgent(task.id));
+            return Err(PlannerError::NotOfAgent(task.name()));
         }
         let depth = proposal.origin.depth;
         if depth > SUB_PLAN_DEPTH_MAX {

@@ -45,7 +45,7 @@ impl Planner {
     pub(super) fn pause_task(&self, id: TaskId, reason: String) -> Result<Vec<Event>, PlannerError> {
         let task = self.state.task(id).ok_or(PlannerError::UnknownTask(id))?;
         if task.status.is_end() {
-            return Err(PlannerError::TaskEnded(id, task.status));
+            return Err(PlannerError::TaskEnded(task.plan.name(), task.status));
         }
         Ok(if task.is_paused { Vec::new() } else { vec![Event::TaskPaused { task_id: id, reason }] })
     }
@@ -60,9 +60,9 @@ impl Planner {
             matches!(status, TaskStatus::Failed | TaskStatus::TimedOut | TaskStatus::Cancelled | TaskStatus::Skipped)
         };
         if let Some(id) = task {
-            let status = self.state.task(id).ok_or(PlannerError::UnknownTask(id))?.status;
-            if !is_retryable(status) {
-                return Err(PlannerError::NotRetryable(id, status));
+            let task = self.state.task(id).ok_or(PlannerError::UnknownTask(id))?;
+            if !is_retryable(task.status) {
+                return Err(PlannerError::NotRetryable(task.plan.name(), task.status));
             }
         }
         let is_asked = |other: &Task| match task {
@@ -84,7 +84,7 @@ impl Planner {
             let is_closed = |task: &&Task| self.state.index(task.plan.id).is_some_and(|index| !reopened[index]);
             let blocker_of = |task: &&Task| self.state.failed_blockers(&task.plan).find(is_closed);
             if let Some(blocker) = std::iter::successors(Some(task), blocker_of).skip(1).last() {
-                return Err(PlannerError::Blocked(task.plan.id, blocker.plan.id, blocker.status));
+                return Err(PlannerError::Blocked(task.plan.name(), blocker.plan.name(), blocker.status));
             }
         }
         let ids = self.state.tasks.iter().zip(reopened).filter(|(_, is_reopened)| *is_reopened);
@@ -115,7 +115,7 @@ impl Planner {
             return Err(PlannerError::PlanPaused);
         }
         if task.retry_ms.is_none() {
-            return Err(PlannerError::NotDelayed(id, task.status));
+            return Err(PlannerError::NotDelayed(task.plan.name(), task.status));
         }
         Ok(vec![Event::RetryHastened { task_id: id }])
     }

@@ -61,8 +61,7 @@ impl Planner {
     }
 
     fn not_started(&self, because: TaskId) -> String {
-        let because = self.state.task(because).map_or_else(|| because.to_string(), |task| task.plan.name());
-        format!("not started: the plan stopped when task {because} failed")
+        format!("not started: the plan stopped when task {} failed", self.state.name(because))
     }
 
     pub(super) fn fail(&self, task: &Task, error: String, class: FailureClass) -> Vec<Event> {

@@ -47,8 +47,7 @@ impl Planner {
     /// Ends the tasks that can no longer run.
     pub(super) fn skip(&self) -> Vec<Event> {
         let doomed = self.state.graph.doomed.iter().map(|(index, because)| {
-            let blocker = self.state.task(*because).map_or_else(|| because.to_string(), |task| task.plan.name());
-            let reason = format!("task {blocker} did not complete");
+            let reason = format!("task {} did not complete", self.state.name(*because));
             end(self.state.tasks[*index].plan.id, TaskStatus::Skipped, None, Some(reason), false)
         });
         doomed.collect()

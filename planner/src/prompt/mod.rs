@@ -9,7 +9,7 @@ use std::fmt::Write;
 
 use crate::event::{Answered, Purpose, TaskStatus};
 use crate::plan::{Attachment, AttachmentKind, NodeKind};
-use crate::state::{Entry, PlannerState};
+use crate::state::{Entry, NAME_CHARS_MAX, PlannerState};
 use crate::task::{FAILED_ATTEMPTS_MAX, Task};
 use crate::text::{CHARS_PER_TOKEN, equal_share, n_chars, single_line, truncate};
 pub use compaction::{
@@ -120,7 +120,8 @@ fn results_section<'a>(
     shown.reverse();
     let with_heading = |before: &&Task, result: &str| {
         let first = single_line(before.plan.description.lines().next().unwrap_or_default(), SUBJECT_CHARS_MAX);
-        format!("{}{result}\n", section(&format!("Result of task {}: {first}", before.plan.id)))
+        let name = single_line(&before.plan.name(), NAME_CHARS_MAX);
+        format!("{}{result}\n", section(&format!("Result of task {name}: {first}")))
     };
     let result_of = |before: &&'a Task| before.result.as_deref().unwrap_or_default().trim_end();
     let taken = shown.iter().map(|before| n_chars(&with_heading(before, ""))).sum::<usize>();

@@ -101,6 +101,16 @@ impl PlannerState {
         self.index(id).map(|index| &self.tasks[index])
     }
 
+    /// The name of a task for people and agents: its label, or its number if it has none.
+    pub fn name(&self, id: TaskId) -> String {
+        self.task(id).map_or_else(|| id.to_string(), |task| task.plan.name())
+    }
+
+    /// A task of this plan as a target: `PLAN/NAME`.
+    pub fn target(&self, plan: &str, id: TaskId) -> String {
+        format!("{plan}/{}", self.name(id))
+    }
+
     /// A task by its label, in letters of any case, or by its number.
     pub fn task_named(&self, name: &str) -> Option<&Task> {
         self.task(self.id_named(name)?)

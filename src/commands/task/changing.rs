@@ -64,7 +64,7 @@ pub async fn give(session: &Session, mut target: Target, command: Command) -> Re
     let (had_ended, n_known) = (target.state().phase.is_ended(), target.state().tasks.len());
     let moves = |amendment: &Amendment| matches!(amendment, Amendment::Reorder { .. });
     let moved = matches!(&command, Command::Amend { amendments, .. } if amendments.iter().any(moves));
-    let executed = order(&mut target.planner, command).await.map_err(|error| target::refused(target.state(), error))?;
+    let executed = order(&mut target.planner, command).await?;
     target::propagate(&target.store, &target.plan).await?;
     if had_ended && !executed.events.is_empty() && !target.state().phase.is_ended() {
         say(&visible(&format!("{} had ended, and is open again with this", &target.plan)));

@@ -18,7 +18,6 @@ use crate::cli::settings::{FIELDS, help};
 use crate::cli::typed::{BY_PERSON, InPlan, Typed, by_person};
 use crate::consent::consent;
 use crate::context::{Session, roster};
-use crate::target;
 use crate::target::Target;
 use crate::ui::failure::{Code, Failure};
 use crate::ui::terminal::{Output, say};
@@ -66,7 +65,7 @@ pub async fn edit(session: &Session, EditTask { task, changes, reason }: EditTas
 fn consent_to_edits(session: &Session, planner: &Planner, command: Command) -> Result<(), Failure> {
     let roster = roster::roster(session, Duration::MAX, &[])?;
     let events = planner.clone().process(command);
-    let events = events.map_err(|refusal| target::refused(planner.state(), ExecuteError::Refused(refusal)))?;
+    let events = events.map_err(ExecuteError::Refused)?;
     let amended = events.into_iter().filter_map(|event| match event {
         Event::TasksAmended { tasks, .. } => Some(tasks),
         _another_event => None,

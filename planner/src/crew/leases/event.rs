@@ -1,21 +1,12 @@
-//! Requests, events, commands and refusals of leases.
+//! Requests, events and commands of leases.
 
 use std::time::Duration;
 
 use crewlog_mq::{Event as MqEvent, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use crate::crew::names::Holder;
 use crate::crew::target::Target;
-
-/// The holder of a lease, or of a request.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Holder {
-    /// The name of the agent in the project.
-    pub agent: String,
-    /// The worktree that the paths are in: its machine and its path.
-    pub worktree: String,
-}
 
 /// A request for leases, granted as a whole or not at all.
 #[serde_with::skip_serializing_none]
@@ -134,44 +125,6 @@ pub enum Which {
     OfTask(String),
     /// Those with these numbers.
     Numbers(Vec<u64>),
-}
-
-/// A lease or a waiting request that blocks a request.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Blocked {
-    /// The requested target.
-    pub asked: Target,
-    /// The lease or the waiting request that blocks it.
-    pub by: By,
-    /// Its holder.
-    pub holder: Holder,
-    /// The blocking files.
-    pub target: Target,
-    /// True if it is exclusive.
-    pub is_exclusive: bool,
-    /// When it ends, unless it is renewed.
-    pub until: Timestamp,
-    /// The task that it is for.
-    pub task: Option<String>,
-}
-
-impl std::fmt::Display for Blocked {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let verb = match self.by {
-            By::Lease(_) => "held",
-            By::Waiting(_) => "awaited",
-        };
-        write!(f, "{} is {verb} by {}", self.target.path, self.holder.agent)
-    }
-}
-
-/// The cause of a block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub enum By {
-    /// A live lease.
-    Lease(u64),
-    /// A request that has waited longer.
-    Waiting(u64),
 }
 
 impl LeaseEvent {

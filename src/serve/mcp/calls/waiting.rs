@@ -94,12 +94,15 @@ impl Server {
             event::STREAM => {
                 let event::Event::TaskDispatched { task_id, .. } = recorded.decode()? else { return Ok(None) };
                 let id = claim::aggregate_id(&recorded.aggregate_id, task_id);
+                let Some(id) = self.crew.task_name(&id).await? else { return Ok(None) };
                 let ready = self.crew.tasks(Some(State::Ready)).await?.into_iter().find(|task| task.id == id);
                 ready.map(|task| ("task", format!("{id} is ready: {}", task.title)))
             }
             leases::STREAM => waiter.lease(recorded.decode()?).map(|summary| ("lease", summary)),
             claim::STREAM => {
-                waiter.own_task(&recorded.aggregate_id, recorded.decode()?).map(|summary| ("task", summary))
+                let id = self.crew.task_name(&recorded.aggregate_id).await?;
+                let summary = waiter.own_task(id.as_deref().unwrap_or(&recorded.aggregate_id), recorded.decode()?);
+                summary.map(|summary| ("task", summary))
             }
             _other => None,
         })
