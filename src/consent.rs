@@ -4,11 +4,11 @@ use crewlog_executors::roster::Roster;
 use crewlog_planner::parse::ParsedPlan;
 use crewlog_planner::plan::{Mark, SubPlan, TaskPlan};
 
-use crate::failure::{Failure, Why};
-use crate::runtime::command_line;
-use crate::session::Session;
-use crate::terminal;
-use crate::text::{count, one_line, visible};
+use crate::context::Session;
+use crate::context::roster::command_line;
+use crate::ui::failure::{Failure, Why};
+use crate::ui::terminal;
+use crate::ui::text::{count, one_line, visible};
 
 /// Prose must not become shell unasked: shows what would run, the commands, the agents and their system prompt, and asks
 /// once.

@@ -43,7 +43,7 @@ fn a_killed_run_leaves_no_child_and_can_be_resumed_at_once() {
     assert_eq!(std::os::unix::process::ExitStatusExt::signal(&ran.status), Some(9));
     let plan = ran.stdout.trim();
     gate.wait_until_free();
-    assert_eq!(scene.show(plan)["status"], "Running", "whoever looks sees what the log says");
+    assert_eq!(scene.show(plan)["status"], "interrupted", "its worker is dead");
     scene.run(&["resume", plan]).expect(0).says(&["AGAIN"]);
     assert!(began.elapsed().as_secs() < LEASE_SECONDS, "the lease was not waited for");
     let claims = scene.events_of_type("TaskClaimed");

@@ -2,44 +2,40 @@
 //!
 //! Allowed violations are listed in `tests/house_rules.txt`; their limits may only shrink.
 
+mod circles;
+mod declared;
 mod english;
+mod owners;
 mod source;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::process::Command;
 
-use source::{File, code_only, first_test_line, functions, lines_with, names_after};
+use source::{File, code_only, first_test_line, functions, lines_with, names_after, outside, production};
 
 type Paths = &'static [&'static str];
 
-/// The interfaces of the crew: MCP, hooks, configuration, command line.
-const FACES_OF_THE_CREW: [&str; 8] = [
-    "src/cli/crew.rs",
-    "src/cli/hosts.rs",
-    "src/config/hooks.rs",
-    "src/crew/",
-    "src/hook/",
-    "src/init/",
-    "src/mcp/",
-    "src/secrets.rs",
-];
-/// The interfaces that show it.
-const VIEWS: [&str; 5] = ["src/demo/", "src/http/", "src/page/", "src/top/", "src/views/"];
-const CORE_OF_THE_CREW: [&str; 2] = ["planner/src/crew/", "executors/src/crew/"];
+const CRATES: [&str; 4] = ["mq/src/", "planner/src/", "executors/src/", "src/"];
+/// The rules by which agents coordinate, and the code that carries them out.
+const CREW: [&str; 2] = ["planner/src/crew/", "executors/src/crew/"];
+/// The interfaces for agents.
+const FACES: [&str; 4] = ["src/hook/", "src/init/", "src/mcp/", "src/serve/mcp/"];
+/// The interfaces for people and programs that read.
+const VIEWS: [&str; 7] =
+    ["src/demo/", "src/http/", "src/page/", "src/serve/http/", "src/serve/page/", "src/top/", "src/views/"];
 const FILE_LINES_MAX: usize = 600;
 const FN_LINES_MAX: usize = 80;
-/// Maximum lines of production code in parts of the repository, including comments and blank lines: the part, its lists
-/// of paths, the paths to leave out, and the limit.
-const CEILINGS: [(&str, &[Paths], &[Paths], usize); 8] = [
+/// Maximum lines of production code in parts of the repository, including comments and blank lines but not tests: the
+/// part, its lists of paths, the paths to leave out, and the limit.
+const CEILINGS: [(&str, &[Paths], &[Paths], usize); 7] = [
     ("the log", &[&["mq/src/"]], &[], 16_000),
-    ("the planner", &[&["planner/src/"]], &[&CORE_OF_THE_CREW], 14_000),
-    ("the executors", &[&["executors/src/"]], &[&CORE_OF_THE_CREW], 6_500),
-    ("the program", &[&["src/"]], &[&FACES_OF_THE_CREW, &VIEWS], 9_500),
-    ("coordination", &[&CORE_OF_THE_CREW, &FACES_OF_THE_CREW], &[], 9_000),
-    ("views", &[&VIEWS], &[], 7_000),
+    ("the planner", &[&["planner/src/"]], &[&CREW], 14_500),
     ("the reader of plan files", &[&["planner/src/parse/"]], &[], 4_000),
-    ("keeping plan files in step", &[&["src/sync.rs", "src/matching.rs"]], &[], 800),
+    ("the executors", &[&["executors/src/"]], &[&CREW], 9_000),
+    ("coordination", &[&CREW, &FACES], &[], 14_000),
+    ("views", &[&VIEWS], &[], 9_000),
+    ("the program", &[&["src/"]], &[&FACES, &VIEWS], 10_500),
 ];
 const FOLDERS: [&str; 10] =
     [".ci", "benches", "docs", "examples", "executors", "mq", "planner", "src", "tests", "assets"];
@@ -84,7 +80,11 @@ struct Finding {
 fn findings(files: &[File]) -> Vec<Finding> {
     let mut found = frozen_migrations(files);
     found.extend(ceilings(files));
-    found.extend(circles(files));
+    let sources: Vec<File> = files.iter().filter(|file| file.path.ends_with(".rs")).map(production).collect();
+    found.extend(circles::circles(&sources));
+    found.extend(declared::declared_twice(&sources));
+    found.extend(owners::readers_of_task_status(&sources));
+    found.extend(owners::writers(&sources));
     for file in files {
         found.extend(text_rules(file));
         if file.path.ends_with("Cargo.toml") {
@@ -141,7 +141,8 @@ fn judge(findings: &[Finding], exceptions: &str) -> Vec<String> {
         let limit = limits.get(&(*rule, place.as_str())).copied().unwrap_or(0);
         if total > limit {
             let path = place.split(':').next().unwrap_or(place);
-            broken.push(format!("{path}:{line}: [{rule}] {says}"));
+            let allowed = if limit > 0 { format!(" ({total} in all, {limit} allowed)") } else { String::new() };
+            broken.push(format!("{path}:{line}: [{rule}] {says}{allowed}"));
         }
     }
     for ((rule, place), limit) in limits {
@@ -236,7 +237,9 @@ fn sizes(file: &File, code: &str) -> Vec<Finding> {
     found
 }
 
+/// A trait that another crate defines may require a name that is refused here.
 fn names(file: &File, code: &str) -> Vec<Finding> {
+    let code = &outside(code, &["impl"]);
     let mut found = Vec::new();
     let mut check = |line: usize, name: &str| {
         if words(name).iter().any(|word| NAMES_REFUSED.contains(&word.as_str())) {
@@ -307,45 +310,6 @@ fn shared_locks(file: &File, code: &str) -> Vec<Finding> {
     found
         .map(|(line, _)| finding("shared-lock", file, line, "a shared lock in a signature: give it one owner"))
         .collect()
-}
-
-/// Top modules of a crate use each other in one direction only: a path back would be a cycle.
-fn circles(files: &[File]) -> Vec<Finding> {
-    let mut found = Vec::new();
-    for root in ["mq/src/", "planner/src/", "executors/src/", "src/"] {
-        let mut uses: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
-        for file in files.iter().filter(|file| file.path.starts_with(root) && file.path.ends_with(".rs")) {
-            let module = file.path[root.len()..].split(['/', '.']).next().unwrap_or_default();
-            let n_lines = first_test_line(&file.path, &file.text) - 1;
-            let code = code_only(&file.text).lines().take(n_lines).collect::<Vec<_>>().join("\n");
-            let used = uses.entry(module).or_default();
-            used.extend(code.split("crate::").skip(1).flat_map(modules_at).filter(|used| used != module));
-        }
-        let reached = |from: &str| {
-            let (mut reached, mut next) = (BTreeSet::new(), vec![from.to_owned()]);
-            while let Some(module) = next.pop() {
-                let used = uses.get(module.as_str()).into_iter().flatten();
-                next.extend(used.filter(|used| reached.insert((*used).clone())).cloned());
-            }
-            reached
-        };
-        let in_circle = uses.keys().filter(|module| reached(module).contains(**module)).copied().collect::<Vec<_>>();
-        if !in_circle.is_empty() {
-            let (place, measure) = (root.trim_end_matches('/').to_owned(), in_circle.len());
-            let says = format!("modules use each other in a circle: {}", in_circle.join(", "));
-            found.push(Finding { rule: "circle", place, line: 1, measure, says });
-        }
-    }
-    found
-}
-
-/// The modules at the beginning of a path after `crate::`: one, or those of a group in braces.
-fn modules_at(path: &str) -> Vec<String> {
-    let name = |text: &str| text.chars().take_while(|char| char.is_alphanumeric() || *char == '_').collect::<String>();
-    match path.strip_prefix('{') {
-        Some(group) => group.split('}').next().unwrap_or_default().split(',').map(|one| name(one.trim())).collect(),
-        None => vec![name(path)],
-    }
 }
 
 fn crate_arrows(file: &File) -> Vec<Finding> {
@@ -433,11 +397,15 @@ fn fnv1a_64(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// The rules of the findings for one file, in the order in which they are found.
+/// The rules of the findings in the order in which they are found. A line `=== path` begins a further file.
 fn rules_broken(path: &str, text: &str) -> Vec<&'static str> {
-    let docs = if path.ends_with(".rs") { "//! Docs.\n" } else { "" };
-    let file = File { path: path.to_owned(), text: format!("{docs}{text}") };
-    findings(&[file]).into_iter().map(|finding| finding.rule).collect()
+    let further = text.split("\n=== ").enumerate();
+    let files = further.map(|(index, part)| {
+        let (path, text) = if index == 0 { (path, part) } else { part.split_once('\n').expect("a path and a text") };
+        let docs = if path.ends_with(".rs") { "//! Docs.\n" } else { "" };
+        File { path: path.to_owned(), text: format!("{docs}{text}") }
+    });
+    findings(&files.collect::<Vec<_>>()).into_iter().map(|finding| finding.rule).collect()
 }
 
 #[test]
@@ -456,6 +424,8 @@ fn each_rule_finds_its_violations_and_nothing_else() {
         ("src/a.rs", "struct Information; fn inform(service: Other) {}", None),
         ("src/a.rs", "fn get_name() {}", Some("names")),
         ("src/a.rs", "fn target() {} // fn get_name()", None),
+        ("src/a.rs", "impl A {\nfn get_name() {}\n}", Some("names")),
+        ("src/a.rs", "impl<T>\nServer for A<T> {\nfn get_info() {}\ntype Services = T;\n}", None),
         ("src/a.rs", "fn f() { todo!() }", Some("unfinished")),
         ("src/a.rs", "#[ignore = \"slow\"]", Some("unfinished")),
         ("src/a.rs", "#![allow(dead_code)]", Some("unfinished")),
@@ -486,10 +456,63 @@ fn each_rule_finds_its_violations_and_nothing_else() {
     ] {
         assert_eq!(rules_broken(path, text).first().copied(), expected, "{path}: {text}");
     }
-    let long = File { path: "src/sync.rs".to_owned(), text: format!("//! Docs.\n{}", "x\n".repeat(800)) };
-    assert_eq!(findings(&[long])[0].rule, "ceiling");
     let undocumented = File { path: "src/a.rs".to_owned(), text: "fn f() {}".to_owned() };
     assert_eq!(findings(&[undocumented])[0].rule, "module-docs");
+}
+
+#[test]
+fn each_rule_of_a_crate_finds_its_violations_and_nothing_else() {
+    let traits = "impl Iterator for A {\ntype Item = u8;\n}\nunsafe impl C for A {\ntype Item = u8;\n}";
+    let declared = "trait B {\ntype Item;\n}\npub trait D: B {\ntype Item;\n}";
+    for (path, text, expected) in [
+        ("planner/src/a.rs", "struct Open;\nmod b {\nenum Open {}\n}", Some("twice")),
+        ("src/a.rs", "struct Open;\n=== src/b/c.rs\npub type Open = u8;", Some("twice")),
+        ("src/a.rs", "struct Open;\n=== mq/src/a.rs\nstruct Open;\n=== tests/a.rs\nstruct Open;", None),
+        ("src/a.rs", "struct Open;\n#[cfg(test)]\nmod tests {\nstruct Open;\n}", None),
+        ("src/a.rs", traits, None),
+        ("src/a.rs", declared, None),
+        ("src/a.rs", "const A: B = TaskStatus::Done;\n=== executors/src/a.rs\nuse TaskStatus::*;", Some("status")),
+        ("src/a.rs", "use TaskStatus::*;\n=== src/b.rs\nfn f(a: TaskStatus) {}", None),
+        ("src/a.rs", "use TaskStatus::*;\n=== planner/src/b.rs\nuse TaskStatus::*;", None),
+        ("src/a.rs", "fn f() { println!() }", Some("writer")),
+        ("src/hook/a.rs", "fn f() { std::io::stdout().lock() }", Some("writer")),
+        ("src/ui/a.rs", "fn f() { print!(); eprintln!(); stdout(); io::stderr() }", None),
+        ("executors/src/a.rs", "fn f() { println!() }", None),
+        ("src/a.rs", "fn f() { command.stdout(piped()); is(\"println!\"); writeln!(out) } // stdout()", None),
+        ("mq/src/a/b.rs", "use super::c::C;\n=== mq/src/a/c.rs\nfn f() { crate::a::b::g() }", Some("circle")),
+        ("mq/src/a/b.rs", "use super::c::C;\n=== mq/src/a/c.rs\nfn f() { crate::a::g() }", None),
+        (
+            "src/a/b.rs",
+            "use crate::c::d::D;\n=== src/c/d.rs\n\n=== src/c/e.rs\nuse crate::a::f::F;\n=== src/a/f.rs\n",
+            Some("circle-top"),
+        ),
+        (
+            "src/a/b.rs",
+            "use crate::c::d::D;\n=== src/c/d.rs\n\n=== src/a/e.rs\nuse crate::c::f::F;\n=== src/c/f.rs\n",
+            None,
+        ),
+    ] {
+        assert_eq!(rules_broken(path, text).first().copied(), expected, "{path}: {text}");
+    }
+}
+
+#[test]
+fn a_part_is_counted_wherever_its_files_are() {
+    for (path, n_lines, expected) in [
+        ("src/a.rs", 10_500, None),
+        ("src/a.rs", 10_501, Some("src/")),
+        ("src/serve/a.rs", 10_501, Some("src/")),
+        ("src/tests.rs", 10_501, None),
+        ("src/mcp/a.rs", 14_001, Some("planner/src/crew/")),
+        ("src/serve/mcp/a.rs", 14_001, Some("planner/src/crew/")),
+        ("src/page/a.rs", 9_001, Some("src/demo/")),
+        ("src/serve/page/a.rs", 9_001, Some("src/demo/")),
+        ("planner/src/parse/a.rs", 4_001, Some("planner/src/parse/")),
+        ("planner/src/a.rs", 14_500, None),
+    ] {
+        let found = ceilings(&[File { path: path.to_owned(), text: "// x\n".repeat(n_lines) }]);
+        assert_eq!(found.first().map(|finding| finding.place.as_str()), expected, "{path}: {n_lines}");
+    }
 }
 
 #[test]
@@ -517,7 +540,7 @@ fn an_exception_can_only_shrink() {
     };
     check(90, "", "src/a.rs:3: [fn-lines] too long");
     check(90, "# why\nfn-lines src/a.rs:f 90", "");
-    check(91, "fn-lines src/a.rs:f 90", "src/a.rs:3: [fn-lines] too long");
+    check(91, "fn-lines src/a.rs:f 90", "src/a.rs:3: [fn-lines] too long (91 in all, 90 allowed)");
     check(85, "fn-lines src/a.rs:f 90", "tests/house_rules.txt: `fn-lines src/a.rs:f` can be lowered to 85: do it");
     check(0, "fn-lines src/a.rs:f 90", "tests/house_rules.txt: `fn-lines src/a.rs:f` is no longer needed: delete it");
     check(0, "fn-lines src/a.rs", "tests/house_rules.txt: `fn-lines src/a.rs` is not `rule path[:name] limit`");

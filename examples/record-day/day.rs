@@ -6,11 +6,12 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crewlog_executors::crew::{Crew, TaskState};
+use crewlog_executors::crew::Crew;
 use crewlog_executors::liveness::LivenessLock;
 use crewlog_executors::{planning, plans};
 use crewlog_mq::{Cause, EventStore, Options, Position, Query, Range, Recorded, Runner};
 use crewlog_planner::event::{self, Command, Event, plan_tag};
+use crewlog_planner::lifecycle::State;
 use crewlog_planner::plan::TaskId;
 use crewlog_planner::planner::Planner;
 
@@ -127,7 +128,7 @@ impl Day {
 
     /// True if a task can be claimed.
     pub async fn is_ready(&self, id: &str) -> Result<bool> {
-        let tasks = self.crew.tasks(Some(TaskState::Ready)).await?;
+        let tasks = self.crew.tasks(Some(State::Ready)).await?;
         let (plan, name) = id.rsplit_once('/').ok_or("a task is PLAN/NAME")?;
         let planner = self.planner(plan).await?;
         let number = planner.handler().state().id_named(name).map(|task| format!("{plan}/{task}"));
@@ -136,8 +137,8 @@ impl Day {
 
     /// Prints the tasks that are left over, to compare with the expected ones; `crewlog inbox` lists the rest.
     pub async fn report_left_over(&self) -> Result {
-        for task in self.crew.tasks(None).await?.iter().filter(|task| task.state != TaskState::Done) {
-            println!("{:<10} {}: {}", <&str>::from(task.state), task.id, task.title);
+        for task in self.crew.tasks(None).await?.iter().filter(|task| task.state != State::Done) {
+            println!("{:<10} {}: {}", task.state.as_str(), task.id, task.title);
         }
         Ok(())
     }

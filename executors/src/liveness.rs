@@ -18,12 +18,52 @@ const SWEEP_AGE: Duration = Duration::from_secs(3600);
 /// How often a waiting process tries to take a leader lock.
 const TRY_EVERY: Duration = Duration::from_millis(100);
 
+/// What the lock files tell about a worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Life {
+    /// It holds its lock.
+    Live,
+    /// It is proven to be gone, with all its children.
+    Dead,
+    /// It is on another host, or its lock is in another folder.
+    Unknown,
+}
+
+/// The liveness locks in a folder. A reader needs no lock of its own.
+#[derive(Debug, Clone)]
+pub struct Locks {
+    folder: PathBuf,
+    /// Unset while no worker has used the folder.
+    folder_id: Option<String>,
+    host: String,
+}
+
+impl Locks {
+    /// The locks in a folder, which may be missing.
+    pub fn of(folder: &Path) -> Self {
+        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        Self { folder: folder.to_owned(), folder_id: std::fs::read_to_string(folder.join("id")).ok(), host }
+    }
+
+    /// Whether a worker lives. It tries to take the worker's lock for a moment.
+    pub fn life(&self, executor: &Executor) -> Life {
+        let folder_id = executor.worker.split_once('.').map(|(folder_id, _)| folder_id);
+        if executor.host != self.host || folder_id.is_none() || folder_id != self.folder_id.as_deref() {
+            return Life::Unknown;
+        }
+        match File::options().write(true).open(lock_path(&self.folder, &executor.worker)).map(|file| file.try_lock()) {
+            Ok(Ok(())) => Life::Dead,
+            Ok(Err(TryLockError::WouldBlock)) => Life::Live,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Life::Dead,
+            Ok(Err(TryLockError::Error(_))) | Err(_) => Life::Unknown,
+        }
+    }
+}
+
 /// This worker's own liveness lock.
 #[derive(Debug)]
 pub struct LivenessLock {
-    folder: PathBuf,
-    folder_id: String,
-    host: String,
+    locks: Locks,
     worker: String,
     /// Shared, because the worker's supervisors hold it too.
     lock: File,
@@ -41,18 +81,22 @@ impl LivenessLock {
         let worker = format!("{folder_id}.{}", new_event_id().simple());
         let lock = File::options().create(true).truncate(false).write(true).open(lock_path(folder, &worker))?;
         lock.lock_shared()?;
-        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        Ok(Self { folder: folder.to_owned(), folder_id, host, worker, lock })
+        Ok(Self { locks: Locks { folder_id: Some(folder_id), ..Locks::of(folder) }, worker, lock })
+    }
+
+    /// The locks of all workers that share the folder.
+    pub fn locks(&self) -> &Locks {
+        &self.locks
     }
 
     /// The file that this worker's supervisors hold too.
     pub fn lock_path(&self) -> PathBuf {
-        lock_path(&self.folder, &self.worker)
+        lock_path(&self.locks.folder, &self.worker)
     }
 
     /// This worker, acting as `name`.
     pub fn executor(&self, name: &str) -> Executor {
-        Executor { name: name.to_owned(), host: self.host.clone(), worker: self.worker.clone() }
+        Executor { name: name.to_owned(), host: self.locks.host.clone(), worker: self.worker.clone() }
     }
 
     /// True for this worker's own claims.
@@ -60,30 +104,14 @@ impl LivenessLock {
         executor.worker == self.worker
     }
 
-    /// True if `executor` is proven to be gone, with all its children. False for another host, or for a worker whose
-    /// liveness lock is in another folder, since nothing can be known there.
+    /// True if another worker is proven to be gone, with all its children.
     pub fn is_dead(&self, executor: &Executor) -> bool {
-        if !self.knows(executor) {
-            return false;
+        let is_dead = !self.is_own(executor) && self.locks.life(executor) == Life::Dead;
+        if is_dead {
+            // The name is never used again.
+            let _ = std::fs::remove_file(lock_path(&self.locks.folder, &executor.worker));
         }
-        let path = lock_path(&self.folder, &executor.worker);
-        match File::options().write(true).open(&path).map(|file| file.try_lock()) {
-            Ok(Ok(())) => {
-                // The name is never used again.
-                let _ = std::fs::remove_file(&path);
-                true
-            }
-            Ok(Err(TryLockError::WouldBlock | TryLockError::Error(_))) => false,
-            Err(error) => error.kind() == io::ErrorKind::NotFound,
-        }
-    }
-}
-
-impl LivenessLock {
-    /// True if the liveness lock of another worker would be in this folder.
-    fn knows(&self, executor: &Executor) -> bool {
-        let folder_id = executor.worker.split_once('.').map(|(folder_id, _)| folder_id);
-        executor.host == self.host && executor.worker != self.worker && folder_id == Some(&*self.folder_id)
+        is_dead
     }
 }
 

@@ -9,6 +9,7 @@ pub mod claim;
 pub mod crew;
 mod error;
 pub mod event;
+pub mod lifecycle;
 pub mod lines;
 pub mod listing;
 pub mod model;

@@ -9,9 +9,11 @@ use crate::claim;
 use crate::crew::Projection;
 use crate::event::{self, Event};
 use crate::is_default;
+use crate::lifecycle::{self, State};
 use crate::plan::{Parent, TaskPlan};
 use crate::sealed;
-use crate::view::{PlanStatus, PlanView};
+use crate::state::Phase;
+use crate::view::PlanView;
 
 /// The plans of a log, the oldest first.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -45,8 +47,10 @@ pub struct ListedPlan {
 pub struct PlanSummary {
     /// The text's first heading, or its first task.
     pub title: String,
-    /// Its status.
-    pub status: PlanStatus,
+    /// Its state as the log alone tells it.
+    pub state: State,
+    /// True if the state also depends on what only a reader at the head knows: live holders, executors, sub-plans, time.
+    pub is_provisional: bool,
     /// When it was made.
     pub created_at: Timestamp,
     /// The point of another plan where a fork begins.
@@ -58,13 +62,14 @@ pub struct PlanSummary {
 }
 
 impl PlanSummary {
-    /// The summary of a plan; none before its first event.
-    pub fn of(view: &PlanView) -> Option<Self> {
+    /// The summary of a plan by the log alone; none before its first event.
+    pub fn of(plan: &str, view: &PlanView) -> Option<Self> {
         let state = view.state();
         let first_task = || state.tasks.first().map(|task| task.plan.description.clone());
         Some(Self {
             title: state.title.clone().or_else(first_task).unwrap_or_default(),
-            status: view.status(),
+            state: lifecycle::of_log(plan, view),
+            is_provisional: state.phase == Phase::Active && state.depends_on_outside(),
             created_at: view.created_at?,
             parent: state.parent.clone(),
             is_held_by_budget: state.held_by_budget().is_some(),
@@ -75,7 +80,7 @@ impl PlanSummary {
 
 impl Snapshot for PlanList {
     const FOLD: &'static str = "plans";
-    const VERSION: u32 = 2;
+    const VERSION: u32 = 3;
 }
 
 /// The events that open and end plans: they suffice for the summary of an ended plan.
@@ -148,7 +153,7 @@ impl ListedPlan {
             (self.is_open, self.tags) = (false, Vec::new());
             self.has_changed = self.is_sealed || self.summary.is_none();
             if let Some(summary) = &mut self.summary {
-                summary.status = PlanStatus::of_outcome(*outcome);
+                (summary.state, summary.is_provisional) = (State::of_outcome(*outcome), false);
                 (summary.is_held_by_budget, summary.waits_for_work) = (false, false);
             }
             return;

@@ -1,65 +1,20 @@
 //! The view of a plan: the fold of its events and those of its tasks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crewlog_mq::{Error, Handler, Position, Recorded, Timestamp};
-use serde::{Deserialize, Serialize};
 
 use crate::claim::{self, Holder, TaskEvent, TaskLease};
-use crate::event::{self, About, Event, Outcome, TaskStatus};
+use crate::event::{self, About, Event, FailureClass, TaskStatus};
 use crate::plan::TaskId;
 use crate::planner::Planner;
 use crate::state::{Phase, PlannerState, Task};
 
-/// The status of a plan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, strum::IntoStaticStr)]
-pub enum PlanStatus {
-    /// A task runs, or can.
-    #[default]
-    Running,
-    /// No task can continue without an answer or a person's work.
-    Waiting,
-    /// No task is started until it is resumed.
-    Paused,
-    /// It ended, and every task is done.
-    Completed,
-    /// It ended, and not every task is done.
-    Failed,
-    /// A person ended it.
-    Cancelled,
-}
-
-impl PlanStatus {
-    /// The name as written in JSON.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-
-    /// The status of an ended plan.
-    pub const fn of_outcome(outcome: Outcome) -> Self {
-        match outcome {
-            Outcome::Completed => Self::Completed,
-            Outcome::Failed => Self::Failed,
-            Outcome::Cancelled => Self::Cancelled,
-        }
-    }
-
-    /// The status of a plan, assuming that only tasks with a command run without help.
-    pub fn of(state: &PlannerState) -> Self {
-        match state.phase {
-            Phase::Ended(outcome) => Self::of_outcome(outcome),
-            Phase::Paused => Self::Paused,
-            Phase::Empty | Phase::Active if state.runs_by_itself() => Self::Running,
-            Phase::Empty | Phase::Active => Self::Waiting,
-        }
-    }
-}
-
 /// When a task ran, and its executors.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TaskTimes {
-    /// The last executor that held it.
-    pub executor: Option<String>,
+    /// The last holder whose claim has ended.
+    pub past: Option<Holder>,
     /// When it was first claimed, in log time.
     pub started_at: Option<Timestamp>,
     /// When it was last claimed, in log time.
@@ -75,13 +30,16 @@ pub struct TaskTimes {
 pub struct PlanView {
     planner: Planner,
     times: BTreeMap<TaskId, TaskTimes>,
-    n_held: usize,
+    /// The tasks that have a holder.
+    held: BTreeSet<TaskId>,
     /// The tasks whose reported end the planner has not handled yet; true if they failed.
     reported: BTreeMap<TaskId, bool>,
     /// The position of the last event applied.
     pub at: Position,
     /// The position of the last event of one of its tasks, which the planner may have to handle.
     pub last_report: Position,
+    /// When its last event was written.
+    pub changed_at: Option<Timestamp>,
     /// When the plan was made; unset before its first event.
     pub created_at: Option<Timestamp>,
 }
@@ -102,7 +60,7 @@ impl PlanView {
             }
             _another_stream => {}
         }
-        self.at = recorded.position;
+        (self.at, self.changed_at) = (recorded.position, Some(recorded.created_at));
         Ok(())
     }
 
@@ -120,8 +78,8 @@ impl PlanView {
             let times = self.times.entry(*id).or_default();
             times.ended_at = if status.is_end() { times.ended_at.or(Some(at)) } else { None };
             // The plan takes precedence: a task that it ends or dispatches again has no holder.
-            if is_dispatched || status != TaskStatus::Running {
-                self.n_held -= usize::from(times.claim.holder.take().is_some());
+            if (is_dispatched || status != TaskStatus::Running) && self.held.remove(id) {
+                times.past = times.claim.holder.take();
             }
         }
     }
@@ -130,11 +88,11 @@ impl PlanView {
     fn fork(&mut self, at: Timestamp) {
         self.created_at = Some(at);
         self.last_report = Position(0);
-        self.n_held = 0;
+        self.held.clear();
         self.reported.clear();
         let state = self.planner.state();
         self.times.retain(|task, times| {
-            times.claim = TaskLease::default();
+            times.past = std::mem::take(&mut times.claim).holder.or(times.past.take());
             state.task(*task).is_some_and(|task| task.status.is_end())
         });
     }
@@ -149,11 +107,19 @@ impl PlanView {
             self.reported.insert(task, matches!(event, TaskEvent::TaskFailed { .. }));
         }
         let times = self.times.entry(task).or_default();
-        self.n_held -= usize::from(times.claim.holder.is_some());
+        // A worker that reports the loss of another one did not run the task.
+        let is_loss = matches!(event, TaskEvent::TaskFailed { class: FailureClass::OutcomeUnknown, .. })
+            && times.claim.interrupted.is_some();
+        let ends_hold = event.ends_hold() || matches!(event, TaskEvent::TaskClaimed { .. });
+        if ends_hold && times.claim.holder.is_some() && !is_loss {
+            times.past.clone_from(&times.claim.holder);
+        }
         times.claim.apply(event);
-        self.n_held += usize::from(times.claim.holder.is_some());
-        if let TaskEvent::TaskClaimed { executor, .. } = event {
-            times.executor = Some(executor.to_string());
+        match times.claim.holder {
+            Some(_) => self.held.insert(task),
+            None => self.held.remove(&task),
+        };
+        if let TaskEvent::TaskClaimed { .. } = event {
             times.started_at.get_or_insert(at);
             times.claimed_at = Some(at);
         }
@@ -176,7 +142,7 @@ impl PlanView {
 
     /// True while an executor holds one of its tasks.
     pub fn is_held(&self) -> bool {
-        self.n_held > 0
+        !self.held.is_empty()
     }
 
     /// The dispatched tasks that may start now, the most urgent first; `is_held` excludes claimed ones. No task starts
@@ -209,11 +175,28 @@ impl PlanView {
         self.times.get(&task)?.claim.holder.as_ref()
     }
 
-    /// Its status. It is running while an executor holds a task.
-    pub fn status(&self) -> PlanStatus {
-        match PlanStatus::of(self.state()) {
-            PlanStatus::Waiting if self.n_held > 0 => PlanStatus::Running,
-            status => status,
-        }
+    /// The last holder of a task whose claim has ended.
+    pub(crate) fn past_holder(&self, task: TaskId) -> Option<&Holder> {
+        self.times.get(&task)?.past.as_ref()
+    }
+
+    /// The fold of a task's own events.
+    pub(crate) fn claim(&self, task: TaskId) -> Option<&TaskLease> {
+        self.times.get(&task).map(|times| &times.claim)
+    }
+
+    /// True if a dispatched task without a holder may start now: it is one of [`PlanView::free`].
+    pub(crate) fn may_start(&self, task: &Task) -> bool {
+        let (state, id) = (self.state(), task.plan.id);
+        let is_open = state.phase == Phase::Active && state.stopped_by.is_none() && !task.is_paused;
+        let has_failed = self.reported.values().any(|is_failure| *is_failure);
+        is_open && !has_failed && !self.is_reported(id) && state.has_place(&task.plan, self.held.iter().copied())
+    }
+}
+
+impl TaskTimes {
+    /// The executor that holds the task, or the last one that did.
+    pub fn executor(&self) -> Option<String> {
+        self.claim.holder.as_ref().or(self.past.as_ref()).map(|holder| holder.executor.to_string())
     }
 }

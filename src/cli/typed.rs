@@ -1,39 +1,51 @@
 //! Parsers of typed values: durations, moments, positions, queries, names from tables.
 
+use std::fmt::{self, Display, Formatter};
 use std::net::SocketAddr;
 use std::str::FromStr;
 use std::time::Duration;
 
+use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use crewlog_mq::{AggregateName, Position, Query, Timestamp};
 use crewlog_planner::parse::Format;
 use crewlog_planner::planner::is_checkpoint_name;
 use crewlog_planner::protocol::AgentType;
 
-use crate::settings::millis;
+use crewlog_planner::event::Edit;
+use serde_with::{DeserializeFromStr, SerializeDisplay};
+
+use crate::cli::settings::{Change, change, edit, millis};
+
+/// The reason of a change that names none.
+pub const BY_PERSON: &str = "by a person";
+
+pub fn by_person() -> String {
+    BY_PERSON.to_owned()
+}
 
 /// A value of these names.
-pub(super) fn one_of<T: FromStr<Err = strum::ParseError> + Clone + Send + Sync + 'static>(
+pub fn one_of<T: FromStr<Err = strum::ParseError> + Clone + Send + Sync + 'static>(
     names: impl IntoIterator<Item = &'static str>,
 ) -> impl TypedValueParser<Value = T> {
     PossibleValuesParser::new(names).try_map(|name| name.parse())
 }
 
-pub(super) fn format() -> impl TypedValueParser<Value = Format> {
+pub fn format() -> impl TypedValueParser<Value = Format> {
     one_of(Format::ALL.iter().map(<&str>::from))
 }
 
-pub(super) fn agent() -> impl TypedValueParser<Value = AgentType> {
+pub fn agent() -> impl TypedValueParser<Value = AgentType> {
     one_of(AgentType::ALL.map(AgentType::as_str))
 }
 
 /// From 1 to 1000 tasks at once.
-pub(super) fn jobs() -> impl TypedValueParser<Value = usize> {
+pub fn jobs() -> impl TypedValueParser<Value = usize> {
     clap::value_parser!(u16).range(1..=1000).map(usize::from)
 }
 
 /// A position of the log, from 1.
-pub(super) fn position() -> impl TypedValueParser<Value = Position> {
+pub fn position() -> impl TypedValueParser<Value = Position> {
     clap::value_parser!(i64).range(1..).map(Position)
 }
 
@@ -44,16 +56,22 @@ pub enum At {
     Checkpoint(String),
 }
 
-pub(super) fn at(typed: &str) -> Result<At, String> {
-    match typed.parse() {
-        Ok(at @ 1..) => Ok(At::Position(at)),
-        Err(_) if is_checkpoint_name(typed) => Ok(At::Checkpoint(typed.to_owned())),
-        Ok(_) | Err(_) => Err("it is neither a position of the log, 1 or more, nor the name of a checkpoint".into()),
+impl FromStr for At {
+    type Err = String;
+
+    fn from_str(typed: &str) -> Result<Self, String> {
+        match typed.parse() {
+            Ok(at @ 1..) => Ok(At::Position(at)),
+            Err(_) if is_checkpoint_name(typed) => Ok(At::Checkpoint(typed.to_owned())),
+            Ok(_) | Err(_) => {
+                Err("it is neither a position of the log, 1 or more, nor the name of a checkpoint".into())
+            }
+        }
     }
 }
 
 /// Where a fork begins.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, DeserializeFromStr, SerializeDisplay)]
 pub enum ForkAt {
     At(At),
     /// Right before the first failure.
@@ -62,44 +80,57 @@ pub enum ForkAt {
     Before(String),
 }
 
-pub(super) fn fork_at(typed: &str) -> Result<ForkAt, String> {
-    match typed.strip_prefix("before:") {
-        Some(task) if !task.is_empty() => Ok(ForkAt::Before(task.to_owned())),
-        None if typed == "failure" => Ok(ForkAt::Failure),
-        None => at(typed).map(ForkAt::At),
-        Some(_) => Err("write before:TASK, with the number or label of a task".into()),
+impl FromStr for ForkAt {
+    type Err = String;
+
+    fn from_str(typed: &str) -> Result<Self, String> {
+        match typed.strip_prefix("before:") {
+            Some(task) if !task.is_empty() => Ok(ForkAt::Before(task.to_owned())),
+            None if typed == "failure" => Ok(ForkAt::Failure),
+            None => typed.parse().map(ForkAt::At),
+            Some(_) => Err("write before:TASK, with the number or label of a task".into()),
+        }
     }
 }
 
 /// A plan, or a task or question of it: `PLAN`, `PLAN/TASK`, `PLAN/QUESTION`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, DeserializeFromStr, SerializeDisplay)]
 pub struct Address {
     pub plan: String,
     pub part: Option<String>,
 }
 
-pub(super) fn address(typed: &str) -> Result<Address, String> {
-    let (plan, part) = typed.split_once('/').map_or((typed, None), |(plan, part)| (plan, Some(part)));
-    if plan.is_empty() || part == Some("") {
-        return Err(
-            "write PLAN, PLAN/TASK or PLAN/QUESTION: `crewlog ls` lists the plans, `crewlog show PLAN` the rest".into(),
-        );
+impl FromStr for Address {
+    type Err = String;
+
+    fn from_str(typed: &str) -> Result<Self, String> {
+        let (plan, part) = typed.split_once('/').map_or((typed, None), |(plan, part)| (plan, Some(part)));
+        if plan.is_empty() || part == Some("") {
+            return Err(
+                "write PLAN, PLAN/TASK or PLAN/QUESTION: `crewlog ls` lists the plans, `crewlog show PLAN` the rest"
+                    .into(),
+            );
+        }
+        Ok(Address { plan: plan.to_owned(), part: part.map(str::to_owned) })
     }
-    Ok(Address { plan: plan.to_owned(), part: part.map(str::to_owned) })
 }
 
 /// A task or a question of a plan: `PLAN/TASK`, `PLAN/QUESTION`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, DeserializeFromStr, SerializeDisplay)]
 pub struct InPlan {
     pub plan: String,
     pub name: String,
 }
 
-pub(super) fn in_plan(typed: &str) -> Result<InPlan, String> {
-    match address(typed)? {
-        Address { plan, part: Some(name) } => Ok(InPlan { plan, name }),
-        Address { plan, part: None } => {
-            Err(format!("it names no task or question: write {plan}/NAME; `crewlog show {plan}` lists them"))
+impl FromStr for InPlan {
+    type Err = String;
+
+    fn from_str(typed: &str) -> Result<Self, String> {
+        match typed.parse()? {
+            Address { plan, part: Some(name) } => Ok(InPlan { plan, name }),
+            Address { plan, part: None } => {
+                Err(format!("it names no task or question: write {plan}/NAME; `crewlog show {plan}` lists them"))
+            }
         }
     }
 }
@@ -113,38 +144,42 @@ pub struct PlanAt {
 }
 
 /// No plan's id holds an @.
-pub(super) fn plan_at(typed: &str) -> Result<PlanAt, String> {
-    let (plan, at) = match typed.split_once('@') {
-        None => (typed, None),
-        Some((plan, "0")) => (plan, Some(At::Position(0))),
-        Some((plan, typed)) => match at(typed) {
-            Ok(at) => (plan, Some(at)),
-            Err(_) => {
-                return Err(format!(
-                    "{typed:?} is no position and no name of a checkpoint: write PLAN@NUMBER or PLAN@NAME, or PLAN alone \
-                     for its present state"
-                ));
-            }
-        },
-    };
-    if plan.is_empty() {
-        return Err("it names no plan: write PLAN@NUMBER, or PLAN alone for its present state".into());
+impl FromStr for PlanAt {
+    type Err = String;
+
+    fn from_str(typed: &str) -> Result<Self, String> {
+        let (plan, at) = match typed.split_once('@') {
+            None => (typed, None),
+            Some((plan, "0")) => (plan, Some(At::Position(0))),
+            Some((plan, typed)) => match typed.parse() {
+                Ok(at) => (plan, Some(at)),
+                Err(_) => {
+                    return Err(format!(
+                        "{typed:?} is no position and no name of a checkpoint: write PLAN@NUMBER or PLAN@NAME, or PLAN alone \
+                         for its present state"
+                    ));
+                }
+            },
+        };
+        if plan.is_empty() {
+            return Err("it names no plan: write PLAN@NUMBER, or PLAN alone for its present state".into());
+        }
+        Ok(PlanAt { plan: plan.to_owned(), at })
     }
-    Ok(PlanAt { plan: plan.to_owned(), at })
 }
 
-pub(super) fn moment(typed: &str) -> Result<Timestamp, String> {
+pub fn moment(typed: &str) -> Result<Timestamp, String> {
     let wrong = |_| "it is no moment: write it like 2026-11-21T10:00:00Z or 2026-11-21T10:00:00+01:00".to_owned();
     let parsed = typed.parse::<jiff::Timestamp>().map_err(wrong)?;
     Ok(Timestamp(parsed.as_microsecond()))
 }
 
-pub(super) fn query(typed: &str) -> Result<Query, String> {
+pub fn query(typed: &str) -> Result<Query, String> {
     serde_json::from_str(typed).map_err(|error| format!("it is no query: {error}"))
 }
 
 /// An aggregate as STREAM/ID. By convention no stream has a slash in its name; an aggregate may.
-pub(super) fn aggregate(typed: &str) -> Result<AggregateName, String> {
+pub fn aggregate(typed: &str) -> Result<AggregateName, String> {
     match typed.split_once('/') {
         Some((stream_id, aggregate_id)) if !stream_id.is_empty() && !aggregate_id.is_empty() => {
             Ok(AggregateName { stream_id: stream_id.to_owned(), aggregate_id: aggregate_id.to_owned() })
@@ -154,7 +189,7 @@ pub(super) fn aggregate(typed: &str) -> Result<AggregateName, String> {
 }
 
 /// An address with its port.
-pub(super) fn address_to_listen_on(typed: &str) -> Result<SocketAddr, String> {
+pub fn address_to_listen_on(typed: &str) -> Result<SocketAddr, String> {
     let port = typed.parse::<u16>().map_or_else(|_| "7777".to_owned(), |port| port.to_string());
     typed.parse().map_err(|_| format!("write 127.0.0.1:{port}"))
 }
@@ -162,4 +197,96 @@ pub(super) fn address_to_listen_on(typed: &str) -> Result<SocketAddr, String> {
 /// A duration, as in a plan.
 pub fn duration(typed: &str) -> Result<Duration, String> {
     millis(typed).map(Duration::from_millis)
+}
+
+#[derive(Debug, Args)]
+pub struct AtPosition {
+    /// As of this position of the log
+    #[arg(long, value_name = "POSITION", value_parser = position())]
+    pub at: Option<Position>,
+}
+
+impl Display for At {
+    fn fmt(&self, to: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Position(position) => position.fmt(to),
+            Self::Checkpoint(name) => name.fmt(to),
+        }
+    }
+}
+
+impl Display for ForkAt {
+    fn fmt(&self, to: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::At(at) => at.fmt(to),
+            Self::Failure => "failure".fmt(to),
+            Self::Before(task) => write!(to, "before:{task}"),
+        }
+    }
+}
+
+impl Display for Address {
+    fn fmt(&self, to: &mut Formatter<'_>) -> fmt::Result {
+        match &self.part {
+            Some(part) => write!(to, "{}/{part}", self.plan),
+            None => self.plan.fmt(to),
+        }
+    }
+}
+
+impl Display for InPlan {
+    fn fmt(&self, to: &mut Formatter<'_>) -> fmt::Result {
+        write!(to, "{}/{}", self.plan, self.name)
+    }
+}
+
+/// A value that is read from text, with its text.
+#[derive(Debug, Clone, PartialEq, Eq, DeserializeFromStr, SerializeDisplay)]
+pub struct Typed<T: Parse> {
+    text: String,
+    pub value: T,
+}
+
+/// A value that [`Typed`] reads.
+pub trait Parse: Sized {
+    fn parse(typed: &str) -> Result<Self, String>;
+}
+
+impl<T: Parse> FromStr for Typed<T> {
+    type Err = String;
+
+    fn from_str(typed: &str) -> Result<Self, String> {
+        Ok(Self { value: T::parse(typed)?, text: typed.to_owned() })
+    }
+}
+
+impl<T: Parse> Display for Typed<T> {
+    fn fmt(&self, to: &mut Formatter<'_>) -> fmt::Result {
+        self.text.fmt(to)
+    }
+}
+
+impl Parse for Change {
+    fn parse(typed: &str) -> Result<Self, String> {
+        change(typed)
+    }
+}
+
+impl Parse for Edit {
+    fn parse(typed: &str) -> Result<Self, String> {
+        edit(typed)
+    }
+}
+
+impl Parse for Format {
+    fn parse(typed: &str) -> Result<Self, String> {
+        let names = || Self::ALL.iter().map(<&str>::from).collect::<Vec<_>>().join(", ");
+        typed.parse().map_err(|_| format!("{typed:?} is none of: {}", names()))
+    }
+}
+
+impl Parse for Duration {
+    fn parse(typed: &str) -> Result<Self, String> {
+        duration(typed)
+    }
 }

@@ -4,13 +4,13 @@
 //! of the end of that day. Its agents never call again, so the timers for silent agents do not run; the planner does,
 //! so that plans react to a person.
 
-use std::fs;
-use std::io::{self, BufReader, IsTerminal};
+use std::io::{BufReader, IsTerminal};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
+use std::{fs, io};
 
 use crewlog_executors::{planning, reacting};
 use crewlog_mq::{Clock, Error, Position, Recorded, SystemClock, Timestamp};
@@ -21,14 +21,14 @@ use futures::FutureExt;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::archive::Exported;
 use crate::cli::Global;
-use crate::crew::session::open_to_serve;
-use crate::failure::{Code, Failure};
-use crate::http::{check, serve_with};
-use crate::runtime::Signals;
-use crate::sealing::KeyPlace;
-use crate::session::Session;
+use crate::cli::sealing::KeyPlace;
+use crate::commands::import::Exported;
+use crate::context::Session;
+use crate::context::crew::open_to_serve;
+use crate::serve::http::{check, serve_with};
+use crate::ui::failure::{Code, Failure};
+use crate::ui::signals::Signals;
 
 /// An export, compressed.
 const DAY: &[u8] = include_bytes!("day.jsonl.gz");

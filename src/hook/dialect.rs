@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{from_str, json};
 
-use super::{Edits, patch, shell};
-use crate::cli::Host;
+use super::touches::Edits;
+use super::{patch, shell};
+use crate::cli::programs::Host;
 
 /// The most characters of a hook's text for the model; the rest is cut.
 pub const TEXT_CHARS_MAX: usize = 2_000;

@@ -8,8 +8,9 @@ use crewlog_planner::crew::CrewError;
 use crewlog_planner::crew::leases::{BLOCKED_MAX, Blocked, By, Holder, Leases};
 use crewlog_planner::crew::target::{Target, TargetError};
 
-use super::{Edits, git};
-use crate::crew::worktree::{Worktree, real};
+use super::git;
+use super::touches::Edits;
+use crate::context::worktree::{Worktree, real};
 
 /// The changes in one worktree.
 pub struct Changes {

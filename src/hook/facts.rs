@@ -3,12 +3,13 @@
 
 use std::fmt::Write as _;
 
-use crewlog_executors::crew::{Crew, Refusal, TaskState, TaskSummary};
+use crewlog_executors::crew::{Crew, Refusal, TaskSummary};
 use crewlog_planner::crew::agents::Liveness;
 use crewlog_planner::crew::leases::{By, Lease, Leases, MergeRisk};
+use crewlog_planner::lifecycle::State;
 
 use super::edits::Hit;
-use crate::text::{count, one_line, rfc3339};
+use crate::ui::text::{count, one_line, rfc3339};
 
 /// The reason of leases taken for edits.
 pub const EDITING: &str = "editing";
@@ -85,7 +86,7 @@ pub fn still_held(leases: &[(u64, Lease)], tasks: &[String]) -> String {
 
 /// The text for an agent at the start of its session.
 pub async fn at_start(crew: &Crew, agent: &str, worktree: &str) -> Result<String, Refusal> {
-    let tasks = crew.tasks(Some(TaskState::Claimed)).await?;
+    let tasks = crew.tasks(Some(State::Running)).await?;
     let of = |name: &str| tasks.iter().filter(|task| task.assignee.as_deref() == Some(name)).collect::<Vec<_>>();
     let n_unread = crew.messages().await?.unread(agent).count();
     let mut text = format!("crewlog: you are {agent} in project {}, worktree {worktree}.\n", crew.project());

@@ -1,7 +1,8 @@
 //! `crewlog hook pre-commit` and `crewlog hook pre-push`: refuses to commit files that others have leased, for agents
 //! and people alike, and warns of the merge risks of a push.
 
-use std::io::{self, Read};
+use std::io;
+use std::io::Read;
 use std::process::ExitCode;
 
 use crewlog_executors::crew::process;
@@ -9,15 +10,15 @@ use crewlog_planner::crew::agents::Agent;
 
 use super::edits::{Changes, Hit};
 use super::identity::program_of;
-use super::run::on_the_log;
+use super::in_time::on_the_log;
 use super::{facts, git};
-use crate::cli::GitHook;
-use crate::config::OnError;
-use crate::crew::session::open;
-use crate::crew::worktree::Worktree;
-use crate::failure::Failure;
-use crate::session::{Session, agent_id, is_below_agent};
-use crate::terminal::say;
+use crate::cli::programs::GitHook;
+use crate::context::config::OnError;
+use crate::context::crew::open;
+use crate::context::worktree::Worktree;
+use crate::context::{Session, agent_id, is_below_agent};
+use crate::ui::failure::Failure;
+use crate::ui::terminal::say;
 
 /// Variables with the session id of an agent program.
 const SESSIONS: [&str; 2] = ["CLAUDE_CODE_SESSION_ID", "GEMINI_SESSION_ID"];

@@ -1,17 +1,21 @@
 //! Finds the agent that a hook acts for: that of its session, else of the agent program's process, else the launcher's.
 
+use std::path::PathBuf;
+
 use crewlog_executors::crew::process::named;
-use crewlog_executors::crew::{Caller, Join, Refusal};
+use crewlog_executors::crew::{Caller, Crew, Join, Refusal};
 use crewlog_planner::claim::Executor;
 use crewlog_planner::crew::CrewError;
 use crewlog_planner::crew::agents::{Agent, Agents, Liveness, Profile};
+use serde::{Deserialize, Serialize};
 
-use super::dialect::{Moment, SubAgent};
-use super::moments::Hook;
-use crate::cli::Host;
+use super::dialect::{Call, Moment, SubAgent};
+use crate::cli::programs::Host;
+use crate::context::worktree::Worktree;
 
 /// The most characters of a subagent's kind, and of its id, in its name.
 const KIND_CHARS_MAX: usize = 20;
+
 const ID_CHARS_MAX: usize = 8;
 
 /// The relation of a hook to an agent.
@@ -27,6 +31,32 @@ pub enum Tie {
     Elsewhere,
     /// The name is free: the agent has left, was silent for too long, or its program is dead.
     Gone,
+}
+
+/// The origin of a hook, and its settings.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Origin {
+    /// Its working directory, which determines the repository whose files are leased.
+    pub folder: PathBuf,
+    /// The name given to the agent by the launcher.
+    pub agent: Option<String>,
+    /// The sessions of the processes above it.
+    pub ancestors: Vec<String>,
+    /// True if leases of other worktrees count too.
+    pub is_strict: bool,
+    /// True if an edit takes a lease.
+    pub lease_on_edit: bool,
+}
+
+/// One run of a hook.
+pub struct Hook<'a> {
+    pub crew: &'a Crew,
+    pub origin: &'a Origin,
+    pub call: &'a Call,
+    /// The worktree of the hook's process, which determines the repository.
+    pub home: Worktree,
+    /// The worktree that the agent works in.
+    pub here: Worktree,
 }
 
 impl Hook<'_> {

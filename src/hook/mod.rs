@@ -9,6 +9,7 @@ mod facts;
 mod git;
 mod git_hooks;
 mod identity;
+mod in_time;
 mod moments;
 mod patch;
 mod resident;
@@ -16,65 +17,8 @@ mod run;
 mod shell;
 #[cfg(test)]
 mod tests;
+mod touches;
 mod watch;
-
-use std::path::PathBuf;
-
-use crewlog_planner::crew::CrewError;
-use serde::{Deserialize, Serialize};
 
 pub use self::resident::Resident;
 pub use self::run::run;
-
-/// The most paths listed for one tool call.
-pub const TOUCHES_MAX: usize = 200;
-/// The most bytes of a command that are parsed.
-const COMMAND_BYTES_MAX: usize = 64 * 1024;
-/// How deeply subshells and substitutions may be nested. Anything deeper is not read.
-const DEPTH_MAX: usize = 32;
-
-/// The changes named in one tool call.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Edits {
-    /// In order of appearance, at most [`TOUCHES_MAX`].
-    pub touches: Vec<Touch>,
-    /// The folders in which `git commit` runs, resolved like the paths of touches; empty for the working directory.
-    pub commits: Vec<PathBuf>,
-    /// True if there are more changes beyond a limit.
-    pub is_cut: bool,
-}
-
-/// A path whose file, or folder with all below it, changes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Touch {
-    /// As written, below the folder of the call or of a `cd`: absolute, or relative to the working directory.
-    pub path: PathBuf,
-    /// True when `path` is a glob that a shell or git expands.
-    pub is_pattern: bool,
-    /// The path that changes instead if `path` is a folder: `mv A B` writes `B`, or `B/A`.
-    pub in_folder: Option<PathBuf>,
-}
-
-impl Edits {
-    /// Fails if some changes are unknown.
-    fn check(&self) -> Result<(), CrewError> {
-        let says = format!(
-            "the call is past a limit: {TOUCHES_MAX} paths, or a command of {} KiB with {} nested subshells",
-            COMMAND_BYTES_MAX / 1024,
-            DEPTH_MAX
-        );
-        if self.is_cut { Err(CrewError::Invalid(says)) } else { Ok(()) }
-    }
-
-    fn add(&mut self, touch: Touch) {
-        if self.touches.len() < TOUCHES_MAX {
-            self.touches.push(touch);
-        } else {
-            self.is_cut = true;
-        }
-    }
-
-    fn add_file(&mut self, path: PathBuf) {
-        self.add(Touch { path, is_pattern: false, in_folder: None });
-    }
-}

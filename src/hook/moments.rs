@@ -1,34 +1,17 @@
 //! The actions at each moment of a session: joins the agent, checks and takes leases, counts messages, and returns the
 //! agent's leases and tasks at its end.
 
-use std::path::PathBuf;
-
 use crewlog_executors::crew::{Caller, Crew, Refusal};
-use crewlog_planner::crew::CrewError;
 use crewlog_planner::crew::agents::{Agent, Outcome};
-use crewlog_planner::crew::leases::{self, By, Lease, LeaseCommand, MergeRisk, Request, Which};
-use serde::{Deserialize, Serialize};
+use crewlog_planner::crew::leases::{By, Lease, LeaseCommand, MergeRisk, Request, Which};
+use crewlog_planner::crew::{CrewError, leases};
 
 use super::dialect::{Call, Moment, Verdict};
-use super::edits::{self, Changes, Hit};
-use super::identity::Tie;
-use super::{Edits, facts};
-use crate::crew::worktree::Worktree;
-
-/// The origin of a hook, and its settings.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Origin {
-    /// Its working directory, which determines the repository whose files are leased.
-    pub folder: PathBuf,
-    /// The name given to the agent by the launcher.
-    pub agent: Option<String>,
-    /// The sessions of the processes above it.
-    pub ancestors: Vec<String>,
-    /// True if leases of other worktrees count too.
-    pub is_strict: bool,
-    /// True if an edit takes a lease.
-    pub lease_on_edit: bool,
-}
+use super::edits::{Changes, Hit};
+use super::identity::{Hook, Origin, Tie};
+use super::touches::Edits;
+use super::{edits, facts};
+use crate::context::worktree::Worktree;
 
 /// Decides on one run of a hook.
 ///
@@ -71,17 +54,6 @@ async fn decide(crew: &Crew, origin: &Origin, call: &Call) -> Result<Verdict, Re
             hook.after(&caller, &Edits::default()).await
         }
     }
-}
-
-/// One run of a hook.
-pub struct Hook<'a> {
-    pub crew: &'a Crew,
-    pub origin: &'a Origin,
-    pub call: &'a Call,
-    /// The worktree of the hook's process, which determines the repository.
-    home: Worktree,
-    /// The worktree that the agent works in.
-    pub here: Worktree,
 }
 
 impl Hook<'_> {

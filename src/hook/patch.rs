@@ -1,6 +1,6 @@
 //! The patch format of Codex's `apply_patch`: finds the files that a patch adds, updates, deletes and renames.
 
-use super::Edits;
+use super::touches::Edits;
 
 /// Adds the files of a patch to `found`. A text that is not a patch has none; the host itself refuses it.
 ///

@@ -3,12 +3,15 @@
 //!
 //! A connection carries one JSON value in each direction; each sender then closes its half.
 
-use std::fs::{self, Permissions};
-use std::io;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::fs::Permissions;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use std::{fs, io};
+use tokio::io::AsyncReadExt;
+use tokio::io::AsyncWriteExt;
 
 use crewlog_executors::crew::Crew;
 use crewlog_executors::liveness::LeaderLock;
@@ -16,7 +19,6 @@ use rustix::process::getuid;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tempfile::TempPath;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
@@ -24,11 +26,12 @@ use tokio::time::{sleep, timeout};
 use uuid::Uuid;
 
 use super::dialect::{Call, Verdict};
-use super::moments::{self, Origin};
-use super::run::WAIT;
+use super::identity::Origin;
+use super::in_time::WAIT;
+use super::moments;
 use super::watch::watch;
-use crate::crew::worktree::Worktree;
-use crate::place::Place;
+use crate::context::place::Place;
+use crate::context::worktree::Worktree;
 
 /// The longest path of a socket that every system accepts.
 const PATH_BYTES_MAX: usize = 100;

@@ -1,35 +1,33 @@
 //! `crewlog hook`: reads the host's input, asks the resident process or else the log, and prints the answer in time. On
 //! any failure the host continues: the configured policy decides, with a warning.
 
-use std::future::Future;
-use std::io::{self, Error, Read, Write};
+use std::io;
+use std::io::{Error, Read, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use crewlog_executors::crew::process;
 use tokio::time::timeout;
 
 use super::dialect::{Call, Moment, Verdict, parse, printed};
-use super::moments::Origin;
+use super::identity::Origin;
+use super::in_time::{WAIT, on_the_log};
 use super::{git_hooks, moments, resident};
-use crate::cli::{GitHook, Global};
-use crate::config::{HooksConfig, OnError};
-use crate::crew::session::open;
-use crate::crew::worktree::Worktree;
-use crate::failure::Failure;
-use crate::session::{Session, agent_id};
-use crate::terminal::say;
-use crate::text::visible;
+use crate::cli::Global;
+use crate::cli::programs::GitHook;
+use crate::context::config::{HooksConfig, OnError};
+use crate::context::crew::open;
+use crate::context::worktree::Worktree;
+use crate::context::{Session, agent_id};
+use crate::ui::failure::Failure;
+use crate::ui::terminal::say;
+use crate::ui::text::visible;
 
-/// The time limit for the resident process, and then for the log.
-pub const WAIT: Duration = Duration::from_secs(2);
 /// The most bytes of an input: Claude Code sends the whole content of a written file.
 const INPUT_BYTES_MAX: usize = 16 * 1024 * 1024;
+
 /// The most bytes of an input that are read and discarded, so that its writer does not fail.
 const REST_BYTES_MAX: u64 = 256 * 1024 * 1024;
-/// The time limit for closing the log after the answer. A log that is not closed loses nothing.
-const CLOSE_WAIT: Duration = Duration::from_millis(500);
 
 /// Answers a hook of git, or else of an agent program.
 pub async fn run(global: &Global, git: Option<GitHook>) -> ExitCode {
@@ -115,14 +113,6 @@ async fn decide(session: &Session, hooks: &HooksConfig, call: &Call) -> Result<V
         Ok(moments::answer(&crew, &origin, call).await?)
     })
     .await
-}
-
-/// Opens the log for a short time, and closes it.
-pub async fn on_the_log<T>(session: &Session, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    let late = || Err(Failure::user(format!("the log did not answer within {} s", WAIT.as_secs())));
-    let done = timeout(WAIT, work).await.unwrap_or_else(|_| late());
-    let _ = timeout(CLOSE_WAIT, session.place.close()).await;
-    done
 }
 
 /// The policy for a call that could not be decided.

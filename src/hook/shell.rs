@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{COMMAND_BYTES_MAX, DEPTH_MAX, Edits, Touch};
+use super::touches::{COMMAND_BYTES_MAX, DEPTH_MAX, Edits, Touch};
 
 /// Words that may precede the name of a command.
 const BEFORE: &str = "{ } if then else elif do while until ! sudo env command time";

@@ -4,7 +4,8 @@ mod answers;
 mod hosts;
 mod shell;
 
-use super::{Edits, Touch, patch};
+use super::patch;
+use super::touches::{Edits, Touch};
 
 /// One line: the paths, `glob` before a pattern, both readings of a path that may be a folder, and the commits.
 fn shown(edits: &Edits) -> String {
@@ -56,6 +57,6 @@ fn a_patch_of_too_many_files_is_read_in_part() {
     let text = (0..250).map(|n| format!("*** Delete File: f{n}\n")).collect::<String>();
     let mut found = Edits::default();
     patch::read(&text, &mut found);
-    assert_eq!(found.touches.len(), super::TOUCHES_MAX);
+    assert_eq!(found.touches.len(), super::touches::TOUCHES_MAX);
     assert_eq!(found.touches.last().map(|touch| touch.path.as_path()), Some("f199".as_ref()));
 }

@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use tokio::time::sleep;
 
 use super::git;
-use crate::crew::worktree::Worktree;
+use crate::context::worktree::Worktree;
 
 /// How long changes are collected.
 const DEBOUNCE: Duration = Duration::from_millis(500);

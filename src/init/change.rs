@@ -1,23 +1,23 @@
 //! Adds our content to one file or removes it, and keeps the original.
 
 use std::collections::BTreeMap;
-use std::fs::{self, Permissions};
-use std::io::{self, Write};
+use std::fs::Permissions;
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use serde::{Deserialize, Serialize};
 
 use super::content::Content;
-use super::hosts::Target;
 use super::places::Places;
+use super::target::{Target, read};
 use crate::consent::confirm;
-use crate::crew::worktree::real;
-use crate::failure::Failure;
-use crate::session::Session;
-use crate::terminal::say;
-use crate::text::sha256;
-use crate::text::visible;
+use crate::context::Session;
+use crate::context::worktree::real;
+use crate::ui::failure::Failure;
+use crate::ui::terminal::say;
+use crate::ui::text::{sha256, visible};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
@@ -153,15 +153,6 @@ impl<'a> Files<'a> {
         }
         say(&visible(change));
         confirm(session, "This file is outside the repository. Change it?", "").is_ok()
-    }
-}
-
-/// The text of a file; `None` if it does not exist.
-pub fn read(path: &Path) -> Result<Option<String>, String> {
-    match fs::read_to_string(path) {
-        Ok(text) => Ok(Some(text)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(format!("it cannot be read: {error}")),
     }
 }
 

@@ -3,8 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use serde_json::Value;
-
+use super::wanted::Wanted;
 use super::{json, toml};
 
 /// The content that crewlog keeps in a file.
@@ -22,19 +21,9 @@ pub enum Content {
     Whole(&'static str),
 }
 
-/// The key of the MCP server. An existing server is left unchanged: a person may have set a time-out, or a URL.
-pub const SERVER: &str = "crewlog";
-
-/// The required members of a JSON or TOML file. Arrays are extended, and so are objects, except for a server.
-#[derive(Debug)]
-pub struct Wanted {
-    pub ours: Value,
-    /// Members that a person may rely on. They are removed only when a whole file is restored.
-    pub trust: Value,
-}
-
 /// The first and last line of a section.
 const TEXT_MARKS: [&str; 2] = ["<!-- crewlog: begin; `crewlog init` writes this section -->", "<!-- crewlog: end -->"];
+
 const SCRIPT_MARKS: [&str; 2] = ["# crewlog: begin; `crewlog init` writes this section", "# crewlog: end"];
 
 impl Content {

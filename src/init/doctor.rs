@@ -1,7 +1,8 @@
 //! `doctor`: checks that agent programs are connected to the log, and that their hooks refuse an edit of a file that
 //! another agent has reserved.
 
-use std::io::{self, Write};
+use std::io;
+use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,21 +13,22 @@ use crewlog_executors::output::Outputs;
 use crewlog_executors::supervisor::{Exit, Spec, Supervisor, SupervisorProgram};
 use crewlog_mq::{EventStore, Options, Timestamp};
 use crewlog_planner::crew::agents::Profile;
-use crewlog_planner::crew::leases;
-use crewlog_planner::crew::target;
+use crewlog_planner::crew::{leases, target};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::change::read;
-use super::hosts::{Target, git_hooks, our_hooks};
+use super::hosts::git_hooks;
+use super::ours::our_hooks;
 use super::places::Places;
-use super::{COMMAND, json as json_text, trust};
-use crate::cli::{Doctor, Host};
-use crate::crew::session as crew;
-use crate::crew::worktree::Worktree;
-use crate::failure::{Code, Failure};
-use crate::session::Session;
-use crate::text::{one_line, rfc3339, visible};
+use super::target::{Target, read};
+use super::wanted::COMMAND;
+use super::{json as json_text, trust};
+use crate::cli::programs::Host;
+use crate::commands::Doctor;
+use crate::context::worktree::Worktree;
+use crate::context::{Session, crew};
+use crate::ui::failure::{Code, Failure};
+use crate::ui::text::{one_line, rfc3339, visible};
 
 /// The time limit for a program to print its version, and for a hook to answer.
 const SHORT: Duration = Duration::from_secs(10);

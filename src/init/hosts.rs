@@ -4,14 +4,15 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use super::COMMAND;
-use super::change::read;
-use super::content::{Content, SERVER, Wanted};
+use super::content::Content;
 use super::places::Places;
-use crate::cli::Host;
+use super::target::Target;
+use super::wanted::{COMMAND, SERVER, Wanted};
+use crate::cli::programs::Host;
 
 /// Passes opencode's events to crewlog: it has plugins instead of hooks.
 const PLUGIN: &str = include_str!("plugin.js");
+
 const INSTRUCTIONS: &str = "\
 Several agents work in this repository. They coordinate on crewlog, by the MCP tools of the server `crewlog`:
 - Call `join` first. Its answer tells who works on what, and what waits for you.
@@ -22,23 +23,6 @@ Several agents work in this repository. They coordinate on crewlog, by the MCP t
 - Call `leave` at the end: it releases your paths and hands back your tasks.
 - A refused edit or commit names what to do next. Do not work around it.
 ";
-
-/// A file, and crewlog's content in it.
-#[derive(Debug)]
-pub struct Target {
-    pub path: PathBuf,
-    pub content: Content,
-}
-
-impl Target {
-    /// The file's current text, if it exists, and the text that `init` would write.
-    pub fn before_and_after(&self) -> Result<(Option<String>, String), String> {
-        let before = read(&self.path)?;
-        self.content.check_mode(&self.path)?;
-        let after = self.content.with(before.as_deref().unwrap_or_default())?;
-        Ok((before, after))
-    }
-}
 
 impl Host {
     pub const ALL: [Self; 4] = [Self::Claude, Self::Codex, Self::Gemini, Self::Opencode];
@@ -101,35 +85,6 @@ fn hooks(tools: &str, timeout: u32, around: [&str; 2], events: &[&str]) -> Value
     let hooks = json!([{"type": "command", "command": COMMAND, "timeout": timeout}]);
     let around = around.into_iter().map(|event| (event.to_owned(), json!([{"matcher": tools, "hooks": hooks}])));
     around.chain(events.iter().map(|&event| (event.to_owned(), json!([{"hooks": hooks}])))).collect()
-}
-
-/// A hook of ours in a program's file of hooks.
-pub struct OurHook<'a> {
-    pub event: &'a str,
-    /// Its place: the group of its event, and the hook in the group.
-    pub place: (usize, usize),
-    pub matcher: Option<&'a Value>,
-    pub hook: &'a Value,
-}
-
-/// Our hooks in the text of such a file.
-pub fn our_hooks(settings: &Value) -> Vec<OurHook<'_>> {
-    let mut ours = Vec::new();
-    for (event, groups) in settings["hooks"].as_object().into_iter().flatten() {
-        for (i, group) in groups.as_array().into_iter().flatten().enumerate() {
-            for (j, hook) in group["hooks"].as_array().into_iter().flatten().enumerate() {
-                if is_our_hook(hook) {
-                    ours.push(OurHook { event, place: (i, j), matcher: group.get("matcher"), hook });
-                }
-            }
-        }
-    }
-    ours
-}
-
-/// True for a hook that runs `crewlog hook`, by name or by path. A command with more in it is not ours.
-pub fn is_our_hook(hook: &Value) -> bool {
-    hook["command"].as_str().is_some_and(|command| command == COMMAND || command.ends_with("/crewlog hook"))
 }
 
 /// The files that programs share: instructions for agents, and the hooks of git.

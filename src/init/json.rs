@@ -4,8 +4,8 @@ use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstArray, CstInputValue, CstObject, CstRootNode};
 use serde_json::Value;
 
-use super::content::{SERVER, Wanted};
-use super::hosts::is_our_hook;
+use super::ours::is_our_hook;
+use super::wanted::{SERVER, Wanted};
 
 /// The text with the wanted members. An empty text counts as `{}`.
 pub fn with(text: &str, wanted: &Wanted) -> Result<String, String> {

@@ -6,21 +6,21 @@ mod content;
 pub mod doctor;
 mod hosts;
 mod json;
+mod ours;
 mod places;
+mod target;
 mod toml;
 mod trust;
-
-use serde_json::json;
+mod wanted;
 
 use self::change::{Change, Files, Outcome, Row};
 use self::places::Places;
-use crate::cli::{Host, Init};
-use crate::failure::{Code, Failure};
-use crate::session::Session;
-use crate::text::visible;
-
-/// The command of every hook.
-const COMMAND: &str = "crewlog hook";
+use crate::cli::programs::Host;
+use crate::commands::Init;
+use crate::context::Session;
+use crate::ui::failure::{Code, Failure};
+use crate::ui::text::visible;
+use serde_json::json;
 
 /// Creates the log, then connects the agent programs; with --remove removes its entries, and creates no log.
 pub async fn init(session: &Session, args: &Init) -> Result<Code, Failure> {

@@ -4,9 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::cli::Host;
-use crate::place::Repository;
-use crate::session::Session;
+use crate::cli::programs::Host;
+use crate::context::Session;
+use crate::context::place::Repository;
 
 /// The folders that hold configuration.
 #[derive(Debug)]

@@ -1,12 +1,13 @@
 //! Edits TOML in place: comments and order stay.
 
+use serde::Deserialize;
+use serde::Serialize;
 use serde::de::IntoDeserializer;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toml_edit::ser::ValueSerializer;
 use toml_edit::{DocumentMut, Item, Table, TableLike};
 
-use super::content::{SERVER, Wanted};
+use super::wanted::{SERVER, Wanted};
 
 /// The text with the wanted members.
 pub fn with(text: &str, wanted: &Wanted) -> Result<String, String> {

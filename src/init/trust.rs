@@ -4,11 +4,13 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::content::{Content, Wanted};
-use super::hosts::{OurHook, Target, our_hooks};
+use super::content::Content;
+use super::json as json_text;
+use super::ours::{OurHook, our_hooks};
 use super::places::Places;
-use super::{COMMAND, json as json_text};
-use crate::cli::Host;
+use super::target::Target;
+use super::wanted::{COMMAND, Wanted};
+use crate::cli::programs::Host;
 
 /// The time-out of a Codex hook without one, in seconds.
 const CODEX_TIMEOUT: u32 = 600;
@@ -58,7 +60,7 @@ fn hash(event: &str, matcher: Option<&Value>, hook: &Value) -> String {
     if let Some(matcher) = matcher {
         hashed["matcher"] = matcher.clone();
     }
-    format!("sha256:{}", crate::text::sha256(&hashed.to_string()))
+    format!("sha256:{}", crate::ui::text::sha256(&hashed.to_string()))
 }
 
 /// `PreToolUse` as `pre_tool_use`.

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::shown::{Tone, described};
 use super::state::{Mode, Panel, State};
-use crate::text::{one_line, rfc3339, visible};
+use crate::ui::text::{one_line, rfc3339, visible};
 use crate::views::NeedView;
 
 /// The size from which all panels are shown.

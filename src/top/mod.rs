@@ -7,7 +7,8 @@ mod shown;
 mod state;
 mod words;
 
-use std::io::{self, IsTerminal};
+use std::io;
+use std::io::IsTerminal;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,10 +25,10 @@ use tokio::time::{interval, sleep, timeout};
 use self::screen::Screen;
 use self::shown::{Asked, Shown};
 use self::state::{Action, Event, State};
-use crate::cli::Cli;
-use crate::failure::{Code, Failure};
-use crate::runtime::Signals;
-use crate::session::{Remote, Session};
+use crate::commands::Cli;
+use crate::context::{Remote, Session};
+use crate::ui::failure::{Code, Failure};
+use crate::ui::signals::Signals;
 use crate::views::Views;
 
 /// The interval for redrawing ages.
@@ -48,7 +49,7 @@ pub async fn top(session: &Session, at: Option<Position>) -> Result<Code, Failur
             .hint(format!("a plan as text: {}", session.command("show PLAN")))
             .hint(format!("the crew as text: {}", session.command("agents"))));
     }
-    let crew = crate::crew::session::open(session).await?;
+    let crew = crate::context::crew::open(session).await?;
     let views = Arc::new(Views::new(crew.clone(), true));
     let asked = Asked { at, plan: None };
     let shown = Shown::load(&views, &asked).await?;
@@ -117,10 +118,10 @@ impl View<'_> {
                 let found = find(&views, from, is_forward).await;
                 found.map_or_else(|failure| Event::Performed(said(&failure)), Event::Found)
             })),
-            Action::Perform { words, yes } => {
+            Action::Perform(words) => {
                 let (name, reply) = (self.session.person(), Default::default());
-                let remote = Remote { crew, name, is_person: true, input: None, reply };
-                self.doing.spawn(perform(self.session.of_remote(remote, yes), words));
+                let remote = Remote { crew, name, is_person: true, reply };
+                self.doing.spawn(perform(self.session.of_remote(remote, false), words));
             }
             // It ends the loop.
             Action::Quit => {}
@@ -132,7 +133,7 @@ impl View<'_> {
 async fn perform(session: Session, words: Vec<String>) -> Event {
     let line = words.join(" ");
     let performed = match Cli::try_parse_from(["crewlog".to_owned()].into_iter().chain(words)) {
-        Ok(cli) => crate::carry_out(&session, cli.command).await,
+        Ok(cli) => crate::commands::carry_out(&session, cli.command).await,
         Err(error) => Err(Failure::user(error.to_string())),
     };
     let said = performed.map_or_else(|failure| said(&failure), |_| format!("done: {line}"));

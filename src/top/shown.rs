@@ -2,15 +2,14 @@
 
 use crewlog_executors::crew::Kind;
 use crewlog_mq::{Error, Position, Range, Recorded, Timestamp};
+use crewlog_planner::lifecycle::State;
 use serde_json::{Value, json};
 
 use super::state::Panel;
-use crate::crew::facts;
-use crate::failure::Failure;
-use crate::text::{one_line, rfc3339, visible};
-use crate::views::{
-    AgentView, Counts, EventFilter, LeaseView, ListedPlan, NeedView, PlanShown, Stage, TaskShown, Views,
-};
+use crate::context::facts;
+use crate::ui::failure::Failure;
+use crate::ui::text::{one_line, rfc3339, visible};
+use crate::views::{AgentView, Counts, EventFilter, LeaseView, ListedPlan, NeedView, PlanShown, TaskShown, Views};
 
 /// The most plans that are listed: the open ones first, then the newest.
 const PLANS_MAX: usize = 200;
@@ -49,18 +48,18 @@ pub struct Shown {
     pub events: Vec<Recorded>,
 }
 
-/// A plan, with the number of its tasks in each stage if it is an open one of the project.
+/// A plan, with the number of its tasks in each state if it is an open one of the project.
 #[derive(Debug, Clone)]
 pub struct PlanLine {
     pub listed: ListedPlan,
     pub counts: Option<Counts>,
 }
 
-/// A task, with the start of its stage.
+/// A task, with the start of its state.
 #[derive(Debug, Clone)]
 pub struct TaskLine {
     pub task: TaskShown,
-    pub stage: Stage,
+    pub state: State,
     pub since: Option<Timestamp>,
 }
 
@@ -103,11 +102,12 @@ impl Shown {
             match as_of.track(plan).await {
                 Ok(track) => {
                     let state = track.view.state();
-                    let shown = PlanShown::of(plan, as_of.at, &track.view).tasks;
+                    let states = as_of.states(plan).await?;
+                    let shown = PlanShown::of(plan, as_of.at, &track.view, states.plan.state).tasks;
                     tasks.extend(shown.into_iter().zip(&state.tasks).map(|(task, of)| {
                         let last = track.bars(of.plan.id).last();
                         let since = last.map(|bar| bar.ended.map_or(bar.from, |(ended, _)| ended).at);
-                        TaskLine { task, stage: track.stage(of.plan.id), since }
+                        TaskLine { task, state: states.task(of.plan.id).state, since }
                     }));
                 }
                 // Its key is missing or destroyed.
@@ -177,24 +177,30 @@ impl PlanLine {
     fn row(&self, place: usize) -> Row {
         let ListedPlan { plan, title, status, .. } = &self.listed;
         let tone = match *status {
-            "Failed" => Tone::Bad,
-            "Waiting" | "Paused" => Tone::Busy,
-            _other => Tone::Plain,
+            State::Failed | State::Interrupted => Tone::Bad,
+            State::WaitingForYou | State::Paused => Tone::Busy,
+            State::Running
+            | State::Ready
+            | State::Waiting
+            | State::Planned
+            | State::Done
+            | State::Skipped
+            | State::Cancelled => Tone::Plain,
         };
-        let counted = self.counts.iter().flat_map(|counts| Stage::ALL.iter().zip(counts)).filter(|(_, n)| **n > 0);
-        let counts = counted.map(|(stage, n)| format!("{n} {}", stage.as_str())).collect::<Vec<_>>().join(", ");
-        Row::new(plan.clone(), place, tone, &[plan, status, &counts, title])
+        let counted = self.counts.iter().flat_map(|counts| State::ALL.iter().zip(counts)).filter(|(_, n)| **n > 0);
+        let counts = counted.map(|(state, n)| format!("{n} {}", state.words())).collect::<Vec<_>>().join(", ");
+        Row::new(plan.clone(), place, tone, &[plan, status.words(), &counts, title])
     }
 }
 
 impl TaskLine {
     fn row(&self, place: usize, now: Timestamp) -> Row {
-        let Self { task, stage, since } = self;
-        let tone = match stage {
-            Stage::Done => Tone::Good,
-            Stage::Failed => Tone::Bad,
-            Stage::Running | Stage::Retrying | Stage::Waiting => Tone::Busy,
-            Stage::Skipped | Stage::Queued | Stage::Planned => Tone::Plain,
+        let Self { task, state, since } = self;
+        let tone = match state {
+            State::Done => Tone::Good,
+            State::Failed | State::Interrupted => Tone::Bad,
+            State::Running | State::Waiting | State::WaitingForYou | State::Paused => Tone::Busy,
+            State::Skipped | State::Cancelled | State::Ready | State::Planned => Tone::Plain,
         };
         let age = since.map(|since| facts::age(u64::try_from(now.since(since).as_millis()).unwrap_or(u64::MAX)));
         let age = age.unwrap_or_default();
@@ -206,7 +212,7 @@ impl TaskLine {
             (None, Some(result)) => format!("{}: {result}", task.description),
             (None, None) => task.description.clone(),
         };
-        Row::new(task.id.clone(), place, tone, &[&task.id, stage.as_str(), &age, executor, &text])
+        Row::new(task.id.clone(), place, tone, &[&task.id, state.words(), &age, executor, &text])
     }
 }
 

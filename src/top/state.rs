@@ -72,11 +72,8 @@ pub enum Event {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Action {
     Load(Asked),
-    /// Run the command with these words. `yes` grants an agent's request.
-    Perform {
-        words: Vec<String>,
-        yes: bool,
-    },
+    /// Run the command with these words.
+    Perform(Vec<String>),
     /// Find the next failure after a position, or the last one before it.
     Find {
         from: Position,
@@ -212,7 +209,7 @@ impl State {
             Mode::Filter => self.type_filter(key.code),
             Mode::Answer { need, text } => return self.answer(key, need, text),
             Mode::Confirm { need, command } => match key.code {
-                KeyCode::Enter | KeyCode::Char('y') => return self.perform(listed(&command), false),
+                KeyCode::Enter | KeyCode::Char('y') => return self.perform(listed(&command)),
                 KeyCode::Esc | KeyCode::Char('n' | 'q') => {}
                 _other => self.mode = Mode::Confirm { need, command },
             },
@@ -309,14 +306,14 @@ impl State {
         match key.code {
             KeyCode::Esc => return Vec::new(),
             KeyCode::Char('y') if need.kind == Kind::Permission => {
-                return self.perform(answer(&need, None, None), true);
+                return self.perform(answer(&need, "allow"));
             }
             KeyCode::Char('n') if need.kind == Kind::Permission => {
-                return self.perform(answer(&need, Some("--no"), None), false);
+                return self.perform(answer(&need, "deny"));
             }
             _other if need.kind == Kind::Permission => {}
             KeyCode::Enter if text.trim().is_empty() => self.note = "the answer is empty".to_owned(),
-            KeyCode::Enter => return self.perform(answer(&need, None, Some(&text)), false),
+            KeyCode::Enter => return self.perform(answer(&need, &text)),
             KeyCode::Backspace => drop(text.pop()),
             KeyCode::Char('u') if is_control => text.clear(),
             KeyCode::Char(typed) if !is_control => text.push(typed),
@@ -326,11 +323,11 @@ impl State {
         Vec::new()
     }
 
-    fn perform(&mut self, words: Vec<String>, yes: bool) -> Vec<Action> {
+    fn perform(&mut self, words: Vec<String>) -> Vec<Action> {
         if self.is_past() {
             return Vec::new();
         }
         self.note = "it is sent".to_owned();
-        vec![Action::Perform { words, yes }]
+        vec![Action::Perform(words)]
     }
 }

@@ -2,6 +2,7 @@
 
 use crewlog_executors::crew::Kind;
 use crewlog_mq::{Position, Recorded, Timestamp};
+use crewlog_planner::lifecycle;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
@@ -13,7 +14,7 @@ use uuid::Uuid;
 use super::draw::draw;
 use super::shown::{Asked, PlanLine, Shown, TaskLine};
 use super::state::{Action, Event, State};
-use crate::views::{AgentView, LeaseView, ListedPlan, N_STAGES, NeedView, Stage, TaskShown};
+use crate::views::{AgentView, LeaseView, ListedPlan, N_STATES, NeedView, TaskShown};
 
 const HOUR_MS: u64 = 3_600_000;
 
@@ -31,7 +32,7 @@ fn need(kind: Kind, id: &str, from: &str, text: &str, commands: &[&str]) -> Need
     }
 }
 
-fn plan(id: &str, status: &'static str, counts: Option<[u32; N_STAGES]>) -> PlanLine {
+fn plan(id: &str, status: lifecycle::State, counts: Option<[u32; N_STATES]>) -> PlanLine {
     let listed = ListedPlan {
         plan: id.into(),
         title: format!("Title of {id}"),
@@ -44,7 +45,7 @@ fn plan(id: &str, status: &'static str, counts: Option<[u32; N_STAGES]>) -> Plan
     PlanLine { listed, counts }
 }
 
-fn task(id: &str, stage: Stage, text: &str, error: Option<&str>) -> TaskLine {
+fn task(id: &str, state: lifecycle::State, text: &str, error: Option<&str>) -> TaskLine {
     let task = TaskShown {
         id: id.into(),
         description: text.into(),
@@ -69,7 +70,7 @@ fn task(id: &str, stage: Stage, text: &str, error: Option<&str>) -> TaskLine {
         compensates: None,
         plan: None,
     };
-    TaskLine { task, stage, since: Some(Timestamp(0)) }
+    TaskLine { task, state, since: Some(Timestamp(0)) }
 }
 
 fn agent(name: &str) -> AgentView {
@@ -133,14 +134,20 @@ fn shown() -> Shown {
         before: Some(Position(7)),
         time: Timestamp(60_000_000),
         needs: vec![
-            need(Kind::Permission, "a1", "ann", "may I drop the table?", &["answer a1 --yes", "answer a1 --no"]),
+            need(Kind::Permission, "a1", "ann", "may I drop the table?", &["answer a1 allow", "answer a1 deny"]),
             need(Kind::Question, "p/q1", "p", "Which colour is it?", &["answer p/q1 \"...\""]),
             need(Kind::Paused, "it's", "it's", "it is paused", &[r"resume 'it'\''s'"]),
             need(Kind::Conflict, "4", "ann, bob", "they work on **", &["leases --conflicts", "cancel p/2"]),
         ],
-        plans: vec![plan("p", "Running", Some([1, 0, 0, 2, 0, 0, 0, 0])), plan("old", "Failed", None)],
+        plans: vec![
+            plan("p", lifecycle::State::Running, Some([0, 0, 2, 0, 0, 0, 0, 1, 0, 0, 0])),
+            plan("old", lifecycle::State::Failed, None),
+        ],
         plan: Some("p".into()),
-        tasks: vec![task("1", Stage::Running, "build it", None), task("2", Stage::Failed, "test it", Some("exit 3"))],
+        tasks: vec![
+            task("1", lifecycle::State::Running, "build it", None),
+            task("2", lifecycle::State::Failed, "test it", Some("exit 3")),
+        ],
         agents: vec![agent("ann")],
         leases: vec![lease("src/main.rs")],
         events: vec![event(9, "TaskFailed"), event(7, "TasksPlanned")],
@@ -180,8 +187,8 @@ fn press(state: &mut State, keys: &str) -> Vec<Action> {
     presses.flat_map(|event| state.update(event)).collect()
 }
 
-fn performs(words: &[&str], yes: bool) -> Vec<Action> {
-    vec![Action::Perform { words: words.iter().map(|word| (*word).to_owned()).collect(), yes }]
+fn performs(words: &[&str]) -> Vec<Action> {
+    vec![Action::Perform(words.iter().map(|word| (*word).to_owned()).collect())]
 }
 
 #[track_caller]
@@ -241,7 +248,7 @@ fn typed_answer_is_sent() {
     check_in_order(&drawn(&state, 80, 24), &["Which colour is it?", "p/q1", "answer>"]);
     assert_eq!(press(&mut state, "deep q"), [], "keys are text");
     check_in_order(&drawn(&state, 80, 24), &["answer> deep q"]);
-    assert_eq!(press(&mut state, "\n"), performs(&["answer", "--", "p/q1", "deep q"], false));
+    assert_eq!(press(&mut state, "\n"), performs(&["answer", "--", "p/q1", "deep q"]));
     state.update(Event::Performed("error: it is answered".into()));
     check_in_order(&drawn(&state, 80, 24), &["Needs you", "error: it is answered"]);
     assert_eq!(press(&mut state, "\n\n"), [], "an empty answer is not sent");
@@ -250,8 +257,8 @@ fn typed_answer_is_sent() {
 
 #[test]
 fn permission_is_one_key() {
-    assert_eq!(press(&mut live(), "\nx\ny"), performs(&["answer", "--", "a1"], true));
-    assert_eq!(press(&mut live(), "\nn"), performs(&["answer", "--no", "--", "a1"], false));
+    assert_eq!(press(&mut live(), "\nx\ny"), performs(&["answer", "--", "a1", "allow"]));
+    assert_eq!(press(&mut live(), "\nn"), performs(&["answer", "--", "a1", "deny"]));
     assert_eq!(press(&mut live(), "\n\ry"), []);
 }
 
@@ -261,8 +268,8 @@ fn listed_command_runs_after_a_line_that_shows_it() {
     assert_eq!(press(&mut state, "jj\n"), []);
     check_in_order(&drawn(&state, 80, 24), &["y runs it", r"run: crewlog resume --detach 'it'\''s'"]);
     assert_eq!(press(&mut state, "ny"), [], "it was left");
-    assert_eq!(press(&mut state, "\ny"), performs(&["resume", "--detach", "--", "it's"], false));
-    assert_eq!(press(&mut state, "j\ny"), performs(&["cancel", "--", "p/2"], false));
+    assert_eq!(press(&mut state, "\ny"), performs(&["resume", "--detach", "--", "it's"]));
+    assert_eq!(press(&mut state, "j\ny"), performs(&["cancel", "--", "p/2"]));
 }
 
 #[test]
@@ -295,7 +302,7 @@ fn hostile_text_does_not_reach_the_terminal() {
         need.choices.push(hostile.into());
     });
     state.shown.plans[0].listed.title = hostile.into();
-    state.shown.tasks[0] = task(hostile, Stage::Running, hostile, Some(hostile));
+    state.shown.tasks[0] = task(hostile, lifecycle::State::Running, hostile, Some(hostile));
     state.shown.agents = vec![agent(hostile)];
     state.shown.leases = vec![lease(hostile)];
     state.shown.events[0].event_type = hostile.into();
@@ -329,12 +336,12 @@ fn chosen_row_stays_chosen_as_lists_change() {
     let mut state = live();
     press(&mut state, "j");
     let mut changed = shown();
-    changed.needs.insert(0, need(Kind::Permission, "a0", "bob", "first", &["answer a0 --yes"]));
+    changed.needs.insert(0, need(Kind::Permission, "a0", "bob", "first", &["answer a0 allow"]));
     changed.events.insert(0, event(11, "PlanPaused"));
     let asked = state.asked.clone();
     state.update(Event::Loaded(asked, Box::new(changed)));
     check_in_order(&drawn(&state, 80, 24), &["> question"]);
-    assert_eq!(press(&mut state, "\nx\n"), performs(&["answer", "--", "p/q1", "x"], false));
+    assert_eq!(press(&mut state, "\nx\n"), performs(&["answer", "--", "p/q1", "x"]));
     press(&mut state, "6");
     check_in_order(&drawn(&state, 80, 24), &["> 11 "]);
 }

@@ -3,9 +3,8 @@
 use crate::views::NeedView;
 
 /// The command that answers a question of an agent (`a12`) or of a plan (`PLAN/q1`).
-pub fn answer(need: &NeedView, option: Option<&str>, text: Option<&str>) -> Vec<String> {
-    let words = ["answer"].into_iter().chain(option).chain(["--", &need.id]).chain(text);
-    words.map(str::to_owned).collect()
+pub fn answer(need: &NeedView, text: &str) -> Vec<String> {
+    ["answer", "--", &need.id, text].map(str::to_owned).into()
 }
 
 /// The command that settles the item, unless it only lists something. It runs no tasks itself: workers do.
@@ -21,7 +20,7 @@ pub fn settling(need: &NeedView) -> Option<String> {
 
 /// The words of such a line. Its names are never parsed as options.
 pub fn listed(command: &str) -> Vec<String> {
-    let mut words = crate::text::words(command).unwrap_or_default();
+    let mut words = crate::ui::text::words(command).unwrap_or_default();
     let n_before = if command.starts_with("resume --detach ") { 2 } else { 1 };
     words.insert(n_before.min(words.len()), "--".to_owned());
     words

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::warm::Fold;
 use super::{ConflictView, Resolved};
-use crate::text::rfc3339;
+use crate::ui::text::rfc3339;
 
 /// A conflict, and the tags of its events.
 #[derive(Clone)]

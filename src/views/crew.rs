@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crewlog_executors::crew::{Facts, Mail, Need, OpenPlan, Refusal, TaskSummary, needs_you, summaries};
+use crewlog_executors::crew::{Facts, Mail, Need, OpenPlan, Refusal, needs_you};
 use crewlog_mq::{Error, Position, Timestamp};
 use crewlog_planner::crew::agents::{Agent, Liveness};
 use crewlog_planner::crew::leases::{Holder, Lease, Leases, Request, Waiting};
@@ -11,7 +11,7 @@ use crewlog_planner::crew::target::Target;
 use serde_json::json;
 
 use super::{AgentView, AsOf, LeaseView, MessageView, NeedView};
-use crate::text::rfc3339;
+use crate::ui::text::rfc3339;
 
 impl AsOf {
     /// The agents, including those that have left if wanted.
@@ -52,22 +52,21 @@ impl AsOf {
         Ok((mail.iter().map(MessageView::of).collect(), more))
     }
 
-    /// The tasks of the open plans that agents can work on.
-    pub async fn tasks(&self) -> Result<Vec<TaskSummary>, Error> {
-        let tracks = self.tracks().await?;
-        Ok(tracks.iter().flat_map(|(plan, track)| summaries(plan, &track.view)).collect())
-    }
-
     /// Everything that waits for a person: items that block work first, then by age. `command` makes a command line
     /// from the words of a command.
     pub async fn needs(&self, command: impl Fn(&str) -> String) -> Result<Vec<NeedView>, Error> {
         let tracks = self.tracks().await?;
-        let none = BTreeMap::new();
+        let (none, mut states) = (BTreeMap::new(), Vec::new());
+        for plan in tracks.keys() {
+            states.push(self.states(plan).await?);
+        }
         let plans: Vec<_> = tracks
             .iter()
-            .map(|(plan, track)| OpenPlan {
+            .zip(&states)
+            .map(|((plan, track), states)| OpenPlan {
                 plan,
                 view: &track.view,
+                states,
                 since: if track.since.is_empty() { &none } else { &track.since },
             })
             .collect();
@@ -156,9 +155,9 @@ impl LeaseView {
 
 impl NeedView {
     fn of(need: Need, now: Timestamp, command: impl Fn(&str) -> String) -> Self {
-        let Need { kind, id, from, text, choices, since, holds_up, commands } = need;
+        let commands = need.commands().iter().map(|words| command(words)).collect();
+        let Need { kind, id, from, text, choices, since, holds_up, actions: _ } = need;
         let age_ms = since.map(|since| u64::try_from(now.since(since).as_millis()).unwrap_or(u64::MAX));
-        let commands = commands.iter().map(|words| command(words)).collect();
         Self { kind, id, from, text, choices, since: since.map(rfc3339), age_ms, holds_up, commands }
     }
 }

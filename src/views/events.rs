@@ -8,8 +8,8 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::AsOf;
-use crate::failure::{Code, Failure};
-use crate::text::rfc3339;
+use crate::ui::failure::{Code, Failure};
+use crate::ui::text::rfc3339;
 
 /// The most causes that are followed, and the most effects that are listed.
 const LINKED_MAX: usize = 20;

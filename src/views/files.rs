@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crewlog_executors::crew::TaskState;
 use crewlog_mq::{Error, Query, Range};
 use crewlog_planner::crew::agents::Liveness;
 use crewlog_planner::crew::leases::{self, LeaseEvent};
 use crewlog_planner::crew::target::Target;
+use crewlog_planner::lifecycle::State;
 
 use super::{AsOf, EditView, FilesCell, FilesRow, FilesView};
-use crate::text::rfc3339;
+use crate::ui::text::rfc3339;
 
 /// The most directories and agents of the table; the busiest ones stay.
 const ROWS_MAX: usize = 40;
@@ -35,7 +35,8 @@ impl AsOf {
                 if lease.lease.is_some() { |cell| &mut cell.holds } else { |cell| &mut cell.means },
             );
         }
-        for task in self.tasks().await?.iter().filter(|task| task.state == TaskState::Claimed) {
+        for task in self.tasks().await?.iter().filter(|task| matches!(task.state, State::Running | State::Interrupted))
+        {
             for path in &task.files {
                 put(path, task.assignee.as_deref().unwrap_or_default(), |cell| &mut cell.means);
             }

@@ -2,11 +2,10 @@
 
 use crewlog_mq::Position;
 use crewlog_planner::crew::statistics::Figures;
+use crewlog_planner::lifecycle::State;
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
-
-use super::Stage;
 
 /// A list as of a position.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -22,7 +21,8 @@ pub struct ListedPlan {
     pub plan: String,
     /// The text's first heading, or its first task.
     pub title: String,
-    pub status: &'static str,
+    #[schema(value_type = String)]
+    pub status: State,
     pub created_at: String,
     /// For a fork: its parent, the position and the reason.
     #[schema(value_type = Option<Object>)]
@@ -85,7 +85,8 @@ pub struct LeaseView {
 /// An item that waits for a person.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct NeedView {
-    /// `permission`, `question`, `failure`, `parked`, `stopped`, `paused`, `conflict` or `overdue`.
+    /// `permission`, `question`, `failure`, `step`, `parked`, `stopped`, `interrupted`, `ready`, `paused`, `conflict` or
+    /// `overdue`.
     #[schema(value_type = String)]
     pub kind: crewlog_executors::crew::Kind,
     pub id: String,
@@ -225,14 +226,14 @@ pub struct Mark {
     pub at: String,
 }
 
-/// The number of tasks in each stage as of a position.
+/// The number of tasks in each state as of a position.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct CountsAt {
     #[schema(value_type = i64)]
     pub position: Position,
     /// In the order of `stages`.
     #[schema(value_type = Vec<u32>)]
-    pub counts: [u32; super::N_STAGES],
+    pub counts: [u32; super::N_STATES],
 }
 
 /// The counts of a plan over the log.
@@ -240,7 +241,8 @@ pub struct CountsAt {
 pub struct CountsView {
     #[schema(value_type = i64)]
     pub at: Position,
-    pub stages: Vec<Stage>,
+    #[schema(value_type = Vec<String>)]
+    pub stages: Vec<State>,
     /// Evenly spaced over the log.
     pub counts: Vec<CountsAt>,
 }

@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crewlog_mq::{Error, Position};
 use crewlog_planner::analysis::Analysis;
+use crewlog_planner::lifecycle::State;
 use crewlog_planner::plan::{TaskId, TaskPlan};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::track::{Stage, Track};
-use super::{AsOf, Counts, N_STAGES};
-use crate::text::one_line;
+use super::track::Track;
+use super::{AsOf, Counts, N_STATES};
+use crate::ui::text::one_line;
 
 /// With more tasks, those of one step form one node, unless that step is opened.
 pub const NODES_MAX: usize = 200;
@@ -40,7 +41,8 @@ pub struct GraphNode {
     /// The earliest step in which it can run, from 0.
     pub step: usize,
     /// For a group, the most relevant stage among its tasks.
-    pub stage: Stage,
+    #[schema(value_type = String)]
+    pub stage: State,
     pub is_critical: bool,
     /// True if it can start now.
     pub is_startable: bool,
@@ -77,7 +79,7 @@ fn graph(plan: &str, at: Position, track: &Track, open: Option<usize>) -> PlanGr
         let is_collapsed = is_large && (open != Some(step) || group.len() > NODES_MAX);
         for (n, id) in group.iter().enumerate() {
             let Some(task) = state.task(*id) else { continue };
-            let stage = track.stage(*id);
+            let stage = track.state(*id);
             let marks = (critical.contains(id), startable.contains(id), track.added.contains_key(id));
             if is_collapsed && n > 0 {
                 let last = nodes.len() - 1;
@@ -86,7 +88,7 @@ fn graph(plan: &str, at: Position, track: &Track, open: Option<usize>) -> PlanGr
                 continue;
             }
             place.insert(*id, nodes.len());
-            let mut counts = [0; N_STAGES];
+            let mut counts = [0; N_STATES];
             counts[stage as usize] = 1;
             let (name, title) = match is_collapsed {
                 true => (format!("step {}", step + 1), String::new()),
@@ -107,7 +109,7 @@ fn graph(plan: &str, at: Position, track: &Track, open: Option<usize>) -> PlanGr
 
 impl GraphNode {
     /// Adds another task to a group.
-    fn join(&mut self, stage: Stage, (is_critical, is_startable, is_added): (bool, bool, bool)) {
+    fn join(&mut self, stage: State, (is_critical, is_startable, is_added): (bool, bool, bool)) {
         self.n_tasks += 1;
         self.counts[stage as usize] += 1;
         self.is_critical |= is_critical;
@@ -115,14 +117,16 @@ impl GraphNode {
         self.is_added |= is_added;
         // The most interesting stage: failures, then running or waiting tasks, then planned ones.
         let rank = |stage| match stage {
-            Stage::Failed => 0,
-            Stage::Waiting => 1,
-            Stage::Running => 2,
-            Stage::Retrying => 3,
-            Stage::Queued => 4,
-            Stage::Planned => 5,
-            Stage::Done => 6,
-            Stage::Skipped => 7,
+            State::Failed => 0,
+            State::Interrupted => 1,
+            State::WaitingForYou => 2,
+            State::Running => 3,
+            State::Waiting => 4,
+            State::Ready => 5,
+            State::Paused => 6,
+            State::Planned => 7,
+            State::Done => 8,
+            State::Skipped | State::Cancelled => 9,
         };
         if rank(stage) < rank(self.stage) {
             self.stage = stage;

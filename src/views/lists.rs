@@ -7,15 +7,15 @@ use crewlog_planner::crew::asks::{self, AskEvent};
 use crewlog_planner::crew::conflicts::{ConflictEvent, Conflicts, Holder, Moment};
 use crewlog_planner::crew::statistics::Statistics;
 use crewlog_planner::event::{self, Event, plan_tag};
+use crewlog_planner::lifecycle::State;
 use crewlog_planner::listing::{self, PlanList, PlanSummary};
 
 use super::points::forks_of;
-use super::track::Stage;
 use super::{AsOf, ConflictHolder, ConflictView, CountsAt, CountsView, ListedPlan, Mark, PlanShown, ProjectFigures};
-use crate::failure::{Code, Failure};
-use crate::queries::unreadable_plan;
-use crate::terminal::say;
-use crate::text::{one_line, rfc3339};
+use crate::ui::failure::{Code, Failure};
+use crate::ui::terminal::say;
+use crate::ui::text::{one_line, rfc3339};
+use crate::views::queries::unreadable_plan;
 
 /// The most marks, the newest.
 const MARKS_MAX: usize = 500;
@@ -26,7 +26,9 @@ impl AsOf {
         let mut listed = Vec::new();
         if self.is_server {
             for plan in self.folded(&self.kept.list).await?.0.plans() {
-                listed.extend(self.summary(plan).await?.map(|(summary, _)| ListedPlan::of(&plan.id, summary)));
+                if let Some((summary, _)) = self.summary(plan).await? {
+                    listed.push(self.listed(plan, summary).await?);
+                }
             }
             return Ok(listed);
         }
@@ -38,10 +40,16 @@ impl AsOf {
                 list.fold(n_events);
                 list.state.summarize(&plan.id, summary.clone());
             }
-            listed.push(ListedPlan::of(&plan.id, summary));
+            listed.push(self.listed(&plan, summary).await?);
         }
         list.keep().await;
         Ok(listed)
+    }
+
+    /// A plan with its state at the head, which a stored summary cannot tell.
+    async fn listed(&self, plan: &listing::ListedPlan, summary: PlanSummary) -> Result<ListedPlan, Error> {
+        let state = if summary.is_provisional { self.states(&plan.id).await?.plan.state } else { summary.state };
+        Ok(ListedPlan::of(&plan.id, PlanSummary { state, ..summary }))
     }
 
     /// The summary of a plan, and the number of events folded for it.
@@ -50,7 +58,7 @@ impl AsOf {
             return Ok(Some((summary, 0)));
         }
         match self.track(&plan.id).await {
-            Ok(track) => Ok(PlanSummary::of(&track.view).map(|summary| (summary, track.n_events))),
+            Ok(track) => Ok(PlanSummary::of(&plan.id, &track.view).map(|summary| (summary, track.n_events))),
             Err(error @ Error::Decode { .. }) => {
                 say(&unreadable_plan(&plan.id, &error));
                 Ok(None)
@@ -69,7 +77,8 @@ impl AsOf {
             return Err(Failure::new(Code::Nothing, format!("{plan} did not exist yet at this position")));
         }
         let forks = forks_of(self.store(), plan, self.at).await?;
-        Ok(PlanShown { forks, ..PlanShown::of(plan, self.at, &track.view) })
+        let states = self.states(plan).await?;
+        Ok(PlanShown { forks, ..PlanShown::of(plan, self.at, &track.view, states.plan.state) })
     }
 
     /// The statistics of each project, or of one: zeros if it has no plans.
@@ -117,14 +126,14 @@ impl AsOf {
         let n = i64::try_from(n.max(1)).unwrap_or(i64::MAX);
         let position = |i: i64| Position(self.at.0.saturating_mul(i) / n);
         let counts = (1..=n).map(position).map(|position| CountsAt { position, counts: track.counts_at(position) });
-        Ok(CountsView { at: self.at, stages: Stage::ALL.to_vec(), counts: counts.collect() })
+        Ok(CountsView { at: self.at, stages: State::ALL.to_vec(), counts: counts.collect() })
     }
 }
 
 impl ListedPlan {
     pub fn of(plan: &str, summary: PlanSummary) -> Self {
-        let PlanSummary { title, status, created_at, parent, is_held_by_budget, waits_for_work } = summary;
-        let (plan, status, created_at) = (plan.to_owned(), status.as_str(), rfc3339(created_at));
+        let PlanSummary { title, state, created_at, parent, is_held_by_budget, waits_for_work, .. } = summary;
+        let (plan, status, created_at) = (plan.to_owned(), state, rfc3339(created_at));
         Self { plan, title, status, created_at, parent, is_held_by_budget, waits_for_work }
     }
 }

@@ -5,6 +5,12 @@
 //! any position. Each has a JSON form, documented by its type. A view includes only appends that are complete at its
 //! position.
 
+pub mod at;
+pub mod text;
+pub mod waiting;
+
+pub mod queries;
+
 mod conflicts;
 mod crew;
 mod events;
@@ -15,6 +21,7 @@ mod lists;
 mod points;
 mod prompt;
 mod shown;
+mod states;
 mod timeline;
 mod track;
 mod warm;
@@ -43,10 +50,11 @@ pub use self::points::{CheckpointJson, ForkJson, checkpoints_of};
 pub use self::prompt::{Prompt, prompt_of_attempt};
 pub use self::shown::{PlanShown, TaskShown, name_of};
 pub use self::timeline::{LaneBar, Timeline};
-pub use self::track::{Counts, N_STAGES, Stage, Track, tasks_of};
+pub use self::track::{Counts, N_STATES, Track, tasks_of};
 use self::warm::{Folded, Handled, Warm};
-use crate::failure::Failure;
-use crate::queries::beyond;
+use crate::context::{self, Session};
+use crate::ui::failure::Failure;
+use crate::views::queries::beyond;
 
 /// The most stored states of plans; those of the least recently used plan are dropped first.
 const PLAN_STATES_MAX: usize = 600;
@@ -102,6 +110,11 @@ pub struct AsOf {
     crew: Arc<Crew>,
     kept: Arc<Kept>,
     is_server: bool,
+}
+
+/// The views of the project of the working directory, for a command.
+pub async fn views(session: &Session) -> Result<Views, Failure> {
+    Ok(Views::new(context::crew::open(session).await?, false))
 }
 
 impl Views {

@@ -5,9 +5,9 @@ use crewlog_planner::event::{self, Event};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::failure::Failure;
-use crate::queries::for_each;
-use crate::text::rfc3339;
+use crate::ui::failure::Failure;
+use crate::ui::text::rfc3339;
+use crate::views::queries::for_each;
 
 /// A fork of a plan.
 #[derive(Debug, Clone, Serialize, ToSchema)]

@@ -6,8 +6,8 @@ use crewlog_planner::claim::{self, PromptDigest, TaskEvent};
 use crewlog_planner::event::{self, Event};
 use crewlog_planner::plan::TaskId;
 
-use crate::failure::{Code, Failure};
-use crate::queries;
+use crate::ui::failure::{Code, Failure};
+use crate::views::queries;
 
 /// The prompt of an attempt.
 pub struct Prompt {

@@ -2,6 +2,7 @@
 
 use crewlog_mq::Position;
 use crewlog_planner::event::{Budget, Timer, Usage};
+use crewlog_planner::lifecycle::State;
 use crewlog_planner::plan::{Condition, Parent, TaskId};
 use crewlog_planner::state::{Question, Task};
 use crewlog_planner::view::PlanView;
@@ -9,14 +10,15 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::points::ForkJson;
-use crate::text::rfc3339;
+use crate::ui::text::rfc3339;
 
 /// A plan as of a position.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct PlanShown {
     pub plan: String,
     pub title: Option<String>,
-    pub status: &'static str,
+    #[schema(value_type = String)]
+    pub status: State,
     #[schema(value_type = i64)]
     pub at: Position,
     /// For a fork: its parent, the position and the reason.
@@ -95,12 +97,18 @@ pub struct QuestionShown {
 
 impl PlanShown {
     /// A plan as of a position, without its forks.
-    pub fn of(plan: &str, at: Position, view: &PlanView) -> Self {
-        Self::of_tasks(plan, at, view, |_| true)
+    pub fn of(plan: &str, at: Position, view: &PlanView, status: State) -> Self {
+        Self::of_tasks(plan, at, view, status, |_| true)
     }
 
     /// The same with only some tasks and their questions.
-    pub fn of_tasks(plan: &str, at: Position, view: &PlanView, is_shown: impl Fn(TaskId) -> bool) -> Self {
+    pub fn of_tasks(
+        plan: &str,
+        at: Position,
+        view: &PlanView,
+        status: State,
+        is_shown: impl Fn(TaskId) -> bool,
+    ) -> Self {
         let state = view.state();
         let Budget { tokens, cost_micros, duration_ms } = state.config.budget;
         let tasks = state.tasks.iter().filter(|task| is_shown(task.plan.id));
@@ -108,7 +116,7 @@ impl PlanShown {
         Self {
             plan: plan.to_owned(),
             title: state.title.clone(),
-            status: view.status().as_str(),
+            status,
             at,
             parent: state.parent.clone(),
             tasks: tasks.map(|task| TaskShown::of(plan, view, task)).collect(),
@@ -150,7 +158,7 @@ impl TaskShown {
             attempts: task.attempts,
             result: task.result.clone(),
             error: task.error.clone(),
-            executor: times.executor,
+            executor: times.executor(),
             started_at: times.started_at.map(rfc3339),
             ended_at: times.ended_at.map(rfc3339),
             deadline: state.due(Timer::Task(step.id)).map(rfc3339),

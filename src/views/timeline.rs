@@ -1,14 +1,15 @@
-//! The stages of a plan's tasks over time, in lanes by executor or by task.
+//! The states of a plan's tasks over time, in lanes by executor or by task.
 
 use std::collections::BTreeMap;
 
 use crewlog_mq::{Error, Position};
+use crewlog_planner::lifecycle::State;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::AsOf;
-use super::track::{Bar, Stage};
-use crate::text::{one_line, rfc3339};
+use super::track::Bar;
+use crate::ui::text::{one_line, rfc3339};
 
 /// The most lanes; those with the newest bars stay.
 const LANES_MAX: usize = 60;
@@ -37,12 +38,13 @@ pub struct Lane {
     pub bars: Vec<LaneBar>,
 }
 
-/// A time in one stage.
+/// A time in one state.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct LaneBar {
     pub task: String,
     pub title: String,
-    pub stage: Stage,
+    #[schema(value_type = String)]
+    pub stage: State,
     pub executor: Option<String>,
     #[schema(value_type = i64)]
     pub from: Position,
@@ -50,8 +52,9 @@ pub struct LaneBar {
     pub from_us: i64,
     /// Null while it lasts.
     pub to_us: Option<i64>,
-    /// The next stage.
-    pub then: Option<Stage>,
+    /// The next state.
+    #[schema(value_type = Option<String>)]
+    pub then: Option<State>,
 }
 
 impl AsOf {
@@ -61,7 +64,7 @@ impl AsOf {
         let mut lanes: BTreeMap<(bool, String), Vec<LaneBar>> = BTreeMap::new();
         for task in &track.view.state().tasks {
             let (name, title) = (task.plan.name(), one_line(&task.plan.description, 120));
-            for Bar { stage, executor, from, ended } in track.bars(task.plan.id) {
+            for Bar { state, executor, from, ended } in track.bars(task.plan.id) {
                 let lane = match (is_by_task, executor) {
                     (true, _) => format!("{:0>12}", task.plan.id.0),
                     (false, Some(executor)) => of_executor(executor).to_owned(),
@@ -70,7 +73,7 @@ impl AsOf {
                 lanes.entry((lane == NOBODY, lane)).or_default().push(LaneBar {
                     task: name.clone(),
                     title: title.clone(),
-                    stage: *stage,
+                    stage: *state,
                     executor: executor.clone(),
                     from: from.position,
                     from_us: from.at.0,

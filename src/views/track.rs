@@ -6,13 +6,11 @@ use crewlog_executors::crew::begins;
 use crewlog_executors::plans::plan_of;
 use crewlog_mq::{Error, Position, Recorded, Timestamp};
 use crewlog_planner::claim;
-use crewlog_planner::event::{self, TaskStatus, Timer};
-use crewlog_planner::plan::{NodeKind, TaskId};
-use crewlog_planner::state::Task;
+use crewlog_planner::event;
+use crewlog_planner::lifecycle::{self, Observed, State};
+use crewlog_planner::plan::TaskId;
 use crewlog_planner::view::PlanView;
-use serde::Serialize;
 use serde_json::Value;
-use utoipa::ToSchema;
 
 use super::warm::{Fold, every_other};
 
@@ -20,62 +18,11 @@ use super::warm::{Fold, every_other};
 const COUNTS_MAX: usize = 4_000;
 /// The most stored bars of a task, the newest.
 const BARS_MAX: usize = 64;
-/// The number of stages.
-pub const N_STAGES: usize = 8;
+/// The number of states.
+pub const N_STATES: usize = State::ALL.len();
 
-/// The stage of a task.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, ToSchema, strum::IntoStaticStr, strum::VariantArray,
-)]
-#[serde(rename_all = "lowercase")]
-#[strum(serialize_all = "lowercase")]
-pub enum Stage {
-    /// It completed.
-    Done,
-    /// It failed or timed out.
-    Failed,
-    /// It was skipped or cancelled.
-    Skipped,
-    /// An executor holds it.
-    Running,
-    /// It failed and waits for its next attempt.
-    Retrying,
-    /// It may start, and no executor holds it.
-    Queued,
-    /// It waits for a person.
-    Waiting,
-    /// Its turn has not come.
-    Planned,
-}
-
-impl Stage {
-    pub const ALL: &[Self] = <Self as strum::VariantArray>::VARIANTS;
-
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-
-    /// The stage of a task of a plan.
-    pub fn of(view: &PlanView, task: &Task) -> Self {
-        let id = task.plan.id;
-        let is_held = view.holder(id).is_some();
-        match task.status {
-            TaskStatus::Completed => Self::Done,
-            TaskStatus::Failed | TaskStatus::TimedOut => Self::Failed,
-            TaskStatus::Cancelled | TaskStatus::Skipped => Self::Skipped,
-            TaskStatus::NeedsClarification => Self::Waiting,
-            _open if !is_held && view.state().due(Timer::Retry(id)).is_some() => Self::Retrying,
-            TaskStatus::Planned => Self::Planned,
-            TaskStatus::Running if is_held || view.is_reported(id) => Self::Running,
-            TaskStatus::Running if task.plan.kind == NodeKind::Clarification => Self::Waiting,
-            TaskStatus::Running if view.times(id).claim.is_parked() => Self::Waiting,
-            TaskStatus::Running => Self::Queued,
-        }
-    }
-}
-
-/// How many tasks are in each stage, in the order of [`Stage::ALL`].
-pub type Counts = [u32; N_STAGES];
+/// How many tasks are in each state, in the order of [`State::ALL`].
+pub type Counts = [u32; N_STATES];
 
 /// A point of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,22 +31,22 @@ pub struct Point {
     pub at: Timestamp,
 }
 
-/// The time that a task spent in one stage.
+/// The time that a task spent in one state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bar {
-    pub stage: Stage,
+    pub state: State,
     /// Its holder, as the log names executors.
     pub executor: Option<String>,
     pub from: Point,
-    /// The end of the stage, and the next stage.
-    pub ended: Option<(Point, Stage)>,
+    /// The end of the state, and the next state.
+    pub ended: Option<(Point, State)>,
 }
 
-/// A plan's history for the views.
+/// A plan's history for the views, by the log alone: each holder is alive until the event that ends its claim.
 #[derive(Clone, Default)]
 pub struct Track {
     pub view: PlanView,
-    stages: BTreeMap<TaskId, Stage>,
+    states: BTreeMap<TaskId, State>,
     bars: BTreeMap<TaskId, Vec<Bar>>,
     counts: Counts,
     counted: Vec<(Point, Counts)>,
@@ -147,29 +94,29 @@ impl Fold for Track {
 impl Track {
     fn update(&mut self, id: TaskId, point: Point) {
         let Some(task) = self.view.state().task(id) else { return };
-        let stage = Stage::of(&self.view, task);
+        let state = lifecycle::of_task("", &self.view, task, &Observed::default()).state;
         let executor = self.view.holder(id).map(|holder| holder.executor.to_string());
-        let before = self.stages.insert(id, stage);
-        if before != Some(stage) {
+        let before = self.states.insert(id, state);
+        if before != Some(state) {
             if let Some(before) = before {
                 self.counts[before as usize] -= 1;
             }
-            self.counts[stage as usize] += 1;
+            self.counts[state as usize] += 1;
         }
         let bars = self.bars.entry(id).or_default();
         if let Some(open) = bars.last_mut().filter(|bar| bar.ended.is_none()) {
             // The executor that reported the end counts as the holder until the plan handles the report.
-            let is_reported = stage == Stage::Running && executor.is_none();
-            if open.stage == stage && (is_reported || open.executor == executor) {
+            let is_reported = state == State::Running && executor.is_none();
+            if open.state == state && (is_reported || open.executor == executor) {
                 return;
             }
-            open.ended = Some((point, stage));
+            open.ended = Some((point, state));
         }
-        if matches!(stage, Stage::Running | Stage::Retrying | Stage::Queued | Stage::Waiting) {
+        if !state.is_end() && state != State::Planned {
             if bars.len() == BARS_MAX {
                 bars.remove(0);
             }
-            bars.push(Bar { stage, executor, from: point, ended: None });
+            bars.push(Bar { state, executor, from: point, ended: None });
         }
     }
 
@@ -178,12 +125,12 @@ impl Track {
         self.bars.get(&task).map_or(&[], Vec::as_slice)
     }
 
-    /// The stage of a task.
-    pub fn stage(&self, task: TaskId) -> Stage {
-        self.stages.get(&task).copied().unwrap_or(Stage::Planned)
+    /// The state of a task.
+    pub fn state(&self, task: TaskId) -> State {
+        self.states.get(&task).copied().unwrap_or_default()
     }
 
-    /// The number of tasks in each stage.
+    /// The number of tasks in each state.
     pub fn counts(&self) -> Counts {
         self.counts
     }
@@ -191,7 +138,7 @@ impl Track {
     /// The counts at a position.
     pub fn counts_at(&self, position: Position) -> Counts {
         let n = self.counted.partition_point(|(point, _)| point.position <= position);
-        n.checked_sub(1).map_or([0; N_STAGES], |last| self.counted[last].1)
+        n.checked_sub(1).map_or([0; N_STATES], |last| self.counted[last].1)
     }
 
     /// The first change of the counts.

@@ -1,18 +1,17 @@
 //! Facts about an agent, a task or a file; and the reason why a plan is not running, in one sentence.
 
-use crewlog_executors::crew::{TaskState, TaskSummary};
+use crewlog_executors::crew::TaskSummary;
 use crewlog_mq::Error;
-use crewlog_planner::claim;
 use crewlog_planner::crew::target::Target;
+use crewlog_planner::lifecycle::{Situation, State, States, Wait};
 use crewlog_planner::plan::TaskId;
-use crewlog_planner::view::PlanStatus;
 use serde_json::{Value, json};
 
 use super::shown::name_of;
-use super::track::{Stage, Track};
+use super::track::Track;
 use super::{AgentView, AsOf, WhyView};
-use crate::queries::find_plan;
-use crate::text::{one_line, shell_word};
+use crate::ui::text::{one_line, shell_word};
+use crate::views::queries::find_plan;
 
 /// The most edits of a file that are listed, newest first.
 const EDITS_MAX: usize = 5;
@@ -24,8 +23,8 @@ impl AsOf {
     pub async fn why(&self, what: &str, command: impl Fn(&str) -> String) -> Result<Option<Value>, Error> {
         let (agents, tasks) = (self.handled(&self.kept.agents).await?, self.tasks().await?);
         if let Some(agent) = agents.0.get(what) {
-            let is_own =
-                |task: &&TaskSummary| task.state == TaskState::Claimed && task.assignee.as_deref() == Some(what);
+            let is_held = |state| matches!(state, State::Running | State::Interrupted);
+            let is_own = |task: &&TaskSummary| is_held(task.state) && task.assignee.as_deref() == Some(what);
             let asks = self.handled(&self.kept.asks).await?;
             let asked = asks.0.open().filter(|(_, open)| open.ask.agent == what);
             let mut json = json!(AgentView::of(what, agent));
@@ -39,18 +38,16 @@ impl AsOf {
         }
         let (typed, part) = what.split_once('/').map_or((what, None), |(plan, part)| (plan, Some(part)));
         let Ok(plan) = find_plan(self.store(), typed).await else { return Ok(None) };
-        let track = self.track(&plan).await?;
-        let (view, state, why) = (&track.view, track.view.state(), sentence(&track, self.now.0));
+        let (track, states) = (self.track(&plan).await?, self.states(&plan).await?);
+        let (view, state, why) = (&track.view, track.view.state(), sentence(&track, &states, self.now.0));
         let Some(part) = part else {
-            let status = view.status().as_str();
+            let status = states.plan.state;
             return Ok(Some(json!({ "at": self.at, "plan": plan, "status": status, "why": why })));
         };
         let asked = || state.task(state.questions.iter().find(|asked| asked.id.to_string() == part)?.task);
         let Some(task) = state.task_named(part).or_else(asked) else { return Ok(None) };
         let (id, step) = (state.target(&plan, task.plan.id), &task.plan);
         let within = |name: String| format!("{plan}/{name}");
-        let on_board = tasks.into_iter().find(|summary| summary.id == id);
-        let stage = on_board.as_ref().map_or_else(|| json!(track.stage(step.id)), |summary| json!(summary.state));
         let waits = step.depends_on.iter().filter_map(|on| state.task(on.task)).filter(|on| !on.status.is_end());
         let asks = state.open_questions().filter(|question| question.task == step.id);
         let parked = view.times(step.id).claim.is_parked();
@@ -59,7 +56,7 @@ impl AsOf {
         let progress = view.times(step.id).claim.progress.unwrap_or_default();
         Ok(Some(json!({
             "at": self.at, "task": within(step.name()), "title": one_line(&step.description, TITLE_CHARS_MAX),
-            "state": stage, "is_paused": task.is_paused, "assignee": holder.or_else(|| step.assignee.clone()),
+            "state": states.task(step.id).state, "is_paused": task.is_paused, "assignee": holder.or_else(|| step.assignee.clone()),
             "priority": step.priority, "files": step.files, "depends_on": waits.map(|on| within(on.plan.name())).collect::<Vec<_>>(),
             "questions": asks.map(|it| json!({ "id": within(it.id.to_string()), "text": it.question })).collect::<Vec<_>>(),
             "step": progress.step, "next_step": progress.next_step, "settled_by": settled_by, "error": task.error,
@@ -77,12 +74,12 @@ impl AsOf {
 
     /// The reason why nothing of a plan is running, or the running tasks.
     pub async fn why_plan(&self, plan: &str) -> Result<WhyView, Error> {
-        let track = self.track(plan).await?;
-        Ok(WhyView { at: self.at, why: sentence(&track, self.now.0) })
+        let (track, states) = (self.track(plan).await?, self.states(plan).await?);
+        Ok(WhyView { at: self.at, why: sentence(&track, &states, self.now.0) })
     }
 }
 
-fn sentence(track: &Track, now_us: i64) -> String {
+fn sentence(track: &Track, states: &States, now_us: i64) -> String {
     let (view, state) = (&track.view, track.view.state());
     // A number alone is not a name.
     let in_words = |id: TaskId, task: &str| {
@@ -90,24 +87,28 @@ fn sentence(track: &Track, now_us: i64) -> String {
         if name.starts_with(|c: char| c.is_ascii_digit()) { format!("{task} {name}") } else { name }
     };
     let (named, first_named) = (|id| in_words(id, "task"), |id| in_words(id, "Task"));
-    let of = |stage| state.tasks.iter().filter(move |task| track.stage(task.plan.id) == stage).map(|task| task.plan.id);
-    let first = |stage| of(stage).next();
+    let of = |state| states.tasks.iter().filter(move |(_, task)| task.state == state).map(|(task, _)| *task);
+    let first = |state| of(state).next();
     if view.created_at.is_none() {
         return "It did not exist yet.".to_owned();
     }
-    match view.status() {
-        PlanStatus::Completed => return "It is complete.".to_owned(),
-        PlanStatus::Failed => return "It ended with tasks that are not done.".to_owned(),
-        PlanStatus::Cancelled => return "A person ended it.".to_owned(),
-        PlanStatus::Paused => {
+    match states.plan.state {
+        State::Done => return "It is complete.".to_owned(),
+        State::Failed => return "It ended with tasks that are not done.".to_owned(),
+        State::Cancelled => return "A person ended it.".to_owned(),
+        State::Paused => {
             return format!("It is paused: {}.", one_line(state.pause_reason().unwrap_or_default(), 120));
         }
-        PlanStatus::Running | PlanStatus::Waiting => {}
+        State::Interrupted => {
+            let task = first(State::Interrupted).map_or_else(|| "a task".to_owned(), named);
+            return format!("The run died with {task}: nobody runs the plan until it is resumed.");
+        }
+        State::Running | State::Ready | State::WaitingForYou | State::Waiting | State::Planned | State::Skipped => {}
     }
-    if let Some(task) = first(Stage::Running) {
+    if let Some(task) = first(State::Running) {
         let since = track.bars(task).last().map_or(0, |bar| (now_us - bar.from.at.0) / 60_000_000);
         let executor = view.holder(task).map(|holder| holder.executor.name.clone()).unwrap_or_default();
-        let others = match of(Stage::Running).count() - 1 {
+        let others = match of(State::Running).count() - 1 {
             0 => String::new(),
             1 => ", and one other task runs".to_owned(),
             n => format!(", and {n} other tasks run"),
@@ -123,13 +124,15 @@ fn sentence(track: &Track, now_us: i64) -> String {
     if let Some(question) = state.open_questions().next() {
         return format!("{} waits for your answer to {}.", first_named(question.task), question.id);
     }
-    if let Some(task) = first(Stage::Waiting) {
+    if let Some(task) = first(State::WaitingForYou) {
         return format!("{} waits for you.", first_named(task));
     }
-    if let Some(task) = first(Stage::Retrying) {
+    let retries = |(_, task): &&(TaskId, _)| matches!(task, Situation { wait: Some(Wait::Retry { .. }), .. });
+    if let Some((task, _)) = states.tasks.iter().find(retries) {
+        let task = *task;
         return format!("{} failed and waits for its next attempt.", first_named(task));
     }
-    if let Some(task) = first(Stage::Queued) {
+    if let Some(task) = first(State::Ready) {
         let who = state.task(task).and_then(|task| task.plan.assignee.clone());
         let who = who.unwrap_or_else(|| "an agent or a worker".to_owned());
         return format!("{} can start, and waits for {who} to take it.", first_named(task));

@@ -15,7 +15,7 @@ fn any_unambiguous_part_of_an_id_names_a_plan() {
     ambiguous.says(&["several plans have \"hip\" in their ids", &one, &other, "write more of the id"]);
     scene.run(&["show", "hop"]).expect(4).says(&["no plan has \"hop\" in its id", &one, &other]);
     scene.run(&["task", "done", "ship/1"]).expect(0);
-    assert_eq!(scene.show(&one)["status"], "Completed");
+    assert_eq!(scene.show(&one)["status"], "done");
 }
 
 #[test]

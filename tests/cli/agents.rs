@@ -117,7 +117,7 @@ fn a_task_interrupted_by_a_killed_worker_is_asked_about_and_not_rerun() {
     scene.run(&["answer", &format!("{plan}/q1"), "done"]).expect(0);
     scene.run(&["work", "--until-idle"]).expect(0);
     assert_eq!(scene.read("side"), "begun\n");
-    assert_eq!(scene.show(&plan)["status"], "Completed");
+    assert_eq!(scene.show(&plan)["status"], "done");
 }
 
 #[test]

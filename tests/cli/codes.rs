@@ -147,7 +147,7 @@ fn a_paused_plan_exits_with_6_and_resume_continues_it() {
     scene.run(&["pause", &plan]).expect(0);
     std::fs::write(go, "go\n").expect("the command reads it");
     running.finish().expect(6).says(&["the plan is paused", &format!("crewlog resume {plan}")]);
-    assert_eq!(scene.show(&plan)["status"], "Paused");
+    assert_eq!(scene.show(&plan)["status"], "paused");
     scene.run(&["resume", &plan]).expect(0);
 }
 
@@ -190,7 +190,7 @@ fn a_failed_task_exits_with_100_and_retry_reopens_it() {
     scene.write("fixed", "");
     scene.run(&["retry", &plan]).expect(0);
     scene.run(&["resume", &plan]).expect(0);
-    assert_eq!(scene.show(&plan)["status"], "Completed");
+    assert_eq!(scene.show(&plan)["status"], "done");
     scene.run(&["retry", &format!("{plan}/1")]).expect(9).says(&["task 1 is Completed"]);
     scene.run(&["pause", &plan]).expect(9).says(&["the plan has ended"]);
     assert_eq!(scene.run(&["retry", &plan]).expect(0).stdout, "nothing to change\n");
@@ -202,7 +202,7 @@ fn a_cancelled_plan_exits_with_100() {
     let (plan, _) = scene.plan("1. Which colour is it?\n2. Run `echo never > ran`\n");
     scene.run(&["cancel", &plan, "--reason", "no longer wanted"]).expect(0);
     scene.run(&["resume", &plan]).expect(100);
-    assert_eq!(scene.show(&plan)["status"], "Cancelled");
+    assert_eq!(scene.show(&plan)["status"], "cancelled");
     assert_eq!(scene.show(&plan)["tasks"][1]["error"], "no longer wanted");
     assert!(!scene.path("ran").exists());
     let cancelled = scene.run(&["cancel", &plan]).expect(0).stdout;

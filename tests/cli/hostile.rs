@@ -11,7 +11,7 @@ fn unread_standard_error_does_not_stop_work() {
     let scene = Scene::new();
     scene.write("plan.md", "1. Run `echo first >> side`\n2. Run `echo second >> side; exit 3`\n");
     let ran = Running::start_with_closed_stderr(&mut scene.crewlog(&["run", "plan.md", "--yes"])).finish().expect(100);
-    assert_eq!(scene.show(ran.stdout.trim())["status"], "Failed");
+    assert_eq!(scene.show(ran.stdout.trim())["status"], "failed");
     assert_eq!(scene.read("side"), "first\nsecond\n");
     let mut talkative = scene.crewlog(&["run", "plan.md", "--yes"]);
     Running::start_with_closed_stderr(talkative.env("CREWLOG_LOG", "trace")).finish().expect(100);

@@ -10,11 +10,13 @@ use crewlog_planner::crew::agents::Profile;
 use crewlog_planner::crew::asks::{Ask, Wanted};
 use crewlog_planner::crew::leases::{LeaseCommand, Request, TTL};
 use crewlog_planner::crew::target::Target;
+use reqwest::Method;
 use serde_json::Value;
 
 use super::crew::{form, keys};
 use super::scene::Scene;
 use crate::crew::team::letter;
+use crate::views::Api;
 
 /// The crew in another process.
 async fn crew(scene: &Scene) -> Crew {
@@ -106,7 +108,7 @@ async fn each_item_of_the_inbox_is_settled_by_its_command() {
     assert!(found.iter().all(|item| item["age_ms"].is_u64()), "{found:#?}");
     let text = scene.run(&["inbox"]).expect(0).stdout;
     assert!(text.starts_with("a1  permission  ann  0 s\n"), "{text}");
-    assert!(text.contains("\n    crewlog answer a1 --yes\n"), "{text}");
+    assert!(text.contains("\n    crewlog answer a1 allow\n"), "{text}");
 
     let before = listed["at"].as_i64().expect("a position").to_string();
     for (n_settled, item) in found.iter().enumerate() {
@@ -303,4 +305,74 @@ async fn a_message_stays_unread_until_it_is_read() {
     let text = scene.run(&["inbox", "--agent", "ann"]).expect(0).stdout;
     assert!(text.contains("  bob  normal  ") && text.contains("subject: re"), "{text}");
     scene.run(&["send", "nobody", "--subject", "x"]).expect(4).says(&["there is no agent or role"]);
+}
+
+/// The words of an answer, whether they grant the permission, and the text that the agent reads.
+const PERMISSIONS: [(&[&str], Option<bool>, &str); 8] = [
+    (&["allow"], Some(true), "allow"),
+    (&["Yes"], Some(true), "allow"),
+    (&["deny"], Some(false), "deny"),
+    (&["no"], Some(false), "deny"),
+    (&["allow", "once"], Some(true), "once"),
+    (&["deny", "-- use the branch"], Some(false), "-- use the branch"),
+    (&["maybe"], None, "neither allow nor deny"),
+    (&[""], None, "neither allow nor deny"),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_permission_is_answered_alike_on_every_face() {
+    let scene = Scene::new();
+    let crew = crew(&scene).await;
+    let ann = joined(&crew, "ann").await;
+    let api = Api::start(&scene);
+    let cookie = api.cookie().await;
+    let mut number = 0;
+    for face in ["command line", "API", "page"] {
+        for (words, is_granted, text) in PERMISSIONS {
+            number += 1;
+            let id = format!("a{number}");
+            crew.ask(&ann, ask(Wanted::Permission, &format!("may I do {number}?"), None)).await.expect("it is asked");
+            let fields: Vec<_> = [("question", id.as_str())]
+                .into_iter()
+                .chain(["text", "note"].into_iter().zip(words.iter().copied()))
+                .collect();
+            let (is_done, said) = match face {
+                "command line" => {
+                    let ran = scene.run(&[&["answer", "--", &id], words].concat());
+                    (ran.status.success(), ran.stderr)
+                }
+                "API" => {
+                    let body: serde_json::Map<_, _> =
+                        fields.iter().map(|(name, value)| ((*name).to_owned(), Value::from(*value))).collect();
+                    let (status, body) = api.command("answer", &body.into()).await;
+                    (status == 200, body.to_string())
+                }
+                _page => {
+                    let posted = api.bare(Method::POST, "/do/answer").header("cookie", &cookie);
+                    let body: Vec<_> =
+                        fields.iter().map(|(name, value)| format!("{name}={}", value.replace(' ', "+"))).collect();
+                    let posted =
+                        posted.header("content-type", "application/x-www-form-urlencoded").body(body.join("&"));
+                    let posted = posted.send().await.expect("it answers");
+                    (posted.status() == 303, posted.text().await.expect("text"))
+                }
+            };
+            assert_eq!(is_done, is_granted.is_some(), "{face} {words:?}: {said}");
+            let asks = crew.asks().await.expect("it is read");
+            let answer = asks.answer(number).map(|(_, answer)| (answer.is_granted, answer.text.clone()));
+            match is_granted {
+                Some(_) => assert_eq!(answer, Some((is_granted, text.to_owned())), "{face} {words:?}"),
+                None => {
+                    assert!(answer.is_none() && (face == "page" || said.contains(text)), "{face} {words:?}: {said}")
+                }
+            }
+        }
+    }
+    crew.ask(&ann, ask(Wanted::Answer, "which port?", None)).await.expect("it is asked");
+    let (id, number) = (format!("a{}", number + 1), number + 1);
+    scene.run(&["answer", &id, "--yes"]).expect(2);
+    scene.run(&["answer", &id, "yes", "8080"]).expect(1).says(&["one text, and two were given", "quotes"]);
+    scene.run(&["answer", &id, "yes"]).expect(0);
+    let asks = crew.asks().await.expect("it is read");
+    assert_eq!(asks.answer(number).map(|(_, answer)| (answer.is_granted, answer.text.as_str())), Some((None, "yes")));
 }

@@ -84,7 +84,7 @@ fn a_failed_or_cancelled_plan_with_compensation_undoes_completed_tasks() {
     scene.run(&["cancel", &plan, "--compensate"]).expect(0);
     scene.run(&["resume", &plan, "--yes"]).expect(100);
     assert_eq!(scene.read("log"), "a\nb\nundo-b\nundo-a\n");
-    assert_eq!(scene.show(&plan)["status"], "Cancelled");
+    assert_eq!(scene.show(&plan)["status"], "cancelled");
 }
 
 #[test]

@@ -78,7 +78,7 @@ fn a_task_of_a_sub_plan_is_not_retried_after_the_task_above_it() {
         let refused = scene.run(words).expect(9);
         refused.says(&[&format!("of plan {plan} has ended"), &format!("crewlog retry {plan}/a")]);
     }
-    assert_eq!(scene.show(&within)["status"], "Failed");
+    assert_eq!(scene.show(&within)["status"], "failed");
 }
 
 #[test]

@@ -220,7 +220,7 @@ fn an_unfinished_shredded_plan_can_still_be_cancelled() {
     }
     assert_eq!(n_events(), before, "what is refused is not in the log");
     scene.run(&["cancel", &plan, "--reason", "about xyzzy"]).expect(0);
-    assert_eq!(scene.show(&plan)["status"], "Cancelled");
+    assert_eq!(scene.show(&plan)["status"], "cancelled");
     assert_eq!(marked_files(&scene.path(".crewlog")), Vec::<std::path::PathBuf>::new());
 }
 
@@ -262,7 +262,7 @@ fn destroying_a_key_lists_its_unfinished_plans_and_forks() {
     destroyed.says(&[&format!("{fork} has not ended"), &format!("cancel {fork}")]);
     assert!(!destroyed.stderr.contains(&format!("{plan} has not ended")), "{}", destroyed.stderr);
     scene.run(&["cancel", &fork]).expect(0);
-    assert_eq!(scene.show(&fork)["status"], "Cancelled");
+    assert_eq!(scene.show(&fork)["status"], "cancelled");
 }
 
 #[test]

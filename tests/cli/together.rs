@@ -99,7 +99,7 @@ fn a_run_that_ignores_hangups_continues_and_can_still_be_interrupted() {
         let running = Running::start(&mut ignoring_hangups(&scene.crewlog(&["run", "plan.md", "--yes"])));
         gate.wait();
         running.signal(Signal::HUP);
-        assert_eq!(scene.run(&["ls", "-o", "json"]).expect(0).json()["plans"][0]["status"], "Running");
+        assert_eq!(scene.run(&["ls", "-o", "json"]).expect(0).json()["plans"][0]["status"], "running");
         match then {
             Some(signal) => running.signal(signal),
             None => go.write_all(b"go\n").expect("the pipe takes a line"),

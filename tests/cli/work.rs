@@ -46,7 +46,7 @@ fn a_detached_plan_runs_nothing_until_a_worker_starts() {
         &format!("{plan} has ended: 2 tasks: 2 completed"),
     ]);
     assert_eq!(scene.read("side"), "one\ntwo\n");
-    assert_eq!(scene.show(&plan)["status"], "Completed");
+    assert_eq!(scene.show(&plan)["status"], "done");
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn several_workers_share_the_tasks_of_a_log_and_each_task_runs_once() {
     let mut side = scene.read("side").lines().map(str::to_owned).collect::<Vec<_>>();
     side.sort();
     assert_eq!(side, ["1", "2", "3"]);
-    assert_eq!(scene.show(&plan)["status"], "Completed");
+    assert_eq!(scene.show(&plan)["status"], "done");
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn a_terminated_worker_releases_its_task_and_another_finishes_it() {
     gate.wait();
     let_go(&scene, 1);
     other.finish().expect(0);
-    assert_eq!(scene.show(&plan)["status"], "Completed");
+    assert_eq!(scene.show(&plan)["status"], "done");
     assert_eq!(workers_of(&scene.events_of_type("TaskClaimed")).len(), 2);
 }
 

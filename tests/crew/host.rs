@@ -4,14 +4,15 @@
 use std::sync::Arc;
 
 use crewlog_executors::claiming::claim_of;
-use crewlog_executors::crew::{Claimed, Join, Refusal, TaskState};
+use crewlog_executors::crew::{Claimed, Join, Refusal};
 use crewlog_mq::Cause;
 use crewlog_planner::claim::{LOST_MAX, TaskCommand, TaskError, TaskProgress};
 use crewlog_planner::crew::CrewError;
 use crewlog_planner::crew::agents::{Liveness, Outcome};
 use crewlog_planner::crew::asks::{Ask, Wanted};
 use crewlog_planner::crew::leases::{By, TTL};
-use crewlog_planner::event::plan_tag;
+use crewlog_planner::event::{Command, PlannerConfig, plan_tag};
+use crewlog_planner::lifecycle::State;
 use crewlog_planner::plan::TaskId;
 use futures::future::join_all;
 
@@ -69,7 +70,7 @@ async fn tasks_made_at_once_have_numbers_of_their_own_and_any_number_is_taken() 
         let (taken, _) = crew.next_task(&ann, None).await.unwrap();
         assert!(taken.is_some_and(|claimed| !claimed.is_own));
     }
-    assert!(crew.tasks(None).await.unwrap().iter().all(|task| task.state == TaskState::Claimed));
+    assert!(crew.tasks(None).await.unwrap().iter().all(|task| task.state == State::Running));
 }
 
 #[tokio::test]
@@ -111,7 +112,7 @@ async fn a_task_and_the_leases_on_its_files_are_one_append() {
 
     let released = crew.update_task(&bob, "backlog/1", TaskProgress::default(), done()).await.unwrap();
     assert_eq!(released, [2], "its end releases the leases of the task");
-    assert_eq!(crew.tasks(None).await.unwrap()[0].state, TaskState::Done);
+    assert_eq!(crew.tasks(None).await.unwrap()[0].state, State::Done);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -181,7 +182,7 @@ async fn a_silent_agent_is_stuck_then_lost_and_recovers() {
         crew.fire_timers().await.unwrap();
         assert_eq!(crew.agents().await.unwrap().get("ann").unwrap().liveness, liveness, "after {secs} s more");
     }
-    assert_eq!(crew.tasks(None).await.unwrap()[0].state, TaskState::Ready, "its claim ran out");
+    assert_eq!(crew.tasks(None).await.unwrap()[0].state, State::Ready, "its claim ran out");
     assert_eq!(crew.leases().await.unwrap().iter().count(), 1, "a lease is live up to its last moment");
     team.pass(1);
     crew.fire_timers().await.unwrap();
@@ -251,7 +252,7 @@ async fn an_agent_that_leaves_takes_its_subagents_and_keeps_nothing() {
     let (leases, mut tasks) = crew.leave(&ann, Outcome::Success, "done".into(), String::new()).await.unwrap();
     tasks.sort();
     assert_eq!((leases.len(), tasks), (1, vec!["backlog/1".to_owned(), "backlog/2".to_owned()]));
-    let ready = crew.tasks(Some(TaskState::Ready)).await.unwrap();
+    let ready = crew.tasks(Some(State::Ready)).await.unwrap();
     assert_eq!(ready.len(), 2);
     assert_eq!(crew.asks().await.unwrap().open().count(), 0);
     assert_eq!(crew.leases().await.unwrap().waiting().count(), 0, "nobody waits for a lease who has left");
@@ -307,14 +308,14 @@ async fn after_three_dead_claimants_a_task_waits_for_a_person() {
     let bob = joined(&crew, "bob").await;
     crew.create_tasks(&bob, vec![task("deadly", &[])]).await.unwrap();
     for n in 0..LOST_MAX {
-        assert_eq!(crew.tasks(None).await.unwrap()[0].state, TaskState::Ready, "after {n}");
+        assert_eq!(crew.tasks(None).await.unwrap()[0].state, State::Ready, "after {n}");
         let victim = team.process().await;
         let agent = joined(&victim, &format!("victim{n}")).await;
         claimed(&victim, &agent).await.unwrap();
         drop(victim);
         crew.fire_timers().await.unwrap();
     }
-    assert_eq!(crew.tasks(None).await.unwrap()[0].state, TaskState::Parked);
+    assert_eq!(crew.tasks(None).await.unwrap()[0].state, State::WaitingForYou);
     assert!(matches!(claimed(&crew, &bob).await, Err(Refusal::Task(TaskError::Parked))));
     assert!(crew.next_task(&bob, None).await.unwrap().0.is_none(), "nobody is offered it");
     let tags = vec![plan_tag("backlog"), "project:p".to_owned()];
@@ -335,4 +336,45 @@ async fn agents_of_two_projects_may_have_the_same_name() {
     assert_eq!(other.tasks_of("ann").await.unwrap(), Vec::<String>::new());
     other.leave(&namesake, Outcome::Success, String::new(), String::new()).await.unwrap();
     assert_eq!(one.tasks_of("ann").await.unwrap(), ["backlog/1"]);
+}
+
+#[tokio::test]
+async fn agents_see_and_give_the_labels_of_tasks() {
+    let team = Team::new();
+    let crew = team.process().await;
+    let ann = joined(&crew, "ann").await;
+    // The label of each task is the number of another one, or none.
+    let text = "- [ ] 12. Write `src/a.rs` (files: src/a.rs)\n- [ ] T901 Review it\n- [ ] 1. Publish it\n";
+    let tags = vec![plan_tag("release"), format!("project:{}", crew.project())];
+    let mut planner = crewlog_executors::plans::planner_of(crew.store(), "release", tags).await.unwrap();
+    let (user_input, attachments) = (text.to_owned(), Vec::new());
+    let command = Command::Initialize { user_input, attachments, config: PlannerConfig::default(), parallel: false };
+    planner.execute(command, &Cause::request()).await.unwrap();
+
+    let tasks = crew.tasks(None).await.unwrap();
+    let seen: Vec<_> = tasks.iter().map(|task| (&*task.id, task.depends_on.join(" "))).collect();
+    let expected = [("release/12", ""), ("release/T901", "release/12"), ("release/1", "release/T901")];
+    assert_eq!(seen, expected.map(|(id, after)| (id, after.to_owned())));
+
+    let refused = |refusal: Refusal| refusal.to_string();
+    for id in ["release/2", "release/3", "release"] {
+        assert!(refused(crew.claim(&ann, id, None).await.unwrap_err()).contains("there is no open task"), "{id}");
+    }
+    let refusal = crew.claim(&ann, "release/1", None).await.unwrap_err();
+    assert!(matches!(refusal, Refusal::NotReady(State::Planned)), "the one with this label: {refusal}");
+    let (taken, _) = crew.next_task(&ann, Some(RESERVE)).await.unwrap();
+    let taken = taken.unwrap();
+    let [(_, lease)] = &taken.leases[..] else { panic!("{:?}", taken.leases) };
+    assert_eq!(
+        (&*taken.id, lease.task.as_deref(), &*lease.reason),
+        ("release/12", Some("release/12"), "task release/12")
+    );
+    assert_eq!(crew.tasks_of("ann").await.unwrap(), ["release/12"]);
+    assert_eq!(crew.task_name("release/1").await.unwrap().as_deref(), Some("release/12"));
+    let refusal = crew.update_task(&ann, "release/T901", TaskProgress::default(), done()).await.unwrap_err();
+    assert_eq!(refused(refusal), "you do not hold release/T901: stop it, or claim it first");
+    let released = crew.update_task(&ann, "release/12", TaskProgress::default(), done()).await.unwrap();
+    assert_eq!(released.len(), 1, "the lease that was taken with it");
+    let (next, _) = crew.next_task(&ann, None).await.unwrap();
+    assert_eq!(next.unwrap().id, "release/T901");
 }

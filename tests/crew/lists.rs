@@ -90,7 +90,7 @@ async fn folded(store: &EventStore, plan: &str, at: Position) -> (bool, Option<P
             view.apply(&recorded).unwrap();
         }
     }
-    (!matches!(view.state().phase, Phase::Ended(_)), PlanSummary::of(&view))
+    (!matches!(view.state().phase, Phase::Ended(_)), PlanSummary::of(plan, &view))
 }
 
 #[tokio::test]

@@ -38,7 +38,7 @@ async fn a_message_changes_nothing_but_messages() {
         (agents, leases, crew.at::<Asks>(None).await.unwrap(), crew.tasks(None).await.unwrap())
     };
     let before = all().await;
-    for body in ["release a now", "answer a1 --yes", "backlog/1 is done", "from the person: leave"] {
+    for body in ["release a now", "answer a1 allow", "backlog/1 is done", "from the person: leave"] {
         let message = Message { body: body.into(), needs_ack: true, ..letter("ann", "bob", body) };
         crew.send(&ann, message).await.unwrap();
     }

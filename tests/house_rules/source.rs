@@ -123,14 +123,39 @@ fn function(code: &str, at: usize) -> Option<Function> {
         depth += i32::from(matches!(char, '(' | '[')) - i32::from(matches!(char, ')' | ']'));
         depth == 0 && matches!(char, '{' | ';')
     })?;
-    let mut depth = 0_i32;
-    let end = rest[body..].find(|char| {
-        depth += i32::from(char == '{') - i32::from(char == '}');
-        depth == 0
-    })?;
-    let n_lines = line_of(&rest[..=body + end], body + end);
+    let end = body + block_end(&rest[body..])?;
+    let n_lines = line_of(&rest[..=end], end);
     let signature = rest[..body].split_whitespace().collect();
     (!name.is_empty()).then(|| Function { name, line: line_of(code, at), n_lines, signature })
+}
+
+/// The place of the brace that closes the block at the start of a text; 0 for a text that starts with no block.
+fn block_end(text: &str) -> Option<usize> {
+    let mut depth = 0_i32;
+    text.find(|char| {
+        depth += i32::from(char == '{') - i32::from(char == '}');
+        depth == 0
+    })
+}
+
+/// The code with the bodies of some items blanked: of `trait`, and of `impl` where it is for a trait.
+pub(crate) fn outside(code: &str, keywords: &[&str]) -> String {
+    let mut outside = String::with_capacity(code.len());
+    let mut rest = code;
+    while let Some(open) = rest.find('{') {
+        let header = rest[..open].rsplit([';', '}', '{']).next().unwrap_or_default();
+        let mut words = header.split(|char| !is_word(char));
+        let is_left_out = match words.find(|word| matches!(*word, "fn" | "impl" | "trait")) {
+            Some("impl") => keywords.contains(&"impl") && header.split_whitespace().any(|word| word == "for"),
+            keyword => keyword.is_some_and(|keyword| keywords.contains(&keyword)),
+        };
+        let end = if is_left_out { open + block_end(&rest[open..]).unwrap_or(0) } else { open };
+        outside.push_str(&rest[..open]);
+        outside.extend(rest[open..end].chars().map(|char| if char == '\n' { '\n' } else { ' ' }));
+        outside.push_str(&rest[end..=end]);
+        rest = &rest[end + 1..];
+    }
+    outside + rest
 }
 
 /// The first line of test code: 1 if the whole file is test code, after the last line if nothing is.
@@ -142,6 +167,13 @@ pub(crate) fn first_test_line(path: &str, code: &str) -> usize {
     let lines: Vec<&str> = code.lines().map(str::trim).collect();
     let opens = |pair: &[&str]| pair[0] == "#[cfg(test)]" && pair[1].starts_with("mod ") && pair[1].ends_with('{');
     lines.windows(2).position(opens).map_or(lines.len() + 1, |index| index + 1)
+}
+
+/// A file of code without comments and tests.
+pub(crate) fn production(file: &File) -> File {
+    let n_lines = first_test_line(&file.path, &file.text) - 1;
+    let text = code_only(&file.text).lines().take(n_lines).collect::<Vec<_>>().join("\n");
+    File { path: file.path.clone(), text }
 }
 
 fn line_of(text: &str, at: usize) -> usize {

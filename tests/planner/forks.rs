@@ -10,11 +10,12 @@ use crewlog_planner::event::{
     Amendment, Command, Edit, Event, ExecutorEvent, FailureClass, PlannerConfig, Purpose, QuestionId, Setting,
     TaskStatus, Usage, plan_tag,
 };
+use crewlog_planner::lifecycle::{State, of_log};
 use crewlog_planner::plan::{FailurePolicy, Parent, TaskId};
 use crewlog_planner::planner::{FORK_DEPTH_MAX, Planner, PlannerError};
 use crewlog_planner::prompt::render as render_prompt;
 use crewlog_planner::state::{Phase, PlannerState, Task};
-use crewlog_planner::view::{PlanStatus, PlanView};
+use crewlog_planner::view::PlanView;
 use futures::TryStreamExt;
 use proptest::prelude::*;
 
@@ -469,7 +470,7 @@ async fn a_fork_on_a_log_has_its_own_claims_and_results() {
         use TaskStatus::{Completed, Failed, Running, Skipped};
         assert_eq!(statuses(parent.state()), [Completed, Completed, Running]);
         assert_eq!(statuses(fork.state()), [Completed, Failed, Skipped]);
-        assert_eq!((parent.status(), fork.status()), (PlanStatus::Running, PlanStatus::Failed));
+        assert_eq!([of_log("p", &parent), of_log("f", &fork)], [State::Ready, State::Failed]);
         assert_eq!(fork.state(), planner_caught_up(&store, "f").await.state(), "a view and the planner agree");
         // As of the fork point they are equal; events between the point and the fork are not part of its history.
         assert_eq!(view(&store, "f", Some(at)).await, view(&store, "p", Some(at)).await);

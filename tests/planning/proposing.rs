@@ -91,11 +91,14 @@ fn cancelling_a_plan_cancels_its_sub_plans_in_the_same_command() {
     let id = scene.run(&propose).expect(5).stdout.trim().to_owned();
     let open = |plan: &str| scene.show(plan)["status"].clone();
     let (first, second, third) = (format!("{id}.1-1"), format!("{id}.2-1"), format!("{id}.2-1.1-1"));
-    assert_eq!([&first, &second, &third].map(|plan| open(plan)), ["Waiting", "Waiting", "Waiting"]);
+    assert_eq!(
+        [&first, &second, &third].map(|plan| open(plan)),
+        ["waiting_for_you", "waiting_for_you", "waiting_for_you"]
+    );
     scene.run(&["cancel", &format!("{id}/ask")]).expect(0);
-    assert_eq!([&first, &second, &third].map(|plan| open(plan)), ["Cancelled", "Waiting", "Waiting"]);
+    assert_eq!([&first, &second, &third].map(|plan| open(plan)), ["cancelled", "waiting_for_you", "waiting_for_you"]);
     scene.run(&["cancel", &id]).expect(0);
-    assert_eq!([&second, &third].map(|plan| open(plan)), ["Cancelled", "Cancelled"], "nobody works");
+    assert_eq!([&second, &third].map(|plan| open(plan)), ["cancelled", "cancelled"], "nobody works");
 }
 
 #[test]

@@ -39,9 +39,9 @@ async fn a_command_does_what_it_does_on_the_command_line() {
     assert_eq!((&task(&shown, 1)["status"], &task(&shown, 1)["result"]), (&json!("Completed"), &json!("seen")));
     assert_eq!(shown["questions"][0]["answer"], "-x");
     assert_eq!(api.command("pause", &json!({ "target": plan })).await.0, 200);
-    assert_eq!(scene.show(&plan)["status"], "Paused");
+    assert_eq!(scene.show(&plan)["status"], "paused");
     assert_eq!(api.command("resume", &json!({ "target": plan })).await.0, 200);
-    assert_ne!(scene.show(&plan)["status"], "Paused");
+    assert_ne!(scene.show(&plan)["status"], "paused");
     assert_eq!(api.command("plan-checkpoint", &json!({ "plan": plan, "name": "here" })).await.0, 200);
     let (status, forked) = api.command("fork", &json!({ "plan": plan, "at": "here", "reason": "to try" })).await;
     assert_eq!(status, 200, "{forked}");

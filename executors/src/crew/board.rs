@@ -1,10 +1,9 @@
 //! The tasks of a project as its agents see them: all open plans, kept up to date.
 
-use std::collections::BTreeSet;
-
 use crewlog_mq::{Error, EventStore, Position, Query, Range};
 use crewlog_planner::claim::{self, Holder};
-use crewlog_planner::event::{self, TaskStatus};
+use crewlog_planner::event;
+use crewlog_planner::lifecycle::{self, Observed, State};
 use crewlog_planner::plan::{NodeKind, TaskId};
 use crewlog_planner::state::Task;
 use crewlog_planner::text::truncate;
@@ -28,23 +27,6 @@ pub(super) struct Board {
     read_to: Position,
 }
 
-/// The state of a task, for agents.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, strum::IntoStaticStr, strum::EnumString)]
-#[serde(rename_all = "lowercase")]
-#[strum(serialize_all = "lowercase")]
-pub enum TaskState {
-    /// It can be claimed.
-    Ready,
-    /// Someone works on it.
-    Claimed,
-    /// It waits for other tasks, for an answer, or for its plan to be resumed.
-    Blocked,
-    /// It ended.
-    Done,
-    /// Too many agents were lost with it: it waits for a person.
-    Parked,
-}
-
 /// A task of the board.
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -54,7 +36,7 @@ pub struct TaskSummary {
     /// Its text, shortened.
     pub title: String,
     /// Its state.
-    pub state: TaskState,
+    pub state: State,
     /// The agent that works on it, or is meant to.
     pub assignee: Option<String>,
     /// As written.
@@ -166,8 +148,7 @@ fn is_for_agents(dispatch: &Dispatch) -> bool {
 }
 
 /// The tasks of a plan that agents can work on.
-pub fn summaries(plan: &str, view: &PlanView) -> Vec<TaskSummary> {
-    let free: BTreeSet<_> = view.free().into_iter().collect();
+pub fn summaries(plan: &str, view: &PlanView, observed: &Observed<'_>) -> Vec<TaskSummary> {
     let state = view.state();
     let is_listed = |task: &&Task| {
         task.plan.command.is_none() && task.plan.sub_plan.is_none() && task.plan.kind != NodeKind::Clarification
@@ -175,27 +156,13 @@ pub fn summaries(plan: &str, view: &PlanView) -> Vec<TaskSummary> {
     let summary = |task: &Task| {
         let (id, times) = (task.plan.id, view.times(task.plan.id));
         let holder = times.claim.holder.as_ref().map(|lease| lease.executor.name.clone());
-        let task_state = match task.status {
-            status if status.is_end() => TaskState::Done,
-            TaskStatus::Running if times.claim.is_parked() => TaskState::Parked,
-            TaskStatus::Running if holder.is_some() => TaskState::Claimed,
-            TaskStatus::Running if free.contains(&id) => TaskState::Ready,
-            TaskStatus::Planned
-            | TaskStatus::Running
-            | TaskStatus::NeedsClarification
-            | TaskStatus::Completed
-            | TaskStatus::Failed
-            | TaskStatus::TimedOut
-            | TaskStatus::Cancelled
-            | TaskStatus::Skipped => TaskState::Blocked,
-        };
         let waits = task.plan.depends_on.iter().filter_map(|dependency| state.task(dependency.task));
         let waits = waits.filter(|on| !on.status.is_end()).map(|on| state.target(plan, on.plan.id));
         let progress = times.claim.progress.unwrap_or_default();
         TaskSummary {
             id: state.target(plan, id),
             title: truncate(&task.plan.description, TITLE_CHARS_MAX),
-            state: task_state,
+            state: lifecycle::of_task(plan, view, task, observed).state,
             assignee: holder.or_else(|| task.plan.assignee.clone()),
             priority: task.plan.priority.clone(),
             files: task.plan.files.clone(),

@@ -10,7 +10,9 @@
 //! Each call can fail with a fault of the log, and each call of an agent like [`Crew::present`]; the docs of a call
 //! name only its other errors.
 
+mod actions;
 mod board;
+mod holders;
 mod mail;
 mod needs;
 mod presence;
@@ -36,7 +38,9 @@ use crewlog_planner::event;
 use futures::TryStreamExt;
 use tokio::sync::Mutex;
 
-pub use self::board::{TaskState, TaskSummary, summaries};
+pub use self::actions::NeedAction;
+pub use self::board::{TaskSummary, summaries};
+pub use self::holders::Holders;
 pub use self::mail::Mail;
 pub use self::needs::{Facts, Kind, Need, OpenPlan, begins, needs_you};
 pub use self::refusal::Refusal;
@@ -47,6 +51,7 @@ pub use self::timers::host;
 use self::board::Board;
 use self::shared::{Shared, runner};
 use crate::liveness::LivenessLock;
+use crate::roster::Roster;
 
 /// The space of the cells with the last runs of hooks.
 const HOOKS: &str = "hooks";
@@ -56,6 +61,7 @@ pub struct Crew {
     store: EventStore,
     project: String,
     life: Arc<LivenessLock>,
+    roster: Option<Roster>,
     agents: Shared<Agents>,
     leases: Shared<Leases>,
     messages: Shared<Messages>,
@@ -134,7 +140,20 @@ impl Crew {
             store: store.clone(),
             project: project.to_owned(),
             life,
+            roster: None,
         }
+    }
+
+    /// Adds the executors that workers on this machine would run tasks with.
+    #[must_use]
+    pub fn with_roster(self, roster: Option<Roster>) -> Self {
+        Self { roster, ..self }
+    }
+
+    /// The executors that workers on this machine would run tasks with, if they are configured.
+    #[must_use]
+    pub fn roster(&self) -> Option<&Roster> {
+        self.roster.as_ref()
     }
 
     /// The log.

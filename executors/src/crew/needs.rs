@@ -1,4 +1,5 @@
-//! Everything that waits for a person: each item with its age, the tasks it blocks, and the commands that settle it.
+//! The inbox: everything that waits for a person, each item with its age, the tasks it blocks, and the actions that
+//! settle it. An open plan that cannot advance by itself has an item.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,12 +9,15 @@ use crewlog_planner::crew::agents::{Agents, Liveness};
 use crewlog_planner::crew::asks::{Asks, Open, Wanted};
 use crewlog_planner::crew::conflicts::{ConflictEvent, Conflicts, Holder};
 use crewlog_planner::crew::messages::{self, Messages};
-use crewlog_planner::event::{Event, Purpose};
+use crewlog_planner::event::{Event, PlannerCmd, Purpose};
+use crewlog_planner::lifecycle::{Situation, State, States, Wait};
+use crewlog_planner::nesting;
 use crewlog_planner::plan::TaskId;
+use crewlog_planner::state::{Question, Task};
 use crewlog_planner::view::PlanView;
 use serde::Serialize;
 
-use crate::shell::shell_word;
+use super::NeedAction;
 
 /// The most blocked tasks that an item lists.
 const HELD_UP_MAX: usize = 20;
@@ -30,11 +34,17 @@ pub enum Kind {
     Question,
     /// A task failed, and its plan asks how to continue.
     Failure,
+    /// A step that no executor and no agent takes.
+    Step,
     /// Too many agents were lost with a task.
     Parked,
     /// A plan starts no more tasks because one failed.
     Stopped,
-    /// A plan was paused.
+    /// The run of a plan, or the agent with a task, died.
+    Interrupted,
+    /// A plan can go on, and nobody runs it.
+    Ready,
+    /// A plan or a task was paused.
     Paused,
     /// Tasks held at the same time touch the same files.
     Conflict,
@@ -59,13 +69,18 @@ pub struct Need {
     pub since: Option<Timestamp>,
     /// The blocked tasks, at most 20.
     pub holds_up: Vec<String>,
-    /// The commands that settle it: the words after `crewlog`, quoted for a shell. `"..."` stands for the person's own text.
-    pub commands: Vec<String>,
+    /// The actions that settle it, the first of them alone.
+    pub actions: Vec<NeedAction>,
 }
 
 impl Need {
     fn new(kind: Kind, id: String, from: String, text: String) -> Self {
-        Self { kind, id, from, text, choices: Vec::new(), since: None, holds_up: Vec::new(), commands: Vec::new() }
+        Self { kind, id, from, text, choices: Vec::new(), since: None, holds_up: Vec::new(), actions: Vec::new() }
+    }
+
+    /// The actions as commands: [`NeedAction::words`].
+    pub fn commands(&self) -> Vec<String> {
+        self.actions.iter().map(NeedAction::words).collect()
     }
 }
 
@@ -93,8 +108,10 @@ pub struct Facts<'a> {
 pub struct OpenPlan<'a> {
     /// Its id.
     pub plan: &'a str,
-    /// Its state.
+    /// Its fold.
     pub view: &'a PlanView,
+    /// Its state and those of its tasks.
+    pub states: &'a States,
     /// The start of each wait, by the id of its item.
     pub since: &'a BTreeMap<String, Timestamp>,
 }
@@ -103,20 +120,28 @@ pub struct OpenPlan<'a> {
 #[must_use]
 pub fn needs_you(facts: &Facts<'_>) -> Vec<Need> {
     let mut items = asked(facts);
-    items.extend(facts.plans.iter().flat_map(of_plan));
+    items.extend(facts.plans.iter().flat_map(|open| of_plan(facts, open)));
     items.extend(conflicts(facts));
     items.extend(overdue(facts));
     items.sort_by(|a, b| (a.kind, a.since, &a.id).cmp(&(b.kind, b.since, &b.id)));
     items
 }
 
-/// The item that an event starts or renews: a question of a plan, a pause, a stop, or a hold on a task that ended.
+/// The item that an event starts or renews: a question of a plan, a pause, a stop, a step, or a lost claim on a task.
 #[must_use]
 pub fn begins(plan: &str, recorded: &Recorded) -> Option<String> {
     match recorded.event_type.as_str() {
         "PlanPaused" | "PlanStopped" | "TimerFired" => Some(recorded.aggregate_id.clone()),
         "ClarificationRequested" => match recorded.decode() {
             Ok(Event::ClarificationRequested { question_id, .. }) => Some(format!("{plan}/{question_id}")),
+            _unreadable => None,
+        },
+        "TaskPaused" | "TaskDispatched" => match recorded.decode() {
+            Ok(Event::TaskPaused { task_id, .. }) => Some(claim::aggregate_id(plan, task_id)),
+            Ok(Event::TaskDispatched { task_id, command: PlannerCmd::ExecuteTask { parameters, .. }, .. }) => {
+                let is_step = parameters.command.is_none() && parameters.sub_plan.is_none();
+                is_step.then(|| claim::aggregate_id(plan, task_id))
+            }
             _unreadable => None,
         },
         _another => None,
@@ -126,10 +151,12 @@ pub fn begins(plan: &str, recorded: &Recorded) -> Option<String> {
 fn asked(facts: &Facts<'_>) -> Vec<Need> {
     let need = |(number, open): (u64, &Open)| {
         let (id, ask) = (format!("a{number}"), open.ask.clone());
-        let (kind, answers) = match ask.wanted {
-            Wanted::Permission => (Kind::Permission, vec!["--yes".to_owned(), "--no".to_owned()]),
-            Wanted::Answer if ask.choices.is_empty() => (Kind::Question, vec!["\"...\"".to_owned()]),
-            Wanted::Answer => (Kind::Question, ask.choices.iter().map(|choice| shell_word(choice)).collect()),
+        let answer = |text| NeedAction::Answer { question: id.clone(), text };
+        let permit = |is_granted| NeedAction::Permit { question: id.clone(), is_granted };
+        let (kind, actions) = match ask.wanted {
+            Wanted::Permission => (Kind::Permission, [true, false].map(permit).to_vec()),
+            Wanted::Answer if ask.choices.is_empty() => (Kind::Question, vec![answer(None)]),
+            Wanted::Answer => (Kind::Question, ask.choices.iter().cloned().map(Some).map(answer).collect()),
         };
         let task = ask.task.as_deref().and_then(|task| task.split_once('/'));
         let of_task = task.and_then(|(plan, name)| {
@@ -137,63 +164,137 @@ fn asked(facts: &Facts<'_>) -> Vec<Need> {
             let task = open.view.state().id_named(name)?;
             Some(held_up(plan, open.view, |id| id == task))
         });
-        let commands = answers.iter().map(|answer| format!("answer {id} {answer}")).collect();
         let holds_up = of_task.unwrap_or_else(|| ask.task.iter().cloned().collect());
         let since = Some(open.at);
-        Need { choices: ask.choices, since, holds_up, commands, ..Need::new(kind, id, ask.agent, ask.text) }
+        Need { choices: ask.choices, since, holds_up, actions, ..Need::new(kind, id, ask.agent, ask.text) }
     };
     facts.asks.open().map(need).collect()
 }
 
-/// Questions, parked tasks, and the plan itself if it was stopped or paused.
-fn of_plan(open: &OpenPlan<'_>) -> Vec<Need> {
-    let OpenPlan { plan, view, since } = *open;
-    let (state, mut items) = (view.state(), Vec::new());
-    let within = |name: &str| shell_word(&format!("{plan}/{name}"));
-    let name = |task: TaskId| state.task(task).map_or_else(|| task.to_string(), |task| task.plan.name());
-    let need = |kind, id: String, text: String, holds_up, commands| Need {
-        holds_up,
-        commands,
-        ..Need::new(kind, id, plan.to_owned(), text)
+/// Questions, tasks and the plan itself, as far as a person can move them.
+fn of_plan(facts: &Facts<'_>, open: &OpenPlan<'_>) -> Vec<Need> {
+    let OpenPlan { plan, view, since, .. } = *open;
+    let mut items: Vec<_> = view.state().open_questions().map(|question| of_question(open, question)).collect();
+    items.extend(view.state().tasks.iter().filter_map(|task| of_task(open, task)));
+    items.extend(of_whole_plan(facts, open));
+    for item in &mut items {
+        // The last event is the last sign of a run that died, and the moment since which nobody runs the plan.
+        let last = matches!(item.kind, Kind::Interrupted | Kind::Ready).then_some(view.changed_at).flatten();
+        item.since = since.get(&item.id).copied().or(last);
+        item.from = plan.to_owned();
+    }
+    items
+}
+
+fn of_question(open: &OpenPlan<'_>, question: &Question) -> Need {
+    let (plan, asker) = (open.plan, question.task);
+    let (kind, choices): (_, &[&str]) = match question.purpose {
+        Purpose::Failure => (Kind::Failure, &AFTER_FAILURE),
+        Purpose::Condition => (Kind::Question, &["yes", "no"]),
+        Purpose::Task | Purpose::Executor => (Kind::Question, &[]),
     };
-    for question in state.open_questions() {
-        let id = question.id.to_string();
-        let (kind, choices): (_, &[&str]) = match question.purpose {
-            Purpose::Failure => (Kind::Failure, &AFTER_FAILURE),
-            Purpose::Condition => (Kind::Question, &["yes", "no"]),
-            Purpose::Task | Purpose::Executor => (Kind::Question, &[]),
-        };
-        let answer = |text: &str| format!("answer {} {text}", within(&id));
-        let commands =
-            if choices.is_empty() { vec![answer("\"...\"")] } else { choices.iter().map(|c| answer(c)).collect() };
-        let mut holds_up = held_up(plan, view, |task| task == question.task);
-        holds_up.retain(|held| *held != format!("{plan}/{}", name(question.task)));
-        let choices = choices.iter().map(|choice| (*choice).to_owned()).collect();
-        items.push(Need {
-            choices,
-            ..need(kind, format!("{plan}/{id}"), question.question.clone(), holds_up, commands)
-        });
-    }
-    for task in state.tasks.iter().filter(|task| !task.status.is_end()) {
-        let id = task.plan.id;
-        if view.times(id).claim.is_parked() {
-            let commands = vec![format!("resume {}", within(&name(id)))];
-            let text = format!("{} agents were lost with it: {}", claim::LOST_MAX, task.plan.description);
-            let parked =
-                need(Kind::Parked, claim::aggregate_id(plan, id), text, held_up(plan, view, |it| it == id), commands);
-            items.push(parked);
+    let id = format!("{plan}/{}", question.id);
+    let answer = |text: Option<&str>| NeedAction::Answer { question: id.clone(), text: text.map(str::to_owned) };
+    let actions = choices.iter().map(|choice| answer(Some(choice)));
+    let actions = if choices.is_empty() { vec![answer(None)] } else { actions.collect() };
+    let mut holds_up = held_up(plan, open.view, |task| task == asker);
+    holds_up.retain(|held| *held != open.within(asker));
+    let choices = choices.iter().map(|choice| (*choice).to_owned()).collect();
+    Need { choices, holds_up, actions, ..Need::new(kind, id.clone(), String::new(), question.question.clone()) }
+}
+
+/// The item of a task that waits for a person's work, permission or order to resume.
+fn of_task(open: &OpenPlan<'_>, task: &Task) -> Option<Need> {
+    let (plan, id, named) = (open.plan, task.plan.id, open.within(task.plan.id));
+    let number = claim::aggregate_id(plan, id);
+    let Situation { state, wait } = open.states.task(id);
+    let does = &task.plan.description;
+    let (kind, id, text, actions) = match (state, wait) {
+        (State::WaitingForYou, Some(Wait::Work)) => {
+            let actions = vec![NeedAction::Done { task: named.clone() }, NeedAction::Fail { task: named.clone() }];
+            (Kind::Step, number, does.clone(), actions)
         }
-    }
+        (State::WaitingForYou, Some(Wait::Unpark)) => {
+            let text = format!("{} agents were lost with it: {does}", claim::LOST_MAX);
+            (Kind::Parked, number, text, vec![NeedAction::Resume { target: named }])
+        }
+        (State::Paused, _) if task.is_paused && open.view.state().has_met_dependencies(id) => {
+            (Kind::Paused, number, does.clone(), vec![NeedAction::Resume { target: named }])
+        }
+        _moves_by_itself_or_with_its_plan => return None,
+    };
+    let holds_up = held_up(plan, open.view, |held| held == task.plan.id);
+    Some(Need { holds_up, actions, ..Need::new(kind, id, String::new(), text) })
+}
+
+/// The items of a plan as a whole: stopped, paused, interrupted, or ready with nobody who runs it.
+fn of_whole_plan(facts: &Facts<'_>, open: &OpenPlan<'_>) -> Vec<Need> {
+    let (plan, state) = (open.plan, open.view.state());
+    let resume = || NeedAction::Resume { target: plan.to_owned() };
+    let whole = |kind, text: String, actions| Need {
+        holds_up: held_up(plan, open.view, |_| true),
+        actions,
+        ..Need::new(kind, plan.to_owned(), String::new(), text)
+    };
+    let mut items = Vec::new();
     if let Some(task) = state.stopped_by {
-        let (text, commands) = (format!("task {} failed", name(task)), vec![format!("retry {}", within(&name(task)))]);
-        items.push(need(Kind::Stopped, plan.to_owned(), text, held_up(plan, view, |_| true), commands));
+        let text = format!("task {} failed", open.name(task));
+        items.push(whole(Kind::Stopped, text, vec![NeedAction::Retry { task: open.within(task) }]));
     }
     if let Some(reason) = state.pause_reason().filter(|_| !state.is_paused_from_parent()) {
-        let commands = vec![format!("resume {}", shell_word(plan))];
-        items.push(need(Kind::Paused, plan.to_owned(), reason.to_owned(), held_up(plan, view, |_| true), commands));
+        let key = state.shortage().map(|shortage| shortage.measure.key());
+        let raise = key.map(|key| NeedAction::Raise { plan: plan.to_owned(), key });
+        items.push(whole(Kind::Paused, reason.to_owned(), raise.into_iter().chain([resume()]).collect()));
     }
-    items.iter_mut().for_each(|item| item.since = since.get(&item.id).copied());
+    // Whoever runs the parent plan runs its sub-plans.
+    let is_run_from_parent = nesting::parent_task(plan, state)
+        .is_some_and(|parent| facts.plans.iter().any(|other| other.plan == parent.plan));
+    if is_run_from_parent {
+        return items;
+    }
+    match (open.states.plan.state, &open.states.plan.wait) {
+        (State::Interrupted, _) => {
+            let is_cut_off = |(_, task): &&(TaskId, Situation)| task.state == State::Interrupted;
+            let tasks = open.states.tasks.iter().filter(is_cut_off).map(|(task, _)| *task);
+            items.extend(
+                interrupted(open, tasks.collect()).map(|(text, actions)| whole(Kind::Interrupted, text, actions)),
+            );
+        }
+        (State::Ready, None) => {
+            items.push(whole(Kind::Ready, "it can go on, and nobody runs it".to_owned(), vec![resume()]));
+        }
+        _runs_or_waits => {}
+    }
     items
+}
+
+/// What to do about tasks whose run died. The tasks of a lost agent in a standing plan are for the next agent.
+fn interrupted(open: &OpenPlan<'_>, tasks: Vec<TaskId>) -> Option<(String, Vec<NeedAction>)> {
+    let state = open.view.state();
+    let of_agent = |task: &TaskId| open.view.holder(*task).filter(|holder| holder.is_agent());
+    let (of_agents, of_workers): (Vec<_>, Vec<_>) = tasks.into_iter().partition(|task| of_agent(task).is_some());
+    let names = |tasks: &[TaskId]| tasks.iter().map(|task| open.name(*task)).collect::<Vec<_>>().join(", ");
+    if !of_workers.is_empty() {
+        let text = format!("its run died: {}", names(&of_workers));
+        return Some((text, vec![NeedAction::Resume { target: open.plan.to_owned() }]));
+    }
+    if of_agents.is_empty() || state.config.standing {
+        return None;
+    }
+    let text = format!("the agent is gone: {}; another agent can take it", names(&of_agents));
+    Some((text, of_agents.iter().map(|task| NeedAction::Cancel { target: open.within(*task) }).collect()))
+}
+
+impl OpenPlan<'_> {
+    /// The name of a task within the plan.
+    fn name(&self, task: TaskId) -> String {
+        self.view.state().task(task).map_or_else(|| task.to_string(), |task| task.plan.name())
+    }
+
+    /// A task as a target.
+    fn within(&self, task: TaskId) -> String {
+        format!("{}/{}", self.plan, self.name(task))
+    }
 }
 
 /// The open tasks among these, and all their open dependents.
@@ -223,12 +324,12 @@ fn conflicts(facts: &Facts<'_>) -> Vec<Need> {
         };
         let tasks = holders.iter().map(name).collect::<Vec<_>>();
         // The newcomer comes first.
-        let cancel = tasks.first().map(|newcomer| format!("cancel {}", shell_word(newcomer)));
-        let commands = ["leases --conflicts".to_owned()].into_iter().chain(cancel).collect();
+        let cancel = tasks.first().map(|newcomer| NeedAction::Cancel { target: newcomer.clone() });
+        let actions = [NeedAction::ListConflicts].into_iter().chain(cancel).collect();
         let from = holders.iter().map(|holder| holder.executor.name.clone()).collect::<Vec<_>>().join(", ");
         let text = format!("they work on {pattern} at the same time");
         let (since, holds_up) = (Some(open.since.at), tasks);
-        items.push(Need { since, holds_up, commands, ..Need::new(Kind::Conflict, conflict.to_string(), from, text) });
+        items.push(Need { since, holds_up, actions, ..Need::new(Kind::Conflict, conflict.to_string(), from, text) });
     }
     items
 }
@@ -238,9 +339,9 @@ fn overdue(facts: &Facts<'_>) -> Vec<Need> {
     let need = |(message, open): (Position, &messages::Open)| {
         let late = open.unacked.iter().filter(|agent| !has_left(agent)).cloned().collect::<Vec<_>>();
         let text = format!("{} waits for an acknowledgement of: {}", open.from.name(), open.subject);
-        let commands = late.iter().map(|agent| format!("why {}", shell_word(agent))).collect();
+        let actions = late.iter().map(|agent| NeedAction::Explain { agent: agent.clone() }).collect();
         let overdue = Need::new(Kind::Overdue, message.to_string(), late.join(", "), text);
-        (!late.is_empty()).then_some(Need { since: Some(open.at), commands, ..overdue })
+        (!late.is_empty()).then_some(Need { since: Some(open.at), actions, ..overdue })
     };
     facts.messages.overdue(facts.now).filter_map(need).collect()
 }

@@ -3,8 +3,7 @@
 use crewlog_mq::{Error, ExecuteError};
 use crewlog_planner::claim::TaskError;
 use crewlog_planner::crew::CrewError;
-
-use super::TaskState;
+use crewlog_planner::lifecycle::State;
 
 /// The reason why a call is refused. Nothing has changed.
 #[derive(Debug, thiserror::Error)]
@@ -16,8 +15,8 @@ pub enum Refusal {
     #[error(transparent)]
     Task(#[from] TaskError),
     /// The task cannot be started now.
-    #[error("the task cannot be started: it is {}", <&str>::from(.0))]
-    NotReady(TaskState),
+    #[error("the task cannot be started: it is {}", .0.words())]
+    NotReady(State),
     /// The task does not exist, or the agent does not hold it.
     #[error("{0}")]
     NoTask(String),

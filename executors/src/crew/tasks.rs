@@ -12,6 +12,7 @@ use crewlog_planner::crew::CrewError;
 use crewlog_planner::crew::leases::{Lease, LeaseCommand, Request, Which};
 use crewlog_planner::crew::target::{Target, TargetError};
 use crewlog_planner::event::{self, Amendment, Command, PlannerConfig, TaskInput, plan_tag};
+use crewlog_planner::lifecycle::{self, Observed, State, Taker, Wait};
 use crewlog_planner::plan::{Dependency, Proposal, Strength, TaskId, TaskPlan};
 use crewlog_planner::planner::PARALLELISM_MAX;
 use crewlog_planner::sealed;
@@ -19,8 +20,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::MutexGuard;
 
-use super::board::{Board, TaskState, TaskSummary, summaries};
-use super::{Caller, Crew, Refusal, granted, released_by};
+use super::board::{Board, TaskSummary, summaries};
+use super::{Caller, Crew, Holders, Refusal, granted, released_by};
 use crate::claiming::claim_of;
 use crate::planning;
 use crate::plans::planner_of;
@@ -84,9 +85,10 @@ impl Crew {
     }
 
     /// The tasks of the open plans in this state, or all.
-    pub async fn tasks(&self, state: Option<TaskState>) -> Result<Vec<TaskSummary>, Refusal> {
-        let board = self.board().await?;
-        let all = board.views(&self.project).flat_map(|(plan, view)| summaries(plan, view));
+    pub async fn tasks(&self, state: Option<State>) -> Result<Vec<TaskSummary>, Refusal> {
+        let (holders, board) = (self.holders().await?, self.board().await?);
+        let all = board.views(&self.project);
+        let all = all.flat_map(|(plan, view)| observing(&holders, |observed| summaries(plan, view, observed)));
         Ok(all.filter(|task| state.is_none_or(|state| task.state == state)).collect())
     }
 
@@ -160,18 +162,17 @@ impl Crew {
     /// The holder of the task, the leases in the way, or the reason why the task cannot start.
     pub async fn claim(&self, caller: &Caller, id: &str, reserve: Option<Reserve<'_>>) -> Result<Claimed, Refusal> {
         self.present(caller).await?;
-        let board = self.board().await?;
+        let (holders, board) = (self.holders().await?, self.board().await?);
         let (plan, task) = self.find(&board, id)?;
         let dispatched = board.dispatched(&plan, task);
-        let all = board.view(&plan).map(|view| summaries(&plan, view)).unwrap_or_default();
-        let name = board.target(&plan, task);
+        let found = board.view(&plan).and_then(|view| Some((view, view.state().task(task)?)));
+        let now = found.map(|(view, task)| observing(&holders, |it| lifecycle::of_task(&plan, view, task, it)));
         drop(board);
-        let state = all.iter().find(|found| found.id == name).map_or(TaskState::Done, |found| found.state);
-        match (state, dispatched) {
-            (TaskState::Ready | TaskState::Claimed | TaskState::Parked, Some(dispatched)) => {
-                self.take(caller, &dispatched, reserve).await
-            }
-            (state, _) => Err(Refusal::NotReady(state)),
+        let Some(now) = now else { return Err(Refusal::NotReady(State::Done)) };
+        let is_open = matches!(now.state, State::Ready | State::Running | State::Interrupted);
+        match dispatched.filter(|_| is_open || now.wait == Some(Wait::Unpark)) {
+            Some(dispatched) => self.take(caller, &dispatched, reserve).await,
+            None => Err(Refusal::NotReady(now.state)),
         }
     }
 
@@ -388,6 +389,16 @@ pub async fn standing_plan(store: &EventStore, project: &str, name: &str) -> Res
     let own = format!("project:{project}");
     let is_free = first.events.first().is_none_or(|recorded| recorded.tags.contains(&own));
     Ok(if is_free { name.to_owned() } else { format!("{name}-{project}") })
+}
+
+/// What agents observe: any of them may take a task that has no command.
+fn observing<T>(holders: &Holders, judge: impl FnOnce(&Observed<'_>) -> T) -> T {
+    judge(&Observed {
+        now: None,
+        is_live: &|holder| holders.is_live(holder),
+        taker: &|_| Taker::Agent,
+        ..Observed::default()
+    })
 }
 
 /// The files of a task that are leased with it.

@@ -5,13 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crewlog_planner::claim::{Executor, TaskCommand};
+use crewlog_planner::claim::TaskCommand;
 use crewlog_planner::crew::agents::{Agent, AgentCommand, Agents, Liveness};
 use crewlog_planner::crew::leases::LeaseCommand;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::process::has_ended;
+use super::holders::is_dead;
 use super::tasks::execute;
 use super::{Crew, Refusal};
 use crate::claiming::claim_of;
@@ -114,7 +114,6 @@ impl Crew {
 
     /// True if the recorded process of an agent is proven dead.
     pub fn is_dead(&self, agent: &Agent) -> bool {
-        let is_dead = |process: &Executor| has_ended(&process.worker).unwrap_or_else(|| self.life.is_dead(process));
-        agent.profile.process.as_ref().is_some_and(is_dead)
+        is_dead(self.life.locks(), agent)
     }
 }

@@ -152,7 +152,7 @@ impl Asks {
                 let missing = || CrewError::Missing(format!("a{number} {why}"));
                 let open = self.open.get(&number).ok_or_else(missing)?;
                 if open.ask.wanted == Wanted::Permission && answer.is_granted.is_none() {
-                    return Err(CrewError::Invalid(format!("{number} is a permission: say yes or no")));
+                    return Err(CrewError::Invalid(format!("{number} is a permission: say allow or deny")));
                 }
                 Ok(vec![AskEvent::PersonAnswered { number, answer, at: now }])
             }

@@ -157,7 +157,8 @@ fn within<T>(parts: &[T], within: Range<usize>, range: impl Fn(&T) -> &Range<usi
 pub(super) fn blocks(text: &str) -> Vec<Block> {
     let start = front_matter(text);
     let repaired = repair(&text[start..], start);
-    let mut builder = Builder { repaired: &repaired, blocks: Vec::new(), items: Vec::new(), state: State::default() };
+    let mut builder =
+        Builder { repaired: &repaired, blocks: Vec::new(), items: Vec::new(), state: BlockState::default() };
     if start > BYTE_ORDER_MARK.len_utf8() {
         builder.add(Kind::Other, Span { start: 0, end: text[..start].trim_end().len() });
     }
@@ -192,11 +193,11 @@ struct Builder<'a> {
     blocks: Vec<Block>,
     /// The open items.
     items: Vec<usize>,
-    state: State,
+    state: BlockState,
 }
 
 #[derive(Default)]
-struct State {
+struct BlockState {
     /// The open lists, each with the number of its next item.
     lists: Vec<Option<u64>>,
     /// The block that takes text.

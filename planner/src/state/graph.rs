@@ -163,6 +163,25 @@ impl PlannerState {
         waiting.into_iter().filter(has_room).map(|((_, _, index), _)| self.tasks[index].plan.id).collect()
     }
 
+    /// True if the limits allow one more task like this next to all dispatched ones.
+    pub(crate) fn has_room(&self, task: &TaskPlan) -> bool {
+        self.graph.running.have_room(ConcurrencyGroup::of(task, &self.config), &self.config)
+    }
+
+    /// True if the limits allow a dispatched task next to the held ones.
+    pub(crate) fn has_place(&self, task: &TaskPlan, held: impl Iterator<Item = TaskId>) -> bool {
+        let group = ConcurrencyGroup::of(task, &self.config);
+        let mut others = self.graph.running.clone();
+        others.end(group);
+        // Mostly all dispatched tasks fit: the held ones need not be counted.
+        others.have_room(group, &self.config) || {
+            let mut running = Running::default();
+            let held = held.filter_map(|id| self.task(id));
+            held.for_each(|held| running.begin(ConcurrencyGroup::of(&held.plan, &self.config)));
+            running.have_room(group, &self.config)
+        }
+    }
+
     /// The urgency of a task: 0 for the most urgent.
     pub fn urgency(&self, task: TaskId) -> u8 {
         self.task(task).map_or(u8::MAX, |task| rank(task.plan.priority.as_deref()))

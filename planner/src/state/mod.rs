@@ -140,10 +140,20 @@ impl PlannerState {
         false
     }
 
-    /// True while a task with a command runs, or a failed one waits for its retry: both continue without help.
-    pub fn runs_by_itself(&self) -> bool {
+    /// The tasks that have not ended.
+    pub(crate) fn open_tasks(&self) -> impl Iterator<Item = &Task> {
+        self.graph.open.iter().map(|index| &self.tasks[*index])
+    }
+
+    /// True if the state of the plan also depends on its executors or on the time.
+    pub(crate) fn depends_on_outside(&self) -> bool {
         let awaits_retry = || self.timers.keys().any(|timer| matches!(timer, Timer::Retry(_)));
-        self.graph.running.count(|group| group.lane == Lane::Commands) > 0 || awaits_retry()
+        self.graph.running.count(|group| group.lane != Lane::Questions) > 0 || awaits_retry()
+    }
+
+    /// True if no dependency keeps a task from starting.
+    pub fn has_met_dependencies(&self, task: TaskId) -> bool {
+        self.index(task).is_some_and(|index| self.graph.unmet[index] == 0)
     }
 
     /// True for a plan that is paused because its parent is.

@@ -17,9 +17,9 @@ impl PlannerState {
         self.timers.get(&timer).copied().flatten()
     }
 
-    /// True while a question with a default answer is open.
-    pub fn awaits_default(&self) -> bool {
-        self.timers.keys().any(|timer| matches!(timer, Timer::Question(_)))
+    /// True while a timer runs, even before it has a due time.
+    pub(crate) fn is_set(&self, timer: Timer) -> bool {
+        self.timers.contains_key(&timer)
     }
 
     /// Milliseconds until the deadline of a task or of its plan, whichever is earlier.

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::super::Edits;
 use super::super::dialect::{Call, Moment, TEXT_CHARS_MAX, Verdict, printed};
-use crate::cli::Host;
+use super::super::touches::Edits;
+use crate::cli::programs::Host;
 
 const HOSTS: [Host; 4] = [Host::Claude, Host::Codex, Host::Gemini, Host::Opencode];
 

@@ -3,10 +3,10 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::super::Edits;
 use super::super::dialect::{Call, Moment, SubAgent, parse};
+use super::super::touches::Edits;
 use super::shown;
-use crate::cli::Host;
+use crate::cli::programs::Host;
 
 fn claude(event: &str) -> Value {
     json!({ "session_id": "600e", "transcript_path": "/h/.claude/projects/r/600e.jsonl", "cwd": "/repo", "hook_event_name": event })

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use proptest::prelude::*;
 
-use super::super::{COMMAND_BYTES_MAX, Edits, TOUCHES_MAX, shell};
+use super::super::shell;
+use super::super::touches::{COMMAND_BYTES_MAX, Edits, TOUCHES_MAX};
 use super::shown;
 
 fn edits(command: &str, folder: &str) -> Edits {

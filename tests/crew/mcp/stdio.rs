@@ -505,7 +505,7 @@ fn resource_shows_what_waits_for_the_person() {
     let inbox: Value = serde_json::from_str(answer["result"]["contents"][0]["text"].as_str().unwrap()).unwrap();
     let item = &inbox["items"][0];
     assert_has(item, &json!({ "kind": "permission", "from": "ada", "text": "may I push?", "holds_up": ["backlog/1"] }));
-    assert_eq!(item["commands"], json!(["crewlog answer a1 --yes", "crewlog answer a1 --no"]));
+    assert_eq!(item["commands"], json!(["crewlog answer a1 allow", "crewlog answer a1 deny"]));
     assert!(item["age_ms"].is_u64(), "{item}");
     let missing = agent.request("resources/read", json!({ "uri": "crewlog://nothing" }));
     assert_eq!(missing["error"]["code"], -32002);

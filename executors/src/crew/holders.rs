@@ -1,0 +1,83 @@
+//! Which holders of tasks are alive at the head of the log, and which tasks the present agents take.
+
+use std::collections::BTreeSet;
+
+use crewlog_mq::{Error, Timestamp};
+use crewlog_planner::claim::Holder;
+use crewlog_planner::crew::agents::{Agent, Agents};
+use crewlog_planner::plan::TaskPlan;
+
+use super::Crew;
+use super::process::has_ended;
+use crate::liveness::{Life, Locks};
+
+/// The holders of tasks as seen from this host.
+#[derive(Debug, Clone)]
+pub struct Holders {
+    locks: Locks,
+    now: Timestamp,
+    /// The agents that have lost their tasks.
+    gone: BTreeSet<String>,
+    /// The names under which tasks are assigned to the other agents.
+    present: BTreeSet<String>,
+}
+
+impl Holders {
+    /// The holders at the head of the log, at a log time.
+    #[must_use]
+    pub fn at_head(locks: Locks, agents: &Agents, now: Timestamp) -> Self {
+        let (mut gone, mut present) = (BTreeSet::new(), BTreeSet::new());
+        for (name, agent) in agents.iter() {
+            if agent.is_gone(now) || is_dead(&locks, agent) {
+                gone.insert(name.to_owned());
+            } else {
+                let Agent { profile, .. } = agent;
+                let names = profile.capabilities.iter().chain([&profile.program]).cloned();
+                present.extend(names.chain([name.to_owned()]));
+            }
+        }
+        Self { locks, now, gone, present }
+    }
+
+    /// True unless the holder is known to be dead: by its lock on this host, by its lease elsewhere, and for an agent by
+    /// its presence. A lock that is held here counts even after the lease has run out.
+    #[must_use]
+    pub fn is_live(&self, holder: &Holder) -> bool {
+        if holder.is_agent() {
+            return !self.gone.contains(&holder.executor.name);
+        }
+        match self.locks.life(&holder.executor) {
+            Life::Live => true,
+            Life::Dead => false,
+            Life::Unknown => !holder.has_expired(self.now),
+        }
+    }
+
+    /// True if a task is assigned to an agent that is present.
+    #[must_use]
+    pub fn agent_takes(&self, task: &TaskPlan) -> bool {
+        task.assignee.as_ref().is_some_and(|assignee| self.present.contains(assignee))
+    }
+}
+
+impl Crew {
+    /// The holders of tasks at the head of the log.
+    ///
+    /// # Errors
+    /// A fault of the log.
+    pub async fn holders(&self) -> Result<Holders, Error> {
+        Ok(self.holders_among(&*self.agents().await?))
+    }
+
+    /// The same, with agents that are known already.
+    #[must_use]
+    pub fn holders_among(&self, agents: &Agents) -> Holders {
+        Holders::at_head(self.life.locks().clone(), agents, self.store.now())
+    }
+}
+
+/// True if the recorded process of an agent is proven dead.
+pub(super) fn is_dead(locks: &Locks, agent: &Agent) -> bool {
+    let process = agent.profile.process.as_ref();
+    process.is_some_and(|it| has_ended(&it.worker).unwrap_or_else(|| locks.life(it) == Life::Dead))
+}

@@ -1,0 +1,90 @@
+//! Everything that a person, or a program for one, may order. Each face makes an [`Action`], and one function executes it.
+
+use serde::{Deserialize, Serialize};
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
+
+use crate::cli::programs::Scope;
+use crate::commands::leases::{self, EndLeases};
+use crate::commands::plan::{self, Checkpoint, Set};
+use crate::commands::resume::{self, ResumeTarget};
+use crate::commands::run::{self, RunText};
+use crate::commands::task::{self, AddTask, Ask, Done, EditTask, Fail, Move, Skip, Withdraw};
+use crate::commands::{Answer, Cancel, Fork, Pause, Retry, Send, answer, cancel, fork, pause, retry, send};
+use crate::context::Session;
+use crate::ui::failure::{Code, Failure};
+
+/// A kind of action, for programs.
+pub struct ActionKind {
+    /// The value of `action` in its JSON, and its address over HTTP.
+    pub name: &'static str,
+    pub about: &'static str,
+    pub scope: Scope,
+    /// The form of its fields.
+    pub schema: fn() -> RefOr<Schema>,
+}
+
+/// The kinds of actions: the variant, its form, its name, the scope that a token needs, and its function.
+macro_rules! actions {
+    ($(#[doc = $about:literal] $variant:ident($form:ident) $name:literal $scope:ident => $execute:path;)+) => {
+        /// Something that a person or a program orders. Its JSON has its name as `action`, beside its fields.
+        #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+        #[serde(tag = "action")]
+        pub enum Action {
+            $(#[doc = $about] #[serde(rename = $name)] $variant($form),)+
+        }
+
+        impl Action {
+            pub const KINDS: &[ActionKind] =
+                &[$(ActionKind { name: $name, about: $about, scope: Scope::$scope, schema: <$form as PartialSchema>::schema },)+];
+
+            /// Executes it, and prints its result.
+            pub async fn execute(self, session: &Session) -> Result<Code, Failure> {
+                match self {
+                    $(Self::$variant(form) => $execute(session, form).await,)+
+                }
+            }
+        }
+    };
+}
+
+actions! {
+    /// Answer a question
+    Answer(Answer) "answer" Operator => answer::answer;
+    /// Cancel a plan or a task
+    Cancel(Cancel) "cancel" Write => cancel::cancel;
+    /// Pause a plan or a task
+    Pause(Pause) "pause" Write => pause::pause;
+    /// Resume a plan, whose tasks are left to workers, or let a paused task start
+    Resume(ResumeTarget) "resume" Write => resume::resume_detached;
+    /// Open failed tasks again
+    Retry(Retry) "retry" Write => retry::retry;
+    /// Make a plan that continues from a point of another
+    Fork(Fork) "fork" Write => fork::fork;
+    /// Send a message to agents
+    Send(Send) "send" Write => send::send;
+    /// Change the settings of a plan
+    PlanSet(Set) "plan-set" Write => plan::set;
+    /// Name the present point of a plan, or list its checkpoints
+    PlanCheckpoint(Checkpoint) "plan-checkpoint" Write => plan::checkpoint;
+    /// Add a task to a plan, by default to the standing plan of the project
+    TaskAdd(AddTask) "task-add" Write => task::add::add;
+    /// Change a task that has not started
+    TaskEdit(EditTask) "task-edit" Write => task::edit::edit;
+    /// Skip tasks; the tasks that wait for them may run
+    TaskSkip(Skip) "task-skip" Write => task::skip::skip;
+    /// Make a task wait for other tasks than before
+    TaskMove(Move) "task-move" Write => task::r#move::reorder;
+    /// Report that a person has done a task
+    TaskDone(Done) "task-done" Write => task::done::done;
+    /// Report that a task cannot be done
+    TaskFail(Fail) "task-fail" Write => task::fail::fail;
+    /// Ask a question about a task, which then waits for the answer
+    TaskAsk(Ask) "task-ask" Write => task::ask::ask;
+    /// Withdraw a question
+    TaskWithdraw(Withdraw) "task-withdraw" Operator => task::withdraw::withdraw;
+    /// End leases of others
+    EndLeases(EndLeases) "end-leases" Operator => leases::end;
+    /// Make a plan from a text, and leave its tasks to workers
+    Run(RunText) "run" Write => run::run_text;
+}

@@ -1,0 +1,56 @@
+//! The agent programs that crewlog knows, and the permissions of tokens.
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+/// An agent program that can be connected to the log, and runs hooks. Its name is that of its file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Serialize, Deserialize, strum::AsRefStr)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+pub enum Host {
+    /// Claude Code
+    Claude,
+    /// Codex
+    Codex,
+    /// Gemini CLI
+    Gemini,
+    /// opencode
+    Opencode,
+}
+
+impl Host {
+    /// The name of the program in profiles of agents.
+    pub fn program(self) -> &'static str {
+        match self {
+            Self::Claude => "claude-code",
+            Self::Codex => "codex",
+            Self::Gemini => "gemini-cli",
+            Self::Opencode => "opencode",
+        }
+    }
+}
+
+/// The permissions of a token.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, strum::IntoStaticStr, ValueEnum,
+)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+pub enum Scope {
+    /// To see everything
+    Read,
+    /// To give commands
+    Write,
+    /// To agree that commands of plans run
+    Execute,
+    /// To do what only a person may: answer, withdraw, end leases of others
+    Operator,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum GitHook {
+    /// Refuse a commit of files that others hold leases on
+    PreCommit,
+    /// Warn of merge risks of a push
+    PrePush,
+}

@@ -1,0 +1,349 @@
+//! `diff`: how a plan differs from itself at another position, or from another plan, and with `--outcomes` where two plans
+//! with a common history diverge. It appends and executes nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::{Display, Formatter};
+use std::io::Write;
+
+use clap::Args;
+use crewlog_executors::history::History;
+use crewlog_mq::{Error, EventStore, Position, Query, Range, Recorded, Timestamp};
+use crewlog_planner::event::{self, Event, TaskStatus, Usage, money, plan_tag};
+use crewlog_planner::lifecycle;
+use crewlog_planner::plan::TaskId;
+use crewlog_planner::state::Measure;
+use crewlog_planner::view::PlanView;
+use futures::TryStreamExt;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::cli::typed::PlanAt;
+use crate::context::Session;
+use crate::ui::failure::{Code, Failure};
+use crate::ui::text::{count, one_line, visible};
+use crate::views::at::position_of;
+use crate::views::queries::{find_plan, load_view};
+use crate::views::{PlanShown, tasks_of};
+
+#[derive(Debug, Args)]
+pub struct Diff {
+    /// The plan before: PLAN, or PLAN@POSITION, or PLAN@CHECKPOINT
+    #[arg(value_name = "BEFORE")]
+    pub before: PlanAt,
+    /// The plan after, in the same form
+    #[arg(value_name = "AFTER")]
+    pub after: PlanAt,
+    /// Show where two plans with a common history diverge, and the outcome of each
+    #[arg(long)]
+    pub outcomes: bool,
+}
+
+/// The most characters of a value in the words for a change.
+const VALUE_CHARS_MAX: usize = 120;
+
+/// Keys that identify a plan, or that no two runs of a plan share.
+const NOT_COMPARED: [&str; 10] =
+    ["plan", "at", "parent", "forks", "budget", "id", "started_at", "ended_at", "deadline", "retry_at"];
+
+/// Keys of a new task or question that the text for people leaves out.
+const PLANNED: [&str; 10] =
+    ["kind", "command", "condition", "depends_on", "priority", "assignee", "notes", "files", "task", "compensates"];
+
+#[derive(Serialize)]
+struct Side {
+    plan: String,
+    at: Position,
+    #[serde(skip)]
+    view: PlanView,
+}
+
+impl Side {
+    async fn load(session: &Session, store: &EventStore, head: Position, typed: &PlanAt) -> Result<Self, Failure> {
+        let plan = find_plan(store, &typed.plan).await?;
+        let at = store.whole(position_of(session, store, &plan, typed.at.as_ref(), head).await?).await?;
+        let view = load_view(store, &plan, Range::up_to(at)).await?;
+        Ok(Self { plan, at, view })
+    }
+}
+
+pub async fn diff(session: &Session, before: &PlanAt, after: &PlanAt) -> Result<Code, Failure> {
+    let store = session.place.open().await?;
+    let head = store.head().await?;
+    let before = Side::load(session, &store, head, before).await?;
+    let after = Side::load(session, &store, head, after).await?;
+    let changes = changes(&before.view, &after.view);
+    session.print(&json!({ "from": before, "to": after, "changes": changes }), |to| {
+        writeln!(to, "{}@{} -> {}@{}", before.plan, before.at, after.plan, after.at)?;
+        print_changes(to, &changes)
+    })
+}
+
+pub fn print_changes(mut to: impl Write, changes: &[Change]) -> std::io::Result<()> {
+    if changes.is_empty() {
+        return writeln!(to, "no difference");
+    }
+    in_short(changes).try_for_each(|change| writeln!(to, "{}", visible(&change.to_string())))
+}
+
+/// A plan and its history after the point at which it parts from the other.
+#[derive(Serialize)]
+struct Outcome {
+    plan: String,
+    status: &'static str,
+    /// From the point, or from the creation of a fork, to the end of the plan; unset before the end.
+    duration_ms: Option<u64>,
+    /// The total time its tasks were held, without the time between claims.
+    work_ms: u64,
+    /// The failures and time-outs of its tasks; a successful retry does not reduce the count.
+    failures: u32,
+    usage: Usage,
+    #[serde(skip)]
+    view: PlanView,
+}
+
+impl Outcome {
+    /// Reads a history that parts from another after `at`.
+    async fn load(
+        store: &EventStore,
+        history: &History,
+        plan: String,
+        at: Position,
+        moment: Option<Timestamp>,
+    ) -> Result<Self, Failure> {
+        let (usage, view) = (Usage::default(), PlanView::default());
+        let mut side = Self { plan, status: "", duration_ms: None, work_ms: 0, failures: 0, usage, view };
+        // A fork may be made long after the point: nothing of it was under way before.
+        let (mut began_at, mut last_at) = (moment, None);
+        let mut records = std::pin::pin!(history.records(store, &Query::all(), Range::default()));
+        while let Some(recorded) = records.try_next().await? {
+            if recorded.position <= at {
+                side.view.apply(&recorded)?;
+                continue;
+            }
+            let now = recorded.created_at;
+            if recorded.stream_id == event::STREAM {
+                side.count(&recorded.decode()?);
+                if last_at.replace(now).is_none() && recorded.event_type == "PlanForked" {
+                    began_at = Some(now);
+                }
+            }
+            let tasks = tasks_of(&recorded).unwrap_or_default();
+            let held = tasks.into_iter().filter(|task| side.view.holder(*task).is_some());
+            let held = held.map(|task| (task, side.view.times(task).claimed_at)).collect::<Vec<_>>();
+            side.view.apply(&recorded)?;
+            for (_, claimed_at) in held.into_iter().filter(|(task, _)| side.view.holder(*task).is_none()) {
+                side.work_ms += claimed_at.max(moment).map_or(0, |since| ms(now, since));
+            }
+        }
+        side.status = lifecycle::of_log("", &side.view).as_str();
+        let took = last_at.zip(began_at).filter(|_| side.view.state().phase.is_ended());
+        side.duration_ms = took.map(|(last, began)| ms(last, began));
+        Ok(side)
+    }
+
+    /// Counts usage and failures, before the view has the event.
+    fn count(&mut self, event: &Event) {
+        if let Event::UsageRecorded { usage, .. } = event {
+            self.usage.add(usage);
+        }
+        if let Event::TaskStatusUpdated { task_id, status, error: Some(_), .. } = event {
+            // A failure about which a person was asked was counted when the task stopped running.
+            let ran = self.view.state().task(*task_id).is_some_and(|task| task.status == TaskStatus::Running);
+            let has_failed = match status {
+                TaskStatus::Cancelled | TaskStatus::Skipped => false,
+                TaskStatus::TimedOut => true,
+                TaskStatus::Planned
+                | TaskStatus::Running
+                | TaskStatus::NeedsClarification
+                | TaskStatus::Completed
+                | TaskStatus::Failed => ran,
+            };
+            self.failures += u32::from(has_failed);
+        }
+    }
+}
+
+fn ms(later: Timestamp, earlier: Timestamp) -> u64 {
+    u64::try_from(later.since(earlier).as_millis()).unwrap_or(u64::MAX)
+}
+
+pub async fn outcomes(session: &Session, one: &PlanAt, other: &PlanAt) -> Result<Code, Failure> {
+    if one.at.is_some() || other.at.is_some() {
+        return Err(Failure::user("--outcomes compares whole plans: write them without @"));
+    }
+    let store = session.place.open().await?;
+    let (one, other) = (find_plan(&store, &one.plan).await?, find_plan(&store, &other.plan).await?);
+    let (of_one, of_other) = (History::of(&store, &one).await?, History::of(&store, &other).await?);
+    let (shared, at) = match of_one.shared_with(&of_other) {
+        Some((shared, Some(at))) => (shared.to_owned(), at),
+        Some((_, None)) => return Err(Failure::user("this is one plan: name two that share a history")),
+        None => {
+            let diff = session.command(&format!("diff {} {}", visible(&one), visible(&other)));
+            let message =
+                format!("{one} and {other} share no history: neither was forked from the other, or from one plan");
+            return Err(Failure::new(Code::Nothing, message).hint(format!("to compare any two plans: {diff}")));
+        }
+    };
+    let last = Range::up_to(at).backwards();
+    let last = store.read(&Query::tag(plan_tag(&shared)), last, 1).await?.events.into_iter().next();
+    let moment = last.as_ref().map(|last| last.created_at);
+    let (at, event_type) = last.map_or((at, String::new()), |last| (last.position, last.event_type));
+    let one = Outcome::load(&store, &of_one, one, at, moment).await?;
+    let other = Outcome::load(&store, &of_other, other, at, moment).await?;
+    let changes = changes(&other.view, &one.view);
+    let json = json!({
+        "parted": { "plan": shared, "at": at, "event_type": event_type },
+        "one": one, "other": other, "changes": changes,
+    });
+    let time = |ms| Measure::Duration.words(ms);
+    session.print(&json, |to| {
+        writeln!(to, "they part after position {at} of {}, {}", visible(&shared), visible(&event_type))?;
+        for side in [&one, &other] {
+            let took = side.duration_ms.map_or_else(String::new, |took| format!("  in {}", time(took)));
+            let (worked, failures) = (time(side.work_ms), count(side.failures as usize, "failure"));
+            let rest = format!("{took}, worked on for {worked}, {failures}{}", used(&side.usage));
+            writeln!(to, "{}  {}{rest}", visible(&side.plan), side.status)?;
+        }
+        writeln!(to, "differences of {} from {}:", visible(&one.plan), visible(&other.plan))?;
+        print_changes(to, &changes)
+    })
+}
+
+fn used(usage: &Usage) -> String {
+    let Usage { input_tokens, output_tokens, cost_micros, estimated_tokens, .. } = usage;
+    if *usage == Usage::default() {
+        return String::new();
+    }
+    let estimated =
+        if *estimated_tokens > 0 { format!(" ({estimated_tokens} of them estimated)") } else { String::new() };
+    format!(", {input_tokens} tokens told, {output_tokens} written{estimated}, a cost of {}", money(*cost_micros))
+}
+
+/// A value before and after; null where there is none.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Change {
+    /// `plan`, `task` or `question`.
+    pub of: &'static str,
+    /// The task's name or the question's id.
+    pub name: Option<String>,
+    /// The key in the JSON of `show`.
+    pub field: String,
+    pub from: Value,
+    pub to: Value,
+}
+
+/// The facts of a plan, its tasks and its questions, by `of`, `name` and `field` of a change.
+type Facts = Vec<((&'static str, Option<String>, String), Value)>;
+
+/// Compares two views. Tasks are matched by name, questions by id.
+pub fn changes(before: &PlanView, after: &PlanView) -> Vec<Change> {
+    compare(facts(before, None), facts(after, None))
+}
+
+/// Applies an event to a view and returns what it changed. It compares only the tasks that the event is about.
+pub fn step(view: &mut PlanView, recorded: &Recorded) -> Result<Vec<Change>, Error> {
+    let tasks = tasks_of(recorded);
+    let before = facts(view, tasks.as_ref());
+    view.apply(recorded)?;
+    Ok(compare(before, facts(view, tasks.as_ref())))
+}
+
+/// The facts of a plan, its tasks and its questions, in this order; a plan without events has none.
+fn facts(view: &PlanView, tasks: Option<&BTreeSet<TaskId>>) -> Facts {
+    let mut facts = Vec::new();
+    if view.created_at.is_none() {
+        return facts;
+    }
+    let is_shown = |task| tasks.is_none_or(|tasks| tasks.contains(&task));
+    let mut shown = json!(PlanShown::of_tasks("", Position(0), view, lifecycle::of_log("", view), is_shown));
+    let (tasks, questions) = (shown["tasks"].take(), shown["questions"].take());
+    for (of, item) in [("plan", shown)].into_iter().chain(items("task", tasks)).chain(items("question", questions)) {
+        let Value::Object(fields) = item else { continue };
+        let name = fields.get("id").and_then(Value::as_str).map(str::to_owned);
+        let fields =
+            fields.into_iter().filter(|(key, value)| !NOT_COMPARED.contains(&key.as_str()) && !is_nothing(value));
+        facts.extend(fields.map(|(field, value)| ((of, name.clone(), field), value)));
+    }
+    facts
+}
+
+fn items(of: &'static str, items: Value) -> impl Iterator<Item = (&'static str, Value)> {
+    let items = if let Value::Array(items) = items { items } else { Vec::new() };
+    items.into_iter().map(move |item| (of, item))
+}
+
+fn is_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => true,
+        Value::Bool(true) => false,
+        Value::Number(number) => number.as_u64() == Some(0),
+        Value::String(text) => text.is_empty(),
+        Value::Array(values) => values.is_empty(),
+        Value::Object(fields) => fields.values().all(is_nothing),
+    }
+}
+
+fn compare(before: Facts, after: Facts) -> Vec<Change> {
+    let mut before = before.into_iter().collect::<BTreeMap<_, _>>();
+    let mut changes = Vec::new();
+    let mut push = |(of, name, field), from, to| {
+        if from != to {
+            changes.push(Change { of, name, field, from, to });
+        }
+    };
+    for (fact, to) in after {
+        push(fact.clone(), before.remove(&fact).unwrap_or_default(), to);
+    }
+    before.into_iter().for_each(|(fact, from)| push(fact, from, Value::Null));
+    changes
+}
+
+impl Change {
+    /// True if the change adds or removes a whole task or question.
+    fn is_of_whole(&self) -> bool {
+        let names_it = matches!((self.of, self.field.as_str()), ("task", "description") | ("question", "question"));
+        names_it && (self.from.is_null() || self.to.is_null())
+    }
+}
+
+impl Display for Change {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        let Self { of, name, field, from, to } = self;
+        let subject = name.as_ref().map_or_else(|| (*of).to_owned(), |name| format!("{of} {name}"));
+        let field = field.replace('_', " ");
+        match (from.is_null(), to.is_null()) {
+            (true, _) if self.is_of_whole() => write!(f, "{subject} is new: {}", words(to)),
+            (_, true) if self.is_of_whole() => write!(f, "{subject} is gone: {}", words(from)),
+            (true, _) => write!(f, "{subject} {field}: {}", words(to)),
+            (false, _) => write!(f, "{subject} {field}: {} -> {}", words(from), words(to)),
+        }
+    }
+}
+
+fn words(value: &Value) -> String {
+    let words = match value {
+        Value::Null => "none".to_owned(),
+        Value::Bool(is) => if *is { "yes" } else { "no" }.to_owned(),
+        Value::Number(number) => number.to_string(),
+        Value::String(text) => text.clone(),
+        Value::Array(values) => values.iter().map(words).collect::<Vec<_>>().join(", "),
+        Value::Object(fields) => {
+            let said = fields.iter().filter(|(_, value)| !is_nothing(value));
+            said.map(|(key, value)| format!("{} {}", key.replace('_', " "), words(value)))
+                .collect::<Vec<_>>()
+                .join(", ")
+        }
+    };
+    one_line(&words, VALUE_CHARS_MAX)
+}
+
+/// The changes for people, without the details of new and removed items.
+pub fn in_short(changes: &[Change]) -> impl Iterator<Item = &Change> {
+    let whole = changes.iter().filter(|change| change.is_of_whole()).map(|change| (change.of, &change.name));
+    let whole = whole.collect::<BTreeSet<_>>();
+    changes.iter().filter(move |change| {
+        !whole.contains(&(change.of, &change.name))
+            || change.is_of_whole()
+            || (!change.to.is_null() && change.to != "Planned" && !PLANNED.contains(&change.field.as_str()))
+    })
+}

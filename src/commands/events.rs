@@ -1,0 +1,186 @@
+//! `events`: prints the log, filtered, from either end, or as it grows. It appends and executes nothing.
+
+use std::io::Write;
+
+use clap::Args;
+use crewlog_executors::history::History;
+use crewlog_mq::{EventStore, Position, Query, Range, Recorded, Start, Timestamp};
+use crewlog_planner::event::plan_tag;
+use futures::future::OptionFuture;
+use futures::{StreamExt, TryStreamExt};
+use uuid::Uuid;
+
+use crate::cli::typed;
+use crate::cli::typed::moment;
+use crate::context::{ListPrinter, Session};
+use crate::ui::failure::{Code, Failure};
+use crate::ui::json::EventJson;
+use crate::ui::signals::Signals;
+use crate::ui::terminal::{Output, say};
+use crate::ui::text::{one_line, rfc3339, visible};
+use crate::views::queries::{find_plan, for_each};
+
+#[derive(Debug, Args)]
+pub struct Events {
+    /// Only this plan and its tasks
+    pub plan: Option<String>,
+    /// After this position
+    #[arg(long, value_name = "POSITION", default_value_t = 0, value_parser = clap::value_parser!(i64).range(0..))]
+    pub after: i64,
+    /// Up to and including this position
+    #[arg(long, value_name = "POSITION", value_parser = clap::value_parser!(i64).range(0..))]
+    pub up_to: Option<i64>,
+    /// Made at this time or later (2026-11-21T10:00:00Z)
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    pub since: Option<Timestamp>,
+    /// Made at this time or before
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    pub until: Option<Timestamp>,
+    /// Newest first
+    #[arg(long, conflicts_with = "follow")]
+    pub reverse: bool,
+    /// Wait for more events
+    #[arg(long, conflicts_with_all = ["up_to", "until"])]
+    pub follow: bool,
+    #[command(flatten)]
+    pub filter: EventFilter,
+    /// The event with this id, its causes and all events that followed from it
+    #[arg(long, value_name = "ID", conflicts_with_all = ["plan", "follow", "after", "up_to", "since", "until", "EventFilter"])]
+    pub causes: Option<Uuid>,
+}
+
+#[derive(Debug, Args)]
+pub struct EventFilter {
+    /// Of this stream
+    #[arg(long, value_name = "STREAM")]
+    pub stream: Option<String>,
+    /// Of this aggregate
+    #[arg(long, value_name = "ID")]
+    pub aggregate: Option<String>,
+    /// Of this type; of any of them when given several times
+    #[arg(long = "type", value_name = "TYPE")]
+    pub event_type: Vec<String>,
+    /// With this tag; with all of them when given several times
+    #[arg(long, value_name = "TAG")]
+    pub tag: Vec<String>,
+    /// Of this correlation
+    #[arg(long, value_name = "ID")]
+    pub correlation: Option<Uuid>,
+    /// Caused directly by this event
+    #[arg(long, value_name = "ID")]
+    pub caused_by: Option<Uuid>,
+    /// With this id
+    #[arg(long, value_name = "ID")]
+    pub id: Option<Uuid>,
+    /// A query as JSON, in place of the options above: {"stream_id": ..., "or": [...]}
+    #[arg(long, value_name = "JSON", value_parser = typed::query, conflicts_with_all = ["stream", "aggregate", "event_type", "tag", "correlation", "caused_by", "id"])]
+    pub filter: Option<Query>,
+}
+
+const NONE: &str = "no event of this log matches";
+
+pub async fn events(session: &Session, events: Events) -> Result<Code, Failure> {
+    let store = session.place.open().await?;
+    let query = query(&events.filter);
+    let plan = OptionFuture::from(events.plan.as_ref().map(|plan| find_plan(&store, plan))).await.transpose()?;
+    if events.follow {
+        let mut signals = Signals::new()?;
+        return tokio::select! {
+            ended = follow(session, &store, plan.as_deref(), query, &events) => ended,
+            () = signals.next() => Ok(Code::Interrupted),
+        };
+    }
+    let mut printer = ListPrinter::begin(session, "\"events\"")?;
+    if let Some(event_id) = events.causes {
+        let Some(mut trace) = store.trace(event_id).await? else {
+            return Err(Failure::new(Code::Nothing, format!("no event has the id {event_id}")));
+        };
+        if events.reverse {
+            trace.events.reverse();
+        }
+        trace.events.iter().try_for_each(|recorded| print(&mut printer, recorded))?;
+        if trace.more {
+            say(&format!("there is more than these {} events: trace one of the last", trace.events.len()));
+        }
+        return printer.end(NONE);
+    }
+    let range = Range {
+        after: Position(events.after),
+        up_to: events.up_to.map(Position),
+        since: events.since,
+        until: events.until,
+        backwards: events.reverse,
+    };
+    for_each(&store, plan.as_deref(), &query, range, |recorded| print(&mut printer, recorded)).await?;
+    printer.end(NONE)
+}
+
+/// Prints the log and then new events, until the program is ended.
+async fn follow(
+    session: &Session,
+    store: &EventStore,
+    plan: Option<&str>,
+    mut query: Query,
+    events: &Events,
+) -> Result<Code, Failure> {
+    if let Output::Json = session.output {
+        return Err(Failure::user("one JSON document has an end, and --follow has none").hint("take -o jsonl"));
+    }
+    // Both bounds hold: one is where the stream begins, the other is checked for each event.
+    let after = Position(events.after);
+    let start = events.since.filter(|_| after == Position(0)).map_or(Start::After(after), Start::At);
+    let mut printer = ListPrinter::begin(session, "\"events\"")?;
+    if let Some(plan) = plan {
+        // Only a fork's own events are new; those of its parents are read once.
+        let shared = Range { after, since: events.since, ..Range::default() };
+        let history = History::of(store, plan).await?;
+        let mut records = std::pin::pin!(history.shared(store, &query, shared));
+        while let Some(recorded) = records.try_next().await? {
+            print(&mut printer, &recorded)?;
+        }
+        printer.flush()?;
+        query = query.and_tag(plan_tag(plan));
+    }
+    let mut records = std::pin::pin!(store.follow(&query, start));
+    while let Some(item) = records.next().await {
+        match item {
+            Ok(recorded) if events.since.is_none_or(|since| recorded.created_at >= since) => {
+                print(&mut printer, &recorded)?;
+                printer.flush()?;
+            }
+            Ok(_) => {}
+            Err(error) if error.is_final() => return Err(error.into()),
+            // The stream continues by itself.
+            Err(error) => say(&visible(&format!("warning: {error}"))),
+        }
+    }
+    printer.end(NONE)
+}
+
+/// The query of the options: all of them must match.
+fn query(filter: &EventFilter) -> Query {
+    if let Some(query) = &filter.filter {
+        return query.clone();
+    }
+    let query = Query {
+        stream_id: filter.stream.clone().unwrap_or_default(),
+        aggregate_id: filter.aggregate.clone(),
+        tags: filter.tag.clone(),
+        event_id: filter.id,
+        correlation_id: filter.correlation,
+        causation_id: filter.caused_by,
+        ..Query::default()
+    };
+    if filter.event_type.is_empty() { query } else { query.of_types(filter.event_type.iter().map(String::as_str)) }
+}
+
+fn print(printer: &mut ListPrinter<'_>, recorded: &Recorded) -> Result<(), Failure> {
+    Ok(printer.print(&EventJson::of(recorded)?, |to| print_text(to, recorded))?)
+}
+
+fn print_text(mut to: impl Write, recorded: &Recorded) -> std::io::Result<()> {
+    let Recorded { position, stream_id, aggregate_id, event_type, created_at, data, .. } = recorded;
+    let aggregate = visible(&format!("{stream_id} {aggregate_id}"));
+    let (moment, event_type, data) = (rfc3339(*created_at), visible(event_type), one_line(data, 100));
+    writeln!(to, "{position:>6}  {moment}  {aggregate:<36}  {event_type:<22}  {data}")
+}

@@ -1,0 +1,45 @@
+//! `export`: writes the log, or one plan, as JSON lines. An export is JSON values one after another, since data may hold line ends.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+
+use clap::Args;
+use crewlog_mq::{Query, Range};
+use futures::future::OptionFuture;
+
+use crate::context::Session;
+use crate::ui::failure::{Code, Failure};
+use crate::ui::json::{EventJson, ExportHeader, print_line};
+use crate::views::queries::{find_plan, for_each};
+
+#[derive(Debug, Args)]
+pub struct Export {
+    /// Only this plan and its tasks; the whole log if left out
+    pub plan: Option<String>,
+    /// Write to this file, which must not exist [default: standard output]
+    #[arg(long, value_name = "FILE")]
+    pub to: Option<PathBuf>,
+}
+
+pub async fn export(session: &Session, Export { plan, to }: Export) -> Result<Code, Failure> {
+    let store = session.place.open().await?.as_stored();
+    let plan = OptionFuture::from(plan.as_ref().map(|plan| find_plan(&store, plan))).await.transpose()?;
+    let to: Box<dyn Write> = match to {
+        None => Box::new(std::io::stdout().lock()),
+        Some(path) => Box::new(File::create_new(&path).map_err(|error| {
+            Failure::user(format!("{} cannot be made: {error}", path.display())).hint("name a file that does not exist")
+        })?),
+    };
+    let mut to = BufWriter::new(to);
+    let head = store.head().await?;
+    print_line(&mut to, &ExportHeader::of(&store.log().await?, head))?;
+    // Includes the history shared by a fork, so that the export can be read alone.
+    for_each(&store, plan.as_deref(), &Query::all(), Range::up_to(head), |recorded| {
+        let event = EventJson { append_start: Some(recorded.append_start), ..EventJson::of(recorded)? };
+        Ok(print_line(&mut to, &event)?)
+    })
+    .await?;
+    to.flush()?;
+    Ok(Code::Done)
+}

@@ -1,0 +1,146 @@
+//! `fork`: makes a plan that continues from a point of another. A fork appends events of its own and changes none.
+
+use clap::Args;
+use crewlog_executors::history::{ForkPoint, History};
+use crewlog_executors::plans;
+use crewlog_mq::{EventStore, Handler, Position, Query, Range};
+use crewlog_planner::event;
+use crewlog_planner::event::{Command, Event, TaskStatus};
+use futures::TryStreamExt;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use utoipa::ToSchema;
+
+use crate::cli::typed::{BY_PERSON, ForkAt, by_person};
+use crate::context::Session;
+use crate::context::place::slug;
+use crate::target::{order, short_id};
+use crate::ui::failure::{Code, Failure};
+use crate::ui::text::count;
+use crate::views::at::position_of;
+use crate::views::queries;
+use crate::views::queries::{find_plan, load_view, no_task};
+
+#[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Fork {
+    /// The plan to continue
+    pub plan: String,
+    /// Where it continues: POSITION, CHECKPOINT, failure or before:TASK [default: its present state]
+    ///
+    /// A position of the log, or the name of a checkpoint of the plan; `failure`, right before the first failure of a task; or
+    /// `before:TASK`, from where this task was first about to start.
+    #[arg(long, value_name = "POINT")]
+    #[schema(value_type = Option<String>)]
+    #[serde(default)]
+    pub at: Option<ForkAt>,
+    /// Why
+    #[arg(long, default_value = BY_PERSON)]
+    #[serde(default = "by_person")]
+    pub reason: String,
+}
+
+/// Separator between the name of a plan and the rest of a fork's id.
+const FORK: &str = "-fork";
+
+pub async fn fork(session: &Session, fork: Fork) -> Result<Code, Failure> {
+    let store = session.place.open().await?;
+    let point = point_of(session, &store, &fork).await?;
+    let ForkPoint { parent, at, .. } = &point;
+    session.place.check_key(parent, &queries::tags_of(&store, parent).await?)?;
+    let plan = format!("{}-{}", fork_name(parent), short_id());
+    let mut planner = plans::planner_of_fork(&store, &point, &plan, session.tags_of_new(&plan)?);
+    planner.catch_up().await?;
+    if planner.sequence() > 0 {
+        return Err(Failure::new(Code::Conflict, format!("the id {plan} is taken: try again")));
+    }
+    // It is paused by the append that makes it: no task starts before a person resumes it.
+    let (reason, amendments) = (fork.reason.clone(), Vec::new());
+    order(&mut planner, Command::Fork { parent: parent.clone(), at: *at, reason, pauses: true, amendments }).await?;
+    session.print_begun(&plan, &json!({ "plan": plan, "parent": parent, "at": at, "reason": fork.reason }))?;
+    let tasks = &planner.handler().state().tasks;
+    let n_ended = tasks.iter().filter(|task| task.status.is_end()).count();
+    let rest = count(tasks.len() - n_ended, "task");
+    session.remark(&format!("forked from {parent} at position {at}: {n_ended} ended, {rest} to go"));
+    let retry = || planner.handler().clone().process(Command::Retry { task: None });
+    session.suggest(&if n_ended < tasks.len() {
+        format!("it is paused; change it, then: {}", session.command_on("resume", &plan))
+    } else if retry().is_ok_and(|events| !events.is_empty()) {
+        let (retry, resume) = (session.command_on("retry", &plan), session.command_on("resume", &plan));
+        format!("it is paused; to continue: {retry}, then: {resume}")
+    } else {
+        format!("to continue: {}", session.command_on("task add \"...\" --plan", &plan))
+    });
+    Ok(Code::Done)
+}
+
+/// The readable part of a fork's id: that of the first plan of its line.
+fn fork_name(parent: &str) -> String {
+    let stem = parent.rsplit_once('-').map_or(parent, |(stem, _)| stem);
+    let stem = slug(stem.strip_suffix(FORK).unwrap_or(stem));
+    if stem.is_empty() { "plan-fork".to_owned() } else { format!("{stem}{FORK}") }
+}
+
+async fn point_of(session: &Session, store: &EventStore, fork: &Fork) -> Result<ForkPoint, Failure> {
+    let plan = find_plan(store, &fork.plan).await?;
+    let history = History::of(store, &plan).await?;
+    let at = match &fork.at {
+        None => store.head().await?,
+        Some(ForkAt::At(at)) => position_of(session, store, &plan, Some(at), Position(0)).await?,
+        Some(ForkAt::Before(task)) => {
+            let view = load_view(store, &plan, Range::default()).await?;
+            let found = view.state().task_named(task);
+            let id = found.ok_or_else(|| no_task(session, &plan, view.state(), task))?.plan.id;
+            let is_dispatch = |event: &Event| matches!(event, Event::TaskDispatched { task_id, .. } if *task_id == id);
+            let Some((_, end)) = first_append(store, &history, is_dispatch).await? else {
+                let failure = Failure::new(Code::Nothing, format!("task {task} of {plan} has not begun yet"));
+                return Err(failure.hint(format!("to fork it as it is now: {}", session.command_on("fork", &plan))));
+            };
+            end
+        }
+        Some(ForkAt::Failure) => {
+            let Some((start, _)) = first_append(store, &history, is_failure).await? else {
+                let failure = Failure::new(Code::Nothing, format!("no task of {plan} has failed"));
+                return Err(failure.hint(session.command_on("show", &plan)));
+            };
+            Position(start.0 - 1)
+        }
+    };
+    history.fork_point(store, at).await?.ok_or_else(|| {
+        let message = format!("{plan} did not exist yet at position {at}");
+        Failure::new(Code::Nothing, message).hint(session.command_on("events", &plan))
+    })
+}
+
+/// True if a task failed for good, or a person is asked about its failure.
+fn is_failure(event: &Event) -> bool {
+    let Event::TaskStatusUpdated { status, error, .. } = event else { return false };
+    match status {
+        TaskStatus::Failed | TaskStatus::TimedOut => true,
+        TaskStatus::NeedsClarification => error.is_some(),
+        TaskStatus::Planned
+        | TaskStatus::Running
+        | TaskStatus::Completed
+        | TaskStatus::Cancelled
+        | TaskStatus::Skipped => false,
+    }
+}
+
+/// The first and the last position of the first append in which an event of the plan matches.
+async fn first_append(
+    store: &EventStore,
+    history: &History,
+    is_wanted: impl Fn(&Event) -> bool,
+) -> Result<Option<(Position, Position)>, Failure> {
+    let mut records = std::pin::pin!(history.records(store, &Query::all(), Range::default()));
+    let mut found = None;
+    while let Some(recorded) = records.try_next().await? {
+        let start = recorded.append_start;
+        match found {
+            Some((first, _)) if first != start => break,
+            None if recorded.stream_id != event::STREAM || !is_wanted(&recorded.decode()?) => {}
+            Some(_) | None => found = Some((start, recorded.position)),
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,57 @@
+//! `inbox`: everything that waits for the person; for an agent, its messages.
+
+use clap::Args;
+use crewlog_mq::Position;
+use serde_json::json;
+
+use crate::cli::typed::AtPosition;
+use crate::context::{Session, agent_id, facts};
+use crate::ui::failure::{Code, Failure};
+use crate::views::views;
+
+#[derive(Debug, Args)]
+pub struct Inbox {
+    /// The messages to this agent [default: AGENT_ID]
+    #[arg(long, value_name = "NAME")]
+    pub agent: Option<String>,
+    /// Include messages that are read
+    #[arg(long)]
+    pub all: bool,
+    /// Mark the listed messages as read
+    #[arg(long, conflicts_with = "at")]
+    pub read: bool,
+    #[command(flatten)]
+    pub at: AtPosition,
+}
+
+/// The most messages that are listed.
+const MESSAGES_MAX: usize = 1_000;
+
+/// The fields of an item in the text of the list: its heading, and the lines below.
+const ITEM: ([&str; 4], [&str; 4]) = (["id", "kind", "from", "age_ms"], ["text", "choices", "holds_up", "commands"]);
+
+/// The fields of a message, likewise.
+const MESSAGE: ([&str; 4], [&str; 5]) =
+    (["message", "from", "importance", "sent_at"], ["subject", "body", "thread", "is_unread", "ack_is_due"]);
+
+pub async fn inbox(session: &Session, args: Inbox) -> Result<Code, Failure> {
+    let as_of = views(session).await?.as_of(args.at.at).await?;
+    if let Some(agent) = args.agent.clone().or_else(agent_id) {
+        return messages(session, &as_of, &agent, &args).await;
+    }
+    let items = as_of.needs(|words| session.command(words)).await?;
+    facts::print_list(session, "items", json!({ "at": as_of.at }), &items, &ITEM.0, &ITEM.1)
+}
+
+async fn messages(session: &Session, as_of: &crate::views::AsOf, agent: &str, args: &Inbox) -> Result<Code, Failure> {
+    if !as_of.has_agent(agent).await? {
+        let missing = Failure::new(Code::Nothing, format!("there is no agent {agent}"));
+        return Err(missing.hint(session.command("agents")));
+    }
+    let (mail, _) = as_of.messages(agent, !args.all, Position(0), MESSAGES_MAX).await?;
+    if args.read {
+        let crew = as_of.crew();
+        crew.mark_read(&crew.caller(agent).await?, mail.iter().map(|mail| mail.message).collect()).await?;
+    }
+    facts::print_list(session, "messages", json!({ "at": as_of.at, "agent": agent }), &mail, &MESSAGE.0, &MESSAGE.1)
+}

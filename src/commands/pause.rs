@@ -1,0 +1,42 @@
+//! `pause`: starts no more tasks of a plan, or holds one back.
+
+use clap::Args;
+use crewlog_planner::event::Command;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::cli::typed::{Address, BY_PERSON, by_person};
+use crate::context::Session;
+use crate::target::{decide, find_part};
+use crate::ui::failure::{Code, Failure};
+
+#[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Pause {
+    /// The plan, or one of its tasks
+    #[arg(value_name = "PLAN[/TASK]")]
+    #[schema(value_type = String)]
+    pub target: Address,
+    /// Why
+    #[arg(long, default_value = BY_PERSON)]
+    #[serde(default = "by_person")]
+    pub reason: String,
+}
+
+pub async fn pause(session: &Session, pause: Pause) -> Result<Code, Failure> {
+    let ((target, task), reason) = (find_part(session, &pause.target).await?, pause.reason);
+    let (command, paused) = match task {
+        Some(task) => {
+            let name = target.name(task);
+            session.suggest(&format!("to let it start: {}", session.command_in("resume", &target.plan, &name)));
+            (
+                Command::PauseTask { task, reason },
+                format!("task {name} is paused; if it runs, it continues until it ends"),
+            )
+        }
+        None => {
+            (Command::Pause { reason }, format!("{} is paused; running tasks continue until they end", target.plan))
+        }
+    };
+    decide(session, target, command, &paused).await
+}

@@ -1,0 +1,279 @@
+//! `plan check`: shows how a plan file is parsed, line by line, with its commands and the order. Nothing runs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use crewlog_executors::model::text_aggregate;
+use crewlog_planner::lines::Lines;
+use crewlog_planner::parse;
+use crewlog_planner::parse::{CodeUse, Diagnostic, ParsedPlan, VERBS};
+use crewlog_planner::plan::{Condition, Mark, Span, Strength, TaskPlan};
+use crewlog_planner::validity::InvalidPlan;
+use serde_json::{Value, json};
+
+use crate::cli::settings;
+use crate::context::Session;
+use crate::plan_file::options::ReadArgs;
+use crate::run::by_model;
+use crate::run::by_model::{Advice, Advisor, Graph};
+use crate::ui::failure::{Code, Failure};
+use crate::ui::terminal::{Output, say};
+use crate::ui::text::{in_one_line, one_line, visible};
+
+#[derive(Debug, Args)]
+pub struct Check {
+    /// The plan file; - for standard input
+    #[arg(required_unless_present = "verbs")]
+    pub file: Option<PathBuf>,
+    #[command(flatten)]
+    pub reading: ReadArgs,
+    /// Let the configured model plan; `run` then gets the same plan from the log
+    #[arg(long)]
+    pub model: bool,
+    /// Ask the configured model which dependencies, kinds and questions it would add
+    #[arg(long)]
+    pub advice: bool,
+    /// Print the verbs that begin a step in a file without lists, with the kind that each gives
+    #[arg(long)]
+    pub verbs: bool,
+}
+
+/// The most characters shown around a place in a line.
+const EXCERPT_CHARS: usize = 100;
+
+pub async fn check(session: &Session, check: Check) -> Result<Code, Failure> {
+    if check.verbs {
+        return verbs(session);
+    }
+    let path = check.file.as_deref().unwrap_or(Path::new("-"));
+    let text = session.read_text(path)?;
+    let file = check.reading.plan_file(path);
+    let parsed = parse::read(&text, file.options(check.reading.parallel));
+    settings::of_file(path, &text)?;
+    let model = if check.model { by_model::wanted(session, Some(true))? } else { None };
+    let parsed = match (model, parsed) {
+        (Some(model), parsed) => {
+            let advisor = Advisor::new(session, &model, &text_aggregate(&text), session.tags_of_project()?).await?;
+            advisor.plan(&text, parsed).await?.0
+        }
+        (None, Ok(parsed)) => parsed,
+        (None, Err(error)) => return refuse(session, &text, error),
+    };
+    let graph = Graph::of(&parsed.tasks)?;
+    let advice = if check.advice { by_model::advice(session, &text, &parsed.tasks).await? } else { None };
+    let (lines, is_advised) = (Lines::new(&text), check.advice);
+    let checked = Checked { parsed: &parsed, lines, graph, is_advised, advice };
+    session.print(&checked.json(), |to| checked.print(to))
+}
+
+/// The verbs that make a sentence a step, by the kind that they give it.
+fn verbs(session: &Session) -> Result<Code, Failure> {
+    let by_kind = VERBS.map(|(kind, verbs)| (kind.as_str(), verbs.split_ascii_whitespace().collect::<Vec<_>>()));
+    session.print(&BTreeMap::from(by_kind.clone()), |to| {
+        by_kind.iter().try_for_each(|(kind, verbs)| writeln!(to, "{kind}: {}", verbs.join(" ")))
+    })
+}
+
+/// Refuses a text, and shows the line of the error.
+fn refuse(session: &Session, text: &str, error: InvalidPlan) -> Result<Code, Failure> {
+    let place = error.place();
+    if let Output::Json | Output::Jsonl = session.output {
+        let (line, column) = place.unzip();
+        let error = json!({ "name": error.name(), "message": error.to_string(), "line": line, "column": column });
+        let nothing = json!({
+            "format": null, "title": null, "tasks": [], "parts": [], "code": [], "warnings": [], "graph": null,
+            "advice": null, "error": error,
+        });
+        session.print(&nothing, |_| Ok(()))?;
+    }
+    if let Some((line, column)) = place {
+        let (shown, caret) = excerpt(Lines::new(text).line(line), column);
+        say(&visible(&format!("{line:>5} | {shown}\n      | {:>caret$}", "^")));
+    }
+    Err(error.into())
+}
+
+/// The part of a line around a column, and the column in it.
+fn excerpt(line: &str, column: usize) -> (String, usize) {
+    let skip = column.saturating_sub(EXCERPT_CHARS / 2).min(column.saturating_sub(1));
+    let skip = if line.chars().count() <= EXCERPT_CHARS { 0 } else { skip };
+    let part: String = line.chars().skip(skip).take(EXCERPT_CHARS).collect();
+    (part.replace('\t', " "), column.saturating_sub(skip).max(1))
+}
+
+struct Checked<'a> {
+    parsed: &'a ParsedPlan,
+    lines: Lines<'a>,
+    graph: Graph<'a>,
+    /// Advice was asked for.
+    is_advised: bool,
+    advice: Option<Advice>,
+}
+
+/// A line and a column, from 1.
+type Place = (usize, usize);
+
+impl Checked<'_> {
+    fn json(&self) -> Value {
+        let ParsedPlan { format, title, tasks, codes, warnings, .. } = self.parsed;
+        let tasks = tasks.iter().map(|task| self.task_json(task));
+        let parts = self.parts();
+        let parts = parts
+            .iter()
+            .map(|((line, column), part, text)| json!({ "line": line, "column": column, "part": part, "text": text }));
+        let code = codes.iter().map(|code| {
+            let ((line, column), task) = (self.lines.place(code.at), code.task.map(|task| self.graph.name(task)));
+            json!({ "line": line, "column": column, "task": task, "form": code.form, "withheld": code.withheld })
+        });
+        let warnings = warnings.iter().map(|Diagnostic { message, line, column, help }| {
+            let excerpt = self.lines.line(*line);
+            json!({ "line": line, "column": column, "message": message, "help": help, "excerpt": excerpt })
+        });
+        json!({
+            "format": <&str>::from(format), "title": title, "tasks": tasks.collect::<Vec<_>>(),
+            "parts": parts.collect::<Vec<_>>(), "code": code.collect::<Vec<_>>(),
+            "warnings": warnings.collect::<Vec<_>>(), "graph": self.graph.json(&self.graph.graph),
+            "advice": self.is_advised.then(|| self.graph.advice_json(self.advice.as_ref())), "error": null,
+        })
+    }
+
+    fn task_json(&self, task: &TaskPlan) -> Value {
+        let (line, column) = self.place_of(task);
+        let attachments = task.attachments.iter().map(|attachment| &attachment.kind);
+        let condition = task.condition.as_ref();
+        let decided_by = condition.and_then(|condition| condition.outcome_of).map(|task| self.graph.name(task));
+        let default = task.default_answer.as_ref();
+        json!({
+            "line": line, "column": column, "spans": task.spans, "id": task.name(), "description": task.description,
+            "kind": task.kind.as_str(), "status": status_of(task.mark),
+            "depends_on": task.depends_on.iter().map(|one| self.graph.name(one.task)).collect::<Vec<_>>(),
+            "follows": self.waits_for(task, Strength::Soft), "decided_by": decided_by, "optional": task.optional,
+            "retry": task.retry, "timeout_ms": task.timeout_ms, "deadline_ms": task.deadline_ms,
+            "estimate_ms": task.estimate_ms, "compensate": task.compensate,
+            "default_answer": default.map(|one| &one.answer), "default_after_ms": default.map(|one| one.after_ms),
+            "attachments": attachments.collect::<Vec<_>>(), "command": task.command,
+            "condition": condition.map(Condition::words), "group": task.group, "priority": task.priority,
+            "assignee": task.assignee, "notes": task.notes, "files": task.files, "reads_only": task.reads_only,
+            "rerun_safe": task.rerun_safe,
+        })
+    }
+
+    fn print(&self, to: &mut dyn Write) -> io::Result<()> {
+        let ParsedPlan { format, tasks, warnings, lost, .. } = self.parsed;
+        writeln!(to, "read as {}", <&str>::from(format))?;
+        let parts = self.parts();
+        let mut parts = parts.iter().peekable();
+        let print_part = |to: &mut dyn Write, ((line, column), part, text): &(Place, &str, &str)| {
+            writeln!(to, "{line}:{column}  {part}: {}", one_line(text, 100))
+        };
+        for task in tasks {
+            while let Some(part) = parts.next_if(|(place, ..)| *place < self.place_of(task)) {
+                print_part(to, part)?;
+            }
+            self.print_task(to, task)?;
+        }
+        parts.try_for_each(|part| print_part(to, part))?;
+        warnings.iter().try_for_each(|warning| self.print_warning(to, warning))?;
+        if let Some(first) = lost.first() {
+            let (n, (line, _)) = (lost.len(), self.lines.place(first.start));
+            writeln!(
+                to,
+                "{n} numbered items or shell fences belong to no box, the first on line {line}: `run` asks about them"
+            )?;
+        }
+        self.graph.print(to, &self.graph.graph)?;
+        self.advice.as_ref().map_or(Ok(()), |advice| self.graph.print_advice(to, advice))
+    }
+
+    fn print_task(&self, to: &mut dyn Write, task: &TaskPlan) -> io::Result<()> {
+        let (line, column) = self.place_of(task);
+        let (name, kind) = (task.name(), task.kind.as_str());
+        writeln!(to, "{line}:{column}  {}  {kind}  {}", visible(&name), one_line(&task.description, 100))?;
+        let named = |strength| Some(self.waits_for(task, strength).join(", ")).filter(|names| !names.is_empty());
+        let seconds = |ms: u64| format!("{} s", ms as f64 / 1_000.0);
+        let default = task.default_answer.as_ref().map(|one| format!("{} after {}", one.answer, seconds(one.after_ms)));
+        let details = [
+            ("waits for", named(Strength::Hard)),
+            ("follows", named(Strength::Soft)),
+            ("optional", task.optional.then(|| "nothing waits for it".to_owned())),
+            ("status", (!task.mark.is_open()).then(|| status_of(task.mark).to_owned())),
+            ("command", task.command.as_deref().map(in_one_line)),
+            ("if", task.condition.as_ref().map(Condition::words)),
+            ("group", task.group.clone()),
+            ("priority", task.priority.clone()),
+            ("assignee", task.assignee.clone()),
+            ("retries", task.retry.map(|times| times.to_string())),
+            ("timeout", task.timeout_ms.map(seconds)),
+            ("deadline", task.deadline_ms.map(seconds)),
+            ("estimate", task.estimate_ms.map(seconds)),
+            ("when it fails", task.on_failure.map(|policy| <&str>::from(policy).to_owned())),
+            ("undone by", task.compensate.clone()),
+            ("default answer", default),
+            ("works on", Some(task.files.join(", ")).filter(|files| !files.is_empty())),
+        ];
+        let details = details.iter().filter_map(|(label, text)| Some((*label, text.as_deref()?)));
+        let attachments = task.attachments.iter().map(|attachment| attachment.kind.parts());
+        let notes = task.notes.iter().map(|note| ("note", note.as_str()));
+        for (label, text) in details.chain(attachments).chain(notes) {
+            writeln!(to, "        {label}: {}", one_line(text, 120))?;
+        }
+        for CodeUse { at, form, withheld, .. } in self.parsed.codes.iter().filter(|code| code.task == Some(task.id)) {
+            let (line, column) = self.lines.place(*at);
+            let text = match (form, withheld) {
+                (Some(form), _) => format!("runs, by form {form}"),
+                (None, Some(reason)) => format!("does not run: {}", visible(reason)),
+                (None, None) => "text".to_owned(),
+            };
+            writeln!(to, "        code at {line}:{column}: {text}")?;
+        }
+        Ok(())
+    }
+
+    fn print_warning(&self, to: &mut dyn Write, warning: &Diagnostic) -> io::Result<()> {
+        let Diagnostic { message, line, column, help } = warning;
+        let (shown, caret) = excerpt(self.lines.line(*line), *column);
+        writeln!(to, "{line}:{column}: warning: {}", visible(message))?;
+        writeln!(to, "{line:>5} | {}\n      | {:>caret$}", visible(&shown), "^")?;
+        help.as_ref().map_or(Ok(()), |help| writeln!(to, "      fix: {}", visible(help)))
+    }
+
+    /// The text outside of tasks. A paragraph of steps is context only where one of its sentences is no step.
+    fn parts(&self) -> Vec<(Place, &'static str, &str)> {
+        let starts = self.parsed.tasks.iter().filter_map(|task| task.spans.first()).map(|span| span.start);
+        let starts = starts.collect::<BTreeSet<_>>();
+        let parts = self.parsed.parts.iter().filter(|(span, _)| starts.range(span.start..span.end).next().is_none());
+        let parts =
+            parts.map(|(span, part)| (self.lines.place(span.start), <&str>::from(part), self.text_of(span).trim()));
+        parts.collect()
+    }
+
+    /// The names of the tasks that a task waits for with a strength.
+    fn waits_for(&self, task: &TaskPlan, strength: Strength) -> Vec<String> {
+        let dependencies = task.depends_on.iter().filter(|one| one.strength == strength);
+        dependencies.map(|one| self.graph.name(one.task)).collect()
+    }
+
+    fn place_of(&self, task: &TaskPlan) -> Place {
+        let Some(span) = task.spans.first() else { return (1, 1) };
+        let text = self.text_of(span);
+        self.lines.place(span.start + (text.len() - text.trim_start().len()))
+    }
+
+    fn text_of(&self, span: &Span) -> &str {
+        self.lines.text.get(span.start..span.end).unwrap_or("")
+    }
+}
+
+/// The initial status of a task.
+const fn status_of(mark: Mark) -> &'static str {
+    match mark {
+        Mark::Open => "Planned",
+        Mark::InProgress => "Running",
+        Mark::Done => "Completed",
+        Mark::Cancelled => "Cancelled",
+        Mark::Deferred => "Deferred",
+    }
+}

@@ -1,0 +1,62 @@
+//! `plan propose`: accepts the plan of an agent if it keeps the rules of its form.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use crewlog_executors::agents::record_failure;
+use crewlog_executors::model::text_aggregate;
+use crewlog_mq::Cause;
+use crewlog_planner::agents::AgentPlan;
+use crewlog_planner::event::Command;
+use crewlog_planner::parse::ParsedPlan;
+use crewlog_planner::plan::Proposal;
+use crewlog_planner::protocol::AgentType;
+
+use crate::cli::typed::agent;
+use crate::consent::consent;
+use crate::context::{Session, roster};
+use crate::run::new_plan::{NewPlan, new_plan_id};
+use crate::run::options::RunArgs;
+use crate::ui::failure::{Code, Failure};
+
+#[derive(Debug, Args)]
+pub struct Propose {
+    /// The plan as JSON; - for standard input
+    pub file: PathBuf,
+    /// The type of the agent
+    #[arg(long, value_name = "TYPE", value_parser = agent())]
+    pub agent: AgentType,
+    /// Run it at once, as `run` does; else it is left to `work` and `resume`
+    #[arg(long)]
+    pub run: bool,
+    #[command(flatten)]
+    pub run_args: RunArgs,
+}
+
+pub async fn propose(session: &Session, propose: Propose) -> Result<Code, Failure> {
+    let roster = roster::roster(session, propose.run_args.task_timeout, &[])?;
+    let (agent, registry) = (propose.agent, &session.config()?.registry);
+    let text = session.read_text(&propose.file)?;
+    let compiled = AgentPlan::read(&text).and_then(|plan| plan.compile(agent, registry));
+    let proposal = match compiled {
+        // The log keeps the plan as it was given.
+        Ok(proposal) => Proposal { source: text, ..proposal },
+        Err(error) => {
+            // A refusal is a decision too, and is counted.
+            let (store, _) = session.place.open_or_make().await?;
+            // It may quote the text, so it is sealed as one that was asked about.
+            let tags = session.tags_of_new(&text_aggregate(&text))?;
+            record_failure(&store, agent, &error, tags, &Cause::request()).await?;
+            return Err(Failure::from(error).hint(session.command(&format!("plan schema --agent {agent}"))));
+        }
+    };
+    let (title, tasks, context) = (proposal.title.clone(), proposal.tasks.clone(), proposal.context.clone());
+    let shown = ParsedPlan { title, tasks, context, ..ParsedPlan::default() };
+    // Also where it is only taken up: `work` would run it without another word.
+    let config = session.config_of_new(propose.run_args.jobs)?;
+    consent(session, &shown, &roster, &config.system_prompt)?;
+    let begin = Command::Propose { proposal: Box::new(proposal), attachments: Vec::new(), config };
+    let id = new_plan_id(session, Some(&shown), &propose.file);
+    let run_args = propose.run.then_some(&propose.run_args);
+    NewPlan { id, begin, roster, run_args, sync: false }.start(session).await
+}

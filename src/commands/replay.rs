@@ -1,0 +1,561 @@
+//! `replay`: shows a plan's events one by one, with the cause of each and its changes. It appends and executes nothing.
+
+use std::collections::{BTreeSet, HashMap};
+use std::io;
+use std::io::{BufWriter, Write};
+
+use clap::Args;
+use crewlog_executors::history::History;
+use crewlog_mq::{self as mq, Error, EventStore, Position, Query, Recorded};
+use crewlog_planner::event::{self, Event, TaskStatus};
+use crewlog_planner::lifecycle;
+use crewlog_planner::verify::{Decided, Difference, How, Verifier, VerifyError};
+use crewlog_planner::view::PlanView;
+use crewlog_planner::{claim, model};
+use futures::{Stream, TryStreamExt};
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::diff;
+use super::diff::{Change, in_short};
+use crate::cli::sealing::KeyPlace;
+use crate::cli::typed::At;
+use crate::context::{ListPrinter, Session};
+use crate::ui::failure::{Code, Failure};
+use crate::ui::json::print_line;
+use crate::ui::terminal::{Output, prompt, read_line, say};
+use crate::ui::text::{count, one_line, rfc3339, visible};
+use crate::views::at::position_of;
+use crate::views::queries::for_each;
+use crate::views::text::print_view;
+use crate::views::{PlanShown, queries};
+
+#[derive(Debug, Args)]
+pub struct Replay {
+    /// The plan; with --verify all plans if left out
+    #[arg(required_unless_present = "verify")]
+    pub plan: Option<String>,
+    /// Decide every command again with this version, and name the first decision that differs from the log
+    #[arg(long, conflicts_with_all = ["step", "from", "to", "failure"])]
+    pub verify: bool,
+    /// Read orders from standard input, one a line, also where it is no terminal (h lists them)
+    #[arg(long)]
+    pub step: bool,
+    /// Begin with the first event at or after this position, or with a checkpoint
+    #[arg(long, value_name = "POSITION|CHECKPOINT")]
+    pub from: Option<At>,
+    /// End with the last event at or before this position, or with a checkpoint
+    #[arg(long, value_name = "POSITION|CHECKPOINT")]
+    pub to: Option<At>,
+    /// Print only the events with which a task fails, times out or is cancelled
+    #[arg(long, conflicts_with = "step")]
+    pub failure: bool,
+}
+
+/// Changes in the text of a step; JSON has all of them.
+const CHANGES_SHOWN_MAX: usize = 40;
+
+/// Characters of the data and of the command in the text of a step; JSON has all of them.
+const DATA_CHARS_MAX: usize = 300;
+
+const COMMAND_CHARS_MAX: usize = 200;
+
+/// Characters of a difference in the text; JSON has all of it.
+const DIFFERENCE_CHARS_MAX: usize = 2_000;
+
+const HELP: &str = "\
+n, next, or nothing [COUNT]  one event on, or COUNT of them
+b, back [COUNT]              one event back, or COUNT
+g, to POSITION               to the last event at or before a position
+f, failure                   to the next event with which something fails
+F, previous                  to the one before
+s, show                      the whole plan as of here
+first, last                  to either end
+h, help                      this
+q, quit                      the end, as the end of input is";
+
+pub async fn replay(session: &Session, replay: &Replay) -> Result<Code, Failure> {
+    let typed = match &replay.plan {
+        Some(typed) if !replay.verify => typed,
+        Some(_) | None => return verify(session, replay.plan.as_deref()).await,
+    };
+    let (store, plan) = queries::open_plan(session, typed).await?;
+    let head = store.head().await?;
+    let from = position_of(session, &store, &plan, replay.from.as_ref(), Position(1)).await?;
+    let to = position_of(session, &store, &plan, replay.to.as_ref(), head).await?;
+    let mut steps = Steps::load(&store, &plan, to).await?;
+    let places = steps.n_up_to(Position(from.0 - 1))..steps.events.len();
+    let is_on_terminal = session.terminal.is_interactive && session.output == Output::Text && !replay.failure;
+    if !replay.step && !is_on_terminal {
+        let mut printer = ListPrinter::begin(session, &format!("\"plan\": {}, \"steps\"", Value::from(plan)))?;
+        let failures = steps.failures.clone();
+        for place in places.filter(|place| !replay.failure || failures.binary_search(place).is_ok()) {
+            let step = steps.step(place)?;
+            printer.print(&step, |to| step.print(to))?;
+        }
+        let event = if replay.failure { "failure" } else { "event" };
+        return printer.end(&format!("no {event} of the plan is in this range"));
+    }
+    if places.is_empty() {
+        let failure = Failure::new(Code::Nothing, format!("{plan} has no event from position {from} to {to}"));
+        return Err(failure.hint(session.command_on("events", &plan)));
+    }
+    Stepper { session, plan, place: places.start, places, steps }.run()
+}
+
+/// A replay driven by orders.
+struct Stepper<'a> {
+    session: &'a Session,
+    plan: String,
+    steps: Steps,
+    /// The events that can be shown.
+    places: std::ops::Range<usize>,
+    place: usize,
+}
+
+impl Stepper<'_> {
+    fn run(mut self) -> Result<Code, Failure> {
+        let is_interactive = self.session.terminal.is_interactive;
+        if is_interactive {
+            say(&format!("{}; h lists the orders", count(self.places.len(), "event")));
+        }
+        self.show_step(self.place)?;
+        loop {
+            if is_interactive {
+                prompt(&format!("{}> ", self.steps.events[self.place].position));
+            }
+            let line = read_line();
+            let line = line.map_err(|error| Failure::user(format!("standard input cannot be read: {error}")))?;
+            match line.as_deref().map(Order::parse) {
+                None | Some(Ok(Order::Quit)) => return Ok(Code::Done),
+                Some(Ok(order)) => self.obey(order)?,
+                Some(Err(why)) => say(&format!("{why}; h lists the orders")),
+            }
+        }
+    }
+
+    fn obey(&mut self, order: Order) -> Result<(), Failure> {
+        let std::ops::Range { start: first, end } = self.places;
+        let (here, last) = (self.place, end - 1);
+        // A place before the first or after the last event leads to that event.
+        let wanted = match order {
+            Order::Next(n) => {
+                let to = here.saturating_add(n);
+                (here + 1..to.min(last)).try_for_each(|place| self.show_step(place))?;
+                Some(to)
+            }
+            Order::Back(n) => here.checked_sub(n),
+            Order::To(position) if position > self.steps.events[last].position => Some(end),
+            Order::To(position) => self.steps.n_up_to(position).checked_sub(1),
+            Order::First => Some(first),
+            Order::Last => Some(last),
+            Order::NextFailure | Order::FailureBefore => {
+                let failures = &self.steps.failures;
+                let (found, side) = if order == Order::NextFailure {
+                    (failures.iter().find(|place| (here + 1..end).contains(place)), "after")
+                } else {
+                    (failures.iter().rfind(|place| (first..here).contains(place)), "before")
+                };
+                if found.is_none() {
+                    say(&format!("nothing fails {side} this event"));
+                }
+                Some(found.copied().unwrap_or(here))
+            }
+            Order::Show => return Ok(self.show_plan()?),
+            Order::Help => {
+                say(HELP);
+                return Ok(());
+            }
+            Order::Quit => return Ok(()),
+        };
+        let wanted = wanted.filter(|place| *place >= first);
+        let to = wanted.map_or(first, |wanted| wanted.min(last));
+        if to != here {
+            self.show_step(to)?;
+        }
+        match wanted {
+            None => say("this is the first event"),
+            Some(wanted) if wanted > last => say("this is the last event"),
+            Some(_) => {}
+        }
+        Ok(())
+    }
+
+    fn show_step(&mut self, place: usize) -> Result<(), Failure> {
+        let mut stdout = BufWriter::new(io::stdout().lock());
+        let step = self.steps.step(place)?;
+        match self.session.output {
+            Output::Text => step.print(&mut stdout)?,
+            Output::Json | Output::Jsonl => print_line(&mut stdout, &step)?,
+        }
+        self.place = place;
+        Ok(stdout.flush()?)
+    }
+
+    fn show_plan(&self) -> io::Result<()> {
+        let mut stdout = BufWriter::new(io::stdout().lock());
+        let (at, view) = (self.steps.events[self.place].position, &self.steps.view);
+        let state = lifecycle::of_log(&self.plan, view);
+        match self.session.output {
+            Output::Text => print_view(&mut stdout, &self.plan, at, view, state)?,
+            Output::Json | Output::Jsonl => print_line(&mut stdout, &PlanShown::of(&self.plan, at, view, state))?,
+        }
+        stdout.flush()
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Order {
+    Next(usize),
+    Back(usize),
+    To(Position),
+    NextFailure,
+    FailureBefore,
+    Show,
+    First,
+    Last,
+    Help,
+    Quit,
+}
+
+impl Order {
+    fn parse(line: &str) -> Result<Self, String> {
+        let words = line.split_whitespace().collect::<Vec<_>>();
+        let n = |word: &str| match word.parse() {
+            Ok(n @ 1..) => Ok(n),
+            Ok(0_usize) | Err(_) => Err(format!("{:?} is no number of events", one_line(word, 40))),
+        };
+        match words.as_slice() {
+            [] | ["n" | "next"] => Ok(Self::Next(1)),
+            ["n" | "next", count] => n(count).map(Self::Next),
+            ["b" | "back"] => Ok(Self::Back(1)),
+            ["b" | "back", count] => n(count).map(Self::Back),
+            ["g" | "to", position] => match position.parse() {
+                Ok(at @ 0..) => Ok(Self::To(Position(at))),
+                Ok(_) | Err(_) => Err(format!("{:?} is no position", one_line(position, 40))),
+            },
+            ["g" | "to"] => Err("it needs a position".to_owned()),
+            ["f" | "failure"] => Ok(Self::NextFailure),
+            ["F" | "previous"] => Ok(Self::FailureBefore),
+            ["s" | "show"] => Ok(Self::Show),
+            ["first"] => Ok(Self::First),
+            ["last"] => Ok(Self::Last),
+            ["h" | "help"] => Ok(Self::Help),
+            ["q" | "quit"] => Ok(Self::Quit),
+            _other_words => Err(format!("{:?} is not understood", one_line(line, 40))),
+        }
+    }
+}
+
+/// The events of a plan, and the plan as of one of them.
+#[derive(Default)]
+struct Steps {
+    events: Vec<Recorded>,
+    by_id: HashMap<Uuid, usize>,
+    /// The places of the events with which a task fails, times out or is cancelled, or an executor reports a failure.
+    failures: Vec<usize>,
+    n_applied: usize,
+    view: PlanView,
+}
+
+impl Steps {
+    /// Reads the history of a plan up to a position.
+    async fn load(store: &EventStore, plan: &str, up_to: Position) -> Result<Self, Failure> {
+        let mut steps = Self::default();
+        for_each(store, Some(plan), &Query::all(), mq::Range::up_to(up_to), |recorded| {
+            let place = steps.events.len();
+            steps.failures.extend(is_failure(recorded)?.then_some(place));
+            steps.by_id.insert(recorded.event_id, place);
+            steps.events.push(recorded.clone());
+            Ok(())
+        })
+        .await?;
+        Ok(steps)
+    }
+
+    /// The number of events at or before a position.
+    fn n_up_to(&self, position: Position) -> usize {
+        self.events.partition_point(|event| event.position <= position)
+    }
+
+    /// Moves the view to an event and returns the changes it made. Going back folds from the first event.
+    fn step(&mut self, place: usize) -> Result<StepJson<'_>, Failure> {
+        if place < self.n_applied {
+            (self.n_applied, self.view) = (0, PlanView::default());
+        }
+        self.events[self.n_applied..place].iter().try_for_each(|recorded| self.view.apply(recorded))?;
+        let recorded = &self.events[place];
+        let changes = diff::step(&mut self.view, recorded)?;
+        self.n_applied = place + 1;
+        let metadata = recorded.metadata()?;
+        let mut extra = metadata.extra.unwrap_or_default();
+        let first = self.events.binary_search_by_key(&recorded.append_start, |event| event.position);
+        Ok(StepJson {
+            position: recorded.position,
+            created_at: rfc3339(recorded.created_at),
+            stream_id: &recorded.stream_id,
+            aggregate_id: &recorded.aggregate_id,
+            event_type: &recorded.event_type,
+            data: serde_json::from_str(&recorded.data)?,
+            cause: metadata.causation_id.map(|event_id| {
+                let event = self.by_id.get(&event_id).map(|place| &self.events[*place]);
+                let event_type = event.map(|event| event.event_type.as_str());
+                CauseJson { position: event.map(|event| event.position), event_type, event_id }
+            }),
+            command: extra.get_mut("command").map(Value::take).filter(|command| !command.is_null()),
+            changes,
+            append_start: recorded.append_start,
+            first_type: first.map_or("of another plan", |first| &self.events[first].event_type),
+        })
+    }
+}
+
+fn is_failure(recorded: &Recorded) -> Result<bool, Error> {
+    match (recorded.stream_id.as_str(), recorded.event_type.as_str()) {
+        (claim::STREAM, "TaskFailed") => Ok(true),
+        (event::STREAM, "TaskStatusUpdated") => Ok(matches!(
+            recorded.decode()?,
+            Event::TaskStatusUpdated { status: TaskStatus::Failed | TaskStatus::TimedOut | TaskStatus::Cancelled, .. }
+        )),
+        _another_type => Ok(false),
+    }
+}
+
+#[derive(Serialize)]
+struct CauseJson<'a> {
+    /// Unset when the cause is no event of the plan.
+    position: Option<Position>,
+    event_type: Option<&'a str>,
+    event_id: Uuid,
+}
+
+#[derive(Serialize)]
+struct StepJson<'a> {
+    position: Position,
+    created_at: String,
+    stream_id: &'a str,
+    aggregate_id: &'a str,
+    event_type: &'a str,
+    data: &'a RawValue,
+    cause: Option<CauseJson<'a>>,
+    command: Option<Value>,
+    changes: Vec<Change>,
+    #[serde(skip)]
+    append_start: Position,
+    /// The type of the first event of the append.
+    #[serde(skip)]
+    first_type: &'a str,
+}
+
+impl StepJson<'_> {
+    /// As text: the event, its data, its cause, and its changes.
+    fn print(&self, mut to: impl Write) -> io::Result<()> {
+        let Self { position, created_at, stream_id, aggregate_id, event_type, .. } = self;
+        let event = visible(&format!("{stream_id} {aggregate_id}  {event_type}"));
+        writeln!(to, "{position:>6}  {created_at}  {event}")?;
+        let mut line = |text: &str| writeln!(to, "        {}", visible(text));
+        line(&one_line(self.data.get(), DATA_CHARS_MAX))?;
+        line(&self.why())?;
+        let mut n_changes = 0;
+        for change in in_short(&self.changes) {
+            n_changes += 1;
+            if n_changes <= CHANGES_SHOWN_MAX {
+                line(&format!("* {change}"))?;
+            }
+        }
+        match n_changes {
+            0 => line("* nothing of the plan"),
+            1..=CHANGES_SHOWN_MAX => Ok(()),
+            more => line(&format!("* and {} more", more - CHANGES_SHOWN_MAX)),
+        }
+    }
+
+    fn why(&self) -> String {
+        let command = self.command.as_ref().map(command_words);
+        let Some(cause) = &self.cause else {
+            return match command {
+                Some(command) if command.starts_with("SetTimers ") || command.starts_with("FireTimer ") => {
+                    format!("because of the time: {command}")
+                }
+                Some(command) => format!("asked by a person: {command}"),
+                None if self.append_start < self.position => {
+                    format!("in one append with {} {}", self.append_start, self.first_type)
+                }
+                None => "asked from outside".to_owned(),
+            };
+        };
+        let command = command.map_or_else(String::new, |command| format!(": {command}"));
+        match (cause.position, cause.event_type) {
+            (Some(position), Some(event_type)) => format!("because of {position} {event_type}{command}"),
+            (_, _) => format!("because of event {}, which is not of this plan{command}", cause.event_id),
+        }
+    }
+}
+
+/// A recorded command, with its name first.
+fn command_words(command: &Value) -> String {
+    let named = command.as_object().filter(|command| command.len() == 1).and_then(|command| command.iter().next());
+    match named {
+        Some((name, fields)) if fields.as_object().is_none_or(serde_json::Map::is_empty) => one_line(name, 40),
+        Some((name, fields)) => format!("{} {}", one_line(name, 40), one_line(&fields.to_string(), COMMAND_CHARS_MAX)),
+        None => one_line(&command.to_string(), COMMAND_CHARS_MAX),
+    }
+}
+
+/// The counts of a verification, and the first difference.
+#[derive(Debug, Default, Serialize)]
+struct VerifiedJson {
+    plans: usize,
+    events: usize,
+    commands: usize,
+    reactions: usize,
+    given: usize,
+    sealed: usize,
+    shredded: usize,
+    #[serde(serialize_with = "difference_json")]
+    difference: Option<Difference>,
+}
+
+/// `replay --verify`: decides the commands of a plan, or of all plans, again.
+async fn verify(session: &Session, plan: Option<&str>) -> Result<Code, Failure> {
+    let store = session.place.open().await?;
+    let head = store.head().await?;
+    let mut verified = VerifiedJson::default();
+    match plan {
+        Some(typed) => {
+            let plan = queries::find_plan(&store, typed).await?;
+            verified.plan(&store, &plan, head, false).await?;
+        }
+        None => {
+            let plans = plans(&store, head).await?;
+            for plan in &plans {
+                // The events that a fork shares are verified with its parent.
+                verified.plan(&store, plan, head, true).await?;
+            }
+            // Requests to models about texts that did not become plans.
+            let plans = plans.into_iter().collect::<BTreeSet<_>>();
+            let asked = store.records(&Query::stream(model::STREAM), mq::Range::up_to(head));
+            let asked = asked.try_filter(|asked| std::future::ready(!plans.contains(&asked.aggregate_id)));
+            verified.appends(asked, Position(0)).await?;
+        }
+    }
+    session.print(&verified, |to| verified.print(to, &session.place.keys))?;
+    Ok(if verified.difference.is_some() { Code::Differs } else { Code::Done })
+}
+
+impl VerifiedJson {
+    fn print(&self, mut to: impl Write, keys: &KeyPlace) -> std::io::Result<()> {
+        let Self { plans, events, commands, reactions, given, sealed, shredded, difference } = self;
+        let (plans, events, commands) = (count(*plans, "plan"), count(*events, "event"), count(*commands, "command"));
+        let reactions = count(*reactions, "reaction");
+        match difference {
+            Some(difference) => writeln!(to, "{}", one_line(&difference.to_string(), DIFFERENCE_CHARS_MAX))?,
+            None => writeln!(to, "the same is decided today: {plans}, {events}, {commands}, {reactions}")?,
+        }
+        if *given > 0 {
+            writeln!(to, "{} without a recorded reason: trusted", count(*given, "append"))?;
+        }
+        if *sealed > 0 {
+            let key = match keys.is_given() {
+                false => "their key is given with --key-file FILE",
+                true => "this --key-file, with the keys in --keys FOLDER, does not open them",
+            };
+            writeln!(to, "{} sealed, and not decided again: {key}", count(*sealed, "append"))?;
+        }
+        if *shredded > 0 {
+            writeln!(to, "{} shredded, and never to be decided again", count(*shredded, "append"))?;
+        }
+        Ok(())
+    }
+
+    /// Verifies a plan up to its first difference; of several plans the first difference in the log is kept. The events
+    /// that a fork shares with its parent may be trusted.
+    async fn plan(
+        &mut self,
+        store: &EventStore,
+        plan: &str,
+        head: Position,
+        is_shared_trusted: bool,
+    ) -> Result<(), Failure> {
+        self.plans += 1;
+        let history = History::of(store, plan).await?;
+        let trusted = history.parent().filter(|_| is_shared_trusted).map_or(Position(0), |(_, at)| at);
+        self.appends(history.records(store, &Query::all(), mq::Range::up_to(head)), trusted).await
+    }
+
+    /// Verifies a part of the log and trusts everything up to a position.
+    async fn appends(
+        &mut self,
+        records: impl Stream<Item = Result<Recorded, Error>>,
+        trusted: Position,
+    ) -> Result<(), Failure> {
+        let mut verifier = Verifier::default();
+        let mut records = std::pin::pin!(records);
+        let (mut append, mut next): (Vec<Recorded>, _) = (Vec::new(), records.try_next().await?);
+        while let Some(recorded) = next {
+            next = records.try_next().await?;
+            let append_start = recorded.append_start;
+            append.push(recorded);
+            if next.as_ref().is_some_and(|next| next.append_start == append_start) {
+                continue;
+            }
+            let events = std::mem::take(&mut append);
+            if events[0].position <= trusted {
+                verifier.trust(&events)?;
+                continue;
+            }
+            self.events += events.len();
+            match verifier.verify(&events) {
+                Ok(decided) => decided.iter().for_each(|decided| self.count(decided)),
+                Err(VerifyError::Log(error)) => return Err(error.into()),
+                Err(VerifyError::Differs(difference)) => {
+                    let known = self.difference.as_ref().map(|known| known.position);
+                    if known.is_none_or(|known| difference.position < known) {
+                        self.difference = Some(*difference);
+                    }
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, decided: &Decided) {
+        match decided {
+            Decided::Command(_) => self.commands += 1,
+            Decided::Reaction => self.reactions += 1,
+            Decided::Given => self.given += 1,
+            Decided::Sealed => self.sealed += 1,
+            Decided::Shredded => self.shredded += 1,
+        }
+    }
+}
+
+fn difference_json<S: Serializer>(difference: &Option<Difference>, to: S) -> Result<S::Ok, S::Error> {
+    let json = difference.as_ref().map(|difference| {
+        let Difference { position, stream_id, aggregate_id, command, how } = difference;
+        let (log, decided) = match how {
+            How::Other { log, decided } => (log.as_ref(), decided.as_ref()),
+            How::Unreadable(_) | How::Refused(_) => (None, None),
+        };
+        json!({
+            "position": position, "stream_id": stream_id, "aggregate_id": aggregate_id, "command": command,
+            "what": difference.to_string(), "log": log, "decided": decided,
+        })
+    });
+    json.serialize(to)
+}
+
+/// All plans, the oldest first.
+async fn plans(store: &EventStore, head: Position) -> Result<Vec<String>, Failure> {
+    let (mut plans, mut known) = (Vec::new(), BTreeSet::new());
+    let query = Query::stream(event::STREAM).of_types(["TasksPlanned", "PlanForked"]);
+    queries::for_each(store, None, &query, mq::Range::up_to(head), |recorded| {
+        plans.extend(known.insert(recorded.aggregate_id.clone()).then(|| recorded.aggregate_id.clone()));
+        Ok(())
+    })
+    .await?;
+    Ok(plans)
+}

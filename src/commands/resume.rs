@@ -1,0 +1,110 @@
+//! `resume`: runs what a plan has left, or lets a task start.
+
+use clap::Args;
+use crewlog_executors::claiming::claim_of;
+use crewlog_executors::planning;
+use crewlog_executors::worker::InterruptedTask;
+use crewlog_mq::Cause;
+use crewlog_planner::claim::TaskCommand;
+use crewlog_planner::event::Command;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use utoipa::ToSchema;
+
+use crate::cli::typed::Address;
+use crate::context::{Session, roster};
+use crate::plan_file::sync;
+use crate::run::options::RunArgs;
+use crate::run::session::{RunSession, already_ended};
+use crate::target;
+use crate::target::{Target, decide, order};
+use crate::ui::failure::{Code, Failure};
+use crate::ui::signals::Signals;
+use crate::views::queries;
+
+#[derive(Debug, Args)]
+pub struct Resume {
+    /// The plan, or a paused task to let start [default: the only plan that can be resumed]
+    #[arg(value_name = "PLAN[/TASK]")]
+    pub target: Option<Address>,
+    /// Write the states of tasks into the plan's file, and apply changes of the file
+    #[arg(long)]
+    pub sync: bool,
+    /// Only resume the plan, and leave its tasks to `crewlog work`
+    #[arg(long, conflicts_with_all = ["timeout", "task_timeout", "sync"])]
+    pub detach: bool,
+    #[command(flatten)]
+    pub run_args: RunArgs,
+}
+
+/// The plan, or the paused task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ResumeTarget {
+    /// The plan, whose tasks are left to workers, or a paused task to let start
+    #[schema(value_type = String)]
+    pub target: Address,
+}
+
+/// Resumes a plan without running it here, or lets a task start.
+pub async fn resume_detached(session: &Session, ResumeTarget { target }: ResumeTarget) -> Result<Code, Failure> {
+    let run_args = RunArgs::default();
+    resume(session, Resume { target: Some(target), sync: false, detach: true, run_args }).await
+}
+
+pub async fn resume(session: &Session, resume: Resume) -> Result<Code, Failure> {
+    let store = session.place.open().await?;
+    let plan = match &resume.target {
+        Some(Address { plan, part: Some(name) }) => {
+            if resume.sync || resume.run_args.jobs.is_some() || resume.run_args.timeout.is_some() {
+                return Err(Failure::user("--sync, --jobs and --timeout are for plans: a resumed task may only start"));
+            }
+            return resume_task(session, plan, name).await;
+        }
+        Some(Address { plan, part: None }) => queries::find_plan(&store, plan).await?,
+        None => queries::plan_to_resume(&store).await?,
+    };
+    let roster = roster::roster(session, resume.run_args.task_timeout, &[])?;
+    let tags = queries::tags_of(&store, &plan).await?;
+    session.place.check_key(&plan, &tags)?;
+    let signals = Signals::new()?;
+    let since = store.head().await?;
+    if resume.sync {
+        // The current text of the file is applied before a task starts.
+        sync::keep_once(session, &store, &plan).await?;
+    }
+    let mut planner = planning::catch_up(&store, &plan, tags).await?;
+    // Fires the timers that came due without a host.
+    planning::keep_time(&mut planner, &store).await?;
+    if planner.handler().state().phase.is_paused() {
+        order(&mut planner, Command::Resume).await?;
+        target::propagate(&store, &plan).await?;
+    }
+    if planner.handler().state().phase.is_ended() {
+        return already_ended(session, &store, &plan).await;
+    }
+    // Dispatches the tasks whose dispatch a crash prevented.
+    order(&mut planner, Command::Continue).await?;
+    if resume.detach {
+        return session.print_done(&format!("{plan} is resumed"), &json!({ "plan": plan }));
+    }
+    let run_session =
+        RunSession::new(session, store, plan, since, &resume.run_args, roster, InterruptedTask::Rerun).await?;
+    run_session.run(signals, resume.sync).await
+}
+
+/// `resume` of a task, which only allows it to start; or of one that was parked after too many agents were lost with it.
+pub async fn resume_task(session: &Session, plan: &str, name: &str) -> Result<Code, Failure> {
+    let target = Target::find(session, plan).await?;
+    let task = target.id(session, name)?;
+    let mut claim = claim_of(&target.store, &target.plan, task, target.tags.clone());
+    claim.catch_up().await?;
+    if claim.handler().is_parked() {
+        session.person_only("let a parked task be claimed again")?;
+        let command = TaskCommand::Unpark { by: session.person() };
+        let cause = Cause::request().keeping(command.recorded());
+        claim.execute(command, &cause).await?;
+        return target.say(session, &format!("task {name} can be claimed again")).await;
+    }
+    decide(session, target, Command::ResumeTask { task }, &format!("task {name} is resumed")).await
+}

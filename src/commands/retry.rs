@@ -1,0 +1,46 @@
+//! `retry`: opens failed tasks again.
+
+use clap::Args;
+use crewlog_executors::claiming::claim_of;
+use crewlog_planner::event::Command;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::cli::typed::Address;
+use crate::context::Session;
+use crate::target::{decide, find_part};
+use crate::ui::failure::{Code, Failure};
+
+#[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Retry {
+    /// A task, or a plan with all its failed tasks
+    #[arg(value_name = "PLAN[/TASK]")]
+    #[schema(value_type = String)]
+    pub target: Address,
+    /// Retry at once a task that waits for its next attempt
+    #[arg(long)]
+    #[serde(default)]
+    pub now: bool,
+}
+
+pub async fn retry(session: &Session, retry: Retry) -> Result<Code, Failure> {
+    let (target, task) = find_part(session, &retry.target).await?;
+    session.place.check_key(&target.plan, &target.tags)?;
+    let task = match (task, retry.now) {
+        (Some(task), true) => task,
+        (None, true) => return Err(Failure::user("--now hastens one task: write PLAN/TASK")),
+        (task, false) => {
+            let command = Command::Retry { task };
+            target.check_parent(session, &command).await?;
+            return decide(session, target, command, "open again: ").await;
+        }
+    };
+    let mut claim = claim_of(&target.store, &target.plan, task, target.tags.clone());
+    claim.catch_up().await?;
+    if let Some(holder) = &claim.handler().holder {
+        let (name, executor) = (target.name(task), &holder.executor);
+        return Err(Failure::new(Code::Conflict, format!("task {name} is being tried now, by {executor}")));
+    }
+    decide(session, target, Command::RetryNow { task }, "it is tried now").await
+}

@@ -1,0 +1,147 @@
+//! `run`: makes a plan from a file and runs it.
+
+use std::path::{Path, PathBuf};
+
+use crate::cli::typed::Typed;
+use clap::Args;
+use crewlog_planner::event::{Command, PlannerConfig, Summaries};
+use crewlog_planner::lines::Lines;
+use crewlog_planner::parse;
+use crewlog_planner::parse::Format;
+use crewlog_planner::parse::ParsedPlan;
+use crewlog_planner::plan::{Origin, Proposal, Span};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::cli::settings;
+use crate::cli::settings::{Change, KEYS, apply, change, help};
+use crate::consent::consent;
+use crate::context::{Session, roster};
+use crate::plan_file::options::ReadArgs;
+use crate::plan_file::warnings::print_warnings;
+use crate::run::by_model;
+use crate::run::by_model::Advisor;
+use crate::run::new_plan::{NewPlan, new_plan_id};
+use crate::run::options::RunArgs;
+use crate::ui::failure::{Code, Failure};
+use crate::ui::terminal::say;
+
+const SET: &str = "\
+A setting of the plan, such as budget.tokens=9000; may be repeated
+
+It wins over the line `crewlog: KEY=VALUE ...` in the front matter of the file, which wins over the table [plan] of
+crewlog.toml.";
+
+#[derive(Debug, Args)]
+pub struct Run {
+    /// The plan file; - for standard input
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub reading: ReadArgs,
+    #[command(flatten)]
+    pub run_args: RunArgs,
+    /// A setting of the plan, such as budget.tokens=9000; may be repeated
+    #[arg(long, value_name = "KEY=VALUE", value_parser = change, long_help = help(SET, KEYS))]
+    pub set: Vec<Change>,
+    /// Write the states of tasks into the file, and apply changes of the file
+    #[arg(long)]
+    pub sync: bool,
+    /// Only make the plan, and leave it to `crewlog work`
+    #[arg(long, conflicts_with_all = ["timeout", "task_timeout", "sync"])]
+    pub detach: bool,
+}
+
+/// A plan as a text, whose tasks are left to workers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RunText {
+    /// The text of the plan
+    pub text: String,
+    /// The format; markdown if left out
+    #[serde(default)]
+    #[schema(value_type = Option<String>)]
+    pub format: Option<Typed<Format>>,
+    /// Ignore the order of the text: run steps in parallel unless a dependency is written out
+    #[serde(default)]
+    pub parallel: bool,
+    /// Settings of the plan: KEY=VALUE
+    #[serde(default)]
+    #[schema(value_type = Vec<String>)]
+    pub set: Vec<Typed<Change>>,
+}
+
+pub async fn run_text(session: &Session, RunText { text, format, parallel, set }: RunText) -> Result<Code, Failure> {
+    let set = set.into_iter().map(|setting| setting.value).collect::<Vec<_>>();
+    if !set.iter().all(Change::is_of_scheduling) {
+        return Err(Failure::user("set takes no prompt.*, compensate and standing here: write them in the text"));
+    }
+    let reading = ReadArgs { format: format.map(|format| format.value), tag: None, parallel };
+    let (file, run_args) = (PathBuf::from("-"), RunArgs::without_model());
+    begin(session, text, Run { file, reading, run_args, set, sync: false, detach: true }).await
+}
+
+pub async fn run(session: &Session, run: Run) -> Result<Code, Failure> {
+    let text = session.read_text(&run.file)?;
+    begin(session, text, run).await
+}
+
+/// Makes the plan of a text, and runs it unless it is left to workers.
+async fn begin(session: &Session, text: String, run: Run) -> Result<Code, Failure> {
+    let roster = roster::roster(session, run.run_args.task_timeout, &[])?;
+    let (path, file) = (run.file.as_path(), run.reading.plan_file(&run.file));
+    let parsed = parse::read(&text, file.options(run.reading.parallel));
+    let in_file = settings::of_file(path, &text)?;
+    let model = by_model::wanted(session, run.run_args.by_model())?;
+    if run.sync && (path == Path::new("-") || model.is_some()) {
+        let message = "--sync needs a plan file, and this plan comes from standard input or a model";
+        return Err(Failure::user(message).hint("name a file, and add --no-model"));
+    }
+    let id = new_plan_id(session, parsed.as_ref().ok(), path);
+    let (parsed, origin) = match &model {
+        None => (parsed?, Origin::default()),
+        Some(model) => Advisor::new(session, model, &id, session.tags_of_new(&id)?).await?.plan(&text, parsed).await?,
+    };
+    if !session.terminal.is_quiet {
+        print_warnings(session, &parsed.warnings, path);
+    }
+    refuse_losses(session, &parsed, &text, run.reading.format.is_some())?;
+    let mut config = PlannerConfig { file, ..session.config_of_new(None)? };
+    if session.config()?.model.as_ref().is_some_and(|model| model.summaries) {
+        config.summaries = Summaries::Model;
+    }
+    apply(&in_file, &mut config);
+    config.parallelism = run.run_args.jobs.unwrap_or(config.parallelism);
+    apply(&run.set, &mut config);
+    consent(session, &parsed, &roster, &config.system_prompt)?;
+    let (parallel, attachments) = (run.reading.parallel, Vec::new());
+    let begin = if origin.is_text() {
+        Command::Initialize { user_input: text, attachments, config, parallel }
+    } else {
+        let ParsedPlan { title, tasks, context, .. } = parsed;
+        let proposal = Box::new(Proposal { tasks, title, source: text, context, origin });
+        Command::Propose { proposal, attachments, config }
+    };
+    let run_args = (!run.detach).then_some(&run.run_args);
+    NewPlan { id, begin, roster, run_args, sync: run.sync }.start(session).await
+}
+
+/// Plain Markdown whose boxes hide numbered items or fences needs consent, or an explicit format.
+fn refuse_losses(session: &Session, parsed: &ParsedPlan, text: &str, is_named: bool) -> Result<(), Failure> {
+    const SHOWN_MAX: usize = 10;
+    let (Some(_), false) = (parsed.lost.first(), is_named) else { return Ok(()) };
+    let places = Lines::new(text);
+    let line_of = |span: &Span| places.place(span.start).0.to_string();
+    let lines = parsed.lost.iter().take(SHOWN_MAX).map(line_of).collect::<Vec<_>>().join(", ");
+    let more = parsed.lost.len().saturating_sub(SHOWN_MAX);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let n_lost = parsed.lost.len();
+    let (what, line) = if n_lost == 1 { ("item or fence", "line") } else { ("items or fences", "lines") };
+    let said = format!(
+        "the file has boxes, so only boxes are steps: {n_lost} numbered {what} ({line} {lines}{more}) will not run"
+    );
+    if session.terminal.is_interactive {
+        say(&said);
+        return Ok(());
+    }
+    Err(Failure::user(said).hint("write boxes for them too, or confirm with --format markdown"))
+}

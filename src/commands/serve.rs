@@ -1,0 +1,44 @@
+//! `serve`: serves the dashboard, the HTTP API and MCP; and the tokens of programs.
+
+use clap::{Args, Subcommand};
+
+use crate::cli::programs::Scope;
+use crate::cli::typed::address_to_listen_on;
+
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct Serve {
+    /// Address to listen on
+    #[arg(long, default_value = "127.0.0.1:7777", value_name = "ADDR", value_parser = address_to_listen_on)]
+    pub listen: std::net::SocketAddr,
+    #[command(subcommand)]
+    pub command: Option<ServeCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ServeCommand {
+    /// List the tokens of programs that use the API, or change them
+    #[command(args_conflicts_with_subcommands = true)]
+    Tokens {
+        #[command(subcommand)]
+        command: Option<Tokens>,
+    },
+}
+
+/// Changes of the tokens of programs.
+#[derive(Debug, Subcommand)]
+pub enum Tokens {
+    /// Make a token and show it, once
+    Add {
+        /// Name of the token, recorded in events
+        name: String,
+        /// The permissions of the token; may be repeated, or separated by commas
+        #[arg(long, value_enum, value_delimiter = ',', default_value = "read")]
+        scope: Vec<Scope>,
+    },
+    /// Revoke a token
+    Revoke {
+        /// Its name
+        name: String,
+    },
+}

@@ -1,0 +1,157 @@
+//! `task add`: adds a task to a plan, by default to the standing plan of the project.
+
+use std::path::Path;
+use std::time::Duration;
+
+use clap::Args;
+use crewlog_executors::crew::standing_plan;
+use crewlog_mq::{EventStore, ExecuteError, Range};
+use crewlog_planner::event::{Amendment, Command, PlannerConfig};
+use crewlog_planner::parse;
+use crewlog_planner::parse::ReadOptions;
+use crewlog_planner::planner::{CHECKPOINT_CHARS_MAX, PARALLELISM_MAX, PlannerError, is_checkpoint_name};
+use crewlog_planner::state::PlannerState;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::changing::{give, tell};
+use crate::cli::typed::{BY_PERSON, by_person};
+use crate::consent::consent;
+use crate::context::{Session, roster};
+use crate::plan_file::warnings::print_warnings;
+use crate::target::{Target, order};
+use crate::ui::failure::{Code, Failure};
+use crate::ui::text::shell_word;
+use crate::views::queries;
+
+#[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AddTask {
+    /// Description of the task; - reads one or more tasks from standard input
+    // A list begins with a dash.
+    #[arg(allow_hyphen_values = true)]
+    pub text: String,
+    /// The plan
+    #[arg(long, default_value = BACKLOG)]
+    #[serde(default = "backlog")]
+    pub plan: String,
+    /// Make a standing plan of this name first
+    #[arg(long)]
+    #[serde(default)]
+    pub new: bool,
+    /// The tasks to wait for, by number or label
+    #[arg(long, value_name = "TASK", value_delimiter = ',')]
+    #[serde(default)]
+    pub after: Vec<String>,
+    /// The tasks that wait for it
+    #[arg(long, value_name = "TASK", value_delimiter = ',')]
+    #[serde(default)]
+    pub before: Vec<String>,
+    /// Why
+    #[arg(long, default_value = BY_PERSON)]
+    #[serde(default = "by_person")]
+    pub reason: String,
+}
+
+/// The standing plan of a project.
+pub const BACKLOG: &str = "backlog";
+
+fn backlog() -> String {
+    BACKLOG.to_owned()
+}
+
+pub async fn add(session: &Session, add: AddTask) -> Result<Code, Failure> {
+    if add.new {
+        check_name(&add.plan)?;
+    }
+    let reads_input = add.text == "-" && session.reads_files();
+    if !reads_input && is_like_a_path(&add.text) {
+        let hint = format!("to add the tasks of a file: {} < FILE", session.command("task add -"));
+        return Err(Failure::user(format!("{:?} looks like a path, and a task is described in words", add.text))
+            .hint(hint)
+            .hint(format!("to run the tasks of a file: {}", session.command("run FILE"))));
+    }
+    let text = match reads_input {
+        true => session.read_text(Path::new("-"))?,
+        false => parse::as_step(&add.text).into_owned(),
+    };
+    let (store, _) = session.place.open_or_make().await?;
+    let plan = plan_to_add_to(session, &store, &add).await?;
+    let tags = queries::tags_of(&store, &plan).await?;
+    let known = queries::load_view(&store, &plan, Range::default()).await?;
+    if let Some(name) = add.after.iter().chain(&add.before).next().filter(|_| tags.is_empty()) {
+        return Err(Failure::new(Code::Nothing, format!("{plan} has no tasks yet, and so no task {name:?}"))
+            .hint("to add to another plan, name it: --plan PLAN"));
+    }
+    consent_to(session, &text, known.state())?;
+    if tags.is_empty() {
+        // Only the number of agents and workers limits what runs at once.
+        let of_new = session.config_of_new(Some(PARALLELISM_MAX))?;
+        let config = PlannerConfig { standing: true, ..of_new };
+        let (user_input, attachments) = (text.clone(), Vec::new());
+        let initialize = Command::Initialize { user_input, attachments, config, parallel: false };
+        let mut target = Target::of(store.clone(), plan.clone(), session.tags_of_new(&plan)?).await?;
+        match order(&mut target.planner, initialize).await {
+            Ok(executed) => return tell(session, &target, &executed.events, 0, ""),
+            // Another has just made it.
+            Err(ExecuteError::Refused(PlannerError::AlreadyPlanned)) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let target = Target::find_to_tell(session, &plan).await?;
+    let (after, before) = (target.ids(session, &add.after)?, target.ids(session, &add.before)?);
+    let amendments = vec![Amendment::Add { text, after, before }];
+    give(session, target, Command::Amend { amendments, reason: add.reason }).await
+}
+
+/// True of words that look like a path, so that a mistyped path becomes no task.
+fn is_like_a_path(words: &str) -> bool {
+    let is_ending = |ending: &str| (1..=5).contains(&ending.len()) && ending.chars().all(char::is_alphanumeric);
+    let ending = Path::new(words).extension().and_then(|ending| ending.to_str());
+    let is_one_word = !words.trim().contains(char::is_whitespace);
+    is_one_word && !words.contains("://") && (words.contains('/') || ending.is_some_and(is_ending))
+}
+
+/// The named plan. Only the backlog, or a plan with --new, is made: a mistyped name must make none.
+async fn plan_to_add_to(session: &Session, store: &EventStore, add: &AddTask) -> Result<String, Failure> {
+    let name = &add.plan;
+    if !add.new && name != BACKLOG {
+        let new = || format!("task add \"...\" --plan {} --new", shell_word(name));
+        return queries::find_plan(store, name).await.map_err(|failure| match check_name(name) {
+            Ok(()) => failure.hint(format!("to make a standing plan of this name: {}", session.command(&new()))),
+            Err(_) => failure,
+        });
+    }
+    let plan = standing_plan(store, &session.project()?, name).await?;
+    if add.new && !queries::tags_of(store, &plan).await?.is_empty() {
+        return Err(Failure::new(Code::Conflict, format!("there is a plan {plan} already"))
+            .hint("to add to it, leave --new out"));
+    }
+    Ok(plan)
+}
+
+/// Accepts names that can be typed in a command and are no paths.
+fn check_name(name: &str) -> Result<(), Failure> {
+    if is_checkpoint_name(name) && !name.starts_with(['.', '-']) {
+        return Ok(());
+    }
+    let form = "letters, digits, dashes, dots and underscores, begins with none of -., is no number";
+    let form = format!("{form} and has at most {CHECKPOINT_CHARS_MAX} of them");
+    Err(Failure::user(format!("{name:?} is no name for a plan: it consists of {form}")))
+}
+
+/// Prose must not become shell unasked.
+fn consent_to(session: &Session, text: &str, state: &PlannerState) -> Result<(), Failure> {
+    let options = ReadOptions::default();
+    let parsed = match &state.tasks[..] {
+        // It becomes a plan of its own.
+        [] => parse::read(text, options)?,
+        _added_to => parse::read_beside(text, options, &|name| state.id_named(name))?.0,
+    };
+    if !session.terminal.is_quiet {
+        print_warnings(session, &parsed.warnings, Path::new("-"));
+    }
+    // Nothing is carried out here, so nothing is stopped for running long.
+    let roster = roster::roster(session, Duration::MAX, &[])?;
+    consent(session, &parsed, &roster, &state.config.system_prompt)
+}

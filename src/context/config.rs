@@ -1,0 +1,312 @@
+//! The configuration in `crewlog.toml`, which the program reads and never writes.
+
+mod hooks;
+mod model;
+mod tools;
+mod values;
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crewlog_executors::agent::{Agent, PLACEHOLDER, Program, PromptBy};
+use crewlog_executors::subplans::SUB_PLANS;
+use crewlog_executors::{human, shell};
+use crewlog_planner::agents::registry::{Tool, ToolRegistry};
+use crewlog_planner::plan::NodeKind;
+use crewlog_planner::protocol::AgentType;
+use serde::Deserialize;
+use serde::de::Deserializer;
+use toml::Spanned;
+use values::{Fault, checked, duration};
+
+use crate::cli::settings;
+use crate::cli::settings::Change;
+use crate::context::place::{PROJECT_BYTES_MAX, Repository, is_project_name};
+use crate::context::secrets::Secrets;
+use crate::ui::failure::Failure;
+
+pub use hooks::{HooksConfig, OnError};
+pub use model::ModelConfig;
+#[cfg(test)]
+mod tests;
+
+pub const FILE: &str = "crewlog.toml";
+
+pub const CONFIG_BYTES_MAX: usize = 1 << 20;
+
+pub const AGENT_JOBS_MAX: usize = 1000;
+
+pub const NAME_CHARS_MAX: usize = 64;
+
+/// Prefix of the environment variables that describe a task to a program.
+const OWN_VARIABLES: &str = "CREWLOG_";
+
+/// The forms in which a line of a shell uses its first argument.
+const ARGUMENTS: [&str; 6] = ["$1", "${1", "$@", "${@", "$*", "${*"];
+
+#[derive(Debug, Clone, Default)]
+pub struct Config {
+    pub file: Option<PathBuf>,
+    /// The project, where its clones on several machines share one.
+    pub project: Option<String>,
+    pub agents: Vec<Agent>,
+    pub model: Option<ModelConfig>,
+    /// The tools by which agents plan.
+    pub registry: ToolRegistry,
+    /// Links that a task reads must answer before it begins.
+    pub check_links: bool,
+    pub hooks: HooksConfig,
+    pub secrets: Secrets,
+    pub serve: ServeConfig,
+    /// The settings of new plans.
+    pub plan: Vec<Change>,
+}
+
+/// How `serve` serves.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ServeConfig {
+    /// The certificate chain and its key, PEM files: with them everything is over TLS.
+    pub certificate: Option<PathBuf>,
+    pub key: Option<PathBuf>,
+    /// The addresses of proxies that add TLS: with them, connections from elsewhere are dropped.
+    pub proxies: Vec<IpAddr>,
+    /// The names, with ports where they are not the usual ones, by which it is called from elsewhere.
+    pub hosts: Vec<String>,
+}
+
+impl Config {
+    /// Reads the file that is named; else the nearest [`FILE`] from the folder upward to the root of its worktree, or of
+    /// all where there is no repository; else that of the main worktree. Without any, nothing is configured.
+    pub fn find(explicit: Option<&Path>, folder: &Path) -> Result<Self, Failure> {
+        if let Some(file) = explicit {
+            return Self::read(file.to_owned());
+        }
+        let Some(file) = nearest(folder) else { return Ok(Self::default()) };
+        // To wait for somebody who writes into a pipe is nobody's wish here.
+        if file.metadata().is_ok_and(|found| !found.is_file()) {
+            let message = format!("the configuration {} is a folder or the like, and no file", file.display());
+            return Err(Failure::user(message).hint("move it away, or name a file with --config or CREWLOG_CONFIG"));
+        }
+        Self::read(file)
+    }
+
+    /// Refuses a file that was named and is not there.
+    pub fn check(file: &Path) -> Result<(), Failure> {
+        file.metadata().map(drop).map_err(|error| unreadable(file, &error))
+    }
+
+    fn read(file: PathBuf) -> Result<Self, Failure> {
+        let name = file.display();
+        let cannot = |error| unreadable(&file, &error);
+        let mut bytes = Vec::new();
+        let opened = std::fs::File::open(&file).map_err(cannot)?;
+        opened.take(CONFIG_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).map_err(cannot)?;
+        if bytes.len() > CONFIG_BYTES_MAX {
+            let message = format!("{name} is longer than {CONFIG_BYTES_MAX} bytes, the most for a configuration");
+            return Err(Failure::user(message).hint("a long prompt belongs into a program that is started"));
+        }
+        let failure = |Fault { at, message }| {
+            let (line, column) = place_of(&bytes, at);
+            Failure::user(format!("{name}:{line}:{column}: {message}"))
+        };
+        let text = std::str::from_utf8(&bytes).map_err(|error| {
+            failure(Fault::new(error.valid_up_to(), "this byte is not UTF-8: save the file as UTF-8"))
+        })?;
+        let config = parse(text).map_err(failure)?;
+        Ok(Self { file: Some(file), ..config })
+    }
+}
+
+fn unreadable(file: &Path, error: &std::io::Error) -> Failure {
+    Failure::user(format!("the configuration {} cannot be read: {error}", file.display()))
+        .hint("name one that is there with --config or CREWLOG_CONFIG, or neither")
+}
+
+/// The file for a folder, if there is one.
+fn nearest(folder: &Path) -> Option<PathBuf> {
+    let repository = Repository::around(folder);
+    let is_in_worktree =
+        |above: &&Path| repository.as_ref().is_none_or(|repository| above.starts_with(&repository.worktree));
+    let main = repository.as_ref().map(|repository| repository.main_worktree.as_path());
+    let folders = folder.ancestors().take_while(is_in_worktree).chain(main);
+    // A file of this name is meant for it, even when it cannot be read.
+    folders.map(|folder| folder.join(FILE)).find(|file| file.symlink_metadata().is_ok())
+}
+
+/// The line and the column, in characters, of a byte: both from 1.
+fn place_of(text: &[u8], at: usize) -> (usize, usize) {
+    let before = String::from_utf8_lossy(&text[..at.min(text.len())]);
+    let line_start = before.rfind('\n').map_or(0, |end| end + 1);
+    (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
+}
+
+/// The file as it is written. Each value is checked where it is read, so that an error has its place.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileToml {
+    #[serde(default, deserialize_with = "project")]
+    project: Option<String>,
+    #[serde(default)]
+    executors: BTreeMap<Spanned<String>, AgentToml>,
+    model: Option<ModelConfig>,
+    #[serde(default)]
+    agents: BTreeMap<AgentType, tools::TypeToml>,
+    #[serde(default)]
+    tools: Vec<Spanned<Tool>>,
+    #[serde(default)]
+    attachments: AttachmentsToml,
+    #[serde(default)]
+    hooks: HooksConfig,
+    #[serde(default)]
+    secrets: Secrets,
+    #[serde(default)]
+    serve: ServeConfig,
+    #[serde(default)]
+    plan: BTreeMap<Spanned<String>, toml::Value>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AttachmentsToml {
+    #[serde(default)]
+    check_links: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AgentToml {
+    command: Spanned<Program>,
+    #[serde(default, deserialize_with = "kinds")]
+    kinds: Vec<NodeKind>,
+    #[serde(default)]
+    prompt: PromptBy,
+    #[serde(default, deserialize_with = "variables")]
+    env: Vec<(String, String)>,
+    #[serde(default, deserialize_with = "duration")]
+    timeout: Option<Duration>,
+    #[serde(default, deserialize_with = "jobs")]
+    jobs: Option<usize>,
+    #[serde(default, deserialize_with = "signs")]
+    rate_limited: Vec<String>,
+}
+
+fn project<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    checked(from, |name: String| {
+        let help = format!("letters, digits and -_./, at most {PROJECT_BYTES_MAX} of them");
+        let message = format!("{name:?} is no name of a project: {help}");
+        is_project_name(&name).then_some(Some(name)).ok_or(message)
+    })
+}
+
+/// The kinds that an agent may take. A question is for people.
+fn kinds<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<NodeKind>, D::Error> {
+    checked(from, |kinds: Vec<NodeKind>| match kinds.is_empty() || kinds.contains(&NodeKind::Clarification) {
+        true => Err("an executor has some kinds, without Clarification, or every kind when kinds is left out".into()),
+        false => Ok(kinds),
+    })
+}
+
+fn variables<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(String, String)>, D::Error> {
+    checked(from, |variables: BTreeMap<String, String>| {
+        let fault = variables.iter().find_map(|(name, value)| match name {
+            name if name.is_empty() || name.contains(['=', '\0']) => {
+                Some(format!("{name:?} is no name of a variable: it may hold no = and no NUL"))
+            }
+            name if name.starts_with(OWN_VARIABLES) => {
+                Some(format!("{name:?} begins with {OWN_VARIABLES}, which describes the task: choose another name"))
+            }
+            name => value.contains('\0').then(|| format!("the value of {name:?} may hold no NUL")),
+        });
+        fault.map_or(Ok(variables.into_iter().collect()), Err)
+    })
+}
+
+fn jobs<'de, D: Deserializer<'de>>(from: D) -> Result<Option<usize>, D::Error> {
+    checked(from, |jobs: i64| {
+        let jobs = usize::try_from(jobs).ok().filter(|jobs| (1..=AGENT_JOBS_MAX).contains(jobs));
+        jobs.map(Some).ok_or(format!("jobs is 1 to {AGENT_JOBS_MAX}"))
+    })
+}
+
+fn signs<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    checked(from, |signs: Vec<String>| match signs.iter().any(|sign| sign.trim().is_empty()) {
+        true => Err("an empty text matches every output: write a text that the program prints".into()),
+        false => Ok(signs),
+    })
+}
+
+/// Reads a file; its agents keep their order.
+fn parse(text: &str) -> Result<Config, Fault> {
+    let file: FileToml = toml::from_str(text).map_err(|error| {
+        let message = error.message().trim_end().replace('\n', "; ");
+        Fault::new(error.span().map_or(0, |span| span.start), message)
+    })?;
+    let mut written = file.executors.into_iter().collect::<Vec<_>>();
+    written.sort_by_key(|(name, _)| name.span().start);
+    let mut agents: Vec<Agent> = Vec::new();
+    for (name, executor) in written {
+        check_name(name.get_ref(), &agents).map_err(|message| Fault::new(name.span().start, message))?;
+        agents.push(executor.agent(name.into_inner())?);
+    }
+    let registry = tools::registry(&file.tools, file.agents)?;
+    let set = |(key, value): (Spanned<String>, toml::Value)| {
+        settings::of_toml(key.get_ref(), &value).map_err(|message| Fault::new(key.span().start, message))
+    };
+    let plan = file.plan.into_iter().map(set).collect::<Result<Vec<_>, _>>()?.concat();
+    let check_links = file.attachments.check_links;
+    let FileToml { project, model, hooks, secrets, serve, .. } = file;
+    Ok(Config { file: None, project, agents, model, registry, check_links, hooks, secrets, serve, plan })
+}
+
+fn check_name(name: &str, before: &[Agent]) -> Result<(), String> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if name.is_empty() || name.len() > NAME_CHARS_MAX || !name.chars().all(is_plain) {
+        let help = format!("letters, digits, - and _, at most {NAME_CHARS_MAX} of them");
+        return Err(format!("{name:?} is no name of an executor: {help}"));
+    }
+    if [shell::SHELL, human::NAME, SUB_PLANS].iter().any(|kept| name.eq_ignore_ascii_case(kept)) {
+        return Err(format!("{name:?} is the name of another executor"));
+    }
+    // Tasks are assigned without regard to case.
+    match before.iter().find(|agent| agent.name.eq_ignore_ascii_case(name)) {
+        Some(agent) => Err(format!("{name:?} and {:?} are one name", agent.name)),
+        None => Ok(()),
+    }
+}
+
+impl AgentToml {
+    fn agent(self, name: String) -> Result<Agent, Fault> {
+        let Self { command, kinds, prompt, env, timeout, jobs, rate_limited } = self;
+        let at = command.span().start;
+        let program = command.into_inner();
+        check_program(&program, prompt).map_err(|message| Fault::new(at, message))?;
+        Ok(Agent { name, kinds, program, prompt, env, timeout, jobs: jobs.unwrap_or(1), rate_limited })
+    }
+}
+
+fn check_program(program: &Program, prompt: PromptBy) -> Result<(), &'static str> {
+    match (program, prompt) {
+        (Program::Argv(words), _) if words.first().is_none_or(|program| program.trim().is_empty()) => {
+            Err("the command is empty: name the program first, as in [\"claude\", \"-p\"]")
+        }
+        (Program::Argv(words), _) if words.iter().any(|word| word.contains('\0')) => {
+            Err("a word of the command holds a NUL")
+        }
+        (Program::Argv(words), _) if words.first().is_some_and(|program| program == PLACEHOLDER) => {
+            Err("the prompt is no program: name the program first")
+        }
+        (Program::Argv(words), PromptBy::Stdin) if words.iter().any(|word| word == PLACEHOLDER) => {
+            Err("{prompt} is an argument, and the prompt comes on standard input: say prompt = \"argument\" too")
+        }
+        (Program::Shell(line), _) if line.trim().is_empty() => Err("the command is empty: write a line for sh"),
+        (Program::Shell(line), _) if line.contains('\0') => Err("the line holds a NUL"),
+        (Program::Shell(line), PromptBy::Argument) if !ARGUMENTS.iter().any(|argument| line.contains(argument)) => {
+            Err("the line does not use its prompt: write \"$1\", with the quotes, where the prompt belongs")
+        }
+        (Program::Argv(_) | Program::Shell(_), _) => Ok(()),
+    }
+}

@@ -1,0 +1,441 @@
+//! The environment of a command: the log's place, the person, the options.
+
+pub mod config;
+pub mod crew;
+pub mod facts;
+pub mod place;
+pub mod roster;
+pub mod secrets;
+pub mod worktree;
+
+use std::io;
+use std::io::{BufWriter, Read, Stdout, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use crewlog_executors::crew::Crew;
+use crewlog_executors::human;
+use crewlog_mq::{Error, Recorded, Rewrite};
+use crewlog_planner::event::{PlannerConfig, plan_tag};
+use crewlog_planner::parse::TEXT_BYTES_MAX;
+use serde::Serialize;
+
+use crate::cli::Global;
+use crate::cli::settings::apply;
+use crate::context::config::Config;
+use crate::context::place::{Place, project_id};
+use crate::ui::failure::{Code, Failure, Why};
+use crate::ui::json::{EventJson, print_line, print_pretty};
+use crate::ui::terminal::{Output, Terminal, say};
+use crate::ui::text::{shell_word, visible};
+
+/// Messages for empty lists on a terminal.
+const EMPTY: [(&str, &str); 6] = [
+    ("items", "nothing waits for you"),
+    ("messages", "there are no new messages; --all lists all"),
+    ("agents", "no agents are here; --all lists those that left"),
+    ("leases", "no agent has a lease"),
+    ("conflicts", "there are no conflicts"),
+    ("plans", "there is no plan yet: `crewlog run FILE` makes one"),
+];
+
+/// The variable by which a launcher names the agent to its program, tools and hooks.
+pub const AGENT_ID: &str = "AGENT_ID";
+
+/// Variables that are set below an agent program. Codex sets none.
+const SIGNS: [&str; 4] = [AGENT_ID, "CLAUDECODE", "GEMINI_CLI", "OPENCODE"];
+
+#[derive(Clone)]
+pub struct Session {
+    pub place: Arc<Place>,
+    pub terminal: Terminal,
+    pub output: Output,
+    /// The plan's commands run without asking.
+    pub yes: bool,
+    pub folder: PathBuf,
+    /// The configuration that the user named.
+    config_file: Option<PathBuf>,
+    config: Arc<OnceLock<Config>>,
+    remote: Option<Arc<Remote>>,
+}
+
+/// The caller of a command that came over the network.
+pub struct Remote {
+    pub crew: Arc<Crew>,
+    /// Its name, as events name a person.
+    pub name: String,
+    /// True if it may do everything that a person may.
+    pub is_person: bool,
+    pub reply: Mutex<Reply>,
+}
+
+/// The output of a command.
+#[derive(Debug, Default)]
+pub struct Reply {
+    /// The result.
+    pub result: serde_json::Value,
+    /// Its other messages: warnings, and requests for consent.
+    pub notes: Vec<String>,
+}
+
+impl Remote {
+    fn reply(&self) -> MutexGuard<'_, Reply> {
+        self.reply.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Session {
+    pub fn new(global: &Global) -> Result<Self, Failure> {
+        let folder = std::env::current_dir()
+            .map_err(|error| Failure::user(format!("the working directory cannot be found: {error}")))?;
+        Self::in_folder(global, folder)
+    }
+
+    /// The same for a folder in place of the working directory.
+    pub fn in_folder(global: &Global, folder: PathBuf) -> Result<Self, Failure> {
+        let (terminal, config_file) = (Terminal::new(&global.terminal), global.config.clone());
+        let place = Place::find(
+            global.store.as_deref(),
+            &folder,
+            global.keys.clone(),
+            redaction(config_file.clone(), folder.clone()),
+        );
+        // A missing named configuration is an error even for commands that need none.
+        config_file.as_deref().map_or(Ok(()), Config::check)?;
+        let (output, yes) = (global.terminal.output, global.yes);
+        let place = Arc::new(place);
+        Ok(Self { place, terminal, output, yes, folder, config_file, config: Arc::default(), remote: None })
+    }
+
+    /// The session of a command that came over the network: it prints JSON into its reply, asks nothing and reads no files.
+    pub fn of_remote(&self, remote: Remote, yes: bool) -> Self {
+        let terminal = Terminal { is_interactive: false, is_live: false, is_quiet: false, has_colour: false };
+        Self { terminal, output: Output::Json, yes, remote: Some(Arc::new(remote)), ..self.clone() }
+    }
+
+    /// The output so far.
+    pub fn reply(&self) -> Reply {
+        let take = |remote: &Arc<Remote>| std::mem::take(&mut *remote.reply());
+        self.remote.as_ref().map(take).unwrap_or_default()
+    }
+
+    /// Says something on standard error.
+    pub fn say(&self, text: &str) {
+        match &self.remote {
+            Some(remote) => remote.reply().notes.push(text.to_owned()),
+            None => say(text),
+        }
+    }
+
+    /// Writes a result on standard output, or gives its JSON to the remote caller.
+    fn write(
+        &self,
+        json: impl FnOnce() -> serde_json::Result<serde_json::Value>,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> io::Result<()> {
+        if let Some(remote) = &self.remote {
+            remote.reply().result = json()?;
+            return Ok(());
+        }
+        let mut stdout = BufWriter::new(io::stdout().lock());
+        write(&mut stdout)?;
+        stdout.flush()
+    }
+
+    /// The crew of the server that the command came to.
+    pub fn served(&self) -> Option<&Arc<Crew>> {
+        self.remote.as_ref().map(|remote| &remote.crew)
+    }
+
+    /// True if a word may be the path of a file to read, which it may not if the command came over the network.
+    pub fn reads_files(&self) -> bool {
+        self.remote.is_none()
+    }
+
+    /// The person, as events name them.
+    pub fn person(&self) -> String {
+        self.remote.as_ref().map_or_else(person, |remote| remote.name.clone())
+    }
+
+    /// The agent that this process acts for, if it has the identity of one.
+    pub fn agent_id(&self) -> Option<String> {
+        agent_id().filter(|_| self.remote.is_none())
+    }
+
+    /// Refuses a command that only a person may give. An agent can shed its identity, but not by accident.
+    pub fn person_only(&self, what: &str) -> Result<(), Failure> {
+        let is_person = self.remote.as_ref().is_none_or(|remote| remote.is_person);
+        if is_person && !is_below_agent() {
+            return Ok(());
+        }
+        let (who, hint) = match is_person {
+            true => ("an agent", "ask the person with the tool ask_person"),
+            false => ("this token", "crewlog serve tokens add NAME --scope write,operator makes one that may"),
+        };
+        let refused = Failure::new(Code::Conflict, format!("{who} may not {what}: a person has to do it"));
+        Err(Failure { why: Why::Forbidden, ..refused.hint(hint) })
+    }
+
+    /// The configuration, read at its first use: a wrong file fails only commands that need it.
+    pub fn config(&self) -> Result<&Config, Failure> {
+        if let Some(config) = self.config.get() {
+            return Ok(config);
+        }
+        let config = Config::find(self.config_file.as_deref(), &self.folder)?;
+        Ok(self.config.get_or_init(|| config))
+    }
+
+    /// Prints a result on standard output: as JSON, or as `text` writes it.
+    pub fn print(
+        &self,
+        json: &impl Serialize,
+        text: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<Code, Failure> {
+        self.write(
+            || serde_json::to_value(json),
+            |to| match self.output {
+                Output::Json => print_pretty(to, json),
+                Output::Jsonl => print_line(to, json),
+                Output::Text => text(to),
+            },
+        )?;
+        Ok(Code::Done)
+    }
+
+    /// Prints a list: as JSON one document with the list under `key` and the other `facts`; otherwise each item as text.
+    pub fn print_list<'a, T, J: Serialize>(
+        &self,
+        key: &str,
+        mut facts: serde_json::Value,
+        items: &'a [T],
+        json: impl Fn(&'a T) -> J,
+        mut text: impl FnMut(&mut dyn Write, &T) -> io::Result<()>,
+    ) -> Result<Code, Failure> {
+        let mut document = || {
+            facts[key] = serde_json::to_value(items.iter().map(&json).collect::<Vec<_>>())?;
+            Ok::<_, io::Error>(std::mem::take(&mut facts))
+        };
+        if let Some(remote) = &self.remote {
+            remote.reply().result = document()?;
+            return Ok(Code::Done);
+        }
+        self.write(
+            || Ok(serde_json::Value::Null),
+            |to| match self.output {
+                Output::Json => print_pretty(to, &document()?),
+                Output::Jsonl => items.iter().try_for_each(|item| print_line(&mut *to, &json(item))),
+                Output::Text => items.iter().try_for_each(|item| text(&mut *to, item)),
+            },
+        )?;
+        if let Some((_, said)) =
+            EMPTY.iter().find(|(list, _)| *list == key && items.is_empty() && self.terminal.is_interactive)
+        {
+            self.suggest(said);
+        }
+        Ok(Code::Done)
+    }
+
+    /// Prints an event where the output is JSON lines. Keeps the first fault, after which nothing is printed.
+    pub fn print_event(&self, recorded: &Recorded, fault: &mut Option<io::Error>) -> Result<(), Failure> {
+        if self.output == Output::Jsonl && fault.is_none() {
+            *fault = print_line(io::stdout().lock(), &EventJson::of(recorded)?).err();
+        }
+        Ok(())
+    }
+
+    /// Prints a result as one line of text or JSON.
+    pub fn print_done(&self, text: &str, json: &serde_json::Value) -> Result<Code, Failure> {
+        self.write(
+            || Ok(json.clone()),
+            |to| match self.output {
+                Output::Text => writeln!(to, "{}", visible(text)),
+                Output::Json | Output::Jsonl => print_line(to, json),
+            },
+        )?;
+        Ok(Code::Done)
+    }
+
+    /// Prints a result as one line; the work continues without a reader.
+    pub fn print_begun(&self, text: &str, json: &serde_json::Value) -> Result<(), Failure> {
+        match self.print_done(text, json) {
+            Err(failure) if failure.code != Code::Done => Err(failure),
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+
+    /// Says something on standard error, unless --quiet was given.
+    pub fn remark(&self, text: &str) {
+        if !self.terminal.is_quiet {
+            self.say(&visible(text));
+        }
+    }
+
+    /// The same after a result for people only.
+    pub fn suggest(&self, text: &str) {
+        if self.output == Output::Text {
+            self.remark(text);
+        }
+    }
+
+    /// A command line of this program for hints, on the same log and with the same configuration.
+    pub fn command(&self, words: &str) -> String {
+        self.commands()(words)
+    }
+
+    /// Makes such lines.
+    pub fn commands(&self) -> impl Fn(&str) -> String + Send + Sync + use<> {
+        let mut program = "crewlog".to_owned();
+        if self.place.is_named {
+            program.push_str(&format!(" --store {}", shell_word(&self.place.shown())));
+        }
+        let config = self.config_file.as_ref().map(|path| ("--config", path));
+        for (option, path) in config.into_iter().chain(self.place.keys.options()) {
+            program.push_str(&format!(" {option} {}", shell_word(&path.to_string_lossy())));
+        }
+        move |words| format!("{program} {words}")
+    }
+
+    /// Such a line on a plan. The id of an imported one may hold anything.
+    pub fn command_on(&self, word: &str, plan: &str) -> String {
+        self.command(&format!("{word} {}", visible(&shell_word(plan))))
+    }
+
+    /// Such a line on a task or a question of a plan.
+    pub fn command_in(&self, word: &str, plan: &str, name: &str) -> String {
+        self.command_on(word, &format!("{plan}/{name}"))
+    }
+
+    /// The settings of a plan that is made here, as the configuration sets them.
+    pub fn config_of_new(&self, jobs: Option<usize>) -> Result<PlannerConfig, Failure> {
+        let folder = Some(self.folder.to_string_lossy().into_owned());
+        let mut config = PlannerConfig { folder, ..PlannerConfig::default() };
+        apply(&self.config()?.plan, &mut config);
+        config.parallelism = jobs.unwrap_or(config.parallelism);
+        Ok(config)
+    }
+
+    /// The tags of the events of a plan that is made here.
+    pub fn tags_of_new(&self, plan: &str) -> Result<Vec<String>, Failure> {
+        Ok([vec![plan_tag(plan)], self.tags_of_project()?].concat())
+    }
+
+    /// The tags of events that are made here, and are of no plan.
+    pub fn tags_of_project(&self) -> Result<Vec<String>, Failure> {
+        Ok(vec![format!("project:{}", self.project()?)])
+    }
+
+    /// The project of the working directory; its id is made at first use.
+    pub fn project(&self) -> Result<String, Failure> {
+        match &self.config()?.project {
+            Some(project) => Ok(project.clone()),
+            None => project_id(self.place.repository.as_ref(), &self.folder),
+        }
+    }
+
+    /// A text, from a file or standard input.
+    pub fn read_text(&self, file: &Path) -> Result<String, Failure> {
+        if self.reads_files() { read_text(file) } else { Err(Failure::user("no file of the server is read")) }
+    }
+}
+
+/// Redacts the configured secrets in events. The configuration is read at the first append: what only reads needs none.
+fn redaction(config_file: Option<PathBuf>, folder: PathBuf) -> Rewrite {
+    let config = LazyLock::new(move || Config::find(config_file.as_deref(), &folder));
+    Arc::new(move |event| match &*config {
+        Ok(config) => config.secrets.redacted_event(event),
+        Err(failure) => Err(Error::Veil(Arc::new(io::Error::other(failure.to_string())))),
+    })
+}
+
+/// Prints a list that is too long to be held in memory, item by item: lines of text or JSON, or one JSON document that ends with the list.
+pub struct ListPrinter<'a> {
+    session: &'a Session,
+    stdout: BufWriter<Stdout>,
+    n_printed: usize,
+}
+
+impl<'a> ListPrinter<'a> {
+    /// Begins the document with these keys; the list is the value of the last.
+    pub fn begin(session: &'a Session, keys: &str) -> io::Result<Self> {
+        let mut stdout = BufWriter::new(io::stdout());
+        if session.output == Output::Json {
+            write!(stdout, "{{{keys}: [")?;
+        }
+        Ok(Self { session, stdout, n_printed: 0 })
+    }
+
+    /// Prints an item, as JSON or as `text` writes it.
+    pub fn print(
+        &mut self,
+        json: &impl Serialize,
+        text: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> io::Result<()> {
+        match self.session.output {
+            Output::Jsonl => print_line(&mut self.stdout, json)?,
+            Output::Json => {
+                write!(self.stdout, "{}\n  ", if self.n_printed == 0 { "" } else { "," })?;
+                serde_json::to_writer(&mut self.stdout, json)?;
+            }
+            Output::Text => text(&mut self.stdout)?,
+        }
+        self.n_printed += 1;
+        Ok(())
+    }
+
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.stdout.flush()
+    }
+
+    /// Ends the document; an empty list gets a message and an exit code of its own.
+    pub fn end(mut self, if_empty: &str) -> Result<Code, Failure> {
+        if self.session.output == Output::Json {
+            writeln!(self.stdout, "\n]}}")?;
+        }
+        self.stdout.flush()?;
+        if self.n_printed > 0 {
+            return Ok(Code::Done);
+        }
+        self.session.remark(if_empty);
+        Ok(Code::Nothing)
+    }
+}
+
+/// The text of a plan, from a file or standard input.
+pub fn read_text(file: &Path) -> Result<String, Failure> {
+    let name = file.display();
+    let cannot = |error: std::io::Error| Failure::user(format!("{name} cannot be read: {error}"));
+    let mut bytes = Vec::new();
+    let limit = TEXT_BYTES_MAX as u64 + 1;
+    if file == Path::new("-") {
+        std::io::stdin().lock().take(limit).read_to_end(&mut bytes).map_err(cannot)?;
+    } else {
+        let opened = std::fs::File::open(file).map_err(|error| {
+            cannot(error).hint("give the path of a text that says what to do, or - for standard input")
+        })?;
+        opened.take(limit).read_to_end(&mut bytes).map_err(cannot)?;
+    }
+    if bytes.len() > TEXT_BYTES_MAX {
+        let message = format!("{name} is longer than {TEXT_BYTES_MAX} bytes, the most for a plan");
+        return Err(Failure::new(Code::Parse, message).hint("split it into several plans"));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let line = error.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
+        Failure::new(Code::Parse, format!("{name} is not text: byte {at}, in line {line}, is not UTF-8"))
+            .hint("save it as UTF-8")
+    })
+}
+
+pub fn is_below_agent() -> bool {
+    SIGNS.iter().any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
+}
+
+/// The agent that this process acts for, if it has the identity of one.
+pub fn agent_id() -> Option<String> {
+    std::env::var(AGENT_ID).ok().filter(|agent| !agent.is_empty())
+}
+
+/// The person, as events name them.
+pub fn person() -> String {
+    std::env::var("USER").ok().filter(|name| !name.is_empty()).unwrap_or_else(|| human::NAME.to_owned())
+}

@@ -1,0 +1,383 @@
+//! The log and the project of a working directory.
+//!
+//! The log: `--store`, then `CREWLOG_STORE` (a path or a URL), then `.crewlog/log.db` in the main worktree of the repository,
+//! shared by all worktrees, then upward from the working directory. The project: `project` in `crewlog.toml`, for clones on
+//! several machines; otherwise a UUID, made at first use in git's configuration, or in `.crewlog` without a repository.
+
+use std::fs::{DirBuilder, File};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use std::{fs, io};
+
+use crewlog_executors::liveness::LivenessLock;
+use crewlog_mq::{Clock, Error, EventStore, Options, Rewrite, SharedFields, is_postgres_url, new_event_id, shown_url};
+use tokio::sync::OnceCell;
+use uuid::Uuid;
+
+use crate::cli::sealing::KeyPlace;
+use crate::ui::failure::Failure;
+
+/// The folder of a log, and of the project's id where there is no repository.
+pub const FOLDER: &str = ".crewlog";
+const FILE: &str = "log.db";
+pub const PROJECT_BYTES_MAX: usize = 64;
+
+const SECTION: &str = "crewlog";
+const KEY: &str = "project";
+/// The interval and number of waits for another process that writes git's configuration.
+const LOCK_WAIT: Duration = Duration::from_millis(20);
+const LOCK_TRIES_MAX: u32 = 250;
+/// Texts that a plan repeats from the reports of its tasks.
+const REPORTED_TEXTS: SharedFields = &[("TaskStatusUpdated", "result"), ("TaskStatusUpdated", "error")];
+
+/// How long closing the log may take. It may be stuck in a disk, in a server or behind another writer.
+const CLOSE_WAIT: Duration = Duration::from_secs(2);
+
+pub struct Place {
+    url: String,
+    /// The log, once it is open.
+    opened: OnceCell<EventStore>,
+    /// The same with its layers.
+    layered: OnceCell<EventStore>,
+    /// True if the user named it, so that hints must name it too.
+    pub is_named: bool,
+    pub repository: Option<Repository>,
+    folder: Option<PathBuf>,
+    pub keys: KeyPlace,
+    redact: Rewrite,
+}
+
+/// A repository, seen from a folder in it.
+#[derive(Debug, Clone)]
+pub struct Repository {
+    /// The root of the worktree that the folder is in.
+    pub worktree: PathBuf,
+    /// The root of the worktree that all others belong to.
+    pub main_worktree: PathBuf,
+    /// The folder shared by all worktrees: refs, objects, configuration.
+    pub common_dir: PathBuf,
+}
+
+impl Place {
+    /// Finds the place for a working directory; nothing is made. `redact` changes each event before it is appended.
+    pub fn find(named: Option<&str>, folder: &Path, keys: KeyPlace, redact: Rewrite) -> Self {
+        let repository = Repository::around(folder);
+        let existing = folder.ancestors().map(|above| above.join(FOLDER)).find(|found| found.join(FILE).is_file());
+        let log_folder = match (&repository, existing) {
+            (Some(repository), _) => repository.main_worktree.join(FOLDER),
+            (None, Some(existing)) => existing,
+            (None, None) => folder.join(FOLDER),
+        };
+        let url = named.map_or_else(|| log_folder.join(FILE).to_string_lossy().into_owned(), str::to_owned);
+        let folder = named.is_none().then_some(log_folder);
+        Self {
+            url,
+            opened: OnceCell::new(),
+            layered: OnceCell::new(),
+            is_named: named.is_some(),
+            repository,
+            folder,
+            keys,
+            redact,
+        }
+    }
+
+    /// The log's path or URL as it may be shown: without its password.
+    pub fn shown(&self) -> String {
+        if is_postgres_url(&self.url) { shown_url(&self.url) } else { self.url.clone() }
+    }
+
+    /// The log's path or URL, absolute where it is a path, for children that may run elsewhere.
+    pub fn absolute_url(&self) -> String {
+        match self.path().map(std::path::absolute) {
+            Some(Ok(path)) => path.to_string_lossy().into_owned(),
+            Some(Err(_)) | None => self.url.clone(),
+        }
+    }
+
+    /// The file, unless the log is on a server.
+    fn path(&self) -> Option<&Path> {
+        // A name that is not a file is refused when it is opened.
+        #[cfg(feature = "sqlite")]
+        let path = crewlog_mq::sqlite_path(&self.url).unwrap_or(Path::new(&self.url));
+        #[cfg(not(feature = "sqlite"))]
+        let path = Path::new(&self.url);
+        (!is_postgres_url(&self.url)).then_some(path)
+    }
+
+    /// The folder of the liveness locks of workers on this machine, and of the leader locks of hosts.
+    pub fn workers_folder(&self) -> PathBuf {
+        self.beside("workers")
+    }
+
+    /// The file with the token of agents over HTTP: in the log's own folder, else next to the log.
+    pub fn agent_token_file(&self) -> PathBuf {
+        self.folder.as_ref().map_or_else(|| self.beside("agent-token"), |folder| folder.join("agent-token"))
+    }
+
+    /// A path next to the log's file, the same for all names of the file; for a log on a server, in the user's state folder.
+    pub fn beside(&self, what: &str) -> PathBuf {
+        let Some(path) = self.path() else {
+            let state = std::env::var_os("XDG_STATE_HOME").filter(|folder| !folder.is_empty()).map(PathBuf::from);
+            let home = || std::env::home_dir().map(|home| home.join(".local").join("state"));
+            let state = state.or_else(home).unwrap_or_else(std::env::temp_dir);
+            let name = Uuid::new_v5(&Uuid::NAMESPACE_URL, self.shown().as_bytes());
+            return state.join("crewlog").join(format!("{name}-{what}"));
+        };
+        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let mut name = path.into_os_string();
+        name.push(format!("-{what}"));
+        PathBuf::from(name)
+    }
+
+    /// The log of a command, which fails if the log goes back while it runs: it must not mix two histories.
+    async fn pinned(&self, store: &EventStore) -> Result<EventStore, Failure> {
+        Ok(self.with_layers(store).await?.pinned())
+    }
+
+    /// The log with its layers: secrets redacted, encryption, and texts of reports stored once.
+    async fn with_layers(&self, store: &EventStore) -> Result<EventStore, Failure> {
+        let make = async || {
+            let store = self.keys.veiled(self.keys_folder(), store.clone())?.sharing(REPORTED_TEXTS);
+            Ok::<_, Failure>(store.rewriting(self.redact.clone()))
+        };
+        self.layered.get_or_try_init(make).await.cloned()
+    }
+
+    /// The log of a server, which continues if the log goes back, since each call is a command. Creates a missing log.
+    pub async fn open_to_serve(&self) -> Result<EventStore, Failure> {
+        self.open_or_make().await?;
+        self.with_layers(self.open_once(false).await?).await
+    }
+
+    /// True if there is no log and the user named none: nobody coordinates here.
+    pub fn is_unused(&self) -> bool {
+        !self.is_named && self.path().is_some_and(|path| !path.exists())
+    }
+
+    /// The folder with the keys of sealed plans, unless the user names another one.
+    pub fn keys_folder(&self) -> PathBuf {
+        self.beside("keys")
+    }
+
+    /// Checks that the texts of a plan with these tags can be read, if it is sealed.
+    pub fn check_key(&self, plan: &str, tags: &[String]) -> Result<(), Failure> {
+        self.keys.check(self.keys_folder(), plan, tags)
+    }
+
+    /// Lets this process be a worker.
+    pub fn liveness_lock(&self) -> Result<LivenessLock, Failure> {
+        let folder = self.workers_folder();
+        LivenessLock::begin(&folder)
+            .map_err(|error| Failure::user(format!("{} cannot be written: {error}", folder.display())))
+    }
+
+    /// Opens the log that is there.
+    pub async fn open(&self) -> Result<EventStore, Failure> {
+        self.pinned(self.open_once(false).await?).await
+    }
+
+    async fn open_once(&self, create: bool) -> Result<&EventStore, Error> {
+        self.opened.get_or_try_init(|| EventStore::open_with(&self.url, options(create))).await
+    }
+
+    /// Makes the log with a clock other than the machine's, before anything else opens it.
+    pub async fn make_by(&self, clock: Arc<dyn Clock>) -> Result<&EventStore, Error> {
+        let options = Options { clock, ..options(true) };
+        self.opened.get_or_try_init(|| EventStore::open_with(&self.url, options)).await
+    }
+
+    /// Closes the log at the end of a command, so that no -wal file remains if nobody else has the log open.
+    pub async fn close(&self) {
+        if let Some(store) = self.opened.get() {
+            // A log that is not closed loses nothing: the next process to open it reads its -wal file.
+            let _ = tokio::time::timeout(CLOSE_WAIT, store.close()).await;
+        }
+    }
+
+    /// Opens the log, and makes it first when there is none. True when it was made.
+    pub async fn open_or_make(&self) -> Result<(EventStore, bool), Failure> {
+        match self.open_once(false).await {
+            Ok(store) => return Ok((self.pinned(store).await?, false)),
+            // An empty file becomes a log. Any other file is refused again below.
+            Err(Error::NoLog { .. } | Error::NoLogIn { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+        if let Some(folder) = &self.folder {
+            self.prepare(folder).map_err(|error| {
+                Failure::user(format!("{} cannot be made: {error}", folder.display()))
+                    .hint("name a place for the log with --store PATH")
+            })?;
+        }
+        Ok((self.pinned(self.open_once(true).await?).await?, true))
+    }
+
+    /// Makes the folder and hides it from git: an ignore rule, and a nested repository so that `git clean -fdx` spares it.
+    pub fn prepare(&self, folder: &Path) -> io::Result<()> {
+        // Only for the user: what commands print is in the log.
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        let Some(repository) = &self.repository else { return Ok(()) };
+        let nested = folder.join(".git");
+        fs::create_dir_all(nested.join("objects"))?;
+        fs::create_dir_all(nested.join("refs"))?;
+        if !nested.join("HEAD").exists() {
+            fs::write(nested.join("HEAD"), "ref: refs/heads/none\n")?;
+        }
+        let rule = format!("/{FOLDER}/");
+        let exclude = repository.common_dir.join("info").join("exclude");
+        let rules = fs::read_to_string(&exclude).unwrap_or_default();
+        if rules.lines().any(|line| line.trim() == rule) {
+            return Ok(());
+        }
+        fs::create_dir_all(repository.common_dir.join("info"))?;
+        let mut file = File::options().create(true).append(true).open(&exclude)?;
+        let line_end = if rules.is_empty() || rules.ends_with('\n') { "" } else { "\n" };
+        writeln!(file, "{line_end}{rule}")
+    }
+}
+
+/// How a log is opened. `CREWLOG_MIGRATE_URL` bypasses a pooler to migrate a log on a server.
+fn options(create: bool) -> Options {
+    let migrate_url = std::env::var("CREWLOG_MIGRATE_URL").ok().filter(|url| !url.is_empty());
+    Options { create, migrate_url, ..Options::default() }
+}
+
+impl Repository {
+    /// The repository that a folder is in, read from git's own files.
+    pub fn around(folder: &Path) -> Option<Self> {
+        // The log's own folder only looks like a repository.
+        let is_worktree = |above: &&Path| above.join(".git").exists() && !above.ends_with(FOLDER);
+        let worktree = folder.ancestors().find(is_worktree)?.to_owned();
+        let dot_git = worktree.join(".git");
+        if dot_git.is_dir() {
+            return Some(Self { main_worktree: worktree.clone(), worktree, common_dir: dot_git });
+        }
+        let pointer = fs::read_to_string(&dot_git).ok()?;
+        let git_dir = worktree.join(pointer.strip_prefix("gitdir:")?.trim());
+        match fs::read_to_string(git_dir.join("commondir")) {
+            Ok(common_dir) => {
+                let common_dir = fs::canonicalize(git_dir.join(common_dir.trim())).ok()?;
+                let is_bare = common_dir.file_name().is_none_or(|name| name != ".git");
+                let main_worktree = if is_bare { &common_dir } else { common_dir.parent()? };
+                Some(Self { main_worktree: main_worktree.to_owned(), worktree, common_dir })
+            }
+            // A submodule: a repository of its own.
+            Err(_) => Some(Self { main_worktree: worktree.clone(), worktree, common_dir: git_dir }),
+        }
+    }
+}
+
+/// Lower-case letters, digits and single dashes, at most 24 of them.
+pub fn slug(text: &str) -> String {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    let mut slug = words.collect::<Vec<_>>().join("-").to_ascii_lowercase();
+    slug.truncate(24);
+    slug.trim_end_matches('-').to_owned()
+}
+
+/// True of a text that can name a project in a tag.
+pub fn is_project_name(text: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
+    !text.is_empty() && text.len() <= PROJECT_BYTES_MAX && text.chars().all(is_plain)
+}
+
+/// The project's UUID, made if there is none. Processes that make one at the same time get the same.
+pub fn project_id(repository: Option<&Repository>, folder: &Path) -> Result<String, Failure> {
+    let path = repository.map_or_else(|| file_above(folder), |repository| repository.common_dir.join("config"));
+    let found = if repository.is_some() { in_git_config(&path) } else { in_file(&path) };
+    let hint = "name the project in crewlog.toml: project = \"NAME\"";
+    let id = found.map_err(|error| {
+        Failure::user(format!("the project's id in {} cannot be read or made: {error}", path.display())).hint(hint)
+    })?;
+    if is_project_name(&id) {
+        return Ok(id);
+    }
+    Err(Failure::user(format!("{id:?} in {} is no project's id", path.display())).hint(hint))
+}
+
+/// The file of a folder that is in no repository: the nearest one above it, else a new one in its own `.crewlog`.
+fn file_above(folder: &Path) -> PathBuf {
+    let file = |folder: &Path| folder.join(FOLDER).join(KEY);
+    folder.ancestors().map(file).find(|file| file.exists()).unwrap_or_else(|| file(folder))
+}
+
+fn in_file(path: &Path) -> io::Result<String> {
+    let read = || fs::read_to_string(path).map(|text| text.trim().to_owned());
+    match read() {
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        found => return found,
+    }
+    let folder = path.parent().unwrap_or(Path::new("."));
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    // Written aside and then linked: the first one wins, and nobody reads half a file.
+    let id = new_event_id().to_string();
+    let new = folder.join(format!("{id}.new"));
+    fs::write(&new, &id)?;
+    let linked = fs::hard_link(&new, path);
+    fs::remove_file(&new)?;
+    match linked {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
+        Ok(()) | Err(_) => read(),
+    }
+}
+
+/// The id in git's configuration, written as git does: to a lock file that is renamed.
+fn in_git_config(config: &Path) -> io::Result<String> {
+    let config = fs::canonicalize(config)?;
+    let lock = config.with_added_extension("lock");
+    for _ in 0..LOCK_TRIES_MAX {
+        if let Some(id) = id_in(&fs::read_to_string(&config)?) {
+            return Ok(id);
+        }
+        match File::options().write(true).create_new(true).open(&lock) {
+            Ok(file) => {
+                let written = write_id(&config, file).and_then(|id| fs::rename(&lock, &config).map(|()| id));
+                if written.is_err() {
+                    fs::remove_file(&lock)?;
+                }
+                return written;
+            }
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => std::thread::sleep(LOCK_WAIT),
+            Err(error) => return Err(error),
+        }
+    }
+    let reason = format!("{} is there: another program writes the file, or has crashed", lock.display());
+    Err(io::Error::new(ErrorKind::WouldBlock, reason))
+}
+
+/// Writes the configuration to its lock file, with a new id unless another process has made one meanwhile.
+fn write_id(config: &Path, mut lock: File) -> io::Result<String> {
+    let text = fs::read_to_string(config)?;
+    let line_end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+    let (id, section) = id_in(&text).map(|id| (id, String::new())).unwrap_or_else(|| {
+        let id = new_event_id().to_string();
+        let section = format!("{line_end}[{SECTION}]\n\t{KEY} = {id}\n");
+        (id, section)
+    });
+    lock.set_permissions(fs::metadata(config)?.permissions())?;
+    write!(lock, "{text}{section}")?;
+    lock.sync_all()?;
+    Ok(id)
+}
+
+/// The last value of `crewlog.project`, as git reads it.
+fn id_in(config: &str) -> Option<String> {
+    let (mut is_section, mut id) = (false, None);
+    for line in config.lines().map(str::trim) {
+        let mut rest = line;
+        if let Some((section, after)) = line.strip_prefix('[').and_then(|line| line.split_once(']')) {
+            is_section = section.trim().eq_ignore_ascii_case(SECTION);
+            rest = after;
+        }
+        if let Some((key, value)) = rest.split_once('=').filter(|_| is_section)
+            && key.trim().eq_ignore_ascii_case(KEY)
+        {
+            let value = value.split([';', '#']).next().unwrap_or_default();
+            id = Some(value.trim().trim_matches('"').to_owned());
+        }
+    }
+    id
+}

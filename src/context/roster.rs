@@ -1,0 +1,57 @@
+//! The executors that crewlog.toml configures for this process.
+
+use std::time::Duration;
+
+use crewlog_executors::agent::{Agent, Program};
+use crewlog_executors::roster::Roster;
+use crewlog_executors::shell::{SHELL, Shell};
+use crewlog_executors::supervisor::{Supervisor, SupervisorProgram};
+use serde_json::{Value, json};
+
+use crate::context::Session;
+use crate::ui::failure::Failure;
+use crate::ui::text::{in_one_line, shell_word};
+
+/// The executors of this process: the shell and the agents that are configured, or those of them that are named.
+pub fn roster(session: &Session, task_timeout: Duration, only: &[String]) -> Result<Roster, Failure> {
+    let config = session.config()?;
+    let is_wanted = |name: &str| only.is_empty() || only.iter().any(|wanted| wanted == name);
+    let is_known = |name: &&String| *name == SHELL || config.agents.iter().any(|agent| agent.name == **name);
+    if let Some(unknown) = only.iter().find(|name| !is_known(name)) {
+        let message = format!("no executor is called {unknown:?}");
+        return Err(Failure::user(message).hint("`crewlog agents --configured` lists them; `shell` is always one"));
+    }
+    let program = SupervisorProgram::this_binary(["supervise"])
+        .map_err(|error| Failure::user(format!("the path of this program cannot be found: {error}")))?;
+    let shell = Shell {
+        supervisor: Supervisor::new(program, None),
+        env: vec![("CREWLOG_STORE".into(), session.place.absolute_url())],
+        timeout: task_timeout,
+    };
+    let agents = config.agents.iter().filter(|agent| is_wanted(&agent.name)).cloned().collect();
+    // Named executors exclude all others.
+    let registry = only.is_empty().then(|| config.registry.clone());
+    Ok(Roster { shell, takes_commands: is_wanted(SHELL), agents, registry })
+}
+
+/// Of the environment only the names: the values may be secret.
+pub fn executor_json(agent: &Agent) -> Value {
+    json!({
+        "name": agent.name,
+        "kinds": agent.kinds.iter().map(|kind| kind.as_str()).collect::<Vec<_>>(),
+        "command": agent.program.argv(None),
+        "prompt": agent.prompt,
+        "env": agent.env.iter().map(|(name, _)| name).collect::<Vec<_>>(),
+        "timeout_ms": agent.timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
+        "jobs": agent.jobs,
+        "rate_limited": agent.rate_limited,
+    })
+}
+
+/// The started program as a line for a shell.
+pub fn command_line(agent: &Agent) -> String {
+    match &agent.program {
+        Program::Argv(words) => words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" "),
+        Program::Shell(line) => in_one_line(line),
+    }
+}

@@ -1,0 +1,135 @@
+//! The worktree of a caller, and the names of files in leases: each file has one name, however it is written.
+
+use std::ffi::OsString;
+use std::path::{Component, Path, PathBuf};
+
+use crewlog_planner::crew::target::{Target, TargetError};
+
+use crate::context::place::Repository;
+
+const WILDCARDS: [char; 4] = ['*', '?', '[', '{'];
+
+/// The most broken links that are followed in one path.
+const LINKS_MAX: usize = 40;
+
+/// A worktree: the root of the paths in leases.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Worktree {
+    root: PathBuf,
+    name: String,
+    common_dir: Option<PathBuf>,
+}
+
+impl Worktree {
+    /// The worktree around a folder, or the folder itself outside of a repository.
+    pub fn around(folder: &Path) -> Self {
+        let folder = real(folder);
+        let repository = Repository::around(&folder);
+        let root = repository.as_ref().map_or(folder, |repository| real(&repository.worktree));
+        let common_dir = repository.map(|repository| real(&repository.common_dir));
+        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let name = format!("{host}:{}", root.display());
+        Self { root, name, common_dir }
+    }
+
+    /// Its folder, with links resolved.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Its name in leases: the machine and the path.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The worktree of the same repository that contains a path; `None` if it is elsewhere. Relative paths start at
+    /// `folder`.
+    pub fn of_path(&self, folder: &Path, path: &Path) -> Option<Self> {
+        let path = real(&folder.join(path));
+        let other = Self::around(path.parent().unwrap_or(&path));
+        (self.is_of_repository(&other) && path.starts_with(&other.root)).then_some(other)
+    }
+
+    /// The worktree for a path's leases: that of [`Worktree::of_path`], else this one if it contains the path, as
+    /// without a repository or around a submodule.
+    pub fn around_path(&self, folder: &Path, path: &Path) -> Option<Self> {
+        let is_below = || real(&folder.join(path)).starts_with(&self.root);
+        self.of_path(folder, path).or_else(|| is_below().then(|| self.clone()))
+    }
+
+    /// The worktree of the same repository with this root; `None` if there is none.
+    pub fn of_repository(&self, root: &Path) -> Option<Self> {
+        let other = Self::around(root);
+        (self.is_of_repository(&other) && other.root == real(root)).then_some(other)
+    }
+
+    fn is_of_repository(&self, other: &Self) -> bool {
+        other.root == self.root || (other.common_dir.is_some() && other.common_dir == self.common_dir)
+    }
+
+    /// A file or folder; wildcard characters are literal.
+    pub fn literal(&self, folder: &Path, written: &str) -> Result<Target, TargetError> {
+        Target::literal(&self.below_root(folder, written)?)
+    }
+
+    /// A pattern if it has wildcards and no file has this name, else a file or folder.
+    pub fn target(&self, folder: &Path, written: &str) -> Result<Target, TargetError> {
+        let is_pattern = written.contains(WILDCARDS) && folder.join(written).symlink_metadata().is_err();
+        let path = self.below_root(folder, written)?;
+        if is_pattern { Target::written(&path) } else { Target::literal(&path) }
+    }
+
+    /// The link through which a path leaves the worktree, relative to its root.
+    pub fn left_by(&self, path: &Path) -> Option<String> {
+        let link = |path: &Path| Some(real(path.parent()?).join(path.file_name()?)).filter(|link| link.is_symlink());
+        let links = path.ancestors().filter_map(link);
+        let mut below = links.filter_map(|link| Some(link.strip_prefix(&self.root).ok()?.to_str()?.to_owned()));
+        below.next()
+    }
+
+    /// The path relative to the root of the worktree. Links are resolved as far as the path exists and has no wildcard.
+    pub fn below_root(&self, folder: &Path, written: &str) -> Result<String, TargetError> {
+        // [`Target`] refuses an empty path.
+        if written.trim().is_empty() {
+            return Ok(written.to_owned());
+        }
+        let path = real(&folder.join(written));
+        let outside = || TargetError::Outside { path: written.chars().take(80).collect() };
+        let below = path.strip_prefix(&self.root).map_err(|_| outside())?;
+        let below = below.to_str().ok_or_else(outside)?;
+        Ok(if below.is_empty() { ".".to_owned() } else { below.to_owned() })
+    }
+}
+
+/// The path without links, `.` and `..`: its existing part as the system resolves it, the rest as written. A broken
+/// link counts as its target.
+pub fn real(path: &Path) -> PathBuf {
+    let mut path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    for _ in 0..LINKS_MAX {
+        let link = path.ancestors().find_map(|above| Some((above, above.read_link().ok()?)));
+        let Some((link, to)) = link.filter(|(link, _)| !link.exists()) else { break };
+        let rest = path.strip_prefix(link).unwrap_or(Path::new(""));
+        path = link.parent().unwrap_or(link).join(to).join(rest);
+    }
+    let mut rest: Vec<OsString> = Vec::new();
+    let mut existing = path.as_path();
+    loop {
+        if let Ok(found) = existing.canonicalize() {
+            return rest.into_iter().rev().fold(found, |mut path, name| {
+                if name == ".." {
+                    _ = path.pop();
+                } else {
+                    path.push(name);
+                }
+                path
+            });
+        }
+        match existing.components().next_back() {
+            Some(Component::Normal(name)) => rest.push(name.to_owned()),
+            Some(Component::ParentDir) => rest.push("..".into()),
+            Some(Component::CurDir | Component::RootDir | Component::Prefix(_)) | None => return path,
+        }
+        let Some(parent) = existing.parent() else { return path };
+        existing = parent;
+    }
+}

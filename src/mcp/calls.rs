@@ -1,9 +1,0 @@
-//! The tools: each passes its arguments to the [`Crew`](crewlog_executors::crew::Crew), and returns the answer as JSON.
-
-mod leases;
-mod messages;
-mod presence;
-mod tasks;
-mod waiting;
-
-pub use self::leases::{blocked_json, lease_json, leases_json};

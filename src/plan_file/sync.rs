@@ -1,0 +1,363 @@
+//! `plan sync` and `run --sync`: keep a plan and its file in step.
+//!
+//! A cell of the log keeps what the boxes showed last, to tell a box that a person set from one that crewlog wrote.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::fchown;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+use std::{fs, io};
+
+use crewlog_executors::claiming::claim_of;
+use crewlog_executors::roster::Roster;
+use crewlog_executors::{human, planning, plans};
+use crewlog_mq::{Append, CellChange, EventStore, ExecuteError, Position, Range};
+use crewlog_planner::claim::{Ending, TaskError};
+use crewlog_planner::event::{Amendment, Command, TaskStatus};
+use crewlog_planner::parse::{ParsedPlan, write_states};
+use crewlog_planner::plan::{Mark, Strength, TaskId, TaskPlan};
+use crewlog_planner::planner::PlannerError;
+use crewlog_planner::state::{Phase, PlannerState};
+use crewlog_planner::validity::InvalidPlan;
+use crewlog_planner::view::PlanView;
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::consent::consent;
+use crate::context::{Session, read_text, roster};
+use crate::plan_file::matching::{Changes, Comparison, Reading, told_of};
+use crate::target;
+use crate::target::order;
+use crate::ui::failure::{Code, Failure};
+use crate::ui::terminal::say;
+use crate::ui::text::{count, visible};
+use crate::views::queries;
+
+/// How often a plan or a file is read again because somebody else writes it.
+pub const TRIES_MAX: usize = 8;
+/// The cells that hold what the boxes of files show, by plan.
+const SPACE: &str = "plan-files";
+/// How long a file must have been left alone before it is read, and how long changes of its plan are collected.
+const SETTLED: Duration = Duration::from_millis(50);
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+const NOTES_MAX: usize = 200;
+
+pub struct Kept<'a> {
+    session: &'a Session,
+    store: EventStore,
+    plan: String,
+    tags: Vec<String>,
+    roster: Roster,
+    path: PathBuf,
+    /// By task: boxes as crewlog has written them or seen them agree, where they differ from the source of the plan.
+    shown: BTreeMap<TaskId, Mark>,
+    /// The end of the log before the last change that was made here: a view up to there does not have that change.
+    seen: Position,
+    /// The names of tasks, by the change made to them.
+    did: BTreeMap<&'static str, Vec<String>>,
+    n_written: usize,
+    /// Lines whose states were not written.
+    refused: Vec<String>,
+    said: HashSet<String>,
+    /// Warnings that are not printed yet.
+    pub notes: Vec<String>,
+    /// The time and length of the file when both were in step, if nothing has happened since.
+    stamp: Option<(SystemTime, u64)>,
+    pub due: Instant,
+}
+
+pub async fn sync(session: &Session, typed: &str) -> Result<Code, Failure> {
+    let (store, plan) = queries::open_plan(session, typed).await?;
+    keep_once(session, &store, &plan).await?.finish()
+}
+
+/// Brings a plan and its file into step before anything of it runs. A person is asked before anything new can run.
+pub async fn keep_once<'a>(session: &'a Session, store: &EventStore, plan: &str) -> Result<Kept<'a>, Failure> {
+    let mut kept = Kept::new(session, store, plan, roster::roster(session, Duration::MAX, &[])?).await?;
+    planning::catch_up(store, plan, kept.tags.clone()).await?;
+    for _ in 0..TRIES_MAX {
+        let view = queries::load_view(store, plan, Range::default()).await?;
+        let is_in_step = kept.round(&view, true).await;
+        kept.notes.drain(..).filter(|_| !session.terminal.is_quiet).for_each(|note| say(&visible(&note)));
+        if is_in_step? {
+            return Ok(kept);
+        }
+    }
+    Err(Failure::new(Code::Conflict, format!("{} is written by others all the time: try again", kept.path.display())))
+}
+
+impl<'a> Kept<'a> {
+    pub async fn new(session: &'a Session, store: &EventStore, plan: &str, roster: Roster) -> Result<Self, Failure> {
+        let tags = queries::tags_of(store, plan).await?;
+        session.place.check_key(plan, &tags)?;
+        let view = queries::load_view(store, plan, Range::default()).await?;
+        let state = view.state();
+        // A fork continues from a plan that already has the file.
+        let is_its_own = state.origin.is_text() && state.parent.is_none();
+        let Some(path) = state.config.file.path.as_ref().filter(|_| is_its_own).map(PathBuf::from) else {
+            let export = session.command_on("show --markdown", plan);
+            let message = format!("{plan} has no file of its own: no file was read to make it, or it is a fork");
+            return Err(Failure::user(message).hint(format!("to write it into a file: {export}")));
+        };
+        let cell = store.cell(SPACE, plan).await?;
+        Ok(Self {
+            session,
+            store: store.clone(),
+            plan: plan.to_owned(),
+            tags,
+            roster,
+            path,
+            shown: cell.and_then(|cell| serde_json::from_str(&cell.value).ok()).unwrap_or_default(),
+            seen: Position(0),
+            did: ["added", "edited", "left_out", "done"].map(|did| (did, Vec::new())).into(),
+            n_written: 0,
+            refused: Vec::new(),
+            said: HashSet::new(),
+            notes: Vec::new(),
+            stamp: None,
+            due: Instant::now(),
+        })
+    }
+
+    /// Does a round if the plan or the file has changed; a failure is a warning. Gives whether another round is due.
+    pub async fn keep(&mut self, view: &PlanView) -> bool {
+        let begun = Instant::now();
+        self.due = begun + LOOK_INTERVAL;
+        if self.stamp.is_some() && self.stamp == stamp_of(&self.path) {
+            return false;
+        }
+        let round = self.round(view, false).await;
+        let is_in_step = round.unwrap_or_else(|failure| {
+            self.note(failure.to_string().replacen("error: ", "warning: ", 1));
+            true
+        });
+        if !is_in_step {
+            self.stamp = None;
+            // A large file takes a while, which is not spent again at once.
+            self.due = Instant::now() + SETTLED.max(4 * begun.elapsed());
+        }
+        !is_in_step
+    }
+
+    /// Makes a look due, as the plan has changed.
+    pub fn plan_has_changed(&mut self) {
+        if self.stamp.take().is_some() {
+            self.due = self.due.min(Instant::now() + SETTLED);
+        }
+    }
+
+    /// Updates the plan from its file or, if that changes nothing, writes the boxes. True if both are then in step.
+    async fn round(&mut self, view: &PlanView, asks: bool) -> Result<bool, Failure> {
+        if view.at <= self.seen {
+            return Ok(false);
+        }
+        let state = view.state();
+        self.stamp = stamp_of(&self.path);
+        // Somebody may be writing it just now, part by part.
+        if let Some(age) = self.stamp.and_then(|(written, _)| written.elapsed().ok()) {
+            tokio::time::sleep(SETTLED.saturating_sub(age)).await;
+        }
+        let text = read_text(&self.path)?;
+        let (before, parallel) = Self::source(state)?;
+        let options = state.config.file.options(parallel);
+        let unreadable = |error: InvalidPlan| self.failure(error.place().map_or(1, |(line, _)| line), &error);
+        let now = Reading::new(text, options).map_err(unreadable)?;
+        let comparison = Comparison::new(view, &before, &now);
+        let settled = comparison.with_boxes_before();
+        let mut changes = if settled == before.text {
+            Changes::default()
+        } else {
+            let settled = Reading::new(settled, options).map_err(unreadable)?;
+            Comparison::new(view, &before, &settled).edits(options)
+        };
+        comparison.boxes(&self.shown, &mut changes);
+        std::mem::take(&mut changes.notes).iter().for_each(|(line, text)| self.warn(*line, text));
+        let known = before.plan.warnings.iter().map(|warning| &warning.message).collect::<HashSet<_>>();
+        let new = now.plan.warnings.iter().filter(|warning| !known.contains(&warning.message));
+        let new = new.filter(|warning| changes.source.is_some() || warning.message.contains(" is done, "));
+        new.for_each(|warning| self.warn(warning.line, &warning.message));
+        let is_changed = changes.source.is_some() || !changes.left_out.is_empty() || !changes.done.is_empty();
+        if is_changed && self.is_taken(state, &changes, asks)? {
+            return self.amend(state, changes).await;
+        }
+        self.write(now, changes).await
+    }
+
+    /// Changes the plan as its file asks; true if it did. A person is asked before anything new can run.
+    fn is_taken(&mut self, state: &PlannerState, changes: &Changes, asks: bool) -> Result<bool, Failure> {
+        let line = changes.line.unwrap_or(1);
+        if let (Phase::Ended(_), false) = (state.phase, state.config.standing) {
+            self.refuse(line, "the file was changed, but the plan has ended: run the file again");
+            return Ok(false);
+        }
+        // Names, order and groups run nothing else.
+        let runs = |task: &&TaskPlan| {
+            let is_run = task.command.is_some() || task.compensate.is_some() || self.roster.agent_for(task).is_some();
+            let known = state.task(task.id).is_some_and(|known| told_of(&known.plan) == told_of(task));
+            is_run && task.mark != Mark::Done && !known
+        };
+        let tasks = changes.defined.iter().filter(runs).cloned().collect::<Vec<_>>();
+        if asks {
+            consent(self.session, &ParsedPlan { tasks, ..ParsedPlan::default() }, &self.roster, "")?;
+        } else if !tasks.is_empty() && !self.session.yes {
+            let sync = self.session.command_on("plan sync", &self.plan);
+            self.warn(line, &format!("the file has new commands; to take that over: {sync}"));
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    /// Changes the plan in one amendment, and reports the tasks that a person has ticked while they ran.
+    async fn amend(&mut self, state: &PlannerState, changes: Changes) -> Result<bool, Failure> {
+        let Changes { defined, left_out, done, source, line, .. } = changes;
+        let (edited, added): (Vec<_>, Vec<_>) =
+            defined.iter().filter(|task| !task.spans.is_empty()).partition(|task| state.task(task.id).is_some());
+        let tasks = |ids: &[TaskId]| ids.iter().filter_map(|id| Some(&state.task(*id)?.plan)).collect::<Vec<_>>();
+        let did = [("added", added), ("edited", edited), ("left_out", tasks(&left_out)), ("done", tasks(&done))];
+        let did = did.map(|(did, tasks)| (did, tasks.into_iter().map(TaskPlan::name).collect::<Vec<_>>()));
+        let is_running = |id: &TaskId| state.task(*id).is_some_and(|task| task.status == TaskStatus::Running);
+        let (running, done): (Vec<_>, Vec<_>) = done.into_iter().partition(is_running);
+        let define = (!defined.is_empty()).then_some(Amendment::Define { tasks: defined });
+        let skipped = left_out.into_iter().map(|task| Amendment::Skip { task, keeps_order: true });
+        let done = done.into_iter().map(|task| Amendment::Done { task });
+        let source = source.map(|text| Amendment::Source { text });
+        let amendments = define.into_iter().chain(skipped).chain(done).chain(source).collect::<Vec<_>>();
+        let head = self.store.head().await?;
+        if !amendments.is_empty() {
+            let mut planner = plans::planner_of(&self.store, &self.plan, self.tags.clone()).await?;
+            match order(&mut planner, Command::Amend { amendments, reason: "its file was changed".to_owned() }).await {
+                Ok(executed) => self.seen = if executed.events.is_empty() { self.seen } else { head },
+                // A task has begun meanwhile.
+                Err(ExecuteError::Refused(PlannerError::TaskUnderWay(..) | PlannerError::TaskEnded(..))) => {
+                    return Ok(false);
+                }
+                Err(ExecuteError::Refused(PlannerError::Parse(error))) => {
+                    return Err(self.failure(line.unwrap_or(1), &error));
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        for task in running.into_iter().filter_map(|id| state.task(id)) {
+            let life = self.session.place.liveness_lock()?;
+            let mut claim = claim_of(&self.store, &self.plan, task.plan.id, self.tags.clone());
+            let ending = Ending::Completed { result: "done by a person".to_owned(), run: None };
+            match human::report(&mut claim, task.attempts, &life, self.store.now(), ending).await {
+                Ok(()) => self.seen = head,
+                // Somebody was faster, which the next round sees.
+                Err(ExecuteError::Refused(TaskError::Held { .. } | TaskError::AttemptEnded(_))) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        planning::catch_up(&self.store, &self.plan, self.tags.clone()).await?;
+        target::propagate(&self.store, &self.plan).await?;
+        for (did, names) in did {
+            self.did.entry(did).or_default().extend(names);
+        }
+        Ok(false)
+    }
+
+    /// Writes the boxes, if the file is still as it was read.
+    async fn write(&mut self, mut now: Reading, changes: Changes) -> Result<bool, Failure> {
+        if now.plan.marks.is_empty() {
+            self.warn(1, "the file has no boxes, so it shows no states");
+        }
+        changes.refused.iter().for_each(|(line, text)| self.refuse(*line, text));
+        // A box that a person has ticked ends the groups around it, too.
+        let marks = now.plan.marks.iter_mut();
+        let ticked = marks.filter(|mark| mark.of.and_then(|task| changes.states.get(&task)) == Some(&mark.mark));
+        ticked.for_each(|mark| mark.mark = Mark::Open);
+        let states = changes.states.into_iter().collect::<Vec<_>>();
+        let moment = format!("{:.0}", jiff::Timestamp::now());
+        let written = write_states(&now.text, &now.plan, &states, &moment);
+        if written.text != now.text {
+            let cannot = |error| Failure::user(format!("{} cannot be written: {error}", self.path.display()));
+            if !replace(&self.path, &now.text, &written.text).map_err(cannot)? {
+                return Ok(false);
+            }
+            let places = now.plan.marks.iter().map(|mark| mark.span).collect::<BTreeSet<_>>();
+            self.n_written += written.changed.iter().filter(|span| places.contains(span)).count();
+        }
+        if self.shown != changes.shown {
+            let value = serde_json::to_string(&changes.shown)?;
+            self.store.append(Append::default().cell(CellChange::set(SPACE, &self.plan, value))).await?;
+            self.shown = changes.shown;
+        }
+        Ok(true)
+    }
+
+    /// The source of the plan, and whether it is read without its order, as the tasks that were made of it tell.
+    fn source(state: &PlannerState) -> Result<(Reading, bool), InvalidPlan> {
+        let read = |parallel| Reading::new(state.source.to_owned(), state.config.file.options(parallel));
+        let is_soft = |task: &TaskPlan| task.depends_on.iter().any(|before| before.strength == Strength::Soft);
+        let source = read(false)?;
+        let parallel = source.plan.tasks.iter().any(is_soft) && !state.tasks.iter().any(|task| is_soft(&task.plan));
+        Ok((if parallel { read(true)? } else { source }, parallel))
+    }
+
+    fn failure(&self, line: usize, error: &dyn std::error::Error) -> Failure {
+        let message = format!("{}:{line}: {error}", self.path.display());
+        Failure::new(Code::Parse, message).hint("the plan and its file are as they were")
+    }
+
+    fn warn(&mut self, line: usize, text: &str) {
+        self.note(format!("{}:{line}: warning: {text}", self.path.display()));
+    }
+
+    fn refuse(&mut self, line: usize, text: &str) {
+        self.warn(line, text);
+        self.refused.push(format!("{}:{line}", self.path.display()));
+    }
+
+    fn note(&mut self, text: String) {
+        if self.said.len() < NOTES_MAX && self.said.insert(text.clone()) {
+            self.notes.push(text);
+        }
+    }
+
+    fn finish(self) -> Result<Code, Failure> {
+        let named = self.did.iter().filter(|(_, names)| !names.is_empty());
+        let lines = named.map(|(did, names)| format!("{}: {}", did.replace('_', " "), names.join(", ")));
+        let wrote = || format!("{} written to {}", count(self.n_written, "state"), self.path.display());
+        let lines = lines.chain((self.n_written > 0).then(wrote)).collect::<Vec<_>>();
+        let text = if lines.is_empty() { "nothing to change".to_owned() } else { lines.join("\n") };
+        let json = json!({
+            "plan": self.plan, "file": self.path, "tasks": self.did, "states_written": self.n_written,
+            "refused": self.refused,
+        });
+        self.session.print_done(&text, &json)?;
+        if self.refused.is_empty() {
+            return Ok(Code::Done);
+        }
+        Err(Failure::new(Code::Conflict, format!("the plan and its file are not in step: {}", self.refused.join(", "))))
+    }
+}
+
+fn stamp_of(path: &Path) -> Option<(SystemTime, u64)> {
+    fs::metadata(path).and_then(|known| Ok((known.modified()?, known.len()))).ok()
+}
+
+/// Replaces a file atomically unless it has changed; its mode and a symbolic link to it stay. The lock on the old file
+/// orders its writers; a file that a killed one left over is written again.
+fn replace(path: &Path, known: &str, text: &str) -> io::Result<bool> {
+    let path = fs::canonicalize(path)?;
+    let (old, folder) = (File::open(&path)?, path.parent().unwrap_or(&path));
+    old.lock()?;
+    let owner = old.metadata()?;
+    if owner.ino() != fs::metadata(&path)?.ino() {
+        return Ok(false);
+    }
+    let beside = folder.join(format!(".{}.crewlog", path.file_name().unwrap_or_default().to_string_lossy()));
+    let _ = fs::remove_file(&beside);
+    let mut new = File::create_new(&beside)?;
+    // Only an administrator may give it to somebody else.
+    let _ = fchown(&new, Some(owner.uid()), Some(owner.gid()));
+    let written = new.set_permissions(owner.permissions()).and_then(|()| new.write_all(text.as_bytes()));
+    let written = written.and_then(|()| new.sync_all()).and_then(|()| fs::read(&path));
+    let is_known = written.as_ref().is_ok_and(|now| now == known.as_bytes());
+    if is_known { fs::rename(&beside, &path) } else { fs::remove_file(&beside) }?;
+    File::open(folder)?.sync_all()?;
+    written.map(|_| is_known)
+}

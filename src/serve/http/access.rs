@@ -1,0 +1,253 @@
+//! Permissions over HTTP: the token of agents, a person's cookie, and tokens with scopes for programs.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use axum::extract::FromRequestParts;
+use axum::http::header::{AUTHORIZATION, COOKIE};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+use super::problem::Problem;
+pub use crate::cli::programs::Scope;
+use crate::commands::serve::Tokens;
+use crate::context::{Session, person};
+use crate::ui::failure::{Code, Failure};
+use crate::ui::text::rfc3339;
+
+/// The characters of a token.
+const TOKEN_CHARS: usize = 32;
+/// The most tokens, and the longest name of a token.
+const TOKENS_MAX: usize = 1_000;
+const TOKEN_NAME_CHARS_MAX: usize = 64;
+
+/// The author of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Caller {
+    /// An agent program, which may use `/mcp` only.
+    Agent,
+    /// The person at the page.
+    Person,
+    /// A program.
+    Token { name: String, scopes: Vec<Scope> },
+}
+
+impl Caller {
+    pub fn has(&self, scope: Scope) -> bool {
+        match self {
+            Self::Agent => false,
+            Self::Person => true,
+            Self::Token { scopes, .. } => scopes.contains(&scope),
+        }
+    }
+
+    /// Refuses a caller without this scope.
+    pub fn check(&self, scope: Scope) -> Result<(), Problem> {
+        if self.has(scope) {
+            return Ok(());
+        }
+        let scope: &str = scope.into();
+        let problem = Problem::new(StatusCode::FORBIDDEN, format!("this token does not have the scope {scope}"));
+        Err(problem.hint(format!("crewlog serve tokens add NAME --scope {scope} makes one")))
+    }
+
+    /// Its name, as events name a person.
+    pub fn name(&self) -> String {
+        match self {
+            Self::Agent | Self::Person => person(),
+            Self::Token { name, .. } => name.clone(),
+        }
+    }
+}
+
+/// The guard has put the caller into the request.
+impl<S: Sync> FromRequestParts<S> for Caller {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let found = parts.extensions.get::<Self>().cloned();
+        found.ok_or_else(|| Problem::new(StatusCode::UNAUTHORIZED, "a credential is missing"))
+    }
+}
+
+/// A program's token. Its text is shown once; only a digest is stored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Token {
+    name: String,
+    sha256: String,
+    scopes: Vec<Scope>,
+    created_at: String,
+}
+
+/// The credentials of a server.
+pub struct Credentials {
+    pub agent: String,
+    /// The token of a person, good for one use.
+    pub person: String,
+    is_used: AtomicBool,
+    cookie: String,
+    tokens: PathBuf,
+    /// The name of the cookie: browsers have one set of cookies for all ports.
+    name: String,
+    is_secure: bool,
+}
+
+impl Credentials {
+    /// Creates credentials. The agents' token is in the file, created if missing. Over TLS the cookie is for TLS only.
+    pub fn new(session: &Session, port: u16, is_secure: bool) -> Result<Self, Failure> {
+        let (person, cookie) = (random(), random());
+        let (agent, tokens) = (agent_token(&session.place.agent_token_file())?, session.place.beside("tokens"));
+        let name = format!("crewlog-{port}");
+        Ok(Self { agent, person, is_used: AtomicBool::new(false), cookie, tokens, name, is_secure })
+    }
+
+    /// The author of a request. A revoked token is refused from then on; an open stream continues to its end.
+    pub fn caller(&self, headers: &HeaderMap) -> Option<Caller> {
+        let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+        if let Some(token) = text(AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer ")) {
+            let token = token.trim();
+            if is_same(token, &self.agent) {
+                return Some(Caller::Agent);
+            }
+            let digest = digest(token);
+            let known = read(&self.tokens).unwrap_or_default().into_iter().find(|known| known.sha256 == digest)?;
+            return Some(Caller::Token { name: known.name, scopes: known.scopes });
+        }
+        let cookies = text(COOKIE).into_iter().flat_map(|cookies| cookies.split(';'));
+        let mut own = cookies.filter_map(|cookie| cookie.trim().strip_prefix(self.name.as_str())?.strip_prefix('='));
+        own.any(|value| is_same(value, &self.cookie)).then_some(Caller::Person)
+    }
+
+    /// A cookie in exchange for the person's token, which is then used up.
+    pub fn redeem(&self, token: &str) -> Option<String> {
+        let is_good = is_same(token, &self.person) && !self.is_used.swap(true, Ordering::Relaxed);
+        let secure = if self.is_secure { "; Secure" } else { "" };
+        is_good.then(|| format!("{}={}; HttpOnly; SameSite=Strict; Path=/{secure}", self.name, self.cookie))
+    }
+}
+
+/// Compares digests, so that timing reveals nothing about the secret.
+fn is_same(given: &str, secret: &str) -> bool {
+    Sha256::digest(given) == Sha256::digest(secret)
+}
+
+fn digest(token: &str) -> String {
+    crate::ui::text::sha256(token)
+}
+
+/// The token in the file, so that configured agents need no change; a new one if it is missing or others could read it.
+fn agent_token(file: &Path) -> Result<String, Failure> {
+    let is_private = file.metadata().is_ok_and(|found| found.permissions().mode() & 0o077 == 0);
+    let kept = fs::read_to_string(file).ok().map(|token| token.trim().to_owned());
+    if let Some(token) = kept.filter(|token| is_private && token.len() == TOKEN_CHARS) {
+        return Ok(token);
+    }
+    let token = random();
+    // If the removal fails, so does the creation.
+    let _ = fs::remove_file(file);
+    write_private(file, &format!("{token}\n"))?;
+    Ok(token)
+}
+
+/// Writes a new file that only the user can read.
+fn write_private(file: &Path, text: &str) -> Result<(), Failure> {
+    let write = || {
+        let mut made = fs::File::options().write(true).create_new(true).mode(0o600).open(file)?;
+        made.write_all(text.as_bytes())
+    };
+    write().map_err(|error| Failure::user(format!("{} cannot be written: {error}", file.display())))
+}
+
+/// 122 random bits.
+fn random() -> String {
+    Uuid::new_v4().simple().to_string()
+}
+
+fn read(file: &Path) -> Result<Vec<Token>, Failure> {
+    let cannot = |error: String| Failure::user(format!("{} cannot be read: {error}", file.display()));
+    match fs::read(file) {
+        Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| cannot(error.to_string())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(cannot(error.to_string())),
+    }
+}
+
+/// Changes the tokens, one process at a time.
+fn change(file: &Path, change: impl FnOnce(&mut Vec<Token>) -> Result<(), Failure>) -> Result<(), Failure> {
+    let cannot = |error: std::io::Error| Failure::user(format!("{} cannot be locked: {error}", file.display()));
+    let beside = |ending: &str| PathBuf::from(format!("{}.{ending}", file.display()));
+    let lock = fs::File::options().create(true).append(true).mode(0o600).open(beside("lock")).map_err(cannot)?;
+    lock.lock().map_err(cannot)?;
+    let mut tokens = read(file)?;
+    change(&mut tokens)?;
+    let next = beside("next");
+    let _ = fs::remove_file(&next);
+    write_private(&next, &serde_json::to_string_pretty(&tokens)?)?;
+    fs::rename(&next, file).map_err(|error| Failure::user(format!("{} cannot be written: {error}", file.display())))
+}
+
+/// `tokens`.
+pub fn tokens(session: &Session, command: Option<Tokens>) -> Result<Code, Failure> {
+    match command {
+        None => list(session),
+        Some(Tokens::Add { name, scope }) => add(session, &name, scope),
+        Some(Tokens::Revoke { name }) => revoke(session, &name),
+    }
+}
+
+/// Lists them, without their texts.
+fn list(session: &Session) -> Result<Code, Failure> {
+    let tokens = read(&session.place.beside("tokens"))?;
+    let json = |token: &Token| serde_json::json!({ "name": token.name, "scopes": token.scopes, "created_at": token.created_at });
+    session.print_list("tokens", serde_json::json!({}), &tokens, json, |to, token| {
+        let scopes: Vec<&str> = token.scopes.iter().map(Into::into).collect();
+        writeln!(to, "{:<24}  {:<28}  {}", token.name, scopes.join(","), token.created_at)
+    })
+}
+
+/// Creates a token and shows it, once.
+fn add(session: &Session, name: &str, mut scopes: Vec<Scope>) -> Result<Code, Failure> {
+    session.person_only("make tokens")?;
+    let file = session.place.beside("tokens");
+    let is_name = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    if name.is_empty() || name.len() > TOKEN_NAME_CHARS_MAX || !name.chars().all(is_name) {
+        let form = format!("use 1 to {TOKEN_NAME_CHARS_MAX} letters, digits, dashes, dots and underscores");
+        return Err(Failure::user(format!("{name:?} is no name: {form}")));
+    }
+    scopes.sort_unstable();
+    scopes.dedup();
+    let token = random();
+    change(&file, |tokens| {
+        if tokens.iter().any(|token| token.name == name) {
+            return Err(Failure::new(Code::Conflict, format!("there is a token {name} already"))
+                .hint(session.command(&format!("serve tokens revoke {name}"))));
+        }
+        if tokens.len() >= TOKENS_MAX {
+            return Err(Failure::new(Code::Conflict, format!("there are {TOKENS_MAX} tokens, the most")));
+        }
+        let created_at = rfc3339(crewlog_mq::Timestamp(jiff::Timestamp::now().as_microsecond()));
+        tokens.push(Token { name: name.to_owned(), sha256: digest(&token), scopes: scopes.clone(), created_at });
+        Ok(())
+    })?;
+    let json = serde_json::json!({ "name": name, "token": token, "scopes": scopes });
+    session.print_done(&format!("{token}\n(shown once; send it as Authorization: Bearer TOKEN)"), &json)
+}
+
+fn revoke(session: &Session, name: &str) -> Result<Code, Failure> {
+    session.person_only("revoke tokens")?;
+    let file = session.place.beside("tokens");
+    change(&file, |tokens| {
+        let n_before = tokens.len();
+        tokens.retain(|token| token.name != name);
+        let missing = || Failure::new(Code::Nothing, format!("there is no token {name:?}"));
+        if tokens.len() < n_before { Ok(()) } else { Err(missing().hint(session.command("serve tokens"))) }
+    })?;
+    session.print_done(&format!("{name} is revoked"), &serde_json::json!({ "revoked": name }))
+}

@@ -1,0 +1,108 @@
+//! Commands over HTTP: the actions of [`crate::action`], with the fields and the results of the command line.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::rejection::JsonRejection;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use serde_json::{Map, Value, json};
+
+use super::access::{Caller, Scope};
+use super::api::Api;
+use super::problem::Problem;
+use crate::action::{Action, ActionKind};
+use crate::context::Remote;
+use crate::serve::mcp::once;
+
+/// The header that makes a repeated request run only once.
+pub const KEY: &str = "idempotency-key";
+const KEY_CHARS_MAX: usize = 200;
+/// The field that agrees to run the commands of a plan.
+pub const YES: &str = "yes";
+
+/// The JSON schema of a kind of action.
+pub fn schema(kind: &ActionKind) -> Value {
+    let mut schema = serde_json::to_value((kind.schema)()).unwrap_or_default();
+    let yes = "Agree to run the commands, which needs the scope execute";
+    schema["properties"][YES] = json!({ "type": "boolean", "description": yes });
+    schema
+}
+
+/// Executes an action. Returns the JSON that the command line would print, with its other messages under `notes`.
+pub async fn perform(api: &Api, caller: &Caller, name: &str, mut fields: Map<String, Value>) -> Result<Value, Problem> {
+    let kind = Action::KINDS.iter().find(|kind| kind.name == name);
+    let kind = kind.ok_or_else(|| Problem::new(StatusCode::NOT_FOUND, format!("there is no command {name:?}")))?;
+    caller.check(kind.scope)?;
+    let yes = match fields.remove(YES) {
+        None => false,
+        Some(Value::Bool(yes)) => yes,
+        Some(_) => return Err(Problem::invalid("yes is true or false")),
+    };
+    if yes {
+        caller.check(Scope::Execute)?;
+    }
+    if fields.values().any(has_nul) {
+        return Err(Problem::invalid("a text holds the character 0"));
+    }
+    fields.insert("action".to_owned(), name.into());
+    let action: Action = serde_json::from_value(fields.into()).map_err(|error| Problem::invalid(error.to_string()))?;
+    let remote = Remote {
+        crew: api.crew.clone(),
+        name: caller.name(),
+        is_person: caller.has(Scope::Operator),
+        reply: Default::default(),
+    };
+    let session = api.session.of_remote(remote, yes);
+    // A caller that disconnects must not leave a command half done.
+    let executing = tokio::spawn(async move {
+        let ended = action.execute(&session).await;
+        (ended, session.reply())
+    });
+    let (ended, mut reply) = executing.await.map_err(|_| failed(name))?;
+    match ended {
+        Ok(_) => {
+            if !reply.notes.is_empty() {
+                reply.result["notes"] = json!(reply.notes);
+            }
+            Ok(reply.result)
+        }
+        Err(failure) => Err(Problem { notes: reply.notes, ..failure.into() }),
+    }
+}
+
+fn failed(name: &str) -> Problem {
+    let detail = format!("{name} failed because of a bug; the server's standard error has the details");
+    Problem::new(StatusCode::INTERNAL_SERVER_ERROR, detail)
+}
+
+/// A text with the character 0 can be stored by no database.
+fn has_nul(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains('\0'),
+        Value::Array(values) => values.iter().any(has_nul),
+        Value::Object(_) | Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// `POST /api/commands/NAME`.
+pub async fn command(
+    State(api): State<Arc<Api>>,
+    caller: Caller,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    body: Result<Json<Value>, JsonRejection>,
+) -> Result<Json<Value>, Problem> {
+    let Json(body) = body.map_err(|rejection| Problem::new(rejection.status(), rejection.body_text()))?;
+    let Value::Object(fields) = body else { return Err(Problem::invalid("the body is a JSON object")) };
+    let Some(key) = headers.get(KEY) else { return perform(&api, &caller, &name, fields).await.map(Json) };
+    let key = key.to_str().ok().filter(|key| (1..=KEY_CHARS_MAX).contains(&key.len())).map(str::to_owned);
+    let key = key.ok_or_else(|| Problem::invalid(format!("an idempotency key has 1 to {KEY_CHARS_MAX} characters")))?;
+    // A caller that disconnects finds the result when it repeats the request.
+    let executing = tokio::spawn(async move {
+        let payload = crate::ui::text::sha256(&json!([name, fields]).to_string());
+        let call = perform(&api, &caller, &name, fields);
+        once(&api.crew, &format!("@{}", caller.name()), &key, payload, call).await
+    });
+    executing.await.map_err(|_| failed("the command"))?.map(Json)
+}

@@ -1,0 +1,156 @@
+//! Accepts or refuses requests.
+
+use axum::response::IntoResponse;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::body::to_bytes;
+use axum::extract::{Request, State};
+use axum::http::header::{ACCEPT, CACHE_CONTROL, HOST, LOCATION, ORIGIN, SET_COOKIE};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use axum::middleware::Next;
+use axum::response::Response;
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, timeout};
+
+use super::access::{Caller, Credentials};
+use super::problem::Problem;
+use crate::serve::mcp::MESSAGE_BYTES_MAX;
+
+pub const MCP: &str = "/mcp";
+
+/// The most concurrent requests; further ones wait.
+const REQUESTS_MAX: usize = 256;
+
+/// The time limit for the body of a request.
+const BODY_MAX: Duration = Duration::from_secs(10);
+
+/// The most requests of a caller per second, except for agents.
+const RATE_MAX: u32 = 500;
+
+/// The policy for pages: they may load and run only content of this server.
+const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; \
+                      form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+pub struct Guard {
+    credentials: Credentials,
+    hosts: Vec<String>,
+    free: Semaphore,
+    /// By caller: the start of its current second, and its requests since then.
+    rates: Mutex<HashMap<String, (Instant, u32)>>,
+}
+
+pub async fn guard(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
+    let accepted = request.headers().get(ACCEPT).and_then(|value| value.to_str().ok());
+    let is_person = accepted.is_some_and(|accepted| accepted.contains("text/html"));
+    let mut response = match guard.judge(&request) {
+        Ok(caller) => guard.answer(caller, request, next).await,
+        Err(refused) => *refused,
+    };
+    // A person gets a hint instead of JSON.
+    if is_person && response.status() == StatusCode::UNAUTHORIZED {
+        let words = "Open the address that `crewlog serve` has printed. It is good for one use: start it again for a new one.\n";
+        response = (StatusCode::UNAUTHORIZED, words).into_response();
+    }
+    let headers = response.headers_mut();
+    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    for (name, value) in [
+        ("content-security-policy", POLICY),
+        ("x-content-type-options", "nosniff"),
+        ("referrer-policy", "same-origin"),
+        ("cross-origin-opener-policy", "same-origin"),
+    ] {
+        headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+    }
+    response
+}
+
+impl Guard {
+    pub fn new(credentials: Credentials, hosts: Vec<String>) -> Self {
+        Self { credentials, hosts, free: Semaphore::new(REQUESTS_MAX), rates: Mutex::default() }
+    }
+
+    /// Returns the caller, or the answer to a refused request.
+    fn judge(&self, request: &Request) -> Result<Caller, Box<Response>> {
+        let (uri, headers) = (request.uri(), request.headers());
+        let is_mcp = uri.path() == MCP;
+        let refused = |status, why: &str| Box::new(Problem::new(status, why).into_response());
+        // For `/mcp` the protocol's library checks both.
+        if !is_mcp && !headers.get(HOST).is_some_and(|host| self.is_known(host.as_bytes())) {
+            return Err(refused(StatusCode::FORBIDDEN, "the host is not this server"));
+        }
+        if !is_mcp && !self.is_own_origin(headers) {
+            return Err(refused(StatusCode::FORBIDDEN, "the origin is another page"));
+        }
+        let token = uri.query().and_then(|query| query.strip_prefix("token="));
+        if let Some(token) = token.filter(|_| uri.path() == "/" && request.method() == Method::GET) {
+            let why = "the token was used or is wrong: start the server again for a new one";
+            return Err(match self.credentials.redeem(token) {
+                Some(cookie) => {
+                    Box::new((StatusCode::SEE_OTHER, [(SET_COOKIE, cookie), (LOCATION, "/".into())]).into_response())
+                }
+                None => refused(StatusCode::UNAUTHORIZED, why),
+            });
+        }
+        let Some(caller) = self.credentials.caller(headers) else {
+            let why = "a credential is missing or wrong: programs send Authorization: Bearer TOKEN, and a person opens the \
+                       address that `crewlog serve` has printed";
+            return Err(refused(StatusCode::UNAUTHORIZED, why));
+        };
+        let is_api = uri.path().starts_with("/api/");
+        match &caller {
+            Caller::Agent if !is_mcp => Err(refused(StatusCode::FORBIDDEN, "an agent may use /mcp only")),
+            Caller::Person | Caller::Token { .. } if is_mcp => {
+                Err(refused(StatusCode::FORBIDDEN, "/mcp is for agents"))
+            }
+            Caller::Token { .. } if !is_api => Err(refused(StatusCode::FORBIDDEN, "a token is for /api only")),
+            Caller::Person | Caller::Token { .. } if !self.is_within_rate(&caller) => {
+                Err(refused(StatusCode::TOO_MANY_REQUESTS, "more requests than 500 in a second"))
+            }
+            Caller::Agent | Caller::Person | Caller::Token { .. } => Ok(caller),
+        }
+    }
+
+    fn is_known(&self, host: &[u8]) -> bool {
+        self.hosts.iter().any(|known| known.as_bytes() == host)
+    }
+
+    /// True unless a page of another server made the request.
+    fn is_own_origin(&self, headers: &HeaderMap) -> bool {
+        let Some(origin) = headers.get(ORIGIN) else { return true };
+        let origin = origin.as_bytes();
+        let host = origin.strip_prefix(b"http://").or_else(|| origin.strip_prefix(b"https://"));
+        host.is_some_and(|host| self.is_known(host))
+    }
+
+    fn is_within_rate(&self, caller: &Caller) -> bool {
+        let now = Instant::now();
+        let mut rates = self.rates.lock().unwrap_or_else(PoisonError::into_inner);
+        let (since, n) = rates.entry(format!("{caller:?}")).or_insert((now, 0));
+        if now.duration_since(*since) >= Duration::from_secs(1) {
+            (*since, *n) = (now, 0);
+        }
+        *n += 1;
+        *n <= RATE_MAX
+    }
+
+    /// Reads the whole body first, so that a slow client takes no permit.
+    async fn answer(&self, caller: Caller, request: Request, next: Next) -> Response {
+        let (mut head, body) = request.into_parts();
+        head.extensions.insert(caller);
+        let body = match timeout(BODY_MAX, to_bytes(body, MESSAGE_BYTES_MAX)).await {
+            Ok(Ok(body)) => body,
+            Ok(Err(_)) => {
+                let why = "the body is broken, or longer than 1 MiB";
+                return Problem::new(StatusCode::PAYLOAD_TOO_LARGE, why).into_response();
+            }
+            Err(_) => {
+                return Problem::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time").into_response();
+            }
+        };
+        // The semaphore is never closed.
+        let _permit = self.free.acquire().await;
+        next.run(Request::from_parts(head, body.into())).await
+    }
+}

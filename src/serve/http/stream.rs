@@ -1,0 +1,71 @@
+//! Server-sent events as they are appended. Ids are positions, so a reconnecting client misses and repeats none.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use crewlog_mq::Start;
+use crewlog_planner::event::plan_tag;
+use futures::{Stream, StreamExt};
+
+use super::access::{Caller, Scope};
+use super::api::Api;
+use super::problem::Problem;
+use super::views::{Params, Streamed, event_json, position};
+use crate::views::queries::beyond;
+
+/// The interval of keep-alive messages on a quiet stream.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// Events after a position, then each as it is appended. The id of each is its position; a reconnecting client sends
+/// the last one in `Last-Event-ID`.
+#[utoipa::path(
+    get, path = "/api/events/stream", params(Streamed),
+    responses((status = 200, body = String, content_type = "text/event-stream"))
+)]
+pub async fn stream(
+    State(api): State<Arc<Api>>,
+    caller: Caller,
+    headers: HeaderMap,
+    Params(of): Params<Streamed>,
+) -> Result<Response, Problem> {
+    caller.check(Scope::Read)?;
+    let last = headers.get("last-event-id").map(|value| value.to_str().ok().and_then(|text| text.trim().parse().ok()));
+    let last = match last {
+        Some(None) => return Err(Problem::invalid("Last-Event-ID is no position")),
+        given => given.flatten(),
+    };
+    let head = api.crew.store().head().await?;
+    let after = last.or(of.after).map_or(Ok(head), position)?;
+    if after > head {
+        return Err(beyond(after, head).into());
+    }
+    let place = api.streams.clone().try_acquire_owned();
+    let place = place.map_err(|_| Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too many streams are open"))?;
+    let filter = of.filter();
+    let query = match &filter.plan {
+        Some(plan) => filter.query.and_tag(plan_tag(plan)),
+        None => filter.query,
+    };
+    let records = api.crew.store().follow(&query, Start::After(after));
+    let events = records.take_while(|item| std::future::ready(!matches!(item, Err(error) if error.is_final())));
+    let events = events.filter_map(move |item| {
+        // A place is taken as long as the stream lasts.
+        let _ = &place;
+        // After any other error the stream continues.
+        std::future::ready(item.ok().and_then(|recorded| {
+            let data = event_json(&recorded).ok()?.to_string();
+            Some(Ok(Event::default().id(recorded.position.to_string()).data(data)))
+        }))
+    });
+    Ok(answer(events))
+}
+
+/// A stream of events as an answer. It needs no memory for a client that does not read, since it then pauses.
+pub fn answer(events: impl Stream<Item = Result<Event, Infallible>> + Send + 'static) -> Response {
+    Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response()
+}

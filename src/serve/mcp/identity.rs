@@ -1,0 +1,231 @@
+//! Identifies callers: the agent of this process over stdio; agents with a handle over HTTP, and subagents.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crewlog_executors::crew::process::parent_session;
+use crewlog_executors::crew::{Caller, Crew, Join, Joined, Refusal};
+use crewlog_planner::crew::CrewError;
+use crewlog_planner::crew::agents::{Outcome, Profile};
+use crewlog_planner::crew::target::{Target, TargetError};
+use rmcp::RoleServer;
+use rmcp::service::RequestContext;
+use uuid::Uuid;
+
+use super::args::Args;
+use super::reply::Refused;
+use super::tools::JOIN;
+use crate::context::agent_id;
+use crate::context::worktree::Worktree;
+
+/// The most handles kept; the oldest is forgotten.
+const HANDLES_MAX: usize = 2_000;
+
+/// An agent that has joined through this server.
+#[derive(Debug)]
+pub struct Member {
+    pub caller: Caller,
+    worktree: Worktree,
+}
+
+/// The program that sends a request, and its session, if the request names them.
+#[derive(Debug, Default)]
+pub struct Client {
+    program: Option<String>,
+    session: Option<String>,
+}
+
+/// The agents of a server.
+pub struct Members {
+    worktree: Worktree,
+    folder: PathBuf,
+    by_handle: Mutex<BTreeMap<String, Arc<Member>>>,
+    /// The agent of the process that started this one, once it has joined; unset over HTTP.
+    own: Option<tokio::sync::Mutex<Option<Arc<Member>>>>,
+}
+
+impl Client {
+    pub fn of(context: &RequestContext<RoleServer>) -> Self {
+        let codex = context.meta.0.0.get("x-codex-turn-metadata");
+        let session = codex.and_then(|turn| turn.get("session_id")?.as_str()).map(str::to_owned);
+        let program = context.client_info().map(|client| match client.name.as_str() {
+            "codex-mcp-client" => "codex".to_owned(),
+            "gemini-cli-mcp-client" => "gemini-cli".to_owned(),
+            other => other.chars().take(64).collect(),
+        });
+        Self { program, session }
+    }
+}
+
+impl Member {
+    pub fn target(&self, path: &str) -> Result<Target, TargetError> {
+        self.worktree.target(self.worktree.root(), path)
+    }
+
+    pub fn targets(&self, paths: &[String]) -> Result<Vec<Target>, TargetError> {
+        paths.iter().map(|path| self.target(path)).collect()
+    }
+}
+
+impl Members {
+    /// For a server started by one agent program.
+    pub fn of_process(folder: &Path) -> Self {
+        Self { own: Some(tokio::sync::Mutex::default()), ..Self::of_handles(folder) }
+    }
+
+    /// For a server of several agents.
+    pub fn of_handles(folder: &Path) -> Self {
+        let (worktree, folder) = (Worktree::around(folder), folder.to_owned());
+        Self { worktree, folder, by_handle: Mutex::default(), own: None }
+    }
+
+    /// The agent that makes a call, after a check of its session. The agent of the process joins with its first call.
+    pub async fn caller(&self, crew: &Crew, args: &Args, client: &Client) -> Result<Arc<Member>, Refused> {
+        let handle: Option<String> = args.get("agent");
+        let known = handle.as_ref().and_then(|handle| self.handles().get(handle).cloned());
+        if let Some(member) = known {
+            crew.present(&member.caller).await?;
+            return Ok(member);
+        }
+        let next = "call join, and pass the agent that it returns in each call";
+        let unknown = Refused::new("unknown_agent", "the argument agent is missing, or no agent has it here", next);
+        let Some(own) = &self.own else { return Err(unknown) };
+        let mut own = own.lock().await;
+        let name = own.as_ref().map(|member| member.caller.agent.clone());
+        if handle.is_some() && handle != name {
+            return Err(unknown);
+        }
+        if let Some(member) = &*own {
+            match crew.present(&member.caller).await {
+                // An earlier server of the same session recorded its leave when it ended.
+                Err(Refusal::Crew(CrewError::Left(_))) => {}
+                present => return Ok(present.map(|()| member.clone())?),
+            }
+        }
+        let nothing = Args::check(JOIN, None)?;
+        let (member, _) = self.enter(crew, &nothing, None, name, client).await?;
+        Ok(own.insert(member).clone())
+    }
+
+    /// A session joins. Returns the agent, and the value that it passes as `agent` from now on.
+    pub async fn join(
+        &self,
+        crew: &Crew,
+        args: &Args,
+        client: &Client,
+    ) -> Result<(Arc<Member>, Joined, String), Refused> {
+        let parent = match args.get::<Option<String>>("parent") {
+            Some(parent) => Some(self.parent(&parent).await?),
+            None => None,
+        };
+        if let Some(own) = self.own.as_ref().filter(|_| parent.is_none()) {
+            let mut own = own.lock().await;
+            let (member, joined) = self.enter(crew, args, None, None, client).await?;
+            let name = member.caller.agent.clone();
+            // One process is one agent.
+            if let Some(earlier) = own.replace(member.clone()).filter(|earlier| earlier.caller.agent != name) {
+                leave(crew, &earlier, format!("it goes on as {name}")).await;
+            }
+            return Ok((member, joined, name));
+        }
+        let (member, joined) = self.enter(crew, args, parent, None, client).await?;
+        let (handle, mut handles) = (random(), self.handles());
+        if handles.len() >= HANDLES_MAX {
+            let oldest = handles.iter().min_by_key(|(_, member)| member.caller.epoch).map(|(handle, _)| handle.clone());
+            oldest.map(|oldest| handles.remove(&oldest));
+        }
+        handles.insert(handle.clone(), member.clone());
+        Ok((member, joined, handle))
+    }
+
+    /// The name of a parent. A subagent may use its parent's leases, so it must know the result of the parent's `join`.
+    async fn parent(&self, parent: &str) -> Result<String, Refused> {
+        if let Some(member) = self.handles().get(parent) {
+            return Ok(member.caller.agent.clone());
+        }
+        if let Some(own) = &self.own
+            && own.lock().await.as_ref().is_some_and(|member| member.caller.agent == parent)
+        {
+            return Ok(parent.to_owned());
+        }
+        Err(Refused::invalid("parent is not what join has returned as agent to the one that started you"))
+    }
+
+    async fn enter(
+        &self,
+        crew: &Crew,
+        args: &Args,
+        parent: Option<String>,
+        earlier_name: Option<String>,
+        client: &Client,
+    ) -> Result<(Arc<Member>, Joined), Refused> {
+        let mut worktree = self.worktree.clone();
+        if let Some(path) = args.get::<Option<String>>("worktree") {
+            let elsewhere = || Refused::invalid(format!("{path} is no worktree of the server's repository"));
+            worktree = worktree.of_repository(&self.folder.join(&path)).ok_or_else(elsewhere)?;
+        }
+        let is_own = self.own.is_some() && parent.is_none();
+        let session = if is_own { own_session(client) } else { None };
+        let session = session.unwrap_or_else(|| format!("mcp:{}", random()));
+        let asked: Option<String> = args.get("name");
+        if let Some(held) = crew.agents().await?.joined_as(&session, None)
+            && asked.as_ref().is_some_and(|asked| asked != held)
+        {
+            let next = "go on under that name, or call leave and then join with the other name";
+            return Err(Refused::new("named", format!("your session is {held} already"), next));
+        }
+        let program = args.get::<Option<String>>("program").or_else(|| client.program.clone());
+        let program = program.unwrap_or_else(|| "agent".to_owned());
+        let focus: Vec<String> = args.get("focus");
+        let profile = Profile {
+            model: args.get("model"),
+            capabilities: args.get("capabilities"),
+            focus: focus.iter().filter_map(|path| worktree.target(worktree.root(), path).ok()).collect(),
+            worktree: worktree.name().to_owned(),
+            // Over HTTP the agent's process is unknown.
+            process: self.own.is_some().then(|| crew.process(&program)),
+            program,
+        };
+        let name = asked.or(earlier_name).or_else(|| agent_id().filter(|_| is_own));
+        let joined = crew.join(Join { name, parent, session, profile }).await?;
+        Ok((Arc::new(Member { caller: joined.caller.clone(), worktree }), joined))
+    }
+
+    /// Forgets the handle of an agent that has left.
+    pub fn forget(&self, member: &Member) {
+        self.handles().retain(|_, known| known.caller != member.caller);
+    }
+
+    /// The agents of this process leave, because it ends.
+    pub async fn leave(&self, crew: &Crew) {
+        let Some(own) = &self.own else { return };
+        let mut leaving: Vec<_> = self.handles().values().cloned().collect();
+        leaving.extend(own.lock().await.clone());
+        for member in leaving {
+            leave(crew, &member, "its program ended".to_owned()).await;
+        }
+    }
+
+    fn handles(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Arc<Member>>> {
+        self.by_handle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An agent leaves, unless it has already left or was superseded.
+async fn leave(crew: &Crew, member: &Member, note: String) {
+    let _ = crew.leave(&member.caller, Outcome::Success, note, String::new()).await;
+}
+
+/// The session of the process that started this one: the same for all its calls and its hooks.
+fn own_session(client: &Client) -> Option<String> {
+    // A program started by another one inherits that one's variables.
+    let is_claude = client.program.as_deref() == Some("claude-code");
+    let variable = std::env::var("CLAUDE_CODE_SESSION_ID").ok().filter(|session| is_claude && !session.is_empty());
+    variable.or_else(|| client.session.clone()).or_else(|| parent_session(agent_id().as_deref()))
+}
+
+/// 122 random bits.
+pub fn random() -> String {
+    Uuid::new_v4().simple().to_string()
+}

@@ -1,0 +1,126 @@
+//! The tail of the log, and pages of events.
+
+use askama::Template;
+use crewlog_mq::{Position, Query, Range, Recorded};
+use serde_json::Value;
+
+use super::asked::Tab;
+use super::look::Look;
+use super::words::{self, Markup, cut};
+use crate::ui::failure::Failure;
+use crate::views::EventFilter;
+
+/// The rows of the tail, and of a page.
+const TAIL_ROWS: usize = 40;
+const PAGE_ROWS: usize = 100;
+/// The most events that are read for one page.
+const READ_MAX: usize = 3_000;
+/// Events that only show that an agent or worker is alive.
+const SIGNS_OF_LIFE: [&str; 5] = ["AgentSeen", "LeaseRenewed", "LeasesRenewed", "MessagesOffered", "MessagesRead"];
+/// Longer data is not parsed for a line.
+const DATA_BYTES_MAX: usize = 100_000;
+/// The fields that name the subject of an event.
+const SUBJECTS: [&str; 6] =
+    ["/agent", "/ask/agent", "/holder/agent", "/request/holder/agent", "/message/from/agent", "/executor/name"];
+/// The fields that describe an event, most informative first.
+const SAYS: [&str; 22] = [
+    "/error",
+    "/question",
+    "/answer/text",
+    "/answer",
+    "/ask/text",
+    "/message/subject",
+    "/progress/step",
+    "/report/step",
+    "/report/activity",
+    "/result",
+    "/summary",
+    "/note",
+    "/reason",
+    "/name",
+    "/request/targets/0/path",
+    "/target/path",
+    "/path",
+    "/pattern",
+    "/executor/name",
+    "/status",
+    "/profile/program",
+    "/tasks/0/description",
+];
+
+#[derive(Template)]
+#[template(path = "events.html", config = "src/serve/page/askama.toml", whitespace = "minimize")]
+struct Events<'a> {
+    look: &'a Look<'a>,
+    /// True for the tail of the log, false for the page of events.
+    is_tail: bool,
+    older: Option<Position>,
+    /// Each event with its subject and its description.
+    rows: Vec<(Recorded, String, String)>,
+}
+
+/// The tail of the log, or on the page of events the matching ones.
+pub async fn events(look: &Look<'_>) -> Result<Markup, Failure> {
+    let is_tail = look.asked.tab() != Tab::Events;
+    let (events, older) = matching(look, if is_tail { TAIL_ROWS } else { PAGE_ROWS }).await?;
+    if events.is_empty() && is_tail {
+        return Ok(Markup::default());
+    }
+    let row = |event| {
+        let (subject, words) = in_words(look, &event);
+        (event, subject, words)
+    };
+    Ok(Markup::of(&Events { look, is_tail, older, rows: events.into_iter().map(row).collect() }))
+}
+
+/// The newest matching events, oldest first, and the position before which there are more.
+async fn matching(look: &Look<'_>, n_rows: usize) -> Result<(Vec<Recorded>, Option<Position>), Failure> {
+    let scope = look.asked.get("scope").unwrap_or_default();
+    let plan = look.plan.as_ref().map(|plan| plan.id.clone()).filter(|_| scope == "plan");
+    let event_type = look.asked.get("type");
+    let query = event_type.map_or(Query::all(), |event_type| Query::all().of_type(event_type.trim()));
+    let filter = EventFilter { plan, query };
+    let words = look.asked.get("q").map(str::to_lowercase);
+    let is_meant = |event: &Recorded| {
+        let texts = [&event.data, &event.event_type, &event.aggregate_id];
+        let says = |words: &String| texts.iter().any(|text| text.to_lowercase().contains(words));
+        let is_sign = SIGNS_OF_LIFE.contains(&event.event_type.as_str());
+        (event_type.is_some() || scope == "all" || !is_sign) && words.as_ref().is_none_or(says)
+    };
+    let up_to = look.asked.number("before").map_or(look.shown.at, |before| Position((before - 1).max(0)));
+    let (mut found, mut n_read, mut rest) = (Vec::new(), 0, Some(Range::up_to(up_to).backwards()));
+    while let Some(range) = rest.filter(|_| found.len() < n_rows && n_read < READ_MAX) {
+        let page = look.shown.events(&filter, range, n_rows * 2).await?;
+        n_read += page.events.len().max(1);
+        rest = range.rest(&page);
+        found.extend(page.events.into_iter().filter(is_meant));
+    }
+    let has_more = rest.is_some() || found.len() > n_rows;
+    found.truncate(n_rows);
+    found.reverse();
+    let older = found.first().map(|first| first.position).filter(|_| has_more);
+    Ok((found, older))
+}
+
+/// The subject and the description of an event.
+fn in_words(look: &Look<'_>, event: &Recorded) -> (String, String) {
+    let data = match event.data.len() {
+        0..=DATA_BYTES_MAX => serde_json::from_str(&event.data).unwrap_or_default(),
+        _longer => Value::Null,
+    };
+    let text = |places: &[&str]| {
+        let found = places.iter().filter_map(|place| data.pointer(place)?.as_str());
+        // A text that the log stores elsewhere is a reference, which means nothing to a person.
+        found.map(str::to_owned).find(|text| !text.is_empty() && !text.starts_with('\u{1}'))
+    };
+    let subject = match event.stream_id.as_str() {
+        "task" => Some(look.name_of_task(&event.aggregate_id)),
+        "planner" => {
+            let task = data.pointer("/task_id").and_then(Value::as_u64);
+            task.map(|task| look.name_of_task(&format!("{}/{task}", event.aggregate_id)))
+        }
+        _crew => text(&SUBJECTS),
+    };
+    let words = if data.is_null() { event.data.clone() } else { text(&SAYS).unwrap_or_default() };
+    (cut(&subject.unwrap_or_else(|| event.aggregate_id.clone()), 40), cut(&words, 140))
+}

@@ -1,0 +1,136 @@
+//! Words and markup: formats numbers, times and texts for the page. Texts from the log cannot become markup.
+
+use std::fmt::{Display, Formatter};
+
+use askama::Template;
+use askama::filters::HtmlSafe;
+use crewlog_mq::Timestamp;
+use crewlog_planner::lifecycle::State;
+use jiff::civil::DateTime;
+
+pub use crate::ui::text::one_line as cut;
+use crate::ui::text::{EPOCH, rfc3339, visible};
+use crate::views::Counts;
+
+/// Markup written by this program, which templates insert unchanged.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Markup(pub String);
+
+impl Display for Markup {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl HtmlSafe for Markup {}
+
+impl Markup {
+    /// The markup of a template.
+    pub fn of(template: &impl Template) -> Self {
+        Self(template.render().expect("a template of the page writes to memory, and nothing in it fails"))
+    }
+}
+
+/// A text escaped for use between tags or in an attribute.
+pub fn escaped(text: &str) -> String {
+    let pairs = [('&', "&amp;"), ('<', "&lt;"), ('>', "&gt;"), ('"', "&quot;"), ('\'', "&#39;")];
+    pairs.into_iter().fold(text.to_owned(), |markup, (c, entity)| markup.replace(c, entity))
+}
+
+/// A text of several lines, of at most `chars_max` characters, and true if it is complete.
+pub fn whole(text: &str, chars_max: usize) -> (String, bool) {
+    match text.char_indices().nth(chars_max) {
+        Some((end, _)) => (visible(&text[..end]), false),
+        None => (visible(text), true),
+    }
+}
+
+/// `18204` as `18,204`.
+pub fn grouped(n: impl Display) -> String {
+    let digits = n.to_string();
+    let n_digits = digits.trim_start_matches('-').len();
+    let mut grouped = String::new();
+    for (n_left, digit) in (1..=digits.len()).rev().zip(digits.chars()) {
+        if n_left.is_multiple_of(3) && n_left < n_digits {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// A text element, and a link with a text.
+pub fn span(text: &str) -> Markup {
+    Markup(format!("<span dir=\"auto\">{}</span>", escaped(text)))
+}
+
+pub fn link(href: &str, text: &str) -> Markup {
+    Markup(format!("<a href=\"{}\"><bdi>{}</bdi></a>", escaped(href), escaped(text)))
+}
+
+/// The first few items as text, and the number of the others.
+pub fn some_of<T>(all: &[T], n_max: usize, words: impl Fn(&T) -> String) -> String {
+    let mut named: Vec<_> = all.iter().take(n_max).map(words).collect();
+    named.extend((all.len() > n_max).then(|| format!("{} more", all.len() - n_max)));
+    named.join(", ")
+}
+
+/// The name of an executor without its process.
+pub fn of_executor(executor: &str) -> &str {
+    executor.rsplit_once('@').map_or(executor, |(name, _)| name)
+}
+
+/// The time of day of an RFC 3339 time in UTC.
+pub fn clock(rfc3339: &str) -> &str {
+    rfc3339.get(11..19).unwrap_or(rfc3339)
+}
+
+/// A time of day; the script writes it in the reader's time zone.
+pub fn at_clock(rfc3339: &str) -> Markup {
+    timed("data-clock", rfc3339)
+}
+
+/// A time of day, which the script replaces by the time since then, or until then.
+pub fn ago(rfc3339: &str) -> Markup {
+    timed("data-ago", rfc3339)
+}
+
+fn timed(how: &str, moment: &str) -> Markup {
+    Markup(format!("<time {how} datetime=\"{moment}\" title=\"{moment}\">{}</time>", clock(moment)))
+}
+
+/// The time of day of a log time; empty before the first event.
+pub fn clock_of(moment: Timestamp) -> Markup {
+    if moment == Timestamp::default() { Markup("the beginning".to_owned()) } else { at_clock(&rfc3339(moment)) }
+}
+
+/// Microseconds since 1970 of an RFC 3339 time in UTC.
+pub fn microseconds(rfc3339: &str) -> Option<i64> {
+    let moment: DateTime = rfc3339.strip_suffix('Z')?.parse().ok()?;
+    i64::try_from(moment.duration_since(EPOCH).as_micros()).ok()
+}
+
+/// A length of time in at most two units: `1 h 48 min`.
+pub fn lasting(us: i64) -> String {
+    let seconds = us.max(0) / 1_000_000;
+    match (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60) {
+        (0, 0, 0) => format!("{seconds} s"),
+        (0, 0, minutes) => format!("{minutes} min"),
+        (0, hours, 0) => format!("{hours} h"),
+        (0, hours, minutes) => format!("{hours} h {minutes} min"),
+        (days, 0, _) => format!("{days} d"),
+        (days, hours, _) => format!("{days} d {hours} h"),
+    }
+}
+
+/// `9 done, 2 running`; states without tasks are omitted.
+pub fn of_counts(counts: &Counts) -> String {
+    let some = State::ALL.iter().map(|state| (counts[*state as usize], *state)).filter(|(n, _)| *n > 0);
+    let words: Vec<_> = some.map(|(n, state)| format!("{} {}", grouped(n), state.words())).collect();
+    if words.is_empty() { "no tasks".to_owned() } else { words.join(", ") }
+}
+
+/// The JSON name of a value as a word.
+pub fn name_of_value(value: &serde_json::Value) -> String {
+    visible(value.as_str().unwrap_or_default())
+}

@@ -1,0 +1,206 @@
+//! How the program ends: exit codes, and errors that say what to do next.
+
+use std::fmt::Display;
+use std::process::ExitCode;
+
+use crewlog_mq::{Error, ExecuteError};
+use crewlog_planner::agents::PlanError;
+use crewlog_planner::claim::TaskError;
+use crewlog_planner::planner::PlannerError;
+use crewlog_planner::validity::InvalidPlan;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Code {
+    Done = 0,
+    /// An error that the user can mend.
+    User = 1,
+    /// The text is not a plan.
+    Parse = 3,
+    /// No plan, task, question or event matched.
+    Nothing = 4,
+    /// A person has to answer, or to do something.
+    Waiting = 5,
+    Paused = 6,
+    /// The plan is paused because its budget does not suffice.
+    Budget = 7,
+    TimedOut = 8,
+    /// Another writer was faster.
+    Conflict = 9,
+    /// Replay produced different events.
+    Differs = 10,
+    /// A task failed, timed out or was cancelled.
+    TaskFailed = 100,
+    /// Ended by a signal; the plan can be resumed.
+    Interrupted = 130,
+}
+
+impl From<Code> for ExitCode {
+    fn from(code: Code) -> Self {
+        Self::from(code as u8)
+    }
+}
+
+#[derive(Debug)]
+pub struct Failure {
+    pub code: Code,
+    pub message: String,
+    pub hints: Vec<String>,
+    pub why: Why,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Why {
+    #[default]
+    Refused,
+    Unconsented,
+    /// The person said no, which is no error.
+    Declined,
+    /// The caller lacks the permission.
+    Forbidden,
+    /// The log failed; a retry may succeed.
+    Fault,
+}
+
+impl Failure {
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), hints: Vec::new(), why: Why::Refused }
+    }
+
+    pub fn user(message: impl Into<String>) -> Self {
+        Self::new(Code::User, message)
+    }
+
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
+    }
+}
+
+impl Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let error = if self.why == Why::Declined { "" } else { "error: " };
+        write!(f, "{error}{}", crate::ui::text::visible(&self.message))?;
+        for hint in &self.hints {
+            write!(f, "\n  hint: {}", crate::ui::text::visible(hint))?;
+        }
+        Ok(())
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let code = match &error {
+            Error::SequenceMismatch { .. }
+            | Error::IdReused { .. }
+            | Error::PartlyKnown { .. }
+            | Error::MatchFound { .. }
+            | Error::CellMismatch { .. }
+            | Error::OtherLog { .. }
+            | Error::Forked { .. } => Code::Conflict,
+            _ => Code::User,
+        };
+        let is_fault = code == Code::User && !matches!(error, Error::NoLog { .. } | Error::NoLogIn { .. });
+        let why = if is_fault { Why::Fault } else { Why::Refused };
+        let failure = Self { why, ..Self::new(code, error.to_string()) };
+        match error {
+            Error::WentBack { .. } => failure.hint(
+                "`crewlog ls` shows the plans that are left: run the command again, or `crewlog run FILE` for a lost plan",
+            ),
+            Error::NoLog { .. } => failure.hint("`crewlog init` makes one, and so does `crewlog run FILE`"),
+            Error::NoLogIn { .. } => failure
+                .hint("a log is copied with `crewlog export` and `crewlog import`, or with all its files")
+                .hint("`crewlog init` makes a new log in an empty file"),
+            _ => failure,
+        }
+    }
+}
+
+impl From<InvalidPlan> for Failure {
+    fn from(error: InvalidPlan) -> Self {
+        Self::new(Code::Parse, format!("{error} [{}]", error.name()))
+            .hint("`crewlog plan check FILE` shows how a file is read, `crewlog plan check -` how standard input is")
+    }
+}
+
+impl<E: std::error::Error + Into<Self>> From<ExecuteError<E>> for Failure {
+    fn from(error: ExecuteError<E>) -> Self {
+        match error {
+            ExecuteError::Refused(refusal) => refusal.into(),
+            ExecuteError::Contended { .. } => Self::new(Code::Conflict, error.to_string()),
+            ExecuteError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<TaskError> for Failure {
+    fn from(refusal: TaskError) -> Self {
+        Self::new(Code::Conflict, refusal.to_string())
+    }
+}
+
+impl From<PlanError> for Failure {
+    fn from(error: PlanError) -> Self {
+        Self::new(Code::Parse, error.to_string())
+    }
+}
+
+impl From<PlannerError> for Failure {
+    fn from(refusal: PlannerError) -> Self {
+        let code = match &refusal {
+            PlannerError::Parse(error) => return error.clone().into(),
+            PlannerError::NotPlanned | PlannerError::UnknownTask(..) | PlannerError::UnknownQuestion(..) => {
+                Code::Nothing
+            }
+            PlannerError::AlreadyPlanned
+            | PlannerError::QuestionClosed(..)
+            | PlannerError::CheckpointTaken(..)
+            | PlannerError::BeingUndone
+            | PlannerError::PlanEnded
+            | PlannerError::TaskUnderWay(..)
+            | PlannerError::TaskEnded(..) => Code::Conflict,
+            PlannerError::NotRetryable(_, status)
+            | PlannerError::NotAskable(_, status)
+            | PlannerError::NotDelayed(_, status)
+                if status.is_end() =>
+            {
+                Code::Conflict
+            }
+            PlannerError::NotOfAgent(..) | PlannerError::TooDeep(..) => Code::Parse,
+            PlannerError::LabelTaken(..)
+            | PlannerError::LabelName(..)
+            | PlannerError::NoDescription(..)
+            | PlannerError::TaskTooLong(..)
+            | PlannerError::TooMany(..)
+            | PlannerError::QuestionsHaveNoLimit
+            | PlannerError::TooManyForks(..)
+            | PlannerError::CheckpointName(..)
+            | PlannerError::TooManyCheckpoints(..)
+            | PlannerError::PlanPaused
+            | PlannerError::NotDelayed(..)
+            | PlannerError::NotWithdrawable(..)
+            | PlannerError::NotAskable(..)
+            | PlannerError::QuestionTooLong(..)
+            | PlannerError::TooManyQuestions(..)
+            | PlannerError::AnswerNotUnderstood(..)
+            | PlannerError::AnswerTooLong(..)
+            | PlannerError::NotRetryable(..)
+            | PlannerError::Blocked(..)
+            | PlannerError::Setting { .. } => Code::User,
+        };
+        Self::new(code, refusal.to_string())
+    }
+}
+
+impl From<serde_json::Error> for Failure {
+    fn from(error: serde_json::Error) -> Self {
+        std::io::Error::from(error).into()
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        // The reader closed the pipe.
+        let code = if error.kind() == std::io::ErrorKind::BrokenPipe { Code::Done } else { Code::User };
+        Self::new(code, format!("the output could not be written: {error}"))
+    }
+}

@@ -1,0 +1,8 @@
+//! Text for people and programs: the terminal, failures, JSON.
+
+pub mod signals;
+
+pub mod failure;
+pub mod json;
+pub mod terminal;
+pub mod text;

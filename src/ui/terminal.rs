@@ -1,0 +1,119 @@
+//! The person at the terminal: whether there is one, what it looks like, and asking.
+
+use std::io;
+use std::io::{BufRead, IsTerminal, Write};
+use std::sync::LazyLock;
+
+use clap::{Args, ColorChoice as Color, ValueEnum};
+use indicatif::{MultiProgress, ProgressDrawTarget};
+
+/// The live block below the lines on standard error; hidden at first.
+pub static BLOCK: LazyLock<MultiProgress> =
+    LazyLock::new(|| MultiProgress::with_draw_target(ProgressDrawTarget::hidden()));
+
+/// How to print and to ask.
+#[derive(Debug, Clone, Args)]
+pub struct TerminalArgs {
+    /// The format of standard output
+    #[arg(short, long, global = true, value_enum, default_value_t = Output::Text, value_name = "FORMAT", hide_default_value = true)]
+    pub output: Output,
+    /// When to colour the output; auto does on a terminal, unless NO_COLOR is set
+    #[arg(long, global = true, value_enum, default_value_t = Color::Auto, hide_short_help = true)]
+    pub color: Color,
+    /// Print no progress
+    #[arg(short, long, global = true, hide_short_help = true)]
+    pub quiet: bool,
+    /// Ask nothing, even on a terminal
+    #[arg(long, global = true, hide_short_help = true)]
+    pub no_input: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// For people
+    Text,
+    /// One JSON document
+    Json,
+    /// One JSON document a line
+    Jsonl,
+}
+
+/// How to talk to the person.
+#[derive(Debug, Clone, Copy)]
+pub struct Terminal {
+    pub is_interactive: bool,
+    /// The live block may be drawn.
+    pub is_live: bool,
+    /// Progress is wanted at all.
+    pub is_quiet: bool,
+    /// Colours may be used on standard error.
+    pub has_colour: bool,
+}
+
+impl Terminal {
+    pub fn new(args: &TerminalArgs) -> Self {
+        let stderr_is_terminal = io::stderr().is_terminal();
+        let has_cursor = stderr_is_terminal && !console::is_dumb();
+        // JSON on the same terminal would run into the block.
+        let is_apart = args.output == Output::Text || !io::stdout().is_terminal();
+        let has_colour = match args.color {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => has_cursor && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+        };
+        Self {
+            is_interactive: io::stdin().is_terminal() && stderr_is_terminal && !args.no_input,
+            is_live: has_cursor && is_apart && !args.quiet && std::env::var_os("CI").is_none(),
+            is_quiet: args.quiet,
+            has_colour,
+        }
+    }
+
+    /// The text in a colour, by its ANSI number, where colours are used.
+    pub fn colour(&self, number: u8, text: &str) -> String {
+        if self.has_colour { format!("\u{1b}[{number}m{text}\u{1b}[0m") } else { text.to_owned() }
+    }
+}
+
+/// Puts a question on standard error.
+pub fn prompt(text: &str) {
+    let mut stderr = io::stderr();
+    // Without a terminal nobody can answer.
+    let _ = write!(stderr, "{text}").and_then(|()| stderr.flush());
+}
+
+/// A line that was typed; `None` at the end of input.
+pub fn read_line() -> io::Result<Option<String>> {
+    let mut line = String::new();
+    let n_read = io::stdin().lock().read_line(&mut line)?;
+    Ok((n_read > 0).then(|| line.trim().to_owned()))
+}
+
+/// Writes a line on standard error, above the live block. A closed terminal must not end the work, as `eprintln!` would.
+pub fn say(line: &str) {
+    if BLOCK.is_hidden() || BLOCK.println(line).is_err() {
+        let _ = writeln!(io::stderr(), "{line}");
+    }
+}
+
+/// A writer of whole lines on standard error, for the program's own log.
+pub struct Lines;
+
+impl Write for Lines {
+    fn write(&mut self, lines: &[u8]) -> io::Result<usize> {
+        say(String::from_utf8_lossy(lines).trim_end());
+        Ok(lines.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The result of writing to standard output, ignoring that the reader closed it: the work continues.
+pub fn unless_closed(written: io::Result<()>) -> io::Result<()> {
+    match written {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written,
+    }
+}

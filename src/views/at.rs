@@ -1,0 +1,50 @@
+//! Points of a plan's history: positions and checkpoints.
+
+use crewlog_mq::{EventStore, Position, Range};
+use crewlog_planner::view::PlanView;
+
+use super::checkpoints_of;
+use super::queries::{load_view, reached};
+use crate::cli::typed::At;
+use crate::context::Session;
+use crate::ui::failure::{Code, Failure};
+
+/// The position of a point of a plan's history; `default` where none was typed. The log must reach it.
+pub async fn position_of(
+    session: &Session,
+    store: &EventStore,
+    plan: &str,
+    at: Option<&At>,
+    default: Position,
+) -> Result<Position, Failure> {
+    let at = match at {
+        None => return Ok(default),
+        Some(At::Position(at)) => Position(*at),
+        Some(At::Checkpoint(name)) => {
+            let checkpoints = checkpoints_of(store, plan).await?;
+            let found = checkpoints.into_iter().find(|checkpoint| checkpoint.name == *name);
+            return found.map(|checkpoint| checkpoint.at).ok_or_else(|| {
+                Failure::new(Code::Nothing, format!("{plan} has no checkpoint {name:?}"))
+                    .hint(session.command_on("plan checkpoint", plan))
+            });
+        }
+    };
+    reached(store, Some(at)).await.map_err(|failure| failure.hint(session.command_on("events", plan)))
+}
+
+/// A plan as of a point of its history, or now: the position and the view.
+pub async fn view_at(
+    session: &Session,
+    store: &EventStore,
+    plan: &str,
+    at: Option<&At>,
+) -> Result<(Position, PlanView), Failure> {
+    let asked = position_of(session, store, plan, at, store.head().await?).await?;
+    let at = store.whole(asked).await?;
+    let view = load_view(store, plan, Range::up_to(at)).await?;
+    if view.created_at.is_none() {
+        let message = format!("{plan} did not exist yet at position {asked}");
+        return Err(Failure::new(Code::Nothing, message).hint(session.command_on("events", plan)));
+    }
+    Ok((at, view))
+}

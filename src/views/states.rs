@@ -1,0 +1,73 @@
+//! The states of plans and tasks as of a position. At the head they depend on live holders and configured executors.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crewlog_executors::crew::{Holders, TaskSummary, summaries};
+use crewlog_mq::Error;
+use crewlog_planner::lifecycle::{Observed, State, States, Taker};
+use crewlog_planner::plan::TaskPlan;
+
+use super::{AsOf, Track};
+
+impl AsOf {
+    /// The states of a plan and its tasks, by those of its sub-plans.
+    pub async fn states(&self, plan: &str) -> Result<States, Error> {
+        let (holders, mut order, mut n_known) = (self.holders().await?, vec![plan.to_owned()], 0);
+        while let Some(plan) = order.get(n_known).cloned() {
+            let track = self.track(&plan).await?;
+            order.extend(track.view.state().dispatched().filter_map(|task| task.sub_plan_id(&plan)));
+            n_known += 1;
+        }
+        let mut below: BTreeMap<String, State> = BTreeMap::new();
+        // Each sub-plan comes after its parent plan.
+        while let Some(sub_plan) = order.pop() {
+            let track = self.track(&sub_plan).await?;
+            let known = |plan: &str| below.get(plan).copied();
+            let states = self.observing(holders.as_ref(), &known, |it| States::of(&sub_plan, &track.view, it));
+            if order.is_empty() {
+                return Ok(states);
+            }
+            if track.view.created_at.is_some() {
+                below.insert(sub_plan, states.plan.state);
+            }
+        }
+        Ok(States::of(plan, &self.track(plan).await?.view, &Observed::default()))
+    }
+
+    /// The tasks of the open plans that agents can work on.
+    pub async fn tasks(&self) -> Result<Vec<TaskSummary>, Error> {
+        let (holders, tracks) = (self.holders().await?, self.tracks().await?);
+        let of_plan = |(plan, track): (&String, &Arc<Track>)| {
+            self.observing(holders.as_ref(), &|_| None, |observed| summaries(plan, &track.view, observed))
+        };
+        Ok(tracks.iter().flat_map(of_plan).collect())
+    }
+
+    /// The holders at the head. At a past position each is alive until the event that ends its claim.
+    async fn holders(&self) -> Result<Option<Holders>, Error> {
+        if self.is_past {
+            return Ok(None);
+        }
+        Ok(Some(self.crew.holders_among(&self.handled(&self.kept.agents).await?.0)))
+    }
+
+    fn observing<T>(
+        &self,
+        holders: Option<&Holders>,
+        sub_plan: &dyn Fn(&str) -> Option<State>,
+        judge: impl FnOnce(&Observed<'_>) -> T,
+    ) -> T {
+        let taker = |task: &TaskPlan| match self.crew.roster() {
+            Some(roster) if roster.takes(task) => Taker::Worker,
+            _ if holders.is_some_and(|holders| holders.agent_takes(task)) => Taker::Agent,
+            Some(_) | None => Taker::Nobody,
+        };
+        judge(&Observed {
+            now: holders.map(|_| self.now),
+            is_live: &|holder| holders.is_none_or(|holders| holders.is_live(holder)),
+            taker: &taker,
+            sub_plan,
+        })
+    }
+}

@@ -1,0 +1,95 @@
+//! A plan as text, for people.
+
+use std::io::Write;
+
+use crewlog_mq::Position;
+use crewlog_planner::event::Timer;
+use crewlog_planner::lifecycle::State;
+use crewlog_planner::plan::Parent;
+use crewlog_planner::state::{Measure, PlannerState, Question};
+use crewlog_planner::view::PlanView;
+
+use crate::ui::text::{in_one_line, one_line, rfc3339, visible};
+
+pub fn print_view(
+    mut to: impl Write,
+    plan: &str,
+    at: Position,
+    view: &PlanView,
+    state_now: State,
+) -> std::io::Result<()> {
+    let state = view.state();
+    writeln!(to, "{}  {}  as of position {at}", visible(plan), state_now.words())?;
+    if let Some(title) = state.title.as_deref() {
+        writeln!(to, "{}", one_line(title, 100))?;
+    }
+    if let Some(Parent { plan: parent, at, reason }) = &state.parent {
+        writeln!(to, "a fork of {} at position {at}: {}", visible(parent), one_line(reason, 100))?;
+    }
+    if let Some(task) = state.stopped_by.and_then(|task| state.task(task)) {
+        writeln!(to, "stopped: task {} failed", visible(&task.plan.name()))?;
+    }
+    print_limits(&mut to, state)?;
+    let settings = state.config.words();
+    if !settings.is_empty() {
+        writeln!(to, "settings: {}", one_line(&settings.join(", "), 200))?;
+    }
+    let width = state.tasks.iter().map(|task| task.plan.name().chars().count()).max().unwrap_or(1);
+    for task in &state.tasks {
+        let paused = if task.is_paused { " (paused)" } else { "" };
+        let status = format!("{}{paused}", task.status.as_str());
+        let command = task.plan.command.as_deref().map(in_one_line);
+        let text = one_line(command.as_ref().unwrap_or(&task.plan.description), 90);
+        writeln!(to, "{:>width$}  {status:<18}  {text}", task.plan.name())?;
+        let indent = width + 22;
+        let ended = task.result.as_deref().or(task.error.as_deref()).filter(|text| !text.is_empty());
+        if let Some(sub_plan) = task.sub_plan_id(plan) {
+            writeln!(to, "{:indent$}plan {}", "", visible(&sub_plan))?;
+        }
+        if let Some(ended) = ended {
+            writeln!(to, "{:indent$}{}", "", one_line(ended, 100))?;
+        }
+        if let Some(due) = state.due(Timer::Retry(task.plan.id)) {
+            writeln!(to, "{:indent$}retry at {}", "", rfc3339(due))?;
+        }
+        let times = view.times(task.plan.id);
+        match (&times.executor(), &task.plan.assignee) {
+            (Some(executor), _) if times.claim.holder.is_some() => {
+                writeln!(to, "{:indent$}held by {}", "", visible(executor))?;
+            }
+            (_, Some(assignee)) if !task.status.is_end() => writeln!(to, "{:indent$}for {}", "", visible(assignee))?,
+            (Some(_) | None, Some(_) | None) => {}
+        }
+    }
+    for question in &state.questions {
+        let answer = answer_of(question);
+        writeln!(to, "{}  {}  {answer}", question.id, one_line(&question.question, 400))?;
+    }
+    if !state.context_summary().is_empty() {
+        writeln!(to, "context:\n{}", visible(state.context_summary()))?;
+    }
+    Ok(())
+}
+
+fn print_limits(mut to: impl Write, state: &PlannerState) -> std::io::Result<()> {
+    if let Some(at) = state.due(Timer::Plan) {
+        writeln!(to, "to end by {}", rfc3339(at))?;
+    }
+    let spent = state.spent();
+    let of = Measure::ALL.map(|measure| match measure.limit(&state.config.budget) {
+        Some(limit) => Some(format!("{} of {}", measure.words_of(&spent), measure.words(limit))),
+        None => (measure.of(&spent) > 0).then(|| measure.words_of(&spent)),
+    });
+    let of = of.into_iter().flatten().collect::<Vec<_>>();
+    if of.is_empty() { Ok(()) } else { writeln!(to, "used up: {}", of.join(", ")) }
+}
+
+fn answer_of(question: &Question) -> String {
+    match (&question.answer, &question.default) {
+        (Some(answer), _) if question.is_by_default => format!("{} (by default)", one_line(answer, 60)),
+        (Some(answer), _) => one_line(answer, 60),
+        (None, _) if question.is_withdrawn => "(withdrawn)".to_owned(),
+        (None, Some(default)) => format!("(open; by default: {})", one_line(&default.answer, 60)),
+        (None, None) => "(open)".to_owned(),
+    }
+}

@@ -1,0 +1,39 @@
+//! Work that one place of the program does for all others. Test code is left out.
+
+use super::Finding;
+use super::source::{File, lines_with};
+
+/// The files that write to the terminal.
+const WRITERS: [&str; 3] = ["src/session.rs", "src/terminal.rs", "src/ui/"];
+const WRITES: [&str; 6] = ["eprint!", "eprintln!", "print!", "println!", "stderr()", "stdout()"];
+/// The answer of a hook goes to the host of the agent, not to a terminal.
+const HOOKS: &str = "src/hook/";
+
+pub(crate) fn writers(sources: &[File]) -> Vec<Finding> {
+    let may_write = |file: &File| WRITERS.iter().any(|path| file.path.starts_with(path));
+    let mut found = Vec::new();
+    for file in sources.iter().filter(|file| !may_write(file)) {
+        for pattern in WRITES {
+            for line in lines_with(&file.text, pattern) {
+                let place = if file.path.starts_with(HOOKS) { HOOKS } else { "src/" };
+                let says = format!("`{pattern}` in {}:{line}: write through src/ui", file.path);
+                found.push(Finding { rule: "writer", place: place.to_owned(), line: 1, measure: 1, says });
+            }
+        }
+    }
+    found
+}
+
+/// A second file that reads the status of a task derives its state again.
+pub(crate) fn readers_of_task_status(sources: &[File]) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for root in ["executors/src/", "src/"] {
+        for file in sources.iter().filter(|file| file.path.starts_with(root)) {
+            if !lines_with(&file.text, "TaskStatus::").is_empty() {
+                let says = format!("{} matches on `TaskStatus`: use the state of the task", file.path);
+                found.push(Finding { rule: "status", place: root.to_owned(), line: 1, measure: 1, says });
+            }
+        }
+    }
+    if found.len() > 1 { found } else { vec![] }
+}
