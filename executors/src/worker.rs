@@ -182,13 +182,16 @@ impl Worker {
         stop: watch::Receiver<Option<Stop>>,
     ) {
         let unwanted = stop.borrow().clone();
-        let is_lost = claim.handler().is_cut_off && self.interrupted == InterruptedTask::Report && !actor.only_waits();
+        let reports = self.interrupted == InterruptedTask::Report && !actor.only_waits();
+        let lost = claim.handler().interrupted.as_ref().filter(|_| reports);
         let ready = match (unwanted, checked) {
             (Some(stop), _) => Err(stop.ending()),
-            (None, _) if is_lost => Err(Ending::worker_lost()),
-            (None, Some(Err(question))) => Err(Ending::Asked { question, default: None }),
-            (None, Some(Ok(()))) => Ok(None),
-            (None, None) => self.prepared(actor, dispatch).await,
+            (None, checked) => match (lost, checked) {
+                (Some(executor), _) => Err(Ending::worker_lost(executor)),
+                (None, Some(Err(question))) => Err(Ending::Asked { question, default: None }),
+                (None, Some(Ok(()))) => Ok(None),
+                (None, None) => self.prepared(actor, dispatch).await,
+            },
         };
         let (ending, usage) = match ready {
             Err(ending) => (ending, Usage::default()),

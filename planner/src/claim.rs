@@ -190,10 +190,10 @@ pub enum Ending {
 }
 
 impl Ending {
-    /// The end of a run whose worker was lost: its outcome is unknown.
-    pub fn worker_lost() -> Self {
+    /// The end of a run whose worker was lost: its outcome is unknown. Whoever reports this is another worker.
+    pub fn worker_lost(executor: &Executor) -> Self {
         Self::Failed {
-            error: "its worker was lost while it ran".into(),
+            error: format!("the worker of {executor} was lost while it ran"),
             class: FailureClass::OutcomeUnknown,
             run: None,
         }
@@ -315,8 +315,8 @@ pub struct TaskLease {
     pub epoch: u64,
     /// The holder of the task, if any.
     pub holder: Option<Holder>,
-    /// True if an earlier run of this attempt was interrupted and no new one has started.
-    pub is_cut_off: bool,
+    /// The executor whose run of this attempt was interrupted, if no new one has started.
+    pub interrupted: Option<Executor>,
     /// The last progress report of this attempt.
     pub progress: Option<TaskProgress>,
     /// The number of agents in a row that were lost with this attempt.
@@ -395,9 +395,9 @@ impl TaskLease {
         if self.has_ended(attempt) || self.holder.as_ref().is_some_and(|holder| !self.is_over(holder, attempt, now)) {
             return None;
         }
-        Some(match self.was_begun() && attempt == self.attempt {
-            true => ended(attempt, self.epoch, Ending::worker_lost()),
-            false => TaskEvent::TaskWithdrawn { attempt },
+        Some(match self.begun_by().filter(|_| attempt == self.attempt) {
+            Some(executor) => ended(attempt, self.epoch, Ending::worker_lost(executor)),
+            None => TaskEvent::TaskWithdrawn { attempt },
         })
     }
 
@@ -416,7 +416,7 @@ impl TaskLease {
         if let Some(holder) = self.holder.as_ref().filter(is_live) {
             return Err(TaskError::Held { executor: holder.executor.clone(), epoch: self.epoch });
         }
-        let cut_off = attempt == self.attempt && self.was_begun();
+        let cut_off = attempt == self.attempt && self.begun_by().is_some();
         Ok(TaskEvent::TaskClaimed { attempt, executor, lease_until, epoch: self.epoch.saturating_add(1), cut_off })
     }
 
@@ -438,9 +438,10 @@ impl TaskLease {
         attempt < self.attempt || (attempt == self.attempt && self.attempt_is_ended)
     }
 
-    /// True if an earlier holder, or one whose lease has expired, may have had effects.
-    fn was_begun(&self) -> bool {
-        self.is_cut_off || self.holder.as_ref().is_some_and(|holder| holder.has_started)
+    /// The earlier holder, or the one whose lease has expired, that may have had effects.
+    fn begun_by(&self) -> Option<&Executor> {
+        let started = self.holder.as_ref().filter(|holder| holder.has_started);
+        started.map(|holder| &holder.executor).or(self.interrupted.as_ref())
     }
 
     fn check_holder(&self, epoch: u64) -> Result<(), TaskError> {
@@ -476,7 +477,7 @@ impl Handler for TaskLease {
                     (self.progress, self.n_lost) = (None, 0);
                 }
                 self.attempt_is_ended = false;
-                self.is_cut_off = *cut_off;
+                self.interrupted = self.begun_by().filter(|_| *cut_off).cloned();
                 self.attempt = *attempt;
                 self.epoch = *epoch;
                 let (executor, epoch, lease_until) = (executor.clone(), *epoch, *lease_until);
@@ -485,7 +486,7 @@ impl Handler for TaskLease {
             TaskEvent::TaskProgressed { progress, .. } => self.progress = Some(progress.clone()),
             TaskEvent::TaskUnparked { .. } => self.n_lost = 0,
             TaskEvent::TaskStarted { .. } => {
-                self.is_cut_off = false;
+                self.interrupted = None;
                 if let Some(holder) = &mut self.holder {
                     holder.has_started = true;
                 }
@@ -499,7 +500,8 @@ impl Handler for TaskLease {
             TaskEvent::UsageReported { .. } => {}
             TaskEvent::TimerFired { .. } => {
                 self.n_lost += u32::from(self.holder.as_ref().is_some_and(Holder::is_agent));
-                self.is_cut_off |= self.holder.take().is_some_and(|holder| holder.has_started);
+                self.interrupted = self.begun_by().cloned();
+                self.holder = None;
             }
             TaskEvent::TaskWithdrawn { attempt } => {
                 (self.attempt, self.holder, self.attempt_is_ended) = (*attempt, None, true);
@@ -509,7 +511,7 @@ impl Handler for TaskLease {
             | TaskEvent::TaskFailed { .. }
             | TaskEvent::NeedsClarification { .. } => {
                 self.holder = None;
-                self.is_cut_off = false;
+                self.interrupted = None;
                 self.attempt_is_ended = true;
             }
         }

@@ -371,7 +371,7 @@ fn of_dispatched(plan: &str, view: &PlanView, task: &Task, observed: &Observed<'
         it => (observed.taker)(it),
     };
     match taker {
-        Taker::Worker if claim.is_some_and(|claim| claim.is_cut_off) => State::Interrupted.into(),
+        Taker::Worker if claim.is_some_and(|claim| claim.interrupted.is_some()) => State::Interrupted.into(),
         _ if !view.may_start(task) => Situation { state: State::Waiting, wait: Some(Wait::Place) },
         Taker::Worker => State::Ready.into(),
         Taker::Agent => Situation { state: State::Ready, wait: Some(Wait::Agent) },

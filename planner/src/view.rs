@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crewlog_mq::{Error, Handler, Position, Recorded, Timestamp};
 
 use crate::claim::{self, Holder, TaskEvent, TaskLease};
-use crate::event::{self, About, Event, TaskStatus};
+use crate::event::{self, About, Event, FailureClass, TaskStatus};
 use crate::plan::TaskId;
 use crate::planner::Planner;
 use crate::state::{Phase, PlannerState, Task};
@@ -107,7 +107,11 @@ impl PlanView {
             self.reported.insert(task, matches!(event, TaskEvent::TaskFailed { .. }));
         }
         let times = self.times.entry(task).or_default();
-        if event.ends_hold() && times.claim.holder.is_some() {
+        // A worker that reports the loss of another one did not run the task.
+        let is_loss = matches!(event, TaskEvent::TaskFailed { class: FailureClass::OutcomeUnknown, .. })
+            && times.claim.interrupted.is_some();
+        let ends_hold = event.ends_hold() || matches!(event, TaskEvent::TaskClaimed { .. });
+        if ends_hold && times.claim.holder.is_some() && !is_loss {
             times.past.clone_from(&times.claim.holder);
         }
         times.claim.apply(event);

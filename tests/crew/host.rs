@@ -11,7 +11,7 @@ use crewlog_planner::crew::CrewError;
 use crewlog_planner::crew::agents::{Liveness, Outcome};
 use crewlog_planner::crew::asks::{Ask, Wanted};
 use crewlog_planner::crew::leases::{By, TTL};
-use crewlog_planner::event::plan_tag;
+use crewlog_planner::event::{Command, PlannerConfig, plan_tag};
 use crewlog_planner::lifecycle::State;
 use crewlog_planner::plan::TaskId;
 use futures::future::join_all;
@@ -336,4 +336,45 @@ async fn agents_of_two_projects_may_have_the_same_name() {
     assert_eq!(other.tasks_of("ann").await.unwrap(), Vec::<String>::new());
     other.leave(&namesake, Outcome::Success, String::new(), String::new()).await.unwrap();
     assert_eq!(one.tasks_of("ann").await.unwrap(), ["backlog/1"]);
+}
+
+#[tokio::test]
+async fn agents_see_and_give_the_labels_of_tasks() {
+    let team = Team::new();
+    let crew = team.process().await;
+    let ann = joined(&crew, "ann").await;
+    // The label of each task is the number of another one, or none.
+    let text = "- [ ] 12. Write `src/a.rs` (files: src/a.rs)\n- [ ] T901 Review it\n- [ ] 1. Publish it\n";
+    let tags = vec![plan_tag("release"), format!("project:{}", crew.project())];
+    let mut planner = crewlog_executors::plans::planner_of(crew.store(), "release", tags).await.unwrap();
+    let (user_input, attachments) = (text.to_owned(), Vec::new());
+    let command = Command::Initialize { user_input, attachments, config: PlannerConfig::default(), parallel: false };
+    planner.execute(command, &Cause::request()).await.unwrap();
+
+    let tasks = crew.tasks(None).await.unwrap();
+    let seen: Vec<_> = tasks.iter().map(|task| (&*task.id, task.depends_on.join(" "))).collect();
+    let expected = [("release/12", ""), ("release/T901", "release/12"), ("release/1", "release/T901")];
+    assert_eq!(seen, expected.map(|(id, after)| (id, after.to_owned())));
+
+    let refused = |refusal: Refusal| refusal.to_string();
+    for id in ["release/2", "release/3", "release"] {
+        assert!(refused(crew.claim(&ann, id, None).await.unwrap_err()).contains("there is no open task"), "{id}");
+    }
+    let refusal = crew.claim(&ann, "release/1", None).await.unwrap_err();
+    assert!(matches!(refusal, Refusal::NotReady(State::Planned)), "the one with this label: {refusal}");
+    let (taken, _) = crew.next_task(&ann, Some(RESERVE)).await.unwrap();
+    let taken = taken.unwrap();
+    let [(_, lease)] = &taken.leases[..] else { panic!("{:?}", taken.leases) };
+    assert_eq!(
+        (&*taken.id, lease.task.as_deref(), &*lease.reason),
+        ("release/12", Some("release/12"), "task release/12")
+    );
+    assert_eq!(crew.tasks_of("ann").await.unwrap(), ["release/12"]);
+    assert_eq!(crew.task_name("release/1").await.unwrap().as_deref(), Some("release/12"));
+    let refusal = crew.update_task(&ann, "release/T901", TaskProgress::default(), done()).await.unwrap_err();
+    assert_eq!(refused(refusal), "you do not hold release/T901: stop it, or claim it first");
+    let released = crew.update_task(&ann, "release/12", TaskProgress::default(), done()).await.unwrap();
+    assert_eq!(released.len(), 1, "the lease that was taken with it");
+    let (next, _) = crew.next_task(&ann, None).await.unwrap();
+    assert_eq!(next.unwrap().id, "release/T901");
 }

@@ -8,10 +8,11 @@ use std::time::Duration;
 use crewlog_executors::claiming::claim_of;
 use crewlog_executors::human;
 use crewlog_executors::liveness::LivenessLock;
-use crewlog_mq::{Cause, EventStore, ExecuteError, Handler, Query, Sqlite, Timestamp};
-use crewlog_planner::claim::{Ending, LEASE, TaskCommand, TaskError, TaskEvent, TaskLease};
+use crewlog_mq::{Cause, EventStore, ExecuteError, Handler, Query, Range, Sqlite, Timestamp};
+use crewlog_planner::claim::{Ending, Executor, LEASE, TaskCommand, TaskError, TaskEvent, TaskLease};
 use crewlog_planner::event::{Event, FailureClass, PlannerConfig, Usage};
 use crewlog_planner::plan::{FailurePolicy, TaskId};
+use crewlog_planner::view::PlanView;
 
 use super::rig::{
     PLAN, Rig, Scripted, blocking, executor, first_line, new_log, program, rest, soon, step, tags, task_query,
@@ -435,4 +436,39 @@ fn a_claim_that_starts_may_be_repeated_and_does_not_start_after_an_interruption(
     assert!(matches!(lease.process(claim("b", None)), Err(TaskError::Held { epoch: 1, .. })));
     let taken_over = lease.process(claim("b", Some(1))).unwrap();
     assert!(matches!(taken_over[..], [TaskEvent::TaskClaimed { epoch: 2, cut_off: true, .. }]), "{taken_over:?}");
+}
+
+#[tokio::test]
+async fn the_lost_executor_is_named_not_the_one_that_noticed() {
+    let (now, late) = (Timestamp(0), Timestamp(0).plus(LEASE));
+    let claim = |host: &str, now, dead_epoch| {
+        let executor = Executor { host: host.into(), ..executor(host) };
+        TaskCommand::Claim { attempt: 1, executor, now, dead_epoch, starts: true }
+    };
+    let fire = |now, is_dead| TaskCommand::FireTimer { epoch: 1, now, is_dead };
+    // How the loss shows: the timers before the next claim, its time, and its proof.
+    let losses = [
+        (Some(fire(late, false)), late, None),
+        (Some(fire(now, true)), now, None),
+        (None, late, None),
+        (None, now, Some(1)),
+    ];
+    for (timer, at, dead_epoch) in losses {
+        let store = EventStore::in_memory().await.unwrap();
+        let mut task = claim_of(&store, PLAN, TASK, tags());
+        order(&mut task, claim("lost", now, None)).await.unwrap();
+        if let Some(timer) = timer {
+            order(&mut task, timer).await.unwrap();
+        }
+        order(&mut task, claim("noticed", at, dead_epoch)).await.unwrap();
+        let ending = Ending::worker_lost(task.handler().interrupted.as_ref().unwrap());
+        let Ending::Failed { error, .. } = &ending else { panic!("{ending:?}") };
+        assert_eq!(error, "the worker of shell@lost was lost while it ran");
+        order(&mut task, TaskCommand::End { epoch: 2, usage: Usage::default(), ending }).await.unwrap();
+        let mut view = PlanView::default();
+        for recorded in store.read(&task_query(1), Range::default(), 10).await.unwrap().events {
+            view.apply(&recorded).unwrap();
+        }
+        assert_eq!(view.times(TASK).executor().unwrap(), "shell@lost");
+    }
 }

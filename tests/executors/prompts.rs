@@ -99,7 +99,7 @@ async fn a_command_has_no_prompt() {
     let rig = Rig::with_plan(vec![step(1, "true", &[])], PlannerConfig::default()).await;
     let head = rig.store.head().await.unwrap();
     let refused = prompt_of(&rig.store, PLAN, TaskId(1), head).await;
-    assert!(matches!(refused, Err(PromptError::NotForAgents { task: TaskId(1) })), "{refused:?}");
+    assert!(matches!(refused, Err(PromptError::NotForAgents { .. })), "{refused:?}");
 }
 
 #[test]

@@ -126,7 +126,7 @@ fn amendments_have_limits() {
     assert_eq!(planner.process(amend(too_many)), Err(PlannerError::TooMany("amendments", value, max)));
     let notes = vec!["x".repeat(1 << 20); 17];
     let long = vec![Amendment::Edit { task: TaskId(2), edits: vec![Edit::Notes(notes)] }];
-    assert!(matches!(planner.process(amend(long)), Err(PlannerError::TaskTooLong(TaskId(2), _, _))));
+    assert!(matches!(planner.process(amend(long)), Err(PlannerError::TaskTooLong(..))));
     assert_eq!(planner.process(amend(Vec::new())), Ok(Vec::new()));
 }
 
@@ -169,7 +169,7 @@ fn a_new_task_is_not_named_by_the_number_of_another() {
     let new = TaskPlan { label: Some("1".into()), ..TaskPlan::new(TaskId(3), NodeKind::ToolCall, "Run it") };
     let amendments = vec![Amendment::Define { tasks: vec![new] }];
     let refused = planner.process(Command::Amend { amendments, reason: String::new() }).unwrap_err();
-    assert_eq!(refused, PlannerError::LabelTaken("1".into(), TaskId(1)));
+    assert_eq!(refused, PlannerError::LabelTaken("1".into(), "1".into()));
 }
 
 #[test]

@@ -15,6 +15,7 @@ mod forks;
 mod laws;
 mod letter;
 mod listed;
+mod naming;
 mod orders;
 mod outcomes;
 mod progress;

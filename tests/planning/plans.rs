@@ -448,14 +448,14 @@ fn the_planner_refuses_tools_and_requests_of_unchecked_plans() {
     };
     assert!(changed(|_| {}).is_ok());
     let refusal = changed(|proposal| proposal.origin = Origin::default()).unwrap_err();
-    assert_eq!(refusal, PlannerError::NotOfAgent(TaskId(1)));
+    assert_eq!(refusal, PlannerError::NotOfAgent("1".into()));
     let refusal = changed(|proposal| {
         proposal.origin = Origin::default();
         proposal.tasks.iter_mut().for_each(|task| task.tool = None);
     });
-    assert_eq!(refusal.unwrap_err(), PlannerError::NotOfAgent(TaskId(3)), "it asks an agent");
+    assert_eq!(refusal.unwrap_err(), PlannerError::NotOfAgent("3".into()), "it asks an agent");
     let refusal = changed(|proposal| proposal.tasks[1].tool = Some("search_code".into()));
-    assert_eq!(refusal.unwrap_err(), PlannerError::NotOfAgent(TaskId(2)), "a tool of others");
+    assert_eq!(refusal.unwrap_err(), PlannerError::NotOfAgent("2".into()), "a tool of others");
 }
 
 #[test]

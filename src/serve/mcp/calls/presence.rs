@@ -1,8 +1,9 @@
 //! Joining, leaving, reporting, and the state of the crew.
 
 use crewlog_executors::projecting::Projected;
+use crewlog_planner::claim;
 use crewlog_planner::crew::agents::{Agent, Liveness, Report};
-use crewlog_planner::crew::conflicts::{ConflictEvent, Conflicts};
+use crewlog_planner::crew::conflicts::{ConflictEvent, Conflicts, Holder};
 use crewlog_planner::lifecycle::State;
 use serde_json::{Value, json};
 
@@ -111,13 +112,16 @@ impl Server {
     /// The open conflicts of the project.
     async fn conflicts(&self) -> Result<Vec<Value>, Refused> {
         let projected = Projected::<Conflicts>::read(self.crew.store(), None).await?;
-        let open = projected.state.open().filter(|(project, _)| *project == self.crew.project());
-        Ok(open.filter_map(|(_, open)| conflict_json(&open.detected)).collect())
+        let mut conflicts = Vec::new();
+        for (_, open) in projected.state.open().filter(|(project, _)| *project == self.crew.project()) {
+            let ConflictEvent::ConflictDetected { pattern, holders, .. } = &open.detected else { continue };
+            let mut tasks = Vec::new();
+            for Holder { plan, task, executor, .. } in holders {
+                let id = claim::aggregate_id(plan, *task);
+                tasks.push(format!("{} of {}", self.crew.task_name(&id).await?.unwrap_or(id), executor.name));
+            }
+            conflicts.push(json!({ "pattern": pattern, "tasks": tasks }));
+        }
+        Ok(conflicts)
     }
-}
-
-fn conflict_json(detected: &ConflictEvent) -> Option<Value> {
-    let ConflictEvent::ConflictDetected { pattern, holders, .. } = detected else { return None };
-    let tasks = holders.iter().map(|holder| format!("{}/{} of {}", holder.plan, holder.task, holder.executor.name));
-    Some(json!({ "pattern": pattern, "tasks": tasks.collect::<Vec<_>>() }))
 }
