@@ -107,5 +107,6 @@ async fn run(cli: Cli) -> Result<Code, Failure> {
         command => commands::execute(&session, command).await,
     };
     session.place.close().await;
+    session.say_where_passwords_go();
     ended
 }

@@ -6,7 +6,6 @@ use clap::Args;
 use crewlog_executors::history::History;
 use crewlog_mq::{EventStore, Position, Query, Range, Recorded, Start, Timestamp};
 use crewlog_planner::event::plan_tag;
-use futures::future::OptionFuture;
 use futures::{StreamExt, TryStreamExt};
 use uuid::Uuid;
 
@@ -18,7 +17,8 @@ use crate::ui::json::EventJson;
 use crate::ui::signals::Signals;
 use crate::ui::terminal::{Output, say};
 use crate::ui::text::{one_line, rfc3339, visible};
-use crate::views::queries::{find_plan, for_each};
+use crate::views::names::{Choice, find_plan};
+use crate::views::queries::for_each;
 
 #[derive(Debug, Args)]
 pub struct Events {
@@ -82,7 +82,10 @@ const NONE: &str = "no event of this log matches";
 pub async fn events(session: &Session, events: Events) -> Result<Code, Failure> {
     let store = session.place.open().await?;
     let query = query(&events.filter);
-    let plan = OptionFuture::from(events.plan.as_ref().map(|plan| find_plan(&store, plan))).await.transpose()?;
+    let plan = match &events.plan {
+        Some(plan) => Some(find_plan(session, &store, plan, Choice::Viewed).await?),
+        None => None,
+    };
     if events.follow {
         let mut signals = Signals::new()?;
         return tokio::select! {

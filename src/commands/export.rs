@@ -6,12 +6,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 use crewlog_mq::{Query, Range};
-use futures::future::OptionFuture;
 
 use crate::context::Session;
 use crate::ui::failure::{Code, Failure};
 use crate::ui::json::{EventJson, ExportHeader, print_line};
-use crate::views::queries::{find_plan, for_each};
+use crate::views::names::{Choice, find_plan};
+use crate::views::queries::for_each;
 
 #[derive(Debug, Args)]
 pub struct Export {
@@ -24,7 +24,10 @@ pub struct Export {
 
 pub async fn export(session: &Session, Export { plan, to }: Export) -> Result<Code, Failure> {
     let store = session.place.open().await?.as_stored();
-    let plan = OptionFuture::from(plan.as_ref().map(|plan| find_plan(&store, plan))).await.transpose()?;
+    let plan = match &plan {
+        Some(plan) => Some(find_plan(session, &store, plan, Choice::Viewed).await?),
+        None => None,
+    };
     let to: Box<dyn Write> = match to {
         None => Box::new(std::io::stdout().lock()),
         Some(path) => Box::new(File::create_new(&path).map_err(|error| {

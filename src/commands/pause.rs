@@ -7,6 +7,7 @@ use crate::cli::typed::{Address, address};
 use crate::context::Session;
 use crate::target::{decide, find_part};
 use crate::ui::failure::{Code, Failure};
+use crate::views::names::Choice;
 
 #[derive(Debug, Args)]
 pub struct Pause {
@@ -19,7 +20,7 @@ pub struct Pause {
 }
 
 pub async fn pause(session: &Session, pause: Pause) -> Result<Code, Failure> {
-    let ((target, task), reason) = (find_part(session, &pause.target).await?, pause.reason);
+    let ((target, task), reason) = (find_part(session, &pause.target, Choice::Changed).await?, pause.reason);
     let (command, paused) = match task {
         Some(task) => {
             let name = target.name(task);

@@ -27,6 +27,7 @@ use crate::ui::json::print_line;
 use crate::ui::terminal::{Output, prompt, read_line, say};
 use crate::ui::text::{count, one_line, rfc3339, visible};
 use crate::views::at::position_of;
+use crate::views::names::{Choice, find_plan, open_plan};
 use crate::views::queries::for_each;
 use crate::views::text::print_view;
 use crate::views::{PlanShown, queries};
@@ -80,7 +81,7 @@ pub async fn replay(session: &Session, replay: &Replay) -> Result<Code, Failure>
         Some(typed) if !replay.verify => typed,
         Some(_) | None => return verify(session, replay.plan.as_deref()).await,
     };
-    let (store, plan) = queries::open_plan(session, typed).await?;
+    let (store, plan) = open_plan(session, typed, Choice::Viewed).await?;
     let head = store.head().await?;
     let from = position_of(session, &store, &plan, replay.from.as_ref(), Position(1)).await?;
     let to = position_of(session, &store, &plan, replay.to.as_ref(), head).await?;
@@ -423,7 +424,7 @@ async fn verify(session: &Session, plan: Option<&str>) -> Result<Code, Failure> 
     let mut verified = VerifiedJson::default();
     match plan {
         Some(typed) => {
-            let plan = queries::find_plan(&store, typed).await?;
+            let plan = find_plan(session, &store, typed, Choice::Viewed).await?;
             verified.plan(&store, &plan, head, false).await?;
         }
         None => {

@@ -18,7 +18,8 @@ use crate::ui::failure::{Code, Failure};
 use crate::ui::terminal::{Output, say};
 use crate::ui::text::{one_line, visible};
 use crate::views::at::view_at;
-use crate::views::queries::{find_plan, load_view, no_task, plan_to_show, tags_of};
+use crate::views::names::{Choice, find_plan, plan_to_show};
+use crate::views::queries::{load_view, no_task, tags_of};
 use crate::views::text::print_view;
 use crate::views::views;
 use crate::views::waiting::what_is_waited_for;
@@ -46,7 +47,7 @@ pub struct Show {
 pub async fn show(session: &Session, show: &Show) -> Result<Code, Failure> {
     let store = session.place.open().await?;
     let (plan, part) = match &show.target {
-        Some(Address { plan, part }) => (find_plan(&store, plan).await?, part.as_deref()),
+        Some(Address { plan, part }) => (find_plan(session, &store, plan, Choice::Viewed).await?, part.as_deref()),
         None => (plan_to_show(&store).await?, None),
     };
     match (part, show.prompt || show.attempt.is_some()) {

@@ -4,13 +4,16 @@ pub mod config;
 pub mod crew;
 pub mod facts;
 pub mod place;
+pub mod plan_ids;
 pub mod roster;
 pub mod secrets;
 pub mod worktree;
 
+use std::ffi::OsStr;
 use std::io;
 use std::io::{BufWriter, Read, Stdout, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crewlog_executors::crew::Crew;
@@ -56,6 +59,10 @@ pub struct Session {
     /// The configuration that the user named.
     config_file: Option<PathBuf>,
     config: Arc<OnceLock<Config>>,
+    /// True once a line for hints was made that lacks the password of the log.
+    lacks_password: Arc<AtomicBool>,
+    /// The words of the command line after the name of the program.
+    words: Arc<[String]>,
     remote: Option<Arc<Remote>>,
 }
 
@@ -106,13 +113,26 @@ impl Session {
         config_file.as_deref().map_or(Ok(()), Config::check)?;
         let (output, yes) = (global.terminal.output, global.yes);
         let place = Arc::new(place);
-        Ok(Self { place, terminal, output, yes, folder, config_file, config: Arc::default(), remote: None })
+        let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+        Ok(Self {
+            place,
+            terminal,
+            output,
+            yes,
+            folder,
+            config_file,
+            config: Arc::default(),
+            lacks_password: Arc::default(),
+            words,
+            remote: None,
+        })
     }
 
     /// The session of a command that came over the network: it prints JSON into its reply, asks nothing and reads no files.
     pub fn of_remote(&self, remote: Remote, yes: bool) -> Self {
         let terminal = Terminal { is_interactive: false, is_live: false, is_quiet: false, has_colour: false };
-        Self { terminal, output: Output::Json, yes, remote: Some(Arc::new(remote)), ..self.clone() }
+        let (words, remote) = (Arc::default(), Some(Arc::new(remote)));
+        Self { terminal, output: Output::Json, yes, words, remote, ..self.clone() }
     }
 
     /// The output so far.
@@ -266,17 +286,66 @@ impl Session {
         self.commands()(words)
     }
 
-    /// Makes such lines.
+    /// Makes such lines. They leave out what a shell of the same environment knows, and a password.
     pub fn commands(&self) -> impl Fn(&str) -> String + Send + Sync + use<> {
-        let mut program = "crewlog".to_owned();
-        if self.place.is_named {
-            program.push_str(&format!(" --store {}", shell_word(&self.place.shown())));
+        let is_of_environment = |option: &str, value: &OsStr| {
+            let variable = option.trim_start_matches('-').replace('-', "_").to_uppercase();
+            std::env::var_os(format!("CREWLOG_{variable}")).is_some_and(|known| known == value)
+        };
+        let (mut program, mut lacks_password) = ("crewlog".to_owned(), None);
+        if self.place.is_named && !is_of_environment("--store", OsStr::new(&self.place.url)) {
+            let (url, had_password) = self.place.pastable_url();
+            program.push_str(&format!(" --store {}", shell_word(&url)));
+            lacks_password = had_password.then(|| self.lacks_password.clone());
         }
         let config = self.config_file.as_ref().map(|path| ("--config", path));
         for (option, path) in config.into_iter().chain(self.place.keys.options()) {
-            program.push_str(&format!(" {option} {}", shell_word(&path.to_string_lossy())));
+            if !is_of_environment(option, path.as_os_str()) {
+                program.push_str(&format!(" {option} {}", shell_word(&path.to_string_lossy())));
+            }
         }
-        move |words| format!("{program} {words}")
+        move |words| {
+            if let Some(lacks_password) = &lacks_password {
+                lacks_password.store(true, Ordering::Relaxed);
+            }
+            format!("{program} {words}")
+        }
+    }
+
+    /// Says how the lines that were made get the password that they lack.
+    pub fn say_where_passwords_go(&self) {
+        if self.lacks_password.load(Ordering::Relaxed) {
+            self.remark(
+                "printed commands leave out the password of --store: set CREWLOG_STORE or PGPASSWORD to run them",
+            );
+        }
+    }
+
+    /// The typed command line with another name in place of a plan's, or added to it if none was typed.
+    pub fn retyped(&self, typed: &str, plan: &str) -> Option<String> {
+        const GLOBAL: [&str; 4] = ["--store", "--config", "--key-file", "--keys"];
+        let (mut words, mut is_value, mut is_retyped) = (Vec::new(), false, false);
+        for word in &*self.words {
+            if std::mem::take(&mut is_value) {
+                continue;
+            }
+            is_value = GLOBAL.contains(&word.as_str());
+            if is_value || word.split_once('=').is_some_and(|(option, _)| GLOBAL.contains(&option)) {
+                continue;
+            }
+            let (option, value) =
+                if word.starts_with("--plan=") { word.split_at("--plan=".len()) } else { ("", word.as_str()) };
+            let rest = value.strip_prefix(typed).filter(|_| !typed.is_empty() && !words.is_empty());
+            let rest = rest.filter(|rest| rest.is_empty() || rest.starts_with(['/', '@']));
+            is_retyped |= rest.is_some();
+            let word = rest.map_or_else(|| word.clone(), |rest| format!("{option}{plan}{rest}"));
+            words.push(visible(&shell_word(&word)));
+        }
+        if typed.is_empty() && !words.is_empty() {
+            words.insert(1, visible(&shell_word(plan)));
+            is_retyped = true;
+        }
+        is_retyped.then(|| self.command(&words.join(" ")))
     }
 
     /// Such a line on a plan. The id of an imported one may hold anything.

@@ -9,6 +9,7 @@ pub mod at;
 pub mod text;
 pub mod waiting;
 
+pub mod names;
 pub mod queries;
 
 mod conflicts;

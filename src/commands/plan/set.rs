@@ -9,6 +9,7 @@ use crate::commands::task::give;
 use crate::context::Session;
 use crate::target::Target;
 use crate::ui::failure::{Code, Failure};
+use crate::views::names::Choice;
 
 #[derive(Debug, Args)]
 pub struct Set {
@@ -23,7 +24,7 @@ pub struct Set {
 }
 
 pub async fn set(session: &Session, Set { plan, settings: changes, reason }: Set) -> Result<Code, Failure> {
-    let target = Target::find(session, &plan).await?;
+    let target = Target::find(session, &plan, Choice::Changed).await?;
     let changes = settings::of_open(changes, target.state().config.budget).map_err(Failure::user)?;
     give(session, target, Command::Configure { changes, reason }).await
 }

@@ -9,6 +9,7 @@ use crate::cli::typed::{InPlan, in_plan};
 use crate::context::Session;
 use crate::target::{Target, decide};
 use crate::ui::failure::{Code, Failure};
+use crate::views::names::Choice;
 
 #[derive(Debug, Args)]
 pub struct Ask {
@@ -30,7 +31,7 @@ pub async fn ask(session: &Session, ask: Ask) -> Result<Code, Failure> {
     if ask.question.trim().is_empty() {
         return Err(Failure::user("the question is empty").hint("say what is to be known"));
     }
-    let target = Target::find(session, &ask.task.plan).await?;
+    let target = Target::find(session, &ask.task.plan, Choice::Changed).await?;
     let task = target.id(session, &ask.task.name)?;
     let default = ask.default.zip(ask.after).map(|(answer, after_ms)| DefaultAnswer { answer, after_ms });
     let question_id = target.state().questions.len() + 1;

@@ -22,7 +22,7 @@ use super::problem::Problem;
 use crate::commands::Cli;
 use crate::context::Remote;
 use crate::ui::failure::{Code, Failure};
-use crate::views::queries::find_plan;
+use crate::views::names::{Choice, find_plan};
 use crate::views::{
     AgentView, AsOf, ConflictView, CountsView, EventDetail, EventFilter, FilesView, LeaseView, Listed, ListedPlan,
     Mark, MessageView, NeedView, PlanGraph, PlanShown, ProjectFigures, Timeline, WhyView,
@@ -121,7 +121,7 @@ macro_rules! views_of_plan {
             Params($query): Params<$params>,
         ) -> Answer<$($form)+> {
             let $as_of = api.as_of(&caller, $query.at).await?;
-            let $plan = find_plan($as_of.store(), &plan).await?;
+            let $plan = find_plan(&api.session, $as_of.store(), &plan, Choice::Viewed).await?;
             // The plan that an abbreviated id means may change.
             let is_fixed = $as_of.is_past && plan == $plan;
             Ok(View($made, is_fixed))
@@ -249,7 +249,7 @@ views! {
     /// Tasks that are held at the same time and touch the same files.
     conflicts "/api/conflicts", OfPlan => [Listed<ConflictView>], |api, as_of, query| {
         let plan = match &query.plan {
-            Some(plan) => Some(find_plan(as_of.store(), plan).await?),
+            Some(plan) => Some(find_plan(&api.session, as_of.store(), plan, Choice::Viewed).await?),
             None => None,
         };
         listed(&as_of, as_of.conflicts(plan.as_deref(), query.all).await?)
