@@ -158,7 +158,9 @@ pub fn find_question(target: &Target, session: &Session, typed: Option<&str>) ->
                 None => format!("{plan} has no open question"),
             };
             let all = state.open_questions().map(|question| format!("{plan}/{}", question.id)).collect::<Vec<_>>();
-            let failure = Failure::new(Code::Nothing, message).hint(session.command_on("show", plan));
+            let failure = Failure::new(Code::Nothing, message)
+                .did_you_mean(typed.unwrap_or_default(), names_of_questions(state).iter().map(String::as_str))
+                .hint(session.command_on("show", plan));
             if all.is_empty() { failure } else { failure.hint(format!("open are {}", all.join(", "))) }
         }),
         several => {
@@ -167,6 +169,13 @@ pub fn find_question(target: &Target, session: &Session, typed: Option<&str>) ->
             Err(Failure::new(Code::Nothing, message).hint("say which of them"))
         }
     }
+}
+
+/// The ids of a plan's questions, and the names of the tasks that asked them.
+pub fn names_of_questions(state: &PlannerState) -> Vec<String> {
+    let tasks = state.questions.iter().filter_map(|question| state.task(question.task));
+    let ids = state.questions.iter().map(|question| question.id.to_string());
+    ids.chain(tasks.map(|task| task.plan.name())).collect()
 }
 
 pub async fn decide(session: &Session, mut target: Target, command: Command, said: &str) -> Result<Code, Failure> {

@@ -1,6 +1,8 @@
 //! `answer`: answers a question of a plan or of an agent.
 
 use clap::Args;
+use crewlog_executors::crew::Refusal;
+use crewlog_planner::crew::CrewError;
 use crewlog_planner::crew::asks::Answer as Said;
 use crewlog_planner::event::Command;
 use serde_json::json;
@@ -64,6 +66,12 @@ async fn answer_agent(session: &Session, number: u64, answer: Answer) -> Result<
     let decided = is_granted.map(|granted| if granted { "yes" } else { "no" }.to_owned());
     let text = answer.text.or(decided).unwrap_or_default();
     let crew = open(session).await?;
-    crew.answer(number, Said { by: session.person(), text, is_granted }).await?;
+    let answered = crew.answer(number, Said { by: session.person(), text, is_granted }).await;
+    if let Err(refusal @ Refusal::Crew(CrewError::Missing(_))) = answered {
+        let open = crew.asks().await?.open().map(|(number, _)| format!("a{number}")).collect::<Vec<_>>();
+        let failure = Failure::from(refusal).hint("`crewlog inbox` lists what waits for you");
+        return Err(if open.is_empty() { failure } else { failure.hint(format!("open are {}", open.join(", "))) });
+    }
+    answered?;
     session.print_done(&format!("a{number} is answered"), &json!({ "ask": format!("a{number}") }))
 }

@@ -55,7 +55,7 @@ pub fn has_completed() -> bool {
 pub fn script(session: &Session, shell: &str) -> Result<Code, Failure> {
     let (mut script, shells) = (Vec::new(), Shells::builtins());
     let shell = shells.completer(shell).expect("clap_complete knows the shells of the command line");
-    shell.write_registration(ASKS, "crewlog", "crewlog", "crewlog", &mut script)?;
+    shell.write_registration(ASKS, "crewlog", "crewlog", "crewlog", &mut script).map_err(Failure::output)?;
     session.print(&String::from_utf8_lossy(&script), |to| to.write_all(&script))
 }
 

@@ -93,7 +93,7 @@ pub async fn events(session: &Session, events: Events) -> Result<Code, Failure> 
             () = signals.next() => Ok(Code::Interrupted),
         };
     }
-    let mut printer = ListPrinter::begin(session, "\"events\"")?;
+    let mut printer = ListPrinter::new(session, "\"events\"");
     if let Some(event_id) = events.causes {
         let Some(mut trace) = store.trace(event_id).await? else {
             return Err(Failure::new(Code::Nothing, format!("no event has the id {event_id}")));
@@ -132,7 +132,7 @@ async fn follow(
     // Both bounds hold: one is where the stream begins, the other is checked for each event.
     let after = Position(events.after);
     let start = events.since.filter(|_| after == Position(0)).map_or(Start::After(after), Start::At);
-    let mut printer = ListPrinter::begin(session, "\"events\"")?;
+    let mut printer = ListPrinter::new(session, "\"events\"");
     if let Some(plan) = plan {
         // Only a fork's own events are new; those of its parents are read once.
         let shared = Range { after, since: events.since, ..Range::default() };
@@ -178,7 +178,7 @@ fn query(filter: &EventFilter) -> Query {
 }
 
 fn print(printer: &mut ListPrinter<'_>, recorded: &Recorded) -> Result<(), Failure> {
-    Ok(printer.print(&EventJson::of(recorded)?, |to| print_text(to, recorded))?)
+    printer.print(&EventJson::of(recorded)?, |to| print_text(to, recorded))
 }
 
 fn print_text(mut to: impl Write, recorded: &Recorded) -> std::io::Result<()> {

@@ -89,7 +89,7 @@ pub async fn replay(session: &Session, replay: &Replay) -> Result<Code, Failure>
     let places = steps.n_up_to(Position(from.0 - 1))..steps.events.len();
     let is_on_terminal = session.terminal.is_interactive && session.output == Output::Text && !replay.failure;
     if !replay.step && !is_on_terminal {
-        let mut printer = ListPrinter::begin(session, &format!("\"plan\": {}, \"steps\"", Value::from(plan)))?;
+        let mut printer = ListPrinter::new(session, &format!("\"plan\": {}, \"steps\"", Value::from(plan)));
         let failures = steps.failures.clone();
         for place in places.filter(|place| !replay.failure || failures.binary_search(place).is_ok()) {
             let step = steps.step(place)?;
@@ -127,7 +127,7 @@ impl Stepper<'_> {
                 prompt(&format!("{}> ", self.steps.events[self.place].position));
             }
             let line = read_line();
-            let line = line.map_err(|error| Failure::user(format!("standard input cannot be read: {error}")))?;
+            let line = line.map_err(Failure::input)?;
             match line.as_deref().map(Order::parse) {
                 None | Some(Ok(Order::Quit)) => return Ok(Code::Done),
                 Some(Ok(order)) => self.obey(order)?,
@@ -163,7 +163,7 @@ impl Stepper<'_> {
                 }
                 Some(found.copied().unwrap_or(here))
             }
-            Order::Show => return Ok(self.show_plan()?),
+            Order::Show => return self.show_plan().map_err(Failure::output),
             Order::Help => {
                 say(HELP);
                 return Ok(());
@@ -186,12 +186,12 @@ impl Stepper<'_> {
     fn show_step(&mut self, place: usize) -> Result<(), Failure> {
         let mut stdout = BufWriter::new(io::stdout().lock());
         let step = self.steps.step(place)?;
-        match self.session.output {
-            Output::Text => step.print(&mut stdout)?,
-            Output::Json | Output::Jsonl => print_line(&mut stdout, &step)?,
-        }
+        let printed = match self.session.output {
+            Output::Text => step.print(&mut stdout),
+            Output::Json | Output::Jsonl => print_line(&mut stdout, &step),
+        };
         self.place = place;
-        Ok(stdout.flush()?)
+        printed.and_then(|()| stdout.flush()).map_err(Failure::output)
     }
 
     fn show_plan(&self) -> io::Result<()> {

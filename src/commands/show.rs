@@ -74,9 +74,13 @@ async fn show_part(
     let Some(task) = view.state().task_named(part) else {
         let question = shown.questions.iter().find(|question| question.id == part);
         let is_question = part.strip_prefix('q').is_some_and(|n| n.parse::<u32>().is_ok());
-        let question = json!(question.ok_or_else(|| match is_question {
-            true => Failure::new(Code::Nothing, format!("{plan} has no question {part}")),
-            false => no_task(session, plan, view.state(), part),
+        let question = json!(question.ok_or_else(|| {
+            match is_question {
+                true => Failure::new(Code::Nothing, format!("{plan} has no question {part}"))
+                    .did_you_mean(part, shown.questions.iter().map(|question| question.id.as_str()))
+                    .hint(session.command_on("show", plan)),
+                false => no_task(session, plan, view.state(), part),
+            }
         })?);
         let json = json!({ "plan": plan, "at": at, "question": question });
         return session.print(&json, |to| facts::print(to, &question, &["id"], &[]));
@@ -163,6 +167,6 @@ async fn export(session: &Session, store: &EventStore, plan: &str, at: Option<&A
     if exported.tasks.iter().any(|task| task.is_delegated() || task.tool.is_some()) {
         say("warning: what other plans and tools do for tasks has no form in Markdown and is left out");
     }
-    std::io::stdout().lock().write_all(parse::render(&exported).as_bytes())?;
+    std::io::stdout().lock().write_all(parse::render(&exported).as_bytes()).map_err(Failure::output)?;
     Ok(Code::Done)
 }

@@ -27,7 +27,7 @@ use crate::cli::Global;
 use crate::cli::settings::apply;
 use crate::context::config::Config;
 use crate::context::place::{Place, project_id};
-use crate::ui::failure::{Code, Failure, Why};
+use crate::ui::failure::{Code, Failure};
 use crate::ui::json::{EventJson, print_line, print_pretty};
 use crate::ui::terminal::{Output, Terminal, say};
 use crate::ui::text::{shell_word, visible};
@@ -149,15 +149,15 @@ impl Session {
         }
     }
 
-    fn write(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-        match &self.remote {
+    fn write(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
+        let written = match &self.remote {
             Some(remote) => write(&mut remote.reply().result),
             None => {
                 let mut stdout = BufWriter::new(io::stdout().lock());
-                write(&mut stdout)?;
-                stdout.flush()
+                write(&mut stdout).and_then(|()| stdout.flush())
             }
-        }
+        };
+        written.map_err(Failure::output)
     }
 
     /// The crew of the server that the command came to.
@@ -190,8 +190,8 @@ impl Session {
             true => ("an agent", "ask the person with the tool ask_person"),
             false => ("this token", "crewlog serve tokens add NAME --scope write,operator makes one that may"),
         };
-        let refused = Failure::new(Code::Conflict, format!("{who} may not {what}: a person has to do it"));
-        Err(Failure { why: Why::Forbidden, ..refused.hint(hint) })
+        let refused = Failure::new(Code::Forbidden, format!("{who} may not {what}: a person has to do it"));
+        Err(refused.hint(hint))
     }
 
     /// The configuration, read at its first use: a wrong file fails only commands that need it.
@@ -322,7 +322,7 @@ impl Session {
     }
 
     /// The typed command line with another name in place of a plan's, or added to it if none was typed.
-    pub fn retyped(&self, typed: &str, plan: &str) -> Option<String> {
+    pub fn retyped(&self, typed: Option<&str>, plan: &str) -> Option<String> {
         const GLOBAL: [&str; 4] = ["--store", "--config", "--key-file", "--keys"];
         let (mut words, mut is_value, mut is_retyped) = (Vec::new(), false, false);
         for word in &*self.words {
@@ -335,13 +335,13 @@ impl Session {
             }
             let (option, value) =
                 if word.starts_with("--plan=") { word.split_at("--plan=".len()) } else { ("", word.as_str()) };
-            let rest = value.strip_prefix(typed).filter(|_| !typed.is_empty() && !words.is_empty());
+            let rest = typed.and_then(|typed| value.strip_prefix(typed)).filter(|_| !words.is_empty());
             let rest = rest.filter(|rest| rest.is_empty() || rest.starts_with(['/', '@']));
             is_retyped |= rest.is_some();
             let word = rest.map_or_else(|| word.clone(), |rest| format!("{option}{plan}{rest}"));
             words.push(visible(&shell_word(&word)));
         }
-        if typed.is_empty() && !words.is_empty() {
+        if typed.is_none() && !words.is_empty() {
             words.insert(1, visible(&shell_word(plan)));
             is_retyped = true;
         }
@@ -407,18 +407,16 @@ fn redaction(config_file: Option<PathBuf>, folder: PathBuf) -> Rewrite {
 /// Prints a list that is too long to be held in memory, item by item: lines of text or JSON, or one JSON document that ends with the list.
 pub struct ListPrinter<'a> {
     session: &'a Session,
+    keys: String,
     stdout: BufWriter<Stdout>,
     n_printed: usize,
 }
 
 impl<'a> ListPrinter<'a> {
-    /// Begins the document with these keys; the list is the value of the last.
-    pub fn begin(session: &'a Session, keys: &str) -> io::Result<Self> {
-        let mut stdout = BufWriter::new(io::stdout());
-        if session.output == Output::Json {
-            write!(stdout, "{{{keys}: [")?;
-        }
-        Ok(Self { session, stdout, n_printed: 0 })
+    /// A document with these keys; the list is the value of the last. Nothing is written before the first item or the end, so
+    /// that an error comes alone.
+    pub fn new(session: &'a Session, keys: impl Into<String>) -> Self {
+        Self { session, keys: keys.into(), stdout: BufWriter::new(io::stdout()), n_printed: 0 }
     }
 
     /// Prints an item, as JSON or as `text` writes it.
@@ -426,29 +424,39 @@ impl<'a> ListPrinter<'a> {
         &mut self,
         json: &impl Serialize,
         text: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-    ) -> io::Result<()> {
-        match self.session.output {
-            Output::Jsonl => print_line(&mut self.stdout, json)?,
-            Output::Json => {
-                write!(self.stdout, "{}\n  ", if self.n_printed == 0 { "" } else { "," })?;
-                serde_json::to_writer(&mut self.stdout, json)?;
-            }
-            Output::Text => text(&mut self.stdout)?,
-        }
+    ) -> Result<(), Failure> {
+        let printed = match self.session.output {
+            Output::Jsonl => print_line(&mut self.stdout, json),
+            Output::Json => self.print_in_document(json),
+            Output::Text => text(&mut self.stdout),
+        };
         self.n_printed += 1;
-        Ok(())
+        printed.map_err(Failure::output)
     }
 
-    pub fn flush(&mut self) -> io::Result<()> {
-        self.stdout.flush()
+    fn print_in_document(&mut self, json: &impl Serialize) -> io::Result<()> {
+        let keys = &self.keys;
+        if self.n_printed == 0 {
+            write!(self.stdout, "{{{keys}: [\n  ")?
+        } else {
+            write!(self.stdout, ",\n  ")?
+        };
+        Ok(serde_json::to_writer(&mut self.stdout, json)?)
+    }
+
+    pub fn flush(&mut self) -> Result<(), Failure> {
+        self.stdout.flush().map_err(Failure::output)
     }
 
     /// Ends the document; an empty list gets a message and an exit code of its own.
     pub fn end(mut self, if_empty: &str) -> Result<Code, Failure> {
-        if self.session.output == Output::Json {
-            writeln!(self.stdout, "\n]}}")?;
-        }
-        self.stdout.flush()?;
+        let end = match (self.session.output, self.n_printed) {
+            (Output::Json, 0) => format!("{{{}: [\n]}}\n", self.keys),
+            (Output::Json, _) => "\n]}\n".to_owned(),
+            (Output::Jsonl | Output::Text, _) => String::new(),
+        };
+        self.stdout.write_all(end.as_bytes()).map_err(Failure::output)?;
+        self.flush()?;
         if self.n_printed > 0 {
             return Ok(Code::Done);
         }

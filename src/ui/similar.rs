@@ -9,9 +9,12 @@ const ERRORS_MAX: usize = 3;
 
 /// The names with the fewest typing errors, if these are few for the length of the typed name.
 pub fn similar<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    if typed.is_empty() {
+        return Vec::new();
+    }
     let typed = typed.to_lowercase();
     let n_chars = typed.chars().count();
-    let errors_max = (n_chars / 3).min(ERRORS_MAX).max(usize::from(n_chars > 1));
+    let errors_max = (n_chars / 4).min(ERRORS_MAX).max(usize::from(n_chars > 1));
     let errors = |name: &'a str| (errors_in(&typed, n_chars, &name.to_lowercase()), name);
     let near = known.into_iter().map(errors).filter(|(errors, _)| *errors <= errors_max).collect::<Vec<_>>();
     let least = near.iter().map(|(errors, _)| *errors).min();
@@ -36,7 +39,7 @@ mod tests {
     fn a_mistyped_name_suggests_the_nearest_names() {
         let plans = ["nightly-check-ab12", "release-the-shop-yx5x", "release-notes-77aa", "backlog"];
         let tasks = ["T001", "T012", "Deploy/2", "1", "2"];
-        let cases: [(&str, &[&str], &[&str]); 12] = [
+        let cases: [(&str, &[&str], &[&str]); 14] = [
             ("nightli", &plans, &["nightly-check-ab12"]),
             ("Nightly", &plans, &["nightly-check-ab12"]),
             ("check-ab13", &plans, &["nightly-check-ab12"]),
@@ -45,6 +48,8 @@ mod tests {
             ("backlgo", &plans, &["backlog"]),
             ("release-the-shop-yx5y", &plans, &["release-the-shop-yx5x"]),
             ("paint", &plans, &[]),
+            ("backlog-ab1", &plans, &[]),
+            ("release-notes-8cd2", &plans, &[]),
             ("T01", &tasks, &["T001", "T012"]),
             ("Deploy/3", &tasks, &["Deploy/2"]),
             ("9", &tasks, &[]),

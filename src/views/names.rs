@@ -43,7 +43,7 @@ pub async fn find_plan(session: &Session, store: &EventStore, typed: &str, choic
     match plan_named(store, typed, choice).await? {
         Ok(plan) => Ok(plan),
         Err(Unnamed::Ambiguous(plans)) => {
-            Err(ambiguous(session, store, &format!("several plans fit {typed:?}"), typed, &plans).await?)
+            Err(ambiguous(session, store, &format!("several plans fit {typed:?}"), Some(typed), &plans).await?)
         }
         Err(Unnamed::Unknown { similar, newest }) => {
             let failure = Failure::new(Code::Nothing, format!("no plan has {typed:?} in its id"));
@@ -51,14 +51,13 @@ pub async fn find_plan(session: &Session, store: &EventStore, typed: &str, choic
                 Some((plan, _)) => failure.hint(format!("this command takes a plan alone: {plan}")),
                 None => failure,
             };
+            let failure = failure.did_you_mean(typed, similar.iter().map(String::as_str));
             Err(match (&similar[..], &newest[..]) {
                 ([], []) => failure.hint(NO_PLANS),
                 ([], newest) => failure.hint(format!("the newest are {}", newest.join(", "))),
-                (similar, _) => similar.iter().fold(failure, |failure, plan| {
-                    let line =
-                        session.retyped(typed, plan).map_or_else(|| plan.clone(), |line| format!("{plan}: {line}"));
-                    failure.hint(format!("did you mean {line}"))
-                }),
+                (similar, _) => {
+                    similar.iter().filter_map(|plan| session.retyped(Some(typed), plan)).fold(failure, Failure::hint)
+                }
             })
         }
     }
@@ -69,7 +68,7 @@ pub async fn ambiguous(
     session: &Session,
     store: &EventStore,
     message: &str,
-    typed: &str,
+    typed: Option<&str>,
     plans: &[String],
 ) -> Result<Failure, Failure> {
     let (mut listed, mut lines, head) = (Vec::new(), Vec::new(), store.head().await?);
@@ -127,7 +126,7 @@ pub async fn plan_to_resume(session: &Session, store: &EventStore) -> Result<Str
             Err(Failure::new(Code::Nothing, "no plan can be resumed: none is open")
                 .hint("`crewlog ls` lists all plans"))
         }
-        several => Err(ambiguous(session, store, "several plans can be resumed", "", several).await?),
+        several => Err(ambiguous(session, store, "several plans can be resumed", None, several).await?),
     }
 }
 

@@ -90,5 +90,6 @@ pub fn no_task(session: &Session, plan: &str, state: &PlannerState, name: &str) 
     let shown = candidates.iter().take(SHOWN_MAX).map(|name| name.as_str()).collect::<Vec<_>>().join(", ");
     let more = if n_more > 0 { format!(" and {n_more} more") } else { String::new() };
     Failure::new(Code::Nothing, format!("{plan} has no task {name:?}; it has {shown}{more}"))
+        .did_you_mean(name, known.iter().map(String::as_str))
         .hint(session.command_on("show", plan))
 }

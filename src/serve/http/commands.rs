@@ -239,8 +239,7 @@ pub async fn perform(api: &Api, caller: &Caller, name: &str, fields: &Map<String
         let ended = crate::commands::carry_out(&session, cli.command).await;
         (ended, session.reply())
     });
-    let (ended, reply) =
-        carrying_out.await.map_err(|_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "it failed"))?;
+    let (ended, reply) = carrying_out.await.map_err(|_| Problem::bug(name))?;
     match ended {
         Ok(_) => {
             let mut result: Value = serde_json::from_slice(&reply.result).unwrap_or_else(|_| json!({}));
@@ -273,5 +272,5 @@ pub async fn command(
         once(&api.crew, &format!("@{}", caller.name()), &key, payload, call).await
     });
     let carried_out = carrying_out.await;
-    carried_out.map_err(|_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "it failed"))?.map(Json)
+    carried_out.map_err(|_| Problem::bug("the command"))?.map(Json)
 }
