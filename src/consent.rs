@@ -73,7 +73,7 @@ pub fn confirm(session: &Session, question: &str, refusal: &str) -> Result<(), F
         return Err(Failure { why: Why::Unconsented, ..refused });
     }
     terminal::prompt(&format!("{question} [y/N] "));
-    match terminal::read_line()?.as_deref() {
+    match terminal::read_line().map_err(Failure::input)?.as_deref() {
         Some("y" | "Y" | "yes" | "Yes") => Ok(()),
         Some(_) | None => Err(Failure { why: Why::Declined, ..Failure::user(refusal) }),
     }

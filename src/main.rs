@@ -42,8 +42,8 @@ fn main() -> ExitCode {
             // Nobody is left to tell that nothing could be told.
             let _ = error.print();
             // With exit code 2 a hook would refuse every tool call.
-            let is_hook = std::env::args_os().nth(1).is_some_and(|word| word == "hook");
-            return if is_answer { ExitCode::SUCCESS } else { ExitCode::from(if is_hook { 1 } else { 2 }) };
+            let is_hook = || commands::typed_name().is_some_and(|name| name == "hook");
+            return if is_answer { ExitCode::SUCCESS } else { ExitCode::from(if is_hook() { 1 } else { 2 }) };
         }
     };
     if let Command::Supervise = cli.command {
@@ -103,10 +103,11 @@ async fn run(cli: Cli) -> Result<Code, Failure> {
         Command::Top(top) => top::top(&session, top.at.at).await,
         Command::Serve(Serve { listen, command: None }) => http::serve(&session, listen).await,
         Command::Serve(Serve { command: Some(ServeCommand::Tokens { command }), .. }) => {
-            http::access::tokens(&session, command)
+            http::access::tokens(&session, command).await
         }
         command => commands::execute(&session, command).await,
     };
     session.place.close().await;
+    session.say_where_passwords_go();
     ended
 }

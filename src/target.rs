@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use crewlog_executors::propagation::Unreadable;
 use crewlog_executors::{planning, plans, propagation};
-use crewlog_mq::{Cause, EventStore, ExecuteError, Executed, Handler, Range, Runner, new_event_id};
-
+use crewlog_mq::{Cause, EventStore, ExecuteError, Executed, Handler, Range, Runner};
 use crewlog_planner::event::{Command, Event, QuestionId, TaskStatus};
 use crewlog_planner::lifecycle;
 use crewlog_planner::nesting;
@@ -17,9 +16,11 @@ use futures::future::OptionFuture;
 use serde_json::json;
 
 use crate::cli::typed::Address;
+use crate::context::plan_ids::{new_id, slug_of};
 use crate::context::{Session, roster};
 use crate::ui::failure::{Code, Failure};
 use crate::ui::terminal::{Output, say};
+use crate::views::names::{Choice, open_plan};
 use crate::views::queries;
 use crate::views::queries::no_task;
 
@@ -43,16 +44,16 @@ pub async fn propagate(store: &EventStore, plan: &str) -> Result<(), Failure> {
 }
 
 impl Target {
-    /// The plan of this id, or of a part of one.
-    pub async fn find(session: &Session, typed: &str) -> Result<Self, Failure> {
-        let (store, plan) = queries::open_plan(session, typed).await?;
+    /// The plan that a name means.
+    pub async fn find(session: &Session, typed: &str, choice: Choice) -> Result<Self, Failure> {
+        let (store, plan) = open_plan(session, typed, choice).await?;
         let tags = queries::tags_of(&store, &plan).await?;
         Self::of(store, plan, tags).await
     }
 
     /// Finds a plan, and refuses it if its texts cannot be sealed because its key is missing or destroyed.
     pub async fn find_to_tell(session: &Session, typed: &str) -> Result<Self, Failure> {
-        let target = Self::find(session, typed).await?;
+        let target = Self::find(session, typed, Choice::Changed).await?;
         session.place.check_key(&target.plan, &target.tags)?;
         Ok(target)
     }
@@ -147,7 +148,9 @@ pub fn find_question(target: &Target, session: &Session, typed: Option<&str>) ->
                 None => format!("{plan} has no open question"),
             };
             let all = state.open_questions().map(|question| format!("{plan}/{}", question.id)).collect::<Vec<_>>();
-            let failure = Failure::new(Code::Nothing, message).hint(session.command_on("show", plan));
+            let failure = Failure::new(Code::Nothing, message)
+                .did_you_mean(typed.unwrap_or_default(), names_of_questions(state).iter().map(String::as_str))
+                .hint(session.command_on("show", plan));
             if all.is_empty() { failure } else { failure.hint(format!("open are {}", all.join(", "))) }
         }),
         several => {
@@ -156,6 +159,13 @@ pub fn find_question(target: &Target, session: &Session, typed: Option<&str>) ->
             Err(Failure::new(Code::Nothing, message).hint("say which of them"))
         }
     }
+}
+
+/// The ids of a plan's questions, and the names of the tasks that asked them.
+pub fn names_of_questions(state: &PlannerState) -> Vec<String> {
+    let tasks = state.questions.iter().filter_map(|question| state.task(question.task));
+    let ids = state.questions.iter().map(|question| question.id.to_string());
+    ids.chain(tasks.map(|task| task.plan.name())).collect()
 }
 
 pub async fn decide(session: &Session, mut target: Target, command: Command, said: &str) -> Result<Code, Failure> {
@@ -201,8 +211,7 @@ pub async fn make_plan(
             Err(ExecuteError::Refused(PlannerError::AlreadyPlanned)) => {}
             Err(error) => return Err(error.into()),
         }
-        let name = plan.rsplit_once('-').map_or(plan.as_str(), |(name, _)| name);
-        plan = format!("{name}-{}", short_id());
+        plan = new_id(slug_of(&plan));
     }
     Err(Failure::new(Code::Conflict, "no free id for the plan was found: try again"))
 }
@@ -216,16 +225,13 @@ pub async fn order(
     planner.execute(command, &cause).await
 }
 
-/// Four letters and digits that are hard to mistake for each other.
-pub fn short_id() -> String {
-    const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
-    let random = new_event_id().into_bytes();
-    random[12..].iter().map(|byte| char::from(ALPHABET[usize::from(byte % 32)])).collect()
-}
-
 /// A plan, and one of its tasks where the address names one.
-pub async fn find_part(session: &Session, address: &Address) -> Result<(Target, Option<TaskId>), Failure> {
-    let target = Target::find(session, &address.plan).await?;
+pub async fn find_part(
+    session: &Session,
+    address: &Address,
+    choice: Choice,
+) -> Result<(Target, Option<TaskId>), Failure> {
+    let target = Target::find(session, &address.plan, choice).await?;
     let task = address.part.as_deref().map(|name| target.id(session, name)).transpose()?;
     Ok((target, task))
 }

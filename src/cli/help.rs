@@ -16,7 +16,7 @@ const WIDTH: usize = 8;
 const EXIT_CODES: &str = "\
 Exit codes: 0 done, 1 error, 2 usage, 3 the plan does not parse, 4 nothing matched, 5 waiting for a person, \
 6 paused, 7 paused because of its budget, 8 time-out, 9 conflict, 10 replay produced different events, \
-100 a task failed or was cancelled, 101 a bug, 130 interrupted";
+11 only a person may do it, 100 a task failed or was cancelled, 101 a bug, 130 interrupted";
 
 /// The command line with its help.
 pub fn with_help(command: Command) -> Command {

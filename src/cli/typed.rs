@@ -188,10 +188,11 @@ pub fn aggregate(typed: &str) -> Result<AggregateName, String> {
     }
 }
 
-/// An address with its port.
+/// An IP address with its port.
 pub fn address_to_listen_on(typed: &str) -> Result<SocketAddr, String> {
-    let port = typed.parse::<u16>().map_or_else(|_| "7777".to_owned(), |port| port.to_string());
-    typed.parse().map_err(|_| format!("write 127.0.0.1:{port}"))
+    let (_, port) = typed.rsplit_once(':').unwrap_or(("", typed));
+    let port = port.parse::<u16>().unwrap_or(7_777);
+    typed.parse().map_err(|_| format!("it is not an IP address with a port: write 127.0.0.1:{port}"))
 }
 
 /// A duration, as in a plan.

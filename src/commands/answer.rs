@@ -1,6 +1,8 @@
 //! `answer`: answers a question of a plan or of an agent.
 
 use clap::Args;
+use crewlog_executors::crew::Refusal;
+use crewlog_planner::crew::CrewError;
 use crewlog_planner::crew::asks::{Answer as Said, Open, Wanted};
 use crewlog_planner::event::Command;
 use serde::{Deserialize, Serialize};
@@ -85,6 +87,12 @@ async fn answer_agent(session: &Session, number: u64, answer: Answer) -> Result<
         (false, _) if note.is_some() => return Err(Failure::user(TWO_TEXTS).hint("put the answer in quotes")),
         (false, _) => (text, None),
     };
-    crew.answer(number, Said { by: session.person(), text, is_granted }).await?;
+    let answered = crew.answer(number, Said { by: session.person(), text, is_granted }).await;
+    if let Err(refusal @ Refusal::Crew(CrewError::Missing(_))) = answered {
+        let open = crew.asks().await?.open().map(|(number, _)| format!("a{number}")).collect::<Vec<_>>();
+        let failure = Failure::from(refusal).hint("`crewlog inbox` lists what waits for you");
+        return Err(if open.is_empty() { failure } else { failure.hint(format!("open are {}", open.join(", "))) });
+    }
+    answered?;
     session.print_done(&format!("{id} is answered"), &json!({ "ask": id }))
 }

@@ -9,6 +9,7 @@ use crate::cli::typed::{Address, BY_PERSON, by_person};
 use crate::context::Session;
 use crate::target::{decide, find_part};
 use crate::ui::failure::{Code, Failure};
+use crate::views::names::Choice;
 
 #[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -28,7 +29,7 @@ pub struct Cancel {
 }
 
 pub async fn cancel(session: &Session, cancel: Cancel) -> Result<Code, Failure> {
-    let (target, task) = find_part(session, &cancel.target).await?;
+    let (target, task) = find_part(session, &cancel.target, Choice::Sole).await?;
     let command = match (cancel.compensate, task) {
         (true, None) => Command::CancelAndUndo { reason: cancel.reason },
         (false, task) => Command::Cancel { task, reason: cancel.reason },

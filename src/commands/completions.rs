@@ -17,7 +17,8 @@ use crate::cli::settings::{FIELDS, KEYS, names};
 use crate::context::Session;
 use crate::context::place::Place;
 use crate::ui::failure::{Code, Failure};
-use crate::views::queries::{find_plan, load_view};
+use crate::views::names::{Choice, plan_named};
+use crate::views::queries::load_view;
 
 /// The shells that complete.
 pub const SHELLS: [&str; 3] = ["bash", "zsh", "fish"];
@@ -54,7 +55,7 @@ pub fn has_completed(command: fn() -> Command) -> bool {
 pub fn script(session: &Session, shell: &str) -> Result<Code, Failure> {
     let (mut script, shells) = (Vec::new(), Shells::builtins());
     let shell = shells.completer(shell).expect("clap_complete knows the shells of the command line");
-    shell.write_registration(ASKS, "crewlog", "crewlog", "crewlog", &mut script)?;
+    shell.write_registration(ASKS, "crewlog", "crewlog", "crewlog", &mut script).map_err(Failure::output)?;
     session.print(&String::from_utf8_lossy(&script), |to| to.write_all(&script))
 }
 
@@ -129,7 +130,7 @@ async fn plans(store: &EventStore, typed: &str) -> Option<Vec<String>> {
 }
 
 async fn parts(store: &EventStore, names: Names, typed_plan: &str, typed: &str) -> Option<Vec<String>> {
-    let plan = find_plan(store, typed_plan).await.ok()?;
+    let plan = plan_named(store, typed_plan, Choice::Viewed).await.ok()?.ok()?;
     let names = names(load_view(store, &plan, Range::default()).await.ok()?.state());
     Some(names.into_iter().filter(|name| name.starts_with(typed)).map(|name| format!("{typed_plan}/{name}")).collect())
 }

@@ -22,7 +22,8 @@ use crate::context::Session;
 use crate::ui::failure::{Code, Failure};
 use crate::ui::text::{count, one_line, visible};
 use crate::views::at::position_of;
-use crate::views::queries::{find_plan, load_view};
+use crate::views::names::{Choice, find_plan};
+use crate::views::queries::load_view;
 use crate::views::{PlanShown, tasks_of};
 
 #[derive(Debug, Args)]
@@ -59,7 +60,7 @@ struct Side {
 
 impl Side {
     async fn load(session: &Session, store: &EventStore, head: Position, typed: &PlanAt) -> Result<Self, Failure> {
-        let plan = find_plan(store, &typed.plan).await?;
+        let plan = find_plan(session, store, &typed.plan, Choice::Viewed).await?;
         let at = store.whole(position_of(session, store, &plan, typed.at.as_ref(), head).await?).await?;
         let view = load_view(store, &plan, Range::up_to(at)).await?;
         Ok(Self { plan, at, view })
@@ -172,7 +173,8 @@ pub async fn outcomes(session: &Session, one: &PlanAt, other: &PlanAt) -> Result
         return Err(Failure::user("--outcomes compares whole plans: write them without @"));
     }
     let store = session.place.open().await?;
-    let (one, other) = (find_plan(&store, &one.plan).await?, find_plan(&store, &other.plan).await?);
+    let one = find_plan(session, &store, &one.plan, Choice::Viewed).await?;
+    let other = find_plan(session, &store, &other.plan, Choice::Viewed).await?;
     let (of_one, of_other) = (History::of(&store, &one).await?, History::of(&store, &other).await?);
     let (shared, at) = match of_one.shared_with(&of_other) {
         Some((shared, Some(at))) => (shared.to_owned(), at),

@@ -6,7 +6,6 @@ use clap::Args;
 use crewlog_executors::history::History;
 use crewlog_mq::{EventStore, Position, Query, Range, Recorded, Start, Timestamp};
 use crewlog_planner::event::plan_tag;
-use futures::future::OptionFuture;
 use futures::{StreamExt, TryStreamExt};
 use uuid::Uuid;
 
@@ -18,7 +17,8 @@ use crate::ui::json::EventJson;
 use crate::ui::signals::Signals;
 use crate::ui::terminal::{Output, say};
 use crate::ui::text::{one_line, rfc3339, visible};
-use crate::views::queries::{find_plan, for_each};
+use crate::views::names::{Choice, find_plan};
+use crate::views::queries::for_each;
 
 #[derive(Debug, Args)]
 pub struct Events {
@@ -82,7 +82,10 @@ const NONE: &str = "no event of this log matches";
 pub async fn events(session: &Session, events: Events) -> Result<Code, Failure> {
     let store = session.place.open().await?;
     let query = query(&events.filter);
-    let plan = OptionFuture::from(events.plan.as_ref().map(|plan| find_plan(&store, plan))).await.transpose()?;
+    let plan = match &events.plan {
+        Some(plan) => Some(find_plan(session, &store, plan, Choice::Viewed).await?),
+        None => None,
+    };
     if events.follow {
         let mut signals = Signals::new()?;
         return tokio::select! {
@@ -90,7 +93,7 @@ pub async fn events(session: &Session, events: Events) -> Result<Code, Failure> 
             () = signals.next() => Ok(Code::Interrupted),
         };
     }
-    let mut printer = ListPrinter::begin(session, "\"events\"")?;
+    let mut printer = ListPrinter::new(session, "\"events\"");
     if let Some(event_id) = events.causes {
         let Some(mut trace) = store.trace(event_id).await? else {
             return Err(Failure::new(Code::Nothing, format!("no event has the id {event_id}")));
@@ -129,7 +132,7 @@ async fn follow(
     // Both bounds hold: one is where the stream begins, the other is checked for each event.
     let after = Position(events.after);
     let start = events.since.filter(|_| after == Position(0)).map_or(Start::After(after), Start::At);
-    let mut printer = ListPrinter::begin(session, "\"events\"")?;
+    let mut printer = ListPrinter::new(session, "\"events\"");
     if let Some(plan) = plan {
         // Only a fork's own events are new; those of its parents are read once.
         let shared = Range { after, since: events.since, ..Range::default() };
@@ -175,7 +178,7 @@ fn query(filter: &EventFilter) -> Query {
 }
 
 fn print(printer: &mut ListPrinter<'_>, recorded: &Recorded) -> Result<(), Failure> {
-    Ok(printer.print(&EventJson::of(recorded)?, |to| print_text(to, recorded))?)
+    printer.print(&EventJson::of(recorded)?, |to| print_text(to, recorded))
 }
 
 fn print_text(mut to: impl Write, recorded: &Recorded) -> std::io::Result<()> {

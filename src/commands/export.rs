@@ -1,17 +1,17 @@
 //! `export`: writes the log, or one plan, as JSON lines. An export is JSON values one after another, since data may hold line ends.
 
 use std::fs::File;
-use std::io::{BufWriter, Write};
-use std::path::PathBuf;
+use std::io::{BufWriter, ErrorKind, Write};
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use crewlog_mq::{Query, Range};
-use futures::future::OptionFuture;
 
 use crate::context::Session;
 use crate::ui::failure::{Code, Failure};
 use crate::ui::json::{EventJson, ExportHeader, print_line};
-use crate::views::queries::{find_plan, for_each};
+use crate::views::names::{Choice, find_plan};
+use crate::views::queries::for_each;
 
 #[derive(Debug, Args)]
 pub struct Export {
@@ -24,22 +24,39 @@ pub struct Export {
 
 pub async fn export(session: &Session, Export { plan, to }: Export) -> Result<Code, Failure> {
     let store = session.place.open().await?.as_stored();
-    let plan = OptionFuture::from(plan.as_ref().map(|plan| find_plan(&store, plan))).await.transpose()?;
-    let to: Box<dyn Write> = match to {
+    let plan = match &plan {
+        Some(plan) => Some(find_plan(session, &store, plan, Choice::Viewed).await?),
+        None => None,
+    };
+    let cannot = |error| match &to {
+        None => Failure::output(error),
+        Some(path) => Failure::user(format!("{} cannot be written: {error}", path.display())),
+    };
+    let to: Box<dyn Write> = match &to {
         None => Box::new(std::io::stdout().lock()),
-        Some(path) => Box::new(File::create_new(&path).map_err(|error| {
-            Failure::user(format!("{} cannot be made: {error}", path.display())).hint("name a file that does not exist")
-        })?),
+        Some(path) => Box::new(create_new(path)?),
     };
     let mut to = BufWriter::new(to);
     let head = store.head().await?;
-    print_line(&mut to, &ExportHeader::of(&store.log().await?, head))?;
+    print_line(&mut to, &ExportHeader::of(&store.log().await?, head)).map_err(cannot)?;
     // Includes the history shared by a fork, so that the export can be read alone.
     for_each(&store, plan.as_deref(), &Query::all(), Range::up_to(head), |recorded| {
         let event = EventJson { append_start: Some(recorded.append_start), ..EventJson::of(recorded)? };
-        Ok(print_line(&mut to, &event)?)
+        print_line(&mut to, &event).map_err(cannot)
     })
     .await?;
-    to.flush()?;
+    to.flush().map_err(cannot)?;
     Ok(Code::Done)
+}
+
+/// Makes a file that must not exist, in a folder that must.
+pub fn create_new(path: &Path) -> Result<File, Failure> {
+    File::create_new(path).map_err(|error| {
+        let failure = Failure::user(format!("{} cannot be made: {error}", path.display()));
+        match error.kind() {
+            ErrorKind::AlreadyExists => failure.hint("name a file that does not exist"),
+            ErrorKind::NotFound => failure.hint("make its folder first, or name a file in a folder that exists"),
+            _other => failure,
+        }
+    })
 }

@@ -13,13 +13,14 @@ use utoipa::ToSchema;
 
 use crate::cli::typed::{BY_PERSON, ForkAt, by_person};
 use crate::context::Session;
-use crate::context::place::slug;
-use crate::target::{order, short_id};
+use crate::context::plan_ids::{fork_slug, new_id};
+use crate::target::order;
 use crate::ui::failure::{Code, Failure};
 use crate::ui::text::count;
 use crate::views::at::position_of;
+use crate::views::names::{Choice, find_plan};
 use crate::views::queries;
-use crate::views::queries::{find_plan, load_view, no_task};
+use crate::views::queries::{load_view, no_task};
 
 #[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -40,15 +41,12 @@ pub struct Fork {
     pub reason: String,
 }
 
-/// Separator between the name of a plan and the rest of a fork's id.
-const FORK: &str = "-fork";
-
 pub async fn fork(session: &Session, fork: Fork) -> Result<Code, Failure> {
     let store = session.place.open().await?;
     let point = point_of(session, &store, &fork).await?;
     let ForkPoint { parent, at, .. } = &point;
     session.place.check_key(parent, &queries::tags_of(&store, parent).await?)?;
-    let plan = format!("{}-{}", fork_name(parent), short_id());
+    let plan = new_id(&fork_slug(parent));
     let mut planner = plans::planner_of_fork(&store, &point, &plan, session.tags_of_new(&plan)?);
     planner.catch_up().await?;
     if planner.sequence() > 0 {
@@ -74,15 +72,8 @@ pub async fn fork(session: &Session, fork: Fork) -> Result<Code, Failure> {
     Ok(Code::Done)
 }
 
-/// The readable part of a fork's id: that of the first plan of its line.
-fn fork_name(parent: &str) -> String {
-    let stem = parent.rsplit_once('-').map_or(parent, |(stem, _)| stem);
-    let stem = slug(stem.strip_suffix(FORK).unwrap_or(stem));
-    if stem.is_empty() { "plan-fork".to_owned() } else { format!("{stem}{FORK}") }
-}
-
 async fn point_of(session: &Session, store: &EventStore, fork: &Fork) -> Result<ForkPoint, Failure> {
-    let plan = find_plan(store, &fork.plan).await?;
+    let plan = find_plan(session, store, &fork.plan, Choice::Sole).await?;
     let history = History::of(store, &plan).await?;
     let at = match &fork.at {
         None => store.head().await?,

@@ -44,10 +44,7 @@ pub async fn inbox(session: &Session, args: Inbox) -> Result<Code, Failure> {
 }
 
 async fn messages(session: &Session, as_of: &crate::views::AsOf, agent: &str, args: &Inbox) -> Result<Code, Failure> {
-    if !as_of.has_agent(agent).await? {
-        let missing = Failure::new(Code::Nothing, format!("there is no agent {agent}"));
-        return Err(missing.hint(session.command("agents")));
-    }
+    as_of.check_agent(agent).await?;
     let (mail, _) = as_of.messages(agent, !args.all, Position(0), MESSAGES_MAX).await?;
     if args.read {
         let crew = as_of.crew();

@@ -17,6 +17,7 @@ use crate::context::Session;
 use crate::ui::failure::{Code, Failure};
 use crate::ui::terminal::say;
 use crate::ui::text::{count, shell_word, visible};
+use crate::views::names::{Choice, find_plan};
 use crate::views::queries;
 use crate::views::queries::for_each;
 
@@ -106,7 +107,7 @@ async fn list(session: &Session) -> Result<Code, Failure> {
 async fn destroy(session: &Session, typed: &str) -> Result<Code, Failure> {
     let store = session.place.open().await?.as_stored();
     let keys = open(session)?;
-    let Doomed { plan, key, plans, tags } = doomed(&store, &keys, typed).await?;
+    let Doomed { plan, key, plans, tags } = doomed(session, &store, &keys, typed).await?;
     if !session.yes {
         session.remark(&format!("the texts of {} could never be read again", plans.join(", ")));
     }
@@ -166,8 +167,8 @@ struct Doomed {
 }
 
 /// The key of a plan, of a text that a model was asked about, or a key by its own name.
-async fn doomed(store: &EventStore, keys: &KeyFiles, typed: &str) -> Result<Doomed, Failure> {
-    let no_plan = match queries::find(store, typed, false).await {
+async fn doomed(session: &Session, store: &EventStore, keys: &KeyFiles, typed: &str) -> Result<Doomed, Failure> {
+    let no_plan = match find_plan(session, store, typed, Choice::Sole).await {
         Ok(plan) => {
             let tags = queries::tags_of(store, &plan).await?;
             let Some(key) = sealed::key_of(&tags).map(str::to_owned) else {

@@ -2,7 +2,6 @@
 
 use clap::Args;
 use crewlog_planner::crew::target::Target;
-use futures::future::OptionFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;
@@ -12,7 +11,7 @@ use crate::context::crew::open;
 use crate::context::worktree::Worktree;
 use crate::context::{Session, facts};
 use crate::ui::failure::{Code, Failure};
-use crate::views::queries::find_plan;
+use crate::views::names::{Choice, find_plan};
 use crate::views::views;
 
 #[derive(Debug, Args)]
@@ -58,8 +57,10 @@ pub async fn leases(session: &Session, args: Leases) -> Result<Code, Failure> {
 
 async fn conflicts(session: &Session, args: Leases) -> Result<Code, Failure> {
     let as_of = views(session).await?.as_of(args.at.at).await?;
-    let plan =
-        OptionFuture::from(args.plan.map(async |plan| find_plan(as_of.store(), &plan).await)).await.transpose()?;
+    let plan = match &args.plan {
+        Some(plan) => Some(find_plan(session, as_of.store(), plan, Choice::Viewed).await?),
+        None => None,
+    };
     let found = as_of.conflicts(plan.as_deref(), args.all).await?;
     facts::print_list(session, "conflicts", json!({ "at": as_of.at }), &found, &["pattern"], &[])
 }

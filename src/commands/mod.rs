@@ -32,7 +32,7 @@ pub mod show;
 mod stats;
 pub mod task;
 mod top;
-mod why;
+pub mod why;
 mod work;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -110,6 +110,21 @@ pub fn typed_here() -> Result<Cli, clap::Error> {
         words.push("--help".into());
     }
     Cli::from_arg_matches(&command().try_get_matches_from(words)?)
+}
+
+/// The name of the command in a command line that may be wrong: the first word that is no option, and no value of one.
+pub fn typed_name() -> Option<String> {
+    let (command, mut words) = (command(), std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()));
+    loop {
+        let word = words.next()?;
+        let Some(option) = word.strip_prefix('-') else { return Some(word) };
+        let is_long = |arg: &clap::Arg| arg.get_long().is_some_and(|long| option.strip_prefix('-') == Some(long));
+        let is_short =
+            |arg: &clap::Arg| !option.starts_with('-') && arg.get_short().is_some_and(|it| option.ends_with(it));
+        if command.get_arguments().any(|arg| arg.get_action().takes_values() && (is_long(arg) || is_short(arg))) {
+            words.next();
+        }
+    }
 }
 
 #[derive(Debug, Subcommand)]

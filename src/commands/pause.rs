@@ -9,6 +9,7 @@ use crate::cli::typed::{Address, BY_PERSON, by_person};
 use crate::context::Session;
 use crate::target::{decide, find_part};
 use crate::ui::failure::{Code, Failure};
+use crate::views::names::Choice;
 
 #[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -24,7 +25,7 @@ pub struct Pause {
 }
 
 pub async fn pause(session: &Session, pause: Pause) -> Result<Code, Failure> {
-    let ((target, task), reason) = (find_part(session, &pause.target).await?, pause.reason);
+    let ((target, task), reason) = (find_part(session, &pause.target, Choice::Changed).await?, pause.reason);
     let (command, paused) = match task {
         Some(task) => {
             let name = target.name(task);

@@ -28,6 +28,7 @@ use crate::ui::json::print_line;
 use crate::ui::terminal::{Output, prompt, read_line, say};
 use crate::ui::text::{count, one_line, rfc3339, visible};
 use crate::views::at::position_of;
+use crate::views::names::{Choice, find_plan, open_plan};
 use crate::views::queries::for_each;
 use crate::views::text::print_view;
 use crate::views::{PlanShown, queries};
@@ -81,7 +82,7 @@ pub async fn replay(session: &Session, replay: &Replay) -> Result<Code, Failure>
         Some(typed) if !replay.verify => typed,
         Some(_) | None => return verify(session, replay.plan.as_deref()).await,
     };
-    let (store, plan) = queries::open_plan(session, typed).await?;
+    let (store, plan) = open_plan(session, typed, Choice::Viewed).await?;
     let head = store.head().await?;
     let from = position_of(session, &store, &plan, replay.from.as_ref(), Position(1)).await?;
     let to = position_of(session, &store, &plan, replay.to.as_ref(), head).await?;
@@ -89,7 +90,7 @@ pub async fn replay(session: &Session, replay: &Replay) -> Result<Code, Failure>
     let places = steps.n_up_to(Position(from.0 - 1))..steps.events.len();
     let is_on_terminal = session.terminal.is_interactive && session.output == Output::Text && !replay.failure;
     if !replay.step && !is_on_terminal {
-        let mut printer = ListPrinter::begin(session, &format!("\"plan\": {}, \"steps\"", Value::from(plan)))?;
+        let mut printer = ListPrinter::new(session, &format!("\"plan\": {}, \"steps\"", Value::from(plan)));
         let failures = steps.failures.clone();
         for place in places.filter(|place| !replay.failure || failures.binary_search(place).is_ok()) {
             let step = steps.step(place)?;
@@ -127,7 +128,7 @@ impl Stepper<'_> {
                 prompt(&format!("{}> ", self.steps.events[self.place].position));
             }
             let line = read_line();
-            let line = line.map_err(|error| Failure::user(format!("standard input cannot be read: {error}")))?;
+            let line = line.map_err(Failure::input)?;
             match line.as_deref().map(Order::parse) {
                 None | Some(Ok(Order::Quit)) => return Ok(Code::Done),
                 Some(Ok(order)) => self.obey(order)?,
@@ -163,7 +164,7 @@ impl Stepper<'_> {
                 }
                 Some(found.copied().unwrap_or(here))
             }
-            Order::Show => return Ok(self.show_plan()?),
+            Order::Show => return self.show_plan().map_err(Failure::output),
             Order::Help => {
                 say(HELP);
                 return Ok(());
@@ -186,12 +187,12 @@ impl Stepper<'_> {
     fn show_step(&mut self, place: usize) -> Result<(), Failure> {
         let mut stdout = BufWriter::new(io::stdout().lock());
         let step = self.steps.step(place)?;
-        match self.session.output {
-            Output::Text => step.print(&mut stdout)?,
-            Output::Json | Output::Jsonl => print_line(&mut stdout, &step)?,
-        }
+        let printed = match self.session.output {
+            Output::Text => step.print(&mut stdout),
+            Output::Json | Output::Jsonl => print_line(&mut stdout, &step),
+        };
         self.place = place;
-        Ok(stdout.flush()?)
+        printed.and_then(|()| stdout.flush()).map_err(Failure::output)
     }
 
     fn show_plan(&self) -> io::Result<()> {
@@ -425,7 +426,7 @@ async fn verify(session: &Session, plan: Option<&str>) -> Result<Code, Failure> 
     let mut verified = VerifiedJson::default();
     match plan {
         Some(typed) => {
-            let plan = queries::find_plan(&store, typed).await?;
+            let plan = find_plan(session, &store, typed, Choice::Viewed).await?;
             verified.plan(&store, &plan, head, false).await?;
         }
         None => {

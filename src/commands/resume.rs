@@ -20,6 +20,7 @@ use crate::target;
 use crate::target::{Target, decide, order};
 use crate::ui::failure::{Code, Failure};
 use crate::ui::signals::Signals;
+use crate::views::names::{Choice, find_plan, plan_to_resume};
 use crate::views::queries;
 
 #[derive(Debug, Args)]
@@ -61,8 +62,8 @@ pub async fn resume(session: &Session, resume: Resume) -> Result<Code, Failure> 
             }
             return resume_task(session, plan, name).await;
         }
-        Some(Address { plan, part: None }) => queries::find_plan(&store, plan).await?,
-        None => queries::plan_to_resume(&store).await?,
+        Some(Address { plan, part: None }) => find_plan(session, &store, plan, Choice::Changed).await?,
+        None => plan_to_resume(session, &store).await?,
     };
     let roster = roster::roster(session, resume.run_args.task_timeout, &[])?;
     let tags = queries::tags_of(&store, &plan).await?;
@@ -95,7 +96,7 @@ pub async fn resume(session: &Session, resume: Resume) -> Result<Code, Failure> 
 
 /// `resume` of a task, which only allows it to start; or of one that was parked after too many agents were lost with it.
 pub async fn resume_task(session: &Session, plan: &str, name: &str) -> Result<Code, Failure> {
-    let target = Target::find(session, plan).await?;
+    let target = Target::find(session, plan, Choice::Changed).await?;
     let task = target.id(session, name)?;
     let mut claim = claim_of(&target.store, &target.plan, task, target.tags.clone());
     claim.catch_up().await?;

@@ -10,6 +10,7 @@ use crate::cli::typed::Address;
 use crate::context::Session;
 use crate::target::{decide, find_part};
 use crate::ui::failure::{Code, Failure};
+use crate::views::names::Choice;
 
 #[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -25,7 +26,7 @@ pub struct Retry {
 }
 
 pub async fn retry(session: &Session, retry: Retry) -> Result<Code, Failure> {
-    let (target, task) = find_part(session, &retry.target).await?;
+    let (target, task) = find_part(session, &retry.target, Choice::Sole).await?;
     session.place.check_key(&target.plan, &target.tags)?;
     let task = match (task, retry.now) {
         (Some(task), true) => task,

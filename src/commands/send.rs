@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use clap::Args;
+use crewlog_executors::crew::Refusal;
 use crewlog_mq::Position;
 use crewlog_planner::crew::messages::{Importance, Message, Sender};
 use serde::{Deserialize, Serialize};
@@ -52,9 +53,17 @@ pub async fn send(session: &Session, args: Send) -> Result<Code, Failure> {
     let (agent, to) = (session.agent_id(), to.into_iter().collect());
     let from = agent.clone().map_or_else(|| Sender::Person(session.person()), Sender::Agent);
     let message = Message { from, to, subject, body, thread, importance, needs_ack: ack };
-    let (message, to) = match agent {
-        Some(agent) => crew.send(&crew.caller(&agent).await?, message).await?,
-        None => crew.deliver(message).await?,
+    let sent = match agent {
+        Some(agent) => crew.send(&crew.caller(&agent).await?, message).await,
+        None => crew.deliver(message).await,
+    };
+    let (message, to) = match sent {
+        Err(Refusal::NoRecipient(name)) => {
+            let agents = crew.agents().await?;
+            let known = agents.iter().map(|(name, _)| name);
+            return Err(Failure::from(Refusal::NoRecipient(name.clone())).did_you_mean(&name, known));
+        }
+        sent => sent?,
     };
     let names = to.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
     session.print_done(&format!("message {message} to {names}"), &json!({ "message": message, "to": to }))

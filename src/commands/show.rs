@@ -19,7 +19,8 @@ use crate::ui::failure::{Code, Failure};
 use crate::ui::terminal::{Output, say};
 use crate::ui::text::{one_line, visible};
 use crate::views::at::view_at;
-use crate::views::queries::{find_plan, load_view, no_task, plan_to_show, tags_of};
+use crate::views::names::{Choice, find_plan, plan_to_show};
+use crate::views::queries::{load_view, no_task, tags_of};
 use crate::views::text::print_view;
 use crate::views::views;
 use crate::views::waiting::what_is_waited_for;
@@ -47,7 +48,7 @@ pub struct Show {
 pub async fn show(session: &Session, show: &Show) -> Result<Code, Failure> {
     let store = session.place.open().await?;
     let (plan, part) = match &show.target {
-        Some(Address { plan, part }) => (find_plan(&store, plan).await?, part.as_deref()),
+        Some(Address { plan, part }) => (find_plan(session, &store, plan, Choice::Viewed).await?, part.as_deref()),
         None => (plan_to_show(&store).await?, None),
     };
     match (part, show.prompt || show.attempt.is_some()) {
@@ -74,9 +75,13 @@ async fn show_part(
     let Some(task) = view.state().task_named(part) else {
         let question = shown.questions.iter().find(|question| question.id == part);
         let is_question = part.strip_prefix('q').is_some_and(|n| n.parse::<u32>().is_ok());
-        let question = json!(question.ok_or_else(|| match is_question {
-            true => Failure::new(Code::Nothing, format!("{plan} has no question {part}")),
-            false => no_task(session, plan, view.state(), part),
+        let question = json!(question.ok_or_else(|| {
+            match is_question {
+                true => Failure::new(Code::Nothing, format!("{plan} has no question {part}"))
+                    .did_you_mean(part, shown.questions.iter().map(|question| question.id.as_str()))
+                    .hint(session.command_on("show", plan)),
+                false => no_task(session, plan, view.state(), part),
+            }
         })?);
         let json = json!({ "plan": plan, "at": at, "question": question });
         return session.print(&json, |to| facts::print(to, &question, &["id"], &[]));
@@ -171,6 +176,6 @@ async fn export(session: &Session, store: &EventStore, plan: &str, at: Option<&A
     if exported.tasks.iter().any(|task| task.is_delegated() || task.tool.is_some()) {
         say("warning: what other plans and tools do for tasks has no form in Markdown and is left out");
     }
-    std::io::stdout().lock().write_all(parse::render(&exported).as_bytes())?;
+    std::io::stdout().lock().write_all(parse::render(&exported).as_bytes()).map_err(Failure::output)?;
     Ok(Code::Done)
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crewlog_executors::crew::{Crew, Refusal};
 use crewlog_mq::EventStore;
+use crewlog_planner::crew::CrewError;
 
 use super::roster;
 use crate::context::Session;
@@ -35,10 +36,21 @@ impl From<Refusal> for Failure {
             Refusal::Store(error) => error.into(),
             Refusal::NoRecipient(name) => Self::new(Code::Nothing, format!("there is no agent or role {name:?}"))
                 .hint("`crewlog agents` lists the agents"),
-            Refusal::NoTask(_) => Self::new(Code::Nothing, refusal.to_string()),
-            Refusal::Busy | Refusal::Crew(_) | Refusal::Task(_) | Refusal::NotReady(_) => {
-                Self::new(Code::Conflict, refusal.to_string())
+            Refusal::NoTask(_) | Refusal::Crew(CrewError::Missing(_) | CrewError::Unknown(_)) => {
+                Self::new(Code::Nothing, refusal.to_string())
             }
+            Refusal::Crew(CrewError::Invalid(_)) => Self::user(refusal.to_string()),
+            Refusal::Crew(
+                CrewError::Closed(_)
+                | CrewError::Full(_)
+                | CrewError::Held(_)
+                | CrewError::NotYours { .. }
+                | CrewError::Left(_)
+                | CrewError::Superseded(_),
+            )
+            | Refusal::Busy
+            | Refusal::Task(_)
+            | Refusal::NotReady(_) => Self::new(Code::Conflict, refusal.to_string()),
         }
     }
 }

@@ -4,13 +4,16 @@ pub mod config;
 pub mod crew;
 pub mod facts;
 pub mod place;
+pub mod plan_ids;
 pub mod roster;
 pub mod secrets;
 pub mod worktree;
 
+use std::ffi::OsStr;
 use std::io;
 use std::io::{BufWriter, Read, Stdout, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crewlog_executors::crew::Crew;
@@ -24,7 +27,7 @@ use crate::cli::Global;
 use crate::cli::settings::apply;
 use crate::context::config::Config;
 use crate::context::place::{Place, project_id};
-use crate::ui::failure::{Code, Failure, Why};
+use crate::ui::failure::{Code, Failure};
 use crate::ui::json::{EventJson, print_line, print_pretty};
 use crate::ui::terminal::{Output, Terminal, say};
 use crate::ui::text::{shell_word, visible};
@@ -56,6 +59,10 @@ pub struct Session {
     /// The configuration that the user named.
     config_file: Option<PathBuf>,
     config: Arc<OnceLock<Config>>,
+    /// True once a line for hints was made that lacks the password of the log.
+    lacks_password: Arc<AtomicBool>,
+    /// The words of the command line after the name of the program.
+    words: Arc<[String]>,
     remote: Option<Arc<Remote>>,
 }
 
@@ -104,13 +111,26 @@ impl Session {
         config_file.as_deref().map_or(Ok(()), Config::check)?;
         let (output, yes) = (global.terminal.output, global.yes);
         let place = Arc::new(place);
-        Ok(Self { place, terminal, output, yes, folder, config_file, config: Arc::default(), remote: None })
+        let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+        Ok(Self {
+            place,
+            terminal,
+            output,
+            yes,
+            folder,
+            config_file,
+            config: Arc::default(),
+            lacks_password: Arc::default(),
+            words,
+            remote: None,
+        })
     }
 
     /// The session of a command that came over the network: it prints JSON into its reply, asks nothing and reads no files.
     pub fn of_remote(&self, remote: Remote, yes: bool) -> Self {
         let terminal = Terminal { is_interactive: false, is_live: false, is_quiet: false, has_colour: false };
-        Self { terminal, output: Output::Json, yes, remote: Some(Arc::new(remote)), ..self.clone() }
+        let (words, remote) = (Arc::default(), Some(Arc::new(remote)));
+        Self { terminal, output: Output::Json, yes, words, remote, ..self.clone() }
     }
 
     /// The output so far.
@@ -132,14 +152,13 @@ impl Session {
         &self,
         json: impl FnOnce() -> serde_json::Result<serde_json::Value>,
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-    ) -> io::Result<()> {
+    ) -> Result<(), Failure> {
         if let Some(remote) = &self.remote {
             remote.reply().result = json()?;
             return Ok(());
         }
         let mut stdout = BufWriter::new(io::stdout().lock());
-        write(&mut stdout)?;
-        stdout.flush()
+        write(&mut stdout).and_then(|()| stdout.flush()).map_err(Failure::output)
     }
 
     /// The crew of the server that the command came to.
@@ -172,8 +191,8 @@ impl Session {
             true => ("an agent", "ask the person with the tool ask_person"),
             false => ("this token", "crewlog serve tokens add NAME --scope write,operator makes one that may"),
         };
-        let refused = Failure::new(Code::Conflict, format!("{who} may not {what}: a person has to do it"));
-        Err(Failure { why: Why::Forbidden, ..refused.hint(hint) })
+        let refused = Failure::new(Code::Forbidden, format!("{who} may not {what}: a person has to do it"));
+        Err(refused.hint(hint))
     }
 
     /// The configuration, read at its first use: a wrong file fails only commands that need it.
@@ -213,7 +232,7 @@ impl Session {
     ) -> Result<Code, Failure> {
         let mut document = || {
             facts[key] = serde_json::to_value(items.iter().map(&json).collect::<Vec<_>>())?;
-            Ok::<_, io::Error>(std::mem::take(&mut facts))
+            Ok::<_, serde_json::Error>(std::mem::take(&mut facts))
         };
         if let Some(remote) = &self.remote {
             remote.reply().result = document()?;
@@ -282,17 +301,66 @@ impl Session {
         self.commands()(words)
     }
 
-    /// Makes such lines.
+    /// Makes such lines. They leave out what a shell of the same environment knows, and a password.
     pub fn commands(&self) -> impl Fn(&str) -> String + Send + Sync + use<> {
-        let mut program = "crewlog".to_owned();
-        if self.place.is_named {
-            program.push_str(&format!(" --store {}", shell_word(&self.place.shown())));
+        let is_of_environment = |option: &str, value: &OsStr| {
+            let variable = option.trim_start_matches('-').replace('-', "_").to_uppercase();
+            std::env::var_os(format!("CREWLOG_{variable}")).is_some_and(|known| known == value)
+        };
+        let (mut program, mut lacks_password) = ("crewlog".to_owned(), None);
+        if self.place.is_named && !is_of_environment("--store", OsStr::new(&self.place.url)) {
+            let (url, had_password) = self.place.pastable_url();
+            program.push_str(&format!(" --store {}", shell_word(&url)));
+            lacks_password = had_password.then(|| self.lacks_password.clone());
         }
         let config = self.config_file.as_ref().map(|path| ("--config", path));
         for (option, path) in config.into_iter().chain(self.place.keys.options()) {
-            program.push_str(&format!(" {option} {}", shell_word(&path.to_string_lossy())));
+            if !is_of_environment(option, path.as_os_str()) {
+                program.push_str(&format!(" {option} {}", shell_word(&path.to_string_lossy())));
+            }
         }
-        move |words| format!("{program} {words}")
+        move |words| {
+            if let Some(lacks_password) = &lacks_password {
+                lacks_password.store(true, Ordering::Relaxed);
+            }
+            format!("{program} {words}")
+        }
+    }
+
+    /// Says how the lines that were made get the password that they lack.
+    pub fn say_where_passwords_go(&self) {
+        if self.lacks_password.load(Ordering::Relaxed) {
+            self.remark(
+                "printed commands leave out the password of --store: set CREWLOG_STORE or PGPASSWORD to run them",
+            );
+        }
+    }
+
+    /// The typed command line with another name in place of a plan's, or added to it if none was typed.
+    pub fn retyped(&self, typed: Option<&str>, plan: &str) -> Option<String> {
+        const GLOBAL: [&str; 4] = ["--store", "--config", "--key-file", "--keys"];
+        let (mut words, mut is_value, mut is_retyped) = (Vec::new(), false, false);
+        for word in &*self.words {
+            if std::mem::take(&mut is_value) {
+                continue;
+            }
+            is_value = GLOBAL.contains(&word.as_str());
+            if is_value || word.split_once('=').is_some_and(|(option, _)| GLOBAL.contains(&option)) {
+                continue;
+            }
+            let (option, value) =
+                if word.starts_with("--plan=") { word.split_at("--plan=".len()) } else { ("", word.as_str()) };
+            let rest = typed.and_then(|typed| value.strip_prefix(typed)).filter(|_| !words.is_empty());
+            let rest = rest.filter(|rest| rest.is_empty() || rest.starts_with(['/', '@']));
+            is_retyped |= rest.is_some();
+            let word = rest.map_or_else(|| word.clone(), |rest| format!("{option}{plan}{rest}"));
+            words.push(visible(&shell_word(&word)));
+        }
+        if typed.is_none() && !words.is_empty() {
+            words.insert(1, visible(&shell_word(plan)));
+            is_retyped = true;
+        }
+        is_retyped.then(|| self.command(&words.join(" ")))
     }
 
     /// Such a line on a plan. The id of an imported one may hold anything.
@@ -350,18 +418,16 @@ fn redaction(config_file: Option<PathBuf>, folder: PathBuf) -> Rewrite {
 /// Prints a list that is too long to be held in memory, item by item: lines of text or JSON, or one JSON document that ends with the list.
 pub struct ListPrinter<'a> {
     session: &'a Session,
+    keys: String,
     stdout: BufWriter<Stdout>,
     n_printed: usize,
 }
 
 impl<'a> ListPrinter<'a> {
-    /// Begins the document with these keys; the list is the value of the last.
-    pub fn begin(session: &'a Session, keys: &str) -> io::Result<Self> {
-        let mut stdout = BufWriter::new(io::stdout());
-        if session.output == Output::Json {
-            write!(stdout, "{{{keys}: [")?;
-        }
-        Ok(Self { session, stdout, n_printed: 0 })
+    /// A document with these keys; the list is the value of the last. Nothing is written before the first item or the end, so
+    /// that an error comes alone.
+    pub fn new(session: &'a Session, keys: impl Into<String>) -> Self {
+        Self { session, keys: keys.into(), stdout: BufWriter::new(io::stdout()), n_printed: 0 }
     }
 
     /// Prints an item, as JSON or as `text` writes it.
@@ -369,29 +435,39 @@ impl<'a> ListPrinter<'a> {
         &mut self,
         json: &impl Serialize,
         text: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-    ) -> io::Result<()> {
-        match self.session.output {
-            Output::Jsonl => print_line(&mut self.stdout, json)?,
-            Output::Json => {
-                write!(self.stdout, "{}\n  ", if self.n_printed == 0 { "" } else { "," })?;
-                serde_json::to_writer(&mut self.stdout, json)?;
-            }
-            Output::Text => text(&mut self.stdout)?,
-        }
+    ) -> Result<(), Failure> {
+        let printed = match self.session.output {
+            Output::Jsonl => print_line(&mut self.stdout, json),
+            Output::Json => self.print_in_document(json),
+            Output::Text => text(&mut self.stdout),
+        };
         self.n_printed += 1;
-        Ok(())
+        printed.map_err(Failure::output)
     }
 
-    pub fn flush(&mut self) -> io::Result<()> {
-        self.stdout.flush()
+    fn print_in_document(&mut self, json: &impl Serialize) -> io::Result<()> {
+        let keys = &self.keys;
+        if self.n_printed == 0 {
+            write!(self.stdout, "{{{keys}: [\n  ")?
+        } else {
+            write!(self.stdout, ",\n  ")?
+        };
+        Ok(serde_json::to_writer(&mut self.stdout, json)?)
+    }
+
+    pub fn flush(&mut self) -> Result<(), Failure> {
+        self.stdout.flush().map_err(Failure::output)
     }
 
     /// Ends the document; an empty list gets a message and an exit code of its own.
     pub fn end(mut self, if_empty: &str) -> Result<Code, Failure> {
-        if self.session.output == Output::Json {
-            writeln!(self.stdout, "\n]}}")?;
-        }
-        self.stdout.flush()?;
+        let end = match (self.session.output, self.n_printed) {
+            (Output::Json, 0) => format!("{{{}: [\n]}}\n", self.keys),
+            (Output::Json, _) => "\n]}\n".to_owned(),
+            (Output::Jsonl | Output::Text, _) => String::new(),
+        };
+        self.stdout.write_all(end.as_bytes()).map_err(Failure::output)?;
+        self.flush()?;
         if self.n_printed > 0 {
             return Ok(Code::Done);
         }

@@ -36,7 +36,7 @@ const REPORTED_TEXTS: SharedFields = &[("TaskStatusUpdated", "result"), ("TaskSt
 const CLOSE_WAIT: Duration = Duration::from_secs(2);
 
 pub struct Place {
-    url: String,
+    pub(super) url: String,
     /// The log, once it is open.
     opened: OnceCell<EventStore>,
     /// The same with its layers.
@@ -87,6 +87,21 @@ impl Place {
     /// The log's path or URL as it may be shown: without its password.
     pub fn shown(&self) -> String {
         if is_postgres_url(&self.url) { shown_url(&self.url) } else { self.url.clone() }
+    }
+
+    /// The log's path or URL for a command line that is printed: without its password. True if it has one.
+    pub fn pastable_url(&self) -> (String, bool) {
+        let Some((scheme, rest)) = self.url.split_once("://").filter(|_| is_postgres_url(&self.url)) else {
+            return (self.url.clone(), false);
+        };
+        let (server, parameters) = rest.split_once('?').unwrap_or((rest, ""));
+        let (user, host) = server.rsplit_once('@').map_or(("", server), |(user, host)| (user, host));
+        let name = user.split_once(':').map_or(user, |(name, _)| name);
+        let is_password = |parameter: &&str| parameter.starts_with("password=");
+        let (passwords, others) = parameters.split('&').partition::<Vec<_>, _>(is_password);
+        let (at, mark) = (if name.is_empty() { "" } else { "@" }, if others.concat().is_empty() { "" } else { "?" });
+        let url = format!("{scheme}://{name}{at}{host}{mark}{}", others.join("&"));
+        (url, name != user || !passwords.is_empty())
     }
 
     /// The log's path or URL, absolute where it is a path, for children that may run elsewhere.
@@ -262,14 +277,6 @@ impl Repository {
             Err(_) => Some(Self { main_worktree: worktree.clone(), worktree, common_dir: git_dir }),
         }
     }
-}
-
-/// Lower-case letters, digits and single dashes, at most 24 of them.
-pub fn slug(text: &str) -> String {
-    let words = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
-    let mut slug = words.collect::<Vec<_>>().join("-").to_ascii_lowercase();
-    slug.truncate(24);
-    slug.trim_end_matches('-').to_owned()
 }
 
 /// True of a text that can name a project in a tag.

@@ -19,7 +19,9 @@ pub fn roster(session: &Session, task_timeout: Duration, only: &[String]) -> Res
     let is_known = |name: &&String| *name == SHELL || config.agents.iter().any(|agent| agent.name == **name);
     if let Some(unknown) = only.iter().find(|name| !is_known(name)) {
         let message = format!("no executor is called {unknown:?}");
-        return Err(Failure::user(message).hint("`crewlog agents --configured` lists them; `shell` is always one"));
+        let known = config.agents.iter().map(|agent| agent.name.as_str()).chain([SHELL]);
+        let failure = Failure::user(message).did_you_mean(unknown, known);
+        return Err(failure.hint("`crewlog agents --configured` lists them; `shell` is always one"));
     }
     let program = SupervisorProgram::this_binary(["supervise"])
         .map_err(|error| Failure::user(format!("the path of this program cannot be found: {error}")))?;

@@ -62,7 +62,7 @@ async fn hits(session: &Session, hook: GitHook) -> Result<Vec<Hit>, Failure> {
     let hooks = &session.config()?.hooks;
     let names = match hook {
         GitHook::PreCommit => git::staged(&session.folder).await,
-        GitHook::PrePush => match pushed_commits()? {
+        GitHook::PrePush => match pushed_commits().map_err(Failure::input)? {
             none if none.is_empty() => Ok(Vec::new()),
             commits => git::pushed(&session.folder, &commits).await,
         },

@@ -34,6 +34,7 @@ use crate::target::order;
 use crate::ui::failure::{Code, Failure};
 use crate::ui::terminal::say;
 use crate::ui::text::{count, visible};
+use crate::views::names::{Choice, open_plan};
 use crate::views::queries;
 
 /// How often a plan or a file is read again because somebody else writes it.
@@ -70,7 +71,7 @@ pub struct Kept<'a> {
 }
 
 pub async fn sync(session: &Session, typed: &str) -> Result<Code, Failure> {
-    let (store, plan) = queries::open_plan(session, typed).await?;
+    let (store, plan) = open_plan(session, typed, Choice::Changed).await?;
     keep_once(session, &store, &plan).await?.finish()
 }
 

@@ -10,10 +10,10 @@ use crewlog_planner::parse::ParsedPlan;
 use serde_json::json;
 
 use crate::context::Session;
-use crate::context::place::slug;
+use crate::context::plan_ids::{new_id, slug};
 use crate::run::options::RunArgs;
 use crate::run::session::RunSession;
-use crate::target::{make_plan, short_id};
+use crate::target::make_plan;
 use crate::ui::failure::{Code, Failure};
 use crate::ui::signals::Signals;
 use crate::ui::terminal::Output;
@@ -58,5 +58,5 @@ pub fn new_plan_id(session: &Session, parsed: Option<&ParsedPlan>, file: &Path) 
     let title = parsed.and_then(|parsed| parsed.title.as_ref()).map(redacted);
     let names = [title, stem, first_task.map(|task| one_line(&task, 24))].into_iter().flatten();
     let name = names.map(|name| slug(&name)).find(|name| !name.is_empty());
-    format!("{}-{}", name.as_deref().unwrap_or("plan"), short_id())
+    new_id(name.as_deref().unwrap_or("plan"))
 }

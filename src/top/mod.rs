@@ -54,7 +54,11 @@ pub async fn top(session: &Session, at: Option<Position>) -> Result<Code, Failur
     let folder = session.folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let state = State::new(shown, asked, folder, session.terminal.has_colour);
     let signals = Signals::new()?;
-    View { session, crew, views, doing: JoinSet::new() }.run(state, Screen::take()?, signals).await
+    View { session, crew, views, doing: JoinSet::new() }.run(state, Screen::take().map_err(unusable)?, signals).await
+}
+
+fn unusable(error: std::io::Error) -> Failure {
+    Failure::user(format!("the terminal cannot be used: {error}"))
 }
 
 /// The view, and the futures that it waits for.
@@ -75,9 +79,9 @@ impl View<'_> {
         }));
         let (mut ticks, mut reloads) = (interval(TICK), interval(RELOAD));
         loop {
-            screen.terminal.draw(|frame| draw::draw(&state, frame))?;
+            screen.terminal.draw(|frame| draw::draw(&state, frame)).map_err(unusable)?;
             let event = tokio::select! {
-                Some(key) = keys.recv() => match key? {
+                Some(key) = keys.recv() => match key.map_err(unusable)? {
                     keys::Event::Key(key) if !key.is_release() => Event::Key(key),
                     // The new size is drawn.
                     _other => continue,

@@ -9,7 +9,10 @@ use crewlog_planner::claim::TaskError;
 use crewlog_planner::planner::PlannerError;
 use crewlog_planner::validity::InvalidPlan;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+use crate::ui::similar::similar;
+use crate::ui::text::visible;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::VariantArray)]
 pub enum Code {
     Done = 0,
     /// An error that the user can mend.
@@ -28,6 +31,8 @@ pub enum Code {
     Conflict = 9,
     /// Replay produced different events.
     Differs = 10,
+    /// Only a person may do it.
+    Forbidden = 11,
     /// A task failed, timed out or was cancelled.
     TaskFailed = 100,
     /// Ended by a signal; the plan can be resumed.
@@ -55,8 +60,6 @@ pub enum Why {
     Unconsented,
     /// The person said no, which is no error.
     Declined,
-    /// The caller lacks the permission.
-    Forbidden,
     /// The log failed; a retry may succeed.
     Fault,
 }
@@ -70,18 +73,37 @@ impl Failure {
         Self::new(Code::User, message)
     }
 
+    /// Standard output could not be written. That its reader closed it is no error.
+    pub fn output(error: std::io::Error) -> Self {
+        let code = if error.kind() == std::io::ErrorKind::BrokenPipe { Code::Done } else { Code::User };
+        Self::new(code, format!("the output could not be written: {error}"))
+    }
+
+    /// Standard input, or what is typed on the terminal, could not be read.
+    pub fn input(error: std::io::Error) -> Self {
+        Self::user(format!("the input could not be read: {error}")).hint("type or send UTF-8 text")
+    }
+
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
         self
+    }
+
+    /// Adds the known names that are nearest to a mistyped one.
+    pub fn did_you_mean<'a>(self, typed: &str, known: impl IntoIterator<Item = &'a str>) -> Self {
+        match &similar(typed, known)[..] {
+            [] => self,
+            names => self.hint(format!("did you mean {}?", names.join(" or "))),
+        }
     }
 }
 
 impl Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let error = if self.why == Why::Declined { "" } else { "error: " };
-        write!(f, "{error}{}", crate::ui::text::visible(&self.message))?;
+        write!(f, "{error}{}", visible(&self.message))?;
         for hint in &self.hints {
-            write!(f, "\n  hint: {}", crate::ui::text::visible(hint))?;
+            write!(f, "\n  hint: {}", visible(hint))?;
         }
         Ok(())
     }
@@ -193,14 +215,29 @@ impl From<PlannerError> for Failure {
 
 impl From<serde_json::Error> for Failure {
     fn from(error: serde_json::Error) -> Self {
-        std::io::Error::from(error).into()
+        Self::user(format!("a value cannot be written or read as JSON: {error}"))
     }
 }
 
-impl From<std::io::Error> for Failure {
-    fn from(error: std::io::Error) -> Self {
-        // The reader closed the pipe.
-        let code = if error.kind() == std::io::ErrorKind::BrokenPipe { Code::Done } else { Code::User };
-        Self::new(code, format!("the output could not be written: {error}"))
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use strum::VariantArray;
+
+    use super::Code;
+
+    /// Ended by clap, and by a panic.
+    const OTHERS: [u8; 2] = [2, 101];
+
+    #[test]
+    fn the_documented_exit_codes_are_those_of_the_program() {
+        let page = include_str!("../../docs/json.md");
+        let (_, table) = page.split_once("## Exit codes").expect("the page has the section");
+        let (table, _) = table.split_once("\n## ").expect("other sections follow");
+        let first = |row: &str| row.strip_prefix("| ")?.split_once(' ')?.0.parse::<u8>().ok();
+        let documented = table.lines().filter_map(first).collect::<Vec<_>>();
+        let codes = Code::VARIANTS.iter().map(|code| *code as u8).chain(OTHERS).collect::<BTreeSet<_>>();
+        assert_eq!(documented, codes.into_iter().collect::<Vec<_>>());
     }
 }

@@ -7,6 +7,7 @@ use crewlog_mq::{LogIdentity, Position, Recorded};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::ui::failure::Failure;
 use crate::ui::text::rfc3339;
 
 /// An event as one line of `events`, with `data` and `metadata` as the writer's bytes.
@@ -30,7 +31,12 @@ pub struct EventJson<'a> {
 }
 
 impl<'a> EventJson<'a> {
-    pub fn of(recorded: &'a Recorded) -> Result<Self, serde_json::Error> {
+    pub fn of(recorded: &'a Recorded) -> Result<Self, Failure> {
+        let raw = |what: &str, text: &'a str| {
+            let wrong =
+                |error| format!("the {what} of the event at position {} is not JSON: {error}", recorded.position);
+            serde_json::from_str(text).map(Cow::Borrowed).map_err(|error| Failure::user(wrong(error)))
+        };
         Ok(Self {
             position: recorded.position,
             event_id: recorded.event_id.to_string().into(),
@@ -39,8 +45,8 @@ impl<'a> EventJson<'a> {
             sequence: recorded.sequence,
             event_type: (&recorded.event_type).into(),
             event_version: (&recorded.event_version).into(),
-            data: Cow::Borrowed(serde_json::from_str(&recorded.data)?),
-            metadata: Cow::Borrowed(serde_json::from_str(&recorded.metadata)?),
+            data: raw("data", &recorded.data)?,
+            metadata: raw("metadata", &recorded.metadata)?,
             tags: (&recorded.tags).into(),
             created_at: rfc3339(recorded.created_at),
             append_start: None,

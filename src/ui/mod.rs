@@ -4,5 +4,6 @@ pub mod signals;
 
 pub mod failure;
 pub mod json;
+pub mod similar;
 pub mod terminal;
 pub mod text;

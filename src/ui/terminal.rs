@@ -7,6 +7,8 @@ use std::sync::LazyLock;
 use clap::{Args, ColorChoice as Color, ValueEnum};
 use indicatif::{MultiProgress, ProgressDrawTarget};
 
+use crate::ui::failure::{Code, Failure};
+
 /// The live block below the lines on standard error; hidden at first.
 pub static BLOCK: LazyLock<MultiProgress> =
     LazyLock::new(|| MultiProgress::with_draw_target(ProgressDrawTarget::hidden()));
@@ -111,9 +113,9 @@ impl Write for Lines {
 }
 
 /// The result of writing to standard output, ignoring that the reader closed it: the work continues.
-pub fn unless_closed(written: io::Result<()>) -> io::Result<()> {
-    match written {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+pub fn unless_closed(written: io::Result<()>) -> Result<(), Failure> {
+    match written.map_err(Failure::output) {
+        Err(failure) if failure.code == Code::Done => Ok(()),
         written => written,
     }
 }

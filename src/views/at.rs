@@ -22,9 +22,10 @@ pub async fn position_of(
         Some(At::Position(at)) => Position(*at),
         Some(At::Checkpoint(name)) => {
             let checkpoints = checkpoints_of(store, plan).await?;
-            let found = checkpoints.into_iter().find(|checkpoint| checkpoint.name == *name);
+            let found = checkpoints.iter().find(|checkpoint| checkpoint.name == *name);
             return found.map(|checkpoint| checkpoint.at).ok_or_else(|| {
                 Failure::new(Code::Nothing, format!("{plan} has no checkpoint {name:?}"))
+                    .did_you_mean(name, checkpoints.iter().map(|checkpoint| checkpoint.name.as_str()))
                     .hint(session.command_on("plan checkpoint", plan))
             });
         }

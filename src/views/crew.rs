@@ -11,6 +11,7 @@ use crewlog_planner::crew::target::Target;
 use serde_json::json;
 
 use super::{AgentView, AsOf, LeaseView, MessageView, NeedView};
+use crate::ui::failure::{Code, Failure};
 use crate::ui::text::rfc3339;
 
 impl AsOf {
@@ -22,9 +23,15 @@ impl AsOf {
         Ok(shown.map(|(name, agent)| AgentView::of(name, agent)).collect())
     }
 
-    /// True if an agent with this name has ever joined.
-    pub async fn has_agent(&self, name: &str) -> Result<bool, Error> {
-        Ok(self.handled(&self.kept.agents).await?.0.get(name).is_some())
+    /// Refuses the name of an agent that has never joined.
+    pub async fn check_agent(&self, name: &str) -> Result<(), Failure> {
+        let agents = &self.handled(&self.kept.agents).await?.0;
+        let unknown = || Failure::new(Code::Nothing, format!("there is no agent {name:?}"));
+        let known = || agents.iter().map(|(name, _)| name);
+        agents
+            .get(name)
+            .map(drop)
+            .ok_or_else(|| unknown().did_you_mean(name, known()).hint("`crewlog agents` lists them"))
     }
 
     /// The leases and waiting requests, filtered by agent, target and task.

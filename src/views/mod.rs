@@ -14,6 +14,7 @@ mod files;
 mod forms;
 mod graph;
 mod lists;
+pub mod names;
 mod points;
 mod prompt;
 pub mod queries;

@@ -7,11 +7,11 @@ use crewlog_planner::lifecycle::{Situation, State, States, Wait};
 use crewlog_planner::plan::TaskId;
 use serde_json::{Value, json};
 
+use super::names::{Choice, plan_named};
 use super::shown::name_of;
 use super::track::Track;
 use super::{AgentView, AsOf, WhyView};
 use crate::ui::text::{one_line, shell_word};
-use crate::views::queries::find_plan;
 
 /// The most edits of a file that are listed, newest first.
 const EDITS_MAX: usize = 5;
@@ -37,7 +37,7 @@ impl AsOf {
             return Ok(Some(json));
         }
         let (typed, part) = what.split_once('/').map_or((what, None), |(plan, part)| (plan, Some(part)));
-        let Ok(plan) = find_plan(self.store(), typed).await else { return Ok(None) };
+        let Ok(plan) = plan_named(self.store(), typed, Choice::Viewed).await? else { return Ok(None) };
         let (track, states) = (self.track(&plan).await?, self.states(&plan).await?);
         let (view, state, why) = (&track.view, track.view.state(), sentence(&track, &states, self.now.0));
         let Some(part) = part else {

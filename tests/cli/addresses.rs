@@ -2,35 +2,137 @@
 
 use super::scene::Scene;
 
+/// Plans whose names are alike, by short names for tables.
+pub struct Alike {
+    pub scene: Scene,
+    ids: Vec<(&'static str, String)>,
+}
+
+impl Alike {
+    pub fn new() -> Self {
+        let scene = Scene::new();
+        let plan = |text: &str| scene.plan(text).0;
+        let fork = |of: &str| scene.run(&["fork", of]).expect(0).stdout.trim().to_owned();
+        let parent = plan("# Ship it\n- Paint it\n");
+        let first = fork(&parent);
+        let second = fork(&first);
+        let (old, new) = (plan("# Release\n- Run `true`\n"), plan("# Release\n- Which colour is it?\n"));
+        let other = plan("# Reship\n- Paint it\n");
+        let done = plan("# Memo\n- Run `true`\n");
+        let again = fork(&done);
+        let ids = [parent, first, second, old, new, other, done, again];
+        let names = ["ship", "fork", "fork 2", "old", "new", "reship", "done", "fork of done"];
+        Self { scene, ids: names.into_iter().zip(ids).collect() }
+    }
+
+    /// The id of a plan.
+    pub fn id(&self, name: &str) -> &str {
+        let found = self.ids.iter().find(|(known, _)| *known == name);
+        found.map_or_else(|| panic!("no plan is called {name}"), |(_, id)| id)
+    }
+}
+
+/// A typed name: the plan that it means to `show`, to `plan checkpoint` and to `retry`, if any; and all that fit.
+pub type Typed = (&'static str, [Option<&'static str>; 3], &'static [&'static str]);
+
+pub const NAMES: [Typed; 12] = [
+    ("ship-it", [Some("ship"); 3], &[]),
+    ("ship-it-fork", [Some("fork"); 3], &[]),
+    ("ship-it-fork-2", [Some("fork 2"); 3], &[]),
+    ("ship", [Some("ship"), None, None], &["ship", "fork", "fork 2", "reship"]),
+    ("ship-i", [Some("ship"), None, None], &["ship", "fork", "fork 2"]),
+    ("eship", [Some("reship"); 3], &[]),
+    ("hip", [None; 3], &["ship", "fork", "fork 2", "reship"]),
+    ("release", [Some("new"), Some("new"), None], &["old", "new"]),
+    ("rel", [Some("new"), Some("new"), None], &["old", "new"]),
+    ("memo", [Some("done"); 3], &[]),
+    ("mem", [Some("done"), None, None], &["done", "fork of done"]),
+    ("hop", [None; 3], &[]),
+];
+
 #[test]
-fn any_unambiguous_part_of_an_id_names_a_plan() {
-    let scene = Scene::new();
-    let (one, _) = scene.plan("# Ship it\n- Paint it\n");
-    let (other, _) = scene.plan("# Reship\n- Paint it\n");
-    let shown = |typed: &str| scene.run(&["show", typed, "-o", "json"]).expect(0).json()["plan"].clone();
-    assert_eq!(shown(&one), one.as_str());
-    assert_eq!(shown("ship"), one.as_str(), "what begins an id comes before what is within one");
-    assert_eq!((shown("eship"), shown("ip-it")), (other.as_str().into(), one.as_str().into()));
-    let ambiguous = scene.run(&["show", "hip"]).expect(4);
-    ambiguous.says(&["several plans have \"hip\" in their ids", &one, &other, "write more of the id"]);
-    scene.run(&["show", "hop"]).expect(4).says(&["no plan has \"hop\" in its id", &one, &other]);
-    scene.run(&["task", "done", "ship/1"]).expect(0);
-    assert_eq!(scene.show(&one)["status"], "done");
+fn a_name_means_one_plan_or_is_refused_with_the_commands_to_choose_from() {
+    let plans = Alike::new();
+    let n_events = plans.scene.events().len();
+    for (n, (typed, meant, fit)) in NAMES.into_iter().enumerate() {
+        let checkpoint = format!("c{n}");
+        let (show, name) = (["show", typed], ["plan", "checkpoint", typed, &checkpoint]);
+        for (words, meant) in [&show[..], &name, &["retry", typed, "--quiet"]].into_iter().zip(meant) {
+            let ran = plans.scene.run(&[words, &["-o", "json"]].concat());
+            let Some(meant) = meant else {
+                let ran = ran.expect(4);
+                let fitting = fit.iter().filter(|name| words[0] == "retry" || typed == "hip" || **name != "reship");
+                for fitting in fitting.map(|name| plans.id(name)) {
+                    let words = words.iter().map(|word| if *word == typed { fitting } else { word });
+                    let command = words.chain(["-o", "json"]).collect::<Vec<_>>().join(" ");
+                    ran.says(&[&format!("several plans fit {typed:?}: "), &format!("\n  hint: crewlog {command}\n")]);
+                }
+                continue;
+            };
+            assert_eq!(ran.expect(0).json()["plan"], plans.id(meant), "{words:?}");
+        }
+    }
+    assert_eq!(plans.scene.events_of_type("CheckpointNamed").len(), plans.scene.events().len() - n_events);
 }
 
 #[test]
-fn a_short_name_means_the_only_open_plan_of_several() {
+fn cancel_retry_and_fork_never_guess() {
+    let plans = Alike::new();
+    let n_events = plans.scene.events().len();
+    for (words, command) in [
+        (&["cancel", "ship/1", "--reason", "not now"][..], "cancel ID/1 --reason 'not now'"),
+        (&["cancel", "--compensate", "ship"], "cancel --compensate ID"),
+        (&["-q", "retry", "ship"], "-q retry ID"),
+        (&["fork", "ship", "--at", "before:1"], "fork ID --at before:1"),
+    ] {
+        let refused = plans.scene.run(words).expect(4);
+        for name in ["ship", "fork", "fork 2"] {
+            let command = command.replace("ID", plans.id(name));
+            refused.says(&[&format!("\n  hint: crewlog {command}\n")]);
+        }
+    }
+    let states = ["ship (waiting)", "fork (fork, paused)", "done (completed)", "old (completed)", "new (waiting)"];
+    for state in states {
+        let (name, state) = state.split_once(' ').expect("a name and a state");
+        let typed = &plans.id(name)[..3];
+        plans.scene.run(&["cancel", typed]).expect(4).says(&[&format!("{} {state}", plans.id(name))]);
+    }
+    assert_eq!(plans.scene.events().len(), n_events);
+    // What a name meant is what it says.
+    let plan = plans.id("ship");
+    assert_eq!(plans.scene.run(&["cancel", "ship-it"]).expect(0).stdout, format!("{plan} is cancelled\n"));
+    let diff = plans.scene.run(&["diff", &format!("ship@{}", n_events - 1), "ship", "-o", "json"]).expect(0).json();
+    assert_eq!((&diff["from"]["plan"], &diff["to"]["plan"]), (&plan.into(), &plan.into()));
+}
+
+#[test]
+fn a_mistyped_name_is_refused_with_the_nearest_one() {
     let scene = Scene::new();
-    let (ended, _) = scene.plan("# Release\n- Which colour is it?\n");
-    scene.run(&["cancel", &ended]).expect(0);
-    let (open, _) = scene.plan("# Release\n- Which colour is it?\n");
-    assert_eq!(scene.run(&["show", "release", "-o", "json"]).expect(0).json()["plan"], open.as_str());
-    let fork = scene.run(&["fork", &open]).expect(0).stdout;
-    let states =
-        [format!("{open} (waiting)"), format!("{ended} (cancelled)"), format!("{} (fork, paused)", fork.trim())];
-    scene.run(&["answer", "release", "red"]).expect(4).says(&states.each_ref().map(String::as_str));
-    scene.run(&["cancel", fork.trim()]).expect(0);
-    scene.run(&["answer", "release", "red"]).expect(0);
+    scene.write("crewlog.toml", "[executors.poet]\ncommand = ['true']\n");
+    let (plan, _) = scene.plan("# Nightly\n- Deploy: Which colour is it?\n- Sweep: Run `true`\n");
+    scene.run(&["plan", "checkpoint", &plan, "tested"]).expect(0);
+    let plan_and =
+        |words: &str| vec![format!("did you mean {plan}?"), format!("crewlog {}", words.replace("ID", &plan))];
+    let only = |name: &str| vec![format!("did you mean {name}?")];
+    for (words, hints) in [
+        (&["show", "nightli"][..], plan_and("show ID")),
+        (&["cancel", "Nigthly/Sweep", "--reason", "no"], plan_and("cancel ID/Sweep --reason no")),
+        (&["diff", "nigthly@3", "nigthly"], plan_and("diff ID@3 ID")),
+        (&["task", "add", "Sing", "--plan=nightyl"], plan_and("task add Sing --plan=ID")),
+        (&["cancel", "nightly/Deploi"], only("Deploy")),
+        (&["show", "nightly/q2"], only("q1")),
+        (&["answer", "nightly/q2", "red"], only("q1")),
+        (&["answer", "nightly/Deplyo", "red"], only("Deploy")),
+        (&["show", "nightly", "--at", "testde"], only("tested")),
+        (&["why", "nightli"], only(&plan)),
+    ] {
+        let refused = scene.run(words).expect(4);
+        for hint in hints {
+            refused.says(&[&format!("\n  hint: {hint}\n")]);
+        }
+        assert!(!refused.stderr.contains("restored"), "{}", refused.stderr);
+    }
+    scene.run(&["work", "--only", "peot"]).expect(1).says(&["hint: did you mean poet?"]);
 }
 
 #[test]

@@ -226,14 +226,14 @@ async fn an_agent_may_not_do_what_is_for_a_person() {
         for name in ["AGENT_ID", "CLAUDECODE"] {
             let mut command = scene.crewlog(words);
             let ran = super::scene::Running::start(command.env(name, "ann")).finish();
-            ran.expect(9).says(&["an agent may not", "ask_person"]);
+            ran.expect(11).says(&["an agent may not", "ask_person"]);
         }
     }
     assert_eq!(scene.events().len(), n_events, "nothing was appended");
     scene.run(&["answer", "a1"]).expect(2);
     scene.run(&["answer", "a1", "maybe"]).expect(1).says(&["neither allow nor deny"]);
     scene.run(&["answer", "a1", "deny"]).expect(0);
-    scene.run(&["answer", "a7", "deny"]).expect(9).says(&["a7 does not exist"]);
+    scene.run(&["answer", "a7", "deny"]).expect(4).says(&["no agent has asked a question a7"]);
     scene.run(&["leases", "--force", "1", "--reason", "it is in the way"]).expect(0);
     assert_eq!(scene.run(&["leases"]).expect(0).stdout, "");
 }
@@ -306,7 +306,7 @@ async fn names_and_positions_that_do_not_exist_are_refused() {
     scene.run(&["why", "nobody"]).expect(4).says(&["no agent, plan, task or file nobody", "crewlog agents"]);
     scene.run(&["why", "gone.rs"]).expect(0);
     scene.run(&["why", "*.md"]).expect(0);
-    scene.run(&["inbox", "--agent", "nobody"]).expect(4).says(&["there is no agent nobody", "crewlog agents"]);
+    scene.run(&["inbox", "--agent", "nobody"]).expect(4).says(&["there is no agent \"nobody\"", "crewlog agents"]);
     for words in [
         &["agents"][..],
         &["leases"],

@@ -148,9 +148,12 @@ impl Asks {
             }
             AskCommand::Answer { number, answer, now } => {
                 check_length("the answer", answer.text.len(), TEXT_BYTES_MAX)?;
-                let why = if number <= self.n_asked { "is answered or withdrawn already" } else { "does not exist" };
-                let missing = || CrewError::Missing(format!("a{number} {why}"));
-                let open = self.open.get(&number).ok_or_else(missing)?;
+                let open = self.open.get(&number).ok_or_else(|| match number {
+                    number if (1..=self.n_asked).contains(&number) => {
+                        CrewError::Closed(format!("a{number} is answered or withdrawn already"))
+                    }
+                    _unknown => CrewError::Missing(format!("no agent has asked a question a{number}")),
+                })?;
                 if open.ask.wanted == Wanted::Permission && answer.is_granted.is_none() {
                     return Err(CrewError::Invalid(format!("{number} is a permission: say allow or deny")));
                 }

@@ -8,6 +8,7 @@ use futures::StreamExt;
 use serde_json::json;
 use tokio::sync::mpsc;
 
+use crate::commands::export::create_new;
 use crate::context::Session;
 use crate::ui::failure::{Code, Failure};
 use crate::ui::text::count;
@@ -27,9 +28,7 @@ pub async fn backup(session: &Session, file: &Path) -> Result<Code, Failure> {
         return Err(Failure::user(format!("{} is no path in UTF-8", file.display())));
     };
     // Made here and now, so that of two who make it one is refused.
-    std::fs::File::create_new(file).map_err(|error| {
-        Failure::user(format!("{} cannot be made: {error}", file.display())).hint("name a file that does not exist")
-    })?;
+    create_new(file)?;
     match copy(&from, path).await {
         Ok(stats) => {
             let head = stats.head.0;

@@ -12,6 +12,7 @@ use crate::context::Session;
 use crate::target::order;
 use crate::ui::failure::{Code, Failure};
 use crate::ui::text::visible;
+use crate::views::names::{Choice, open_plan};
 use crate::views::{CheckpointJson, checkpoints_of, queries};
 
 #[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize, ToSchema)]
@@ -25,7 +26,8 @@ pub struct Checkpoint {
 }
 
 pub async fn checkpoint(session: &Session, Checkpoint { plan, name }: Checkpoint) -> Result<Code, Failure> {
-    let (store, plan) = queries::open_plan(session, &plan).await?;
+    let choice = if name.is_some() { Choice::Changed } else { Choice::Viewed };
+    let (store, plan) = open_plan(session, &plan, choice).await?;
     let Some(name) = name else { return list(session, &store, &plan).await };
     let mut planner = planning::catch_up(&store, &plan, queries::tags_of(&store, &plan).await?).await?;
     let at = order(&mut planner, Command::NameCheckpoint { name: name.clone() }).await?.position;

@@ -12,6 +12,7 @@ use crate::commands::task::changing::give;
 use crate::context::Session;
 use crate::target::Target;
 use crate::ui::failure::{Code, Failure};
+use crate::views::names::Choice;
 
 #[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -29,7 +30,7 @@ pub struct Set {
 }
 
 pub async fn set(session: &Session, Set { plan, settings, reason }: Set) -> Result<Code, Failure> {
-    let target = Target::find(session, &plan).await?;
+    let target = Target::find(session, &plan, Choice::Changed).await?;
     let changes =
         settings::of_open(settings.into_iter().map(|setting| setting.value).collect(), target.state().config.budget)
             .map_err(Failure::user)?;

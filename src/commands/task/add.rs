@@ -22,6 +22,7 @@ use crate::plan_file::warnings::print_warnings;
 use crate::target::{Target, order};
 use crate::ui::failure::{Code, Failure};
 use crate::ui::text::shell_word;
+use crate::views::names::{Choice, find_plan};
 use crate::views::queries;
 
 #[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize, ToSchema)]
@@ -117,7 +118,7 @@ async fn plan_to_add_to(session: &Session, store: &EventStore, add: &AddTask) ->
     let name = &add.plan;
     if !add.new && name != BACKLOG {
         let new = || format!("task add \"...\" --plan {} --new", shell_word(name));
-        return queries::find_plan(store, name).await.map_err(|failure| match check_name(name) {
+        return find_plan(session, store, name, Choice::Changed).await.map_err(|failure| match check_name(name) {
             Ok(()) => failure.hint(format!("to make a standing plan of this name: {}", session.command(&new()))),
             Err(_) => failure,
         });

@@ -12,6 +12,7 @@ use crate::cli::typed::{InPlan, Typed};
 use crate::context::Session;
 use crate::target::{Target, decide};
 use crate::ui::failure::{Code, Failure};
+use crate::views::names::Choice;
 
 #[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -38,7 +39,7 @@ pub async fn ask(session: &Session, ask: Ask) -> Result<Code, Failure> {
     if ask.question.trim().is_empty() {
         return Err(Failure::user("the question is empty").hint("say what is to be known"));
     }
-    let target = Target::find(session, &ask.task.plan).await?;
+    let target = Target::find(session, &ask.task.plan, Choice::Changed).await?;
     let task = target.id(session, &ask.task.name)?;
     let default = ask.default.zip(ask.after).map(|(answer, after)| {
         let after_ms = u64::try_from(after.value.as_millis()).unwrap_or(u64::MAX);

@@ -10,7 +10,7 @@ use crate::cli::typed::{BY_PERSON, InPlan, by_person};
 use crate::context::Session;
 use crate::target::Target;
 use crate::ui::failure::{Code, Failure};
-use crate::views::queries;
+use crate::views::names::{Choice, find_plan};
 
 #[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -30,7 +30,7 @@ pub async fn skip(session: &Session, Skip { tasks, reason }: Skip) -> Result<Cod
     let target = Target::find_to_tell(session, plan).await?;
     let mut amendments = Vec::new();
     for InPlan { plan, name } in &tasks {
-        if *plan != tasks[0].plan && queries::find_plan(&target.store, plan).await? != target.plan {
+        if *plan != tasks[0].plan && find_plan(session, &target.store, plan, Choice::Changed).await? != target.plan {
             return Err(Failure::user("these are tasks of several plans").hint("skip the tasks of one plan at a time"));
         }
         let task = target.task(session, name)?;

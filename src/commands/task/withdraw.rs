@@ -10,6 +10,7 @@ use crate::context::Session;
 use crate::target;
 use crate::target::{Target, decide};
 use crate::ui::failure::{Code, Failure};
+use crate::views::names::Choice;
 
 #[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -26,7 +27,7 @@ pub struct Withdraw {
 
 pub async fn withdraw(session: &Session, Withdraw { question, reason }: Withdraw) -> Result<Code, Failure> {
     session.person_only("withdraw questions")?;
-    let target = Target::find(session, &question.plan).await?;
+    let target = Target::find(session, &question.plan, Choice::Changed).await?;
     let question = target::find_question(&target, session, Some(&question.name))?;
     let command = Command::Withdraw { question, reason };
     decide(session, target, command, &format!("{question} is withdrawn")).await

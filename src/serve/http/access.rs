@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::Write;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -111,7 +111,8 @@ impl Credentials {
     /// The author of a request. A revoked token is refused from then on; an open stream continues to its end.
     pub fn caller(&self, headers: &HeaderMap) -> Option<Caller> {
         let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
-        if let Some(token) = text(AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer ")) {
+        let credential = text(AUTHORIZATION).and_then(|value| value.split_once(' '));
+        if let Some((_, token)) = credential.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")) {
             let token = token.trim();
             if is_same(token, &self.agent) {
                 return Some(Caller::Agent);
@@ -182,6 +183,10 @@ fn read(file: &Path) -> Result<Vec<Token>, Failure> {
 /// Changes the tokens, one process at a time.
 fn change(file: &Path, change: impl FnOnce(&mut Vec<Token>) -> Result<(), Failure>) -> Result<(), Failure> {
     let cannot = |error: std::io::Error| Failure::user(format!("{} cannot be locked: {error}", file.display()));
+    if let Some(folder) = file.parent() {
+        // For a log on a server nothing else may have made it.
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(cannot)?;
+    }
     let beside = |ending: &str| PathBuf::from(format!("{}.{ending}", file.display()));
     let lock = fs::File::options().create(true).append(true).mode(0o600).open(beside("lock")).map_err(cannot)?;
     lock.lock().map_err(cannot)?;
@@ -194,7 +199,9 @@ fn change(file: &Path, change: impl FnOnce(&mut Vec<Token>) -> Result<(), Failur
 }
 
 /// `tokens`.
-pub fn tokens(session: &Session, command: Option<Tokens>) -> Result<Code, Failure> {
+pub async fn tokens(session: &Session, command: Option<Tokens>) -> Result<Code, Failure> {
+    // Tokens of a log that is not there would be lost, or become those of another.
+    session.place.open().await?;
     match command {
         None => list(session),
         Some(Tokens::Add { name, scope }) => add(session, &name, scope),

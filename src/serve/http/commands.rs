@@ -59,7 +59,7 @@ pub async fn perform(api: &Api, caller: &Caller, name: &str, mut fields: Map<Str
         let ended = action.execute(&session).await;
         (ended, session.reply())
     });
-    let (ended, mut reply) = executing.await.map_err(|_| failed(name))?;
+    let (ended, mut reply) = executing.await.map_err(|_| Problem::bug(name))?;
     match ended {
         Ok(_) => {
             if !reply.notes.is_empty() {
@@ -69,11 +69,6 @@ pub async fn perform(api: &Api, caller: &Caller, name: &str, mut fields: Map<Str
         }
         Err(failure) => Err(Problem { notes: reply.notes, ..failure.into() }),
     }
-}
-
-fn failed(name: &str) -> Problem {
-    let detail = format!("{name} failed because of a bug; the server's standard error has the details");
-    Problem::new(StatusCode::INTERNAL_SERVER_ERROR, detail)
 }
 
 /// A text with the character 0 can be stored by no database.
@@ -104,5 +99,5 @@ pub async fn command(
         let call = perform(&api, &caller, &name, fields);
         once(&api.crew, &format!("@{}", caller.name()), &key, payload, call).await
     });
-    executing.await.map_err(|_| failed("the command"))?.map(Json)
+    executing.await.map_err(|_| Problem::bug("the command"))?.map(Json)
 }

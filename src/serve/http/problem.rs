@@ -42,6 +42,12 @@ impl Problem {
         self
     }
 
+    /// A command that panicked, as the server's standard error says.
+    pub fn bug(command: &str) -> Self {
+        let detail = format!("a bug in crewlog stopped {command}, which may have appended events");
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, detail).hint("look at the plan before you send it again")
+    }
+
     /// A body or parameters in a wrong form.
     pub fn invalid(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
@@ -52,7 +58,7 @@ impl From<Failure> for Problem {
     fn from(failure: Failure) -> Self {
         let status = match (failure.why, failure.code) {
             (Why::Fault, _) => StatusCode::SERVICE_UNAVAILABLE,
-            (Why::Unconsented | Why::Forbidden, _) => StatusCode::FORBIDDEN,
+            (Why::Unconsented, _) | (_, Code::Forbidden) => StatusCode::FORBIDDEN,
             (Why::Refused, Code::Nothing) => StatusCode::NOT_FOUND,
             (Why::Refused, Code::User | Code::Parse) => StatusCode::UNPROCESSABLE_ENTITY,
             (Why::Refused | Why::Declined, _of_the_state) => StatusCode::CONFLICT,

@@ -46,7 +46,7 @@ pub async fn stream(
     }
     let place = api.streams.clone().try_acquire_owned();
     let place = place.map_err(|_| Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too many streams are open"))?;
-    let filter = of.filter();
+    let filter = of.filter(&api).await?;
     let query = match &filter.plan {
         Some(plan) => filter.query.and_tag(plan_tag(plan)),
         None => filter.query,

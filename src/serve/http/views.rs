@@ -8,7 +8,7 @@ use axum::extract::{FromRequestParts, Path, Query, State};
 use axum::http::header::CACHE_CONTROL;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
-use crewlog_mq::{Position, Query as Which, Range, Recorded};
+use crewlog_mq::{EventStore, Position, Query as Which, Range, Recorded};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ use crate::commands::plan::{self, Checkpoint};
 use crate::commands::{Show, diff, show};
 use crate::context::{Remote, Session};
 use crate::ui::failure::{Code, Failure};
-use crate::views::queries::find_plan;
+use crate::views::names::{Choice, find_plan};
 use crate::views::{
     AgentView, AsOf, ConflictView, CountsView, EventDetail, EventFilter, FilesView, LeaseView, Listed, ListedPlan,
     Mark, MessageView, NeedView, PlanGraph, PlanShown, ProjectFigures, Timeline, WhyView,
@@ -71,6 +71,14 @@ impl Api {
         Ok(self.views.as_of(at.map(position).transpose()?).await?)
     }
 
+    /// The id of the plan that a name means.
+    async fn full_id(&self, store: &EventStore, typed: Option<String>) -> Result<Option<String>, Problem> {
+        match typed {
+            Some(typed) => Ok(Some(find_plan(&self.session, store, &typed, Choice::Viewed).await?)),
+            None => Ok(None),
+        }
+    }
+
     /// The JSON that a command of the command line prints.
     async fn printed(
         &self,
@@ -100,12 +108,13 @@ type Object = Value;
 
 /// A view's route: its address, its parameters, its type, and an expression that computes it.
 macro_rules! views {
-    ($($(#[$doc:meta])* $name:ident $path:literal, $params:ident => [$($form:tt)+], |$api:ident, $as_of:ident, $query:ident| $made:expr;)+) => {$(
+    ($($(#[$doc:meta])* $name:ident $path:literal, $params:ident => [$($form:tt)+], |$api:ident, $as_of:ident, $query:ident $(, $is_fixed:ident)?| $made:expr;)+) => {$(
         $(#[$doc])*
         #[utoipa::path(get, path = $path, params($params), responses((status = 200, body = $($form)+)))]
         async fn $name(State($api): State<Arc<Api>>, caller: Caller, Params($query): Params<$params>) -> Answer<$($form)+> {
             let $as_of = $api.as_of(&caller, $query.at).await?;
-            Ok(View($made, $as_of.is_past))
+            $(let mut $is_fixed = $as_of.is_past;)?
+            Ok(View($made, $as_of.is_past $(&& $is_fixed)?))
         }
     )+};
 }
@@ -122,7 +131,7 @@ macro_rules! views_of_plan {
             Params($query): Params<$params>,
         ) -> Answer<$($form)+> {
             let $as_of = api.as_of(&caller, $query.at).await?;
-            let $plan = find_plan($as_of.store(), &plan).await?;
+            let $plan = find_plan(&api.session, $as_of.store(), &plan, Choice::Viewed).await?;
             // The plan that an abbreviated id means may change.
             let is_fixed = $as_of.is_past && plan == $plan;
             Ok(View($made, is_fixed))
@@ -247,11 +256,9 @@ views! {
     /// Agents by directory, and the edits that leases did not cover.
     files "/api/files", At => [FilesView], |api, as_of, query| as_of.files().await?;
     /// Tasks that are held at the same time and touch the same files.
-    conflicts "/api/conflicts", OfPlan => [Listed<ConflictView>], |api, as_of, query| {
-        let plan = match &query.plan {
-            Some(plan) => Some(find_plan(as_of.store(), plan).await?),
-            None => None,
-        };
+    conflicts "/api/conflicts", OfPlan => [Listed<ConflictView>], |api, as_of, query, is_fixed| {
+        let plan = api.full_id(as_of.store(), query.plan.clone()).await?;
+        is_fixed &= plan == query.plan;
         listed(&as_of, as_of.conflicts(plan.as_deref(), query.all).await?)
     };
     /// The statistics of each project.
@@ -261,15 +268,19 @@ views! {
     /// Failures, conflicts, questions and checkpoints over the log.
     marks "/api/marks", At => [Listed<Mark>], |api, as_of, query| listed(&as_of, as_of.marks().await?);
     /// Facts about an agent, a task or a file.
-    why "/api/why", What => [Object], |api, as_of, query| match as_of.why(&query.what, |words| api.session.command(words)).await? {
-        Some(known) => known,
-        None => why_file(&api, &as_of, &query.what).await?,
+    why "/api/why", What => [Object], |api, as_of, query, is_fixed| {
+        let known = as_of.why(&query.what, |words| api.session.command(words)).await?;
+        // What is a path today may be a part of a plan's id tomorrow.
+        let name = known.as_ref().and_then(|known| known["agent"].as_str().or(known["task"].as_str()).or(known["plan"].as_str()));
+        is_fixed &= name == Some(&query.what);
+        match known {
+            Some(known) => known,
+            None => why_file(&api, &as_of, &query.what).await?,
+        }
     };
     /// The messages to an agent, the oldest first.
     messages "/api/messages", Mailbox => [Paged<MessageView>], |api, as_of, query| {
-        if !as_of.has_agent(&query.agent).await? {
-            return Err(Failure::new(Code::Nothing, format!("there is no agent {:?}", query.agent)).into());
-        }
+        as_of.check_agent(&query.agent).await?;
         let limit = query.limit.unwrap_or(100).clamp(1, PAGE_MAX);
         let messages = as_of.messages(&query.agent, !query.all, position(query.after)?, limit).await;
         let (items, more) = messages.map_err(Failure::from)?;
@@ -277,14 +288,16 @@ views! {
         Paged { at: as_of.at, items, next }
     };
     /// Events of the log.
-    events "/api/events", EventsOf => [Paged<Object>], |api, as_of, query| {
+    events "/api/events", EventsOf => [Paged<Object>], |api, as_of, query, is_fixed| {
         let limit = query.limit.unwrap_or(100).clamp(1, PAGE_MAX);
         let range = match (query.reverse, query.after) {
             (false, after) => Range::after(position(after.unwrap_or(0))?),
             (true, None) => Range::default().backwards(),
             (true, Some(after)) => Range::up_to(position(after.saturating_sub(1))?).backwards(),
         };
-        let page = as_of.events(&query.filter(), range, limit).await?;
+        let filter = query.filter(&api).await?;
+        is_fixed &= filter.plan == query.plan;
+        let page = as_of.events(&filter, range, limit).await?;
         let next = page.events.last().filter(|_| page.more).map(|last| last.position.0);
         let items = page.events.iter().map(event_json).collect::<Result<_, _>>()?;
         Paged { at: as_of.at, items, next }
@@ -336,8 +349,7 @@ fn typed(text: &str) -> Result<PlanAt, Failure> {
 async fn why_file(api: &Api, as_of: &AsOf, what: &str) -> Result<Value, Problem> {
     let target = crate::commands::leases::target(&api.session, what)?;
     let (known, is_used) = as_of.why_file(&target).await?;
-    let unknown = || Failure::new(Code::Nothing, format!("nothing is known about an agent, task or file {what}"));
-    is_used.then_some(known).ok_or_else(|| unknown().into())
+    if is_used { Ok(known) } else { Err(crate::commands::why::unknown(&api.session, as_of, what).await?.into()) }
 }
 
 /// A page of a list by position.
@@ -374,7 +386,7 @@ macro_rules! params_of_events {
         }
 
         impl $name {
-            pub fn filter(&self) -> EventFilter {
+            pub async fn filter(&self, api: &Api) -> Result<EventFilter, Problem> {
                 let query = Which {
                     stream_id: self.stream.clone().unwrap_or_default(),
                     aggregate_id: self.aggregate.clone(),
@@ -382,7 +394,8 @@ macro_rules! params_of_events {
                     tags: self.tag.iter().cloned().collect(),
                     ..Which::default()
                 };
-                EventFilter { plan: self.plan.clone(), query }
+                let plan = api.full_id(api.crew.store(), self.plan.clone()).await?;
+                Ok(EventFilter { plan, query })
             }
         }
     };
@@ -401,8 +414,8 @@ params_of_events!(EventsOf {
 
 /// An event, as `crewlog events` prints it.
 pub fn event_json(recorded: &Recorded) -> Result<Value, Problem> {
-    let json = crate::ui::json::EventJson::of(recorded).and_then(|json| serde_json::to_value(&json));
-    json.map_err(|error| Failure::from(error).into())
+    let json = crate::ui::json::EventJson::of(recorded).and_then(|json| Ok(serde_json::to_value(&json)?));
+    json.map_err(Problem::from)
 }
 
 /// An event with its causes and effects.
