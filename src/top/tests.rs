@@ -206,7 +206,7 @@ fn small_terminal_shows_needs_first_and_one_other_panel() {
     let parts =
         ["live: position 9", "*1 Needs you (4)", "> permission 3 h    a1 ann", "may I drop the table?", "2 Plans (2)"];
     check_in_order(&drawn(&state, 80, 24), &parts);
-    check_in_order(&drawn(&state, 80, 24), &["old", "Failed", "Enter open", "q quit"]);
+    check_in_order(&drawn(&state, 80, 24), &["old", "failed", "Enter open", "q quit"]);
     press(&mut state, "\t\t");
     check_in_order(
         &drawn(&state, 80, 24),
@@ -225,8 +225,8 @@ fn large_terminal_shows_all_panels() {
         "2 Plans (2)",
         "3 Tasks of p (2)",
         "p ",
-        "Running",
-        "1 done, 2 running",
+        "running",
+        "2 running, 1 done",
         "running  1 min  ann",
         "error: exit 3; test it",
         "4 Agents (1)",
@@ -260,6 +260,22 @@ fn permission_is_one_key() {
     assert_eq!(press(&mut live(), "\nx\ny"), performs(&["answer", "--", "a1"], true));
     assert_eq!(press(&mut live(), "\nn"), performs(&["answer", "--no", "--", "a1"], false));
     assert_eq!(press(&mut live(), "\n\ry"), []);
+}
+
+#[test]
+fn command_with_words_of_the_person_is_never_run_as_it_is() {
+    for (kind, commands, runs) in [
+        (Kind::Step, &["task done p/1 \"...\"", "task fail p/1 \"...\""][..], None),
+        (
+            Kind::Paused,
+            &["plan set p budget.time=...", "resume p"],
+            Some(performs(&["resume", "--detach", "--", "p"], false)),
+        ),
+    ] {
+        let mut state = live();
+        state.shown.needs = vec![need(kind, "p", "p", "it is theirs", commands)];
+        assert_eq!(press(&mut state, "\ny"), runs.unwrap_or_default(), "{kind:?}");
+    }
 }
 
 #[test]

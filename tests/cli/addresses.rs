@@ -26,8 +26,11 @@ fn a_short_name_means_the_only_open_plan_of_several() {
     let (open, _) = scene.plan("# Release\n- Which colour is it?\n");
     assert_eq!(scene.run(&["show", "release", "-o", "json"]).expect(0).json()["plan"], open.as_str());
     let fork = scene.run(&["fork", &open]).expect(0).stdout;
-    let states =
-        [format!("{open} (waiting)"), format!("{ended} (cancelled)"), format!("{} (fork, paused)", fork.trim())];
+    let states = [
+        format!("{open} (waiting for you)"),
+        format!("{ended} (cancelled)"),
+        format!("{} (fork, paused)", fork.trim()),
+    ];
     scene.run(&["answer", "release", "red"]).expect(4).says(&states.each_ref().map(String::as_str));
     scene.run(&["cancel", fork.trim()]).expect(0);
     scene.run(&["answer", "release", "red"]).expect(0);
