@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use crewlog_mq::{Cause, Error, EventStore, Position, Query, Range, Recorded};
 use crewlog_planner::claim::Holder;
-use crewlog_planner::event::{self, About, Event, PlannerCmd, TaskInput, TaskStatus};
+use crewlog_planner::event::{self, About, Event, PlannerCmd, TaskInput};
 use crewlog_planner::plan::{NodeKind, TaskId};
 use crewlog_planner::sealed::is_task_undecryptable;
 use crewlog_planner::view::PlanView;
@@ -136,8 +136,7 @@ impl Worked {
 }
 
 fn is_running(view: &PlanView, task: TaskId, attempt: u32) -> bool {
-    let task = view.state().task(task);
-    task.is_some_and(|task| task.status == TaskStatus::Running && task.attempts == attempt)
+    view.state().task(task).is_some_and(|task| task.runs(attempt))
 }
 
 fn passed_over(error: &Error) {

@@ -318,8 +318,10 @@ fn of_planned(state: &PlannerState, task: &Task) -> Situation {
     let waiting = |wait| Situation { state: State::Waiting, wait: Some(wait) };
     held_by_plan(state).unwrap_or_else(|| match task.retry_ms {
         Some(_) => waiting(Wait::Retry { until: state.due(Timer::Retry(id)) }),
-        None if state.has_room(&task.plan) => waiting(Wait::Budget),
-        None => waiting(Wait::Place),
+        None if !state.has_room(&task.plan) => waiting(Wait::Place),
+        // Inside an append: its dispatch follows.
+        None if state.config.budget.is_unlimited() => State::Ready.into(),
+        None => waiting(Wait::Budget),
     })
 }
 

@@ -89,6 +89,11 @@ impl Task {
         Self { plan, ..Self::default() }
     }
 
+    /// True while this dispatch is under way, from its event to the planner's reaction to its end.
+    pub fn runs(&self, attempt: u32) -> bool {
+        self.status == TaskStatus::Running && self.attempts == attempt
+    }
+
     /// Records the failure of the current attempt for the prompt of the next one. A command has no prompt.
     pub(crate) fn record_failure(&mut self, status: TaskStatus, error: &str) {
         if self.plan.command.is_some() || self.attempts == 0 {

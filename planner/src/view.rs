@@ -98,11 +98,10 @@ impl PlanView {
     }
 
     fn apply_to_task(&mut self, task: TaskId, event: &TaskEvent, at: Timestamp) {
-        let runs = |task: &Task, attempt: u32| task.status == TaskStatus::Running && task.attempts == attempt;
         if let TaskEvent::TaskCompleted { attempt, .. }
         | TaskEvent::TaskFailed { attempt, .. }
         | TaskEvent::TaskWithdrawn { attempt } = event
-            && self.planner.state().task(task).is_some_and(|task| runs(task, *attempt))
+            && self.planner.state().task(task).is_some_and(|task| task.runs(*attempt))
         {
             self.reported.insert(task, matches!(event, TaskEvent::TaskFailed { .. }));
         }

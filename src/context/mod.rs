@@ -448,10 +448,10 @@ impl<'a> ListPrinter<'a> {
     fn print_in_document(&mut self, json: &impl Serialize) -> io::Result<()> {
         let keys = &self.keys;
         if self.n_printed == 0 {
-            write!(self.stdout, "{{{keys}: [\n  ")?
+            write!(self.stdout, "{{{keys}: [\n  ")?;
         } else {
-            write!(self.stdout, ",\n  ")?
-        };
+            write!(self.stdout, ",\n  ")?;
+        }
         Ok(serde_json::to_writer(&mut self.stdout, json)?)
     }
 

@@ -57,6 +57,7 @@ pub async fn top(session: &Session, at: Option<Position>) -> Result<Code, Failur
     View { session, crew, views, doing: JoinSet::new() }.run(state, Screen::take().map_err(unusable)?, signals).await
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "it is given to map_err")]
 fn unusable(error: std::io::Error) -> Failure {
     Failure::user(format!("the terminal cannot be used: {error}"))
 }

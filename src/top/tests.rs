@@ -277,6 +277,22 @@ fn permission_is_one_key() {
 }
 
 #[test]
+fn command_with_words_of_the_person_is_never_run_as_it_is() {
+    for (kind, commands, runs) in [
+        (Kind::Step, &["task done p/1 \"...\"", "task fail p/1 \"...\""][..], None),
+        (
+            Kind::Paused,
+            &["plan set p budget.time=...", "resume p"],
+            Some(performs(&["resume", "--detach", "--", "p"], false)),
+        ),
+    ] {
+        let mut state = live();
+        state.shown.needs = vec![need(kind, "p", "p", "it is theirs", commands)];
+        assert_eq!(press(&mut state, "\ny"), runs.unwrap_or_default(), "{kind:?}");
+    }
+}
+
+#[test]
 fn listed_command_runs_after_a_line_that_shows_it() {
     let mut state = live();
     assert_eq!(press(&mut state, "jj\n"), []);

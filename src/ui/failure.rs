@@ -74,12 +74,14 @@ impl Failure {
     }
 
     /// Standard output could not be written. That its reader closed it is no error.
+    #[expect(clippy::needless_pass_by_value, reason = "it is given to map_err")]
     pub fn output(error: std::io::Error) -> Self {
         let code = if error.kind() == std::io::ErrorKind::BrokenPipe { Code::Done } else { Code::User };
         Self::new(code, format!("the output could not be written: {error}"))
     }
 
     /// Standard input, or what is typed on the terminal, could not be read.
+    #[expect(clippy::needless_pass_by_value, reason = "it is given to map_err")]
     pub fn input(error: std::io::Error) -> Self {
         Self::user(format!("the input could not be read: {error}")).hint("type or send UTF-8 text")
     }

@@ -208,7 +208,7 @@ fn the_plan_is_shown_as_of_an_event() {
     }
     assert!(n_compared > 10, "{n_compared}");
     let first = stepping(&scene, &[&plan], "s\n").expect(0).stdout;
-    assert!(first.contains("Waiting  as of position 1\n"), "also in the middle of an append:\n{first}");
+    assert!(first.contains("ready  as of position 1\n"), "also in the middle of an append:\n{first}");
 }
 
 #[test]

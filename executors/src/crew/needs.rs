@@ -69,7 +69,7 @@ pub struct Need {
     pub since: Option<Timestamp>,
     /// The blocked tasks, at most 20.
     pub holds_up: Vec<String>,
-    /// The actions that settle it, the first of them alone.
+    /// The actions that settle it: one of them, or for a budget all of them in order.
     pub actions: Vec<NeedAction>,
 }
 

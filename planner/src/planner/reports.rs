@@ -16,7 +16,7 @@ impl Planner {
         | ExecutorEvent::TaskWithdrawn { node_id, attempt }) = event;
         let task = self.state.task(node_id).ok_or(PlannerError::UnknownTask(node_id))?;
         // Late and repeated reports change nothing.
-        let is_current = task.status == TaskStatus::Running && task.attempts == attempt;
+        let is_current = task.runs(attempt);
         Ok(match event {
             // Usage counts once, even after the task or the plan has ended.
             ExecutorEvent::UsageReported { epoch, usage, .. } => {
