@@ -11,6 +11,7 @@ use crate::serve::mcp::args::Args;
 use crate::serve::mcp::identity::{Client, Member};
 use crate::serve::mcp::reply::{Refused, Reply};
 use crate::serve::mcp::server::Server;
+use crate::views::TaskNames;
 
 const GUIDE: &str = "Before you edit files, call reserve_paths and edit only what it grants. Take work with next_task and report it \
                      with update_task. Read messages with read_inbox. Release files as soon as you are done, and call leave at \
@@ -112,12 +113,16 @@ impl Server {
     async fn conflicts(&self) -> Result<Vec<Value>, Refused> {
         let projected = Projected::<Conflicts>::read(self.crew.store(), None).await?;
         let open = projected.state.open().filter(|(project, _)| *project == self.crew.project());
-        Ok(open.filter_map(|(_, open)| conflict_json(&open.detected)).collect())
+        let (mut shown, mut names) = (Vec::new(), TaskNames::on(self.crew.store()));
+        for (_, open) in open {
+            let ConflictEvent::ConflictDetected { pattern, holders, .. } = &open.detected else { continue };
+            let mut tasks = Vec::new();
+            for holder in holders {
+                let name = names.of(&holder.plan, holder.task).await?;
+                tasks.push(format!("{}/{name} of {}", holder.plan, holder.executor.name));
+            }
+            shown.push(json!({ "pattern": pattern, "tasks": tasks }));
+        }
+        Ok(shown)
     }
-}
-
-fn conflict_json(detected: &ConflictEvent) -> Option<Value> {
-    let ConflictEvent::ConflictDetected { pattern, holders, .. } = detected else { return None };
-    let tasks = holders.iter().map(|holder| format!("{}/{} of {}", holder.plan, holder.task, holder.executor.name));
-    Some(json!({ "pattern": pattern, "tasks": tasks.collect::<Vec<_>>() }))
 }
