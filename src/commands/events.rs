@@ -17,8 +17,9 @@ use crate::ui::json::EventJson;
 use crate::ui::signals::Signals;
 use crate::ui::terminal::{Output, say};
 use crate::ui::text::{one_line, rfc3339, visible};
+use crate::views::TaskNames;
 use crate::views::names::{Choice, find_plan};
-use crate::views::queries::for_each;
+use crate::views::queries::records_of;
 
 #[derive(Debug, Args)]
 pub struct Events {
@@ -93,7 +94,7 @@ pub async fn events(session: &Session, events: Events) -> Result<Code, Failure> 
             () = signals.next() => Ok(Code::Interrupted),
         };
     }
-    let mut printer = ListPrinter::new(session, "\"events\"");
+    let mut printer = EventPrinter::new(session, &store);
     if let Some(event_id) = events.causes {
         let Some(mut trace) = store.trace(event_id).await? else {
             return Err(Failure::new(Code::Nothing, format!("no event has the id {event_id}")));
@@ -101,11 +102,13 @@ pub async fn events(session: &Session, events: Events) -> Result<Code, Failure> 
         if events.reverse {
             trace.events.reverse();
         }
-        trace.events.iter().try_for_each(|recorded| print(&mut printer, recorded))?;
+        for recorded in &trace.events {
+            printer.print(recorded).await?;
+        }
         if trace.more {
             say(&format!("there is more than these {} events: trace one of the last", trace.events.len()));
         }
-        return printer.end(NONE);
+        return printer.list.end(NONE);
     }
     let range = Range {
         after: Position(events.after),
@@ -114,8 +117,11 @@ pub async fn events(session: &Session, events: Events) -> Result<Code, Failure> 
         until: events.until,
         backwards: events.reverse,
     };
-    for_each(&store, plan.as_deref(), &query, range, |recorded| print(&mut printer, recorded)).await?;
-    printer.end(NONE)
+    let mut records = records_of(&store, plan.as_deref(), &query, range).await?;
+    while let Some(recorded) = records.try_next().await? {
+        printer.print(&recorded).await?;
+    }
+    printer.list.end(NONE)
 }
 
 /// Prints the log and then new events, until the program is ended.
@@ -132,24 +138,24 @@ async fn follow(
     // Both bounds hold: one is where the stream begins, the other is checked for each event.
     let after = Position(events.after);
     let start = events.since.filter(|_| after == Position(0)).map_or(Start::After(after), Start::At);
-    let mut printer = ListPrinter::new(session, "\"events\"");
+    let mut printer = EventPrinter::new(session, store);
     if let Some(plan) = plan {
         // Only a fork's own events are new; those of its parents are read once.
         let shared = Range { after, since: events.since, ..Range::default() };
         let history = History::of(store, plan).await?;
         let mut records = std::pin::pin!(history.shared(store, &query, shared));
         while let Some(recorded) = records.try_next().await? {
-            print(&mut printer, &recorded)?;
+            printer.print(&recorded).await?;
         }
-        printer.flush()?;
+        printer.list.flush()?;
         query = query.and_tag(plan_tag(plan));
     }
     let mut records = std::pin::pin!(store.follow(&query, start));
     while let Some(item) = records.next().await {
         match item {
             Ok(recorded) if events.since.is_none_or(|since| recorded.created_at >= since) => {
-                print(&mut printer, &recorded)?;
-                printer.flush()?;
+                printer.print(&recorded).await?;
+                printer.list.flush()?;
             }
             Ok(_) => {}
             Err(error) if error.is_final() => return Err(error.into()),
@@ -157,7 +163,7 @@ async fn follow(
             Err(error) => say(&visible(&format!("warning: {error}"))),
         }
     }
-    printer.end(NONE)
+    printer.list.end(NONE)
 }
 
 /// The query of the options: all of them must match.
@@ -177,13 +183,28 @@ fn query(filter: &EventFilter) -> Query {
     if filter.event_type.is_empty() { query } else { query.of_types(filter.event_type.iter().map(String::as_str)) }
 }
 
-fn print(printer: &mut ListPrinter<'_>, recorded: &Recorded) -> Result<(), Failure> {
-    printer.print(&EventJson::of(recorded)?, |to| print_text(to, recorded))
+/// Prints events; as text under the names of their tasks.
+struct EventPrinter<'a> {
+    list: ListPrinter<'a>,
+    names: TaskNames,
+    is_text: bool,
 }
 
-fn print_text(mut to: impl Write, recorded: &Recorded) -> std::io::Result<()> {
-    let Recorded { position, stream_id, aggregate_id, event_type, created_at, data, .. } = recorded;
-    let aggregate = visible(&format!("{stream_id} {aggregate_id}"));
+impl<'a> EventPrinter<'a> {
+    fn new(session: &'a Session, store: &EventStore) -> Self {
+        let is_text = session.output == Output::Text;
+        Self { list: ListPrinter::new(session, "\"events\""), names: TaskNames::on(store), is_text }
+    }
+
+    async fn print(&mut self, recorded: &Recorded) -> Result<(), Failure> {
+        let subject = if self.is_text { self.names.subject(recorded).await? } else { String::new() };
+        self.list.print(&EventJson::of(recorded)?, |to| print_text(to, recorded, &subject))
+    }
+}
+
+fn print_text(mut to: impl Write, recorded: &Recorded, subject: &str) -> std::io::Result<()> {
+    let Recorded { position, stream_id, event_type, created_at, data, .. } = recorded;
+    let subject = visible(&format!("{stream_id} {subject}"));
     let (moment, event_type, data) = (rfc3339(*created_at), visible(event_type), one_line(data, 100));
-    writeln!(to, "{position:>6}  {moment}  {aggregate:<36}  {event_type:<22}  {data}")
+    writeln!(to, "{position:>6}  {moment}  {subject:<36}  {event_type:<22}  {data}")
 }

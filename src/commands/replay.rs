@@ -31,7 +31,7 @@ use crate::views::at::position_of;
 use crate::views::names::{Choice, find_plan, open_plan};
 use crate::views::queries::for_each;
 use crate::views::text::print_view;
-use crate::views::{PlanShown, queries};
+use crate::views::{PlanShown, name_of, queries};
 
 #[derive(Debug, Args)]
 pub struct Replay {
@@ -298,6 +298,7 @@ impl Steps {
             created_at: rfc3339(recorded.created_at),
             stream_id: &recorded.stream_id,
             aggregate_id: &recorded.aggregate_id,
+            subject: subject(&self.view, recorded),
             event_type: &recorded.event_type,
             data: serde_json::from_str(&recorded.data)?,
             cause: metadata.causation_id.map(|event_id| {
@@ -311,6 +312,12 @@ impl Steps {
             first_type: first.map_or("of another plan", |first| &self.events[first].event_type),
         })
     }
+}
+
+fn subject(view: &PlanView, recorded: &Recorded) -> String {
+    let of_task = claim::split_aggregate_id(&recorded.aggregate_id).filter(|_| recorded.stream_id == claim::STREAM);
+    let named = of_task.and_then(|(plan, task)| Some(format!("{plan}/{}", name_of(view, task)?)));
+    named.unwrap_or_else(|| recorded.aggregate_id.clone())
 }
 
 fn is_failure(recorded: &Recorded) -> Result<bool, Error> {
@@ -338,6 +345,9 @@ struct StepJson<'a> {
     created_at: String,
     stream_id: &'a str,
     aggregate_id: &'a str,
+    /// The aggregate, with the name of the task.
+    #[serde(skip)]
+    subject: String,
     event_type: &'a str,
     data: &'a RawValue,
     cause: Option<CauseJson<'a>>,
@@ -353,8 +363,8 @@ struct StepJson<'a> {
 impl StepJson<'_> {
     /// As text: the event, its data, its cause, and its changes.
     fn print(&self, mut to: impl Write) -> io::Result<()> {
-        let Self { position, created_at, stream_id, aggregate_id, event_type, .. } = self;
-        let event = visible(&format!("{stream_id} {aggregate_id}  {event_type}"));
+        let Self { position, created_at, stream_id, subject, event_type, .. } = self;
+        let event = visible(&format!("{stream_id} {subject}  {event_type}"));
         writeln!(to, "{position:>6}  {created_at}  {event}")?;
         let mut line = |text: &str| writeln!(to, "        {}", visible(text));
         line(&one_line(self.data.get(), DATA_CHARS_MAX))?;

@@ -162,7 +162,7 @@ impl WorkerLoop<'_> {
         self.at = recorded.position;
         if recorded.stream_id == conflicts::STREAM {
             if let Ok(conflict) = recorded.decode() {
-                self.progress.report_conflict(&conflict);
+                self.progress.report_conflict(&self.store, &conflict).await?;
             }
             return Ok(());
         }

@@ -48,7 +48,7 @@ pub fn listed(hits: &[Hit]) -> String {
             text += &format!(" as {}", one_line(&blocked.target.path, PATH_CHARS_MAX));
         }
         if let Some(task) = &blocked.task {
-            text += &format!(" for task {task}");
+            text += &format!(" for task {}", one_line(task, WORDS_CHARS_MAX));
         }
         if !hit.reason.is_empty() {
             text += &format!(" ({:?})", one_line(&hit.reason, WORDS_CHARS_MAX));

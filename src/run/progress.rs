@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use console::{Term, truncate_str};
 use crewlog_executors::plans::plan_of;
 use crewlog_executors::roster::Roster;
-use crewlog_mq::{Recorded, Timestamp};
+use crewlog_mq::{Error, EventStore, Recorded, Timestamp};
 use crewlog_planner::claim::{self, TaskEvent};
-use crewlog_planner::crew::conflicts::{self, ConflictEvent};
+use crewlog_planner::crew::conflicts::ConflictEvent;
 use crewlog_planner::event::{self, Event, TaskStatus, Timer};
 use crewlog_planner::lifecycle::State;
 use crewlog_planner::plan::{NodeKind, TaskId, TaskPlan};
@@ -19,6 +19,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::ui::terminal::{BLOCK, Terminal, say};
 use crate::ui::text::{by_default, count, in_one_line, one_line, visible};
+use crate::views::TaskNames;
 
 const GREEN: u8 = 32;
 const YELLOW: u8 = 33;
@@ -126,10 +127,6 @@ impl Progress {
             && let Ok(event) = recorded.decode::<Event>()
         {
             let _ = self.report_plan(&event, recorded.created_at, view);
-        } else if recorded.stream_id == conflicts::STREAM
-            && let Ok(event) = recorded.decode::<ConflictEvent>()
-        {
-            self.report_conflict(&event);
         }
         self.draw(view);
     }
@@ -148,19 +145,24 @@ impl Progress {
     }
 
     /// Shows that tasks which are held at the same time touch the same files.
-    pub fn report_conflict(&self, event: &ConflictEvent) {
+    pub async fn report_conflict(&self, store: &EventStore, event: &ConflictEvent) -> Result<(), Error> {
+        let mut names = TaskNames::on(store);
         let (label, colour, text) = match event {
             ConflictEvent::ConflictDetected { conflict, pattern, holders, .. } => {
-                let holders = holders.iter().map(|holder| format!("{} {}", holder.plan, holder.task));
-                let holders = holders.collect::<Vec<_>>().join(", ");
-                ("CONFLICT", YELLOW, format!("{conflict}: {pattern} is held by {holders}"))
+                let mut tasks = Vec::new();
+                for holder in holders {
+                    tasks.push(format!("{}/{}", holder.plan, names.of(&holder.plan, holder.task).await?));
+                }
+                ("CONFLICT", YELLOW, format!("{conflict}: {pattern} is held by {}", tasks.join(", ")))
             }
             ConflictEvent::ConflictResolved { conflict, by, resolution } => {
-                ("RESOLVED", GREY, format!("{conflict}: {} {}: {resolution}", by.plan, by.task))
+                let name = names.of(&by.plan, by.task).await?;
+                ("RESOLVED", GREY, format!("{conflict}: {}/{name}: {resolution}", by.plan))
             }
         };
         let label = self.terminal.colour(colour, label);
         self.print(&format!("{label} [{}] {}", " ".repeat(9), one_line(&text, TEXT_CHARS_MAX)));
+        Ok(())
     }
 
     /// Shows an event of a plan; `None` when its task is not in the plan.

@@ -8,7 +8,9 @@ use crewlog_executors::plans;
 use crewlog_executors::roster::Roster;
 use crewlog_executors::subplans::family;
 use crewlog_executors::worker::{InterruptedTask, Scope};
-use crewlog_mq::{EventStore, ExecuteError, Position, Query, Range, Recorded, Start};
+use crewlog_mq::{Error, EventStore, ExecuteError, Position, Query, Range, Recorded, Start};
+use crewlog_planner::crew::conflicts;
+use crewlog_planner::crew::conflicts::ConflictEvent;
 use crewlog_planner::event::{Command, Outcome, QuestionId, TaskStatus, Timer, ancestor_tag, plan_tag};
 use crewlog_planner::lifecycle;
 use crewlog_planner::planner::PARALLELISM_MAX;
@@ -48,6 +50,8 @@ pub struct RunSession<'a> {
     at: Position,
     tags: Vec<String>,
     progress: Progress,
+    /// Not reported yet.
+    conflicts: Vec<ConflictEvent>,
     timeout: Option<Duration>,
     roster: Roster,
     runtime: Runtime,
@@ -106,6 +110,7 @@ impl<'a> RunSession<'a> {
             progress: Progress::new(session.terminal, Some(roster.clone()), &view),
             timeout: run_args.timeout,
             roster,
+            conflicts: Vec::new(),
             session,
             store,
             plan,
@@ -171,6 +176,7 @@ impl<'a> RunSession<'a> {
             tokio::select! {
                 event = events.next() => if let Some(recorded) = self.runtime.event(event, &self.progress)? {
                     self.take(&recorded)?;
+                    self.report_conflicts().await?;
                 },
                 Some(line) = OptionFuture::from(self.asking.line.as_mut()) => self.answer(line.ok().flatten()).await?,
                 Ok(()) = taken_in.changed() => {}
@@ -207,6 +213,16 @@ impl<'a> RunSession<'a> {
         self.kept.iter_mut().for_each(Kept::plan_has_changed);
         self.session.print_event(recorded, &mut self.output_fault)?;
         self.progress.report(recorded, &self.view);
+        if recorded.stream_id == conflicts::STREAM {
+            self.conflicts.extend(recorded.decode());
+        }
+        Ok(())
+    }
+
+    async fn report_conflicts(&mut self) -> Result<(), Error> {
+        for conflict in std::mem::take(&mut self.conflicts) {
+            self.progress.report_conflict(&self.store, &conflict).await?;
+        }
         Ok(())
     }
 
@@ -300,6 +316,7 @@ impl<'a> RunSession<'a> {
         for _ in 0..TRIES_MAX {
             let rest = Range::between(self.at, head);
             queries::for_each(&store, None, &query, rest, |recorded| self.take(recorded)).await?;
+            self.report_conflicts().await?;
             if !self.keep_file().await {
                 break;
             }

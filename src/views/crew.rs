@@ -10,7 +10,7 @@ use crewlog_planner::crew::messages::Sender;
 use crewlog_planner::crew::target::Target;
 use serde_json::json;
 
-use super::{AgentView, AsOf, LeaseView, MessageView, NeedView};
+use super::{AgentView, AsOf, LeaseView, MessageView, NeedView, TaskNames};
 use crate::ui::failure::{Code, Failure};
 use crate::ui::text::rfc3339;
 
@@ -40,7 +40,11 @@ impl AsOf {
         is_meant: impl Fn(&str, &Target, Option<&String>) -> bool,
     ) -> Result<Vec<LeaseView>, Error> {
         let leases = self.handled(&self.kept.leases).await?;
-        Ok(shown(&leases.0, is_meant))
+        let (mut shown, mut names) = (shown(&leases.0, is_meant), TaskNames::on(self.store()));
+        for task in shown.iter_mut().filter_map(|lease| lease.task.as_mut()) {
+            *task = names.of_id(task).await?;
+        }
+        Ok(shown)
     }
 
     /// At most `limit` messages to an agent after a position, oldest first. The second value is true if there are more.

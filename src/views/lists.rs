@@ -9,9 +9,12 @@ use crewlog_planner::crew::statistics::Statistics;
 use crewlog_planner::event::{self, Event, plan_tag};
 use crewlog_planner::lifecycle::State;
 use crewlog_planner::listing::{self, PlanList, PlanSummary};
+use crewlog_planner::plan::TaskId;
 
 use super::points::forks_of;
-use super::{AsOf, ConflictHolder, ConflictView, CountsAt, CountsView, ListedPlan, Mark, PlanShown, ProjectFigures};
+use super::{
+    AsOf, ConflictHolder, ConflictView, CountsAt, CountsView, ListedPlan, Mark, PlanShown, ProjectFigures, TaskNames,
+};
 use crate::ui::failure::{Code, Failure};
 use crate::ui::terminal::say;
 use crate::ui::text::{one_line, rfc3339};
@@ -104,8 +107,24 @@ impl AsOf {
                 open.filter_map(|(project, open)| ConflictView::of(project, &open.detected, open.since)).collect()
             }
         };
+        self.name_tasks(&mut found).await?;
         found.sort_by(|a, b| (a.position, &a.project, a.conflict).cmp(&(b.position, &b.project, b.conflict)));
         Ok(found)
+    }
+
+    async fn name_tasks(&self, conflicts: &mut [ConflictView]) -> Result<(), Error> {
+        let mut names = TaskNames::on(self.store());
+        for conflict in conflicts {
+            let holders = conflict.holders.iter_mut().map(|holder| (&holder.plan, &mut holder.task));
+            let resolved = conflict.resolved.iter_mut().map(|resolved| (&resolved.plan, &mut resolved.task));
+            for (plan, task) in holders.chain(resolved) {
+                let number = task.parse().map(TaskId);
+                if let Ok(number) = number {
+                    *task = names.of(plan, number).await?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The marks on the time line of the log up to this position: failures, conflicts, questions and checkpoints.
@@ -115,8 +134,11 @@ impl AsOf {
         let query = query.or(Query::stream(asks::STREAM).of_type("PersonAsked"));
         let query = query.or(Query::all().of_type("ConflictDetected"));
         let page = self.store().read(&query, Range::up_to(self.at).backwards(), MARKS_MAX).await?;
-        let mut marks: Vec<_> = page.events.iter().filter_map(|recorded| Mark::of(recorded).ok().flatten()).collect();
-        marks.reverse();
+        let (mut marks, mut names) = (Vec::new(), TaskNames::on(self.store()));
+        for recorded in page.events.iter().rev() {
+            let subject = names.subject(recorded).await?;
+            marks.extend(Mark::of(recorded, &subject).ok().flatten());
+        }
         Ok(marks)
     }
 
@@ -162,10 +184,10 @@ impl ConflictView {
 }
 
 impl Mark {
-    fn of(recorded: &Recorded) -> Result<Option<Self>, Error> {
+    fn of(recorded: &Recorded, subject: &str) -> Result<Option<Self>, Error> {
         let (kind, text) = match recorded.event_type.as_str() {
             "TaskFailed" => match recorded.decode()? {
-                TaskEvent::TaskFailed { error, .. } => ("failure", format!("{}: {error}", recorded.aggregate_id)),
+                TaskEvent::TaskFailed { error, .. } => ("failure", format!("{subject}: {error}")),
                 _another => return Ok(None),
             },
             "ConflictDetected" => match recorded.decode()? {
@@ -177,10 +199,8 @@ impl Mark {
                 _another => return Ok(None),
             },
             _of_plan => match recorded.decode()? {
-                Event::ClarificationRequested { question, .. } => {
-                    ("question", format!("{}: {question}", recorded.aggregate_id))
-                }
-                Event::CheckpointNamed { name } => ("checkpoint", format!("{}: {name}", recorded.aggregate_id)),
+                Event::ClarificationRequested { question, .. } => ("question", format!("{subject}: {question}")),
+                Event::CheckpointNamed { name } => ("checkpoint", format!("{subject}: {name}")),
                 _another => return Ok(None),
             },
         };

@@ -5,6 +5,7 @@ use crewlog_mq::{Error, EventStore, Position, Query, Range, Recorded};
 use crewlog_planner::event;
 use crewlog_planner::state::PlannerState;
 use crewlog_planner::view::PlanView;
+use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt};
 
 use crate::context::Session;
@@ -32,14 +33,24 @@ pub async fn for_each(
     range: Range,
     mut take: impl FnMut(&Recorded) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let mut records = match plan {
-        Some(plan) => History::of(store, plan).await?.records(store, query, range).boxed(),
-        None => store.records(query, range).boxed(),
-    };
+    let mut records = records_of(store, plan, query, range).await?;
     while let Some(recorded) = records.try_next().await? {
         take(&recorded)?;
     }
     Ok(())
+}
+
+/// The same as a stream.
+pub async fn records_of<'a>(
+    store: &'a EventStore,
+    plan: Option<&str>,
+    query: &Query,
+    range: Range,
+) -> Result<BoxStream<'a, Result<Recorded, Error>>, Failure> {
+    Ok(match plan {
+        Some(plan) => History::of(store, plan).await?.records(store, query, range).boxed(),
+        None => store.records(query, range).boxed(),
+    })
 }
 
 /// A plan as of the end of a range.

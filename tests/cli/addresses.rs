@@ -109,20 +109,20 @@ fn cancel_retry_and_fork_never_guess() {
 fn a_mistyped_name_is_refused_with_the_nearest_one() {
     let scene = Scene::new();
     scene.write("crewlog.toml", "[executors.poet]\ncommand = ['true']\n");
-    let (plan, _) = scene.plan("# Nightly\n- Deploy: Which colour is it?\n- Sweep: Run `true`\n");
+    let (plan, _) = scene.plan("# Nightly\n- [ ] T001 Which colour is it?\n- [ ] T002 Run `true`\n");
     scene.run(&["plan", "checkpoint", &plan, "tested"]).expect(0);
     let plan_and =
         |words: &str| vec![format!("did you mean {plan}?"), format!("crewlog {}", words.replace("ID", &plan))];
     let only = |name: &str| vec![format!("did you mean {name}?")];
     for (words, hints) in [
         (&["show", "nightli"][..], plan_and("show ID")),
-        (&["cancel", "Nigthly/Sweep", "--reason", "no"], plan_and("cancel ID/Sweep --reason no")),
+        (&["cancel", "Nigthly/T002", "--reason", "no"], plan_and("cancel ID/T002 --reason no")),
         (&["diff", "nigthly@3", "nigthly"], plan_and("diff ID@3 ID")),
         (&["task", "add", "Sing", "--plan=nightyl"], plan_and("task add Sing --plan=ID")),
-        (&["cancel", "nightly/Deploi"], only("Deploy")),
+        (&["cancel", "nightly/T01"], only("T001")),
         (&["show", "nightly/q2"], only("q1")),
         (&["answer", "nightly/q2", "red"], only("q1")),
-        (&["answer", "nightly/Deplyo", "red"], only("Deploy")),
+        (&["answer", "nightly/T010", "red"], only("T001")),
         (&["show", "nightly", "--at", "testde"], only("tested")),
         (&["why", "nightli"], only(&plan)),
     ] {

@@ -115,7 +115,11 @@ fn a_reference_without_a_match_exits_with_4() {
     let common = &plan[..3];
     assert!(other.starts_with(common), "both are named after the file");
     scene.run(&["cancel", &plan]).expect(0);
-    scene.run(&["show", common]).expect(4).says(&["in their ids: ", "write more of the id"]);
+    scene.run(&["show", common]).expect(4).says(&[
+        "several plans fit ",
+        &format!("crewlog show {plan}"),
+        &format!("crewlog show {other}"),
+    ]);
 }
 
 #[test]

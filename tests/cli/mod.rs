@@ -1,6 +1,6 @@
 //! The program from outside: the real binary, its output, its exit codes, its terminal.
 
-mod addresses;
+pub mod addresses;
 mod agents;
 mod amending;
 mod answers;
@@ -20,6 +20,7 @@ mod hostile;
 pub mod inbox;
 mod limits;
 mod names;
+mod pasted;
 mod places;
 mod plan_export;
 mod projects;

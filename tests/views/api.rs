@@ -49,6 +49,10 @@ impl Api {
         format!("{}{path}", self.base)
     }
 
+    pub fn token(&self) -> &str {
+        &self.token
+    }
+
     /// A request without a credential.
     pub fn bare(&self, method: Method, path: &str) -> RequestBuilder {
         self.client.request(method, self.url(path))

@@ -4,6 +4,7 @@ mod access;
 mod api;
 mod at;
 mod commands;
+mod names;
 mod stream;
 
 pub use self::api::Api;

@@ -1,9 +1,8 @@
 //! Joining, leaving, reporting, and the state of the crew.
 
 use crewlog_executors::projecting::Projected;
-use crewlog_planner::claim;
 use crewlog_planner::crew::agents::{Agent, Liveness, Report};
-use crewlog_planner::crew::conflicts::{ConflictEvent, Conflicts, Holder};
+use crewlog_planner::crew::conflicts::{ConflictEvent, Conflicts};
 use crewlog_planner::lifecycle::State;
 use serde_json::{Value, json};
 
@@ -12,6 +11,7 @@ use crate::serve::mcp::args::Args;
 use crate::serve::mcp::identity::{Client, Member};
 use crate::serve::mcp::reply::{Refused, Reply};
 use crate::serve::mcp::server::Server;
+use crate::views::TaskNames;
 
 const GUIDE: &str = "Before you edit files, call reserve_paths and edit only what it grants. Take work with next_task and report it \
                      with update_task. Read messages with read_inbox. Release files as soon as you are done, and call leave at \
@@ -112,16 +112,17 @@ impl Server {
     /// The open conflicts of the project.
     async fn conflicts(&self) -> Result<Vec<Value>, Refused> {
         let projected = Projected::<Conflicts>::read(self.crew.store(), None).await?;
-        let mut conflicts = Vec::new();
-        for (_, open) in projected.state.open().filter(|(project, _)| *project == self.crew.project()) {
+        let open = projected.state.open().filter(|(project, _)| *project == self.crew.project());
+        let (mut shown, mut names) = (Vec::new(), TaskNames::on(self.crew.store()));
+        for (_, open) in open {
             let ConflictEvent::ConflictDetected { pattern, holders, .. } = &open.detected else { continue };
             let mut tasks = Vec::new();
-            for Holder { plan, task, executor, .. } in holders {
-                let id = claim::aggregate_id(plan, *task);
-                tasks.push(format!("{} of {}", self.crew.task_name(&id).await?.unwrap_or(id), executor.name));
+            for holder in holders {
+                let name = names.of(&holder.plan, holder.task).await?;
+                tasks.push(format!("{}/{name} of {}", holder.plan, holder.executor.name));
             }
-            conflicts.push(json!({ "pattern": pattern, "tasks": tasks }));
+            shown.push(json!({ "pattern": pattern, "tasks": tasks }));
         }
-        Ok(conflicts)
+        Ok(shown)
     }
 }
