@@ -17,7 +17,6 @@ use futures::future::OptionFuture;
 use serde_json::json;
 
 use crate::cli::{Address, Answer, Ask, Cancel, InPlan, Output, Pause, Retry};
-use crate::crew::verbs::TWO_TEXTS;
 use crate::failure::{Code, Failure};
 use crate::queries::{self, no_task};
 use crate::runtime;
@@ -139,17 +138,14 @@ pub fn refused(state: &PlannerState, error: ExecuteError<PlannerError>) -> Failu
 }
 
 pub async fn answer(session: &Session, answer: Answer) -> Result<Code, Failure> {
-    let Address { plan, part } = answer.question;
-    let text = answer.text;
-    if answer.note.is_some() {
-        return Err(Failure::user(TWO_TEXTS).hint("put the answer in quotes"));
-    }
+    let (Address { plan, part }, ask) = (answer.question.clone(), answer.ask.clone());
+    let text = answer.one_text()?;
     if text.trim().is_empty() {
         return Err(Failure::user("the answer is empty").hint("say something, since an answer is final"));
     }
     let target = Target::find_to_tell(session, &plan).await?;
     let question = find_question(&target, session, part.as_deref())?;
-    let (command, also) = match answer.ask {
+    let (command, also) = match ask {
         Some(further) => (Command::AnswerAndAsk { question, answer: text, further }, ", and another is asked"),
         None => (Command::Answer { question, answer: text }, ""),
     };

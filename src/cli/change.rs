@@ -4,6 +4,7 @@ use clap::{Args, Subcommand};
 use crewlog_planner::event::Edit;
 
 use super::typed::{Address, InPlan, address, in_plan};
+use crate::failure::Failure;
 use crate::settings::{FIELDS, edit, help, millis};
 
 #[derive(Debug, Args)]
@@ -20,6 +21,26 @@ pub struct Answer {
     /// Ask this of the same task too, which then waits for both answers
     #[arg(long, value_name = "QUESTION")]
     pub ask: Option<String>,
+}
+
+impl Answer {
+    /// For a permission: true to allow it, and the words for the agent.
+    pub fn decision(&self) -> Option<(bool, &str)> {
+        let is_granted = match self.text.trim().to_lowercase().as_str() {
+            "allow" | "yes" => true,
+            "deny" | "no" => false,
+            _neither => return None,
+        };
+        Some((is_granted, self.note.as_ref().unwrap_or(&self.text)))
+    }
+
+    /// The text of any other answer.
+    pub fn one_text(self) -> Result<String, Failure> {
+        match self.note {
+            None => Ok(self.text),
+            Some(_) => Err(Failure::user("the answer is one text, and two were given").hint("put it in quotes")),
+        }
+    }
 }
 
 #[derive(Debug, Args)]

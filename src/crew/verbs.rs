@@ -97,26 +97,17 @@ pub fn number_of(question: &Address) -> Option<u64> {
     question.plan.strip_prefix('a').filter(|_| question.part.is_none())?.parse().ok()
 }
 
-/// The refusal of an answer in several arguments.
-pub const TWO_TEXTS: &str = "the answer is one text, and two were given";
-
 /// `answer` of an agent's question: allow or deny for a permission.
 pub async fn answer(session: &Session, number: u64, answer: Answer) -> Result<Code, Failure> {
-    let (id, Answer { text, note, .. }) = (format!("a{number}"), answer);
-    let crew = open(session).await?;
+    let (id, crew) = (format!("a{number}"), open(session).await?);
     let is_it = |(known, open): (u64, &Open)| known == number && open.ask.wanted == Wanted::Permission;
-    let is_permission = crew.asks().await?.open().any(is_it);
-    let (text, is_granted) = match (is_permission, text.trim().to_lowercase().as_str()) {
-        (true, "allow" | "yes") => (note.unwrap_or_else(|| "allow".to_owned()), Some(true)),
-        (true, "deny" | "no") => (note.unwrap_or_else(|| "deny".to_owned()), Some(false)),
-        (true, _neither) => {
-            let failure = Failure::user(format!("{id} asks for permission, and {text:?} is neither allow nor deny"));
-            return Err(["allow", "deny"]
-                .iter()
-                .fold(failure, |failure, word| failure.hint(session.command(&format!("answer {id} {word}")))));
-        }
-        (false, _) if note.is_some() => return Err(Failure::user(TWO_TEXTS).hint("put the answer in quotes")),
-        (false, _) => (text, None),
+    let (text, is_granted) = if crew.asks().await?.open().any(is_it) {
+        let refused =
+            || Failure::user(format!("{id} asks for permission, and {:?} is neither allow nor deny", answer.text));
+        let decision = answer.decision().ok_or_else(|| refused().hint(session.command(&format!("answer {id} allow"))));
+        decision.map(|(is_granted, words)| (words.to_owned(), Some(is_granted)))?
+    } else {
+        (answer.one_text()?, None)
     };
     crew.answer(number, Said { by: session.person(), text, is_granted }).await?;
     session.print_done(&format!("{id} is answered"), &json!({ "ask": id }))

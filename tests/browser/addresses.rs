@@ -1,4 +1,4 @@
-//! What is shown where: an address for each plan, the count of what waits, panels, the bar of time, and framed pages.
+//! Where things are: an address for each plan, the count of what waits, panels, the bar of time, and framed pages.
 
 use crewlog_planner::crew::asks::Wanted;
 use serde_json::{Value, json};
@@ -182,7 +182,7 @@ fn refusals_and_unknown_addresses_have_the_frame_of_every_page() {
         says(title, also, address);
     }
     page.faults();
-    // What was typed stays.
+    // The typed text stays.
     page.goto(&served.url(PLAN));
     served.scene.run(&["--version"]).expect(0);
     page.click("[data-key='change'] summary");

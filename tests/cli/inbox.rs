@@ -310,9 +310,9 @@ async fn a_message_stays_unread_until_it_is_read() {
 /// The words of an answer, whether they grant the permission, and the text that the agent reads.
 const PERMISSIONS: [(&[&str], Option<bool>, &str); 8] = [
     (&["allow"], Some(true), "allow"),
-    (&["Yes"], Some(true), "allow"),
+    (&["Yes"], Some(true), "Yes"),
     (&["deny"], Some(false), "deny"),
-    (&["no"], Some(false), "deny"),
+    (&["no"], Some(false), "no"),
     (&["allow", "once"], Some(true), "once"),
     (&["deny", "-- use the branch"], Some(false), "-- use the branch"),
     (&["maybe"], None, "neither allow nor deny"),
@@ -363,7 +363,7 @@ async fn a_permission_is_answered_alike_on_every_face() {
             match is_granted {
                 Some(_) => assert_eq!(answer, Some((is_granted, text.to_owned())), "{face} {words:?}"),
                 None => {
-                    assert!(answer.is_none() && (face == "page" || said.contains(text)), "{face} {words:?}: {said}")
+                    assert!(answer.is_none() && (face == "page" || said.contains(text)), "{face} {words:?}: {said}");
                 }
             }
         }
