@@ -171,7 +171,7 @@ pub async fn carry_out(session: &Session, command: Command) -> Result<Code, Fail
         Command::Crew(command) => crew::verbs::obey(session, command).await,
         Command::Answer(answer) => {
             session.person_only("answer questions")?;
-            match crew::verbs::number_of(&answer.question) {
+            match answer.number() {
                 Some(number) => crew::verbs::answer(session, number, answer).await,
                 None => commands::answer(session, answer).await,
             }

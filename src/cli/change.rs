@@ -24,6 +24,11 @@ pub struct Answer {
 }
 
 impl Answer {
+    /// The number of an agent's question: `a12`.
+    pub fn number(&self) -> Option<u64> {
+        self.question.plan.strip_prefix('a').filter(|_| self.question.part.is_none())?.parse().ok()
+    }
+
     /// For a permission: true to allow it, and the words for the agent.
     pub fn decision(&self) -> Option<(bool, &str)> {
         let is_granted = match self.text.trim().to_lowercase().as_str() {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crewlog_mq::Position;
-use crewlog_planner::crew::asks::{Answer as Said, Open, Wanted};
+use crewlog_planner::crew::asks::{Answer as Said, Wanted};
 use crewlog_planner::crew::messages::{Message, Sender};
 use crewlog_planner::crew::target::Target;
 use futures::future::OptionFuture;
@@ -12,7 +12,7 @@ use serde_json::json;
 use super::session::{open, views};
 use super::worktree::Worktree;
 use super::{facts, inbox, why};
-use crate::cli::{Address, Answer, Crew, Leases, Send};
+use crate::cli::{Answer, Crew, Leases, Send};
 use crate::failure::{Code, Failure};
 use crate::queries::find_plan;
 use crate::runtime::list_executors;
@@ -92,20 +92,14 @@ async fn send(session: &Session, args: Send) -> Result<Code, Failure> {
     session.print_done(&format!("message {message} to {names}"), &json!({ "message": message, "to": to }))
 }
 
-/// The number of an agent's question: `a12`.
-pub fn number_of(question: &Address) -> Option<u64> {
-    question.plan.strip_prefix('a').filter(|_| question.part.is_none())?.parse().ok()
-}
-
 /// `answer` of an agent's question: allow or deny for a permission.
 pub async fn answer(session: &Session, number: u64, answer: Answer) -> Result<Code, Failure> {
     let (id, crew) = (format!("a{number}"), open(session).await?);
-    let is_it = |(known, open): (u64, &Open)| known == number && open.ask.wanted == Wanted::Permission;
-    let (text, is_granted) = if crew.asks().await?.open().any(is_it) {
-        let refused =
-            || Failure::user(format!("{id} asks for permission, and {:?} is neither allow nor deny", answer.text));
-        let decision = answer.decision().ok_or_else(|| refused().hint(session.command(&format!("answer {id} allow"))));
-        decision.map(|(is_granted, words)| (words.to_owned(), Some(is_granted)))?
+    let open = crew.asks().await?.open().find(|(known, _)| *known == number).map(|(_, open)| open.ask.wanted);
+    let (text, is_granted) = if open == Some(Wanted::Permission) {
+        let message = format!("{id} asks for permission, and {:?} is neither allow nor deny", answer.text);
+        let refused = || Failure::user(message).hint(session.command(&format!("answer {id} allow")));
+        answer.decision().map(|(is_granted, words)| (words.to_owned(), Some(is_granted))).ok_or_else(refused)?
     } else {
         (answer.one_text()?, None)
     };

@@ -250,10 +250,10 @@ async fn the_day_of_the_demo_has_just_ended_on_every_face() {
     assert!(store.now().since(last) <= DEADLINE, "{last:?} is now");
     run(&["replay", "--verify"]);
     run(&["db", "check"]);
-    // Times within events are moved too: the permission was asked 18 minutes before the end of the day.
+    // Times within events are moved too: the permission was asked 17 minutes before the end of the day.
     let inbox = run(&["inbox", "-o", "json"]).json();
     let age = inbox["items"][0]["age_ms"].as_u64().expect("an age") / 60_000;
-    assert!((18..=20).contains(&age), "{inbox:#}");
+    assert!((17..=19).contains(&age), "{inbox:#}");
     let agents = run(&["agents", "-o", "json"]).json();
     assert!(agents["agents"].as_array().expect("a list").iter().all(|agent| agent["liveness"] != "lost"), "{agents:#}");
     store.close().await;
