@@ -97,7 +97,10 @@ fn sentence(track: &Track, now_us: i64) -> String {
     }
     match view.status() {
         PlanStatus::Completed => return "It is complete.".to_owned(),
-        PlanStatus::Failed => return "It ended with tasks that are not done.".to_owned(),
+        PlanStatus::Failed => {
+            let how = first(Stage::Failed).map(|task| format!("It failed at {}.", named(task)));
+            return how.unwrap_or_else(|| "It ended with tasks that are not done.".to_owned());
+        }
         PlanStatus::Cancelled => return "A person ended it.".to_owned(),
         PlanStatus::Paused => {
             return format!("It is paused: {}.", one_line(state.pause_reason().unwrap_or_default(), 120));

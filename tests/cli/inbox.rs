@@ -41,7 +41,7 @@ pub async fn joined(crew: &Crew, name: &str) -> Caller {
     crew.join(join).await.expect("it joins").caller
 }
 
-async fn lease(crew: &Crew, caller: &Caller, path: &str, task: Option<&str>) {
+pub async fn lease(crew: &Crew, caller: &Caller, path: &str, task: Option<&str>) {
     let request = Request {
         holder: caller.holder(),
         targets: vec![Target::written(path).expect("it is a target")],
