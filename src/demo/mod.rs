@@ -49,9 +49,11 @@ pub async fn demo(global: &Global, listen: SocketAddr, opens: bool) -> Result<Co
 }
 
 fn session_in(folder: &Path, global: &Global) -> Result<Session, Failure> {
-    fs::write(folder.join("crewlog.toml"), CONFIG).map_err(|error| cannot(&error))?;
+    // It is named, so that the command lines on the page find the project from anywhere.
+    let config = folder.join("crewlog.toml");
+    fs::write(&config, CONFIG).map_err(|error| cannot(&error))?;
     let store = Some(folder.join("log.db").to_string_lossy().into_owned());
-    let global = Global { store, config: None, keys: KeyPlace::default(), ..global.clone() };
+    let global = Global { store, config: Some(config), keys: KeyPlace::default(), ..global.clone() };
     Session::in_folder(&global, folder.to_owned())
 }
 

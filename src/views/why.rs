@@ -94,7 +94,10 @@ fn sentence(track: &Track, states: &States, now_us: i64) -> String {
     }
     match states.plan.state {
         State::Done => return "It is complete.".to_owned(),
-        State::Failed => return "It ended with tasks that are not done.".to_owned(),
+        State::Failed => {
+            let how = first(State::Failed).map(|task| format!("It failed at {}.", named(task)));
+            return how.unwrap_or_else(|| "It ended with tasks that are not done.".to_owned());
+        }
         State::Cancelled => return "A person ended it.".to_owned(),
         State::Paused => {
             return format!("It is paused: {}.", one_line(state.pause_reason().unwrap_or_default(), 120));

@@ -1,11 +1,11 @@
-//! What is shown where: an address for each plan, the count of what waits, panels, the bar of time, and framed pages.
+//! Where things are: an address for each plan, the count of what waits, panels, the bar of time, and framed pages.
 
-use crewlog_planner::crew::asks::Wanted;
+use crewlog_planner::crew::asks::{Ask, Wanted};
 use serde_json::{Value, json};
 
 use super::dashboard::{Served, count, waits_for, waits_until_gone};
 use super::page::{Browser, DEADLINE, Device, Page};
-use crate::cli::inbox::{ask, crew, joined};
+use crate::cli::inbox::{ask, crew, joined, lease};
 use crate::cli::scene::Scene;
 
 const PLAN: &str = "/plans/iso-week-dates-7k2m";
@@ -114,6 +114,37 @@ async fn permissions_are_allowed_and_refused_and_the_title_counts_them() {
     assert_eq!(page.faults(), []);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn choices_pauses_and_leases_are_settled_by_their_forms() {
+    let scene = Scene::with_repository();
+    let crew = crew(&scene).await;
+    let ann = joined(&crew, "ann").await;
+    let colours = ["red", "deep blue"].map(str::to_owned).to_vec();
+    crew.ask(&ann, Ask { choices: colours, ..ask(Wanted::Answer, "Which colour?", None) }).await.unwrap();
+    lease(&crew, &ann, "src/main.rs", None).await;
+    scene.run(&["task", "add", "One", "--new"]).expect(0);
+    scene.run(&["pause", "backlog", "--reason", "it rains"]).expect(0);
+    let served = Served::on(scene);
+    let page = served.open();
+    for (address, item, fills, button) in [
+        ("/", "[data-need='a1']", "", "[value='deep blue']"),
+        ("/plans/backlog", "[data-kind='paused']", "", ""),
+        ("/files", "[data-lease]", "[name='reason']", ""),
+    ] {
+        page.goto(&served.url(address));
+        if !fills.is_empty() {
+            page.type_text(&format!("{item} {fills}"), "it is needed");
+        }
+        page.click(&format!("{item} button{button}"));
+        waits_for(&page, ".said");
+        waits_until_gone(&page, item);
+        assert_eq!(path(&page), address);
+    }
+    assert_eq!(crew.asks().await.unwrap().answer(1).map(|(_, answer)| answer.text.clone()), Some("deep blue".into()));
+    assert_ne!(served.scene.show("backlog")["status"], "Paused");
+    assert_eq!(page.faults(), []);
+}
+
 #[test]
 fn a_panel_opens_with_its_head_in_view_and_gives_the_focus_back() {
     let served = Served::demo();
@@ -182,9 +213,8 @@ fn refusals_and_unknown_addresses_have_the_frame_of_every_page() {
         says(title, also, address);
     }
     page.faults();
-    // What was typed stays.
+    // The typed text stays.
     page.goto(&served.url(PLAN));
-    served.scene.run(&["--version"]).expect(0);
     page.click("[data-key='change'] summary");
     page.eval("document.querySelector('form[action=\"/do/task-add\"] [name=plan]').value = 'gone'");
     page.type_text("form[action='/do/task-add'] input[name='text']", "Write the guide");

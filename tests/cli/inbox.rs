@@ -42,7 +42,7 @@ pub async fn joined(crew: &Crew, name: &str) -> Caller {
     crew.join(join).await.expect("it joins").caller
 }
 
-async fn lease(crew: &Crew, caller: &Caller, path: &str, task: Option<&str>) {
+pub async fn lease(crew: &Crew, caller: &Caller, path: &str, task: Option<&str>) {
     let request = Request {
         holder: caller.holder(),
         targets: vec![Target::written(path).expect("it is a target")],
@@ -355,9 +355,9 @@ async fn a_message_stays_unread_until_it_is_read() {
 /// The words of an answer, whether they grant the permission, and the text that the agent reads.
 const PERMISSIONS: [(&[&str], Option<bool>, &str); 8] = [
     (&["allow"], Some(true), "allow"),
-    (&["Yes"], Some(true), "allow"),
+    (&["Yes"], Some(true), "Yes"),
     (&["deny"], Some(false), "deny"),
-    (&["no"], Some(false), "deny"),
+    (&["no"], Some(false), "no"),
     (&["allow", "once"], Some(true), "once"),
     (&["deny", "-- use the branch"], Some(false), "-- use the branch"),
     (&["maybe"], None, "neither allow nor deny"),

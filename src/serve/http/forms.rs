@@ -80,9 +80,9 @@ fn asking(name: &str, fields: &[(String, String)], back: &str, problem: Problem)
     }
     let (typed, hidden): (Vec<_>, Vec<_>) = own().partition(|(name, _)| TYPED.contains(&name.as_str()));
     let again = typed.iter().fold(form(hidden), |form, (name, value)| form.filled(name, value)).button("Send again");
-    let lines = problem.hints.into_iter().chain(problem.notes).collect();
+    let lines = problem.hints.iter().chain(&problem.notes).map(|line| sentence(line)).collect();
     let forms = if typed.is_empty() { Vec::new() } else { vec![again] };
-    let says = "nothing was changed".to_owned();
+    let says = format!("{} · nothing was changed", problem.status);
     Framed { says, forms, links, ..Framed::refusal(status, &sentence(&problem.detail), lines) }
 }
 

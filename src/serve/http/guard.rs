@@ -90,7 +90,11 @@ impl Guard {
         let status = refused.status();
         let problem = refused.extensions().get::<Problem>().cloned();
         let problem = problem.unwrap_or_else(|| Problem::new(status, "this address has nothing for a browser"));
-        let framed = Framed::refusal(status, &sentence(&problem.detail), problem.hints);
+        let framed = Framed::refusal(
+            status,
+            &sentence(&problem.detail),
+            problem.hints.iter().map(|hint| sentence(hint)).collect(),
+        );
         if is_within { self.site.framed(&framed).await } else { Framed { links: Vec::new(), ..framed }.bare() }
     }
 

@@ -147,7 +147,7 @@ impl Framed {
     /// A refusal with a way back.
     pub fn refusal(status: StatusCode, title: &str, lines: Vec<String>) -> Self {
         let links = vec![("/".to_owned(), "Home".to_owned())];
-        let says = status.canonical_reason().unwrap_or_default().to_lowercase();
+        let says = format!("{} · {}", status.as_u16(), status.canonical_reason().unwrap_or_default().to_lowercase());
         Self { status, says, title: title.to_owned(), lines, links, ..Self::default() }
     }
 

@@ -76,7 +76,7 @@ pub async fn figures(look: &Look<'_>) -> Result<Markup, Failure> {
     let all = look.shown.statistics(Some(look.shown.project().to_owned())).await?;
     let mut tiles = Vec::new();
     for figures in all.iter().map(|all| &all.figures) {
-        let rate = format!("{} failed, {} % succeed", grouped(figures.failed), figures.success_rate);
+        let rate = format!("{} failed, {:.0} % succeed", grouped(figures.failed), figures.success_rate);
         let mean = i64::try_from(figures.mean_duration_ms).unwrap_or(i64::MAX).saturating_mul(1_000);
         let tries = format!("{} attempts for a task", figures.mean_iterations);
         tiles.push(("Tasks done", grouped(figures.completed), rate));

@@ -20,7 +20,7 @@ const TEXT_CHARS_MAX: usize = 600;
 const TITLE_CHARS_MAX: usize = 180;
 const NEEDS_MAX: usize = 60;
 
-/// A group of items, by what a person does about them.
+/// A group of items: to answer, to repair, or only to know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr, strum::VariantArray)]
 pub enum NeedGroup {
     Answer,

@@ -252,7 +252,7 @@
     main = $("#main");
     skew = main.dataset.now / 1000 - Date.now();
     begin(document);
-    for (const node of all(".graph .n-run,.graph .n-wait").slice(0, 1)) {
+    for (const node of all(".graph .n-run,.graph .n-wait,.graph .n-fail").slice(0, 1)) {
       const box = node.closest(".scroll");
       box.scrollLeft = node.getBoundingClientRect().left - box.getBoundingClientRect().left - box.clientWidth / 2;
     }
