@@ -15,6 +15,7 @@ mod top;
 mod ui;
 mod views;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
@@ -38,10 +39,10 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => {
             let is_answer = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-            // Nobody is left to tell that nothing could be told.
+            // If standard error is closed too, there is nowhere to report it.
             let _ = error.print();
             // With exit code 2 a hook would refuse every tool call.
-            let is_hook = std::env::args_os().nth(1).is_some_and(|word| word == "hook");
+            let is_hook = is_hook(&std::env::args_os().skip(1).collect::<Vec<_>>());
             return if is_answer { ExitCode::SUCCESS } else { ExitCode::from(if is_hook { 1 } else { 2 }) };
         }
     };
@@ -88,6 +89,14 @@ fn main() -> ExitCode {
     }
 }
 
+/// True if the first word that is neither an option nor the value of one is `hook`.
+fn is_hook(words: &[OsString]) -> bool {
+    let is_option = |word: &OsString| word.to_string_lossy().starts_with('-');
+    let at = words.iter().position(|word| word == "hook");
+    let is_first = |at: usize| (0..at).all(|n| is_option(&words[n]) || (n > 0 && is_option(&words[n - 1])));
+    at.is_some_and(is_first)
+}
+
 async fn run(cli: Cli) -> Result<Code, Failure> {
     // It has a log of its own.
     if let Command::Demo(Demo { listen, no_open }) = cli.command {
@@ -100,7 +109,7 @@ async fn run(cli: Cli) -> Result<Code, Failure> {
         Command::Doctor(args) => doctor::doctor(&session, &args).await,
         Command::Mcp => mcp::stdio_server(&session).await,
         Command::Top(top) => top::top(&session, top.at.at).await,
-        Command::Serve(Serve { listen, command: None }) => http::serve(&session, listen).await,
+        Command::Serve(serve @ Serve { command: None, .. }) => http::serve(&session, serve.address()).await,
         Command::Serve(Serve { command: Some(ServeCommand::Tokens { command }), .. }) => {
             http::access::tokens(&session, command)
         }

@@ -131,7 +131,7 @@ pub fn refused(state: &PlannerState, error: ExecuteError<PlannerError>) -> Failu
         ExecuteError::Contended { .. } | ExecuteError::Store(_) => None,
     };
     let called = named.map(|task| &task.plan).filter(|task| task.label.is_some());
-    let called = called.map(|task| format!("task {} is the one that is called {}", task.id, task.name()));
+    let called = called.map(|task| format!("task {} = {}", task.id, task.name()));
     called.into_iter().fold(error.into(), Failure::hint)
 }
 

@@ -49,7 +49,7 @@ pub fn at(typed: &str) -> Result<At, String> {
     match typed.parse() {
         Ok(at @ 1..) => Ok(At::Position(at)),
         Err(_) if is_checkpoint_name(typed) => Ok(At::Checkpoint(typed.to_owned())),
-        Ok(_) | Err(_) => Err("it is neither a position of the log, 1 or more, nor the name of a checkpoint".into()),
+        Ok(_) | Err(_) => Err("neither a position of the log (1 or more) nor the name of a checkpoint".into()),
     }
 }
 
@@ -122,7 +122,7 @@ pub fn plan_at(typed: &str) -> Result<PlanAt, String> {
             Ok(at) => (plan, Some(at)),
             Err(_) => {
                 return Err(format!(
-                    "{typed:?} is no position and no name of a checkpoint: write PLAN@NUMBER or PLAN@NAME, or PLAN alone \
+                    "{typed:?} is neither a position nor the name of a checkpoint: write PLAN@NUMBER or PLAN@NAME, or PLAN alone \
                      for its present state"
                 ));
             }
@@ -135,13 +135,13 @@ pub fn plan_at(typed: &str) -> Result<PlanAt, String> {
 }
 
 pub fn moment(typed: &str) -> Result<Timestamp, String> {
-    let wrong = |_| "it is no moment: write it like 2026-11-21T10:00:00Z or 2026-11-21T10:00:00+01:00".to_owned();
+    let wrong = |_| "not a time: use RFC 3339, such as 2026-11-21T10:00:00Z or 2026-11-21T10:00:00+01:00".to_owned();
     let parsed = typed.parse::<jiff::Timestamp>().map_err(wrong)?;
     Ok(Timestamp(parsed.as_microsecond()))
 }
 
 pub fn query(typed: &str) -> Result<Query, String> {
-    serde_json::from_str(typed).map_err(|error| format!("it is no query: {error}"))
+    serde_json::from_str(typed).map_err(|error| format!("invalid query: {error}"))
 }
 
 /// An aggregate as STREAM/ID. By convention no stream has a slash in its name; an aggregate may.
@@ -156,7 +156,7 @@ pub fn aggregate(typed: &str) -> Result<AggregateName, String> {
 
 /// An address with its port.
 pub fn address_to_listen_on(typed: &str) -> Result<SocketAddr, String> {
-    let port = typed.parse::<u16>().map_or_else(|_| "7777".to_owned(), |port| port.to_string());
+    let port = typed.rsplit(':').next().and_then(|port| port.parse().ok()).unwrap_or(7777_u16);
     typed.parse().map_err(|_| format!("write 127.0.0.1:{port}"))
 }
 

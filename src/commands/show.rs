@@ -9,17 +9,17 @@ use crewlog_planner::event::TaskStatus;
 use crewlog_planner::parse;
 use crewlog_planner::parse::ParsedPlan;
 use crewlog_planner::plan::{Mark, TaskPlan};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::cli::typed::{Address, At, address, at};
 use crate::context::{Session, facts};
 use crate::plan_file::matching::mark_of;
 use crate::ui::failure::{Code, Failure};
 use crate::ui::terminal::{Output, say};
-use crate::ui::text::{one_line, visible};
-use crate::views::at::view_at;
+use crate::ui::text::{duration, one_line, visible};
+use crate::views::at::{Point, view_at};
 use crate::views::queries::{find_plan, load_view, no_task, plan_to_show, tags_of};
-use crate::views::text::print_view;
+use crate::views::text::{print_view, took};
 use crate::views::views;
 use crate::views::waiting::what_is_waited_for;
 use crate::views::{ForkJson, Prompt, prompt_of_attempt};
@@ -68,8 +68,11 @@ async fn show_part(
     part: &str,
     at: Option<&At>,
 ) -> Result<Code, Failure> {
-    let (at, view) = view_at(session, store, plan, at).await?;
-    let shown = views(session).await?.as_of(Some(at)).await?.plan(plan).await?;
+    let is_past = at.is_some();
+    let (Point { at, .. }, view) = view_at(session, store, plan, at).await?;
+    let as_of = views(session).await?.as_of(Some(at)).await?;
+    let now = if is_past { as_of.now } else { store.now() };
+    let shown = as_of.plan(plan).await?;
     let Some(task) = view.state().task_named(part) else {
         let question = shown.questions.iter().find(|question| question.id == part);
         let is_question = part.strip_prefix('q').is_some_and(|n| n.parse::<u32>().is_ok());
@@ -78,14 +81,17 @@ async fn show_part(
             false => no_task(session, plan, view.state(), part),
         })?);
         let json = json!({ "plan": plan, "at": at, "question": question });
-        return session.print(&json, |to| facts::print(to, &question, &["id"], &[]));
+        return session.print(&json, |to| facts::print_at(to, &question, [&["id"], &[]], Some(now)));
     };
     let name = task.plan.name();
     let mut task = json!(shown.tasks.iter().find(|task| task.id == name));
     task["questions"] =
         shown.questions.iter().filter(|asked| asked.task.as_ref() == Some(&name)).map(|it| json!(it)).collect();
     let json = json!({ "plan": plan, "at": at, "task": task });
-    session.print(&json, |to| facts::print(to, &task, &["id", "status"], &[]))
+    let took = view.state().task_named(part).and_then(|task| took(&view, task, now));
+    task["took"] = json!(took.map(duration));
+    task["kind"] = Value::Null;
+    session.print(&json, |to| facts::print_at(to, &task, [&["id", "status"], &[]], Some(now)))
 }
 
 /// Renders the prompt of a task again, and compares it with the one that its agent got.
@@ -123,20 +129,23 @@ async fn show_prompt(
 }
 
 async fn show_plan(session: &Session, store: &EventStore, plan: &str, at: Option<&At>) -> Result<Code, Failure> {
-    let (at, view) = view_at(session, store, plan, at).await?;
-    let shown = views(session).await?.as_of(Some(at)).await?.plan(plan).await?;
+    let is_past = at.is_some();
+    let (point, view) = view_at(session, store, plan, at).await?;
+    let as_of = views(session).await?.as_of(Some(point.at)).await?;
+    let now = if is_past { as_of.now } else { store.now() };
+    let shown = as_of.plan(plan).await?;
     let mut waiting = Vec::new();
     let mut open = if session.output == Output::Text { vec![(plan.to_owned(), view.clone())] } else { Vec::new() };
     while let Some((plan, view)) = open.pop() {
         waiting.extend(what_is_waited_for(session, &plan, &view));
         let running = view.state().tasks.iter().filter(|task| task.status == TaskStatus::Running);
         for sub_plan in running.filter_map(|task| task.sub_plan_id(&plan)) {
-            let view = load_view(store, &sub_plan, Range::up_to(at)).await?;
+            let view = load_view(store, &sub_plan, Range::up_to(point.at)).await?;
             open.push((sub_plan, view));
         }
     }
     session.print(&shown, |to| {
-        print_view(&mut *to, plan, at, &view)?;
+        print_view(&mut *to, plan, point, now, &view)?;
         for ForkJson { plan, at, reason } in &shown.forks {
             writeln!(to, "forked at position {at} as {}: {}", visible(plan), one_line(reason, 100))?;
         }

@@ -240,7 +240,7 @@ impl WorkerLoop<'_> {
             }
         }
         unless_closed(self.output_fault.map_or(Ok(()), Err))?;
-        // A standing plan whose tasks are done waits for nobody.
+        // A standing plan whose tasks are done does not wait.
         let open = self.views.values().filter(|view| !view.state().waits_for_work());
         let open = open.map(|view| match view.state().shortage() {
             Some(_) if view.status() == PlanStatus::Paused => Code::Budget,

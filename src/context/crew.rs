@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crewlog_executors::crew::{Crew, Refusal};
 use crewlog_mq::EventStore;
+use crewlog_planner::crew::CrewError;
 
 use crate::context::Session;
 use crate::ui::failure::{Code, Failure};
@@ -32,10 +33,16 @@ impl From<Refusal> for Failure {
             Refusal::Store(error) => error.into(),
             Refusal::NoRecipient(name) => Self::new(Code::Nothing, format!("there is no agent or role {name:?}"))
                 .hint("`crewlog agents` lists the agents"),
-            Refusal::NoTask(_) => Self::new(Code::Nothing, refusal.to_string()),
-            Refusal::Busy | Refusal::Crew(_) | Refusal::Task(_) | Refusal::NotReady(_) => {
-                Self::new(Code::Conflict, refusal.to_string())
+            Refusal::NoTask(_) | Refusal::Crew(CrewError::Missing(_) | CrewError::Unknown(_) | CrewError::Left(_)) => {
+                Self::new(Code::Nothing, refusal.to_string())
             }
+            Refusal::Crew(CrewError::Invalid(_) | CrewError::Full(_)) => Self::user(refusal.to_string()),
+            Refusal::Busy
+            | Refusal::Crew(
+                CrewError::Held(_) | CrewError::NotYours { .. } | CrewError::Superseded(_) | CrewError::Closed(_),
+            )
+            | Refusal::Task(_)
+            | Refusal::NotReady(_) => Self::new(Code::Conflict, refusal.to_string()),
         }
     }
 }

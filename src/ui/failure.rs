@@ -53,7 +53,7 @@ pub enum Why {
     #[default]
     Refused,
     Unconsented,
-    /// The person said no, which is no error.
+    /// The person said no: not an error.
     Declined,
     /// The caller lacks the permission.
     Forbidden,

@@ -23,10 +23,15 @@ const MARKS_MAX: usize = 500;
 impl AsOf {
     /// All plans of the log, oldest first. An unreadable one is omitted with a warning.
     pub async fn plans(&self) -> Result<Vec<ListedPlan>, Error> {
+        Ok(self.summaries().await?.into_iter().map(|(plan, summary)| ListedPlan::of(&plan, summary)).collect())
+    }
+
+    /// The same as their ids and summaries.
+    pub async fn summaries(&self) -> Result<Vec<(String, PlanSummary)>, Error> {
         let mut listed = Vec::new();
         if self.is_server {
             for plan in self.folded(&self.kept.list).await?.0.plans() {
-                listed.extend(self.summary(plan).await?.map(|(summary, _)| ListedPlan::of(&plan.id, summary)));
+                listed.extend(self.summary(plan).await?.map(|(summary, _)| (plan.id.clone(), summary)));
             }
             return Ok(listed);
         }
@@ -38,7 +43,7 @@ impl AsOf {
                 list.fold(n_events);
                 list.state.summarize(&plan.id, summary.clone());
             }
-            listed.push(ListedPlan::of(&plan.id, summary));
+            listed.push((plan.id.clone(), summary));
         }
         list.keep().await;
         Ok(listed)
@@ -123,7 +128,7 @@ impl AsOf {
 
 impl ListedPlan {
     pub fn of(plan: &str, summary: PlanSummary) -> Self {
-        let PlanSummary { title, status, created_at, parent, is_held_by_budget, waits_for_work } = summary;
+        let PlanSummary { title, status, created_at, progress: _, parent, is_held_by_budget, waits_for_work } = summary;
         let (plan, status, created_at) = (plan.to_owned(), status.as_str(), rfc3339(created_at));
         Self { plan, title, status, created_at, parent, is_held_by_budget, waits_for_work }
     }

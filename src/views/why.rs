@@ -1,17 +1,22 @@
 //! Facts about an agent, a task or a file; and the reason why a plan is not running, in one sentence.
 
+use std::time::Duration;
+
 use crewlog_executors::crew::{TaskState, TaskSummary};
-use crewlog_mq::Error;
+use crewlog_mq::{Error, Timestamp};
 use crewlog_planner::claim;
 use crewlog_planner::crew::target::Target;
+use crewlog_planner::event::TaskStatus;
 use crewlog_planner::plan::TaskId;
-use crewlog_planner::view::PlanStatus;
+use crewlog_planner::prompt::headline;
+use crewlog_planner::state::Task;
+use crewlog_planner::view::{PlanStatus, PlanView};
 use serde_json::{Value, json};
 
 use super::shown::name_of;
 use super::track::{Stage, Track};
 use super::{AgentView, AsOf, WhyView};
-use crate::ui::text::{one_line, shell_word};
+use crate::ui::text::{age, millis, one_line, shell_word};
 use crate::views::queries::find_plan;
 
 /// The most edits of a file that are listed, newest first.
@@ -40,7 +45,7 @@ impl AsOf {
         let (typed, part) = what.split_once('/').map_or((what, None), |(plan, part)| (plan, Some(part)));
         let Ok(plan) = find_plan(self.store(), typed).await else { return Ok(None) };
         let track = self.track(&plan).await?;
-        let (view, state, why) = (&track.view, track.view.state(), sentence(&track, self.now.0));
+        let (view, state, why) = (&track.view, track.view.state(), sentence(&track, self.now));
         let Some(part) = part else {
             let status = view.status().as_str();
             return Ok(Some(json!({ "at": self.at, "plan": plan, "status": status, "why": why })));
@@ -78,11 +83,22 @@ impl AsOf {
     /// The reason why nothing of a plan is running, or the running tasks.
     pub async fn why_plan(&self, plan: &str) -> Result<WhyView, Error> {
         let track = self.track(plan).await?;
-        Ok(WhyView { at: self.at, why: sentence(&track, self.now.0) })
+        Ok(WhyView { at: self.at, why: sentence(&track, self.now) })
     }
 }
 
-fn sentence(track: &Track, now_us: i64) -> String {
+/// The first failed task of a plan, and its error.
+fn failure(view: &PlanView) -> String {
+    let is_failed = |task: &&Task| matches!(task.status, TaskStatus::Failed | TaskStatus::TimedOut);
+    let failed = view.state().tasks.iter().find(is_failed);
+    let failed = failed.map(|task| (task.plan.name(), headline(task.error.as_deref().unwrap_or_default())));
+    failed.map_or_else(
+        || "It ended with tasks that are not done.".to_owned(),
+        |(name, error)| format!("It failed at {name}: {}", one_line(&error, TITLE_CHARS_MAX)),
+    )
+}
+
+fn sentence(track: &Track, now: Timestamp) -> String {
     let (view, state) = (&track.view, track.view.state());
     // A number alone is not a name.
     let in_words = |id: TaskId, task: &str| {
@@ -97,22 +113,22 @@ fn sentence(track: &Track, now_us: i64) -> String {
     }
     match view.status() {
         PlanStatus::Completed => return "It is complete.".to_owned(),
-        PlanStatus::Failed => return "It ended with tasks that are not done.".to_owned(),
-        PlanStatus::Cancelled => return "A person ended it.".to_owned(),
+        PlanStatus::Failed => return failure(view),
+        PlanStatus::Cancelled => return "It was cancelled.".to_owned(),
         PlanStatus::Paused => {
             return format!("It is paused: {}.", one_line(state.pause_reason().unwrap_or_default(), 120));
         }
         PlanStatus::Running | PlanStatus::Waiting => {}
     }
     if let Some(task) = first(Stage::Running) {
-        let since = track.bars(task).last().map_or(0, |bar| (now_us - bar.from.at.0) / 60_000_000);
+        let since = track.bars(task).last().map_or(Duration::ZERO, |bar| now.since(bar.from.at));
         let executor = view.holder(task).map(|holder| holder.executor.name.clone()).unwrap_or_default();
         let others = match of(Stage::Running).count() - 1 {
             0 => String::new(),
             1 => ", and one other task runs".to_owned(),
             n => format!(", and {n} other tasks run"),
         };
-        return format!("{executor} has been running {} for {since} min{others}.", named(task));
+        return format!("{executor} has been running {} for {}{others}.", named(task), age(millis(since)));
     }
     if let Some(task) = state.stopped_by {
         return format!("{} failed, and the plan starts nothing more until it is retried.", first_named(task));

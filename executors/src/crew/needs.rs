@@ -10,6 +10,7 @@ use crewlog_planner::crew::conflicts::{ConflictEvent, Conflicts, Holder};
 use crewlog_planner::crew::messages::{self, Messages};
 use crewlog_planner::event::{Event, Purpose};
 use crewlog_planner::plan::TaskId;
+use crewlog_planner::prompt::headline;
 use crewlog_planner::view::PlanView;
 use serde::Serialize;
 
@@ -184,7 +185,10 @@ fn of_plan(open: &OpenPlan<'_>) -> Vec<Need> {
         }
     }
     if let Some(task) = state.stopped_by {
-        let (text, commands) = (format!("task {} failed", name(task)), vec![format!("retry {}", within(&name(task)))]);
+        let error = state.task(task).and_then(|task| task.error.as_deref()).map(headline);
+        let why = error.map_or_else(String::new, |error| format!(": {error}"));
+        let text = format!("task {} failed{why}", name(task));
+        let commands = vec![format!("retry {}", within(&name(task)))];
         items.push(need(Kind::Stopped, plan.to_owned(), text, held_up(plan, view, |_| true), commands));
     }
     if let Some(reason) = state.pause_reason().filter(|_| !state.is_paused_from_parent()) {

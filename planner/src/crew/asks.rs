@@ -148,8 +148,10 @@ impl Asks {
             }
             AskCommand::Answer { number, answer, now } => {
                 check_length("the answer", answer.text.len(), TEXT_BYTES_MAX)?;
-                let why = if number <= self.n_asked { "is answered or withdrawn already" } else { "does not exist" };
-                let missing = || CrewError::Missing(format!("a{number} {why}"));
+                let missing = || match number <= self.n_asked {
+                    true => CrewError::Closed(format!("a{number} is answered or withdrawn already")),
+                    false => CrewError::Missing(format!("a{number} does not exist")),
+                };
                 let open = self.open.get(&number).ok_or_else(missing)?;
                 if open.ask.wanted == Wanted::Permission && answer.is_granted.is_none() {
                     return Err(CrewError::Invalid(format!("{number} is a permission: say yes or no")));

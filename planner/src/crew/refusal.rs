@@ -12,9 +12,12 @@ pub enum CrewError {
     /// Too much is open already; the command may succeed later.
     #[error("{0}")]
     Full(String),
-    /// It names something that does not exist, or is closed.
+    /// It names something that does not exist.
     #[error("{0}")]
     Missing(String),
+    /// It names something that another command has closed.
+    #[error("{0}")]
+    Closed(String),
     #[error("{}", .0.first().map_or_else(String::new, ToString::to_string))]
     Held(Vec<Blocked>),
     #[error("lease {lease} is held by {holder}")]

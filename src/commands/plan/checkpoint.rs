@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::context::Session;
 use crate::target::order;
 use crate::ui::failure::{Code, Failure};
-use crate::ui::text::visible;
+use crate::ui::text::{readable, visible};
 use crate::views::{CheckpointJson, checkpoints_of, queries};
 
 #[derive(Debug, Args)]
@@ -35,6 +35,8 @@ async fn list(session: &Session, store: &EventStore, plan: &str) -> Result<Code,
         json!({ "plan": plan }),
         &checkpoints,
         |checkpoint| checkpoint,
-        |to, CheckpointJson { name, at, created_at, .. }| writeln!(to, "{at:>6}  {created_at}  {}", visible(name)),
+        |to, CheckpointJson { name, at, created_at, .. }| {
+            writeln!(to, "{at:>6}  {}  {}", readable(created_at), visible(name))
+        },
     )
 }

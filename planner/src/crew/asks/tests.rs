@@ -27,7 +27,7 @@ fn a_question_is_open_until_a_person_answers_it() {
     history.extend(asks.process(answer(1, "this one", None)).unwrap());
     assert_eq!(
         asks.process(answer(1, "that one", None)),
-        Err(CrewError::Missing("a1 is answered or withdrawn already".into()))
+        Err(CrewError::Closed("a1 is answered or withdrawn already".into()))
     );
     assert_eq!(asks.answer(1).map(|(_, answer)| answer.text.as_str()), Some("this one"));
     let withdrawn = AskCommand::Withdraw { agent: "bob".into(), reason: "it left".into(), now: Timestamp(2) };
