@@ -66,7 +66,7 @@ pub fn confirm(session: &Session, question: &str, refusal: &str) -> Result<(), F
     }
     if !session.terminal.is_interactive {
         let (why, hint) = match session.reads_files() {
-            true => ("there is no terminal on which to ask", "to run them, repeat the command with --yes"),
+            true => ("no terminal to ask on", "to run them, repeat the command with --yes"),
             false => ("these commands would run", "read them, then send the field yes"),
         };
         let refused = Failure::user(format!("{refusal}: {why}")).hint(hint);

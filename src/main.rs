@@ -16,6 +16,7 @@ mod top;
 mod ui;
 mod views;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
@@ -39,7 +40,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => {
             let is_answer = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-            // Nobody is left to tell that nothing could be told.
+            // If standard error is closed too, there is nowhere to report it.
             let _ = error.print();
             // With exit code 2 a hook would refuse every tool call.
             let is_hook = || commands::typed_name().is_some_and(|name| name == "hook");
@@ -101,7 +102,7 @@ async fn run(cli: Cli) -> Result<Code, Failure> {
         Command::Doctor(args) => doctor::doctor(&session, &args).await,
         Command::Mcp => mcp::stdio_server(&session).await,
         Command::Top(top) => top::top(&session, top.at.at).await,
-        Command::Serve(Serve { listen, command: None }) => http::serve(&session, listen).await,
+        Command::Serve(serve @ Serve { command: None, .. }) => http::serve(&session, serve.address()).await,
         Command::Serve(Serve { command: Some(ServeCommand::Tokens { command }), .. }) => {
             http::access::tokens(&session, command).await
         }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use crewlog_planner::claim::{Ending, RunDetails};
 use crewlog_planner::event::{FailureClass, TaskInput};
 use crewlog_planner::plan::TaskId;
+use crewlog_planner::text::{duration, millis};
 use tokio::sync::watch;
 
 use crate::output::{Outputs, Written};
@@ -122,7 +123,7 @@ pub(crate) async fn run(
         (_, Some(CutShort::Stopped(stop))) => Err(stop.ending()),
         (ended, Some(CutShort::TimedOut)) => {
             let text = ended.as_ref().map(|ended| ended.written.text()).unwrap_or_default();
-            let error = format!("stopped after {} s, its time-out\n{text}", timeout.as_secs_f64());
+            let error = format!("stopped after {}, its time-out\n{text}", duration(millis(timeout)));
             let run = ended.ok().map(|ended| details(&ended, ran_for));
             Err(Ending::Failed { error: error.trim_end().to_owned(), class: FailureClass::TimedOut, run })
         }

@@ -14,6 +14,7 @@ use crewlog_planner::plan::{ParentTask, SubPlan, sub_plan_id};
 use crewlog_planner::planner::{Planner, PlannerError};
 use crewlog_planner::protocol::AgentType;
 use crewlog_planner::state::{Phase, PlannerState};
+use crewlog_planner::text::{duration, millis};
 use futures::StreamExt;
 use tokio::sync::watch;
 
@@ -79,8 +80,8 @@ impl SubPlanRun<'_> {
         if sub_plan.request.is_none() {
             self.cancel("the task that it carries out ran out of time").await;
         }
-        let (plan, seconds) = (self.plan(), timeout.as_secs_f64());
-        let error = format!("timed out: plan {plan} had not ended after {seconds} s, the task's time-out");
+        let (plan, after) = (self.plan(), duration(millis(timeout)));
+        let error = format!("timed out: plan {plan} had not ended after {after}, the task's time-out");
         Ending::Failed { error, class: FailureClass::TimedOut, run: None }
     }
 

@@ -7,10 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::claim;
 use crate::crew::Projection;
-use crate::event::{self, Event};
+use crate::event::{self, Event, Outcome};
 use crate::is_default;
 use crate::lifecycle::{self, State};
 use crate::plan::{Parent, TaskPlan};
+use crate::planner::is_completed;
 use crate::sealed;
 use crate::state::Phase;
 use crate::view::PlanView;
@@ -59,12 +60,16 @@ pub struct PlanSummary {
     pub is_held_by_budget: bool,
     /// True if it stays open though all its tasks have ended.
     pub waits_for_work: bool,
+    /// The number of its completed tasks, those left out by a condition included, and of all; without undo tasks.
+    #[serde(default)]
+    pub progress: (usize, usize),
 }
 
 impl PlanSummary {
     /// The summary of a plan by the log alone; none before its first event.
     pub fn of(plan: &str, view: &PlanView) -> Option<Self> {
         let state = view.state();
+        let tasks = || state.tasks.iter().filter(|task| task.plan.compensates.is_none());
         let first_task = || state.tasks.first().map(|task| task.plan.description.clone());
         Some(Self {
             title: state.title.clone().or_else(first_task).unwrap_or_default(),
@@ -74,6 +79,7 @@ impl PlanSummary {
             parent: state.parent.clone(),
             is_held_by_budget: state.held_by_budget().is_some(),
             waits_for_work: state.waits_for_work(),
+            progress: (tasks().filter(|task| is_completed(task)).count(), tasks().count()),
         })
     }
 }
@@ -149,11 +155,16 @@ fn first_of(tasks: &[TaskPlan]) -> Option<String> {
 impl ListedPlan {
     fn take(&mut self, event: Option<&Event>, title: String, recorded: &Recorded) {
         self.is_sealed |= sealed::key_of(&recorded.tags).is_some();
-        if let Some(Event::PlanningCompleted { outcome, .. }) = event {
+        if let Some(Event::PlanningCompleted { outcome, n_tasks, .. }) = event {
             (self.is_open, self.tags) = (false, Vec::new());
-            self.has_changed = self.is_sealed || self.summary.is_none();
+            // The event does not say how many tasks of another outcome are completed.
+            self.has_changed = self.is_sealed || self.summary.is_none() || *outcome != Outcome::Completed;
             if let Some(summary) = &mut self.summary {
                 (summary.state, summary.is_provisional) = (State::of_outcome(*outcome), false);
+                if *outcome == Outcome::Completed {
+                    let n_tasks = usize::try_from(*n_tasks).unwrap_or(usize::MAX);
+                    summary.progress = (n_tasks, n_tasks);
+                }
                 (summary.is_held_by_budget, summary.waits_for_work) = (false, false);
             }
             return;

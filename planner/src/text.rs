@@ -1,5 +1,7 @@
 //! Measuring and shortening texts.
 
+use std::time::Duration;
+
 /// The characters per token for estimates.
 pub const CHARS_PER_TOKEN: usize = 4;
 
@@ -30,11 +32,24 @@ pub fn single_line(text: &str, chars_max: usize) -> String {
     truncate(&start.split_whitespace().collect::<Vec<_>>().join(" "), chars_max)
 }
 
-/// A duration in its largest whole unit: `90 s`, `10 min`, `2 h`.
-pub fn span(ms: u64) -> String {
-    let units = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s")];
-    let whole = units.into_iter().find(|(unit, _)| ms >= *unit && ms.is_multiple_of(*unit));
-    whole.map_or_else(|| format!("{ms} ms"), |(unit, name)| format!("{} {name}", ms / unit))
+/// A duration in at most two units: `340 ms`, `2.5 s`, `31 s`, `8 min 9 s`, `2 h`, `3 d 4 h`.
+pub fn duration(ms: u64) -> String {
+    let secs = ms / 1_000;
+    let (large, small) = match secs {
+        0 => return format!("{ms} ms"),
+        1..10 if ms % 1_000 >= 100 => return format!("{secs}.{} s", ms / 100 % 10),
+        1..60 => return format!("{secs} s"),
+        60..3_600 => ((secs / 60, "min"), (secs % 60, "s")),
+        3_600..86_400 => ((secs / 3_600, "h"), (secs / 60 % 60, "min")),
+        86_400.. => ((secs / 86_400, "d"), (secs / 3_600 % 24, "h")),
+    };
+    let words = [large, small].into_iter().filter(|(n, _)| *n > 0).map(|(n, unit)| format!("{n} {unit}"));
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// The milliseconds of a duration.
+pub fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Parses a duration such as `90s`, `10m`, `2h`, `1d` or `500ms` into milliseconds; `None` for zero.

@@ -6,13 +6,13 @@ use clap::Command;
 use clap::builder::{StyledStr, Styles};
 
 /// The commands that `crewlog -h` lists; the others are hidden.
-const HEADINGS: [(&str, [&str; 10]); 3] = [
-    ("Plans", ["run", "work", "ls", "show", "resume", "pause", "cancel", "retry", "plan", "task"]),
-    ("Crew", ["init", "doctor", "inbox", "answer", "send", "agents", "leases", "why", "top", "serve"]),
-    ("Log", ["events", "replay", "diff", "fork", "stats", "export", "import", "db", "keys", "demo"]),
+const HEADINGS: [(&str, &[&str]); 3] = [
+    ("Plans", &["run", "work", "ls", "show", "resume", "pause", "cancel", "retry", "plan", "task"]),
+    ("Crew", &["init", "doctor", "inbox", "answer", "send", "agents", "leases", "why", "top", "serve", "mcp"]),
+    ("Log", &["events", "replay", "diff", "fork", "stats", "export", "import", "db", "keys", "demo", "completions"]),
 ];
 const GLOBAL: &str = "Global options";
-const WIDTH: usize = 8;
+const WIDTH: usize = 11;
 const EXIT_CODES: &str = "\
 Exit codes: 0 done, 1 error, 2 usage, 3 the plan does not parse, 4 nothing matched, 5 waiting for a person, \
 6 paused, 7 paused because of its budget, 8 time-out, 9 conflict, 10 replay produced different events, \

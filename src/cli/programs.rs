@@ -39,11 +39,11 @@ impl Host {
 pub enum Scope {
     /// To see everything
     Read,
-    /// To give commands
+    /// To change plans and tasks
     Write,
-    /// To agree that commands of plans run
+    /// To consent to running commands
     Execute,
-    /// To do what only a person may: answer, withdraw, end leases of others
+    /// To act as a person: answer, withdraw, end leases of others
     Operator,
 }
 

@@ -215,13 +215,13 @@ fn pair(typed: &str) -> Result<(&str, &str), String> {
 }
 
 fn whole<T: FromStr>(typed: &str) -> Result<T, String> {
-    typed.parse().map_err(|_| format!("{typed:?} is no whole number in range"))
+    typed.parse().map_err(|_| format!("{typed:?} is not a whole number in range"))
 }
 
 fn one_of<T: Copy>(values: &[(&'static str, T)], typed: &str) -> Result<T, String> {
     let found = values.iter().find(|(name, _)| *name == typed);
     let names = || listed(values.iter().map(|(name, _)| *name));
-    found.map(|(_, value)| *value).ok_or_else(|| format!("{typed:?} is none of: {}", names()))
+    found.map(|(_, value)| *value).ok_or_else(|| format!("{typed:?} is not one of: {}", names()))
 }
 
 fn policy(typed: &str) -> Result<FailurePolicy, String> {
@@ -232,18 +232,18 @@ fn policy(typed: &str) -> Result<FailurePolicy, String> {
 fn kind(typed: &str) -> Result<NodeKind, String> {
     let found = NodeKind::ALL.iter().find(|kind| kind.as_str().eq_ignore_ascii_case(typed));
     let names = || listed(NodeKind::ALL.iter().map(|kind| kind.as_str()));
-    found.copied().ok_or_else(|| format!("there is no kind {typed:?}: {}", names()))
+    found.copied().ok_or_else(|| format!("unknown kind {typed:?}: use one of {}", names()))
 }
 
 fn urgency(typed: &str) -> Result<String, String> {
     let is_known = priority::known_rank(typed).is_some();
-    let unknown = || format!("there is no priority {typed:?}: {}", listed(priority::words()));
+    let unknown = || format!("unknown priority {typed:?}: use one of {}", listed(priority::words()));
     is_known.then(|| typed.to_owned()).ok_or_else(unknown)
 }
 
 /// A cost in millionths: `2`, `2.50`.
 fn micros(typed: &str) -> Result<u64, String> {
-    let wrong = || "it is no cost: write it like 2 or 2.50".to_owned();
+    let wrong = || "invalid cost: use a number such as 2 or 2.50".to_owned();
     let (whole, part) = typed.split_once('.').unwrap_or((typed, ""));
     let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     if whole.is_empty() || part.len() > 6 || !is_number(whole) || !is_number(part) {
@@ -254,6 +254,6 @@ fn micros(typed: &str) -> Result<u64, String> {
 
 /// A duration in milliseconds, as in a plan.
 pub fn millis(typed: &str) -> Result<u64, String> {
-    let wrong = "it is no duration: write a number above 0 with its unit: 500ms, 30s, 10m, 2h or 1d";
+    let wrong = "invalid duration: use a number above 0 with its unit, such as 500ms, 30s, 10m, 2h or 1d";
     length_ms(typed).ok_or_else(|| wrong.to_owned())
 }

@@ -63,9 +63,7 @@ impl FromStr for At {
         match typed.parse() {
             Ok(at @ 1..) => Ok(At::Position(at)),
             Err(_) if is_checkpoint_name(typed) => Ok(At::Checkpoint(typed.to_owned())),
-            Ok(_) | Err(_) => {
-                Err("it is neither a position of the log, 1 or more, nor the name of a checkpoint".into())
-            }
+            Ok(_) | Err(_) => Err("neither a position of the log (1 or more) nor the name of a checkpoint".into()),
         }
     }
 }
@@ -155,7 +153,7 @@ impl FromStr for PlanAt {
                 Ok(at) => (plan, Some(at)),
                 Err(_) => {
                     return Err(format!(
-                        "{typed:?} is no position and no name of a checkpoint: write PLAN@NUMBER or PLAN@NAME, or PLAN alone \
+                        "{typed:?} is neither a position nor the name of a checkpoint: write PLAN@NUMBER or PLAN@NAME, or PLAN alone \
                          for its present state"
                     ));
                 }
@@ -169,13 +167,13 @@ impl FromStr for PlanAt {
 }
 
 pub fn moment(typed: &str) -> Result<Timestamp, String> {
-    let wrong = |_| "it is no moment: write it like 2026-11-21T10:00:00Z or 2026-11-21T10:00:00+01:00".to_owned();
+    let wrong = |_| "not a time: use RFC 3339, such as 2026-11-21T10:00:00Z or 2026-11-21T10:00:00+01:00".to_owned();
     let parsed = typed.parse::<jiff::Timestamp>().map_err(wrong)?;
     Ok(Timestamp(parsed.as_microsecond()))
 }
 
 pub fn query(typed: &str) -> Result<Query, String> {
-    serde_json::from_str(typed).map_err(|error| format!("it is no query: {error}"))
+    serde_json::from_str(typed).map_err(|error| format!("invalid query: {error}"))
 }
 
 /// An aggregate as STREAM/ID. By convention no stream has a slash in its name; an aggregate may.

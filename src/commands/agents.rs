@@ -23,8 +23,8 @@ pub struct Agents {
 }
 
 /// The fields of an agent in the text of a list: its heading, and the lines below.
-const AGENT: ([&str; 5], [&str; 5]) =
-    (["agent", "liveness", "activity", "program", "model"], ["task", "step", "note", "worktree", "seen"]);
+const AGENT: [&[&str]; 2] =
+    [&["agent", "liveness", "activity", "program", "model"], &["task", "step", "note", "worktree", "seen"]];
 
 pub async fn agents(session: &Session, Agents { all, configured, at }: Agents) -> Result<Code, Failure> {
     if configured {
@@ -32,7 +32,7 @@ pub async fn agents(session: &Session, Agents { all, configured, at }: Agents) -
     }
     let as_of = views(session).await?.as_of(at.at).await?;
     let shown = as_of.agents(all).await?;
-    facts::print_list(session, "agents", json!({ "at": as_of.at }), &shown, &AGENT.0, &AGENT.1)
+    facts::print_list(session, "agents", json!({ "at": as_of.at }), &shown, AGENT, as_of.now)
 }
 
 /// `agents --configured`: lists the configured agents.

@@ -11,7 +11,6 @@ use crewlog_mq::{Error, EventStore, Position, Query, Range, Recorded, Timestamp}
 use crewlog_planner::event::{self, Event, TaskStatus, Usage, money, plan_tag};
 use crewlog_planner::lifecycle;
 use crewlog_planner::plan::TaskId;
-use crewlog_planner::state::Measure;
 use crewlog_planner::view::PlanView;
 use futures::TryStreamExt;
 use serde::Serialize;
@@ -20,8 +19,8 @@ use serde_json::{Value, json};
 use crate::cli::typed::PlanAt;
 use crate::context::Session;
 use crate::ui::failure::{Code, Failure};
-use crate::ui::text::{count, one_line, visible};
-use crate::views::at::position_of;
+use crate::ui::text::{count, duration, one_line, visible};
+use crate::views::at::{Point, position_of};
 use crate::views::names::{Choice, find_plan};
 use crate::views::queries::load_view;
 use crate::views::{PlanShown, tasks_of};
@@ -55,15 +54,18 @@ struct Side {
     plan: String,
     at: Position,
     #[serde(skip)]
+    asked: Position,
+    #[serde(skip)]
     view: PlanView,
 }
 
 impl Side {
     async fn load(session: &Session, store: &EventStore, head: Position, typed: &PlanAt) -> Result<Self, Failure> {
         let plan = find_plan(session, store, &typed.plan, Choice::Viewed).await?;
-        let at = store.whole(position_of(session, store, &plan, typed.at.as_ref(), head).await?).await?;
+        let asked = position_of(session, store, &plan, typed.at.as_ref(), head).await?;
+        let at = store.whole(asked).await?;
         let view = load_view(store, &plan, Range::up_to(at)).await?;
-        Ok(Self { plan, at, view })
+        Ok(Self { plan, at, asked, view })
     }
 }
 
@@ -75,6 +77,9 @@ pub async fn diff(session: &Session, before: &PlanAt, after: &PlanAt) -> Result<
     let changes = changes(&before.view, &after.view);
     session.print(&json!({ "from": before, "to": after, "changes": changes }), |to| {
         writeln!(to, "{}@{} -> {}@{}", before.plan, before.at, after.plan, after.at)?;
+        for Side { at, asked, .. } in [&before, &after].into_iter().filter(|side| side.at != side.asked) {
+            writeln!(to, "as of {}", Point { asked: *asked, at: *at })?;
+        }
         print_changes(to, &changes)
     })
 }
@@ -197,12 +202,11 @@ pub async fn outcomes(session: &Session, one: &PlanAt, other: &PlanAt) -> Result
         "parted": { "plan": shared, "at": at, "event_type": event_type },
         "one": one, "other": other, "changes": changes,
     });
-    let time = |ms| Measure::Duration.words(ms);
     session.print(&json, |to| {
-        writeln!(to, "they part after position {at} of {}, {}", visible(&shared), visible(&event_type))?;
+        writeln!(to, "diverged after position {at} of {}, {}", visible(&shared), visible(&event_type))?;
         for side in [&one, &other] {
-            let took = side.duration_ms.map_or_else(String::new, |took| format!("  in {}", time(took)));
-            let (worked, failures) = (time(side.work_ms), count(side.failures as usize, "failure"));
+            let took = side.duration_ms.map_or_else(String::new, |took| format!("  in {}", duration(took)));
+            let (worked, failures) = (duration(side.work_ms), count(side.failures as usize, "failure"));
             let rest = format!("{took}, worked on for {worked}, {failures}{}", used(&side.usage));
             writeln!(to, "{}  {}{rest}", visible(&side.plan), side.status)?;
         }
@@ -218,7 +222,7 @@ fn used(usage: &Usage) -> String {
     }
     let estimated =
         if *estimated_tokens > 0 { format!(" ({estimated_tokens} of them estimated)") } else { String::new() };
-    format!(", {input_tokens} tokens told, {output_tokens} written{estimated}, a cost of {}", money(*cost_micros))
+    format!(", {input_tokens} input, {output_tokens} output tokens{estimated}, a cost of {}", money(*cost_micros))
 }
 
 /// A value before and after; null where there is none.

@@ -16,7 +16,7 @@ use crate::ui::failure::{Code, Failure};
 use crate::ui::json::EventJson;
 use crate::ui::signals::Signals;
 use crate::ui::terminal::{Output, say};
-use crate::ui::text::{one_line, rfc3339, visible};
+use crate::ui::text::{date_time, one_line, visible};
 use crate::views::TaskNames;
 use crate::views::names::{Choice, find_plan};
 use crate::views::queries::records_of;
@@ -41,12 +41,15 @@ pub struct Events {
     #[arg(long, conflicts_with = "follow")]
     pub reverse: bool,
     /// Wait for more events
-    #[arg(long, conflicts_with_all = ["up_to", "until"])]
+    #[arg(short, long, conflicts_with_all = ["up_to", "until"])]
     pub follow: bool,
+    /// Only the last N of them
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub last: Option<u32>,
     #[command(flatten)]
     pub filter: EventFilter,
     /// The event with this id, its causes and all events that followed from it
-    #[arg(long, value_name = "ID", conflicts_with_all = ["plan", "follow", "after", "up_to", "since", "until", "EventFilter"])]
+    #[arg(long, value_name = "ID", conflicts_with_all = ["plan", "follow", "last", "after", "up_to", "since", "until", "EventFilter"])]
     pub causes: Option<Uuid>,
 }
 
@@ -58,10 +61,10 @@ pub struct EventFilter {
     /// Of this aggregate
     #[arg(long, value_name = "ID")]
     pub aggregate: Option<String>,
-    /// Of this type; of any of them when given several times
+    /// Of this type; repeat for any of several
     #[arg(long = "type", value_name = "TYPE")]
     pub event_type: Vec<String>,
-    /// With this tag; with all of them when given several times
+    /// With this tag; repeat to require several
     #[arg(long, value_name = "TAG")]
     pub tag: Vec<String>,
     /// Of this correlation
@@ -87,6 +90,10 @@ pub async fn events(session: &Session, events: Events) -> Result<Code, Failure> 
         Some(plan) => Some(find_plan(session, &store, plan, Choice::Viewed).await?),
         None => None,
     };
+    let mut events = events;
+    if let Some(n) = events.last {
+        events.after = after_all_but(n, &store, plan.as_deref(), &query, range(&events)).await?;
+    }
     if events.follow {
         let mut signals = Signals::new()?;
         return tokio::select! {
@@ -110,18 +117,39 @@ pub async fn events(session: &Session, events: Events) -> Result<Code, Failure> 
         }
         return printer.list.end(NONE);
     }
-    let range = Range {
+    let mut records = records_of(&store, plan.as_deref(), &query, range(&events)).await?;
+    while let Some(recorded) = records.try_next().await? {
+        printer.print(&recorded).await?;
+    }
+    printer.list.end(NONE)
+}
+
+fn range(events: &Events) -> Range {
+    Range {
         after: Position(events.after),
         up_to: events.up_to.map(Position),
         since: events.since,
         until: events.until,
         backwards: events.reverse,
-    };
-    let mut records = records_of(&store, plan.as_deref(), &query, range).await?;
-    while let Some(recorded) = records.try_next().await? {
-        printer.print(&recorded).await?;
     }
-    printer.list.end(NONE)
+}
+
+/// The position after which the last `n` events of a range come.
+async fn after_all_but(
+    n: u32,
+    store: &EventStore,
+    plan: Option<&str>,
+    query: &Query,
+    range: Range,
+) -> Result<i64, Failure> {
+    let after = range.after.0;
+    let range = Range { backwards: true, ..range };
+    let records = match plan {
+        Some(plan) => History::of(store, plan).await?.records(store, query, range).boxed(),
+        None => store.records(query, range).boxed(),
+    };
+    let first = std::pin::pin!(records.skip(n as usize - 1)).try_next().await?;
+    Ok(first.map_or(after, |first| first.position.0 - 1))
 }
 
 /// Prints the log and then new events, until the program is ended.
@@ -205,6 +233,6 @@ impl<'a> EventPrinter<'a> {
 fn print_text(mut to: impl Write, recorded: &Recorded, subject: &str) -> std::io::Result<()> {
     let Recorded { position, stream_id, event_type, created_at, data, .. } = recorded;
     let subject = visible(&format!("{stream_id} {subject}"));
-    let (moment, event_type, data) = (rfc3339(*created_at), visible(event_type), one_line(data, 100));
+    let (moment, event_type, data) = (date_time(*created_at), visible(event_type), one_line(data, 100));
     writeln!(to, "{position:>6}  {moment}  {subject:<36}  {event_type:<22}  {data}")
 }

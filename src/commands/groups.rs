@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::cli::typed::aggregate;
 use crate::context::Session;
 use crate::ui::failure::{Code, Failure};
-use crate::ui::text::{count, one_line, rfc3339, visible};
+use crate::ui::text::{age, count, millis, one_line, rfc3339, visible};
 
 #[derive(Debug, Subcommand)]
 pub enum Groups {
@@ -20,14 +20,14 @@ pub enum Groups {
     Ls,
     /// Show a group: its versions, and the owner and lag of each partition
     Show { name: String },
-    /// Give a group no events until it is resumed
+    /// Deliver no events to a group until it is resumed
     Pause { name: String },
     /// Resume a paused group
     Resume { name: String },
     /// Move a group to another position, whatever it has handled
     Reset {
         name: String,
-        /// Count everything up to here as handled, and nothing after it
+        /// Move the group's position here
         #[arg(long, value_name = "POSITION", value_parser = clap::value_parser!(i64).range(0..))]
         to: i64,
         /// The version [default: the active one]
@@ -82,7 +82,7 @@ pub async fn groups(session: &Session, groups: Groups) -> Result<Code, Failure> 
             (name, GroupCommand::Reset { version, to: Position(to) }, "is reset")
         }
         Groups::Retire { name, group_version } => {
-            (name, GroupCommand::Retire { version: group_version }, "has a version less")
+            (name, GroupCommand::Retire { version: group_version }, "has retired a version")
         }
     };
     let happened = store.groups().execute(&name, command).await?;
@@ -129,7 +129,7 @@ fn print_version(mut to: impl Write, version: &VersionReport) -> std::io::Result
         if *n_behind > 0 {
             write!(to, "  {} tried again", count(*n_behind, "aggregate"))?;
         }
-        writeln!(to, "{}", stopped.as_ref().map_or_else(String::new, |stopped| format!("  stands still: {stopped}")))?;
+        writeln!(to, "{}", stopped.as_ref().map_or_else(String::new, |stopped| format!("  stopped: {stopped}")))?;
     }
     parked.iter().try_for_each(|parked| print_parked(&mut to, parked))
 }
@@ -168,7 +168,7 @@ fn lag(lag: Lag) -> String {
         return "caught up".to_owned();
     }
     let more = if lag.more { " or more" } else { "" };
-    format!("{}{more}, {} s behind", count(lag.n_events, "event"), lag.time.as_secs())
+    format!("{}{more}, {} behind", count(lag.n_events, "event"), age(millis(lag.time)))
 }
 
 fn group_json(GroupReport { name, is_paused, versions }: &GroupReport) -> Value {
@@ -198,16 +198,18 @@ fn lag_json(Lag { n_events, more, time }: Lag) -> Value {
 impl From<GroupError> for Failure {
     fn from(refusal: GroupError) -> Self {
         let (code, hint) = match &refusal {
-            GroupError::UnknownGroup { .. } => (Code::Nothing, "`crewlog groups ls` lists those that there are"),
+            GroupError::UnknownGroup { .. } => (Code::Nothing, "`crewlog groups ls` lists the groups"),
             GroupError::UnknownVersion { .. } | GroupError::NotParked { .. } => {
-                (Code::Nothing, "`crewlog groups show NAME` tells what there is")
+                (Code::Nothing, "`crewlog groups show NAME` lists its versions and parked events")
             }
             GroupError::DeclaredOtherwise { .. }
             | GroupError::VersionNotNew { .. }
             | GroupError::Retired { .. }
             | GroupError::InReplay { .. }
             | GroupError::TooManyParked { .. }
-            | GroupError::Invalid { .. } => (Code::User, "`crewlog groups show NAME` tells what there is"),
+            | GroupError::Invalid { .. } => {
+                (Code::User, "`crewlog groups show NAME` lists its versions and parked events")
+            }
         };
         Self::new(code, refusal.to_string()).hint(hint)
     }

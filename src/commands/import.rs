@@ -84,12 +84,12 @@ fn keep(mut from: File, path: &Path) -> Result<File, Failure> {
     });
     kept.map_err(|error| {
         let (name, folder) = (name(path), folder.display());
-        Failure::user(format!("{name} cannot be kept in {folder} meanwhile: {error}; nothing was imported"))
+        Failure::user(format!("cannot buffer {name} in {folder}: {error}; nothing was imported"))
             .hint("name a folder with more room in TMPDIR, or write the export to a file and import that")
     })
 }
 
-/// Begins to read, and imports the beginning into a log that nobody keeps.
+/// Begins to read, and imports the beginning into a throw-away log.
 async fn begin(
     from: impl Read + Send + 'static,
     progress: &Arc<Progress>,
@@ -264,9 +264,7 @@ impl Read for Bounded {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let Progress { n_line_ends, n_left, line } = &*self.progress;
         if n_left.load(Relaxed) == 0 && !into.is_empty() {
-            return Err(io::Error::other(format!(
-                "a value is longer than {VALUE_BYTES_MAX} bytes, the most of an event"
-            )));
+            return Err(io::Error::other(format!("a value exceeds the limit of {VALUE_BYTES_MAX} bytes for an event")));
         }
         let n_wanted = into.len().min(n_left.load(Relaxed));
         let n_read = self.from.read(&mut into[..n_wanted])?;

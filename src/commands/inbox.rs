@@ -28,11 +28,11 @@ pub struct Inbox {
 const MESSAGES_MAX: usize = 1_000;
 
 /// The fields of an item in the text of the list: its heading, and the lines below.
-const ITEM: ([&str; 4], [&str; 4]) = (["id", "kind", "from", "age_ms"], ["text", "choices", "holds_up", "commands"]);
+pub const ITEM: [&[&str]; 2] = [&["id", "kind", "from", "since"], &["text", "choices", "holds_up", "commands"]];
 
 /// The fields of a message, likewise.
-const MESSAGE: ([&str; 4], [&str; 5]) =
-    (["message", "from", "importance", "sent_at"], ["subject", "body", "thread", "is_unread", "ack_is_due"]);
+const MESSAGE: [&[&str]; 2] =
+    [&["message", "from", "importance", "sent_at"], &["subject", "body", "thread", "is_unread", "ack_is_due"]];
 
 pub async fn inbox(session: &Session, args: Inbox) -> Result<Code, Failure> {
     let as_of = views(session).await?.as_of(args.at.at).await?;
@@ -40,7 +40,7 @@ pub async fn inbox(session: &Session, args: Inbox) -> Result<Code, Failure> {
         return messages(session, &as_of, &agent, &args).await;
     }
     let items = as_of.needs(|words| session.command(words)).await?;
-    facts::print_list(session, "items", json!({ "at": as_of.at }), &items, &ITEM.0, &ITEM.1)
+    facts::print_list(session, "items", json!({ "at": as_of.at }), &items, ITEM, as_of.now)
 }
 
 async fn messages(session: &Session, as_of: &crate::views::AsOf, agent: &str, args: &Inbox) -> Result<Code, Failure> {
@@ -50,5 +50,5 @@ async fn messages(session: &Session, as_of: &crate::views::AsOf, agent: &str, ar
         let crew = as_of.crew();
         crew.mark_read(&crew.caller(agent).await?, mail.iter().map(|mail| mail.message).collect()).await?;
     }
-    facts::print_list(session, "messages", json!({ "at": as_of.at, "agent": agent }), &mail, &MESSAGE.0, &MESSAGE.1)
+    facts::print_list(session, "messages", json!({ "at": as_of.at, "agent": agent }), &mail, MESSAGE, as_of.now)
 }

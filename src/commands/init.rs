@@ -12,7 +12,7 @@ pub struct Init {
     /// Make the log only
     #[arg(long, conflicts_with_all = ["hosts", "remove"])]
     pub no_hosts: bool,
-    /// Take out again what `init` wrote, except the log
+    /// Remove what `init` added, except the log
     #[arg(long, conflicts_with = "hosts")]
     pub remove: bool,
 }

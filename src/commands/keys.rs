@@ -114,7 +114,7 @@ async fn destroy(session: &Session, typed: &str) -> Result<Code, Failure> {
     confirm(session, "Destroy the key?", "nothing was destroyed")?;
     let is_new = keys.destroy(&key, &plan)?;
     record(&store, &key, &plans, tags).await?;
-    let did = if is_new { "destroyed" } else { "had been destroyed before:" };
+    let did = if is_new { "destroyed" } else { "already destroyed:" };
     session.print_done(
         &format!("{did} the key of {}", plans.join(", ")),
         &json!({ "plan": plan, "key": key, "plans": plans, "was_destroyed": !is_new }),
@@ -248,5 +248,5 @@ async fn rotate(session: &Session, to: &Path) -> Result<Code, Failure> {
         return Ok(Code::Done);
     }
     let message = format!("the keys of these are under another operator key, or damaged: {}", not_wrapped.join(", "));
-    Err(Failure::user(message).hint("`crewlog keys ls` tells which; repeat this with the right --key-file"))
+    Err(Failure::user(message).hint("`crewlog keys ls` lists them; repeat this with the right --key-file"))
 }

@@ -20,13 +20,13 @@ pub struct Leases {
     pub path: Option<String>,
     #[command(flatten)]
     pub at: AtPosition,
-    /// End these leases of others; only a person may
+    /// End these leases of other agents; only a person may do this
     #[arg(long, value_name = "NUMBER", requires = "reason", conflicts_with_all = ["path", "at"])]
     pub force: Vec<u64>,
     /// Why, with --force
     #[arg(long, value_name = "TEXT", requires = "force")]
     pub reason: Option<String>,
-    /// List instead the tasks that are held at the same time and touch the same files
+    /// List conflicts instead: tasks held at the same time that touch the same files
     #[arg(long, conflicts_with_all = ["path", "force"])]
     pub conflicts: bool,
     /// With --conflicts: only those of this plan
@@ -37,9 +37,11 @@ pub struct Leases {
     pub all: bool,
 }
 
-/// The fields of a lease in the text of a list.
-const LEASE: ([&str; 2], [&str; 7]) =
-    (["path", "agent"], ["lease", "waiting", "is_exclusive", "reason", "task", "worktree", "until"]);
+/// The fields of a lease in the text of a list: its heading, and the lines below.
+const LEASE: [&[&str]; 2] =
+    [&["path", "agent"], &["lease", "waiting", "is_exclusive", "reason", "task", "worktree", "until"]];
+/// The fields of a conflict, likewise.
+const CONFLICT: [&[&str]; 2] = [&["conflict", "pattern"], &["since", "holders", "resolved"]];
 
 pub async fn leases(session: &Session, args: Leases) -> Result<Code, Failure> {
     if args.conflicts {
@@ -52,7 +54,7 @@ pub async fn leases(session: &Session, args: Leases) -> Result<Code, Failure> {
     let as_of = views(session).await?.as_of(args.at.at).await?;
     let wanted = args.path.map(|path| target(session, &path)).transpose()?;
     let shown = as_of.leases(|_, target, _| wanted.as_ref().is_none_or(|wanted| wanted.overlaps(target))).await?;
-    facts::print_list(session, "leases", json!({ "at": as_of.at }), &shown, &LEASE.0, &LEASE.1)
+    facts::print_list(session, "leases", json!({ "at": as_of.at }), &shown, LEASE, as_of.now)
 }
 
 async fn conflicts(session: &Session, args: Leases) -> Result<Code, Failure> {
@@ -62,7 +64,7 @@ async fn conflicts(session: &Session, args: Leases) -> Result<Code, Failure> {
         None => None,
     };
     let found = as_of.conflicts(plan.as_deref(), args.all).await?;
-    facts::print_list(session, "conflicts", json!({ "at": as_of.at }), &found, &["pattern"], &[])
+    facts::print_list(session, "conflicts", json!({ "at": as_of.at }), &found, CONFLICT, as_of.now)
 }
 
 /// A path of the working directory as leases name it.

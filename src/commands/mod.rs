@@ -30,11 +30,15 @@ pub mod send;
 pub mod serve;
 pub mod show;
 mod stats;
+mod status;
 pub mod task;
 mod top;
 pub mod why;
 mod work;
 
+use std::ffi::OsString;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::cli::{Global, help};
@@ -77,6 +81,24 @@ pub use self::top::Top;
 pub use self::why::Why;
 pub use self::work::Work;
 
+/// Commands that users of git, gh and kubectl type, and those that they mean. No help lists them.
+const ELSEWHERE: [(&str, &str); 14] = [
+    ("task ls", "show"),
+    ("task list", "show"),
+    ("plan ls", "ls"),
+    ("plan list", "ls"),
+    ("plan show", "show"),
+    ("list", "ls"),
+    ("log", "events"),
+    ("logs", "show"),
+    ("messages", "inbox"),
+    ("tokens", "serve tokens"),
+    ("conflicts", "leases --conflicts"),
+    ("checkpoint", "plan checkpoint"),
+    ("version", "--version"),
+    ("completion", "completions"),
+];
+
 /// Plan, run and replay work on one durable event log.
 #[derive(Debug, Parser)]
 #[command(
@@ -109,7 +131,26 @@ pub fn typed_here() -> Result<Cli, clap::Error> {
         words.remove(1);
         words.push("--help".into());
     }
-    Cli::from_arg_matches(&command().try_get_matches_from(words)?)
+    let matches = command().try_get_matches_from(&words).or_else(|error| {
+        let Some(words) = meant(&words, &error) else { return Err(error) };
+        let is_unknown = |meant: &clap::Error| meant.kind() == ErrorKind::InvalidSubcommand;
+        command().try_get_matches_from(words).map_err(|meant| if is_unknown(&meant) { error } else { meant })
+    });
+    Cli::from_arg_matches(&matches?)
+}
+
+/// The command line with the command that a user of another program means, if clap does not know the typed one.
+fn meant(words: &[OsString], error: &clap::Error) -> Option<Vec<OsString>> {
+    let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidSubcommand) else { return None };
+    let at = words.iter().position(|word| **word == **unknown)?;
+    let ends_at = |typed: &str| {
+        let typed = typed.split(' ').collect::<Vec<_>>();
+        let start = (at + 1).checked_sub(typed.len())?;
+        words[start..=at].iter().zip(&typed).all(|(word, typed)| *word == **typed).then_some(start)
+    };
+    let (start, meant) = ELSEWHERE.iter().find_map(|(typed, meant)| Some((ends_at(typed)?, meant)))?;
+    let meant = meant.split(' ').map(OsString::from);
+    Some([&words[..start], &meant.collect::<Vec<_>>(), &words[at + 1..]].concat())
 }
 
 /// The name of the command in a command line that may be wrong: the first word that is no option, and no value of one.
@@ -149,7 +190,7 @@ pub enum Command {
     Pause(Pause),
     /// Cancel a plan or a task
     Cancel(Cancel),
-    /// Open failed tasks again
+    /// Reopen failed tasks
     Retry(Retry),
     /// Check, change and sync plans
     #[command(subcommand)]
@@ -198,7 +239,7 @@ pub enum Command {
     Export(Export),
     /// Import an export
     ///
-    /// It must be the export of a whole log, and the log that takes it must be empty.
+    /// It must be the export of a whole log, and the target log must be empty.
     Import(Import),
     /// Check, copy and migrate the database of the log
     #[command(subcommand)]
@@ -212,7 +253,6 @@ pub enum Command {
     /// It has a temporary log of its own: no agents, keys or network are needed.
     Demo(Demo),
     /// Serve one agent by MCP on standard input and output; agent programs start it
-    #[command(hide = true)]
     Mcp,
     /// Answer the hook of an agent program, whose JSON comes on standard input, or a hook of git
     #[command(hide = true)]
@@ -227,8 +267,10 @@ pub enum Command {
     ///
     /// bash: add `source <(crewlog completions bash)` to ~/.bashrc. zsh: the same in ~/.zshrc. fish: `crewlog completions fish >
     /// ~/.config/fish/completions/crewlog.fish`.
-    #[command(hide = true)]
     Completions(Completions),
+    /// Show what waits for you, and the plans
+    #[command(hide = true)]
+    Status(Ls),
 }
 
 /// Runs a command that ends by itself; the servers, `top`, `hook` and the like are started by `main`.
@@ -241,6 +283,7 @@ pub async fn execute(session: &Session, command: Command) -> Result<Code, Failur
         Command::Plan(Plan::Draft(draft)) => plan::draft(session, draft).await,
         Command::Plan(Plan::Schema(schema)) => plan::print_schema(session, &schema),
         Command::Ls(ls) => ls::ls(session, ls).await,
+        Command::Status(at) => status::status(session, at).await,
         Command::Events(events) => events::events(session, *events).await,
         Command::Replay(replay) => replay::replay(session, &replay).await,
         Command::Export(export) => export::export(session, export).await,

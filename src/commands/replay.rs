@@ -26,7 +26,8 @@ use crate::context::{ListPrinter, Session};
 use crate::ui::failure::{Code, Failure};
 use crate::ui::json::print_line;
 use crate::ui::terminal::{Output, prompt, read_line, say};
-use crate::ui::text::{count, one_line, rfc3339, visible};
+use crate::ui::text::{count, one_line, readable, rfc3339, visible};
+use crate::views::at::Point;
 use crate::views::at::position_of;
 use crate::views::names::{Choice, find_plan, open_plan};
 use crate::views::queries::for_each;
@@ -38,10 +39,10 @@ pub struct Replay {
     /// The plan; with --verify all plans if left out
     #[arg(required_unless_present = "verify")]
     pub plan: Option<String>,
-    /// Decide every command again with this version, and name the first decision that differs from the log
+    /// Replay every command with this version, and print the first event that differs from the log
     #[arg(long, conflicts_with_all = ["step", "from", "to", "failure"])]
     pub verify: bool,
-    /// Read orders from standard input, one a line, also where it is no terminal (h lists them)
+    /// Read commands from standard input, one per line, even if it is not a terminal (h lists them)
     #[arg(long)]
     pub step: bool,
     /// Begin with the first event at or after this position, or with a checkpoint
@@ -67,15 +68,15 @@ const COMMAND_CHARS_MAX: usize = 200;
 const DIFFERENCE_CHARS_MAX: usize = 2_000;
 
 const HELP: &str = "\
-n, next, or nothing [COUNT]  one event on, or COUNT of them
-b, back [COUNT]              one event back, or COUNT
+n, next, or nothing [COUNT]  step forward COUNT events (default 1)
+b, back [COUNT]              step back COUNT events (default 1)
 g, to POSITION               to the last event at or before a position
-f, failure                   to the next event with which something fails
-F, previous                  to the one before
-s, show                      the whole plan as of here
-first, last                  to either end
-h, help                      this
-q, quit                      the end, as the end of input is";
+f, failure                   to the next failure
+F, previous                  to the previous failure
+s, show                      print the whole plan as of this event
+first, last                  to the first or last event
+h, help                      print this help
+q, quit                      quit, as at the end of input";
 
 pub async fn replay(session: &Session, replay: &Replay) -> Result<Code, Failure> {
     let typed = match &replay.plan {
@@ -197,10 +198,11 @@ impl Stepper<'_> {
 
     fn show_plan(&self) -> io::Result<()> {
         let mut stdout = BufWriter::new(io::stdout().lock());
-        let (at, view) = (self.steps.events[self.place].position, &self.steps.view);
+        let Recorded { position: at, created_at, .. } = self.steps.events[self.place];
+        let view = &self.steps.view;
         let state = lifecycle::of_log(&self.plan, view);
         match self.session.output {
-            Output::Text => print_view(&mut stdout, &self.plan, at, view, state)?,
+            Output::Text => print_view(&mut stdout, &self.plan, Point { asked: at, at }, created_at, view, state)?,
             Output::Json | Output::Jsonl => print_line(&mut stdout, &PlanShown::of(&self.plan, at, view, state))?,
         }
         stdout.flush()
@@ -226,7 +228,7 @@ impl Order {
         let words = line.split_whitespace().collect::<Vec<_>>();
         let n = |word: &str| match word.parse() {
             Ok(n @ 1..) => Ok(n),
-            Ok(0_usize) | Err(_) => Err(format!("{:?} is no number of events", one_line(word, 40))),
+            Ok(0_usize) | Err(_) => Err(format!("{:?} is not a number of events", one_line(word, 40))),
         };
         match words.as_slice() {
             [] | ["n" | "next"] => Ok(Self::Next(1)),
@@ -235,7 +237,7 @@ impl Order {
             ["b" | "back", count] => n(count).map(Self::Back),
             ["g" | "to", position] => match position.parse() {
                 Ok(at @ 0..) => Ok(Self::To(Position(at))),
-                Ok(_) | Err(_) => Err(format!("{:?} is no position", one_line(position, 40))),
+                Ok(_) | Err(_) => Err(format!("{:?} is not a position", one_line(position, 40))),
             },
             ["g" | "to"] => Err("it needs a position".to_owned()),
             ["f" | "failure"] => Ok(Self::NextFailure),
@@ -333,7 +335,7 @@ fn is_failure(recorded: &Recorded) -> Result<bool, Error> {
 
 #[derive(Serialize)]
 struct CauseJson<'a> {
-    /// Unset when the cause is no event of the plan.
+    /// Unset when the cause is not an event of the plan.
     position: Option<Position>,
     event_type: Option<&'a str>,
     event_id: Uuid,
@@ -363,7 +365,8 @@ struct StepJson<'a> {
 impl StepJson<'_> {
     /// As text: the event, its data, its cause, and its changes.
     fn print(&self, mut to: impl Write) -> io::Result<()> {
-        let Self { position, created_at, stream_id, subject, event_type, .. } = self;
+        let Self { position, stream_id, subject, event_type, .. } = self;
+        let created_at = readable(&self.created_at);
         let event = visible(&format!("{stream_id} {subject}  {event_type}"));
         writeln!(to, "{position:>6}  {created_at}  {event}")?;
         let mut line = |text: &str| writeln!(to, "        {}", visible(text));
@@ -377,7 +380,7 @@ impl StepJson<'_> {
             }
         }
         match n_changes {
-            0 => line("* nothing of the plan"),
+            0 => line("* no change to the plan"),
             1..=CHANGES_SHOWN_MAX => Ok(()),
             more => line(&format!("* and {} more", more - CHANGES_SHOWN_MAX)),
         }
@@ -394,7 +397,7 @@ impl StepJson<'_> {
                 None if self.append_start < self.position => {
                     format!("in one append with {} {}", self.append_start, self.first_type)
                 }
-                None => "asked from outside".to_owned(),
+                None => "no recorded cause".to_owned(),
             };
         };
         let command = command.map_or_else(String::new, |command| format!(": {command}"));
@@ -463,7 +466,9 @@ impl VerifiedJson {
         let reactions = count(*reactions, "reaction");
         match difference {
             Some(difference) => writeln!(to, "{}", one_line(&difference.to_string(), DIFFERENCE_CHARS_MAX))?,
-            None => writeln!(to, "the same is decided today: {plans}, {events}, {commands}, {reactions}")?,
+            None => {
+                writeln!(to, "verified: {plans}, {events}, {commands}, {reactions}: every decision matches the log")?
+            }
         }
         if *given > 0 {
             writeln!(to, "{} without a recorded reason: trusted", count(*given, "append"))?;

@@ -1,5 +1,7 @@
 //! `serve`: serves the dashboard, the HTTP API and MCP; and the tokens of programs.
 
+use std::net::SocketAddr;
+
 use clap::{Args, Subcommand};
 
 use crate::cli::programs::Scope;
@@ -10,9 +12,19 @@ use crate::cli::typed::address_to_listen_on;
 pub struct Serve {
     /// Address to listen on
     #[arg(long, default_value = "127.0.0.1:7777", value_name = "ADDR", value_parser = address_to_listen_on)]
-    pub listen: std::net::SocketAddr,
+    pub listen: SocketAddr,
+    /// Port to listen on, of this machine
+    #[arg(long, hide = true, conflicts_with = "listen")]
+    pub port: Option<u16>,
     #[command(subcommand)]
     pub command: Option<ServeCommand>,
+}
+
+impl Serve {
+    /// The address that the options name.
+    pub fn address(&self) -> SocketAddr {
+        self.port.map_or(self.listen, |port| SocketAddr::from(([127, 0, 0, 1], port)))
+    }
 }
 
 #[derive(Debug, Subcommand)]

@@ -10,18 +10,18 @@ use crewlog_planner::lifecycle::State;
 use crewlog_planner::parse;
 use crewlog_planner::parse::ParsedPlan;
 use crewlog_planner::plan::{Mark, TaskPlan};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::cli::typed::{Address, At};
 use crate::context::{Session, facts};
 use crate::plan_file::matching::mark_of;
 use crate::ui::failure::{Code, Failure};
 use crate::ui::terminal::{Output, say};
-use crate::ui::text::{one_line, visible};
-use crate::views::at::view_at;
+use crate::ui::text::{duration, one_line, visible};
+use crate::views::at::{Point, view_at};
 use crate::views::names::{Choice, find_plan, plan_to_show};
 use crate::views::queries::{load_view, no_task, tags_of};
-use crate::views::text::print_view;
+use crate::views::text::{print_view, took};
 use crate::views::views;
 use crate::views::waiting::what_is_waited_for;
 use crate::views::{ForkJson, Prompt, prompt_of_attempt};
@@ -70,8 +70,11 @@ async fn show_part(
     part: &str,
     at: Option<&At>,
 ) -> Result<Code, Failure> {
-    let (at, view) = view_at(session, store, plan, at).await?;
-    let shown = views(session).await?.as_of(Some(at)).await?.plan(plan).await?;
+    let is_past = at.is_some();
+    let (Point { at, .. }, view) = view_at(session, store, plan, at).await?;
+    let as_of = views(session).await?.as_of(Some(at)).await?;
+    let now = if is_past { as_of.now } else { store.now() };
+    let shown = as_of.plan(plan).await?;
     let Some(task) = view.state().task_named(part) else {
         let question = shown.questions.iter().find(|question| question.id == part);
         let is_question = part.strip_prefix('q').is_some_and(|n| n.parse::<u32>().is_ok());
@@ -84,14 +87,17 @@ async fn show_part(
             }
         })?);
         let json = json!({ "plan": plan, "at": at, "question": question });
-        return session.print(&json, |to| facts::print(to, &question, &["id"], &[]));
+        return session.print(&json, |to| facts::print_at(to, &question, [&["id"], &[]], Some(now)));
     };
     let name = task.plan.name();
     let mut task = json!(shown.tasks.iter().find(|task| task.id == name));
     task["questions"] =
         shown.questions.iter().filter(|asked| asked.task.as_ref() == Some(&name)).map(|it| json!(it)).collect();
     let json = json!({ "plan": plan, "at": at, "task": task });
-    session.print(&json, |to| facts::print(to, &task, &["id", "status"], &[]))
+    let took = view.state().task_named(part).and_then(|task| took(&view, task, now));
+    task["took"] = json!(took.map(duration));
+    task["kind"] = Value::Null;
+    session.print(&json, |to| facts::print_at(to, &task, [&["id", "status"], &[]], Some(now)))
 }
 
 /// Renders the prompt of a task again, and compares it with the one that its agent got.
@@ -130,15 +136,17 @@ async fn show_prompt(
 
 async fn show_plan(session: &Session, store: &EventStore, plan: &str, at: Option<&At>) -> Result<Code, Failure> {
     let is_past = at.is_some();
-    let (at, view) = view_at(session, store, plan, at).await?;
-    let shown = views(session).await?.as_of(is_past.then_some(at)).await?.plan(plan).await?;
+    let (point, view) = view_at(session, store, plan, at).await?;
+    let as_of = views(session).await?.as_of(is_past.then_some(point.at)).await?;
+    let now = as_of.now;
+    let shown = as_of.plan(plan).await?;
     let mut waiting = Vec::new();
     let mut open = if session.output == Output::Text { vec![(plan.to_owned(), view.clone())] } else { Vec::new() };
     while let Some((plan, view)) = open.pop() {
         waiting.extend(what_is_waited_for(session, &plan, &view));
         let running = view.state().tasks.iter().filter(|task| task.status == TaskStatus::Running);
         for sub_plan in running.filter_map(|task| task.sub_plan_id(&plan)) {
-            let view = load_view(store, &sub_plan, Range::up_to(at)).await?;
+            let view = load_view(store, &sub_plan, Range::up_to(point.at)).await?;
             open.push((sub_plan, view));
         }
     }
@@ -150,7 +158,7 @@ async fn show_plan(session: &Session, store: &EventStore, plan: &str, at: Option
     let resume = session.command_on("resume", plan);
     waiting.extend(unattended.filter(|_| !is_past).map(|why| format!("{why}\n  {resume}")));
     session.print(&shown, |to| {
-        print_view(&mut *to, plan, at, &view, shown.status)?;
+        print_view(&mut *to, plan, point, now, &view, shown.status)?;
         for ForkJson { plan, at, reason } in &shown.forks {
             writeln!(to, "forked at position {at} as {}: {}", visible(plan), one_line(reason, 100))?;
         }

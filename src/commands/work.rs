@@ -242,7 +242,7 @@ impl WorkerLoop<'_> {
             }
         }
         unless_closed(self.output_fault.map_or(Ok(()), Err))?;
-        // A standing plan whose tasks are done waits for nobody.
+        // A standing plan whose tasks are done does not wait.
         let open = self.views.iter().filter(|(_, view)| !view.state().waits_for_work());
         let open = open.map(|(plan, view)| match view.state().shortage() {
             Some(_) if view.state().phase == Phase::Paused => Code::Budget,

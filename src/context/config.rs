@@ -86,9 +86,9 @@ impl Config {
             return Self::read(file.to_owned());
         }
         let Some(file) = nearest(folder) else { return Ok(Self::default()) };
-        // To wait for somebody who writes into a pipe is nobody's wish here.
+        // Do not block on a FIFO.
         if file.metadata().is_ok_and(|found| !found.is_file()) {
-            let message = format!("the configuration {} is a folder or the like, and no file", file.display());
+            let message = format!("the configuration {} is not a regular file", file.display());
             return Err(Failure::user(message).hint("move it away, or name a file with --config or CREWLOG_CONFIG"));
         }
         Self::read(file)
@@ -106,7 +106,7 @@ impl Config {
         let opened = std::fs::File::open(&file).map_err(cannot)?;
         opened.take(CONFIG_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).map_err(cannot)?;
         if bytes.len() > CONFIG_BYTES_MAX {
-            let message = format!("{name} is longer than {CONFIG_BYTES_MAX} bytes, the most for a configuration");
+            let message = format!("{name} exceeds the limit of {CONFIG_BYTES_MAX} bytes for a configuration");
             return Err(Failure::user(message).hint("a long prompt belongs into a program that is started"));
         }
         let failure = |Fault { at, message }| {
@@ -197,7 +197,7 @@ struct AgentToml {
 fn project<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
     checked(from, |name: String| {
         let help = format!("letters, digits and -_./, at most {PROJECT_BYTES_MAX} of them");
-        let message = format!("{name:?} is no name of a project: {help}");
+        let message = format!("invalid project name {name:?}: {help}");
         is_project_name(&name).then_some(Some(name)).ok_or(message)
     })
 }
@@ -214,7 +214,7 @@ fn variables<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(String, String)>
     checked(from, |variables: BTreeMap<String, String>| {
         let fault = variables.iter().find_map(|(name, value)| match name {
             name if name.is_empty() || name.contains(['=', '\0']) => {
-                Some(format!("{name:?} is no name of a variable: it may hold no = and no NUL"))
+                Some(format!("invalid variable name {name:?}: = and NUL are not allowed"))
             }
             name if name.starts_with(OWN_VARIABLES) => {
                 Some(format!("{name:?} begins with {OWN_VARIABLES}, which describes the task: choose another name"))
@@ -266,7 +266,7 @@ fn check_name(name: &str, before: &[Agent]) -> Result<(), String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if name.is_empty() || name.len() > NAME_CHARS_MAX || !name.chars().all(is_plain) {
         let help = format!("letters, digits, - and _, at most {NAME_CHARS_MAX} of them");
-        return Err(format!("{name:?} is no name of an executor: {help}"));
+        return Err(format!("invalid executor name {name:?}: {help}"));
     }
     if [shell::SHELL, human::NAME, SUB_PLANS].iter().any(|kept| name.eq_ignore_ascii_case(kept)) {
         return Err(format!("{name:?} is the name of another executor"));
@@ -297,7 +297,7 @@ fn check_program(program: &Program, prompt: PromptBy) -> Result<(), &'static str
             Err("a word of the command holds a NUL")
         }
         (Program::Argv(words), _) if words.first().is_some_and(|program| program == PLACEHOLDER) => {
-            Err("the prompt is no program: name the program first")
+            Err("the prompt is not a program: name the program first")
         }
         (Program::Argv(words), PromptBy::Stdin) if words.iter().any(|word| word == PLACEHOLDER) => {
             Err("{prompt} is an argument, and the prompt comes on standard input: say prompt = \"argument\" too")

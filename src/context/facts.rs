@@ -1,52 +1,64 @@
-//! Prints the crew's views as text: the fields of their JSON, line by line.
+//! Prints the crew's views as text: the fields of their JSON, line by line, in words.
 
 use std::io;
 use std::io::Write;
 
+use crewlog_mq::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::context::Session;
 use crate::ui::failure::{Code, Failure};
-use crate::ui::text::{one_line, visible};
+pub use crate::ui::text::age;
+use crate::ui::text::{ago, date_time, duration, moment_of, one_line, visible};
 
-/// The field that holds an age, in milliseconds.
-const AGE: &str = "age_ms";
+/// The end of a key whose value is a duration.
+const MS: &str = "_ms";
 /// The longest value on a line, in characters.
 const CHARS_MAX: usize = 400;
 
-/// Prints a list of a view: as JSON, or each item as `print` does.
+/// Prints a list of a view: as JSON, or each item as `print` does, with ages as of `now`.
 pub fn print_list(
     session: &Session,
     key: &str,
     facts: Value,
     items: &[impl Serialize],
-    heading: &[&str],
-    below: &[&str],
+    [heading, below]: [&[&str]; 2],
+    now: Timestamp,
 ) -> Result<Code, Failure> {
     let items = items.iter().map(serde_json::to_value).collect::<Result<Vec<_>, _>>()?;
-    session.print_list(key, facts, &items, |item| item, |to, item| print(to, item, heading, below))
+    session.print_list(key, facts, &items, |item| item, |to, item| print_at(to, item, [heading, below], Some(now)))
 }
 
 /// Prints an item: the values of some fields as its heading, and below it others as `key: value`, or all others if none
 /// are named. Each entry of a list has its own line. Fields without a value are omitted.
-pub fn print(mut to: impl Write, item: &Value, heading: &[&str], below: &[&str]) -> io::Result<()> {
+pub fn print(to: impl Write, item: &Value, heading: &[&str], below: &[&str]) -> io::Result<()> {
+    print_at(to, item, [heading, below], None)
+}
+
+/// The same with ages as of `now` in place of times.
+pub fn print_at(
+    mut to: impl Write,
+    item: &Value,
+    [heading, below]: [&[&str]; 2],
+    now: Option<Timestamp>,
+) -> io::Result<()> {
     let values = heading.iter().filter_map(|wanted| fields(item).find(|(key, _)| key == wanted));
-    let shown = |(key, value): (_, &Value)| value.as_u64().filter(|_| key == AGE).map_or_else(|| text(value), age);
-    let values: Vec<_> = values.map(shown).collect();
+    let values: Vec<_> = values.map(|(key, value)| words(key, value, now)).collect();
     writeln!(to, "{}", values.join("  "))?;
     let is_below = |key: &str| !heading.contains(&key) && (below.is_empty() || below.contains(&key));
     for (key, value) in fields(item).filter(|(key, _)| is_below(key)) {
+        let label = label(key);
         match value {
             Value::Array(entries) => {
-                writeln!(to, "  {key}:")?;
-                entries.iter().try_for_each(|entry| writeln!(to, "    {}", text(entry)))?;
+                writeln!(to, "  {label}:")?;
+                entries.iter().try_for_each(|entry| writeln!(to, "    {}", words(key, entry, now)))?;
             }
             Value::String(long) if long.contains('\n') => {
-                writeln!(to, "  {key}:")?;
+                writeln!(to, "  {label}:")?;
                 visible(long).lines().try_for_each(|line| writeln!(to, "    {line}"))?;
             }
-            value => writeln!(to, "  {key}: {}", text(value))?,
+            value => writeln!(to, "  {label}: {}", words(key, value, now))?,
         }
     }
     Ok(())
@@ -62,22 +74,28 @@ fn fields(item: &Value) -> impl Iterator<Item = (&String, &Value)> {
     item.as_object().into_iter().flatten().filter(move |(_, value)| !is_empty(value))
 }
 
-/// A waiting time in its largest unit.
-pub fn age(millis: u64) -> String {
-    let secs = millis / 1_000;
-    let units = [(86_400, "d"), (3_600, "h"), (60, "min")];
-    let unit = units.into_iter().find(|(unit, _)| secs >= *unit);
-    unit.map_or_else(|| format!("{secs} s"), |(unit, name)| format!("{} {name}", secs / unit))
+/// The words for a key: `is_exclusive` is exclusive, `started_at` is started, `depends_on` is depends on.
+fn label(key: &str) -> String {
+    let ends = ["is_", "n_"].into_iter().find_map(|start| key.strip_prefix(start)).unwrap_or(key);
+    let ends = [MS, "_at"].into_iter().find_map(|end| ends.strip_suffix(end)).unwrap_or(ends);
+    ends.replace('_', " ")
 }
 
 /// A value in one line.
-fn text(value: &Value) -> String {
+fn words(key: &str, value: &Value, now: Option<Timestamp>) -> String {
     match value {
-        Value::String(text) => one_line(text, CHARS_MAX),
-        Value::Array(entries) => entries.iter().map(text).collect::<Vec<_>>().join(" "),
+        Value::String(text) => match (moment_of(text), now) {
+            (Some(moment), Some(now)) => ago(moment, now),
+            (Some(moment), None) => date_time(moment),
+            (None, _) => one_line(text, CHARS_MAX),
+        },
+        Value::Array(entries) => entries.iter().map(|entry| words(key, entry, now)).collect::<Vec<_>>().join(" "),
         Value::Object(_) => {
-            fields(value).map(|(key, value)| format!("{key}: {}", text(value))).collect::<Vec<_>>().join(", ")
+            let fields = fields(value).map(|(key, value)| format!("{}: {}", label(key), words(key, value, now)));
+            fields.collect::<Vec<_>>().join(", ")
         }
+        Value::Number(number) if key.ends_with(MS) => number.as_u64().map_or_else(|| number.to_string(), duration),
+        Value::Bool(true) => "yes".to_owned(),
         value => value.to_string(),
     }
 }

@@ -32,14 +32,20 @@ use crate::ui::json::{EventJson, print_line, print_pretty};
 use crate::ui::terminal::{Output, Terminal, say};
 use crate::ui::text::{shell_word, visible};
 
-/// Messages for empty lists on a terminal.
-const EMPTY: [(&str, &str); 6] = [
+/// Messages for empty lists, by their keys.
+const EMPTY: [(&str, &str); 12] = [
     ("items", "nothing waits for you"),
     ("messages", "there are no new messages; --all lists all"),
     ("agents", "no agents are here; --all lists those that left"),
     ("leases", "no agent has a lease"),
     ("conflicts", "there are no conflicts"),
     ("plans", "there is no plan yet: `crewlog run FILE` makes one"),
+    ("projects", "there is no project with plans yet"),
+    ("checkpoints", "the plan has no checkpoints"),
+    ("groups", "there are no groups"),
+    ("parked", "no events are parked"),
+    ("tokens", "there are no tokens: `crewlog serve tokens add NAME` makes one"),
+    ("keys", "there are no keys of plans"),
 ];
 
 /// The variable by which a launcher names the agent to its program, tools and hooks.
@@ -246,9 +252,7 @@ impl Session {
                 Output::Text => items.iter().try_for_each(|item| text(&mut *to, item)),
             },
         )?;
-        if let Some((_, said)) =
-            EMPTY.iter().find(|(list, _)| *list == key && items.is_empty() && self.terminal.is_interactive)
-        {
+        if let Some((_, said)) = EMPTY.iter().find(|(list, _)| *list == key && items.is_empty()) {
             self.suggest(said);
         }
         Ok(Code::Done)
@@ -491,7 +495,7 @@ pub fn read_text(file: &Path) -> Result<String, Failure> {
         opened.take(limit).read_to_end(&mut bytes).map_err(cannot)?;
     }
     if bytes.len() > TEXT_BYTES_MAX {
-        let message = format!("{name} is longer than {TEXT_BYTES_MAX} bytes, the most for a plan");
+        let message = format!("{name} exceeds the limit of {TEXT_BYTES_MAX} bytes for a plan");
         return Err(Failure::new(Code::Parse, message).hint("split it into several plans"));
     }
     String::from_utf8(bytes).map_err(|error| {

@@ -296,7 +296,7 @@ pub fn project_id(repository: Option<&Repository>, folder: &Path) -> Result<Stri
     if is_project_name(&id) {
         return Ok(id);
     }
-    Err(Failure::user(format!("{id:?} in {} is no project's id", path.display())).hint(hint))
+    Err(Failure::user(format!("invalid project id {id:?} in {}", path.display())).hint(hint))
 }
 
 /// The file of a folder that is in no repository: the nearest one above it, else a new one in its own `.crewlog`.

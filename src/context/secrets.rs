@@ -66,7 +66,7 @@ impl Secrets {
 fn patterns<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Regex>, D::Error> {
     let compiled = |pattern: String| {
         let compiled = RegexBuilder::new(&pattern).size_limit(PATTERN_BYTES_MAX).build();
-        let compiled = compiled.map_err(|error| format!("{pattern:?} is no pattern: {error}").replace('\n', " "))?;
+        let compiled = compiled.map_err(|error| format!("invalid pattern {pattern:?}: {error}").replace('\n', " "))?;
         match compiled.is_match("") {
             true => Err(format!("the pattern {pattern:?} matches the empty text: write one that matches secrets only")),
             false => Ok(compiled),

@@ -25,7 +25,8 @@ const WORDS_CHARS_MAX: usize = 80;
 
 /// The reason why an edit or a commit is refused, and possible next steps.
 pub fn refusal(hits: &[Hit], is_commit: bool) -> String {
-    let what = if is_commit { "this commit is refused, its index has files of others" } else { "this edit is refused" };
+    let what =
+        if is_commit { "this commit is refused: it changes files leased by others" } else { "this edit is refused" };
     let holder = hits.first().map_or("", |hit| hit.blocked.holder.agent.as_str());
     format!(
         "{what}: {}. Possible now: work on other files; call reserve_paths with wait_seconds to get the file next; \

@@ -67,8 +67,7 @@ async fn hits(session: &Session, hook: GitHook) -> Result<Vec<Hit>, Failure> {
             commits => git::pushed(&session.folder, &commits).await,
         },
     };
-    let names =
-        names.map_err(|error| Failure::user(format!("git does not tell which files are committed: {error}")))?;
+    let names = names.map_err(|error| Failure::user(format!("cannot list the files to be committed: {error}")))?;
     let crew = open(session).await?;
     let agents = crew.agents().await?;
     let of_session = |session: String| agents.joined_as(&session, None).map(str::to_owned);

@@ -211,7 +211,7 @@ impl<'a> Shell<'a, '_> {
         }
     }
 
-    /// `None` for a path that is no file, or unknown.
+    /// `None` for a path that is unknown or not a file.
     fn below(&self, path: &str) -> Option<PathBuf> {
         let is_none = matches!(path, "" | "-") || path.contains('\0') || path.starts_with("/dev/");
         let folder = self.folder.as_deref().or(path.starts_with('/').then_some(Path::new("/")))?;

@@ -56,7 +56,7 @@ impl Row {
 }
 
 /// The note when a hook of git is removed.
-const OF_ALL: &str = "taken out for all worktrees of the repository; `crewlog init` in one of them adds it again";
+const OF_ALL: &str = "removed for all worktrees of the repository; `crewlog init` in one of them adds it again";
 
 /// The files that `init` changes, and their originals, which it stores next to the log.
 pub struct Files<'a> {
@@ -105,7 +105,7 @@ impl<'a> Files<'a> {
         let original = before.as_ref().map_or(Ok(None), |before| self.original(&path, before, content))?;
         let (after, verb) = match change {
             Change::Add => (Some(content.with(before.as_deref().unwrap_or_default())?), "add to"),
-            Change::TakeOut => (original.clone(), "take out of"),
+            Change::TakeOut => (original.clone(), "remove from"),
         };
         if after == before {
             return Ok(Outcome::Unchanged);

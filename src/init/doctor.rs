@@ -66,11 +66,11 @@ pub async fn doctor(session: &Session, args: &Doctor) -> Result<Code, Failure> {
     let mut checks = Vec::new();
     let git_hooks = git_hooks(&places);
     if !git_hooks.is_empty() {
-        let found = configured(&git_hooks, &places).map_err(|found| format!("{found}; to mend: crewlog init"));
+        let found = configured(&git_hooks, &places).map_err(|found| format!("{found}; fix: crewlog init"));
         checks.push(Check::new("git", "hooks", found));
     }
     for host in hosts {
-        let mend = |found: String| format!("{found}; to mend: crewlog init --host {}", host.as_ref());
+        let mend = |found: String| format!("{found}; fix: crewlog init --host {}", host.as_ref());
         let version = run(spec(&places, vec![host.as_ref().to_owned(), "--version".to_owned()]), SHORT).await;
         checks.push(Check::new(host, "installed", version.map(|version| one_line(&version, 60))));
         let entries = configured(&host.targets(&places), &places).map_err(mend);

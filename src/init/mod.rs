@@ -29,7 +29,7 @@ pub async fn init(session: &Session, args: &Init) -> Result<Code, Failure> {
         let mut rows = change_all(session, &places, &Host::ALL, Change::TakeOut)?;
         rows.retain(|row| row.outcome != Outcome::Unchanged);
         if rows.is_empty() {
-            session.suggest("there is nothing to take out");
+            session.suggest("nothing to remove");
         }
         session.print(&json!({ "files": rows }), |out| rows.iter().try_for_each(|row| row.print(out)))?;
         return verdict(session, &rows);

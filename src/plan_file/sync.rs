@@ -87,7 +87,7 @@ pub async fn keep_once<'a>(session: &'a Session, store: &EventStore, plan: &str)
             return Ok(kept);
         }
     }
-    Err(Failure::new(Code::Conflict, format!("{} is written by others all the time: try again", kept.path.display())))
+    Err(Failure::new(Code::Conflict, format!("{} kept changing: try again", kept.path.display())))
 }
 
 impl<'a> Kept<'a> {

@@ -227,7 +227,7 @@ impl<'a> Graph<'a> {
         }
         writeln!(to, "the longest chain: {}", one_line(&self.list(&graph.critical_path).join(" -> "), 200))?;
         for one in &graph.bottlenecks {
-            writeln!(to, "a bottleneck: {}, for which {} wait", self.name(one.task), one.n_waiting)?;
+            writeln!(to, "bottleneck: {} ({} depend on it)", self.name(one.task), count(one.n_waiting, "task"))?;
         }
         match graph.n_steps() - graph.n_steps_relaxed {
             0 => Ok(()),

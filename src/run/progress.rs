@@ -13,12 +13,13 @@ use crewlog_planner::crew::conflicts::ConflictEvent;
 use crewlog_planner::event::{self, Event, TaskStatus, Timer};
 use crewlog_planner::lifecycle::State;
 use crewlog_planner::plan::{NodeKind, TaskId, TaskPlan};
+use crewlog_planner::prompt::{error_lines, headline};
 use crewlog_planner::state::{Question, Task};
 use crewlog_planner::view::PlanView;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::ui::terminal::{BLOCK, Terminal, say};
-use crate::ui::text::{by_default, count, in_one_line, one_line, visible};
+use crate::ui::text::{by_default, count, duration, in_one_line, millis, now, one_line, visible};
 use crate::views::TaskNames;
 
 const GREEN: u8 = 32;
@@ -34,6 +35,8 @@ const TICK: Duration = Duration::from_millis(120);
 const TEXT_CHARS_MAX: usize = 96;
 /// Characters of a question in a line.
 const QUESTION_CHARS_MAX: usize = 400;
+/// The width of a duration.
+const TOOK_WIDTH: usize = 9;
 /// Lines of an error that are shown.
 const ERROR_LINES_MAX: usize = 12;
 
@@ -93,7 +96,9 @@ impl Progress {
 
     fn ask(&self, question: &Question, view: &PlanView) {
         let Some(task) = view.state().task(question.task) else { return };
-        let deadline = view.state().due(Timer::Question(question.id));
+        // The timer of a new question is set right after it.
+        let waits = question.default.as_ref().map(|default| Duration::from_millis(default.after_ms));
+        let deadline = view.state().due(Timer::Question(question.id)).or(waits.map(|waits| now().plus(waits)));
         let by_default = by_default(question.default.as_ref(), deadline);
         // The possible answers are at its end.
         let text = one_line(&question.question, QUESTION_CHARS_MAX);
@@ -161,7 +166,7 @@ impl Progress {
             }
         };
         let label = self.terminal.colour(colour, label);
-        self.print(&format!("{label} [{}] {}", " ".repeat(9), one_line(&text, TEXT_CHARS_MAX)));
+        self.print(&format!("{label} [{}] {}", " ".repeat(TOOK_WIDTH), one_line(&text, TEXT_CHARS_MAX)));
         Ok(())
     }
 
@@ -172,8 +177,8 @@ impl Progress {
             Event::TaskDispatched { task_id, .. } => self.report_dispatch(task(task_id)?),
             Event::RetryScheduled { task_id, delay_ms } => {
                 let task = task(task_id)?;
-                let (wait, attempt) = (Duration::from_millis(*delay_ms).as_secs_f64(), task.attempts + 1);
-                let text = format!("attempt {attempt} in {wait:.1} s: {}", first_line(task.error.as_deref()));
+                let (wait, attempt) = (duration(*delay_ms), task.attempts + 1);
+                let text = format!("attempt {attempt} in {wait}: {}", reason_of(task));
                 self.line("RETRY", YELLOW, None, task, &text);
             }
             Event::PlanStopped { because } => {
@@ -234,7 +239,7 @@ impl Progress {
             return;
         }
         let why = match &task.plan.assignee {
-            Some(assignee) => format!("assigned to {assignee}, who is no executor here"),
+            Some(assignee) => format!("assigned to {assignee}, which is not an executor here"),
             None => format!("no executor here for {}", task.plan.kind.as_str()),
         };
         self.line("YOURS", YELLOW, None, task, &format!("{} ({why})", text_of(task)));
@@ -242,7 +247,7 @@ impl Progress {
 
     fn report_status(&self, task: &Task, status: TaskStatus, now: Timestamp, view: &PlanView) {
         let ran = view.times(task.plan.id).claimed_at.map(|claimed_at| now.since(claimed_at));
-        let reason = || first_line(task.error.as_deref());
+        let reason = || reason_of(task);
         match status {
             TaskStatus::Completed if task.plan.kind != NodeKind::Clarification => {
                 self.line("DONE", GREEN, ran, task, &text_of(task));
@@ -265,10 +270,8 @@ impl Progress {
         say(&"-".repeat(60));
         for task in failed {
             self.line("FAIL", RED, None, task, &text_of(task));
-            let error = visible(task.error.as_deref().unwrap_or_default());
-            let lines = error.lines().collect::<Vec<_>>();
-            for line in &lines[lines.len().saturating_sub(ERROR_LINES_MAX)..] {
-                say(&format!("         {line}"));
+            for line in error_lines(task.error.as_deref().unwrap_or_default(), ERROR_LINES_MAX) {
+                say(&format!("         {}", visible(&line)));
             }
         }
         let n_in = |status| tasks.iter().filter(|task| task.status == status).count();
@@ -285,7 +288,7 @@ impl Progress {
         let parts = parts.iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}"));
         let parts = parts.collect::<Vec<_>>().join(", ");
         let status = state.words();
-        let took = seconds(self.began.elapsed());
+        let took = aligned(self.began.elapsed());
         let plan = visible(plan);
         say(&format!(" Summary [{took}] {plan} {status}: {}: {parts}", count(tasks.len(), "task")));
     }
@@ -296,7 +299,7 @@ impl Progress {
     }
 
     fn line_of(&self, label: &str, colour: u8, took: Option<Duration>, task: &Task, text: &str, chars_max: usize) {
-        let took = took.map_or_else(|| " ".repeat(9), seconds);
+        let took = took.map_or_else(|| " ".repeat(TOOK_WIDTH), aligned);
         let label = self.terminal.colour(colour, &format!("{label:>8}"));
         let line = format!("{label} [{took}] {}", self.named(task, text, chars_max));
         if !self.terminal.is_live || colour == RED || chars_max > TEXT_CHARS_MAX {
@@ -350,7 +353,7 @@ impl Progress {
 
     fn redraw(&mut self, lines: Vec<(Option<Timestamp>, String)>) {
         self.lines.drain(lines.len().min(self.lines.len())..).for_each(|line| BLOCK.remove(&line));
-        let now = Timestamp(jiff::Timestamp::now().as_microsecond());
+        let now = now();
         let sign = self.terminal.colour(BLUE, "{spinner}");
         for (n, (claimed_at, text)) in lines.into_iter().enumerate() {
             let template = match claimed_at {
@@ -375,10 +378,10 @@ fn text_of(task: &Task) -> String {
     task.plan.command.as_ref().map_or_else(|| task.plan.description.clone(), |command| in_one_line(command))
 }
 
-fn first_line(text: Option<&str>) -> String {
-    text.and_then(|text| text.lines().next()).unwrap_or_default().to_owned()
+fn reason_of(task: &Task) -> String {
+    headline(task.error.as_deref().unwrap_or_default())
 }
 
-fn seconds(duration: Duration) -> String {
-    format!("{:>8.3}s", duration.as_secs_f64())
+fn aligned(took: Duration) -> String {
+    format!("{:>TOOK_WIDTH$}", duration(millis(took)))
 }

@@ -73,6 +73,8 @@ struct Asking {
     line: Option<oneshot::Receiver<Option<String>>>,
     /// Answered here, which the plan may not show yet.
     answered: HashSet<QuestionId>,
+    /// The one that got an empty line: another one leaves it open.
+    unanswered: Option<QuestionId>,
     /// Left open by the person.
     left: HashSet<QuestionId>,
     input_has_ended: bool,
@@ -278,7 +280,7 @@ impl<'a> RunSession<'a> {
         Ok(())
     }
 
-    /// Handles a typed line: an answer, an empty line to leave the question open, or the end of input to stop asking.
+    /// Handles a typed line: an answer, a second empty line to leave the question open, or the end of input to stop asking.
     async fn answer(&mut self, line: Option<String>) -> Result<(), Failure> {
         self.asking.line = None;
         self.progress.go_on();
@@ -289,14 +291,22 @@ impl<'a> RunSession<'a> {
         let mut open = self.view.state().open_questions();
         let asked = self.asking.question.take();
         let Some(question) = open.find(|question| Some(question.id) == asked) else {
-            self.progress.note("your answer is not used: the question is no longer open");
+            self.progress.note("the answer was not used: the question is no longer open");
             return Ok(());
         };
-        if answer.is_empty() {
-            self.asking.left.insert(question.id);
+        let question = question.id;
+        let was_unanswered = self.asking.unanswered.take() == Some(question);
+        if answer.is_empty() && was_unanswered {
+            let later = self.session.command_in("answer", &self.plan, &question.to_string());
+            self.progress.note(&format!("{question} stays open; to answer it later: {later} \"...\""));
+            self.asking.left.insert(question);
             return Ok(());
         }
-        let question = question.id;
+        if answer.is_empty() {
+            self.progress.note("no answer was typed (Enter again: answer later; Ctrl-C: stop the run)");
+            self.asking.unanswered = Some(question);
+            return Ok(());
+        }
         let command = Command::Answer { question, answer };
         let mut planner = plans::planner_of(&self.store, &self.plan, self.tags.clone()).await?;
         match order(&mut planner, command).await {

@@ -58,7 +58,7 @@ pub enum Why {
     #[default]
     Refused,
     Unconsented,
-    /// The person said no, which is no error.
+    /// The person said no: not an error.
     Declined,
     /// The log failed; a retry may succeed.
     Fault,

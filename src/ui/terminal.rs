@@ -86,9 +86,9 @@ pub fn prompt(text: &str) {
 
 /// A line that was typed; `None` at the end of input.
 pub fn read_line() -> io::Result<Option<String>> {
-    let mut line = String::new();
-    let n_read = io::stdin().lock().read_line(&mut line)?;
-    Ok((n_read > 0).then(|| line.trim().to_owned()))
+    let mut line = Vec::new();
+    let n_read = io::stdin().lock().read_until(b'\n', &mut line)?;
+    Ok((n_read > 0).then(|| String::from_utf8_lossy(&line).trim().to_owned()))
 }
 
 /// Writes a line on standard error, above the live block. A closed terminal must not end the work, as `eprintln!` would.

@@ -33,13 +33,29 @@ pub async fn position_of(
     reached(store, Some(at)).await.map_err(|failure| failure.hint(session.command_on("events", plan)))
 }
 
-/// A plan as of a point of its history, or now: the position and the view.
+/// A position that a person named, and the position at or before it where an append ends: what views show.
+#[derive(Debug, Clone, Copy)]
+pub struct Point {
+    pub asked: Position,
+    pub at: Position,
+}
+
+impl std::fmt::Display for Point {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match *self {
+            Self { asked, at } if asked == at => write!(f, "position {at}"),
+            Self { asked, at } => write!(f, "position {at}, the last whole append at or before {asked}"),
+        }
+    }
+}
+
+/// A plan as of a point of its history, or now.
 pub async fn view_at(
     session: &Session,
     store: &EventStore,
     plan: &str,
     at: Option<&At>,
-) -> Result<(Position, PlanView), Failure> {
+) -> Result<(Point, PlanView), Failure> {
     let asked = position_of(session, store, plan, at, store.head().await?).await?;
     let at = store.whole(asked).await?;
     let view = load_view(store, plan, Range::up_to(at)).await?;
@@ -47,5 +63,5 @@ pub async fn view_at(
         let message = format!("{plan} did not exist yet at position {asked}");
         return Err(Failure::new(Code::Nothing, message).hint(session.command_on("events", plan)));
     }
-    Ok((at, view))
+    Ok((Point { asked, at }, view))
 }

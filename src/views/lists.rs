@@ -26,6 +26,11 @@ const MARKS_MAX: usize = 500;
 impl AsOf {
     /// All plans of the log, oldest first. An unreadable one is omitted with a warning.
     pub async fn plans(&self) -> Result<Vec<ListedPlan>, Error> {
+        Ok(self.summaries().await?.into_iter().map(|(plan, summary)| ListedPlan::of(&plan, summary)).collect())
+    }
+
+    /// The same as their ids and summaries.
+    pub async fn summaries(&self) -> Result<Vec<(String, PlanSummary)>, Error> {
         let mut listed = Vec::new();
         if self.is_server {
             for plan in self.folded(&self.kept.list).await?.0.plans() {
@@ -50,9 +55,9 @@ impl AsOf {
     }
 
     /// A plan with its state at the head, which a stored summary cannot tell.
-    async fn listed(&self, plan: &listing::ListedPlan, summary: PlanSummary) -> Result<ListedPlan, Error> {
+    async fn listed(&self, plan: &listing::ListedPlan, summary: PlanSummary) -> Result<(String, PlanSummary), Error> {
         let state = if summary.is_provisional { self.states(&plan.id).await?.plan.state } else { summary.state };
-        Ok(ListedPlan::of(&plan.id, PlanSummary { state, ..summary }))
+        Ok((plan.id.clone(), PlanSummary { state, ..summary }))
     }
 
     /// The summary of a plan, and the number of events folded for it.

@@ -2,24 +2,28 @@
 
 use std::io::Write;
 
-use crewlog_mq::Position;
+use crewlog_mq::Timestamp;
 use crewlog_planner::event::Timer;
 use crewlog_planner::lifecycle::State;
 use crewlog_planner::plan::Parent;
-use crewlog_planner::state::{Measure, PlannerState, Question};
+use crewlog_planner::prompt::headline;
+use crewlog_planner::state::{Measure, PlannerState, Question, Task};
 use crewlog_planner::view::PlanView;
 
-use crate::ui::text::{in_one_line, one_line, rfc3339, visible};
+use crate::ui::text::{ago, clock, duration, in_one_line, millis, one_line, visible};
+use crate::views::at::Point;
 
 pub fn print_view(
     mut to: impl Write,
     plan: &str,
-    at: Position,
+    point: Point,
+    now: Timestamp,
     view: &PlanView,
     state_now: State,
 ) -> std::io::Result<()> {
     let state = view.state();
-    writeln!(to, "{}  {}  as of position {at}", visible(plan), state_now.words())?;
+    let made = view.created_at.map_or_else(String::new, |made| format!("made {}, ", ago(made, now)));
+    writeln!(to, "{}  {}  {made}as of {point}", visible(plan), state_now.words())?;
     if let Some(title) = state.title.as_deref() {
         writeln!(to, "{}", one_line(title, 100))?;
     }
@@ -29,28 +33,28 @@ pub fn print_view(
     if let Some(task) = state.stopped_by.and_then(|task| state.task(task)) {
         writeln!(to, "stopped: task {} failed", visible(&task.plan.name()))?;
     }
-    print_limits(&mut to, state)?;
+    print_limits(&mut to, state, now)?;
     let settings = state.config.words();
     if !settings.is_empty() {
         writeln!(to, "settings: {}", one_line(&settings.join(", "), 200))?;
     }
     let width = state.tasks.iter().map(|task| task.plan.name().chars().count()).max().unwrap_or(1);
     for task in &state.tasks {
-        let paused = if task.is_paused { " (paused)" } else { "" };
-        let status = format!("{}{paused}", task.status.as_str());
+        let took = took(view, task, now).map_or_else(String::new, duration);
         let command = task.plan.command.as_deref().map(in_one_line);
         let text = one_line(command.as_ref().unwrap_or(&task.plan.description), 90);
-        writeln!(to, "{:>width$}  {status:<18}  {text}", task.plan.name())?;
-        let indent = width + 22;
-        let ended = task.result.as_deref().or(task.error.as_deref()).filter(|text| !text.is_empty());
+        writeln!(to, "{:>width$}  {:<18}  {took:>9}  {text}", visible(&task.plan.name()), state_of(task))?;
+        let indent = width + 33;
+        let ended = task.result.clone().or_else(|| task.error.as_deref().map(headline));
+        let ended = ended.filter(|text| !text.is_empty());
         if let Some(sub_plan) = task.sub_plan_id(plan) {
             writeln!(to, "{:indent$}plan {}", "", visible(&sub_plan))?;
         }
         if let Some(ended) = ended {
-            writeln!(to, "{:indent$}{}", "", one_line(ended, 100))?;
+            writeln!(to, "{:indent$}{}", "", one_line(&ended, 160))?;
         }
         if let Some(due) = state.due(Timer::Retry(task.plan.id)) {
-            writeln!(to, "{:indent$}retry at {}", "", rfc3339(due))?;
+            writeln!(to, "{:indent$}retry at {}", "", clock(due, now))?;
         }
         let times = view.times(task.plan.id);
         match (&times.executor(), &task.plan.assignee) {
@@ -71,9 +75,22 @@ pub fn print_view(
     Ok(())
 }
 
-fn print_limits(mut to: impl Write, state: &PlannerState) -> std::io::Result<()> {
+/// The state of a task in words.
+pub fn state_of(task: &Task) -> String {
+    let paused = if task.is_paused { " (paused)" } else { "" };
+    format!("{}{paused}", task.status.as_str())
+}
+
+/// The milliseconds from the first claim of a task to its end, or until now while an executor holds it.
+pub fn took(view: &PlanView, task: &Task, now: Timestamp) -> Option<u64> {
+    let times = view.times(task.plan.id);
+    let until = times.ended_at.or(times.claim.holder.is_some().then_some(now))?;
+    Some(millis(until.since(times.started_at?)))
+}
+
+fn print_limits(mut to: impl Write, state: &PlannerState, now: Timestamp) -> std::io::Result<()> {
     if let Some(at) = state.due(Timer::Plan) {
-        writeln!(to, "to end by {}", rfc3339(at))?;
+        writeln!(to, "must end by {}", clock(at, now))?;
     }
     let spent = state.spent();
     let of = Measure::ALL.map(|measure| match measure.limit(&state.config.budget) {

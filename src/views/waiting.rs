@@ -8,7 +8,7 @@ use crewlog_planner::state::{Measure, Shortage, Task};
 use crewlog_planner::view::PlanView;
 
 use crate::context::{Session, roster};
-use crate::ui::text::{by_default, one_line, shell_word, visible};
+use crate::ui::text::{by_default, now, one_line, shell_word, visible};
 
 /// Everything that waits for a person, with the command for each.
 pub fn what_is_waited_for(session: &Session, plan: &str, view: &PlanView) -> Vec<String> {
@@ -24,7 +24,7 @@ pub fn what_is_waited_for(session: &Session, plan: &str, view: &PlanView) -> Vec
     // A sub-plan lists its own.
     let tasks = tasks.filter(|task| task.sub_plan_id(plan).is_none());
     // A holder whose lease has expired does not count.
-    let now = crewlog_mq::Timestamp(jiff::Timestamp::now().as_microsecond());
+    let now = now();
     let is_held = |task: &Task| view.holder(task.plan.id).is_some_and(|holder| !holder.has_expired(now));
     // A resume from here uses the executors configured here.
     let roster = roster::roster(session, Duration::MAX, &[]).ok();
@@ -45,7 +45,7 @@ pub fn what_is_waited_for(session: &Session, plan: &str, view: &PlanView) -> Vec
         let name = visible(&name);
         let text = one_line(&task.plan.description, 200);
         let why = match &task.plan.assignee {
-            Some(assignee) => format!("it is assigned to {}, and no executor has that name", visible(assignee)),
+            Some(assignee) => format!("it is assigned to {}, and no executor here has that name", visible(assignee)),
             None => format!("there is no executor for {}", task.plan.kind.as_str()),
         };
         format!(

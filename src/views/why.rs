@@ -1,17 +1,20 @@
 //! Facts about an agent, a task or a file; and the reason why a plan is not running, in one sentence.
 
+use std::time::Duration;
+
 use crewlog_executors::crew::TaskSummary;
-use crewlog_mq::Error;
+use crewlog_mq::{Error, Timestamp};
 use crewlog_planner::crew::target::Target;
 use crewlog_planner::lifecycle::{Situation, State, States, Wait};
 use crewlog_planner::plan::TaskId;
+use crewlog_planner::prompt::headline;
 use serde_json::{Value, json};
 
 use super::names::{Choice, plan_named};
 use super::shown::name_of;
 use super::track::Track;
 use super::{AgentView, AsOf, WhyView};
-use crate::ui::text::{one_line, shell_word};
+use crate::ui::text::{age, millis, one_line, shell_word};
 
 /// The most edits of a file that are listed, newest first.
 const EDITS_MAX: usize = 5;
@@ -39,7 +42,7 @@ impl AsOf {
         let (typed, part) = what.split_once('/').map_or((what, None), |(plan, part)| (plan, Some(part)));
         let Ok(plan) = plan_named(self.store(), typed, Choice::Viewed).await? else { return Ok(None) };
         let (track, states) = (self.track(&plan).await?, self.states(&plan).await?);
-        let (view, state, why) = (&track.view, track.view.state(), sentence(&track, &states, self.now.0));
+        let (view, state, why) = (&track.view, track.view.state(), sentence(&track, &states, self.now));
         let Some(part) = part else {
             let status = states.plan.state;
             return Ok(Some(json!({ "at": self.at, "plan": plan, "status": status, "why": why })));
@@ -75,11 +78,11 @@ impl AsOf {
     /// The reason why nothing of a plan is running, or the running tasks.
     pub async fn why_plan(&self, plan: &str) -> Result<WhyView, Error> {
         let (track, states) = (self.track(plan).await?, self.states(plan).await?);
-        Ok(WhyView { at: self.at, why: sentence(&track, &states, self.now.0) })
+        Ok(WhyView { at: self.at, why: sentence(&track, &states, self.now) })
     }
 }
 
-fn sentence(track: &Track, states: &States, now_us: i64) -> String {
+fn sentence(track: &Track, states: &States, now: Timestamp) -> String {
     let (view, state) = (&track.view, track.view.state());
     // A number alone is not a name.
     let in_words = |id: TaskId, task: &str| {
@@ -95,10 +98,13 @@ fn sentence(track: &Track, states: &States, now_us: i64) -> String {
     match states.plan.state {
         State::Done => return "It is complete.".to_owned(),
         State::Failed => {
-            let how = first(State::Failed).map(|task| format!("It failed at {}.", named(task)));
+            let how = first(State::Failed).map(|id| {
+                let error = state.task(id).and_then(|task| task.error.as_deref()).unwrap_or_default();
+                format!("It failed at {}: {}", named(id), one_line(&headline(error), TITLE_CHARS_MAX))
+            });
             return how.unwrap_or_else(|| "It ended with tasks that are not done.".to_owned());
         }
-        State::Cancelled => return "A person ended it.".to_owned(),
+        State::Cancelled => return "It was cancelled.".to_owned(),
         State::Paused => {
             return format!("It is paused: {}.", one_line(state.pause_reason().unwrap_or_default(), 120));
         }
@@ -109,14 +115,14 @@ fn sentence(track: &Track, states: &States, now_us: i64) -> String {
         State::Running | State::Ready | State::WaitingForYou | State::Waiting | State::Planned | State::Skipped => {}
     }
     if let Some(task) = first(State::Running) {
-        let since = track.bars(task).last().map_or(0, |bar| (now_us - bar.from.at.0) / 60_000_000);
+        let since = track.bars(task).last().map_or(Duration::ZERO, |bar| now.since(bar.from.at));
         let executor = view.holder(task).map(|holder| holder.executor.name.clone()).unwrap_or_default();
         let others = match of(State::Running).count() - 1 {
             0 => String::new(),
             1 => ", and one other task runs".to_owned(),
             n => format!(", and {n} other tasks run"),
         };
-        return format!("{executor} has been running {} for {since} min{others}.", named(task));
+        return format!("{executor} has been running {} for {}{others}.", named(task), age(millis(since)));
     }
     if let Some(task) = state.stopped_by {
         return format!("{} failed, and the plan starts nothing more until it is retried.", first_named(task));

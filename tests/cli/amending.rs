@@ -54,11 +54,11 @@ fn an_impossible_amendment_is_refused_with_a_hint() {
     check(&["edit"], "B", &[], 2, "required");
     check(&["move"], "B", &["--after", "C"], 3, "tasks wait for each other in a circle: B -> C -> B");
     check(&["edit"], "A", &["text=x"], 9, "task 1 is Running: to change it, cancel it");
-    check(&["edit"], "A", &["text=x"], 9, "hint: task 1 is the one that is called A");
+    check(&["edit"], "A", &["text=x"], 9, "hint: task 1 = A");
     check(&["edit"], "B", &["colour=red"], 2, "a task has no field \"colour\": text, command, kind");
     check(&["edit"], "B", &["kind=none"], 2, "a task always has a kind");
     check(&["edit"], "B", &["label"], 2, "write KEY=VALUE");
-    check(&["edit"], "B", &["priority=weird"], 2, "there is no priority \"weird\": p0, critical, urgent");
+    check(&["edit"], "B", &["priority=weird"], 2, "unknown priority \"weird\": use one of p0, critical, urgent");
     check(&["skip"], "Z", &[], 4, "has no task \"Z\"");
     scene.run(&["task", "skip", &plan]).expect(2).says(&[&format!("write {plan}/NAME")]);
     scene.run(&["task", "add", "Run `echo x`", "--plan", &plan]).expect(1).says(&["with --yes"]);

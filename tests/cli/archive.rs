@@ -340,7 +340,7 @@ fn an_endless_value_is_refused_before_it_fills_memory() {
     scene.run(&["init"]).expect(0);
     let header = scene.run(&["export"]).expect(0).stdout.replace("\"head\":0", "\"head\":1");
     let ran = import(&scene, &format!("{header}{{\"stream_id\":\"{}", "x".repeat(40 << 20)));
-    ran.expect(1).says(&["a value is longer than 3", " bytes, the most of an event"]);
+    ran.expect(1).says(&["a value exceeds the limit of 3", " bytes for an event"]);
 }
 
 /// Appends more than a pipe and all buffers hold: after typing three of these lines, the second was certainly read.
@@ -430,7 +430,7 @@ fn a_pipe_that_cannot_be_buffered_is_refused_with_a_hint() {
         let mut shell = Command::new("sh");
         shell.args(["-c", &line]).current_dir(there.folder()).env_remove("CREWLOG_STORE").stdin(Stdio::null());
         let ran = Running::start(&mut shell).finish().expect(1);
-        ran.says(&["error: standard input cannot be kept in ", said, "; nothing was imported\n  hint: ", "TMPDIR"]);
+        ran.says(&["error: cannot buffer standard input in ", said, "; nothing was imported\n  hint: ", "TMPDIR"]);
     }
     assert!(!there.path(".crewlog").exists());
 }

@@ -119,10 +119,10 @@ fn a_configuration_that_is_not_a_regular_file_is_refused() {
         scene.run(&["agents", "--configured"]).expect(1).says(&["crewlog.toml", says, "hint: "]);
     };
     std::fs::create_dir(scene.path("crewlog.toml")).expect("it can be made");
-    refused("is a folder or the like, and no file");
+    refused("is not a regular file");
     std::fs::remove_dir(scene.path("crewlog.toml")).expect("it is empty");
     named_pipe(&scene, "crewlog.toml");
-    refused("is a folder or the like, and no file");
+    refused("is not a regular file");
     std::fs::remove_file(scene.path("crewlog.toml")).expect("it is there");
     std::os::unix::fs::symlink("nowhere", scene.path("crewlog.toml")).expect("it can be made");
     refused("cannot be read");

@@ -162,4 +162,6 @@ fn events_supports_every_filter_from_either_end_and_live() {
     }
     assert_eq!(positions(&["--caused-by", &id(1)]), [10]);
     scene.run(&["events", "--causes", "00000000-0000-0000-0000-000000000000"]).expect(4).says(&["no event has the id"]);
+    let unknown = ["events", "-o", "json", "--causes", "00000000-0000-0000-0000-000000000000"];
+    assert_eq!(scene.run(&unknown).expect(4).stdout, "", "no half of a document");
 }

@@ -5,17 +5,16 @@ use std::process::Command;
 
 use super::scene::{Running, Scene};
 
-const HEADINGS: [(&str, [&str; 10]); 3] = [
-    ("Plans:", ["run", "work", "ls", "show", "resume", "pause", "cancel", "retry", "plan", "task"]),
-    ("Crew:", ["init", "doctor", "inbox", "answer", "send", "agents", "leases", "why", "top", "serve"]),
-    ("Log:", ["events", "replay", "diff", "fork", "stats", "export", "import", "db", "keys", "demo"]),
+const HEADINGS: [(&str, &[&str]); 3] = [
+    ("Plans:", &["run", "work", "ls", "show", "resume", "pause", "cancel", "retry", "plan", "task"]),
+    ("Crew:", &["init", "doctor", "inbox", "answer", "send", "agents", "leases", "why", "top", "serve", "mcp"]),
+    ("Log:", &["events", "replay", "diff", "fork", "stats", "export", "import", "db", "keys", "demo", "completions"]),
 ];
-const HIDDEN: [&[&str]; 8] = [
-    &["mcp"],
+const HIDDEN: [&[&str]; 7] = [
+    &["status"],
     &["hook"],
     &["supervise"],
     &["groups"],
-    &["completions"],
     &["plan", "propose"],
     &["plan", "draft"],
     &["plan", "schema"],
@@ -53,7 +52,7 @@ fn the_help_lists_the_commands_under_three_headings_and_options_last() {
 fn the_short_help_of_every_command_fits_on_40_lines() {
     let scene = Scene::new();
     let mut left = vec![Vec::<String>::new()];
-    left.extend(HEADINGS.iter().flat_map(|(_, commands)| commands).map(|command| vec![(*command).to_owned()]));
+    left.extend(HEADINGS.iter().flat_map(|(_, commands)| *commands).map(|command| vec![(*command).to_owned()]));
     left.extend(HIDDEN.iter().map(|words| words.iter().map(|word| (*word).to_owned()).collect()));
     let mut n_seen = 0;
     while let Some(words) = left.pop() {
@@ -157,4 +156,89 @@ fn the_script_of_each_shell_registers_the_program() {
     let checked = Command::new("bash").arg("-n").arg(scene.path("crewlog.bash")).status().expect("bash runs");
     assert!(checked.success());
     scene.run(&["completions", "tcsh"]).expect(2);
+}
+
+#[test]
+fn what_users_of_git_gh_and_kubectl_type_is_understood() {
+    let scene = Scene::new();
+    let (plan, _) = scene.plan("1. Run `echo one`\n2. Run `echo two`\n");
+    let task = format!("{plan}/1");
+    for (typed, meant) in [
+        (&["list"] as &[&str], &["ls"] as &[&str]),
+        (&["log", &plan], &["events", &plan]),
+        (&["logs", &task], &["show", &task]),
+        (&["task", "ls"], &["show"]),
+        (&["task", "list", &plan], &["show", &plan]),
+        (&["plan", "ls"], &["ls"]),
+        (&["plan", "list"], &["ls"]),
+        (&["plan", "show", &plan], &["show", &plan]),
+        (&["messages"], &["inbox"]),
+        (&["tokens"], &["serve", "tokens"]),
+        (&["conflicts", "--all"], &["leases", "--conflicts", "--all"]),
+        (&["checkpoint", &plan], &["plan", "checkpoint", &plan]),
+        (&["completion", "bash"], &["completions", "bash"]),
+        (&["version"], &["--version"]),
+    ] {
+        // Also after options.
+        for first in [&["-o", "json"] as &[&str], &["--store", ".crewlog/log.db", "-o", "json"]] {
+            let [typed, meant] = [typed, meant].map(|words| scene.run(&[first, words].concat()).expect(0).stdout);
+            assert_eq!(typed, meant);
+        }
+    }
+    for (typed, unknown) in [(&["db", "list"] as &[&str], "list"), (&["task", "log"], "log"), (&["rm"], "rm")] {
+        scene.run(typed).expect(2).says(&[&format!("unrecognized subcommand '{unknown}'")]);
+    }
+}
+
+#[test]
+fn events_are_limited_to_the_last_ones() {
+    let scene = Scene::new();
+    let (plan, _) = scene.plan("1. Run `echo one`\n2. Run `echo two`\n");
+    scene.plan("1. Run `echo three`\n");
+    let lines = |words: &[&str]| {
+        let ran = scene.run(&[&["events", "-o", "jsonl"], words].concat());
+        ran.stdout.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    for filter in [&[] as &[&str], &[&plan], &["--stream", "task"], &["--up-to", "9"], &["--after", "8"]] {
+        let all = lines(filter);
+        for n in [1, 3, 500] {
+            let typed = n.to_string();
+            let last = all[all.len() - n.min(all.len())..].to_vec();
+            assert_eq!(lines(&[filter, &["-n", &typed]].concat()), last, "{filter:?} {n}");
+            let reversed = lines(&[filter, &["--last", &typed, "--reverse"]].concat());
+            assert_eq!(reversed.into_iter().rev().collect::<Vec<_>>(), last, "{filter:?} {n}");
+        }
+    }
+    let all = lines(&[]);
+    let mut follow = scene.start(&["events", "-o", "jsonl", "-f", "-n", "2"]);
+    follow.stdout.until_it(|output| output.contains(&all[all.len() - 1]));
+    assert_eq!(follow.stdout.text().lines().collect::<Vec<_>>(), all[all.len() - 2..]);
+    follow.signal(rustix::process::Signal::INT);
+    follow.finish().expect(130);
+    scene.run(&["events", "-n", "0"]).expect(2);
+}
+
+#[test]
+fn a_status_shows_the_plans_and_what_waits() {
+    let scene = Scene::new();
+    let (plan, _) = scene.plan("# Ship\n1. Run `echo one`\n2. Which colour is it?\n");
+    let ran = scene.run(&["status"]).expect(0);
+    let shown = ran.stdout.lines().collect::<Vec<_>>();
+    assert!(shown[0].starts_with(&format!("{plan}  Waiting      1/2  ")) && shown[0].ends_with("  Ship"), "{shown:?}");
+    assert!(shown[1].starts_with(&format!("{plan}/q1  question  {plan}  ")), "{shown:?}");
+    let json = scene.run(&["status", "-o", "json"]).expect(0).json();
+    assert_eq!((&json["plans"][0]["plan"], &json["items"][0]["kind"]), (&plan.into(), &"question".into()));
+}
+
+#[test]
+fn a_port_alone_is_an_address_to_serve_on() {
+    let scene = Scene::new();
+    scene.run(&["init", "--no-hosts"]).expect(0);
+    let mut serving = scene.start(&["serve", "--port", "0"]);
+    serving.stdout.until("http://127.0.0.1:");
+    serving.signal(rustix::process::Signal::TERM);
+    serving.finish();
+    for (listen, says) in [("localhost:8080", "write 127.0.0.1:8080"), ("here", "write 127.0.0.1:7777")] {
+        scene.run(&["serve", "--listen", listen]).expect(2).says(&[says]);
+    }
 }

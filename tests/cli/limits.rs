@@ -144,7 +144,7 @@ fn settings_given_on_the_command_line_are_recorded_with_the_plan() {
     );
     scene.write("plan.md", "---\ncrewlog: retries=many\n---\n- Look into the sales\n");
     for words in [&["plan", "check", "plan.md"] as &[&str], &["run", "plan.md"]] {
-        scene.run(words).expect(3).says(&["plan.md:2: retries=many: \"many\" is no whole number in range"]);
+        scene.run(words).expect(3).says(&["plan.md:2: retries=many: \"many\" is not a whole number in range"]);
     }
     for (front, says) in [
         ("title: x\n  crewlog: retries=4", "plan.md:3: write one line without indentation"),
@@ -167,8 +167,10 @@ fn a_question_of_a_new_plan_is_shown_with_its_default_answer() {
     let ran = ran.expect(0);
     let asked = ran.stderr.lines().filter(|line| line.contains(" ASK ")).collect::<Vec<_>>();
     assert_eq!(asked.len(), 2, "{}", ran.stderr);
-    assert!(asked[0].contains("q1: Which colour? (default: red a"), "{}", asked[0]);
-    assert!(asked[1].contains("q2: How big? (default: very big after 1s)"), "{}", asked[1]);
+    assert!(asked[0].contains("q1: Which colour? (waits until "), "{}", asked[0]);
+    assert!(asked[0].ends_with(" for an answer, then red)"), "{}", asked[0]);
+    assert!(asked[1].contains("q2: How big? (waits until "), "{}", asked[1]);
+    assert!(asked[1].ends_with(" for an answer, then very big)"), "{}", asked[1]);
 }
 
 #[test]

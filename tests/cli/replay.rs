@@ -102,7 +102,7 @@ fn stepping_forward_and_back_prints_the_same_text() {
         "asked by a person: Retry",
         "asked by a person: Cancel {\"task\":4,\"reason\":\"not wanted\"}",
         "* task 1 attempts: 1 -> 2",
-        "* nothing of the plan",
+        "* no change to the plan",
     ] {
         assert!(text.contains(part), "{part:?} is not in:\n{text}");
     }
@@ -208,7 +208,7 @@ fn the_plan_is_shown_as_of_an_event() {
     }
     assert!(n_compared > 10, "{n_compared}");
     let first = stepping(&scene, &[&plan], "s\n").expect(0).stdout;
-    assert!(first.contains("ready  as of position 1\n"), "also in the middle of an append:\n{first}");
+    assert!(first.contains("ready  made just now, as of position 1\n"), "also in the middle of an append:\n{first}");
 }
 
 #[test]

@@ -20,19 +20,28 @@ fn commands_are_shown_and_confirmed_once() {
 }
 
 #[test]
-fn an_empty_list_says_so_on_a_terminal() {
+fn an_empty_list_says_so_to_people_with_and_without_a_terminal() {
     let scene = Scene::with_repository();
     scene.run(&["init", "--no-hosts"]).expect(0);
     for (command, says) in [
-        ("inbox", "nothing waits for you"),
-        ("agents", "no agents are here"),
-        ("leases", "no agent has a lease"),
-        ("ls", "there is no plan yet"),
+        (&["inbox"] as &[&str], "nothing waits for you"),
+        (&["status"], "nothing waits for you"),
+        (&["agents"], "no agents are here"),
+        (&["leases"], "no agent has a lease"),
+        (&["leases", "--conflicts"], "there are no conflicts"),
+        (&["ls"], "there is no plan yet"),
+        (&["stats"], "there is no project with plans yet"),
+        (&["groups", "ls"], "there are no groups"),
+        (&["serve", "tokens"], "there are no tokens"),
     ] {
-        let mut running = Running::start_on_terminal(&mut scene.crewlog(&[command]));
+        let mut running = Running::start_on_terminal(&mut scene.crewlog(command));
         running.stderr.until(says);
         running.finish().expect(0);
-        assert_eq!(scene.run(&[command]).expect(0).stderr, "", "{command} without a terminal");
+        let ran = scene.run(command).expect(0);
+        assert!(ran.stdout.is_empty() && ran.stderr.starts_with(says), "{command:?}: {ran:?}");
+        for quiet in [&["-q"] as &[&str], &["-o", "json"], &["-o", "jsonl"]] {
+            assert_eq!(scene.run(&[command, quiet].concat()).expect(0).stderr, "", "{command:?} {quiet:?}");
+        }
     }
 }
 
@@ -90,7 +99,7 @@ fn an_invalid_answer_is_requested_again() {
 }
 
 #[test]
-fn an_empty_answer_leaves_the_question_open_and_the_run_continues() {
+fn a_second_empty_answer_leaves_the_question_open_and_the_run_continues() {
     let scene = Scene::new();
     let mut gate = Gate::new(&scene, "gate");
     let go = super::scene::named_pipe(&scene, "go");
@@ -101,6 +110,11 @@ fn an_empty_answer_leaves_the_question_open_and_the_run_continues() {
     running.stderr.until("> ");
     gate.wait();
     running.types("");
+    running.stderr.until("no answer was typed (Enter again: answer later; Ctrl-C: stop the run)");
+    running.stderr.until("q1 Which colour is it");
+    running.stderr.until("> ");
+    running.types("");
+    running.stderr.until("q1 stays open; to answer it later: crewlog answer ");
     running.stdout.until("\n");
     let plan =
         scene.run(&["ls", "-o", "json"]).expect(0).json()["plans"][0]["plan"].as_str().expect("an id").to_owned();
@@ -112,6 +126,24 @@ fn an_empty_answer_leaves_the_question_open_and_the_run_continues() {
         (&"waited".into(), &serde_json::Value::Null)
     );
     assert_eq!(scene.events_of_type("TaskReleased").len(), 0, "the command was not stopped");
+}
+
+#[test]
+fn a_question_with_a_default_says_when_it_applies() {
+    let scene = Scene::new();
+    scene.write("plan.md", "1. Which licence? (default: MIT after 3h)\n");
+    let mut running = Running::start_on_terminal(scene.crewlog(&["run", "plan.md", "--yes"]).env("TZ", "UTC0"));
+    running.stderr.until("q1 Which licence? (waits ");
+    running.stderr.until(" for an answer, then MIT)");
+    running.stderr.until("> ");
+    running.types("BSD");
+    running.finish().expect(0);
+    // Without a terminal a run says it before it waits.
+    let mut running = scene.start(&["run", "plan.md", "--yes"]);
+    running.stderr.until("q1: Which licence? (waits until ");
+    running.stderr.until(" for an answer, then MIT)");
+    running.signal(rustix::process::Signal::INT);
+    running.finish().expect(130);
 }
 
 #[test]

@@ -36,7 +36,7 @@ fn verify_replays_each_plan_and_the_whole_log_of_this_version() {
     assert!(n(&whole, "events") > n(&all, "events") - n(&parent, "events"), "a fork's has what it shares");
     assert!(n(&parent, "reactions") >= 2 && n(&parent, "commands") >= 3, "{parent}");
     let said = scene.run(&["replay", &plan, "--verify"]).expect(0).stdout.clone();
-    assert!(said.starts_with("the same is decided today: 1 plan, "), "{said}");
+    assert!(said.starts_with("verified: 1 plan, "), "{said}");
     assert_eq!(scene.events().len(), n_events, "nothing was appended");
     scene.run(&["replay"]).expect(2);
     scene.run(&["replay", &plan, "--verify", "--failure"]).expect(2);

@@ -70,19 +70,19 @@ fn missing_parts_are_named_with_the_command_that_repairs_them() {
     fs::remove_file(scene.around().join("bin/claude")).unwrap();
     codes(&scene, "claude", "installed", "claude");
     scene.write(".codex/config.toml", "");
-    codes(&scene, "codex", "configured", "; to mend: crewlog init --host codex");
+    codes(&scene, "codex", "configured", "; fix: crewlog init --host codex");
     scene.run(&["init"]).expect(0);
     scene.write(
         "../home/.codex/config.toml",
         scene.read("../home/.codex/config.toml").replacen("sha256:", "sha256:0", 1),
     );
-    codes(&scene, "codex", "trusted", "; to mend: crewlog init --host codex");
+    codes(&scene, "codex", "trusted", "; fix: crewlog init --host codex");
     fs::remove_file(scene.path("../home/.gemini/trustedFolders.json")).unwrap();
-    codes(&scene, "gemini", "trusted", "; to mend: crewlog init --host gemini");
+    codes(&scene, "gemini", "trusted", "; fix: crewlog init --host gemini");
     let scene = scene.with_env("GEMINI_CLI_TRUST_WORKSPACE", "true");
     scene.run(&["doctor", "--host", "gemini"]).expect(0);
     program(&scene, "crewlog", "cat > /dev/null");
-    codes(&scene, "opencode", "refuses", "; to mend: crewlog init --host opencode");
+    codes(&scene, "opencode", "refuses", "; fix: crewlog init --host opencode");
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn git_hooks_must_be_where_git_looks_for_them_and_run() {
         let ran = scene.run(&["doctor", "-o", "json", "--host", "claude"]).expect(1);
         let [(host, name, found)] = missing(&ran.json()).try_into().unwrap();
         assert_eq!((host.as_str(), name.as_str()), ("git", "hooks"));
-        assert!(found.contains(says) && found.contains("; to mend: crewlog init"), "{found}");
+        assert!(found.contains(says) && found.contains("; fix: crewlog init"), "{found}");
     };
     let ran = scene.run(&["doctor", "--host", "claude"]).expect(0);
     assert!(ran.stdout.contains("git       hooks       ok  "), "{}", ran.stdout);
@@ -196,7 +196,8 @@ fn a_setting_that_turns_hooks_or_the_server_off_is_named() {
     }
     scene.run(&["doctor"]).expect(0);
     scene.write(".codex/config.toml", "features.hooks = false\n");
-    let both = ".codex/config.toml; to mend: crewlog init --host codex; .codex/config.toml has features.hooks = false: remove it";
+    let both =
+        ".codex/config.toml; fix: crewlog init --host codex; .codex/config.toml has features.hooks = false: remove it";
     assert_eq!(only_missing(&scene, &["codex"]).1, both);
 }
 

@@ -184,7 +184,7 @@ fn a_commit_is_refused_when_its_index_has_files_of_others() {
     rig.reserves("bob", "a.txt", "");
     let reason = refused(&rig.shell("ann", "git commit -m x"));
     assert!(
-        reason.starts_with("this commit is refused, its index has files of others: a.txt is leased by bob"),
+        reason.starts_with("this commit is refused: it changes files leased by others: a.txt is leased by bob"),
         "{reason}"
     );
     assert_eq!(rig.shell("bob", "git commit -m x"), "", "its own lease");
@@ -429,7 +429,11 @@ fn hostile_inputs_never_fail_the_host() {
     let name = rig.raw(edit("codex", rig.0.folder(), "a.txt").to_string().as_bytes(), Some("no name!")).expect(0);
     name.says(&["is no name of an agent"]);
     rig.command(rig.0.folder(), &["hook"]);
-    Running::start(&mut rig.command(rig.0.folder(), &["hook", "--unknown"])).finish().expect(1);
+    // With exit code 2 an agent program would refuse every call.
+    for words in [&["hook", "--unknown"] as &[&str], &["-q", "hook", "--unknown"], &["-o", "json", "hook", "--unknown"]]
+    {
+        Running::start(&mut rig.command(rig.0.folder(), words)).finish().expect(1);
+    }
 }
 
 #[test]

@@ -265,7 +265,7 @@ fn git_hooks_go_where_git_looks_for_them() {
     let trusted = scene.read("../home/.codex/config.toml");
     assert!(trusted.contains(&format!("[projects.\"{}\"]", scene.folder().display())), "{trusted}");
     let removed = Running::start(&mut scene.crewlog_in(&other, &["init", "--remove", "--yes"])).finish().expect(0);
-    let says = format!("deleted    {}\n    taken out for all worktrees of the repository", shared.display());
+    let says = format!("deleted    {}\n    removed for all worktrees of the repository", shared.display());
     assert!(removed.stdout.contains(&says), "{}", removed.stdout);
     assert!(!shared.exists() && !other.join(".gemini").exists());
     scene.git(&["config", "core.hooksPath", ".githooks"]);

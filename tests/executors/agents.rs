@@ -303,7 +303,7 @@ async fn the_timeout_of_a_task_overrides_the_agents() {
     let slow =
         |timeout| Agent { timeout: Some(timeout), ..agent(&["sh", "-c", "echo begun; echo why >&2; sleep 1000"]) };
     let (error, class, run) = failed(slow(Duration::from_millis(300)), &task("do")).await;
-    assert_eq!((error.as_str(), class), ("stopped after 0.3 s, its time-out\nbegun\nwhy", FailureClass::TimedOut));
+    assert_eq!((error.as_str(), class), ("stopped after 300 ms, its time-out\nbegun\nwhy", FailureClass::TimedOut));
     assert!(run.unwrap().duration_ms >= 300);
     let told = TaskInput { timeout_ms: Some(200), ..task("do") };
     assert_eq!(failed(slow(Duration::from_secs(600)), &told).await.1, FailureClass::TimedOut);

@@ -83,7 +83,7 @@ async fn a_leftover_process_in_another_session_does_not_delay_the_result() {
 async fn a_command_past_its_timeout_is_stopped_and_keeps_its_output() {
     let task = TaskPlan { timeout_ms: Some(300), ..step(1, "echo begun; sleep 1000", &[]) };
     let (error, class, run) = failed(task).await;
-    assert_eq!((error.as_str(), class), ("stopped after 0.3 s, its time-out\nbegun", FailureClass::TimedOut));
+    assert_eq!((error.as_str(), class), ("stopped after 300 ms, its time-out\nbegun", FailureClass::TimedOut));
     assert!(run.unwrap().duration_ms >= 300);
 }
 

@@ -24,7 +24,7 @@ async fn a_stopped_supervisor_is_killed_with_all_its_children() {
     host.abort();
     let last = rig.task_events(1).await.pop();
     let Some(TaskEvent::TaskFailed { class, error, .. }) = last else { panic!("{last:?}") };
-    assert_eq!((class, error.as_str()), (FailureClass::TimedOut, "stopped after 0.3 s, its time-out"));
+    assert_eq!((class, error.as_str()), (FailureClass::TimedOut, "stopped after 300 ms, its time-out"));
 }
 
 #[tokio::test]

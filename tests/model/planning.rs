@@ -97,7 +97,7 @@ fn any_model_failure_falls_back_to_the_parser_with_a_warning() {
         (json!([{ "fault": "server_error", "times": 2 }]), "retries = 1", "provider failed (HTTP 500)"),
         (json!([{ "fault": "cut", "json": door() }]), "retries = 0", "cut off"),
         (json!([{ "fault": "malformed_json" }]), "retries = 0\nstream = false", "sent no valid answer"),
-        (json!([{ "fault": "time_out" }]), "retries = 0\ntimeout = \"50ms\"", "did not answer within 0.05 s"),
+        (json!([{ "fault": "time_out" }]), "retries = 0\ntimeout = \"50ms\"", "did not answer within 50 ms"),
         (json!([]), "retries = 0\napi_key_env = \"NO_KEY_AT_ALL\"", "NO_KEY_AT_ALL, which has the key, is not set"),
     ] {
         let mock = Mock::new(&replies);

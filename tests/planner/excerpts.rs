@@ -1,7 +1,7 @@
 //! Excerpts of long texts: which lines of errors and results are kept.
 
 use crewlog_planner::event::Profile;
-use crewlog_planner::prompt::{Content, excerpt};
+use crewlog_planner::prompt::{Content, error_lines, excerpt, headline};
 use proptest::prelude::*;
 
 const RUST: &str = "\
@@ -132,7 +132,63 @@ According to https://example.org/report the same happened elsewhere.
     );
 }
 
+#[test]
+fn the_headline_of_an_error_names_its_cause() {
+    let after_code = |output: &str| headline(&format!("exit code 1\n{output}"));
+    for (output, expected) in [
+        (RUST, "exit code 1: error[E0308]: mismatched types"),
+        (PYTHON, "exit code 1: json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)"),
+        (JAVASCRIPT, "exit code 1: TypeError: Cannot read properties of undefined (reading 'id')"),
+        ("", "exit code 1"),
+        (
+            "building\nls: cannot access 'a': No such file or directory\n",
+            "exit code 1: ls: cannot access 'a': No such file or directory",
+        ),
+        ("(node:1) Warning: an exception was ignored\nCoverage is too low\n\n", "exit code 1: Coverage is too low"),
+    ] {
+        assert_eq!(after_code(output), expected);
+    }
+    for (error, expected) in [("", ""), ("the agent gave no reason\nError: x", "the agent gave no reason")] {
+        assert_eq!(headline(error), expected);
+    }
+    assert!(headline(&"ß".repeat(10_000)).chars().count() <= 240);
+}
+
+#[test]
+fn the_lines_of_an_error_are_its_first_its_cause_and_its_last() {
+    let lines = |n: usize| (1..=n).map(|n| format!("line {n}")).collect::<Vec<_>>();
+    let with = |n: usize, at: usize| {
+        let mut lines = lines(n);
+        lines[at - 1] = "Error: it broke".to_owned();
+        lines.join("\n")
+    };
+    for (error, expected) in [
+        (String::new(), ""),
+        (lines(1).join("\n"), "line 1"),
+        (with(8, 4), "line 1|line 2|line 3|Error: it broke|line 5|line 6|line 7|line 8"),
+        (with(30, 4), "line 1|...|Error: it broke|line 5|line 6|...|line 29|line 30"),
+        (with(30, 2), "line 1|Error: it broke|line 3|line 4|...|line 29|line 30"),
+        (with(30, 28), "line 1|...|Error: it broke|line 29|line 30"),
+        (lines(30).join("\n"), "line 1|...|line 26|line 27|line 28|line 29|line 30"),
+        (format!("{}\n\n", with(9, 9)), "line 1|...|line 6|line 7|line 8|Error: it broke"),
+    ] {
+        assert_eq!(error_lines(&error, 8).join("|"), expected);
+    }
+    assert!(error_lines(&"x".repeat(1 << 20), 8)[0].len() <= 400);
+}
+
 proptest! {
+    #[test]
+    fn the_lines_of_an_error_keep_their_limit(
+        lines in prop::collection::vec("(Error: )?[ -~éß中]{0,30}", 0..40),
+        lines_max in 6_usize..20,
+    ) {
+        let text = lines.join("\n");
+        let shown = error_lines(&text, lines_max);
+        prop_assert!(shown.len() <= lines_max, "{:?}", shown);
+        prop_assert!(shown.iter().all(|line| line == "..." || text.contains(line.as_str())));
+    }
+
     #[test]
     fn no_excerpt_exceeds_its_limit_or_panics(
         lines in prop::collection::vec("(at |File \"a.py\", line 3|[0-9]{1,3}: a::b|[A-Z][a-z]+Error: )?[ -~éß中]{0,60}", 0..40),

@@ -71,7 +71,7 @@ async fn a_refused_command_says_what_is_wrong_and_changes_nothing() {
         ("task-done", json!({ "task": first, "to": "x" }), 422, "no field"),
         ("task-done", json!({ "task": ["1"] }), 422, "one value"),
         ("task-done", json!({ "task": first, "result": "a\u{0}b" }), 422, "character 0"),
-        ("plan-set", json!({ "plan": plan, "settings": ["retries=many"] }), 422, "no whole number"),
+        ("plan-set", json!({ "plan": plan, "settings": ["retries=many"] }), 422, "not a whole number"),
         ("plan-checkpoint", json!({ "plan": plan }), 422, "name has to be given"),
         ("resume", json!({}), 422, "target has to be given"),
         ("pause", json!({ "target": plan, "yes": 1 }), 422, "true or false"),

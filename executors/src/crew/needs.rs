@@ -13,6 +13,7 @@ use crewlog_planner::event::{Event, PlannerCmd, Purpose};
 use crewlog_planner::lifecycle::{Situation, State, States, Wait};
 use crewlog_planner::nesting;
 use crewlog_planner::plan::TaskId;
+use crewlog_planner::prompt::headline;
 use crewlog_planner::state::{Question, Task};
 use crewlog_planner::view::PlanView;
 use serde::Serialize;
@@ -239,7 +240,9 @@ fn of_whole_plan(facts: &Facts<'_>, open: &OpenPlan<'_>) -> Vec<Need> {
     };
     let mut items = Vec::new();
     if let Some(task) = state.stopped_by {
-        let text = format!("task {} failed", open.name(task));
+        let error = state.task(task).and_then(|task| task.error.as_deref()).map(headline);
+        let why = error.map_or_else(String::new, |error| format!(": {error}"));
+        let text = format!("task {} failed{why}", open.name(task));
         items.push(whole(Kind::Stopped, text, vec![NeedAction::Retry { target: open.within(task) }]));
     }
     if let Some(reason) = state.pause_reason().filter(|_| !state.is_paused_from_parent()) {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crewlog_planner::model::Fault;
+use crewlog_planner::text::{duration, millis};
 
 /// The reason why a model gives no answer. No message contains a key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -18,7 +19,7 @@ pub enum ModelError {
     #[error("the model's provider failed (HTTP {status}): {message}")]
     Server { status: u16, message: String },
     /// It took too long.
-    #[error("the model did not answer within {} s", .after.as_secs_f64())]
+    #[error("the model did not answer within {}", duration(millis(*.after)))]
     TimedOut { after: Duration },
     /// The connection ended before the answer did.
     #[error("the model's answer was cut off: {message}")]
@@ -41,7 +42,7 @@ pub enum ModelError {
 }
 
 fn waits(retry_after: &Option<Duration>) -> String {
-    retry_after.map_or_else(String::new, |wait| format!(" for {} s", wait.as_secs_f64()))
+    retry_after.map_or_else(String::new, |wait| format!(" for {}", duration(millis(wait))))
 }
 
 /// The advice on retries.

@@ -24,6 +24,7 @@ use crate::prompt;
 use crate::state::{Phase, PlannerState};
 pub(crate) use forking::FORK_PAUSE;
 pub use forking::{CHECKPOINT_CHARS_MAX, CHECKPOINTS_MAX, FORK_DEPTH_MAX, is_checkpoint_name};
+pub(crate) use schedule::is_completed;
 
 /// The most tasks that a plan may run at once.
 pub const PARALLELISM_MAX: usize = 1_000;

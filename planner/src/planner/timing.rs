@@ -9,7 +9,7 @@ use crate::event::{Event, QuestionId, TaskStatus, Timer};
 use crate::plan::{FailurePolicy, TaskId};
 use crate::planner::{Planner, end};
 use crate::state::Task;
-use crate::text::span;
+use crate::text::duration;
 
 impl Planner {
     /// Gives a due time to each timer without one.
@@ -37,7 +37,7 @@ impl Planner {
     /// Ends every open task; a plan without open tasks ends itself.
     fn end_late_plan(&self) -> Vec<Event> {
         let time = self.state.config.deadline_ms.unwrap_or_default();
-        let late = format!("the plan passed its deadline, {} after its start", span(time));
+        let late = format!("the plan passed its deadline, {} after its start", duration(time));
         let open = self.state.graph.open.iter().map(|index| {
             let task = &self.state.tasks[*index];
             let (status, error) = if task.status == TaskStatus::Planned && task.attempts == 0 {
@@ -64,7 +64,7 @@ impl Planner {
             question_id: question.id,
             reason: reason.clone(),
         });
-        let error = format!("passed its deadline, {} after its start", span(time));
+        let error = format!("passed its deadline, {} after its start", duration(time));
         withdrawn.chain(self.end_by_policy(task, TaskStatus::TimedOut, error)).collect()
     }
 

@@ -1,7 +1,7 @@
 //! Excerpts of long outputs: errors keep types, paths and line numbers; results keep the lines their profile asks for.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -16,6 +16,12 @@ const READ_CHARS_MAX: usize = 128 << 10;
 const LINE_PERCENT: usize = 60;
 /// The characters of a line that decide its relevance.
 const JUDGED_CHARS_MAX: usize = 1_000;
+/// The characters of an error in one line.
+const HEADLINE_CHARS_MAX: usize = 240;
+/// The characters of a line of an error for people.
+const LINE_CHARS_MAX: usize = 400;
+/// The lines that describe an error, from the one that names it.
+const CAUSE_LINES: usize = 3;
 /// A line is cut to at least this length.
 const LINE_CHARS_MIN: usize = 40;
 
@@ -59,6 +65,41 @@ pub fn excerpt(text: &str, chars_max: usize, content: Content) -> Cow<'_, str> {
         (false, 0) => kept,
         (false, n_omitted) => format!("{kept}\n{}", mark(n_omitted)),
     })
+}
+
+/// An error in one line: its first line; after a mere exit code also the first line that names an error, or else the last.
+pub fn headline(error: &str) -> String {
+    let mut lines = error.lines().map(str::trim).filter(|line| !line.is_empty());
+    let first = lines.next().unwrap_or_default();
+    let is_code = first.starts_with("exit code ");
+    let mut rest = lines.filter(|_| is_code);
+    let cause = rest.clone().find(|line| names_error(line)).or_else(|| rest.next_back());
+    truncate(&cause.map_or_else(|| first.to_owned(), |cause| format!("{first}: {cause}")), HEADLINE_CHARS_MAX)
+}
+
+/// An error in at most `lines_max` lines: its first line, the first that names an error with the two after it, and the
+/// last ones. `...` marks omitted lines.
+pub fn error_lines(error: &str, lines_max: usize) -> Vec<String> {
+    let lines = error.trim_end().lines().collect::<Vec<_>>();
+    let mut kept = (0..lines.len().min(1)).collect::<BTreeSet<_>>();
+    let cause = (1..lines.len()).find(|at| names_error(lines[*at]));
+    kept.extend(cause.into_iter().flat_map(|at| at..(at + CAUSE_LINES).min(lines.len())));
+    // Two marks fit, too.
+    let n_last = if lines.len() <= lines_max { lines.len() } else { lines_max.saturating_sub(kept.len() + 2) };
+    kept.extend(lines.len() - n_last..lines.len());
+    let (mut shown, mut next) = (Vec::new(), 0);
+    for at in kept {
+        shown.extend((at > next).then(|| "...".to_owned()));
+        shown.push(truncate(lines[at], LINE_CHARS_MAX));
+        next = at + 1;
+    }
+    shown
+}
+
+/// True if a line names an error, and not a warning.
+fn names_error(line: &str) -> bool {
+    let judged = prefix(line, JUDGED_CHARS_MAX);
+    ERROR.is_match(judged) && !judged.contains("arning")
 }
 
 /// The relevance of a line, lowest first.

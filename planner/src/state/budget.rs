@@ -6,6 +6,7 @@ use crate::event::{Budget, TaskStatus, Usage, money};
 use crate::plan::{TaskId, TaskPlan};
 use crate::state::graph::{ConditionStatus, Lane, N_LANES, lane};
 use crate::state::{PlannerState, Task};
+use crate::text::duration;
 
 /// A quantity that a budget limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,7 +46,7 @@ impl Measure {
         match self {
             Self::Tokens => format!("{amount} tokens"),
             Self::Cost => format!("a cost of {}", money(amount)),
-            Self::Duration => format!("{}.{:03} s", amount / 1_000, amount % 1_000),
+            Self::Duration => duration(amount),
         }
     }
 

@@ -25,7 +25,7 @@ pub struct Backup {
 pub async fn backup(session: &Session, file: &Path) -> Result<Code, Failure> {
     let from = session.place.open().await?.as_stored();
     let Some(path) = file.to_str() else {
-        return Err(Failure::user(format!("{} is no path in UTF-8", file.display())));
+        return Err(Failure::user(format!("{} is not a path in UTF-8", file.display())));
     };
     // Made here and now, so that of two who make it one is refused.
     create_new(file)?;
@@ -41,7 +41,7 @@ pub async fn backup(session: &Session, file: &Path) -> Result<Code, Failure> {
                 let _ = std::fs::remove_file(format!("{path}{suffix}"));
             }
             let failure = Failure::from(error);
-            Err(failure.hint(format!("there is no backup: {} was removed again", file.display())))
+            Err(failure.hint(format!("no backup was made: {} was removed", file.display())))
         }
     }
 }

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::context::Session;
 use crate::ui::failure::{Code, Failure};
-use crate::ui::text::{count, rfc3339, visible};
+use crate::ui::text::{count, date_time, rfc3339, visible};
 
 pub async fn info(session: &Session) -> Result<Code, Failure> {
     let store = session.place.open().await?;
@@ -25,7 +25,7 @@ pub async fn info(session: &Session) -> Result<Code, Failure> {
         let aggregates = count(stats.n_aggregates as usize, "aggregate");
         writeln!(to, "{events} of {aggregates}, {} bytes, {}", stats.n_bytes, count(stats.n_cells as usize, "cell"))?;
         if let Some((first, last)) = stats.span {
-            writeln!(to, "from {} to {}", rfc3339(first), rfc3339(last))?;
+            writeln!(to, "from {} to {}", date_time(first), date_time(last))?;
         }
         stats.kinds.iter().try_for_each(|KindStats { stream_id, event_type, n_events }| {
             writeln!(to, "{n_events:>10}  {} {}", visible(stream_id), visible(event_type))

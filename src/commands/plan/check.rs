@@ -21,7 +21,7 @@ use crate::run::by_model;
 use crate::run::by_model::{Advice, Advisor, Graph};
 use crate::ui::failure::{Code, Failure};
 use crate::ui::terminal::{Output, say};
-use crate::ui::text::{in_one_line, one_line, visible};
+use crate::ui::text::{duration, in_one_line, one_line, visible};
 
 #[derive(Debug, Args)]
 pub struct Check {
@@ -193,8 +193,8 @@ impl Checked<'_> {
         let (name, kind) = (task.name(), task.kind.as_str());
         writeln!(to, "{line}:{column}  {}  {kind}  {}", visible(&name), one_line(&task.description, 100))?;
         let named = |strength| Some(self.waits_for(task, strength).join(", ")).filter(|names| !names.is_empty());
-        let seconds = |ms: u64| format!("{} s", ms as f64 / 1_000.0);
-        let default = task.default_answer.as_ref().map(|one| format!("{} after {}", one.answer, seconds(one.after_ms)));
+        let default =
+            task.default_answer.as_ref().map(|one| format!("{} after {}", one.answer, duration(one.after_ms)));
         let details = [
             ("waits for", named(Strength::Hard)),
             ("follows", named(Strength::Soft)),
@@ -206,9 +206,9 @@ impl Checked<'_> {
             ("priority", task.priority.clone()),
             ("assignee", task.assignee.clone()),
             ("retries", task.retry.map(|times| times.to_string())),
-            ("timeout", task.timeout_ms.map(seconds)),
-            ("deadline", task.deadline_ms.map(seconds)),
-            ("estimate", task.estimate_ms.map(seconds)),
+            ("timeout", task.timeout_ms.map(duration)),
+            ("deadline", task.deadline_ms.map(duration)),
+            ("estimate", task.estimate_ms.map(duration)),
             ("when it fails", task.on_failure.map(|policy| <&str>::from(policy).to_owned())),
             ("undone by", task.compensate.clone()),
             ("default answer", default),
@@ -240,7 +240,7 @@ impl Checked<'_> {
         help.as_ref().map_or(Ok(()), |help| writeln!(to, "      fix: {}", visible(help)))
     }
 
-    /// The text outside of tasks. A paragraph of steps is context only where one of its sentences is no step.
+    /// The text outside of tasks. A paragraph of steps is context only where one of its sentences is not a step.
     fn parts(&self) -> Vec<(Place, &'static str, &str)> {
         let starts = self.parsed.tasks.iter().filter_map(|task| task.spans.first()).map(|span| span.start);
         let starts = starts.collect::<BTreeSet<_>>();

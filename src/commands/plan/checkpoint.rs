@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use crate::context::Session;
 use crate::target::order;
 use crate::ui::failure::{Code, Failure};
-use crate::ui::text::visible;
+use crate::ui::text::{readable, visible};
 use crate::views::names::{Choice, open_plan};
 use crate::views::{CheckpointJson, checkpoints_of, queries};
 
@@ -41,6 +41,8 @@ async fn list(session: &Session, store: &EventStore, plan: &str) -> Result<Code,
         json!({ "plan": plan }),
         &checkpoints,
         |checkpoint| checkpoint,
-        |to, CheckpointJson { name, at, created_at, .. }| writeln!(to, "{at:>6}  {created_at}  {}", visible(name)),
+        |to, CheckpointJson { name, at, created_at, .. }| {
+            writeln!(to, "{at:>6}  {}  {}", readable(created_at), visible(name))
+        },
     )
 }

@@ -28,7 +28,7 @@ pub enum Plan {
     Set(Set),
     /// Name the present point of a plan, or list its checkpoints
     Checkpoint(Checkpoint),
-    /// Accept the plan of an agent, if it keeps the rules of its form and names only the agent's tools
+    /// Make a plan from the JSON of an agent, if it follows the schema and names only the tools of the agent
     #[command(hide = true)]
     Propose(Propose),
     /// Print the plan that an agent makes from words, for `propose`

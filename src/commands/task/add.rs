@@ -131,14 +131,14 @@ async fn plan_to_add_to(session: &Session, store: &EventStore, add: &AddTask) ->
     Ok(plan)
 }
 
-/// Accepts names that can be typed in a command and are no paths.
+/// Accepts names that can be typed in a command and are not paths.
 fn check_name(name: &str) -> Result<(), Failure> {
     if is_checkpoint_name(name) && !name.starts_with(['.', '-']) {
         return Ok(());
     }
     let form = "letters, digits, dashes, dots and underscores, begins with none of -., is no number";
     let form = format!("{form} and has at most {CHECKPOINT_CHARS_MAX} of them");
-    Err(Failure::user(format!("{name:?} is no name for a plan: it consists of {form}")))
+    Err(Failure::user(format!("invalid plan name {name:?}: use {form}")))
 }
 
 /// Prose must not become shell unasked.

@@ -95,7 +95,7 @@ fn endpoint<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Err
         }
         if host.is_empty() || host.starts_with('/') || host.contains(char::is_whitespace) {
             let help = "write its whole beginning, with the version: http://127.0.0.1:8080/v1";
-            return Err(format!("{url:?} is no endpoint: {help}"));
+            return Err(format!("invalid endpoint {url:?}: {help}"));
         }
         Ok(Some(url))
     })

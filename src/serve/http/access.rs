@@ -226,7 +226,7 @@ fn add(session: &Session, name: &str, mut scopes: Vec<Scope>) -> Result<Code, Fa
     let is_name = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if name.is_empty() || name.len() > TOKEN_NAME_CHARS_MAX || !name.chars().all(is_name) {
         let form = format!("use 1 to {TOKEN_NAME_CHARS_MAX} letters, digits, dashes, dots and underscores");
-        return Err(Failure::user(format!("{name:?} is no name: {form}")));
+        return Err(Failure::user(format!("invalid token name {name:?}: {form}")));
     }
     scopes.sort_unstable();
     scopes.dedup();

@@ -105,10 +105,10 @@ impl Guard {
         let refused = |status, why: &str| Box::new(Problem::new(status, why).into_response());
         // For `/mcp` the protocol's library checks both.
         if !is_mcp && !headers.get(HOST).is_some_and(|host| self.is_known(host.as_bytes())) {
-            return Err(refused(StatusCode::FORBIDDEN, "the host is not this server"));
+            return Err(refused(StatusCode::FORBIDDEN, "the Host header is not allowed"));
         }
         if !is_mcp && !self.is_own_origin(headers) {
-            return Err(refused(StatusCode::FORBIDDEN, "the origin is another page"));
+            return Err(refused(StatusCode::FORBIDDEN, "the Origin header is not allowed"));
         }
         let token = uri.query().and_then(|query| query.strip_prefix("token="));
         if let Some(token) = token.filter(|_| uri.path() == "/" && request.method() == Method::GET) {
@@ -131,7 +131,7 @@ impl Guard {
             }
             Caller::Token { .. } if !is_api => Err(refused(StatusCode::FORBIDDEN, "a token is for /api only")),
             Caller::Person | Caller::Token { .. } if !self.is_within_rate(&caller) => {
-                Err(refused(StatusCode::TOO_MANY_REQUESTS, "more requests than 500 in a second"))
+                Err(refused(StatusCode::TOO_MANY_REQUESTS, "more than 500 requests in a second"))
             }
             Caller::Agent | Caller::Person | Caller::Token { .. } => Ok(caller),
         }

@@ -12,7 +12,7 @@ const PROBLEMS: [(&str, &str); 11] = [
     ("400", "The request cannot be read"),
     ("401", "A credential is missing or wrong"),
     ("403", "The credential does not allow it, or the commands that would run need consent"),
-    ("404", "There is no such thing"),
+    ("404", "Not found"),
     ("405", "The address has other methods"),
     ("408", "The body did not arrive in time"),
     ("409", "The state does not allow it"),

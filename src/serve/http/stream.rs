@@ -36,7 +36,7 @@ pub async fn stream(
     caller.check(Scope::Read)?;
     let last = headers.get("last-event-id").map(|value| value.to_str().ok().and_then(|text| text.trim().parse().ok()));
     let last = match last {
-        Some(None) => return Err(Problem::invalid("Last-Event-ID is no position")),
+        Some(None) => return Err(Problem::invalid("Last-Event-ID is not a position")),
         given => given.flatten(),
     };
     let head = api.crew.store().head().await?;

@@ -162,7 +162,7 @@ impl Members {
     ) -> Result<(Arc<Member>, Joined), Refused> {
         let mut worktree = self.worktree.clone();
         if let Some(path) = args.get::<Option<String>>("worktree") {
-            let elsewhere = || Refused::invalid(format!("{path} is no worktree of the server's repository"));
+            let elsewhere = || Refused::invalid(format!("{path} is not a worktree of the server's repository"));
             worktree = worktree.of_repository(&self.folder.join(&path)).ok_or_else(elsewhere)?;
         }
         let is_own = self.own.is_some() && parent.is_none();

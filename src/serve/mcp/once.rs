@@ -18,7 +18,7 @@ use crate::ui::text::sha256;
 const PENDING_MAX: Duration = Duration::from_secs(60);
 /// How long a repeated call waits for the result of one that is still running, perhaps in another process.
 const WAIT_MAX: Duration = Duration::from_secs(45);
-/// The polling interval: a change of a cell wakes nobody.
+/// The polling interval: a change of a cell wakes no reader.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// The content of a cell.
