@@ -16,7 +16,6 @@ mod top;
 mod ui;
 mod views;
 
-use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;

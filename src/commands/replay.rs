@@ -91,7 +91,7 @@ pub async fn replay(session: &Session, replay: &Replay) -> Result<Code, Failure>
     let places = steps.n_up_to(Position(from.0 - 1))..steps.events.len();
     let is_on_terminal = session.terminal.is_interactive && session.output == Output::Text && !replay.failure;
     if !replay.step && !is_on_terminal {
-        let mut printer = ListPrinter::new(session, &format!("\"plan\": {}, \"steps\"", Value::from(plan)));
+        let mut printer = ListPrinter::new(session, format!("\"plan\": {}, \"steps\"", Value::from(plan)));
         let failures = steps.failures.clone();
         for place in places.filter(|place| !replay.failure || failures.binary_search(place).is_ok()) {
             let step = steps.step(place)?;
@@ -467,7 +467,7 @@ impl VerifiedJson {
         match difference {
             Some(difference) => writeln!(to, "{}", one_line(&difference.to_string(), DIFFERENCE_CHARS_MAX))?,
             None => {
-                writeln!(to, "verified: {plans}, {events}, {commands}, {reactions}: every decision matches the log")?
+                writeln!(to, "verified: {plans}, {events}, {commands}, {reactions}: every decision matches the log")?;
             }
         }
         if *given > 0 {

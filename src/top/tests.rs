@@ -277,18 +277,20 @@ fn permission_is_one_key() {
 }
 
 #[test]
-fn command_with_words_of_the_person_is_never_run_as_it_is() {
-    for (kind, commands, runs) in [
-        (Kind::Step, &["task done p/1 \"...\"", "task fail p/1 \"...\""][..], None),
-        (
-            Kind::Paused,
-            &["plan set p budget.time=...", "resume p"],
-            Some(performs(&["resume", "--detach", "--", "p"], false)),
-        ),
+fn action_takes_the_words_of_the_person() {
+    let own = || OWN_WORDS.to_owned();
+    let done = NeedAction::TaskDone { task: "p/1".into(), result: own() };
+    let raise = NeedAction::PlanSet { plan: "p".into(), settings: vec!["budget.time=...".into()] };
+    for (kind, action, executed) in [
+        (Kind::Step, done, json!({ "action": "task-done", "task": "p/1", "result": "2h" })),
+        (Kind::Paused, raise, json!({ "action": "plan-set", "plan": "p", "settings": ["budget.time=2h"] })),
     ] {
         let mut state = live();
-        state.shown.needs = vec![need(kind, "p", "p", "it is theirs", commands)];
-        assert_eq!(press(&mut state, "\ny"), runs.unwrap_or_default(), "{kind:?}");
+        state.shown.needs = vec![need(kind, "p", "p", "it is theirs", &[action])];
+        assert_eq!(press(&mut state, "\ny"), [], "{kind:?}: keys are text");
+        let erase = Event::Key(KeyEvent::new(KeyCode::Backspace, KeyModifiers::NONE));
+        assert_eq!(state.update(erase), []);
+        assert_eq!(press(&mut state, "2h\n"), executes(&executed), "{kind:?}");
     }
 }
 
