@@ -76,6 +76,7 @@ pub use self::send::Send;
 pub use self::serve::Serve;
 pub use self::show::Show;
 pub use self::stats::Stats;
+pub use self::status::Status;
 pub use self::task::Task;
 pub use self::top::Top;
 pub use self::why::Why;
@@ -132,6 +133,12 @@ pub fn typed_here() -> Result<Cli, clap::Error> {
         words.push("--help".into());
     }
     let matches = command().try_get_matches_from(&words).or_else(|error| {
+        let is_alone =
+            matches!(error.kind(), ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand);
+        if is_alone && typed_name().is_none() {
+            let status = ["status", "--since-last"].map(OsString::from);
+            return command().try_get_matches_from(words.iter().chain(&status));
+        }
         let Some(words) = meant(&words, &error) else { return Err(error) };
         let is_unknown = |meant: &clap::Error| meant.kind() == ErrorKind::InvalidSubcommand;
         command().try_get_matches_from(words).map_err(|meant| if is_unknown(&meant) { error } else { meant })
@@ -270,7 +277,7 @@ pub enum Command {
     Completions(Completions),
     /// Show what waits for you, and the plans
     #[command(hide = true)]
-    Status(Ls),
+    Status(Status),
 }
 
 /// Runs a command that ends by itself; the servers, `top`, `hook` and the like are started by `main`.

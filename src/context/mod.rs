@@ -3,6 +3,7 @@
 pub mod config;
 pub mod crew;
 pub mod facts;
+pub mod looked;
 pub mod place;
 pub mod plan_ids;
 pub mod roster;
