@@ -112,7 +112,7 @@ fn done(name: &str) -> &'static str {
 }
 
 /// The fields of the command: empty ones are omitted. Texts become the types of the fields.
-fn command_of(fields: &[(String, String)]) -> Map<String, Value> {
+pub fn command_of(fields: &[(String, String)]) -> Map<String, Value> {
     let mut command = Map::new();
     for (name, text) in fields.iter().filter(|(name, text)| name != BACK && !text.is_empty()) {
         let number = || text.parse::<u64>().map_or_else(|_| Value::from(&**text), Value::from);

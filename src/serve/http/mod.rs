@@ -10,6 +10,8 @@ mod listen;
 mod openapi;
 pub mod problem;
 mod stream;
+#[cfg(test)]
+mod tests;
 mod views;
 use self::access::Credentials;
 use self::api::Api;
