@@ -12,7 +12,7 @@ const HEADINGS: [(&str, &[&str]); 3] = [
     ("Log", &["events", "replay", "diff", "fork", "stats", "export", "import", "db", "keys", "demo", "completions"]),
 ];
 const GLOBAL: &str = "Global options";
-const WIDTH: usize = 11;
+const WIDTH: usize = 12;
 const EXIT_CODES: &str = "\
 Exit codes: 0 done, 1 error, 2 usage, 3 the plan does not parse, 4 nothing matched, 5 waiting for a person, \
 6 paused, 7 paused because of its budget, 8 time-out, 9 conflict, 10 replay produced different events, \

@@ -76,8 +76,8 @@ async fn answer_agent(session: &Session, number: u64, answer: Answer) -> Result<
     let is_it = |(known, open): (u64, &Open)| known == number && open.ask.wanted == Wanted::Permission;
     let is_permission = crew.asks().await?.open().any(is_it);
     let (text, is_granted) = match (is_permission, text.trim().to_lowercase().as_str()) {
-        (true, "allow" | "yes") => (note.unwrap_or_else(|| "allow".to_owned()), Some(true)),
-        (true, "deny" | "no") => (note.unwrap_or_else(|| "deny".to_owned()), Some(false)),
+        (true, "allow" | "yes") => (note.unwrap_or(text), Some(true)),
+        (true, "deny" | "no") => (note.unwrap_or(text), Some(false)),
         (true, _neither) => {
             let failure = Failure::user(format!("{id} asks for permission, and {text:?} is neither allow nor deny"));
             return Err(["allow", "deny"]

@@ -9,7 +9,7 @@ use clap::Args;
 use crewlog_executors::history::History;
 use crewlog_mq::{Error, EventStore, Position, Query, Range, Recorded, Timestamp};
 use crewlog_planner::event::{self, Event, TaskStatus, Usage, money, plan_tag};
-use crewlog_planner::lifecycle;
+use crewlog_planner::lifecycle::{self, Observed, States};
 use crewlog_planner::plan::TaskId;
 use crewlog_planner::view::PlanView;
 use futures::TryStreamExt;
@@ -42,8 +42,8 @@ pub struct Diff {
 const VALUE_CHARS_MAX: usize = 120;
 
 /// Keys that identify a plan, or that no two runs of a plan share.
-const NOT_COMPARED: [&str; 10] =
-    ["plan", "at", "parent", "forks", "budget", "id", "started_at", "ended_at", "deadline", "retry_at"];
+const NOT_COMPARED: [&str; 11] =
+    ["plan", "at", "parent", "forks", "budget", "id", "state", "started_at", "ended_at", "deadline", "retry_at"];
 
 /// Keys of a new task or question that the text for people leaves out.
 const PLANNED: [&str; 10] =
@@ -260,8 +260,9 @@ fn facts(view: &PlanView, tasks: Option<&BTreeSet<TaskId>>) -> Facts {
     if view.created_at.is_none() {
         return facts;
     }
+    let states = States::of("", view, &Observed::default());
     let is_shown = |task| tasks.is_none_or(|tasks| tasks.contains(&task));
-    let mut shown = json!(PlanShown::of_tasks("", Position(0), view, lifecycle::of_log("", view), is_shown));
+    let mut shown = json!(PlanShown::of_tasks("", Position(0), view, &states, is_shown));
     let (tasks, questions) = (shown["tasks"].take(), shown["questions"].take());
     for (of, item) in [("plan", shown)].into_iter().chain(items("task", tasks)).chain(items("question", questions)) {
         let Value::Object(fields) = item else { continue };

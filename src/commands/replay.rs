@@ -8,7 +8,7 @@ use clap::Args;
 use crewlog_executors::history::History;
 use crewlog_mq::{self as mq, Error, EventStore, Position, Query, Recorded};
 use crewlog_planner::event::{self, Event, TaskStatus};
-use crewlog_planner::lifecycle;
+use crewlog_planner::lifecycle::{Observed, States};
 use crewlog_planner::verify::{Decided, Difference, How, Verifier, VerifyError};
 use crewlog_planner::view::PlanView;
 use crewlog_planner::{claim, model};
@@ -200,10 +200,10 @@ impl Stepper<'_> {
         let mut stdout = BufWriter::new(io::stdout().lock());
         let Recorded { position: at, created_at, .. } = self.steps.events[self.place];
         let view = &self.steps.view;
-        let state = lifecycle::of_log(&self.plan, view);
+        let states = States::of(&self.plan, view, &Observed::default());
         match self.session.output {
-            Output::Text => print_view(&mut stdout, &self.plan, Point { asked: at, at }, created_at, view, state)?,
-            Output::Json | Output::Jsonl => print_line(&mut stdout, &PlanShown::of(&self.plan, at, view, state))?,
+            Output::Text => print_view(&mut stdout, &self.plan, Point { asked: at, at }, created_at, view, &states)?,
+            Output::Json | Output::Jsonl => print_line(&mut stdout, &PlanShown::of(&self.plan, at, view, &states))?,
         }
         stdout.flush()
     }

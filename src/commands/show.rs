@@ -72,8 +72,8 @@ async fn show_part(
 ) -> Result<Code, Failure> {
     let is_past = at.is_some();
     let (Point { at, .. }, view) = view_at(session, store, plan, at).await?;
-    let as_of = views(session).await?.as_of(Some(at)).await?;
-    let now = if is_past { as_of.now } else { store.now() };
+    let as_of = views(session).await?.as_of(is_past.then_some(at)).await?;
+    let now = as_of.now;
     let shown = as_of.plan(plan).await?;
     let Some(task) = view.state().task_named(part) else {
         let question = shown.questions.iter().find(|question| question.id == part);
@@ -89,15 +89,17 @@ async fn show_part(
         let json = json!({ "plan": plan, "at": at, "question": question });
         return session.print(&json, |to| facts::print_at(to, &question, [&["id"], &[]], Some(now)));
     };
-    let name = task.plan.name();
+    let (name, id, states) = (task.plan.name(), task.plan.id, as_of.states(plan).await?);
     let mut task = json!(shown.tasks.iter().find(|task| task.id == name));
     task["questions"] =
         shown.questions.iter().filter(|asked| asked.task.as_ref() == Some(&name)).map(|it| json!(it)).collect();
     let json = json!({ "plan": plan, "at": at, "task": task });
     let took = view.state().task_named(part).and_then(|task| took(&view, task, now));
     task["took"] = json!(took.map(duration));
-    task["kind"] = Value::Null;
-    session.print(&json, |to| facts::print_at(to, &task, [&["id", "status"], &[]], Some(now)))
+    // The state says more than the status of the last event.
+    (task["kind"], task["status"]) = (Value::Null, Value::Null);
+    task["state"] = json!(states.task(id).state.words());
+    session.print(&json, |to| facts::print_at(to, &task, [&["id", "state"], &[]], Some(now)))
 }
 
 /// Renders the prompt of a task again, and compares it with the one that its agent got.
@@ -139,7 +141,7 @@ async fn show_plan(session: &Session, store: &EventStore, plan: &str, at: Option
     let (point, view) = view_at(session, store, plan, at).await?;
     let as_of = views(session).await?.as_of(is_past.then_some(point.at)).await?;
     let now = as_of.now;
-    let shown = as_of.plan(plan).await?;
+    let (shown, states) = (as_of.plan(plan).await?, as_of.states(plan).await?);
     let mut waiting = Vec::new();
     let mut open = if session.output == Output::Text { vec![(plan.to_owned(), view.clone())] } else { Vec::new() };
     while let Some((plan, view)) = open.pop() {
@@ -158,7 +160,7 @@ async fn show_plan(session: &Session, store: &EventStore, plan: &str, at: Option
     let resume = session.command_on("resume", plan);
     waiting.extend(unattended.filter(|_| !is_past).map(|why| format!("{why}\n  {resume}")));
     session.print(&shown, |to| {
-        print_view(&mut *to, plan, point, now, &view, shown.status)?;
+        print_view(&mut *to, plan, point, now, &view, &states)?;
         for ForkJson { plan, at, reason } in &shown.forks {
             writeln!(to, "forked at position {at} as {}: {}", visible(plan), one_line(reason, 100))?;
         }

@@ -52,8 +52,12 @@ pub async fn status(session: &Session, Status { at, since_last }: Status) -> Res
     let mut print_plan = print_plan(&plans, as_of.now);
     session.print(&json!({ "at": as_of.at, "items": items, "plans": listed }), |to| {
         plans.iter().try_for_each(|plan| print_plan(&mut *to, plan))?;
-        print_items(to, &items, &as_of)
-    })
+        if items.is_empty() { Ok(()) } else { print_items(to, &items, &as_of) }
+    })?;
+    if items.is_empty() {
+        session.suggest("nothing waits for you");
+    }
+    Ok(Code::Done)
 }
 
 fn print_items(mut to: impl Write, items: &[NeedView], as_of: &crate::views::AsOf) -> io::Result<()> {

@@ -12,7 +12,7 @@ use crewlog_mq::{Error, EventStore, ExecuteError, Position, Query, Range, Record
 use crewlog_planner::crew::conflicts;
 use crewlog_planner::crew::conflicts::ConflictEvent;
 use crewlog_planner::event::{Command, Outcome, QuestionId, TaskStatus, Timer, ancestor_tag, plan_tag};
-use crewlog_planner::lifecycle;
+use crewlog_planner::lifecycle::{Observed, States};
 use crewlog_planner::planner::PARALLELISM_MAX;
 use crewlog_planner::sealed;
 use crewlog_planner::state::{Phase, Question, Task};
@@ -332,9 +332,10 @@ impl<'a> RunSession<'a> {
             }
             head = self.store.head().await?;
         }
-        let state = states(&self.roster, &self.plan, &self.view, &self.sub_plans).plan.state;
+        let states = states(&self.roster, &self.plan, &self.view, &self.sub_plans);
+        let state = states.plan.state;
         if let Output::Json = self.session.output {
-            let shown = PlanShown::of(&self.plan, head, &self.view, state);
+            let shown = PlanShown::of(&self.plan, head, &self.view, &states);
             self.output_fault = print_pretty(std::io::stdout().lock(), &shown).err();
         }
         self.progress.summary(&self.plan, &self.view, state);
@@ -394,9 +395,10 @@ impl<'a> RunSession<'a> {
 pub async fn already_ended(session: &Session, store: &EventStore, plan: &str) -> Result<Code, Failure> {
     let head = store.head().await?;
     let view = queries::load_view(store, plan, Range::up_to(head)).await?;
-    let state = lifecycle::of_log(plan, &view);
+    let states = States::of(plan, &view, &Observed::default());
+    let state = states.plan.state;
     if let Output::Json = session.output {
-        unless_closed(print_pretty(std::io::stdout().lock(), &PlanShown::of(plan, head, &view, state)))?;
+        unless_closed(print_pretty(std::io::stdout().lock(), &PlanShown::of(plan, head, &view, &states)))?;
     }
     Progress::new(session.terminal, None, &view).summary(plan, &view, state);
     if view.state().phase == Phase::Ended(Outcome::Completed) {

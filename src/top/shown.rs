@@ -103,7 +103,7 @@ impl Shown {
                 Ok(track) => {
                     let state = track.view.state();
                     let states = as_of.states(plan).await?;
-                    let shown = PlanShown::of(plan, as_of.at, &track.view, states.plan.state).tasks;
+                    let shown = PlanShown::of(plan, as_of.at, &track.view, &states).tasks;
                     tasks.extend(shown.into_iter().zip(&state.tasks).map(|(task, of)| {
                         let last = track.bars(of.plan.id).last();
                         let since = last.map(|bar| bar.ended.map_or(bar.from, |(ended, _)| ended).at);

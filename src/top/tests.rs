@@ -51,6 +51,7 @@ fn task(id: &str, state: lifecycle::State, text: &str, error: Option<&str>) -> T
         id: id.into(),
         description: text.into(),
         kind: "Processing",
+        state,
         status: "Running",
         depends_on: vec!["1".into()],
         command: None,

@@ -86,7 +86,7 @@ impl AsOf {
         }
         let forks = forks_of(self.store(), plan, self.at).await?;
         let states = self.states(plan).await?;
-        Ok(PlanShown { forks, ..PlanShown::of(plan, self.at, &track.view, states.plan.state) })
+        Ok(PlanShown { forks, ..PlanShown::of(plan, self.at, &track.view, &states) })
     }
 
     /// The statistics of each project, or of one: zeros if it has no plans.

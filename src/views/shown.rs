@@ -2,7 +2,7 @@
 
 use crewlog_mq::Position;
 use crewlog_planner::event::{Budget, Timer, Usage};
-use crewlog_planner::lifecycle::State;
+use crewlog_planner::lifecycle::{State, States};
 use crewlog_planner::plan::{Condition, Parent, TaskId};
 use crewlog_planner::state::{Question, Task};
 use crewlog_planner::view::PlanView;
@@ -57,6 +57,9 @@ pub struct TaskShown {
     pub id: String,
     pub description: String,
     pub kind: &'static str,
+    #[schema(value_type = String)]
+    pub state: State,
+    /// As the events write it.
     pub status: &'static str,
     pub depends_on: Vec<String>,
     pub command: Option<String>,
@@ -97,8 +100,8 @@ pub struct QuestionShown {
 
 impl PlanShown {
     /// A plan as of a position, without its forks.
-    pub fn of(plan: &str, at: Position, view: &PlanView, status: State) -> Self {
-        Self::of_tasks(plan, at, view, status, |_| true)
+    pub fn of(plan: &str, at: Position, view: &PlanView, states: &States) -> Self {
+        Self::of_tasks(plan, at, view, states, |_| true)
     }
 
     /// The same with only some tasks and their questions.
@@ -106,7 +109,7 @@ impl PlanShown {
         plan: &str,
         at: Position,
         view: &PlanView,
-        status: State,
+        states: &States,
         is_shown: impl Fn(TaskId) -> bool,
     ) -> Self {
         let state = view.state();
@@ -116,10 +119,10 @@ impl PlanShown {
         Self {
             plan: plan.to_owned(),
             title: state.title.clone(),
-            status,
+            status: states.plan.state,
             at,
             parent: state.parent.clone(),
-            tasks: tasks.map(|task| TaskShown::of(plan, view, task)).collect(),
+            tasks: tasks.map(|task| TaskShown::of(plan, view, task, states.task(task.plan.id).state)).collect(),
             questions: questions.map(|question| QuestionShown::of(view, question)).collect(),
             deadline: state.due(Timer::Plan).map(rfc3339),
             stopped_by: state.stopped_by.and_then(|task| name_of(view, task)),
@@ -138,7 +141,7 @@ pub fn name_of(view: &PlanView, task: TaskId) -> Option<String> {
 }
 
 impl TaskShown {
-    fn of(plan: &str, view: &PlanView, task: &Task) -> Self {
+    fn of(plan: &str, view: &PlanView, task: &Task, now: State) -> Self {
         let (state, step) = (view.state(), &task.plan);
         let times = view.times(step.id);
         let depends_on = step.depends_on.iter().map(|one| name_of(view, one.task).unwrap_or_default());
@@ -146,6 +149,7 @@ impl TaskShown {
             id: step.name(),
             description: step.description.clone(),
             kind: step.kind.as_str(),
+            state: now,
             status: task.status.as_str(),
             depends_on: depends_on.collect(),
             command: step.command.clone(),

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use crewlog_mq::Timestamp;
 use crewlog_planner::event::Timer;
-use crewlog_planner::lifecycle::State;
+use crewlog_planner::lifecycle::States;
 use crewlog_planner::plan::Parent;
 use crewlog_planner::prompt::headline;
 use crewlog_planner::state::{Measure, PlannerState, Question, Task};
@@ -19,11 +19,11 @@ pub fn print_view(
     point: Point,
     now: Timestamp,
     view: &PlanView,
-    state_now: State,
+    states: &States,
 ) -> std::io::Result<()> {
     let state = view.state();
     let made = view.created_at.map_or_else(String::new, |made| format!("made {}, ", ago(made, now)));
-    writeln!(to, "{}  {}  {made}as of {point}", visible(plan), state_now.words())?;
+    writeln!(to, "{}  {}  {made}as of {point}", visible(plan), states.plan.state.words())?;
     if let Some(title) = state.title.as_deref() {
         writeln!(to, "{}", one_line(title, 100))?;
     }
@@ -43,7 +43,12 @@ pub fn print_view(
         let took = took(view, task, now).map_or_else(String::new, duration);
         let command = task.plan.command.as_deref().map(in_one_line);
         let text = one_line(command.as_ref().unwrap_or(&task.plan.description), 90);
-        writeln!(to, "{:>width$}  {:<18}  {took:>9}  {text}", visible(&task.plan.name()), state_of(task))?;
+        writeln!(
+            to,
+            "{:>width$}  {:<18}  {took:>9}  {text}",
+            visible(&task.plan.name()),
+            states.task(task.plan.id).state.words()
+        )?;
         let indent = width + 33;
         let ended = task.result.clone().or_else(|| task.error.as_deref().map(headline));
         let ended = ended.filter(|text| !text.is_empty());
@@ -73,12 +78,6 @@ pub fn print_view(
         writeln!(to, "context:\n{}", visible(state.context_summary()))?;
     }
     Ok(())
-}
-
-/// The state of a task in words.
-pub fn state_of(task: &Task) -> String {
-    let paused = if task.is_paused { " (paused)" } else { "" };
-    format!("{}{paused}", task.status.as_str())
 }
 
 /// The milliseconds from the first claim of a task to its end, or until now while an executor holds it.

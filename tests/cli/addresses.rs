@@ -91,7 +91,8 @@ fn cancel_retry_and_fork_never_guess() {
             refused.says(&[&format!("\n  hint: crewlog {command}\n")]);
         }
     }
-    let states = ["ship (waiting)", "fork (fork, paused)", "done (completed)", "old (completed)", "new (waiting)"];
+    let states =
+        ["ship (waiting for you)", "fork (fork, paused)", "done (done)", "old (done)", "new (waiting for you)"];
     for state in states {
         let (name, state) = state.split_once(' ').expect("a name and a state");
         let typed = &plans.id(name)[..3];
@@ -204,7 +205,7 @@ fn show_prints_a_task_or_a_question_alone() {
     assert_eq!(shown("B")["task"]["questions"][0]["id"], "q1");
     assert_eq!(shown("q1")["question"]["question"], "Which colour is it?");
     let text = scene.run(&["show", &format!("{plan}/A")]).expect(0).stdout;
-    assert!(text.starts_with("A  Completed\n") && text.contains("  result: so\n"), "{text}");
+    assert!(text.starts_with("A  done\n") && text.contains("  result: so\n"), "{text}");
     let claimed = scene.events().into_iter().find(|event| event["event_type"] == "TaskClaimed").expect("it ran");
     let at = claimed["position"].to_string();
     let before = scene.run(&["show", &format!("{plan}/A"), "--at", &at, "-o", "json"]).expect(0).json();

@@ -172,7 +172,7 @@ fn assignees_are_shown_by_name() {
     );
     let read = scene.run(&["plan", "check", "plan.md"]).expect(0).stdout;
     let told = read.lines().map(str::trim).collect::<Vec<_>>();
-    for line in ["assignee: ann", "assignee: painter", "default answer: red after 7200 s"] {
+    for line in ["assignee: ann", "assignee: painter", "default answer: red after 2 h"] {
         assert!(told.contains(&line), "{read}");
     }
     let plan = scene.run(&["run", "plan.md", "--yes", "--detach"]).expect(0).stdout.trim().to_owned();

@@ -53,7 +53,7 @@ fn an_impossible_amendment_is_refused_with_a_hint() {
     };
     check(&["edit"], "B", &[], 2, "required");
     check(&["move"], "B", &["--after", "C"], 3, "tasks wait for each other in a circle: B -> C -> B");
-    check(&["edit"], "A", &["text=x"], 9, "task 1 is Running: to change it, cancel it");
+    check(&["edit"], "A", &["text=x"], 9, "task A is Running: to change it, cancel it");
     check(&["edit"], "A", &["text=x"], 9, "hint: task 1 = A");
     check(&["edit"], "B", &["colour=red"], 2, "a task has no field \"colour\": text, command, kind");
     check(&["edit"], "B", &["kind=none"], 2, "a task always has a kind");
@@ -105,7 +105,7 @@ fn changed_settings_take_effect_and_are_shown() {
     let said = scene.run(&["plan", "set", &plan, "budget.cost=2.5"]).expect(0).stdout;
     assert!(said.contains("at most a cost of 2.500000"), "{said}");
     scene.run(&["plan", "set", &plan]).expect(2);
-    scene.run(&["plan", "set", &plan, "parallelism.dancing=1"]).expect(2).says(&["no kind \"dancing\""]);
+    scene.run(&["plan", "set", &plan, "parallelism.dancing=1"]).expect(2).says(&["unknown kind \"dancing\""]);
     scene.run(&["plan", "set", &plan, "colour=red"]).expect(2).says(&["no setting \"colour\": parallelism, "]);
     scene.run(&["plan", "set", &plan, "prompt.system=x"]).expect(1).says(&["are set when a plan is made"]);
 }
@@ -144,7 +144,7 @@ fn a_standing_plan_reports_failures_and_says_when_it_is_reopened() {
     assert!(!failed.stderr.contains("all tasks are done"), "{}", failed.stderr);
     let listed = scene.run(&["ls", "-o", "json"]).expect(0).json();
     assert_eq!(listed["plans"][0]["waits_for_work"], true);
-    assert!(scene.run(&["ls"]).expect(0).stdout.contains("stands open for more"));
+    assert!(scene.run(&["ls"]).expect(0).stdout.contains("stays open for more"));
     scene.run(&["cancel", "backlog"]).expect(0);
     scene.run(&["task", "add", "Run `echo again`", "--yes"]).expect(0).says(&["had ended, and is open again"]);
 }
@@ -179,7 +179,7 @@ fn a_mistyped_plan_name_creates_no_standing_plan() {
     assert_eq!(add(&["--plan", "chores"]).expect(0).stdout, "added chores/2: Paint the door\n");
     // A prefix of an id is enough, as everywhere.
     assert_eq!(add(&["--plan", "cho"]).expect(0).stdout, "added chores/3: Paint the door\n");
-    add(&["--plan", "chroes"]).expect(4).says(&["the newest are chores", "--plan chroes --new"]);
+    add(&["--plan", "chroes"]).expect(4).says(&["did you mean chores?", "--plan chroes --new"]);
     add(&["--plan", "chores", "--new"]).expect(9).says(&["there is a plan chores already"]);
     for name in ["../../etc", "a b/c", "17", "", "-x", ".x"] {
         let name = format!("--plan={name}");

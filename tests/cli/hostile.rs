@@ -189,7 +189,7 @@ fn a_line_of_ten_million_bytes_is_a_task_and_an_overlong_one_an_error() {
     assert_eq!(parsed["tasks"].as_array().map(Vec::len), Some(1));
     line.resize((16 << 20) + 1, b'a');
     scene.write("longer.md", &line);
-    scene.run(&["run", "longer.md"]).expect(3).says(&["is longer than 16777216 bytes", "split it"]);
+    scene.run(&["run", "longer.md"]).expect(3).says(&["exceeds the limit of 16777216 bytes", "split it"]);
 }
 
 #[test]

@@ -155,7 +155,7 @@ fn settings_given_on_the_command_line_are_recorded_with_the_plan() {
         scene.run(&["plan", "check", "plan.md"]).expect(3).says(&[says]);
     }
     scene.write("crewlog.toml", "[plan]\nbudget.tokens = true\n");
-    scene.run(&["run", "plan.md"]).expect(1).says(&["crewlog.toml:2:1: budget.tokens: \"true\" is no whole number"]);
+    scene.run(&["run", "plan.md"]).expect(1).says(&["crewlog.toml:2:1: budget.tokens: \"true\" is not a whole number"]);
     scene.run(&["run", "plan.md", "--set", "prompt.profile=poetry"]).expect(2).says(&["poetry", "coding", "analysis"]);
 }
 

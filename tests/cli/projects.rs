@@ -87,7 +87,7 @@ fn clones_are_one_project_when_their_configuration_names_it() {
     git(&clone, &["pull", "-q"]);
     assert_eq!([project_in(&scene, scene.folder()), project_in(&scene, &clone)], ["shop", "shop"]);
     scene.write("crewlog.toml", "project = \"two words\"\n");
-    scene.run(&["task", "add", "Look"]).expect(1).says(&["crewlog.toml:1:11", "is no name of a project"]);
+    scene.run(&["task", "add", "Look"]).expect(1).says(&["crewlog.toml:1:11", "invalid project name"]);
 }
 
 #[test]

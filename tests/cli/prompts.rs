@@ -43,7 +43,7 @@ fn showing_the_prompt_of_a_task_without_one_is_refused() {
     let scene = Scene::new();
     let plan = ran(&scene);
     for (words, says) in [
-        (["show", &format!("{plan}/3"), "--prompt"].as_slice(), "task 3 is no task for an agent"),
+        (["show", &format!("{plan}/3"), "--prompt"].as_slice(), "task 3 has no prompt"),
         (&["show", &format!("{plan}/2"), "--prompt", "--attempt", "9"], "no attempt 9"),
         (&["show", &format!("{plan}/nine"), "--prompt"], "no task"),
     ] {

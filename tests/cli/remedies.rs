@@ -76,7 +76,7 @@ fn a_task_of_a_sub_plan_is_not_retried_after_the_task_above_it() {
     scene.run(&["resume", plan]).expect(100);
     for words in [&["retry", &format!("{within}/step-1")][..], &["retry", &within]] {
         let refused = scene.run(words).expect(9);
-        refused.says(&[&format!("of plan {plan} has ended"), &format!("crewlog retry {plan}/a")]);
+        refused.says(&[&format!("task {plan}/a has ended"), &format!("crewlog retry {plan}/a")]);
     }
     assert_eq!(scene.show(&within)["status"], "failed");
 }
@@ -90,7 +90,7 @@ fn durations_are_those_of_plans() {
     }
     for typed in ["soon", "0s", "PT1H", "-5m", "5"] {
         let refused = scene.run(&["plan", "set", &plan, &format!("deadline={typed}")]).expect(2);
-        refused.says(&["write a number above 0 with its unit: 500ms, 30s, 10m, 2h or 1d"]);
+        refused.says(&["use a number above 0 with its unit, such as 500ms, 30s, 10m, 2h or 1d"]);
     }
 }
 

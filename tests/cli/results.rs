@@ -73,7 +73,7 @@ fn the_line_that_names_the_error_is_shown_wherever_a_task_failed() {
         let shown = scene.run(&["show", plan]).expect(0).stdout;
         assert!(shown.contains(names), "{shown}");
         if policy == "ask" {
-            assert!(inbox.contains(&format!("{item}{names}. Retry")), "{inbox}");
+            assert!(inbox.contains(&"Task 1 failed: exit code 1"), "{inbox}");
             scene.run(&["answer", plan, "continue"]).expect(0);
             continue;
         }
@@ -84,7 +84,7 @@ fn the_line_that_names_the_error_is_shown_wherever_a_task_failed() {
             "         ...\n",
         ]);
         let why = scene.run(&["why", plan]).expect(0).stdout;
-        assert!(why.contains(&format!("It failed at 1: {names}")), "{why}");
+        assert!(why.contains(&format!("It failed at task 1: {names}")), "{why}");
     }
 }
 
@@ -102,19 +102,20 @@ fn lists_and_views_show_states_durations_and_ages_in_words() {
     let is_age = |text: &str| text == "just now" || text.ends_with(" s ago");
     let listed = lines(&["ls"]);
     for (line, start, title) in [
-        (&listed[0], format!("{plan}  Waiting      1/2  "), "  Ship"),
-        (&listed[1], format!("{failed}  Failed       1/3  "), "  Sink"),
+        (&listed[0], format!("{plan}  waiting for you    1/2  "), "  Ship"),
+        (&listed[1], format!("{failed}  failed             1/3  "), "  Sink"),
     ] {
         let age = line.strip_prefix(&start).and_then(|rest| rest.strip_suffix(title));
         assert!(age.is_some_and(|age| is_age(age.trim())), "{listed:?}");
     }
     let shown = lines(&["show", &plan]);
-    let made = shown[0].strip_prefix(&format!("{plan}  Waiting  made ")).and_then(|rest| rest.split_once(", as of "));
+    let made =
+        shown[0].strip_prefix(&format!("{plan}  waiting for you  made ")).and_then(|rest| rest.split_once(", as of "));
     assert!(made.is_some_and(|(age, _)| is_age(age)), "{shown:?}");
-    let took = shown[2].strip_prefix("1  Completed").and_then(|rest| rest.strip_suffix("  sleep 0.2; echo one"));
+    let took = shown[2].strip_prefix("1  done").and_then(|rest| rest.strip_suffix("  sleep 0.2; echo one"));
     assert!(took.is_some_and(|took| took.ends_with(" ms") || took.ends_with(" s")), "{shown:?}");
     let task = lines(&["show", &format!("{plan}/1")]);
-    for part in ["1  Completed", "  attempts: 1", "  result: one", "  started: ", "  ended: ", "  took: "] {
+    for part in ["1  done", "  attempts: 1", "  result: one", "  started: ", "  ended: ", "  took: "] {
         assert!(task.iter().any(|line| line.starts_with(part)), "{part:?} is not in {task:#?}");
     }
     assert!(lines(&["show", &format!("{plan}/2")]).contains(&"  depends on:".to_owned()));

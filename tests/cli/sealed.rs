@@ -127,7 +127,7 @@ fn a_worker_without_the_key_leaves_sealed_tasks_to_others() {
     let plan = scene.run(&with("a.key", &["run", "plan.md", "--yes", "--detach"])).expect(0).stdout;
     let (open, _) = scene.plan("Run `echo open >> side`\n");
     assert!(!open.is_empty());
-    scene.run(&["work", "--until-idle"]).expect(5).says(&["it is left to others"]);
+    scene.run(&["work", "--until-idle"]).expect(5).says(&["skipped: the task's text is sealed"]);
     assert_eq!(scene.read("side"), "open\n", "nothing was done that nobody could read");
     scene.run(&with("a.key", &["work", "--until-idle"])).expect(0);
     assert_eq!(scene.read("side"), "open\nran\n", "{plan}");

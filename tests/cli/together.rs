@@ -190,7 +190,7 @@ fn a_cancelled_task_is_stopped_and_the_rest_continues() {
 fn cancelling_a_plan_stops_its_run() {
     let Waiting { scene, plan, running, gate } = Waiting::at("2. Run `echo second`\n");
     assert_eq!(scene.run(&["cancel", &plan]).expect(0).stdout, format!("{plan} is cancelled\n"));
-    running.finish().expect(100).says(&["the plan is cancelled: cancelled by a person"]);
+    running.finish().expect(100).says(&["the plan is cancelled: by a person"]);
     gate.wait_until_free();
     assert_eq!(statuses(&scene.show(&plan)), ["Cancelled", "Cancelled"]);
 }

@@ -4,7 +4,7 @@ use crate::error::PlannerError;
 use crate::event::{Event, ExecutorEvent, FailureClass, Purpose, QuestionId, TaskStatus};
 use crate::plan::{DefaultAnswer, FailurePolicy, RETRIES_MAX, TaskId};
 use crate::planner::{ANSWER_BYTES_MAX, Planner, QUESTIONS_OF_TASK_MAX, end};
-use crate::prompt::{Content, excerpt, headline};
+use crate::prompt::{Content, excerpt};
 use crate::state::{Question, Task, is_yes};
 
 impl Planner {
@@ -92,7 +92,7 @@ impl Planner {
 
     pub(super) fn ask_what_to_do(&self, task: &Task, said: &str, error: String) -> Vec<Event> {
         let id = task.plan.id;
-        let question = format!("{said}: {}. Retry, done, skip, continue or stop?", headline(&error));
+        let question = format!("{said}: {error}. Retry, done, skip, continue or stop?");
         let failed = end(id, TaskStatus::NeedsClarification, None, Some(error), false);
         vec![failed, self.ask(id, question, Purpose::Failure, None, 0)]
     }

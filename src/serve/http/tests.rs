@@ -35,9 +35,11 @@ fn actions() -> Vec<NeedAction> {
 
 /// The action of a command line.
 fn of_line(line: &str) -> Action {
-    let typed = words(&line.replace("\"...\"", WORDS).replace("=...", &format!("={WORDS}"))).expect("its quotes are closed");
+    let typed =
+        words(&line.replace("\"...\"", WORDS).replace("=...", &format!("={WORDS}"))).expect("its quotes are closed");
     // A name or a text that begins with a dash comes after the options.
-    let cli = Cli::try_parse_from(["crewlog".to_owned()].into_iter().chain(typed)).unwrap_or_else(|error| panic!("{error}"));
+    let cli =
+        Cli::try_parse_from(["crewlog".to_owned()].into_iter().chain(typed)).unwrap_or_else(|error| panic!("{error}"));
     match cli.command {
         Command::Answer(answer) => Action::Answer(answer),
         Command::Resume(resume) => Action::Resume(ResumeTarget { target: resume.target.expect("it is typed") }),
@@ -56,7 +58,9 @@ fn of_form(order: &Value) -> Action {
     let mut fields = Vec::new();
     for (name, value) in order.as_object().expect("it is an object") {
         let items = value.as_array().cloned().unwrap_or_else(|| vec![value.clone()]);
-        fields.extend(items.iter().map(|item| (name.clone(), item.as_str().expect("it is text").replace(OWN_WORDS, WORDS))));
+        fields.extend(
+            items.iter().map(|item| (name.clone(), item.as_str().expect("it is text").replace(OWN_WORDS, WORDS))),
+        );
     }
     serde_json::from_value(command_of(&fields).into()).unwrap_or_else(|error| panic!("{fields:?}: {error}"))
 }

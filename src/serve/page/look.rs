@@ -148,7 +148,7 @@ impl<'a> Look<'a> {
             return Err(self.no_task(&id, task, &newest));
         }
         let states = self.shown.states(&id).await?;
-        let shown = PlanShown::of(&id, self.shown.at, &track.view, states.plan.state);
+        let shown = PlanShown::of(&id, self.shown.at, &track.view, &states);
         self.plan = Some(Chosen { id, track, states, shown });
         Ok(())
     }
