@@ -197,7 +197,7 @@ fn names_without_a_test_are_detected() {
     for name in [
         "documents::names_without_a_test_are_detected",
         "crewlog-mq clock::tests::a_time_before_1970_is_clamped_to_1970",
-        "crewlog text::tests::timestamps_are_printed_as_rfc_3339_in_utc",
+        "crewlog ui::text::tests::timestamps_are_printed_as_rfc_3339_in_utc",
     ] {
         assert_eq!(find_test(name), Ok(()));
     }

@@ -190,7 +190,7 @@ pub enum Ending {
 }
 
 impl Ending {
-    /// The end of a run whose worker was lost: its outcome is unknown. Whoever reports this is another worker.
+    /// The end of a run whose worker was lost: its outcome is unknown. Another worker reports it.
     pub fn worker_lost(executor: &Executor) -> Self {
         Self::Failed {
             error: format!("the worker of {executor} was lost while it ran"),

@@ -132,7 +132,7 @@ impl View<'_> {
     }
 }
 
-/// Executes an action, and says what came of it.
+/// Executes an action, and returns a message about it.
 async fn execute(session: Session, action: Action) -> Event {
     let executed = action.execute(&session).await;
     let said = executed.map_or_else(|failure| said(&failure), |_| "done".to_owned());

@@ -80,7 +80,7 @@ impl Failure {
         Self::new(code, format!("the output could not be written: {error}"))
     }
 
-    /// Standard input, or what is typed on the terminal, could not be read.
+    /// Standard input or the terminal could not be read.
     #[expect(clippy::needless_pass_by_value, reason = "it is given to map_err")]
     pub fn input(error: std::io::Error) -> Self {
         Self::user(format!("the input could not be read: {error}")).hint("type or send UTF-8 text")

@@ -103,7 +103,7 @@ pub struct NeedView {
     /// person's own words.
     #[schema(value_type = Vec<Object>)]
     pub actions: Vec<Value>,
-    /// The same as command lines.
+    /// The actions as command lines.
     pub commands: Vec<String>,
 }
 

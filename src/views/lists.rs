@@ -29,7 +29,7 @@ impl AsOf {
         Ok(self.summaries().await?.into_iter().map(|(plan, summary)| ListedPlan::of(&plan, summary)).collect())
     }
 
-    /// The same as their ids and summaries.
+    /// The plans as ids and summaries.
     pub async fn summaries(&self) -> Result<Vec<(String, PlanSummary)>, Error> {
         let mut listed = Vec::new();
         if self.is_server {

@@ -40,7 +40,7 @@ pub async fn for_each(
     Ok(())
 }
 
-/// The same as a stream.
+/// The events as a stream.
 pub async fn records_of<'a>(
     store: &'a EventStore,
     plan: Option<&str>,

@@ -1,4 +1,4 @@
-//! What happened on the log since a position, in numbers.
+//! Ends of tasks and plans since a position, in numbers.
 
 use std::collections::BTreeMap;
 

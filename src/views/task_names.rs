@@ -47,7 +47,7 @@ impl TaskNames {
         }
     }
 
-    /// What an event is about: `PLAN/NAME` for one of a task, else the id of its aggregate.
+    /// The subject of an event: `PLAN/NAME` for one of a task, else the id of its aggregate.
     pub async fn subject(&mut self, recorded: &Recorded) -> Result<String, Error> {
         let id = &recorded.aggregate_id;
         let task = match recorded.stream_id.as_str() {

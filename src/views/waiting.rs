@@ -1,4 +1,4 @@
-//! What a plan waits for, in lines with the commands that settle it.
+//! Lines about everything that a plan waits for, with the commands that settle it.
 
 use std::time::Duration;
 

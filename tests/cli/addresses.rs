@@ -99,7 +99,7 @@ fn cancel_retry_and_fork_never_guess() {
         plans.scene.run(&["cancel", typed]).expect(4).says(&[&format!("{} {state}", plans.id(name))]);
     }
     assert_eq!(plans.scene.events().len(), n_events);
-    // What a name meant is what it says.
+    // The names mean these plans.
     let plan = plans.id("ship");
     assert_eq!(plans.scene.run(&["cancel", "ship-it"]).expect(0).stdout, format!("{plan} is cancelled\n"));
     let diff = plans.scene.run(&["diff", &format!("ship@{}", n_events - 1), "ship", "-o", "json"]).expect(0).json();

@@ -54,7 +54,6 @@ fn an_impossible_amendment_is_refused_with_a_hint() {
     check(&["edit"], "B", &[], 2, "required");
     check(&["move"], "B", &["--after", "C"], 3, "tasks wait for each other in a circle: B -> C -> B");
     check(&["edit"], "A", &["text=x"], 9, "task A is Running: to change it, cancel it");
-    check(&["edit"], "A", &["text=x"], 9, "hint: task 1 = A");
     check(&["edit"], "B", &["colour=red"], 2, "a task has no field \"colour\": text, command, kind");
     check(&["edit"], "B", &["kind=none"], 2, "a task always has a kind");
     check(&["edit"], "B", &["label"], 2, "write KEY=VALUE");

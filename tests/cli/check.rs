@@ -79,7 +79,7 @@ const READ: &str = r#"read as markdown
   step 4: 6
   step 5: 7
 the longest chain: 1 -> 2 -> 4 -> 6 -> 7
-a bottleneck: 1, for which 3 wait
+bottleneck: 1 (3 tasks depend on it)
 --parallel saves 3 steps: only the order of the file requires them
 "#;
 

@@ -1,4 +1,4 @@
-//! What people read and paste: printed commands, the names of tasks, and errors.
+//! Printed commands that can be pasted, the names of tasks, and errors.
 
 use std::collections::BTreeSet;
 use std::fs::File;

@@ -77,7 +77,7 @@ async fn a_refused_command_says_what_is_wrong_and_changes_nothing() {
         ("retry", json!({ "target": first }), 422, "Running"),
         ("run", json!({}), 422, "text"),
         ("run", json!({ "text": "" }), 422, ""),
-        ("end-leases", json!({ "force": ["1"], "reason": "x" }), 404, "lease"),
+        ("end-leases", json!({ "leases": [1], "reason": "x" }), 404, "lease"),
     ] {
         let (found, problem) = api.command(name, &fields).await;
         assert_eq!(found, status, "{name} {fields}: {problem}");

@@ -33,7 +33,7 @@ pub enum NeedAction {
     TaskDone {
         /// The task.
         task: String,
-        /// What came of it.
+        /// The result.
         result: String,
     },
     /// Reports that a task cannot be done.
@@ -59,7 +59,7 @@ pub enum NeedAction {
     Send {
         /// The agents.
         to: Vec<String>,
-        /// What it is about.
+        /// The subject.
         subject: String,
     },
 }

@@ -270,7 +270,7 @@ views! {
     /// Facts about an agent, a task or a file.
     why "/api/why", What => [Object], |api, as_of, query, is_fixed| {
         let known = as_of.why(&query.what, |words| api.session.command(words)).await?;
-        // What is a path today may be a part of a plan's id tomorrow.
+        // A path may become a part of a plan id tomorrow.
         let name = known.as_ref().and_then(|known| known["agent"].as_str().or(known["task"].as_str()).or(known["plan"].as_str()));
         is_fixed &= name == Some(&query.what);
         match known {
