@@ -159,7 +159,7 @@ impl Shown {
         let (json, first, heading): (_, _, &[&str]) = match panel {
             Panel::Needs => (json!(self.needs.get(place)?), "text", &["kind", "id"]),
             Panel::Plans => (json!(self.plans.get(place)?.listed), "title", &["plan", "status"]),
-            Panel::Tasks => (json!(self.tasks.get(place)?.task), "description", &["id", "status"]),
+            Panel::Tasks => (json!(self.tasks.get(place)?.task), "description", &["id", "state"]),
             Panel::Agents => (json!(self.agents.get(place)?), "note", &["agent", "liveness"]),
             Panel::Leases => (json!(self.leases.get(place)?), "reason", &["path", "agent"]),
             Panel::Log => {

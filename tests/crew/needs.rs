@@ -44,7 +44,7 @@ async fn conflicts_and_overdue_acknowledgements_wait_for_a_person() {
     assert_eq!((conflict.kind, overdue.kind), (Kind::Conflict, Kind::Overdue));
     assert_eq!(conflict.holds_up, ["backlog/2", "backlog/1"]);
     assert_eq!(conflict.commands(), ["cancel backlog/2"]);
-    assert_eq!((&overdue.id, &overdue.commands()), (&sent.to_string(), &vec!["why bob".to_owned()]));
+    assert_eq!((&overdue.id, &overdue.commands()), (&sent.to_string(), &vec!["send bob --subject \"...\"".to_owned()]));
     assert_eq!(overdue.text, "ann waits for an acknowledgement of: stop");
 
     let cat = joined(&crew, "cat").await;

@@ -124,11 +124,11 @@ fn an_amendment_is_atomic() {
         > amend skip 9
         ! the plan has no task 9
         > amend add - C: Run `d`
-        ! task 3 is called C already: give one of the two another id
+        ! task C is called C already: give one of the two another id
         > amend edit 2 label=D ; edit 3 label=d
-        ! task 2 is called d already: give one of the two another id
+        ! task B is called d already: give one of the two another id
         > amend edit 2 description=
-        ! task 2 would have no description: say in a few words what is to be done
+        ! task B would have no description: say in a few words what is to be done
         > amend add after=1 .
         ! the plan is empty: nothing in it is a task; write a list, or sentences that begin with a verb
         > amend edit 2 label=C ; edit 3 label=B
@@ -136,7 +136,7 @@ fn an_amendment_is_atomic() {
         > amend edit 2 label=C ; edit 3 label=B
         (nothing)
         > amend add before=1 - Weed
-        ! task 1 is Running: to change it, cancel it, or let it end and retry it
+        ! task A is Running: to change it, cancel it, or let it end and retry it
         ",
     );
 }
@@ -174,18 +174,18 @@ fn a_running_task_cannot_be_edited_and_an_ended_one_only_takes_dependencies() {
         dispatched 1#1
         dispatched 3#1
         > amend edit 3 command=d
-        ! task 3 is Running: to change it, cancel it, or let it end and retry it
+        ! task C is Running: to change it, cancel it, or let it end and retry it
         > 3 asks Which?
         q1 of 3, Executor: Which?
         > amend edit 3 command=d
-        ! task 3 is NeedsClarification: to change it, cancel it, or let it end and retry it
+        ! task C is NeedsClarification: to change it, cancel it, or let it end and retry it
         > 1 fails boom
         1 Failed: boom
         2 Skipped: task A did not complete
         > amend edit 2 command=d
-        ! task 2 is Skipped: it can only be retried, or be given other tasks to wait for
+        ! task B is Skipped: it can only be retried, or be given other tasks to wait for
         > amend skip 1
-        ! task 1 is Failed: it can only be retried, or be given other tasks to wait for
+        ! task A is Failed: it can only be retried, or be given other tasks to wait for
         > amend add before=2 Run `e`
         amended 2 4: better
         dispatched 4#1
@@ -327,7 +327,7 @@ fn a_person_can_complete_a_task_that_has_not_started() {
         > amend done 2
         2 Completed: done by a person
         > amend done 1
-        ! task 1 is Running: to change it, cancel it, or let it end and retry it
+        ! task A is Running: to change it, cancel it, or let it end and retry it
         > amend done 9
         ! the plan has no task 9
         > 1 asks Which one?
@@ -352,9 +352,9 @@ fn one_amendment_cannot_both_complete_and_skip_a_task() {
         planned 1 2
         dispatched 1#1
         > amend done 2 ; skip 2
-        ! task 2 is Completed: it can only be retried, or be given other tasks to wait for
+        ! task B is Completed: it can only be retried, or be given other tasks to wait for
         > amend skip 2 ; done 2
-        ! task 2 is Skipped: it can only be retried, or be given other tasks to wait for
+        ! task B is Skipped: it can only be retried, or be given other tasks to wait for
         > amend done 2 ; done 2
         2 Completed: done by a person
         ",
@@ -373,7 +373,7 @@ fn a_person_cannot_complete_a_task_that_has_ended() {
         1 Failed (lets go): boom
         dispatched 2#1
         > amend done 1
-        ! task 1 is Failed: it can only be retried, or be given other tasks to wait for
+        ! task A is Failed: it can only be retried, or be given other tasks to wait for
         ",
     );
 }
@@ -497,7 +497,7 @@ fn a_task_name_must_be_typable_and_not_the_number_of_another_task() {
         planned 1 2 3
         dispatched 1#1
         > amend edit 2 label=3
-        ! task 3 is called 3 already: give one of the two another id
+        ! task C is called 3 already: give one of the two another id
         > amend edit 2 label=a b
         ! \"a b\" cannot be the name of a task: take at most 64 letters, digits, dashes, dots, colons, slashes and \
          underscores

@@ -198,7 +198,7 @@ fn a_retry_reopens_the_task_and_the_tasks_skipped_because_of_it() {
         > retry
         (nothing)
         > retry 1
-        ! task 1 is Completed: only one that failed, timed out, or was cancelled or skipped can be retried
+        ! task A is Completed: only one that failed, timed out, or was cancelled or skipped can be retried
         > retry 9
         ! the plan has no task 9
         ",
@@ -219,9 +219,9 @@ fn a_retry_of_a_skipped_task_names_the_task_that_blocks_it() {
         3 Skipped: task B did not complete
         ended Failed, 3 tasks: 1 failed, 2 skipped
         > retry 2
-        ! task 2 cannot start because task 1 is Failed: retry task 1 first
+        ! task B cannot start because task A is Failed: retry task A first
         > retry 3
-        ! task 3 cannot start because task 1 is Failed: retry task 1 first
+        ! task C cannot start because task A is Failed: retry task A first
         > retry 1
         reopened 1 2 3
         dispatched 1#2
