@@ -72,7 +72,7 @@ fn a_run_is_watched_to_its_end() {
     waits_for(&page, "[data-task='1'][data-status='Running']");
     waits_for(&page, "[data-task='2'][data-status='Planned']");
     served.scene.write("go", "");
-    waits_for(&page, "[data-plan-status='Completed']");
+    waits_for(&page, "[data-plan-status='done']");
     run.finish().expect(0);
     assert_eq!(count(&page, "[data-task][data-status='Completed']"), 2);
     assert_eq!(page.faults(), []);

@@ -157,8 +157,8 @@ fn results_share_their_budget_and_short_ones_stay_complete() {
     run.done(2, &format!("{}the end of b", "b".repeat(5_000)));
     run.done(3, &format!("{}the end of c", "c".repeat(90_000)));
     let prompt = run.prompt(4);
-    assert_eq!(section(&prompt, "Result of task 1: Look"), "short\n");
-    let [b, c] = ["2: Look at it", "3: Look again"].map(|title| section(&prompt, &format!("Result of task {title}")));
+    assert_eq!(section(&prompt, "Result of task A: Look"), "short\n");
+    let [b, c] = ["B: Look at it", "C: Look again"].map(|title| section(&prompt, &format!("Result of task {title}")));
     assert!(n_chars(b) == n_chars(c) && (900..1_300).contains(&n_chars(b)), "{b}\n{c}");
     assert!(b.starts_with("bbb") && b.ends_with("the end of b\n") && b.contains(" ... "), "{b}");
     assert!(n_chars(&prompt) <= 4_000);
@@ -176,7 +176,7 @@ fn the_profile_decides_which_lines_of_a_result_a_prompt_keeps() {
         let mut run = Run::begin(config, "1. Look\n2. Write it (depends on 1)\n");
         run.done(1, &result);
         let prompt = run.prompt(2);
-        let shown = section(&prompt, "Result of task 1: Look");
+        let shown = section(&prompt, "Result of task A: Look");
         assert!(shown.contains(kept) && !shown.contains(other), "{shown}");
     }
 }
