@@ -1,7 +1,6 @@
 //! Printed commands that can be pasted, the names of tasks, and errors.
 
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::process::Command;
 
 use super::scene::{Gate, Ran, Running, Scene, named_pipe};
@@ -130,7 +129,7 @@ fn an_error_names_what_failed_and_its_code() {
     let scene = Scene::new();
     let unknown = "0197f7a0-0000-7000-8000-000000000000";
     scene.run(&["serve", "tokens", "add", "ann"]).expect(1).says(&["there is no log at", "crewlog init"]);
-    let (plan, _) = scene.plan("1. Which colour is it?\n");
+    scene.plan("1. Which colour is it?\n");
     for (words, code, says) in [
         (&["answer", "a999", "yes"][..], 4, "no agent has asked a question a999"),
         (&["leases", "--force", "999", "--reason", "it is old"], 4, "there is no live lease 999"),
